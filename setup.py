@@ -1,0 +1,32 @@
+"""Installs `sgdx_t5x`; `tasks/` and `metrics/` become sgdx_t5x.tasks and sgdx_t5x.metrics."""
+
+import setuptools
+
+ROOMS = {"sgdx_t5x.tasks": "tasks", "sgdx_t5x.metrics": "metrics"}
+
+setuptools.setup(
+  name="sgdx_t5x",
+  version="0.1.0",
+  description="Robustness of schema-guided dialogue state tracking: SGD-X with T5X and SeqIO",
+  license="Apache-2.0",
+  python_requires=">=3.11",
+  packages=[*setuptools.find_packages(include=["sgdx_t5x", "sgdx_t5x.*"]), *ROOMS],
+  package_dir=ROOMS,
+  package_data={"sgdx_t5x.sample": ["*.model", "services/*.json"]},
+  install_requires=["numpy", "rapidfuzz", "rich"],  # scoring needs no TensorFlow and no JAX
+  extras_require={
+    # seqio's tensorflow-text brings TensorFlow; asking for tensorflow-cpu too would clash.
+    "train": [
+      "clu>=0.0.12",
+      "flax>=0.12.8",
+      "gin-config>=0.5.0",
+      "jax>=0.10.2",
+      "optax>=0.2.8",
+      "orbax-checkpoint>=0.12.8",
+      "seqio>=0.0.20",
+      "tensorflow-datasets>=4.9.10",
+    ],
+    "test": ["fuzzywuzzy>=0.18", "hypothesis>=6", "pytest>=8", "ruff>=0.14"],
+  },
+  entry_points={"console_scripts": ["sgdx=sgdx_t5x.cli:main"]},
+)

@@ -1,0 +1,37 @@
+"""The one error a user should meet: what was found, expected, available, and the fix."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class SgdxError(Exception):
+  """A mistake in the input or in how a command was called, told in four parts.
+
+  Args:
+    found: what was found and where (file, dialogue, turn, slot).
+    expected: what should have been there.
+    available: what there is instead, or what comes nearest; may be empty.
+    fix: the command or setting that mends it.
+  """
+
+  def __init__(self, found: str, *, expected: str, available: str = "", fix: str):
+    self.found, self.expected, self.available, self.fix = found, expected, available, fix
+    parts = [found, f"  expected:  {expected}"]
+    if available:
+      parts.append(f"  available: {available}")
+    parts.append(f"  fix:       {fix}")
+    super().__init__("\n".join(parts))
+
+
+class UsageError(SgdxError):
+  """A command called with arguments that cannot work together (exit code 2)."""
+
+
+def nearest(name: str, names: Iterable[str], limit: int = 8) -> str:
+  """Returns the names closest to `name`, or the first few, as one line for an error."""
+  names = list(dict.fromkeys(str(n) for n in names))
+  close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+  if close:
+    return "nearest: " + ", ".join(close)
+  more = f", ... ({len(names)} in all)" if len(names) > limit else ""
+  return ", ".join(names[:limit]) + more if names else "nothing"

@@ -1,0 +1,201 @@
+"""T5DST prompts: one example per (frame, slot), and the way back to values.
+
+  [USER] i need cash [SYSTEM] how much? [USER] fifty dollars [domain] Banks
+  [slot] amount Amount of money to withdraw [PVs] ...
+
+The SGD-X paper (section 4.1, Figure 3) gives T5DST the dialogue history, the service
+and the slot's name and description, and asks for the value or "none". Tags and the list
+of possible values follow DST-as-Prompting (Lee et al. 2021), from which it comes. Where
+replications differ, `PromptStyle` has a switch.
+"""
+
+import dataclasses
+import zlib
+from collections.abc import Sequence
+
+from sgdx_t5x.dialogue import USER
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.schema import DONTCARE, Service, Slot
+
+NONE = "none"
+JOIN = " || "
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_CHOICES = {
+  "values": ("list", "letters", "absent"),
+  "target": ("first", "sample", "join"),
+  "slots": ("tracked", "all"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class PromptStyle:
+  """What a prompt shows and what its target is. Defaults: the paper's Figure 3, plus values.
+
+  Attributes:
+    service_name: show the service's name, without its number.
+    service_description: show the service's description.
+    slot_name: show the slot's name, underscores as spaces.
+    slot_description: show the slot's description.
+    values: possible values of a categorical slot: "list" ("[PVs] small, large"),
+      "letters" ("a) small b) large", the target being the letter), "absent".
+    lowercase: lower-case everything; reading restores the case of possible values.
+    target: which gold value is the target if there are several: "first", "sample" (one,
+      chosen by the frame's `pick`), "join" (all, joined by " || ").
+    slots: "tracked" (those an intent requires or accepts: only they can be in a state)
+      or "all".
+  """
+
+  service_name: bool = True
+  service_description: bool = False
+  slot_name: bool = True
+  slot_description: bool = True
+  values: str = "list"
+  lowercase: bool = False
+  target: str = "first"
+  slots: str = "tracked"
+
+  def __post_init__(self):
+    for field, choices in _CHOICES.items():
+      if getattr(self, field) not in choices:
+        raise SgdxError(
+          f"PromptStyle.{field} = {getattr(self, field)!r}",
+          expected="one of the known ways",
+          available=", ".join(choices),
+          fix=f"set {field} to one of them",
+        )
+    if not (self.slot_name or self.slot_description):
+      raise SgdxError(
+        "PromptStyle without slot_name and slot_description",
+        expected="at least one of them: the prompt would not say which slot it asks for",
+        fix="set one of the two",
+      )
+
+
+def slot_indices(service: Service, style: PromptStyle) -> tuple[int, ...]:
+  """Positions of the slots that a frame of this service is asked for."""
+  return tuple(range(len(service.slots))) if style.slots == "all" else service.tracked_slots
+
+
+def utterance_text(speaker: str, utterance: str, style: PromptStyle) -> str:
+  """Returns one turn of the history, with its speaker tag."""
+  return _case(f"{'[USER]' if speaker == USER else '[SYSTEM]'} {utterance.strip()}", style)
+
+
+def slot_text(service: Service, slot: Slot, style: PromptStyle) -> str:
+  """Returns the part of the prompt that asks for a slot; it follows the history."""
+  parts = []
+  if style.service_name or style.service_description:
+    parts.append("[domain]")
+  if style.service_name:
+    parts.append(base_name(service.name))
+  if style.service_description:
+    parts.append(service.description)
+  parts.append("[slot]")
+  if style.slot_name:
+    parts.append(slot.name.replace("_", " "))
+  if style.slot_description:
+    parts.append(slot.description)
+  if slot.is_categorical and style.values == "list":
+    parts.append("[PVs] " + ", ".join(_shown(v, style) for v in slot.possible_values))
+  elif slot.is_categorical and style.values == "letters":
+    parts += [
+      f"{letter}) {v}" for letter, v in zip(_letters(slot), slot.possible_values, strict=True)
+    ]
+  return " ".join(_case(" ".join(parts), style).split())
+
+
+def prompt_text(
+  history: Sequence[tuple[str, str]], service: Service, slot: Slot, style: PromptStyle
+) -> str:
+  """Returns the whole prompt. Args: history is (speaker, utterance) from the oldest."""
+  turns = [utterance_text(speaker, text, style) for speaker, text in history]
+  return " ".join([*turns, slot_text(service, slot, style)])
+
+
+def target_text(slot: Slot, values: Sequence[str], style: PromptStyle, pick: int = 0) -> str:
+  """Returns what the model is to generate.
+
+  Args:
+    slot: the slot asked for.
+    values: acceptable gold values, empty if the slot is not in the state.
+    style: how.
+    pick: a number that is fixed for the example, see `example_pick`.
+  """
+  if not values:
+    return NONE
+  if style.target == "join":
+    return JOIN.join(_value_target(slot, v, style) for v in values)
+  chosen = values[pick % len(values)] if style.target == "sample" else values[0]
+  return _value_target(slot, chosen, style)
+
+
+def read_value(text: str, slot: Slot, style: PromptStyle) -> str | None:
+  """Reads generated text back into a value of the schema.
+
+  A categorical value is matched with its letter, or with the list regardless of case and
+  spacing, and returned as the schema writes it. Text that fits no possible value
+  is returned as it is: it is a wrong answer, not an absent one.
+
+  Returns:
+    The value, DONTCARE, or None where the slot is said to be inactive.
+  """
+  text = " ".join(text.split())
+  if style.target == "join":
+    text = text.split(JOIN.strip())[0].strip()
+  if style.values != "letters" and not style.lowercase and text in slot.possible_values:
+    return text  # before "none": SGD has a possible value "None"
+  if not text or text.lower() == NONE:
+    return None
+  if text.lower() == DONTCARE:
+    return DONTCARE
+  if not slot.is_categorical:
+    return text
+  if style.values == "letters" and (letter := text.rstrip(")").lower()) in _letters(slot):
+    return slot.possible_values[_letters(slot).index(letter)]
+  key = _loose(text)
+  for value in slot.possible_values:
+    if key in (_loose(value), _loose(_shown(value, style))):
+      return value
+  return text
+
+
+def base_name(service_name: str) -> str:
+  """Drops the number of a service: "Banks_21" -> "Banks"."""
+  head, _, tail = service_name.rpartition("_")
+  return head if head and tail.isdigit() else service_name
+
+
+def example_pick(frame_id: str) -> int:
+  """A fixed number below 2**31 for a frame; the same in every process and engine."""
+  return zlib.crc32(frame_id.encode()) & 0x7FFFFFFF
+
+
+def _letters(slot: Slot) -> str:
+  if len(slot.possible_values) > len(_LETTERS):
+    raise SgdxError(
+      f"slot {slot.name!r} has {len(slot.possible_values)} possible values",
+      expected=f"at most {len(_LETTERS)} for lettered choices",
+      fix='use PromptStyle(values="list")',
+    )
+  return _LETTERS[: len(slot.possible_values)]
+
+
+def _value_target(slot: Slot, value: str, style: PromptStyle) -> str:
+  if slot.is_categorical and style.values == "letters" and value in slot.possible_values:
+    return _letters(slot)[slot.possible_values.index(value)]
+  return _case(_shown(value, style) if slot.is_categorical else value, style)
+
+
+def _shown(value: str, style: PromptStyle) -> str:
+  """A possible value as prompts write it: one called "None" must not read as "none"."""
+  if style.lowercase and value != DONTCARE and value.lower() in (NONE, DONTCARE):
+    return f"({value})"
+  return value
+
+
+def _case(text: str, style: PromptStyle) -> str:
+  return text.lower() if style.lowercase else text
+
+
+def _loose(text: str) -> str:
+  return "".join(c for c in text.lower() if c.isalnum())

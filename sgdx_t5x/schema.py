@@ -1,0 +1,257 @@
+"""Services, slots and intents: read, check, look up, align by position.
+
+A *service* is one API; a *schema* is the ordered list of services in one
+`schema.json` (SGD paper, section 3.1). SGD-X variants and back-translations reword a
+schema and keep the order of its services, slots and intents, so position is
+what joins them (SGD-X paper, section 3.2).
+"""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.errors import SgdxError, nearest
+
+NO_INTENT = "NONE"
+DONTCARE = "dontcare"
+
+
+@dataclasses.dataclass(frozen=True)
+class Slot:
+  """A parameter of a service; `possible_values` is empty unless categorical."""
+
+  name: str
+  description: str
+  is_categorical: bool
+  possible_values: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Intent:
+  """A call a service offers; `optional_slots` maps a slot to its default value."""
+
+  name: str
+  description: str
+  is_transactional: bool
+  required_slots: tuple[str, ...]
+  optional_slots: Mapping[str, str]
+  result_slots: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Service:
+  """One API: its slots and intents in the order of the schema file."""
+
+  name: str
+  description: str
+  slots: tuple[Slot, ...]
+  intents: tuple[Intent, ...]
+
+  @functools.cached_property
+  def slot_index(self) -> dict[str, int]:
+    """Slot name -> position."""
+    return {slot.name: i for i, slot in enumerate(self.slots)}
+
+  @functools.cached_property
+  def intent_index(self) -> dict[str, int]:
+    """Intent name -> position."""
+    return {intent.name: i for i, intent in enumerate(self.intents)}
+
+  @functools.cached_property
+  def tracked_slots(self) -> tuple[int, ...]:
+    """Positions of slots that an intent requires or accepts.
+
+    Only these can be in a dialogue state: in SGD every slot of every
+    `slot_values` is one of them, so a tracker need not be asked for others.
+    """
+    names = set()
+    for intent in self.intents:
+      names.update(intent.required_slots, intent.optional_slots)
+    return tuple(i for i, slot in enumerate(self.slots) if slot.name in names)
+
+  @property
+  def domain(self) -> str:
+    """The name before the first underscore ("Banks_1" -> "Banks")."""
+    return self.name.split("_")[0]
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the service in the form of an SGD schema file."""
+    return {
+      "service_name": self.name,
+      "description": self.description,
+      "slots": [
+        {**dataclasses.asdict(slot), "possible_values": list(slot.possible_values)}
+        for slot in self.slots
+      ],
+      "intents": [
+        {
+          "name": intent.name,
+          "description": intent.description,
+          "is_transactional": intent.is_transactional,
+          "required_slots": list(intent.required_slots),
+          "optional_slots": dict(intent.optional_slots),
+          "result_slots": list(intent.result_slots),
+        }
+        for intent in self.intents
+      ],
+    }
+
+
+class Schema:
+  """The services of one schema file, in order and by name."""
+
+  def __init__(self, services: Sequence[Service], origin: str = "schema"):
+    """Args: services in file order; origin names them in errors."""
+    self.services = tuple(services)
+    self.origin = origin
+    self._by_name = {service.name: service for service in self.services}
+    _refuse_duplicates([s.name for s in self.services], "service", origin)
+
+  def __iter__(self) -> Iterator[Service]:
+    return iter(self.services)
+
+  def __len__(self) -> int:
+    return len(self.services)
+
+  def __contains__(self, name: object) -> bool:
+    return name in self._by_name
+
+  def __getitem__(self, name: str) -> Service:
+    """Returns the service of that name. Raises SgdxError if there is none."""
+    try:
+      return self._by_name[name]
+    except KeyError:
+      raise SgdxError(
+        f"unknown service {name!r}",
+        expected=f"a service of {self.origin}",
+        available=nearest(name, self.names),
+        fix="check that dialogues and schema are of the same split and variant",
+      ) from None
+
+  @property
+  def names(self) -> tuple[str, ...]:
+    """Service names in file order."""
+    return tuple(self._by_name)
+
+  def to_json(self) -> list[dict[str, Any]]:
+    """Returns the schema in the form of an SGD schema file."""
+    return [service.to_json() for service in self.services]
+
+
+def parse_schema(data: Any, origin: str) -> Schema:
+  """Checks a decoded `schema.json` and returns it.
+
+  Args:
+    data: the decoded JSON, a list of services.
+    origin: file name, for errors.
+
+  Raises:
+    SgdxError: missing keys, duplicate names, or an intent that names a slot the
+      service does not have.
+  """
+  if not isinstance(data, list):
+    raise SgdxError(
+      f"{origin}: a JSON {type(data).__name__} at the top",
+      expected="a list of services, as in SGD's schema.json",
+      fix="give the schema.json of a split",
+    )
+  return Schema([_parse_service(item, origin) for item in data], origin)
+
+
+def load_schema(text: str | bytes, origin: str) -> Schema:
+  """Decodes and checks the text of a schema file. Raises SgdxError if it is cut short."""
+  try:
+    data = json.loads(text)
+  except ValueError as e:
+    raise SgdxError(
+      f"{origin}: not valid JSON ({e})",
+      expected="a complete schema.json",
+      fix="restore the file from the archive",
+    ) from None
+  return parse_schema(data, origin)
+
+
+def check_aligned(source: Schema, target: Schema) -> None:
+  """Refuses two schemas whose services, slots or intents do not match by position.
+
+  Raises:
+    SgdxError: naming the first list whose lengths differ.
+  """
+  _same_length("services", source.origin, len(source), target.origin, len(target))
+  for a, b in zip(source, target, strict=True):
+    for what in ("slots", "intents"):
+      _same_length(
+        what,
+        f"{source.origin} {a.name}",
+        len(getattr(a, what)),
+        f"{target.origin} {b.name}",
+        len(getattr(b, what)),
+      )
+
+
+def _same_length(what: str, where_a: str, a: int, where_b: str, b: int) -> None:
+  if a != b:
+    raise SgdxError(
+      f"{where_b} has {b} {what}",
+      expected=f"{a}, as many as {where_a}: variants are joined by position",
+      fix="restore the variant's schema; it may reword elements, not add, drop or reorder them",
+    )
+
+
+def _parse_service(item: Any, origin: str) -> Service:
+  where = f"{origin}, service {item.get('service_name', '?')!r}" if isinstance(item, dict) else origin
+  try:
+    slots = tuple(
+      Slot(
+        s["name"], s["description"], bool(s["is_categorical"]), tuple(s.get("possible_values", ()))
+      )
+      for s in item["slots"]
+    )
+    intents = tuple(
+      Intent(
+        i["name"],
+        i["description"],
+        bool(i["is_transactional"]),
+        tuple(i["required_slots"]),
+        dict(i["optional_slots"]),
+        tuple(i.get("result_slots", ())),
+      )
+      for i in item["intents"]
+    )
+    service = Service(item["service_name"], item["description"], slots, intents)
+  except (KeyError, TypeError) as e:
+    raise SgdxError(
+      f"{where}: {type(e).__name__} {e}",
+      expected="the keys of SGD's schema format (service_name, description, slots, intents ...)",
+      fix="add the missing key; README of SGD lists the format",
+    ) from None
+  _refuse_duplicates([s.name for s in slots], "slot", where)
+  _refuse_duplicates([i.name for i in intents], "intent", where)
+  for intent in intents:
+    _check_intent_slots(intent, service, where)
+  return service
+
+
+def _check_intent_slots(intent: Intent, service: Service, where: str) -> None:
+  for name in (*intent.required_slots, *intent.optional_slots, *intent.result_slots):
+    if name not in service.slot_index:
+      raise SgdxError(
+        f"{where}, intent {intent.name!r} names the slot {name!r}",
+        expected="a slot of this service",
+        available=nearest(name, service.slot_index),
+        fix="rename it in the intent, or add the slot",
+      )
+
+
+def _refuse_duplicates(names: Sequence[str], what: str, where: str) -> None:
+  seen = set()
+  for name in names:
+    if name in seen:
+      raise SgdxError(
+        f"{where}: {what} {name!r} occurs twice",
+        expected=f"each {what} name once",
+        fix="rename or remove one of the two",
+      )
+    seen.add(name)

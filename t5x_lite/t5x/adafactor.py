@@ -1,0 +1,311 @@
+"""Adafactor (Shazeer and Stern 2018, arXiv:1804.04235) as T5X configures it.
+
+The second moment of a matrix is kept as one mean per row and one per column. Updates are clipped
+by their root mean square and, by default, scaled by that of the parameter.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+import flax.traverse_util
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+from jax.sharding import PartitionSpec
+
+from t5x import optimizers
+from t5x.errors import T5XError
+
+Array = jax.Array
+PyTree = Any
+
+
+class FactorDim(enum.Enum):
+  """Role of a dimension when a second moment is factored."""
+
+  NONE = None
+  BATCH = 1  # one independent matrix per index, e.g. stacked layers
+  ROW = 2
+  COLUMN = 3
+
+
+def standard_logical_factor_rules() -> dict[str, FactorDim]:
+  """Returns the role of each logical axis of T5; a gin binding may replace it."""
+  return {
+      'vocab': FactorDim.COLUMN,
+      'embed': FactorDim.ROW,
+      'mlp': FactorDim.COLUMN,
+      'heads': FactorDim.COLUMN,
+      'kv': FactorDim.COLUMN,
+      'joined_kv': FactorDim.COLUMN,
+      'relpos_buckets': FactorDim.NONE,
+      'layers': FactorDim.BATCH,
+      'stack': FactorDim.BATCH,
+      'batch': FactorDim.NONE,
+      'length': FactorDim.NONE,
+      'unmodeled': FactorDim.NONE,
+  }
+
+
+@struct.dataclass
+class AdafactorParamState:
+  """Slots of one parameter; an unused one is zeros of shape [1]."""
+
+  v_row: Any
+  v_col: Any
+  v: Any
+  m: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class _Factoring:
+  """Dimensions of one parameter: means over `columns` make v_row, over `rows` v_col.
+
+  `averaged` are the dimensions over which root mean squares of updates and parameters run.
+  """
+
+  rows: tuple[int, ...]
+  columns: tuple[int, ...]
+  averaged: tuple[int, ...]
+
+  @property
+  def factored(self) -> bool:
+    return bool(self.rows and self.columns)
+
+
+@dataclasses.dataclass(frozen=True)
+class Adafactor(optimizers.OptimizerDef):
+  """Adafactor.
+
+  Attributes:
+    learning_rate: rate used if the caller gives none.
+    factored: keep second moments of matrices as row and column means.
+    multiply_by_parameter_scale: multiply updates by max(RMS of the parameter, epsilon2).
+    beta1: decay in [0, 1) of the first moment; None keeps none.
+    decay_rate: exponent c of the second moment's decay, 1 - (step + 1 - step_offset)^-c.
+    step_offset: step at which the decay's clock starts; set it to the step of the pre-trained
+      checkpoint to forget its second moments. A step below it gives NaN, as in T5X.
+    clipping_threshold: largest root mean square of an update before scaling; None: no clipping.
+    weight_decay_rate: share of the parameter subtracted per step; None: none.
+    min_dim_size_to_factor: factor a matrix only if its second largest dimension has this size.
+    epsilon1: added to squared gradients.
+    epsilon2: smallest parameter scale.
+    dtype_momentum: type of the first moment.
+    logical_factor_rules: role of each logical axis (parameters of rank 3 and more; smaller ones
+      factor over their two largest dimensions), or None.
+    weight_decay_rate_lr_exponent: multiply the weight decay by learning_rate ** this.
+    global_norm_clip_threshold: largest norm of all gradients together; None: no clipping.
+    max_parameter_scale: largest parameter scale; None: no limit.
+    skip_nan_updates: leave a parameter and its slots as they are where its update has a NaN.
+    axes_by_param: (path, logical axes) of each parameter, filled in by the train state.
+  """
+
+  learning_rate: Any = None
+  factored: bool = True
+  multiply_by_parameter_scale: bool = True
+  beta1: float | None = None
+  decay_rate: float = 0.8
+  step_offset: int = 0
+  clipping_threshold: float | None = 1.0
+  weight_decay_rate: float | None = None
+  min_dim_size_to_factor: int = 128
+  epsilon1: float = 1e-30
+  epsilon2: float = 1e-3
+  dtype_momentum: Any = jnp.float32
+  logical_factor_rules: Any = None
+  weight_decay_rate_lr_exponent: float | None = None
+  global_norm_clip_threshold: float | None = None
+  max_parameter_scale: float | None = None
+  skip_nan_updates: bool = False
+  axes_by_param: tuple[tuple[str, tuple[str | None, ...]], ...] = ()
+
+  def __post_init__(self) -> None:
+    rules = self.logical_factor_rules
+    if isinstance(rules, Mapping):
+      # Hashable, since an optimizer is static data of a jitted train step.
+      object.__setattr__(self, 'logical_factor_rules', tuple(sorted(rules.items())))
+
+  def with_logical_axes(self, axes: PyTree) -> Adafactor:
+    """Returns an Adafactor that can apply its `logical_factor_rules` to these parameters."""
+    flat = flax.traverse_util.flatten_dict(axes, sep='/')
+    items = tuple(sorted((path, tuple(spec)) for path, spec in flat.items()))
+    return dataclasses.replace(self, axes_by_param=items)
+
+  def init_state(self, params: PyTree) -> optimizers.OptimizerState:
+    slots = self._map(self._init_slots, params)
+    return optimizers.OptimizerState(step=jnp.zeros((), jnp.int32), param_states=slots)
+
+  def apply_gradient(self, params, state, grads, learning_rate=None):
+    if learning_rate is None:
+      learning_rate = self.learning_rate
+    if learning_rate is None:
+      raise T5XError(
+          found='no learning rate',
+          expected='one from the trainer or from adafactor.Adafactor.learning_rate',
+          fix='bind trainer.Trainer.learning_rate_fn',
+      )
+    if self.global_norm_clip_threshold is not None:
+      grads = _clip_global_norm(grads, self.global_norm_clip_threshold)
+    step = state.step
+    age = step.astype(jnp.float32) - self.step_offset + 1.0
+    decay = 1.0 - age ** (-self.decay_rate)
+
+    def update(path, param, slots, grad):
+      return self._update(path, param, slots, grad, decay, jnp.float32(learning_rate))
+
+    pairs = self._map(update, params, state.param_states, grads)
+    new_params = jax.tree_util.tree_map(lambda p: p[0], pairs, is_leaf=_is_pair)
+    new_slots = jax.tree_util.tree_map(lambda p: p[1], pairs, is_leaf=_is_pair)
+    return new_params, optimizers.OptimizerState(step=step + 1, param_states=new_slots)
+
+  def derive_logical_axes(self, params, state, axes):
+    del state
+
+    def derive(path, param, spec):
+      none = PartitionSpec()
+      # Row and column means are small: they stay on every device.
+      v = none if self._factoring(path, param.shape).factored else spec
+      m = none if self.beta1 is None else spec
+      return AdafactorParamState(v_row=none, v_col=none, v=v, m=m)
+
+    slots = self._map(derive, params, axes)
+    return optimizers.OptimizerState(step=PartitionSpec(), param_states=slots)
+
+  def _map(self, function: Any, params: PyTree, *others: PyTree) -> PyTree:
+    """Maps `function(path, param, *other leaves)` over a (nested dict of) parameters."""
+    flat = flax.traverse_util.flatten_dict(params)
+    columns = [flax.traverse_util.flatten_dict(tree) for tree in others]
+    result = {
+        key: function('/'.join(key), param, *(column[key] for column in columns))
+        for key, param in flat.items()
+    }
+    return flax.traverse_util.unflatten_dict(result)
+
+  def _factoring(self, path: str, shape: tuple[int, ...]) -> _Factoring:
+    """Decides how the second moment of a parameter is kept."""
+    everything = tuple(range(len(shape)))
+    unfactored = _Factoring((), (), everything)
+    if len(shape) > 2 and self.logical_factor_rules is not None:
+      factoring = self._factoring_by_rules(path, shape)
+      return factoring if self.factored else dataclasses.replace(factoring, rows=(), columns=())
+    if not self.factored or len(shape) < 2:
+      return unfactored
+    second, largest = (int(i) for i in np.argsort(shape, kind='stable')[-2:])
+    if shape[second] < self.min_dim_size_to_factor:
+      return unfactored
+    return _Factoring((second,), (largest,), everything)
+
+  def _factoring_by_rules(self, path: str, shape: tuple[int, ...]) -> _Factoring:
+    axes = dict(self.axes_by_param).get(path)
+    rules = dict(self.logical_factor_rules)
+    unknown = [name for name in axes or () if name is not None and name not in rules]
+    if axes is None or unknown:
+      raise T5XError(
+          found=f'parameter {path} of shape {shape} with logical axes {axes}',
+          expected='a factor rule for each logical axis of a parameter of rank 3 or more',
+          available=', '.join(sorted(rules)),
+          fix='add the axis to adafactor.Adafactor.logical_factor_rules, or set that to None',
+      )
+    roles = [FactorDim.NONE if name is None else rules[name] for name in axes]
+    rows = tuple(i for i, role in enumerate(roles) if role is FactorDim.ROW)
+    columns = tuple(i for i, role in enumerate(roles) if role is FactorDim.COLUMN)
+    averaged = tuple(i for i, role in enumerate(roles) if role is not FactorDim.BATCH)
+    if not (rows and columns):
+      rows = columns = ()
+    return _Factoring(rows, columns, averaged)
+
+  def _init_slots(self, path: str, param: Array) -> AdafactorParamState:
+    shape = param.shape
+    factoring = self._factoring(path, shape)
+    v_row = v_col = v = m = (1,)
+    if factoring.factored:
+      v_row = tuple(n for i, n in enumerate(shape) if i not in factoring.columns)
+      v_col = tuple(n for i, n in enumerate(shape) if i not in factoring.rows)
+    else:
+      v = shape
+    if self.beta1 is not None:
+      m = shape
+    return AdafactorParamState(
+        v_row=jnp.zeros(v_row, jnp.float32),
+        v_col=jnp.zeros(v_col, jnp.float32),
+        v=jnp.zeros(v, jnp.float32),
+        m=jnp.zeros(m, self.dtype_momentum),
+    )
+
+  def _update(
+      self,
+      path: str,
+      param: Array,
+      slots: AdafactorParamState,
+      grad: Array,
+      decay: Array,
+      learning_rate: Array,
+  ) -> tuple[Array, AdafactorParamState]:
+    """Updates one parameter; formulas 4 and 6 of the paper."""
+    factoring = self._factoring(path, param.shape)
+    update, new = self._precondition(grad.astype(jnp.float32), slots, factoring, decay)
+    scale = learning_rate
+    if self.multiply_by_parameter_scale:
+      size = jnp.maximum(_rms(param, factoring.averaged), self.epsilon2)
+      if self.max_parameter_scale is not None:
+        size = jnp.minimum(size, self.max_parameter_scale)
+      scale = scale * size
+    if self.clipping_threshold is not None:
+      clip = _rms(update, factoring.averaged) / self.clipping_threshold
+      update = update / jnp.maximum(1.0, clip)
+    update = scale * update
+    if self.beta1 is not None:
+      update = self.beta1 * slots.m.astype(jnp.float32) + (1.0 - self.beta1) * update
+      new = new.replace(m=update.astype(self.dtype_momentum))
+    new_param = param.astype(jnp.float32)
+    if self.weight_decay_rate is not None:
+      rate = self.weight_decay_rate
+      if self.weight_decay_rate_lr_exponent is not None:
+        rate = rate * learning_rate**self.weight_decay_rate_lr_exponent
+      new_param = new_param * (1.0 - rate)
+    new_param = (new_param - update).astype(param.dtype)
+    if self.skip_nan_updates:
+      bad = jnp.isnan(update).any()
+      keep = lambda old, fresh: jnp.where(bad, old, fresh)
+      new_param = keep(param, new_param)
+      new = jax.tree_util.tree_map(keep, slots, new)
+    return new_param, new
+
+  def _precondition(
+      self, grad: Array, slots: AdafactorParamState, factoring: _Factoring, decay: Array
+  ) -> tuple[Array, AdafactorParamState]:
+    """Divides a gradient by the root of its (factored) second moment; returns the new slots."""
+    squared = jnp.square(grad) + self.epsilon1
+    if not factoring.factored:
+      v = decay * slots.v + (1.0 - decay) * squared
+      return grad * jax.lax.rsqrt(v), slots.replace(v=v)
+    rows, columns = factoring.rows, factoring.columns
+    v_row = decay * slots.v_row + (1.0 - decay) * jnp.mean(squared, columns)
+    v_col = decay * slots.v_col + (1.0 - decay) * jnp.mean(squared, rows)
+    full_row = jnp.expand_dims(v_row, columns)
+    full_col = jnp.expand_dims(v_col, rows)
+    row_mean = jnp.mean(full_row, rows, keepdims=True)
+    update = grad * jax.lax.rsqrt(full_row / row_mean) * jax.lax.rsqrt(full_col)
+    return update, slots.replace(v_row=v_row, v_col=v_col)
+
+
+def _is_pair(x: Any) -> bool:
+  return isinstance(x, tuple) and len(x) == 2 and isinstance(x[1], AdafactorParamState)
+
+
+def _rms(x: Array, axes: tuple[int, ...]) -> Array:
+  """Root mean square over `axes`, kept as dimensions of size 1."""
+  return jnp.sqrt(jnp.mean(jnp.square(x.astype(jnp.float32)), axes, keepdims=True))
+
+
+def _clip_global_norm(grads: PyTree, threshold: float) -> PyTree:
+  """Scales all gradients so that their joint norm is at most `threshold`."""
+  leaves = jax.tree_util.tree_leaves(grads)
+  norm = jnp.sqrt(sum(jnp.sum(jnp.square(g.astype(jnp.float32))) for g in leaves))
+  factor = jnp.minimum(1.0, threshold / norm)
+  return jax.tree_util.tree_map(lambda g: g * factor, grads)

@@ -1,0 +1,97 @@
+"""Learning rate schedules by factors, as T5X's `utils.create_learning_rate_scheduler`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from t5x.errors import T5XError
+
+FACTORS = (
+    'constant',
+    'linear_warmup',
+    'linear_decay',
+    'rsqrt_decay',
+    'rsqrt_normalized_decay',
+    'decay_every',
+    'cosine_decay',
+)
+
+
+def create_learning_rate_scheduler(
+    factors: str = 'constant * linear_warmup * rsqrt_decay',
+    base_learning_rate: float = 0.5,
+    warmup_steps: int = 1000,
+    decay_factor: float = 0.5,
+    steps_per_decay: int = 20000,
+    steps_per_cycle: int = 100000,
+    step_offset: int = 0,
+    min_learning_rate: float = 1e-8,
+) -> Callable[[Any], jax.Array]:
+  """Makes a schedule that is a product of factors.
+
+  With s = max(0, step - step_offset), w = warmup_steps and b = base_learning_rate:
+    constant: b.
+    linear_warmup: min(1, s / w).
+    linear_decay: b * min(s / w, 1 + decay_factor * (w - s)), not below 0.
+    rsqrt_decay: 1 / sqrt(max(s, w)).
+    rsqrt_normalized_decay: sqrt(w) / sqrt(max(s, w)).
+    decay_every: decay_factor ** (s // steps_per_decay).
+    cosine_decay: half a cosine from 1 to 0 per steps_per_cycle, started after the warm-up.
+
+  Args:
+    factors: names joined by `*`, e.g. 'constant * rsqrt_decay'.
+    base_learning_rate: b.
+    warmup_steps: w, in steps.
+    decay_factor: see linear_decay and decay_every.
+    steps_per_decay: steps between two decays of decay_every.
+    steps_per_cycle: steps of one cosine.
+    step_offset: step at which the schedule's clock starts.
+    min_learning_rate: the product is never below this.
+
+  Returns:
+    A function from step (int scalar) to learning rate (float32 scalar).
+
+  Raises:
+    T5XError: a factor has no such name.
+  """
+  names = [name.strip() for name in factors.split('*')]
+  unknown = [name for name in names if name not in FACTORS]
+  if unknown:
+    raise T5XError(
+        found=f'learning rate factor {unknown[0]!r} in {factors!r}',
+        expected='factors joined by *',
+        available=', '.join(FACTORS),
+        fix='set utils.create_learning_rate_scheduler.factors',
+    )
+
+  def value(name: str, step: jax.Array) -> Any:
+    if name == 'constant':
+      return base_learning_rate
+    if name == 'linear_warmup':
+      return jnp.minimum(1.0, step / warmup_steps) if warmup_steps else 1.0
+    if name == 'linear_decay':
+      rise = step / warmup_steps if warmup_steps else jnp.inf
+      fall = 1.0 + decay_factor * (warmup_steps - step)
+      return base_learning_rate * jnp.maximum(0.0, jnp.minimum(rise, fall))
+    if name == 'rsqrt_decay':
+      return 1.0 / jnp.sqrt(jnp.maximum(1.0, jnp.maximum(step, warmup_steps)))
+    if name == 'rsqrt_normalized_decay':
+      root = jnp.sqrt(jnp.maximum(1.0, float(warmup_steps)))
+      return root / jnp.sqrt(jnp.maximum(1.0, jnp.maximum(step, warmup_steps)))
+    if name == 'decay_every':
+      return decay_factor ** jnp.floor(step / steps_per_decay)
+    progress = jnp.maximum(0.0, (step - warmup_steps) / float(steps_per_cycle))
+    return jnp.maximum(0.0, 0.5 * (1.0 + jnp.cos(jnp.pi * (progress % 1.0))))
+
+  def schedule(step: Any) -> jax.Array:
+    step = jnp.maximum(0, jnp.asarray(step) - step_offset).astype(jnp.float32)
+    rate = jnp.float32(1.0)
+    for name in names:
+      rate = rate * value(name, step)
+    return jnp.maximum(rate, min_learning_rate).astype(jnp.float32)
+
+  return schedule
