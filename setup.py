@@ -20,6 +20,7 @@ setuptools.setup(
       "clu>=0.0.12",
       "flax>=0.12.8",
       "gin-config>=0.5.0",
+      "importlib_resources",  # tensorflow-datasets needs it and does not say so
       "jax>=0.10.2",
       "optax>=0.2.8",
       "orbax-checkpoint>=0.12.8",

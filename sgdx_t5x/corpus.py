@@ -89,6 +89,10 @@ class Corpus:
       self._schemas[key] = schema
     return self._schemas[key]
 
+  def has_schema(self, split: str, variant: str) -> bool:
+    """Whether the corpus has a schema of that variant for that split."""
+    return _schema_path(variant, split) in self._names
+
   def dialogues(self, split: str) -> Iterator[Dialogue]:
     """Yields a split's dialogues (original names), each checked against its schema."""
     schema = self.schema(split)
@@ -269,7 +273,10 @@ def count(corpus: Corpus, split: str) -> SplitCounts:
 def check_schemas(corpus: Corpus) -> Mapping[str, int]:
   """Reads every schema present and checks that it aligns. Returns services per variant."""
   return {
-    variant: sum(len(corpus.schema(split, variant)) for split in corpus.splits)
+    variant: sum(
+      len(corpus.schema(split, variant))
+      for split in corpus.splits
+      if corpus.has_schema(split, variant)
+    )
     for variant in corpus.variants
-    if variant not in BACK_TRANSLATIONS
   }

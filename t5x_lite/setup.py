@@ -27,6 +27,7 @@ setuptools.setup(
         "optax>=0.2.3",
         "orbax-checkpoint>=0.11",  # PyTreeRestore(partial_restore=...)
         "seqio>=0.0.19",
+        "tensorboard",  # TensorFlow no longer brings it; tf.summary and seqio need it
         "tensorstore",
     ],
     extras_require={"test": ["pytest"], "gcs": ["gcsfs", "google-cloud-storage"]},

@@ -13,6 +13,8 @@ import sentencepiece
 from sgdx_t5x import sample
 
 VOCABULARY = pathlib.Path(__file__).with_name("vocabulary.model")
+# One piece each: spelled out, the tags would be half of a short prompt.
+TAGS = ("[USER]", "[SYSTEM]", "[domain]", "[slot]", "[PVs]", "none", "dontcare")
 
 
 def texts():
@@ -20,14 +22,13 @@ def texts():
   for dialogue in sample.dialogues("train"):
     for turn in dialogue.turns:
       yield turn.utterance
-  tags = "[USER] [SYSTEM] [domain] [slot] [PVs] none dontcare"
   for split in sample.SPLITS:
     for version in sample.VERSIONS:
       for service in sample.schema(split, version):
-        yield f"{tags} {service.name} {service.description}"
+        yield f"{service.name} {service.description}"
         for slot in service.slots:
-          yield f"{tags} {slot.name.replace('_', ' ')} {slot.description}"
-          yield f"{tags} {', '.join(slot.possible_values)}"
+          yield f"{slot.name.replace('_', ' ')} {slot.description}"
+          yield f"{', '.join(slot.possible_values)}"
 
 
 def train(out: pathlib.Path, num_pieces: int) -> None:
@@ -39,7 +40,7 @@ def train(out: pathlib.Path, num_pieces: int) -> None:
     model_type="unigram",
     character_coverage=1.0,
     normalization_rule_name="identity",
-    byte_fallback=False,
+    user_defined_symbols=[f"\u2581{tag}" for tag in TAGS],
     pad_id=0,
     eos_id=1,
     unk_id=2,

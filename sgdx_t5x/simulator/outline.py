@@ -16,14 +16,15 @@ from sgdx_t5x.schema import DONTCARE, Intent, Service
 from sgdx_t5x.simulator.values import ValuePool
 
 # How often a user or the system takes the less usual way.
-P_EXTRA_INFORM = 0.35  # a slot that nobody asked for
+P_EXTRA_INFORM = 0.5  # a slot that nobody asked for
 P_ASK_OPTIONAL = 0.4  # the system asks for a slot it could do without
 P_DONTCARE = 0.2  # the user does not mind, for optional slots
-P_REQUEST_INFO = 0.35  # the user asks about the offer
+P_REQUEST_INFO = 0.3  # the user asks about the offer
 P_ALTERNATIVE = 0.15  # the user wants another offer
-P_BOOK_AFTER_SEARCH = 0.5
-P_START_WITH_BOOKING = 0.35
+P_BOOK_AFTER_SEARCH = 0.3
+P_START_WITH_BOOKING = 0.45
 P_CORRECT = 0.15  # the user corrects a slot when asked to confirm
+FIRST_INFORMS = (0, 1, 1, 2, 2, 3)  # how many slots the user names at once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +117,7 @@ def _fill(talk: _Conversation, intent: Intent, opening: list[Act]) -> None:
   talk.state.update({act.slot: act.value for act in opening if act.slot})  # selected from an offer
   wanted = [s for s in (*intent.required_slots, *intent.optional_slots) if s not in talk.state]
   talk.rng.shuffle(wanted)
-  first = wanted[: talk.rng.choice((0, 1, 1, 2))]
+  first = wanted[: talk.rng.choice(FIRST_INFORMS)]
   talk.user(*opening, Act("INFORM_INTENT", "intent", intent.name), *_informs(talk, first))
   for slot in _to_request(talk, intent):
     if slot in talk.state:  # told in passing
@@ -184,7 +185,6 @@ def _book(talk: _Conversation, intent: Intent, opening: list[Act]) -> None:
   known = {s: talk.state[s] for s in slots if talk.state[s] != DONTCARE}
   row = _row(talk, intent, known)
   talk.system(Act("NOTIFY_SUCCESS"), call=known, results=(row,))
-  talk.user(Act("THANK_YOU"))
 
 
 def _row(talk: _Conversation, intent: Intent, known: Mapping[str, str]) -> dict[str, str]:
@@ -193,5 +193,7 @@ def _row(talk: _Conversation, intent: Intent, known: Mapping[str, str]) -> dict[
 
 
 def _goodbye(talk: _Conversation) -> list[Step]:
+  if talk.steps[-1].speaker == SYSTEM:
+    talk.user(Act("THANK_YOU"))
   talk.system(Act("GOODBYE"))
   return talk.steps

@@ -153,7 +153,7 @@ class _Speaker:
       elif act.act == "INFORM":
         self._add(out, self.rng.choice(GIVE_INFO), act)
       elif act.act == "CONFIRM":
-        self._add(out, ("Please confirm: " if i == 0 else ", ") + "{noun} {value}", act)
+        self._add(out, ("Please confirm: " if i == 0 else ", ") + VALUE, act)
       elif act.act == "OFFER":
         lead = f"{self.rng.choice(OFFER)} " if i == 0 else ", "
         self._add(out, lead + ("{noun} {value}" if i else "{value}"), act)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
@@ -35,7 +37,10 @@ def define_flags() -> None:
 
 def _print_help(doc: str) -> None:
     print(doc.strip() + "\n\nFlags:")
-    print(FLAGS.module_help("t5x._cli").split("\n", 1)[1])
+    for module in ("t5x._cli", "t5x.infer", sys.argv[0]):
+        text = FLAGS.module_help(module).strip()
+        if text:
+            print(text.split("\n", 1)[1])
 
 
 def parse_flags(argv: Sequence[str], doc: str = "") -> list[str]:
@@ -68,11 +73,41 @@ def quiet(debug: bool) -> None:
         logging.set_verbosity(logging.INFO)
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     os.environ.setdefault("ABSL_MIN_LOG_LEVEL", "2")
     logging.set_verbosity(logging.ERROR)
     warnings.filterwarnings("ignore")
+
+
+@contextlib.contextmanager
+def _silent_stderr():
+    """Holds file descriptor 2 back, for libraries that write to it from C++ when imported.
+
+    What was held back is shown if the import fails.
+    """
+    sys.stderr.flush()
+    saved = os.dup(2)
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            held.seek(0)
+            os.write(saved, held.read())
+            raise
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+
+
+def import_libraries() -> None:
+    """Imports the slow libraries without their start-up lines (with --debug: with them)."""
+    with contextlib.nullcontext() if FLAGS.debug else _silent_stderr():
+        import seqio  # noqa: F401 - TensorFlow comes with it
+        import tensorflow as tf
+    if not FLAGS.debug:
+        tf.get_logger().setLevel("ERROR")
+        logging.set_verbosity(logging.ERROR)
 
 
 def setup_jax() -> None:
@@ -81,11 +116,12 @@ def setup_jax() -> None:
     import tensorflow as tf
 
     # TensorFlow only feeds data here; on a GPU it would otherwise take most of the memory.
-    for kind in ("GPU", "TPU"):
-        try:
-            tf.config.set_visible_devices([], kind)
-        except (RuntimeError, ValueError):
-            pass
+    # Asking for its devices makes it report missing CUDA libraries, which do not matter.
+    with contextlib.nullcontext() if FLAGS.debug else _silent_stderr():
+        for kind in ("GPU", "TPU"):
+            with contextlib.suppress(RuntimeError, ValueError):
+                tf.config.set_visible_devices([], kind)
+        tf.config.list_logical_devices()
     if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
         folder = os.path.join(base, "t5x_lite", "jax")
@@ -94,7 +130,8 @@ def setup_jax() -> None:
             jax.config.update("jax_compilation_cache_dir", folder)
         except OSError as e:  # a read-only home only costs compile time
             log(f"no compilation cache: {e}")
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     if FLAGS.multiprocess_gpu:
         jax.distributed.initialize(
             coordinator_address=FLAGS.coordinator_address,
@@ -129,22 +166,32 @@ def log(message: str) -> None:
 
 def load_config() -> None:
     """Parses the gin files and bindings of the command line (heavy imports happen here)."""
-    from t5x import gin_utils
-
     if not FLAGS.gin_file and not FLAGS.gin_bindings:
         raise UsageError(
             "No gin file is given.",
             fix="pass --gin_file=FILE.gin; `--help` shows an example.",
         )
+    import_libraries()
+    from t5x import gin_utils
+
     gin_utils.parse_gin_flags(FLAGS.gin_search_paths, FLAGS.gin_file or [], FLAGS.gin_bindings)
 
 
-def call(fn: Callable):
-    """Calls a gin-configured entry point with readable errors for unbound parameters."""
+def run_configured(entry_point: Callable) -> None:
+    """Parses gin, prepares the libraries and calls `entry_point` as gin configures it."""
+    import gin
+
+    configured = gin.configurable(entry_point)
+    load_config()
+    if FLAGS.dry_run:
+        log("the gin configuration is complete (--dry_run: nothing was run)")
+        return
     from t5x import gin_utils
 
+    setup_jax()
+    setup_data()
     with gin_utils.friendly_gin_errors():
-        return fn()
+        configured()
 
 
 def find_user_error(error: BaseException) -> T5XError | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,18 +38,18 @@ class FactorDim(enum.Enum):
 def standard_logical_factor_rules() -> dict[str, FactorDim]:
   """Returns the role of each logical axis of T5; a gin binding may replace it."""
   return {
-      'vocab': FactorDim.COLUMN,
-      'embed': FactorDim.ROW,
-      'mlp': FactorDim.COLUMN,
-      'heads': FactorDim.COLUMN,
-      'kv': FactorDim.COLUMN,
-      'joined_kv': FactorDim.COLUMN,
-      'relpos_buckets': FactorDim.NONE,
-      'layers': FactorDim.BATCH,
-      'stack': FactorDim.BATCH,
-      'batch': FactorDim.NONE,
-      'length': FactorDim.NONE,
-      'unmodeled': FactorDim.NONE,
+    "vocab": FactorDim.COLUMN,
+    "embed": FactorDim.ROW,
+    "mlp": FactorDim.COLUMN,
+    "heads": FactorDim.COLUMN,
+    "kv": FactorDim.COLUMN,
+    "joined_kv": FactorDim.COLUMN,
+    "relpos_buckets": FactorDim.NONE,
+    "layers": FactorDim.BATCH,
+    "stack": FactorDim.BATCH,
+    "batch": FactorDim.NONE,
+    "length": FactorDim.NONE,
+    "unmodeled": FactorDim.NONE,
   }
 
 
@@ -91,7 +92,8 @@ class Adafactor(optimizers.OptimizerDef):
     step_offset: step at which the decay's clock starts; set it to the step of the pre-trained
       checkpoint to forget its second moments. A step below it gives NaN, as in T5X.
     clipping_threshold: largest root mean square of an update before scaling; None: no clipping.
-    weight_decay_rate: share of the parameter subtracted per step; None: none.
+    weight_decay_rate: share of the parameter subtracted per step; None: none, or 1 if the exponent
+      below is given.
     min_dim_size_to_factor: factor a matrix only if its second largest dimension has this size.
     epsilon1: added to squared gradients.
     epsilon2: smallest parameter scale.
@@ -128,26 +130,38 @@ class Adafactor(optimizers.OptimizerDef):
     rules = self.logical_factor_rules
     if isinstance(rules, Mapping):
       # Hashable, since an optimizer is static data of a jitted train step.
-      object.__setattr__(self, 'logical_factor_rules', tuple(sorted(rules.items())))
+      object.__setattr__(self, "logical_factor_rules", tuple(sorted(rules.items())))
 
   def with_logical_axes(self, axes: PyTree) -> Adafactor:
     """Returns an Adafactor that can apply its `logical_factor_rules` to these parameters."""
-    flat = flax.traverse_util.flatten_dict(axes, sep='/')
+    flat = flax.traverse_util.flatten_dict(axes, sep="/")
     items = tuple(sorted((path, tuple(spec)) for path, spec in flat.items()))
     return dataclasses.replace(self, axes_by_param=items)
 
   def init_state(self, params: PyTree) -> optimizers.OptimizerState:
+    """Returns zero slots and step 0."""
     slots = self._map(self._init_slots, params)
     return optimizers.OptimizerState(step=jnp.zeros((), jnp.int32), param_states=slots)
 
-  def apply_gradient(self, params, state, grads, learning_rate=None):
+  def apply_gradient(
+    self,
+    params: PyTree,
+    state: optimizers.OptimizerState,
+    grads: PyTree,
+    learning_rate: Any = None,
+  ) -> tuple[PyTree, optimizers.OptimizerState]:
+    """Returns parameters and state after one update.
+
+    Raises:
+      T5XError: no learning rate is given, here or in the settings.
+    """
     if learning_rate is None:
       learning_rate = self.learning_rate
     if learning_rate is None:
       raise T5XError(
-          found='no learning rate',
-          expected='one from the trainer or from adafactor.Adafactor.learning_rate',
-          fix='bind trainer.Trainer.learning_rate_fn',
+        found="no learning rate",
+        expected="one from the trainer or from adafactor.Adafactor.learning_rate",
+        fix="bind trainer.Trainer.learning_rate_fn",
       )
     if self.global_norm_clip_threshold is not None:
       grads = _clip_global_norm(grads, self.global_norm_clip_threshold)
@@ -163,7 +177,10 @@ class Adafactor(optimizers.OptimizerDef):
     new_slots = jax.tree_util.tree_map(lambda p: p[1], pairs, is_leaf=_is_pair)
     return new_params, optimizers.OptimizerState(step=step + 1, param_states=new_slots)
 
-  def derive_logical_axes(self, params, state, axes):
+  def derive_logical_axes(
+    self, params: PyTree, state: optimizers.OptimizerState, axes: PyTree
+  ) -> optimizers.OptimizerState:
+    """Returns the logical axes of the slots, from those of the parameters."""
     del state
 
     def derive(path, param, spec):
@@ -181,43 +198,46 @@ class Adafactor(optimizers.OptimizerDef):
     flat = flax.traverse_util.flatten_dict(params)
     columns = [flax.traverse_util.flatten_dict(tree) for tree in others]
     result = {
-        key: function('/'.join(key), param, *(column[key] for column in columns))
-        for key, param in flat.items()
+      key: function("/".join(key), param, *(column[key] for column in columns))
+      for key, param in flat.items()
     }
     return flax.traverse_util.unflatten_dict(result)
 
   def _factoring(self, path: str, shape: tuple[int, ...]) -> _Factoring:
     """Decides how the second moment of a parameter is kept."""
-    everything = tuple(range(len(shape)))
-    unfactored = _Factoring((), (), everything)
-    if len(shape) > 2 and self.logical_factor_rules is not None:
-      factoring = self._factoring_by_rules(path, shape)
-      return factoring if self.factored else dataclasses.replace(factoring, rows=(), columns=())
-    if not self.factored or len(shape) < 2:
-      return unfactored
-    second, largest = (int(i) for i in np.argsort(shape, kind='stable')[-2:])
-    if shape[second] < self.min_dim_size_to_factor:
-      return unfactored
-    return _Factoring((second,), (largest,), everything)
-
-  def _factoring_by_rules(self, path: str, shape: tuple[int, ...]) -> _Factoring:
-    axes = dict(self.axes_by_param).get(path)
-    rules = dict(self.logical_factor_rules)
-    unknown = [name for name in axes or () if name is not None and name not in rules]
-    if axes is None or unknown:
-      raise T5XError(
-          found=f'parameter {path} of shape {shape} with logical axes {axes}',
-          expected='a factor rule for each logical axis of a parameter of rank 3 or more',
-          available=', '.join(sorted(rules)),
-          fix='add the axis to adafactor.Adafactor.logical_factor_rules, or set that to None',
-      )
-    roles = [FactorDim.NONE if name is None else rules[name] for name in axes]
-    rows = tuple(i for i, role in enumerate(roles) if role is FactorDim.ROW)
-    columns = tuple(i for i, role in enumerate(roles) if role is FactorDim.COLUMN)
-    averaged = tuple(i for i, role in enumerate(roles) if role is not FactorDim.BATCH)
+    roles = self._roles(path, shape) if self.factored else None
+    averaged = tuple(range(len(shape)))
+    if roles is not None:
+      averaged = tuple(i for i in averaged if roles[i] is not FactorDim.BATCH)
+    rows, columns = (), ()
+    if roles is not None and len(shape) > 2:
+      rows = tuple(i for i, role in enumerate(roles) if role is FactorDim.ROW)
+      columns = tuple(i for i, role in enumerate(roles) if role is FactorDim.COLUMN)
+    elif self.factored and len(shape) >= 2:
+      second, largest = (int(i) for i in np.argsort(shape, kind="stable")[-2:])
+      if shape[second] >= self.min_dim_size_to_factor:
+        rows, columns = (second,), (largest,)
     if not (rows and columns):
       rows = columns = ()
     return _Factoring(rows, columns, averaged)
+
+  def _roles(self, path: str, shape: tuple[int, ...]) -> list[FactorDim] | None:
+    """Returns the role of each dimension by the rules; None without rules or axes."""
+    if self.logical_factor_rules is None:
+      return None
+    rules = dict(self.logical_factor_rules)
+    axes = dict(self.axes_by_param).get(path)
+    unknown = [name for name in axes or () if name is not None and name not in rules]
+    if len(shape) > 2 and (axes is None or unknown):
+      raise T5XError(
+        found=f"parameter {path} of shape {shape} with logical axes {axes}",
+        expected="a factor rule for each logical axis of a parameter of rank 3 or more",
+        available=", ".join(sorted(rules)),
+        fix="add the axis to adafactor.Adafactor.logical_factor_rules, or set that to None",
+      )
+    if axes is None:
+      return None
+    return [rules.get(name, FactorDim.NONE) for name in axes]
 
   def _init_slots(self, path: str, param: Array) -> AdafactorParamState:
     shape = param.shape
@@ -231,20 +251,20 @@ class Adafactor(optimizers.OptimizerDef):
     if self.beta1 is not None:
       m = shape
     return AdafactorParamState(
-        v_row=jnp.zeros(v_row, jnp.float32),
-        v_col=jnp.zeros(v_col, jnp.float32),
-        v=jnp.zeros(v, jnp.float32),
-        m=jnp.zeros(m, self.dtype_momentum),
+      v_row=jnp.zeros(v_row, jnp.float32),
+      v_col=jnp.zeros(v_col, jnp.float32),
+      v=jnp.zeros(v, jnp.float32),
+      m=jnp.zeros(m, self.dtype_momentum),
     )
 
   def _update(
-      self,
-      path: str,
-      param: Array,
-      slots: AdafactorParamState,
-      grad: Array,
-      decay: Array,
-      learning_rate: Array,
+    self,
+    path: str,
+    param: Array,
+    slots: AdafactorParamState,
+    grad: Array,
+    decay: Array,
+    learning_rate: Array,
   ) -> tuple[Array, AdafactorParamState]:
     """Updates one parameter; formulas 4 and 6 of the paper."""
     factoring = self._factoring(path, param.shape)
@@ -263,21 +283,22 @@ class Adafactor(optimizers.OptimizerDef):
       update = self.beta1 * slots.m.astype(jnp.float32) + (1.0 - self.beta1) * update
       new = new.replace(m=update.astype(self.dtype_momentum))
     new_param = param.astype(jnp.float32)
-    if self.weight_decay_rate is not None:
-      rate = self.weight_decay_rate
-      if self.weight_decay_rate_lr_exponent is not None:
-        rate = rate * learning_rate**self.weight_decay_rate_lr_exponent
+    exponent = self.weight_decay_rate_lr_exponent
+    if self.weight_decay_rate is not None or exponent is not None:
+      rate = 1.0 if self.weight_decay_rate is None else self.weight_decay_rate
+      if exponent is not None:
+        rate = rate * learning_rate**exponent
       new_param = new_param * (1.0 - rate)
     new_param = (new_param - update).astype(param.dtype)
     if self.skip_nan_updates:
       bad = jnp.isnan(update).any()
-      keep = lambda old, fresh: jnp.where(bad, old, fresh)
+      keep = functools.partial(jnp.where, bad)
       new_param = keep(param, new_param)
       new = jax.tree_util.tree_map(keep, slots, new)
     return new_param, new
 
   def _precondition(
-      self, grad: Array, slots: AdafactorParamState, factoring: _Factoring, decay: Array
+    self, grad: Array, slots: AdafactorParamState, factoring: _Factoring, decay: Array
   ) -> tuple[Array, AdafactorParamState]:
     """Divides a gradient by the root of its (factored) second moment; returns the new slots."""
     squared = jnp.square(grad) + self.epsilon1

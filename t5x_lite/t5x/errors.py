@@ -12,7 +12,7 @@ class T5XError(ValueError):
     Scripts print it without a traceback (`--debug` shows it) and exit with `exit_code`.
 
     Args:
-        message: one line that names the problem.
+        message: one line that names the problem; may be left out where `found` says it.
         found: what was read, with the file, macro, step or array it was read from.
         expected: what the program needs instead.
         available: what exists, or the nearest names.
@@ -23,7 +23,7 @@ class T5XError(ValueError):
 
     def __init__(
         self,
-        message: str,
+        message: str = "",
         *,
         found: object = None,
         expected: object = None,
@@ -33,7 +33,7 @@ class T5XError(ValueError):
         self.message, self.found, self.expected = message, found, expected
         self.available, self.fix = available, fix
         parts = {"found": found, "expected": expected, "available": available, "fix": fix}
-        lines = [message]
+        lines = [message] if message else []
         for name, text in parts.items():
             if text is not None:
                 lines.append(f"  {name + ':':<11}" + str(text).replace("\n", "\n" + " " * 13))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import gin
+from etils import epath
 from gin import config as _gin_config
 
 from t5x.errors import T5XError, UsageError, nearest
@@ -187,6 +188,27 @@ def _gin_neighbours(path: str) -> str:
     return ", ".join(close)
 
 
+def _exists_in_package(path: str) -> bool:
+    """Whether `path` is `some/package/file.gin` of an importable package."""
+    from gin import resource_reader
+
+    try:
+        return os.path.isfile(resource_reader._parse_config_path(path))
+    except (ImportError, ValueError, TypeError):  # TypeError: a folder without __init__.py
+        return False
+
+
+def _use_safe_readers() -> None:
+    """Replaces gin's file readers: its own fail on folders that look like packages, and log."""
+    from gin import resource_reader
+
+    _gin_config._FILE_READERS[:] = [
+        (open, os.path.isfile),
+        (lambda p: open(resource_reader._parse_config_path(p)), _exists_in_package),
+        (lambda p: epath.Path(p).open(), lambda p: "://" in p and epath.Path(p).exists()),
+    ]
+
+
 def search_paths() -> list[str]:
     """The folders gin looks in, in order."""
     return [str(p) for p in _gin_config._LOCATION_PREFIXES] or ["."]
@@ -211,6 +233,7 @@ def parse_gin_flags(
     Raises:
         T5XError: for the first unreadable line, or all unset and unknown macros together.
     """
+    _use_safe_readers()
     for path in (*DEFAULT_SEARCH_PATHS, *gin_search_paths):
         if path and path not in _gin_config._LOCATION_PREFIXES:
             gin.add_config_file_search_path(path)
@@ -313,7 +336,6 @@ def summarize_gin_config(model_dir: str, summary_writer=None, step: int = 0) -> 
         step: step for the writer.
     """
     import jax
-    from etils import epath
 
     if jax.process_index() != 0:
         return

@@ -1,7 +1,8 @@
 """Optimizers with T5X's interface: Adafactor's base classes, and optax wrapped in it.
 
 In gin: `OPTIMIZER = @optimizers.adamw()` with `optimizers.adamw.learning_rate = None` (the
-trainer's schedule applies, as with Adafactor), a number, or `@utils.create_learning_rate_scheduler()`.
+trainer's schedule applies, as with Adafactor), a number, or a schedule
+(`@utils.create_learning_rate_scheduler()`).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class OptimizerDef:
     raise NotImplementedError
 
   def apply_gradient(
-      self, params: PyTree, state: OptimizerState, grads: PyTree, learning_rate: Any
+    self, params: PyTree, state: OptimizerState, grads: PyTree, learning_rate: Any
   ) -> tuple[PyTree, OptimizerState]:
     """Returns parameters and state after one update."""
     raise NotImplementedError
@@ -67,23 +68,21 @@ class Optimizer:
 
   def apply_gradient(self, grads: PyTree, learning_rate: Any) -> Optimizer:
     """Returns the optimizer after one update with `grads`, a tree like `target`."""
-    target, state = self.optimizer_def.apply_gradient(
-        self.target, self.state, grads, learning_rate
-    )
+    target, state = self.optimizer_def.apply_gradient(self.target, self.state, grads, learning_rate)
     return self.replace(target=target, state=state)
 
   def state_dict(self) -> dict[str, Any]:
     """Returns `{'state': {'step', 'param_states'}, 'target'}` as nested dicts."""
     return {
-        'state': flax.serialization.to_state_dict(self.state),
-        'target': flax.serialization.to_state_dict(self.target),
+      "state": flax.serialization.to_state_dict(self.state),
+      "target": flax.serialization.to_state_dict(self.target),
     }
 
   def restore_state(self, state_dict: Mapping[str, Any]) -> Optimizer:
     """Returns the optimizer with the values of a `state_dict()`."""
     return self.replace(
-        target=flax.serialization.from_state_dict(self.target, state_dict['target']),
-        state=flax.serialization.from_state_dict(self.state, state_dict['state']),
+      target=flax.serialization.from_state_dict(self.target, state_dict["target"]),
+      state=flax.serialization.from_state_dict(self.state, state_dict["state"]),
     )
 
   def derive_logical_axes(self, axes: PyTree) -> Optimizer:
@@ -105,38 +104,43 @@ class OptaxWrapper(OptimizerDef):
       multiplied by the rate the trainer gives at each step.
   """
 
-  def __init__(
-      self, optax_optimizer: optax.GradientTransformation, scale_by_trainer: bool = False
-  ):
+  def __init__(self, optax_optimizer: optax.GradientTransformation, scale_by_trainer: bool = False):
     self.optax_optimizer = optax_optimizer
     self.scale_by_trainer = scale_by_trainer
 
   def init_state(self, params: PyTree) -> OptimizerState:
+    """Returns optax's state and step 0."""
     return OptimizerState(
-        step=jnp.zeros((), jnp.int32), param_states=self.optax_optimizer.init(params)
+      step=jnp.zeros((), jnp.int32), param_states=self.optax_optimizer.init(params)
     )
 
-  def apply_gradient(self, params, state, grads, learning_rate):
+  def apply_gradient(
+    self, params: PyTree, state: OptimizerState, grads: PyTree, learning_rate: Any
+  ) -> tuple[PyTree, OptimizerState]:
+    """Returns parameters and state after one update."""
     updates, param_states = self.optax_optimizer.update(grads, state.param_states, params)
     if self.scale_by_trainer:
       updates = jax.tree_util.tree_map(lambda u: u * learning_rate, updates)
     params = optax.apply_updates(params, updates)
     return params, OptimizerState(step=state.step + 1, param_states=param_states)
 
-  def derive_logical_axes(self, params, state, axes):
+  def derive_logical_axes(
+    self, params: PyTree, state: OptimizerState, axes: PyTree
+  ) -> OptimizerState:
+    """Gives slots like the parameters their axes, and all else none."""
     del params
     param_states = optax.tree_utils.tree_map_params(
-        self.optax_optimizer,
-        lambda _, spec: spec,
-        state.param_states,
-        axes,
-        transform_non_params=lambda _: PartitionSpec(),
+      self.optax_optimizer,
+      lambda _, spec: spec,
+      state.param_states,
+      axes,
+      transform_non_params=lambda _: PartitionSpec(),
     )
     return OptimizerState(step=PartitionSpec(), param_states=param_states)
 
 
 def wrap_optax_optimizer(
-    optax_optimizer: Callable[..., optax.GradientTransformation],
+  optax_optimizer: Callable[..., optax.GradientTransformation],
 ) -> Callable[..., OptaxWrapper]:
   """Makes an optax optimizer usable as `OPTIMIZER` in gin.
 
@@ -191,22 +195,22 @@ def chain(transformations: Any, learning_rate: Any = None) -> OptaxWrapper:
   """
   if learning_rate is not None:
     raise T5XError(
-        found='optimizers.chain.learning_rate',
-        expected='a learning rate inside the list of transformations',
-        fix='add @optax.scale_by_learning_rate() to optimizers.chain.transformations',
+      found="optimizers.chain.learning_rate",
+      expected="a learning rate inside the list of transformations",
+      fix="add @optax.scale_by_learning_rate() to optimizers.chain.transformations",
     )
   return OptaxWrapper(optax.chain(*transformations))
 
 
-_ONLY_IN_GOOGLES = ('MultiOptimizer', 'amos')
+_ONLY_IN_GOOGLES = ("MultiOptimizer", "amos")
 
 
 def __getattr__(name: str) -> Any:
   if name in _ONLY_IN_GOOGLES:
     raise T5XError(
-        found=f't5x.optimizers.{name}',
-        expected='an optimizer this lite T5X covers',
-        available='adafactor.Adafactor, optimizers.adamw, adam, sgd, lion, lamb, chain, …',
-        fix="use one of these, or install Google's T5X, which has it",
+      found=f"t5x.optimizers.{name}",
+      expected="an optimizer this lite T5X covers",
+      available="adafactor.Adafactor, optimizers.adamw, adam, sgd, lion, lamb, chain, …",
+      fix="use one of these, or install Google's T5X, which has it",
     )
-  raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+  raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -28,7 +28,7 @@ LogicalAxisRules = Sequence[tuple[str, str | None]]
 
 # Mesh and rules that `with_logical_constraint` uses while a partitioned function is traced.
 _ACTIVE: contextvars.ContextVar[tuple[Mesh, LogicalAxisRules] | None] = contextvars.ContextVar(
-    't5x_mesh', default=None
+  "t5x_mesh", default=None
 )
 
 
@@ -48,16 +48,16 @@ def with_logical_constraint(x: jax.Array, axes: tuple[str | None, ...]) -> jax.A
   mesh, rules = active
   spec = flax_partitioning.logical_to_mesh_axes(axes, rules)
   spec = [
-      name if name and size % mesh.shape[name] == 0 else None
-      for name, size in zip(spec, x.shape, strict=True)
+    name if name and size % mesh.shape[name] == 0 else None
+    for name, size in zip(spec, x.shape, strict=True)
   ]
   return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec(*spec)))
 
 
 def standard_logical_axis_rules(
-    activation_partitioning_dims: int = 1,
-    parameter_partitioning_dims: int = 1,
-    additional_rules: LogicalAxisRules | None = None,
+  activation_partitioning_dims: int = 1,
+  parameter_partitioning_dims: int = 1,
+  additional_rules: LogicalAxisRules | None = None,
 ) -> list[tuple[str, str | None]]:
   """Returns the rules from logical to mesh axes; the first that fits an array wins.
 
@@ -70,36 +70,36 @@ def standard_logical_axis_rules(
     T5XError: a number of dimensions is neither 1 nor 2.
   """
   for name, dims in (
-      ('activation_partitioning_dims', activation_partitioning_dims),
-      ('parameter_partitioning_dims', parameter_partitioning_dims),
+    ("activation_partitioning_dims", activation_partitioning_dims),
+    ("parameter_partitioning_dims", parameter_partitioning_dims),
   ):
     if dims not in (1, 2):
       raise T5XError(
-          found=f'{name} = {dims!r}',
-          expected='1 or 2',
-          fix=f'set partitioning.standard_logical_axis_rules.{name}',
+        found=f"{name} = {dims!r}",
+        expected="1 or 2",
+        fix=f"set partitioning.standard_logical_axis_rules.{name}",
       )
-  model = [('mlp', 'model'), ('heads', 'model'), ('kv', None), ('joined_kv', 'model')]
-  rules = [('batch', 'data'), ('vocab', 'model')]
+  model = [("mlp", "model"), ("heads", "model"), ("kv", None), ("joined_kv", "model")]
+  rules = [("batch", "data"), ("vocab", "model")]
   if (activation_partitioning_dims, parameter_partitioning_dims) == (1, 1):
-    rules += [('embed', None), *model]
+    rules += [("embed", None), *model]
   else:
     rules += model
     if activation_partitioning_dims == 2:
-      rules.append(('embed', 'model'))
+      rules.append(("embed", "model"))
     if parameter_partitioning_dims == 2:
-      rules.append(('embed', 'data'))
-  whole = ('relpos_buckets', 'abspos_buckets', 'length', 'layers', 'stack', 'mlp_activations')
+      rules.append(("embed", "data"))
+  whole = ("relpos_buckets", "abspos_buckets", "length", "layers", "stack", "mlp_activations")
   return rules + [(name, None) for name in whole] + list(additional_rules or ())
 
 
 def get_mesh(
-    num_partitions: int | None = None,
-    model_parallel_submesh: Sequence[int] | None = None,
-    backend: str | None = None,
-    ici_mesh_shape: Sequence[int] | None = None,
-    dcn_mesh_shape: Sequence[int] | None = None,
-    devices: Sequence[Any] | None = None,
+  num_partitions: int | None = None,
+  model_parallel_submesh: Sequence[int] | None = None,
+  backend: str | None = None,
+  ici_mesh_shape: Sequence[int] | None = None,
+  dcn_mesh_shape: Sequence[int] | None = None,
+  devices: Sequence[Any] | None = None,
 ) -> Mesh:
   """Makes a mesh with the axes ('data', 'model').
 
@@ -120,42 +120,44 @@ def get_mesh(
     return _explicit_mesh(ici_mesh_shape, dcn_mesh_shape, devices)
   if model_parallel_submesh is not None:
     num_model = math.prod(model_parallel_submesh)
-  elif devices[0].platform == 'cpu':
+  elif devices[0].platform == "cpu":
     num_model = len(devices) // len({d.process_index for d in devices})
     if num_partitions not in (None, num_model):
       logging.warning(
-          'num_partitions=%s is ignored on CPU: the model axis has all %d local devices. '
-          'Set model_parallel_submesh=(1, 1, 1, %s) to choose it.',
-          num_partitions, num_model, num_partitions,
+        "num_partitions=%s is ignored on CPU: the model axis has all %d local devices. "
+        "Set model_parallel_submesh=(1, 1, 1, %s) to choose it.",
+        num_partitions,
+        num_model,
+        num_partitions,
       )
   else:
     num_model = num_partitions or 1
   if num_model < 1 or len(devices) % num_model:
     raise T5XError(
-        found=f'{num_model} model partitions for {len(devices)} devices',
-        expected='a divisor of the number of devices',
-        available=', '.join(str(n) for n in range(1, len(devices) + 1) if len(devices) % n == 0),
-        fix='set partitioning.PjitPartitioner.num_partitions',
+      found=f"{num_model} model partitions for {len(devices)} devices",
+      expected="a divisor of the number of devices",
+      available=", ".join(str(n) for n in range(1, len(devices) + 1) if len(devices) % n == 0),
+      fix="set partitioning.PjitPartitioner.num_partitions",
     )
   shape = (len(devices) // num_model, num_model)
-  return Mesh(_arrange(shape, devices), ('data', 'model'))
+  return Mesh(_arrange(shape, devices), ("data", "model"))
 
 
 def _explicit_mesh(ici: Sequence[int], dcn: Sequence[int] | None, devices: list[Any]) -> Mesh:
   if math.prod(ici) * math.prod(dcn or (1,)) != len(devices):
     raise T5XError(
-        found=f'ici_mesh_shape {tuple(ici)}, dcn_mesh_shape {dcn}, {len(devices)} devices',
-        expected='shapes (data, model) whose products multiply to the number of devices',
-        fix='set partitioning.PjitPartitioner.ici_mesh_shape and .dcn_mesh_shape',
+      found=f"ici_mesh_shape {tuple(ici)}, dcn_mesh_shape {dcn}, {len(devices)} devices",
+      expected="shapes (data, model) whose products multiply to the number of devices",
+      fix="set partitioning.PjitPartitioner.ici_mesh_shape and .dcn_mesh_shape",
     )
   if dcn is None or math.prod(dcn) == 1:
-    return Mesh(_arrange(tuple(ici), devices), ('data', 'model'))
+    return Mesh(_arrange(tuple(ici), devices), ("data", "model"))
   grid = mesh_utils.create_hybrid_device_mesh(tuple(ici), tuple(dcn), devices)
-  return Mesh(grid, ('data', 'model'))
+  return Mesh(grid, ("data", "model"))
 
 
 def _arrange(shape: tuple[int, int], devices: list[Any]) -> np.ndarray:
-  if devices[0].platform != 'tpu':
+  if devices[0].platform != "tpu":
     # Devices are listed process by process: model partitions stay within a process.
     return np.array(devices).reshape(shape)
   return mesh_utils.create_device_mesh(shape, devices, allow_split_physical_axes=True)
@@ -192,34 +194,34 @@ class PjitPartitioner:
   """
 
   def __init__(
-      self,
-      num_partitions: int | None = None,
-      model_parallel_submesh: Sequence[int] | None = None,
-      params_on_devices: bool = True,
-      backend: str | None = None,
-      ici_mesh_shape: Sequence[int] | None = None,
-      dcn_mesh_shape: Sequence[int] | None = None,
-      logical_axis_rules: LogicalAxisRules | None = None,
+    self,
+    num_partitions: int | None = None,
+    model_parallel_submesh: Sequence[int] | None = None,
+    params_on_devices: bool = True,
+    backend: str | None = None,
+    ici_mesh_shape: Sequence[int] | None = None,
+    dcn_mesh_shape: Sequence[int] | None = None,
+    logical_axis_rules: LogicalAxisRules | None = None,
   ):
     if num_partitions and model_parallel_submesh:
       raise T5XError(
-          found='both num_partitions and model_parallel_submesh',
-          expected='at most one of them',
-          fix='bind partitioning.PjitPartitioner.num_partitions = None',
+        found="both num_partitions and model_parallel_submesh",
+        expected="at most one of them",
+        fix="bind partitioning.PjitPartitioner.num_partitions = None",
       )
     if not params_on_devices:
       raise T5XError(
-          found='params_on_devices = False',
-          expected='True: this lite T5X keeps parameters on devices',
-          fix="bind True, or install Google's T5X, which has it",
+        found="params_on_devices = False",
+        expected="True: this lite T5X keeps parameters on devices",
+        fix="bind True, or install Google's T5X, which has it",
       )
     self.params_on_devices = params_on_devices
     self._mesh_args = dict(
-        num_partitions=num_partitions,
-        model_parallel_submesh=model_parallel_submesh,
-        backend=backend,
-        ici_mesh_shape=ici_mesh_shape,
-        dcn_mesh_shape=dcn_mesh_shape,
+      num_partitions=num_partitions,
+      model_parallel_submesh=model_parallel_submesh,
+      backend=backend,
+      ici_mesh_shape=ici_mesh_shape,
+      dcn_mesh_shape=dcn_mesh_shape,
     )
     rules = standard_logical_axis_rules() if logical_axis_rules is None else logical_axis_rules
     self.logical_axis_rules = tuple((logical, mesh) for logical, mesh in rules)
@@ -232,14 +234,14 @@ class PjitPartitioner:
   @property
   def data_partition_spec(self) -> PartitionSpec:
     """Spec of a batch: the first dimension over 'data'."""
-    return PartitionSpec('data')
+    return PartitionSpec("data")
 
   def sharding(self, spec: PartitionSpec | None) -> NamedSharding:
     """Returns the sharding of an array with this spec of mesh axes (None: replicated)."""
     return NamedSharding(self.mesh, PartitionSpec() if spec is None else spec)
 
   def get_data_layout(
-      self, batch_size: int | None = None, process_index: int | None = None
+    self, batch_size: int | None = None, process_index: int | None = None
   ) -> DataLayout:
     """Returns which part of each global batch this process has to read.
 
@@ -255,21 +257,21 @@ class PjitPartitioner:
     batch_size = num_data if batch_size is None else batch_size
     if batch_size % num_data:
       raise T5XError(
-          found=f'batch size {batch_size} on {num_data} data partitions',
-          expected=f'a multiple of {num_data}',
-          available=f'{batch_size - batch_size % num_data or num_data}, '
-          f'{batch_size + num_data - batch_size % num_data}',
-          fix='set BATCH_SIZE',
+        found=f"batch size {batch_size} on {num_data} data partitions",
+        expected=f"a multiple of {num_data}",
+        available=f"{batch_size - batch_size % num_data or num_data}, "
+        f"{batch_size + num_data - batch_size % num_data}",
+        fix="set BATCH_SIZE",
       )
     process_index = jax.process_index() if process_index is None else process_index
     owners = np.vectorize(lambda d: d.process_index, otypes=[int])(grid)
     rows = np.flatnonzero((owners == process_index).any(axis=1))
     first_row = owners[rows[0]]
     return DataLayout(
-        batch_size=batch_size,
-        shard_id=int(rows[0]) // len(rows),
-        num_shards=num_data // len(rows),
-        is_first_host_in_replica_set=bool(first_row[0] == process_index),
+      batch_size=batch_size,
+      shard_id=int(rows[0]) // len(rows),
+      num_shards=num_data // len(rows),
+      is_first_host_in_replica_set=bool(first_row[0] == process_index),
     )
 
   def get_logical_axes(self, train_state: Any) -> Any:
@@ -290,10 +292,10 @@ class PjitPartitioner:
     unknown = [name for name in axes if name is not None and name not in known]
     if unknown:
       raise T5XError(
-          found=f'logical axis {unknown[0]!r}',
-          expected='a rule for it',
-          available=', '.join(sorted(known)),
-          fix='add it with standard_logical_axis_rules.additional_rules',
+        found=f"logical axis {unknown[0]!r}",
+        expected="a rule for it",
+        available=", ".join(sorted(known)),
+        fix="add it with standard_logical_axis_rules.additional_rules",
       )
     return flax_partitioning.logical_to_mesh_axes(tuple(axes), self.logical_axis_rules)
 
@@ -302,12 +304,12 @@ class PjitPartitioner:
     return jax.tree_util.tree_map(self.sharding, mesh_axes, is_leaf=_is_spec)
 
   def partition(
-      self,
-      fn: Callable[..., Any],
-      in_axis_resources: PyTree,
-      out_axis_resources: PyTree,
-      static_argnums: int | Sequence[int] = (),
-      donate_argnums: int | Sequence[int] = (),
+    self,
+    fn: Callable[..., Any],
+    in_axis_resources: PyTree,
+    out_axis_resources: PyTree,
+    static_argnums: int | Sequence[int] = (),
+    donate_argnums: int | Sequence[int] = (),
   ) -> PartitionedCallable:
     """Compiles a function for the mesh.
 
@@ -323,11 +325,11 @@ class PjitPartitioner:
       The function; `.lower(*args)` compiles it ahead of time.
     """
     jitted = jax.jit(
-        fn,
-        in_shardings=self.get_shardings(in_axis_resources),
-        out_shardings=self.get_shardings(out_axis_resources),
-        static_argnums=static_argnums,
-        donate_argnums=donate_argnums,
+      fn,
+      in_shardings=self.get_shardings(in_axis_resources),
+      out_shardings=self.get_shardings(out_axis_resources),
+      static_argnums=static_argnums,
+      donate_argnums=donate_argnums,
     )
     return PartitionedCallable(jitted, self)
 
@@ -339,7 +341,7 @@ class PjitPartitioner:
     """Makes global arrays from this process's rows of a batch (NumPy arrays)."""
     sharding = self.sharding(self.data_partition_spec)
     return jax.tree_util.tree_map(
-        lambda x: jax.make_array_from_process_local_data(sharding, np.asarray(x)), batch
+      lambda x: jax.make_array_from_process_local_data(sharding, np.asarray(x)), batch
     )
 
   def move_params_to_devices(self, train_state: Any, train_state_axes: Any) -> Any:
@@ -364,6 +366,7 @@ class PartitionedCallable:
     self._partitioner = partitioner
 
   def __call__(self, *args: Any) -> Any:
+    """Calls the compiled function."""
     with self._partitioner.activate():
       return self._jitted(*args)
 

@@ -11,25 +11,25 @@ import jax.numpy as jnp
 from t5x.errors import T5XError
 
 FACTORS = (
-    'constant',
-    'linear_warmup',
-    'linear_decay',
-    'rsqrt_decay',
-    'rsqrt_normalized_decay',
-    'decay_every',
-    'cosine_decay',
+  "constant",
+  "linear_warmup",
+  "linear_decay",
+  "rsqrt_decay",
+  "rsqrt_normalized_decay",
+  "decay_every",
+  "cosine_decay",
 )
 
 
 def create_learning_rate_scheduler(
-    factors: str = 'constant * linear_warmup * rsqrt_decay',
-    base_learning_rate: float = 0.5,
-    warmup_steps: int = 1000,
-    decay_factor: float = 0.5,
-    steps_per_decay: int = 20000,
-    steps_per_cycle: int = 100000,
-    step_offset: int = 0,
-    min_learning_rate: float = 1e-8,
+  factors: str = "constant * linear_warmup * rsqrt_decay",
+  base_learning_rate: float = 0.5,
+  warmup_steps: int = 1000,
+  decay_factor: float = 0.5,
+  steps_per_decay: int = 20000,
+  steps_per_cycle: int = 100000,
+  step_offset: int = 0,
+  min_learning_rate: float = 1e-8,
 ) -> Callable[[Any], jax.Array]:
   """Makes a schedule that is a product of factors.
 
@@ -58,31 +58,31 @@ def create_learning_rate_scheduler(
   Raises:
     T5XError: a factor has no such name.
   """
-  names = [name.strip() for name in factors.split('*')]
+  names = [name.strip() for name in factors.split("*")]
   unknown = [name for name in names if name not in FACTORS]
   if unknown:
     raise T5XError(
-        found=f'learning rate factor {unknown[0]!r} in {factors!r}',
-        expected='factors joined by *',
-        available=', '.join(FACTORS),
-        fix='set utils.create_learning_rate_scheduler.factors',
+      found=f"learning rate factor {unknown[0]!r} in {factors!r}",
+      expected="factors joined by *",
+      available=", ".join(FACTORS),
+      fix="set utils.create_learning_rate_scheduler.factors",
     )
 
   def value(name: str, step: jax.Array) -> Any:
-    if name == 'constant':
+    if name == "constant":
       return base_learning_rate
-    if name == 'linear_warmup':
+    if name == "linear_warmup":
       return jnp.minimum(1.0, step / warmup_steps) if warmup_steps else 1.0
-    if name == 'linear_decay':
+    if name == "linear_decay":
       rise = step / warmup_steps if warmup_steps else jnp.inf
       fall = 1.0 + decay_factor * (warmup_steps - step)
       return base_learning_rate * jnp.maximum(0.0, jnp.minimum(rise, fall))
-    if name == 'rsqrt_decay':
+    if name == "rsqrt_decay":
       return 1.0 / jnp.sqrt(jnp.maximum(1.0, jnp.maximum(step, warmup_steps)))
-    if name == 'rsqrt_normalized_decay':
+    if name == "rsqrt_normalized_decay":
       root = jnp.sqrt(jnp.maximum(1.0, float(warmup_steps)))
       return root / jnp.sqrt(jnp.maximum(1.0, jnp.maximum(step, warmup_steps)))
-    if name == 'decay_every':
+    if name == "decay_every":
       return decay_factor ** jnp.floor(step / steps_per_decay)
     progress = jnp.maximum(0.0, (step - warmup_steps) / float(steps_per_cycle))
     return jnp.maximum(0.0, 0.5 * (1.0 + jnp.cos(jnp.pi * (progress % 1.0))))

@@ -39,7 +39,7 @@ class FlaxOptimTrainState:
 
   @classmethod
   def create(
-      cls, optimizer_def: optimizers.OptimizerDef, model_variables: Mapping[str, Any]
+    cls, optimizer_def: optimizers.OptimizerDef, model_variables: Mapping[str, Any]
   ) -> FlaxOptimTrainState:
     """Makes a state at step 0 with fresh slots.
 
@@ -52,17 +52,17 @@ class FlaxOptimTrainState:
       The train state.
     """
     variables = dict(flax.core.unfreeze(model_variables))
-    params = variables.pop('params')
-    params_axes = variables.pop('params_axes', None)
+    params = variables.pop("params")
+    params_axes = variables.pop("params_axes", None)
     if params_axes is not None:
       _check_axes_cover(params, params_axes)
       axes = flax.core.unfreeze(flax_partitioning.get_axis_names(params_axes))
       optimizer_def = optimizer_def.with_logical_axes(axes)
       params_axes = flax.core.freeze(params_axes)
     return cls(
-        optimizer=optimizer_def.create(params),
-        params_axes=params_axes,
-        flax_mutables=flax.core.freeze(variables),
+      optimizer=optimizer_def.create(params),
+      params_axes=params_axes,
+      flax_mutables=flax.core.freeze(variables),
     )
 
   @property
@@ -81,7 +81,7 @@ class FlaxOptimTrainState:
     return self.optimizer.state.param_states
 
   def apply_gradient(
-      self, grads: PyTree, learning_rate: Any, flax_mutables: PyTree = EMPTY
+    self, grads: PyTree, learning_rate: Any, flax_mutables: PyTree = EMPTY
   ) -> FlaxOptimTrainState:
     """Returns the state after one update.
 
@@ -112,20 +112,20 @@ class FlaxOptimTrainState:
     """
     state = self.optimizer.state_dict()
     if self.flax_mutables:
-      state['flax_mutables'] = flax.serialization.to_state_dict(
-          flax.core.unfreeze(self.flax_mutables)
+      state["flax_mutables"] = flax.serialization.to_state_dict(
+        flax.core.unfreeze(self.flax_mutables)
       )
     return state
 
   def restore_state(self, state_dict: Mapping[str, Any]) -> FlaxOptimTrainState:
     """Returns this state with the values of `state_dict` (a tree as `state_dict()` makes)."""
     state_dict = dict(state_dict)
-    mutables = state_dict.pop('flax_mutables', None)
+    mutables = state_dict.pop("flax_mutables", None)
     if mutables is None:
       mutables = self.flax_mutables
     return self.replace(
-        optimizer=self.optimizer.restore_state(state_dict),
-        flax_mutables=flax.core.freeze(mutables),
+      optimizer=self.optimizer.restore_state(state_dict),
+      flax_mutables=flax.core.freeze(mutables),
     )
 
   def as_logical_axes(self) -> FlaxOptimTrainState:
@@ -138,28 +138,26 @@ class FlaxOptimTrainState:
     """
     if self.params_axes is None:
       raise T5XError(
-          found='a train state without logical axes',
-          expected="model variables with a 'params_axes' collection",
-          fix='create parameters with layers.param_with_axes',
+        found="a train state without logical axes",
+        expected="model variables with a 'params_axes' collection",
+        fix="create parameters with layers.param_with_axes",
       )
     axes = flax.core.unfreeze(flax_partitioning.get_axis_names(self.params_axes))
     mutables = flax.core.freeze({})
     if self.flax_mutables:
       mutables = jax.tree_util.tree_map(lambda _: PartitionSpec(), self.flax_mutables)
-    return self.replace(
-        optimizer=self.optimizer.derive_logical_axes(axes), flax_mutables=mutables
-    )
+    return self.replace(optimizer=self.optimizer.derive_logical_axes(axes), flax_mutables=mutables)
 
 
 def _check_axes_cover(params: PyTree, params_axes: PyTree) -> None:
   """Raises T5XError unless exactly the parameters have logical axes."""
   names = flax.core.unfreeze(flax_partitioning.get_axis_names(params_axes))
-  have = set(flax.traverse_util.flatten_dict(names, sep='/'))
-  want = set(flax.traverse_util.flatten_dict(flax.core.unfreeze(params), sep='/'))
+  have = set(flax.traverse_util.flatten_dict(names, sep="/"))
+  want = set(flax.traverse_util.flatten_dict(flax.core.unfreeze(params), sep="/"))
   if have != want:
     raise T5XError(
-        found='parameters without logical axes: '
-        f'{sorted(want - have)}; axes without a parameter: {sorted(have - want)}',
-        expected='one axis name per dimension of every parameter',
-        fix='declare parameters with layers.param_with_axes',
+      found="parameters without logical axes: "
+      f"{sorted(want - have)}; axes without a parameter: {sorted(have - want)}",
+      expected="one axis name per dimension of every parameter",
+      fix="declare parameters with layers.param_with_axes",
     )

@@ -1,25 +1,13 @@
 """Checkpoints of Google's T5X (both layouts) read equal to the arrays they were made from."""
 
-import os
-import pathlib
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conftest import require_golden
 
 from t5x import checkpoints
 from t5x._checkpoint_read import flatten
 from t5x.errors import T5XError
-
-
-def _golden():
-    here = pathlib.Path(__file__).resolve()
-    places = [os.environ.get("T5X_GOLDEN", "")]
-    places += [p / "shared/golden/A" for p in here.parents]
-    for place in places:
-        if place and pathlib.Path(place).is_dir():
-            return pathlib.Path(place)
-    pytest.skip("golden files are not here")
 
 
 def _expected(golden):
@@ -35,7 +23,7 @@ def _expected(golden):
 
 @pytest.mark.parametrize("layout", ["ckpt_orbax", "ckpt_legacy"])
 def test_golden_checkpoints(layout):
-    golden = _golden()
+    golden = require_golden()
     expected = _expected(golden)
     path = golden / layout / "checkpoint_3"
     assert checkpoints.checkpoint_steps(golden / layout) == [3]

@@ -30,14 +30,14 @@ def scaled_query_init(head_dim: int) -> layers.Initializer:
 
 
 def dot_product_attention(
-    query: Array,
-    key: Array,
-    value: Array,
-    bias: Array | None,
-    dropout_rng: Array | None = None,
-    dropout_rate: float = 0.0,
-    float32_logits: bool = False,
-    heads_first: bool = False,
+  query: Array,
+  key: Array,
+  value: Array,
+  bias: Array | None,
+  dropout_rng: Array | None = None,
+  dropout_rate: float = 0.0,
+  float32_logits: bool = False,
+  heads_first: bool = False,
 ) -> Array:
   """Softmax attention.
 
@@ -57,17 +57,17 @@ def dot_product_attention(
   dtype = value.dtype
   if float32_logits:
     query, key = query.astype(jnp.float32), key.astype(jnp.float32)
-  keys = 'bhkd' if heads_first else 'bkhd'
-  logits = jnp.einsum(f'bqhd,{keys}->bhqk', query, key)
+  keys = "bhkd" if heads_first else "bkhd"
+  logits = jnp.einsum(f"bqhd,{keys}->bhqk", query, key)
   if bias is not None:
     logits = logits + bias.astype(logits.dtype)
   weights = jax.nn.softmax(logits, axis=-1).astype(dtype)
   if dropout_rng is not None and dropout_rate > 0.0:
     # The same mask for all queries of a row, as in T5: fewer random bits.
-    shape = weights.shape[:2] + (1, weights.shape[3])
+    shape = (*weights.shape[:2], 1, weights.shape[3])
     keep = jax.random.bernoulli(dropout_rng, 1.0 - dropout_rate, shape)
     weights = weights * (keep.astype(dtype) / jnp.asarray(1.0 - dropout_rate, dtype))
-  return jnp.einsum(f'bhqk,{keys}->bqhd', weights, value)
+  return jnp.einsum(f"bhqk,{keys}->bqhd", weights, value)
 
 
 class MultiHeadDotProductAttention(nn.Module):
@@ -86,21 +86,22 @@ class MultiHeadDotProductAttention(nn.Module):
   float32_logits: bool = False
 
   def setup(self) -> None:
-    features, axes = self.num_heads * self.head_dim, ('embed', 'joined_kv')
+    """Declares the three input projections."""
+    features, axes = self.num_heads * self.head_dim, ("embed", "joined_kv")
     self.query = layers.Dense(
-        features, axes, init=scaled_query_init(self.head_dim), dtype=self.dtype
+      features, axes, init=scaled_query_init(self.head_dim), dtype=self.dtype
     )
     self.key = layers.Dense(features, axes, dtype=self.dtype)
     self.value = layers.Dense(features, axes, dtype=self.dtype)
 
   @nn.compact
   def __call__(
-      self,
-      inputs_q: Array,
-      inputs_kv: Array | None,
-      bias: Array | None = None,
-      deterministic: bool = True,
-      decode: str | None = None,
+    self,
+    inputs_q: Array,
+    inputs_kv: Array | None,
+    bias: Array | None = None,
+    deterministic: bool = True,
+    decode: str | None = None,
   ) -> Array:
     """Attends from `inputs_q` to `inputs_kv`.
 
@@ -117,47 +118,45 @@ class MultiHeadDotProductAttention(nn.Module):
     query = self._split(self.query(inputs_q))
     dropout_rng = None
     if not deterministic and self.dropout_rate > 0.0:
-      dropout_rng = self.make_rng('dropout')
-    if decode == 'self' and self.has_variable('cache', 'cached_key'):
+      dropout_rng = self.make_rng("dropout")
+    if decode == "self" and self.has_variable("cache", "cached_key"):
       x = self._attend_self_cached(query, inputs_kv, bias)
-    elif decode == 'cross':
+    elif decode == "cross":
       x = self._attend_cross_cached(query, inputs_kv, bias)
     else:
       key, value = self._split(self.key(inputs_kv)), self._split(self.value(inputs_kv))
-      if decode == 'self':
+      if decode == "self":
         self._create_self_cache(key)
       x = dot_product_attention(
-          query, key, value, bias, dropout_rng, self.dropout_rate, self.float32_logits
+        query, key, value, bias, dropout_rng, self.dropout_rate, self.float32_logits
       )
     x = x.reshape(*x.shape[:2], self.num_heads * self.head_dim)
-    return layers.Dense(
-        inputs_q.shape[-1], ('joined_kv', 'embed'), dtype=self.dtype, name='out'
-    )(x)
+    return layers.Dense(inputs_q.shape[-1], ("joined_kv", "embed"), dtype=self.dtype, name="out")(x)
 
   def _split(self, x: Array) -> Array:
     """`[B, L, H*D]` -> `[B, L, H, D]`."""
     x = x.reshape(*x.shape[:-1], self.num_heads, self.head_dim)
-    return partitioning.with_logical_constraint(x, ('batch', 'length', 'heads', 'kv'))
+    return partitioning.with_logical_constraint(x, ("batch", "length", "heads", "kv"))
 
   def _create_self_cache(self, key: Array) -> None:
     """Makes an empty cache as long as `key`, `[B, L, H, D]`."""
     batch, length, heads, head_dim = key.shape
     shape = (batch, heads, length, head_dim)
-    self.variable('cache', 'cached_key', jnp.zeros, shape, key.dtype)
-    self.variable('cache', 'cached_value', jnp.zeros, shape, key.dtype)
-    self.variable('cache', 'cache_index', lambda: jnp.zeros((), jnp.int32))
+    self.variable("cache", "cached_key", jnp.zeros, shape, key.dtype)
+    self.variable("cache", "cached_value", jnp.zeros, shape, key.dtype)
+    self.variable("cache", "cache_index", lambda: jnp.zeros((), jnp.int32))
 
   def _attend_self_cached(self, query: Array, x: Array, bias: Array | None) -> Array:
     """One decoding step: appends the key and value of `x` `[B*N, 1, E]` and attends."""
     if query.shape[1] != 1:
       raise T5XError(
-          found=f'{query.shape[1]} decoder tokens in a cached decoding step',
-          expected='1 token per step',
-          fix='call decode(..., decode=True) with tokens of shape [batch, 1]',
+        found=f"{query.shape[1]} decoder tokens in a cached decoding step",
+        expected="1 token per step",
+        fix="call decode(..., decode=True) with tokens of shape [batch, 1]",
       )
-    cached_key = self.variable('cache', 'cached_key')
-    cached_value = self.variable('cache', 'cached_value')
-    cache_index = self.variable('cache', 'cache_index')
+    cached_key = self.variable("cache", "cached_key")
+    cached_value = self.variable("cache", "cached_value")
+    cache_index = self.variable("cache", "cache_index")
     index = cache_index.value
     key, value = (self._split(f(x)).swapaxes(1, 2) for f in (self.key, self.value))
     key = jax.lax.dynamic_update_slice_in_dim(cached_key.value, key, index, axis=2)
@@ -167,22 +166,26 @@ class MultiHeadDotProductAttention(nn.Module):
     past_bias = layers.attention_mask_bias(past, self.dtype)
     bias = past_bias if bias is None else bias + past_bias
     return dot_product_attention(
-        query, key, value, bias, float32_logits=self.float32_logits, heads_first=True
+      query, key, value, bias, float32_logits=self.float32_logits, heads_first=True
     )
 
   def _attend_cross_cached(self, query: Array, encoded: Array, bias: Array | None) -> Array:
     """Attends to the encoder's output, whose keys and values are projected on the first call."""
     cached_key = self.variable(
-        'cross_cache', 'cached_key', lambda: self._split(self.key(encoded)).swapaxes(1, 2)
+      "cross_cache", "cached_key", lambda: self._split(self.key(encoded)).swapaxes(1, 2)
     )
     cached_value = self.variable(
-        'cross_cache', 'cached_value', lambda: self._split(self.value(encoded)).swapaxes(1, 2)
+      "cross_cache", "cached_value", lambda: self._split(self.value(encoded)).swapaxes(1, 2)
     )
     key, value = cached_key.value, cached_value.value
     # The decodes of one example become queries against the same keys: [B*N, Q] -> [B, N*Q].
     shape, batch = query.shape, key.shape[0]
     x = dot_product_attention(
-        query.reshape(batch, -1, *shape[2:]), key, value, bias,
-        float32_logits=self.float32_logits, heads_first=True,
+      query.reshape(batch, -1, *shape[2:]),
+      key,
+      value,
+      bias,
+      float32_logits=self.float32_logits,
+      heads_first=True,
     )
     return x.reshape(shape)

@@ -29,12 +29,12 @@ Initializer = Callable[..., Array]
 # attends uniformly to everything, as in T5X. A larger value would overflow bfloat16 sums.
 MASK_BIAS = -1e10
 
-kernel_init = nn.initializers.variance_scaling(1.0, 'fan_in', 'truncated_normal')
-relpos_init = nn.initializers.variance_scaling(1.0, 'fan_avg', 'uniform')
+kernel_init = nn.initializers.variance_scaling(1.0, "fan_in", "truncated_normal")
+relpos_init = nn.initializers.variance_scaling(1.0, "fan_avg", "uniform")
 
 
 def param_with_axes(
-    module: nn.Module, name: str, init: Initializer, shape: Sequence[int], axes: Sequence[str]
+  module: nn.Module, name: str, init: Initializer, shape: Sequence[int], axes: Sequence[str]
 ) -> Array:
   """Declares a float32 parameter and records its logical axes in `params_axes`.
 
@@ -50,20 +50,20 @@ def param_with_axes(
   """
   value = module.param(name, init, tuple(shape), jnp.float32)
   module.sow(
-      'params_axes',
-      f'{name}_axes',
-      flax_partitioning.AxisMetadata(tuple(axes)),
-      reduce_fn=lambda _, new: new,
-      init_fn=lambda: None,
+    "params_axes",
+    f"{name}_axes",
+    flax_partitioning.AxisMetadata(tuple(axes)),
+    reduce_fn=lambda _, new: new,
+    init_fn=lambda: None,
   )
   return value
 
 
 def relative_position_bucket(
-    relative_position: Array,
-    bidirectional: bool = True,
-    num_buckets: int = 32,
-    max_distance: int = 128,
+  relative_position: Array,
+  bidirectional: bool = True,
+  num_buckets: int = 32,
+  max_distance: int = 128,
 ) -> Array:
   """Maps relative positions to buckets (Raffel et al. 2020, section 2.1).
 
@@ -106,7 +106,11 @@ class RelativePositionBiases(nn.Module):
 
   @nn.compact
   def __call__(
-      self, query_length: int, key_length: int, bidirectional: bool, query_index: Array | None = None
+    self,
+    query_length: int,
+    key_length: int,
+    bidirectional: bool,
+    query_index: Array | None = None,
   ) -> Array:
     """Returns the bias to add to attention logits.
 
@@ -120,14 +124,15 @@ class RelativePositionBiases(nn.Module):
       `[1, H, query_length, key_length]`.
     """
     table = param_with_axes(
-        self, 'rel_embedding', relpos_init, (self.num_heads, self.num_buckets),
-        ('heads', 'relpos_buckets'),
+      self,
+      "rel_embedding",
+      relpos_init,
+      (self.num_heads, self.num_buckets),
+      ("heads", "relpos_buckets"),
     )
     first = -(query_length - 1) if query_index is None else -query_index
     offsets = first + jnp.arange(query_length + key_length - 1, dtype=jnp.int32)
-    buckets = relative_position_bucket(
-        offsets, bidirectional, self.num_buckets, self.max_distance
-    )
+    buckets = relative_position_bucket(offsets, bidirectional, self.num_buckets, self.max_distance)
     per_offset = jnp.take(table.astype(self.dtype), buckets, axis=1)
     return _toeplitz(per_offset, query_length, key_length)[None]
 
@@ -156,7 +161,7 @@ class LayerNorm(nn.Module):
   @nn.compact
   def __call__(self, x: Array) -> Array:
     """Normalises the last axis of `x`, `[..., E]`."""
-    scale = param_with_axes(self, 'scale', nn.initializers.ones, (x.shape[-1],), ('embed',))
+    scale = param_with_axes(self, "scale", nn.initializers.ones, (x.shape[-1],), ("embed",))
     x = x.astype(jnp.float32)
     mean_square = jnp.mean(jnp.square(x), axis=-1, keepdims=True)
     y = (x * jax.lax.rsqrt(mean_square + self.epsilon)).astype(self.dtype)
@@ -176,11 +181,9 @@ class Dense(nn.Module):
   @nn.compact
   def __call__(self, x: Array) -> Array:
     """`[..., in]` -> `[..., features]`."""
-    kernel = param_with_axes(
-        self, 'kernel', self.init, (x.shape[-1], self.features), self.axes
-    )
+    kernel = param_with_axes(self, "kernel", self.init, (x.shape[-1], self.features), self.axes)
     return jnp.dot(
-        x.astype(self.dtype), kernel.astype(self.dtype), preferred_element_type=self.out_dtype
+      x.astype(self.dtype), kernel.astype(self.dtype), preferred_element_type=self.out_dtype
     )
 
 
@@ -192,29 +195,33 @@ class Embed(nn.Module):
   dtype: Any = jnp.float32
 
   def setup(self) -> None:
+    """Declares the table."""
     self.embedding = param_with_axes(
-        self, 'embedding', nn.initializers.normal(stddev=1.0),
-        (self.num_embeddings, self.features), ('vocab', 'embed'),
+      self,
+      "embedding",
+      nn.initializers.normal(stddev=1.0),
+      (self.num_embeddings, self.features),
+      ("vocab", "embed"),
     )
 
   def __call__(self, tokens: Array) -> Array:
     """int tokens `[B, L]` -> `[B, L, E]`."""
     if not jnp.issubdtype(tokens.dtype, jnp.integer):
       raise T5XError(
-          found=f'token ids of type {tokens.dtype}',
-          expected='integer token ids',
-          available='int32',
-          fix='let the seqio feature converter produce the batch, or cast it to int32',
+        found=f"token ids of type {tokens.dtype}",
+        expected="integer token ids",
+        available="int32",
+        fix="let the seqio feature converter produce the batch, or cast it to int32",
       )
     x = jnp.take(self.embedding, tokens, axis=0).astype(self.dtype)
-    return partitioning.with_logical_constraint(x, ('batch', 'length', 'embed'))
+    return partitioning.with_logical_constraint(x, ("batch", "length", "embed"))
 
   def attend(self, x: Array) -> Array:
     """Logits `[..., V]` in float32 of `x`, `[..., E]`, against the embedding."""
     return jnp.dot(
-        x.astype(self.dtype),
-        self.embedding.astype(self.dtype).T,
-        preferred_element_type=jnp.float32,
+      x.astype(self.dtype),
+      self.embedding.astype(self.dtype).T,
+      preferred_element_type=jnp.float32,
     )
 
 
@@ -222,7 +229,7 @@ class MlpBlock(nn.Module):
   """The feed-forward block; several activations are multiplied (gated) as in T5 1.1."""
 
   intermediate_dim: int
-  activations: Sequence[str] = ('relu',)
+  activations: Sequence[str] = ("relu",)
   dropout_rate: float = 0.0
   dtype: Any = jnp.float32
 
@@ -231,29 +238,27 @@ class MlpBlock(nn.Module):
     """`[B, L, E]` -> `[B, L, E]`."""
     hidden = None
     for i, name in enumerate(self.activations):
-      layer_name = 'wi' if len(self.activations) == 1 else f'wi_{i}'
-      branch = Dense(
-          self.intermediate_dim, ('embed', 'mlp'), dtype=self.dtype, name=layer_name
-      )(x)
+      layer_name = "wi" if len(self.activations) == 1 else f"wi_{i}"
+      branch = Dense(self.intermediate_dim, ("embed", "mlp"), dtype=self.dtype, name=layer_name)(x)
       branch = _activation(name)(branch)
       hidden = branch if hidden is None else hidden * branch
     # One mask for all positions of a row, as in T5: fewer random bits.
     hidden = nn.Dropout(self.dropout_rate, broadcast_dims=(-2,))(hidden, deterministic)
-    hidden = partitioning.with_logical_constraint(hidden, ('batch', 'length', 'mlp'))
-    return Dense(x.shape[-1], ('mlp', 'embed'), dtype=self.dtype, name='wo')(hidden)
+    hidden = partitioning.with_logical_constraint(hidden, ("batch", "length", "mlp"))
+    return Dense(x.shape[-1], ("mlp", "embed"), dtype=self.dtype, name="wo")(hidden)
 
 
 def _activation(name: str) -> Callable[[Array], Array]:
   """Returns the activation called `name` ('linear' or a function of flax.linen)."""
-  if name == 'linear':
+  if name == "linear":
     return lambda x: x
   function = getattr(nn, name, None)
   if not callable(function) or isinstance(function, type):
     raise T5XError(
-        found=f'mlp_activations has {name!r}',
-        expected="'linear' or the name of an activation in flax.linen",
-        available='linear, relu, gelu, silu, swish, tanh, sigmoid',
-        fix="set network.T5Config.mlp_activations, e.g. ('gelu', 'linear')",
+      found=f"mlp_activations has {name!r}",
+      expected="'linear' or the name of an activation in flax.linen",
+      available="linear, relu, gelu, silu, swish, tanh, sigmoid",
+      fix="set network.T5Config.mlp_activations, e.g. ('gelu', 'linear')",
     )
   return function
 

@@ -15,8 +15,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from flax import struct
 
-from t5x.examples.t5 import attention
-from t5x.examples.t5 import layers
+from t5x.examples.t5 import attention, layers
 
 Array = jax.Array
 
@@ -48,7 +47,7 @@ class T5Config:
   num_decoder_layers: int = 6
   head_dim: int = 64
   mlp_dim: int = 2048
-  mlp_activations: Sequence[str] = ('relu',)
+  mlp_activations: Sequence[str] = ("relu",)
   dropout_rate: float = 0.1
   logits_via_embedding: bool = False
   float32_attention_logits: bool = False
@@ -56,22 +55,22 @@ class T5Config:
 
 def _attention(config: T5Config, name: str) -> attention.MultiHeadDotProductAttention:
   return attention.MultiHeadDotProductAttention(
-      num_heads=config.num_heads,
-      head_dim=config.head_dim,
-      dtype=config.dtype,
-      dropout_rate=config.dropout_rate,
-      float32_logits=config.float32_attention_logits,
-      name=name,
+    num_heads=config.num_heads,
+    head_dim=config.head_dim,
+    dtype=config.dtype,
+    dropout_rate=config.dropout_rate,
+    float32_logits=config.float32_attention_logits,
+    name=name,
   )
 
 
 def _mlp(config: T5Config) -> layers.MlpBlock:
   return layers.MlpBlock(
-      intermediate_dim=config.mlp_dim,
-      activations=config.mlp_activations,
-      dropout_rate=config.dropout_rate,
-      dtype=config.dtype,
-      name='mlp',
+    intermediate_dim=config.mlp_dim,
+    activations=config.mlp_activations,
+    dropout_rate=config.dropout_rate,
+    dtype=config.dtype,
+    name="mlp",
   )
 
 
@@ -89,10 +88,10 @@ class EncoderLayer(nn.Module):
   def __call__(self, x: Array, bias: Array, deterministic: bool) -> Array:
     """`[B, S, E]` -> `[B, S, E]`; `bias` is `[B, H, S, S]`."""
     cfg = self.config
-    y = layers.LayerNorm(dtype=cfg.dtype, name='pre_attention_layer_norm')(x)
-    y = _attention(cfg, 'attention')(y, y, bias, deterministic)
+    y = layers.LayerNorm(dtype=cfg.dtype, name="pre_attention_layer_norm")(x)
+    y = _attention(cfg, "attention")(y, y, bias, deterministic)
     x = x + _dropout(cfg, y, deterministic)
-    y = layers.LayerNorm(dtype=cfg.dtype, name='pre_mlp_layer_norm')(x)
+    y = layers.LayerNorm(dtype=cfg.dtype, name="pre_mlp_layer_norm")(x)
     y = _mlp(cfg)(y, deterministic)
     return x + _dropout(cfg, y, deterministic)
 
@@ -104,27 +103,27 @@ class DecoderLayer(nn.Module):
 
   @nn.compact
   def __call__(
-      self,
-      x: Array,
-      encoded: Array | None,
-      self_bias: Array,
-      cross_bias: Array | None,
-      deterministic: bool,
-      decode: bool,
+    self,
+    x: Array,
+    encoded: Array | None,
+    self_bias: Array,
+    cross_bias: Array | None,
+    deterministic: bool,
+    decode: bool,
   ) -> Array:
     """`[B, T, E]` -> `[B, T, E]`, or `[B*N, 1, E]` of one decoding step."""
     cfg = self.config
-    y = layers.LayerNorm(dtype=cfg.dtype, name='pre_self_attention_layer_norm')(x)
-    y = _attention(cfg, 'self_attention')(
-        y, y, self_bias, deterministic, decode='self' if decode else None
+    y = layers.LayerNorm(dtype=cfg.dtype, name="pre_self_attention_layer_norm")(x)
+    y = _attention(cfg, "self_attention")(
+      y, y, self_bias, deterministic, decode="self" if decode else None
     )
     x = x + _dropout(cfg, y, deterministic)
-    y = layers.LayerNorm(dtype=cfg.dtype, name='pre_cross_attention_layer_norm')(x)
-    y = _attention(cfg, 'encoder_decoder_attention')(
-        y, encoded, cross_bias, deterministic, decode='cross' if decode else None
+    y = layers.LayerNorm(dtype=cfg.dtype, name="pre_cross_attention_layer_norm")(x)
+    y = _attention(cfg, "encoder_decoder_attention")(
+      y, encoded, cross_bias, deterministic, decode="cross" if decode else None
     )
     x = x + _dropout(cfg, y, deterministic)
-    y = layers.LayerNorm(dtype=cfg.dtype, name='pre_mlp_layer_norm')(x)
+    y = layers.LayerNorm(dtype=cfg.dtype, name="pre_mlp_layer_norm")(x)
     y = _mlp(cfg)(y, deterministic)
     return x + _dropout(cfg, y, deterministic)
 
@@ -140,14 +139,14 @@ class Encoder(nn.Module):
     """Tokens `[B, S]` and mask `[B, 1, S, S]` -> `[B, S, E]`."""
     cfg = self.config
     length = tokens.shape[1]
-    bias = layers.RelativePositionBiases(cfg.num_heads, dtype=cfg.dtype, name='relpos_bias')(
-        length, length, bidirectional=True
+    bias = layers.RelativePositionBiases(cfg.num_heads, dtype=cfg.dtype, name="relpos_bias")(
+      length, length, bidirectional=True
     )
     bias = bias + layers.attention_mask_bias(mask, cfg.dtype)
     x = _dropout(cfg, self.embedder(tokens), deterministic)
     for i in range(cfg.num_encoder_layers):
-      x = EncoderLayer(cfg, name=f'layers_{i}')(x, bias, deterministic)
-    x = layers.LayerNorm(dtype=cfg.dtype, name='encoder_norm')(x)
+      x = EncoderLayer(cfg, name=f"layers_{i}")(x, bias, deterministic)
+    x = layers.LayerNorm(dtype=cfg.dtype, name="encoder_norm")(x)
     return _dropout(cfg, x, deterministic)
 
 
@@ -159,14 +158,14 @@ class Decoder(nn.Module):
 
   @nn.compact
   def __call__(
-      self,
-      encoded: Array | None,
-      tokens: Array,
-      self_mask: Array | None,
-      cross_mask: Array,
-      deterministic: bool,
-      decode: bool,
-      max_decode_length: int | None,
+    self,
+    encoded: Array | None,
+    tokens: Array,
+    self_mask: Array | None,
+    cross_mask: Array,
+    deterministic: bool,
+    decode: bool,
+    max_decode_length: int | None,
   ) -> Array:
     """Returns float32 logits `[B, T, V]` (`[B*N, 1, V]` in a decoding step)."""
     cfg = self.config
@@ -176,27 +175,30 @@ class Decoder(nn.Module):
     cross_bias = layers.attention_mask_bias(cross_mask, cfg.dtype)
     x = _dropout(cfg, self.embedder(tokens), deterministic)
     for i in range(cfg.num_decoder_layers):
-      x = DecoderLayer(cfg, name=f'layers_{i}')(
-          x, encoded, self_bias, cross_bias, deterministic, decode
+      x = DecoderLayer(cfg, name=f"layers_{i}")(
+        x, encoded, self_bias, cross_bias, deterministic, decode
       )
-    x = layers.LayerNorm(dtype=cfg.dtype, name='decoder_norm')(x)
+    x = layers.LayerNorm(dtype=cfg.dtype, name="decoder_norm")(x)
     x = _dropout(cfg, x, deterministic)
     if cfg.logits_via_embedding:
       # The embedding has unit variance, so its products are rescaled by the width.
       return self.embedder.attend(x) / jnp.sqrt(jnp.float32(cfg.emb_dim))
     return layers.Dense(
-        cfg.vocab_size, ('embed', 'vocab'), dtype=cfg.dtype, out_dtype=jnp.float32,
-        name='logits_dense',
+      cfg.vocab_size,
+      ("embed", "vocab"),
+      dtype=cfg.dtype,
+      out_dtype=jnp.float32,
+      name="logits_dense",
     )(x)
 
   def _relative_bias(self, length: int, decode: bool, max_decode_length: int | None) -> Array:
     cfg = self.config
-    relpos = layers.RelativePositionBiases(cfg.num_heads, dtype=cfg.dtype, name='relpos_bias')
+    relpos = layers.RelativePositionBiases(cfg.num_heads, dtype=cfg.dtype, name="relpos_bias")
     if not (decode and max_decode_length):
       if decode:
-        self.variable('cache', 'decode_index', lambda: jnp.zeros((), jnp.int32))
+        self.variable("cache", "decode_index", lambda: jnp.zeros((), jnp.int32))
       return relpos(length, length, bidirectional=False)
-    index = self.variable('cache', 'decode_index')
+    index = self.variable("cache", "decode_index")
     bias = relpos(1, max_decode_length, bidirectional=False, query_index=index.value)
     index.value = index.value + 1
     return bias
@@ -208,16 +210,17 @@ class Transformer(nn.Module):
   config: T5Config
 
   def setup(self) -> None:
+    """Declares the embedding shared by encoder and decoder, and both stacks."""
     cfg = self.config
     self.token_embedder = layers.Embed(cfg.vocab_size, cfg.emb_dim, dtype=cfg.dtype)
     self.encoder = Encoder(cfg, self.token_embedder)
     self.decoder = Decoder(cfg, self.token_embedder)
 
   def encode(
-      self,
-      encoder_input_tokens: Array,
-      encoder_segment_ids: Array | None = None,
-      enable_dropout: bool = True,
+    self,
+    encoder_input_tokens: Array,
+    encoder_segment_ids: Array | None = None,
+    enable_dropout: bool = True,
   ) -> Array:
     """Encodes tokens.
 
@@ -234,17 +237,17 @@ class Transformer(nn.Module):
     return self.encoder(encoder_input_tokens, mask, not enable_dropout)
 
   def decode(
-      self,
-      encoded: Array | None,
-      encoder_input_tokens: Array,
-      decoder_input_tokens: Array,
-      decoder_target_tokens: Array,
-      encoder_segment_ids: Array | None = None,
-      decoder_segment_ids: Array | None = None,
-      decoder_positions: Array | None = None,
-      enable_dropout: bool = True,
-      decode: bool = False,
-      max_decode_length: int | None = None,
+    self,
+    encoded: Array | None,
+    encoder_input_tokens: Array,
+    decoder_input_tokens: Array,
+    decoder_target_tokens: Array,
+    encoder_segment_ids: Array | None = None,
+    decoder_segment_ids: Array | None = None,
+    decoder_positions: Array | None = None,
+    enable_dropout: bool = True,
+    decode: bool = False,
+    max_decode_length: int | None = None,
   ) -> Array:
     """Decodes with teacher forcing, or one token at a time from a cache.
 
@@ -281,29 +284,41 @@ class Transformer(nn.Module):
       cross_mask = _pair_mask(valid, encoder_valid)
       cross_mask = cross_mask & _same_segment(decoder_segment_ids, encoder_segment_ids)
     return self.decoder(
-        encoded, decoder_input_tokens, self_mask, cross_mask, not enable_dropout, decode,
-        max_decode_length,
+      encoded,
+      decoder_input_tokens,
+      self_mask,
+      cross_mask,
+      not enable_dropout,
+      decode,
+      max_decode_length,
     )
 
   def __call__(
-      self,
-      encoder_input_tokens: Array,
-      decoder_input_tokens: Array,
-      decoder_target_tokens: Array,
-      encoder_segment_ids: Array | None = None,
-      decoder_segment_ids: Array | None = None,
-      encoder_positions: Array | None = None,
-      decoder_positions: Array | None = None,
-      *,
-      enable_dropout: bool = True,
-      decode: bool = False,
+    self,
+    encoder_input_tokens: Array,
+    decoder_input_tokens: Array,
+    decoder_target_tokens: Array,
+    encoder_segment_ids: Array | None = None,
+    decoder_segment_ids: Array | None = None,
+    encoder_positions: Array | None = None,
+    decoder_positions: Array | None = None,
+    *,
+    enable_dropout: bool = True,
+    decode: bool = False,
   ) -> Array:
     """Encodes and decodes; see `encode` and `decode`. Returns float32 logits `[B, T, V]`."""
     del encoder_positions
     encoded = self.encode(encoder_input_tokens, encoder_segment_ids, enable_dropout)
     return self.decode(
-        encoded, encoder_input_tokens, decoder_input_tokens, decoder_target_tokens,
-        encoder_segment_ids, decoder_segment_ids, decoder_positions, enable_dropout, decode,
+      encoded,
+      encoder_input_tokens,
+      decoder_input_tokens,
+      decoder_target_tokens,
+      encoder_segment_ids,
+      decoder_segment_ids,
+      decoder_positions,
+      enable_dropout,
+      decode,
     )
 
 

@@ -1,0 +1,90 @@
+"""Official goal metrics of one frame: is the predicted dialogue state the gold one?
+
+Rules and names of the official scorer (google-research, schema_guided_dst/metrics.py,
+get_average_and_joint_goal_accuracy); SGD paper (Rastogi et al. 2020), section 5.2.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from sgdx_t5x.metrics.fuzzy import match
+from sgdx_t5x.schema import Service
+
+JOINT_GOAL = "joint_goal_accuracy"
+GOAL_METRICS = (
+  "average_goal_accuracy",
+  "average_cat_accuracy",
+  "average_noncat_accuracy",
+  JOINT_GOAL,
+  "joint_cat_accuracy",
+  "joint_noncat_accuracy",
+)
+NA = float("nan")  # the official scorer writes "NA" and leaves it out of averages
+
+
+def slot_score(
+  gold: Sequence[str], predicted: Sequence[str], categorical: bool, backend: str = "difflib"
+) -> float:
+  """Returns how right one slot of one frame is, from 0 to 1.
+
+  Args:
+    gold: acceptable values; empty if the slot is not in the gold state.
+    predicted: predicted values, of which only the first counts; empty if there is none.
+    categorical: a categorical value must equal the first gold value, in case too; another
+      one takes its best match among the gold values. "dontcare" is a value like others.
+    backend: see `fuzzy.match`.
+  """
+  if not gold or not predicted:
+    return float(not gold and not predicted)
+  if categorical:
+    return float(gold[0] == predicted[0])
+  return max(match(value, predicted[0], backend) for value in gold)
+
+
+def goal_scores(
+  service: Service,
+  gold: Mapping[str, Sequence[str]],
+  predicted: Mapping[str, Sequence[str]],
+  backend: str = "difflib",
+) -> dict[str, float]:
+  """Returns the six official goal metrics of one frame.
+
+  "average" is the mean over slots of the gold state, "joint" the product over all slots of
+  the service: with a fuzzy back end, JGA is a fraction. "cat" and "noncat" restrict to
+  categorical slots and to the others.
+
+  Args:
+    service: the frame's service in the original schema. Slots it lacks are not looked at.
+    gold: slot -> acceptable values, of slots that are in the gold state.
+    predicted: slot -> predicted values, of slots that are in the predicted state.
+    backend: see `fuzzy.match`.
+
+  Returns:
+    `GOAL_METRICS` -> a number from 0 to 1, or NA (nan): "joint" where the service has no
+    slot of the kind, "average" where the gold state has none.
+  """
+  joint = {True: 1.0, False: 1.0}
+  active: dict[bool, list[float]] = {True: [], False: []}
+  for slot in service.slots:
+    in_gold, in_predicted = slot.name in gold, slot.name in predicted
+    if not in_gold and not in_predicted:
+      continue  # scores 1, which changes no product
+    score = slot_score(
+      gold.get(slot.name, ()), predicted.get(slot.name, ()), slot.is_categorical, backend
+    )
+    joint[slot.is_categorical] *= score
+    if in_gold:
+      active[slot.is_categorical].append(score)
+  kinds = {slot.is_categorical for slot in service.slots}
+  return {
+    "average_goal_accuracy": _mean(active[True] + active[False]),
+    "average_cat_accuracy": _mean(active[True]),
+    "average_noncat_accuracy": _mean(active[False]),
+    JOINT_GOAL: joint[True] * joint[False] if kinds else NA,
+    "joint_cat_accuracy": joint[True] if True in kinds else NA,
+    "joint_noncat_accuracy": joint[False] if False in kinds else NA,
+  }
+
+
+def _mean(scores: list[float]) -> float:
+  return math.fsum(scores) / len(scores) if scores else NA

@@ -1,0 +1,110 @@
+"""Schema sensitivity: how far a metric moves when only the wording of the schema changes.
+
+SGD-X paper (Lee et al. 2022), section 3.4: for frame t and K variants, the coefficient of
+variation CoV_t = s_t / mean_t with s_t the sample standard deviation (K-1); SS is the mean of
+CoV_t over frames. "Turn" there is the official frame, else JGA would not be the official
+one. The original schema is not among the K.
+
+The paper does not say what CoV is where every variant is wrong (0/0). "zero" counts
+such frames as 0: nothing moved, and the paper divides by |T|. "exclude" leaves them out
+(robust-dst, Coca et al. 2023). SS(zero) = SS(exclude) * (1 - zero_mean_share).
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.metrics.aggregate import mean
+from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
+
+ZERO_MEAN_RULES = ("zero", "exclude")
+_NAN = float("nan")
+
+
+def frame_cov(scores: np.ndarray) -> np.ndarray:
+  """Returns CoV per frame: [K, F] -> [F], from 0 to sqrt(K).
+
+  nan where all variants score 0, where a variant has no score (nan), and everywhere if K < 2.
+  """
+  num_variants = len(scores)
+  if num_variants < 2:
+    return np.full(scores.shape[1], _NAN)
+  means = scores.mean(axis=0)
+  # np.std subtracts the mean first, so equal scores give exactly 0 or a few 1e-17.
+  deviations = scores.std(axis=0, ddof=1)
+  return np.divide(deviations, means, out=np.full_like(means, _NAN), where=means > 0)
+
+
+def schema_sensitivity(scores: np.ndarray, zero_mean: str = "zero") -> float:
+  """Returns SS, a fraction (the paper prints 100 times that); lower is more robust.
+
+  Args:
+    scores: [K, F] float, at least 0: a metric per variant and frame, frames aligned.
+      Frames with nan in a variant are left out.
+    zero_mean: what a frame counts that every variant gets wrong: "zero" or "exclude".
+
+  Returns:
+    SS, or nan if K < 2 or no frame is left.
+
+  Raises:
+    SgdxError: unknown rule.
+  """
+  if zero_mean not in ZERO_MEAN_RULES:
+    raise SgdxError(
+      f"zero-mean rule {zero_mean!r}",
+      expected="what a frame counts that every variant gets wrong",
+      available=", ".join(ZERO_MEAN_RULES),
+      fix="name one of them; zero is the default",
+    )
+  scores = _whole_frames(scores)
+  if len(scores) < 2:
+    return _NAN
+  cov = frame_cov(scores)
+  return mean(np.nan_to_num(cov, nan=0.0) if zero_mean == "zero" else cov)
+
+
+def zero_mean_share(scores: np.ndarray) -> float:
+  """Returns the share of frames that every variant gets wrong: [K, F] -> 0 to 1, or nan."""
+  scores = _whole_frames(scores)
+  return mean((scores == 0).all(axis=0).astype(float)) if len(scores) else _NAN
+
+
+def mean_over_variants(scores: np.ndarray) -> float:
+  """Returns JGA_v1-5 for JGA: the mean over frames and variants of [K, F]; nan if none."""
+  return mean(_whole_frames(scores).ravel())
+
+
+def relative_difference(original: float, variants: float) -> float:
+  """Returns Diff_rel = (variants - original) / original, a fraction; nan if original is 0."""
+  return (variants - original) / original if original > 0 else _NAN
+
+
+def summarise(jga: Mapping[str, np.ndarray], zero_mean: str = "zero") -> dict[str, float]:
+  """Returns one row of the paper's Table 2, as fractions.
+
+  Args:
+    jga: variant -> [F] float, JGA of the same frames in the same order. Any of the
+      original and v1 to v5.
+    zero_mean: the rule of `ss_jga`, see `schema_sensitivity`.
+
+  Returns:
+    jga_orig, jga_v1 ... jga_v5, jga_v1_5, diff_rel, ss_jga, ss_jga_exclude,
+    zero_mean_share; nan what cannot be computed. The last five need all five variants: under
+    their names, a mean over fewer would be taken for the paper's.
+  """
+  row = {"jga_orig": mean(jga[ORIGINAL]) if ORIGINAL in jga else _NAN}
+  for variant in SGDX_VARIANTS:
+    row[f"jga_{variant}"] = mean(jga[variant]) if variant in jga else _NAN
+  complete = all(variant in jga for variant in SGDX_VARIANTS)
+  scores = np.stack([jga[v] for v in SGDX_VARIANTS]) if complete else np.empty((0, 0))
+  row["jga_v1_5"] = mean_over_variants(scores)
+  row["diff_rel"] = relative_difference(row["jga_orig"], row["jga_v1_5"])
+  row["ss_jga"] = schema_sensitivity(scores, zero_mean)
+  row["ss_jga_exclude"] = schema_sensitivity(scores, "exclude")
+  row["zero_mean_share"] = zero_mean_share(scores)
+  return row
+
+
+def _whole_frames(scores: np.ndarray) -> np.ndarray:
+  return scores[:, ~np.isnan(scores).any(axis=0)]

@@ -1,0 +1,72 @@
+"""Fills a data directory from a corpus, whole or not at all."""
+
+import os
+import pathlib
+import shutil
+from typing import Any
+
+import tensorflow_datasets as tfds
+
+from sgdx_t5x.corpus import SAMPLE, Corpus
+from sgdx_t5x.datasets.sgd import FULL, Sgd
+from sgdx_t5x.errors import SgdxError
+
+
+def default_data_dir() -> str:
+  """TFDS_DATA_DIR, or TFDS's own default; what tasks read where no --tfds_data_dir is given."""
+  return os.environ.get("TFDS_DATA_DIR") or os.path.expanduser("~/tensorflow_datasets")
+
+
+def prepare(corpus: Corpus | None, data_dir: str | pathlib.Path, overwrite: bool = False) -> Sgd:
+  """Writes the records of a corpus under `data_dir`.
+
+  Args:
+    corpus: what to write, or None to download the official archive.
+    data_dir: the folder later given as --tfds_data_dir.
+    overwrite: replace records of another corpus or checksum.
+
+  Returns:
+    The builder; its `info.metadata` has checksum, counts and schemas.
+
+  Raises:
+    SgdxError: the corpus is broken, or other data are there already. Nothing is left
+      half-built: TFDS writes to a temporary folder and renames it.
+  """
+  config = SAMPLE if corpus is not None and corpus.name == SAMPLE else FULL
+  builder = Sgd(data_dir=os.fspath(data_dir), config=config)
+  builder.corpus = corpus
+  folder = pathlib.Path(builder.data_dir)
+  if folder.exists():
+    found = (builder.info.metadata or {}).get("checksum")
+    if not overwrite and (corpus is None or found == corpus.checksum()):
+      return builder
+    if not overwrite:
+      raise SgdxError(
+        f"{folder} holds records of another corpus (checksum {found})",
+        expected=f"none, or those of {corpus.origin} (checksum {corpus.checksum()})",
+        fix="give another --data-dir, or --overwrite to replace them",
+      )
+    shutil.rmtree(folder)
+    builder = Sgd(data_dir=os.fspath(data_dir), config=config)
+    builder.corpus = corpus
+  # A killed run leaves its temporary folder behind; nobody else is writing here now.
+  for leftover in folder.parent.glob("incomplete.*"):
+    shutil.rmtree(leftover, ignore_errors=True)
+  builder.download_and_prepare(
+    download_config=tfds.download.DownloadConfig(verify_ssl=True, try_download_gcs=False)
+  )
+  return builder
+
+
+def summary(builder: Sgd) -> list[dict[str, Any]]:
+  """Returns a row per split: counts, services, completeness."""
+  metadata = builder.info.metadata
+  return [
+    {
+      "split": split,
+      **metadata["counts"][split],
+      "services": len(metadata["schemas"]["original"][split]),
+      "complete": metadata["complete"][split],
+    }
+    for split in metadata["counts"]
+  ]

@@ -1,0 +1,207 @@
+"""The files predictions come in, decoded and checked for form; `predictions` joins them.
+
+DSTC8: the format of SGD (its README), of which speaker, utterance, frames, service and
+state.slot_values are read. JSONL: what `t5x.infer` writes, {"inputs": {...}, "prediction"}, and
+what SeqIO's JSONLogger writes after an evaluation, {"input": {...}, "output", "prediction"}.
+"""
+
+import dataclasses
+import json
+import pathlib
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sgdx_t5x.dialogue import USER
+from sgdx_t5x.errors import SgdxError, nearest
+
+ID_KEY = "example_id_pretokenized"
+_RESTORE = "the file was probably cut short; write it again"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+  """One row of JSONL. `text` is None where the reader already found "not in the state"."""
+
+  where: str
+  example_id: str
+  variant: str
+  split: str
+  frame_id: str
+  slot: str
+  text: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PredictedTurn:
+  """One turn of a DSTC8 dialogue; `frames` is (service, slot -> values) of a USER turn."""
+
+  index: int
+  speaker: str
+  utterance: str
+  frames: tuple[tuple[str, dict[str, list[str]]], ...]
+
+  @property
+  def utterance_crc(self) -> int:
+    """CRC-32, to compare with `GoldFrame.utterance_crc`."""
+    return zlib.crc32(self.utterance.encode())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PredictedDialogue:
+  """One dialogue of a DSTC8 file."""
+
+  dialogue_id: str
+  turns: tuple[PredictedTurn, ...]
+
+
+def find_files(path: str | pathlib.Path, split: str) -> list[pathlib.Path]:
+  """Returns the prediction files at a path, all of one format, sorted.
+
+  A folder is looked through for `dialogues*.json` and `*.jsonl`, itself, then the
+  `inference_eval/` that T5X makes in it, then its folder of the split.
+
+  Raises:
+    SgdxError: nothing there, or both formats.
+  """
+  path = pathlib.Path(path)
+  if path.is_file():
+    return [path]
+  if not path.is_dir():
+    beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+    raise SgdxError(
+      f"no file or folder at {path}",
+      expected="predictions",
+      available=nearest(path.name, beside),
+      fix="check the path",
+    )
+  for folder in (path, path / "inference_eval", path / split):
+    files = sorted(p for p in folder.glob("*") if p.is_file() and _holds_predictions(p.name))
+    formats = {is_rows(p) for p in files}
+    if len(formats) > 1:
+      raise SgdxError(
+        f"{folder}: DSTC8 dialogues and JSONL side by side",
+        expected="predictions of one format",
+        available=", ".join(p.name for p in files[:8]),
+        fix="give the file, or move one of the two away",
+      )
+    if files:
+      return files
+  raise SgdxError(
+    f"{path}: no predictions in this folder",
+    expected="dialogues*.json (DSTC8 format) or *.jsonl (T5X, SeqIO)",
+    available=nearest("dialogues_001.json", sorted(p.name for p in path.iterdir())),
+    fix="give the folder that holds them: OUT of t5x.infer, inference_eval of t5x.eval",
+  )
+
+
+def is_rows(file: pathlib.Path) -> bool:
+  """Whether a file is JSONL; T5X names shards `x.jsonl-00000-of-00001`."""
+  return ".jsonl" in file.name
+
+
+def read_rows(file: pathlib.Path) -> Iterator[Answer]:
+  """Yields the rows of a JSONL file. Raises SgdxError, with the line, if one is broken."""
+  with file.open("rb") as lines:
+    for number, line in enumerate(lines, start=1):
+      where = f"{file}, line {number}"
+      if not line.strip():
+        continue
+      try:
+        row = json.loads(line)
+      except ValueError as e:
+        raise SgdxError(
+          f"{where}: not valid JSON ({e})", expected="one JSON object per line", fix=_RESTORE
+        ) from None
+      yield _parse_row(row, where)
+
+
+def read_dialogue_items(file: pathlib.Path) -> Iterator[PredictedDialogue]:
+  """Yields the dialogues of a DSTC8 file. Raises SgdxError if it is cut or malformed."""
+  try:
+    items = json.loads(file.read_bytes())
+  except ValueError as e:
+    raise SgdxError(
+      f"{file}: not valid JSON ({e})", expected="a complete file of dialogues", fix=_RESTORE
+    ) from None
+  if not isinstance(items, list):
+    raise SgdxError(
+      f"{file}: a JSON {type(items).__name__} at the top",
+      expected="a list of dialogues, as in SGD's dialogues_001.json",
+      fix="give DSTC8 dialogues, or JSONL in a file called *.jsonl",
+    )
+  for item in items:
+    try:
+      turns = tuple(_parse_turn(i, turn) for i, turn in enumerate(item["turns"]))
+      dialogue = PredictedDialogue(item["dialogue_id"], turns)
+    except (KeyError, TypeError, AttributeError) as e:
+      name = item.get("dialogue_id", "?") if isinstance(item, dict) else "?"
+      raise SgdxError(
+        f"{file}, dialogue {name}: {type(e).__name__} {e}",
+        expected="turns with speaker, utterance, frames; in user frames service and "
+        "state.slot_values, slot -> list of one or more texts",
+        fix="write every slot of the state with its value in a list, and no other slot",
+      ) from None
+    yield dialogue
+
+
+def _holds_predictions(name: str) -> bool:
+  if ".jsonl" in name:
+    # T5X marks what it finished and what it is still writing; SeqIO logs metrics beside.
+    return not name.endswith(("-metrics.jsonl", ".COMPLETED", ".tmp"))
+  return name.startswith("dialogues") and name.endswith(".json")
+
+
+def _parse_row(row: Any, where: str) -> Answer:
+  inputs = row.get("inputs", row.get("input")) if isinstance(row, dict) else None
+  if not isinstance(inputs, dict) or not isinstance(inputs.get(ID_KEY), str):
+    raise SgdxError(
+      f"{where}: no {ID_KEY} in the row's inputs",
+      expected="rows of t5x.infer or of SeqIO's JSONLogger, from a task of sgdx_t5x",
+      available=", ".join(inputs or row)[:80] if isinstance(row, dict) else type(row).__name__,
+      fix="run inference with a task of sgdx_t5x.tasks: it passes the id through",
+    )
+  example_id = inputs[ID_KEY]
+  variant, _, rest = example_id.partition("/")
+  split, _, rest = rest.partition("/")
+  frame, _, slot = rest.rpartition("/")
+  if not (variant and split and frame and slot):
+    raise SgdxError(
+      f"{where}: example id {example_id!r}",
+      expected="variant/split/frame/slot, as in v3/dev/1_00000-002-Banks_2/account_type",
+      fix="run inference with a task of sgdx_t5x.tasks",
+    )
+  return Answer(where, example_id, variant, split, frame, slot, _row_text(row, where))
+
+
+def _row_text(row: Mapping[str, Any], where: str) -> str | None:
+  # SeqIO's "prediction" has been through the postprocessor: a value, or null for "not in the
+  # state". Its "output" is the generated text, which can tell the value "None" from "none".
+  if "input" in row and isinstance(row.get("output"), str):
+    return row["output"]
+  if "prediction" in row:
+    text = row["prediction"]
+    if isinstance(text, str) or (text is None and "input" in row):
+      return text
+  raise SgdxError(
+    f"{where}: prediction {row.get('prediction', 'is absent')!r}"[:200],
+    expected="a text, one per example",
+    available=", ".join(row),
+    fix="run t5x.infer with mode=predict and one decode per example",
+  )
+
+
+def _parse_turn(index: int, turn: Mapping[str, Any]) -> PredictedTurn:
+  frames = ()
+  if turn["speaker"] == USER:
+    frames = tuple((f["service"], _parse_values(f["state"]["slot_values"])) for f in turn["frames"])
+  if not isinstance(turn["utterance"], str):
+    raise TypeError(f"turn {index}: the utterance is not a text")
+  return PredictedTurn(index, turn["speaker"], turn["utterance"], frames)
+
+
+def _parse_values(slot_values: Mapping[str, Any]) -> dict[str, list[str]]:
+  for slot, values in slot_values.items():
+    if not (isinstance(values, list) and values and all(isinstance(v, str) for v in values)):
+      raise TypeError(f"slot {slot!r}: {values!r} is not a list of one or more texts")
+  return dict(slot_values)

@@ -1,0 +1,107 @@
+"""The model gin files build the published models."""
+
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import t5x
+from t5x.errors import T5XError
+
+import gin
+
+# Parameters of the published checkpoints (embedding of 32128 rows, tied output counted once).
+PUBLISHED = {
+  "t5_1_0/small": 60_506_624,
+  "t5_1_0/base": 222_903_552,
+  "t5_1_0/large": 737_668_096,
+  "t5_1_0/xl": 2_851_598_336,
+  "t5_1_0/xxl": 11_307_321_344,
+  "t5_1_1/small": 76_961_152,
+  "t5_1_1/base": 247_577_856,
+  "t5_1_1/large": 783_150_080,
+  "t5_1_1/xl": 2_849_757_184,
+  "t5_1_1/xxl": 11_135_332_352,
+}
+HEADER = """
+from __gin__ import dynamic_registration
+import seqio
+from t5x import decoding
+from t5x import models
+from t5x import optimizers
+"""
+
+
+def _make(size, bindings=""):
+  """Parses a model's gin file and returns MODEL."""
+  text = f"""{HEADER}
+include "t5x/examples/t5/{size}.gin"
+DROPOUT_RATE = 0.1
+VOCABULARY = @seqio.PassThroughVocabulary()
+seqio.PassThroughVocabulary.size = 32128
+seqio.PassThroughVocabulary.eos_id = 1
+{bindings}
+"""
+  with gin.unlock_config():
+    gin.add_config_file_search_path(str(pathlib.Path(t5x.__file__).parents[1]))
+    gin.parse_config(text)
+    macro = gin.query_parameter("MODEL/macro.value")
+    return macro.scoped_configurable_fn()
+
+
+@pytest.fixture(autouse=True)
+def _no_gin_left_over():
+  gin.clear_config()
+  yield
+  gin.clear_config()
+
+
+@pytest.mark.parametrize("size", PUBLISHED)
+def test_number_of_parameters(size):
+  model = _make(size)
+  shapes = {"encoder_input_tokens": (1, 2), "decoder_input_tokens": (1, 2)}
+
+  def init(rng):
+    return model.get_initial_variables(rng, shapes)["params"]
+
+  params = jax.eval_shape(init, jax.random.PRNGKey(0))
+  assert sum(int(np.prod(x.shape)) for x in jax.tree_util.tree_leaves(params)) == PUBLISHED[size]
+
+
+def test_bindings_reach_the_model():
+  model = _make(
+    "t5_1_1/tiny",
+    """
+models.EncoderDecoderModel.decode_fn = @decoding.temperature_sample
+decoding.temperature_sample.topk = 1
+decoding.temperature_sample.rescale_log_probs = False
+models.EncoderDecoderModel.predict_batch_with_aux.num_decodes = 2
+OPTIMIZER = @optimizers.adamw()
+optimizers.adamw.weight_decay = 0.1
+LOSS_NORMALIZING_FACTOR = 'AVERAGE_PER_SEQUENCE'
+""",
+  )
+  assert model.module.config.emb_dim == 8
+  assert model.module.config.dropout_rate == 0.1
+  assert model.optimizer_def.scale_by_trainer
+  # In bfloat16, with dropout, as these files train; and with the bound number of decodes.
+  batch = {
+    "encoder_input_tokens": jnp.asarray([[3, 4, 1], [5, 1, 0]]),
+    "decoder_input_tokens": jnp.asarray([[0, 7], [0, 9]]),
+    "decoder_target_tokens": jnp.asarray([[7, 1], [9, 1]]),
+  }
+  shapes = {k: v.shape for k, v in batch.items()}
+  key = jax.random.PRNGKey(0)
+  params = jax.jit(lambda rng: model.get_initial_variables(rng, shapes)["params"])(key)
+  loss = jax.jit(lambda rng: model.loss_fn(params, batch, rng)[0])
+  assert np.isfinite(loss(key))
+  assert loss(key) != loss(jax.random.PRNGKey(1))
+  decodes, aux = model.predict_batch_with_aux(params, batch, return_all_decodes=True)
+  assert decodes.shape == (2, 2, 2)
+  assert aux["scores"].shape == (2, 2)
+
+
+def test_decoder_only_model_says_where_it_is():
+  with pytest.raises(T5XError, match="Google's T5X"):
+    _make("t5_1_1/tiny", "MODEL = @models.DecoderOnlyModel()")

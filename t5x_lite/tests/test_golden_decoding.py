@@ -1,0 +1,103 @@
+"""Decodes and scores against Google's T5X (golden set A), and when decoding stops."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from t5x import decoding
+from t5x.errors import T5XError
+
+GREEDY = functools.partial(decoding.temperature_sample, topk=1)
+RAW = functools.partial(decoding.temperature_sample, topk=1, rescale_log_probs=False)
+SAMPLE = functools.partial(decoding.temperature_sample, topk=0, temperature=0.7)
+ALL = {"return_all_decodes": True}
+
+# name: (decode_fn, batch, arguments of predict_batch_with_aux)
+CASES = {
+  "beam1": (decoding.beam_search, "unpacked", ALL),
+  "beam4": (decoding.beam_search, "unpacked", ALL | {"num_decodes": 4}),
+  "beam4_alpha": (
+    decoding.beam_search,
+    "unpacked",
+    ALL | {"num_decodes": 4, "decoder_params": {"alpha": 0.0}},
+  ),
+  "beam2_prompt": (
+    decoding.beam_search,
+    "prompt",
+    ALL | {"num_decodes": 2, "prompt_with_targets": True},
+  ),
+  "sample_topk1": (GREEDY, "unpacked", ALL),
+  "sample_topk1_raw": (RAW, "unpacked", ALL),
+  "sample_topk1_prompt": (RAW, "prompt", ALL | {"prompt_with_targets": True}),
+  "sample_rng": (SAMPLE, "unpacked", ALL | {"num_decodes": 3, "rng": jax.random.PRNGKey(7)}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_decodes(golden, case):
+  decode_fn, batch_name, kwargs = CASES[case]
+  model = golden.model(decode_fn=decode_fn)
+  predict = jax.jit(functools.partial(model.predict_batch_with_aux, **kwargs))
+  decodes, aux = predict(golden.params, golden.batches[batch_name])
+  np.testing.assert_array_equal(decodes, golden.expected[f"predict/{case}/decodes"])
+  np.testing.assert_allclose(
+    aux["scores"],
+    golden.expected[f"predict/{case}/scores"],
+    rtol=1e-6,
+    atol=golden.atol("logits"),
+  )
+
+
+def test_best_decode_is_the_last(golden):
+  # The recorded top 1 is the last of all: predict_batch_with_aux only slices.
+  for key in ("decodes", "scores"):
+    np.testing.assert_array_equal(
+      golden.expected[f"predict/beam4_top1/{key}"],
+      golden.expected[f"predict/beam4/{key}"][:, -1],
+    )
+
+
+def _scripted(script, vocab=8):
+  """A model that says `script[row]`, and counts its steps in the cache."""
+  script = jnp.asarray(script)
+
+  def tokens_to_logits(state):
+    wanted = jnp.repeat(script, state.cur_token.shape[0] // script.shape[0], axis=0)
+    token = jax.lax.dynamic_index_in_dim(wanted, state.cur_index, axis=1, keepdims=False)
+    logits = 20.0 * jax.nn.one_hot(token, vocab)
+    return logits, {"steps": state.cache["steps"] + 1}
+
+  return tokens_to_logits
+
+
+def test_greedy_stops_when_all_rows_have_eos():
+  steps = []
+
+  def observe(state):
+    jax.debug.callback(lambda i: steps.append(int(i)), state.cur_index)
+    return state
+
+  decodes, scores = decoding.temperature_sample(
+    inputs=jnp.zeros((2, 10), jnp.int32),
+    cache={"steps": jnp.zeros(())},
+    tokens_to_logits=_scripted([[3, 1, 5, 5], [4, 5, 1, 5]]),
+    eos_id=1,
+    state_callback_fn=observe,
+  )
+  jax.effects_barrier()
+  assert sorted(steps) == [0, 1, 2]
+  assert decodes[:, 0, :4].tolist() == [[3, 1, 0, 0], [4, 5, 1, 0]]
+  assert scores.shape == (2, 1)
+
+
+def test_nucleus_keeps_the_fewest_tokens():
+  logits = jnp.log(jnp.asarray([[0.5, 0.3, 0.15, 0.05]]))
+  masked = [decoding._keep_nucleus(logits, topp) for topp in (1e-9, 0.4, 0.6, 0.9, 0.999)]
+  assert [int((x > decoding.NEG_INF / 2).sum()) for x in masked] == [1, 1, 2, 3, 4]
+
+
+def test_topk_and_topp_together_are_refused():
+  with pytest.raises(T5XError, match=r"topk = 1 and topp = 0\.5"):
+    decoding.temperature_sample(jnp.zeros((1, 2)), {}, _scripted([[1, 1]]), 1, topp=0.5)

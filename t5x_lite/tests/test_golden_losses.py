@@ -1,0 +1,93 @@
+"""Losses and metrics against Google's T5X (golden set A), and the hand-written gradient."""
+
+import itertools
+
+import clu.metrics
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from t5x import losses
+from t5x.errors import T5XError
+
+FACTORS = {
+  "none": None,
+  "num_real": "NUM_REAL_TARGET_TOKENS",
+  "num_total": "NUM_TOTAL_TARGET_TOKENS",
+  "avg_per_seq": "AVERAGE_PER_SEQUENCE",
+  "number": 37.5,
+}
+
+
+def _observed(loss, metrics):
+  """Names the numbers of `loss_fn` as the golden set does."""
+  values = {
+    "loss": loss,
+    "weight_sum": metrics["loss_per_nonpadding_target_token"].count,
+    "accuracy_total": metrics["accuracy"].total,
+    "accuracy_count": metrics["accuracy"].count,
+    "z_loss": metrics["z_loss"].total,
+    "cross_ent_loss": metrics["cross_ent_loss"].total,
+  }
+  computed = ("accuracy", "loss_per_nonpadding_target_token", "loss_per_all_target_tokens")
+  values |= {name: metrics[name].compute() for name in computed}
+  for name, metric in metrics.items():
+    if name.startswith(("non_padding_fraction/", "effective_batch_size/")):
+      assert isinstance(metric, clu.metrics.Metric)
+      values[name.replace("/", "_")] = metric.compute()
+  return values
+
+
+@pytest.mark.parametrize("batch_name", ["unpacked", "packed", "weighted"])
+def test_all_losses(golden, batch_name):
+  logits = jnp.asarray(golden.expected[f"logits/{batch_name.replace('weighted', 'unpacked')}"])
+  batch = {k: jnp.asarray(v) for k, v in golden.batches[batch_name].items()}
+  settings = list(itertools.product(FACTORS, (0.0, 0.1)))
+
+  @jax.jit
+  def run(logits, batch):
+    models = [
+      golden.model(label_smoothing=smoothing, loss_normalizing_factor=FACTORS[factor])
+      for factor, smoothing in settings
+    ]
+    return [_observed(*model.loss_from_logits(logits, batch)) for model in models]
+
+  for (factor, smoothing), values in zip(settings, run(logits, batch), strict=True):
+    prefix = f"loss/{batch_name}/{factor}/ls{smoothing}/"
+    expected = {k[len(prefix) :]: v for k, v in golden.expected.items() if k.startswith(prefix)}
+    assert expected
+    for name, number in expected.items():
+      # The floor was measured on the loss; the other numbers are no larger.
+      np.testing.assert_allclose(
+        values[name], number, rtol=1e-6, atol=golden.atol("loss") / 10, err_msg=prefix + name
+      )
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_gradient_equals_automatic_one(smoothing):
+  rng = np.random.default_rng(0)
+  logits = jnp.asarray(rng.normal(size=(2, 3, 7)), jnp.float32)
+  targets = jnp.asarray(rng.integers(0, 7, size=(2, 3)))
+  weights = jnp.asarray(rng.random((2, 3)), jnp.float32)
+
+  def by_rule(logits):
+    return losses.compute_weighted_cross_entropy(logits, targets, weights, smoothing, 1e-2)[0]
+
+  def automatic(logits):
+    distribution = jax.nn.one_hot(targets, 7) * (1 - smoothing - smoothing / 6) + smoothing / 6
+    return jnp.sum(losses.cross_entropy_with_logits(logits, distribution, 1e-2)[0] * weights)
+
+  np.testing.assert_allclose(
+    jax.grad(by_rule)(logits), jax.grad(automatic)(logits), rtol=1e-5, atol=1e-6
+  )
+
+
+def test_best_smoothed_loss_is_zero():
+  distribution = jnp.asarray([0.9, 0.05, 0.05])
+  loss, _ = losses.smoothed_cross_entropy(jnp.log(distribution), jnp.asarray(0), 0.1)
+  np.testing.assert_allclose(loss, 0.0, atol=1e-6)
+
+
+def test_unknown_factor_is_named():
+  with pytest.raises(T5XError, match="AVERAGE_PER_SEQUENCE"):
+    losses.get_loss_normalizing_factor_and_weights("NUM_TOKENS", {})

@@ -1,0 +1,75 @@
+"""Forward pass, scores and gradients against Google's T5X (golden set A)."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+from flax import traverse_util
+from t5x.examples.t5 import layers
+
+
+@pytest.mark.parametrize("batch_name", ["unpacked", "packed"])
+def test_encoder_logits_and_scores(golden, batch_name):
+  model, batch = golden.model(), golden.batches[batch_name]
+
+  @jax.jit
+  def run(params, batch):
+    encoded = golden.module.apply(
+      {"params": params},
+      batch["encoder_input_tokens"],
+      batch.get("encoder_segment_ids"),
+      enable_dropout=False,
+      method="encode",
+    )
+    return {
+      "encoder_output": encoded,
+      "logits": model._compute_logits(params, batch),
+      "score": model.score_batch(params, batch),
+    }
+
+  for name, value in run(golden.params, batch).items():
+    np.testing.assert_allclose(
+      value, golden.expected[f"{name}/{batch_name}"], rtol=0, atol=golden.atol(name), err_msg=name
+    )
+
+
+def test_gradients(golden):
+  grads = golden.packed_grads(golden.params)
+  for path, grad in traverse_util.flatten_dict(grads, sep="/").items():
+    np.testing.assert_allclose(
+      grad, golden.expected[f"grads/{path}"], rtol=0, atol=golden.atol("grads"), err_msg=path
+    )
+
+
+def test_parameter_tree(golden):
+  shapes = {name: golden.batches["unpacked"][name].shape for name in golden.batches["unpacked"]}
+  init = functools.partial(golden.model().get_initial_variables, input_shapes=shapes)
+  params = jax.eval_shape(init, jax.random.PRNGKey(0))["params"]
+  flat = traverse_util.flatten_dict(dict(params.unfreeze()), sep="/")
+  assert {k: v.shape for k, v in flat.items()} == {
+    k: v.shape for k, v in golden.flat_params.items()
+  }
+
+
+def test_relative_position_buckets(golden_set):
+  arrays = golden_set.arrays("relpos.npz")
+  position = arrays.pop("relative_position")
+  for key, expected in arrays.items():
+    setting, direction = key.split("/")
+    _, num_buckets, max_distance = setting.split("_")
+    buckets = layers.relative_position_bucket(
+      position, direction == "bidirectional", int(num_buckets), int(max_distance)
+    )
+    np.testing.assert_array_equal(buckets, expected, err_msg=key)
+
+
+@pytest.mark.parametrize("lengths", [(1, 1), (1, 5), (5, 1), (4, 4), (3, 7), (7, 3)])
+def test_relative_bias_equals_lookup_per_pair(lengths):
+  num_queries, num_keys = lengths
+  module = layers.RelativePositionBiases(num_heads=2)
+  bias, variables = module.init_with_output(jax.random.PRNGKey(0), *lengths, True)
+  table = variables["params"]["rel_embedding"]
+  offsets = np.arange(num_keys)[None, :] - np.arange(num_queries)[:, None]
+  expected = table[:, layers.relative_position_bucket(offsets, True)]
+  np.testing.assert_array_equal(bias[0], expected)

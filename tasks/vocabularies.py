@@ -1,0 +1,41 @@
+"""The vocabularies, one function each: tasks and gin files must get them from here.
+
+SeqIO holds two vocabularies equal if path and extra ids are equal, so a second way
+to write the same path would end in "Model and Task vocabularies do not match".
+"""
+
+import functools
+import importlib.resources
+import os
+
+import seqio
+
+from sgdx_t5x.errors import SgdxError
+
+T5_VOCABULARY = "gs://t5-data/vocabs/cc_all.32000.100extra/sentencepiece.model"
+
+
+@functools.cache
+def vocabulary() -> seqio.SentencePieceVocabulary:
+  """T5's public vocabulary: the file that SGDX_VOCAB names, or the one in Google's storage.
+
+  Raises:
+    SgdxError: SGDX_VOCAB names a file that is not there.
+  """
+  path = os.environ.get("SGDX_VOCAB", T5_VOCABULARY)
+  if "://" not in path:
+    path = os.path.abspath(path)
+    if not os.path.isfile(path):
+      raise SgdxError(
+        f"SGDX_VOCAB={path}: no such file",
+        expected="T5's sentencepiece.model",
+        fix=f"copy {T5_VOCABULARY} there, or unset SGDX_VOCAB to read it from Google's storage",
+      )
+  return seqio.SentencePieceVocabulary(path)
+
+
+@functools.cache
+def sample_vocabulary() -> seqio.SentencePieceVocabulary:
+  """The sample's own small vocabulary (sgdx_t5x/sample/train_vocabulary.py)."""
+  path = importlib.resources.files("sgdx_t5x.sample") / "vocabulary.model"
+  return seqio.SentencePieceVocabulary(os.fspath(path), extra_ids=0)
