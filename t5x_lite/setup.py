@@ -7,28 +7,28 @@ gin files written for one run on the other.
 import setuptools
 
 setuptools.setup(
-    name="t5x",
-    version="0.0.0+lite",
-    description="The part of the T5X surface this project's gin files use, from PyPI packages",
-    license="Apache-2.0",
-    python_requires=">=3.10",
-    packages=setuptools.find_namespace_packages(include=["t5x", "t5x.*"]),
-    package_data={"": ["*.gin"]},
-    include_package_data=True,
-    install_requires=[
-        "absl-py",
-        "clu>=0.0.12",  # metrics
-        "etils[epath]",
-        "flax>=0.10",
-        "gin-config>=0.5.0",
-        "jax>=0.4.34",
-        "msgpack",
-        "numpy",
-        "optax>=0.2.3",
-        "orbax-checkpoint>=0.11",  # PyTreeRestore(partial_restore=...)
-        "seqio>=0.0.19",
-        "tensorboard",  # TensorFlow no longer brings it; tf.summary and seqio need it
-        "tensorstore",
-    ],
-    extras_require={"test": ["pytest"], "gcs": ["gcsfs", "google-cloud-storage"]},
+  name="t5x",
+  version="0.0.0+lite",
+  description="The part of the T5X surface this project's gin files use, from PyPI packages",
+  license="Apache-2.0",
+  python_requires=">=3.10",
+  packages=setuptools.find_namespace_packages(include=["t5x", "t5x.*"]),
+  package_data={"": ["*.gin"]},
+  include_package_data=True,
+  install_requires=[
+    "absl-py",
+    "clu>=0.0.12",  # metrics
+    "etils[epath]",
+    "flax>=0.10",
+    "gin-config>=0.5.0",
+    "jax>=0.4.34",
+    "msgpack",
+    "numpy",
+    "optax>=0.2.3",
+    "orbax-checkpoint>=0.11",  # PyTreeRestore(partial_restore=...)
+    "seqio>=0.0.19",
+    "tensorboard",  # TensorFlow no longer brings it; tf.summary and seqio need it
+    "tensorstore",
+  ],
+  extras_require={"test": ["pytest"], "gcs": ["gcsfs", "google-cloud-storage"]},
 )

@@ -4,7 +4,6 @@ SeqIO holds two vocabularies equal if path and extra ids are equal, so a second 
 to write the same path would end in "Model and Task vocabularies do not match".
 """
 
-import functools
 import importlib.resources
 import os
 
@@ -15,7 +14,6 @@ from sgdx_t5x.errors import SgdxError
 T5_VOCABULARY = "gs://t5-data/vocabs/cc_all.32000.100extra/sentencepiece.model"
 
 
-@functools.cache
 def vocabulary() -> seqio.SentencePieceVocabulary:
   """T5's public vocabulary: the file that SGDX_VOCAB names, or the one in Google's storage.
 
@@ -34,7 +32,6 @@ def vocabulary() -> seqio.SentencePieceVocabulary:
   return seqio.SentencePieceVocabulary(path)
 
 
-@functools.cache
 def sample_vocabulary() -> seqio.SentencePieceVocabulary:
   """The sample's own small vocabulary (sgdx_t5x/sample/train_vocabulary.py)."""
   path = importlib.resources.files("sgdx_t5x.sample") / "vocabulary.model"

@@ -4,7 +4,7 @@ import difflib
 import warnings
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgdx_t5x.corpus import open_corpus
@@ -75,6 +75,7 @@ def test_values_by_hand():
   assert match("Anna Lee", "Anna", "levenshtein") == 0.67
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.text(max_size=12), st.text(max_size=12))
 def test_difflib_is_fuzzywuzzy_on_any_text(ref, hyp):
   saved, fuzz.SequenceMatcher = fuzz.SequenceMatcher, difflib.SequenceMatcher
@@ -84,6 +85,7 @@ def test_difflib_is_fuzzywuzzy_on_any_text(ref, hyp):
     fuzz.SequenceMatcher = saved
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.text(max_size=12), st.sampled_from(BACKENDS))
 def test_a_right_value_scores_one_with_any_back_end(value, backend):
   assert match(value, value, backend) == 1.0

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgdx_t5x import metrics
@@ -148,6 +148,7 @@ VALUES = st.lists(st.sampled_from(["Savings", "Checking", "Anna", "Anna Lee", "$
 STATES = st.dictionaries(st.sampled_from(["kind", "to", "amount"]), VALUES)
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(STATES, STATES, st.randoms())
 def test_scores_are_fractions_and_ignore_the_order_of_slots(gold, predicted, random):
   items = list(predicted.items())
@@ -157,6 +158,7 @@ def test_scores_are_fractions_and_ignore_the_order_of_slots(gold, predicted, ran
   assert all(0 <= v <= 1 for v in found.values() if not math.isnan(v))
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(STATES, STATES)
 def test_the_product_over_asked_slots_is_the_official_jga(gold, predicted):
   """A task that asks for tracked slots only: here `amount` is untracked, in no state."""

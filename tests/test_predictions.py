@@ -282,7 +282,9 @@ def test_wrong_paths_are_refused(tmp_path, wanted):
 VALUES = st.sampled_from(["Savings", "checking", "rent", "Anna", "$5", "dontcare", None])
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@settings(
+  suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None
+)
 @given(st.data())
 def test_rows_and_dialogues_give_the_same_scores_in_any_order(tmp_path, wanted, data):
   states = copy.deepcopy(tiny.GOLD)

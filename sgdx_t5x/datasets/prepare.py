@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow_datasets as tfds
@@ -17,13 +18,19 @@ def default_data_dir() -> str:
   return os.environ.get("TFDS_DATA_DIR") or os.path.expanduser("~/tensorflow_datasets")
 
 
-def prepare(corpus: Corpus | None, data_dir: str | pathlib.Path, overwrite: bool = False) -> Sgd:
+def prepare(
+  corpus: Corpus | None,
+  data_dir: str | pathlib.Path,
+  overwrite: bool = False,
+  on_dialogue: Callable[[str, dict[str, int]], None] | None = None,
+) -> Sgd:
   """Writes the records of a corpus under `data_dir`.
 
   Args:
     corpus: what to write, or None to download the official archive.
     data_dir: the folder later given as --tfds_data_dir.
     overwrite: replace records of another corpus or checksum.
+    on_dialogue: called with (split, counts so far) after each dialogue.
 
   Returns:
     The builder; its `info.metadata` has checksum, counts and schemas.
@@ -32,9 +39,7 @@ def prepare(corpus: Corpus | None, data_dir: str | pathlib.Path, overwrite: bool
     SgdxError: the corpus is broken, or other data are there already. Nothing is left
       half-built: TFDS writes to a temporary folder and renames it.
   """
-  config = SAMPLE if corpus is not None and corpus.name == SAMPLE else FULL
-  builder = Sgd(data_dir=os.fspath(data_dir), config=config)
-  builder.corpus = corpus
+  builder = _builder(corpus, data_dir, on_dialogue)
   folder = pathlib.Path(builder.data_dir)
   if folder.exists():
     found = (builder.info.metadata or {}).get("checksum")
@@ -47,14 +52,19 @@ def prepare(corpus: Corpus | None, data_dir: str | pathlib.Path, overwrite: bool
         fix="give another --data-dir, or --overwrite to replace them",
       )
     shutil.rmtree(folder)
-    builder = Sgd(data_dir=os.fspath(data_dir), config=config)
-    builder.corpus = corpus
+    builder = _builder(corpus, data_dir, on_dialogue)
   # A killed run leaves its temporary folder behind; nobody else is writing here now.
   for leftover in folder.parent.glob("incomplete.*"):
     shutil.rmtree(leftover, ignore_errors=True)
-  builder.download_and_prepare(
-    download_config=tfds.download.DownloadConfig(verify_ssl=True, try_download_gcs=False)
-  )
+  tfds.disable_progress_bar()
+  builder.download_and_prepare()
+  return builder
+
+
+def _builder(corpus, data_dir, on_dialogue) -> Sgd:
+  config = SAMPLE if corpus is not None and corpus.name == SAMPLE else FULL
+  builder = Sgd(data_dir=os.fspath(data_dir), config=config)
+  builder.corpus, builder.on_dialogue = corpus, on_dialogue
   return builder
 
 

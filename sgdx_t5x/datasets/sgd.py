@@ -5,6 +5,8 @@ builder's metadata as schema tables; what a variant calls a slot is looked up wh
 prompt is made (see `examples.py`), so no copy of the dialogues is ever written.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import tensorflow_datasets as tfds
 
@@ -34,6 +36,7 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
     tfds.core.BuilderConfig(name=SAMPLE, description="The sample corpus of sgdx_t5x."),
   ]
   corpus: Corpus | None = None  # where records come from; None: sample, or the official archive
+  on_dialogue: Callable[[str, dict[str, int]], None] | None = None  # told the counts so far
 
   def _info(self) -> tfds.core.DatasetInfo:
     text = tfds.features.Text()
@@ -87,6 +90,8 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
         counts["frames"] += 1
         yield record["frame_id"], {**record, "split": split}
       counts["user_turns"] += len(turns)
+      if self.on_dialogue is not None:
+        self.on_dialogue(split, counts)
     self.info.metadata["counts"][split] = counts
     self.info.metadata["complete"][split] = corpus.is_complete(split, counts["dialogues"])
 

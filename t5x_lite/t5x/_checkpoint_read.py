@@ -24,251 +24,251 @@ _STEP_DIR = re.compile(r"^checkpoint_(\d+)$")
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """{'a': {'b': x}} -> {'a/b': x}; empty dictionaries vanish."""
-    flat = {}
-    for key, value in tree.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            flat.update(flatten(value, name + "/"))
-        else:
-            flat[name] = value
-    return flat
+  """{'a': {'b': x}} -> {'a/b': x}; empty dictionaries vanish."""
+  flat = {}
+  for key, value in tree.items():
+    name = f"{prefix}{key}"
+    if isinstance(value, Mapping):
+      flat.update(flatten(value, name + "/"))
+    else:
+      flat[name] = value
+  return flat
 
 
 def unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """The inverse of `flatten`."""
-    tree: dict[str, Any] = {}
-    for name, value in flat.items():
-        *parents, last = name.split("/")
-        node = tree
-        for parent in parents:
-            node = node.setdefault(parent, {})
-        node[last] = value
-    return tree
+  """The inverse of `flatten`."""
+  tree: dict[str, Any] = {}
+  for name, value in flat.items():
+    *parents, last = name.split("/")
+    node = tree
+    for parent in parents:
+      node = node.setdefault(parent, {})
+    node[last] = value
+  return tree
 
 
 @dataclasses.dataclass(frozen=True)
 class StoredCheckpoint:
-    """A checkpoint whose arrays have not been read yet.
+  """A checkpoint whose arrays have not been read yet.
 
-    Args:
-        path: its folder.
-        layout: 'orbax' or 'legacy'.
-        arrays: {name: ShapeDtypeStruct}; names start with `target/` or `state/`.
-        read: called with {name: (sharding or None, dtype or None)}; returns {name: array},
-            jax arrays where a sharding is given, numpy arrays otherwise.
-    """
+  Args:
+      path: its folder.
+      layout: 'orbax' or 'legacy'.
+      arrays: {name: ShapeDtypeStruct}; names start with `target/` or `state/`.
+      read: called with {name: (sharding or None, dtype or None)}; returns {name: array},
+          jax arrays where a sharding is given, numpy arrays otherwise.
+  """
 
-    path: str
-    layout: str
-    arrays: Mapping[str, jax.ShapeDtypeStruct]
-    read: Callable[[Mapping[str, tuple[Any, Any]]], dict[str, Any]]
+  path: str
+  layout: str
+  arrays: Mapping[str, jax.ShapeDtypeStruct]
+  read: Callable[[Mapping[str, tuple[Any, Any]]], dict[str, Any]]
 
 
 def layout_of(path: str) -> str | None:
-    """Returns 'orbax', 'legacy', 'mesh_tensorflow' or None (none, or a save that was cut off)."""
-    folder = epath.Path(path)
-    if (folder / "checkpoint").exists() and not (folder / "checkpoint").is_dir():
-        return "legacy"
-    if (folder / "state").exists():
-        # Written last by both of Orbax's ways to commit (rename; marker file on object stores).
-        if (folder / "commit_success.txt").exists():
-            return "orbax"
-        try:
-            metadata = json.loads((folder / "_CHECKPOINT_METADATA").read_text())
-        except (OSError, ValueError):
-            return None
-        return "orbax" if metadata.get("commit_timestamp_nsecs") else None
-    if str(path).endswith(".index") or epath.Path(str(path) + ".index").exists():
-        return "mesh_tensorflow"
-    return None
+  """Returns 'orbax', 'legacy', 'mesh_tensorflow' or None (none, or a save that was cut off)."""
+  folder = epath.Path(path)
+  if (folder / "checkpoint").exists() and not (folder / "checkpoint").is_dir():
+    return "legacy"
+  if (folder / "state").exists():
+    # Written last by both of Orbax's ways to commit (rename; marker file on object stores).
+    if (folder / "commit_success.txt").exists():
+      return "orbax"
+    try:
+      metadata = json.loads((folder / "_CHECKPOINT_METADATA").read_text())
+    except (OSError, ValueError):
+      return None
+    return "orbax" if metadata.get("commit_timestamp_nsecs") else None
+  if str(path).endswith(".index") or epath.Path(str(path) + ".index").exists():
+    return "mesh_tensorflow"
+  return None
 
 
 def checkpoint_steps(directory: str) -> list[int]:
-    """Returns the steps of the complete checkpoints in `directory`, ascending."""
-    folder = epath.Path(directory)
-    if not folder.exists():
-        return []
-    found = [(int(m.group(1)), p) for p in folder.iterdir() if (m := _STEP_DIR.match(p.name))]
-    return sorted(step for step, path in found if layout_of(path) in ("orbax", "legacy"))
+  """Returns the steps of the complete checkpoints in `directory`, ascending."""
+  folder = epath.Path(directory)
+  if not folder.exists():
+    return []
+  found = [(int(m.group(1)), p) for p in folder.iterdir() if (m := _STEP_DIR.match(p.name))]
+  return sorted(step for step, path in found if layout_of(path) in ("orbax", "legacy"))
 
 
 def step_of(path: str) -> int | None:
-    """Returns N of a `.../checkpoint_N` path, else None."""
-    match = _STEP_DIR.match(epath.Path(path).name)
-    return int(match.group(1)) if match else None
+  """Returns N of a `.../checkpoint_N` path, else None."""
+  match = _STEP_DIR.match(epath.Path(path).name)
+  return int(match.group(1)) if match else None
 
 
 def open_checkpoint(path: str) -> StoredCheckpoint:
-    """Opens a checkpoint folder of either layout.
+  """Opens a checkpoint folder of either layout.
 
-    Raises:
-        T5XError: if there is none, it is incomplete, or it is a Mesh TensorFlow checkpoint.
-    """
-    layout = layout_of(path)
-    if layout == "orbax":
-        return _open_orbax(path)
-    if layout == "legacy":
-        return _open_legacy(path)
-    if layout == "mesh_tensorflow":
-        from t5x.errors import not_in_lite
+  Raises:
+      T5XError: if there is none, it is incomplete, or it is a Mesh TensorFlow checkpoint.
+  """
+  layout = layout_of(path)
+  if layout == "orbax":
+    return _open_orbax(path)
+  if layout == "legacy":
+    return _open_legacy(path)
+  if layout == "mesh_tensorflow":
+    from t5x.errors import not_in_lite
 
-        raise not_in_lite(f"Reading the Mesh TensorFlow checkpoint {path}")
-    folder = epath.Path(path)
-    nearby = folder if folder.exists() else folder.parent
-    steps = checkpoint_steps(nearby)
-    raise T5XError(
-        f"There is no complete checkpoint at {path}.",
-        found="the folder holds an unfinished save" if (folder / "state").exists() else (
-            "a folder without a checkpoint in it" if folder.exists() else "no such folder"
-        ),
-        expected="a folder checkpoint_N of T5X (Orbax or legacy layout)",
-        available=", ".join(f"{nearby}/checkpoint_{s}" for s in steps[-5:]) or None,
-        fix="correct the path (it ends in /checkpoint_N), or set mode='latest' for a folder of "
-        "checkpoints.",
-    )
+    raise not_in_lite(f"Reading the Mesh TensorFlow checkpoint {path}")
+  folder = epath.Path(path)
+  nearby = folder if folder.exists() else folder.parent
+  steps = checkpoint_steps(nearby)
+  raise T5XError(
+    f"There is no complete checkpoint at {path}.",
+    found="the folder holds an unfinished save"
+    if (folder / "state").exists()
+    else ("a folder without a checkpoint in it" if folder.exists() else "no such folder"),
+    expected="a folder checkpoint_N of T5X (Orbax or legacy layout)",
+    available=", ".join(f"{nearby}/checkpoint_{s}" for s in steps[-5:]) or None,
+    fix="correct the path (it ends in /checkpoint_N), or set mode='latest' for a folder of "
+    "checkpoints.",
+  )
 
 
 # ---------------------------------------------------------------------------------- Orbax
 
 
 def _open_orbax(path: str) -> StoredCheckpoint:
-    import orbax.checkpoint as ocp
+  import orbax.checkpoint as ocp
 
-    state_path = epath.Path(path).absolute() / "state"
-    checkpointer = ocp.Checkpointer(ocp.PyTreeCheckpointHandler())
-    metadata = checkpointer.metadata(state_path)
-    metadata = getattr(metadata, "item_metadata", metadata)
-    metadata = flatten(getattr(metadata, "tree", metadata))
-    arrays = {
-        name: jax.ShapeDtypeStruct(tuple(m.shape), np.dtype(m.dtype))
-        for name, m in metadata.items()
-        if getattr(m, "shape", None) is not None
-    }
+  state_path = epath.Path(path).absolute() / "state"
+  checkpointer = ocp.Checkpointer(ocp.PyTreeCheckpointHandler())
+  metadata = checkpointer.metadata(state_path)
+  metadata = getattr(metadata, "item_metadata", metadata)
+  metadata = flatten(getattr(metadata, "tree", metadata))
+  arrays = {
+    name: jax.ShapeDtypeStruct(tuple(m.shape), np.dtype(m.dtype))
+    for name, m in metadata.items()
+    if getattr(m, "shape", None) is not None
+  }
 
-    def read(wanted):
-        if not wanted:
-            return {}
-        items, args = {}, {}
-        for name, (sharding, dtype) in wanted.items():
-            stored = arrays[name]
-            items[name] = jax.ShapeDtypeStruct(stored.shape, dtype or stored.dtype)
-            if sharding is None:
-                args[name] = ocp.RestoreArgs(restore_type=np.ndarray, dtype=dtype)
-            else:
-                args[name] = ocp.ArrayRestoreArgs(sharding=sharding, dtype=dtype)
-        restored = checkpointer.restore(
-            state_path,
-            args=ocp.args.PyTreeRestore(
-                item=unflatten(items), restore_args=unflatten(args), partial_restore=True
-            ),
-        )
-        return flatten(restored)
+  def read(wanted):
+    if not wanted:
+      return {}
+    items, args = {}, {}
+    for name, (sharding, dtype) in wanted.items():
+      stored = arrays[name]
+      items[name] = jax.ShapeDtypeStruct(stored.shape, dtype or stored.dtype)
+      if sharding is None:
+        args[name] = ocp.RestoreArgs(restore_type=np.ndarray, dtype=dtype)
+      else:
+        args[name] = ocp.ArrayRestoreArgs(sharding=sharding, dtype=dtype)
+    restored = checkpointer.restore(
+      state_path,
+      args=ocp.args.PyTreeRestore(
+        item=unflatten(items), restore_args=unflatten(args), partial_restore=True
+      ),
+    )
+    return flatten(restored)
 
-    return StoredCheckpoint(str(path), "orbax", arrays, read)
+  return StoredCheckpoint(str(path), "orbax", arrays, read)
 
 
 # ---------------------------------------------------------------------------------- legacy
 
 
 def _kvstore(path: epath.Path) -> dict[str, str]:
-    """TensorStore key-value store spec of a local or gs:// folder."""
-    text = str(path)
-    if text.startswith("gs://"):
-        bucket, _, inside = text[len("gs://") :].partition("/")
-        return {"driver": "gcs", "bucket": bucket, "path": inside + "/"}
-    return {"driver": "file", "path": str(path.absolute()) + "/"}
+  """TensorStore key-value store spec of a local or gs:// folder."""
+  text = str(path)
+  if text.startswith("gs://"):
+    bucket, _, inside = text[len("gs://") :].partition("/")
+    return {"driver": "gcs", "bucket": bucket, "path": inside + "/"}
+  return {"driver": "file", "path": str(path.absolute()) + "/"}
 
 
 def _is_spec(node: Any) -> bool:
-    return isinstance(node, Mapping) and node.get("driver") == "zarr"
+  return isinstance(node, Mapping) and node.get("driver") == "zarr"
 
 
 def _split_inline(tree: Mapping[str, Any], prefix: str = ""):
-    """Yields (name, inline array or TensorStore spec) for the leaves of the msgpack tree."""
-    for key, value in tree.items():
-        name = f"{prefix}{key}"
-        if _is_spec(value) or not isinstance(value, Mapping):
-            yield name, value
-        else:
-            yield from _split_inline(value, name + "/")
+  """Yields (name, inline array or TensorStore spec) for the leaves of the msgpack tree."""
+  for key, value in tree.items():
+    name = f"{prefix}{key}"
+    if _is_spec(value) or not isinstance(value, Mapping):
+      yield name, value
+    else:
+      yield from _split_inline(value, name + "/")
 
 
 def _open_legacy(path: str) -> StoredCheckpoint:
-    import tensorstore as ts
-    from flax import serialization
+  import tensorstore as ts
+  from flax import serialization
 
-    folder = epath.Path(path)
-    content = serialization.msgpack_restore((folder / "checkpoint").read_bytes())
-    if "optimizer" not in content:
+  folder = epath.Path(path)
+  content = serialization.msgpack_restore((folder / "checkpoint").read_bytes())
+  if "optimizer" not in content:
+    raise T5XError(
+      f"{path}/checkpoint is a msgpack file, but not T5X's.",
+      found="keys " + ", ".join(map(repr, content)),
+      expected="keys 'version' (2 or more) and 'optimizer'",
+    )
+  specs, inline, arrays = {}, {}, {}
+  for name, leaf in _split_inline(content["optimizer"]):
+    if _is_spec(leaf):
+      inner = leaf.get("kvstore", leaf).get("path", leaf.get("path", "")).rstrip("/")
+      specs[name] = folder / inner
+      shape = leaf.get("metadata", {}).get("shape")
+      dtype = leaf.get("dtype", "float32")
+      arrays[name] = jax.ShapeDtypeStruct(
+        tuple(shape) if shape is not None else None, jax.numpy.dtype(dtype)
+      )
+    elif leaf is not None:
+      inline[name] = np.asarray(leaf)
+      arrays[name] = jax.ShapeDtypeStruct(inline[name].shape, inline[name].dtype)
+
+  def open_zarr(name):
+    return ts.open({"driver": "zarr", "kvstore": _kvstore(specs[name])}, open=True, read=True)
+
+  # Specs written by old versions carry no shape; only then is the array opened for it.
+  for name in specs:
+    if arrays[name].shape is None:
+      store = open_zarr(name).result()
+      arrays[name] = jax.ShapeDtypeStruct(tuple(store.shape), store.dtype.numpy_dtype)
+
+  def read(wanted):
+    opened = {n: open_zarr(n) for n in wanted if n in specs}  # all requests in flight at once
+    stores, pending = {}, {}
+    for name, future in opened.items():
+      try:
+        stores[name] = future.result()
+      except Exception as e:
         raise T5XError(
-            f"{path}/checkpoint is a msgpack file, but not T5X's.",
-            found="keys " + ", ".join(map(repr, content)),
-            expected="keys 'version' (2 or more) and 'optimizer'",
-        )
-    specs, inline, arrays = {}, {}, {}
-    for name, leaf in _split_inline(content["optimizer"]):
-        if _is_spec(leaf):
-            inner = leaf.get("kvstore", leaf).get("path", leaf.get("path", "")).rstrip("/")
-            specs[name] = folder / inner
-            shape = leaf.get("metadata", {}).get("shape")
-            dtype = leaf.get("dtype", "float32")
-            arrays[name] = jax.ShapeDtypeStruct(
-                tuple(shape) if shape is not None else None, jax.numpy.dtype(dtype)
-            )
-        elif leaf is not None:
-            inline[name] = np.asarray(leaf)
-            arrays[name] = jax.ShapeDtypeStruct(inline[name].shape, inline[name].dtype)
+          f"Array {name!r} of checkpoint {path} cannot be read.",
+          found=str(e).splitlines()[0],
+          expected=f"a zarr folder {specs[name]} with its `.zarray` file",
+          fix="copy the checkpoint again, dot-files included.",
+        ) from e
+      if wanted[name][0] is None:
+        pending[name] = stores[name].read()
+    out = {}
+    for name, (sharding, dtype) in wanted.items():
+      if sharding is None:
+        value = inline[name] if name in inline else pending[name].result()
+        out[name] = value.astype(dtype) if dtype is not None else value
+        continue
+      source = inline[name] if name in inline else stores[name]
+      dtype = dtype or arrays[name].dtype
 
-    def open_zarr(name):
-        return ts.open({"driver": "zarr", "kvstore": _kvstore(specs[name])}, open=True, read=True)
+      def shard(index, source=source, dtype=dtype):
+        part = source[index]
+        part = part if isinstance(part, np.ndarray) else part.read().result()
+        return np.asarray(part).astype(dtype)
 
-    # Specs written by old versions carry no shape; only then is the array opened for it.
-    for name in specs:
-        if arrays[name].shape is None:
-            store = open_zarr(name).result()
-            arrays[name] = jax.ShapeDtypeStruct(tuple(store.shape), store.dtype.numpy_dtype)
+      out[name] = jax.make_array_from_callback(arrays[name].shape, sharding, shard)
+    return out
 
-    def read(wanted):
-        opened = {n: open_zarr(n) for n in wanted if n in specs}  # all requests in flight at once
-        stores, pending = {}, {}
-        for name, future in opened.items():
-            try:
-                stores[name] = future.result()
-            except Exception as e:
-                raise T5XError(
-                    f"Array {name!r} of checkpoint {path} cannot be read.",
-                    found=str(e).splitlines()[0],
-                    expected=f"a zarr folder {specs[name]} with its `.zarray` file",
-                    fix="copy the checkpoint again, dot-files included.",
-                ) from e
-            if wanted[name][0] is None:
-                pending[name] = stores[name].read()
-        out = {}
-        for name, (sharding, dtype) in wanted.items():
-            if sharding is None:
-                value = inline[name] if name in inline else pending[name].result()
-                out[name] = value.astype(dtype) if dtype is not None else value
-                continue
-            source = inline[name] if name in inline else stores[name]
-            dtype = dtype or arrays[name].dtype
-
-            def shard(index, source=source, dtype=dtype):
-                part = source[index]
-                part = part if isinstance(part, np.ndarray) else part.read().result()
-                return np.asarray(part).astype(dtype)
-
-            out[name] = jax.make_array_from_callback(arrays[name].shape, sharding, shard)
-        return out
-
-    return StoredCheckpoint(str(path), "legacy", arrays, read)
+  return StoredCheckpoint(str(path), "legacy", arrays, read)
 
 
 def load_checkpoint(path: str) -> dict[str, Any]:
-    """Reads a whole checkpoint of either layout as a nested dictionary of numpy arrays.
+  """Reads a whole checkpoint of either layout as a nested dictionary of numpy arrays.
 
-    Returns:
-        {'target': parameters, 'state': {'step': ..., 'param_states': ...}}.
-    """
-    stored = open_checkpoint(path)
-    return unflatten(stored.read({name: (None, None) for name in stored.arrays}))
+  Returns:
+      {'target': parameters, 'state': {'step': ..., 'param_states': ...}}.
+  """
+  stored = open_checkpoint(path)
+  return unflatten(stored.read({name: (None, None) for name in stored.arrays}))

@@ -18,218 +18,221 @@ FLAGS = flags.FLAGS
 
 
 def define_flags() -> None:
-    """Defines the flags every script has. Call it once, in the module run as `__main__`."""
-    flags.DEFINE_multi_string("gin_file", None, "Gin file; may be repeated, later ones win.")
-    flags.DEFINE_multi_string(
-        "gin_bindings", [], "`NAME = VALUE`; may be repeated. --gin.NAME=VALUE is the same."
-    )
-    flags.DEFINE_list("gin_search_paths", [], "Folders for gin files and includes, by commas.")
-    flags.DEFINE_string("tfds_data_dir", None, "Folder of the TensorFlow Datasets.")
-    flags.DEFINE_list("seqio_additional_cache_dirs", [], "More folders of cached SeqIO tasks.")
-    flags.DEFINE_bool("dry_run", False, "Read and check the gin configuration, then stop.")
-    flags.DEFINE_bool("debug", False, "Show tracebacks and the libraries' own messages.")
-    flags.DEFINE_bool("multiprocess_gpu", False, "Start jax.distributed (one process per host).")
-    flags.DEFINE_string("coordinator_address", None, "HOST:PORT of process 0.")
-    flags.DEFINE_integer("process_count", None, "Number of processes.")
-    flags.DEFINE_integer("process_index", None, "Index of this process.")
-    flags.DEFINE_integer("initialization_timeout", None, "Seconds to wait for other processes.")
+  """Defines the flags every script has. Call it once, in the module run as `__main__`."""
+  flags.DEFINE_multi_string("gin_file", None, "Gin file; may be repeated, later ones win.")
+  flags.DEFINE_multi_string(
+    "gin_bindings", [], "`NAME = VALUE`; may be repeated. --gin.NAME=VALUE is the same."
+  )
+  flags.DEFINE_list("gin_search_paths", [], "Folders for gin files and includes, by commas.")
+  flags.DEFINE_string("tfds_data_dir", None, "Folder of the TensorFlow Datasets.")
+  flags.DEFINE_list("seqio_additional_cache_dirs", [], "More folders of cached SeqIO tasks.")
+  flags.DEFINE_bool("dry_run", False, "Read and check the gin configuration, then stop.")
+  flags.DEFINE_bool("debug", False, "Show tracebacks and the libraries' own messages.")
+  flags.DEFINE_bool("multiprocess_gpu", False, "Start jax.distributed (one process per host).")
+  flags.DEFINE_string("coordinator_address", None, "HOST:PORT of process 0.")
+  flags.DEFINE_integer("process_count", None, "Number of processes.")
+  flags.DEFINE_integer("process_index", None, "Index of this process.")
+  flags.DEFINE_integer("initialization_timeout", None, "Seconds to wait for other processes.")
 
 
 def _print_help(doc: str) -> None:
-    print(doc.strip() + "\n\nFlags:")
-    for module in ("t5x._cli", "t5x.infer", sys.argv[0]):
-        text = FLAGS.module_help(module).strip()
-        if text:
-            print(text.split("\n", 1)[1])
+  print(doc.strip() + "\n\nFlags:")
+  for module in ("t5x._cli", "t5x.infer", sys.argv[0]):
+    text = FLAGS.module_help(module).strip()
+    if text:
+      print(text.split("\n", 1)[1])
 
 
 def parse_flags(argv: Sequence[str], doc: str = "") -> list[str]:
-    """Parses the command line; prints help and exits, or raises UsageError, where due."""
-    from t5x.gin_utils import rewrite_gin_args
+  """Parses the command line; prints help and exits, or raises UsageError, where due."""
+  from t5x.gin_utils import rewrite_gin_args
 
-    args = rewrite_gin_args(argv[1:])
-    if any(a.lstrip("-") in ("help", "helpshort", "helpfull", "h") for a in args):
-        _print_help(doc)
-        sys.exit(0)
-    if any(a.startswith("--jax_") for a in args):
-        import jax  # only then: JAX defines its flags when imported
+  args = rewrite_gin_args(argv[1:])
+  if any(a.lstrip("-") in ("help", "helpshort", "helpfull", "h") for a in args):
+    _print_help(doc)
+    sys.exit(0)
+  if any(a.startswith("--jax_") for a in args):
+    import jax  # only then: JAX defines its flags when imported
 
-        jax.config.config_with_absl()
-    try:
-        rest = FLAGS([argv[0], *args])
-    except flags.Error as e:
-        name = str(e).split("'")[1] if "'" in str(e) else ""
-        raise UsageError(
-            str(e).splitlines()[0],
-            available=", ".join(f"--{n}" for n in nearest(name, list(FLAGS))) or None,
-            fix=f"python -m t5x.{os.path.splitext(os.path.basename(argv[0]))[0]} --help",
-        ) from e
-    return rest[1:]
+    jax.config.config_with_absl()
+  try:
+    rest = FLAGS([argv[0], *args])
+  except flags.Error as e:
+    name = str(e).split("'")[1] if "'" in str(e) else ""
+    raise UsageError(
+      str(e).splitlines()[0],
+      available=", ".join(f"--{n}" for n in nearest(name, list(FLAGS))) or None,
+      fix=f"python -m t5x.{os.path.splitext(os.path.basename(argv[0]))[0]} --help",
+    ) from e
+  return rest[1:]
 
 
 def quiet(debug: bool) -> None:
-    """Silences TensorFlow's and absl's start-up lines; must run before they are imported."""
-    if debug:
-        logging.set_verbosity(logging.INFO)
-        return
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    os.environ.setdefault("ABSL_MIN_LOG_LEVEL", "2")
-    logging.set_verbosity(logging.ERROR)
-    warnings.filterwarnings("ignore")
+  """Silences TensorFlow's and absl's start-up lines; must run before they are imported."""
+  if debug:
+    logging.set_verbosity(logging.INFO)
+    return
+  os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+  os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+  os.environ.setdefault("ABSL_MIN_LOG_LEVEL", "2")
+  logging.set_verbosity(logging.ERROR)
+  warnings.filterwarnings("ignore")
 
 
 @contextlib.contextmanager
 def _silent_stderr():
-    """Holds file descriptor 2 back, for libraries that write to it from C++ when imported.
+  """Holds file descriptor 2 back, for libraries that write to it from C++ when imported.
 
-    What was held back is shown if the import fails.
-    """
-    sys.stderr.flush()
-    saved = os.dup(2)
-    with tempfile.TemporaryFile() as held:
-        os.dup2(held.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            held.seek(0)
-            os.write(saved, held.read())
-            raise
-        finally:
-            os.dup2(saved, 2)
-            os.close(saved)
+  What was held back is shown if the import fails.
+  """
+  sys.stderr.flush()
+  saved = os.dup(2)
+  with tempfile.TemporaryFile() as held:
+    os.dup2(held.fileno(), 2)
+    try:
+      yield
+    except BaseException:
+      held.seek(0)
+      os.write(saved, held.read())
+      raise
+    finally:
+      os.dup2(saved, 2)
+      os.close(saved)
 
 
 def import_libraries() -> None:
-    """Imports the slow libraries without their start-up lines (with --debug: with them)."""
-    with contextlib.nullcontext() if FLAGS.debug else _silent_stderr():
-        import seqio  # noqa: F401 - TensorFlow comes with it
-        import tensorflow as tf
-    if not FLAGS.debug:
-        tf.get_logger().setLevel("ERROR")
-        logging.set_verbosity(logging.ERROR)
+  """Imports the slow libraries without their start-up lines (with --debug: with them)."""
+  with contextlib.nullcontext() if FLAGS.debug else _silent_stderr():
+    import seqio  # noqa: F401 - TensorFlow comes with it
+    import tensorflow as tf
+  if not FLAGS.debug:
+    tf.get_logger().setLevel("ERROR")
+    logging.set_verbosity(logging.ERROR)
 
 
 def setup_jax() -> None:
-    """Persistent compilation cache, TensorFlow off the accelerator, optional jax.distributed."""
-    import jax
-    import tensorflow as tf
+  """Persistent compilation cache, TensorFlow off the accelerator, optional jax.distributed."""
+  import jax
+  import tensorflow as tf
 
-    # TensorFlow only feeds data here; on a GPU it would otherwise take most of the memory.
-    # Asking for its devices makes it report missing CUDA libraries, which do not matter.
-    with contextlib.nullcontext() if FLAGS.debug else _silent_stderr():
-        for kind in ("GPU", "TPU"):
-            with contextlib.suppress(RuntimeError, ValueError):
-                tf.config.set_visible_devices([], kind)
-        tf.config.list_logical_devices()
-    if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-        folder = os.path.join(base, "t5x_lite", "jax")
-        try:
-            os.makedirs(folder, exist_ok=True)
-            jax.config.update("jax_compilation_cache_dir", folder)
-        except OSError as e:  # a read-only home only costs compile time
-            log(f"no compilation cache: {e}")
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    if FLAGS.multiprocess_gpu:
-        jax.distributed.initialize(
-            coordinator_address=FLAGS.coordinator_address,
-            num_processes=FLAGS.process_count,
-            process_id=FLAGS.process_index,
-            **(
-                {"initialization_timeout": FLAGS.initialization_timeout}
-                if FLAGS.initialization_timeout
-                else {}
-            ),
-        )
+  # TensorFlow only feeds data here; on a GPU it would otherwise take most of the memory.
+  # Asking for its devices makes it report missing CUDA libraries, which do not matter.
+  with contextlib.nullcontext() if FLAGS.debug else _silent_stderr():
+    for kind in ("GPU", "TPU"):
+      with contextlib.suppress(RuntimeError, ValueError):
+        tf.config.set_visible_devices([], kind)
+    tf.config.list_logical_devices()
+  if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = os.path.join(base, "t5x_lite", "jax")
+    try:
+      os.makedirs(folder, exist_ok=True)
+      jax.config.update("jax_compilation_cache_dir", folder)
+    except OSError as e:  # a read-only home only costs compile time
+      log(f"no compilation cache: {e}")
+  jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+  jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+  if FLAGS.multiprocess_gpu:
+    jax.distributed.initialize(
+      coordinator_address=FLAGS.coordinator_address,
+      num_processes=FLAGS.process_count,
+      process_id=FLAGS.process_index,
+      **(
+        {"initialization_timeout": FLAGS.initialization_timeout}
+        if FLAGS.initialization_timeout
+        else {}
+      ),
+    )
 
 
 def setup_data() -> None:
-    """Applies --tfds_data_dir and --seqio_additional_cache_dirs."""
-    import seqio
+  """Applies --tfds_data_dir and --seqio_additional_cache_dirs."""
+  import seqio
 
-    if FLAGS.tfds_data_dir:
-        seqio.set_tfds_data_dir_override(FLAGS.tfds_data_dir)
-    if FLAGS.seqio_additional_cache_dirs:
-        seqio.add_global_cache_dirs(FLAGS.seqio_additional_cache_dirs)
+  if FLAGS.tfds_data_dir:
+    seqio.set_tfds_data_dir_override(FLAGS.tfds_data_dir)
+  if FLAGS.seqio_additional_cache_dirs:
+    seqio.add_global_cache_dirs(FLAGS.seqio_additional_cache_dirs)
 
 
 def log(message: str) -> None:
-    """Writes one line for the user to stderr (first process only)."""
-    jax = sys.modules.get("jax")
-    if jax is not None and FLAGS.is_parsed() and FLAGS["multiprocess_gpu"].value:
-        if jax.process_index() != 0:
-            return
-    print(f"t5x: {message}", file=sys.stderr, flush=True)
+  """Writes one line for the user to stderr (first process only)."""
+  jax = sys.modules.get("jax")
+  distributed = FLAGS.is_parsed() and FLAGS["multiprocess_gpu"].value
+  if jax is not None and distributed and jax.process_index() != 0:
+    return
+  print(f"t5x: {message}", file=sys.stderr, flush=True)
 
 
 def load_config() -> None:
-    """Parses the gin files and bindings of the command line (heavy imports happen here)."""
-    if not FLAGS.gin_file and not FLAGS.gin_bindings:
-        raise UsageError(
-            "No gin file is given.",
-            fix="pass --gin_file=FILE.gin; `--help` shows an example.",
-        )
-    import_libraries()
-    from t5x import gin_utils
+  """Parses the gin files and bindings of the command line (heavy imports happen here)."""
+  if not FLAGS.gin_file and not FLAGS.gin_bindings:
+    raise UsageError(
+      "No gin file is given.",
+      fix="pass --gin_file=FILE.gin; `--help` shows an example.",
+    )
+  from t5x import gin_utils
 
-    gin_utils.parse_gin_flags(FLAGS.gin_search_paths, FLAGS.gin_file or [], FLAGS.gin_bindings)
+  for binding in FLAGS.gin_bindings:  # before the seconds that imports take
+    gin_utils.check_literal(binding)
+  import_libraries()
+  gin_utils.parse_gin_flags(FLAGS.gin_search_paths, FLAGS.gin_file or [], FLAGS.gin_bindings)
 
 
 def run_configured(entry_point: Callable) -> None:
-    """Parses gin, prepares the libraries and calls `entry_point` as gin configures it."""
-    import gin
+  """Parses gin, prepares the libraries and calls `entry_point` as gin configures it."""
+  import gin
 
-    configured = gin.configurable(entry_point)
-    load_config()
-    if FLAGS.dry_run:
-        log("the gin configuration is complete (--dry_run: nothing was run)")
-        return
-    from t5x import gin_utils
+  configured = gin.configurable(entry_point)
+  load_config()
+  if FLAGS.dry_run:
+    log("the gin configuration is complete (--dry_run: nothing was run)")
+    return
+  from t5x import gin_utils
 
-    setup_jax()
-    setup_data()
-    with gin_utils.friendly_gin_errors():
-        configured()
+  setup_jax()
+  setup_data()
+  with gin_utils.friendly_gin_errors():
+    configured()
 
 
 def find_user_error(error: BaseException) -> T5XError | None:
-    """Finds a T5XError behind `error`: gin and thread pools re-raise under other types."""
-    seen = set()
-    while error is not None and id(error) not in seen:
-        if isinstance(error, T5XError):
-            return error
-        seen.add(id(error))
-        error = error.__cause__ or error.__context__
-    return None
+  """Finds a T5XError behind `error`: gin and thread pools re-raise under other types."""
+  seen = set()
+  while error is not None and id(error) not in seen:
+    if isinstance(error, T5XError):
+      return error
+    seen.add(id(error))
+    error = error.__cause__ or error.__context__
+  return None
 
 
 def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
-    """Runs a script's `main(positional_args)` and exits.
+  """Runs a script's `main(positional_args)` and exits.
 
-    Exit codes: 0 ok, 1 failed, 2 usage, 128 + signal after a clean stop by Ctrl-C or SIGTERM.
-    """
-    debug = "--debug" in sys.argv
-    quiet(debug)
-    code = 0
-    try:
-        rest = parse_flags(sys.argv, doc)
-        if rest:
-            raise UsageError(f"Unexpected argument {rest[0]!r}.", fix="flags start with `--`.")
-        main(rest)
-    except Interrupted as e:
-        code = 128 + e.signum
-    except KeyboardInterrupt:
-        print("t5x: interrupted.", file=sys.stderr)
-        code = 130
-    except Exception as e:
-        user_error = find_user_error(e)
-        if debug or user_error is None:
-            traceback.print_exc()
-        if user_error is not None:
-            print(f"\nt5x: error: {user_error}", file=sys.stderr)
-        code = user_error.exit_code if user_error else 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    sys.exit(code)
+  Exit codes: 0 ok, 1 failed, 2 usage, 128 + signal after a clean stop by Ctrl-C or SIGTERM.
+  """
+  debug = "--debug" in sys.argv
+  quiet(debug)
+  code = 0
+  try:
+    rest = parse_flags(sys.argv, doc)
+    if rest:
+      raise UsageError(f"Unexpected argument {rest[0]!r}.", fix="flags start with `--`.")
+    main(rest)
+  except Interrupted as e:
+    code = 128 + e.signum
+  except KeyboardInterrupt:
+    print("t5x: interrupted.", file=sys.stderr)
+    code = 130
+  except Exception as e:
+    user_error = find_user_error(e)
+    if debug or user_error is None:
+      traceback.print_exc()
+    if user_error is not None:
+      # Not str(): gin appends where it was called from.
+      print(f"\nt5x: error: {user_error.text}", file=sys.stderr)
+    code = user_error.exit_code if user_error else 1
+  sys.stdout.flush()
+  sys.stderr.flush()
+  sys.exit(code)

@@ -5,6 +5,7 @@ Re-exported by `t5x.utils`, where gin files look for these names.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import queue
@@ -25,312 +26,311 @@ Batch = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass
 class DatasetConfig:
-    """What to read and how (gin: `utils.DatasetConfig`, scopes train, train_eval, infer_eval).
+  """What to read and how (gin: `utils.DatasetConfig`, scopes train, train_eval, infer_eval).
 
-    Args:
-        mixture_or_task_name: registered seqio name.
-        task_feature_lengths: {feature: tokens}; None lets the evaluator measure.
-        split: seqio split.
-        batch_size: examples per step over all hosts.
-        shuffle: shuffle the examples.
-        seed: data seed; None derives it from RANDOM_SEED if that is set, else from the clock.
-        use_cached: read seqio's offline cache.
-        pack: put several short examples in one row (training only).
-        use_custom_packing_ops: not covered (needs Tensor2Tensor).
-        module: Python module to import first (deprecated: import it in gin instead).
-        use_memory_cache: keep evaluation examples in memory.
-        trim_output_features: cut features to task_feature_lengths.
-    """
+  Args:
+      mixture_or_task_name: registered seqio name.
+      task_feature_lengths: {feature: tokens}; None lets the evaluator measure.
+      split: seqio split.
+      batch_size: examples per step over all hosts.
+      shuffle: shuffle the examples.
+      seed: data seed; None derives it from RANDOM_SEED if that is set, else from the clock.
+      use_cached: read seqio's offline cache.
+      pack: put several short examples in one row (training only).
+      use_custom_packing_ops: not covered (needs Tensor2Tensor).
+      module: Python module to import first (deprecated: import it in gin instead).
+      use_memory_cache: keep evaluation examples in memory.
+      trim_output_features: cut features to task_feature_lengths.
+  """
 
-    mixture_or_task_name: Any
-    task_feature_lengths: Mapping[str, int] | None
-    split: str
-    batch_size: int
-    shuffle: bool
-    seed: int | None
-    use_cached: bool = False
-    pack: bool = False
-    use_custom_packing_ops: bool = False
-    module: str | None = None
-    use_memory_cache: bool = True
-    trim_output_features: bool = True
+  mixture_or_task_name: Any
+  task_feature_lengths: Mapping[str, int] | None
+  split: str
+  batch_size: int
+  shuffle: bool
+  seed: int | None
+  use_cached: bool = False
+  pack: bool = False
+  use_custom_packing_ops: bool = False
+  module: str | None = None
+  use_memory_cache: bool = True
+  trim_output_features: bool = True
 
 
 def import_module(module: str | None) -> None:
-    """Imports the module that registers the tasks, if one is named."""
-    if not module:
-        return
-    try:
-        importlib.import_module(module)
-    except ImportError as e:
-        raise T5XError(
-            f"DatasetConfig.module names {module!r}, which cannot be imported.",
-            found=e,
-            fix="correct MIXTURE_OR_TASK_MODULE, or import the module in your gin file.",
-        ) from e
+  """Imports the module that registers the tasks, if one is named."""
+  if not module:
+    return
+  try:
+    importlib.import_module(module)
+  except ImportError as e:
+    raise T5XError(
+      f"DatasetConfig.module names {module!r}, which cannot be imported.",
+      found=e,
+      fix="correct MIXTURE_OR_TASK_MODULE, or import the module in your gin file.",
+    ) from e
 
 
 def get_mixture_or_task(name) -> seqio.Task | seqio.Mixture:
-    """Looks a seqio task or mixture up, naming the nearest ones if there is none."""
-    if not isinstance(name, str):
-        return name
-    known = {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
-    if name not in known:
-        raise T5XError(
-            f"No seqio task or mixture is called {name!r}.",
-            available="nearest: " + (", ".join(nearest(name, known)) or "none is close")
-            + f" ({len(known)} registered)",
-            fix="correct MIXTURE_OR_TASK_NAME, or import the module that registers it in your "
-            "gin file (for example `import my_project.tasks`).",
-        )
-    return seqio.get_mixture_or_task(name)
+  """Looks a seqio task or mixture up, naming the nearest ones if there is none."""
+  if not isinstance(name, str):
+    return name
+  known = {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
+  if name not in known:
+    raise T5XError(
+      f"No seqio task or mixture is called {name!r}.",
+      available="nearest: "
+      + (", ".join(nearest(name, known)) or "none is close")
+      + f" ({len(known)} registered)",
+      fix="correct MIXTURE_OR_TASK_NAME, or import the module that registers it in your "
+      "gin file (for example `import my_project.tasks`).",
+    )
+  return seqio.get_mixture_or_task(name)
 
 
 def _check_split(provider, split: str) -> None:
-    tasks = seqio.get_subtasks(provider)
-    if not any(split in t.splits for t in tasks):
-        splits = sorted({s for t in tasks for s in t.splits})
-        if splits:
-            raise T5XError(
-                f"{provider.name!r} has no split {split!r}.",
-                available=", ".join(splits),
-                fix="set DatasetConfig.split to one of these.",
-            )
+  tasks = seqio.get_subtasks(provider)
+  if not any(split in t.splits for t in tasks):
+    splits = sorted({s for t in tasks for s in t.splits})
+    if splits:
+      raise T5XError(
+        f"{provider.name!r} has no split {split!r}.",
+        available=", ".join(splits),
+        fix="set DatasetConfig.split to one of these.",
+      )
 
 
 def _check_cached(provider, split: str) -> None:
-    """`use_cached=True` without a cache is the first thing new users meet; say what to do."""
-    for task in seqio.get_subtasks(provider):
-        if task.cache_dir is None:
-            raise T5XError(
-                f"Task {task.name!r} is not in a seqio cache, but use_cached is True.",
-                found=f"split {split!r}, cache folders: "
-                + (", ".join(map(str, seqio.utils.get_global_cache_dirs())) or "none set"),
-                fix="--gin.USE_CACHED_TASKS=False reads it uncached; "
-                "--seqio_additional_cache_dirs=DIR adds a cache folder.",
-            )
+  """`use_cached=True` without a cache is the first thing new users meet; say what to do."""
+  for task in seqio.get_subtasks(provider):
+    if task.cache_dir is None:
+      raise T5XError(
+        f"Task {task.name!r} is not in a seqio cache, but use_cached is True.",
+        found=f"split {split!r}, cache folders: "
+        + (", ".join(map(str, seqio.utils.get_global_cache_dirs())) or "none set"),
+        fix="--gin.USE_CACHED_TASKS=False reads it uncached; "
+        "--seqio_additional_cache_dirs=DIR adds a cache folder.",
+      )
 
 
 def resolve_seed(cfg: DatasetConfig, random_seed: int | None, step: int, what: str) -> int:
-    """Returns the data seed to use from `step` on, and logs where it comes from.
+  """Returns the data seed to use from `step` on, and logs where it comes from.
 
-    A resumed run starts its shuffle anew: folding the step in keeps it from repeating the
-    examples of step 0, and keeps it reproducible.
-    """
-    if cfg.seed is not None:
-        seed, origin = int(cfg.seed), "DatasetConfig.seed"
-    elif random_seed is not None:
-        seed, origin = (int(random_seed) * 2654435761 + 17) % 2**31, f"RANDOM_SEED={random_seed}"
-    else:
-        seed, origin = int(np.random.SeedSequence().generate_state(1)[0] % 2**31), "the clock"
-        if jax.process_count() > 1:  # every host must shuffle alike
-            from jax.experimental import multihost_utils
+  A resumed run starts its shuffle anew: folding the step in keeps it from repeating the
+  examples of step 0, and keeps it reproducible.
+  """
+  if cfg.seed is not None:
+    seed, origin = int(cfg.seed), "DatasetConfig.seed"
+  elif random_seed is not None:
+    seed, origin = (int(random_seed) * 2654435761 + 17) % 2**31, f"RANDOM_SEED={random_seed}"
+  else:
+    seed, origin = int(np.random.SeedSequence().generate_state(1)[0] % 2**31), "the clock"
+    if jax.process_count() > 1:  # every host must shuffle alike
+      from jax.experimental import multihost_utils
 
-            seed = int(multihost_utils.broadcast_one_to_all(np.int32(seed)))
-    if step:
-        seed = (seed + step * 1_000_003) % 2**31
-        origin += f" and step {step}"
-    if cfg.shuffle:
-        _cli.log(f"{what} seed {seed} (from {origin})")
-    return seed
+      seed = int(multihost_utils.broadcast_one_to_all(np.int32(seed)))
+  if step:
+    seed = (seed + step * 1_000_003) % 2**31
+    origin += f" and step {step}"
+  if cfg.shuffle:
+    _cli.log(f"{what} seed {seed} (from {origin})")
+  return seed
 
 
 def get_dataset(
-    cfg: DatasetConfig,
-    shard_info: seqio.ShardInfo,
-    feature_converter_cls,
-    num_epochs: int | None = None,
-    continue_from_last_checkpoint: bool = False,
-    batching_fn=None,
+  cfg: DatasetConfig,
+  shard_info: seqio.ShardInfo,
+  feature_converter_cls,
+  num_epochs: int | None = None,
+  continue_from_last_checkpoint: bool = False,
+  batching_fn=None,
 ) -> tf.data.Dataset:
-    """Returns a batched dataset of model features for one host.
+  """Returns a batched dataset of model features for one host.
 
-    Args:
-        cfg: what to read; `cfg.seed` must be resolved (see `resolve_seed`).
-        shard_info: which part of the data this host reads.
-        feature_converter_cls: the model's seqio feature converter class.
-        num_epochs: passes over the data; None repeats for ever.
-        continue_from_last_checkpoint: not covered; the step is folded into the seed instead.
-        batching_fn: not covered.
-    """
-    if continue_from_last_checkpoint or batching_fn is not None:
-        from t5x.errors import not_in_lite
+  Args:
+      cfg: what to read; `cfg.seed` must be resolved (see `resolve_seed`).
+      shard_info: which part of the data this host reads.
+      feature_converter_cls: the model's seqio feature converter class.
+      num_epochs: passes over the data; None repeats for ever.
+      continue_from_last_checkpoint: not covered; the step is folded into the seed instead.
+      batching_fn: not covered.
+  """
+  if continue_from_last_checkpoint or batching_fn is not None:
+    from t5x.errors import not_in_lite
 
-        raise not_in_lite("get_dataset(continue_from_last_checkpoint=..., batching_fn=...)")
-    import_module(cfg.module)
-    provider = get_mixture_or_task(cfg.mixture_or_task_name)
-    _check_split(provider, cfg.split)
-    if cfg.use_cached:
-        _check_cached(provider, cfg.split)
-    if cfg.batch_size % shard_info.num_shards:
-        raise T5XError(
-            f"Batch size {cfg.batch_size} does not divide over {shard_info.num_shards} hosts.",
-            fix=f"use a multiple of {shard_info.num_shards} as BATCH_SIZE.",
-        )
-    seed = cfg.seed
-    if seed is None:
-        seed = resolve_seed(cfg, None, 0, "data")
-    ds = seqio.get_dataset(
-        mixture_or_task_name=provider,
-        task_feature_lengths=cfg.task_feature_lengths,
-        dataset_split=cfg.split,
-        shuffle=cfg.shuffle,
-        num_epochs=num_epochs,
-        feature_converter=feature_converter_cls(
-            pack=cfg.pack, use_custom_packing_ops=cfg.use_custom_packing_ops
-        ),
-        shard_info=shard_info,
-        use_cached=cfg.use_cached,
-        seed=seed,
-        trim_output_features=cfg.trim_output_features,
+    raise not_in_lite("get_dataset(continue_from_last_checkpoint=..., batching_fn=...)")
+  import_module(cfg.module)
+  provider = get_mixture_or_task(cfg.mixture_or_task_name)
+  _check_split(provider, cfg.split)
+  if cfg.use_cached:
+    _check_cached(provider, cfg.split)
+  if cfg.batch_size % shard_info.num_shards:
+    raise T5XError(
+      f"Batch size {cfg.batch_size} does not divide over {shard_info.num_shards} hosts.",
+      fix=f"use a multiple of {shard_info.num_shards} as BATCH_SIZE.",
     )
-    options = tf.data.Options()
-    options.deterministic = True
-    ds = ds.with_options(options)
-    return ds.batch(
-        cfg.batch_size // shard_info.num_shards, drop_remainder=num_epochs is None
-    ).prefetch(2)
+  seed = cfg.seed
+  if seed is None:
+    seed = resolve_seed(cfg, None, 0, "data")
+  ds = seqio.get_dataset(
+    mixture_or_task_name=provider,
+    task_feature_lengths=cfg.task_feature_lengths,
+    dataset_split=cfg.split,
+    shuffle=cfg.shuffle,
+    num_epochs=num_epochs,
+    feature_converter=feature_converter_cls(
+      pack=cfg.pack, use_custom_packing_ops=cfg.use_custom_packing_ops
+    ),
+    shard_info=shard_info,
+    use_cached=cfg.use_cached,
+    seed=seed,
+    trim_output_features=cfg.trim_output_features,
+  )
+  options = tf.data.Options()
+  options.deterministic = True
+  ds = ds.with_options(options)
+  return ds.batch(
+    cfg.batch_size // shard_info.num_shards, drop_remainder=num_epochs is None
+  ).prefetch(2)
 
 
 def get_training_eval_datasets(
-    cfg: DatasetConfig,
-    shard_info: seqio.ShardInfo,
-    feature_converter_cls,
-    eval_steps: int,
-    deterministic: bool = False,
-    model_dir: str | None = None,
-    start_step: int = 0,
-    get_dataset_fn=get_dataset,
+  cfg: DatasetConfig,
+  shard_info: seqio.ShardInfo,
+  feature_converter_cls,
+  eval_steps: int,
+  deterministic: bool = False,
+  model_dir: str | None = None,
+  start_step: int = 0,
+  get_dataset_fn=get_dataset,
 ) -> dict[str, tf.data.Dataset]:
-    """Returns {task: dataset of at most `eval_steps` batches} for teacher-forced evaluation.
+  """Returns {task: dataset of at most `eval_steps` batches} for teacher-forced evaluation.
 
-    On one host a task smaller than `eval_steps` batches is read once and its last batch filled
-    with empty rows, so that no example counts twice. (Google's T5X repeats the examples; over
-    several hosts, where all must take the same number of steps, so does this.)
-    """
-    del deterministic, model_dir, start_step
-    import_module(cfg.module)
-    provider = get_mixture_or_task(cfg.mixture_or_task_name)
-    repeat = shard_info.num_shards > 1
-    datasets = {}
-    for task in seqio.get_subtasks(provider):
-        if cfg.split not in task.splits:
-            _cli.log(f"{task.name} has no split {cfg.split!r}; no training_eval for it")
-            continue
-        task_cfg = dataclasses.replace(cfg, mixture_or_task_name=task.name)
-        ds = get_dataset_fn(
-            task_cfg, shard_info, feature_converter_cls, num_epochs=None if repeat else 1
-        ).take(eval_steps)
-        datasets[task.name] = ds.cache() if cfg.use_memory_cache else ds
-    if not datasets:
-        _check_split(provider, cfg.split)
-    return datasets
+  On one host a task smaller than `eval_steps` batches is read once and its last batch filled
+  with empty rows, so that no example counts twice. (Google's T5X repeats the examples; over
+  several hosts, where all must take the same number of steps, so does this.)
+  """
+  del deterministic, model_dir, start_step
+  import_module(cfg.module)
+  provider = get_mixture_or_task(cfg.mixture_or_task_name)
+  repeat = shard_info.num_shards > 1
+  datasets = {}
+  for task in seqio.get_subtasks(provider):
+    if cfg.split not in task.splits:
+      _cli.log(f"{task.name} has no split {cfg.split!r}; no training_eval for it")
+      continue
+    task_cfg = dataclasses.replace(cfg, mixture_or_task_name=task.name)
+    ds = get_dataset_fn(
+      task_cfg, shard_info, feature_converter_cls, num_epochs=None if repeat else 1
+    ).take(eval_steps)
+    datasets[task.name] = ds.cache() if cfg.use_memory_cache else ds
+  if not datasets:
+    _check_split(provider, cfg.split)
+  return datasets
 
 
 def verify_matching_vocabs(cfg: DatasetConfig, model) -> None:
-    """Raises T5XError if the task's vocabularies are not the model's."""
-    provider = get_mixture_or_task(cfg.mixture_or_task_name)
-    features = provider.output_features
-    pairs = {"inputs": model.input_vocabulary, "targets": model.output_vocabulary}
-    for name, of_model in pairs.items():
-        if name not in features:
-            continue
-        of_task = features[name].vocabulary
-        if of_task != of_model:
-            raise T5XError(
-                f"The model's vocabulary differs from that of {provider.name!r} ({name}).",
-                found=f"task: {of_task}; model: {of_model}",
-                expected="the same vocabulary; SentencePiece vocabularies are compared by file "
-                "path and extra_ids",
-                fix="give the model and the tasks one and the same vocabulary object or path.",
-            )
+  """Raises T5XError if the task's vocabularies are not the model's."""
+  provider = get_mixture_or_task(cfg.mixture_or_task_name)
+  features = provider.output_features
+  pairs = {"inputs": model.input_vocabulary, "targets": model.output_vocabulary}
+  for name, of_model in pairs.items():
+    if name not in features:
+      continue
+    of_task = features[name].vocabulary
+    if of_task != of_model:
+      raise T5XError(
+        f"The model's vocabulary differs from that of {provider.name!r} ({name}).",
+        found=f"task: {of_task}; model: {of_model}",
+        expected="the same vocabulary; SentencePiece vocabularies are compared by file "
+        "path and extra_ids",
+        fix="give the model and the tasks one and the same vocabulary object or path.",
+      )
 
 
 def pad_rows(batch: Batch, rows: int) -> Batch:
-    """Fills the first axis of every array up to `rows` with zeros (zero weights: no effect)."""
-    have = len(next(iter(batch.values())))
-    if have == rows:
-        return batch
-    return {
-        k: np.concatenate([v, np.zeros((rows - have, *v.shape[1:]), v.dtype)])
-        for k, v in batch.items()
-    }
+  """Fills the first axis of every array up to `rows` with zeros (zero weights: no effect)."""
+  have = len(next(iter(batch.values())))
+  if have == rows:
+    return batch
+  return {
+    k: np.concatenate([v, np.zeros((rows - have, *v.shape[1:]), v.dtype)]) for k, v in batch.items()
+  }
 
 
 def to_device(batch: Batch, sharding) -> Mapping[str, jax.Array]:
-    """Puts this host's part of a batch on its devices."""
-    if sharding is None:
-        return jax.device_put(batch)
-    return {k: jax.make_array_from_process_local_data(sharding, v) for k, v in batch.items()}
+  """Puts this host's part of a batch on its devices."""
+  if sharding is None:
+    return jax.device_put(batch)
+  return {k: jax.make_array_from_process_local_data(sharding, v) for k, v in batch.items()}
 
 
 class DevicePrefetcher:
-    """Iterates over device batches, which a background thread reads and transfers ahead.
+  """Iterates over device batches, which a background thread reads and transfers ahead.
 
-    Args:
-        ds: batched dataset (or iterable of dicts of numpy arrays) of this host.
-        sharding: sharding of every feature's batch axis, or None for the default device.
-        depth: batches kept ready.
-    """
+  Args:
+      ds: batched dataset (or iterable of dicts of numpy arrays) of this host.
+      sharding: sharding of every feature's batch axis, or None for the default device.
+      depth: batches kept ready.
+  """
 
-    _END = object()
+  _END = object()
 
-    def __init__(self, ds, sharding=None, depth: int = 2):
-        self._queue: queue.Queue = queue.Queue(maxsize=depth)
-        self._stop = threading.Event()
-        self._batches = ds.as_numpy_iterator() if isinstance(ds, tf.data.Dataset) else iter(ds)
-        self._sharding = sharding
-        self._thread = threading.Thread(target=self._fill, daemon=True, name="t5x-input")
-        self._thread.start()
+  def __init__(self, ds, sharding=None, depth: int = 2):
+    self._queue: queue.Queue = queue.Queue(maxsize=depth)
+    self._stop = threading.Event()
+    self._batches = ds.as_numpy_iterator() if isinstance(ds, tf.data.Dataset) else iter(ds)
+    self._sharding = sharding
+    self._thread = threading.Thread(target=self._fill, daemon=True, name="t5x-input")
+    self._thread.start()
 
-    def _put(self, item) -> None:
-        while not self._stop.is_set():
-            try:
-                return self._queue.put(item, timeout=0.2)
-            except queue.Full:
-                continue
+  def _put(self, item) -> None:
+    while not self._stop.is_set():
+      with contextlib.suppress(queue.Full):
+        self._queue.put(item, timeout=0.2)
+        return
 
-    def _fill(self) -> None:
-        try:
-            for batch in self._batches:
-                if self._stop.is_set():
-                    return
-                self._put(to_device(batch, self._sharding))
-            self._put(self._END)
-        except BaseException as e:  # noqa: BLE001 - handed to the consumer
-            self._put(e)
+  def _fill(self) -> None:
+    try:
+      for batch in self._batches:
+        if self._stop.is_set():
+          return
+        self._put(to_device(batch, self._sharding))
+      self._put(self._END)
+    except BaseException as e:  # handed to the consumer
+      self._put(e)
 
-    def __iter__(self) -> Iterator[Mapping[str, jax.Array]]:
-        return self
+  def __iter__(self) -> Iterator[Mapping[str, jax.Array]]:
+    return self
 
-    def __next__(self) -> Mapping[str, jax.Array]:
-        item = self._queue.get()
-        if item is self._END:
-            raise StopIteration
-        if isinstance(item, BaseException):
-            raise item
-        return item
+  def __next__(self) -> Mapping[str, jax.Array]:
+    item = self._queue.get()
+    if item is self._END:
+      raise StopIteration
+    if isinstance(item, BaseException):
+      raise item
+    return item
 
-    def close(self) -> None:
-        """Stops the thread."""
-        self._stop.set()
-        self._thread.join(timeout=5)
+  def close(self) -> None:
+    """Stops the thread."""
+    self._stop.set()
+    self._thread.join(timeout=5)
 
 
 def shard_info() -> seqio.ShardInfo:
-    """This process's part of the data."""
-    return seqio.ShardInfo(index=jax.process_index(), num_shards=jax.process_count())
+  """This process's part of the data."""
+  return seqio.ShardInfo(index=jax.process_index(), num_shards=jax.process_count())
 
 
 def batch_shapes(ds: tf.data.Dataset, batch_size: int) -> tuple[dict, dict]:
-    """Returns ({feature: global shape}, {feature: dtype}) of a batched dataset."""
-    spec = ds.element_spec
-    shapes = {k: (batch_size, *tuple(v.shape[1:])) for k, v in spec.items()}
-    return shapes, {k: v.dtype.as_numpy_dtype for k, v in spec.items()}
+  """Returns ({feature: global shape}, {feature: dtype}) of a batched dataset."""
+  spec = ds.element_spec
+  shapes = {k: (batch_size, *tuple(v.shape[1:])) for k, v in spec.items()}
+  return shapes, {k: v.dtype.as_numpy_dtype for k, v in spec.items()}
 
 
 def lengths_str(lengths: Mapping[str, int] | Sequence | None) -> str:
-    """`{'inputs': 512}` as `inputs 512`, for log lines."""
-    if not lengths:
-        return "measured"
-    return ", ".join(f"{k} {v}" for k, v in dict(lengths).items())
+  """`{'inputs': 512}` as `inputs 512`, for log lines."""
+  if not lengths:
+    return "measured"
+  return ", ".join(f"{k} {v}" for k, v in dict(lengths).items())

@@ -24,123 +24,123 @@ PyTree = Any
 
 @struct.dataclass
 class InferenceState:
-    """Parameters and step, without an optimizer: what evaluation reads of a checkpoint."""
+  """Parameters and step, without an optimizer: what evaluation reads of a checkpoint."""
 
-    step: Any
-    params: PyTree
-    params_axes: PyTree = struct.field(pytree_node=False, default=None)
+  step: Any
+  params: PyTree
+  params_axes: PyTree = struct.field(pytree_node=False, default=None)
 
-    @classmethod
-    def create(cls, model_variables: Mapping[str, Any]) -> InferenceState:
-        """Makes a state at step 0 from `model.get_initial_variables(...)`."""
-        variables = flax.core.unfreeze(model_variables)
-        axes = variables.get("params_axes")
-        axes = None if axes is None else flax.core.freeze(axes)
-        return cls(jnp.zeros((), jnp.int32), variables["params"], axes)
+  @classmethod
+  def create(cls, model_variables: Mapping[str, Any]) -> InferenceState:
+    """Makes a state at step 0 from `model.get_initial_variables(...)`."""
+    variables = flax.core.unfreeze(model_variables)
+    axes = variables.get("params_axes")
+    axes = None if axes is None else flax.core.freeze(axes)
+    return cls(jnp.zeros((), jnp.int32), variables["params"], axes)
 
-    def state_dict(self) -> dict[str, Any]:
-        """{'target': params, 'state': {'step': step}}, a part of a train state's."""
-        return {"target": flax.core.unfreeze(self.params), "state": {"step": self.step}}
+  def state_dict(self) -> dict[str, Any]:
+    """{'target': params, 'state': {'step': step}}, a part of a train state's."""
+    return {"target": flax.core.unfreeze(self.params), "state": {"step": self.step}}
 
-    def restore_state(self, state_dict: Mapping[str, Any]) -> InferenceState:
-        """The state with the values of `state_dict`."""
-        return self.replace(params=state_dict["target"], step=state_dict["state"]["step"])
+  def restore_state(self, state_dict: Mapping[str, Any]) -> InferenceState:
+    """The state with the values of `state_dict`."""
+    return self.replace(params=state_dict["target"], step=state_dict["state"]["step"])
 
-    def as_logical_axes(self) -> InferenceState:
-        """The same structure with PartitionSpecs of logical axis names as leaves."""
-        axes = flax.core.unfreeze(flax_partitioning.get_axis_names(self.params_axes))
-        return self.replace(step=PartitionSpec(), params=axes)
+  def as_logical_axes(self) -> InferenceState:
+    """The same structure with PartitionSpecs of logical axis names as leaves."""
+    axes = flax.core.unfreeze(flax_partitioning.get_axis_names(self.params_axes))
+    return self.replace(step=PartitionSpec(), params=axes)
 
 
 class TrainStateInitializer:
-    """Makes the train state of a model, from a checkpoint or from scratch.
+  """Makes the train state of a model, from a checkpoint or from scratch.
+
+  Args:
+      optimizer_def: the optimizer; None makes an `InferenceState`.
+      init_fn: `model.get_initial_variables(rng, input_shapes, input_types)`.
+      input_shapes: {feature: global shape} of a batch.
+      partitioner: places the arrays.
+      input_types: {feature: dtype} or None.
+
+  Attributes:
+      global_train_state_shape: the state with ShapeDtypeStructs.
+      train_state_axes: the state with PartitionSpecs.
+      shardings: the state with NamedShardings.
+  """
+
+  def __init__(
+    self,
+    optimizer_def,
+    init_fn: Callable,
+    input_shapes: Mapping[str, tuple[int, ...]],
+    partitioner,
+    input_types: Mapping[str, Any] | None = None,
+    model=None,
+    use_gda: bool = True,
+  ):
+    del model, use_gda
+    self._partitioner = partitioner
+
+    def initialize(rng):
+      variables = init_fn(rng=rng, input_shapes=input_shapes, input_types=input_types)
+      if optimizer_def is None:
+        return InferenceState.create(variables)
+      return train_state.FlaxOptimTrainState.create(optimizer_def, variables)
+
+    self._initialize = initialize
+    self.global_train_state_shape = jax.eval_shape(initialize, jax.random.PRNGKey(0))
+    self.train_state_axes = partitioner.get_mesh_axes(self.global_train_state_shape)
+    self.shardings = partitioner.get_shardings(self.train_state_axes)
+
+  def from_scratch(self, init_rng):
+    """Returns a freshly initialised state; parameters and slots come from one compilation."""
+    started = time.time()
+    init = self._partitioner.partition(
+      self._initialize, in_axis_resources=(None,), out_axis_resources=self.train_state_axes
+    )
+    state = jax.block_until_ready(init(init_rng))
+    _cli.log(f"initialised from scratch in {time.time() - started:.1f} s")
+    return state
+
+  def from_checkpoint(self, choice: checkpoints.CheckpointChoice, restore_cfg=None, init_rng=None):
+    """Restores the checkpoint `choice` (see `checkpoints.choose_checkpoint`).
 
     Args:
-        optimizer_def: the optimizer; None makes an `InferenceState`.
-        init_fn: `model.get_initial_variables(rng, input_shapes, input_types)`.
-        input_shapes: {feature: global shape} of a batch.
-        partitioner: places the arrays.
-        input_types: {feature: dtype} or None.
-
-    Attributes:
-        global_train_state_shape: the state with ShapeDtypeStructs.
-        train_state_axes: the state with PartitionSpecs.
-        shardings: the state with NamedShardings.
+        choice: the checkpoint and the rule that chose it.
+        restore_cfg: RestoreCheckpointConfig for dtype and maps.
+        init_rng: key for arrays that the assignment_map leaves initialised.
     """
-
-    def __init__(
-        self,
-        optimizer_def,
-        init_fn: Callable,
-        input_shapes: Mapping[str, tuple[int, ...]],
-        partitioner,
-        input_types: Mapping[str, Any] | None = None,
-        model=None,
-        use_gda: bool = True,
-    ):
-        del model, use_gda
-        self._partitioner = partitioner
-
-        def initialize(rng):
-            variables = init_fn(rng=rng, input_shapes=input_shapes, input_types=input_types)
-            if optimizer_def is None:
-                return InferenceState.create(variables)
-            return train_state.FlaxOptimTrainState.create(optimizer_def, variables)
-
-        self._initialize = initialize
-        self.global_train_state_shape = jax.eval_shape(initialize, jax.random.PRNGKey(0))
-        self.train_state_axes = partitioner.get_mesh_axes(self.global_train_state_shape)
-        self.shardings = partitioner.get_shardings(self.train_state_axes)
-
-    def from_scratch(self, init_rng):
-        """Returns a freshly initialised state; parameters and slots come from one compilation."""
-        started = time.time()
-        init = self._partitioner.partition(
-            self._initialize, in_axis_resources=(None,), out_axis_resources=self.train_state_axes
-        )
-        state = jax.block_until_ready(init(init_rng))
-        _cli.log(f"initialised from scratch in {time.time() - started:.1f} s")
-        return state
-
-    def from_checkpoint(self, choice: checkpoints.CheckpointChoice, restore_cfg=None, init_rng=None):
-        """Restores the checkpoint `choice` (see `checkpoints.choose_checkpoint`).
-
-        Args:
-            choice: the checkpoint and the rule that chose it.
-            restore_cfg: RestoreCheckpointConfig for dtype and maps.
-            init_rng: key for arrays that the assignment_map leaves initialised.
-        """
-        started = time.time()
-        rng = jax.random.PRNGKey(0) if init_rng is None else init_rng
-        state = checkpoints.restore(
-            choice,
-            self.global_train_state_shape,
-            self.shardings,
-            restore_cfg,
-            init_fn=lambda: self.from_scratch(rng),
-        )
-        state = jax.block_until_ready(state)
-        _cli.log(
-            f"restored {choice.path} (step {int(state.step)}) in {time.time() - started:.1f} s; "
-            f"{choice.rule}"
-        )
-        return state
+    started = time.time()
+    rng = jax.random.PRNGKey(0) if init_rng is None else init_rng
+    state = checkpoints.restore(
+      choice,
+      self.global_train_state_shape,
+      self.shardings,
+      restore_cfg,
+      init_fn=lambda: self.from_scratch(rng),
+    )
+    state = jax.block_until_ready(state)
+    _cli.log(
+      f"restored {choice.path} (step {int(state.step)}) in {time.time() - started:.1f} s; "
+      f"{choice.rule}"
+    )
+    return state
 
 
 def log_model_info(path: str | None, state) -> None:
-    """Writes model-info.txt: one line per parameter with shape, and the total; logs the total."""
-    if jax.process_index() != 0:
-        return
-    from t5x._checkpoint_read import flatten
+  """Writes model-info.txt: one line per parameter with shape, and the total; logs the total."""
+  if jax.process_index() != 0:
+    return
+  from t5x._checkpoint_read import flatten
 
-    shapes = {k: tuple(v.shape) for k, v in flatten(state.state_dict()).items()}
-    total = sum(int(np.prod(s)) for k, s in shapes.items() if k.startswith("target/"))
-    lines = [f"{name:<100} shape {shape}" for name, shape in sorted(shapes.items())]
-    lines += ["", f"Total number of parameters: {total}"]
-    if path:
-        from etils import epath
+  shapes = {k: tuple(v.shape) for k, v in flatten(state.state_dict()).items()}
+  total = sum(int(np.prod(s)) for k, s in shapes.items() if k.startswith("target/"))
+  lines = [f"{name:<100} shape {shape}" for name, shape in sorted(shapes.items())]
+  lines += ["", f"Total number of parameters: {total}"]
+  if path:
+    from etils import epath
 
-        target = epath.Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text("\n".join(lines) + "\n")
-    _cli.log(f"{total:,} parameters on {jax.device_count()} x {jax.devices()[0].device_kind}")
+    target = epath.Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text("\n".join(lines) + "\n")
+  _cli.log(f"{total:,} parameters on {jax.device_count()} x {jax.devices()[0].device_kind}")

@@ -17,120 +17,120 @@ _SECONDS_BETWEEN_REDRAWS = 1.0
 
 
 class StopRequest:
-    """Turns Ctrl-C and SIGTERM into a stop between two steps; a second one stops at once."""
+  """Turns Ctrl-C and SIGTERM into a stop between two steps; a second one stops at once."""
 
-    def __init__(self):
-        self.signum: int | None = None
+  def __init__(self):
+    self.signum: int | None = None
 
-    def _handle(self, signum, frame) -> None:
-        del frame
-        if self.signum is not None:
-            raise KeyboardInterrupt
-        self.signum = signum
-        name = signal.Signals(signum).name
-        os.write(2, f"\nt5x: {name}: stopping after this step (again: at once)\n".encode())
+  def _handle(self, signum, frame) -> None:
+    del frame
+    if self.signum is not None:
+      raise KeyboardInterrupt
+    self.signum = signum
+    name = signal.Signals(signum).name
+    os.write(2, f"\nt5x: {name}: stopping after this step (again: at once)\n".encode())
 
-    @contextlib.contextmanager
-    def listening(self):
-        """Handles the signals inside the `with` block."""
-        old = {}
-        for signum in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(ValueError):  # not in the main thread: leave them alone
-                old[signum] = signal.signal(signum, self._handle)
-        try:
-            yield self
-        finally:
-            for signum, handler in old.items():
-                signal.signal(signum, handler)
+  @contextlib.contextmanager
+  def listening(self):
+    """Handles the signals inside the `with` block."""
+    old = {}
+    for signum in (signal.SIGINT, signal.SIGTERM):
+      with contextlib.suppress(ValueError):  # not in the main thread: leave them alone
+        old[signum] = signal.signal(signum, self._handle)
+    try:
+      yield self
+    finally:
+      for signum, handler in old.items():
+        signal.signal(signum, handler)
 
-    def check(self) -> None:
-        """Raises Interrupted if a stop was requested."""
-        if self.signum is not None:
-            raise Interrupted(self.signum)
+  def check(self) -> None:
+    """Raises Interrupted if a stop was requested."""
+    if self.signum is not None:
+      raise Interrupted(self.signum)
 
 
 def duration(seconds: float) -> str:
-    """Seconds as `1:02:03` or `2:03`.
+  """Seconds as `1:02:03` or `2:03`.
 
-    >>> duration(3723), duration(123)
-    ('1:02:03', '2:03')
-    """
-    minutes, s = divmod(int(seconds), 60)
-    hours, m = divmod(minutes, 60)
-    return f"{hours}:{m:02}:{s:02}" if hours else f"{m}:{s:02}"
+  >>> duration(3723), duration(123)
+  ('1:02:03', '2:03')
+  """
+  minutes, s = divmod(int(seconds), 60)
+  hours, m = divmod(minutes, 60)
+  return f"{hours}:{m:02}:{s:02}" if hours else f"{m}:{s:02}"
 
 
 class Progress:
-    """The line `step 120/1000 | 9.8 steps/s | 78 examples/s | ETA 1:29 | loss 3.2 | lr 0.001`.
+  """The line `step 120/1000 | 9.8 steps/s | 78 examples/s | ETA 1:29 | loss 3.2 | lr 0.001`.
 
-    Redrawn in place on a terminal, otherwise a line every 30 s and one at the end. Compilation
-    and evaluation do not count in the rates.
+  Redrawn in place on a terminal, otherwise a line every 30 s and one at the end. Compilation
+  and evaluation do not count in the rates.
 
-    Args:
-        first_step: step before the first one of this run.
-        last_step: step the run ends at.
-        batch_size: examples per step.
-        last_metrics: returns {'loss': ..., 'lr': ...} of the latest step.
-    """
+  Args:
+      first_step: step before the first one of this run.
+      last_step: step the run ends at.
+      batch_size: examples per step.
+      last_metrics: returns {'loss': ..., 'lr': ...} of the latest step.
+  """
 
-    def __init__(
-        self,
-        first_step: int,
-        last_step: int,
-        batch_size: int,
-        last_metrics: Callable[[], dict[str, float]],
-    ):
-        self._first, self._last, self._batch_size = first_step, last_step, batch_size
-        self._last_metrics = last_metrics
-        self._terminal = sys.stderr.isatty() and not os.environ.get("TQDM_DISABLE")
-        self._every = _SECONDS_BETWEEN_REDRAWS if self._terminal else _SECONDS_BETWEEN_LINES
-        self._excluded = 0.0
-        self._untimed_steps = 0
-        self._started = self._shown = time.time()
+  def __init__(
+    self,
+    first_step: int,
+    last_step: int,
+    batch_size: int,
+    last_metrics: Callable[[], dict[str, float]],
+  ):
+    self._first, self._last, self._batch_size = first_step, last_step, batch_size
+    self._last_metrics = last_metrics
+    self._terminal = sys.stderr.isatty() and not os.environ.get("TQDM_DISABLE")
+    self._every = _SECONDS_BETWEEN_REDRAWS if self._terminal else _SECONDS_BETWEEN_LINES
+    self._excluded = 0.0
+    self._untimed_steps = 0
+    self._started = self._shown = time.time()
 
-    @contextlib.contextmanager
-    def excluded(self, steps: int = 0):
-        """What runs inside the `with` block (and its `steps`) does not count in the rates."""
-        started = time.time()
-        try:
-            yield
-        finally:
-            self._excluded += time.time() - started
-            self._untimed_steps += steps
+  @contextlib.contextmanager
+  def excluded(self, steps: int = 0):
+    """What runs inside the `with` block (and its `steps`) does not count in the rates."""
+    started = time.time()
+    try:
+      yield
+    finally:
+      self._excluded += time.time() - started
+      self._untimed_steps += steps
 
-    def seconds(self) -> float:
-        """Seconds of training so far, without what was excluded."""
-        return max(time.time() - self._started - self._excluded, 1e-9)
+  def seconds(self) -> float:
+    """Seconds of training so far, without what was excluded."""
+    return max(time.time() - self._started - self._excluded, 1e-9)
 
-    def line(self, step: int) -> str:
-        """The progress line after `step`."""
-        timed = step - self._first - self._untimed_steps
-        parts = [f"step {step}/{self._last}"]
-        if timed > 0:
-            rate = timed / self.seconds()
-            parts.append(f"{rate:.3g} steps/s")
-            parts.append(f"{rate * self._batch_size:.4g} examples/s")
-            if step < self._last:
-                parts.append(f"ETA {duration((self._last - step) / rate)}")
-        values = self._last_metrics()
-        for name, digits in (("loss", ".4f"), ("lr", ".3g")):
-            if name in values:
-                parts.append(f"{name} {values[name]:{digits}}")
-        return " | ".join(parts)
+  def line(self, step: int) -> str:
+    """The progress line after `step`."""
+    timed = step - self._first - self._untimed_steps
+    parts = [f"step {step}/{self._last}"]
+    if timed > 0:
+      rate = timed / self.seconds()
+      parts.append(f"{rate:.3g} steps/s")
+      parts.append(f"{rate * self._batch_size:.4g} examples/s")
+      if step < self._last:
+        parts.append(f"ETA {duration((self._last - step) / rate)}")
+    values = self._last_metrics()
+    for name, digits in (("loss", ".4f"), ("lr", ".3g")):
+      if name in values:
+        parts.append(f"{name} {values[name]:{digits}}")
+    return " | ".join(parts)
 
-    def update(self, step: int, force: bool = False) -> None:
-        """Shows the line if it is time to, or `force`."""
-        now = time.time()
-        if not force and now - self._shown < self._every:
-            return
-        self._shown = now
-        if self._terminal:
-            end = "\n" if force else ""
-            print(f"\r\x1b[2Kt5x: {self.line(step)}", end=end, file=sys.stderr, flush=True)
-        else:
-            _cli.log(self.line(step))
+  def update(self, step: int, force: bool = False) -> None:
+    """Shows the line if it is time to, or `force`."""
+    now = time.time()
+    if not force and now - self._shown < self._every:
+      return
+    self._shown = now
+    if self._terminal:
+      end = "\n" if force else ""
+      print(f"\r\x1b[2Kt5x: {self.line(step)}", end=end, file=sys.stderr, flush=True)
+    else:
+      _cli.log(self.line(step))
 
-    def clear(self) -> None:
-        """Ends a line being redrawn, before other output."""
-        if self._terminal:
-            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+  def clear(self) -> None:
+    """Ends a line being redrawn, before other output."""
+    if self._terminal:
+      print("\r\x1b[2K", end="", file=sys.stderr, flush=True)

@@ -21,134 +21,134 @@ import numpy as np
 from etils import epath
 
 from t5x._checkpoint_read import (
-    StoredCheckpoint,
-    checkpoint_steps,
-    flatten,
-    layout_of,
-    load_checkpoint,
-    open_checkpoint,
-    step_of,
-    unflatten,
+  StoredCheckpoint,
+  checkpoint_steps,
+  flatten,
+  layout_of,
+  load_checkpoint,
+  open_checkpoint,
+  step_of,
+  unflatten,
 )
 from t5x.errors import T5XError, not_in_lite
 
 __all__ = [
-    "Checkpointer",
-    "CheckpointChoice",
-    "OrbaxCheckpointManagerInterface",
-    "SaveBestCheckpointer",
-    "checkpoint_steps",
-    "choose_checkpoint",
-    "get_checkpoint_prefix",
-    "layout_of",
-    "load_checkpoint",
-    "load_t5x_checkpoint",
-    "open_checkpoint",
-    "restore",
+  "CheckpointChoice",
+  "Checkpointer",
+  "OrbaxCheckpointManagerInterface",
+  "SaveBestCheckpointer",
+  "checkpoint_steps",
+  "choose_checkpoint",
+  "get_checkpoint_prefix",
+  "layout_of",
+  "load_checkpoint",
+  "load_t5x_checkpoint",
+  "open_checkpoint",
+  "restore",
 ]
 
 load_t5x_checkpoint = load_checkpoint  # T5X's name
 
 
 def get_checkpoint_prefix() -> str:
-    """The folder name before the step: `checkpoint_`."""
-    return "checkpoint_"
+  """The folder name before the step: `checkpoint_`."""
+  return "checkpoint_"
 
 
 # ------------------------------------------------------------------------------------ save
 
 
 class Checkpointer:
-    """Saves train states as DIRECTORY/checkpoint_N in the Orbax layout.
+  """Saves train states as DIRECTORY/checkpoint_N in the Orbax layout.
+
+  Args:
+      directory: MODEL_DIR.
+      keep: checkpoints to keep; None keeps all.
+      save_dtype: type the parameters (not the optimizer's slots) are stored in.
+  """
+
+  def __init__(self, directory: str, keep: int | None = None, save_dtype: Any = "float32"):
+    import orbax.checkpoint as ocp
+
+    self._ocp = ocp
+    self._directory = epath.Path(directory).absolute()
+    self._save_dtype = np.dtype(jnp.dtype(save_dtype)) if save_dtype else None
+    self._pending: list[int] = []
+    # On CPU the "device" buffers are the host's: writing them in the background would race
+    # with the next step, which overwrites (donates) them.
+    background = jax.default_backend() != "cpu"
+    self._manager = ocp.CheckpointManager(
+      self._directory,
+      options=ocp.CheckpointManagerOptions(
+        max_to_keep=keep,
+        step_prefix="checkpoint",
+        create=True,
+        cleanup_tmp_directories=True,
+        enable_async_checkpointing=background,
+        save_root_metadata=False,
+      ),
+      item_names=("state",),
+    )
+
+  def save(self, train_state, extra_transform: Callable | None = None) -> bool:
+    """Saves `train_state` unless its step is saved already. Returns whether it was saved.
 
     Args:
-        directory: MODEL_DIR.
-        keep: checkpoints to keep; None keeps all.
-        save_dtype: type the parameters (not the optimizer's slots) are stored in.
+        train_state: has `state_dict()` = {'target': ..., 'state': {'step', 'param_states'}}.
+        extra_transform: applied to that dictionary first.
     """
+    step = int(jax.device_get(train_state.step))
+    if step in checkpoint_steps(self._directory):
+      return False
+    self.wait()
+    tree = train_state.state_dict()
+    if extra_transform is not None:
+      tree = extra_transform(tree)
+    flat = flatten(tree)
+    args = {}
+    for name, leaf in flat.items():
+      is_float_param = name.startswith("target/") and jnp.issubdtype(leaf.dtype, jnp.floating)
+      dtype = self._save_dtype if is_float_param else None
+      args[name] = self._ocp.SaveArgs(dtype=dtype)
+    self._manager.save(
+      step,
+      args=self._ocp.args.Composite(
+        state=self._ocp.args.PyTreeSave(unflatten(flat), save_args=unflatten(args))
+      ),
+      force=True,
+    )
+    self._pending.append(step)
+    if jax.default_backend() == "cpu":
+      self.wait()
+    return True
 
-    def __init__(self, directory: str, keep: int | None = None, save_dtype: Any = "float32"):
-        import orbax.checkpoint as ocp
+  def wait(self) -> None:
+    """Waits until the checkpoint being written is complete on disk."""
+    self._manager.wait_until_finished()
+    pending, self._pending = self._pending, []
+    if jax.process_index() != 0:
+      return
+    for step in pending:  # readers of object stores look for these marker files
+      folder = self._directory / f"checkpoint_{step}"
+      for place in (folder / "state", folder):
+        marker = place / "commit_success.txt"
+        if place.exists() and not marker.exists():
+          marker.write_text(f"Checkpoint commit was successful to {place}")
 
-        self._ocp = ocp
-        self._directory = epath.Path(directory).absolute()
-        self._save_dtype = np.dtype(jnp.dtype(save_dtype)) if save_dtype else None
-        self._pending: list[int] = []
-        # On CPU the "device" buffers are the host's: writing them in the background would race
-        # with the next step, which overwrites (donates) them.
-        background = jax.default_backend() != "cpu"
-        self._manager = ocp.CheckpointManager(
-            self._directory,
-            options=ocp.CheckpointManagerOptions(
-                max_to_keep=keep,
-                step_prefix="checkpoint",
-                create=True,
-                cleanup_tmp_directories=True,
-                enable_async_checkpointing=background,
-                save_root_metadata=False,
-            ),
-            item_names=("state",),
-        )
-
-    def save(self, train_state, extra_transform: Callable | None = None) -> bool:
-        """Saves `train_state` unless its step is saved already. Returns whether it was saved.
-
-        Args:
-            train_state: has `state_dict()` = {'target': ..., 'state': {'step', 'param_states'}}.
-            extra_transform: applied to that dictionary first.
-        """
-        step = int(jax.device_get(train_state.step))
-        if step in checkpoint_steps(self._directory):
-            return False
-        self.wait()
-        tree = train_state.state_dict()
-        if extra_transform is not None:
-            tree = extra_transform(tree)
-        flat = flatten(tree)
-        args = {}
-        for name, leaf in flat.items():
-            is_float_param = name.startswith("target/") and jnp.issubdtype(leaf.dtype, jnp.floating)
-            dtype = self._save_dtype if is_float_param else None
-            args[name] = self._ocp.SaveArgs(dtype=dtype)
-        self._manager.save(
-            step,
-            args=self._ocp.args.Composite(
-                state=self._ocp.args.PyTreeSave(unflatten(flat), save_args=unflatten(args))
-            ),
-            force=True,
-        )
-        self._pending.append(step)
-        if jax.default_backend() == "cpu":
-            self.wait()
-        return True
-
-    def wait(self) -> None:
-        """Waits until the checkpoint being written is complete on disk."""
-        self._manager.wait_until_finished()
-        pending, self._pending = self._pending, []
-        if jax.process_index() != 0:
-            return
-        for step in pending:  # readers of object stores look for these marker files
-            folder = self._directory / f"checkpoint_{step}"
-            for place in (folder / "state", folder):
-                marker = place / "commit_success.txt"
-                if place.exists() and not marker.exists():
-                    marker.write_text(f"Checkpoint commit was successful to {place}")
-
-    def close(self) -> None:
-        """Waits and releases Orbax's threads."""
-        self.wait()
-        self._manager.close()
+  def close(self) -> None:
+    """Waits and releases Orbax's threads."""
+    self.wait()
+    self._manager.close()
 
 
 OrbaxCheckpointManagerInterface = Checkpointer
 
 
 class SaveBestCheckpointer:
-    """Named by some T5X configurations; not covered."""
+  """Named by some T5X configurations; not covered."""
 
-    def __init__(self, *args, **kwargs):
-        raise not_in_lite("checkpoints.SaveBestCheckpointer", "set checkpointer_cls to None")
+  def __init__(self, *args, **kwargs):
+    raise not_in_lite("checkpoints.SaveBestCheckpointer", "set checkpointer_cls to None")
 
 
 # ---------------------------------------------------------------------------------- choose
@@ -156,224 +156,224 @@ class SaveBestCheckpointer:
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointChoice:
-    """A checkpoint and the rule that chose it (for messages).
+  """A checkpoint and the rule that chose it (for messages).
 
-    Args:
-        path: its folder.
-        rule: why this one, as a clause.
-        resuming: whether it is a run's own checkpoint (then no assignment_map applies).
-    """
+  Args:
+      path: its folder.
+      rule: why this one, as a clause.
+      resuming: whether it is a run's own checkpoint (then no assignment_map applies).
+  """
 
-    path: str
-    rule: str
-    resuming: bool = False
+  path: str
+  rule: str
+  resuming: bool = False
 
 
 def choose_checkpoint(
-    model_dir: str | None, restore_cfg=None, restore_step: int | None = None
+  model_dir: str | None, restore_cfg=None, restore_step: int | None = None
 ) -> CheckpointChoice | None:
-    """Applies the rules in the module's docstring.
+  """Applies the rules in the module's docstring.
 
-    Args:
-        model_dir: the run's folder, or None to ignore it.
-        restore_cfg: `utils.RestoreCheckpointConfig` or None.
-        restore_step: in a folder of checkpoints, the step wanted (mode 'all').
+  Args:
+      model_dir: the run's folder, or None to ignore it.
+      restore_cfg: `utils.RestoreCheckpointConfig` or None.
+      restore_step: in a folder of checkpoints, the step wanted (mode 'all').
 
-    Returns:
-        The choice, or None: start from scratch.
-    """
-    if model_dir and (steps := checkpoint_steps(model_dir)):
-        return CheckpointChoice(
-            str(epath.Path(model_dir) / f"checkpoint_{steps[-1]}"),
-            "the latest checkpoint in MODEL_DIR wins over INITIAL_CHECKPOINT_PATH",
-            resuming=True,
-        )
-    if restore_cfg is None or not restore_cfg.path:
-        return None
-    paths = restore_cfg.path
-    if not isinstance(paths, str) and isinstance(paths, Sequence):
-        if len(paths) > 1:
-            raise not_in_lite("RestoreCheckpointConfig.path with several paths")
-        paths = paths[0]
-    path = str(paths)
-    if restore_cfg.mode == "specific":
-        return CheckpointChoice(path, "RestoreCheckpointConfig.path with mode='specific'")
-    steps = checkpoint_steps(path)
-    if not steps:
-        if restore_cfg.fallback_to_scratch:
-            return None
-        raise T5XError(
-            f"There is no complete checkpoint in {path}.",
-            expected=f"folders checkpoint_N (mode={restore_cfg.mode!r})",
-            fix="correct the path; for one checkpoint_N folder use mode='specific'.",
-        )
-    step = steps[-1] if restore_step is None else restore_step
-    rule = f"step {step} of RestoreCheckpointConfig.path, mode={restore_cfg.mode!r}"
-    return CheckpointChoice(str(epath.Path(path) / f"checkpoint_{step}"), rule)
+  Returns:
+      The choice, or None: start from scratch.
+  """
+  if model_dir and (steps := checkpoint_steps(model_dir)):
+    return CheckpointChoice(
+      str(epath.Path(model_dir) / f"checkpoint_{steps[-1]}"),
+      "the latest checkpoint in MODEL_DIR wins over INITIAL_CHECKPOINT_PATH",
+      resuming=True,
+    )
+  if restore_cfg is None or not restore_cfg.path:
+    return None
+  paths = restore_cfg.path
+  if not isinstance(paths, str) and isinstance(paths, Sequence):
+    if len(paths) > 1:
+      raise not_in_lite("RestoreCheckpointConfig.path with several paths")
+    paths = paths[0]
+  path = str(paths)
+  if restore_cfg.mode == "specific":
+    return CheckpointChoice(path, "RestoreCheckpointConfig.path with mode='specific'")
+  steps = checkpoint_steps(path)
+  if not steps:
+    if restore_cfg.fallback_to_scratch:
+      return None
+    raise T5XError(
+      f"There is no complete checkpoint in {path}.",
+      expected=f"folders checkpoint_N (mode={restore_cfg.mode!r})",
+      fix="correct the path; for one checkpoint_N folder use mode='specific'.",
+    )
+  step = steps[-1] if restore_step is None else restore_step
+  rule = f"step {step} of RestoreCheckpointConfig.path, mode={restore_cfg.mode!r}"
+  return CheckpointChoice(str(epath.Path(path) / f"checkpoint_{step}"), rule)
 
 
 # --------------------------------------------------------------------------------- restore
 
 
 def _assign(
-    wanted: Mapping[str, Any], assignment_map: Sequence[tuple[str, str | None]] | None
+  wanted: Mapping[str, Any], assignment_map: Sequence[tuple[str, str | None]] | None
 ) -> tuple[dict[str, str], set[str]]:
-    """Returns ({name in the state: name in the checkpoint}, names to leave initialised)."""
-    source = {name: name for name in wanted}
-    skipped: set[str] = set()
-    unused = {pattern for pattern, _ in assignment_map or ()}
-    for name in wanted:
-        for pattern, replacement in assignment_map or ():
-            match = re.fullmatch(pattern, name)
-            if not match:
-                continue
-            unused.discard(pattern)
-            if replacement is None:
-                skipped.add(name)
-            else:
-                source[name] = match.expand(replacement)
-            break
-    if unused:
-        raise T5XError(
-            "assignment_map has patterns that match no array of the train state.",
-            found=", ".join(sorted(unused)),
-            available="for example " + ", ".join(list(wanted)[:3]),
-            fix="correct RestoreCheckpointConfig.assignment_map.",
-        )
-    return source, skipped
+  """Returns ({name in the state: name in the checkpoint}, names to leave initialised)."""
+  source = {name: name for name in wanted}
+  skipped: set[str] = set()
+  unused = {pattern for pattern, _ in assignment_map or ()}
+  for name in wanted:
+    for pattern, replacement in assignment_map or ():
+      match = re.fullmatch(pattern, name)
+      if not match:
+        continue
+      unused.discard(pattern)
+      if replacement is None:
+        skipped.add(name)
+      else:
+        source[name] = match.expand(replacement)
+      break
+  if unused:
+    raise T5XError(
+      "assignment_map has patterns that match no array of the train state.",
+      found=", ".join(sorted(unused)),
+      available="for example " + ", ".join(list(wanted)[:3]),
+      fix="correct RestoreCheckpointConfig.assignment_map.",
+    )
+  return source, skipped
 
 
 def _some(lines: list[str], limit: int = 8) -> str:
-    more = [f"... and {len(lines) - limit} more"] if len(lines) > limit else []
-    return "\n".join(lines[:limit] + more)
+  more = [f"... and {len(lines) - limit} more"] if len(lines) > limit else []
+  return "\n".join(lines[:limit] + more)
 
 
 def _check_match(
-    choice: CheckpointChoice,
-    wanted: Mapping[str, Any],
-    stored: Mapping[str, Any],
-    source: Mapping[str, str],
-    strict: bool,
-    allow_missing: bool,
+  choice: CheckpointChoice,
+  wanted: Mapping[str, Any],
+  stored: Mapping[str, Any],
+  source: Mapping[str, str],
+  strict: bool,
+  allow_missing: bool,
 ) -> None:
-    """Raises one T5XError listing missing, unknown and differently shaped arrays."""
-    missing = [n for n, s in source.items() if s not in stored]
-    shapes = [
-        f"{n}: checkpoint {tuple(stored[s].shape)}, model {tuple(wanted[n].shape)}"
-        for n, s in source.items()
-        if s in stored and tuple(stored[s].shape) != tuple(wanted[n].shape)
-    ]
-    kinds = {n.split("/")[0] for n in wanted} | {"target"}
-    if not any(n.startswith("state/param_states") for n in wanted):
-        kinds.discard("state")  # evaluation does not read the optimizer's slots
-    used = set(source.values())
-    extra = [n for n in stored if n not in used and n.split("/")[0] in kinds] if strict else []
-    if allow_missing:
-        missing = []
-    if not (missing or shapes or extra):
-        return
-    parts = []
-    if shapes:
-        parts.append(f"{len(shapes)} arrays differ in shape:\n{_some(shapes)}")
-    if missing:
-        parts.append(f"{len(missing)} arrays are missing in the checkpoint:\n{_some(missing)}")
-    if extra:
-        parts.append(f"{len(extra)} arrays are unknown to the model:\n{_some(extra)}")
-    fix = "use the model size (gin file) the checkpoint was made with, or another checkpoint"
-    if choice.resuming:
-        fix = "use a new --gin.MODEL_DIR, or the model size (gin file) of the one it holds"
-    elif missing or extra:
-        fix += "; or map names with RestoreCheckpointConfig.assignment_map"
-    raise T5XError(
-        f"The checkpoint {choice.path} does not fit the model.",
-        found="\n".join(parts),
-        expected=f"the train state of this configuration; this checkpoint was chosen because "
-        f"{choice.rule}",
-        fix=fix + ".",
-    )
+  """Raises one T5XError listing missing, unknown and differently shaped arrays."""
+  # Parameters first: the optimizer's slots only repeat what is wrong with them.
+  source = dict(sorted(source.items(), key=lambda item: not item[0].startswith("target/")))
+  missing = [n for n, s in source.items() if s not in stored]
+  shapes = [
+    f"{n}: checkpoint {tuple(stored[s].shape)}, model {tuple(wanted[n].shape)}"
+    for n, s in source.items()
+    if s in stored and tuple(stored[s].shape) != tuple(wanted[n].shape)
+  ]
+  kinds = {n.split("/")[0] for n in wanted} | {"target"}
+  if not any(n.startswith("state/param_states") for n in wanted):
+    kinds.discard("state")  # evaluation does not read the optimizer's slots
+  used = set(source.values())
+  extra = [n for n in stored if n not in used and n.split("/")[0] in kinds] if strict else []
+  if allow_missing:
+    missing = []
+  if not (missing or shapes or extra):
+    return
+  parts = []
+  if shapes:
+    parts.append(f"{len(shapes)} arrays differ in shape:\n{_some(shapes)}")
+  if missing:
+    parts.append(f"{len(missing)} arrays are missing in the checkpoint:\n{_some(missing)}")
+  if extra:
+    parts.append(f"{len(extra)} arrays are unknown to the model:\n{_some(extra)}")
+  fix = "use the model size (gin file) the checkpoint was made with, or another checkpoint"
+  if choice.resuming:
+    fix = "use a new --gin.MODEL_DIR, or the model size (gin file) of the one it holds"
+  elif missing or extra:
+    fix += "; or map names with RestoreCheckpointConfig.assignment_map"
+  raise T5XError(
+    f"The checkpoint {choice.path} does not fit the model.",
+    found="\n".join(parts),
+    expected=f"the train state of this configuration; this checkpoint was chosen because "
+    f"{choice.rule}",
+    fix=fix + ".",
+  )
 
 
 def restore(
-    choice: CheckpointChoice,
-    train_state,
-    shardings=None,
-    restore_cfg=None,
-    init_fn: Callable[[], Any] | None = None,
+  choice: CheckpointChoice,
+  train_state,
+  shardings=None,
+  restore_cfg=None,
+  init_fn: Callable[[], Any] | None = None,
 ):
-    """Restores a checkpoint into a train state.
+  """Restores a checkpoint into a train state.
 
-    Args:
-        choice: which checkpoint, from `choose_checkpoint`.
-        train_state: train state of arrays or ShapeDtypeStructs with `state_dict()` and
-            `restore_state(state_dict)`.
-        shardings: matching train state of shardings, or None for the first device.
-        restore_cfg: `utils.RestoreCheckpointConfig`, for dtype, assignment_map, strict,
-            state_transformation_fns (ignored when resuming, but for dtype).
-        init_fn: returns an initialised train state; called only if some arrays are to keep
-            their initial values.
+  Args:
+      choice: which checkpoint, from `choose_checkpoint`.
+      train_state: train state of arrays or ShapeDtypeStructs with `state_dict()` and
+          `restore_state(state_dict)`.
+      shardings: matching train state of shardings, or None for the first device.
+      restore_cfg: `utils.RestoreCheckpointConfig`, for dtype, assignment_map, strict,
+          state_transformation_fns (ignored when resuming, but for dtype).
+      init_fn: returns an initialised train state; called only if some arrays are to keep
+          their initial values.
 
-    Returns:
-        The restored train state.
+  Returns:
+      The restored train state.
 
-    Raises:
-        T5XError: if names or shapes differ, with both trees' differences and the rule that
-            chose the checkpoint.
-    """
-    stored = open_checkpoint(choice.path)
-    wanted = flatten(train_state.state_dict())
-    placed = flatten(shardings.state_dict()) if shardings is not None else {}
-    default = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-    cfg = None if choice.resuming else restore_cfg
-    fns = list(getattr(cfg, "state_transformation_fns", None) or ())
-    if fns:
-        stored = _transform(stored, fns, train_state)
-    source, skipped = _assign(wanted, getattr(cfg, "assignment_map", None))
-    scratch = bool(getattr(cfg, "fallback_to_scratch", False))
-    if scratch:
-        skipped |= {n for n, s in source.items() if s not in stored.arrays}
-    source = {n: s for n, s in source.items() if n not in skipped}
-    strict = getattr(cfg, "strict", True) and not getattr(cfg, "assignment_map", None)
-    _check_match(choice, wanted, stored.arrays, source, strict, allow_missing=scratch)
+  Raises:
+      T5XError: if names or shapes differ, with both trees' differences and the rule that
+          chose the checkpoint.
+  """
+  stored = open_checkpoint(choice.path)
+  wanted = flatten(train_state.state_dict())
+  placed = flatten(shardings.state_dict()) if shardings is not None else {}
+  default = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+  cfg = None if choice.resuming else restore_cfg
+  fns = list(getattr(cfg, "state_transformation_fns", None) or ())
+  if fns:
+    stored = _transform(stored, fns, train_state)
+  source, skipped = _assign(wanted, getattr(cfg, "assignment_map", None))
+  scratch = bool(getattr(cfg, "fallback_to_scratch", False))
+  if scratch:
+    skipped |= {n for n, s in source.items() if s not in stored.arrays}
+  source = {n: s for n, s in source.items() if n not in skipped}
+  strict = getattr(cfg, "strict", True) and not getattr(cfg, "assignment_map", None)
+  _check_match(choice, wanted, stored.arrays, source, strict, allow_missing=scratch)
 
-    dtype = getattr(restore_cfg, "dtype", None)
-    dtype = jnp.dtype(dtype) if dtype else None
-    requests: dict[str, tuple[Any, Any]] = {}
-    for name, key in source.items():
-        floating = jnp.issubdtype(wanted[name].dtype, jnp.floating)
-        cast = dtype if dtype and floating and name.startswith("target/") else wanted[name].dtype
-        sharding = placed.get(name)
-        requests[key] = (
-            sharding if isinstance(sharding, jax.sharding.Sharding) else default, cast
-        )
-    values = stored.read(requests)
-    flat = {name: values[key] for name, key in source.items()}
-    if skipped:
-        initial = flatten((init_fn() if init_fn else train_state).state_dict())
-        flat.update({name: initial[name] for name in skipped})
-    return train_state.restore_state(unflatten({n: flat[n] for n in wanted}))
+  dtype = getattr(restore_cfg, "dtype", None)
+  dtype = jnp.dtype(dtype) if dtype else None
+  requests: dict[str, tuple[Any, Any]] = {}
+  for name, key in source.items():
+    floating = jnp.issubdtype(wanted[name].dtype, jnp.floating)
+    cast = dtype if dtype and floating and name.startswith("target/") else wanted[name].dtype
+    sharding = placed.get(name)
+    requests[key] = (sharding if isinstance(sharding, jax.sharding.Sharding) else default, cast)
+  values = stored.read(requests)
+  flat = {name: values[key] for name, key in source.items()}
+  if skipped:
+    initial = flatten((init_fn() if init_fn else train_state).state_dict())
+    flat.update({name: initial[name] for name in skipped})
+  return train_state.restore_state(unflatten({n: flat[n] for n in wanted}))
 
 
 def _transform(stored: StoredCheckpoint, fns, train_state) -> StoredCheckpoint:
-    """Applies state_transformation_fns to the whole checkpoint, read on the host."""
-    tree = unflatten(stored.read({name: (None, None) for name in stored.arrays}))
-    for fn in fns:
-        tree = fn(tree, train_state.state_dict(), is_resuming=False)
-    flat = flatten(tree)
+  """Applies state_transformation_fns to the whole checkpoint, read on the host."""
+  tree = unflatten(stored.read({name: (None, None) for name in stored.arrays}))
+  for fn in fns:
+    tree = fn(tree, train_state.state_dict(), is_resuming=False)
+  flat = flatten(tree)
 
-    def read(wanted):
-        out = {}
-        for name, (sharding, dtype) in wanted.items():
-            value = np.asarray(flat[name]).astype(dtype)
-            out[name] = value if sharding is None else jax.device_put(value, sharding)
-        return out
+  def read(wanted):
+    out = {}
+    for name, (sharding, dtype) in wanted.items():
+      value = np.asarray(flat[name]).astype(dtype)
+      out[name] = value if sharding is None else jax.device_put(value, sharding)
+    return out
 
-    shapes = {n: jax.ShapeDtypeStruct(np.shape(v), np.asarray(v).dtype) for n, v in flat.items()}
-    return StoredCheckpoint(stored.path, stored.layout, shapes, read)
+  shapes = {n: jax.ShapeDtypeStruct(np.shape(v), np.asarray(v).dtype) for n, v in flat.items()}
+  return StoredCheckpoint(stored.path, stored.layout, shapes, read)
 
 
 def checkpoint_step(choice: CheckpointChoice) -> int:
-    """The step of a chosen checkpoint: from its folder's name, else from its content."""
-    step = step_of(choice.path)
-    if step is None:
-        step = int(open_checkpoint(choice.path).read({"state/step": (None, None)})["state/step"])
-    return step
+  """The step of a chosen checkpoint: from its folder's name, else from its content."""
+  step = step_of(choice.path)
+  if step is None:
+    step = int(open_checkpoint(choice.path).read({"state/step": (None, None)})["state/step"])
+  return step

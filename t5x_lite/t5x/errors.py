@@ -7,68 +7,69 @@ from collections.abc import Iterable
 
 
 class T5XError(ValueError):
-    """A user's mistake, or a situation only the user can resolve.
+  """A user's mistake, or a situation only the user can resolve.
 
-    Scripts print it without a traceback (`--debug` shows it) and exit with `exit_code`.
+  Scripts print it without a traceback (`--debug` shows it) and exit with `exit_code`.
 
-    Args:
-        message: one line that names the problem; may be left out where `found` says it.
-        found: what was read, with the file, macro, step or array it was read from.
-        expected: what the program needs instead.
-        available: what exists, or the nearest names.
-        fix: the command, flag or setting that resolves it.
-    """
+  Args:
+      message: one line that names the problem; may be left out where `found` says it.
+      found: what was read, with the file, macro, step or array it was read from.
+      expected: what the program needs instead.
+      available: what exists, or the nearest names.
+      fix: the command, flag or setting that resolves it.
+  """
 
-    exit_code = 1
+  exit_code = 1
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        found: object = None,
-        expected: object = None,
-        available: object = None,
-        fix: object = None,
-    ):
-        self.message, self.found, self.expected = message, found, expected
-        self.available, self.fix = available, fix
-        parts = {"found": found, "expected": expected, "available": available, "fix": fix}
-        lines = [message] if message else []
-        for name, text in parts.items():
-            if text is not None:
-                lines.append(f"  {name + ':':<11}" + str(text).replace("\n", "\n" + " " * 13))
-        super().__init__("\n".join(lines))
+  def __init__(
+    self,
+    message: str = "",
+    *,
+    found: object = None,
+    expected: object = None,
+    available: object = None,
+    fix: object = None,
+  ):
+    self.message, self.found, self.expected = message, found, expected
+    self.available, self.fix = available, fix
+    parts = {"found": found, "expected": expected, "available": available, "fix": fix}
+    lines = [message] if message else []
+    for name, text in parts.items():
+      if text is not None:
+        lines.append(f"  {name + ':':<11}" + str(text).replace("\n", "\n" + " " * 13))
+    self.text = "\n".join(lines)
+    super().__init__(self.text)
 
 
 class UsageError(T5XError):
-    """A wrong command line: exit code 2."""
+  """A wrong command line: exit code 2."""
 
-    exit_code = 2
+  exit_code = 2
 
 
-class Interrupted(Exception):  # noqa: N818 - it is a request, not an error
-    """Raised between steps or batches after Ctrl-C or SIGTERM. `signum` is the signal."""
+class Interrupted(Exception):  # it is a request, not an error
+  """Raised between steps or batches after Ctrl-C or SIGTERM. `signum` is the signal."""
 
-    def __init__(self, signum: int):
-        self.signum = signum
-        super().__init__(f"stopped by signal {signum}")
+  def __init__(self, signum: int):
+    self.signum = signum
+    super().__init__(f"stopped by signal {signum}")
 
 
 def nearest(name: str, known: Iterable[str], n: int = 4) -> list[str]:
-    """Returns up to `n` of the `known` names closest to `name`, ignoring case.
+  """Returns up to `n` of the `known` names closest to `name`, ignoring case.
 
-    >>> nearest("trian", ["train", "evaluate"])
-    ['train']
-    """
-    by_lower = {k.lower(): k for k in sorted(known)}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=n, cutoff=0.5)
-    return [by_lower[c] for c in close]
+  >>> nearest("trian", ["train", "evaluate"])
+  ['train']
+  """
+  by_lower = {k.lower(): k for k in sorted(known)}
+  close = difflib.get_close_matches(name.lower(), by_lower, n=n, cutoff=0.5)
+  return [by_lower[c] for c in close]
 
 
 def not_in_lite(what: str, instead: str | None = None) -> T5XError:
-    """Returns the error for a part of T5X that t5x_lite does not cover, named by `what`."""
-    fix = "install Google's T5X (https://github.com/google-research/t5x); the gin files stay."
-    return T5XError(
-        f"{what} is not in t5x_lite; Google's T5X has it.",
-        fix=f"{instead}, or {fix}" if instead else fix,
-    )
+  """Returns the error for a part of T5X that t5x_lite does not cover, named by `what`."""
+  fix = "install Google's T5X (https://github.com/google-research/t5x); the gin files stay."
+  return T5XError(
+    f"{what} is not in t5x_lite; Google's T5X has it.",
+    fix=f"{instead}, or {fix}" if instead else fix,
+  )

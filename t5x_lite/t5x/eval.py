@@ -19,172 +19,172 @@ from t5x.errors import T5XError
 
 
 def _input_shapes(feature_shapes, batch_size: int) -> dict[str, tuple[int, ...]]:
-    """Global shapes of a batch from the shapes of one example."""
-    return {k: (batch_size, *shape) for k, shape in feature_shapes.items()}
+  """Global shapes of a batch from the shapes of one example."""
+  return {k: (batch_size, *shape) for k, shape in feature_shapes.items()}
 
 
 def _done_steps(path) -> set[int]:
-    """Steps listed in `eval.<task>.ckpt` by earlier runs."""
-    return {int(line) for line in path.read_text().split()} if path.exists() else set()
+  """Steps listed in `eval.<task>.ckpt` by earlier runs."""
+  return {int(line) for line in path.read_text().split()} if path.exists() else set()
 
 
 def _choices(restore_cfg) -> list:
-    """The checkpoints to evaluate, in order of steps."""
-    from t5x import checkpoints
+  """The checkpoints to evaluate, in order of steps."""
+  from t5x import checkpoints
 
-    if not restore_cfg.path:
-        raise T5XError(
-            "There is no checkpoint to evaluate.",
-            found=f"RestoreCheckpointConfig.path = {restore_cfg.path!r}",
-            fix="set CHECKPOINT_PATH.",
-        )
-    if restore_cfg.mode != "all":
-        choice = checkpoints.choose_checkpoint(None, restore_cfg)
-        return [choice] if choice else []
-    first = checkpoints.choose_checkpoint(None, restore_cfg)
-    if first is None:
-        return []
-    path = restore_cfg.path if isinstance(restore_cfg.path, str) else restore_cfg.path[0]
-    steps = checkpoints.checkpoint_steps(path)
-    return [checkpoints.choose_checkpoint(None, restore_cfg, step) for step in steps]
+  if not restore_cfg.path:
+    raise T5XError(
+      "There is no checkpoint to evaluate.",
+      found=f"RestoreCheckpointConfig.path = {restore_cfg.path!r}",
+      fix="set CHECKPOINT_PATH.",
+    )
+  if restore_cfg.mode != "all":
+    choice = checkpoints.choose_checkpoint(None, restore_cfg)
+    return [choice] if choice else []
+  first = checkpoints.choose_checkpoint(None, restore_cfg)
+  if first is None:
+    return []
+  path = restore_cfg.path if isinstance(restore_cfg.path, str) else restore_cfg.path[0]
+  steps = checkpoints.checkpoint_steps(path)
+  return [checkpoints.choose_checkpoint(None, restore_cfg, step) for step in steps]
 
 
 def evaluate(
-    *,
-    model,
-    dataset_cfg,
-    restore_checkpoint_cfg,
-    partitioner,
-    output_dir: str,
-    inference_evaluator_cls: Any = None,
-    training_evaluator_cls: Any = None,
-    summarize_config_fn: Callable | None = None,
-    train_state_initializer_cls: Any = None,
-    train_eval_get_dataset_fn: Callable | None = None,
-    fallback_init_rng: int | None = None,
-    use_orbax: bool = True,
+  *,
+  model,
+  dataset_cfg,
+  restore_checkpoint_cfg,
+  partitioner,
+  output_dir: str,
+  inference_evaluator_cls: Any = None,
+  training_evaluator_cls: Any = None,
+  summarize_config_fn: Callable | None = None,
+  train_state_initializer_cls: Any = None,
+  train_eval_get_dataset_fn: Callable | None = None,
+  fallback_init_rng: int | None = None,
+  use_orbax: bool = True,
 ) -> dict[int, dict[str, dict[str, Any]]]:
-    """Evaluates checkpoints (gin: `eval_script.evaluate`).
+  """Evaluates checkpoints (gin: `eval_script.evaluate`).
 
-    Args:
-        model: the model.
-        dataset_cfg: what to evaluate on; task_feature_lengths None measures the lengths.
-        restore_checkpoint_cfg: which checkpoints; mode 'all' skips steps that
-            OUTPUT_DIR/eval.<task>.ckpt lists as done.
-        partitioner: `partitioning.PjitPartitioner`.
-        output_dir: folder of the results.
-        inference_evaluator_cls: `seqio.Evaluator` with its gin bindings; None uses its defaults
-            with TensorBoard and JSON files.
-        training_evaluator_cls: not covered, must be None.
-        summarize_config_fn: called as fn(output_dir, None, 0).
-        train_state_initializer_cls: replaces `utils.TrainStateInitializer`.
-        train_eval_get_dataset_fn: unused without training_evaluator_cls.
-        fallback_init_rng: seed for arrays the checkpoint does not have (else they are an error).
-        use_orbax: accepted; both layouts are recognised.
+  Args:
+      model: the model.
+      dataset_cfg: what to evaluate on; task_feature_lengths None measures the lengths.
+      restore_checkpoint_cfg: which checkpoints; mode 'all' skips steps that
+          OUTPUT_DIR/eval.<task>.ckpt lists as done.
+      partitioner: `partitioning.PjitPartitioner`.
+      output_dir: folder of the results.
+      inference_evaluator_cls: `seqio.Evaluator` with its gin bindings; None uses its defaults
+          with TensorBoard and JSON files.
+      training_evaluator_cls: not covered, must be None.
+      summarize_config_fn: called as fn(output_dir, None, 0).
+      train_state_initializer_cls: replaces `utils.TrainStateInitializer`.
+      train_eval_get_dataset_fn: unused without training_evaluator_cls.
+      fallback_init_rng: seed for arrays the checkpoint does not have (else they are an error).
+      use_orbax: accepted; both layouts are recognised.
 
-    Returns:
-        {step: {task: {metric: value}}}.
-    """
-    import functools
+  Returns:
+      {step: {task: {metric: value}}}.
+  """
+  import functools
 
-    import jax
-    import seqio
-    from etils import epath
+  import jax
+  import seqio
+  from etils import epath
 
-    from t5x import gin_utils, utils
-    from t5x._runtime import StopRequest
-    from t5x.errors import not_in_lite
+  from t5x import gin_utils, utils
+  from t5x._runtime import StopRequest
+  from t5x.errors import not_in_lite
 
-    del use_orbax, train_eval_get_dataset_fn
-    if training_evaluator_cls is not None:
-        raise not_in_lite("evaluate.training_evaluator_cls", "set it to None")
-    if inference_evaluator_cls is None:
-        loggers = [seqio.TensorBoardLogger, seqio.JSONLogger]
-        inference_evaluator_cls = functools.partial(seqio.Evaluator, logger_cls=loggers)
-    (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
+  del use_orbax, train_eval_get_dataset_fn
+  if training_evaluator_cls is not None:
+    raise not_in_lite("evaluate.training_evaluator_cls", "set it to None")
+  if inference_evaluator_cls is None:
+    loggers = [seqio.TensorBoardLogger, seqio.JSONLogger]
+    inference_evaluator_cls = functools.partial(seqio.Evaluator, logger_cls=loggers)
+  (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
 
-    # ----------------------------------------------------------------- data and shapes
-    stop = StopRequest()
-    axes = _Deferred()  # the evaluator measures the lengths the train state is made with
-    evaluator = utils.InferenceEvaluator(
-        dataset_cfg,
-        inference_evaluator_cls,
-        model,
-        partitioner,
-        axes,
-        log_dir=os.path.join(output_dir, "inference_eval"),
-        check_stop=stop.check,
+  # ----------------------------------------------------------------- data and shapes
+  stop = StopRequest()
+  axes = _Deferred()  # the evaluator measures the lengths the train state is made with
+  evaluator = utils.InferenceEvaluator(
+    dataset_cfg,
+    inference_evaluator_cls,
+    model,
+    partitioner,
+    axes,
+    log_dir=os.path.join(output_dir, "inference_eval"),
+    check_stop=stop.check,
+  )
+  if not evaluator.eval_tasks:
+    raise T5XError(
+      f"Nothing of {dataset_cfg.mixture_or_task_name!r} can be evaluated.",
+      found=f"no task with split {dataset_cfg.split!r} and metrics",
+      available=_splits_and_metrics(dataset_cfg),
+      fix="set utils.DatasetConfig.split, or give the tasks metric_fns.",
     )
-    if not evaluator.eval_tasks:
-        raise T5XError(
-            f"Nothing of {dataset_cfg.mixture_or_task_name!r} can be evaluated.",
-            found=f"no task with split {dataset_cfg.split!r} and metrics",
-            available=_splits_and_metrics(dataset_cfg),
-            fix="set utils.DatasetConfig.split, or give the tasks metric_fns.",
-        )
-    initializer = (train_state_initializer_cls or utils.TrainStateInitializer)(
-        optimizer_def=None,
-        init_fn=model.get_initial_variables,
-        input_shapes=_input_shapes(evaluator.model_feature_shapes, dataset_cfg.batch_size),
-        partitioner=partitioner,
-    )
-    axes.fill(initializer.train_state_axes)
+  initializer = (train_state_initializer_cls or utils.TrainStateInitializer)(
+    optimizer_def=None,
+    init_fn=model.get_initial_variables,
+    input_shapes=_input_shapes(evaluator.model_feature_shapes, dataset_cfg.batch_size),
+    partitioner=partitioner,
+  )
+  axes.fill(initializer.train_state_axes)
 
-    # ----------------------------------------------------------------- evaluate
-    if fallback_init_rng is not None:
-        restore_checkpoint_cfg.fallback_to_scratch = True
-    name = dataset_cfg.mixture_or_task_name
-    done_file = epath.Path(output_dir) / f"eval.{name}.ckpt"
-    done = _done_steps(done_file) if restore_checkpoint_cfg.mode == "all" else set()
-    results = {}
-    with stop.listening():
-        for choice in _choices(restore_checkpoint_cfg):
-            from t5x import checkpoints
+  # ----------------------------------------------------------------- evaluate
+  if fallback_init_rng is not None:
+    restore_checkpoint_cfg.fallback_to_scratch = True
+  name = dataset_cfg.mixture_or_task_name
+  done_file = epath.Path(output_dir) / f"eval.{name}.ckpt"
+  done = _done_steps(done_file) if restore_checkpoint_cfg.mode == "all" else set()
+  results = {}
+  with stop.listening():
+    for choice in _choices(restore_checkpoint_cfg):
+      from t5x import checkpoints
 
-            step = checkpoints.checkpoint_step(choice)
-            if step in done:
-                _cli.log(f"step {step} is in {done_file}: skipped")
-                continue
-            rng = jax.random.PRNGKey(fallback_init_rng or 0)
-            state = initializer.from_checkpoint(choice, restore_checkpoint_cfg, rng)
-            if not results:
-                utils.log_model_info(os.path.join(output_dir, "model-info.txt"), state)
-            stop.check()
-            results[step] = evaluator.finish(evaluator.evaluate(state))
-            done.add(step)
-            if jax.process_index() == 0:
-                done_file.write_text("".join(f"{s}\n" for s in sorted(done)))
-    if jax.process_index() == 0:
-        for step, tasks in results.items():
-            print(json.dumps({"step": step, **tasks}, default=_plain))
-    _cli.log(f"outputs are in {output_dir}")
-    return results
+      step = checkpoints.checkpoint_step(choice)
+      if step in done:
+        _cli.log(f"step {step} is in {done_file}: skipped")
+        continue
+      rng = jax.random.PRNGKey(fallback_init_rng or 0)
+      state = initializer.from_checkpoint(choice, restore_checkpoint_cfg, rng)
+      if not results:
+        utils.log_model_info(os.path.join(output_dir, "model-info.txt"), state)
+      stop.check()
+      results[step] = evaluator.finish(evaluator.evaluate(state))
+      done.add(step)
+      if jax.process_index() == 0:
+        done_file.write_text("".join(f"{s}\n" for s in sorted(done)))
+  if jax.process_index() == 0:
+    for step, tasks in results.items():
+      print(json.dumps({"step": step, **tasks}, default=_plain))
+  _cli.log(f"outputs are in {output_dir}")
+  return results
 
 
 class _Deferred:
-    """Stands for the train state's axes until they are known."""
+  """Stands for the train state's axes until they are known."""
 
-    def fill(self, axes) -> None:
-        """Sets the axes."""
-        self.params = axes.params
+  def fill(self, axes) -> None:
+    """Sets the axes."""
+    self.params = axes.params
 
 
 def _plain(value: Any) -> Any:
-    value = getattr(value, "value", value)
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+  value = getattr(value, "value", value)
+  return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _splits_and_metrics(cfg) -> str:
-    import seqio
+  import seqio
 
-    from t5x import utils
+  from t5x import utils
 
-    tasks = seqio.get_subtasks(utils.get_mixture_or_task(cfg.mixture_or_task_name))
-    return "; ".join(
-        f"{t.name}: splits {', '.join(t.splits)}, {len(t.metric_fns)} metrics" for t in tasks[:5]
-    )
+  tasks = seqio.get_subtasks(utils.get_mixture_or_task(cfg.mixture_or_task_name))
+  return "; ".join(
+    f"{t.name}: splits {', '.join(t.splits)}, {len(t.metric_fns)} metrics" for t in tasks[:5]
+  )
 
 
 if __name__ == "__main__":
-    _cli.define_flags()
-    _cli.run(lambda argv: _cli.run_configured(evaluate), __doc__)
+  _cli.define_flags()
+  _cli.run(lambda argv: _cli.run_configured(evaluate), __doc__)

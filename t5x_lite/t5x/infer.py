@@ -21,251 +21,251 @@ MODES = ("predict", "score", "predict_with_aux")
 
 
 def _json_value(value: Any) -> Any:
-    """Bytes to text, arrays to lists."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace")
-    if hasattr(value, "tolist"):
-        return _json_value(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [_json_value(v) for v in value]
-    if isinstance(value, Mapping):
-        return {k: _json_value(v) for k, v in value.items()}
-    return value
+  """Bytes to text, arrays to lists."""
+  if isinstance(value, bytes):
+    return value.decode("utf-8", errors="replace")
+  if hasattr(value, "tolist"):
+    return _json_value(value.tolist())
+  if isinstance(value, (list, tuple)):
+    return [_json_value(v) for v in value]
+  if isinstance(value, Mapping):
+    return {k: _json_value(v) for k, v in value.items()}
+  return value
 
 
 def write_inferences_to_file(
-    path: str,
-    inferences: tuple[Sequence[Any], Mapping[str, Any]],
-    task_ds: Iterable[Mapping[str, Any]],
-    mode: str,
-    vocabulary=None,
-    json_encoder_cls=None,
-    include_all_inputs: bool = False,
-    input_fields_to_include: Sequence[str] | None = None,
-    output_ids: bool = False,
+  path: str,
+  inferences: tuple[Sequence[Any], Mapping[str, Any]],
+  task_ds: Iterable[Mapping[str, Any]],
+  mode: str,
+  vocabulary=None,
+  json_encoder_cls=None,
+  include_all_inputs: bool = False,
+  input_fields_to_include: Sequence[str] | None = None,
+  output_ids: bool = False,
 ) -> None:
-    """Writes one JSON line per example.
+  """Writes one JSON line per example.
 
-    Args:
-        path: file to write (through a temporary name).
-        inferences: (outputs in the dataset's order, {aux name: values in that order}).
-        task_ds: the task's examples as numpy, in order.
-        mode: 'predict', 'score' or 'predict_with_aux'.
-        vocabulary: decodes predicted ids; None leaves them out of text.
-        json_encoder_cls: encoder for values json cannot write.
-        include_all_inputs: write every feature, not only `*_pretokenized` ones.
-        input_fields_to_include: write exactly these features.
-        output_ids: write the ids too, as `prediction_tokens`.
-    """
-    from etils import epath
+  Args:
+      path: file to write (through a temporary name).
+      inferences: (outputs in the dataset's order, {aux name: values in that order}).
+      task_ds: the task's examples as numpy, in order.
+      mode: 'predict', 'score' or 'predict_with_aux'.
+      vocabulary: decodes predicted ids; None leaves them out of text.
+      json_encoder_cls: encoder for values json cannot write.
+      include_all_inputs: write every feature, not only `*_pretokenized` ones.
+      input_fields_to_include: write exactly these features.
+      output_ids: write the ids too, as `prediction_tokens`.
+  """
+  from etils import epath
 
-    outputs, aux = inferences
+  outputs, aux = inferences
 
-    def inputs_of(example):
-        if input_fields_to_include is not None:
-            return {k: example[k] for k in input_fields_to_include}
-        if include_all_inputs:
-            return example
-        pretokenized = {k: v for k, v in example.items() if k.endswith("_pretokenized")}
-        return pretokenized or example
+  def inputs_of(example):
+    if input_fields_to_include is not None:
+      return {k: example[k] for k in input_fields_to_include}
+    if include_all_inputs:
+      return example
+    pretokenized = {k: v for k, v in example.items() if k.endswith("_pretokenized")}
+    return pretokenized or example
 
-    def text(ids):
-        if ids and isinstance(ids[0], (list, tuple)):
-            return [text(i) for i in ids]
-        return vocabulary.decode([int(i) for i in ids])
+  def text(ids):
+    if ids and isinstance(ids[0], (list, tuple)):
+      return [text(i) for i in ids]
+    return vocabulary.decode([int(i) for i in ids])
 
-    temporary = epath.Path(path + ".tmp")
-    with temporary.open("w") as f:
-        for i, (example, output) in enumerate(zip(task_ds, outputs, strict=True)):
-            row: dict[str, Any] = {"inputs": _json_value(inputs_of(example))}
-            if mode == "score":
-                row["score"] = _json_value(output)
-            else:
-                row["prediction"] = text(output) if vocabulary is not None else output
-                if output_ids:
-                    row["prediction_tokens"] = output
-            if aux:
-                row["aux"] = {name: _json_value(values[i]) for name, values in aux.items()}
-            f.write(json.dumps(row, cls=json_encoder_cls, ensure_ascii=False) + "\n")
-    temporary.replace(path)
+  temporary = epath.Path(path + ".tmp")
+  with temporary.open("w") as f:
+    for i, (example, output) in enumerate(zip(task_ds, outputs, strict=True)):
+      row: dict[str, Any] = {"inputs": _json_value(inputs_of(example))}
+      if mode == "score":
+        row["score"] = _json_value(output)
+      else:
+        row["prediction"] = text(output) if vocabulary is not None else output
+        if output_ids:
+          row["prediction_tokens"] = output
+      if aux:
+        row["aux"] = {name: _json_value(values[i]) for name, values in aux.items()}
+      f.write(json.dumps(row, cls=json_encoder_cls, ensure_ascii=False) + "\n")
+  temporary.replace(path)
 
 
 def infer(
-    *,
-    mode: str,
-    model,
-    dataset_cfg,
-    restore_checkpoint_cfg,
-    partitioner,
-    output_dir: str,
-    checkpoint_period: int | None = None,
-    shard_id: int = 0,
-    num_shards: int = 1,
-    merge_chunked_results: bool = True,
-    write_fn: Callable = write_inferences_to_file,
-    merge_fn: Callable | None = None,
-    checkpoint_ds_iter: bool = True,
-    fallback_init_rng: int | None = None,
-    summarize_config_fn: Callable | None = None,
-    verify_matching_vocabs_fn: Callable | None = None,
-    output_vocab_feature_name: str = "targets",
-    file_extension: str = "jsonl",
-    keep_aux_as_numpy: bool = False,
-    train_state_initializer_cls: Any = None,
-    use_orbax: bool = True,
+  *,
+  mode: str,
+  model,
+  dataset_cfg,
+  restore_checkpoint_cfg,
+  partitioner,
+  output_dir: str,
+  checkpoint_period: int | None = None,
+  shard_id: int = 0,
+  num_shards: int = 1,
+  merge_chunked_results: bool = True,
+  write_fn: Callable = write_inferences_to_file,
+  merge_fn: Callable | None = None,
+  checkpoint_ds_iter: bool = True,
+  fallback_init_rng: int | None = None,
+  summarize_config_fn: Callable | None = None,
+  verify_matching_vocabs_fn: Callable | None = None,
+  output_vocab_feature_name: str = "targets",
+  file_extension: str = "jsonl",
+  keep_aux_as_numpy: bool = False,
+  train_state_initializer_cls: Any = None,
+  use_orbax: bool = True,
 ) -> list[str]:
-    """Runs a model over a dataset (gin: `infer_script.infer`).
+  """Runs a model over a dataset (gin: `infer_script.infer`).
 
-    Args:
-        mode: 'predict', 'score' or 'predict_with_aux'.
-        model: the model.
-        dataset_cfg: what to run on; task_feature_lengths are required.
-        restore_checkpoint_cfg: which checkpoint ('specific' or 'latest').
-        partitioner: `partitioning.PjitPartitioner`.
-        output_dir: folder of the results.
-        checkpoint_period: accepted; rows are sorted by length over the whole task, so that there
-            are no chunks to restart from.
-        shard_id: which of `num_shards` parts of each task this process does (--shard_id).
-        num_shards: parts that separate processes do; each writes its own file.
-        merge_chunked_results: accepted.
-        write_fn: called as fn(path, (outputs, aux), examples, mode, vocabulary).
-        merge_fn: not covered, must be None.
-        checkpoint_ds_iter: accepted.
-        fallback_init_rng: seed for arrays the checkpoint does not have (else they are an error).
-        summarize_config_fn: called as fn(output_dir, None, 0).
-        verify_matching_vocabs_fn: called as fn(dataset_cfg, model).
-        output_vocab_feature_name: feature whose vocabulary decodes predictions.
-        file_extension: of the files.
-        keep_aux_as_numpy: give write_fn auxiliary values as arrays.
-        train_state_initializer_cls: replaces `utils.TrainStateInitializer`.
-        use_orbax: accepted; both layouts are recognised.
+  Args:
+      mode: 'predict', 'score' or 'predict_with_aux'.
+      model: the model.
+      dataset_cfg: what to run on; task_feature_lengths are required.
+      restore_checkpoint_cfg: which checkpoint ('specific' or 'latest').
+      partitioner: `partitioning.PjitPartitioner`.
+      output_dir: folder of the results.
+      checkpoint_period: accepted; rows are sorted by length over the whole task, so that there
+          are no chunks to restart from.
+      shard_id: which of `num_shards` parts of each task this process does (--shard_id).
+      num_shards: parts that separate processes do; each writes its own file.
+      merge_chunked_results: accepted.
+      write_fn: called as fn(path, (outputs, aux), examples, mode, vocabulary).
+      merge_fn: not covered, must be None.
+      checkpoint_ds_iter: accepted.
+      fallback_init_rng: seed for arrays the checkpoint does not have (else they are an error).
+      summarize_config_fn: called as fn(output_dir, None, 0).
+      verify_matching_vocabs_fn: called as fn(dataset_cfg, model).
+      output_vocab_feature_name: feature whose vocabulary decodes predictions.
+      file_extension: of the files.
+      keep_aux_as_numpy: give write_fn auxiliary values as arrays.
+      train_state_initializer_cls: replaces `utils.TrainStateInitializer`.
+      use_orbax: accepted; both layouts are recognised.
 
-    Returns:
-        The files written.
-    """
-    import jax
-    import seqio
-    from etils import epath
+  Returns:
+      The files written.
+  """
+  import jax
+  import seqio
+  from etils import epath
 
-    from t5x import checkpoints, gin_utils, utils
-    from t5x._runtime import StopRequest
+  from t5x import checkpoints, gin_utils, utils
+  from t5x._runtime import StopRequest
 
-    del checkpoint_period, merge_chunked_results, checkpoint_ds_iter, use_orbax
-    # ----------------------------------------------------------------- check the settings
-    if mode not in MODES:
-        raise T5XError("infer.mode is unknown.", found=repr(mode), available=", ".join(MODES))
-    if merge_fn is not None:
-        raise not_in_lite("infer.merge_fn", "leave it unset")
-    if dataset_cfg.task_feature_lengths is None:
-        raise T5XError(
-            "infer needs lengths.",
-            found="TASK_FEATURE_LENGTHS=None",
-            fix="--gin.TASK_FEATURE_LENGTHS=\"{'inputs': 512, 'targets': 128}\"",
-        )
-    if dataset_cfg.pack or dataset_cfg.shuffle:
-        raise T5XError(
-            "infer keeps the dataset's rows and order.",
-            found=f"pack={dataset_cfg.pack}, shuffle={dataset_cfg.shuffle}",
-            fix="set utils.DatasetConfig.pack and .shuffle to False.",
-        )
-    if _cli.FLAGS.is_parsed() and getattr(_cli.FLAGS, "shard_id", None) is not None:
-        shard_id = _cli.FLAGS.shard_id
-    if not 0 <= shard_id < num_shards:
-        raise T5XError("shard_id is out of range.", found=f"{shard_id} of {num_shards} shards")
-    (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
-
-    # ----------------------------------------------------------------- data
-    utils.import_module(dataset_cfg.module)
-    provider = utils.get_mixture_or_task(dataset_cfg.mixture_or_task_name)
-    (verify_matching_vocabs_fn or utils.verify_matching_vocabs)(dataset_cfg, model)
-    tasks = [t for t in seqio.get_subtasks(provider) if dataset_cfg.split in t.splits]
-    if not tasks:
-        found = {s for t in seqio.get_subtasks(provider) for s in t.splits}
-        raise T5XError(
-            f"{provider.name!r} has no split {dataset_cfg.split!r}.", available=", ".join(found)
-        )
-    converter = model.FEATURE_CONVERTER_CLS(pack=False)
-    shard = seqio.ShardInfo(index=shard_id, num_shards=num_shards)
-
-    def examples_of(task):
-        return task.get_dataset(
-            sequence_length=dataset_cfg.task_feature_lengths,
-            split=dataset_cfg.split,
-            shuffle=False,
-            num_epochs=1,
-            seed=dataset_cfg.seed,
-            use_cached=dataset_cfg.use_cached,
-            shard_info=shard if num_shards > 1 else None,
-        )
-
-    # ----------------------------------------------------------------- model
-    lengths = converter.get_model_feature_lengths(dataset_cfg.task_feature_lengths)
-    initializer = (train_state_initializer_cls or utils.TrainStateInitializer)(
-        optimizer_def=None,
-        init_fn=model.get_initial_variables,
-        input_shapes={k: (dataset_cfg.batch_size, n) for k, n in lengths.items()},
-        partitioner=partitioner,
+  del checkpoint_period, merge_chunked_results, checkpoint_ds_iter, use_orbax
+  # ----------------------------------------------------------------- check the settings
+  if mode not in MODES:
+    raise T5XError("infer.mode is unknown.", found=repr(mode), available=", ".join(MODES))
+  if merge_fn is not None:
+    raise not_in_lite("infer.merge_fn", "leave it unset")
+  if dataset_cfg.task_feature_lengths is None:
+    raise T5XError(
+      "infer needs lengths.",
+      found="TASK_FEATURE_LENGTHS=None",
+      fix="--gin.TASK_FEATURE_LENGTHS=\"{'inputs': 512, 'targets': 128}\"",
     )
-    if fallback_init_rng is not None:
-        restore_checkpoint_cfg.fallback_to_scratch = True
-    choice = checkpoints.choose_checkpoint(None, restore_checkpoint_cfg)
-    if choice is None:
-        raise T5XError("There is no checkpoint to run.", fix="set CHECKPOINT_PATH.")
-    rng = jax.random.PRNGKey(fallback_init_rng or 0)
-    state = initializer.from_checkpoint(choice, restore_checkpoint_cfg, rng)
-    utils.log_model_info(os.path.join(output_dir, "model-info.txt"), state)
+  if dataset_cfg.pack or dataset_cfg.shuffle:
+    raise T5XError(
+      "infer keeps the dataset's rows and order.",
+      found=f"pack={dataset_cfg.pack}, shuffle={dataset_cfg.shuffle}",
+      fix="set utils.DatasetConfig.pack and .shuffle to False.",
+    )
+  if _cli.FLAGS.is_parsed() and getattr(_cli.FLAGS, "shard_id", None) is not None:
+    shard_id = _cli.FLAGS.shard_id
+  if not 0 <= shard_id < num_shards:
+    raise T5XError("shard_id is out of range.", found=f"{shard_id} of {num_shards} shards")
+  (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
 
-    stop = StopRequest()
-    step_fn = {
-        "predict": model.predict_batch,
-        "predict_with_aux": model.predict_batch_with_aux,
-        "score": model.score_batch,
-    }[mode]
-    infer_fn = utils.get_infer_fn(
-        step_fn,
-        dataset_cfg.batch_size,
-        initializer.train_state_axes,
-        partitioner,
-        keep_aux_as_numpy=keep_aux_as_numpy,
-        check_stop=stop.check,
+  # ----------------------------------------------------------------- data
+  utils.import_module(dataset_cfg.module)
+  provider = utils.get_mixture_or_task(dataset_cfg.mixture_or_task_name)
+  (verify_matching_vocabs_fn or utils.verify_matching_vocabs)(dataset_cfg, model)
+  tasks = [t for t in seqio.get_subtasks(provider) if dataset_cfg.split in t.splits]
+  if not tasks:
+    found = {s for t in seqio.get_subtasks(provider) for s in t.splits}
+    raise T5XError(
+      f"{provider.name!r} has no split {dataset_cfg.split!r}.", available=", ".join(found)
+    )
+  converter = model.FEATURE_CONVERTER_CLS(pack=False)
+  shard = seqio.ShardInfo(index=shard_id, num_shards=num_shards)
+
+  def examples_of(task):
+    return task.get_dataset(
+      sequence_length=dataset_cfg.task_feature_lengths,
+      split=dataset_cfg.split,
+      shuffle=False,
+      num_epochs=1,
+      seed=dataset_cfg.seed,
+      use_cached=dataset_cfg.use_cached,
+      shard_info=shard if num_shards > 1 else None,
     )
 
-    # ----------------------------------------------------------------- run and write
-    folder = epath.Path(output_dir)
-    written = []
-    with stop.listening():
-        for task in tasks:
-            name = f"{task.name}-{mode}.{file_extension}-{shard_id:05}-of-{num_shards:05}"
-            task_ds = examples_of(task)
-            model_ds = converter(task_ds, dataset_cfg.task_feature_lengths).enumerate()
-            result = infer_fn(model_ds, state, what=f"{mode} {task.name}")
-            indexed, aux = result if isinstance(result, tuple) else (result, {})
-            outputs = [output for _, output in indexed]
-            if jax.process_index() != 0:
-                continue
-            vocabulary = task.output_features[output_vocab_feature_name].vocabulary
-            path = str(folder / name)
-            (folder / (name + ".COMPLETED")).unlink(missing_ok=True)
-            write_fn(path, (outputs, aux), task_ds.as_numpy_iterator(), mode, vocabulary)
-            (folder / (name + ".COMPLETED")).write_text("")
-            written.append(path)
-            _cli.log(f"wrote {len(outputs)} rows to {path}")
-    return written
+  # ----------------------------------------------------------------- model
+  lengths = converter.get_model_feature_lengths(dataset_cfg.task_feature_lengths)
+  initializer = (train_state_initializer_cls or utils.TrainStateInitializer)(
+    optimizer_def=None,
+    init_fn=model.get_initial_variables,
+    input_shapes={k: (dataset_cfg.batch_size, n) for k, n in lengths.items()},
+    partitioner=partitioner,
+  )
+  if fallback_init_rng is not None:
+    restore_checkpoint_cfg.fallback_to_scratch = True
+  choice = checkpoints.choose_checkpoint(None, restore_checkpoint_cfg)
+  if choice is None:
+    raise T5XError("There is no checkpoint to run.", fix="set CHECKPOINT_PATH.")
+  rng = jax.random.PRNGKey(fallback_init_rng or 0)
+  state = initializer.from_checkpoint(choice, restore_checkpoint_cfg, rng)
+  utils.log_model_info(os.path.join(output_dir, "model-info.txt"), state)
+
+  stop = StopRequest()
+  step_fn = {
+    "predict": model.predict_batch,
+    "predict_with_aux": model.predict_batch_with_aux,
+    "score": model.score_batch,
+  }[mode]
+  infer_fn = utils.get_infer_fn(
+    step_fn,
+    dataset_cfg.batch_size,
+    initializer.train_state_axes,
+    partitioner,
+    keep_aux_as_numpy=keep_aux_as_numpy,
+    check_stop=stop.check,
+  )
+
+  # ----------------------------------------------------------------- run and write
+  folder = epath.Path(output_dir)
+  written = []
+  with stop.listening():
+    for task in tasks:
+      name = f"{task.name}-{mode}.{file_extension}-{shard_id:05}-of-{num_shards:05}"
+      task_ds = examples_of(task)
+      model_ds = converter(task_ds, dataset_cfg.task_feature_lengths).enumerate()
+      result = infer_fn(model_ds, state, what=f"{mode} {task.name}")
+      indexed, aux = result if isinstance(result, tuple) else (result, {})
+      outputs = [output for _, output in indexed]
+      if jax.process_index() != 0:
+        continue
+      vocabulary = task.output_features[output_vocab_feature_name].vocabulary
+      path = str(folder / name)
+      (folder / (name + ".COMPLETED")).unlink(missing_ok=True)
+      write_fn(path, (outputs, aux), task_ds.as_numpy_iterator(), mode, vocabulary)
+      (folder / (name + ".COMPLETED")).write_text("")
+      written.append(path)
+      _cli.log(f"wrote {len(outputs)} rows to {path}")
+  return written
 
 
 def create_task_from_tfexample_file(*args, **kwargs):
-    """Named by T5X's infer_from_tfexample_file.gin; not covered."""
-    raise not_in_lite("infer_script.create_task_from_tfexample_file", "register a seqio task")
+  """Named by T5X's infer_from_tfexample_file.gin; not covered."""
+  raise not_in_lite("infer_script.create_task_from_tfexample_file", "register a seqio task")
 
 
 def define_flags() -> None:
-    """Flags of this script alone."""
-    from absl import flags
+  """Flags of this script alone."""
+  from absl import flags
 
-    flags.DEFINE_integer("shard_id", None, "Which of infer.num_shards parts to do.")
+  flags.DEFINE_integer("shard_id", None, "Which of infer.num_shards parts to do.")
 
 
 if __name__ == "__main__":
-    _cli.define_flags()
-    define_flags()
-    _cli.run(lambda argv: _cli.run_configured(infer), __doc__)
+  _cli.define_flags()
+  define_flags()
+  _cli.run(lambda argv: _cli.run_configured(infer), __doc__)

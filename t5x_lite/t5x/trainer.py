@@ -30,315 +30,313 @@ _STEPS_PER_FETCH = 50
 
 
 def _split(batch, num_microbatches: int):
-    """[B, ...] -> [num_microbatches, B / num_microbatches, ...], rows in order."""
-    return jax.tree.map(
-        lambda x: x.reshape(num_microbatches, x.shape[0] // num_microbatches, *x.shape[1:]), batch
-    )
+  """[B, ...] -> [num_microbatches, B / num_microbatches, ...], rows in order."""
+  return jax.tree.map(
+    lambda x: x.reshape(num_microbatches, x.shape[0] // num_microbatches, *x.shape[1:]), batch
+  )
 
 
 def accumulate_grads(
-    loss_fn: Callable, params, batch, dropout_rng, num_microbatches: int | None, sharding=None
+  loss_fn: Callable, params, batch, dropout_rng, num_microbatches: int | None, sharding=None
 ):
-    """Returns (gradients, metrics) of a batch, computed in microbatches if asked to.
+  """Returns (gradients, metrics) of a batch, computed in microbatches if asked to.
 
-    Gradients of microbatches are summed, not averaged, and metrics merged.
+  Gradients of microbatches are summed, not averaged, and metrics merged.
 
-    Args:
-        loss_fn: (params, batch, rng) -> (loss, metrics).
-        params: parameters.
-        batch: {feature: [B, ...]}.
-        dropout_rng: key; microbatch i uses its own split.
-        num_microbatches: None or 1 computes the batch at once.
-        sharding: of a microbatch's features, or None.
+  Args:
+      loss_fn: (params, batch, rng) -> (loss, metrics).
+      params: parameters.
+      batch: {feature: [B, ...]}.
+      dropout_rng: key; microbatch i uses its own split.
+      num_microbatches: None or 1 computes the batch at once.
+      sharding: of a microbatch's features, or None.
 
-    Raises:
-        T5XError: if the batch does not divide.
-    """
-    grad_fn = jax.value_and_grad(loss_fn, has_aux=True)
-    if num_microbatches is None or num_microbatches <= 1:
-        (_, metrics), grads = grad_fn(params, batch, dropout_rng)
-        return grads, metrics
-    size = next(iter(batch.values())).shape[0]
-    if size % num_microbatches:
-        raise T5XError(
-            f"Batch size {size} does not divide into {num_microbatches} microbatches.",
-            fix="change BATCH_SIZE or trainer.Trainer.num_microbatches.",
-        )
-
-    def body(total, xs):
-        microbatch, rng = xs
-        if sharding is not None:
-            microbatch = jax.lax.with_sharding_constraint(microbatch, sharding)
-        (_, metrics), grads = grad_fn(params, microbatch, rng)
-        return jax.tree.map(jnp.add, total, grads), metrics
-
-    zeros = jax.tree.map(lambda p: jnp.zeros(p.shape, p.dtype), params)
-    rngs = jax.random.split(dropout_rng, num_microbatches)
-    grads, stacked = jax.lax.scan(body, zeros, (_split(batch, num_microbatches), rngs))
-    parts = [jax.tree.map(lambda x, i=i: x[i], stacked) for i in range(num_microbatches)]
-    metrics = functools.reduce(metrics_lib.merge_metrics, parts)
-    return grads, metrics_lib.set_microbatch_adjusted_metrics_microbatches(
-        metrics, num_microbatches
+  Raises:
+      T5XError: if the batch does not divide.
+  """
+  grad_fn = jax.value_and_grad(loss_fn, has_aux=True)
+  if num_microbatches is None or num_microbatches <= 1:
+    (_, metrics), grads = grad_fn(params, batch, dropout_rng)
+    return grads, metrics
+  size = next(iter(batch.values())).shape[0]
+  if size % num_microbatches:
+    raise T5XError(
+      f"Batch size {size} does not divide into {num_microbatches} microbatches.",
+      fix="change BATCH_SIZE or trainer.Trainer.num_microbatches.",
     )
+
+  def body(total, xs):
+    microbatch, rng = xs
+    if sharding is not None:
+      microbatch = jax.lax.with_sharding_constraint(microbatch, sharding)
+    (_, metrics), grads = grad_fn(params, microbatch, rng)
+    return jax.tree.map(jnp.add, total, grads), metrics
+
+  zeros = jax.tree.map(lambda p: jnp.zeros(p.shape, p.dtype), params)
+  rngs = jax.random.split(dropout_rng, num_microbatches)
+  grads, stacked = jax.lax.scan(body, zeros, (_split(batch, num_microbatches), rngs))
+  parts = [jax.tree.map(lambda x, i=i: x[i], stacked) for i in range(num_microbatches)]
+  metrics = functools.reduce(metrics_lib.merge_metrics, parts)
+  return grads, metrics_lib.set_microbatch_adjusted_metrics_microbatches(metrics, num_microbatches)
 
 
 def compute_metrics(metrics: Metrics, seconds: float) -> dict[str, float]:
-    """Computes merged metrics of `seconds` of work as {name: float}; drops arrays."""
-    metrics = metrics_lib.set_time_metrics_duration(metrics, max(seconds, 1e-9))
-    values = {k: getattr(v, "value", v) for k, v in metrics_lib.compute_values(metrics).items()}
-    return {name: float(value) for name, value in values.items() if np.ndim(value) == 0}
+  """Computes merged metrics of `seconds` of work as {name: float}; drops arrays."""
+  metrics = metrics_lib.set_time_metrics_duration(metrics, max(seconds, 1e-9))
+  values = {k: getattr(v, "value", v) for k, v in metrics_lib.compute_values(metrics).items()}
+  return {name: float(value) for name, value in values.items() if np.ndim(value) == 0}
 
 
 class MetricWriter:
-    """TensorBoard events in FOLDER/NAME, written by the first process only.
+  """TensorBoard events in FOLDER/NAME, written by the first process only.
 
-    Args:
-        folder: MODEL_DIR, or None to write nothing.
-        name: `train` or `training_eval/<task>`.
-    """
+  Args:
+      folder: MODEL_DIR, or None to write nothing.
+      name: `train` or `training_eval/<task>`.
+  """
 
-    def __init__(self, folder: str | None, name: str):
-        self._writer = None
-        if folder and jax.process_index() == 0:
-            import tensorflow as tf
+  def __init__(self, folder: str | None, name: str):
+    self._writer = None
+    if folder and jax.process_index() == 0:
+      import tensorflow as tf
 
-            self._summary = tf.summary
-            self._writer = tf.summary.create_file_writer(os.path.join(folder, name))
+      self._summary = tf.summary
+      self._writer = tf.summary.create_file_writer(os.path.join(folder, name))
 
-    def write(self, step: int, scalars: Mapping[str, float]) -> None:
-        """Writes scalars for `step` and flushes."""
-        if self._writer is None:
-            return
-        with self._writer.as_default():
-            for tag, value in scalars.items():
-                self._summary.scalar(tag, value, step=step)
-        self._writer.flush()
+  def write(self, step: int, scalars: Mapping[str, float]) -> None:
+    """Writes scalars for `step` and flushes."""
+    if self._writer is None:
+      return
+    with self._writer.as_default():
+      for tag, value in scalars.items():
+        self._summary.scalar(tag, value, step=step)
+    self._writer.flush()
 
-    def close(self) -> None:
-        """Closes the file."""
-        if self._writer is not None:
-            self._writer.close()
+  def close(self) -> None:
+    """Closes the file."""
+    if self._writer is not None:
+      self._writer.close()
 
 
 class Trainer:
-    """Takes training and evaluation steps.
+  """Takes training and evaluation steps.
+
+  Args:
+      model: has `loss_fn(params, batch, dropout_rng)` and `eval_fn(params, batch)`, both
+          -> (loss, {name: clu metric}).
+      train_state: the initial state; its buffers are donated to the first step.
+      partitioner: places state and batches.
+      eval_names: tasks of the teacher-forced evaluation.
+      summary_dir: MODEL_DIR, or None for no TensorBoard events.
+      rng: key; the dropout key of step n is fold_in(rng, n), so a resumed run repeats them.
+      learning_rate_fn: step -> learning rate, called with the step before the update.
+      num_microbatches: split each batch into so many; gradients are summed.
+      weight_metrics_computer: not covered, must be None.
+      train_state_axes: the state with PartitionSpecs; None asks the partitioner.
+  """
+
+  def __init__(
+    self,
+    model,
+    train_state,
+    partitioner,
+    eval_names: Sequence[str] = (),
+    summary_dir: str | None = None,
+    rng=None,
+    learning_rate_fn: Callable | None = None,
+    num_microbatches: int | None = None,
+    weight_metrics_computer=None,
+    train_state_axes=None,
+  ):
+    if weight_metrics_computer is not None:
+      raise not_in_lite("trainer.Trainer.weight_metrics_computer", "set it to None")
+    self._model, self._partitioner = model, partitioner
+    self.train_state = train_state
+    self._rng = jax.random.PRNGKey(0) if rng is None else rng
+    self._learning_rate_fn = learning_rate_fn
+    self._num_microbatches = num_microbatches
+    if train_state_axes is None:
+      train_state_axes = partitioner.get_mesh_axes(train_state)
+    self._axes = train_state_axes
+    self._sharding = partitioner.sharding(partitioner.data_partition_spec)
+    self._last: dict[str, float] = {}
+    self.compile_seconds: float | None = None
+    self._pending: list[Metrics] = []
+    self._merged: Metrics | None = None
+    self._writers = {
+      "train": MetricWriter(summary_dir, "train"),
+      **{n: MetricWriter(summary_dir, f"training_eval/{n}") for n in eval_names},
+    }
+    self._train_step = self._make_train_step()
+    self._eval_step = self._make_eval_step()
+
+  @property
+  def batch_sharding(self) -> NamedSharding:
+    """Sharding of every feature of a batch."""
+    return self._sharding
+
+  def _make_train_step(self):
+    model, num_microbatches = self._model, self._num_microbatches
+    constraint = self._sharding if self._partitioner.mesh.size > 1 else None
+
+    def train_step(state, batch, rng):
+      rng = jax.random.fold_in(rng, state.step)
+      grads, metrics = accumulate_grads(
+        model.loss_fn, state.params, batch, rng, num_microbatches, constraint
+      )
+      learning_rate = None
+      if self._learning_rate_fn is not None:
+        learning_rate = self._learning_rate_fn(state.step)
+      new_state = state.apply_gradient(grads, learning_rate=learning_rate)
+      shown = jnp.float32(jnp.nan if learning_rate is None else learning_rate)
+      return new_state, metrics, shown
+
+    return self._partitioner.partition(
+      train_step,
+      in_axis_resources=(self._axes, self._partitioner.data_partition_spec, None),
+      out_axis_resources=(self._axes, None, None),
+      donate_argnums=(0,),
+    )
+
+  def _make_eval_step(self):
+    model = self._model
+
+    def eval_step(params, batch):
+      return model.eval_fn(params, batch)[1]
+
+    return self._partitioner.partition(
+      eval_step,
+      in_axis_resources=(self._axes.params, self._partitioner.data_partition_spec),
+      out_axis_resources=None,
+    )
+
+  def step(self, batch) -> None:
+    """Takes one training step; returns as soon as it is dispatched (but for the first).
 
     Args:
-        model: has `loss_fn(params, batch, dropout_rng)` and `eval_fn(params, batch)`, both
-            -> (loss, {name: clu metric}).
-        train_state: the initial state; its buffers are donated to the first step.
-        partitioner: places state and batches.
-        eval_names: tasks of the teacher-forced evaluation.
-        summary_dir: MODEL_DIR, or None for no TensorBoard events.
-        rng: key; the dropout key of step n is fold_in(rng, n), so a resumed run repeats them.
-        learning_rate_fn: step -> learning rate, called with the step before the update.
-        num_microbatches: split each batch into so many; gradients are summed.
-        weight_metrics_computer: not covered, must be None.
-        train_state_axes: the state with PartitionSpecs; None asks the partitioner.
+        batch: {feature: global array [B, ...]} on the devices.
     """
+    first = self.compile_seconds is None
+    started = time.time()
+    self.train_state, metrics, rate = self._train_step(self.train_state, batch, self._rng)
+    self._learning_rate = rate
+    self._pending.append(metrics)
+    if first:
+      jax.block_until_ready(rate)
+      self.compile_seconds = time.time() - started
+    if len(self._pending) >= _STEPS_PER_FETCH:
+      self._fetch()
 
-    def __init__(
-        self,
-        model,
-        train_state,
-        partitioner,
-        eval_names: Sequence[str] = (),
-        summary_dir: str | None = None,
-        rng=None,
-        learning_rate_fn: Callable | None = None,
-        num_microbatches: int | None = None,
-        weight_metrics_computer=None,
-        train_state_axes=None,
-    ):
-        if weight_metrics_computer is not None:
-            raise not_in_lite("trainer.Trainer.weight_metrics_computer", "set it to None")
-        self._model, self._partitioner = model, partitioner
-        self.train_state = train_state
-        self._rng = jax.random.PRNGKey(0) if rng is None else rng
-        self._learning_rate_fn = learning_rate_fn
-        self._num_microbatches = num_microbatches
-        if train_state_axes is None:
-            train_state_axes = partitioner.get_mesh_axes(train_state)
-        self._axes = train_state_axes
-        self._sharding = partitioner.sharding(partitioner.data_partition_spec)
-        self._last: dict[str, float] = {}
-        self.compile_seconds: float | None = None
-        self._pending: list[Metrics] = []
-        self._merged: Metrics | None = None
-        self._writers = {
-            "train": MetricWriter(summary_dir, "train"),
-            **{n: MetricWriter(summary_dir, f"training_eval/{n}") for n in eval_names},
-        }
-        self._train_step = self._make_train_step()
-        self._eval_step = self._make_eval_step()
+  def _fetch(self) -> None:
+    """Merges the pending steps' metrics on the host."""
+    for metrics in jax.device_get(self._pending):
+      self._merged = metrics_lib.merge_metrics(self._merged, metrics)
+    self._pending = []
 
-    @property
-    def batch_sharding(self) -> NamedSharding:
-        """Sharding of every feature of a batch."""
-        return self._sharding
+  def last_metrics(self) -> dict[str, float]:
+    """{'loss': ..., 'lr': ...} of the latest step; waits for it.
 
-    def _make_train_step(self):
-        model, num_microbatches = self._model, self._num_microbatches
-        constraint = self._sharding if self._partitioner.mesh.size > 1 else None
+    The loss is per target token where that can be told: a plain sum (no normalizing factor)
+    is shown divided by the number of tokens.
+    """
+    if self._pending:
+      values = compute_metrics(self._pending[-1], 1.0)
+      summed = getattr(self._model, "_loss_normalizing_factor", None) is None
+      name = "loss_per_nonpadding_target_token" if summed else "loss"
+      self._last = {"loss": values.get(name, float("nan"))}
+      if self._learning_rate_fn is not None:
+        self._last["lr"] = float(self._learning_rate)
+    return self._last
 
-        def train_step(state, batch, rng):
-            rng = jax.random.fold_in(rng, state.step)
-            grads, metrics = accumulate_grads(
-                model.loss_fn, state.params, batch, rng, num_microbatches, constraint
-            )
-            learning_rate = None
-            if self._learning_rate_fn is not None:
-                learning_rate = self._learning_rate_fn(state.step)
-            new_state = state.apply_gradient(grads, learning_rate=learning_rate)
-            shown = jnp.float32(jnp.nan if learning_rate is None else learning_rate)
-            return new_state, metrics, shown
+  def summarize(self, step: int, seconds: float) -> dict[str, float]:
+    """Computes and writes the metrics since the last call.
 
-        return self._partitioner.partition(
-            train_step,
-            in_axis_resources=(self._axes, self._partitioner.data_partition_spec, None),
-            out_axis_resources=(self._axes, None, None),
-            donate_argnums=(0,),
-        )
+    Args:
+        step: step to write them under.
+        seconds: duration of these steps without compilation.
+    """
+    self.last_metrics()
+    self._fetch()
+    if self._merged is None:
+      return {}
+    values = compute_metrics(self._merged, seconds)
+    self._merged = None
+    if self._learning_rate_fn is not None:
+      values["learning_rate"] = float(self._learning_rate)
+    if self.compile_seconds is not None:
+      values["timing/compilation_seconds"] = self.compile_seconds
+    self._writers["train"].write(step, values)
+    return values
 
-    def _make_eval_step(self):
-        model = self._model
+  def evaluate(self, datasets: Mapping[str, Iterable], batch_size: int) -> dict[str, dict]:
+    """Teacher-forced evaluation.
 
-        def eval_step(params, batch):
-            return model.eval_fn(params, batch)[1]
+    Args:
+        datasets: {task: batches of this host as numpy}.
+        batch_size: rows per batch on this host; a shorter last batch is filled up.
 
-        return self._partitioner.partition(
-            eval_step,
-            in_axis_resources=(self._axes.params, self._partitioner.data_partition_spec),
-            out_axis_resources=None,
-        )
+    Returns:
+        {task: {metric: value}}.
+    """
+    step = int(self.train_state.step)
+    results = {}
+    for task, ds in datasets.items():
+      started, parts = time.time(), []
+      batches = ds.as_numpy_iterator() if hasattr(ds, "as_numpy_iterator") else ds
+      for batch in batches:
+        device_batch = to_device(pad_rows(batch, batch_size), self._sharding)
+        parts.append(self._eval_step(self.train_state.params, device_batch))
+      if not parts:
+        _cli.log(f"training_eval {task}: no examples")
+        continue
+      merged = functools.reduce(metrics_lib.merge_metrics, jax.device_get(parts))
+      values = compute_metrics(merged, time.time() - started)
+      values["timing/evaluation_seconds"] = time.time() - started
+      self._writers[task].write(step, values)
+      results[task] = values
+    return results
 
-    def step(self, batch) -> None:
-        """Takes one training step; returns as soon as it is dispatched (but for the first).
-
-        Args:
-            batch: {feature: global array [B, ...]} on the devices.
-        """
-        first = self.compile_seconds is None
-        started = time.time()
-        self.train_state, metrics, rate = self._train_step(self.train_state, batch, self._rng)
-        self._learning_rate = rate
-        self._pending.append(metrics)
-        if first:
-            jax.block_until_ready(rate)
-            self.compile_seconds = time.time() - started
-        if len(self._pending) >= _STEPS_PER_FETCH:
-            self._fetch()
-
-    def _fetch(self) -> None:
-        """Merges the pending steps' metrics on the host."""
-        for metrics in jax.device_get(self._pending):
-            self._merged = metrics_lib.merge_metrics(self._merged, metrics)
-        self._pending = []
-
-    def last_metrics(self) -> dict[str, float]:
-        """{'loss': ..., 'lr': ...} of the latest step; waits for it.
-
-        The loss is per target token where that can be told: a plain sum (no normalizing factor)
-        is shown divided by the number of tokens.
-        """
-        if self._pending:
-            values = compute_metrics(self._pending[-1], 1.0)
-            summed = getattr(self._model, "_loss_normalizing_factor", None) is None
-            name = "loss_per_nonpadding_target_token" if summed else "loss"
-            self._last = {"loss": values.get(name, float("nan"))}
-            if self._learning_rate_fn is not None:
-                self._last["lr"] = float(self._learning_rate)
-        return self._last
-
-    def summarize(self, step: int, seconds: float) -> dict[str, float]:
-        """Computes and writes the metrics since the last call.
-
-        Args:
-            step: step to write them under.
-            seconds: duration of these steps without compilation.
-        """
-        self.last_metrics()
-        self._fetch()
-        if self._merged is None:
-            return {}
-        values = compute_metrics(self._merged, seconds)
-        self._merged = None
-        if self._learning_rate_fn is not None:
-            values["learning_rate"] = float(self._learning_rate)
-        if self.compile_seconds is not None:
-            values["timing/compilation_seconds"] = self.compile_seconds
-        self._writers["train"].write(step, values)
-        return values
-
-    def evaluate(self, datasets: Mapping[str, Iterable], batch_size: int) -> dict[str, dict]:
-        """Teacher-forced evaluation.
-
-        Args:
-            datasets: {task: batches of this host as numpy}.
-            batch_size: rows per batch on this host; a shorter last batch is filled up.
-
-        Returns:
-            {task: {metric: value}}.
-        """
-        step = int(self.train_state.step)
-        results = {}
-        for task, ds in datasets.items():
-            started, parts = time.time(), []
-            batches = ds.as_numpy_iterator() if hasattr(ds, "as_numpy_iterator") else ds
-            for batch in batches:
-                device_batch = to_device(pad_rows(batch, batch_size), self._sharding)
-                parts.append(self._eval_step(self.train_state.params, device_batch))
-            if not parts:
-                _cli.log(f"training_eval {task}: no examples")
-                continue
-            merged = functools.reduce(metrics_lib.merge_metrics, jax.device_get(parts))
-            values = compute_metrics(merged, time.time() - started)
-            values["timing/evaluation_seconds"] = time.time() - started
-            self._writers[task].write(step, values)
-            results[task] = values
-        return results
-
-    def close(self) -> None:
-        """Closes the event files."""
-        for writer in self._writers.values():
-            writer.close()
+  def close(self) -> None:
+    """Closes the event files."""
+    for writer in self._writers.values():
+      writer.close()
 
 
 class WeightMetricsComputer:
-    """Named by some T5X configurations; not covered."""
+  """Named by some T5X configurations; not covered."""
 
-    def __init__(self, *args, **kwargs):
-        raise not_in_lite("trainer.WeightMetricsComputer", "leave weight_metrics_computer unset")
+  def __init__(self, *args, **kwargs):
+    raise not_in_lite("trainer.WeightMetricsComputer", "leave weight_metrics_computer unset")
 
 
 class TerminateOnNanAction:
-    """Stops training when a metric is not finite.
+  """Stops training when a metric is not finite.
+
+  Args:
+      task: key of the metrics to look at (`train`, or a task of an evaluation).
+      metric: name of the metric.
+  """
+
+  def __init__(self, task: str, metric: str = "loss"):
+    self._task, self._metric = task, metric
+
+  def run(self, train_state, metrics_by_task: Mapping[str, Mapping[str, float]]) -> bool:
+    """Returns True to stop.
 
     Args:
-        task: key of the metrics to look at (`train`, or a task of an evaluation).
-        metric: name of the metric.
+        train_state: unused.
+        metrics_by_task: {task: {metric: value}}.
     """
-
-    def __init__(self, task: str, metric: str = "loss"):
-        self._task, self._metric = task, metric
-
-    def run(self, train_state, metrics_by_task: Mapping[str, Mapping[str, float]]) -> bool:
-        """Returns True to stop.
-
-        Args:
-            train_state: unused.
-            metrics_by_task: {task: {metric: value}}.
-        """
-        del train_state
-        value = metrics_by_task.get(self._task, {}).get(self._metric)
-        if value is None or math.isfinite(float(getattr(value, "value", value))):
-            return False
-        _cli.log(f"{self._task} {self._metric} is {value}: stopping")
-        return True
+    del train_state
+    value = metrics_by_task.get(self._task, {}).get(self._metric)
+    if value is None or math.isfinite(float(getattr(value, "value", value))):
+      return False
+    _cli.log(f"{self._task} {self._metric} is {value}: stopping")
+    return True
 
 
 class EarlyStoppingAction:
-    """Named by some T5X configurations; not covered yet."""
+  """Named by some T5X configurations; not covered yet."""
 
-    def __init__(self, *args, **kwargs):
-        raise not_in_lite("trainer.EarlyStoppingAction", "leave train.actions unset")
+  def __init__(self, *args, **kwargs):
+    raise not_in_lite("trainer.EarlyStoppingAction", "leave train.actions unset")

@@ -11,41 +11,42 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from t5x._datasets import (
-    DatasetConfig,
-    DevicePrefetcher,
-    batch_shapes,
-    get_dataset,
-    get_mixture_or_task,
-    get_training_eval_datasets,
-    import_module,
-    resolve_seed,
-    verify_matching_vocabs,
+  DatasetConfig,
+  DevicePrefetcher,
+  batch_shapes,
+  get_dataset,
+  get_mixture_or_task,
+  get_training_eval_datasets,
+  import_module,
+  resolve_seed,
+  verify_matching_vocabs,
 )
-from t5x._evaluation import InferenceEvaluator, get_infer_fn
+from t5x._evaluation import InferenceEvaluator
+from t5x._inference import get_infer_fn
 from t5x._init_state import InferenceState, TrainStateInitializer, log_model_info
 from t5x.errors import T5XError, not_in_lite
 from t5x.schedules import create_learning_rate_scheduler
 
 __all__ = [
-    "CheckpointConfig",
-    "DatasetConfig",
-    "DevicePrefetcher",
-    "InferenceEvaluator",
-    "InferenceState",
-    "RestoreCheckpointConfig",
-    "SaveCheckpointConfig",
-    "TrainStateInitializer",
-    "batch_shapes",
-    "create_learning_rate_scheduler",
-    "get_dataset",
-    "get_infer_fn",
-    "get_mixture_or_task",
-    "get_training_eval_datasets",
-    "import_module",
-    "log_model_info",
-    "resolve_seed",
-    "round_vocab_size_to_multiple",
-    "verify_matching_vocabs",
+  "CheckpointConfig",
+  "DatasetConfig",
+  "DevicePrefetcher",
+  "InferenceEvaluator",
+  "InferenceState",
+  "RestoreCheckpointConfig",
+  "SaveCheckpointConfig",
+  "TrainStateInitializer",
+  "batch_shapes",
+  "create_learning_rate_scheduler",
+  "get_dataset",
+  "get_infer_fn",
+  "get_mixture_or_task",
+  "get_training_eval_datasets",
+  "import_module",
+  "log_model_info",
+  "resolve_seed",
+  "round_vocab_size_to_multiple",
+  "verify_matching_vocabs",
 ]
 
 _MODES = ("specific", "latest", "all")
@@ -53,114 +54,114 @@ _MODES = ("specific", "latest", "all")
 
 @dataclasses.dataclass
 class SaveCheckpointConfig:
-    """How training saves.
+  """How training saves.
 
-    Args:
-        dtype: type the parameters are stored in.
-        period: steps between checkpoints; None saves only at the start and the end.
-        checkpoint_steps: further steps to save at (multiples of nothing in particular).
-        keep: number of checkpoints to keep; None keeps all.
-        keep_dataset_checkpoints: accepted; there is no dataset state to keep.
-        save_dataset: not covered (a resumed run folds its step into the data seed instead).
-        checkpointer_cls: accepted for T5X's default classes; t5x_lite writes the Orbax layout.
-        state_transformation_fns: applied to the state dictionary before saving.
-        checkpoint_manager_cls: accepted for T5X's default class.
-    """
+  Args:
+      dtype: type the parameters are stored in.
+      period: steps between checkpoints; None saves only at the start and the end.
+      checkpoint_steps: further steps to save at (multiples of nothing in particular).
+      keep: number of checkpoints to keep; None keeps all.
+      keep_dataset_checkpoints: accepted; there is no dataset state to keep.
+      save_dataset: not covered (a resumed run folds its step into the data seed instead).
+      checkpointer_cls: accepted for T5X's default classes; t5x_lite writes the Orbax layout.
+      state_transformation_fns: applied to the state dictionary before saving.
+      checkpoint_manager_cls: accepted for T5X's default class.
+  """
 
-    dtype: str = "float32"
-    period: int | None = None
-    checkpoint_steps: Sequence[int] | None = None
-    keep: int | None = None
-    keep_dataset_checkpoints: int | None = None
-    save_dataset: bool = False
-    checkpointer_cls: Any = None
-    state_transformation_fns: Sequence[Callable] = dataclasses.field(default_factory=list)
-    checkpoint_manager_cls: Any = None
+  dtype: str = "float32"
+  period: int | None = None
+  checkpoint_steps: Sequence[int] | None = None
+  keep: int | None = None
+  keep_dataset_checkpoints: int | None = None
+  save_dataset: bool = False
+  checkpointer_cls: Any = None
+  state_transformation_fns: Sequence[Callable] = dataclasses.field(default_factory=list)
+  checkpoint_manager_cls: Any = None
 
-    def __post_init__(self):
-        if self.save_dataset:
-            raise not_in_lite("SaveCheckpointConfig.save_dataset=True", "set it to False")
-        if self.period is not None and self.period <= 0:
-            raise T5XError(
-                "SaveCheckpointConfig.period is not positive.",
-                found=self.period,
-                expected="a number of steps, or None",
-            )
+  def __post_init__(self):
+    if self.save_dataset:
+      raise not_in_lite("SaveCheckpointConfig.save_dataset=True", "set it to False")
+    if self.period is not None and self.period <= 0:
+      raise T5XError(
+        "SaveCheckpointConfig.period is not positive.",
+        found=self.period,
+        expected="a number of steps, or None",
+      )
 
 
 @dataclasses.dataclass
 class RestoreCheckpointConfig:
-    """Where a run starts from, or what eval and infer read.
+  """Where a run starts from, or what eval and infer read.
 
-    Args:
-        path: a checkpoint_N folder (mode 'specific') or a folder of them; [] or None: scratch.
-        mode: 'specific', 'latest' or 'all' (eval and infer only: each checkpoint in turn).
-        assignment_map: (pattern of names in the model, name in the checkpoint or None to keep the
-            initial value) pairs.
-        strict: refuse arrays in the checkpoint that the model does not have.
-        fallback_to_scratch: initialise arrays the checkpoint does not have.
-        dtype: type to convert parameters to; None keeps the model's.
-        restore_dataset: not covered.
-        checkpointer_cls: accepted for T5X's default classes; both layouts are recognised.
-        state_transformation_fns: called as fn(checkpoint_tree, model_tree, is_resuming=False).
-        checkpoint_manager_cls: accepted for T5X's default class.
-    """
+  Args:
+      path: a checkpoint_N folder (mode 'specific') or a folder of them; [] or None: scratch.
+      mode: 'specific', 'latest' or 'all' (eval and infer only: each checkpoint in turn).
+      assignment_map: (pattern of names in the model, name in the checkpoint or None to keep the
+          initial value) pairs.
+      strict: refuse arrays in the checkpoint that the model does not have.
+      fallback_to_scratch: initialise arrays the checkpoint does not have.
+      dtype: type to convert parameters to; None keeps the model's.
+      restore_dataset: not covered.
+      checkpointer_cls: accepted for T5X's default classes; both layouts are recognised.
+      state_transformation_fns: called as fn(checkpoint_tree, model_tree, is_resuming=False).
+      checkpoint_manager_cls: accepted for T5X's default class.
+  """
 
-    path: str | Sequence[str] | None = None
-    mode: str = "latest"
-    assignment_map: Sequence[tuple[str, str | None]] | None = None
-    strict: bool = True
-    fallback_to_scratch: bool = False
-    dtype: str | None = None
-    restore_dataset: bool = False
-    checkpointer_cls: Any = None
-    state_transformation_fns: Sequence[Callable] = ()
-    checkpoint_manager_cls: Any = None
+  path: str | Sequence[str] | None = None
+  mode: str = "latest"
+  assignment_map: Sequence[tuple[str, str | None]] | None = None
+  strict: bool = True
+  fallback_to_scratch: bool = False
+  dtype: str | None = None
+  restore_dataset: bool = False
+  checkpointer_cls: Any = None
+  state_transformation_fns: Sequence[Callable] = ()
+  checkpoint_manager_cls: Any = None
 
-    def __post_init__(self):
-        if self.mode not in _MODES:
-            raise T5XError(
-                "RestoreCheckpointConfig.mode is unknown.",
-                found=repr(self.mode),
-                available=", ".join(_MODES),
-            )
-        if self.restore_dataset:
-            raise not_in_lite("RestoreCheckpointConfig.restore_dataset=True", "set it to False")
+  def __post_init__(self):
+    if self.mode not in _MODES:
+      raise T5XError(
+        "RestoreCheckpointConfig.mode is unknown.",
+        found=repr(self.mode),
+        available=", ".join(_MODES),
+      )
+    if self.restore_dataset:
+      raise not_in_lite("RestoreCheckpointConfig.restore_dataset=True", "set it to False")
 
 
 @dataclasses.dataclass
 class CheckpointConfig:
-    """Saving and restoring; either may be None.
+  """Saving and restoring; either may be None.
 
-    Args:
-        save: SaveCheckpointConfig.
-        restore: RestoreCheckpointConfig.
-    """
+  Args:
+      save: SaveCheckpointConfig.
+      restore: RestoreCheckpointConfig.
+  """
 
-    save: SaveCheckpointConfig | None = None
-    restore: RestoreCheckpointConfig | None = None
+  save: SaveCheckpointConfig | None = None
+  restore: RestoreCheckpointConfig | None = None
 
 
 def round_vocab_size_to_multiple(vocabulary, divisor: int = 128) -> int:
-    """Returns the vocabulary's size rounded up to a multiple of `divisor`."""
-    size = vocabulary.vocab_size
-    return -(-size // divisor) * divisor
+  """Returns the vocabulary's size rounded up to a multiple of `divisor`."""
+  size = vocabulary.vocab_size
+  return -(-size // divisor) * divisor
 
 
 def get_vocabulary(cfg: DatasetConfig) -> tuple[Any, Any]:
-    """Returns the (inputs, targets) vocabularies of a dataset's task or mixture."""
-    import_module(cfg.module)
-    features: Mapping[str, Any] = get_mixture_or_task(cfg.mixture_or_task_name).output_features
-    targets = features["targets"].vocabulary
-    inputs = features["inputs"].vocabulary if "inputs" in features else targets
-    return inputs, targets
+  """Returns the (inputs, targets) vocabularies of a dataset's task or mixture."""
+  import_module(cfg.module)
+  features: Mapping[str, Any] = get_mixture_or_task(cfg.mixture_or_task_name).output_features
+  targets = features["targets"].vocabulary
+  inputs = features["inputs"].vocabulary if "inputs" in features else targets
+  return inputs, targets
 
 
 def get_zeros_batch_like_dataset(ds, batch_size: int | None = None):
-    """Returns a batch of zeros with the features of a batched dataset."""
-    import numpy as np
+  """Returns a batch of zeros with the features of a batched dataset."""
+  import numpy as np
 
-    return {
-        k: np.zeros((batch_size or v.shape[0], *v.shape[1:]), v.dtype.as_numpy_dtype)
-        for k, v in ds.element_spec.items()
-    }
+  return {
+    k: np.zeros((batch_size or v.shape[0], *v.shape[1:]), v.dtype.as_numpy_dtype)
+    for k, v in ds.element_spec.items()
+  }

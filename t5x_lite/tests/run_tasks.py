@@ -7,59 +7,61 @@ import tensorflow as tf
 
 VOCAB = seqio.ByteVocabulary(extra_ids=0)
 FEATURES = {
-    "inputs": seqio.Feature(VOCAB, add_eos=True, dtype=tf.int32),
-    "targets": seqio.Feature(VOCAB, add_eos=True, dtype=tf.int32),
+  "inputs": seqio.Feature(VOCAB, add_eos=True, dtype=tf.int32),
+  "targets": seqio.Feature(VOCAB, add_eos=True, dtype=tf.int32),
 }
 SIZES = {"train": 200, "validation": 22, "test": 22}
 
 
 def _examples(split):
-    for i in range(SIZES[split]):
-        if split == "test" and i % 11 == 10:
-            i -= 1  # some inputs occur twice
-        word = "".join(chr(97 + (i * 7 + j * j * 3) % 26) for j in range(3 + i * 5 % 40))
-        yield {"inputs": word, "targets": word[-3:]}
+  for i in range(SIZES[split]):
+    if split == "test" and i % 11 == 10:
+      i -= 1  # some inputs occur twice
+    word = "".join(chr(97 + (i * 7 + j * j * 3) % 26) for j in range(3 + i * 5 % 40))
+    yield {"inputs": word, "targets": word[-3:]}
 
 
 def _dataset(split, shuffle_files=False, seed=None):
-    del shuffle_files, seed
-    rows = list(_examples(split))
-    return tf.data.Dataset.from_tensor_slices(
-        {k: [row[k] for row in rows] for k in ("inputs", "targets")}
-    )
+  del shuffle_files, seed
+  rows = list(_examples(split))
+  return tf.data.Dataset.from_tensor_slices(
+    {k: [row[k] for row in rows] for k in ("inputs", "targets")}
+  )
 
 
 def exact_match(targets, predictions):
-    """Share of equal strings."""
-    return {"exact_match": sum(t == p for t, p in zip(targets, predictions)) / len(targets)}
+  """Share of equal strings."""
+  return {
+    "exact_match": sum(t == p for t, p in zip(targets, predictions, strict=True)) / len(targets)
+  }
 
 
 def mean_score(targets, scores):
-    """Mean log likelihood of the targets."""
-    return {"mean_score": float(sum(scores) / len(targets))}
+  """Mean log likelihood of the targets."""
+  return {"mean_score": float(sum(scores) / len(targets))}
 
 
 def mean_aux_score(targets, predictions, aux_values):
-    """Mean score of the decodes."""
-    del predictions
-    return {"mean_aux_score": float(sum(aux_values["scores"]) / len(targets))}
+  """Mean score of the decodes."""
+  del predictions
+  return {"mean_aux_score": float(sum(aux_values["scores"]) / len(targets))}
 
 
 def failing(targets, predictions):
-    """A metric with a bug."""
-    raise RuntimeError("this metric is broken")
+  """A metric with a bug."""
+  raise RuntimeError("this metric is broken")
 
 
 _add = functools.partial(
-    seqio.TaskRegistry.add,
-    source=seqio.FunctionDataSource(_dataset, splits=list(SIZES)),
-    preprocessors=[seqio.preprocessors.tokenize, seqio.preprocessors.append_eos],
-    output_features=FEATURES,
+  seqio.TaskRegistry.add,
+  source=seqio.FunctionDataSource(_dataset, splits=list(SIZES)),
+  preprocessors=[seqio.preprocessors.tokenize, seqio.preprocessors.append_eos],
+  output_features=FEATURES,
 )
 _add("run_last3", metric_fns=[exact_match, mean_score, mean_aux_score])
 _add("run_broken_metric", metric_fns=[failing])
 
 
 def vocabulary():
-    """The tasks' vocabulary, for gin."""
-    return VOCAB
+  """The tasks' vocabulary, for gin."""
+  return VOCAB

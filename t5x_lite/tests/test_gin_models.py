@@ -30,6 +30,7 @@ import seqio
 from t5x import decoding
 from t5x import models
 from t5x import optimizers
+from t5x.examples.t5 import network
 """
 
 
@@ -79,6 +80,7 @@ decoding.temperature_sample.rescale_log_probs = False
 models.EncoderDecoderModel.predict_batch_with_aux.num_decodes = 2
 OPTIMIZER = @optimizers.adamw()
 optimizers.adamw.weight_decay = 0.1
+network.T5Config.vocab_size = 64
 LOSS_NORMALIZING_FACTOR = 'AVERAGE_PER_SEQUENCE'
 """,
   )
@@ -97,7 +99,12 @@ LOSS_NORMALIZING_FACTOR = 'AVERAGE_PER_SEQUENCE'
   loss = jax.jit(lambda rng: model.loss_fn(params, batch, rng)[0])
   assert np.isfinite(loss(key))
   assert loss(key) != loss(jax.random.PRNGKey(1))
-  decodes, aux = model.predict_batch_with_aux(params, batch, return_all_decodes=True)
+
+  @jax.jit
+  def predict(params):
+    return model.predict_batch_with_aux(params, batch, return_all_decodes=True)
+
+  decodes, aux = predict(params)
   assert decodes.shape == (2, 2, 2)
   assert aux["scores"].shape == (2, 2)
 

@@ -3,122 +3,121 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import require_golden
-
 from t5x import checkpoints
 from t5x._checkpoint_read import flatten
 from t5x.errors import T5XError
 
 
 def _expected(golden):
-    arrays = np.load(golden / "t5_1_1/adafactor.npz")
-    expected = {"state/step": np.int32(3)}
-    for key, value in arrays.items():
-        if key.startswith("factored8/params_3/"):
-            expected["target/" + key.split("/", 2)[2]] = value
-        elif key.startswith("factored8/slots_3/"):
-            expected["state/param_states/" + key.split("/", 2)[2]] = value
-    return expected
+  arrays = np.load(golden / "t5_1_1/adafactor.npz")
+  expected = {"state/step": np.int32(3)}
+  for key, value in arrays.items():
+    if key.startswith("factored8/params_3/"):
+      expected["target/" + key.split("/", 2)[2]] = value
+    elif key.startswith("factored8/slots_3/"):
+      expected["state/param_states/" + key.split("/", 2)[2]] = value
+  return expected
 
 
 @pytest.mark.parametrize("layout", ["ckpt_orbax", "ckpt_legacy"])
-def test_golden_checkpoints(layout):
-    golden = require_golden()
-    expected = _expected(golden)
-    path = golden / layout / "checkpoint_3"
-    assert checkpoints.checkpoint_steps(golden / layout) == [3]
-    loaded = flatten(checkpoints.load_checkpoint(path))
-    assert loaded.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_array_equal(loaded[name], value, err_msg=name)
+def test_golden_checkpoints(layout, golden_set):
+  golden = golden_set.root
+  expected = _expected(golden)
+  path = golden / layout / "checkpoint_3"
+  assert checkpoints.checkpoint_steps(golden / layout) == [3]
+  loaded = flatten(checkpoints.load_checkpoint(path))
+  assert loaded.keys() == expected.keys()
+  for name, value in expected.items():
+    np.testing.assert_array_equal(loaded[name], value, err_msg=name)
 
 
 class _State:
-    """The part of a train state that checkpoints use."""
+  """The part of a train state that checkpoints use."""
 
-    def __init__(self, tree):
-        self._tree = tree
-        self.step = tree["state"]["step"]
+  def __init__(self, tree):
+    self._tree = tree
+    self.step = tree["state"]["step"]
 
-    def state_dict(self):
-        return self._tree
+  def state_dict(self):
+    return self._tree
 
-    def restore_state(self, tree):
-        return _State(tree)
+  def restore_state(self, tree):
+    return _State(tree)
 
 
 def _state(step=5, width=4):
-    return _State(
-        {
-            "target": {"a": {"kernel": jnp.full((3, width), 2.5, jnp.bfloat16)}},
-            "state": {"step": jnp.int32(step), "param_states": {"a": {"kernel": {"v": jnp.ones(3)}}}},
-        }
-    )
+  return _State(
+    {
+      "target": {"a": {"kernel": jnp.full((3, width), 2.5, jnp.bfloat16)}},
+      "state": {"step": jnp.int32(step), "param_states": {"a": {"kernel": {"v": jnp.ones(3)}}}},
+    }
+  )
 
 
 def test_save_restore_and_keep(tmp_path):
-    checkpointer = checkpoints.Checkpointer(str(tmp_path), keep=2)
-    for step in (5, 6, 7):
-        assert checkpointer.save(_state(step))
-    assert not checkpointer.save(_state(7))
-    checkpointer.close()
-    assert checkpoints.checkpoint_steps(tmp_path) == [6, 7]
-    folder = tmp_path / "checkpoint_7"
-    names = ("_CHECKPOINT_METADATA", "commit_success.txt", "state/_METADATA", "state/manifest.ocdbt")
-    assert all((folder / name).exists() for name in names)
-    loaded = checkpoints.load_checkpoint(str(folder))
-    assert loaded["target"]["a"]["kernel"].dtype == np.float32  # saved in float32
-    choice = checkpoints.choose_checkpoint(str(tmp_path))
-    restored = checkpoints.restore(choice, _state(0))
-    assert int(restored.step) == 7
-    kernel = restored.state_dict()["target"]["a"]["kernel"]
-    assert kernel.dtype == jnp.bfloat16
-    np.testing.assert_array_equal(kernel, np.full((3, 4), 2.5))
+  checkpointer = checkpoints.Checkpointer(str(tmp_path), keep=2)
+  for step in (5, 6, 7):
+    assert checkpointer.save(_state(step))
+  assert not checkpointer.save(_state(7))
+  checkpointer.close()
+  assert checkpoints.checkpoint_steps(tmp_path) == [6, 7]
+  folder = tmp_path / "checkpoint_7"
+  names = ("_CHECKPOINT_METADATA", "commit_success.txt", "state/_METADATA", "state/manifest.ocdbt")
+  assert all((folder / name).exists() for name in names)
+  loaded = checkpoints.load_checkpoint(str(folder))
+  assert loaded["target"]["a"]["kernel"].dtype == np.float32  # saved in float32
+  choice = checkpoints.choose_checkpoint(str(tmp_path))
+  restored = checkpoints.restore(choice, _state(0))
+  assert int(restored.step) == 7
+  kernel = restored.state_dict()["target"]["a"]["kernel"]
+  assert kernel.dtype == jnp.bfloat16
+  np.testing.assert_array_equal(kernel, np.full((3, 4), 2.5))
 
 
 def test_unfinished_saves_are_not_chosen(tmp_path):
-    checkpointer = checkpoints.Checkpointer(str(tmp_path))
-    checkpointer.save(_state(5))
-    checkpointer.close()
-    (tmp_path / "checkpoint_9.orbax-checkpoint-tmp-1/state").mkdir(parents=True)
-    (tmp_path / "checkpoint_8/state").mkdir(parents=True)  # as on an object store
-    assert checkpoints.checkpoint_steps(tmp_path) == [5]
-    with pytest.raises(T5XError, match="unfinished save"):
-        checkpoints.open_checkpoint(str(tmp_path / "checkpoint_8"))
+  checkpointer = checkpoints.Checkpointer(str(tmp_path))
+  checkpointer.save(_state(5))
+  checkpointer.close()
+  (tmp_path / "checkpoint_9.orbax-checkpoint-tmp-1/state").mkdir(parents=True)
+  (tmp_path / "checkpoint_8/state").mkdir(parents=True)  # as on an object store
+  assert checkpoints.checkpoint_steps(tmp_path) == [5]
+  with pytest.raises(T5XError, match="unfinished save"):
+    checkpoints.open_checkpoint(str(tmp_path / "checkpoint_8"))
 
 
 def test_mismatch_names_everything(tmp_path):
-    checkpointer = checkpoints.Checkpointer(str(tmp_path))
-    checkpointer.save(_state(5))
-    checkpointer.close()
-    other = _state(0, width=6)
-    other.state_dict()["target"]["b"] = jnp.zeros(2)
-    with pytest.raises(T5XError) as e:
-        checkpoints.restore(checkpoints.choose_checkpoint(str(tmp_path)), other)
-    text = str(e.value)
-    assert "target/a/kernel: checkpoint (3, 4), model (3, 6)" in text
-    assert "1 arrays are missing in the checkpoint:" in text and "target/b" in text
-    assert "the latest checkpoint in MODEL_DIR wins over INITIAL_CHECKPOINT_PATH" in text
+  checkpointer = checkpoints.Checkpointer(str(tmp_path))
+  checkpointer.save(_state(5))
+  checkpointer.close()
+  other = _state(0, width=6)
+  other.state_dict()["target"]["b"] = jnp.zeros(2)
+  with pytest.raises(T5XError) as e:
+    checkpoints.restore(checkpoints.choose_checkpoint(str(tmp_path)), other)
+  text = str(e.value)
+  assert "target/a/kernel: checkpoint (3, 4), model (3, 6)" in text
+  assert "1 arrays are missing in the checkpoint:" in text
+  assert "target/b" in text
+  assert "the latest checkpoint in MODEL_DIR wins over INITIAL_CHECKPOINT_PATH" in text
 
 
 def test_assignment_map(tmp_path):
-    checkpointer = checkpoints.Checkpointer(str(tmp_path))
-    checkpointer.save(_state(5))
-    checkpointer.close()
+  checkpointer = checkpoints.Checkpointer(str(tmp_path))
+  checkpointer.save(_state(5))
+  checkpointer.close()
 
-    class Config:
-        path, mode, dtype, fallback_to_scratch = str(tmp_path), "latest", None, False
-        strict, state_transformation_fns = True, ()
-        assignment_map = [(r"target/new/(.*)", r"target/a/\1"), (r"state/param_states.*", None)]
+  class Config:
+    path, mode, dtype, fallback_to_scratch = str(tmp_path), "latest", None, False
+    strict, state_transformation_fns = True, ()
+    assignment_map = ((r"target/new/(.*)", r"target/a/\1"), (r"state/param_states.*", None))
 
-    wanted = _State(
-        {
-            "target": {"new": {"kernel": jnp.zeros((3, 4))}},
-            "state": {"step": jnp.int32(0), "param_states": {"new": {"v": jnp.zeros(7)}}},
-        }
-    )
-    choice = checkpoints.choose_checkpoint(None, Config)
-    restored = checkpoints.restore(choice, wanted, restore_cfg=Config).state_dict()
-    np.testing.assert_array_equal(restored["target"]["new"]["kernel"], np.full((3, 4), 2.5))
-    assert restored["state"]["param_states"]["new"]["v"].shape == (7,)
-    assert int(restored["state"]["step"]) == 5
+  wanted = _State(
+    {
+      "target": {"new": {"kernel": jnp.zeros((3, 4))}},
+      "state": {"step": jnp.int32(0), "param_states": {"new": {"v": jnp.zeros(7)}}},
+    }
+  )
+  choice = checkpoints.choose_checkpoint(None, Config)
+  restored = checkpoints.restore(choice, wanted, restore_cfg=Config).state_dict()
+  np.testing.assert_array_equal(restored["target"]["new"]["kernel"], np.full((3, 4), 2.5))
+  assert restored["state"]["param_states"]["new"]["v"].shape == (7,)
+  assert int(restored["state"]["step"]) == 5

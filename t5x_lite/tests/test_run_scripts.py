@@ -13,257 +13,263 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 NO_EVAL = (
-    "--gin.train.train_eval_dataset_cfg=None",
-    "--gin.train.infer_eval_dataset_cfg=None",
+  "--gin.train.train_eval_dataset_cfg=None",
+  "--gin.train.infer_eval_dataset_cfg=None",
 )
 
 
 class Runner:
-    """Runs scripts with one compilation cache."""
+  """Runs scripts with one compilation cache."""
 
-    def __init__(self, cache):
-        self.env = {
-            **os.environ,
-            "JAX_PLATFORMS": "cpu",
-            "JAX_COMPILATION_CACHE_DIR": str(cache),
-            "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)]),
-        }
+  def __init__(self, cache):
+    self.env = {
+      **os.environ,
+      "JAX_PLATFORMS": "cpu",
+      "JAX_COMPILATION_CACHE_DIR": str(cache),
+      "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)]),
+    }
 
-    def start(self, script, gin_file, *args):
-        command = [sys.executable, "-m", f"t5x.{script}", f"--gin_search_paths={HERE}"]
-        command += [f"--gin_file={gin_file}"] if gin_file else []
-        return subprocess.Popen(
-            [*command, *args],
-            env=self.env,
-            cwd=HERE.parent.parent,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+  def start(self, script, gin_file, *args):
+    command = [sys.executable, "-m", f"t5x.{script}", f"--gin_search_paths={HERE}"]
+    command += [f"--gin_file={gin_file}"] if gin_file else []
+    return subprocess.Popen(
+      [*command, *args],
+      env=self.env,
+      cwd=HERE.parent.parent,
+      stdout=subprocess.PIPE,
+      stderr=subprocess.PIPE,
+      text=True,
+    )
 
-    def run(self, script, gin_file, *args, code=0):
-        process = self.start(script, gin_file, *args)
-        out, err = process.communicate(timeout=300)
-        assert process.returncode == code, err[-4000:]
-        return out, err
+  def run(self, script, gin_file, *args, code=0):
+    process = self.start(script, gin_file, *args)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == code, err[-4000:]
+    return out, err
 
 
 @pytest.fixture(scope="module")
 def runner(tmp_path_factory):
-    return Runner(tmp_path_factory.mktemp("jax_cache"))
+  return Runner(tmp_path_factory.mktemp("jax_cache"))
 
 
 @pytest.fixture(scope="module")
 def trained(runner, tmp_path_factory):
-    model_dir = tmp_path_factory.mktemp("run")
-    started = time.time()
-    _, err = runner.run(
-        "train", "run_train.gin", f"--gin.MODEL_DIR='{model_dir}'", "--gin.TRAIN_STEPS=20"
-    )
-    print(f"20 steps as a process, nothing cached: {time.time() - started:.1f} s")
-    return model_dir, err
+  model_dir = tmp_path_factory.mktemp("run")
+  started = time.time()
+  _, err = runner.run(
+    "train", "run_train.gin", f"--gin.MODEL_DIR='{model_dir}'", "--gin.TRAIN_STEPS=20"
+  )
+  print(f"20 steps as a process, nothing cached: {time.time() - started:.1f} s")
+  return model_dir, err
 
 
 def _steps(model_dir):
-    from t5x import checkpoints
+  from t5x import checkpoints
 
-    return checkpoints.checkpoint_steps(model_dir)
+  return checkpoints.checkpoint_steps(model_dir)
 
 
 def _scalars(folder):
-    from tensorboard.backend.event_processing import event_accumulator
-    from tensorboard.util import tensor_util
+  from tensorboard.backend.event_processing import event_accumulator
+  from tensorboard.util import tensor_util
 
-    events = event_accumulator.EventAccumulator(str(folder), size_guidance={"tensors": 0})
-    events.Reload()
-    return {
-        tag: {
-            e.step: float(tensor_util.make_ndarray(e.tensor_proto))
-            for e in events.Tensors(tag)
-        }
-        for tag in events.Tags()["tensors"]
-    }
+  events = event_accumulator.EventAccumulator(str(folder), size_guidance={"tensors": 0})
+  events.Reload()
+  return {
+    tag: {e.step: float(tensor_util.make_ndarray(e.tensor_proto)) for e in events.Tensors(tag)}
+    for tag in events.Tags()["tensors"]
+  }
 
 
 def _rows(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
+  return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def test_train_writes_what_t5x_writes(trained):
-    model_dir, err = trained
-    assert _steps(model_dir) == [0, 10, 20]
-    assert "train_script.train" in (model_dir / "config.gin").read_text()
-    assert "Total number of parameters" in (model_dir / "model-info.txt").read_text()
-    scalars = _scalars(model_dir / "train")
-    assert {"loss", "accuracy", "cross_ent_loss", "z_loss", "learning_rate"} <= scalars.keys()
-    assert scalars["loss"][20] < scalars["loss"][10]
-    assert scalars["learning_rate"][20] == pytest.approx(0.01)
-    evals = _scalars(model_dir / "training_eval/run_last3")
-    assert evals["loss"][20] < evals["loss"][10]
-    assert "exact_match" in str(_scalars(model_dir / "inference_eval/run_last3").keys())
-    assert re.search(r"step 20/20 \| .* steps/s \| .* examples/s \| loss [\d.]+ \| lr 0.01", err)
+  model_dir, err = trained
+  assert _steps(model_dir) == [0, 10, 20]
+  assert "train_script.train" in (model_dir / "config.gin").read_text()
+  assert "Total number of parameters" in (model_dir / "model-info.txt").read_text()
+  scalars = _scalars(model_dir / "train")
+  assert {"loss", "accuracy", "cross_ent_loss", "z_loss", "learning_rate"} <= scalars.keys()
+  assert scalars["loss"][20] < scalars["loss"][10]
+  assert scalars["learning_rate"][20] == pytest.approx(0.01)
+  evals = _scalars(model_dir / "training_eval/run_last3")
+  assert evals["loss"][20] < evals["loss"][10]
+  assert "exact_match" in str(_scalars(model_dir / "inference_eval/run_last3").keys())
+  assert re.search(r"step 20/20 \| .* steps/s \| .* examples/s \| loss [\d.]+ \| lr 0.01", err)
 
 
 def test_train_writes_predictions(trained):
-    folder = trained[0] / "inference_eval"
-    metrics = _rows(folder / "run_last3-metrics.jsonl")
-    assert [m["step"] for m in metrics] == [10, 20]
-    assert {"exact_match", "mean_score", "mean_aux_score"} <= metrics[0].keys()
-    rows = _rows(folder / "run_last3-000020.jsonl")
-    assert len(rows) == 22
-    assert {"input", "target", "output", "prediction", "score", "aux_scores"} <= rows[0].keys()
-    assert rows[0]["input"]["inputs_pretokenized"][-3:] == rows[0]["target"]
-    assert metrics[1]["mean_score"] == pytest.approx(sum(r["score"] for r in rows) / 22)
+  folder = trained[0] / "inference_eval"
+  metrics = _rows(folder / "run_last3-metrics.jsonl")
+  assert [m["step"] for m in metrics] == [10, 20]
+  assert {"exact_match", "mean_score", "mean_aux_score"} <= metrics[0].keys()
+  rows = _rows(folder / "run_last3-000020.jsonl")
+  assert len(rows) == 22
+  assert {"input", "target", "output", "prediction", "score", "aux_scores"} <= rows[0].keys()
+  assert rows[0]["input"]["inputs_pretokenized"][-3:] == rows[0]["target"]
+  assert metrics[1]["mean_score"] == pytest.approx(sum(r["score"] for r in rows) / 22)
 
 
 def test_quiet_start(trained):
-    assert all(line.startswith("t5x: ") for line in trained[1].splitlines()), trained[1]
+  assert all(line.startswith("t5x: ") for line in trained[1].splitlines()), trained[1]
 
 
 def test_eval_all_checkpoints_once(runner, trained, tmp_path):
-    args = (
-        f"--gin.CHECKPOINT_PATH='{trained[0]}'",
-        "--gin.utils.RestoreCheckpointConfig.mode='all'",
-        "--gin.utils.DatasetConfig.split='validation'",
-        f"--gin.EVAL_OUTPUT_DIR='{tmp_path}'",
-    )
-    out, _ = runner.run("eval", "run_eval.gin", *args)
-    results = {r["step"]: r["run_last3"] for r in map(json.loads, out.splitlines())}
-    assert sorted(results) == [0, 10, 20]
-    # The same parameters give the same scores as in training.
-    in_training = _rows(trained[0] / "inference_eval/run_last3-metrics.jsonl")
-    for row in in_training:
-        for name in ("exact_match", "mean_score", "mean_aux_score"):
-            assert results[row["step"]][name] == pytest.approx(row[name], rel=1e-4)
-    assert (tmp_path / "eval.run_last3.ckpt").read_text().split() == ["0", "10", "20"]
-    assert (tmp_path / "inference_eval/run_last3-000010.jsonl").exists()
-    assert (tmp_path / "config.gin").exists()
+  args = (
+    f"--gin.CHECKPOINT_PATH='{trained[0]}'",
+    "--gin.utils.RestoreCheckpointConfig.mode='all'",
+    "--gin.utils.DatasetConfig.split='validation'",
+    f"--gin.EVAL_OUTPUT_DIR='{tmp_path}'",
+  )
+  out, _ = runner.run("eval", "run_eval.gin", *args)
+  results = {r["step"]: r["run_last3"] for r in map(json.loads, out.splitlines())}
+  assert sorted(results) == [0, 10, 20]
+  # The same parameters give the same scores as in training.
+  in_training = _rows(trained[0] / "inference_eval/run_last3-metrics.jsonl")
+  for row in in_training:
+    for name in ("exact_match", "mean_score", "mean_aux_score"):
+      assert results[row["step"]][name] == pytest.approx(row[name], rel=1e-4)
+  assert (tmp_path / "eval.run_last3.ckpt").read_text().split() == ["0", "10", "20"]
+  assert (tmp_path / "inference_eval/run_last3-000010.jsonl").exists()
+  assert (tmp_path / "config.gin").exists()
 
 
 def test_infer_keeps_order_and_main_runs_it(runner, trained, tmp_path):
-    args = (
-        "--run_mode=infer",
-        f"--gin.CHECKPOINT_PATH='{trained[0]}/checkpoint_20'",
-        "--gin.infer.mode='predict_with_aux'",
-        f"--gin.INFER_OUTPUT_DIR='{tmp_path}'",
-    )
-    _, err = runner.run("main", "run_infer.gin", *args)
-    assert "22 examples (20 distinct)" in err
-    path = tmp_path / "run_last3-predict_with_aux.jsonl-00000-of-00001"
-    assert pathlib.Path(f"{path}.COMPLETED").exists()
-    rows = _rows(path)
-    import run_tasks
+  args = (
+    "--run_mode=infer",
+    f"--gin.CHECKPOINT_PATH='{trained[0]}/checkpoint_20'",
+    "--gin.infer.mode='predict_with_aux'",
+    f"--gin.INFER_OUTPUT_DIR='{tmp_path}'",
+  )
+  _, err = runner.run("main", "run_infer.gin", *args)
+  assert "22 examples (20 distinct)" in err
+  path = tmp_path / "run_last3-predict_with_aux.jsonl-00000-of-00001"
+  assert pathlib.Path(f"{path}.COMPLETED").exists()
+  rows = _rows(path)
+  sys.path.insert(0, str(HERE))
+  import run_tasks
 
-    assert [r["inputs"]["inputs_pretokenized"] for r in rows] == [
-        r["inputs"] for r in run_tasks._examples("test")
-    ]
-    assert isinstance(rows[0]["prediction"], str) and isinstance(rows[0]["aux"]["scores"], float)
-    assert rows[9] == rows[10]  # equal inputs
+  assert [r["inputs"]["inputs_pretokenized"] for r in rows] == [
+    r["inputs"] for r in run_tasks._examples("test")
+  ]
+  assert isinstance(rows[0]["prediction"], str)
+  assert isinstance(rows[0]["aux"]["scores"], float)
+  assert rows[9] == rows[10]  # equal inputs
 
 
 def _wait_for(condition, process, seconds=120):
-    end = time.time() + seconds
-    while time.time() < end:
-        if condition():
-            return
-        assert process.poll() is None, process.communicate()[1][-3000:]
-        time.sleep(0.02)
-    raise AssertionError("timed out")
+  end = time.time() + seconds
+  while time.time() < end:
+    if condition():
+      return
+    assert process.poll() is None, process.communicate()[1][-3000:]
+    time.sleep(0.02)
+  raise AssertionError("timed out")
 
 
 def test_kill_resume_and_sigterm(runner, tmp_path):
-    args = (f"--gin.MODEL_DIR='{tmp_path}'", "--gin.EVAL_PERIOD=5", *NO_EVAL)
-    process = runner.start("train", "run_train.gin", "--gin.TRAIN_STEPS=100000", *args)
-    _wait_for(lambda: len(_steps(tmp_path)) >= 3, process)
-    process.kill()
-    process.communicate()
-    last = _steps(tmp_path)[-1]
+  args = (f"--gin.MODEL_DIR='{tmp_path}'", "--gin.EVAL_PERIOD=5", *NO_EVAL)
+  process = runner.start("train", "run_train.gin", "--gin.TRAIN_STEPS=100000", *args)
+  _wait_for(lambda: len(_steps(tmp_path)) >= 3, process)
+  process.kill()
+  process.communicate()
+  last = _steps(tmp_path)[-1]
 
-    # After kill -9 the last complete checkpoint is where the next run starts.
-    _, err = runner.run("train", "run_train.gin", f"--gin.TRAIN_STEPS={last + 7}", *args)
-    assert f"restored {tmp_path}/checkpoint_{last} (step {last})" in err
-    assert "the latest checkpoint in MODEL_DIR wins" in err
-    assert f"seed {(17 + last * 1_000_003) % 2**31} (from RANDOM_SEED=0 and step {last})" in err
-    assert _steps(tmp_path)[-1] == last + 7
+  # After kill -9 the last complete checkpoint is where the next run starts.
+  _, err = runner.run("train", "run_train.gin", f"--gin.TRAIN_STEPS={last + 7}", *args)
+  assert f"restored {tmp_path}/checkpoint_{last} (step {last})" in err
+  assert "the latest checkpoint in MODEL_DIR wins" in err
+  assert f"seed {(17 + last * 1_000_003) % 2**31} (from RANDOM_SEED=0 and step {last})" in err
+  assert _steps(tmp_path)[-1] == last + 7
 
-    # SIGTERM stops between two steps, saves, and says how to go on.
-    process = runner.start("train", "run_train.gin", "--gin.TRAIN_STEPS=100000", *args)
-    _wait_for(lambda: _steps(tmp_path)[-1] > last + 7, process)
-    process.send_signal(signal.SIGTERM)
-    err = process.communicate(timeout=60)[1]
-    assert process.returncode == 128 + signal.SIGTERM
-    stopped = int(re.search(r"stopped at step (\d+); saved", err).group(1))
-    assert _steps(tmp_path)[-1] == stopped
-    assert f"The same command continues from {tmp_path}/checkpoint_{stopped}" in err
+  # SIGTERM stops between two steps, saves, and says how to go on.
+  process = runner.start("train", "run_train.gin", "--gin.TRAIN_STEPS=100000", *args)
+  _wait_for(lambda: _steps(tmp_path)[-1] > last + 7, process)
+  process.send_signal(signal.SIGTERM)
+  err = process.communicate(timeout=60)[1]
+  assert process.returncode == 128 + signal.SIGTERM
+  stopped = int(re.search(r"stopped at step (\d+); saved", err).group(1))
+  assert _steps(tmp_path)[-1] == stopped
+  assert f"The same command continues from {tmp_path}/checkpoint_{stopped}" in err
 
 
 def test_unset_macros_are_named_all_at_once(runner):
-    _, err = runner.run("train", "t5x/configs/runs/finetune.gin", "--dry_run", code=1)
-    names = (
-        "MODEL_DIR MIXTURE_OR_TASK_NAME TASK_FEATURE_LENGTHS TRAIN_STEPS INITIAL_CHECKPOINT_PATH "
-        "MODEL"
-    ).split()
-    assert all(re.search(rf"\b{name}\b", err) for name in names), err
-    assert "7 required" not in err and "6 required settings are not set" in err
-    assert "Traceback" not in err
+  _, err = runner.run("train", "t5x/configs/runs/finetune.gin", "--dry_run", code=1)
+  names = [
+    "MODEL_DIR",
+    "MIXTURE_OR_TASK_NAME",
+    "TASK_FEATURE_LENGTHS",
+    "TRAIN_STEPS",
+    "INITIAL_CHECKPOINT_PATH",
+    "MODEL",
+  ]
+  assert all(re.search(rf"\b{name}\b", err) for name in names), err
+  assert "6 required settings are not set" in err
+  assert "Traceback" not in err
 
 
 @pytest.mark.parametrize(
-    "argument, code, expected",
-    [
-        ("--gin.MODLE_DIR='/tmp/x'", 1, "MODLE_DIR: MODEL_DIR"),
-        ("--gin.trian.eval_period=5", 1, "nearest known names: train"),
-        ("--gin.train.eval_perod=5", 1, "eval_period"),
-        ("--gin.MODEL_DIR=/tmp/x", 2, """--gin.MODEL_DIR="'/tmp/x'\""""),
-        ("--gin_fil=x.gin", 2, "--gin_file"),
-    ],
+  ("argument", "code", "expected"),
+  [
+    ("--gin.MODLE_DIR='/tmp/x'", 1, "MODLE_DIR: MODEL_DIR"),
+    ("--gin.trian.eval_period=5", 1, "nearest known names: train"),
+    ("--gin.train.eval_perod=5", 1, "eval_period"),
+    ("--gin.MODEL_DIR=/tmp/x", 2, """--gin.MODEL_DIR="'/tmp/x'\""""),
+    ("--gin_fil=x.gin", 2, "--gin_file"),
+  ],
 )
 def test_typos_on_the_command_line(runner, argument, code, expected):
-    _, err = runner.run(
-        "train", "run_train.gin", "--gin.TRAIN_STEPS=1", "--dry_run", argument, code=code
-    )
-    assert expected in err and "Traceback" not in err
+  _, err = runner.run(
+    "train", "run_train.gin", "--gin.TRAIN_STEPS=1", "--dry_run", argument, code=code
+  )
+  assert expected in err
+  assert "Traceback" not in err
 
 
 def test_checkpoint_of_another_size(runner, trained):
-    _, err = runner.run(
-        "train",
-        "run_train.gin",
-        f"--gin.MODEL_DIR='{trained[0]}'",
-        "--gin.TRAIN_STEPS=30",
-        "--gin.EMB_DIM=16",
-        *NO_EVAL,
-        code=1,
-    )
-    assert "arrays differ in shape" in err
-    assert "target/decoder/decoder_norm/scale: checkpoint (32,), model (16,)" in err
-    assert "the latest checkpoint in MODEL_DIR wins over INITIAL_CHECKPOINT_PATH" in err
-    assert "Traceback" not in err
+  _, err = runner.run(
+    "train",
+    "run_train.gin",
+    f"--gin.MODEL_DIR='{trained[0]}'",
+    "--gin.TRAIN_STEPS=30",
+    "--gin.EMB_DIM=16",
+    *NO_EVAL,
+    code=1,
+  )
+  assert "arrays differ in shape" in err
+  assert "target/decoder/decoder_norm/scale: checkpoint (32,), model (16,)" in err, err
+  assert "the latest checkpoint in MODEL_DIR wins over INITIAL_CHECKPOINT_PATH" in err
+  assert "Traceback" not in err
 
 
 def test_failing_metric_fails_the_run(runner, tmp_path):
-    _, err = runner.run(
-        "train",
-        "run_train.gin",
-        f"--gin.MODEL_DIR='{tmp_path}'",
-        "--gin.MIXTURE_OR_TASK_NAME='run_broken_metric'",
-        "--gin.TRAIN_STEPS=2",
-        "--gin.train.train_eval_dataset_cfg=None",
-        code=1,
-    )
-    assert "A metric failed" in err and "this metric is broken" in err
+  _, err = runner.run(
+    "train",
+    "run_train.gin",
+    f"--gin.MODEL_DIR='{tmp_path}'",
+    "--gin.MIXTURE_OR_TASK_NAME='run_broken_metric'",
+    "--gin.TRAIN_STEPS=2",
+    "--gin.train.train_eval_dataset_cfg=None",
+    code=1,
+  )
+  assert "A metric failed" in err
+  assert "this metric is broken" in err
 
 
 def test_help_imports_nothing_heavy(runner):
-    code = (
-        "import runpy, sys; sys.argv = ['train', '--help']\n"
-        "try: runpy.run_module('t5x.train', run_name='__main__', alter_sys=True)\n"
-        "except SystemExit as e: code = e.code\n"
-        "heavy = {'jax', 'tensorflow', 'seqio', 'flax'} & set(sys.modules)\n"
-        "assert code == 0 and not heavy, heavy\n"
-    )
-    out = subprocess.run(
-        [sys.executable, "-c", code], env=runner.env, capture_output=True, text=True, timeout=60
-    )
-    assert out.returncode == 0, out.stderr
-    assert "--gin_file" in out.stdout and "python -m t5x.train" in out.stdout
+  code = (
+    "import runpy, sys; sys.argv = ['train', '--help']\n"
+    "try: runpy.run_module('t5x.train', run_name='__main__', alter_sys=True)\n"
+    "except SystemExit as e: code = e.code\n"
+    "heavy = {'jax', 'tensorflow', 'seqio', 'flax'} & set(sys.modules)\n"
+    "assert code == 0 and not heavy, heavy\n"
+  )
+  out = subprocess.run(
+    [sys.executable, "-c", code], env=runner.env, capture_output=True, text=True, timeout=60
+  )
+  assert out.returncode == 0, out.stderr
+  assert "--gin_file" in out.stdout
+  assert "python -m t5x.train" in out.stdout

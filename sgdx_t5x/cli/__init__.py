@@ -1,0 +1,54 @@
+"""The command `sgdx`: one file per subcommand, each with `add_parser` and `run`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from sgdx_t5x.cli import data, score
+from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.version import __version__
+
+_COMMANDS = (data, score)
+_EPILOG = """\
+examples:
+  sgdx data prepare --sample --data-dir data
+  sgdx data verify --archive dstc8-schema-guided-dialogue-master.zip
+  sgdx score --corpus sample --predictions all=runs/quickstart/eval/inference_eval
+
+exit codes: 0 done, 1 failed, 2 wrong usage. `sgdx COMMAND --help` has more examples.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+  """Runs the command line. Returns the exit code: 0 done, 1 failed, 2 wrong usage."""
+  parser = argparse.ArgumentParser(
+    prog="sgdx",
+    description="Robustness of schema-guided dialogue state tracking: data, scores.",
+    epilog=_EPILOG,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  parser.add_argument("--version", action="version", version=f"sgdx_t5x {__version__}")
+  parser.add_argument("--debug", action="store_true", help="show tracebacks and library messages")
+  subparsers = parser.add_subparsers(metavar="COMMAND")
+  for command in _COMMANDS:
+    command.add_parser(subparsers)
+  args = parser.parse_args(argv)
+  if not hasattr(args, "run"):
+    parser.print_help()
+    return 0
+  if not args.debug:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+  try:
+    return args.run(args)
+  except SgdxError as e:
+    if args.debug:
+      raise
+    print(f"sgdx: {e}", file=sys.stderr)
+    return 2 if isinstance(e, UsageError) else 1
+  except BrokenPipeError:  # `sgdx ... | head`
+    sys.stderr.close()
+    return 0
+  except KeyboardInterrupt:
+    print("sgdx: interrupted; nothing half-written is left", file=sys.stderr)
+    return 130

@@ -1,0 +1,134 @@
+"""`sgdx data`: check a corpus, and write it as records for training."""
+
+import argparse
+import sys
+import time
+from typing import Any
+
+from sgdx_t5x.corpus import (
+  PUBLISHED_DIALOGUES,
+  SAMPLE,
+  Corpus,
+  check_schemas,
+  count,
+  open_corpus,
+)
+
+_EPILOG = """\
+examples:
+  sgdx data prepare --sample --data-dir data
+  sgdx data prepare --archive dstc8-schema-guided-dialogue-master.zip --data-dir data
+  sgdx data prepare --download --data-dir data     # fetches the official archive, 37 MB
+  sgdx data verify --archive unpacked/folder
+
+Records lie in DIR/sgd/...; give the same DIR to t5x as --tfds_data_dir (default: TFDS_DATA_DIR,
+or ~/tensorflow_datasets).
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+  """Adds `data prepare` and `data verify`."""
+  text = {"epilog": _EPILOG, "formatter_class": argparse.RawDescriptionHelpFormatter}
+  parser = subparsers.add_parser(
+    "data", help="check a corpus, write it as records for training", description=__doc__, **text
+  )
+  parser.set_defaults(run=lambda args: parser.print_help() or 0)
+  verbs = parser.add_subparsers(metavar="VERB")
+
+  prepare = verbs.add_parser("prepare", help="check a corpus and write its records", **text)
+  where = prepare.add_mutually_exclusive_group(required=True)
+  where.add_argument("--archive", metavar="FILE", help="the official archive (zip), or its folder")
+  where.add_argument("--sample", action="store_true", help="the embedded sample corpus")
+  where.add_argument("--download", action="store_true", help="fetch the official archive")
+  prepare.add_argument("--data-dir", metavar="DIR", help="where records go; see below")
+  prepare.add_argument("--overwrite", action="store_true", help="replace records of other data")
+  prepare.set_defaults(run=_prepare)
+
+  verify = verbs.add_parser("verify", help="read everything, report what is there", **text)
+  where = verify.add_mutually_exclusive_group(required=True)
+  where.add_argument("--archive", metavar="FILE", help="the official archive (zip), or its folder")
+  where.add_argument("--sample", action="store_true", help="the embedded sample corpus")
+  verify.set_defaults(run=_verify)
+
+
+def _prepare(args: argparse.Namespace) -> int:
+  corpus = None if args.download else open_corpus(SAMPLE if args.sample else args.archive)
+  if corpus is not None:
+    for variant in corpus.variants:  # all schemas, before anything is written
+      for split in corpus.splits:
+        if corpus.has_schema(split, variant):
+          corpus.schema(split, variant)
+  from sgdx_t5x.datasets import prepare  # TensorFlow: seconds
+
+  data_dir = args.data_dir or prepare.default_data_dir()
+  progress = _Progress()
+  builder = prepare.prepare(corpus, data_dir, overwrite=args.overwrite, on_dialogue=progress)
+  progress.done()
+  rows = prepare.summary(builder)
+  metadata = builder.info.metadata
+  _print_splits(rows)
+  print(f"schema versions: {', '.join(metadata['schemas'])}")
+  print(f"corpus {metadata['corpus']}, checksum {metadata['checksum']}")
+  print(f"records: {builder.data_dir}")
+  print(f"next: python -m t5x.train ... --tfds_data_dir={data_dir}")
+  return 0
+
+
+def _verify(args: argparse.Namespace) -> int:
+  corpus = open_corpus(SAMPLE if args.sample else args.archive)
+  services = check_schemas(corpus)
+  rows = [_split_row(corpus, split) for split in corpus.splits]
+  _print_splits(rows)
+  print(f"schema versions, all aligned by position: {', '.join(services)}")
+  print(f"corpus {corpus.name}, checksum {corpus.checksum()}")
+  return 0
+
+
+def _split_row(corpus: Corpus, split: str) -> dict[str, Any]:
+  found = count(corpus, split)
+  return {
+    "split": split,
+    "dialogues": found.dialogues,
+    "user_turns": found.user_turns,
+    "frames": found.frames,
+    "services": len(corpus.schema(split)),
+    "complete": corpus.is_complete(split, found.dialogues),
+  }
+
+
+def _print_splits(rows: list[dict[str, Any]]) -> None:
+  from rich.console import Console
+  from rich.table import Table
+
+  table = Table(box=None, pad_edge=False)
+  table.add_column("split")
+  for heading in ("dialogues", "user turns", "frames", "services"):
+    table.add_column(heading, justify="right")
+  table.add_column("")
+  for row in rows:
+    numbers = [f"{row[k]:,}" for k in ("dialogues", "user_turns", "frames", "services")]
+    note = "" if row["complete"] else f"PARTIAL: {PUBLISHED_DIALOGUES[row['split']]:,} published"
+    table.add_row(row["split"], *numbers, note)
+  Console().print(table)
+
+
+class _Progress:
+  """One line that grows on a terminal; elsewhere a line when a split is done."""
+
+  def __init__(self):
+    self._split, self._text, self._last = "", "", 0.0
+
+  def __call__(self, split: str, counts: dict[str, int]) -> None:
+    if split != self._split:
+      self.done()
+      self._split = split
+    self._text = f"{split}: {counts['dialogues']:,} dialogues, {counts['frames']:,} frames"
+    if sys.stderr.isatty() and time.monotonic() - self._last > 0.2:
+      self._last = time.monotonic()
+      print(f"\r{self._text} ", end="", file=sys.stderr, flush=True)
+
+  def done(self) -> None:
+    """Ends the line of the current split."""
+    if self._text:
+      print(f"\r{self._text} written", file=sys.stderr, flush=True)
+    self._text = ""
