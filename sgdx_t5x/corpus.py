@@ -69,7 +69,7 @@ class Corpus:
         f"{self.origin}: no train/schema.json, dev/schema.json or test/schema.json",
         expected="the layout of the official SGD archive",
         available=nearest("schema.json", self._names),
-        fix=f"give the archive itself or the folder that holds train/, dev/, test/; {DOWNLOAD_HINT}",
+        fix=f"give the archive or the folder that holds train/, dev/ and test/; {DOWNLOAD_HINT}",
       )
 
   def schema(self, split: str, variant: str = ORIGINAL) -> Schema:

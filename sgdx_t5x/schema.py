@@ -201,7 +201,9 @@ def _same_length(what: str, where_a: str, a: int, where_b: str, b: int) -> None:
 
 
 def _parse_service(item: Any, origin: str) -> Service:
-  where = f"{origin}, service {item.get('service_name', '?')!r}" if isinstance(item, dict) else origin
+  where = (
+    f"{origin}, service {item.get('service_name', '?')!r}" if isinstance(item, dict) else origin
+  )
   try:
     slots = tuple(
       Slot(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sgdx_t5x.cli import data, score
 from sgdx_t5x.errors import SgdxError, UsageError
-from sgdx_t5x.version import __version__
+from sgdx_t5x.version import package_version
 
 _COMMANDS = (data, score)
 _EPILOG = """\
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     epilog=_EPILOG,
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
-  parser.add_argument("--version", action="version", version=f"sgdx_t5x {__version__}")
+  parser.add_argument("--version", action="version", version=f"sgdx_t5x {package_version()}")
   parser.add_argument("--debug", action="store_true", help="show tracebacks and library messages")
   subparsers = parser.add_subparsers(metavar="COMMAND")
   for command in _COMMANDS:

@@ -1,8 +1,11 @@
 """`sgdx data`: check a corpus, and write it as records for training."""
 
 import argparse
+import contextlib
+import os
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from sgdx_t5x.corpus import (
@@ -58,8 +61,10 @@ def _prepare(args: argparse.Namespace) -> int:
       for split in corpus.splits:
         if corpus.has_schema(split, variant):
           corpus.schema(split, variant)
-  from sgdx_t5x.datasets import prepare  # TensorFlow: seconds
+  with native_stderr_hidden(args.debug):
+    import tensorflow  # noqa: F401  # takes seconds, and talks; TFDS would import it later
 
+    from sgdx_t5x.datasets import prepare
   data_dir = args.data_dir or prepare.default_data_dir()
   progress = _Progress()
   builder = prepare.prepare(corpus, data_dir, overwrite=args.overwrite, on_dialogue=progress)
@@ -72,6 +77,23 @@ def _prepare(args: argparse.Namespace) -> int:
   print(f"records: {builder.data_dir}")
   print(f"next: python -m t5x.train ... --tfds_data_dir={data_dir}")
   return 0
+
+
+@contextlib.contextmanager
+def native_stderr_hidden(debug: bool) -> Iterator[None]:
+  """Hides what C++ code writes to stderr, which no Python setting silences, unless `debug`."""
+  if debug:
+    yield
+    return
+  sys.stderr.flush()
+  saved = os.dup(2)
+  with open(os.devnull, "w") as null:
+    os.dup2(null.fileno(), 2)
+  try:
+    yield
+  finally:
+    os.dup2(saved, 2)
+    os.close(saved)
 
 
 def _verify(args: argparse.Namespace) -> int:

@@ -1,5 +1,7 @@
 """Fills a data directory from a corpus, whole or not at all."""
 
+import contextlib
+import io
 import os
 import pathlib
 import shutil
@@ -57,7 +59,8 @@ def prepare(
   for leftover in folder.parent.glob("incomplete.*"):
     shutil.rmtree(leftover, ignore_errors=True)
   tfds.disable_progress_bar()
-  builder.download_and_prepare()
+  with contextlib.redirect_stdout(io.StringIO()):  # TFDS's own lines; ours are the caller's
+    builder.download_and_prepare()
   return builder
 
 

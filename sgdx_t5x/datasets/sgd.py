@@ -6,6 +6,7 @@ prompt is made (see `examples.py`), so no copy of the dialogues is ever written.
 """
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 import tensorflow_datasets as tfds
@@ -30,8 +31,10 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
   """
 
   VERSION = tfds.core.Version("1.0.0")
-  RELEASE_NOTES = {"1.0.0": "One record per user frame; schemas of all variants in the metadata."}
-  BUILDER_CONFIGS = [
+  RELEASE_NOTES: ClassVar = {
+    "1.0.0": "One record per user frame; schemas of all variants in the metadata."
+  }
+  BUILDER_CONFIGS: ClassVar = [
     tfds.core.BuilderConfig(name=FULL, description="The official archive, SGD-X schemas included."),
     tfds.core.BuilderConfig(name=SAMPLE, description="The sample corpus of sgdx_t5x."),
   ]

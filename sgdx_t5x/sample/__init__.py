@@ -70,14 +70,18 @@ def authored_services() -> tuple[Mapping[str, Any], ...]:
 
 def schema(split: str, version: str = ORIGINAL) -> Schema:
   """Returns a split's schema: train's services, then the split's own unseen ones."""
-  services = [_service(data, version) for data in authored_services() if data["role"] in ("train", split)]
+  services = [
+    _service(data, version) for data in authored_services() if data["role"] in ("train", split)
+  ]
   origin = f"sample {version} {split}"
   return parse_schema([service.to_json() for service in services], origin)
 
 
 def dialogues(split: str):
   """Yields a split's dialogues, the same number for every service."""
-  simulations = [_simulation(data) for data in authored_services() if data["role"] in ("train", split)]
+  simulations = [
+    _simulation(data) for data in authored_services() if data["role"] in ("train", split)
+  ]
   return simulate(
     simulations,
     num_dialogues=DIALOGUES_PER_SERVICE[split] * len(simulations),

@@ -33,13 +33,16 @@ def texts():
 
 def train(out: pathlib.Path, num_pieces: int) -> None:
   """Writes a unigram model of `num_pieces` pieces to `out`."""
+  # One rule, no-break space to space: a model without any rule logs a line whenever it is loaded.
+  rules = out.with_suffix(".rules.tsv")
+  rules.write_text("A0\t20\n")
   sentencepiece.SentencePieceTrainer.train(
     sentence_iterator=iter(list(texts())),
     model_writer=out.open("wb"),
     vocab_size=num_pieces,
     model_type="unigram",
     character_coverage=1.0,
-    normalization_rule_name="identity",
+    normalization_rule_tsv=str(rules),
     user_defined_symbols=[f"\u2581{tag}" for tag in TAGS],
     pad_id=0,
     eos_id=1,
@@ -48,6 +51,7 @@ def train(out: pathlib.Path, num_pieces: int) -> None:
     num_threads=1,  # more threads give another model on another machine
     minloglevel=1,
   )
+  rules.unlink()
 
 
 if __name__ == "__main__":

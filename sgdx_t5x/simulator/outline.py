@@ -151,9 +151,7 @@ def _search(talk: _Conversation, intent: Intent, ends: bool) -> list[Act]:
   acts = [Act("INFORM_COUNT", "count", str(len(rows)))]
   for i, row in enumerate(rows):
     offer = [Act("OFFER", slot, row[slot]) for slot in headline]
-    talk.system(
-      *offer, *acts, **({} if i else {"call": dict(known), "results": tuple(rows)})
-    )
+    talk.system(*offer, *acts, **({} if i else {"call": dict(known), "results": tuple(rows)}))
     acts = []
     unknown = [s for s in intent.result_slots if s not in talk.state and s not in headline]
     if unknown and talk.chance(P_REQUEST_INFO):

@@ -90,4 +90,3 @@ def parse_pool(spec: Mapping[str, Any], where: str) -> ValuePool:
 
 def _is_held_out(word: str) -> bool:
   return zlib.crc32(word.encode()) % 100 < HELD_OUT_PERCENT
-

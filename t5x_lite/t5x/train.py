@@ -314,7 +314,7 @@ def train(
         )
         while step < target:
           stop.check()
-          batch = next(batches)
+          batch = _next_batch(batches, train_dataset_cfg)
           if trainer.compile_seconds is None:
             with progress.excluded(steps=1):
               trainer.step(batch)
@@ -356,6 +356,18 @@ def train(
       checkpointer.close()
   _cli.log(f"done at step {step}; outputs are in {model_dir}")
   return step, trainer.train_state
+
+
+def _next_batch(batches, cfg):
+  """The next batch; training data repeats, so it only ends if it is empty."""
+  batch = next(batches, None)
+  if batch is None:
+    raise T5XError(
+      f"The training data of {cfg.mixture_or_task_name!r} is empty.",
+      found=f"no example in split {cfg.split!r} after preprocessing",
+      fix="check the split, the task's filters and its files.",
+    )
+  return batch
 
 
 def _first_step(model_dir, choice, start_step: int) -> int:

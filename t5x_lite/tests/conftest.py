@@ -87,6 +87,7 @@ class GoldenModel:
   def model(self, **kwargs):
     """Makes the EncoderDecoderModel; keyword arguments as its own."""
     import seqio
+
     from t5x import adafactor, models
 
     vocabulary = seqio.PassThroughVocabulary(64, eos_id=1)

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import t5x
-from t5x.errors import T5XError
 
 import gin
+import t5x
+from t5x.errors import T5XError
 
 # Parameters of the published checkpoints (embedding of 32128 rows, tied output counted once).
 PUBLISHED = {

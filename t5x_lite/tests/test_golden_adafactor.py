@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from flax import traverse_util
 from jax.sharding import PartitionSpec
+
 from t5x import adafactor, optimizers
 from t5x.errors import T5XError
 from t5x.train_state import FlaxOptimTrainState

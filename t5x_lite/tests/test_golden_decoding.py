@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from t5x import decoding
 from t5x.errors import T5XError
 

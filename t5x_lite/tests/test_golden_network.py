@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 from flax import traverse_util
+
 from t5x.examples.t5 import layers
 
 

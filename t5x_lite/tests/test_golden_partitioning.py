@@ -8,6 +8,7 @@ import jax
 import pytest
 from flax import traverse_util
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+
 from t5x import adafactor, partitioning
 from t5x.errors import T5XError
 from t5x.train_state import FlaxOptimTrainState

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from t5x import schedules
 from t5x.errors import T5XError
 

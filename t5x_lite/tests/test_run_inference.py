@@ -6,6 +6,7 @@ import sys
 import jax
 import numpy as np
 import pytest
+
 from t5x import _inference, models, optimizers, partitioning, utils
 from t5x.examples.t5 import network
 

@@ -1,0 +1,136 @@
+"""`sgdx data`: what is printed, what is refused, and that nothing half-built is left."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from sgdx_t5x.cli import main
+from sgdx_t5x.corpus import open_corpus
+
+
+def run(*args, **kwargs):
+  return subprocess.run(
+    [sys.executable, "-m", "sgdx_t5x.cli", *args],
+    capture_output=True,
+    text=True,
+    check=False,
+    **kwargs,
+  )
+
+
+def test_prepare_prints_counts_and_where_records_are(tmp_path):
+  first = run("data", "prepare", "--sample", "--data-dir", str(tmp_path))
+  assert first.returncode == 0, first.stderr
+  assert "original, v1, v2, v3, v4, v5, bt_zh, bt_ja, bt_ko" in first.stdout
+  assert f"{tmp_path}/sgd/sample/1.0.0" in first.stdout
+  assert "PARTIAL" not in first.stdout
+  # Nothing but our own lines, on either stream.
+  assert not [line for line in first.stderr.splitlines() if "dialogues" not in line]
+  again = run("data", "prepare", "--sample", "--data-dir", str(tmp_path))
+  assert again.stdout == first.stdout
+  assert again.stderr == ""
+
+
+def test_other_data_are_not_overwritten_silently(tmp_path, capsys):
+  corpus = tmp_path / "sgd_mine"
+  source = open_corpus("sample").source
+  for name in source.names():
+    if "train/dialogues" in name:
+      continue
+    (corpus / name).parent.mkdir(parents=True, exist_ok=True)
+    (corpus / name).write_bytes(source.read(name))
+  (corpus / "train/dialogues_001.json").write_text("[]")
+  arguments = ["data", "prepare", "--archive", str(corpus), "--data-dir", str(tmp_path / "data")]
+  # An empty train split cannot be written by TFDS: take dev's dialogues for it.
+  seen = [
+    d.to_json() for d in open_corpus("sample").dialogues("dev") if "Gyms" not in d.services[0]
+  ]
+  seen = [d for d in seen if d["services"][0] != "Courses_1"]
+  (corpus / "train/dialogues_001.json").write_text(json.dumps(seen))
+  assert main(arguments) == 0
+  (corpus / "train/dialogues_001.json").write_text(json.dumps(seen[1:]))
+  assert main(arguments) == 1
+  assert "--overwrite" in capsys.readouterr().err
+  assert main([*arguments, "--overwrite"]) == 0
+  assert f"{len(seen) - 1:,}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+  ("break_it", "words"),
+  [
+    (lambda p: p.rename(p.with_name("gone.zip")), ("no archive or folder", "--download")),
+    (lambda p: p.write_bytes(p.read_bytes()[:-500]), ("not a whole zip file",)),
+  ],
+)
+def test_a_broken_archive_gives_four_parts_and_leaves_nothing(tmp_path, break_it, words, capsys):
+  import zipfile
+
+  archive = tmp_path / "sgd.zip"
+  source = open_corpus("sample").source
+  with zipfile.ZipFile(archive, "w") as z:
+    for name in source.names():
+      if not name.startswith("train/dialogues"):
+        z.writestr(name, source.read(name))
+  break_it(archive)
+  data_dir = tmp_path / "data"
+  assert main(["data", "prepare", "--archive", str(archive), "--data-dir", str(data_dir)]) == 1
+  error = capsys.readouterr().err
+  for word in (*words, "expected:", "fix:"):
+    assert word in error
+  assert "Traceback" not in error
+  assert not data_dir.exists()
+
+
+def test_a_wrong_dialogue_late_in_the_data_leaves_nothing(tmp_path, capsys):
+  corpus = tmp_path / "sgd_mine"
+  source = open_corpus("sample").source
+  for name in source.names():
+    (corpus / name).parent.mkdir(parents=True, exist_ok=True)
+    text = source.read(name).decode()
+    if name == "test/dialogues_001.json":
+      data = json.loads(text)
+      data[-1]["turns"][0]["frames"][0]["state"]["slot_values"]["sise"] = ["big"]
+      text = json.dumps(data)
+    if name == "train/dialogues_001.json":
+      text = json.dumps(json.loads(text)[:20])
+    (corpus / name).write_text(text)
+  data_dir = tmp_path / "data"
+  assert main(["data", "prepare", "--archive", str(corpus), "--data-dir", str(data_dir)]) == 1
+  error = capsys.readouterr().err
+  for word in ("unknown slot 'sise'", "test/dialogues_001.json", "turn 0", "expected:", "fix:"):
+    assert word in error
+  assert not list(data_dir.rglob("*.tfrecord*"))
+  assert not list(data_dir.rglob("incomplete*"))
+
+
+def test_verify_needs_no_tensorflow(tmp_path):
+  code = "import sys; from sgdx_t5x.cli import main; main(['data', 'verify', '--sample']); "
+  code += "sys.exit('tensorflow' in sys.modules or 'jax' in sys.modules)"
+  found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+  assert found.returncode == 0, found.stderr
+  assert "train" in found.stdout
+
+
+@pytest.mark.parametrize("arguments", [[], ["data"], ["--help"], ["data", "prepare", "--help"]])
+def test_help_is_quick_and_has_examples(arguments):
+  found = run(*arguments)
+  assert found.returncode == 0
+  assert "examples:" in found.stdout
+  assert "sgdx data prepare --sample" in found.stdout
+
+
+def test_wrong_usage_is_exit_code_2(tmp_path):
+  assert run("data", "prepare").returncode == 2
+  assert run("dota").returncode == 2
+
+
+@pytest.mark.real
+def test_verify_reports_the_real_test_split_as_partial(real_archive):
+  found = run("data", "verify", "--archive", str(real_archive))
+  assert found.returncode == 0, found.stderr
+  lines = {line.split()[0]: line for line in found.stdout.splitlines() if line.strip()}
+  assert lines["train"].split()[1:4] == ["16,142", "164,982", "175,780"]
+  assert "PARTIAL: 4,201 published" in lines["test"]
+  assert "PARTIAL" not in lines["dev"]

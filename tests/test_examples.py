@@ -1,0 +1,199 @@
+"""The tf.data pipeline makes what the plain Python prompt makes."""
+
+import itertools
+
+import numpy as np
+import pytest
+import seqio
+import tensorflow as tf
+
+from sgdx_t5x.corpus import open_corpus
+from sgdx_t5x.datasets import examples
+from sgdx_t5x.datasets.sgd import frame_records
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts import t5dst
+from sgdx_t5x.prompts.t5dst import PromptStyle
+from sgdx_t5x.tasks import sample_vocabulary
+
+VOCABULARY = sample_vocabulary()
+FEATURES = {
+  name: seqio.Feature(VOCABULARY, add_eos=True, dtype=tf.int32) for name in ("inputs", "targets")
+}
+
+
+class CorpusSchemas:
+  """Schemas straight from a corpus, in place of a builder's metadata."""
+
+  def __init__(self, corpus):
+    self.get = lambda split, variant="original": corpus.schema(split, variant)
+    self.service = lambda split, name: corpus.schema(split)[name]
+
+
+@pytest.fixture(scope="module")
+def corpus():
+  return open_corpus("sample")
+
+
+def with_several_values(record):
+  """Gives the record's first gold value two alternatives (SGD's free slots have up to four)."""
+  if record["gold_slot"]:
+    record["gold_slot"] += [record["gold_slot"][0]] * 2
+    record["gold_value"] += ["Second Best", "third"]
+  return record
+
+
+@pytest.fixture(scope="module")
+def records(corpus):
+  seen = corpus.seen_services("dev")
+  return [
+    {**with_several_values(record), "split": "dev"}
+    for dialogue in list(corpus.dialogues("dev"))[:24]
+    for record in frame_records(dialogue, corpus.schema("dev"), seen)
+  ]
+
+
+def dataset(records):
+  signature = {
+    key: tf.TensorSpec([None], value[1])
+    if isinstance(records[0][key], list)
+    else tf.TensorSpec([], value[1])
+    for key, value in {
+      "frame_id": (0, tf.string),
+      "split": (0, tf.string),
+      "service_index": (0, tf.int32),
+      "seen": (0, tf.bool),
+      "pick": (0, tf.int32),
+      "utterances": (1, tf.string),
+      "gold_slot": (1, tf.int32),
+      "gold_value": (1, tf.string),
+    }.items()
+  }
+  rows = [{key: record[key] for key in signature} for record in records]
+  return tf.data.Dataset.from_generator(lambda: iter(rows), output_signature=signature)
+
+
+def make(corpus, records, variants, style, length=None):
+  found = examples.t5dst_examples(
+    dataset(records),
+    {"inputs": length, "targets": 32} if length else None,
+    FEATURES,
+    schemas=CorpusSchemas(corpus),
+    variants=variants,
+    style=style,
+  )
+  return list(found.as_numpy_iterator())
+
+
+def history(record):
+  return [(("USER", "SYSTEM")[i % 2], text) for i, text in enumerate(record["utterances"])]
+
+
+STYLES = {
+  "default": PromptStyle(),
+  "letters": PromptStyle(values="letters", service_name=False, slot_name=False, lowercase=True),
+  "join": PromptStyle(target="join", values="absent", service_description=True),
+  "sample": PromptStyle(target="sample", slots="all", lowercase=True),
+}
+
+
+@pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
+def test_equals_the_plain_prompt(corpus, records, style):
+  variants = ("original", "v3", "bt_ko")
+  expected = []
+  for record in records:
+    gold = {}
+    for slot, value in zip(record["gold_slot"], record["gold_value"], strict=True):
+      gold.setdefault(slot, []).append(value)
+    for variant in variants:
+      service = corpus.schema("dev", variant).services[record["service_index"]]
+      original = corpus.schema("dev").services[record["service_index"]]
+      slots = t5dst.slot_indices(original, style)
+      for i in slots:
+        name = f"{variant}/dev/{record['frame_id']}/{original.slots[i].name}"
+        expected.append(
+          {
+            "id": name,
+            "inputs": t5dst.prompt_text(history(record), service, service.slots[i], style),
+            "targets": t5dst.target_text(service.slots[i], gold.get(i, []), style, record["pick"]),
+            "gold": gold.get(i, []),
+            "num_slots": len(slots),
+          }
+        )
+  found = make(corpus, records, variants, style)
+  assert len(found) == len(expected)
+  for f, e in zip(found, expected, strict=True):
+    assert f["example_id_pretokenized"].decode() == e["id"]
+    assert f["inputs_pretokenized"].decode() == e["inputs"]
+    assert f["targets_pretokenized"].decode() == e["targets"]
+    # Token runs, joined, are the tokens of the joined text.
+    assert f["inputs"].tolist() == VOCABULARY.encode(e["inputs"])
+    assert f["targets"].tolist() == VOCABULARY.encode(e["targets"])
+    assert [v.decode() for v in f["gold"]] == e["gold"]
+    assert f["num_slots"] == e["num_slots"]
+
+
+@pytest.mark.parametrize("length", [48, 64, 96])
+def test_oldest_turns_are_cut_never_the_slot_prompt(corpus, records, length):
+  num_cut = 0
+  for example, whole in zip(
+    make(corpus, records, ("original",), PromptStyle(), length),
+    make(corpus, records, ("original",), PromptStyle()),
+    strict=True,
+  ):
+    inputs, full = example["inputs"].tolist(), whole["inputs"].tolist()
+    assert len(inputs) <= length - 1  # </s> still fits
+    assert full[len(full) - len(inputs) :] == inputs  # a suffix: the newest, and the prompt
+    if len(inputs) < len(full):
+      num_cut += 1
+      text = VOCABULARY.decode(inputs)
+      assert text.startswith(("[USER]", "[SYSTEM]")) or text.count("[USER]") == 0
+  assert num_cut > 10
+
+
+def test_a_length_without_room_for_the_prompt_is_refused(corpus, records):
+  with pytest.raises(SgdxError, match=r"slot prompt of \d+ tokens") as error:
+    make(corpus, records, ("original",), PromptStyle(), 16)
+  assert "TASK_FEATURE_LENGTHS" in str(error.value)
+
+
+def test_what_metrics_are_given(corpus, records):
+  example = make(corpus, records, ("v1",), PromptStyle())[0]
+  schemas = CorpusSchemas(corpus)
+  target = examples.read_back("", example, True, schemas=schemas, style=PromptStyle())
+  name = example["example_id_pretokenized"].decode()
+  assert target["id"] == name
+  assert target["service_slots"] == 4
+  assert examples.read_back("none", example, schemas=schemas, style=PromptStyle()) is None
+  said = examples.read_back(" Some  Port", example, schemas=schemas, style=PromptStyle())
+  assert said == "Some Port"
+
+
+def test_slot_tables_keep_variants_apart(corpus):
+  original, v1 = corpus.schema("dev"), corpus.schema("dev", "v1")
+  table = examples.SlotTable.build(original, [original, v1], PromptStyle())
+  assert table.num_services == len(original)
+  assert len(table.starts) == 2 * len(original) + 1
+  half = table.starts[len(original)]
+  assert table.names[:half] == table.names[half:]  # always the original's names
+  assert not set(table.texts[:half]) & set(table.texts[half:])
+  assert np.array_equal(table.slot_index[:half], table.slot_index[half:])
+
+
+@pytest.mark.real
+def test_runs_equal_joint_tokenisation_on_real_prompts(real_archive, t5_vocabulary_file):
+  """T5's pieces never cross white space: 1,000 real prompts, two vocabularies' worth of text."""
+  vocabulary = seqio.SentencePieceVocabulary(str(t5_vocabulary_file))
+  corpus = open_corpus(real_archive)
+  style, num_prompts = PromptStyle(), 0
+  for dialogue in corpus.dialogues("dev"):
+    turn, frame = list(dialogue.user_frames())[-1]
+    said = [(t.speaker, t.utterance) for t in dialogue.turns[: turn + 1]]
+    service = corpus.schema("dev")[frame.service]
+    for i in service.tracked_slots[:2]:
+      prompt = t5dst.prompt_text(said, service, service.slots[i], style)
+      runs = [vocabulary.encode(t5dst.utterance_text(*turn, style)) for turn in said]
+      runs.append(vocabulary.encode(t5dst.slot_text(service, service.slots[i], style)))
+      assert list(itertools.chain(*runs)) == vocabulary.encode(prompt)
+      num_prompts += 1
+    if num_prompts >= 1000:
+      return

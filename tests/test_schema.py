@@ -1,0 +1,95 @@
+"""Schemas: read, refused when wrong, aligned by position."""
+
+import copy
+
+import pytest
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.schema import check_aligned, load_schema, parse_schema
+
+BANK = {
+  "service_name": "Banks_1",
+  "description": "Manage bank accounts",
+  "slots": [
+    {"name": "amount", "description": "Sum", "is_categorical": False, "possible_values": []},
+    {
+      "name": "kind",
+      "description": "Kind",
+      "is_categorical": True,
+      "possible_values": ["checking", "savings"],
+    },
+    {"name": "balance", "description": "What is left", "is_categorical": False},
+  ],
+  "intents": [
+    {
+      "name": "Transfer",
+      "description": "Send money",
+      "is_transactional": True,
+      "required_slots": ["amount"],
+      "optional_slots": {"kind": "checking"},
+      "result_slots": ["amount", "balance"],
+    }
+  ],
+}
+
+
+def changed(**slot):
+  data = copy.deepcopy(BANK)
+  data["slots"][1].update(slot)
+  return data
+
+
+def test_reads_and_writes_the_official_format():
+  schema = parse_schema([BANK], "schema.json")
+  service = schema["Banks_1"]
+  assert service.domain == "Banks"
+  assert [service.slots[i].name for i in service.tracked_slots] == ["amount", "kind"]
+  # possible_values is always written, as in SGD's own files
+  expected = copy.deepcopy(BANK)
+  expected["slots"][2]["possible_values"] = []
+  assert schema.to_json() == [expected]
+
+
+def assert_four_parts(error, *words):
+  text = str(error.value)
+  assert "expected:" in text
+  assert "fix:" in text
+  for word in words:
+    assert word in text
+
+
+@pytest.mark.parametrize(
+  ("data", "words"),
+  [
+    ([changed(name="amount")], ("'amount'", "twice", "Banks_1")),
+    ([BANK, BANK], ("service 'Banks_1'", "twice")),
+    ([{**BANK, "slots": BANK["slots"][:1]}], ("Transfer", "'kind'", "amount")),
+    ([{k: v for k, v in BANK.items() if k != "slots"}], ("Banks_1", "slots")),
+    ({"services": []}, ("dict",)),
+  ],
+)
+def test_refuses_a_broken_schema(data, words):
+  with pytest.raises(SgdxError) as error:
+    parse_schema(data, "schema.json")
+  assert_four_parts(error, "schema.json", *words)
+
+
+def test_refuses_json_cut_short():
+  with pytest.raises(SgdxError) as error:
+    load_schema('[{"service_name": "Ba', "train/schema.json")
+  assert_four_parts(error, "train/schema.json", "JSON")
+
+
+def test_an_unknown_service_names_the_nearest():
+  with pytest.raises(SgdxError) as error:
+    parse_schema([BANK], "dev schema")["Bank_1"]
+  assert_four_parts(error, "'Bank_1'", "nearest: Banks_1", "dev schema")
+
+
+def test_variants_align_by_position():
+  schema = parse_schema([BANK], "original")
+  check_aligned(schema, parse_schema([changed(description="Sort")], "v1"))
+  fewer = {**BANK, "slots": BANK["slots"][:2], "intents": []}
+  with pytest.raises(SgdxError) as error:
+    check_aligned(schema, parse_schema([fewer], "v1"))
+  assert_four_parts(error, "v1 Banks_1 has 2 slots", "3")
