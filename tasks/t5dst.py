@@ -30,7 +30,7 @@ def register(
   Returns:
     The task. Nothing is read from disk until it is used.
   """
-  source = RecordSource(data)
+  source = RecordSource(data, name)
   steps, read_back = preprocessors(source, variants, style or PromptStyle())
   feature = seqio.Feature(vocabulary=vocabulary(), add_eos=True)
   return seqio.TaskRegistry.add(

@@ -16,15 +16,16 @@ from sgdx_t5x.schema import DONTCARE, Intent, Service
 from sgdx_t5x.simulator.values import ValuePool
 
 # How often a user or the system takes the less usual way.
-P_EXTRA_INFORM = 0.5  # a slot that nobody asked for
-P_ASK_OPTIONAL = 0.4  # the system asks for a slot it could do without
+P_EXTRA_INFORM = 0.6  # a slot that nobody asked for
+P_ASK_OPTIONAL = 0.25  # the system asks for a slot it could do without
 P_DONTCARE = 0.2  # the user does not mind, for optional slots
-P_REQUEST_INFO = 0.3  # the user asks about the offer
-P_ALTERNATIVE = 0.15  # the user wants another offer
-P_BOOK_AFTER_SEARCH = 0.3
-P_START_WITH_BOOKING = 0.45
+P_REQUEST_INFO = 0.2  # the user asks about the offer
+P_SAY_COUNT = 0.3  # the system says how many results there are
+P_ALTERNATIVE = 0.1  # the user wants another offer
+P_BOOK_AFTER_SEARCH = 0.15
+P_START_WITH_BOOKING = 0.5
 P_CORRECT = 0.15  # the user corrects a slot when asked to confirm
-FIRST_INFORMS = (0, 1, 1, 2, 2, 3)  # how many slots the user names at once
+FIRST_INFORMS = (0, 1, 2, 2, 3)  # how many slots the user names at once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +97,7 @@ def outline(
     held_out: share of free values drawn from the test-only part of their pool.
 
   Returns:
-    Steps that alternate from USER to SYSTEM and end with the system's goodbye.
+    Steps that alternate from USER to SYSTEM; the system has the last word.
   """
   talk = _Conversation(service, pools, rng, held_out)
   search = next((i for i in service.intents if not i.is_transactional), None)
@@ -147,8 +148,8 @@ def _search(talk: _Conversation, intent: Intent, ends: bool) -> list[Act]:
   _fill(talk, intent, [])
   known = {s: v for s, v in talk.state.items() if v != DONTCARE}
   rows = [_row(talk, intent, known) for _ in range(talk.rng.choice((1, 2, 3)))]
-  headline = [s for s in intent.result_slots if s not in talk.state][:2]
-  acts = [Act("INFORM_COUNT", "count", str(len(rows)))]
+  headline = [s for s in intent.result_slots if s not in talk.state][: talk.rng.choice((1, 2))]
+  acts = [Act("INFORM_COUNT", "count", str(len(rows)))] if talk.chance(P_SAY_COUNT) else []
   for i, row in enumerate(rows):
     offer = [Act("OFFER", slot, row[slot]) for slot in headline]
     talk.system(*offer, *acts, **({} if i else {"call": dict(known), "results": tuple(rows)}))
@@ -191,7 +192,6 @@ def _row(talk: _Conversation, intent: Intent, known: Mapping[str, str]) -> dict[
 
 
 def _goodbye(talk: _Conversation) -> list[Step]:
-  if talk.steps[-1].speaker == SYSTEM:
-    talk.user(Act("THANK_YOU"))
-  talk.system(Act("GOODBYE"))
+  if talk.steps[-1].speaker == USER:
+    talk.system(Act("GOODBYE"))
   return talk.steps
