@@ -12,6 +12,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 
 
+# Tasks are registered when first imported, with the vocabulary that this names.
+if (SHARED / "t5/sentencepiece.model").exists():
+  os.environ.setdefault("SGDX_VOCAB", str(SHARED / "t5/sentencepiece.model"))
+
+
 def shared_file(relative: str) -> pathlib.Path:
   """A file of ../shared; skips where it is absent, fails instead in CI."""
   path = SHARED / relative

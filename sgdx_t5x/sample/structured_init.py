@@ -17,6 +17,7 @@ from collections.abc import Mapping
 
 import flax
 import jax.numpy as jnp
+
 from t5x import models
 
 _PREFERENCE = 4.0  # attention logits; e**4 = 55 to 1

@@ -163,6 +163,7 @@ class Trainer:
     self.compile_seconds: float | None = None
     self._pending: list[Metrics] = []
     self._merged: Metrics | None = None
+    self._latest: Metrics | None = None  # of the last step that was fetched
     self._writers = {
       "train": MetricWriter(summary_dir, "train"),
       **{n: MetricWriter(summary_dir, f"training_eval/{n}") for n in eval_names},
@@ -231,6 +232,7 @@ class Trainer:
     """Merges the pending steps' metrics on the host."""
     for metrics in jax.device_get(self._pending):
       self._merged = metrics_lib.merge_metrics(self._merged, metrics)
+      self._latest = metrics
     self._pending = []
 
   def last_metrics(self) -> dict[str, float]:
@@ -239,8 +241,9 @@ class Trainer:
     The loss is per target token where that can be told: a plain sum (no normalizing factor)
     is shown divided by the number of tokens.
     """
-    if self._pending:
-      values = compute_metrics(self._pending[-1], 1.0)
+    latest = self._pending[-1] if self._pending else self._latest
+    if latest is not None:
+      values = compute_metrics(latest, 1.0)
       summed = getattr(self._model, "_loss_normalizing_factor", None) is None
       name = "loss_per_nonpadding_target_token" if summed else "loss"
       self._last = {"loss": values.get(name, float("nan"))}

@@ -1,0 +1,134 @@
+"""Tasks and mixtures: which there are, what they read, what they say when they cannot."""
+
+import pytest
+import seqio
+
+from sgdx_t5x import tasks
+from sgdx_t5x.corpus import open_corpus
+from sgdx_t5x.datasets.prepare import prepare
+from sgdx_t5x.errors import SgdxError
+
+LENGTHS = {"inputs": 112, "targets": 20}
+SUFFIXES = [
+  "sgd", "sgdx_v1", "sgdx_v2", "sgdx_v3", "sgdx_v4", "sgdx_v5", "sgdx",
+  "sgd_bt_zh", "sgd_bt_ja", "sgd_bt_ko", "backtrans", "oracle", "all_variants",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def data_dir(sample_records):
+  seqio.set_tfds_data_dir_override(str(sample_records))
+  yield sample_records
+  seqio.set_tfds_data_dir_override(None)
+
+
+def fresh(monkeypatch):
+  """Forgets builders that SeqIO keeps for a data directory."""
+  monkeypatch.setattr(seqio.utils.LazyTfdsLoader, "_MEMOIZED_BUILDERS", {})
+
+
+@pytest.mark.parametrize("prefix", ["", "sample_"])
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_names_are_registered(prefix, suffix):
+  task = seqio.get_mixture_or_task(f"{prefix}t5dst_{suffix}")
+  vocabulary = tasks.sample_vocabulary() if prefix else tasks.vocabulary()
+  assert task.output_features["inputs"].vocabulary == vocabulary
+
+
+def take(name, split, n, **kwargs):
+  task = seqio.get_mixture_or_task(name)
+  return list(task.get_dataset(LENGTHS, split, **kwargs).take(n).as_numpy_iterator())
+
+
+def test_validation_is_dev():
+  def ids(split):
+    return [e["example_id_pretokenized"] for e in take("sample_t5dst_sgd", split, 9, shuffle=False)]
+
+  assert ids("validation") == ids("dev")
+
+
+def test_a_mixture_draws_from_all_its_tasks():
+  found = take("sample_t5dst_backtrans", "train", 400, seed=1)
+  variants = [e["example_id_pretokenized"].decode().split("/")[0] for e in found]
+  for variant in ("original", "bt_zh", "bt_ja", "bt_ko"):
+    assert variants.count(variant) > 50
+
+
+def test_every_example_once_per_schema_version_in_an_epoch():
+  found = take("sample_t5dst_sgdx", "dev", 10**6, shuffle=False)
+  ids = [e["example_id_pretokenized"].decode() for e in found]
+  assert len(set(ids)) == len(ids)
+  first, *others = (
+    {i.split("/", 1)[1] for i in ids if i.startswith(f"v{k}/")} for k in range(1, 6)
+  )
+  assert all(other == first for other in others)
+
+
+def test_tasks_of_a_mixture_are_shuffled_apart():
+  """Else a mixture would show the same frames in all wordings at the same time."""
+
+  def frames(name):
+    ids = [e["example_id_pretokenized"].decode() for e in take(name, "train", 200, seed=1)]
+    return {i.split("/")[2] for i in ids}
+
+  a, b = frames("sample_t5dst_sgd"), frames("sample_t5dst_sgd_bt_zh")
+  assert len(a & b) < len(a) / 2
+
+
+def test_targets_end_with_eos_and_fit():
+  for example in take("sample_t5dst_oracle", "train", 200, seed=1):
+    for name, length in LENGTHS.items():
+      assert example[name][-1] == 1
+      assert len(example[name]) <= length
+
+
+def test_unprepared_data_say_how_to_prepare_them(tmp_path, monkeypatch):
+  fresh(monkeypatch)
+  seqio.set_tfds_data_dir_override(str(tmp_path))
+  for name, command in (
+    ("sample_t5dst_sgd", "sgdx data prepare --sample"),
+    ("t5dst_sgd", "sgdx data prepare --archive FILE"),
+  ):
+    task = seqio.get_mixture_or_task(name)
+    task.source.tfds_dataset._data_dir_override = None
+    with pytest.raises(SgdxError) as error:
+      task.get_dataset(LENGTHS, "train")
+    assert command in str(error.value)
+    assert "expected:" in str(error.value)
+    task.source.tfds_dataset._data_dir_override = None
+
+
+def test_backtrans_without_back_translations_says_so(tmp_path, monkeypatch, t5_vocabulary_file):
+  """The real corpus has none until somebody adds them; the sample's twin has them."""
+  fresh(monkeypatch)
+  corpus = tmp_path / "sgd_without"
+  source = open_corpus("sample").source
+  for name in source.names():
+    if name.startswith("back_translations") or name == "train/dialogues_001.json":
+      continue
+    (corpus / name).parent.mkdir(parents=True, exist_ok=True)
+    (corpus / name).write_bytes(source.read(name))
+  (corpus / "train/dialogues_001.json").write_bytes(source.read("dev/dialogues_001.json"))
+  for split in ("train", "dev"):  # dev's unseen services, for its dialogues are train's here
+    (corpus / split / "schema.json").write_bytes(source.read("dev/schema.json"))
+    for k in range(1, 6):
+      path = f"sgd_x/data/v{k}/dev/schema.json"
+      (corpus / f"sgd_x/data/v{k}/{split}/schema.json").write_bytes(source.read(path))
+  prepare(open_corpus(corpus), tmp_path / "records")
+  seqio.set_tfds_data_dir_override(str(tmp_path / "records"))
+  mixture = seqio.get_mixture_or_task("t5dst_backtrans")
+  for task in mixture.tasks:
+    task.source.tfds_dataset._data_dir_override = None
+  with pytest.raises(SgdxError) as error:
+    mixture.get_dataset({"inputs": 512, "targets": 64}, "train")
+  for word in ("bt_", "back_translations/", "gin/sample/t5dst_backtrans.gin", "expected:", "fix:"):
+    assert word in str(error.value)
+  for task in mixture.tasks:
+    task.source.tfds_dataset._data_dir_override = None
+
+
+def test_a_missing_vocabulary_file_is_refused(monkeypatch):
+  monkeypatch.setenv("SGDX_VOCAB", "/nowhere/sentencepiece.model")
+  with pytest.raises(SgdxError, match="no such file") as error:
+    tasks.vocabulary()
+  assert "gs://t5-data/vocabs" in str(error.value)
