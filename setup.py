@@ -12,7 +12,10 @@ setuptools.setup(
   python_requires=">=3.11",
   packages=[*setuptools.find_packages(include=["sgdx_t5x", "sgdx_t5x.*"]), *ROOMS],
   package_dir=ROOMS,
-  package_data={"sgdx_t5x.sample": ["*.model", "services/*.json"]},
+  package_data={
+    "sgdx_t5x.datasets": ["*.tsv"],
+    "sgdx_t5x.sample": ["*.model", "services/*.json"],
+  },
   install_requires=["numpy", "rapidfuzz", "rich"],  # scoring needs no TensorFlow and no JAX
   extras_require={
     # seqio's tensorflow-text brings TensorFlow; asking for tensorflow-cpu too would clash.

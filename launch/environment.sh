@@ -1,13 +1,12 @@
-# Makes .venv with the project and t5x_lite in it; sourced by the other scripts.
-# Usage: source launch/environment.sh [extra]     extra: train (default) or train,test
+# Makes .venv with the project, t5x_lite and the test tools in it; sourced by the other scripts.
 
-extras="${1:-train}"
 say() { printf '\n\033[1m%s\033[0m\n' "$*" >&2; }
 [ -t 2 ] || say() { printf '\n%s\n' "$*" >&2; }
 
 python="${PYTHON:-}"
-for candidate in ${python:-python3.13 python3.12 python3.11 python3}; do
-  if command -v "$candidate" >/dev/null && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+for candidate in ${python:-python3.11 python3.12 python3.13 python3}; do
+  if command -v "$candidate" >/dev/null &&
+    "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
     python="$candidate"
     break
   fi
@@ -22,15 +21,15 @@ if [ -z "$python" ]; then
 fi
 
 # Install again only if what is to be installed has changed.
-wanted="$extras $(cat setup.py t5x_lite/setup.py constraints.txt | cksum)"
+wanted="$(cat setup.py t5x_lite/setup.py constraints.txt | cksum)"
 if [ "$(cat .venv/installed 2>/dev/null)" != "$wanted" ]; then
   say "Installing into .venv (once; 1-3 minutes, 2 GB)"
   if [ ! -x .venv/bin/python ] && ! "$python" -m venv .venv; then
     echo "  fix:       install the venv module (Debian: apt-get install python3-venv)" >&2
     exit 1
   fi
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-    --editable ".[$extras]" --editable t5x_lite
+  .venv/bin/python -m pip install --quiet --quiet --disable-pip-version-check \
+    --constraint constraints.txt --editable ".[train,test]" --editable t5x_lite
   echo "$wanted" > .venv/installed
 fi
 export PATH="$PWD/.venv/bin:$PATH"

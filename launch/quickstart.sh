@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 run=runs/quickstart
 mkdir -p "$run"
 
-source launch/environment.sh train
+source launch/environment.sh
 
 say "1/4 Data: the sample corpus as records"
 sgdx data prepare --sample --data-dir data

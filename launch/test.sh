@@ -3,7 +3,7 @@
 #   launch/test.sh -k score        launch/test.sh -m "not real and not slow"
 set -euo pipefail
 cd "$(dirname "$0")/.."
-source launch/environment.sh train,test
+source launch/environment.sh
 ruff check .
 ruff format --check .
 python -m pytest "$@"

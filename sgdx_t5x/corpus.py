@@ -7,6 +7,7 @@ which the paper's authors did not release, are looked for beside them in
 """
 
 import dataclasses
+import functools
 import hashlib
 import pathlib
 import zipfile
@@ -50,13 +51,14 @@ class Corpus:
   """A data set in the layout of the official archive.
 
   Attributes:
-    name: short name for tables and signatures.
     origin: path it was opened from, or "sample".
+    splits: splits present, of train, dev, test.
     variants: schema versions present, `original` first.
   """
 
-  def __init__(self, source: Source, name: str):
-    self.source, self.name, self.origin = source, name, source.origin
+  def __init__(self, source: Source):
+    """Args: source, where the files are."""
+    self.source, self.origin = source, source.origin
     self._names = source.names()
     found = {n for n in self._names if n.endswith("schema.json")}
     self.splits = tuple(s for s in SPLITS if f"{s}/schema.json" in found)
@@ -71,6 +73,15 @@ class Corpus:
         available=nearest("schema.json", self._names),
         fix=f"give the archive or the folder that holds train/, dev/ and test/; {DOWNLOAD_HINT}",
       )
+
+  @functools.cached_property
+  def name(self) -> str:
+    """Short name for tables and signatures: "sgd" if its services are SGD's, else the file's."""
+    if "train" in self.splits:
+      services = self.schema("train").names
+      if len(services) == _PUBLISHED_SERVICES["train"] and "RideSharing_2" in services:
+        return "sgd"
+    return pathlib.Path(self.origin).stem
 
   def schema(self, split: str, variant: str = ORIGINAL) -> Schema:
     """Returns a split's schema, checked to align with the original.
@@ -160,21 +171,17 @@ def open_corpus(where: str | pathlib.Path) -> Corpus:
     # The sample is made by the simulator, a room further down; only this door needs it.
     from sgdx_t5x.sample import SampleSource
 
-    return Corpus(SampleSource(), SAMPLE)
+    return Corpus(SampleSource())
   path = pathlib.Path(where)
   if path.is_dir():
-    return Corpus(_Directory(path), _corpus_name(path))
+    return Corpus(_Directory(path))
   if not path.exists():
     raise SgdxError(
       f"no archive or folder at {path}",
       expected="the official SGD archive (zip), its unpacked folder, or the word sample",
       fix=f"check the path; {DOWNLOAD_HINT}",
     )
-  return Corpus(_Archive(path), _corpus_name(path))
-
-
-def _corpus_name(path: pathlib.Path) -> str:
-  return "sgd" if path.stem.startswith(("dstc8", "sgd")) else path.stem
+  return Corpus(_Archive(path))
 
 
 def _schema_path(variant: str, split: str) -> str:

@@ -12,7 +12,11 @@ class SgdxError(Exception):
     expected: what should have been there.
     available: what there is instead, or what comes nearest; may be empty.
     fix: the command or setting that mends it.
+
+  `t5x_lite` prints errors with a `text` and an `exit_code` without a traceback.
   """
+
+  exit_code = 1
 
   def __init__(self, found: str, *, expected: str, available: str = "", fix: str):
     self.found, self.expected, self.available, self.fix = found, expected, available, fix
@@ -20,11 +24,14 @@ class SgdxError(Exception):
     if available:
       parts.append(f"  available: {available}")
     parts.append(f"  fix:       {fix}")
-    super().__init__("\n".join(parts))
+    self.text = "\n".join(parts)
+    super().__init__(self.text)
 
 
 class UsageError(SgdxError):
-  """A command called with arguments that cannot work together (exit code 2)."""
+  """A command called with arguments that cannot work together."""
+
+  exit_code = 2
 
 
 def nearest(name: str, names: Iterable[str], limit: int = 8) -> str:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from sgdx_t5x.cli import data, score
-from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.version import package_version
 
 _COMMANDS = (data, score)
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.debug:
       raise
     print(f"sgdx: {e}", file=sys.stderr)
-    return 2 if isinstance(e, UsageError) else 1
+    return e.exit_code
   except BrokenPipeError:  # `sgdx ... | head`
     sys.stderr.close()
     return 0

@@ -14,6 +14,7 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
+from sgdx_t5x.datasets import sgd  # noqa: F401  # TFDS finds the builder once it is imported
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts import t5dst
 from sgdx_t5x.schema import Schema, Service, parse_schema
@@ -139,6 +140,16 @@ class RecordSource(seqio.TfdsDataSource):
       seed = (seed + zlib.crc32(self._name.encode())) % 2**31
     records = super().get_dataset(split, shuffle, seed, *args, **kwargs)
     return records.shuffle(_SHUFFLED_RECORDS, seed=seed) if shuffle else records
+
+  def num_input_examples(self, split):
+    """Number of records of a split."""
+    self.metadata()
+    return super().num_input_examples(split)
+
+  def list_shards(self, split):
+    """Files of a split."""
+    self.metadata()
+    return super().list_shards(split)
 
 
 def t5dst_examples(

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow_datasets as tfds
 
 from sgdx_t5x.corpus import SAMPLE, Corpus
-from sgdx_t5x.datasets.sgd import FULL, Sgd
+from sgdx_t5x.datasets.sgd import ARCHIVE_URL, FULL, Sgd
 from sgdx_t5x.errors import SgdxError
 
 
@@ -60,8 +60,24 @@ def prepare(
     shutil.rmtree(leftover, ignore_errors=True)
   tfds.disable_progress_bar()
   with contextlib.redirect_stdout(io.StringIO()):  # TFDS's own lines; ours are the caller's
-    builder.download_and_prepare()
+    try:
+      builder.download_and_prepare()
+    except (SgdxError, KeyboardInterrupt):
+      raise
+    except Exception as e:
+      if corpus is None:
+        raise _download_failed(e) from e
+      raise
   return builder
+
+
+def _download_failed(error: Exception) -> SgdxError:
+  reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+  return SgdxError(
+    f"could not fetch {ARCHIVE_URL}: {reason}",
+    expected="the archive whose checksum is in sgdx_t5x/datasets/checksums.tsv",
+    fix="try again, or fetch it with a browser and give it: sgdx data prepare --archive FILE",
+  )
 
 
 def _builder(corpus, data_dir, on_dialogue) -> Sgd:

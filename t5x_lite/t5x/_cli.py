@@ -9,10 +9,11 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from absl import flags, logging
 
-from t5x.errors import Interrupted, T5XError, UsageError, nearest
+from t5x.errors import Interrupted, UsageError, nearest
 
 FLAGS = flags.FLAGS
 
@@ -196,11 +197,14 @@ def run_configured(entry_point: Callable) -> None:
     configured()
 
 
-def find_user_error(error: BaseException) -> T5XError | None:
-  """Finds a T5XError behind `error`: gin and thread pools re-raise under other types."""
+def find_user_error(error: BaseException) -> Any:
+  """Finds a user's mistake behind `error`: gin and thread pools re-raise under other types.
+
+  That is a T5XError, or an error of a task's own module with the same `text` and `exit_code`.
+  """
   seen = set()
   while error is not None and id(error) not in seen:
-    if isinstance(error, T5XError):
+    if isinstance(getattr(error, "text", None), str) and hasattr(error, "exit_code"):
       return error
     seen.add(id(error))
     error = error.__cause__ or error.__context__

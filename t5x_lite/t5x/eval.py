@@ -9,7 +9,6 @@ events.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from typing import Any
@@ -154,9 +153,6 @@ def evaluate(
       done.add(step)
       if jax.process_index() == 0:
         done_file.write_text("".join(f"{s}\n" for s in sorted(done)))
-  if jax.process_index() == 0:
-    for step, tasks in results.items():
-      print(json.dumps({"step": step, **tasks}, default=_plain))
   _cli.log(f"outputs are in {output_dir}")
   return results
 
@@ -167,11 +163,6 @@ class _Deferred:
   def fill(self, axes) -> None:
     """Sets the axes."""
     self.params = axes.params
-
-
-def _plain(value: Any) -> Any:
-  value = getattr(value, "value", value)
-  return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _splits_and_metrics(cfg) -> str:

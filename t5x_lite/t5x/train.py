@@ -277,7 +277,9 @@ def train(
       rows = train_eval_dataset_cfg.batch_size // layout.num_shards
       results = trainer.evaluate(eval_sets, rows)
       for task, values in results.items():
-        key = "loss_per_nonpadding_target_token"
+        # A loss that is normalised already is not per token once more.
+        summed = getattr(model, "_loss_normalizing_factor", None) is None
+        key = "loss_per_nonpadding_target_token" if summed else "loss"
         shown = {k: values[k] for k in (key, "accuracy") if k in values}
         _cli.log(f"training_eval {task}: " + ", ".join(f"{k} {v:.4f}" for k, v in shown.items()))
       ended |= run_actions("TRAIN_EVAL", results)
