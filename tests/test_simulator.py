@@ -38,7 +38,7 @@ def test_spans_are_exact(test_dialogues):
         # The first letter of an utterance is capitalised, whatever it is.
         assert {(span["slot"], text), (span["slot"], text[:1].lower() + text[1:])} & said
         num_spans += 1
-  assert num_spans > 1000
+  assert num_spans > 900
 
 
 def test_new_values_were_said(test_dialogues):

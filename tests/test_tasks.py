@@ -7,6 +7,7 @@ from sgdx_t5x import tasks
 from sgdx_t5x.corpus import open_corpus
 from sgdx_t5x.datasets.prepare import prepare
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.t5dst import PromptStyle, slot_text
 
 LENGTHS = {"inputs": 112, "targets": 20}
 SUFFIXES = [
@@ -48,10 +49,19 @@ def test_validation_is_dev():
 
 
 def test_a_mixture_draws_from_all_its_tasks():
-  found = take("sample_t5dst_backtrans", "train", 400, seed=1)
-  variants = [e["example_id_pretokenized"].decode().split("/")[0] for e in found]
-  for variant in ("original", "bt_zh", "bt_ja", "bt_ko"):
-    assert variants.count(variant) > 50
+  """Told by the slot prompt: a mixture keeps no more than inputs and targets."""
+  corpus, style = open_corpus("sample"), PromptStyle()
+  variants = ("original", "bt_zh", "bt_ja", "bt_ko")
+  asked = {
+    variant: {slot_text(s, x, style) for s in corpus.schema("train", variant) for x in s.slots}
+    for variant in variants
+  }
+  found = take("sample_t5dst_backtrans", "train", 400, seed=1, copy_pretokenized=True)
+  prompts = [e["inputs_pretokenized"].decode() for e in found]
+  prompts = [text[text.index("[domain]") :] for text in prompts]
+  counts = {v: sum(text in asked[v] for text in prompts) for v in variants}
+  assert sum(counts.values()) >= 400
+  assert min(counts.values()) > 50
 
 
 def test_every_example_once_per_schema_version_in_an_epoch():

@@ -152,5 +152,6 @@ class _Progress:
   def done(self) -> None:
     """Ends the line of the current split."""
     if self._text:
-      print(f"\r{self._text} written", file=sys.stderr, flush=True)
+      start = "\r" if sys.stderr.isatty() else ""
+      print(f"{start}{self._text} written", file=sys.stderr, flush=True)
     self._text = ""
