@@ -1,0 +1,1 @@
+"""Robustness of schema-guided dialogue state tracking; see README.md. Costs no TensorFlow, no JAX."""

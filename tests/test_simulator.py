@@ -104,3 +104,18 @@ def test_the_sample_has_what_the_issue_asks_for():
   for split in corpus.splits:
     for variant in corpus.variants:
       corpus.schema(split, variant)  # aligned, names unique
+
+
+def test_the_vocabulary_is_what_its_script_makes(tmp_path):
+  import sentencepiece
+
+  from sgdx_t5x.sample.train_vocabulary import NUM_PIECES, VOCABULARY, train
+
+  train(tmp_path / "again.model", NUM_PIECES)
+  again, kept = (
+    sentencepiece.SentencePieceProcessor(model_file=str(path))
+    for path in (tmp_path / "again.model", VOCABULARY)
+  )
+  assert [again.id_to_piece(i) for i in range(NUM_PIECES)] == [
+    kept.id_to_piece(i) for i in range(NUM_PIECES)
+  ]

@@ -6,13 +6,17 @@ Special ids are T5's (pad 0, </s> 1, <unk> 2), so the same gin files fit both.
 """
 
 import argparse
+import contextlib
+import io
 import pathlib
+import tempfile
 
 import sentencepiece
 
 from sgdx_t5x import sample
 
 VOCABULARY = pathlib.Path(__file__).with_name("vocabulary.model")
+NUM_PIECES = 1000
 # One piece each: spelled out, the tags would be half of a short prompt.
 TAGS = ("[USER]", "[SYSTEM]", "[domain]", "[slot]", "[PVs]", "none", "dontcare")
 
@@ -33,31 +37,33 @@ def texts():
 
 def train(out: pathlib.Path, num_pieces: int) -> None:
   """Writes a unigram model of `num_pieces` pieces to `out`."""
-  # One rule, no-break space to space: a model without any rule logs a line whenever it is loaded.
-  rules = out.with_suffix(".rules.tsv")
-  rules.write_text("A0\t20\n")
-  sentencepiece.SentencePieceTrainer.train(
-    sentence_iterator=iter(list(texts())),
-    model_writer=out.open("wb"),
-    vocab_size=num_pieces,
-    model_type="unigram",
-    character_coverage=1.0,
-    normalization_rule_tsv=str(rules),
-    user_defined_symbols=[f"\u2581{tag}" for tag in TAGS],
-    pad_id=0,
-    eos_id=1,
-    unk_id=2,
-    bos_id=-1,
-    num_threads=1,  # more threads give another model on another machine
-    minloglevel=1,
-  )
-  rules.unlink()
+  lines, model = list(texts()), io.BytesIO()
+  # The model keeps the name of its rules' file, so that must be the same on every machine.
+  with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+    # One rule, no-break space to space: a model without rules logs a line whenever it is loaded.
+    pathlib.Path("rules.tsv").write_text("A0\t20\n")
+    sentencepiece.SentencePieceTrainer.train(
+      sentence_iterator=iter(lines),
+      model_writer=model,
+      vocab_size=num_pieces,
+      model_type="unigram",
+      character_coverage=1.0,
+      normalization_rule_tsv="rules.tsv",
+      user_defined_symbols=[f"\u2581{tag}" for tag in TAGS],
+      pad_id=0,
+      eos_id=1,
+      unk_id=2,
+      bos_id=-1,
+      num_threads=1,  # more threads give another model on another machine
+      minloglevel=1,
+    )
+  out.write_bytes(model.getvalue())
 
 
 if __name__ == "__main__":
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--out", type=pathlib.Path, default=VOCABULARY)
-  parser.add_argument("--pieces", type=int, default=1000)
+  parser.add_argument("--pieces", type=int, default=NUM_PIECES)
   arguments = parser.parse_args()
   train(arguments.out, arguments.pieces)
   print(f"{arguments.out}: {arguments.pieces} pieces")
