@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import logging
 import os
 import sys
 import time
@@ -66,6 +67,9 @@ def _prepare(args: argparse.Namespace) -> int:
 
     from sgdx_t5x.datasets import prepare
   data_dir = args.data_dir or prepare.default_data_dir()
+  if args.download:
+    print(f"fetching {prepare.ARCHIVE_URL}", file=sys.stderr, flush=True)
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # it warns at each of its retries
   progress = _Progress()
   builder = prepare.prepare(corpus, data_dir, overwrite=args.overwrite, on_dialogue=progress)
   progress.done()
