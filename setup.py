@@ -30,7 +30,7 @@ setuptools.setup(
       "seqio>=0.0.20",
       "tensorflow-datasets>=4.9.10",
     ],
-    "test": ["fuzzywuzzy>=0.18", "hypothesis>=6", "pytest>=8", "ruff>=0.14"],
+    "test": ["Levenshtein", "fuzzywuzzy>=0.18", "hypothesis>=6", "pytest>=8", "ruff>=0.14"],
   },
   entry_points={"console_scripts": ["sgdx=sgdx_t5x.cli:main"]},
 )

@@ -51,7 +51,6 @@ def test_difflib_is_fuzzywuzzy(ref, hyp, use_difflib):
 
 
 def test_levenshtein_is_fuzzywuzzy_with_levenshtein(monkeypatch):
-  pytest.importorskip("Levenshtein", reason="needs python-Levenshtein to compare with")
   from fuzzywuzzy.StringMatcher import StringMatcher
 
   monkeypatch.setattr(fuzz, "SequenceMatcher", StringMatcher)

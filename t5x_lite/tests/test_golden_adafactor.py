@@ -114,17 +114,17 @@ def test_run1(runs):
   assert runs.run1[3].step == runs.expected["run1/step"] == 3
 
 
-@pytest.mark.parametrize("run", ["offset1000", "offset0"])
-def test_step_offset(runs, run):
-  if f"{run}/step" not in runs.expected:
-    pytest.skip("recorded for t5_1_1 only")
-  start = runs.state(step_offset=1000 if run == "offset1000" else 0)
-  start = start.restore_state(runs.run1[3].state_dict()).replace_step(jnp.int32(1000))
-  state = runs.after(start, 3)
-  runs.check_params(state, f"{run}/params_3", runs.golden.atol("run1/params_3"))
-  if run == "offset1000":
-    runs.check_slots(state, run)
-  assert state.step == runs.expected[f"{run}/step"]
+def test_step_offset(runs):
+  for run, offset in (("offset1000", 1000), ("offset0", 0)):
+    if run == "offset0" and f"{run}/step" not in runs.expected:
+      continue  # recorded for t5_1_1 only
+    start = runs.state(step_offset=offset)
+    start = start.restore_state(runs.run1[3].state_dict()).replace_step(jnp.int32(1000))
+    state = runs.after(start, 3)
+    runs.check_params(state, f"{run}/params_3", runs.golden.atol("run1/params_3"))
+    if run == "offset1000":
+      runs.check_slots(state, run)
+    assert state.step == runs.expected[f"{run}/step"]
 
 
 def test_factored(runs):
