@@ -79,10 +79,11 @@ class Optimizer:
     }
 
   def restore_state(self, state_dict: Mapping[str, Any]) -> Optimizer:
-    """Returns the optimizer with the values of a `state_dict()`."""
+    """Returns the optimizer with the values of a `state_dict()`, perhaps read from disk."""
+    state = _with_empty_nodes(state_dict["state"], flax.serialization.to_state_dict(self.state))
     return self.replace(
       target=flax.serialization.from_state_dict(self.target, state_dict["target"]),
-      state=flax.serialization.from_state_dict(self.state, state_dict["state"]),
+      state=flax.serialization.from_state_dict(self.state, state),
     )
 
   def derive_logical_axes(self, axes: PyTree) -> Optimizer:
@@ -93,6 +94,17 @@ class Optimizer:
     """
     state = self.optimizer_def.derive_logical_axes(self.target, self.state, axes)
     return self.replace(target=axes, state=state)
+
+
+def _with_empty_nodes(tree: Any, like: Any) -> Any:
+  """Puts nodes without arrays back that a checkpoint does not hold.
+
+  optax keeps an empty state for each transformation of a chain that needs none (clipping).
+  """
+  if not isinstance(like, Mapping) or not isinstance(tree, Mapping):
+    return tree
+  empty = {k: v for k, v in like.items() if k not in tree and not jax.tree_util.tree_leaves(v)}
+  return {**{k: _with_empty_nodes(v, like.get(k)) for k, v in tree.items()}, **empty}
 
 
 class OptaxWrapper(OptimizerDef):

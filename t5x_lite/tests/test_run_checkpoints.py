@@ -1,5 +1,6 @@
 """Checkpoints of Google's T5X (both layouts) read equal to the arrays they were made from."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -122,3 +123,22 @@ def test_assignment_map(tmp_path):
   np.testing.assert_array_equal(restored["target"]["new"]["kernel"], np.full((3, 4), 2.5))
   assert restored["state"]["param_states"]["new"]["v"].shape == (7,)
   assert int(restored["state"]["step"]) == 5
+
+
+def test_optax_states_without_arrays_survive_a_checkpoint():
+  """clip_by_global_norm keeps an empty state, which no array on disk stands for."""
+  import optax
+
+  from t5x import optimizers
+
+  optimizer_def = optimizers.chain([optax.clip_by_global_norm(1.0), optax.scale_by_adam()])
+  optimizer = optimizer_def.create({"w": jnp.ones(3)}).apply_gradient({"w": jnp.ones(3)}, None)
+  tree = optimizer.state_dict()
+  on_disk = {
+    **tree,
+    "state": {**tree["state"], "param_states": dict(tree["state"]["param_states"])},
+  }
+  del on_disk["state"]["param_states"]["0"]
+  restored = optimizer.restore_state(on_disk)
+  assert jax.tree.structure(restored) == jax.tree.structure(optimizer)
+  jax.tree.map(np.testing.assert_array_equal, restored, optimizer)

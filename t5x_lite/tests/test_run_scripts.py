@@ -124,8 +124,8 @@ def test_eval_all_checkpoints_once(runner, trained, tmp_path):
     "--gin.utils.DatasetConfig.split='validation'",
     f"--gin.EVAL_OUTPUT_DIR='{tmp_path}'",
   )
-  out, _ = runner.run("eval", "run_eval.gin", *args)
-  results = {r["step"]: r["run_last3"] for r in map(json.loads, out.splitlines())}
+  runner.run("eval", "run_eval.gin", *args)
+  results = {r["step"]: r for r in _rows(tmp_path / "inference_eval/run_last3-metrics.jsonl")}
   assert sorted(results) == [0, 10, 20]
   # The same parameters give the same scores as in training.
   in_training = _rows(trained[0] / "inference_eval/run_last3-metrics.jsonl")
