@@ -83,23 +83,46 @@ def test_a_broken_archive_gives_four_parts_and_leaves_nothing(tmp_path, break_it
   assert not data_dir.exists()
 
 
-def test_a_wrong_dialogue_late_in_the_data_leaves_nothing(tmp_path, capsys):
-  corpus = tmp_path / "sgd_mine"
+def unknown_slot_at_the_end(data):
+  data[-1]["turns"][0]["frames"][0]["state"]["slot_values"]["sise"] = ["big"]
+
+
+@pytest.mark.parametrize(
+  ("file", "change", "words"),
+  [
+    ("test/dialogues_001.json", unknown_slot_at_the_end, ("unknown slot 'sise'", "turn 0")),
+    (
+      "test/dialogues_001.json",
+      lambda data: data[-1]["turns"][0]["frames"][0].update(service="Ferry_9"),
+      ("unknown service 'Ferry_9'", "turn 0"),
+    ),
+    (
+      "test/schema.json",
+      lambda data: data[-1]["slots"].append(data[-1]["slots"][0]),
+      ("twice",),
+    ),
+    (
+      "sgd_x/data/v4/test/schema.json",
+      lambda data: data[-1]["slots"].append({**data[-1]["slots"][0], "name": "one_more"}),
+      ("slots", "joined by position"),
+    ),
+  ],
+)
+def test_a_fault_late_in_the_data_leaves_nothing(tmp_path, capsys, file, change, words):
+  corpus = tmp_path / "mine"
   source = open_corpus("sample").source
   for name in source.names():
     (corpus / name).parent.mkdir(parents=True, exist_ok=True)
-    text = source.read(name).decode()
-    if name == "test/dialogues_001.json":
-      data = json.loads(text)
-      data[-1]["turns"][0]["frames"][0]["state"]["slot_values"]["sise"] = ["big"]
-      text = json.dumps(data)
+    data = json.loads(source.read(name))
+    if name == file:
+      change(data)
     if name == "train/dialogues_001.json":
-      text = json.dumps(json.loads(text)[:20])
-    (corpus / name).write_text(text)
+      del data[20:]
+    (corpus / name).write_text(json.dumps(data))
   data_dir = tmp_path / "data"
   assert main(["data", "prepare", "--archive", str(corpus), "--data-dir", str(data_dir)]) == 1
   error = capsys.readouterr().err
-  for word in ("unknown slot 'sise'", "test/dialogues_001.json", "turn 0", "expected:", "fix:"):
+  for word in (*words, file, "expected:", "fix:"):
     assert word in error
   assert not list(data_dir.rglob("*.tfrecord*"))
   assert not list(data_dir.rglob("incomplete*"))
