@@ -147,7 +147,6 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _parse_sources(items: Sequence[str]) -> list[tuple[str, str]]:
-
   sources: dict[str, str] = {}
   for item in items:
     variant, sign, path = item.partition("=")
