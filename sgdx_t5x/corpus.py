@@ -131,6 +131,10 @@ class Corpus:
 
   def checksum(self) -> str:
     """16 hex digits over names and contents of all JSON files; zip and folder agree."""
+    return self._checksum
+
+  @functools.cached_property
+  def _checksum(self) -> str:  # reads the whole corpus, or makes the sample: once is enough
     digest = hashlib.sha256()
     for name, crc in sorted(self.source.checksums()):
       digest.update(f"{name} {crc:08x}\n".encode())

@@ -53,7 +53,16 @@ def test_other_data_are_not_overwritten_silently(tmp_path, capsys):
   (corpus / "train/dialogues_001.json").write_text(json.dumps(seen[1:]))
   assert main(arguments) == 1
   assert "--overwrite" in capsys.readouterr().err
+  # Overwriting with a broken corpus loses nothing.
+  (corpus / "train/dialogues_001.json").write_text(json.dumps([*seen[1:], {"turns": []}]))
+  assert main([*arguments, "--overwrite"]) == 1
+  (corpus / "train/dialogues_001.json").write_text(json.dumps(seen))
+  capsys.readouterr()
+  assert main(arguments) == 0
+  assert f"{len(seen):,}" in capsys.readouterr().out
+  (corpus / "train/dialogues_001.json").write_text(json.dumps(seen[1:]))
   assert main([*arguments, "--overwrite"]) == 0
+  assert not list((tmp_path / "data").rglob("replaced.*"))
   assert f"{len(seen) - 1:,}" in capsys.readouterr().out
 
 

@@ -58,10 +58,7 @@ def add_parser(subparsers: Any) -> None:
 def _prepare(args: argparse.Namespace) -> int:
   corpus = None if args.download else open_corpus(SAMPLE if args.sample else args.archive)
   if corpus is not None:
-    for variant in corpus.variants:  # all schemas, before anything is written
-      for split in corpus.splits:
-        if corpus.has_schema(split, variant):
-          corpus.schema(split, variant)
+    check_schemas(corpus)  # before TensorFlow is loaded and anything is written
   with native_stderr_hidden(args.debug):
     import tensorflow  # noqa: F401  # takes seconds, and talks; TFDS would import it later
 

@@ -39,10 +39,15 @@ def prepare(
 
   Raises:
     SgdxError: the corpus is broken, or other data are there already. Nothing is left
-      half-built: TFDS writes to a temporary folder and renames it.
+      half-built (TFDS writes to a temporary folder and renames it), and nothing lost: what
+      was to be replaced is there again.
   """
   builder = _builder(corpus, data_dir, on_dialogue)
   folder = pathlib.Path(builder.data_dir)
+  replaced = folder.with_name(f"replaced.{folder.name}")
+  if replaced.exists() and not folder.exists():  # an overwriting run was killed
+    replaced.rename(folder)
+    builder = _builder(corpus, data_dir, on_dialogue)
   if folder.exists():
     found = (builder.info.metadata or {}).get("checksum")
     if not overwrite and (corpus is None or found == corpus.checksum()):
@@ -53,22 +58,32 @@ def prepare(
         expected=f"none, or those of {corpus.origin} (checksum {corpus.checksum()})",
         fix="give another --data-dir, or --overwrite to replace them",
       )
-    shutil.rmtree(folder)
+    folder.rename(replaced)  # kept until the new records are whole
     builder = _builder(corpus, data_dir, on_dialogue)
   # A killed run leaves its temporary folder behind; nobody else is writing here now.
   for leftover in folder.parent.glob("incomplete.*"):
     shutil.rmtree(leftover, ignore_errors=True)
+  try:
+    _write(builder)
+  except BaseException:
+    if replaced.exists():
+      replaced.rename(folder)
+    raise
+  shutil.rmtree(replaced, ignore_errors=True)
+  return builder
+
+
+def _write(builder: Sgd) -> None:
   tfds.disable_progress_bar()
   with contextlib.redirect_stdout(io.StringIO()):  # TFDS's own lines; ours are the caller's
     try:
       builder.download_and_prepare()
-    except (SgdxError, KeyboardInterrupt):
+    except SgdxError:
       raise
     except Exception as e:
-      if corpus is None:
+      if builder.corpus is None:
         raise _download_failed(e) from e
       raise
-  return builder
 
 
 def _download_failed(error: Exception) -> SgdxError:
