@@ -16,7 +16,7 @@ import seqio
 from clu import metrics as clu_metrics
 from flax import linen as nn
 
-from t5x import losses, optimizers
+from t5x import decoding, losses, optimizers
 from t5x import metrics as metrics_lib
 
 Array = jax.Array
@@ -59,8 +59,11 @@ class BaseModel(abc.ABC):
   def predict_batch(
     self, params: PyTree, batch: Batch, rng: Array | None = None, **kwargs: Any
   ) -> Array:
-    """Returns the best decode of each example, int32 `[B, T]`."""
-    return self.predict_batch_with_aux(params, batch, rng=rng, **kwargs)[0]
+    """Returns the best decode of each example, int32 `[B, T]` (in a `Paused` for a segment)."""
+    result = self.predict_batch_with_aux(params, batch, rng=rng, **kwargs)
+    if isinstance(result, decoding.Paused):
+      return result.replace(outputs=result.outputs[0])
+    return result[0]
 
   @abc.abstractmethod
   def predict_batch_with_aux(

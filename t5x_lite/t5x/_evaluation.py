@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import jax
 
-from t5x import _cli
+from t5x import _cli, utils
 from t5x._datasets import DatasetConfig, get_mixture_or_task, import_module, verify_matching_vocabs
-from t5x._inference import get_infer_fn
+from t5x._journal import Journal, config_hash, decoder
 from t5x.errors import T5XError
 
 
@@ -25,6 +26,8 @@ class InferenceEvaluator:
       log_dir: folder of the loggers' files.
       verify_matching_vocabs_fn: called as fn(cfg, model), or None.
       check_stop: called between batches; raises to stop.
+      journal_dir: folder that keeps results as they come, so that an evaluation that was
+          killed goes on where it was; None keeps none.
       default_seed: seed of the evaluation data if the configuration has none.
   """
 
@@ -38,6 +41,7 @@ class InferenceEvaluator:
     log_dir: str | None = None,
     verify_matching_vocabs_fn=verify_matching_vocabs,
     check_stop=None,
+    journal_dir: str | None = None,
     default_seed: int = 42,
   ):
     cfg = infer_eval_dataset_cfg
@@ -57,10 +61,14 @@ class InferenceEvaluator:
       sequence_length=cfg.task_feature_lengths,
       **options,
     )
-    kwargs = {"check_stop": check_stop}
+    self._journal_dir = journal_dir
+    self._vocabulary = model.output_vocabulary
+    self._journals: list[Journal] = []
 
     def make(step):
-      return get_infer_fn(step, cfg.batch_size, train_state_axes, partitioner, **kwargs)
+      return utils.get_infer_fn(
+        step, cfg.batch_size, train_state_axes, partitioner, check_stop=check_stop
+      )
 
     self._predict_with_aux = make(model.predict_batch_with_aux)
     self._predict = make(model.predict_batch)
@@ -91,23 +99,35 @@ class InferenceEvaluator:
     del train_state_axes
     step = int(train_state.step)
     needs_aux = {task.name for task in self.eval_tasks if task.predict_with_aux_metric_fns}
+    settings_hash = ""
+    if self._journal_dir:
+      settings_hash = config_hash(train_state.params, {"step": step})
     memo: dict[str, Any] = {}
+
+    def run(infer_fn, ds, kind):
+      name = self._task_name(ds)
+      what = f"{'score' if kind == 'score' else 'eval'} {name} at step {step}"
+      if not self._journal_dir:
+        return infer_fn(ds, train_state, what=what)
+      path = os.path.join(self._journal_dir, f"{name}-{step}-{kind}")
+      to_text = None if kind == "score" else decoder(self._vocabulary)
+      journal = Journal(path, settings_hash, to_text)
+      self._journals.append(journal)
+      return infer_fn(ds, train_state, what=what, journal=journal)
 
     def with_aux(ds):
       name = self._task_name(ds)
       if name not in memo:
-        what = f"eval {name} at step {step}"
-        memo[name] = self._predict_with_aux(ds, train_state, what=what)
+        memo[name] = run(self._predict_with_aux, ds, "predict_with_aux")
       return memo[name]
 
     def predict(ds):
-      name = self._task_name(ds)
-      if name in needs_aux:  # one decode serves both kinds of metric
+      if self._task_name(ds) in needs_aux:  # one decode serves both kinds of metric
         return with_aux(ds)[0]
-      return self._predict(ds, train_state, what=f"eval {name} at step {step}")
+      return run(self._predict, ds, "predict")
 
     def score(ds):
-      return self._score(ds, train_state, what=f"score {self._task_name(ds)} at step {step}")
+      return run(self._score, ds, "score")
 
     metrics, _ = self.evaluator.evaluate(
       compute_metrics=jax.process_index() == 0,
@@ -133,6 +153,9 @@ class InferenceEvaluator:
         fix="run again with --debug to see where; predictions can be made without "
         "metrics by `python -m t5x.infer`.",
       ) from e
+    for journal in self._journals:
+      journal.close(complete=True)
+    self._journals = []
     for task, values in results.items():
       shown = ", ".join(f"{k} {_scalar(v)}" for k, v in values.items())
       _cli.log(f"{task}: {shown}")

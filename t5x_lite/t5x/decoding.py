@@ -8,6 +8,7 @@ Shape letters: B batch, N decodes (beams) per example, L length, V vocabulary.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -47,6 +48,44 @@ class DecodingState:
 TokensToLogits = Callable[[DecodingState], tuple[Array, PyTree]]
 
 
+@flax.struct.dataclass
+class Segment:
+  """A stretch of a decode. Between two of them, rows that are done can make room for others.
+
+  Attributes:
+    start: tokens decoded before it.
+    stop: pause when so many are decoded.
+    rows: `Paused.rows` of the segment before, one row per example; None at the start.
+    active: bool `[B]`, rows to wait for; None is all.
+  """
+
+  start: int = flax.struct.field(pytree_node=False, default=0)
+  stop: int = flax.struct.field(pytree_node=False, default=0)
+  rows: PyTree = None
+  active: Array | None = None
+
+
+@flax.struct.dataclass
+class Paused:
+  """A decode at the end of a segment.
+
+  Attributes:
+    outputs: what the decode returns; final in rows that are done.
+    done: bool `[B]`, rows that further steps would not change.
+    rows: what the next segment needs, one row per example.
+    cache: caches, one row per decode.
+  """
+
+  outputs: Any
+  done: Array
+  rows: PyTree
+  cache: PyTree = None
+
+
+class CannotPauseError(Exception):
+  """Raised while tracing: this decode cannot be cut into segments without changing it."""
+
+
 def brevity_penalty(alpha: float, length: Any) -> Array:
   """Length penalty ((5 + length) / 6) ** alpha of Wu et al. 2016 (arXiv:1609.08144), eq. 14."""
   return jnp.power((5.0 + length) / 6.0, alpha)
@@ -60,6 +99,13 @@ def flat_batch_beam_expand(x: Array, num_decodes: int, axis: int = 0) -> Array:
 
 def _expand_cache(cache: PyTree, num_decodes: int, axis: int) -> PyTree:
   return jax.tree_util.tree_map(lambda x: flat_batch_beam_expand(x, num_decodes, axis), cache)
+
+
+def _all_of(done: Array, segment: Segment | None) -> Array:
+  """Whether every row that counts is done."""
+  if segment is not None and segment.active is not None:
+    done = done | ~segment.active
+  return jnp.all(done)
 
 
 def _forced_token(inputs: Array, index: Array) -> Array:
@@ -94,7 +140,8 @@ def beam_search(
   max_decode_len: int | None = None,
   decode_rng: Array | None = None,
   cache_offset: int = 0,
-) -> tuple[Array, Array]:
+  segment: Segment | None = None,
+) -> tuple[Array, Array] | Paused:
   """Beam search; stops when no live beam of any row can beat the worst finished one.
 
   Args:
@@ -108,33 +155,31 @@ def beam_search(
     max_decode_len: tokens to decode at most; None is L.
     decode_rng: not used.
     cache_offset: position of the batch axis in the caches.
+    segment: decode this stretch only; `cache` is then as the stretch before left it.
 
   Returns:
     (decodes int32 `[B, N, L]`, scores float32 `[B, N]`), ascending. Of a row without a finished
     decode these are its live beams with log probabilities that are not length-normalised. An
-    empty slot has zeros and score -1e7.
+    empty slot has zeros and score -1e7. With a segment, `Paused` with that as outputs.
   """
   del decode_rng
   batch, length = inputs.shape
   max_len = length if max_decode_len is None else min(max_decode_len, length)
+  stop = max_len if segment is None else min(segment.stop, max_len)
   inputs = inputs.astype(jnp.int32)
-  live = jnp.where(jnp.arange(num_decodes) == 0, 0.0, NEG_INF).astype(jnp.float32)
-  empty = jnp.zeros((batch, num_decodes, length), jnp.int32)
-  initial = _BeamState(
-    index=jnp.zeros((), jnp.int32),
-    live_scores=jnp.tile(live, (batch, 1)),
-    live_sequences=empty,
-    live_tokens=jnp.repeat(inputs[:, :1], num_decodes, axis=1),
-    finished_scores=jnp.full((batch, num_decodes), NEG_INF, jnp.float32),
-    finished_sequences=empty,
-    cache=_expand_cache(cache, num_decodes, cache_offset),
-  )
+  if segment is not None and segment.rows is not None:
+    initial = _BeamState(index=jnp.int32(segment.start), cache=cache, **segment.rows)
+  else:
+    initial = _first_beam_state(
+      inputs, num_decodes, _expand_cache(cache, num_decodes, cache_offset)
+    )
   max_penalty = brevity_penalty(alpha, max_len)
 
+  def settled(state: _BeamState) -> Array:
+    return state.finished_scores[:, -1] > state.live_scores[:, 0] / max_penalty
+
   def may_improve(state: _BeamState) -> Array:
-    best_live = state.live_scores[:, 0] / max_penalty
-    settled = jnp.all(state.finished_scores[:, -1] > best_live)
-    return (state.index < max_len) & ~settled
+    return (state.index < stop) & ~_all_of(settled(state), segment)
 
   def step(state: _BeamState) -> _BeamState:
     logits, new_cache = tokens_to_logits(_beam_decoding_state(state))
@@ -148,7 +193,28 @@ def beam_search(
   any_finished = (final.finished_scores[:, 0] > NEG_INF)[:, None]
   scores = jnp.where(any_finished, final.finished_scores, final.live_scores)
   decodes = jnp.where(any_finished[:, :, None], final.finished_sequences, final.live_sequences)
-  return jnp.flip(decodes, axis=1), jnp.flip(scores, axis=1)
+  outputs = jnp.flip(decodes, axis=1), jnp.flip(scores, axis=1)
+  if segment is None:
+    return outputs
+  rows = {f.name: getattr(final, f.name) for f in dataclasses.fields(final)}
+  del rows["index"], rows["cache"]
+  return Paused(outputs, settled(final) | (final.index >= max_len), rows, final.cache)
+
+
+def _first_beam_state(inputs: Array, num_decodes: int, cache: PyTree) -> _BeamState:
+  """One live beam per example, with the BOS as its next input; the others cannot win."""
+  batch, length = inputs.shape
+  live = jnp.where(jnp.arange(num_decodes) == 0, 0.0, NEG_INF).astype(jnp.float32)
+  empty = jnp.zeros((batch, num_decodes, length), jnp.int32)
+  return _BeamState(
+    index=jnp.zeros((), jnp.int32),
+    live_scores=jnp.tile(live, (batch, 1)),
+    live_sequences=empty,
+    live_tokens=jnp.repeat(inputs[:, :1], num_decodes, axis=1),
+    finished_scores=jnp.full((batch, num_decodes), NEG_INF, jnp.float32),
+    finished_sequences=empty,
+    cache=cache,
+  )
 
 
 def _beam_decoding_state(state: _BeamState) -> DecodingState:
@@ -238,7 +304,8 @@ def temperature_sample(
   rescale_log_probs: bool = True,
   state_callback_fn: Callable[[DecodingState], DecodingState] | None = None,
   logit_callback_fn: Callable[[Array, DecodingState], Array] | None = None,
-) -> tuple[Array, Array]:
+  segment: Segment | None = None,
+) -> tuple[Array, Array] | Paused:
   """Samples tokens; with `topk=1`, the default, greedy. Stops when all rows have an EOS.
 
   Args:
@@ -258,13 +325,16 @@ def temperature_sample(
       the model's.
     state_callback_fn: called with the state before each step.
     logit_callback_fn: called with logits and state at each step.
+    segment: decode this stretch only; `cache` is then as the stretch before left it.
 
   Returns:
     (decodes int32 `[B, N, L]`, log probabilities float32 `[B, N]`), ascending. Forced tokens add
-    nothing to the latter, nor do those after the EOS.
+    nothing to the latter, nor do those after the EOS. With a segment, `Paused` with that as
+    outputs.
 
   Raises:
     T5XError: both topk and topp are given.
+    CannotPauseError: a segment of a decode that is not greedy.
   """
   if isinstance(topk, int) and isinstance(topp, float) and topk and topp:
     raise T5XError(
@@ -272,22 +342,35 @@ def temperature_sample(
       expected="at most one of them other than 0",
       fix="set decoding.temperature_sample.topk = 0 to sample by topp",
     )
+  callbacks = (state_callback_fn, logit_callback_fn)
+  if segment is not None and not (isinstance(topk, int) and topk == 1 and not any(callbacks)):
+    # Which random numbers a row gets depends on the rows beside it.
+    raise CannotPauseError
   batch, length = inputs.shape
   inputs = flat_batch_beam_expand(inputs.astype(jnp.int32), num_decodes)
   rows = inputs.shape[0]
   max_len = length if max_decode_steps is None else jnp.minimum(max_decode_steps, length)
-  initial = _SampleState(
-    index=jnp.zeros((), jnp.int32),
-    sequences=jnp.zeros((rows, length), jnp.int32),
-    cur_token=inputs[:, :1],
-    ended=jnp.zeros((rows,), bool),
-    log_prob=jnp.zeros((rows,), jnp.float32),
-    rng=jax.random.PRNGKey(0) if decode_rng is None else decode_rng,
-    cache=_expand_cache(cache, num_decodes, cache_offset),
-  )
+  stop = max_len if segment is None else jnp.minimum(segment.stop, max_len)
+  rng = jax.random.PRNGKey(0) if decode_rng is None else decode_rng
+  if segment is not None and segment.rows is not None:
+    flat = {k: x.reshape(rows, *x.shape[2:]) for k, x in segment.rows.items()}
+    initial = _SampleState(index=jnp.int32(segment.start), rng=rng, cache=cache, **flat)
+  else:
+    initial = _SampleState(
+      index=jnp.zeros((), jnp.int32),
+      sequences=jnp.zeros((rows, length), jnp.int32),
+      cur_token=inputs[:, :1],
+      ended=jnp.zeros((rows,), bool),
+      log_prob=jnp.zeros((rows,), jnp.float32),
+      rng=rng,
+      cache=_expand_cache(cache, num_decodes, cache_offset),
+    )
+
+  def done(state: _SampleState) -> Array:
+    return state.ended.reshape(batch, num_decodes).all(axis=1)
 
   def unfinished(state: _SampleState) -> Array:
-    return (state.index < max_len) & ~jnp.all(state.ended)
+    return (state.index < stop) & ~_all_of(done(state), segment)
 
   def step(state: _SampleState) -> _SampleState:
     visible = DecodingState(state.index, state.sequences, state.cur_token, state.cache)
@@ -314,9 +397,20 @@ def temperature_sample(
     )
 
   final = lax.while_loop(unfinished, step, initial)
-  decodes = final.sequences.reshape(batch, num_decodes, length)
-  scores = final.log_prob.reshape(batch, num_decodes)
-  if num_decodes == 1:
+  outputs = _sort_decodes(
+    final.sequences.reshape(batch, num_decodes, length),
+    final.log_prob.reshape(batch, num_decodes),
+  )
+  if segment is None:
+    return outputs
+  names = ("sequences", "cur_token", "ended", "log_prob")
+  rows = {n: (x := getattr(final, n)).reshape(batch, num_decodes, *x.shape[1:]) for n in names}
+  return Paused(outputs, done(final) | (final.index >= max_len), rows, final.cache)
+
+
+def _sort_decodes(decodes: Array, scores: Array) -> tuple[Array, Array]:
+  """Puts the decodes of each example, `[B, N, L]`, in ascending order of scores, `[B, N]`."""
+  if scores.shape[1] == 1:
     return decodes, scores
   order = jnp.argsort(scores, axis=-1)
   return (

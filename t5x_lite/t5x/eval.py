@@ -4,7 +4,8 @@
     --gin.EVAL_OUTPUT_DIR="'/tmp/eval'"
 
 Writes EVAL_OUTPUT_DIR/inference_eval/<task>-<step>.jsonl, <task>-metrics.jsonl and TensorBoard
-events.
+events. Until then results are in EVAL_OUTPUT_DIR/partial as they come; the same command goes on
+from there.
 """
 
 from __future__ import annotations
@@ -113,6 +114,7 @@ def evaluate(
     axes,
     log_dir=os.path.join(output_dir, "inference_eval"),
     check_stop=stop.check,
+    journal_dir=os.path.join(output_dir, "partial"),
   )
   if not evaluator.eval_tasks:
     raise T5XError(

@@ -4,7 +4,8 @@
     --gin.INFER_OUTPUT_DIR="'/tmp/predictions'"
 
 Writes INFER_OUTPUT_DIR/<task>-<mode>.jsonl-00000-of-00001, one JSON object per example in the
-task's order, and the same name with .COMPLETED when it is complete.
+task's order, and the same name with .COMPLETED when it is complete. Until then results are in
+INFER_OUTPUT_DIR/partial as they come; the same command goes on from there.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ def write_inferences_to_file(
   """
   from etils import epath
 
+  from t5x._journal import decoder
+
   outputs, aux = inferences
 
   def inputs_of(example):
@@ -69,11 +72,7 @@ def write_inferences_to_file(
     pretokenized = {k: v for k, v in example.items() if k.endswith("_pretokenized")}
     return pretokenized or example
 
-  def text(ids):
-    if ids and isinstance(ids[0], (list, tuple)):
-      return [text(i) for i in ids]
-    return vocabulary.decode([int(i) for i in ids])
-
+  text = decoder(vocabulary)
   temporary = epath.Path(path + ".tmp")
   with temporary.open("w") as f:
     for i, (example, output) in enumerate(zip(task_ds, outputs, strict=True)):
@@ -123,8 +122,7 @@ def infer(
       restore_checkpoint_cfg: which checkpoint ('specific' or 'latest').
       partitioner: `partitioning.PjitPartitioner`.
       output_dir: folder of the results.
-      checkpoint_period: accepted; rows are sorted by length over the whole task, so that there
-          are no chunks to restart from.
+      checkpoint_period: accepted; every finished row is kept, so a restart loses none.
       shard_id: which of `num_shards` parts of each task this process does (--shard_id).
       num_shards: parts that separate processes do; each writes its own file.
       merge_chunked_results: accepted.
@@ -143,19 +141,95 @@ def infer(
   Returns:
       The files written.
   """
-  import jax
-  import seqio
-  from etils import epath
-
-  from t5x import checkpoints, gin_utils, utils
+  from t5x import gin_utils, utils
+  from t5x._journal import config_hash
   from t5x._runtime import StopRequest
 
   del checkpoint_period, merge_chunked_results, checkpoint_ds_iter, use_orbax
-  # ----------------------------------------------------------------- check the settings
-  if mode not in MODES:
-    raise T5XError("infer.mode is unknown.", found=repr(mode), available=", ".join(MODES))
   if merge_fn is not None:
     raise not_in_lite("infer.merge_fn", "leave it unset")
+  if _cli.FLAGS.is_parsed() and getattr(_cli.FLAGS, "shard_id", None) is not None:
+    shard_id = _cli.FLAGS.shard_id
+  _check_settings(mode, dataset_cfg, shard_id, num_shards)
+  (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
+  utils.import_module(dataset_cfg.module)
+  (verify_matching_vocabs_fn or utils.verify_matching_vocabs)(dataset_cfg, model)
+  tasks = _tasks(dataset_cfg)
+  state, axes = _restore(
+    model,
+    dataset_cfg,
+    restore_checkpoint_cfg,
+    partitioner,
+    train_state_initializer_cls or utils.TrainStateInitializer,
+    fallback_init_rng,
+  )
+  utils.log_model_info(os.path.join(output_dir, "model-info.txt"), state)
+  stop = StopRequest()
+  step_fn = {
+    "predict": model.predict_batch,
+    "predict_with_aux": model.predict_batch_with_aux,
+    "score": model.score_batch,
+  }[mode]
+  infer_fn = utils.get_infer_fn(
+    step_fn,
+    dataset_cfg.batch_size,
+    axes,
+    partitioner,
+    keep_aux_as_numpy=keep_aux_as_numpy,
+    check_stop=stop.check,
+  )
+  settings_hash = config_hash(state.params, {"mode": mode, "split": dataset_cfg.split})
+  written = []
+  with stop.listening():
+    for task in tasks:
+      name = f"{task.name}-{mode}.{file_extension}-{shard_id:05}-of-{num_shards:05}"
+      path = os.path.join(output_dir, name)
+      vocabulary = task.output_features[output_vocab_feature_name].vocabulary
+      task_ds = _examples(task, dataset_cfg, shard_id, num_shards)
+      model_ds = model.FEATURE_CONVERTER_CLS(pack=False)(task_ds, dataset_cfg.task_feature_lengths)
+      if _infer_task(
+        path, task_ds, model_ds, infer_fn, state, settings_hash, mode, vocabulary, write_fn
+      ):
+        written.append(path)
+  return written
+
+
+def _infer_task(
+  path: str, task_ds, model_ds, infer_fn, state, settings_hash, mode, vocabulary, write_fn
+) -> bool:
+  """Writes the results of one task to `path`, unless they are there. Returns whether it did."""
+  import jax
+  from etils import epath
+
+  from t5x._journal import Journal, decoder
+
+  completed = epath.Path(path + ".COMPLETED")
+  if completed.exists() and completed.read_text() == settings_hash and epath.Path(path).exists():
+    _cli.log(f"{path} is complete with these settings: skipped")
+    return False
+  folder, name = os.path.split(path)
+  to_text = decoder(vocabulary) if mode != "score" else None
+  journal = Journal(os.path.join(folder, "partial", name), settings_hash, to_text)
+  try:
+    what = name.split(".")[0]
+    result = infer_fn(model_ds.enumerate(), state, what=what, journal=journal)
+    indexed, aux = result if isinstance(result, tuple) else (result, {})
+    outputs = [output for _, output in indexed]
+    if jax.process_index() == 0:
+      completed.unlink(missing_ok=True)
+      write_fn(path, (outputs, aux), task_ds.as_numpy_iterator(), mode, vocabulary)
+      completed.write_text(settings_hash)
+      _cli.log(f"wrote {len(outputs)} rows to {path}")
+    journal.close(complete=True)
+  finally:
+    journal.close(complete=False)
+  return jax.process_index() == 0
+
+
+def _check_settings(mode: str, dataset_cfg, shard_id: int, num_shards: int) -> None:
+  """Raises T5XError for settings that cannot work."""
+  if mode not in MODES:
+    raise T5XError("infer.mode is unknown.", found=repr(mode), available=", ".join(MODES))
   if dataset_cfg.task_feature_lengths is None:
     raise T5XError(
       "infer needs lengths.",
@@ -168,89 +242,64 @@ def infer(
       found=f"pack={dataset_cfg.pack}, shuffle={dataset_cfg.shuffle}",
       fix="set utils.DatasetConfig.pack and .shuffle to False.",
     )
-  if _cli.FLAGS.is_parsed() and getattr(_cli.FLAGS, "shard_id", None) is not None:
-    shard_id = _cli.FLAGS.shard_id
   if not 0 <= shard_id < num_shards:
     raise T5XError("shard_id is out of range.", found=f"{shard_id} of {num_shards} shards")
-  (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
 
-  # ----------------------------------------------------------------- data
-  utils.import_module(dataset_cfg.module)
+
+def _tasks(dataset_cfg) -> list:
+  """The mixture's tasks that have the split."""
+  import seqio
+
+  from t5x import utils
+
   provider = utils.get_mixture_or_task(dataset_cfg.mixture_or_task_name)
-  (verify_matching_vocabs_fn or utils.verify_matching_vocabs)(dataset_cfg, model)
-  tasks = [t for t in seqio.get_subtasks(provider) if dataset_cfg.split in t.splits]
+  all_tasks = seqio.get_subtasks(provider)
+  tasks = [t for t in all_tasks if dataset_cfg.split in t.splits]
   if not tasks:
-    found = {s for t in seqio.get_subtasks(provider) for s in t.splits}
     raise T5XError(
-      f"{provider.name!r} has no split {dataset_cfg.split!r}.", available=", ".join(found)
+      f"{provider.name!r} has no split {dataset_cfg.split!r}.",
+      available=", ".join(sorted({s for t in all_tasks for s in t.splits})),
+      fix="set utils.DatasetConfig.split.",
     )
+  return tasks
+
+
+def _examples(task, dataset_cfg, shard_id: int, num_shards: int):
+  """The task's examples in order, or this shard of them."""
+  import seqio
+
+  return task.get_dataset(
+    sequence_length=dataset_cfg.task_feature_lengths,
+    split=dataset_cfg.split,
+    shuffle=False,
+    num_epochs=1,
+    seed=dataset_cfg.seed,
+    use_cached=dataset_cfg.use_cached,
+    shard_info=seqio.ShardInfo(shard_id, num_shards) if num_shards > 1 else None,
+  )
+
+
+def _restore(model, dataset_cfg, restore_cfg, partitioner, initializer_cls, fallback_init_rng):
+  """Returns (state of the checkpoint, its PartitionSpecs)."""
+  import jax
+
+  from t5x import checkpoints
+
   converter = model.FEATURE_CONVERTER_CLS(pack=False)
-  shard = seqio.ShardInfo(index=shard_id, num_shards=num_shards)
-
-  def examples_of(task):
-    return task.get_dataset(
-      sequence_length=dataset_cfg.task_feature_lengths,
-      split=dataset_cfg.split,
-      shuffle=False,
-      num_epochs=1,
-      seed=dataset_cfg.seed,
-      use_cached=dataset_cfg.use_cached,
-      shard_info=shard if num_shards > 1 else None,
-    )
-
-  # ----------------------------------------------------------------- model
   lengths = converter.get_model_feature_lengths(dataset_cfg.task_feature_lengths)
-  initializer = (train_state_initializer_cls or utils.TrainStateInitializer)(
+  initializer = initializer_cls(
     optimizer_def=None,
     init_fn=model.get_initial_variables,
     input_shapes={k: (dataset_cfg.batch_size, n) for k, n in lengths.items()},
     partitioner=partitioner,
   )
   if fallback_init_rng is not None:
-    restore_checkpoint_cfg.fallback_to_scratch = True
-  choice = checkpoints.choose_checkpoint(None, restore_checkpoint_cfg)
+    restore_cfg.fallback_to_scratch = True
+  choice = checkpoints.choose_checkpoint(None, restore_cfg)
   if choice is None:
     raise T5XError("There is no checkpoint to run.", fix="set CHECKPOINT_PATH.")
   rng = jax.random.PRNGKey(fallback_init_rng or 0)
-  state = initializer.from_checkpoint(choice, restore_checkpoint_cfg, rng)
-  utils.log_model_info(os.path.join(output_dir, "model-info.txt"), state)
-
-  stop = StopRequest()
-  step_fn = {
-    "predict": model.predict_batch,
-    "predict_with_aux": model.predict_batch_with_aux,
-    "score": model.score_batch,
-  }[mode]
-  infer_fn = utils.get_infer_fn(
-    step_fn,
-    dataset_cfg.batch_size,
-    initializer.train_state_axes,
-    partitioner,
-    keep_aux_as_numpy=keep_aux_as_numpy,
-    check_stop=stop.check,
-  )
-
-  # ----------------------------------------------------------------- run and write
-  folder = epath.Path(output_dir)
-  written = []
-  with stop.listening():
-    for task in tasks:
-      name = f"{task.name}-{mode}.{file_extension}-{shard_id:05}-of-{num_shards:05}"
-      task_ds = examples_of(task)
-      model_ds = converter(task_ds, dataset_cfg.task_feature_lengths).enumerate()
-      result = infer_fn(model_ds, state, what=f"{mode} {task.name}")
-      indexed, aux = result if isinstance(result, tuple) else (result, {})
-      outputs = [output for _, output in indexed]
-      if jax.process_index() != 0:
-        continue
-      vocabulary = task.output_features[output_vocab_feature_name].vocabulary
-      path = str(folder / name)
-      (folder / (name + ".COMPLETED")).unlink(missing_ok=True)
-      write_fn(path, (outputs, aux), task_ds.as_numpy_iterator(), mode, vocabulary)
-      (folder / (name + ".COMPLETED")).write_text("")
-      written.append(path)
-      _cli.log(f"wrote {len(outputs)} rows to {path}")
-  return written
+  return initializer.from_checkpoint(choice, restore_cfg, rng), initializer.train_state_axes
 
 
 def create_task_from_tfexample_file(*args, **kwargs):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import seqio
 from flax import linen as nn
+from flax import traverse_util
 
 from t5x import decoding, optimizers
 from t5x._base_model import BaseModel, BaseTransformerModel
@@ -160,9 +162,19 @@ class EncoderDecoderModel(BaseTransformerModel):
     Returns:
       (cache, cross_cache): the first changes with every step, the second never.
     """
-    encoded = self.module.apply(
+    encoded = self._encode(params, encoder_input_tokens)
+    return self._make_caches(params, encoded, encoder_input_tokens, decode_length)
+
+  def _encode(self, params: PyTree, encoder_input_tokens: Array) -> Array:
+    """int `[B, S]` -> `[B, S, E]`."""
+    return self.module.apply(
       {"params": params}, encoder_input_tokens, enable_dropout=False, method="encode"
     )
+
+  def _make_caches(
+    self, params: PyTree, encoded: Array, encoder_input_tokens: Array, decode_length: int
+  ) -> tuple[PyTree, PyTree]:
+    """Returns (empty cache of `decode_length` tokens, cross_cache)."""
     # Only shapes of these tokens matter; under jit nothing but the caches is computed.
     tokens = jnp.ones((encoder_input_tokens.shape[0], decode_length), jnp.int32)
     _, variables = self.module.apply(
@@ -221,7 +233,8 @@ class EncoderDecoderModel(BaseTransformerModel):
     return_all_decodes: bool = False,
     num_decodes: int | None = None,
     prompt_with_targets: bool = False,
-  ) -> tuple[Array, Mapping[str, Array]]:
+    segment: decoding.Segment | None = None,
+  ) -> tuple[Array, Mapping[str, Array]] | decoding.Paused:
     """Decodes a batch.
 
     Args:
@@ -233,13 +246,15 @@ class EncoderDecoderModel(BaseTransformerModel):
       return_all_decodes: return all decodes, sorted with the best last, instead of the best.
       num_decodes: decodes per example (beams); None is 1 or the default decoder params'.
       prompt_with_targets: decodes start with the tokens of `decoder_input_tokens`, up to an EOS.
+      segment: decode this stretch only; after the first one, `batch` is not read.
 
     Returns:
       (decodes, {'scores'}): int32 `[B, T]` and float32 `[B]`, or with all decodes `[B, N, T]`
-      and `[B, N]`.
+      and `[B, N]`. With a segment, `decoding.Paused` with that as outputs.
 
     Raises:
       T5XError: a key is given twice.
+      decoding.CannotPauseError: a segment is asked of a decode that cannot be cut.
     """
     kwargs = self._default_decoder_params.as_kwargs() | dict(decoder_params or {})
     if rng is not None:
@@ -254,19 +269,93 @@ class EncoderDecoderModel(BaseTransformerModel):
     if num_decodes is not None:
       kwargs["num_decodes"] = num_decodes
     kwargs.setdefault("num_decodes", 1)
-    encoder_input_tokens, prompt = batch["encoder_input_tokens"], batch["decoder_input_tokens"]
-    if prompt_with_targets:
-      # The forced part of a row ends at its EOS: a 0 forces nothing.
-      prompt = jnp.where(prompt == kwargs["eos_id"], 0, prompt)
+    if segment is not None:
+      result = self._decode_segment(params, batch, segment, prompt_with_targets, kwargs)
+      decodes, scores = result.outputs
     else:
-      prompt = jnp.zeros_like(prompt)
-    length = prompt.shape[1]
-    cache, cross_cache = self.prefill(params, encoder_input_tokens, length)
-    step = functools.partial(self.decode_step, params, cross_cache, encoder_input_tokens, length)
-    decodes, scores = self._decode_fn(inputs=prompt, cache=cache, tokens_to_logits=step, **kwargs)
-    if return_all_decodes:
-      return decodes, {"scores": scores}
-    return decodes[:, -1, :], {"scores": scores[:, -1]}
+      tokens, prompt = _tokens_and_prompt(batch, prompt_with_targets, kwargs["eos_id"])
+      length = prompt.shape[1]
+      cache, cross_cache = self.prefill(params, tokens, length)
+      step = functools.partial(self.decode_step, params, cross_cache, tokens, length)
+      decodes, scores = self._decode_fn(inputs=prompt, cache=cache, tokens_to_logits=step, **kwargs)
+    if not return_all_decodes:
+      decodes, scores = decodes[:, -1, :], scores[:, -1]
+    outputs = decodes, {"scores": scores}
+    return outputs if segment is None else result.replace(outputs=outputs)
+
+  def _decode_segment(
+    self,
+    params: PyTree,
+    batch: Batch,
+    segment: decoding.Segment,
+    prompt_with_targets: bool,
+    kwargs: Mapping[str, Any],
+  ) -> decoding.Paused:
+    """Decodes from `segment.start` to `segment.stop` tokens.
+
+    The caches are as long as the segment reaches, not as the longest decode. Between segments
+    the encoder's output is kept, not the keys and values made of it, which are many times larger
+    (2 * layers * heads * head size against the width of the network).
+    """
+    axis = getattr(self.module, "CACHE_LENGTH_AXIS", None)
+    if axis is None or "segment" not in inspect.signature(self._decode_fn).parameters:
+      raise decoding.CannotPauseError
+    if segment.rows is None:
+      tokens, prompt = _tokens_and_prompt(batch, prompt_with_targets, kwargs["eos_id"])
+      encoded, decoded = self._encode(params, tokens), None
+    else:
+      encoder, decoder = segment.rows["encoder"], segment.rows["decoder"]
+      tokens, encoded = encoder["tokens"], encoder["encoded"]
+      prompt, decoded = decoder["prompt"], decoder["decoded"]
+    stop = min(segment.stop, prompt.shape[1])
+    cache, cross_cache = self._make_caches(params, encoded, tokens, stop)
+    if segment.rows is not None:
+      cache = _cache_of_rows(cache, decoder["cache"], segment.start, axis)
+    paused = self._decode_fn(
+      inputs=prompt,
+      cache=cache,
+      tokens_to_logits=functools.partial(self.decode_step, params, cross_cache, tokens, stop),
+      segment=decoding.Segment(segment.start, stop, decoded, segment.active),
+      **kwargs,
+    )
+    rows = {
+      "encoder": {"tokens": tokens, "encoded": encoded},
+      "decoder": {
+        "prompt": prompt,
+        "decoded": paused.rows,
+        "cache": _rows_of_cache(paused.cache, len(tokens)),
+      },
+    }
+    return paused.replace(rows=rows, cache=None)
+
+
+def _tokens_and_prompt(batch: Batch, with_targets: bool, eos_id: int) -> tuple[Array, Array]:
+  """Returns the encoder's tokens `[B, S]` and the decoder's prompt `[B, T]`, 0: not forced."""
+  prompt = batch["decoder_input_tokens"]
+  # The forced part of a row ends at its EOS.
+  prompt = jnp.where(prompt == eos_id, 0, prompt) if with_targets else jnp.zeros_like(prompt)
+  return batch["encoder_input_tokens"], prompt
+
+
+def _rows_of_cache(cache: PyTree, batch: int) -> dict[str, Array]:
+  """Returns the arrays of a cache as `{name: [B, N, ...]}`; the scalars only count tokens."""
+  flat = traverse_util.flatten_dict(flax.core.unfreeze(cache), sep="/")
+  return {k: x.reshape(batch, -1, *x.shape[1:]) for k, x in flat.items() if x.ndim}
+
+
+def _cache_of_rows(empty: PyTree, rows: Mapping[str, Array], start: int, axis: int) -> PyTree:
+  """The inverse of `_rows_of_cache`, in a cache as long as `empty` that holds `start` tokens."""
+
+  def fill(name: str, template: Array) -> Array:
+    if not template.ndim:
+      return jnp.full_like(template, start)
+    x = rows[name].reshape(-1, *rows[name].shape[2:])
+    padding = [(0, 0)] * x.ndim
+    padding[axis] = (0, template.shape[axis] - x.shape[axis])
+    return jnp.pad(x, padding)
+
+  flat = traverse_util.flatten_dict(flax.core.unfreeze(empty), sep="/")
+  return traverse_util.unflatten_dict({k: fill(k, x) for k, x in flat.items()}, sep="/")
 
 
 class DecoderOnlyModel:

@@ -51,6 +51,33 @@ def test_decodes(golden, case):
   )
 
 
+@pytest.mark.parametrize("case", [c for c in CASES if c != "sample_rng"])
+def test_decodes_in_segments_are_the_same(golden, case):
+  decode_fn, batch_name, kwargs = CASES[case]
+  model = golden.model(decode_fn=decode_fn)
+  batch, rows, outputs = golden.batches[batch_name], None, {}
+  for start, stop in ((0, 2), (2, 5), (5, 14)):
+    segment = decoding.Segment(start, stop, rows)
+    paused = model.predict_batch_with_aux(golden.params, batch, segment=segment, **kwargs)
+    decodes, aux = paused.outputs
+    for row in np.flatnonzero(paused.done):  # a row that is done stays as it is
+      outputs.setdefault(int(row), (decodes[row], aux["scores"][row]))
+    rows, batch = paused.rows, {}
+  decodes, scores = (np.stack([outputs[i][k] for i in range(6)]) for k in (0, 1))
+  np.testing.assert_array_equal(decodes, golden.expected[f"predict/{case}/decodes"])
+  np.testing.assert_allclose(
+    scores, golden.expected[f"predict/{case}/scores"], rtol=1e-6, atol=golden.atol("logits")
+  )
+
+
+def test_sampling_cannot_be_cut_into_segments(golden):
+  model = golden.model(decode_fn=SAMPLE)
+  with pytest.raises(decoding.CannotPauseError):
+    model.predict_batch(
+      golden.params, golden.batches["unpacked"], segment=decoding.Segment(0, 2, None)
+    )
+
+
 def test_best_decode_is_the_last(golden):
   # The recorded top 1 is the last of all: predict_batch_with_aux only slices.
   for key in ("decodes", "scores"):

@@ -1,23 +1,25 @@
 """Bucketed, merged inference gives what the plain path gives; batches are planned as promised."""
 
+import collections
+import functools
 import pathlib
 import sys
 
 import jax
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from t5x import _inference, models, optimizers, partitioning, utils
+from t5x import _rows, _staged_decode, decoding, models, optimizers, partitioning, utils
 from t5x.examples.t5 import network
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import run_tasks
 
-LENGTH, TARGETS = 64, 6
+LENGTH, TARGETS = 64, 18
 
 
-@pytest.fixture(scope="module")
-def setup():
+def _model(decode_fn):
   config = network.T5Config(
     vocab_size=384,
     dtype="float32",
@@ -30,12 +32,18 @@ def setup():
     mlp_activations=("relu",),
     dropout_rate=0.0,
   )
-  model = models.EncoderDecoderModel(
+  return models.EncoderDecoderModel(
     module=network.Transformer(config),
     input_vocabulary=run_tasks.VOCAB,
     output_vocabulary=run_tasks.VOCAB,
     optimizer_def=optimizers.sgd(0.1),
+    decode_fn=decode_fn,
   )
+
+
+@pytest.fixture(scope="module")
+def setup():
+  model = _model(decoding.beam_search)
   partitioner = partitioning.PjitPartitioner(num_partitions=1)
   names = (
     "encoder_input_tokens",
@@ -68,43 +76,102 @@ def setup():
       }
     )
   examples[20] = examples[4]
-  return model, partitioner, initializer, state, list(enumerate(examples))
+  stacked = {k: np.stack([e[k] for e in examples]) for k in examples[0]}
+  ds = tf.data.Dataset.from_tensor_slices(stacked).enumerate()
+  return partitioner, initializer, state, ds
 
 
-class _Dataset(list):
-  """An enumerated dataset, with the element_spec that names its features."""
+DECODES = {
+  "greedy": (functools.partial(decoding.temperature_sample, topk=1), {}),
+  "beam1": (decoding.beam_search, {}),
+  "beam3": (decoding.beam_search, {"num_decodes": 3, "return_all_decodes": True}),
+}
 
-  @property
-  def element_spec(self):
-    return None, self[0][1]
 
+@pytest.mark.parametrize(
+  ("kind", "batch_size"), [("greedy", 4), ("greedy", 32), ("beam1", 8), ("beam3", 4), ("score", 8)]
+)
+def test_equal_to_the_plain_path(setup, monkeypatch, kind, batch_size):
+  monkeypatch.setattr(_staged_decode, "_SHORT_DECODE", 8)
+  partitioner, initializer, state, ds = setup
+  decode_fn, kwargs = DECODES.get(kind, (decoding.beam_search, {}))
+  model = _model(decode_fn)
+  step = model.score_batch if kind == "score" else model.predict_batch_with_aux
+  if kwargs:
 
-@pytest.mark.parametrize("batch_size", [3, 8, 32])
-@pytest.mark.parametrize("kind", ["predict_batch_with_aux", "score_batch"])
-def test_equal_to_the_plain_path(setup, kind, batch_size):
-  model, partitioner, initializer, state, examples = setup
-  step = getattr(model, kind)
+    def step(params, batch, rng=None, segment=None):
+      return model.predict_batch_with_aux(params, batch, rng, segment=segment, **kwargs)
 
   def run(size, **kwargs):
     fn = utils.get_infer_fn(step, size, initializer.train_state_axes, partitioner, **kwargs)
-    return fn(_Dataset(examples), state), fn.inference.stats
+    return fn(ds, state), fn.inference.stats
 
-  plain, plain_stats = run(23, buckets=False, merge_equal=False)
+  plain, plain_stats = run(23, efficient=False)
   fast, stats = run(batch_size)
-  assert (plain_stats["rows_run"], stats["rows_run"]) == (23, 22)
-  if kind == "score_batch":
+  assert (plain_stats["rows_run"], stats["rows_run"]) == (23, 22)  # two examples are equal
+  if kind == "score":
     assert [i for i, _ in fast] == list(range(23))
     np.testing.assert_allclose([s for _, s in fast], [s for _, s in plain], rtol=1e-5)
     return
+  lengths = collections.Counter(np.argmax(np.asarray(d) == 1, axis=-1).max() for _, d in plain[0])
+  assert len(lengths) > 3  # some rows leave early, some late: else this tests nothing
   assert fast[0] == plain[0]
   np.testing.assert_allclose(fast[1]["scores"], plain[1]["scores"], rtol=1e-5)
-  if batch_size == 3:
-    assert 1 < stats["shapes"] <= 4
+
+
+def test_sampling_takes_the_plain_steps_and_repeats_equal_inputs(setup):
+  partitioner, initializer, state, ds = setup
+  model = _model(functools.partial(decoding.temperature_sample, topk=0))
+  fn = utils.get_infer_fn(model.predict_batch, 32, initializer.train_state_axes, partitioner)
+  outputs = dict(fn(ds, state, rng=jax.random.PRNGKey(5)))
+  assert fn.inference.stats["rows_run"] == 23
+  assert outputs[4] != outputs[20]  # equal inputs, sampled apart
+  assert outputs == dict(fn(ds, state, rng=jax.random.PRNGKey(5)))
+
+
+class _Scripted:
+  """Stands for a model: row `i` of the data ends after `i` tokens, which are `i`."""
+
+  def __init__(self, ends):
+    self.ends, self.calls = ends, []
+
+  def decode(self, params, batch, rng, segment):
+    rows = batch["row"] if segment.rows is None else segment.rows["decoder"]["row"]
+    size = len(rows)
+    self.calls.append((segment.start, segment.stop, size, int(segment.active.sum())))
+    done = np.asarray([self.ends[int(r)] <= segment.stop for r in rows])
+    carried = {"decoder": {"row": rows}, "encoder": {"tokens": np.zeros((size, 4), np.int32)}}
+    return decoding.Paused(np.asarray(rows), done, jax.tree.map(jax.numpy.asarray, carried))
+
+
+def test_rows_that_are_done_leave_and_the_others_fill_batches():
+  rng = np.random.default_rng(1)
+  ends = [int(n) for n in rng.choice([3, 9, 17, 100], 64, p=[0.5, 0.25, 0.15, 0.1])]
+  scripted, got = _Scripted(ends), {}
+
+  def deliver(numbers, positions, outputs):
+    for number, position in zip(numbers, positions, strict=True):
+      assert number not in got
+      got[number] = int(outputs[position])
+
+  stages = _staged_decode.StagedDecode(
+    scripted.decode, None, None, 100, 4, 8, 1, jax.device_get, deliver
+  )
+  for i in range(0, 64, 8):
+    stages.start(range(i, i + 8), {"row": np.arange(i, i + 8)}, 4)
+  stages.finish(lambda: None)
+  assert got == {i: i for i in range(64)}
+  for start, stop in ((8, 16), (16, 32), (32, 64), (64, 100)):
+    left = sum(n > start for n in ends)
+    runs = [call for call in scripted.calls if call[:2] == (start, stop)]
+    assert sum(active for *_, active in runs) == left
+    assert [active for *_, active in runs[:-1]] == [8] * (len(runs) - 1)  # full but for the last
+    assert runs[-1][2] < 2 * runs[-1][3]
 
 
 def test_plan_batches():
   lengths = np.array([5, 60, 7, 33, 20, 18, 3, 64, 40, 9])
-  planned = _inference.plan_batches(lengths, 64, 2)
+  planned = _rows.plan_batches(lengths, 64, 2, compile_cost=0.0)
   assert [list(map(int, lengths[rows])) for rows, _ in planned] == [
     [64, 60],
     [40, 33],
@@ -112,18 +179,35 @@ def test_plan_batches():
     [9, 7],
     [5, 3],
   ]
-  # A length of its own needs two batches before and after it.
-  assert [bucket for _, bucket in planned] == [64, 64, 32, 32, 32]
-  assert all(lengths[rows].max() <= bucket for rows, bucket in planned)
+  assert [bucket for _, bucket in planned] == [64, 48, 32, 16, 16]
+  # A compilation that costs as much as all batches together is not worth it.
+  assert {bucket for _, bucket in _rows.plan_batches(lengths, 64, 2, 5.0)} == {64}
 
 
-def test_buckets_never_exceed_the_full_length():
+def test_plans_are_the_cheapest():
+  rng = np.random.default_rng(0)
+  for _ in range(20):
+    lengths, cost = rng.integers(1, 100, 12), float(rng.uniform(0, 2))
+    padded = [b for _, b in _rows.plan_batches(lengths, 100, 2, cost)]
+    best = [_rows.round_length(n, 100) for n in sorted(lengths, reverse=True)[::2]]
+
+    def price(plan, cost=cost):
+      return sum(plan) + cost * 100 * len(set(plan))
+
+    # All other plans: each batch starts a length of its own, or keeps the one before.
+    others = [[]]
+    for n in best:
+      others = [[*o, n] for o in others] + [[*o, o[-1]] for o in others if o]
+    assert price(padded) == pytest.approx(min(map(price, others)))
+
+
+def test_padded_lengths_never_exceed_the_full_length():
   for length in range(0, 41):
-    planned = _inference.plan_batches(np.array([length] * 4), 40, 1)
-    assert all(length <= bucket <= 40 for _, bucket in planned)
+    planned = _rows.plan_batches(np.array([length] * 4), 40, 1, 0.5)
+    assert all(length <= padded <= 40 for _, padded in planned)
 
 
-def test_no_copies_of_padding_for_small_sets():
-  assert _inference._rows_per_batch(50, 128, 1) == 64
-  assert _inference._rows_per_batch(500, 128, 1) == 128
-  assert _inference._rows_per_batch(3, 128, 8) == 8
+def test_small_sets_run_in_small_batches():
+  assert _rows.rows_per_batch(50, 128, 1) == 64
+  assert _rows.rows_per_batch(500, 128, 1) == 128
+  assert _rows.rows_per_batch(3, 128, 8) == 8

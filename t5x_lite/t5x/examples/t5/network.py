@@ -8,7 +8,7 @@ V vocabulary, N decodes per example.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -208,6 +208,10 @@ class Transformer(nn.Module):
   """T5: `encode`, `decode`, and both in one call."""
 
   config: T5Config
+
+  # Every array in `cache` is [rows, heads, length, head size]; the scalars count tokens. A decode
+  # that is paused and resumed relies on it.
+  CACHE_LENGTH_AXIS: ClassVar[int] = 2
 
   def setup(self) -> None:
     """Declares the embedding shared by encoder and decoder, and both stacks."""

@@ -1,0 +1,155 @@
+"""Results of an inference as they come, so that one that was killed goes on where it was.
+
+A journal is a JSONL file with a line per distinct input, in the order the device finished them:
+{"key": digest of the input, "examples": [dataset indices], "output": [...], "text": "..."}.
+Its name ends in a hash of everything that decides the outputs: another configuration or other
+weights write another file, and nothing is ever mixed or lost. It is removed when the final,
+ordered file is complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from etils import epath
+from jax.experimental import multihost_utils
+
+from gin import config as _gin_config
+from t5x import _cli
+
+# Settings that say where and in what portions the work is done, not what comes out.
+_WITHOUT_EFFECT = (
+  "output_dir",
+  "OUTPUT_DIR",
+  "batch_size",
+  "BATCH_SIZE",
+  "checkpoint_period",
+  "num_partitions",
+  "model_parallel_submesh",
+  "ici_mesh_shape",
+  "dcn_mesh_shape",
+)
+
+
+@jax.jit
+def _checksum(x: jax.Array) -> jax.Array:
+  """A sum over the bits of an array, the same in whatever order it is added up."""
+  kind = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.uint32}[x.dtype.itemsize]
+  bits = jax.lax.bitcast_convert_type(x, kind).astype(jnp.uint32).reshape(-1)
+  return jnp.sum(bits * (2 * jnp.arange(bits.size, dtype=jnp.uint32) + 1))
+
+
+def config_hash(params: Any, what: Mapping[str, Any]) -> str:
+  """Returns eight hexadecimal digits that stand for the weights and the gin configuration.
+
+  Args:
+      params: the parameters.
+      what: further settings, such as the mode.
+  """
+  digest = hashlib.blake2b(digest_size=4)
+  for (scope, selector), settings in sorted(_gin_config._CONFIG.items()):
+    if not scope.endswith(_WITHOUT_EFFECT):
+      kept = {k: repr(v) for k, v in sorted(settings.items()) if k not in _WITHOUT_EFFECT}
+      digest.update(f"{scope}/{selector}{kept}".encode())
+  digest.update(repr(sorted(what.items())).encode())
+  for path, leaf in jax.tree_util.tree_leaves_with_path(params):
+    digest.update(f"{jax.tree_util.keystr(path)}{leaf.shape}{int(_checksum(leaf))}".encode())
+  return digest.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+  """Arrays as lists, for JSON."""
+  if isinstance(value, Mapping):
+    return {k: _plain(v) for k, v in value.items()}
+  if isinstance(value, tuple):
+    return [_plain(v) for v in value]
+  return np.asarray(value).tolist()
+
+
+def decoder(vocabulary) -> Callable[[Any], Any]:
+  """Returns a function from predicted ids (or a pair of ids and auxiliary values) to text."""
+
+  def to_text(output):
+    if isinstance(output, (list, tuple)) and output and isinstance(output[-1], Mapping):
+      return to_text(output[0])
+    if isinstance(output, (list, tuple)) and output and isinstance(output[0], (list, tuple)):
+      return [to_text(o) for o in output]
+    return vocabulary.decode([int(i) for i in output])
+
+  return to_text
+
+
+class Journal:
+  """The journal of one task.
+
+  Args:
+      path: file name without the hash, e.g. OUTPUT_DIR/partial/<task>-predict.
+      settings_hash: from `config_hash`.
+      to_text: turns an output into readable text for the file, or None.
+  """
+
+  def __init__(self, path: str, settings_hash: str, to_text: Callable[[Any], Any] | None = None):
+    self._path = epath.Path(f"{path}-{settings_hash}.jsonl")
+    self._to_text = to_text
+    self._file = None
+
+  def read(self) -> dict[str, Any]:
+    """Returns {key: output} of an earlier run; on every host what the first one has."""
+    text = ""
+    if jax.process_index() == 0 and self._path.exists():
+      text = self._path.read_text()
+    if jax.process_count() > 1:
+      text = _broadcast_text(text)
+    outputs = {}
+    for line in text.splitlines():
+      try:
+        entry = json.loads(line)
+        outputs[entry["key"]] = entry["output"]
+      except (ValueError, KeyError):
+        continue  # the line that was being written when the run was killed
+    if outputs:
+      _cli.log(f"{len(outputs)} results of an earlier run are in {self._path}: going on from there")
+    return outputs
+
+  def write(self, keys: Sequence[str], examples: Sequence[Sequence[int]], outputs: Sequence[Any]):
+    """Appends outputs and hands them to the operating system."""
+    if jax.process_index() != 0:
+      return
+    if self._file is None:
+      self._path.parent.mkdir(parents=True, exist_ok=True)
+      self._file = self._path.open("a")
+      self._file.write("\n")  # after a line that was cut off
+    for key, indices, output in zip(keys, examples, outputs, strict=True):
+      entry = {"key": key, "examples": list(indices), "output": _plain(output)}
+      if self._to_text is not None:
+        entry["text"] = self._to_text(entry["output"])
+      self._file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+    self._file.flush()
+
+  def close(self, complete: bool) -> None:
+    """Closes the file, and removes it if the results are now elsewhere."""
+    if self._file is not None:
+      self._file.close()
+      self._file = None
+    if complete and jax.process_index() == 0:
+      self._path.unlink(missing_ok=True)
+      # Other tasks' journals may be there, or it is not a local folder.
+      with contextlib.suppress(OSError):
+        os.rmdir(self._path.parent)
+
+
+def _broadcast_text(text: str) -> str:
+  """The first process's text, on every process."""
+  data = np.frombuffer(text.encode(), np.uint8)
+  size = int(multihost_utils.broadcast_one_to_all(np.int32(data.size)))
+  padded = np.zeros(size, np.uint8)
+  padded[: data.size] = data[:size]
+  return bytes(multihost_utils.broadcast_one_to_all(padded)).decode() if size else ""

@@ -1,0 +1,195 @@
+"""Decoding in stages, so that a batch never waits long for its slowest row.
+
+A decode of up to T tokens is cut at 8, 16, 32, ... tokens. After each stage the rows that are done
+leave. The others wait until there is a full batch of rows that have come equally far, and go on
+together. So rows of a batch always stand at the same token (one position for the whole batch, as
+the caches have it), caches are only as long as their stage reaches, and each row gets the very
+steps it would get in a batch of its own.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from t5x import decoding
+from t5x._rows import rows_per_batch
+
+_FIRST_STOP = 8
+# A decode of so few tokens is not worth the compilation of further stages.
+_SHORT_DECODE = 32
+
+
+def stage_stops(length: int) -> list[int]:
+  """Tokens at which a decode of up to `length` pauses; the last is `length`.
+
+  >>> stage_stops(100), stage_stops(20)
+  ([8, 16, 32, 64, 100], [20])
+  """
+  stops = []
+  if length > _SHORT_DECODE:
+    stop = _FIRST_STOP
+    while stop < length:
+      stops.append(stop)
+      stop *= 2
+  return [*stops, length]
+
+
+def _round_up(length: int, full: int) -> int:
+  """The next power of two, at most `full`: waiting rows come in few encoder lengths."""
+  return min(1 << max(length - 1, 15).bit_length(), full)
+
+
+@dataclasses.dataclass
+class _Pool:
+  """Rows that wait at the same token, padded to the same encoder length.
+
+  Args:
+      stage: index of the stage they wait for.
+      length: encoder length.
+      numbers: the rows, in the order they lie in `rows`.
+      rows: `Paused.rows` with the capacity of a batch; None while there are none.
+  """
+
+  stage: int
+  length: int
+  numbers: list[int] = dataclasses.field(default_factory=list)
+  rows: Any = None
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _move_rows(pool, rows, source, target):
+  """Copies `rows[source]` to `pool[target]`, padding with zeros; drops targets out of range."""
+
+  def move(p, r):
+    r = jnp.take(r, source, axis=0)
+    r = jnp.pad(r, [(0, 0), *((0, a - b) for a, b in zip(p.shape[1:], r.shape[1:], strict=True))])
+    return p.at[target].set(r, mode="drop")
+
+  return jax.tree.map(move, pool, rows)
+
+
+class StagedDecode:
+  """Runs batches through the stages.
+
+  Args:
+      decode: `decode(params, batch, rng, segment)` -> device `decoding.Paused`.
+      params: parameters.
+      rng: key handed to `decode` (greedy decodes and beam searches do not use it).
+      decode_length: T.
+      full_length: padded encoder length of the dataset.
+      batch_size: rows per batch.
+      multiple: rows per batch must be a multiple of this.
+      fetch: copies device values to this host.
+      deliver: `deliver(numbers, positions, outputs)` takes the outputs of rows that are done.
+  """
+
+  def __init__(
+    self,
+    decode: Callable,
+    params,
+    rng,
+    decode_length: int,
+    full_length: int,
+    batch_size: int,
+    multiple: int,
+    fetch: Callable,
+    deliver: Callable[[Sequence[int], Sequence[int], Any], None],
+  ):
+    self._decode, self._params, self._rng = decode, params, rng
+    self._stops = stage_stops(decode_length)
+    self._full, self._size, self._multiple = full_length, batch_size, multiple
+    self._fetch, self._deliver = fetch, deliver
+    self._pools: dict[tuple[int, int], _Pool] = {}
+    # What the device is working on: (rows, stage, encoder length, Paused). One is settled only
+    # when the next is dispatched, so that the device does not wait for the host.
+    self._running: collections.deque = collections.deque()
+    self.shapes: set[tuple[int, ...]] = set()
+
+  def start(self, numbers: Sequence[int], batch, length: int) -> None:
+    """Starts a batch; `batch` may have more rows than `numbers`, which are ignored."""
+    self._dispatch(numbers, batch, 0, length, None, len(next(iter(batch.values()))))
+
+  def finish(self, check_stop: Callable[[], None]) -> None:
+    """Runs everything to its end; `check_stop` raises to stop between two batches."""
+    while self._running or self._pools:
+      check_stop()
+      if self._running:
+        self._settle()
+        continue
+      # The pools that are least far first: their rows join those further on.
+      pool = self._pools.pop(min(self._pools))
+      longer = [key for key in self._pools if key[0] == pool.stage]
+      rows, source = pool.rows, list(range(len(pool.numbers)))
+      if longer and len(self._pools[longer[0]].numbers) + len(source) <= self._size:
+        self._wait(pool.stage, longer[0][1], pool.numbers, source, rows)
+      else:
+        self._resume(pool)
+
+  def _dispatch(self, numbers, batch, stage: int, length: int, rows, size: int) -> None:
+    start = self._stops[stage - 1] if stage else 0
+    active = np.arange(size) < len(numbers)
+    segment = decoding.Segment(start, self._stops[stage], rows, active)
+    self.shapes.add((stage, length, size))
+    paused = self._decode(self._params, batch, self._rng, segment)
+    self._running.append((list(numbers), stage, length, paused))
+    if len(self._running) > 1:
+      self._settle()
+
+  def _settle(self) -> None:
+    """Delivers the rows of the oldest running batch that are done; the others wait."""
+    numbers, stage, length, paused = self._running.popleft()
+    done, outputs = self._fetch((paused.done, paused.outputs))
+    positions = np.arange(len(numbers))
+    ended = positions[done[: len(numbers)]]
+    self._deliver([numbers[i] for i in ended], ended, outputs)
+    left = [int(i) for i in positions if not done[i]]
+    if left:
+      self._wait(
+        stage + 1, _round_up(length, self._full), [numbers[i] for i in left], left, paused.rows
+      )
+
+  def _wait(self, stage: int, length: int, numbers: list[int], source: list[int], rows) -> None:
+    """Moves rows (at the positions `source` of `rows`) into a pool; a full pool goes on."""
+    while numbers:
+      pool = self._pools.setdefault((stage, length), _Pool(stage, length))
+      if pool.rows is None:
+        pool.rows = self._empty(rows, length)
+      have = len(pool.numbers)
+      count = min(self._size - have, len(numbers))
+      target = np.full(self._index_size(count), self._size)  # out of range: dropped
+      target[:count] = np.arange(have, have + count)
+      origin = np.zeros_like(target)
+      origin[:count] = source[:count]
+      pool.rows = _move_rows(pool.rows, rows, origin, target)
+      pool.numbers += numbers[:count]
+      numbers, source = numbers[count:], source[count:]
+      if len(pool.numbers) == self._size:
+        self._resume(self._pools.pop((stage, length)))
+
+  def _index_size(self, count: int) -> int:
+    return rows_per_batch(count, self._size, 1)
+
+  def _empty(self, rows, length: int):
+    """Zeros for a batch of rows with the shapes of `rows`, encoder features of `length`."""
+
+    def zeros(path, x):
+      trailing = (length, *x.shape[2:]) if path[0].key == "encoder" else x.shape[1:]
+      return jnp.zeros((self._size, *trailing), x.dtype, device=x.sharding)
+
+    return jax.tree_util.tree_map_with_path(zeros, rows)
+
+  def _resume(self, pool: _Pool) -> None:
+    """Decodes the next stage of a pool, in a smaller batch if it is not full."""
+    size = rows_per_batch(len(pool.numbers), self._size, self._multiple)
+    rows = pool.rows
+    if size < self._size:
+      rows = jax.tree.map(lambda x: jax.device_put(x[:size], x.sharding), rows)
+    self._dispatch(pool.numbers, {}, pool.stage, pool.length, rows, size)
