@@ -14,7 +14,7 @@ import inspect
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -24,7 +24,14 @@ from jax.experimental import multihost_utils
 from gin import config as _gin_config
 from t5x import _cli, decoding
 from t5x._journal import Journal
-from t5x._rows import Rows, plan_batches, read_rows, round_length, rows_per_batch
+from t5x._rows import (
+  Rows,
+  in_background,
+  plan_batches,
+  read_rows,
+  round_length,
+  rows_per_batch,
+)
 from t5x._runtime import duration
 from t5x._staged_decode import StagedDecode
 from t5x.errors import T5XError
@@ -33,6 +40,9 @@ from t5x.errors import T5XError
 # a batch takes milliseconds and a compilation tens of seconds).
 _COMPILE_COST = {"cpu": 0.5}
 _COMPILE_COST_ELSEWHERE = 100.0
+
+# Rows are sorted by length within so many batches; those after them are read meanwhile.
+_BATCHES_PER_WINDOW = 64
 
 _SECONDS_BETWEEN_LINES = 30.0
 
@@ -148,24 +158,40 @@ class BatchInference:
         shapes[name] = (round_length(longest, shape[0]),)
     return shapes
 
-  def _plan(self, rows: Rows, todo: Sequence[int]) -> Iterator[tuple[list[int], Mapping, int]]:
-    """Yields (row numbers, {feature: padded shape}, encoder length) of each batch."""
-    encoder = [n for n, s in rows.full_shapes.items() if n.startswith("encoder") and len(s) == 1]
-    if not encoder or not self._efficient:
-      full = rows.full_shapes[encoder[0]][0] if encoder else 0
-      for i in range(0, len(todo), self._size):
-        yield list(todo[i : i + self._size]), rows.full_shapes, full
-      return
-    full = max(rows.full_shapes[n][0] for n in encoder)
-    lengths = [max(len(rows.features[r][n]) for n in encoder) for r in todo]
-    cost = _COMPILE_COST.get(jax.default_backend(), _COMPILE_COST_ELSEWHERE)
-    for positions, length in plan_batches(lengths, full, self._size, cost):
-      numbers = [todo[p] for p in positions]
-      yield numbers, self._shapes_of(rows, numbers, length), length
+  def _plan(
+    self, rows: Rows, windows: Iterator[tuple[int, bool]], known: Collection[str]
+  ) -> Iterator[tuple[list[int], Mapping[str, tuple[int, ...]], int, int]]:
+    """Yields (row numbers, {feature: padded shape}, encoder length, rows) of each batch.
 
-  def _device_batch(self, rows: Rows, numbers: list[int], shapes):
+    A window of rows is sorted by length while the following ones are read. Rows that do not fill
+    a batch wait for the next window.
+    """
+    cost = _COMPILE_COST.get(jax.default_backend(), _COMPILE_COST_ELSEWHERE)
+    size, compiled, waiting, seen = self._batch_size, set(), [], 0
+    for until, is_all in in_background(windows):
+      waiting += [i for i in range(seen, until) if rows.keys[i] not in known]
+      seen = until
+      encoder = [n for n, s in rows.full_shapes.items() if n.startswith("encoder") and len(s) == 1]
+      full = max((rows.full_shapes[n][0] for n in encoder), default=0)
+      if is_all and not compiled and self._efficient:
+        size = rows_per_batch(len(waiting), size, self._multiple)
+      if encoder and self._efficient:
+        lengths = [max(len(rows.features[r][n]) for n in encoder) for r in waiting]
+        planned = plan_batches(lengths, full, size, cost, compiled)
+      else:
+        order = np.arange(len(waiting))
+        planned = [(order[i : i + size], full) for i in range(0, len(order), size)]
+      batches = [([waiting[p] for p in positions], length) for positions, length in planned]
+      waiting = []
+      if batches and len(batches[-1][0]) < size and not is_all:
+        waiting = batches.pop()[0]
+      for numbers, length in batches:
+        compiled.add(length)
+        yield numbers, self._shapes_of(rows, numbers, length), length, size
+
+  def _device_batch(self, rows: Rows, numbers: list[int], shapes, size: int):
     # The last batch is filled with copies of a row: they end when that row does.
-    filled = numbers + [numbers[-1]] * (self._size - len(numbers))
+    filled = numbers + [numbers[-1]] * (size - len(numbers))
     return {
       name: jax.make_array_from_callback(x.shape, self._sharding, lambda index, x=x: x[index])
       for name, x in rows.stack(filled, shapes).items()
@@ -192,72 +218,71 @@ class BatchInference:
     merge = self._efficient and (staged or not self._takes_rng)
     names = list(ds.element_spec[1])
     encoder_decides = self._takes_rng and "encoder_input_tokens" in names and not uses_prompts()
-    rows = read_rows(ds, ["encoder_input_tokens"] if encoder_decides else None, merge)
+    key_features = ["encoder_input_tokens"] if encoder_decides else None
+    known = journal.read() if journal is not None else {}
+    outputs: dict[str, Any] = dict(known)
+    rows, progress = Rows(), _Progress(what)
+    windows = read_rows(ds, rows, key_features, merge, _BATCHES_PER_WINDOW * self._batch_size)
+
+    def deliver(numbers: Sequence[int], positions: Sequence[int], batch_outputs: Any) -> None:
+      keys = [rows.keys[n] for n in numbers]
+      for key, position in zip(keys, positions, strict=True):
+        outputs[key] = jax.tree.map(lambda x, i=position: x[i], batch_outputs)
+      if journal is not None:
+        journal.write(keys, [outputs[key] for key in keys])
+      progress.advance(len(numbers), len(rows.keys))
+
+    run = self._run_staged if staged else self._run_whole
+    shapes = run(train_state.params, rows, self._plan(rows, windows, known), rng, deliver)
     if not rows.indices:
       raise T5XError(
         f"There is nothing to run the model on{f' for {what}' if what else ''}.",
         found="a dataset without examples",
         fix="check the split and the task's filters.",
       )
-    known = journal.read() if journal is not None else {}
-    outputs = [known.get(key) for key in rows.keys]
-    todo = [i for i, key in enumerate(rows.keys) if key not in known]
-    examples = rows.examples_of() if journal is not None else []
-    progress = _Progress(what, len(todo))
-
-    def deliver(numbers: Sequence[int], positions: Sequence[int], batch_outputs: Any) -> None:
-      for number, position in zip(numbers, positions, strict=True):
-        outputs[number] = jax.tree.map(lambda x, i=position: x[i], batch_outputs)
-      if journal is not None:
-        keys = [rows.keys[n] for n in numbers]
-        journal.write(keys, [examples[n] for n in numbers], [outputs[n] for n in numbers])
-      progress.advance(len(numbers))
-
-    self._size = rows_per_batch(len(todo), self._batch_size, self._multiple)
-    if not self._efficient:
-      self._size = self._batch_size
-    run = self._run_staged if staged else self._run_whole
-    shapes = run(train_state.params, rows, todo, rng, deliver) if todo else 0
     self.stats = {
       "examples": len(rows.indices),
-      "distinct": len(rows.features),
-      "rows_run": len(todo),
+      "distinct": len(rows.keys),
+      "rows_run": sum(key not in known for key in rows.keys),
       "shapes": shapes,
       "seconds": time.time() - started,
     }
     progress.done(self.stats)
-    return [(i, outputs[r]) for i, r in zip(rows.indices, rows.row_of, strict=True)]
+    return [(i, outputs[rows.keys[r]]) for i, r in zip(rows.indices, rows.row_of, strict=True)]
 
-  def _run_staged(self, params, rows: Rows, todo, rng, deliver) -> int:
-    encoder_length = rows.full_shapes["encoder_input_tokens"][0]
-    stages = StagedDecode(
-      self._fn,
-      params,
-      rng,
-      rows.full_shapes["decoder_input_tokens"][0],
-      encoder_length,
-      self._size,
-      self._multiple,
-      _to_host,
-      deliver,
-    )
-    for numbers, shapes, length in self._plan(rows, todo):
+  def _run_staged(self, params, rows: Rows, plan, rng, deliver) -> int:
+    stages = None
+    for numbers, shapes, length, size in plan:
       self._check_stop()
-      stages.start(numbers, self._device_batch(rows, numbers, shapes), length)
+      if stages is None:
+        stages = StagedDecode(
+          self._fn,
+          params,
+          rng,
+          rows.full_shapes["decoder_input_tokens"][0],
+          rows.full_shapes["encoder_input_tokens"][0],
+          size,
+          self._multiple,
+          _to_host,
+          deliver,
+        )
+      stages.start(numbers, self._device_batch(rows, numbers, shapes, size), length)
+    if stages is None:
+      return 0
     stages.finish(self._check_stop)
     return len(stages.shapes)
 
-  def _run_whole(self, params, rows: Rows, todo, rng, deliver) -> int:
+  def _run_whole(self, params, rows: Rows, plan, rng, deliver) -> int:
     seen, running = set(), []
 
     def settle():
       numbers, output = running.pop(0)
       deliver(numbers, range(len(numbers)), _to_host(output))
 
-    for batch_number, (numbers, shapes, _) in enumerate(self._plan(rows, todo)):
+    for batch_number, (numbers, shapes, _, size) in enumerate(plan):
       self._check_stop()
       seen.add(tuple(sorted(shapes.items())))
-      batch = self._device_batch(rows, numbers, shapes)
+      batch = self._device_batch(rows, numbers, shapes, size)
       output = self._fn(params, batch, jax.random.fold_in(rng, batch_number))
       running.append((numbers, output))
       if len(running) > 1:  # one batch runs while the next is prepared
@@ -270,26 +295,28 @@ class BatchInference:
 class _Progress:
   """A line about a long evaluation: redrawn on a terminal, otherwise one per 30 s."""
 
-  def __init__(self, what: str, rows: int):
-    self._what, self._rows, self._done = what, rows, 0
+  def __init__(self, what: str):
+    self._what, self._done = what, 0
     self._terminal = sys.stderr.isatty() and not os.environ.get("TQDM_DISABLE")
     self._started = self._shown = time.time()
 
-  def advance(self, rows: int) -> None:
+  def advance(self, rows: int, of: int) -> None:
+    """Counts `rows` more, `of` those that have been read."""
     self._done += rows
     now = time.time()
     if not self._what or now - self._shown < (1.0 if self._terminal else _SECONDS_BETWEEN_LINES):
       return
     self._shown = now
     rate = self._done / (now - self._started)
-    left = duration((self._rows - self._done) / rate) if rate else "?"
-    line = f"{self._what}: {self._done}/{self._rows} rows | {rate:.3g} rows/s | ETA {left}"
+    left = duration((of - self._done) / rate)
+    line = f"{self._what}: {self._done}/{of} rows | {rate:.3g} rows/s | ETA {left}"
     if self._terminal:
       print(f"\r\x1b[2Kt5x: {line}", end="", file=sys.stderr, flush=True)
     else:
       _cli.log(line)
 
   def done(self, stats: Mapping[str, float]) -> None:
+    """Says what was done."""
     if not self._what:
       return
     if self._terminal:
@@ -300,10 +327,10 @@ class _Progress:
     if stats["rows_run"] < stats["distinct"]:
       details.append(f"{stats['distinct'] - stats['rows_run']} known from before")
     note = f" ({', '.join(details)})" if details else ""
-    rate = stats["examples"] / stats["seconds"]
+    rate = stats["rows_run"] / stats["seconds"]
     _cli.log(
       f"{self._what}: {stats['examples']} examples{note} in {stats['seconds']:.1f} s, "
-      f"{rate:.3g} examples/s"
+      f"{rate:.3g} rows/s"
     )
 
 

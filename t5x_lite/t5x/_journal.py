@@ -1,7 +1,7 @@
 """Results of an inference as they come, so that one that was killed goes on where it was.
 
 A journal is a JSONL file with a line per distinct input, in the order the device finished them:
-{"key": digest of the input, "examples": [dataset indices], "output": [...], "text": "..."}.
+{"key": digest of the input, "output": [...], "text": "..."}.
 Its name ends in a hash of everything that decides the outputs: another configuration or other
 weights write another file, and nothing is ever mixed or lost. It is removed when the final,
 ordered file is complete.
@@ -119,7 +119,7 @@ class Journal:
       _cli.log(f"{len(outputs)} results of an earlier run are in {self._path}: going on from there")
     return outputs
 
-  def write(self, keys: Sequence[str], examples: Sequence[Sequence[int]], outputs: Sequence[Any]):
+  def write(self, keys: Sequence[str], outputs: Sequence[Any]) -> None:
     """Appends outputs and hands them to the operating system."""
     if jax.process_index() != 0:
       return
@@ -127,8 +127,8 @@ class Journal:
       self._path.parent.mkdir(parents=True, exist_ok=True)
       self._file = self._path.open("a")
       self._file.write("\n")  # after a line that was cut off
-    for key, indices, output in zip(keys, examples, outputs, strict=True):
-      entry = {"key": key, "examples": list(indices), "output": _plain(output)}
+    for key, output in zip(keys, outputs, strict=True):
+      entry = {"key": key, "output": _plain(output)}
       if self._to_text is not None:
         entry["text"] = self._to_text(entry["output"])
       self._file.write(json.dumps(entry, ensure_ascii=False) + "\n")

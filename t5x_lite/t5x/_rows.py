@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import queue
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -32,13 +35,6 @@ class Rows:
   indices: list[int] = dataclasses.field(default_factory=list)
   row_of: list[int] = dataclasses.field(default_factory=list)
 
-  def examples_of(self) -> list[list[int]]:
-    """Returns the dataset indices of each distinct row."""
-    examples: list[list[int]] = [[] for _ in self.features]
-    for index, row in zip(self.indices, self.row_of, strict=True):
-      examples[row].append(index)
-    return examples
-
   def stack(self, numbers: Sequence[int], shapes: Mapping[str, tuple[int, ...]]):
     """Returns rows as a batch {feature: [len(numbers), *shape]}, padded with zeros."""
     batch = {}
@@ -58,21 +54,31 @@ def _unpad(array: np.ndarray) -> np.ndarray:
   return array[: nonzero[-1] + 1].copy() if nonzero.size else array[:0]
 
 
-def read_rows(ds: Iterable, key_features: Sequence[str] | None = None, merge: bool = True) -> Rows:
-  """Reads an enumerated dataset of padded model features.
+def read_rows(
+  ds: Iterable,
+  rows: Rows,
+  key_features: Sequence[str] | None = None,
+  merge: bool = True,
+  window: int | None = None,
+) -> Iterator[tuple[int, bool]]:
+  """Reads an enumerated dataset of padded model features into `rows`, a window at a time.
 
   Args:
       ds: tf.data.Dataset (or iterable) of (index, {feature: array}).
+      rows: empty; grows.
       key_features: features that decide the output; None means all.
       merge: keep equal rows once.
+      window: distinct rows to read between two yields; None reads all.
+
+  Yields:
+      (number of distinct rows by now, whether that is all).
   """
-  rows = Rows()
   first_with: dict[str, int] = {}
   iterator = ds.as_numpy_iterator() if hasattr(ds, "as_numpy_iterator") else iter(ds)
   for index, example in iterator:
     if not rows.full_shapes:
-      rows.full_shapes = {k: v.shape for k, v in example.items()}
       rows.dtypes = {k: v.dtype for k, v in example.items()}
+      rows.full_shapes = {k: v.shape for k, v in example.items()}
     features = {k: _unpad(np.asarray(v)) for k, v in example.items()}
     digest = hashlib.blake2b(digest_size=16)
     for name in key_features or sorted(features):
@@ -81,12 +87,42 @@ def read_rows(ds: Iterable, key_features: Sequence[str] | None = None, merge: bo
     # Without merging, an equal row still needs a key of its own.
     key = digest.hexdigest() if merge else f"{digest.hexdigest()}-{index}"
     row = first_with.setdefault(key, len(rows.features))
-    if row == len(rows.features):
-      rows.features.append(features)
-      rows.keys.append(key)
     rows.indices.append(int(index))
     rows.row_of.append(row)
-  return rows
+    if row == len(rows.features):
+      rows.keys.append(key)
+      rows.features.append(features)
+      if window and len(rows.features) % window == 0:
+        yield len(rows.features), False
+  yield len(rows.features), True
+
+
+def in_background(iterator: Iterator[Any]) -> Iterator[Any]:
+  """Runs an iterator in a thread, as far ahead as it gets."""
+  items: queue.SimpleQueue = queue.SimpleQueue()
+  stopped = threading.Event()
+
+  def fill():
+    try:
+      for item in iterator:
+        items.put((item, None))
+        if stopped.is_set():
+          return
+      items.put((None, StopIteration()))
+    except BaseException as e:  # handed to the consumer
+      items.put((None, e))
+
+  threading.Thread(target=fill, daemon=True, name="t5x-rows").start()
+  try:
+    while True:
+      item, error = items.get()
+      if isinstance(error, StopIteration):
+        return
+      if error is not None:
+        raise error
+      yield item
+  finally:
+    stopped.set()
 
 
 def round_length(length: int, full: int) -> int:
@@ -100,38 +136,45 @@ def round_length(length: int, full: int) -> int:
 
 
 def plan_batches(
-  lengths: Sequence[int], full: int, batch_size: int, compile_cost: float
+  lengths: Sequence[int],
+  full: int,
+  batch_size: int,
+  compile_cost: float,
+  compiled: Collection[int] = (),
 ) -> list[tuple[np.ndarray, int]]:
   """Sorts rows by length and cuts them into batches with the best few padded lengths.
 
-  The time of a batch is taken as proportional to its padded length, and a further padded length
-  costs a compilation; the plan minimises the sum (by dynamic programming over the batches, longest
-  first: a batch is padded to the first of its run).
+  The time of a batch is taken as proportional to its padded length, and a length that is not
+  compiled yet costs a compilation; the plan minimises the sum (by dynamic programming over the
+  batches, longest first: a run of batches is padded to what its first one needs).
 
   Args:
       lengths: unpadded length of each row.
       full: the padded length of the dataset.
       batch_size: rows per batch; only the last batch may have fewer.
       compile_cost: time of a compilation over that of a batch of full length.
+      compiled: padded lengths that cost no compilation.
 
   Returns:
       [(positions in `lengths`, padded length)], longest first.
   """
   order = np.argsort(-np.asarray(lengths), kind="stable")
   batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
-  padded = [round_length(int(lengths[b[0]]), full) for b in batches]
-  # cost[i]: least time of the batches from i on, if a run of equal lengths starts at i.
-  cost, end = [0.0] * (len(batches) + 1), [0] * len(batches)
-  starts = [i for i in range(len(batches)) if i == 0 or padded[i] < padded[i - 1]]
+  needed = [round_length(int(lengths[b[0]]), full) for b in batches]
+  starts = [i for i in range(len(batches)) if i == 0 or needed[i] < needed[i - 1]]
+  # best[i]: (time of the batches from i on, if a run starts at i; its end; its padded length).
+  best: dict[int, tuple[float, int, int]] = {len(batches): (0.0, 0, 0)}
   for i in reversed(starts):
-    ends = [j for j in starts if j > i] + [len(batches)]
-    costs = [(j - i) * padded[i] + compile_cost * full + cost[j] for j in ends]
-    best = int(np.argmin(costs))
-    cost[i], end[i] = costs[best], ends[best]
-  planned, run = [], 0
+    paddings = [(needed[i], 0.0 if needed[i] in compiled else compile_cost * full)]
+    paddings += [(n, 0.0) for n in compiled if n > needed[i]]
+    best[i] = min(
+      ((j - i) * length + price + best[j][0], j, length) for j in best for length, price in paddings
+    )
+  planned, end, length = [], 0, 0
   for i, batch in enumerate(batches):
-    run = i if i and end[run] == i else run
-    planned.append((batch, padded[run]))
+    if i == end:
+      _, end, length = best[i]
+    planned.append((batch, length))
   return planned
 
 

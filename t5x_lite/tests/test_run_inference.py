@@ -10,7 +10,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t5x import _rows, _staged_decode, decoding, models, optimizers, partitioning, utils
+import gin
+from t5x import (
+  _inference,
+  _journal,
+  _rows,
+  _staged_decode,
+  decoding,
+  models,
+  optimizers,
+  partitioning,
+  utils,
+)
 from t5x.examples.t5 import network
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -129,6 +140,72 @@ def test_sampling_takes_the_plain_steps_and_repeats_equal_inputs(setup):
   assert outputs == dict(fn(ds, state, rng=jax.random.PRNGKey(5)))
 
 
+class _Stopped(Exception):
+  """What a stop request raises between two batches."""
+
+
+@pytest.mark.parametrize("kind", ["predict_batch", "predict_batch_with_aux", "score_batch"])
+def test_a_run_that_was_stopped_goes_on_where_it_was(setup, tmp_path, kind):
+  partitioner, initializer, state, ds = setup
+  model = _model(functools.partial(decoding.temperature_sample, topk=1))
+  calls_left = [4]
+
+  def check_stop():
+    calls_left[0] -= 1
+    if not calls_left[0]:
+      raise _Stopped
+
+  def run(folder, **kwargs):
+    step = getattr(model, kind)
+    fn = utils.get_infer_fn(step, 4, initializer.train_state_axes, partitioner, **kwargs)
+    journal = _journal.Journal(str(tmp_path / folder / "task"), "0a1b")
+    try:
+      return fn(ds, state, journal=journal), fn.inference.stats["rows_run"], journal
+    finally:
+      journal.close(complete=False)
+
+  expected, num_rows, journal = run("whole")
+  assert len(journal.read()) == num_rows == 22
+  with pytest.raises(_Stopped):
+    run("stopped", check_stop=check_stop)
+  file = tmp_path / "stopped" / "task-0a1b.jsonl"
+  file.write_text(file.read_text()[:-20])  # killed within a line
+  known = len(file.read_text().splitlines()) - 2  # an empty line, and the one cut off
+  assert known >= 4
+  again, num_rows, journal = run("stopped")
+  assert num_rows == 22 - known
+  if kind == "score_batch":  # batches of other lengths: the same up to rounding
+    again, expected = dict(again), dict(expected)
+    assert again == pytest.approx(expected)
+  else:
+    assert (again[0] if isinstance(again, tuple) else again) == (
+      expected[0] if isinstance(expected, tuple) else expected
+    )
+  assert len(journal.read()) == 22
+  journal.close(complete=True)
+  assert not file.parent.exists()
+
+
+def test_the_hash_stands_for_weights_and_settings(setup):
+  params = setup[2].params
+  gin.clear_config()
+  try:
+    one = _journal.config_hash(params, {"mode": "predict"})
+    assert one == _journal.config_hash(params, {"mode": "predict"})
+    assert one != _journal.config_hash(params, {"mode": "score"})
+    changed = jax.tree.map(lambda x: x, params)
+    kernel = changed["encoder"]["layers_0"]["mlp"]["wo"]["kernel"]
+    # Two rows change places: the sum of the weights stays, the checksum does not.
+    changed["encoder"]["layers_0"]["mlp"]["wo"]["kernel"] = kernel[::-1]
+    assert one != _journal.config_hash(changed, {"mode": "predict"})
+    gin.parse_config("BATCH_SIZE = 3\nEVAL_OUTPUT_DIR = 'elsewhere'")
+    assert one == _journal.config_hash(params, {"mode": "predict"})
+    gin.parse_config("BEAM_SIZE = 3")
+    assert one != _journal.config_hash(params, {"mode": "predict"})
+  finally:
+    gin.clear_config()
+
+
 class _Scripted:
   """Stands for a model: row `i` of the data ends after `i` tokens, which are `i`."""
 
@@ -182,6 +259,24 @@ def test_plan_batches():
   assert [bucket for _, bucket in planned] == [64, 48, 32, 16, 16]
   # A compilation that costs as much as all batches together is not worth it.
   assert {bucket for _, bucket in _rows.plan_batches(lengths, 64, 2, 5.0)} == {64}
+
+
+def test_plans_use_lengths_that_are_compiled():
+  lengths = np.array([5, 60, 7, 33, 20, 18, 3, 64, 40, 9])
+  planned = _rows.plan_batches(lengths, 64, 2, compile_cost=5.0, compiled={64, 48, 16})
+  assert [length for _, length in planned] == [64, 48, 48, 16, 16]
+
+
+def test_windows_change_nothing(setup, monkeypatch):
+  partitioner, initializer, state, ds = setup
+  model = _model(functools.partial(decoding.temperature_sample, topk=1))
+  fn = utils.get_infer_fn(model.predict_batch, 2, initializer.train_state_axes, partitioner)
+  outputs = []
+  for window in (1, 5, 64):
+    monkeypatch.setattr(_inference, "_BATCHES_PER_WINDOW", window)
+    outputs.append(fn(ds, state))
+    assert fn.inference.stats["rows_run"] == 22
+  assert outputs[0] == outputs[1] == outputs[2]
 
 
 def test_plans_are_the_cheapest():
