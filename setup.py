@@ -27,6 +27,7 @@ setuptools.setup(
       "jax>=0.10.2",
       "optax>=0.2.8",
       "orbax-checkpoint>=0.12.8",
+      "safetensors>=0.8",  # sgdx weights
       "seqio>=0.0.20",
       "tensorflow-datasets>=4.9.10",
     ],

@@ -5,16 +5,17 @@ import os
 import sys
 from collections.abc import Sequence
 
-from sgdx_t5x.cli import data, score
+from sgdx_t5x.cli import data, score, weights
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.version import package_version
 
-_COMMANDS = (data, score)
+_COMMANDS = (data, score, weights)
 _EPILOG = """\
 examples:
   sgdx data prepare --sample --data-dir data
   sgdx data verify --archive dstc8-schema-guided-dialogue-master.zip
   sgdx score --corpus sample --predictions all=runs/quickstart/eval/inference_eval
+  sgdx weights import --hf flan-t5-base --out weights/flan-t5-base
 
 exit codes: 0 done, 1 failed, 2 wrong usage. `sgdx COMMAND --help` has more examples.
 """
@@ -24,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
   """Runs the command line. Returns the exit code: 0 done, 1 failed, 2 wrong usage."""
   parser = argparse.ArgumentParser(
     prog="sgdx",
-    description="Robustness of schema-guided dialogue state tracking: data, scores.",
+    description="Robustness of schema-guided dialogue state tracking: data, scores, weights.",
     epilog=_EPILOG,
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )

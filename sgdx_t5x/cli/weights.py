@@ -1,0 +1,175 @@
+"""`sgdx weights`: T5 weights from Hugging Face to T5X, and back."""
+
+import argparse
+import logging
+import os
+import pathlib
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from sgdx_t5x.cli.data import native_stderr_hidden
+from sgdx_t5x.errors import SgdxError
+
+if TYPE_CHECKING:
+  from sgdx_t5x.weights import Sizes, Weights
+
+_EPILOG = """\
+examples:
+  hf download google/flan-t5-base --local-dir flan-t5-base
+  sgdx weights import --hf flan-t5-base --out weights/flan-t5-base
+  sgdx weights export --checkpoint runs/t5dst/checkpoint_50000 --out t5dst-hf \\
+    --vocab sentencepiece.model
+
+Models: T5 1.0, T5 1.1, Flan-T5 and mT5, of any size. Hugging Face's side is a folder with
+config.json and safetensors; no torch is needed. T5X's side is a folder checkpoint_N. Either way
+takes up to 13 bytes of memory per parameter.
+"""
+_STEPS = 50_000  # the paper's fine-tuning
+
+
+def add_parser(subparsers: Any) -> None:
+  """Adds `weights import` and `weights export`."""
+  text = {"epilog": _EPILOG, "formatter_class": argparse.RawDescriptionHelpFormatter}
+  parser = subparsers.add_parser(
+    "weights", help="T5 weights from Hugging Face to T5X, and back", description=__doc__, **text
+  )
+  parser.set_defaults(run=lambda args: parser.print_help() or 0)
+  verbs = parser.add_subparsers(metavar="VERB")
+
+  command = verbs.add_parser(
+    "import", help="make a T5X checkpoint of a Hugging Face folder", **text
+  )
+  command.add_argument("--hf", required=True, metavar="DIR", help="config.json and safetensors")
+  command.add_argument("--out", required=True, metavar="DIR", help="gets a folder checkpoint_STEP")
+  command.add_argument(
+    "--step", type=_step, default=0, help="the step the checkpoint is to have (default: 0)"
+  )
+  command.add_argument("--overwrite", action="store_true", help="replace DIR/checkpoint_STEP")
+  command.set_defaults(run=_import)
+
+  command = verbs.add_parser(
+    "export", help="make a Hugging Face folder of a T5X checkpoint", **text
+  )
+  command.add_argument(
+    "--checkpoint", required=True, metavar="DIR", help="checkpoint_N, Orbax or legacy layout"
+  )
+  command.add_argument("--out", required=True, metavar="DIR", help="the folder to make")
+  command.add_argument(
+    "--dtype", default="float32", choices=("float32", "bfloat16"), help="default: float32"
+  )
+  command.add_argument("--vocab", metavar="FILE", help="SentencePiece model to put beside them")
+  command.add_argument("--overwrite", action="store_true", help="replace an earlier export")
+  command.set_defaults(run=_export)
+
+
+def _step(text: str) -> int:
+  if not text.isdecimal() or int(text) >= 2**31:
+    raise argparse.ArgumentTypeError(f"{text!r}, not a whole number of 0 or more")
+  return int(text)
+
+
+def _import(args: argparse.Namespace) -> int:
+  from sgdx_t5x.weights import read_huggingface, write_checkpoint
+  from sgdx_t5x.weights.t5x_checkpoint import check_checkpoint_free
+
+  check_checkpoint_free(args.out, args.step, args.overwrite)  # before minutes of reading
+  weights = read_huggingface(args.hf)
+  _print_read(args.hf, weights)
+  with _quiet(args.debug):
+    path = write_checkpoint(weights, args.out, args.step, args.overwrite)
+  print(f"written:    {path}")
+  print(f"            float32, step {args.step}, optimizer state of a fresh Adafactor")
+  _print_next(weights.sizes, path, args)
+  return 0
+
+
+def _export(args: argparse.Namespace) -> int:
+  from sgdx_t5x.weights import read_checkpoint, write_huggingface
+  from sgdx_t5x.weights.huggingface import check_huggingface_free
+
+  check_huggingface_free(args.out, args.overwrite, args.vocab)
+  with _quiet(args.debug):
+    try:
+      weights = read_checkpoint(args.checkpoint)
+    except SgdxError:
+      time.sleep(0.3)  # reads that Orbax gave up still complain: here they are not seen
+      raise
+  _print_read(f"{args.checkpoint}, step {weights.step}", weights)
+  path = write_huggingface(weights, args.out, args.dtype, args.vocab, args.overwrite)
+  names = ", ".join(sorted(file.name for file in path.iterdir()))
+  print(f"written:    {path}, {args.dtype}")
+  print(f"            {names}")
+  if not args.vocab:
+    print("            without a tokenizer; --vocab FILE adds its SentencePiece model")
+  if not weights.sizes.tied:
+    print("            transformers 5 warns that it does not tie lm_head: as it should be")
+  print("config:     sizes are read off the arrays; dropout_rate is T5's default, 0.1")
+  print("next:       in Python, with transformers:")
+  print(f"  AutoModelForSeq2SeqLM.from_pretrained({str(path)!r})")
+  return 0
+
+
+def _quiet(debug: bool) -> Any:
+  """Keeps the conversion on the CPU, and libraries from talking, unless `debug`."""
+  os.environ.setdefault("JAX_PLATFORMS", "cpu")  # an idle TPU or GPU has nothing to do here
+  if not debug:
+    logging.getLogger("absl").setLevel(logging.ERROR)
+  return native_stderr_hidden(debug)
+
+
+# --- output --------------------------------------------------------------------------------
+
+
+def _print_read(origin: str, weights: "Weights") -> None:
+  sizes = weights.sizes
+  layers = f"{sizes.num_encoder_layers} + {sizes.num_decoder_layers} layers"
+  print(f"read:       {origin}")
+  print(f"parameters: {weights.num_parameters:,} in {len(weights.arrays)} arrays")
+  print(
+    f"model:      {_family(sizes)}: {layers} of width {sizes.emb_dim}, {sizes.num_heads} heads of "
+    f"{sizes.head_dim},"
+  )
+  print(f"            MLP of {sizes.mlp_dim:,}, {sizes.vocab_size:,} vocabulary rows")
+  for note in weights.notes:
+    print(f"note:       {note}")
+  sys.stdout.flush()
+
+
+def _family(sizes: "Sizes") -> str:
+  if sizes.gated != sizes.tied:
+    return "T5 1.1 or Flan" if sizes.gated else "T5 1.0"
+  return f"T5 with {'gated gelu' if sizes.gated else 'relu'}, logits " + (
+    "via the embedding" if sizes.tied else "of their own"
+  )
+
+
+def _print_next(sizes: "Sizes", checkpoint: str, args: argparse.Namespace) -> None:
+  """Prints the gin settings the checkpoint needs, and the command that fine-tunes it."""
+  from sgdx_t5x.weights import gin_files
+
+  file = gin_files.model_file(sizes)
+  flags = ["--gin_file=gin/t5dst.gin"]
+  if file is None:
+    file = "MODEL.gin"
+    print("gin:        no file in gin/models has these sizes; save this as MODEL.gin:\n")
+    print(f"{gin_files.bindings(sizes)}\n")
+    flags.append(f"--gin_file={file}")
+  else:
+    print(f"gin:        {file or 'gin/t5dst.gin alone'} has these sizes")
+    flags += [f"--gin_file={file}"] if file else []
+    if sizes.vocab_size != gin_files.VOCAB_SIZE:
+      flags.append(f"--gin.network.T5Config.vocab_size={sizes.vocab_size}")
+  flags += [
+    f"--gin.INITIAL_CHECKPOINT_PATH=\"'{checkpoint}'\"",
+    f"--gin.TRAIN_STEPS={args.step + _STEPS:_}",
+  ]
+  if args.step:  # as of this step Adafactor then forgets the zeros, as it does at step 0
+    flags.append(f"--gin.adafactor.Adafactor.step_offset={args.step}")
+  flags += ["--gin.MODEL_DIR=\"'runs/t5dst'\"", "--tfds_data_dir=data"]
+  vocabulary = pathlib.Path(args.hf).resolve() / "spiece.model"
+  prefix = f"SGDX_VOCAB={vocabulary} \\\n  " if vocabulary.is_file() else ""
+  print(
+    f"next:       {_STEPS:,} steps after the checkpoint's own step {args.step}, as in the paper"
+  )
+  print(f"  {prefix}python -m t5x.train " + " \\\n    ".join(flags))

@@ -1,0 +1,107 @@
+"""Folders that are written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import shutil
+from collections.abc import Callable, Iterator
+
+from sgdx_t5x.errors import SgdxError
+
+
+def check_local(path: str | pathlib.Path, option: str) -> pathlib.Path:
+  """Returns a path to write to. Raises SgdxError for gs:// and the like."""
+  if "://" in str(path):
+    raise SgdxError(
+      f"{option} {path}",
+      expected="a folder on this machine",
+      fix="write to a local folder and copy it, e.g. with `gcloud storage cp -r`",
+    )
+  return pathlib.Path(path).resolve()
+
+
+def check_free(
+  folder: pathlib.Path, overwrite: bool, ours: Callable[[pathlib.Path], bool], what: str
+) -> None:
+  """Refuses to write over what is there.
+
+  Args:
+    folder: what is to be written.
+    overwrite: whether the user allows to replace it.
+    ours: tells whether a file or folder in `folder` may be lost by replacing it.
+    what: what such a folder holds, for messages.
+
+  Raises:
+    SgdxError: it exists, and is not to be replaced, or not ours to replace.
+  """
+  if not folder.exists() and not folder.is_symlink():
+    return
+  if not folder.is_dir():
+    raise SgdxError(
+      f"{folder} is a file", expected="a folder that does not exist yet", fix="name another folder"
+    )
+  held = sorted(folder.iterdir())
+  if not held:
+    return
+  strange = [path.name for path in held if not ours(path)]
+  if strange:
+    raise SgdxError(
+      f"{folder} holds other files",
+      expected=f"nothing, or {what}",
+      available=", ".join(strange[:6]) + (", ..." if len(strange) > 6 else ""),
+      fix="name another folder",
+    )
+  if not overwrite:
+    raise SgdxError(
+      f"{folder} exists already",
+      expected="a folder that does not exist yet",
+      fix="name another folder, or give --overwrite to replace it",
+    )
+
+
+@contextlib.contextmanager
+def written_whole(folder: pathlib.Path) -> Iterator[pathlib.Path]:
+  """Yields a path; the folder that the block makes there becomes `folder` if it succeeds.
+
+  Raises:
+    SgdxError: the disk is full, or the folder cannot be written.
+  """
+  temporary = _beside(folder, "tmp")
+  made = [parent for parent in folder.parents if not parent.exists()]  # innermost first
+  try:
+    temporary.mkdir(parents=True)
+    yield temporary / folder.name
+    _replace(folder, temporary / folder.name)
+    made = []
+  except OSError as e:
+    raise SgdxError(
+      f"{folder}: {e.strerror or e}",
+      expected="a folder that can be written, on a disk with room for the weights",
+      fix="make room, or name another folder",
+    ) from e
+  finally:
+    shutil.rmtree(temporary, ignore_errors=True)
+    for parent in made:
+      with contextlib.suppress(OSError):
+        parent.rmdir()
+
+
+def _replace(folder: pathlib.Path, new: pathlib.Path) -> None:
+  """Renames `new` to `folder`, whose present content is lost only once that succeeded."""
+  if not folder.exists():
+    new.rename(folder)
+    return
+  old = _beside(folder, "old")
+  folder.rename(old)
+  try:
+    new.rename(folder)
+  except OSError:
+    old.rename(folder)
+    raise
+  shutil.rmtree(old, ignore_errors=True)
+
+
+def _beside(folder: pathlib.Path, ending: str) -> pathlib.Path:
+  return folder.with_name(f".{folder.name}.{os.getpid()}.{ending}")

@@ -1,0 +1,399 @@
+"""Hugging Face's folders of T5 weights: config.json and safetensors, read and written.
+
+Checked against `transformers` 5.23 (tests/data/hf_t5/make.py). Two traps of its format:
+  - `transformers` 5 saves `tie_word_embeddings: true` for every T5, T5 1.1 included. Whether the
+    logits reuse and rescale as in T5 1.0 then stands in `scale_decoder_outputs`.
+  - The embedding goes under up to four names, and files hold one of them, some or all.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.weights import files, layout
+
+MT5_VOCAB_SIZE = 250_112
+_CONFIG, _ONE_FILE, _INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+_GENERATION_CONFIG, _VOCABULARY = "generation_config.json", "spiece.model"
+_OTHER_FORMATS = ("pytorch_model*.bin*", "*.pt", "tf_model.h5", "flax_model*.msgpack*")
+_EMBEDDING_ALIASES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
+# In the published T5 1.0 files; T5 has no relative bias in cross-attention, and nothing reads it.
+_UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+_DTYPES = ("F32", "BF16", "F16")
+# What a network without these settings computes; another value would change the logits.
+_FIXED = {
+  "relative_attention_num_buckets": layout.BUCKETS,
+  "relative_attention_max_distance": layout.MAX_DISTANCE,
+  "layer_norm_epsilon": layout.EPSILON,
+  "is_encoder_decoder": True,
+  "pad_token_id": 0,
+  "eos_token_id": 1,
+  "decoder_start_token_id": 0,
+}
+_ACTIVATIONS = {"relu": False, "gated-gelu": True}  # feed_forward_proj -> gated
+
+
+# --- reading -------------------------------------------------------------------------------
+
+
+def read_huggingface(folder: str | pathlib.Path) -> layout.Weights:
+  """Reads a T5, T5 1.1, Flan-T5 or mT5 of `transformers`.
+
+  Args:
+    folder: has config.json and model.safetensors, or its shards and their index.
+
+  Returns:
+    The weights in float32, transposed where T5X has them so; float16 and bfloat16 lose nothing.
+
+  Raises:
+    SgdxError: the folder has something else, or its arrays are not what config.json says.
+  """
+  folder = pathlib.Path(folder)
+  config = _read_config(folder)
+  arrays, notes = _read_arrays(folder)
+  sizes = _sizes(config, folder)
+  arrays = _without_aliases(arrays, folder, notes, sizes.tied)
+  table = layout.tensors(sizes)
+  layout.check(
+    {tensor.hf: tensor.hf_shape for tensor in table},
+    {name: array.shape for name, array in arrays.items()},
+    str(folder),
+    expected=f"the {len(table)} arrays that {_CONFIG} describes",
+    fix=f"correct {_CONFIG}, or save the model again: model.save_pretrained(DIR)",
+  )
+  layout.check_finite(arrays, str(folder))
+  by_path = {t.t5x: arrays[t.hf].T if t.transposed else arrays[t.hf] for t in table}
+  if config["model_type"] == "mt5":
+    notes.append("mT5 has a vocabulary of its own: SGDX_VOCAB must name its SentencePiece file")
+  return layout.Weights(sizes, by_path, notes=tuple(notes))
+
+
+def _read_config(folder: pathlib.Path) -> dict[str, Any]:
+  if not folder.is_dir():
+    raise SgdxError(
+      f"{folder}: {'not a folder' if folder.exists() else 'no such folder'}",
+      expected=f"a folder with {_CONFIG} and {_ONE_FILE}",
+      fix="download the model there first: hf download google/flan-t5-base --local-dir DIR",
+    )
+  config = _read_json(folder / _CONFIG, "download or save the whole model, this file included")
+  kind = config.get("model_type")
+  if kind not in ("t5", "mt5"):
+    raise SgdxError(
+      f"{folder / _CONFIG}: model_type {kind!r}",
+      expected="t5 (T5 1.0, T5 1.1, Flan-T5) or mt5",
+      fix="import one of these; other models have other networks, which T5X's T5 cannot run",
+    )
+  return config
+
+
+def _read_json(path: pathlib.Path, fix: str) -> dict[str, Any]:
+  try:
+    content = json.loads(path.read_text(encoding="utf-8"))
+  except OSError as e:
+    raise SgdxError(
+      f"{path}: {e.strerror}", expected="a JSON file", available=_listing(path.parent), fix=fix
+    ) from None
+  except ValueError as e:
+    raise SgdxError(f"{path}: not JSON ({e})", expected="a JSON file", fix=fix) from None
+  if not isinstance(content, dict):
+    raise SgdxError(f"{path}: not a JSON object", expected="an object {...}", fix=fix)
+  return content
+
+
+def _listing(folder: pathlib.Path) -> str:
+  names = sorted(path.name for path in folder.iterdir())
+  return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") if names else "an empty folder"
+
+
+def _sizes(config: Mapping[str, Any], folder: pathlib.Path) -> layout.Sizes:
+  """Returns the sizes that config.json gives. Raises SgdxError listing all it cannot give."""
+  problems = [
+    f"{key} is {config[key]!r}, not {value!r}"
+    for key, value in _FIXED.items()
+    if config.get(key) is not None and config[key] != value
+  ]
+  activation = config.get("feed_forward_proj", "relu")
+  if activation not in _ACTIVATIONS:
+    problems.append(f"feed_forward_proj is {activation!r}, not one of {', '.join(_ACTIVATIONS)}")
+
+  def size(key: str, default: str | None = None) -> int:
+    value = config.get(key)
+    if value is None and default is not None:
+      value = config.get(default)
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+      return value
+    problems.append(f"{key} is {value!r}, not a positive integer")
+    return 0
+
+  sizes = layout.Sizes(
+    vocab_size=size("vocab_size"),
+    emb_dim=size("d_model"),
+    num_heads=size("num_heads"),
+    head_dim=size("d_kv"),
+    mlp_dim=size("d_ff"),
+    num_encoder_layers=size("num_layers"),
+    num_decoder_layers=size("num_decoder_layers", default="num_layers"),
+    gated=_ACTIVATIONS.get(activation, False),
+    tied=_is_tied(config),
+  )
+  if problems:
+    raise SgdxError(
+      f"{folder / _CONFIG}: " + "; ".join(problems),
+      expected="settings of T5 1.0, T5 1.1, Flan-T5 or mT5, the only ones T5X's network has",
+      fix="import a model with these settings",
+    )
+  return sizes
+
+
+def _is_tied(config: Mapping[str, Any]) -> bool:
+  """Whether the logits reuse and rescale the embedding; the module's docstring has the trap."""
+  if config["model_type"] == "mt5":
+    return False  # whatever it says: no mT5 is tied, and transformers 5 rescales none
+  scaled = config.get("scale_decoder_outputs")
+  return config.get("tie_word_embeddings") is not False if scaled is None else bool(scaled)
+
+
+def _read_arrays(folder: pathlib.Path) -> tuple[dict[str, np.ndarray], list[str]]:
+  """Returns {Hugging Face's name: float32 array} of all files, and notes on what they held."""
+  arrays: dict[str, np.ndarray] = {}
+  dtypes: set[str] = set()
+  paths = _weight_files(folder)
+  for path in paths:
+    found, dtype = _read_safetensors(path)
+    arrays.update(found)
+    dtypes |= dtype
+  if paths[0].name != _ONE_FILE:
+    _check_index(folder, arrays)
+  stored = ", ".join(sorted(dtypes - {"F32"}))
+  return arrays, [f"{stored} arrays became float32"] if stored else []
+
+
+def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
+  if (folder / _ONE_FILE).exists():  # `transformers` prefers it too
+    return [folder / _ONE_FILE]
+  if not (folder / _INDEX).exists():
+    others = sorted(p.name for pattern in _OTHER_FORMATS for p in folder.glob(pattern))
+    fix = f"complete the folder: hf download NAME --local-dir {folder}"
+    if others:
+      fix = (
+        "convert it where torch is installed: AutoModelForSeq2SeqLM.from_pretrained(DIR)"
+        ".save_pretrained(NEW_DIR, safe_serialization=True)"
+      )
+    raise SgdxError(
+      f"{folder}: no {_ONE_FILE}" + (f", but {', '.join(others[:3])}" if others else ""),
+      expected=f"{_ONE_FILE}, or {_INDEX} and its shards",
+      available=_listing(folder),
+      fix=fix,
+    )
+  names = sorted(set(_weight_map(folder).values()))
+  missing = [name for name in names if not (folder / name).is_file()]
+  if missing:
+    raise SgdxError(
+      f"{folder / _INDEX}: {len(missing)} of the {len(names)} files it names are not there: "
+      + ", ".join(missing[:4]),
+      expected="all shards beside their index",
+      available=_listing(folder),
+      fix="download the missing shards",
+    )
+  return [folder / name for name in names]
+
+
+def _weight_map(folder: pathlib.Path) -> dict[str, str]:
+  fix = "download the index again"
+  weight_map = _read_json(folder / _INDEX, fix).get("weight_map")
+  # A shard's name must not lead out of the folder.
+  if not (isinstance(weight_map, dict) and weight_map) or not all(
+    isinstance(name, str) and pathlib.PurePath(name).name == name for name in weight_map.values()
+  ):
+    raise SgdxError(
+      f"{folder / _INDEX}: no weight_map from arrays to files of this folder",
+      expected='{"weight_map": {"shared.weight": "model-00001-of-00002.safetensors", ...}}',
+      fix=fix,
+    )
+  return weight_map
+
+
+def _check_index(folder: pathlib.Path, arrays: Mapping[str, Any]) -> None:
+  lost = [name for name in _weight_map(folder) if name not in arrays]
+  if lost:
+    raise SgdxError(
+      f"{folder / _INDEX}: {len(lost)} arrays are in none of the files: {', '.join(lost[:4])}",
+      expected="shards that hold what the index says",
+      fix="download index and shards again, of one version",
+    )
+
+
+def _read_safetensors(path: pathlib.Path) -> tuple[dict[str, np.ndarray], set[str]]:
+  """Returns {name: float32 array} of a file, and the types stored."""
+  safetensors = _import_safetensors()
+  arrays, dtypes = {}, set()
+  try:
+    with safetensors.safe_open(path, framework="numpy") as file:
+      for name in file.keys():  # noqa: SIM118  # not a dictionary
+        dtype = file.get_slice(name).get_dtype()
+        if dtype not in _DTYPES:
+          raise SgdxError(
+            f"{path}: {name} is of type {dtype}",
+            expected=f"floating point: {', '.join(_DTYPES)}",
+            fix="import the model that was not quantised",
+          )
+        arrays[name] = file.get_tensor(name).astype(np.float32, copy=False)
+        dtypes.add(dtype)
+  except (safetensors.SafetensorError, OSError) as e:
+    raise SgdxError(
+      f"{path}, {path.stat().st_size:,} bytes: {e}",
+      expected="a whole safetensors file",
+      fix="download it again; a file of about 130 bytes is a Git LFS pointer (`git lfs pull`)",
+    ) from None
+  return arrays, dtypes
+
+
+def _import_safetensors() -> Any:
+  try:
+    import ml_dtypes  # noqa: F401  # makes NumPy know bfloat16
+    import safetensors.numpy
+  except ImportError as e:
+    raise SgdxError(
+      f"the package {e.name} is not installed",
+      expected="safetensors, which `pip install sgdx_t5x[train]` brings",
+      fix="pip install safetensors",
+    ) from None
+  return safetensors
+
+
+def _without_aliases(
+  arrays: dict[str, np.ndarray], folder: pathlib.Path, notes: list[str], tied: bool
+) -> dict[str, np.ndarray]:
+  """Returns the arrays with the embedding as `shared.weight` alone, and nothing unused."""
+  arrays = dict(arrays)
+  if arrays.pop(_UNUSED, None) is not None:
+    notes.append(f"left out {_UNUSED}, which T5 does not use")
+  aliases = _EMBEDDING_ALIASES + (("lm_head.weight",) if tied else ())
+  for alias in aliases:
+    if alias not in arrays:
+      continue
+    array = arrays.pop(alias)
+    if not np.array_equal(array, arrays.setdefault("shared.weight", array)):
+      fix = "save the model again; T5 has one embedding for encoder and decoder"
+      if alias == "lm_head.weight":
+        fix = (
+          f'in {_CONFIG}, if this is a T5 1.1 or Flan-T5: "scale_decoder_outputs": false; '
+          "a T5 1.0 with logits of its own is not a network that T5X has"
+        )
+      raise SgdxError(
+        f"{folder}: {alias} differs from shared.weight",
+        expected=f"one embedding under both names: {_CONFIG} ties them",
+        fix=fix,
+      )
+  return arrays
+
+
+# --- writing -------------------------------------------------------------------------------
+
+
+def write_huggingface(
+  weights: layout.Weights,
+  folder: str | pathlib.Path,
+  dtype: str = "float32",
+  vocabulary: str | pathlib.Path | None = None,
+  overwrite: bool = False,
+) -> pathlib.Path:
+  """Writes a folder that `transformers` reads with `from_pretrained`.
+
+  Args:
+    weights: what to write.
+    folder: a folder that does not exist yet.
+    dtype: "float32" or "bfloat16".
+    vocabulary: SentencePiece model to copy beside the weights, or None for none.
+    overwrite: replace a folder that holds such files and nothing else.
+
+  Returns:
+    The folder's absolute path.
+
+  Raises:
+    SgdxError: nothing is written then.
+  """
+  folder = check_huggingface_free(folder, overwrite, vocabulary)
+  safetensors = _import_safetensors()
+  kind = _storage_type(dtype)
+  arrays = {}
+  for t in layout.tensors(weights.sizes):
+    array = weights.arrays[t.t5x]
+    # Contiguous, since safetensors writes an array's memory, whatever its strides.
+    arrays[t.hf] = np.ascontiguousarray(array.T if t.transposed else array, dtype=kind)
+  with files.written_whole(folder) as temporary:
+    temporary.mkdir()
+    safetensors.numpy.save_file(arrays, temporary / _ONE_FILE, metadata={"format": "pt"})
+    _write_json(temporary / _CONFIG, _config(weights.sizes, dtype))
+    _write_json(temporary / _GENERATION_CONFIG, _TOKENS)
+    if vocabulary is not None:
+      shutil.copyfile(vocabulary, temporary / _VOCABULARY)
+  return folder
+
+
+def check_huggingface_free(
+  folder: str | pathlib.Path, overwrite: bool, vocabulary: str | pathlib.Path | None = None
+) -> pathlib.Path:
+  """Returns the absolute path of the folder to write; arguments as of `write_huggingface`.
+
+  Raises:
+    SgdxError: it may not be written, or there is no such vocabulary.
+  """
+  if vocabulary is not None and not pathlib.Path(vocabulary).is_file():
+    raise SgdxError(
+      f"--vocab {vocabulary}: no such file",
+      expected="the SentencePiece model the weights were trained with",
+      fix="correct the path, or leave --vocab out",
+    )
+  folder = files.check_local(folder, "--out")
+  ours = (_ONE_FILE, _CONFIG, _GENERATION_CONFIG, _VOCABULARY)
+  files.check_free(folder, overwrite, lambda path: path.name in ours, "what an export wrote")
+  return folder
+
+
+_TOKENS = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
+
+
+def _config(sizes: layout.Sizes, dtype: str) -> dict[str, Any]:
+  """Returns config.json: what the arrays tell, and T5's defaults where they tell nothing."""
+  kind, name = "t5", "T5ForConditionalGeneration"
+  if sizes.vocab_size == MT5_VOCAB_SIZE and not sizes.tied:
+    kind, name = "mt5", "MT5ForConditionalGeneration"  # decides on the tokenizer
+  return {
+    "architectures": [name],
+    "model_type": kind,
+    "vocab_size": sizes.vocab_size,
+    "d_model": sizes.emb_dim,
+    "d_kv": sizes.head_dim,
+    "d_ff": sizes.mlp_dim,
+    "num_heads": sizes.num_heads,
+    "num_layers": sizes.num_encoder_layers,
+    "num_decoder_layers": sizes.num_decoder_layers,
+    "feed_forward_proj": "gated-gelu" if sizes.gated else "relu",
+    "tie_word_embeddings": sizes.tied,
+    "scale_decoder_outputs": sizes.tied,  # what `transformers` 5 goes by
+    "dropout_rate": 0.1,
+    "initializer_factor": 1.0,
+    "use_cache": True,
+    "torch_dtype": dtype,
+    **_FIXED,
+  }
+
+
+def _write_json(path: pathlib.Path, content: Mapping[str, Any]) -> None:
+  path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def _storage_type(dtype: str) -> np.dtype:
+  if dtype == "float32":
+    return np.dtype(np.float32)
+  import ml_dtypes
+
+  return np.dtype(ml_dtypes.bfloat16)

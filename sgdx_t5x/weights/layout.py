@@ -1,0 +1,277 @@
+"""What every array of a T5 is called, and how it lies, in T5X and in Hugging Face's files.
+
+Both keep attention heads joined, no biases, and a query that is not rescaled. They differ in names
+and in that matrices are transposed, kernels being [in, out] in T5X. Two families:
+  T5 1.0          one MLP input (relu); the logits reuse the embedding, rescaled by 1/sqrt(width)
+  T5 1.1, Flan    two MLP inputs (gated gelu); a matrix of its own for the logits, not rescaled
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from sgdx_t5x.errors import SgdxError, nearest
+
+# The networks of T5X and of Hugging Face's T5 have these built in or by default.
+BUCKETS, MAX_DISTANCE, EPSILON = 32, 128, 1e-6
+EMBEDDING, LOGITS = "token_embedder/embedding", "decoder/logits_dense/kernel"
+_SHOWN = 6  # names per kind in an error
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+  """What determines the arrays of a T5; fields as in T5X's `network.T5Config`.
+
+  Args:
+    vocab_size: rows of the embedding.
+    gated: whether the MLP has two inputs, ('gelu', 'linear') instead of ('relu',).
+    tied: whether the logits reuse the embedding (`logits_via_embedding`).
+  """
+
+  vocab_size: int
+  emb_dim: int
+  num_heads: int
+  head_dim: int
+  mlp_dim: int
+  num_encoder_layers: int
+  num_decoder_layers: int
+  gated: bool
+  tied: bool
+
+  def gin(self) -> dict[str, Any]:
+    """Returns the bindings of `network.T5Config` that a checkpoint of these sizes needs."""
+    fields = dataclasses.asdict(self)
+    gated, tied = fields.pop("gated"), fields.pop("tied")
+    return {
+      **fields,
+      "mlp_activations": ("gelu", "linear") if gated else ("relu",),
+      "logits_via_embedding": tied,
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+  """One array: its T5X path, its Hugging Face name, its shape in T5X.
+
+  Args:
+    transposed: whether Hugging Face's is this one transposed.
+  """
+
+  t5x: str
+  hf: str
+  shape: tuple[int, ...]
+  transposed: bool
+
+  @property
+  def hf_shape(self) -> tuple[int, ...]:
+    """The shape in Hugging Face's files."""
+    return self.shape[::-1] if self.transposed else self.shape
+
+
+@dataclasses.dataclass(frozen=True)
+class Weights:
+  """A T5's parameters.
+
+  Args:
+    sizes: what they were checked against.
+    arrays: {T5X path: array}; all of `tensors(sizes)` and nothing else.
+    step: updates made so far, where the source says so.
+    notes: what a user should know about the source, a line each.
+  """
+
+  sizes: Sizes
+  arrays: Mapping[str, np.ndarray]
+  step: int = 0
+  notes: tuple[str, ...] = ()
+
+  @property
+  def num_parameters(self) -> int:
+    """Numbers in all arrays; a tied embedding counts once."""
+    return sum(math.prod(array.shape) for array in self.arrays.values())
+
+
+# --- names ---------------------------------------------------------------------------------
+
+
+def tensors(sizes: Sizes) -> list[Tensor]:
+  """Returns all arrays of a T5 of these sizes, embedding first."""
+  table = [Tensor(EMBEDDING, "shared.weight", (sizes.vocab_size, sizes.emb_dim), False)]
+  for stack, num_layers, blocks in (
+    ("encoder", sizes.num_encoder_layers, _ENCODER_BLOCKS),
+    ("decoder", sizes.num_decoder_layers, _DECODER_BLOCKS),
+  ):
+    table.append(
+      Tensor(
+        f"{stack}/relpos_bias/rel_embedding",
+        f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+        (sizes.num_heads, BUCKETS),
+        True,
+      )
+    )
+    for i in range(num_layers):
+      for j, (norm, make) in enumerate(blocks):
+        t5x, hf = f"{stack}/layers_{i}", f"{stack}.block.{i}.layer.{j}"
+        table.append(_scale(f"{t5x}/{norm}", f"{hf}.layer_norm", sizes))
+        table.extend(make(t5x, hf, sizes))
+    table.append(_scale(f"{stack}/{stack}_norm", f"{stack}.final_layer_norm", sizes))
+  if not sizes.tied:
+    table.append(Tensor(LOGITS, "lm_head.weight", (sizes.emb_dim, sizes.vocab_size), True))
+  return table
+
+
+def _scale(t5x: str, hf: str, sizes: Sizes) -> Tensor:
+  return Tensor(f"{t5x}/scale", f"{hf}.weight", (sizes.emb_dim,), False)
+
+
+def _attention(t5x_name: str, hf_name: str) -> Callable[[str, str, Sizes], list[Tensor]]:
+  def make(t5x: str, hf: str, sizes: Sizes) -> list[Tensor]:
+    wide = (sizes.emb_dim, sizes.num_heads * sizes.head_dim)
+    shapes = {"query": wide, "key": wide, "value": wide, "out": wide[::-1]}
+    return [
+      Tensor(f"{t5x}/{t5x_name}/{name}/kernel", f"{hf}.{hf_name}.{letter}.weight", shape, True)
+      for (name, shape), letter in zip(shapes.items(), "qkvo", strict=True)
+    ]
+
+  return make
+
+
+def _mlp(t5x: str, hf: str, sizes: Sizes) -> list[Tensor]:
+  wide = (sizes.emb_dim, sizes.mlp_dim)
+  shapes = dict.fromkeys(("wi_0", "wi_1") if sizes.gated else ("wi",), wide)
+  shapes["wo"] = wide[::-1]
+  return [
+    Tensor(f"{t5x}/mlp/{name}/kernel", f"{hf}.DenseReluDense.{name}.weight", shape, True)
+    for name, shape in shapes.items()
+  ]
+
+
+# Per sublayer: T5X's name of the norm before it, and what makes its matrices.
+_ENCODER_BLOCKS = (
+  ("pre_attention_layer_norm", _attention("attention", "SelfAttention")),
+  ("pre_mlp_layer_norm", _mlp),
+)
+_DECODER_BLOCKS = (
+  ("pre_self_attention_layer_norm", _attention("self_attention", "SelfAttention")),
+  ("pre_cross_attention_layer_norm", _attention("encoder_decoder_attention", "EncDecAttention")),
+  ("pre_mlp_layer_norm", _mlp),
+)
+
+
+# --- sizes from arrays ---------------------------------------------------------------------
+
+
+def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
+  """Reads the sizes off T5X's arrays.
+
+  Args:
+    shapes: {T5X path: shape}.
+    origin: the checkpoint, for messages.
+
+  Raises:
+    SgdxError: an array that tells a size is not there, or has another rank than in a T5.
+  """
+
+  def shape(path: str, rank: int = 2) -> tuple[int, ...]:
+    found = shapes.get(path)
+    if found is None or len(found) != rank or 0 in found:
+      raise SgdxError(
+        f"{origin}: {path} is {'missing' if found is None else f'of shape {list(found)}'}",
+        expected="the parameters of T5X's t5x.examples.t5 network, with layers unstacked",
+        available=nearest(path, shapes),
+        fix="export checkpoints of T5 1.0, T5 1.1 or Flan-T5 only",
+      )
+    return found
+
+  vocab_size, emb_dim = shape(EMBEDDING)
+  num_heads, _ = shape("encoder/relpos_bias/rel_embedding")
+  first = "encoder/layers_0"
+  _, joined = shape(f"{first}/attention/query/kernel")
+  mlp_dim, _ = shape(f"{first}/mlp/wo/kernel")
+  return Sizes(
+    vocab_size=vocab_size,
+    emb_dim=emb_dim,
+    num_heads=num_heads,
+    head_dim=joined // num_heads,  # what does not divide shows as a differing shape in `check`
+    mlp_dim=mlp_dim,
+    num_encoder_layers=_num_layers(shapes, "encoder"),
+    num_decoder_layers=_num_layers(shapes, "decoder"),
+    gated=f"{first}/mlp/wi_0/kernel" in shapes,
+    tied=LOGITS not in shapes,
+  )
+
+
+def _num_layers(paths: Mapping[str, Any], stack: str) -> int:
+  layers = {path.split("/")[1] for path in paths if path.startswith(f"{stack}/layers_")}
+  return len(layers)  # a gap in their numbers shows as missing and unknown arrays in `check`
+
+
+# --- checks --------------------------------------------------------------------------------
+
+
+def check(
+  wanted: Mapping[str, tuple[int, ...]],
+  found: Mapping[str, tuple[int, ...]],
+  origin: str,
+  expected: str,
+  fix: str,
+) -> None:
+  """Compares names and shapes.
+
+  Args:
+    wanted: {name: shape} that the sizes ask for.
+    found: {name: shape} in the file or checkpoint.
+    origin: the file or checkpoint, for messages.
+    expected: the error's second part.
+    fix: the error's fourth part.
+
+  Raises:
+    SgdxError: listing all that is missing, unknown or differently shaped.
+  """
+  missing = [name for name in wanted if name not in found]
+  unknown = [name for name in found if name not in wanted]
+  shapes = [
+    f"{name}: {list(found[name])}, not {list(shape)}"
+    for name, shape in wanted.items()
+    if name in found and tuple(found[name]) != tuple(shape)
+  ]
+  problems = {
+    "missing": missing,
+    "unknown": [_with_nearest(name, missing or wanted) for name in unknown[:_SHOWN]]
+    + unknown[_SHOWN:],
+    "of another shape": shapes,
+  }
+  lines = [line for kind, names in problems.items() for line in _listed(kind, names)]
+  if lines:
+    count = len(missing) + len(unknown) + len(shapes)
+    raise SgdxError(
+      "\n".join([f"{origin}: {count} arrays do not fit", *lines]), expected=expected, fix=fix
+    )
+
+
+def _with_nearest(name: str, names: Iterable[str]) -> str:
+  close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
+  return f"{name} (nearest: {close[0]})" if close else name
+
+
+def _listed(kind: str, names: list[str]) -> list[str]:
+  if not names:
+    return []
+  more = [f"      ... and {len(names) - _SHOWN:,} more"] if len(names) > _SHOWN else []
+  return [f"    {kind}:", *(f"      {name}" for name in names[:_SHOWN]), *more]
+
+
+def check_finite(arrays: Mapping[str, np.ndarray], origin: str) -> None:
+  """Raises SgdxError if a value is NaN or infinite: no model trains from such, or answers."""
+  bad = [name for name, array in arrays.items() if not np.isfinite(array).all()]
+  if bad:
+    raise SgdxError(
+      "\n".join([f"{origin}: values that are not finite", *_listed("in", bad)]),
+      expected="finite numbers",
+      fix="take another checkpoint: the run that wrote this one diverged, or overflowed float16",
+    )

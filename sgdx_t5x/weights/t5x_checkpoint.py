@@ -1,0 +1,231 @@
+"""T5X checkpoints: parameters read from either layout, a whole checkpoint written as Orbax."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pathlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.weights import files, layout
+
+_MIN_DIM_TO_FACTOR = 128  # adafactor.Adafactor.min_dim_size_to_factor
+
+
+# --- reading -------------------------------------------------------------------------------
+
+
+def read_checkpoint(path: str | pathlib.Path) -> layout.Weights:
+  """Reads the parameters of a T5X checkpoint of either layout; gs:// works where T5X's does.
+
+  Args:
+    path: a folder checkpoint_N.
+
+  Returns:
+    The weights, in the type they were stored in.
+
+  Raises:
+    SgdxError: there is no checkpoint, it is damaged, or not of a T5.
+  """
+  path = str(path)
+  flat = _read_arrays(path)
+  step = int(flat.pop("state/step", 0))
+  arrays = {name.removeprefix("target/"): array for name, array in flat.items()}
+  shapes = {name: tuple(array.shape) for name, array in arrays.items()}
+  sizes = layout.sizes_of(shapes, path)
+  layout.check(
+    {tensor.t5x: tensor.shape for tensor in layout.tensors(sizes)},
+    shapes,
+    path,
+    expected="the parameters of T5X's t5x.examples.t5 network, with layers unstacked",
+    fix="export checkpoints of T5 1.0, T5 1.1 or Flan-T5 only",
+  )
+  layout.check_finite(arrays, path)
+  return layout.Weights(sizes, arrays, step)
+
+
+def _read_arrays(path: str) -> dict[str, np.ndarray]:
+  """Returns {"target/...": array, "state/step": array}."""
+  _need("orbax.checkpoint", "t5x.checkpoints")
+  from etils import epath
+
+  folder = epath.Path(path)
+  try:
+    if (folder / "state" / "_METADATA").exists() and _is_complete(folder):
+      return _read_orbax(folder)
+    if (folder / "checkpoint").exists():
+      from t5x import checkpoints  # Google's T5X has this function for this layout alone
+
+      return _wanted(_flatten(checkpoints.load_t5x_checkpoint(path)))
+  except Exception as e:  # whatever TensorStore, Orbax or msgpack find wrong
+    raise SgdxError(
+      f"{path}: cannot be read: {_first_line(e)}",
+      expected="a whole T5X checkpoint",
+      fix="copy it again, with all its folders and files whose names begin with a dot",
+    ) from e
+  raise SgdxError(
+    f"{path}: {'no whole T5X checkpoint in it' if folder.exists() else 'no such folder'}",
+    expected="a folder checkpoint_N with `state/` (Orbax) or `checkpoint` (legacy) in it",
+    available=_checkpoints_near(folder),
+    fix="give the path of the checkpoint itself, checkpoint_N included",
+  )
+
+
+def _is_complete(folder: Any) -> bool:
+  """Whether Orbax finished; where folders cannot be renamed (gs://) a cut-off save looks whole."""
+  metadata = folder / "_CHECKPOINT_METADATA"
+  if (folder / "commit_success.txt").exists() or not metadata.exists():
+    return True
+  return bool(json.loads(metadata.read_text()).get("commit_timestamp_nsecs"))
+
+
+def _read_orbax(folder: Any) -> dict[str, np.ndarray]:
+  import orbax.checkpoint as ocp
+
+  handler = ocp.PyTreeCheckpointHandler()
+  state = folder.absolute() / "state"  # TensorStore wants absolute paths
+  tree = _wanted(_flatten(handler.metadata(state).tree))
+  # The optimizer's slots stay on disk.
+  restore_args = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in tree}
+  restored = handler.restore(
+    state,
+    args=ocp.args.PyTreeRestore(
+      item=_unflatten(tree), restore_args=_unflatten(restore_args), partial_restore=True
+    ),
+  )
+  handler.close()
+  return {name: np.asarray(array) for name, array in _flatten(restored).items()}
+
+
+def _wanted(flat: Mapping[str, Any]) -> dict[str, Any]:
+  return {k: v for k, v in flat.items() if k.startswith("target/") or k == "state/step"}
+
+
+def _checkpoints_near(folder: Any) -> str:
+  """Names checkpoints in a folder given instead of one, or beside one that is not there."""
+  place = folder if folder.exists() else folder.parent
+  if not place.is_dir():
+    return ""
+  found = [path for path in place.iterdir() if re.fullmatch(r"checkpoint_\d+", path.name)]
+  found.sort(key=lambda path: int(path.name.rpartition("_")[2]))
+  return ", ".join(str(path) for path in found[-4:])
+
+
+def _first_line(error: Exception) -> str:
+  """What went wrong, without the page of settings that TensorStore adds."""
+  text = str(error).strip().split(" [tensorstore_spec=")[0]
+  return next(iter(text.splitlines()), "") or type(error).__name__
+
+
+# --- writing -------------------------------------------------------------------------------
+
+
+def write_checkpoint(
+  weights: layout.Weights, out: str | pathlib.Path, step: int = 0, overwrite: bool = False
+) -> pathlib.Path:
+  """Writes OUT/checkpoint_STEP in T5X's Orbax layout, with Adafactor's slots.
+
+  The slots are zeros. At step 0, with Adafactor's step_offset 0, nothing else is a fresh
+  optimizer: its first update weighs the old second moments with 1 - 1^-0.8 = 0. From a later
+  step N, step_offset = N does the same.
+
+  Args:
+    weights: what to write; stored in float32.
+    out: folder on this machine to write to; its other checkpoints stay.
+    step: updates the checkpoint says it has seen, 0 or more.
+    overwrite: replace a checkpoint_STEP that is there.
+
+  Returns:
+    The absolute path of the checkpoint.
+
+  Raises:
+    SgdxError: nothing is written then.
+  """
+  folder = check_checkpoint_free(out, step, overwrite)
+  _need("orbax.checkpoint")
+  import jax.numpy as jnp
+
+  target = {name: jnp.asarray(array, jnp.float32) for name, array in weights.arrays.items()}
+  slots = {
+    f"{name}/{slot}": jnp.zeros(shape, jnp.float32)
+    for name, array in target.items()
+    for slot, shape in adafactor_slots(array.shape).items()
+  }
+  state = {"step": jnp.asarray(step, jnp.int32), "param_states": _unflatten(slots)}
+  with files.written_whole(folder) as temporary:
+    _save_orbax(temporary, {"state": state, "target": _unflatten(target)})
+  return folder
+
+
+def adafactor_slots(shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+  """Returns the shapes of Adafactor's slots for a parameter, as T5X's gin files set it up.
+
+  A matrix is factored over its two dimensions if the smaller one has 128 entries or more; v_row
+  is as long as the smaller. An unused slot has shape [1], and there is no first moment (`m`).
+  """
+  v_row, v_col, v = (1,), (1,), tuple(shape)
+  if len(shape) == 2 and min(shape) >= _MIN_DIM_TO_FACTOR:
+    v_row, v_col, v = (min(shape),), (max(shape),), (1,)
+  return {"m": (1,), "v": v, "v_col": v_col, "v_row": v_row}
+
+
+def check_checkpoint_free(out: str | pathlib.Path, step: int, overwrite: bool) -> pathlib.Path:
+  """Returns the path of the checkpoint to write; raises SgdxError if it may not be written."""
+  folder = files.check_local(out, "--out") / f"checkpoint_{step}"
+  parts = ("state", "dataset", "checkpoint", "_CHECKPOINT_METADATA", "commit_success.txt")
+  files.check_free(folder, overwrite, lambda path: path.name in parts, "an Orbax checkpoint")
+  return folder
+
+
+def _save_orbax(folder: pathlib.Path, tree: Mapping[str, Any]) -> None:
+  import orbax.checkpoint as ocp
+
+  with ocp.Checkpointer(ocp.CompositeCheckpointHandler("state")) as checkpointer:
+    try:
+      checkpointer.save(folder, args=ocp.args.Composite(state=ocp.args.PyTreeSave(tree)))
+    except ValueError as e:  # TensorStore's way to say that it cannot write
+      raise OSError(_first_line(e)) from e
+  for place in (folder / "state", folder):  # readers of object stores look for these
+    (place / "commit_success.txt").write_text(f"Checkpoint commit was successful to {place.name}")
+
+
+# --- trees ---------------------------------------------------------------------------------
+
+
+def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+  flat: dict[str, Any] = {}
+  for key, value in tree.items():
+    if isinstance(value, Mapping):
+      flat.update(_flatten(value, f"{prefix}{key}/"))
+    else:
+      flat[f"{prefix}{key}"] = value
+  return flat
+
+
+def _unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
+  tree: dict[str, Any] = {}
+  for name, value in flat.items():
+    *parents, last = name.split("/")
+    node = tree
+    for parent in parents:
+      node = node.setdefault(parent, {})
+    node[last] = value
+  return tree
+
+
+def _need(*modules: str) -> None:
+  """Imports packages that `pip install sgdx_t5x` alone does not bring."""
+  for module in modules:
+    try:
+      importlib.import_module(module)
+    except ImportError as e:
+      raise SgdxError(
+        f"{module} cannot be imported: {_first_line(e)}",
+        expected="JAX, Orbax and T5X (this project's t5x_lite, or Google's)",
+        fix="install them: pip install 'sgdx_t5x[train]' ./t5x_lite",
+      ) from None
