@@ -21,6 +21,7 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+import gin
 from gin import config as _gin_config
 from t5x import _cli, decoding
 from t5x._journal import Journal
@@ -334,6 +335,7 @@ class _Progress:
     )
 
 
+@gin.configurable(module="t5x.utils", allowlist=["efficient"])
 def get_infer_fn(
   infer_step: Callable,
   batch_size: int,
