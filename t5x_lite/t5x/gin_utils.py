@@ -149,7 +149,7 @@ def _explain(error: Exception, source: str) -> T5XError:
     known = vars(sys.modules.get(module.group(1))) if module else {}
     close = nearest(attr, (k for k in known if not k.startswith("_")))
     return T5XError(
-      f"{selector!r} in {source} does not exist.",
+      f"{selector!r} does not exist ({source}).",
       found=first,
       available="nearest names: " + (", ".join(close) or "none is close"),
       fix="correct the name; if it is a part of T5X, t5x_lite may not cover it "
@@ -173,7 +173,7 @@ def _explain(error: Exception, source: str) -> T5XError:
       available=_gin_neighbours(name) or None,
       fix="correct --gin_file or the include, or add --gin_search_paths=DIR.",
     )
-  return T5XError(f"gin could not read {source}.", found=text.strip())
+  return T5XError(f"gin failed {source}.", found=text.strip())
 
 
 def _gin_neighbours(path: str) -> str:
@@ -242,7 +242,7 @@ def parse_gin_flags(
     except T5XError:
       raise
     except Exception as e:
-      raise _explain(e, f"reading {gin_file}") from e
+      raise _explain(e, f"while reading {gin_file}") from e
   from_files = set(_macros())
   for binding in gin_bindings:
     check_literal(binding)

@@ -1,0 +1,101 @@
+"""What decoding functions share: states, segments, prompts and caches.
+
+Shape letters: B batch, N decodes (beams) per example, L length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import flax
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+Array = jax.Array
+PyTree = Any
+
+# Score of what cannot happen. Finite, so that sums and comparisons of such scores stay defined.
+NEG_INF = -1.0e7
+
+
+@flax.struct.dataclass
+class DecodingState:
+  """What a decoding step may read.
+
+  Attributes:
+    cur_index: int32 scalar, tokens decoded so far.
+    sequences: int32 `[B*N, L]`, tokens decoded so far, 0 beyond.
+    cur_token: int32 `[B*N, 1]`, input of this step.
+    cache: caches, one row per decode.
+  """
+
+  cur_index: Array
+  sequences: Array
+  cur_token: Array
+  cache: PyTree
+
+
+TokensToLogits = Callable[[DecodingState], tuple[Array, PyTree]]
+
+
+@flax.struct.dataclass
+class Segment:
+  """A stretch of a decode. Between two of them, rows that are done can make room for others.
+
+  Attributes:
+    start: tokens decoded before it.
+    stop: pause when so many are decoded.
+    rows: `Paused.rows` of the segment before, one row per example; None at the start.
+    active: bool `[B]`, rows to wait for; None is all.
+  """
+
+  start: int = flax.struct.field(pytree_node=False, default=0)
+  stop: int = flax.struct.field(pytree_node=False, default=0)
+  rows: PyTree = None
+  active: Array | None = None
+
+
+@flax.struct.dataclass
+class Paused:
+  """A decode at the end of a segment.
+
+  Attributes:
+    outputs: what the decode returns; final in rows that are done.
+    done: bool `[B]`, rows that further steps would not change.
+    rows: what the next segment needs, one row per example.
+    cache: caches, one row per decode.
+  """
+
+  outputs: Any
+  done: Array
+  rows: PyTree
+  cache: PyTree = None
+
+
+class CannotPauseError(Exception):
+  """Raised while tracing: this decode cannot be cut into segments without changing it."""
+
+
+def flat_batch_beam_expand(x: Array, num_decodes: int, axis: int = 0) -> Array:
+  """Repeats each row of the batch axis: `[B, …]` -> `[B*N, …]`; scalars stay as they are."""
+  x = jnp.asarray(x)
+  return x if x.ndim <= axis or num_decodes == 1 else jnp.repeat(x, num_decodes, axis=axis)
+
+
+def expand_cache(cache: PyTree, num_decodes: int, axis: int) -> PyTree:
+  return jax.tree_util.tree_map(lambda x: flat_batch_beam_expand(x, num_decodes, axis), cache)
+
+
+def all_of(done: Array, segment: Segment | None) -> Array:
+  """Whether every row that counts is done."""
+  if segment is not None and segment.active is not None:
+    done = done | ~segment.active
+  return jnp.all(done)
+
+
+def forced_token(inputs: Array, index: Array) -> Array:
+  """Returns the prompt token that output `index` is forced to be, 0 for none: `[B]`."""
+  following = jnp.pad(inputs[:, 1:], ((0, 0), (0, 1)))
+  return lax.dynamic_index_in_dim(following, index, axis=1, keepdims=False)
