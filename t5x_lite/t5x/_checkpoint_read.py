@@ -171,7 +171,7 @@ def _open_orbax(path: str) -> StoredCheckpoint:
 # ---------------------------------------------------------------------------------- legacy
 
 
-def _kvstore(path: epath.Path) -> dict[str, str]:
+def kvstore_spec(path: epath.Path) -> dict[str, str]:
   """TensorStore key-value store spec of a local or gs:// folder."""
   text = str(path)
   if text.startswith("gs://"):
@@ -221,7 +221,7 @@ def _open_legacy(path: str) -> StoredCheckpoint:
       arrays[name] = jax.ShapeDtypeStruct(inline[name].shape, inline[name].dtype)
 
   def open_zarr(name):
-    return ts.open({"driver": "zarr", "kvstore": _kvstore(specs[name])}, open=True, read=True)
+    return ts.open({"driver": "zarr", "kvstore": kvstore_spec(specs[name])}, open=True, read=True)
 
   # Specs written by old versions carry no shape; only then is the array opened for it.
   for name in specs:
@@ -255,7 +255,8 @@ def _open_legacy(path: str) -> StoredCheckpoint:
 
       def shard(index, source=source, dtype=dtype):
         part = source[index]
-        part = part if isinstance(part, np.ndarray) else part.read().result()
+        # Inline scalars come as numpy scalars, zarr folders as something still to be read.
+        part = part.read().result() if hasattr(part, "read") else part
         return np.asarray(part).astype(dtype)
 
       out[name] = jax.make_array_from_callback(arrays[name].shape, sharding, shard)

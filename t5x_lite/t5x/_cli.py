@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging as python_logging
 import os
 import sys
 import tempfile
@@ -78,6 +79,25 @@ def quiet(debug: bool) -> None:
   os.environ.setdefault("ABSL_MIN_LOG_LEVEL", "2")
   logging.set_verbosity(logging.ERROR)
   warnings.filterwarnings("ignore")
+  _quiet_failing_saves()
+
+
+def _quiet_failing_saves() -> None:
+  """Keeps what Orbax says on the side while a save fails from burying the error itself.
+
+  It logs a traceback per thread; its writes that are cut off complain to asyncio, or end as
+  unraisable exceptions.
+  """
+  orbax = f"{os.sep}orbax{os.sep}"
+  logging.get_absl_logger().addFilter(lambda record: orbax not in record.pathname)
+  python_logging.getLogger("asyncio").setLevel(python_logging.CRITICAL)
+  show = sys.unraisablehook
+
+  def unraisablehook(unraisable):
+    if "Event loop is closed" not in str(unraisable.exc_value):
+      show(unraisable)
+
+  sys.unraisablehook = unraisablehook
 
 
 @contextlib.contextmanager
@@ -123,16 +143,9 @@ def setup_jax() -> None:
       with contextlib.suppress(RuntimeError, ValueError):
         tf.config.set_visible_devices([], kind)
     tf.config.list_logical_devices()
-  if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = os.path.join(base, "t5x_lite", "jax")
-    try:
-      os.makedirs(folder, exist_ok=True)
-      jax.config.update("jax_compilation_cache_dir", folder)
-    except OSError as e:  # a read-only home only costs compile time
-      log(f"no compilation cache: {e}")
-  jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-  jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+  from t5x import utils
+
+  utils.compilation_cache()  # as gin configures it
   if FLAGS.multiprocess_gpu:
     jax.distributed.initialize(
       coordinator_address=FLAGS.coordinator_address,

@@ -14,6 +14,7 @@ from t5x.errors import Interrupted
 
 _SECONDS_BETWEEN_LINES = 30.0
 _SECONDS_BETWEEN_REDRAWS = 1.0
+_COLUMNS = 99 - len("t5x: ")
 
 
 class StopRequest:
@@ -60,27 +61,40 @@ def duration(seconds: float) -> str:
   return f"{hours}:{m:02}:{s:02}" if hours else f"{m}:{s:02}"
 
 
-class Progress:
-  """The line `step 120/1000 | 9.8 steps/s | 78 examples/s | ETA 1:29 | loss 3.2 | lr 0.001`.
+def short_number(value: float) -> str:
+  """A number with three digits and a unit of thousands.
 
-  Redrawn in place on a terminal, otherwise a line every 30 s and one at the end. Compilation
-  and evaluation do not count in the rates.
+  >>> short_number(987.6), short_number(12345), short_number(1.5e6)
+  ('988', '12.3k', '1.5M')
+  """
+  for unit in ("", "k", "M", "G"):
+    if value < 999.5:
+      return f"{value:.3g}{unit}"
+    value /= 1000
+  return f"{value:.3g}T"
+
+
+class Progress:
+  """The line `step 120/1000 | 9.8 steps/s | 12.3k tokens/s | ETA 1:29 | loss 3.2 | lr 0.001`.
+
+  Tokens are real ones (no padding) of encoder inputs and decoder targets over all hosts.
+  Compilation and evaluation do not count in the rates. Redrawn in place on a terminal, otherwise
+  a line every 30 s and one at the end. The learning rate is left out where a line would get
+  longer than 99 columns.
 
   Args:
       first_step: step before the first one of this run.
       last_step: step the run ends at.
-      batch_size: examples per step.
-      last_metrics: returns {'loss': ..., 'lr': ...} of the latest step.
+      last_metrics: returns {'loss', 'lr', 'tokens_per_step'} of the latest step, or part of it.
   """
 
   def __init__(
     self,
     first_step: int,
     last_step: int,
-    batch_size: int,
     last_metrics: Callable[[], dict[str, float]],
   ):
-    self._first, self._last, self._batch_size = first_step, last_step, batch_size
+    self._first, self._last = first_step, last_step
     self._last_metrics = last_metrics
     self._terminal = sys.stderr.isatty() and not os.environ.get("TQDM_DISABLE")
     self._every = _SECONDS_BETWEEN_REDRAWS if self._terminal else _SECONDS_BETWEEN_LINES
@@ -104,19 +118,22 @@ class Progress:
 
   def line(self, step: int) -> str:
     """The progress line after `step`."""
+    values = self._last_metrics()  # waits for the step, so that the time is that of all steps
     timed = step - self._first - self._untimed_steps
     parts = [f"step {step}/{self._last}"]
     if timed > 0:
       rate = timed / self.seconds()
-      parts.append(f"{rate:.3g} steps/s")
-      parts.append(f"{rate * self._batch_size:.4g} examples/s")
+      parts.append(f"{short_number(rate)} steps/s")
+      if "tokens_per_step" in values:
+        parts.append(f"{short_number(rate * values['tokens_per_step'])} tokens/s")
       if step < self._last:
         parts.append(f"ETA {duration((self._last - step) / rate)}")
-    values = self._last_metrics()
-    for name, digits in (("loss", ".4f"), ("lr", ".3g")):
-      if name in values:
-        parts.append(f"{name} {values[name]:{digits}}")
-    return " | ".join(parts)
+    if "loss" in values:
+      loss = values["loss"]
+      parts.append(f"loss {loss:.4f}" if abs(loss) < 1000 else f"loss {loss:.4g}")
+    line = " | ".join(parts)
+    rate = f" | lr {values['lr']:.3g}" if "lr" in values else ""
+    return line + rate if len(line + rate) <= _COLUMNS else line
 
   def update(self, step: int, force: bool = False) -> None:
     """Shows the line if it is time to, or `force`."""

@@ -1,7 +1,7 @@
-"""Checkpoints: saving (Orbax layout), choosing one, restoring it into a train state.
+"""Checkpoints: saving, choosing one, restoring it into a train state.
 
-A save goes to a temporary folder that is renamed when complete (Orbax), so a crash never leaves
-a checkpoint that a restart would pick. Which checkpoint a run starts from:
+A save goes to a temporary folder that is renamed when complete, so a crash never leaves a
+checkpoint that a restart would pick. Which checkpoint a run starts from:
   1. the latest complete checkpoint in MODEL_DIR (a restarted run continues);
   2. otherwise the one of RestoreCheckpointConfig (INITIAL_CHECKPOINT_PATH), with its
      assignment_map and state_transformation_fns;
@@ -30,6 +30,11 @@ from t5x._checkpoint_read import (
   step_of,
   unflatten,
 )
+from t5x._checkpoint_write import (
+  Checkpointer,
+  OrbaxCheckpointManagerInterface,
+  SaveBestCheckpointer,
+)
 from t5x.errors import T5XError, not_in_lite
 
 __all__ = [
@@ -53,102 +58,6 @@ load_t5x_checkpoint = load_checkpoint  # T5X's name
 def get_checkpoint_prefix() -> str:
   """The folder name before the step: `checkpoint_`."""
   return "checkpoint_"
-
-
-# ------------------------------------------------------------------------------------ save
-
-
-class Checkpointer:
-  """Saves train states as DIRECTORY/checkpoint_N in the Orbax layout.
-
-  Args:
-      directory: MODEL_DIR.
-      keep: checkpoints to keep; None keeps all.
-      save_dtype: type the parameters (not the optimizer's slots) are stored in.
-  """
-
-  def __init__(self, directory: str, keep: int | None = None, save_dtype: Any = "float32"):
-    import orbax.checkpoint as ocp
-
-    self._ocp = ocp
-    self._directory = epath.Path(directory).absolute()
-    self._save_dtype = np.dtype(jnp.dtype(save_dtype)) if save_dtype else None
-    self._pending: list[int] = []
-    # On CPU the "device" buffers are the host's: writing them in the background would race
-    # with the next step, which overwrites (donates) them.
-    background = jax.default_backend() != "cpu"
-    self._manager = ocp.CheckpointManager(
-      self._directory,
-      options=ocp.CheckpointManagerOptions(
-        max_to_keep=keep,
-        step_prefix="checkpoint",
-        create=True,
-        cleanup_tmp_directories=True,
-        enable_async_checkpointing=background,
-        save_root_metadata=False,
-      ),
-      item_names=("state",),
-    )
-
-  def save(self, train_state, extra_transform: Callable | None = None) -> bool:
-    """Saves `train_state` unless its step is saved already. Returns whether it was saved.
-
-    Args:
-        train_state: has `state_dict()` = {'target': ..., 'state': {'step', 'param_states'}}.
-        extra_transform: applied to that dictionary first.
-    """
-    step = int(jax.device_get(train_state.step))
-    if step in checkpoint_steps(self._directory):
-      return False
-    self.wait()
-    tree = train_state.state_dict()
-    if extra_transform is not None:
-      tree = extra_transform(tree)
-    flat = flatten(tree)
-    args = {}
-    for name, leaf in flat.items():
-      is_float_param = name.startswith("target/") and jnp.issubdtype(leaf.dtype, jnp.floating)
-      dtype = self._save_dtype if is_float_param else None
-      args[name] = self._ocp.SaveArgs(dtype=dtype)
-    self._manager.save(
-      step,
-      args=self._ocp.args.Composite(
-        state=self._ocp.args.PyTreeSave(unflatten(flat), save_args=unflatten(args))
-      ),
-      force=True,
-    )
-    self._pending.append(step)
-    if jax.default_backend() == "cpu":
-      self.wait()
-    return True
-
-  def wait(self) -> None:
-    """Waits until the checkpoint being written is complete on disk."""
-    self._manager.wait_until_finished()
-    pending, self._pending = self._pending, []
-    if jax.process_index() != 0:
-      return
-    for step in pending:  # readers of object stores look for these marker files
-      folder = self._directory / f"checkpoint_{step}"
-      for place in (folder / "state", folder):
-        marker = place / "commit_success.txt"
-        if place.exists() and not marker.exists():
-          marker.write_text(f"Checkpoint commit was successful to {place}")
-
-  def close(self) -> None:
-    """Waits and releases Orbax's threads."""
-    self.wait()
-    self._manager.close()
-
-
-OrbaxCheckpointManagerInterface = Checkpointer
-
-
-class SaveBestCheckpointer:
-  """Named by some T5X configurations; not covered."""
-
-  def __init__(self, *args, **kwargs):
-    raise not_in_lite("checkpoints.SaveBestCheckpointer", "set checkpointer_cls to None")
 
 
 # ---------------------------------------------------------------------------------- choose

@@ -7,7 +7,6 @@ never lie in memory together.
 from __future__ import annotations
 
 import functools
-import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,8 +19,21 @@ from jax.sharding import NamedSharding
 
 from t5x import _cli
 from t5x import metrics as metrics_lib
+from t5x._actions import EarlyStoppingAction, TerminateOnNanAction
 from t5x._datasets import pad_rows, to_device
-from t5x.errors import T5XError, not_in_lite
+from t5x._divergence import LossWatch
+from t5x._weight_metrics import WeightMetricsComputer
+from t5x.errors import T5XError
+
+__all__ = [
+  "EarlyStoppingAction",
+  "MetricWriter",
+  "TerminateOnNanAction",
+  "Trainer",
+  "WeightMetricsComputer",
+  "accumulate_grads",
+  "compute_metrics",
+]
 
 Metrics = Mapping[str, Any]
 
@@ -41,7 +53,9 @@ def accumulate_grads(
 ):
   """Returns (gradients, metrics) of a batch, computed in microbatches if asked to.
 
-  Gradients of microbatches are summed, not averaged, and metrics merged.
+  Gradients of microbatches are summed, not averaged, and metrics merged. The sum is kept in
+  float32 and only then rounded to the gradients' own type: in bfloat16, a sum that has grown to
+  256 times its terms would no longer grow.
 
   Args:
       loss_fn: (params, batch, rng) -> (loss, metrics).
@@ -70,11 +84,12 @@ def accumulate_grads(
     if sharding is not None:
       microbatch = jax.lax.with_sharding_constraint(microbatch, sharding)
     (_, metrics), grads = grad_fn(params, microbatch, rng)
-    return jax.tree.map(jnp.add, total, grads), metrics
+    return jax.tree.map(lambda t, g: t + g.astype(t.dtype), total, grads), metrics
 
-  zeros = jax.tree.map(lambda p: jnp.zeros(p.shape, p.dtype), params)
+  zeros = jax.tree.map(lambda p: jnp.zeros(p.shape, jnp.promote_types(p.dtype, "float32")), params)
   rngs = jax.random.split(dropout_rng, num_microbatches)
-  grads, stacked = jax.lax.scan(body, zeros, (_split(batch, num_microbatches), rngs))
+  total, stacked = jax.lax.scan(body, zeros, (_split(batch, num_microbatches), rngs))
+  grads = jax.tree.map(lambda t, p: t.astype(p.dtype), total, params)
   parts = [jax.tree.map(lambda x, i=i: x[i], stacked) for i in range(num_microbatches)]
   metrics = functools.reduce(metrics_lib.merge_metrics, parts)
   return grads, metrics_lib.set_microbatch_adjusted_metrics_microbatches(metrics, num_microbatches)
@@ -85,6 +100,12 @@ def compute_metrics(metrics: Metrics, seconds: float) -> dict[str, float]:
   metrics = metrics_lib.set_time_metrics_duration(metrics, max(seconds, 1e-9))
   values = {k: getattr(v, "value", v) for k, v in metrics_lib.compute_values(metrics).items()}
   return {name: float(value) for name, value in values.items() if np.ndim(value) == 0}
+
+
+def _num_tokens(metrics: Metrics) -> float:
+  """Real (non-padding) tokens of encoder and decoder in one step; 0 if the model counts none."""
+  fraction = metrics.get("non_padding_fraction/overall")
+  return float(getattr(fraction, "total", 0.0))
 
 
 class MetricWriter:
@@ -131,7 +152,7 @@ class Trainer:
       rng: key; the dropout key of step n is fold_in(rng, n), so a resumed run repeats them.
       learning_rate_fn: step -> learning rate, called with the step before the update.
       num_microbatches: split each batch into so many; gradients are summed.
-      weight_metrics_computer: not covered, must be None.
+      weight_metrics_computer: a `WeightMetricsComputer`, or None for no such metrics.
       train_state_axes: the state with PartitionSpecs; None asks the partitioner.
   """
 
@@ -148,13 +169,12 @@ class Trainer:
     weight_metrics_computer=None,
     train_state_axes=None,
   ):
-    if weight_metrics_computer is not None:
-      raise not_in_lite("trainer.Trainer.weight_metrics_computer", "set it to None")
     self._model, self._partitioner = model, partitioner
     self.train_state = train_state
     self._rng = jax.random.PRNGKey(0) if rng is None else rng
     self._learning_rate_fn = learning_rate_fn
     self._num_microbatches = num_microbatches
+    self._weight_metrics_computer = weight_metrics_computer
     if train_state_axes is None:
       train_state_axes = partitioner.get_mesh_axes(train_state)
     self._axes = train_state_axes
@@ -164,6 +184,9 @@ class Trainer:
     self._pending: list[Metrics] = []
     self._merged: Metrics | None = None
     self._latest: Metrics | None = None  # of the last step that was fetched
+    self._step = int(train_state.step)
+    self._tokens = self._token_steps = 0.0
+    self.losses = LossWatch(last_seen=self._step)
     self._writers = {
       "train": MetricWriter(summary_dir, "train"),
       **{n: MetricWriter(summary_dir, f"training_eval/{n}") for n in eval_names},
@@ -179,6 +202,7 @@ class Trainer:
   def _make_train_step(self):
     model, num_microbatches = self._model, self._num_microbatches
     constraint = self._sharding if self._partitioner.mesh.size > 1 else None
+    weight_metrics = self._weight_metrics_computer
 
     def train_step(state, batch, rng):
       rng = jax.random.fold_in(rng, state.step)
@@ -189,6 +213,8 @@ class Trainer:
       if self._learning_rate_fn is not None:
         learning_rate = self._learning_rate_fn(state.step)
       new_state = state.apply_gradient(grads, learning_rate=learning_rate)
+      if weight_metrics is not None:
+        metrics = {**metrics, **weight_metrics.compute_metrics(grads, state, new_state)}
       shown = jnp.float32(jnp.nan if learning_rate is None else learning_rate)
       return new_state, metrics, shown
 
@@ -226,27 +252,39 @@ class Trainer:
       jax.block_until_ready(rate)
       self.compile_seconds = time.time() - started
     if len(self._pending) >= _STEPS_PER_FETCH:
-      self._fetch()
+      self._fetch(in_flight=2)  # the device goes on while the host waits for older steps
 
-  def _fetch(self) -> None:
-    """Merges the pending steps' metrics on the host."""
-    for metrics in jax.device_get(self._pending):
+  def _fetch(self, in_flight: int = 0) -> None:
+    """Merges the pending steps' metrics on the host, but for the latest ones; looks at losses."""
+    done = self._pending[: len(self._pending) - in_flight]
+    self._pending = self._pending[len(done) :]
+    for metrics in jax.device_get(done):
+      self._step += 1
+      self.losses.look(self._step, metrics)
+      self._tokens += _num_tokens(metrics)
+      self._token_steps += 1
       self._merged = metrics_lib.merge_metrics(self._merged, metrics)
       self._latest = metrics
-    self._pending = []
+
+  def check_losses(self) -> LossWatch:
+    """Returns what is known about the losses up to the latest step; waits for it."""
+    self._fetch()
+    return self.losses
 
   def last_metrics(self) -> dict[str, float]:
-    """{'loss': ..., 'lr': ...} of the latest step; waits for it.
+    """{'loss', 'lr', 'tokens_per_step'} of the latest step; waits for it.
 
     The loss is per target token where that can be told: a plain sum (no normalizing factor)
-    is shown divided by the number of tokens.
+    is shown divided by the number of tokens. Tokens are the mean over this run's steps.
     """
-    latest = self._pending[-1] if self._pending else self._latest
-    if latest is not None:
-      values = compute_metrics(latest, 1.0)
+    self._fetch()
+    if self._latest is not None:
+      values = compute_metrics(self._latest, 1.0)
       summed = getattr(self._model, "_loss_normalizing_factor", None) is None
       name = "loss_per_nonpadding_target_token" if summed else "loss"
       self._last = {"loss": values.get(name, float("nan"))}
+      if self._tokens:
+        self._last["tokens_per_step"] = self._tokens / self._token_steps
       if self._learning_rate_fn is not None:
         self._last["lr"] = float(self._learning_rate)
     return self._last
@@ -258,7 +296,6 @@ class Trainer:
         step: step to write them under.
         seconds: duration of these steps without compilation.
     """
-    self.last_metrics()
     self._fetch()
     if self._merged is None:
       return {}
@@ -303,43 +340,3 @@ class Trainer:
     """Closes the event files."""
     for writer in self._writers.values():
       writer.close()
-
-
-class WeightMetricsComputer:
-  """Named by some T5X configurations; not covered."""
-
-  def __init__(self, *args, **kwargs):
-    raise not_in_lite("trainer.WeightMetricsComputer", "leave weight_metrics_computer unset")
-
-
-class TerminateOnNanAction:
-  """Stops training when a metric is not finite.
-
-  Args:
-      task: key of the metrics to look at (`train`, or a task of an evaluation).
-      metric: name of the metric.
-  """
-
-  def __init__(self, task: str, metric: str = "loss"):
-    self._task, self._metric = task, metric
-
-  def run(self, train_state, metrics_by_task: Mapping[str, Mapping[str, float]]) -> bool:
-    """Returns True to stop.
-
-    Args:
-        train_state: unused.
-        metrics_by_task: {task: {metric: value}}.
-    """
-    del train_state
-    value = metrics_by_task.get(self._task, {}).get(self._metric)
-    if value is None or math.isfinite(float(getattr(value, "value", value))):
-      return False
-    _cli.log(f"{self._task} {self._metric} is {value}: stopping")
-    return True
-
-
-class EarlyStoppingAction:
-  """Named by some T5X configurations; not covered yet."""
-
-  def __init__(self, *args, **kwargs):
-    raise not_in_lite("trainer.EarlyStoppingAction", "leave train.actions unset")

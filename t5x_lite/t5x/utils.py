@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from t5x._compilation_cache import compilation_cache
 from t5x._datasets import (
   DatasetConfig,
   DevicePrefetcher,
@@ -37,6 +38,7 @@ __all__ = [
   "SaveCheckpointConfig",
   "TrainStateInitializer",
   "batch_shapes",
+  "compilation_cache",
   "create_learning_rate_scheduler",
   "get_dataset",
   "get_infer_fn",
@@ -63,7 +65,9 @@ class SaveCheckpointConfig:
       keep: number of checkpoints to keep; None keeps all.
       keep_dataset_checkpoints: accepted; there is no dataset state to keep.
       save_dataset: not covered (a resumed run folds its step into the data seed instead).
-      checkpointer_cls: accepted for T5X's default classes; t5x_lite writes the Orbax layout.
+      checkpointer_cls: `@checkpoints.Checkpointer` writes the legacy layout (as does
+          `train.use_orbax = False`), `@checkpoints.SaveBestCheckpointer` keeps the best
+          checkpoints; None writes the Orbax layout.
       state_transformation_fns: applied to the state dictionary before saving.
       checkpoint_manager_cls: accepted for T5X's default class.
   """
@@ -86,6 +90,12 @@ class SaveCheckpointConfig:
         "SaveCheckpointConfig.period is not positive.",
         found=self.period,
         expected="a number of steps, or None",
+      )
+    if self.keep is not None and self.keep < 1:
+      raise T5XError(
+        "SaveCheckpointConfig.keep is not positive.",
+        found=self.keep,
+        expected="a number of checkpoints, or None to keep all",
       )
 
 

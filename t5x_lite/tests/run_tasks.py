@@ -1,6 +1,8 @@
 """Tiny seqio tasks for the end-to-end tests: repeat the last three letters of the input."""
 
 import functools
+import os
+import time
 
 import seqio
 import tensorflow as tf
@@ -47,9 +49,31 @@ def mean_aux_score(targets, predictions, aux_values):
   return {"mean_aux_score": float(sum(aux_values["scores"]) / len(targets))}
 
 
+def blocking_match(targets, predictions):
+  """`exact_match`; with RUN_TASKS_BLOCK_METRIC it never ends."""
+  if "RUN_TASKS_BLOCK_METRIC" in os.environ:
+    time.sleep(3600)
+  return exact_match(targets, predictions)
+
+
 def failing(targets, predictions):
   """A metric with a bug."""
   raise RuntimeError("this metric is broken")
+
+
+def _many(split, shuffle_files=False, seed=None):
+  """1,000 different examples; with RUN_TASKS_BLOCK_AT=N nothing comes after N of them."""
+  del split, shuffle_files, seed
+  block_at = int(os.environ.get("RUN_TASKS_BLOCK_AT", "-1"))
+
+  def examples():
+    for i in range(1000):
+      if i == block_at:
+        time.sleep(3600)
+      yield {"inputs": f"{i} {'x' * (i % 7)}", "targets": str(i)}
+
+  spec = {k: tf.TensorSpec((), tf.string) for k in ("inputs", "targets")}
+  return tf.data.Dataset.from_generator(examples, output_signature=spec)
 
 
 _add = functools.partial(
@@ -60,6 +84,11 @@ _add = functools.partial(
 )
 _add("run_last3", metric_fns=[exact_match, mean_score, mean_aux_score])
 _add("run_broken_metric", metric_fns=[failing])
+_add(
+  "run_many",
+  source=seqio.FunctionDataSource(_many, splits=["test"]),
+  metric_fns=[blocking_match],
+)
 
 
 def vocabulary():

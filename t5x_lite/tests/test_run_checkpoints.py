@@ -57,7 +57,7 @@ def _state(step=5, width=4):
 
 
 def test_save_restore_and_keep(tmp_path):
-  checkpointer = checkpoints.Checkpointer(str(tmp_path), keep=2)
+  checkpointer = checkpoints.OrbaxCheckpointManagerInterface(str(tmp_path), keep=2)
   for step in (5, 6, 7):
     assert checkpointer.save(_state(step))
   assert not checkpointer.save(_state(7))
@@ -77,7 +77,7 @@ def test_save_restore_and_keep(tmp_path):
 
 
 def test_unfinished_saves_are_not_chosen(tmp_path):
-  checkpointer = checkpoints.Checkpointer(str(tmp_path))
+  checkpointer = checkpoints.OrbaxCheckpointManagerInterface(str(tmp_path))
   checkpointer.save(_state(5))
   checkpointer.close()
   (tmp_path / "checkpoint_9.orbax-checkpoint-tmp-1/state").mkdir(parents=True)
@@ -88,7 +88,7 @@ def test_unfinished_saves_are_not_chosen(tmp_path):
 
 
 def test_mismatch_names_everything(tmp_path):
-  checkpointer = checkpoints.Checkpointer(str(tmp_path))
+  checkpointer = checkpoints.OrbaxCheckpointManagerInterface(str(tmp_path))
   checkpointer.save(_state(5))
   checkpointer.close()
   other = _state(0, width=6)
@@ -103,7 +103,7 @@ def test_mismatch_names_everything(tmp_path):
 
 
 def test_assignment_map(tmp_path):
-  checkpointer = checkpoints.Checkpointer(str(tmp_path))
+  checkpointer = checkpoints.OrbaxCheckpointManagerInterface(str(tmp_path))
   checkpointer.save(_state(5))
   checkpointer.close()
 

@@ -1,7 +1,6 @@
 """`python -m t5x.train|eval|infer|main` as a user runs them, on a tiny task and model."""
 
 import json
-import os
 import pathlib
 import re
 import signal
@@ -10,47 +9,13 @@ import sys
 import time
 
 import pytest
-
-HERE = pathlib.Path(__file__).resolve().parent
-NO_EVAL = (
-  "--gin.train.train_eval_dataset_cfg=None",
-  "--gin.train.infer_eval_dataset_cfg=None",
-)
-
-
-class Runner:
-  """Runs scripts with one compilation cache."""
-
-  def __init__(self, cache):
-    self.env = {
-      **os.environ,
-      "JAX_PLATFORMS": "cpu",
-      "JAX_COMPILATION_CACHE_DIR": str(cache),
-      "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)]),
-    }
-
-  def start(self, script, gin_file, *args):
-    command = [sys.executable, "-m", f"t5x.{script}", f"--gin_search_paths={HERE}"]
-    command += [f"--gin_file={gin_file}"] if gin_file else []
-    return subprocess.Popen(
-      [*command, *args],
-      env=self.env,
-      cwd=HERE.parent.parent,
-      stdout=subprocess.PIPE,
-      stderr=subprocess.PIPE,
-      text=True,
-    )
-
-  def run(self, script, gin_file, *args, code=0):
-    process = self.start(script, gin_file, *args)
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == code, err[-4000:]
-    return out, err
+from run_scripts import HERE, NO_EVAL, Runner
 
 
 @pytest.fixture(scope="module")
 def runner(tmp_path_factory):
-  return Runner(tmp_path_factory.mktemp("jax_cache"))
+  # One compilation cache for all test modules.
+  return Runner(tmp_path_factory.getbasetemp() / "jax_cache")
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +63,7 @@ def test_train_writes_what_t5x_writes(trained):
   evals = _scalars(model_dir / "training_eval/run_last3")
   assert evals["loss"][20] < evals["loss"][10]
   assert "exact_match" in str(_scalars(model_dir / "inference_eval/run_last3").keys())
-  assert re.search(r"step 20/20 \| .* steps/s \| .* examples/s \| loss [\d.]+ \| lr 0.01", err)
+  assert re.search(r"step 20/20 \| .* steps/s \| .* tokens/s \| loss [\d.]+ \| lr 0.01", err)
 
 
 def test_train_writes_predictions(trained):
@@ -259,10 +224,11 @@ def test_failing_metric_fails_the_run(runner, tmp_path):
   assert "this metric is broken" in err
 
 
-def test_help_imports_nothing_heavy(runner):
+@pytest.mark.parametrize("script", ["train", "eval", "infer", "main"])
+def test_help_imports_nothing_heavy(runner, script):
   code = (
-    "import runpy, sys; sys.argv = ['train', '--help']\n"
-    "try: runpy.run_module('t5x.train', run_name='__main__', alter_sys=True)\n"
+    f"import runpy, sys; sys.argv = ['{script}', '--help']\n"
+    f"try: runpy.run_module('t5x.{script}', run_name='__main__', alter_sys=True)\n"
     "except SystemExit as e: code = e.code\n"
     "heavy = {'jax', 'tensorflow', 'seqio', 'flax'} & set(sys.modules)\n"
     "assert code == 0 and not heavy, heavy\n"
@@ -272,4 +238,4 @@ def test_help_imports_nothing_heavy(runner):
   )
   assert out.returncode == 0, out.stderr
   assert "--gin_file" in out.stdout
-  assert "python -m t5x.train" in out.stdout
+  assert f"python -m t5x.{script}" in out.stdout

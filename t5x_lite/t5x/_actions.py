@@ -1,0 +1,195 @@
+"""Actions that may end training after looking at metrics (`train.actions` in gin).
+
+  train_script.train.actions = {'TRAIN_EVAL': [@trainer.EarlyStoppingAction()]}
+  trainer.EarlyStoppingAction.metric = ('my_task', 'loss')
+  trainer.EarlyStoppingAction.mode = 'min'
+
+Metrics come as {task: {metric: number}}; the task of TRAIN is 'train'. Re-exported by
+`t5x.trainer`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from t5x import _cli
+from t5x.errors import T5XError, nearest
+
+MODES = ("TRAIN", "TRAIN_EVAL", "INFER_EVAL")
+MetricsByTask = Mapping[str, Mapping[str, Any]]
+
+
+def mode_name(key: Any) -> str:
+  """Returns 'TRAIN_EVAL' of 'TRAIN_EVAL', 'train_eval' or an enum member.
+
+  Raises:
+      T5XError: there is no such mode.
+  """
+  name = str(getattr(key, "name", key)).rsplit(".", 1)[-1].upper()
+  if name not in MODES:
+    raise T5XError(
+      "train.actions has a key that is no mode.",
+      found=repr(key),
+      available=", ".join(MODES),
+      fix="train.actions = {'TRAIN_EVAL': [@trainer.EarlyStoppingAction()]}",
+    )
+  return name
+
+
+class Actions:
+  """The actions of a run by mode.
+
+  Args:
+      actions: `train.actions`: {mode: [action]}, or None.
+  """
+
+  def __init__(self, actions: Mapping[Any, Sequence[Any]] | None):
+    self._by_mode: dict[str, list[Any]] = {mode: [] for mode in MODES}
+    for key, acts in (actions or {}).items():
+      self._by_mode[mode_name(key)].extend(acts)
+
+  def __bool__(self) -> bool:
+    return any(self._by_mode.values())
+
+  def has(self, mode: str) -> bool:
+    """Returns whether there are any for `mode`."""
+    return bool(self._by_mode[mode])
+
+  @property
+  def handle_nan(self) -> bool:
+    """Whether one is there to end training at a loss that is not finite."""
+    return any(isinstance(a, TerminateOnNanAction) for acts in self._by_mode.values() for a in acts)
+
+  def run(self, mode: str, train_state, metrics_by_task: MetricsByTask) -> bool:
+    """Runs those of `mode`; returns whether one of them wants to end training.
+
+    The first process decides for all: only it has the metrics of an inference evaluation.
+    """
+    acts = self._by_mode[mode]
+    if not acts:
+      return False
+    ended = any([a.run(train_state, metrics_by_task) for a in acts])
+    if jax.process_count() > 1:
+      from jax.experimental import multihost_utils
+
+      ended = bool(multihost_utils.broadcast_one_to_all(np.int32(ended)))
+    return ended
+
+
+def _number(action: Any, metrics_by_task: MetricsByTask, task: str, metric: str) -> float | None:
+  """Looks a metric up; says so (once an evaluation) and returns None if it is not there."""
+  values = metrics_by_task.get(task)
+  if values is None or metric not in values:
+    known = [f"{t}: {', '.join(m)}" for t, m in metrics_by_task.items()]
+    close = nearest(task, metrics_by_task) if values is None else nearest(metric, values)
+    _cli.log(
+      f"{type(action).__name__} does nothing: no metric ({task!r}, {metric!r}); "
+      + (f"nearest: {', '.join(close)}" if close else f"there are: {'; '.join(known) or 'none'}")
+    )
+    return None
+  value = values[metric]
+  value = getattr(value, "value", value)
+  try:
+    return float(value)
+  except (TypeError, ValueError):
+    _cli.log(f"{type(action).__name__} does nothing: {task} {metric} is {value!r}, not a number")
+    return None
+
+
+class EarlyStoppingAction:
+  """Ends training when a metric has stopped improving.
+
+  That is when each of the last `patience - 1` changes from one value to the next was too small:
+  at most `atol + rtol * |earlier value|` in the direction of `mode`.
+
+  Args:
+      metric: (task, metric), for example ('my_task', 'accuracy').
+      mode: 'min' or 'max', the direction of improvement.
+      patience: values to look back over, 2 or more.
+      atol: absolute change that is too small.
+      rtol: relative change that is too small.
+
+  Raises:
+      T5XError: an argument cannot be meant.
+  """
+
+  def __init__(
+    self,
+    metric: tuple[str, str],
+    mode: str,
+    patience: int = 3,
+    atol: float = 0.0,
+    rtol: float = 0.0,
+  ):
+    if mode not in ("min", "max"):
+      raise T5XError("EarlyStoppingAction.mode is unknown.", found=repr(mode), available="min, max")
+    if isinstance(metric, str) or len(metric) != 2:
+      raise T5XError(
+        "EarlyStoppingAction.metric is not a pair.",
+        found=repr(metric),
+        expected="(task, metric)",
+        fix="trainer.EarlyStoppingAction.metric = ('my_task', 'loss')",
+      )
+    if patience < 2 or atol < 0 or rtol < 0:
+      raise T5XError(
+        "EarlyStoppingAction cannot work with these settings.",
+        found=f"patience={patience}, atol={atol}, rtol={rtol}",
+        expected="patience of 2 values or more, and no negative tolerance",
+      )
+    self._task, self._metric = metric
+    self._sign = 1.0 if mode == "max" else -1.0
+    self._patience, self._atol, self._rtol = patience, atol, rtol
+    self._history: list[float] = []
+
+  def _improved(self, old: float, new: float) -> bool:
+    return self._sign * (new - old) > self._atol + self._rtol * abs(old)
+
+  def run(self, train_state, metrics_by_task: MetricsByTask) -> bool:
+    """Returns True to stop.
+
+    Args:
+        train_state: unused.
+        metrics_by_task: {task: {metric: value}}.
+    """
+    del train_state
+    value = _number(self, metrics_by_task, self._task, self._metric)
+    if value is None:
+      return False
+    self._history = [*self._history, value][-self._patience :]
+    pairs = list(zip(self._history, self._history[1:], strict=False))
+    if len(self._history) < self._patience or any(self._improved(a, b) for a, b in pairs):
+      return False
+    shown = ", ".join(f"{v:.6g}" for v in self._history)
+    _cli.log(f"{self._task} {self._metric} has stopped improving ({shown}): stopping")
+    return True
+
+
+class TerminateOnNanAction:
+  """Ends training when a metric is not finite.
+
+  Args:
+      task: key of the metrics to look at (`train`, or a task of an evaluation).
+      metric: name of the metric.
+  """
+
+  def __init__(self, task: str, metric: str = "loss"):
+    self._task, self._metric = task, metric
+
+  def run(self, train_state, metrics_by_task: MetricsByTask) -> bool:
+    """Returns True to stop.
+
+    Args:
+        train_state: unused.
+        metrics_by_task: {task: {metric: value}}.
+    """
+    del train_state
+    value = _number(self, metrics_by_task, self._task, self._metric)
+    if value is None or math.isfinite(value):
+      return False
+    _cli.log(f"{self._task} {self._metric} is {value}: stopping")
+    return True

@@ -1,0 +1,271 @@
+"""The training loop: steps, and between them statistics, checkpoints and evaluations."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from t5x import _cli, _divergence, checkpoints
+from t5x._actions import Actions
+from t5x._runtime import Progress, StopRequest
+from t5x._train_setup import Periods
+from t5x.errors import Interrupted
+
+
+class Saver:
+  """Saves the trainer's state, but never one that is not finite.
+
+  Args:
+      model_dir: MODEL_DIR.
+      checkpointer: one of the classes in `checkpoints`, or None to save nothing.
+      save_cfg: SaveCheckpointConfig or None.
+      trainer: has the train state.
+      model: its optimizer may tolerate such losses (`skip_nan_updates`).
+      actions: one of them may end training at a loss that is not finite.
+  """
+
+  def __init__(self, model_dir: str, checkpointer, save_cfg, trainer, model, actions: Actions):
+    self._model_dir, self._checkpointer, self._trainer = model_dir, checkpointer, trainer
+    self._transform = _chain(save_cfg.state_transformation_fns if save_cfg else ())
+    self._optimizer_def, self._handle_nan = model.optimizer_def, actions.handle_nan
+    self._tolerant = bool(getattr(self._optimizer_def, "skip_nan_updates", False))
+    self._first_step = int(trainer.train_state.step)
+    self.diverged = False  # and an action was to end training for it
+
+  def check_losses(self, step: int) -> None:
+    """Ends the run if a loss that was fetched is not finite; costs nothing.
+
+    Raises:
+        T5XError: it is not, and neither `skip_nan_updates` nor an action deals with it.
+    """
+    if self._trainer.losses.first_bad is None or self._tolerant:
+      return
+    self._end(step)
+
+  def _end(self, step: int) -> None:
+    watch = self._trainer.check_losses()
+    if self._handle_nan:
+      if not self.diverged:
+        what = f"loss is {watch.value} at step {watch.first_bad}" if watch.first_bad else ""
+        _cli.log(f"{what or f'parameters are not finite at step {step}'}: nothing more is saved")
+      self.diverged = True
+      return
+    if self._checkpointer is not None:
+      self._checkpointer.wait()
+    steps = checkpoints.checkpoint_steps(self._model_dir)
+    latest = os.path.join(self._model_dir, f"checkpoint_{steps[-1]}") if steps else None
+    raise _divergence.diverged(watch, self._first_step, step, self._optimizer_def, latest)
+
+  def save(self, step: int) -> bool:
+    """Saves the state after `step`; returns whether a checkpoint of it is there.
+
+    Raises:
+        T5XError: it is not finite, or cannot be written.
+    """
+    self._trainer.check_losses()
+    self.check_losses(step)
+    if not self.diverged and not _divergence.all_finite(self._trainer.train_state.params):
+      self._end(step)
+    if self.diverged or self._checkpointer is None:
+      return False
+    self._checkpointer.save(self._trainer.train_state, self._transform)
+    return True
+
+  def save_and_say_how_to_resume(self, step: int) -> None:
+    """Saves the state of a run that was asked to stop."""
+    started = time.time()
+    if not self.save(step):
+      why = "it is not finite" if self.diverged else "checkpoint_cfg.save is None"
+      _cli.log(f"stopped at step {step}; nothing is saved ({why})")
+      return
+    self._checkpointer.wait()
+    _cli.log(
+      f"stopped at step {step}; saved in {time.time() - started:.1f} s. The same command "
+      f"continues from {os.path.join(self._model_dir, f'checkpoint_{step}')}."
+    )
+
+  def close(self) -> None:
+    """Waits for the checkpoint being written."""
+    if self._checkpointer is not None:
+      self._checkpointer.close()
+
+
+class Evaluations:
+  """Evaluates the trainer's state, teacher-forced and by inference.
+
+  Args:
+      trainer: evaluates teacher-forced.
+      model: tells whether its loss is a sum over tokens.
+      eval_sets: {task: batches} for that.
+      rows: rows per batch on this host.
+      evaluator: `utils.InferenceEvaluator`, or None.
+      actions: may end training.
+      concurrent_metrics: compute metrics of inferences beside training.
+  """
+
+  def __init__(
+    self,
+    trainer,
+    model,
+    eval_sets: Mapping[str, Any],
+    rows: int,
+    evaluator,
+    actions: Actions,
+    concurrent_metrics: bool,
+  ):
+    self._trainer, self._eval_sets, self._rows = trainer, eval_sets, rows
+    self._evaluator, self._actions = evaluator, actions
+    # An action must not look at the metrics of the evaluation before.
+    self._concurrent = concurrent_metrics and not actions.has("INFER_EVAL")
+    # A loss that is normalised already is not per token once more.
+    summed = getattr(model, "_loss_normalizing_factor", None) is None
+    self._shown = ("loss_per_nonpadding_target_token" if summed else "loss", "accuracy")
+    self._pending: Any = None
+
+  def run(self) -> bool:
+    """Evaluates the current state; returns whether an action wants to end training."""
+    ended = False
+    if self._eval_sets:
+      results = self._trainer.evaluate(self._eval_sets, self._rows)
+      for task, values in results.items():
+        shown = [f"{k} {values[k]:.4f}" for k in self._shown if k in values]
+        _cli.log(f"training_eval {task}: " + ", ".join(shown))
+      ended |= self._actions.run("TRAIN_EVAL", self._trainer.train_state, results)
+    if self._evaluator is not None:
+      self.wait()
+      self._pending = self._evaluator.evaluate(self._trainer.train_state)
+      if not self._concurrent:
+        results = self.wait()
+        ended |= self._actions.run("INFER_EVAL", self._trainer.train_state, results)
+    return ended
+
+  def wait(self) -> dict[str, Any]:
+    """Waits for the metrics of the last evaluation; raises what a metric raised."""
+    pending, self._pending = self._pending, None
+    return {} if pending is None else self._evaluator.finish(pending)
+
+
+class Loop:
+  """Trains from the train state's step to `total_steps`.
+
+  Args:
+      trainer: takes the steps.
+      batches: iterator of batches on the devices, without an end.
+      total_steps: step to end at.
+      periods: when to do something else.
+      saver: saves.
+      evaluations: evaluates.
+      actions: may end training.
+      stop: asks for a clean stop.
+  """
+
+  def __init__(
+    self,
+    trainer,
+    batches,
+    total_steps: int,
+    periods: Periods,
+    saver: Saver,
+    evaluations: Evaluations,
+    actions: Actions,
+    stop: StopRequest,
+  ):
+    self._trainer, self._batches, self._stop = trainer, batches, stop
+    self._total_steps, self._periods = total_steps, periods
+    self._saver, self._evaluations, self._actions = saver, evaluations, actions
+    self.step = int(trainer.train_state.step)
+    self._progress = Progress(self.step, total_steps, trainer.last_metrics)
+    self._stats_seconds = 0.0  # progress.seconds() at the last TensorBoard point
+
+  def run(self, eval_first: bool) -> None:
+    """Trains, evaluates and saves to the end.
+
+    Args:
+        eval_first: evaluate the starting state.
+
+    Raises:
+        T5XError: the run cannot go on.
+        Interrupted: after Ctrl-C or SIGTERM, once the state is saved.
+    """
+    try:
+      with self._stop.listening():
+        self._run(eval_first)
+      self._evaluations.wait()
+    except Interrupted:
+      with contextlib.suppress(Exception):
+        self._progress.update(self.step, force=True)
+      self._saver.save_and_say_how_to_resume(self.step)
+      raise
+
+  def _run(self, eval_first: bool) -> None:
+    with self._progress.excluded():
+      self._saver.save(self.step)  # the starting state, as T5X does: a point 0 for comparisons
+      # A run stopped in its last evaluation has that left to do.
+      if eval_first or self.step == self._total_steps:
+        self._evaluations.run()
+    if self._periods.gc:
+      gc.disable()
+    ended = self._saver.diverged
+    while self.step < self._total_steps and not ended:
+      self._train_until(self._periods.next_stop(self.step, self._total_steps))
+      ended = self._saver.diverged or self._between_steps()
+    if ended:
+      _cli.log(f"an action ended training at step {self.step}")
+      with self._progress.excluded():
+        if not self._saver.save(self.step):
+          _cli.log("its last state is not saved")
+    self._progress.update(self.step, force=True)
+
+  def _train_until(self, target: int) -> None:
+    """Takes steps up to `target`, or until a loss is not finite."""
+    while self.step < target and not self._saver.diverged:
+      self._stop.check()
+      batch = next(self._batches)
+      if self._trainer.compile_seconds is None:
+        with self._progress.excluded(steps=1):
+          self._trainer.step(batch)
+        _cli.log(f"compiled the training step in {self._trainer.compile_seconds:.1f} s")
+        self._stats_seconds = self._progress.seconds()
+      else:
+        self._trainer.step(batch)
+      self.step += 1
+      self._saver.check_losses(self.step)
+      self._progress.update(self.step)
+
+  def _between_steps(self) -> bool:
+    """Does what is due after the current step; returns whether an action ends training."""
+    step, last = self.step, self.step == self._total_steps
+    ended = False
+    if last or step % self._periods.stats == 0:
+      values = self._trainer.summarize(step, self._progress.seconds() - self._stats_seconds)
+      self._stats_seconds = self._progress.seconds()
+      ended |= self._actions.run("TRAIN", self._trainer.train_state, {"train": values})
+      self._saver.check_losses(step)
+    with self._progress.excluded():
+      if last or self._periods.save_at(step):
+        self._saver.save(step)
+      if self._saver.diverged:
+        return True
+      if last or self._periods.eval_at(step):
+        self._progress.clear()
+        ended |= self._evaluations.run()
+      if self._periods.gc and step % self._periods.gc == 0:
+        gc.collect()
+    return ended and not last
+
+
+def _chain(fns: Sequence[Callable]) -> Callable | None:
+  """One function that applies all `fns` to a state dictionary, or None."""
+  if not fns:
+    return None
+
+  def apply(tree):
+    for fn in fns:
+      tree = fn(tree, tree)
+    return tree
+
+  return apply

@@ -1,0 +1,271 @@
+"""What `train` prepares before the first step: settings, starting point, data, evaluation."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import seqio
+
+from t5x import _cli, checkpoints, utils
+from t5x.errors import T5XError
+
+# ------------------------------------------------------------------------------- settings
+
+
+@dataclasses.dataclass(frozen=True)
+class Periods:
+  """After how many steps something other than training happens; 0 or None: never.
+
+  Args:
+      evals: between evaluations.
+      stats: between TensorBoard points.
+      saves: between checkpoints.
+      gc: between garbage collections.
+      save_steps: further steps to save at.
+  """
+
+  evals: int
+  stats: int
+  saves: int | None
+  gc: int
+  save_steps: Sequence[int] = ()
+
+  def next_stop(self, step: int, last: int) -> int:
+    """The next step at which something other than training happens."""
+    periods = (self.evals, self.stats, self.saves, self.gc)
+    extra = [s for s in self.save_steps if s > step]
+    return min([last, *(step + p - step % p for p in periods if p), *extra])
+
+  def save_at(self, step: int) -> bool:
+    """Whether to save after `step`."""
+    return bool(self.saves and step % self.saves == 0) or step in self.save_steps
+
+  def eval_at(self, step: int) -> bool:
+    """Whether to evaluate after `step`."""
+    return bool(self.evals and step % self.evals == 0)
+
+
+def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -> Periods:
+  """Returns the periods; raises T5XError where they do not divide one another."""
+  save_period = save_cfg.period if save_cfg else None
+  named = {
+    "train.eval_period (EVAL_PERIOD)": eval_period,
+    "SaveCheckpointConfig.period": save_period,
+    "train.gc_period": gc_period,
+    "train.stats_period": stats_period,
+  }
+  given = {k: v for k, v in named.items() if v}
+  for name, value in given.items():
+    if value < 0:
+      raise T5XError(f"{name} is negative.", found=value, expected="a number of steps")
+  values = list(given.items())
+  for i, (name_a, a) in enumerate(values):
+    for name_b, b in values[i + 1 :]:
+      if max(a, b) % min(a, b):
+        raise T5XError(
+          f"{name_a} and {name_b} do not divide one another.",
+          found=f"{a} and {b}",
+          expected="one a multiple of the other",
+          fix=f"for example set {name_b} to {a}.",
+        )
+  if not stats_period:
+    shortest = min([v for v in (eval_period, save_period) if v], default=100)
+    stats_period = max(1, min(shortest, total_steps))
+  steps = tuple(save_cfg.checkpoint_steps or ()) if save_cfg else ()
+  return Periods(eval_period, stats_period, save_period, gc_period, steps)
+
+
+def make_seeds(random_seed: int | None) -> tuple[int, int | None]:
+  """Returns (seed of initialisation and dropout, seed to derive data seeds from)."""
+  if random_seed is not None:
+    return int(random_seed), int(random_seed)
+  seed = int(np.random.SeedSequence().generate_state(1)[0] % 2**31)
+  if jax.process_count() > 1:
+    from jax.experimental import multihost_utils
+
+    seed = int(multihost_utils.broadcast_one_to_all(np.int32(seed)))
+  _cli.log(f"RANDOM_SEED is not set: using {seed}")
+  return seed, None
+
+
+# -------------------------------------------------------------------------- starting point
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+  """Where a run starts and ends.
+
+  Args:
+      choice: the checkpoint to start from, or None: from scratch.
+      step: its step, 0 from scratch.
+      total_steps: the step to end at.
+  """
+
+  choice: checkpoints.CheckpointChoice | None
+  step: int
+  total_steps: int
+
+
+def choose_start(
+  model_dir: str, restore_cfg, total_steps: int, relative_steps: int | None
+) -> Start:
+  """Chooses the checkpoint: 1. MODEL_DIR's latest, 2. INITIAL_CHECKPOINT_PATH, 3. none.
+
+  Raises:
+      T5XError: it is past the last step, or the mode is not for training.
+  """
+  if restore_cfg is not None and restore_cfg.mode == "all":
+    raise T5XError(
+      "RestoreCheckpointConfig.mode='all' is for evaluation.",
+      expected="'specific' or 'latest' in training",
+    )
+  choice = checkpoints.choose_checkpoint(model_dir, restore_cfg)
+  step = checkpoints.checkpoint_step(choice) if choice else 0
+  if relative_steps:
+    # Counted from the first checkpoint of this run, if it is being resumed.
+    resuming = choice is not None and choice.resuming
+    first = checkpoints.checkpoint_steps(model_dir)[0] if resuming else step
+    total_steps = first + relative_steps
+  if step > total_steps:
+    raise T5XError(
+      "There is nothing to train: the starting checkpoint is past the last step.",
+      found=f"step {step} ({choice.path}; {choice.rule}), TRAIN_STEPS={total_steps}",
+      expected="TRAIN_STEPS counts from the starting checkpoint's step",
+      fix=f"--gin.TRAIN_STEPS={step + max(total_steps, 1)}, or a new MODEL_DIR.",
+    )
+  return Start(choice, step, total_steps)
+
+
+def make_trainer(
+  trainer_cls: Callable,
+  initializer_cls: Callable,
+  model,
+  partitioner,
+  shapes_and_types: tuple[Mapping, Mapping],
+  start: Start,
+  restore_cfg,
+  rngs: tuple[Any, Any],
+  eval_names: Sequence[str],
+  model_dir: str,
+):
+  """Returns (trainer with its train state, the state with PartitionSpecs).
+
+  Args:
+      trainer_cls: `trainer.Trainer`.
+      initializer_cls: `utils.TrainStateInitializer` or what replaces it.
+      model: the model.
+      partitioner: places the state.
+      shapes_and_types: ({feature: global shape}, {feature: dtype}) of a batch.
+      start: which checkpoint to restore, if any.
+      restore_cfg: RestoreCheckpointConfig or None.
+      rngs: keys of initialisation and of dropout.
+      eval_names: tasks of the teacher-forced evaluation.
+      model_dir: gets model-info.txt and TensorBoard events.
+  """
+  initializer = initializer_cls(
+    optimizer_def=model.optimizer_def,
+    init_fn=model.get_initial_variables,
+    input_shapes=shapes_and_types[0],
+    input_types=shapes_and_types[1],
+    partitioner=partitioner,
+  )
+  if start.choice:
+    state = initializer.from_checkpoint(start.choice, restore_cfg, rngs[0])
+  else:
+    state = initializer.from_scratch(rngs[0])
+  utils.log_model_info(os.path.join(model_dir, "model-info.txt"), state)
+  # The caller must not keep the state: its buffers are donated to the first step.
+  trainer = trainer_cls(
+    model=model,
+    train_state=state,
+    partitioner=partitioner,
+    eval_names=list(eval_names),
+    summary_dir=model_dir,
+    rng=rngs[1],
+    train_state_axes=initializer.train_state_axes,
+  )
+  return trainer, initializer.train_state_axes
+
+
+# ----------------------------------------------------------------------------------- data
+
+
+def training_data(cfg, model, partitioner, get_dataset_fn: Callable, seed: int | None, step: int):
+  """Returns (dataset of this host's batches, number of data shards).
+
+  Args:
+      cfg: `utils.DatasetConfig`.
+      model: gives the feature converter.
+      partitioner: gives this host's part of the data.
+      get_dataset_fn: `utils.get_dataset` or what replaces it.
+      seed: RANDOM_SEED, or None.
+      step: step the run starts from; it is folded into the data seed.
+  """
+  layout = partitioner.get_data_layout(cfg.batch_size)
+  shard_info = seqio.ShardInfo(index=layout.shard_id, num_shards=layout.num_shards)
+  seed = utils.resolve_seed(cfg, seed, step, "training data")
+  cfg = dataclasses.replace(cfg, seed=seed)
+  return get_dataset_fn(cfg, shard_info, model.FEATURE_CONVERTER_CLS), layout.num_shards
+
+
+def never_empty(batches: Iterator, cfg) -> Iterator:
+  """Yields the batches; raises T5XError at their end: data repeats, so they only end if empty."""
+  yield from batches
+  raise T5XError(
+    f"The training data of {cfg.mixture_or_task_name!r} is empty.",
+    found=f"no example in split {cfg.split!r} after preprocessing",
+    fix="check the split, the task's filters and its files.",
+  )
+
+
+def eval_data(
+  cfg, model, partitioner, get_datasets_fn: Callable, seed: int | None, eval_steps: int
+) -> Mapping[str, Any]:
+  """Returns {task: batches} of the teacher-forced evaluation; {} if there is none."""
+  if cfg is None or not eval_steps:
+    return {}
+  layout = partitioner.get_data_layout(cfg.batch_size)
+  if cfg.seed is None:
+    cfg = dataclasses.replace(cfg, seed=seed or 0)
+  shard_info = seqio.ShardInfo(index=layout.shard_id, num_shards=layout.num_shards)
+  return get_datasets_fn(cfg, shard_info, model.FEATURE_CONVERTER_CLS, eval_steps)
+
+
+# ----------------------------------------------------------------- evaluation and saving
+
+
+def make_evaluator(
+  cfg, evaluator_cls, model, partitioner, axes, model_dir: str, verify_vocabs, check_stop
+):
+  """Returns the `utils.InferenceEvaluator` of the run, or None if there is nothing to do."""
+  if cfg is None or evaluator_cls is None:
+    return None
+  evaluator = utils.InferenceEvaluator(
+    cfg,
+    evaluator_cls,
+    model,
+    partitioner,
+    axes,
+    log_dir=os.path.join(model_dir, "inference_eval"),
+    verify_matching_vocabs_fn=verify_vocabs,
+    check_stop=check_stop,
+  )
+  if evaluator.eval_tasks:
+    return evaluator
+  _cli.log(f"no inference_eval: no task has split {cfg.split!r} and metrics")
+  return None
+
+
+def make_checkpointer(model_dir: str, save_cfg, use_orbax: bool):
+  """Returns what saves checkpoints, or None if nothing is to be saved."""
+  if save_cfg is None:
+    return None
+  cls = save_cfg.checkpointer_cls
+  if cls is None:
+    cls = checkpoints.OrbaxCheckpointManagerInterface if use_orbax else checkpoints.Checkpointer
+  return cls(model_dir, save_cfg.keep, save_cfg.dtype, use_orbax)

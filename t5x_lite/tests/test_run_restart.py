@@ -1,0 +1,100 @@
+"""`t5x.infer` and `t5x.eval` that were killed go on where they were."""
+
+import json
+import os
+import signal
+import time
+
+import jax
+import pytest
+import run_tasks
+from run_scripts import Runner
+
+from t5x import checkpoints, models, optimizers, partitioning, utils
+from t5x.examples.t5 import network
+
+RUNS = {
+  "infer": ("run_infer.gin", "INFER_OUTPUT_DIR", "run_many-predict.jsonl-00000-of-00001"),
+  "eval": ("run_eval.gin", "EVAL_OUTPUT_DIR", "inference_eval/run_many-000000.jsonl"),
+}
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+  """A checkpoint of run_model.gin's model with random weights."""
+  config = network.T5Config(
+    vocab_size=384,
+    emb_dim=32,
+    num_heads=2,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+    head_dim=16,
+    mlp_dim=64,
+    mlp_activations=("gelu", "linear"),
+    dropout_rate=0.0,
+  )
+  model = models.EncoderDecoderModel(
+    network.Transformer(config), run_tasks.VOCAB, run_tasks.VOCAB, optimizers.sgd(0.1)
+  )
+  state = utils.TrainStateInitializer(
+    model.optimizer_def,
+    model.get_initial_variables,
+    {"encoder_input_tokens": (1, 8), "decoder_input_tokens": (1, 8)},
+    partitioning.PjitPartitioner(num_partitions=1),
+  ).from_scratch(jax.random.PRNGKey(0))
+  folder = tmp_path_factory.mktemp("model")
+  checkpointer = checkpoints.Checkpointer(str(folder))
+  checkpointer.save(state)
+  checkpointer.close()
+  return folder / "checkpoint_0"
+
+
+def _wait_for_lines(folder, number, process):
+  """Waits until the files in `folder` have `number` lines, and returns how many they have."""
+  deadline = time.time() + 240
+  while time.time() < deadline and process.poll() is None:
+    lines = sum(len(f.read_text().splitlines()) for f in folder.glob("*.jsonl"))
+    if lines >= number:
+      return lines
+    time.sleep(0.1)
+  raise AssertionError(f"no {number} lines in {folder}: {process.communicate()[1][-2000:]}")
+
+
+@pytest.mark.parametrize("script", RUNS)
+def test_a_killed_run_goes_on(tmp_path, checkpoint, script):
+  gin_file, macro, result = RUNS[script]
+  runner = Runner(tmp_path / "jax_cache")
+  out = tmp_path / "out"
+  args = (
+    gin_file,
+    f"--gin.{macro}='{out}'",
+    f"--gin.CHECKPOINT_PATH='{checkpoint}'",
+    "--gin.MIXTURE_OR_TASK_NAME='run_many'",
+    "--gin.utils.DatasetConfig.split='test'",
+  )
+  if script == "infer":
+    # Nothing comes after 700 examples: a first window of 64 batches of 8 is all that is run.
+    block, wanted = "RUN_TASKS_BLOCK_AT", 512
+  else:  # the evaluator reads everything before it starts; the metric comes last
+    block, wanted = "RUN_TASKS_BLOCK_METRIC", 1000
+  runner.env[block] = "700"
+  process = runner.start(script, *args)
+  try:
+    _wait_for_lines(out / "partial", wanted, process)
+  finally:
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+  assert not (out / result).exists()
+  del runner.env[block]
+  _, err = runner.run(script, *args)
+  assert f"{wanted} results of an earlier run" in err
+  assert f"{wanted} known from before" in err
+  rows = [json.loads(line) for line in (out / result).read_text().splitlines()]
+  assert len(rows) == 1000
+  assert not (out / "partial").exists()
+  if script == "infer":
+    assert [row["inputs"]["targets_pretokenized"] for row in rows] == [str(i) for i in range(1000)]
+    before = os.stat(out / result).st_mtime_ns
+    _, err = runner.run(script, *args)
+    assert "is complete with these settings: skipped" in err
+    assert os.stat(out / result).st_mtime_ns == before

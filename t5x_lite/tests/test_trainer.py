@@ -1,0 +1,269 @@
+"""The trainer: accumulation, donation, watching the loss, weight metrics, the progress line."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from clu import metrics as clu_metrics
+from jax.sharding import PartitionSpec
+
+from t5x import _runtime, _train_loop, metrics, optimizers, partitioning, train_state, trainer
+from t5x._actions import Actions
+from t5x.errors import T5XError
+
+
+class Model:
+  """loss = sum(w * x); 3 of 4 tokens of each row are real."""
+
+  _loss_normalizing_factor = 1.0
+
+  def __init__(self, optimizer_def=None):
+    self.optimizer_def = optimizer_def or optimizers.sgd(0.5)
+
+  def loss_fn(self, params, batch, rng):
+    del rng
+    loss = jnp.sum(params["w"] * batch["x"]).astype(jnp.float32)
+    rows = batch["x"].shape[0]
+    return loss, {
+      "loss": metrics.AveragePerStep.from_model_output(loss),
+      "non_padding_fraction/overall": clu_metrics.Average(
+        total=jnp.float32(3 * rows), count=jnp.int32(4 * rows)
+      ),
+    }
+
+  def eval_fn(self, params, batch):
+    return self.loss_fn(params, batch, None)
+
+
+def _trainer(model=None, w=2.0, **kwargs):
+  model = model or Model()
+  params = {"w": jnp.full((4,), w)}
+  state = train_state.FlaxOptimTrainState.create(model.optimizer_def, {"params": params})
+  return trainer.Trainer(
+    model,
+    state,
+    partitioning.PjitPartitioner(num_partitions=1),
+    train_state_axes=jax.tree.map(lambda _: PartitionSpec(), state),
+    **kwargs,
+  )
+
+
+def _batch(value=1.0, rows=8):
+  return {"x": jnp.full((rows, 4), value)}
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_microbatches_add_up_in_float32(dtype):
+  """256 + 1 + ... + 1 (8 times) is 264, exact in bfloat16; adding up in bfloat16 stays at 256."""
+  x = jnp.asarray([256.0] + [1.0] * 8, dtype)[:, None]
+  params = {"w": jnp.zeros((1,), dtype)}
+  grads, _ = jax.jit(trainer.accumulate_grads, static_argnums=(0, 4))(
+    Model().loss_fn, params, {"x": x}, jax.random.PRNGKey(0), 9
+  )
+  assert grads["w"].dtype == dtype
+  assert float(grads["w"][0]) == 264.0
+
+
+def test_train_step_donates_its_state():
+  t = _trainer()
+  old = t.train_state
+  t.step(_batch())
+  assert old.params["w"].is_deleted()
+  assert old.step.is_deleted()
+  assert not t.train_state.params["w"].is_deleted()
+
+
+def test_metrics_are_not_fetched_every_step(monkeypatch):
+  t = _trainer()
+  fetched = []
+  device_get = jax.device_get
+  monkeypatch.setattr(jax, "device_get", lambda x: fetched.append(x) or device_get(x))
+  for _ in range(49):
+    t.step(_batch())
+  assert fetched == []
+  t.step(_batch())
+  assert [len(x) for x in fetched] == [48]  # the last two may still be running
+  assert t.check_losses().last_seen == 50
+  assert t.last_metrics()["tokens_per_step"] == 24
+
+
+def test_weight_metrics():
+  """Gradient of w is 8 per entry; plain SGD with rate 0.5 takes 4 off."""
+  t = _trainer(weight_metrics_computer=trainer.WeightMetricsComputer())
+  t.step(_batch())
+  values = t.summarize(1, 1.0)
+  assert values["weight_rms/w"] == values["weight_max/w"] == 2.0
+  assert values["weight_gradient_rms/w"] == 8.0
+  assert values["weight_update_rms/w"] == 4.0
+  assert values["weight_gradient_norm"] == 16.0  # sqrt(4 * 8 * 8)
+
+
+# ------------------------------------------------------------------- losses not finite
+
+
+class Checkpointer:
+  def __init__(self):
+    self.saved = []
+
+  def save(self, state, transform):
+    del transform
+    self.saved.append(int(state.step))
+
+  def wait(self):
+    pass
+
+
+def _saver(t, model, tmp_path, actions=None):
+  checkpointer = Checkpointer()
+  saver = _train_loop.Saver(str(tmp_path), checkpointer, None, t, model, Actions(actions))
+  return saver, checkpointer.saved
+
+
+def test_a_bad_loss_ends_the_run_and_is_not_saved(tmp_path):
+  t = _trainer(model := Model())
+  saver, saved = _saver(t, model, tmp_path)
+  saver.save(0)
+  for value in (1.0, 1.0, np.nan, 1.0):
+    t.step(_batch(value))
+  with pytest.raises(T5XError) as e:
+    saver.save(4)
+  text = str(e.value)
+  assert "The training loss is nan at step 3." in text
+  assert "2 such losses in steps 3 to 4" in text  # the parameters are NaN after step 3
+  assert "the last finite loss is -64 at step 2" in text  # 8 rows x 4 x (2 - 4)
+  assert "base_learning_rate" in text
+  assert saved == [0]
+
+
+def test_bad_parameters_behind_a_good_loss_are_not_saved(tmp_path):
+  t = _trainer(model := Model(optimizers.sgd(1e10)), w=0.0)
+  saver, saved = _saver(t, model, tmp_path)
+  t.step(_batch(1e30))  # the loss is 0, the update 1e10 * 8e30: infinite
+  assert np.isfinite(t.last_metrics()["loss"])
+  with pytest.raises(T5XError, match=r"Parameters are not finite .* after step 1"):
+    saver.save(1)
+  assert saved == []
+
+
+def test_a_starting_state_that_is_not_finite(tmp_path):
+  t = _trainer(model := Model(), w=np.nan)
+  saver, saved = _saver(t, model, tmp_path)
+  with pytest.raises(T5XError, match="start from another checkpoint") as e:
+    saver.save(0)
+  assert "before training, at step 0" in str(e.value)
+  assert saved == []
+
+
+def test_terminate_on_nan_ends_without_an_error(tmp_path):
+  t = _trainer(model := Model())
+  actions = {"TRAIN": [trainer.TerminateOnNanAction("train")]}
+  saver, saved = _saver(t, model, tmp_path, actions)
+  t.step(_batch(np.nan))
+  saver.save(1)
+  assert saver.diverged
+  assert saved == []
+
+
+def test_skip_nan_updates_tolerates_a_bad_loss(tmp_path):
+  from t5x import adafactor
+
+  model = Model(adafactor.Adafactor(learning_rate=0.1, skip_nan_updates=True))
+  t = _trainer(model)
+  saver, saved = _saver(t, model, tmp_path)
+  for value in (1.0, np.nan, 1.0):
+    t.step(_batch(value))
+    saver.check_losses(1)
+  saver.save(3)
+  assert saved == [3]
+  assert t.check_losses().num_bad == 1
+  assert bool(jnp.isfinite(t.train_state.params["w"]).all())
+
+
+def test_step_offset_is_named(tmp_path):
+  from t5x import adafactor
+
+  model = Model(adafactor.Adafactor(learning_rate=0.1, step_offset=1000))
+  t = _trainer(model)
+  saver, _ = _saver(t, model, tmp_path)
+  t.step(_batch())
+  with pytest.raises(T5XError) as e:
+    saver.save(1)
+  assert "step_offset (now 1000)" in str(e.value)
+  assert "skip_nan_updates" in str(e.value)
+
+
+# --------------------------------------------------------------------------- evaluations
+
+
+class Evaluator:
+  """Gives the loss 3, 2, 2, ... as the metric of task `task`."""
+
+  def __init__(self):
+    self.losses = iter([3.0, 2.0, 2.0])
+
+  def evaluate(self, state):
+    return next(self.losses)
+
+  def finish(self, loss):
+    return {"task": {"loss": loss}}
+
+
+def test_actions_see_the_metrics_of_their_own_evaluation():
+  """With metrics beside training they would be those of the evaluation before."""
+  t = _trainer(model := Model())
+  action = trainer.EarlyStoppingAction(("task", "loss"), "min", patience=2)
+  evaluations = _train_loop.Evaluations(
+    t, model, {}, 0, Evaluator(), Actions({"INFER_EVAL": [action]}), concurrent_metrics=True
+  )
+  assert [evaluations.run() for _ in range(3)] == [False, False, True]
+  assert evaluations.wait() == {}
+
+
+def test_metrics_wait_for_the_next_evaluation_without_actions():
+  t = _trainer(model := Model())
+  evaluations = _train_loop.Evaluations(
+    t, model, {}, 0, Evaluator(), Actions(None), concurrent_metrics=True
+  )
+  assert not evaluations.run()
+  assert not evaluations.run()
+  assert evaluations.wait() == {"task": {"loss": 2.0}}
+
+
+# -------------------------------------------------------------------------- progress line
+
+
+def test_progress_line(monkeypatch):
+  now = [100.0]
+  monkeypatch.setattr(_runtime.time, "time", lambda: now[0])
+  values = {"loss": 3.25, "lr": 0.001, "tokens_per_step": 1500.0}
+  progress = _runtime.Progress(1000, 1100, lambda: values)
+  with progress.excluded(steps=1):  # compilation
+    now[0] += 60
+  now[0] += 5
+  # 10 timed steps in 5 s; 89 to go.
+  assert progress.line(1011) == (
+    "step 1011/1100 | 2 steps/s | 3k tokens/s | ETA 0:44 | loss 3.2500 | lr 0.001"
+  )
+  assert progress.line(1001) == "step 1001/1100 | loss 3.2500 | lr 0.001"
+
+
+def test_progress_line_is_short(monkeypatch):
+  now = [0.0]
+  monkeypatch.setattr(_runtime.time, "time", lambda: now[0])
+  values = {"loss": 123456.789, "lr": 1.23456e-5, "tokens_per_step": 1.234e6}
+  progress = _runtime.Progress(100_000_000, 110_000_000, lambda: values)
+  now[0] = 987.6
+  line = "t5x: " + progress.line(100_000_123)
+  assert len(line) < 100
+  assert re.search(
+    r"0\.125 steps/s \| 154k tokens/s \| ETA \d+:\d\d:\d\d \| loss 1\.235e\+05", line
+  )
+
+
+@pytest.mark.parametrize(
+  ("value", "text"), [(0.0567, "0.0567"), (999.4, "999"), (999.6, "1k"), (2.5e12, "2.5T")]
+)
+def test_short_number(value, text):
+  assert _runtime.short_number(value) == text
