@@ -57,6 +57,7 @@ def _wait_for_lines(folder, number, process):
     if lines >= number:
       return lines
     time.sleep(0.1)
+  process.kill()
   raise AssertionError(f"no {number} lines in {folder}: {process.communicate()[1][-2000:]}")
 
 
@@ -73,8 +74,9 @@ def test_a_killed_run_goes_on(tmp_path, checkpoint, script):
     "--gin.utils.DatasetConfig.split='test'",
   )
   if script == "infer":
-    # Nothing comes after 700 examples: a first window of 64 batches of 8 is all that is run.
-    block, wanted = "RUN_TASKS_BLOCK_AT", 512
+    # Nothing comes after 700 examples: a first window of 64 batches of 8 is all that is run, and
+    # of these the last is fetched when the next one is started.
+    block, wanted = "RUN_TASKS_BLOCK_AT", 504
   else:  # the evaluator reads everything before it starts; the metric comes last
     block, wanted = "RUN_TASKS_BLOCK_METRIC", 1000
   runner.env[block] = "700"

@@ -1,0 +1,159 @@
+"""What the benchmarks share: engines, runs in child processes, interleaving, tables."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OURS, GOOGLE = "ours", "Google's"
+
+# Which T5X an interpreter imports: t5x_lite has a module that Google's has not. (Not by asking for
+# t5x._cli: beside an editable install of t5x_lite, that is found whoever t5x is.)
+_WHICH = (
+  "import importlib.util as u, os; s = u.find_spec('t5x'); "
+  "print('none' if s is None else 'ours' if any(os.path.exists(os.path.join(p, '_cli.py')) "
+  "for p in s.submodule_search_locations) else 'google')"
+)
+
+
+def make_parser(doc: str, repeats: int) -> argparse.ArgumentParser:
+  """Returns a parser with the options all benchmarks have.
+
+  Args:
+    doc: the script's docstring; its first line describes it.
+    repeats: default number of rounds.
+  """
+  parser = argparse.ArgumentParser(description=doc.strip().splitlines()[0])
+  parser.add_argument("--google", metavar="PYTHON", help="interpreter with Google's T5X as t5x")
+  parser.add_argument("--repeats", type=int, default=repeats, help=f"rounds (default {repeats})")
+  parser.add_argument(
+    "--work-dir",
+    type=pathlib.Path,
+    default=pathlib.Path("runs/benchmarks"),
+    help="records, checkpoints, outputs, logs (default runs/benchmarks)",
+  )
+  return parser
+
+
+def fail(found: str, fix: str) -> None:
+  """Ends the benchmark with a message."""
+  sys.exit(f"{os.path.basename(sys.argv[0])}: {found}\n  fix: {fix}")
+
+
+def find_engines(google: str | None) -> dict[str, list[str]]:
+  """Returns {engine: interpreter}, after making sure of what each imports as t5x.
+
+  Args:
+    google: interpreter with Google's T5X, or None for ours alone.
+  """
+  engines = {OURS: [sys.executable]}
+  if google:
+    engines[GOOGLE] = [os.path.abspath(google)]
+  else:
+    print("no --google PYTHON: Google's T5X is left out of the comparison")
+  for name, python in engines.items():
+    seen = subprocess.run([*python, "-c", _WHICH], cwd=ROOT, capture_output=True, text=True)
+    wanted = "ours" if name == OURS else "google"
+    if seen.stdout.strip() != wanted:
+      fail(
+        f"{python[0]} imports {seen.stdout.strip() or seen.stderr.strip()[-200:]!r} as t5x",
+        f"give an interpreter that imports {name} T5X (see benchmarks/README.md)",
+      )
+  return engines
+
+
+def environment(**changes: str | os.PathLike) -> dict[str, str]:
+  """Returns this process's environment without an own JAX cache, plus `changes`."""
+  env = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
+  env.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+  return env | {k: os.fspath(v) for k, v in changes.items()}
+
+
+def run(command: Sequence[str], log: pathlib.Path, env: Mapping[str, str]) -> float:
+  """Runs a command in the repository's root and returns its seconds; ends on a failure.
+
+  Args:
+    command: what to run.
+    log: file for its output.
+    env: its environment.
+  """
+  log.parent.mkdir(parents=True, exist_ok=True)
+  with log.open("w") as out:
+    started = time.perf_counter()
+    code = subprocess.call(command, cwd=ROOT, env=env, stdout=out, stderr=subprocess.STDOUT)
+    seconds = time.perf_counter() - started
+  if code:
+    tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+    fail(f"exit code {code}:\n{tail}", f"see {log}; the command was\n{' '.join(command)}")
+  return seconds
+
+
+def interleave(columns: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
+  """Measures the columns in turn (A B C A B C ...), so that drift meets all of them.
+
+  Args:
+    columns: {name: function that measures once}.
+    repeats: rounds.
+
+  Returns:
+    {name: its measurements}.
+  """
+  results: dict[str, list[float]] = {name: [] for name in columns}
+  for i in range(repeats):
+    for name, measure in columns.items():
+      results[name].append(measure())
+      print(f"round {i + 1}/{repeats}  {name}: {results[name][-1]:.3g}", flush=True)
+  return results
+
+
+def print_table(
+  results: Mapping[str, Sequence[float]], unit: str, reference: str, digits: int = 2
+) -> None:
+  """Prints medians, ranges and the ratio of each median to that of `reference`."""
+  base = statistics.median(results[reference])
+  width = max(map(len, results))
+  print(f"\n{machine()}; {unit}, ratio to {reference}")
+  print(f"{'':{width}}  {'median':>9} {'min':>9} {'max':>9} {'ratio':>7}")
+  for name, values in results.items():
+    middle = statistics.median(values)
+    numbers = "".join(f" {x:9.{digits}f}" for x in (middle, min(values), max(values)))
+    print(f"{name:{width}} {numbers} {middle / base:7.2f}")
+
+
+def slug(name: str) -> str:
+  """A column's name as a file name."""
+  return re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
+
+
+def machine() -> str:
+  """The class of machine, in words."""
+  return f"{os.cpu_count()} cores, CPU, {platform.machine()}"
+
+
+def sgdx(*args: str) -> list[str]:
+  """The command line of `sgdx`, in this interpreter."""
+  code = "import sys; from sgdx_t5x.cli import main; sys.exit(main())"
+  return [sys.executable, "-c", code, *args]
+
+
+def real_records(archive: str | None, work_dir: pathlib.Path) -> pathlib.Path:
+  """Returns the folder of records of the real corpus, made from `archive` if not there yet."""
+  if not os.environ.get("SGDX_VOCAB"):
+    fail("SGDX_VOCAB is not set", "name T5's sentencepiece.model with it")
+  data = (work_dir / "data").resolve()
+  if not (data / "sgd" / "full").is_dir():
+    if not archive:
+      fail(f"no records of SGD in {data}", "--archive dstc8-schema-guided-dialogue-master.zip")
+    print(f"making records in {data} (once)", flush=True)
+    command = sgdx("data", "prepare", "--archive", os.path.abspath(archive), "--data-dir", data)
+    run(list(map(str, command)), work_dir.resolve() / "data.log", environment())
+  return data

@@ -1,0 +1,110 @@
+"""Takes timed training steps with whichever T5X this interpreter imports; a child process.
+
+`train` stands in `__main__` as that of `t5x.train` does, so the same gin files configure it. It
+makes model, state and trainer from T5X's public classes, takes one step to compile, and then, for
+each number read from standard input, takes so many steps and prints the seconds they took.
+The batches are read and counted beforehand: what is timed is `trainer.Trainer`'s step alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import itertools
+import json
+import os
+import sys
+import time
+
+import jax
+import numpy as np
+import seqio
+
+import gin
+from t5x import gin_utils, utils
+
+_BATCHES = 4  # different ones, taken in turn
+
+
+def read_batches(cfg, converter_cls) -> list[dict[str, np.ndarray]]:
+  """The first batches of the training data; unpacked, the same ones under every engine."""
+  cfg = dataclasses.replace(cfg, seed=0)
+  if "num_shards" in inspect.signature(utils.get_dataset).parameters:  # Google's T5X
+    ds = utils.get_dataset(cfg, 0, 1, converter_cls)
+  else:
+    ds = utils.get_dataset(cfg, seqio.ShardInfo(index=0, num_shards=1), converter_cls)
+  return list(itertools.islice(iter(ds.as_numpy_iterator()), _BATCHES))
+
+
+def count_examples(batch: dict[str, np.ndarray]) -> int:
+  """Number of examples in a batch: its rows, or what is packed into them."""
+  segments = batch.get("decoder_segment_ids")
+  if segments is None:
+    return len(batch["decoder_target_tokens"])
+  return int(segments.max(axis=-1).sum())
+
+
+def take_steps(trainer, batches) -> None:
+  """Takes one step per batch and waits for the last."""
+  if hasattr(trainer, "step"):  # t5x_lite
+    for batch in batches:
+      trainer.step(batch)
+  else:
+    trainer.train(iter(batches), len(batches), start_step=0).result()
+  jax.block_until_ready(trainer.train_state.params)
+
+
+def train(*, model, train_dataset_cfg, partitioner, trainer_cls, random_seed, **unused) -> None:
+  """Answers numbers of steps with seconds, until standard input ends."""
+  del unused
+  batches = read_batches(train_dataset_cfg, model.FEATURE_CONVERTER_CLS)
+  sharding = jax.sharding.NamedSharding(partitioner.mesh, partitioner.data_partition_spec)
+  on_device = [jax.device_put(batch, sharding) for batch in batches]
+  init_rng, trainer_rng = jax.random.split(jax.random.PRNGKey(random_seed))
+  initializer = utils.TrainStateInitializer(
+    optimizer_def=model.optimizer_def,
+    init_fn=model.get_initial_variables,
+    input_shapes={k: v.shape for k, v in batches[0].items()},
+    input_types={k: v.dtype for k, v in batches[0].items()},
+    partitioner=partitioner,
+  )
+  trainer = trainer_cls(
+    model=model,
+    train_state=initializer.from_scratch(init_rng),
+    partitioner=partitioner,
+    train_state_axes=initializer.train_state_axes,
+    eval_names=[],
+    summary_dir=None,
+    rng=trainer_rng,
+  )
+  if hasattr(trainer, "compile_train"):
+    trainer.compile_train(on_device[0])
+  take_steps(trainer, on_device[:1])
+  answer = {
+    "examples_per_step": np.mean([count_examples(batch) for batch in batches]),
+    "rows": len(batches[0]["decoder_target_tokens"]),
+    "lengths": [batches[0][k].shape[1] for k in ("encoder_input_tokens", "decoder_target_tokens")],
+  }
+  print("READY " + json.dumps(answer), flush=True)
+  taken = 1
+  for line in sys.stdin:
+    chosen = [on_device[(taken + i) % _BATCHES] for i in range(int(line))]
+    started = time.perf_counter()
+    take_steps(trainer, chosen)
+    print(f"SECONDS {time.perf_counter() - started}", flush=True)
+    taken += len(chosen)
+
+
+def main() -> None:
+  """Usage: _step_driver.py DATA_DIR GIN_FILE... -- BINDING..."""
+  divider = sys.argv.index("--")
+  gin_files, bindings = sys.argv[2:divider], sys.argv[divider + 1 :]
+  seqio.set_tfds_data_dir_override(sys.argv[1])
+  configured = gin.configurable(train)
+  paths = [".", os.path.dirname(os.path.dirname(utils.__file__))]
+  gin_utils.parse_gin_flags(paths, gin_files, bindings)
+  configured()
+
+
+if __name__ == "__main__":
+  main()

@@ -1,0 +1,114 @@
+"""Times the training step of T5 Small on real SGD examples, batch 16, lengths 512 / 256.
+
+  SGDX_VOCAB=sentencepiece.model python benchmarks/train_step.py \
+    --archive dstc8-schema-guided-dialogue-master.zip [--google PYTHON]
+
+T5 1.0 Small (60 million parameters) from random weights, float32, the settings of gin/t5dst.gin.
+One process per column stays alive; the steps are taken in turn, so that only one computes at a
+time. Initialisation, compilation and reading data are not in the figures. Targets: steps/s of ours
+at least those of Google's T5X; packed, at least twice the examples/s of unpacked.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import pathlib
+import subprocess
+
+import _common
+
+PACKED, UNPACKED = "ours, packed", "ours"
+GIN_FILES = ("gin/t5dst.gin", "gin/models/t5_1_0_small.gin")
+BINDINGS = (
+  "BATCH_SIZE = 16",
+  "TASK_FEATURE_LENGTHS = {'inputs': 512, 'targets': 256}",
+  "network.T5Config.dtype = 'float32'",
+  "INITIAL_CHECKPOINT_PATH = []",
+  "MODEL_DIR = 'unused'",  # the driver writes nothing
+)
+
+
+class Driver:
+  """A child process that takes training steps when told to."""
+
+  def __init__(
+    self, python: list[str], data: pathlib.Path, log: pathlib.Path, env, bindings: list[str]
+  ):
+    log.parent.mkdir(parents=True, exist_ok=True)
+    script = str(_common.ROOT / "benchmarks" / "_step_driver.py")
+    self._log = log
+    with log.open("w") as errors:
+      self._child = subprocess.Popen(
+        [*python, script, str(data), *GIN_FILES, "--", *bindings],
+        cwd=_common.ROOT,
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+      )
+    self.about = json.loads(self._answer("READY"))
+
+  def _answer(self, word: str) -> str:
+    for line in self._child.stdout:
+      if line.startswith(word + " "):
+        return line[len(word) + 1 :]
+    tail = "\n".join(self._log.read_text(errors="replace").splitlines()[-15:])
+    return _common.fail(f"the driver ended:\n{tail}", f"see {self._log}")
+
+  def steps_per_second(self, steps: int) -> float:
+    """Takes steps; returns their rate."""
+    self._child.stdin.write(f"{steps}\n")
+    self._child.stdin.flush()
+    return steps / float(self._answer("SECONDS"))
+
+  def close(self) -> None:
+    """Ends the process."""
+    self._child.stdin.close()
+    self._child.wait()
+
+
+def main() -> None:
+  """Prepares records, starts the drivers, measures, prints the tables."""
+  parser = _common.make_parser(__doc__, repeats=3)
+  parser.add_argument("--archive", help="the official SGD archive; needed once per work dir")
+  parser.add_argument("--steps", type=int, default=1, help="steps per measurement (default 1)")
+  args = parser.parse_args()
+  data = _common.real_records(args.archive, args.work_dir)
+  work = (args.work_dir / "train_step").resolve()
+  engines = _common.find_engines(args.google)
+  settings = {UNPACKED: (engines[_common.OURS], False), PACKED: (engines[_common.OURS], True)}
+  if _common.GOOGLE in engines:
+    settings[_common.GOOGLE] = (engines[_common.GOOGLE], False)
+
+  drivers = {}
+  try:
+    for name, (python, packed) in settings.items():
+      cache = work / "cache" / ("google" if name == _common.GOOGLE else "ours")
+      env = _common.environment(JAX_COMPILATION_CACHE_DIR=cache)
+      bindings = [*BINDINGS, f"train/utils.DatasetConfig.pack = {packed}"]
+      log = work / f"{_common.slug(name)}.log"
+      drivers[name] = Driver(python, data, log, env, bindings)
+      print(f"ready  {name}: {drivers[name].about}", flush=True)
+    columns = {
+      name: functools.partial(driver.steps_per_second, args.steps)
+      for name, driver in drivers.items()
+    }
+    results = _common.interleave(columns, args.repeats)
+  finally:
+    for driver in drivers.values():
+      driver.close()
+
+  steps = {name: rates for name, rates in results.items() if name != PACKED}
+  reference = _common.GOOGLE if _common.GOOGLE in steps else UNPACKED
+  _common.print_table(steps, "steps/s", reference, digits=4)
+  examples = {
+    name: [rate * drivers[name].about["examples_per_step"] for rate in results[name]]
+    for name in (UNPACKED, PACKED)
+  }
+  _common.print_table(examples, "examples/s", UNPACKED, digits=3)
+
+
+if __name__ == "__main__":
+  main()
