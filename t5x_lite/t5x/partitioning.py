@@ -32,6 +32,12 @@ _ACTIVE: contextvars.ContextVar[tuple[Mesh, LogicalAxisRules] | None] = contextv
 )
 
 
+def active_mesh_size() -> int:
+  """Devices of the partitioned function being traced; 1 outside of one."""
+  active = _ACTIVE.get()
+  return 1 if active is None else active[0].size
+
+
 def with_logical_constraint(x: jax.Array, axes: tuple[str | None, ...]) -> jax.Array:
   """Asks GSPMD to shard `x` by logical axis names; does nothing outside a partitioned function.
 
