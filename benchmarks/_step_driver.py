@@ -9,7 +9,6 @@ The batches are read and counted beforehand: what is timed is `trainer.Trainer`'
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import itertools
 import json
 import os
@@ -24,16 +23,20 @@ import gin
 from t5x import gin_utils, utils
 
 _BATCHES = 4  # different ones, taken in turn
+_COUNTED = 100  # batches that examples are counted in: packed rows hold more or fewer
 
 
-def read_batches(cfg, converter_cls) -> list[dict[str, np.ndarray]]:
-  """The first batches of the training data; unpacked, the same ones under every engine."""
-  cfg = dataclasses.replace(cfg, seed=0)
-  if "num_shards" in inspect.signature(utils.get_dataset).parameters:  # Google's T5X
-    ds = utils.get_dataset(cfg, 0, 1, converter_cls)
-  else:
-    ds = utils.get_dataset(cfg, seqio.ShardInfo(index=0, num_shards=1), converter_cls)
-  return list(itertools.islice(iter(ds.as_numpy_iterator()), _BATCHES))
+def read_batches(cfg, converter_cls) -> tuple[list[dict[str, np.ndarray]], float]:
+  """Returns the first batches of the training data, and how many examples a batch has.
+
+  Unpacked, they are the same under every engine.
+  """
+  ds = utils.get_dataset(dataclasses.replace(cfg, seed=0), 0, 1, converter_cls)
+  batches, counts = [], []
+  for batch in itertools.islice(iter(ds.as_numpy_iterator()), _COUNTED if cfg.pack else _BATCHES):
+    counts.append(count_examples(batch))
+    batches += [batch] if len(batches) < _BATCHES else []
+  return batches, float(np.mean(counts))
 
 
 def count_examples(batch: dict[str, np.ndarray]) -> int:
@@ -57,7 +60,7 @@ def take_steps(trainer, batches) -> None:
 def train(*, model, train_dataset_cfg, partitioner, trainer_cls, random_seed, **unused) -> None:
   """Answers numbers of steps with seconds, until standard input ends."""
   del unused
-  batches = read_batches(train_dataset_cfg, model.FEATURE_CONVERTER_CLS)
+  batches, examples = read_batches(train_dataset_cfg, model.FEATURE_CONVERTER_CLS)
   sharding = jax.sharding.NamedSharding(partitioner.mesh, partitioner.data_partition_spec)
   on_device = [jax.device_put(batch, sharding) for batch in batches]
   init_rng, trainer_rng = jax.random.split(jax.random.PRNGKey(random_seed))
@@ -81,7 +84,7 @@ def train(*, model, train_dataset_cfg, partitioner, trainer_cls, random_seed, **
     trainer.compile_train(on_device[0])
   take_steps(trainer, on_device[:1])
   answer = {
-    "examples_per_step": np.mean([count_examples(batch) for batch in batches]),
+    "examples_per_step": examples,
     "rows": len(batches[0]["decoder_target_tokens"]),
     "lengths": [batches[0][k].shape[1] for k in ("encoder_input_tokens", "decoder_target_tokens")],
   }

@@ -139,7 +139,8 @@ def resolve_seed(cfg: DatasetConfig, random_seed: int | None, step: int, what: s
 
 def get_dataset(
   cfg: DatasetConfig,
-  shard_info: seqio.ShardInfo,
+  shard_id: int,
+  num_shards: int,
   feature_converter_cls,
   num_epochs: int | None = None,
   continue_from_last_checkpoint: bool = False,
@@ -149,7 +150,8 @@ def get_dataset(
 
   Args:
       cfg: what to read; `cfg.seed` must be resolved (see `resolve_seed`).
-      shard_info: which part of the data this host reads.
+      shard_id: which part of the data this host reads.
+      num_shards: number of parts.
       feature_converter_cls: the model's seqio feature converter class.
       num_epochs: passes over the data; None repeats for ever.
       continue_from_last_checkpoint: not covered; the step is folded into the seed instead.
@@ -164,10 +166,10 @@ def get_dataset(
   _check_split(provider, cfg.split)
   if cfg.use_cached:
     _check_cached(provider, cfg.split)
-  if cfg.batch_size % shard_info.num_shards:
+  if cfg.batch_size % num_shards:
     raise T5XError(
-      f"Batch size {cfg.batch_size} does not divide over {shard_info.num_shards} hosts.",
-      fix=f"use a multiple of {shard_info.num_shards} as BATCH_SIZE.",
+      f"Batch size {cfg.batch_size} does not divide over {num_shards} hosts.",
+      fix=f"use a multiple of {num_shards} as BATCH_SIZE.",
     )
   seed = cfg.seed
   if seed is None:
@@ -181,7 +183,7 @@ def get_dataset(
     use_cached=cfg.use_cached,
     shuffle=cfg.shuffle,
     seed=seed,
-    shard_info=shard_info,
+    shard_info=seqio.ShardInfo(index=shard_id, num_shards=num_shards),
     num_epochs=num_epochs,
     trim_output_features=cfg.trim_output_features,
   )
@@ -191,9 +193,7 @@ def get_dataset(
   options = tf.data.Options()
   options.deterministic = True
   ds = ds.with_options(options)
-  return ds.batch(
-    cfg.batch_size // shard_info.num_shards, drop_remainder=num_epochs is None
-  ).prefetch(2)
+  return ds.batch(cfg.batch_size // num_shards, drop_remainder=num_epochs is None).prefetch(2)
 
 
 # Examples among which those that fill a row well are looked for.
@@ -256,9 +256,10 @@ def _as_ragged(x) -> tf.RaggedTensor:
 
 def get_training_eval_datasets(
   cfg: DatasetConfig,
-  shard_info: seqio.ShardInfo,
-  feature_converter_cls,
+  shard_id: int,
+  num_shards: int,
   eval_steps: int,
+  feature_converter_cls,
   deterministic: bool = False,
   model_dir: str | None = None,
   start_step: int = 0,
@@ -273,7 +274,7 @@ def get_training_eval_datasets(
   del deterministic, model_dir, start_step
   import_module(cfg.module)
   provider = get_mixture_or_task(cfg.mixture_or_task_name)
-  repeat = shard_info.num_shards > 1
+  repeat = num_shards > 1
   datasets = {}
   for task in seqio.get_subtasks(provider):
     if cfg.split not in task.splits:
@@ -281,7 +282,7 @@ def get_training_eval_datasets(
       continue
     task_cfg = dataclasses.replace(cfg, mixture_or_task_name=task.name)
     ds = get_dataset_fn(
-      task_cfg, shard_info, feature_converter_cls, num_epochs=None if repeat else 1
+      task_cfg, shard_id, num_shards, feature_converter_cls, num_epochs=None if repeat else 1
     ).take(eval_steps)
     datasets[task.name] = ds.cache() if cfg.use_memory_cache else ds
   if not datasets:

@@ -241,6 +241,7 @@ class Loop:
     step, last = self.step, self.step == self._total_steps
     ended = False
     if last or step % self._periods.stats == 0:
+      self._trainer.check_losses()  # waits for the steps: only then is their time known
       values = self._trainer.summarize(step, self._progress.seconds() - self._stats_seconds)
       self._stats_seconds = self._progress.seconds()
       ended |= self._actions.run("TRAIN", self._trainer.train_state, {"train": values})

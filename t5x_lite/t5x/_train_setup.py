@@ -9,7 +9,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import seqio
 
 from t5x import _cli, checkpoints, utils
 from t5x.errors import T5XError
@@ -207,10 +206,10 @@ def training_data(cfg, model, partitioner, get_dataset_fn: Callable, seed: int |
       step: step the run starts from; it is folded into the data seed.
   """
   layout = partitioner.get_data_layout(cfg.batch_size)
-  shard_info = seqio.ShardInfo(index=layout.shard_id, num_shards=layout.num_shards)
   seed = utils.resolve_seed(cfg, seed, step, "training data")
   cfg = dataclasses.replace(cfg, seed=seed)
-  return get_dataset_fn(cfg, shard_info, model.FEATURE_CONVERTER_CLS), layout.num_shards
+  ds = get_dataset_fn(cfg, layout.shard_id, layout.num_shards, model.FEATURE_CONVERTER_CLS)
+  return ds, layout.num_shards
 
 
 def never_empty(batches: Iterator, cfg) -> Iterator:
@@ -232,8 +231,8 @@ def eval_data(
   layout = partitioner.get_data_layout(cfg.batch_size)
   if cfg.seed is None:
     cfg = dataclasses.replace(cfg, seed=seed or 0)
-  shard_info = seqio.ShardInfo(index=layout.shard_id, num_shards=layout.num_shards)
-  return get_datasets_fn(cfg, shard_info, model.FEATURE_CONVERTER_CLS, eval_steps)
+  shard = layout.shard_id, layout.num_shards
+  return get_datasets_fn(cfg, *shard, eval_steps, model.FEATURE_CONVERTER_CLS)
 
 
 # ----------------------------------------------------------------- evaluation and saving

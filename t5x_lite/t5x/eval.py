@@ -23,9 +23,9 @@ def _input_shapes(feature_shapes, batch_size: int) -> dict[str, tuple[int, ...]]
   return {k: (batch_size, *shape) for k, shape in feature_shapes.items()}
 
 
-def _done_steps(path) -> set[int]:
-  """Steps listed in `eval.<task>.ckpt` by earlier runs."""
-  return {int(line) for line in path.read_text().split()} if path.exists() else set()
+def _done(path) -> set[str]:
+  """Checkpoints listed in `eval.<task>.ckpt` by earlier runs."""
+  return set(path.read_text().splitlines()) if path.exists() else set()
 
 
 def _choices(restore_cfg) -> list:
@@ -136,15 +136,15 @@ def evaluate(
     restore_checkpoint_cfg.fallback_to_scratch = True
   name = dataset_cfg.mixture_or_task_name
   done_file = epath.Path(output_dir) / f"eval.{name}.ckpt"
-  done = _done_steps(done_file) if restore_checkpoint_cfg.mode == "all" else set()
+  done = _done(done_file) if restore_checkpoint_cfg.mode == "all" else set()
   results = {}
   with stop.listening():
     for choice in _choices(restore_checkpoint_cfg):
       from t5x import checkpoints
 
       step = checkpoints.checkpoint_step(choice)
-      if step in done:
-        _cli.log(f"step {step} is in {done_file}: skipped")
+      if choice.path in done:
+        _cli.log(f"{choice.path} is in {done_file}: skipped")
         continue
       rng = jax.random.PRNGKey(fallback_init_rng or 0)
       state = initializer.from_checkpoint(choice, restore_checkpoint_cfg, rng)
@@ -152,9 +152,10 @@ def evaluate(
         utils.log_model_info(os.path.join(output_dir, "model-info.txt"), state)
       stop.check()
       results[step] = evaluator.finish(evaluator.evaluate(state))
-      done.add(step)
+      done.add(choice.path)
       if jax.process_index() == 0:
-        done_file.write_text("".join(f"{s}\n" for s in sorted(done)))
+        by_step = sorted(done, key=lambda path: (len(path), path))
+        done_file.write_text("\n".join(by_step))
   _cli.log(f"outputs are in {output_dir}")
   return results
 

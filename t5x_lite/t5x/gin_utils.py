@@ -146,7 +146,7 @@ def _explain(error: Exception, source: str) -> T5XError:
 
     selector, attr = match.groups()
     module = re.search(r"<module '([^']+)'", text)
-    known = vars(sys.modules.get(module.group(1))) if module else {}
+    known = vars(sys.modules[module.group(1)]) if module and module.group(1) in sys.modules else {}
     close = nearest(attr, (k for k in known if not k.startswith("_")))
     return T5XError(
       f"{selector!r} does not exist ({source}).",

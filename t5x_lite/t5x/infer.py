@@ -34,6 +34,13 @@ def _json_value(value: Any) -> Any:
   return value
 
 
+def _until_padding(ids: Any) -> Any:
+  """Cuts (lists of) ids at the first 0."""
+  if ids and isinstance(ids[0], (list, tuple)):
+    return [_until_padding(i) for i in ids]
+  return ids[: ids.index(0)] if 0 in ids else ids
+
+
 def write_inferences_to_file(
   path: str,
   inferences: tuple[Sequence[Any], Mapping[str, Any]],
@@ -82,10 +89,10 @@ def write_inferences_to_file(
       else:
         row["prediction"] = text(output) if vocabulary is not None else output
         if output_ids:
-          row["prediction_tokens"] = output
+          row["prediction_tokens"] = _until_padding(output)
       if aux:
         row["aux"] = {name: _json_value(values[i]) for name, values in aux.items()}
-      f.write(json.dumps(row, cls=json_encoder_cls, ensure_ascii=False) + "\n")
+      f.write(json.dumps(row, cls=json_encoder_cls) + "\n")
   temporary.replace(path)
 
 
@@ -185,7 +192,8 @@ def infer(
       name = f"{task.name}-{mode}.{file_extension}-{shard_id:05}-of-{num_shards:05}"
       path = os.path.join(output_dir, name)
       vocabulary = task.output_features[output_vocab_feature_name].vocabulary
-      task_ds = _examples(task, dataset_cfg, shard_id, num_shards)
+      # Read once: for the model, and from memory for the file.
+      task_ds = _examples(task, dataset_cfg, shard_id, num_shards).cache()
       model_ds = model.FEATURE_CONVERTER_CLS(pack=False)(task_ds, dataset_cfg.task_feature_lengths)
       if _infer_task(
         path, task_ds, model_ds, infer_fn, state, settings_hash, mode, vocabulary, write_fn

@@ -12,12 +12,19 @@ from absl import flags
 from t5x import _cli
 from t5x.errors import UsageError, nearest, not_in_lite
 from t5x.eval import evaluate
-from t5x.infer import create_task_from_tfexample_file, infer
+from t5x.infer import create_task_from_tfexample_file, infer, write_inferences_to_file
 from t5x.infer import define_flags as define_infer_flags
 from t5x.train import train
 
 # Gin files find these as attributes of __main__.
-__all__ = ["create_task_from_tfexample_file", "evaluate", "infer", "main", "train"]
+__all__ = [
+  "create_task_from_tfexample_file",
+  "evaluate",
+  "infer",
+  "main",
+  "train",
+  "write_inferences_to_file",
+]
 
 _ENTRY_POINTS = {"train": train, "eval": evaluate, "infer": infer}
 _ELSEWHERE = ("precompile", "export")

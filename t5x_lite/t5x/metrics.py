@@ -165,6 +165,14 @@ def set_microbatch_adjusted_metrics_microbatches(
   return adjusted
 
 
+def untimed(metrics: Mapping[str, clu_metrics.Metric]) -> dict[str, clu_metrics.Metric]:
+  """Returns the metrics of a step whose time does not count (it was compiled)."""
+  return {
+    name: m.replace(numerator=0 * m.numerator) if isinstance(m, TimeRate) else m
+    for name, m in metrics.items()
+  }
+
+
 def create_metrics_dict(float_metrics: Mapping[str, Any]) -> dict[str, clu_metrics.Metric]:
   """Wraps plain numbers as sums."""
   return {name: Sum(total=value) for name, value in float_metrics.items()}
@@ -224,6 +232,9 @@ def compute_base_metrics(
     "loss_per_all_target_tokens": clu_metrics.Average(
       total=loss, count=jnp.asarray(num_tokens, jnp.int32)
     ),
+    "non_padding_fraction/loss_weights": clu_metrics.Average(
+      total=weight_sum, count=jnp.asarray(num_tokens, jnp.int32)
+    ),
     "timing/seqs_per_second": TimeRate.from_model_output(numerator=num_seqs),
     "timing/steps_per_second": StepsPerTime(),
     "timing/seconds": Time(),
@@ -255,22 +266,22 @@ def compute_padding_metrics(
     features: token features, e.g. ('encoder_input_tokens', 'decoder_target_tokens').
 
   Returns:
-    `non_padding_fraction/<stack>` and `/overall` (in [0, 1]), and `effective_batch_size/<…>`
-    (examples): non-empty rows, or packed examples.
+    `non_padding_fraction/<…>` and `/overall` (in [0, 1]), and `effective_batch_size/<…>`
+    (examples): non-empty rows, or packed examples. <…> is the feature, or the stack if packed.
   """
   metrics, real, total = {}, 0, 0
   for feature in features:
     stack, tokens = feature.split("_", 1)[0], batch[feature]
     num_real = jnp.sum(tokens > 0)
     real, total = real + num_real, total + tokens.size
-    metrics[f"non_padding_fraction/{stack}"] = _average(num_real, tokens.size)
     segments = batch.get(f"{stack}_segment_ids")
+    name = stack
     if segments is None:
-      size = jnp.sum((tokens > 0).any(axis=-1), dtype=jnp.int32)
-      metrics[f"effective_batch_size/{feature}"] = AveragePerStep(total=size)
+      name, size = feature, jnp.sum((tokens > 0).any(axis=-1), dtype=jnp.int32)
     else:
       size = jnp.sum(segments.max(axis=-1), dtype=jnp.int32)
-      metrics[f"effective_batch_size/{stack}"] = AveragePerStep(total=size)
+    metrics[f"non_padding_fraction/{name}"] = _average(num_real, tokens.size)
+    metrics[f"effective_batch_size/{name}"] = AveragePerStep(total=size)
   metrics["non_padding_fraction/overall"] = _average(real, total)
   return metrics
 

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from clu import metrics as clu_metrics
 from jax.sharding import NamedSharding
 
 from t5x import _cli
@@ -213,6 +214,10 @@ class Trainer:
       if self._learning_rate_fn is not None:
         learning_rate = self._learning_rate_fn(state.step)
       new_state = state.apply_gradient(grads, learning_rate=learning_rate)
+      if learning_rate is not None:
+        metrics["learning_rate"] = clu_metrics.Average(
+          total=jnp.float32(learning_rate), count=jnp.int32(1)
+        )
       if weight_metrics is not None:
         metrics = {**metrics, **weight_metrics.compute_metrics(grads, state, new_state)}
       shown = jnp.float32(jnp.nan if learning_rate is None else learning_rate)
@@ -247,10 +252,13 @@ class Trainer:
     started = time.time()
     self.train_state, metrics, rate = self._train_step(self.train_state, batch, self._rng)
     self._learning_rate = rate
-    self._pending.append(metrics)
     if first:
       jax.block_until_ready(rate)
       self.compile_seconds = time.time() - started
+      seconds = {"timing/compilation_seconds": self.compile_seconds}
+      self._writers["train"].write(self._step, seconds)
+      metrics = metrics_lib.untimed(metrics)
+    self._pending.append(metrics)
     if len(self._pending) >= _STEPS_PER_FETCH:
       self._fetch(in_flight=2)  # the device goes on while the host waits for older steps
 
@@ -294,17 +302,16 @@ class Trainer:
 
     Args:
         step: step to write them under.
-        seconds: duration of these steps without compilation.
+        seconds: duration of these steps, which `check_losses` waits for, without the one that was
+            compiled.
     """
     self._fetch()
     if self._merged is None:
       return {}
     values = compute_metrics(self._merged, seconds)
     self._merged = None
-    if self._learning_rate_fn is not None:
-      values["learning_rate"] = float(self._learning_rate)
-    if self.compile_seconds is not None:
-      values["timing/compilation_seconds"] = self.compile_seconds
+    if self._learning_rate_fn is not None:  # `learning_rate` itself is the mean
+      values["learning_rate/current"] = float(self._learning_rate)
     self._writers["train"].write(step, values)
     return values
 

@@ -23,9 +23,7 @@ def _batches(pack, lengths, num_epochs=1, batch_size=4):
   cfg = utils.DatasetConfig(
     "run_last3", lengths, "train", batch_size, shuffle=True, seed=0, pack=pack
   )
-  ds = utils.get_dataset(
-    cfg, seqio.ShardInfo(0, 1), seqio.EncDecFeatureConverter, num_epochs=num_epochs
-  )
+  ds = utils.get_dataset(cfg, 0, 1, seqio.EncDecFeatureConverter, num_epochs=num_epochs)
   return list(ds.as_numpy_iterator())
 
 

@@ -2,7 +2,9 @@
 
 import collections
 import functools
+import os
 import pathlib
+import subprocess
 import sys
 
 import jax
@@ -306,3 +308,11 @@ def test_small_sets_run_in_small_batches():
   assert _rows.rows_per_batch(50, 128, 1) == 64
   assert _rows.rows_per_batch(500, 128, 1) == 128
   assert _rows.rows_per_batch(3, 128, 8) == 8
+
+
+def test_stages_on_a_mesh_of_devices():
+  here = pathlib.Path(__file__).resolve().parent
+  env = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=8", JAX_PLATFORMS="cpu")
+  command = [sys.executable, str(here / "run_sharded_inference.py")]
+  done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+  assert done.stdout.split() == ["same"], done.stderr[-3000:]

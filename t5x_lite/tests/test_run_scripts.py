@@ -97,7 +97,9 @@ def test_eval_all_checkpoints_once(runner, trained, tmp_path):
   for row in in_training:
     for name in ("exact_match", "mean_score", "mean_aux_score"):
       assert results[row["step"]][name] == pytest.approx(row[name], rel=1e-4)
-  assert (tmp_path / "eval.run_last3.ckpt").read_text().split() == ["0", "10", "20"]
+  assert (tmp_path / "eval.run_last3.ckpt").read_text().split("\n") == [
+    f"{trained[0]}/checkpoint_{step}" for step in (0, 10, 20)
+  ]
   assert (tmp_path / "inference_eval/run_last3-000010.jsonl").exists()
   assert (tmp_path / "config.gin").exists()
 

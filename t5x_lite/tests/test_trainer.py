@@ -28,6 +28,7 @@ class Model:
     rows = batch["x"].shape[0]
     return loss, {
       "loss": metrics.AveragePerStep.from_model_output(loss),
+      "timing/steps_per_second": metrics.StepsPerTime(),
       "non_padding_fraction/overall": clu_metrics.Average(
         total=jnp.float32(3 * rows), count=jnp.int32(4 * rows)
       ),
@@ -73,6 +74,19 @@ def test_train_step_donates_its_state():
   assert old.params["w"].is_deleted()
   assert old.step.is_deleted()
   assert not t.train_state.params["w"].is_deleted()
+
+
+def test_rates_leave_the_compiled_step_out():
+  t = _trainer(learning_rate_fn=lambda step: 0.1 * step)
+  for _ in range(5):
+    t.step(_batch())
+  values = t.summarize(5, seconds=2.0)
+  assert values["timing/steps_per_second"] == 4 / 2.0  # the first step was compiled
+  assert values["learning_rate"] == pytest.approx(0.2)  # the mean of 0 to 0.4
+  assert values["learning_rate/current"] == pytest.approx(0.4)
+  for _ in range(3):
+    t.step(_batch())
+  assert t.summarize(8, seconds=2.0)["timing/steps_per_second"] == 3 / 2.0
 
 
 def test_metrics_are_not_fetched_every_step(monkeypatch):

@@ -110,6 +110,7 @@ class DecoderLayer(nn.Module):
     cross_bias: Array | None,
     deterministic: bool,
     decode: bool,
+    cross_decode: str | None,
   ) -> Array:
     """`[B, T, E]` -> `[B, T, E]`, or `[B*N, 1, E]` of one decoding step."""
     cfg = self.config
@@ -120,7 +121,7 @@ class DecoderLayer(nn.Module):
     x = x + _dropout(cfg, y, deterministic)
     y = layers.LayerNorm(dtype=cfg.dtype, name="pre_cross_attention_layer_norm")(x)
     y = _attention(cfg, "encoder_decoder_attention")(
-      y, encoded, cross_bias, deterministic, decode="cross" if decode else None
+      y, encoded, cross_bias, deterministic, decode=cross_decode
     )
     x = x + _dropout(cfg, y, deterministic)
     y = layers.LayerNorm(dtype=cfg.dtype, name="pre_mlp_layer_norm")(x)
@@ -147,7 +148,8 @@ class Encoder(nn.Module):
     for i in range(cfg.num_encoder_layers):
       x = EncoderLayer(cfg, name=f"layers_{i}")(x, bias, deterministic)
     x = layers.LayerNorm(dtype=cfg.dtype, name="encoder_norm")(x)
-    return _dropout(cfg, x, deterministic)
+    # Here, alone of all places, T5X has a mask for every position.
+    return nn.Dropout(cfg.dropout_rate)(x, deterministic)
 
 
 class Decoder(nn.Module):
@@ -173,10 +175,13 @@ class Decoder(nn.Module):
     if self_mask is not None:
       self_bias = self_bias + layers.attention_mask_bias(self_mask, cfg.dtype)
     cross_bias = layers.attention_mask_bias(cross_mask, cfg.dtype)
+    cross_decode = "cross" if decode else None
+    if decode and max_decode_length and encoded is not None:
+      cross_decode = "cross_direct"
     x = _dropout(cfg, self.embedder(tokens), deterministic)
     for i in range(cfg.num_decoder_layers):
       x = DecoderLayer(cfg, name=f"layers_{i}")(
-        x, encoded, self_bias, cross_bias, deterministic, decode
+        x, encoded, self_bias, cross_bias, deterministic, decode, cross_decode
       )
     x = layers.LayerNorm(dtype=cfg.dtype, name="decoder_norm")(x)
     x = _dropout(cfg, x, deterministic)
@@ -257,8 +262,9 @@ class Transformer(nn.Module):
 
     With `decode=True` and no cache yet, tokens of the full length `[B, T]` create the collections
     `cache` (empty, T positions) and `cross_cache` (from `encoded`); call it with these mutable.
-    Each further call takes one token per row, `[B*N, 1]`, and `max_decode_length` T; `encoded`
-    may then be None, and `encoder_input_tokens` stay `[B, S]` for any number N of decodes.
+    Each further call takes one token per row, `[B*N, 1]`, and `max_decode_length` T, while
+    `encoder_input_tokens` stay `[B, S]` for any number N of decodes. With `encoded` None it reads
+    `cross_cache`; given `encoded` again it attends to that (less work if steps are few).
 
     Args:
       encoded: `[B, S, E]` from `encode`.
