@@ -1,121 +1,18 @@
 """Fixtures of the tests: the golden numbers recorded from Google's T5X, and tiny models."""
 
-import functools
-import json
 import os
 import pathlib
 import sys
 
 import jax
-import numpy as np
 import pytest
-from flax import traverse_util
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # Pytest's importlib mode does not do this, and tests import helpers that lie beside them.
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 jax.config.update("jax_platforms", "cpu")
 
-GOLDEN = pathlib.Path(__file__).resolve().parents[3] / "shared" / "golden" / "A"
-MODELS = ("t5_1_1", "t5_1_0")
-
-
-def require_golden() -> pathlib.Path:
-  """Returns the directory of the golden set; skips without it, and fails under CI=true."""
-  if GOLDEN.is_dir():
-    return GOLDEN
-  reason = f"golden numbers of Google's T5X are not at {GOLDEN}"
-  if os.environ.get("CI", "").lower() == "true":
-    pytest.fail(reason)
-  pytest.skip(reason)
-
-
-def load_npz(path: pathlib.Path) -> dict[str, np.ndarray]:
-  """Reads all arrays of an npz file."""
-  with np.load(path) as archive:
-    return dict(archive)
-
-
-def subtree(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-  """Returns the arrays under `prefix/`, without the prefix."""
-  return {k[len(prefix) + 1 :]: v for k, v in arrays.items() if k.startswith(prefix + "/")}
-
-
-class GoldenModel:
-  """Recorded numbers of one model, with the same model made here."""
-
-  def __init__(self, root: pathlib.Path, name: str):
-    from t5x.examples.t5 import network
-
-    self.root, self.name = root / name, name
-    config = json.loads((root / "config.json").read_text())
-    sizes = config["config"]
-    self._floors = config["noise_floor_jit_vs_op_by_op_max_abs"]
-    self.z_loss, self.learning_rate = config["z_loss"], config["learning_rate"]
-    self.module = network.Transformer(
-      network.T5Config(
-        **{k: sizes[k] for k in ("vocab_size", "emb_dim", "num_heads", "head_dim", "mlp_dim")},
-        num_encoder_layers=2,
-        num_decoder_layers=2,
-        dropout_rate=0.0,
-        mlp_activations=("gelu", "linear") if name == "t5_1_1" else ("relu",),
-        logits_via_embedding=name == "t5_1_0",
-      )
-    )
-    self.flat_params = load_npz(self.root / "params.npz")
-    self.params = traverse_util.unflatten_dict(self.flat_params, sep="/")
-    self.expected = load_npz(self.root / "expected.npz")
-    arrays = load_npz(self.root / "batch.npz")
-    unpacked = subtree(arrays, "unpacked")
-    self.batches = {
-      "unpacked": unpacked,
-      "packed": subtree(arrays, "packed"),
-      "weighted": unpacked | subtree(arrays, "weighted"),
-      "prompt": unpacked | subtree(arrays, "prompt"),
-    }
-
-  @functools.cached_property
-  def packed_grads(self):
-    """Jitted gradient of the recorded setting, as a function of the parameters."""
-    model, batch = self.model(label_smoothing=0.1), self.batches["packed"]
-    return jax.jit(jax.grad(lambda params: model.loss_fn(params, batch, None)[0]))
-
-  def atol(self, quantity: str) -> float:
-    """Ten times the noise floor of the original (jit against op by op)."""
-    return 10 * self._floors[f"{self.name}/{quantity}"]["max_abs"]
-
-  def model(self, **kwargs):
-    """Makes the EncoderDecoderModel; keyword arguments as its own."""
-    import seqio
-
-    from t5x import adafactor, models
-
-    vocabulary = seqio.PassThroughVocabulary(64, eos_id=1)
-    kwargs.setdefault(
-      "optimizer_def",
-      adafactor.Adafactor(
-        decay_rate=0.8,
-        step_offset=0,
-        logical_factor_rules=adafactor.standard_logical_factor_rules(),
-      ),
-    )
-    kwargs.setdefault("z_loss", self.z_loss)
-    return models.EncoderDecoderModel(self.module, vocabulary, vocabulary, **kwargs)
-
-
-class GoldenSet:
-  """Reads files of the golden set."""
-
-  def __init__(self, root: pathlib.Path):
-    self.root = root
-
-  def arrays(self, name: str) -> dict[str, np.ndarray]:
-    """All arrays of an npz file."""
-    return load_npz(self.root / name)
-
-  def json(self, name: str):
-    """A JSON file."""
-    return json.loads((self.root / name).read_text())
+from goldens import MODELS, GoldenModel, GoldenSet, require_golden  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import msgpack
 import numpy as np
 import pytest
-from conftest import GoldenModel, require_golden
+from goldens import GoldenModel, require_golden
 
 from t5x import adafactor, checkpoints, partitioning, train_state, utils
 from t5x._checkpoint_read import flatten
