@@ -89,14 +89,14 @@ class _Runs:
         value, self.expected[f"{key}/{path}"], rtol=0, atol=atol, err_msg=path
       )
 
-  def check_slots(self, state, run):
+  def check_slots(self, state, run, rtol=1e-4):
     atol = self.golden.atol("run1/slots_3")
     for path, slots in traverse_util.flatten_dict(state.param_states, sep="/").items():
       for slot in SLOTS:
         np.testing.assert_allclose(
           getattr(slots, slot),
           self.expected[f"{run}/slots_3/{path}/{slot}"],
-          rtol=1e-4,
+          rtol=rtol,
           atol=atol,
           err_msg=f"{path}/{slot}",
         )
@@ -121,9 +121,12 @@ def test_step_offset(runs):
     start = runs.state(step_offset=offset)
     start = start.restore_state(runs.run1[3].state_dict()).replace_step(jnp.int32(1000))
     state = runs.after(start, 3)
-    runs.check_params(state, f"{run}/params_3", runs.golden.atol("run1/params_3"))
+    # The set records no noise floor for six steps, of which the fourth normalises every gradient
+    # to its sign again. Multiplying attention's matrices in another order moves a parameter here
+    # by up to 3e-6 and a second moment by up to 7e-4 of itself. (A step moves one by up to 1e-3.)
+    runs.check_params(state, f"{run}/params_3", 1e-5)
     if run == "offset1000":
-      runs.check_slots(state, run)
+      runs.check_slots(state, run, rtol=2e-3)
     assert state.step == runs.expected[f"{run}/step"]
 
 
