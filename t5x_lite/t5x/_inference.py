@@ -33,7 +33,7 @@ from t5x._rows import (
   round_length,
   rows_per_batch,
 )
-from t5x._runtime import duration
+from t5x._runtime import duration, short_number
 from t5x._staged_decode import StagedDecode
 from t5x.errors import T5XError
 
@@ -315,7 +315,7 @@ class _Progress:
     self._shown = now
     rate = self._done / (now - self._started)
     left = duration((of - self._done) / rate)
-    line = f"{self._what}: {self._done}/{of} rows | {rate:.3g} rows/s | ETA {left}"
+    line = f"{self._what}: {self._done}/{of} rows | {short_number(rate)} rows/s | ETA {left}"
     if self._terminal:
       print(f"\r\x1b[2Kt5x: {line}", end="", file=sys.stderr, flush=True)
     else:
@@ -336,7 +336,7 @@ class _Progress:
     rate = stats["rows_run"] / stats["seconds"]
     _cli.log(
       f"{self._what}: {stats['examples']} examples{note} in {stats['seconds']:.1f} s, "
-      f"{rate:.3g} rows/s"
+      f"{short_number(rate)} rows/s"
     )
 
 
