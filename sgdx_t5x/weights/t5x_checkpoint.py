@@ -197,25 +197,18 @@ def _save_orbax(folder: pathlib.Path, tree: Mapping[str, Any]) -> None:
 # --- trees ---------------------------------------------------------------------------------
 
 
-def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-  flat: dict[str, Any] = {}
-  for key, value in tree.items():
-    if isinstance(value, Mapping):
-      flat.update(_flatten(value, f"{prefix}{key}/"))
-    else:
-      flat[f"{prefix}{key}"] = value
-  return flat
+def _flatten(tree: dict[str, Any]) -> dict[str, Any]:
+  """{'a': {'b': x}} -> {'a/b': x}."""
+  from flax import traverse_util  # with JAX: only when a command needs it
+
+  return traverse_util.flatten_dict(tree, sep="/")
 
 
 def _unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
-  tree: dict[str, Any] = {}
-  for name, value in flat.items():
-    *parents, last = name.split("/")
-    node = tree
-    for parent in parents:
-      node = node.setdefault(parent, {})
-    node[last] = value
-  return tree
+  """The inverse of `_flatten`."""
+  from flax import traverse_util
+
+  return traverse_util.unflatten_dict(dict(flat), sep="/")
 
 
 def _need(*modules: str) -> None:
