@@ -4,11 +4,10 @@ import functools
 
 import jax
 import numpy as np
-import run_tasks
 import tensorflow as tf
+from tiny_model import tiny_model
 
-from t5x import _staged_decode, decoding, models, optimizers, partitioning, utils
-from t5x.examples.t5 import network
+from t5x import _staged_decode, decoding, partitioning, utils
 
 LENGTH, TARGETS, ROWS = 32, 18, 21
 
@@ -17,23 +16,7 @@ def main() -> None:
   """Prints `same` if greedy decodes in stages are those of the plain path."""
   assert jax.device_count() == 8
   _staged_decode._SHORT_DECODE = 8
-  config = network.T5Config(
-    vocab_size=384,
-    emb_dim=16,
-    num_heads=2,
-    num_encoder_layers=1,
-    num_decoder_layers=1,
-    head_dim=8,
-    mlp_dim=16,
-    dropout_rate=0.0,
-  )
-  model = models.EncoderDecoderModel(
-    network.Transformer(config),
-    run_tasks.VOCAB,
-    run_tasks.VOCAB,
-    optimizers.sgd(0.1),
-    decode_fn=functools.partial(decoding.temperature_sample, topk=1),
-  )
+  model = tiny_model(functools.partial(decoding.temperature_sample, topk=1))
   partitioner = partitioning.PjitPartitioner(model_parallel_submesh=(1, 1, 1, 2))
   assert dict(partitioner.mesh.shape) == {"data": 4, "model": 2}
   rng = np.random.default_rng(0)

@@ -19,44 +19,19 @@ from t5x import (
   _rows,
   _staged_decode,
   decoding,
-  models,
-  optimizers,
   partitioning,
   utils,
 )
-from t5x.examples.t5 import network
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import run_tasks
+from tiny_model import tiny_model
 
 LENGTH, TARGETS = 64, 18
 
 
-def _model(decode_fn):
-  config = network.T5Config(
-    vocab_size=384,
-    dtype="float32",
-    emb_dim=16,
-    num_heads=2,
-    num_encoder_layers=1,
-    num_decoder_layers=1,
-    head_dim=8,
-    mlp_dim=16,
-    mlp_activations=("relu",),
-    dropout_rate=0.0,
-  )
-  return models.EncoderDecoderModel(
-    module=network.Transformer(config),
-    input_vocabulary=run_tasks.VOCAB,
-    output_vocabulary=run_tasks.VOCAB,
-    optimizer_def=optimizers.sgd(0.1),
-    decode_fn=decode_fn,
-  )
-
-
 @pytest.fixture(scope="module")
 def setup():
-  model = _model(decoding.beam_search)
+  model = tiny_model(decoding.beam_search)
   partitioner = partitioning.PjitPartitioner(num_partitions=1)
   names = (
     "encoder_input_tokens",
@@ -108,7 +83,7 @@ def test_equal_to_the_plain_path(setup, monkeypatch, kind, batch_size):
   monkeypatch.setattr(_staged_decode, "_SHORT_DECODE", 8)
   partitioner, initializer, state, ds = setup
   decode_fn, kwargs = DECODES.get(kind, (decoding.beam_search, {}))
-  model = _model(decode_fn)
+  model = tiny_model(decode_fn)
   step = model.score_batch if kind == "score" else model.predict_batch_with_aux
   if kwargs:
 
@@ -134,7 +109,7 @@ def test_equal_to_the_plain_path(setup, monkeypatch, kind, batch_size):
 
 def test_sampling_takes_the_plain_steps_and_repeats_equal_inputs(setup):
   partitioner, initializer, state, ds = setup
-  model = _model(functools.partial(decoding.temperature_sample, topk=0))
+  model = tiny_model(functools.partial(decoding.temperature_sample, topk=0))
   fn = utils.get_infer_fn(model.predict_batch, 32, initializer.train_state_axes, partitioner)
   outputs = dict(fn(ds, state, rng=jax.random.PRNGKey(5)))
   assert fn.inference.stats["rows_run"] == 23
@@ -149,7 +124,7 @@ class _Stopped(Exception):
 @pytest.mark.parametrize("kind", ["predict_batch", "predict_batch_with_aux", "score_batch"])
 def test_a_run_that_was_stopped_goes_on_where_it_was(setup, tmp_path, kind):
   partitioner, initializer, state, ds = setup
-  model = _model(functools.partial(decoding.temperature_sample, topk=1))
+  model = tiny_model(functools.partial(decoding.temperature_sample, topk=1))
   calls_left = [4]
 
   def check_stop():
@@ -271,7 +246,7 @@ def test_plans_use_lengths_that_are_compiled():
 
 def test_windows_change_nothing(setup, monkeypatch):
   partitioner, initializer, state, ds = setup
-  model = _model(functools.partial(decoding.temperature_sample, topk=1))
+  model = tiny_model(functools.partial(decoding.temperature_sample, topk=1))
   fn = utils.get_infer_fn(model.predict_batch, 2, initializer.train_state_axes, partitioner)
   outputs = []
   for window in (1, 5, 64):

@@ -7,11 +7,10 @@ import time
 
 import jax
 import pytest
-import run_tasks
 from run_scripts import Runner
+from tiny_model import tiny_model
 
-from t5x import checkpoints, models, optimizers, partitioning, utils
-from t5x.examples.t5 import network
+from t5x import checkpoints, decoding, partitioning, utils
 
 RUNS = {
   "infer": ("run_infer.gin", "INFER_OUTPUT_DIR", "run_many-predict.jsonl-00000-of-00001"),
@@ -22,19 +21,12 @@ RUNS = {
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
   """A checkpoint of run_model.gin's model with random weights."""
-  config = network.T5Config(
-    vocab_size=384,
+  model = tiny_model(
+    decoding.beam_search,
     emb_dim=32,
-    num_heads=2,
-    num_encoder_layers=1,
-    num_decoder_layers=1,
     head_dim=16,
     mlp_dim=64,
     mlp_activations=("gelu", "linear"),
-    dropout_rate=0.0,
-  )
-  model = models.EncoderDecoderModel(
-    network.Transformer(config), run_tasks.VOCAB, run_tasks.VOCAB, optimizers.sgd(0.1)
   )
   state = utils.TrainStateInitializer(
     model.optimizer_def,
