@@ -13,7 +13,7 @@ import pathlib
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from sgdx_t5x.dialogue import Dialogue, check_dialogue, read_dialogues
@@ -33,6 +33,7 @@ _PUBLISHED_SERVICES = {"train": 26, "dev": 17, "test": 21}
 # What a score depends on: dialogues of variants, which the official converter puts beside their
 # schemas, are the same once more.
 _PART = re.compile(r"(train|dev|test)/dialogues_[^/]*\.json|(.+/)?(train|dev|test)/schema\.json")
+Check = Callable[[Dialogue, Schema, str], None]  # of a dialogue, from a file; raises SgdxError
 DOWNLOAD_HINT = "sgdx data prepare --download fetches the official archive"
 
 
@@ -108,13 +109,13 @@ class Corpus:
     """Whether the corpus has a schema of that variant for that split."""
     return schema_path(variant, split) in self._names
 
-  def dialogues(self, split: str) -> Iterator[Dialogue]:
+  def dialogues(self, split: str, check: Check = check_dialogue) -> Iterator[Dialogue]:
     """Yields a split's dialogues (original names), each checked against its schema."""
     schema = self.schema(split)
     for name in self.dialogue_files(split):
       origin = f"{self.origin}: {name}"
       for dialogue in read_dialogues(self.source.read(name), origin):
-        check_dialogue(dialogue, schema, origin)
+        check(dialogue, schema, origin)
         yield dialogue
 
   def dialogue_files(self, split: str) -> list[str]:
@@ -283,10 +284,10 @@ class SplitCounts:
   frames: int
 
 
-def count(corpus: Corpus, split: str) -> SplitCounts:
+def count(corpus: Corpus, split: str, check: Check = check_dialogue) -> SplitCounts:
   """Reads and checks a whole split. Raises SgdxError at the first thing wrong."""
   dialogues = turns = frames = 0
-  for dialogue in corpus.dialogues(split):
+  for dialogue in corpus.dialogues(split, check):
     dialogues += 1
     found = [i for i, _ in dialogue.user_frames()]
     turns += len(set(found))

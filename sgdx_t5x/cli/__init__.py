@@ -13,13 +13,14 @@ from sgdx_t5x.cli import (
   ls,
   prompts,
   score,
+  simulate,
   stats,
   weights,
 )
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.version import package_version
 
-_COMMANDS = (data, ls, prompts, score, diff, stats, backtranslate, compose, weights)
+_COMMANDS = (data, ls, prompts, score, diff, stats, backtranslate, compose, simulate, weights)
 _EPILOG = """\
 examples:
   sgdx data prepare --sample --data-dir data
@@ -29,6 +30,7 @@ examples:
   sgdx prompts --corpus sample --variant v3 --out prompts.jsonl
   sgdx backtranslate --corpus sgd.zip --provider table --out back_translations
   sgdx stats --corpus dstc8-schema-guided-dialogue-master.zip
+  sgdx simulate --init schema.json --out start
   sgdx weights import --hf flan-t5-base --out weights/flan-t5-base
 
 exit codes: 0 done, 1 failed, 2 wrong usage. `sgdx COMMAND --help` has more examples.

@@ -6,10 +6,10 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sgdx_t5x.cli import data_stats, export
+from sgdx_t5x.cli import data_stats, export, tables
 from sgdx_t5x.corpus import (
   PUBLISHED_DIALOGUES,
   SAMPLE,
@@ -18,6 +18,7 @@ from sgdx_t5x.corpus import (
   count,
   open_corpus,
 )
+from sgdx_t5x.dialogue_checks import ERRORS, REMARKS, Remark, deep_check
 
 _EPILOG = """\
 examples:
@@ -106,15 +107,17 @@ def native_stderr_hidden(debug: bool) -> Iterator[None]:
 def _verify(args: argparse.Namespace) -> int:
   corpus = open_corpus(SAMPLE if args.sample else args.archive)
   services = check_schemas(corpus)
-  rows = [_split_row(corpus, split) for split in corpus.splits]
+  remarks: dict[str, dict[str, Remark]] = {split: {} for split in corpus.splits}
+  rows = [_split_row(corpus, split, remarks[split]) for split in corpus.splits]
   _print_splits(rows)
+  _print_remarks(remarks)
   print(f"schema versions, all aligned by position: {', '.join(services)}")
   print(f"corpus {corpus.name}, checksum {corpus.checksum()}")
   return 0
 
 
-def _split_row(corpus: Corpus, split: str) -> dict[str, Any]:
-  found = count(corpus, split)
+def _split_row(corpus: Corpus, split: str, remarks: dict[str, Remark]) -> dict[str, Any]:
+  found = count(corpus, split, deep_check(corpus.schema(split), remarks))
   return {
     "split": split,
     "dialogues": found.dialogues,
@@ -139,6 +142,23 @@ def _print_splits(rows: list[dict[str, Any]]) -> None:
     note = "" if row["complete"] else f"PARTIAL: {PUBLISHED_DIALOGUES[row['split']]:,} published"
     table.add_row(row["split"], *numbers, note)
   Console().print(table)
+
+
+def _print_remarks(remarks: Mapping[str, Mapping[str, Remark]]) -> None:
+  """Prints how often each split breaks a rule that real SGD breaks too."""
+  print(f"annotation: {len(ERRORS)} rules kept (docs/dialogue-checks.md)")
+  rules = [rule for rule in REMARKS if any(rule in found for found in remarks.values())]
+  if not rules:
+    print(f"remarks: none of {len(REMARKS)}")
+    return
+  rows = []
+  for rule in rules:
+    numbers = (f"{found[rule].count:,}" if rule in found else "-" for found in remarks.values())
+    first = next(f"{split} {r[rule].first}" for split, r in remarks.items() if rule in r)
+    rows.append((rule, *numbers, first))
+  lines = [f"{rule}: {REMARKS[rule]}" for rule in rules]
+  title = "remarks: how often these rules are broken, as in real SGD too"
+  tables.print_tables([tables.Table(title, ("", *remarks, "first"), tuple(rows))], lines)
 
 
 class _Progress:

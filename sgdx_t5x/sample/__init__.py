@@ -10,21 +10,28 @@ import functools
 import hashlib
 import importlib.resources
 import json
+import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.corpus import PIVOTS, SPLITS
-from sgdx_t5x.dialogue import write_dialogues
+from sgdx_t5x.dialogue import Dialogue, write_dialogues
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.schema import Intent, Schema, Service, Slot, parse_schema
 from sgdx_t5x.simulator.generate import Simulation, simulate
-from sgdx_t5x.simulator.surface import SlotWords, Words
+from sgdx_t5x.simulator.scenarios import parse_scenarios
+from sgdx_t5x.simulator.tables import Table, table_slots
+from sgdx_t5x.simulator.templates import read_words
+from sgdx_t5x.simulator.transitions import parse_transitions
 from sgdx_t5x.simulator.values import parse_pool
 from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
 
-VERSION = "1"  # raise it when a dialogue of the sample changes
+VERSION = "2"  # raise it when a dialogue of the sample changes
 SEED = "sgdx-sample"
-DIALOGUES_PER_SERVICE = {"train": 600, "dev": 12, "test": 16}
+DIALOGUES = {"train": 6000, "dev": 150, "test": 240}
+ROWS = {"train": 2000, "dev": 200, "test": 200}  # of each service's table
+# Values that a search can ask for in a table, so that several rows have the same.
+SEARCHED_VALUES = {"train": 400, "dev": 20, "test": 20}
 # Share of free values that no train dialogue holds; SGD's own test has many such too.
 HELD_OUT = {"train": 0.0, "dev": 0.3, "test": 0.3}
 VERSIONS = (ORIGINAL, *SGDX_VARIANTS, *PIVOTS)
@@ -45,7 +52,7 @@ class SampleSource:
 
   def checksums(self) -> Iterator[tuple[str, int]]:
     """Stands for all files: the service files, and dialogues that show what is made of them."""
-    digest = hashlib.sha256(f"{VERSION} {SEED} {DIALOGUES_PER_SERVICE} {HELD_OUT}".encode())
+    digest = hashlib.sha256(f"{VERSION} {SEED} {DIALOGUES}".encode())
     for data in authored_services():
       digest.update(json.dumps(data, sort_keys=True).encode())
     for split in ("dev", "test"):  # train has too many to make each time
@@ -79,17 +86,42 @@ def schema(split: str, version: str = ORIGINAL) -> Schema:
   return parse_schema([service.to_json() for service in services], origin)
 
 
-def dialogues(split: str):
-  """Yields a split's dialogues, the same number for every service."""
-  simulations = [
-    _simulation(data) for data in authored_services() if data["role"] in ("train", split)
+def dialogues(split: str) -> Iterator[Dialogue]:
+  """Yields a split's dialogues."""
+  numbers, seed = range(DIALOGUES[split]), f"{SEED}/{VERSION}/{split}"
+  return simulate(simulation(split), numbers=numbers, seed=seed)
+
+
+@functools.cache
+def simulation(split: str) -> Simulation:
+  """What a split's dialogues are made of: services, tables, scenarios, words."""
+  known = {d["service"]: d for d in authored_services() if d["role"] in ("train", split)}
+  services = schema(split)
+  authored = _authored("scenarios.json")
+  authored["scenarios"] = [
+    s for s in authored["scenarios"] if all(i.partition(".")[0] in known for i in s["intents"])
   ]
-  return simulate(
-    simulations,
-    num_dialogues=DIALOGUES_PER_SERVICE[split] * len(simulations),
-    seed=f"{SEED}/{VERSION}/{split}",
-    held_out=HELD_OUT[split],
-  )
+  authored["links"] = [
+    link
+    for link in authored["links"]
+    if all(link[end].partition(".")[0] in known for end in ("from", "to"))
+  ]
+  problems: list[str] = []
+  scenarios = parse_scenarios(authored, services, "sample scenarios", problems)
+  words = read_words(_templates(known), services, known, "sample templates", problems)
+  if problems:
+    raise SgdxError(
+      "; ".join(problems),
+      expected="scenarios and words that fit the sample's services",
+      fix="correct them in sample/",
+    )
+  tables = {name: _table(services[name], data, split) for name, data in known.items()}
+  transitions = parse_transitions(_authored("transitions.json"), "sample transitions")
+  return Simulation(services, tables, scenarios, words, transitions)
+
+
+def _authored(name: str) -> Any:
+  return json.loads((importlib.resources.files(__package__) / name).read_text("utf-8"))
 
 
 @functools.cache
@@ -152,14 +184,42 @@ def _service_name(data: Mapping[str, Any], version: str) -> str:
   return name if version == ORIGINAL else name + version.removeprefix("v")
 
 
-def _simulation(data: Mapping[str, Any]) -> Simulation:
-  service = _service(data, ORIGINAL)
-  pools, words = {}, {}
-  for slot, s in zip(service.slots, data["slots"], strict=True):
-    if not slot.is_categorical:
-      pools[slot.name] = parse_pool(s["values"], f"sample {service.name}.{slot.name}")
-    words[slot.name] = SlotWords(
-      tuple(s["noun"]), tuple(s["tell"]), tuple(s["ask"]), s.get("say", {})
-    )
-  open_words = {i["name"]["versions"][0]: tuple(i["open"]) for i in data["intents"]}
-  return Simulation(service, pools, Words(words, open_words))
+def _templates(services: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+  """The authored words, as a file of templates has them."""
+  return {
+    "services": {
+      name: {
+        "slots": {
+          s["name"]["versions"][0]: {k: s[k] for k in ("noun", "tell", "ask", "say") if k in s}
+          for s in data["slots"]
+        },
+        "intents": {
+          i["name"]["versions"][0]: {k: i[k] for k in ("open", "do")} for i in data["intents"]
+        },
+      }
+      for name, data in services.items()
+    }
+  }
+
+
+def _table(service: Service, data: Mapping[str, Any], split: str) -> Table:
+  """Draws a service's table; what searches ask for takes few values, so that they find some."""
+  rng = random.Random(f"{SEED}/{VERSION}/{split}/{service.name}")
+  authored = dict(zip(service.slot_index, data["slots"], strict=True))
+  cities = random.Random(f"{SEED}/{VERSION}/{split}/cities")  # all services are in the same ones
+  searched = {s for i in service.intents if not i.is_transactional for s in i.required_slots}
+  columns = table_slots(service)
+  cells = []
+  for name in columns:
+    count = SEARCHED_VALUES[split] if name in searched else ROWS[split]
+    slot = service.slots[service.slot_index[name]]
+    if slot.is_categorical:
+      values = slot.possible_values
+    else:
+      spec = authored[name]["values"]
+      pool = parse_pool(spec, f"sample {service.name}.{name}")
+      source = cities if name in searched and spec.get("kind") == "city" else rng
+      values = [pool.draw(source, source.random() < HELD_OUT[split]) for _ in range(count)]
+    cells.append([rng.choice(values) for _ in range(ROWS[split])])
+  is_open = frozenset(name for name in columns if authored[name].get("open"))
+  return Table(columns, is_open, tuple(zip(*cells, strict=True)))

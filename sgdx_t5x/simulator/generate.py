@@ -1,39 +1,74 @@
-"""Seeded dialogues: the n-th dialogue of a split is the same in every process."""
+"""Seeded dialogues: the n-th dialogue of a seed is the same in every process."""
 
 import dataclasses
+import functools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
 from sgdx_t5x.dialogue import Dialogue
-from sgdx_t5x.schema import Service
+from sgdx_t5x.schema import Schema
 from sgdx_t5x.simulator.outline import outline
-from sgdx_t5x.simulator.surface import Words, realise
-from sgdx_t5x.simulator.values import ValuePool
+from sgdx_t5x.simulator.scenarios import Scenario
+from sgdx_t5x.simulator.surface import Paraphrase, Surface
+from sgdx_t5x.simulator.tables import Backend, Table
+from sgdx_t5x.simulator.templates import Words
+from sgdx_t5x.simulator.transitions import Transitions, Weighted
 
 
 @dataclasses.dataclass(frozen=True)
 class Simulation:
-  """All that is needed to talk about one service."""
+  """All that dialogues are made of; checked, and free to go to other processes.
 
-  service: Service
-  pools: Mapping[str, ValuePool]
-  words: Words
+  Attributes:
+    schema: the services.
+    tables: what each service of a scenario knows, by service name.
+    scenarios: what users have in mind.
+    words: how each of those services is talked about, by service name.
+    transitions: the automaton of both agents.
+  """
+
+  schema: Schema
+  tables: Mapping[str, Table]
+  scenarios: Sequence[Scenario]
+  words: Mapping[str, Words]
+  transitions: Transitions
+
+  @functools.cached_property
+  def backends(self) -> Mapping[str, Backend]:
+    """The services in their databases, made in the process that asks."""
+    return {name: Backend(self.schema[name], table) for name, table in self.tables.items()}
+
+  @functools.cached_property
+  def draw(self) -> Weighted:
+    """The scenarios by weight."""
+    return Weighted({i: scenario.weight for i, scenario in enumerate(self.scenarios)})
 
 
 def simulate(
-  simulations: Sequence[Simulation], *, num_dialogues: int, seed: str, held_out: float = 0.0
+  simulation: Simulation,
+  *,
+  numbers: range,
+  seed: str,
+  paraphrase: Paraphrase | None = None,
 ) -> Iterator[Dialogue]:
-  """Yields dialogues, the services in turn.
+  """Yields dialogues.
 
   Args:
-    simulations: the services to talk about.
-    num_dialogues: how many dialogues in all.
+    simulation: what they are made of.
+    numbers: which dialogues of the seed; each is the same whatever the others are.
     seed: any text; with the dialogue's number it fixes the dialogue.
-    held_out: share of free values drawn from the test-only part of the pools.
+    paraphrase: called as (utterance, values in it) for every utterance; returns another
+      utterance with the same values, or None.
+
+  Raises:
+    SgdxError: a paraphrase lacks one of the values.
   """
-  for n in range(num_dialogues):
-    one = simulations[n % len(simulations)]
+  services = {name: simulation.schema[name] for name in simulation.tables}
+  for n in numbers:
     rng = random.Random(f"{seed}/{n}")
-    steps = outline(one.service, one.pools, rng, held_out)
-    turns = realise(steps, one.service, one.words, rng)
-    yield Dialogue(f"{n // 1000 + 1}_{n:05d}", (one.service.name,), tuple(turns))
+    scenario = simulation.scenarios[simulation.draw.draw(rng)]
+    turns = outline(scenario, simulation.backends, simulation.transitions, rng)
+    surface = Surface(services, simulation.words, rng, paraphrase)
+    worded = tuple(surface.turn(turn) for turn in turns)
+    met = {frame.service: None for turn in worded for frame in turn.frames}
+    yield Dialogue(f"{n // 1000 + 1}_{n:05d}", tuple(met), worded)

@@ -1,168 +1,285 @@
-"""Words for acts: a step of an outline becomes an utterance, spans and actions.
+"""Words for acts: outlines become utterances, with exact spans of the values in them.
 
-Phrases come from two places: templates for acts that every service shares (below), and
-what a service's own authors wrote for its slots and intents (`SlotWords.tell`,
-`SlotWords.ask`, `IntentWords.open`).
+Each act has several phrasings, and the acts of a turn are combined into one utterance
+(SGD paper, section 3.3; there people paraphrased the result: `Paraphrase` is the hook for it).
 """
 
-import dataclasses
 import random
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.dialogue import USER, Frame, State, Turn
-from sgdx_t5x.schema import DONTCARE, NO_INTENT, Service
-from sgdx_t5x.simulator.outline import Act, Step
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.schema import DONTCARE, Service
+from sgdx_t5x.simulator.outline import Act, FrameOutline, TurnOutline
+from sgdx_t5x.simulator.templates import Fragment, Words
+from sgdx_t5x.simulator.variation import RELATIVE_DAYS, forms
 
-VALUE = "{value}"
-NOUN = "{noun}"
+# (text, values in it) -> another text with the same values, or None to keep the text.
+Paraphrase = Callable[[str, tuple[str, ...]], str | None]
 
-ASK = ("What {noun} would you like?", "Which {noun}?", "Please tell me the {noun}.")
-TELL = ("{value}", "{value}, please.", "The {noun} is {value}.", "Make the {noun} {value}.")
-TELL_DONTCARE = ("Any {noun} is fine.", "I do not mind the {noun}.", "The {noun} does not matter.")
-TELL_MORE = ("The {noun} is {value}.", "Also, {noun} {value}.")
-OFFER = ("How about", "I found", "There is", "I can suggest")
-ASK_INFO = ("What is the {noun}?", "Tell me the {noun}.", "And the {noun}?")
-GIVE_INFO = ("The {noun} is {value}.", "It is {value}.")
-FIXED = {
-  "REQUEST_ALTS": ("Anything else?", "Is there another one?", "Not that one."),
-  "SELECT": ("That sounds good.", "I will take it.", "Yes, that one."),
-  "AFFIRM": ("Yes.", "That is right.", "Yes, go ahead."),
-  "NEGATE": ("No.", "Not quite.", "Wait."),
-  "THANK_YOU": ("Thanks.", "Thank you, that is all."),
-  "NOTIFY_SUCCESS": ("It is done.", "All set.", "That worked."),
-  "GOODBYE": ("Goodbye.", "Have a nice day."),
-}
+_P_GO_ON = 0.75  # an unfinished sentence is continued with the next value
+_P_OWN_PHRASE = 0.6  # a service's own phrase is taken where one fits
+_P_SAME_FORM = 0.6  # the system says a value as the user did
+_ON_RELATIVE_DAY = re.compile(r"\b[Oo]n $")  # "on tomorrow"
 
 
-@dataclasses.dataclass(frozen=True)
-class SlotWords:
-  """How people speak of a slot: nouns, phrases with `{value}`, questions, said values."""
-
-  noun: tuple[str, ...]
-  tell: tuple[str, ...]
-  ask: tuple[str, ...]
-  say: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True)
-class Words:
-  """All phrases of a service: per slot, and openings per intent."""
-
-  slots: Mapping[str, SlotWords]
-  open: Mapping[str, tuple[str, ...]]
-
-
-class _Utterance:
-  """Text that grows, and the character spans of the values put into it."""
+class _Text:
+  """An utterance that grows. `spans`: (service, slot or "", start, end) of the values in it."""
 
   def __init__(self):
     self.text = ""
-    self.spans: list[dict[str, Any]] = []
+    self.spans: list[tuple[str, str, int, int]] = []
+    self.is_open = False  # the last sentence can go on
 
-  def add(self, template: str, slot: str = "", value: str = "", span: bool = False) -> None:
-    if self.text and not template.startswith((" ", ",")):
-      self.text += " " if self.text.endswith((".", "?", ",")) else ". "
-    before, mark, after = template.partition(VALUE)
-    self.text += before
-    if mark:
-      start = len(self.text)
-      self.text += value
-      if span:
-        self.spans.append({"slot": slot, "start": start, "exclusive_end": len(self.text)})
-    self.text += after
+  def sentence(self, text: str) -> None:
+    """Ends the last sentence and begins another."""
+    if self.text:
+      self.text += " " if self.text[-1] in ".?!" else ". "
+    self.is_open = False
+    self.text += text[:1].upper() + text[1:]
+
+  def add(self, fragment: Fragment, said: str, service: str, slot: str) -> None:
+    """Adds a value and what is around it; `slot` is "" where no span is to be kept."""
+    before, after = fragment
+    if said in RELATIVE_DAYS or said.startswith("next ") or said.endswith(" this week"):
+      self.text, before = _ON_RELATIVE_DAY.sub("", self.text + before), ""
+    if not slot and not before and self.text[-2:] in ("", ". ", "? ", "! "):
+      said = said[:1].upper() + said[1:]  # a value with a span stays as it is said
+    start = len(self.text) + len(before)
+    self.text += f"{before}{said}{after}"
+    self.spans.append((service, slot, start, start + len(said)))
+
+  def finished(self) -> str:
+    """Returns the text with its last sentence ended."""
+    return self.text if not self.text or self.text[-1] in ".?!" else f"{self.text}."
 
 
-def realise(steps: list[Step], service: Service, words: Words, rng: random.Random) -> list[Turn]:
-  """Returns the turns of an outline in the DSTC8 form, with exact value spans."""
-  speaker = _Speaker(service, words, rng)
-  return [speaker.turn(step) for step in steps]
+class Surface:
+  """Words one dialogue: keeps to the forms in which each speaker says a value."""
 
+  def __init__(
+    self,
+    services: Mapping[str, Service],
+    words: Mapping[str, Words],
+    rng: random.Random,
+    paraphrase: Paraphrase | None = None,
+  ):
+    """Args: services and their words by name; the source of chance; the paraphrase hook."""
+    self._services, self._words, self._rng, self._paraphrase = services, words, rng, paraphrase
+    self._form: dict[tuple[str, str], str] = {}  # (speaker, value) -> how this speaker says it
+    self._said: dict[tuple[str, str, str], set[str]] = {}  # (service, slot, value) -> its forms
 
-class _Speaker:
-  def __init__(self, service: Service, words: Words, rng: random.Random):
-    self.service, self.words, self.rng = service, words, rng
+  def turn(self, outline: TurnOutline) -> Turn:
+    """Returns the turn in the DSTC8 form. Raises SgdxError if a paraphrase loses a value."""
+    self._speaker = outline.speaker
+    text = _Text()
+    say = self._user if outline.speaker == USER else self._system
+    for frame in outline.frames:
+      self._service, self._own = frame.service, self._words[frame.service]
+      self._acts = self._own.acts["user" if outline.speaker == USER else "system"]
+      say(frame, text)
+    utterance, spans = text.finished(), text.spans
+    if self._paraphrase is not None:
+      utterance, spans = _paraphrased(self._paraphrase, utterance, spans)
+    return Turn(outline.speaker, utterance, tuple(self._frame(f, spans) for f in outline.frames))
 
-  def turn(self, step: Step) -> Turn:
-    out = _Utterance()
-    say = self._user if step.speaker == USER else self._system
-    say(step, out)
-    out.text = out.text[:1].upper() + out.text[1:]
-    state = None
-    if step.speaker == USER:
-      state = State(
-        step.intent or NO_INTENT, step.requested, {s: (v,) for s, v in step.state.items()}
-      )
-    frame = Frame(
-      self.service.name,
-      state,
-      slots=out.spans,
-      actions=[_action(act) for act in step.acts],
+  # --- frames ------------------------------------------------------------------------------
+
+  def _frame(self, outline: FrameOutline, spans: Sequence[tuple[str, str, int, int]]) -> Frame:
+    name = outline.service
+    for link in outline.carried:
+      value = outline.values[link.target[1]]
+      self._said[(*link.target, value)] = set(self._said.get((*link.source, value), ()))
+    return Frame(
+      name,
+      self._state(outline) if self._speaker == USER else None,
+      slots=[
+        {"slot": slot, "start": start, "exclusive_end": end}
+        for service, slot, start, end in spans
+        if service == name and slot
+      ],
+      actions=[self._action(name, act) for act in outline.acts],
       service_call=None
-      if step.call is None
-      else {"method": step.intent, "parameters": dict(step.call)},
-      service_results=None if step.results is None else [dict(row) for row in step.results],
+      if outline.call is None
+      else {"method": outline.call[0], "parameters": dict(outline.call[1])},
+      service_results=None if outline.call is None else [dict(row) for row in outline.results],
     )
-    return Turn(step.speaker, out.text, (frame,))
 
-  def _is_free(self, slot: str) -> bool:
-    return not self.service.slots[self.service.slot_index[slot]].is_categorical
+  def _state(self, outline: FrameOutline) -> State:
+    requested = tuple(sorted(a.slot for a in outline.acts if a.act == "REQUEST"))
+    values = {}
+    for slot, value in outline.values.items():
+      said = self._said.get((outline.service, slot, value))
+      values[slot] = (
+        tuple(sorted(said)) if said and self._is_free(outline.service, slot) else (value,)
+      )
+    return State(outline.intent, requested, values)
 
-  def _spoken(self, slot: str, value: str) -> str:
-    say = self.words.slots[slot].say
-    return value if self._is_free(slot) else say.get(value, value.lower())
+  def _action(self, service: str, act: Act) -> dict[str, Any]:
+    canonical = list(act.values)
+    values = canonical
+    if canonical and act.slot in self._words[service].slots and self._is_free(service, act.slot):
+      values = [self._form.get((self._speaker, value), value) for value in canonical]
+    return {"act": act.act, "slot": act.slot, "values": values, "canonical_values": canonical}
 
-  def _add(self, out: _Utterance, template: str, act: Act) -> None:
-    noun = self.rng.choice(self.words.slots[act.slot].noun)
-    spoken = self._spoken(act.slot, act.value) if act.value else ""
-    out.add(template.replace(NOUN, noun), act.slot, spoken, span=self._is_free(act.slot))
+  # --- values ------------------------------------------------------------------------------
 
-  def _pick(self, *groups: tuple[str, ...]) -> str:
-    return self.rng.choice(self.rng.choice([g for g in groups if g]))
+  def _is_free(self, service: str, slot: str) -> bool:
+    return slot in self._services[service].noncategorical_slots
 
-  def _user(self, step: Step, out: _Utterance) -> None:
-    opened = False
-    for act in step.acts:
-      if act.act == "INFORM_INTENT":
-        out.add(self.rng.choice(self.words.open[act.value]))
-        opened = True
-      elif act.act == "INFORM" and act.value == DONTCARE:
-        self._add(out, self.rng.choice(TELL_DONTCARE), act)
-      elif act.act == "INFORM":
-        self._inform(out, act, opened)
+  def _put(self, text: _Text, fragment: Fragment, slot: str, value: str) -> None:
+    """Adds a value, in this speaker's form, with what is around it."""
+    ways = self._own.slots[slot].say.get(value)
+    if not self._is_free(self._service, slot):
+      said = self._rng.choice(ways) if ways else value.lower() if value.istitle() else value
+      text.add(fragment, said, self._service, "")
+      return
+    key = (self._speaker, value)
+    if key not in self._form:
+      others = self._form.get((USER, value))
+      keeps = others is not None and self._rng.random() < _P_SAME_FORM
+      self._form[key] = others if keeps else self._rng.choice((*forms(value), *(ways or ())))
+    said = self._form[key]
+    text.add(fragment, said, self._service, slot)
+    self._said.setdefault((self._service, slot, value), set()).add(said)
+
+  # --- the user ----------------------------------------------------------------------------
+
+  def _user(self, frame: FrameOutline, text: _Text) -> None:
+    for act in frame.acts:
+      if act.act == "INFORM":
+        self._tell(text, act.slot, act.values[0])
+      elif act.act == "INFORM_INTENT":
+        text.sentence(self._rng.choice(self._own.open[act.values[0]]))
+        text.is_open = True
+        for link in frame.carried:
+          if link.say:
+            text.text += f" {self._rng.choice(link.say)}"
       elif act.act == "REQUEST":
-        self._add(out, self.rng.choice(ASK_INFO), act)
-      elif act.act != "SELECT" or not out.text:  # one "that one" for all slots selected
-        out.add(self.rng.choice(FIXED[act.act]))
-    if opened:
-      out.text += "."
-
-  def _inform(self, out: _Utterance, act: Act, opened: bool) -> None:
-    tell = self.words.slots[act.slot].tell
-    if opened:  # "I need a ferry" + " from X"
-      self._add(out, " " + self.rng.choice(tell), act)
-    elif out.text:
-      self._add(out, self._pick(TELL_MORE, tuple(f" {t}" for t in tell)), act)
-    else:
-      self._add(out, self._pick(TELL, tell), act)
-
-  def _system(self, step: Step, out: _Utterance) -> None:
-    for i, act in enumerate(step.acts):
-      if act.act == "REQUEST":
-        self._add(out, self._pick(ASK, self.words.slots[act.slot].ask), act)
-      elif act.act == "INFORM":
-        self._add(out, self.rng.choice(GIVE_INFO), act)
-      elif act.act == "CONFIRM":
-        self._add(out, ("Please confirm: " if i == 0 else ", ") + VALUE, act)
-      elif act.act == "OFFER":
-        lead = f"{self.rng.choice(OFFER)} " if i == 0 else ", "
-        self._add(out, lead + ("{noun} {value}" if i else "{value}"), act)
-      elif act.act == "INFORM_COUNT":
-        out.add(f" ({act.value} found)")
+        text.sentence(self._rng.choice(self._own.slots[act.slot].question))
+      elif act.act == "NEGATE" and frame.acts[-1].act == "THANK_YOU":  # "anything else?"
+        text.sentence(self._rng.choice(self._acts["NEGATE_MORE"]))
       else:
-        out.add(self.rng.choice(FIXED[act.act]))
+        text.sentence(self._rng.choice(self._acts[act.act]))
+
+  def _tell(self, text: _Text, slot: str, value: str) -> None:
+    """A fragment that continues a sentence ("from Elmport"), or a sentence of its own."""
+    words = self._own.slots[slot]
+    if value == DONTCARE:
+      text.sentence(self._rng.choice(words.does_not_matter))
+      return
+    goes_on = text.is_open and self._rng.random() < _P_GO_ON
+    if goes_on:
+      before, after = self._rng.choice(words.tell)
+      self._put(text, (f" {before}", after), slot, value)
+      return
+    is_sentence = not words.is_boolean and self._rng.random() < 0.5
+    self._put_sentence(
+      text, self._rng.choice(words.inform if is_sentence else words.tell), slot, value
+    )
+    text.is_open = not is_sentence
+
+  def _put_sentence(self, text: _Text, fragment: Fragment, slot: str, value: str) -> None:
+    text.sentence(fragment[0])
+    self._put(text, ("", fragment[1]), slot, value)
+
+  # --- the system --------------------------------------------------------------------------
+
+  def _system(self, frame: FrameOutline, text: _Text) -> None:
+    acts = frame.acts
+    for i, act in enumerate(acts):
+      if act.act in ("OFFER", "CONFIRM"):  # all of them at once
+        if i == 0 or acts[i - 1].act != act.act:
+          self._listed(text, act.act, {a.slot: a.values[0] for a in acts if a.act == act.act})
+      elif act.act == "INFORM":
+        own = self._phrase("INFORM", {act.slot})
+        if own is None:
+          self._answer(text, act.slot, act.values[0])
+        else:
+          self._own_phrase(text, own, {act.slot: act.values[0]})
+      else:
+        text.sentence(self._plain(act))
+
+  def _answer(self, text: _Text, slot: str, value: str) -> None:
+    self._put_sentence(text, self._rng.choice(self._own.slots[slot].answer), slot, value)
+
+  def _plain(self, act: Act) -> str:
+    """The sentence of an act without a value to mark."""
+    if act.act == "REQUEST" and act.values:
+      say = self._own.slots[act.slot].say
+      choices = [self._rng.choice(say[v]) if v in say else v.lower() for v in act.values]
+      listed = f"{', '.join(choices[:-1])} or {choices[-1]}" if choices[1:] else choices[0]
+      template = self._rng.choice(self._own.slots[act.slot].ask_choices)
+      return template.replace("{choices}", listed)
+    if act.act == "REQUEST":
+      return self._rng.choice(self._own.slots[act.slot].ask)
+    if act.act == "OFFER_INTENT":
+      do = self._rng.choice(self._own.do[act.values[0]])
+      return self._rng.choice(self._acts["OFFER_INTENT"]).replace("{do}", do)
+    if act.act == "INFORM_COUNT":
+      if act.values[0] == "1":
+        return self._rng.choice(self._acts["INFORM_COUNT_ONE"])
+      return self._rng.choice(self._acts["INFORM_COUNT"]).replace("{count}", act.values[0])
+    own = self._phrase(act.act, set())
+    return own[0][0] if own else self._rng.choice(self._acts[act.act])
+
+  def _listed(self, text: _Text, act: str, values: Mapping[str, str]) -> None:
+    """An offer, or what is to be confirmed: a phrase of the service's own, the rest as a list."""
+    own = self._phrase(act, set(values))
+    if own is not None:
+      self._own_phrase(text, own, values)
+      said = {slot for _, slot in own}
+      for slot in [s for s in values if s not in said]:
+        self._answer(text, slot, values[slot])
+      return
+    before, _, after = self._rng.choice(self._acts[act]).partition("{slots}")
+    text.sentence(before)
+    for i, (slot, value) in enumerate(values.items()):
+      words = self._own.slots[slot]
+      is_thing = i == 0 and act == "OFFER"  # "how about Elmport Camp"
+      named = "" if is_thing or words.is_boolean else f"{self._rng.choice(words.noun)} "
+      self._put(text, (f"{', ' if i else ''}{named}", ""), slot, value)
+    text.text += after
+
+  def _phrase(self, act: str, slots: set[str]) -> tuple[tuple[str, str], ...] | None:
+    """One of the service's own phrases whose slots are all there."""
+    own = self._own.phrases.get(act)
+    if not own or self._rng.random() >= _P_OWN_PHRASE:
+      return None
+    fitting = [phrase for phrase in own if {slot for _, slot in phrase if slot} <= slots]
+    return self._rng.choice(fitting) if fitting else None
+
+  def _own_phrase(self, text: _Text, phrase: Sequence[tuple[str, str]], values: Mapping) -> None:
+    text.sentence("")
+    for i, (before, slot) in enumerate(phrase):
+      text.text += before if i else before[:1].upper() + before[1:]
+      if slot:
+        self._put(text, ("", ""), slot, values[slot])
 
 
-def _action(act: Act) -> dict[str, Any]:
-  values = [act.value] if act.value else []
-  return {"act": act.act, "slot": act.slot, "values": values, "canonical_values": values}
+def _paraphrased(
+  paraphrase: Paraphrase, text: str, spans: Sequence[tuple[str, str, int, int]]
+) -> tuple[str, list[tuple[str, str, int, int]]]:
+  """Asks the hook for another text and finds the values again, each at its own place."""
+  values = tuple(text[start:end] for _, _, start, end in spans)
+  other = paraphrase(text, values)
+  if other is None or other == text:
+    return text, list(spans)
+  placed, taken = {}, []
+  # Long values first: "New York Pizza" must not lose its place to "New York".
+  for i in sorted(range(len(spans)), key=lambda i: (-len(values[i]), i)):
+    pattern = rf"(?<!\w){re.escape(values[i])}(?!\w)"
+    places = [m.span() for m in re.finditer(pattern, other)]
+    free = [(a, b) for a, b in places if not any(a < end and start < b for start, end in taken)]
+    if not free:
+      raise SgdxError(
+        f"the paraphrase {other!r} has lost the value {values[i]!r}",
+        expected=f"a text with every value of {text!r} as it is written",
+        available=", ".join(repr(v) for v in values),
+        fix="let the paraphrase function keep the values, or return None to keep the text",
+      )
+    taken.append(free[0])
+    placed[i] = free[0]
+  return other, [(*spans[i][:2], *placed[i]) for i in range(len(spans))]

@@ -2,10 +2,11 @@
 
 A value pool is either a list or a product of word lists. `holdout` splits it by a
 hash of the word, so that a held-out value never occurs in train however many
-dialogues are drawn.
+dialogues are drawn. Values are canonical ("2019-03-05"): `variation` says them in other ways.
 """
 
 import dataclasses
+import datetime
 import random
 import zlib
 from collections.abc import Mapping
@@ -14,15 +15,8 @@ from typing import Any
 from sgdx_t5x.errors import SgdxError
 
 HELD_OUT_PERCENT = 30
-
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August",
-           "September", "October", "November", "December")  # fmt: skip
-_ORDINALS = tuple(
-  f"{d}{'th' if d in (11, 12, 13) else {1: 'st', 2: 'nd', 3: 'rd'}.get(d % 10, 'th')}"
-  for d in range(1, 31)
-)
-_CLOCK = tuple(f"{h}{m}" for h in range(1, 13) for m in ("", ":15", ":30", ":45"))
+TODAY = datetime.date(2019, 3, 1)  # when SGD's dialogues take place
+_NUM_DAYS = 120
 
 KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
   "city": (
@@ -40,28 +34,81 @@ KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
      "Jensen", "Kowalski", "Lindgren", "Moreau", "Novak", "Okafor", "Petrov", "Rossi", "Sato",
      "Turner", "Vogel", "Weber", "Zhou"),
   ),
-  "date": (tuple(f"{m} " for m in _MONTHS), _ORDINALS),
-  "weekday": (("next ", "this ", "on the coming "), _WEEKDAYS),
-  "time": (tuple(f"{c} " for c in _CLOCK), ("am", "pm", "in the morning", "in the evening")),
+  "title": (
+    ("Amber ", "Blue ", "Copper ", "Distant ", "Early ", "Frozen ", "Gentle ", "Hidden ", "Ivory ",
+     "Jade ", "Kindred ", "Little ", "Midnight ", "Nimble ", "Open ", "Paper ", "Quiet ",
+     "Restless ", "Silver ", "Tall ", "Velvet ", "Wandering ", "Yellow ", "Zigzag "),
+    ("Anchor", "Badger", "Candle", "Dragonfly", "Ember", "Fountain", "Garden", "Heron", "Island",
+     "Juniper", "Kettle", "Lantern", "Meadow", "Nightingale", "Orchard", "Pepper", "Quill", "River",
+     "Sparrow", "Thimble", "Umbrella", "Violin", "Willow", "Yard"),
+    ("", "", "", " House", " Nights", " Corner", " Story", " Hill"),
+  ),
+  "style": (
+    ("acoustic", "baroque", "classic", "coastal", "comic", "contemporary", "country",
+     "experimental", "folk", "fusion", "garden", "historical", "island", "lyrical", "modern",
+     "mountain", "northern", "romantic", "seasonal", "southern", "street", "traditional",
+     "urban", "vintage"),
+  ),
+  "station": (
+    ("Ash", "Beacon", "Clock", "Dock", "East", "Foundry", "Grand", "Hay", "Iris", "Jubilee", "King",
+     "Linden", "Market", "New", "Old", "Port", "Queen", "Round", "South", "Tower", "Union",
+     "Victory", "Water", "York"),
+    (" Central", " Cross", " Gate", " Junction", " Park", " Square", " Street", " Terminal"),
+  ),
+  "address": (
+    tuple(f"{n} " for n in range(1, 250, 4)),
+    ("Acorn", "Bishop", "Chapel", "Dover", "Elder", "Forest", "Grove", "Hazel", "Inverness",
+     "Juniper", "Kestrel", "Laurel", "Mulberry", "Nelson", "Orchard", "Poplar", "Quay", "Rowan",
+     "Spruce", "Terrace", "Upton", "Vine", "Walnut", "Yew"),
+    (" Street", " Street", " Avenue", " Road", " Lane", " Square"),
+  ),
+  "phone": (  # 555-0100 to 555-0199 are kept free for fiction
+    ("213-", "224-", "305-", "312-", "404-", "415-", "503-", "512-", "602-", "617-", "702-", "713-",
+     "801-", "808-", "907-", "915-"),
+    ("555-01",), tuple("0123456789"), tuple("0123456789"),
+  ),
+  "date": (
+    tuple((TODAY + datetime.timedelta(days)).isoformat() for days in range(_NUM_DAYS)),
+  ),
+  "time": (
+    tuple(f"{q // 4:02}:{q % 4 * 15:02}" for q in range(7 * 4, 22 * 4 + 1)),
+  ),
+  "duration": (tuple(f"{n} minutes" for n in range(5, 61, 5)),),
   "count": (tuple(str(n) for n in range(1, 20)),),
+  "number": (tuple(str(n) for n in range(1, 100)),),
+  "rating": (tuple(f"{n / 10}" for n in range(30, 51)),),
+  "price": (tuple(f"${n}" for n in (*range(5, 60), *range(60, 305, 5))),),
 }  # fmt: skip
-# Dates, times and counts are closed sets: every speaker uses the same ones.
-_CLOSED = frozenset({"date", "weekday", "time", "count"})
+# Closed sets: every speaker uses the same ones.
+_CLOSED = frozenset({"date", "time", "duration", "count", "number", "rating", "price"})
+_HELD_OUT_PART = {"address": 1}  # the street, not the number; of other kinds the first part
 
 
 @dataclasses.dataclass(frozen=True)
 class ValuePool:
-  """Words to join into values; one list of whole values or a list per part."""
+  """Words to join into values; one list of whole values or a list per part.
+
+  Attributes:
+    parts: the words; a value has one of each.
+    has_holdout: whether some words are for test only.
+    held_out_part: which part has them.
+  """
 
   parts: tuple[tuple[str, ...], ...]
   has_holdout: bool = True
+  held_out_part: int = 0
 
   def draw(self, rng: random.Random, held_out: bool = False) -> str:
-    """Returns a value; `held_out` takes its first word from the test-only share."""
-    first = self.parts[0]
+    """Returns a value; `held_out` takes the word that can be held out from the test-only share."""
+    return "".join(rng.choice(words) for words in self._words(held_out)).strip()
+
+  def _words(self, held_out: bool) -> list[tuple[str, ...]]:
+    parts = list(self.parts)
     if self.has_holdout:
-      first = tuple(w for w in first if _is_held_out(w) == held_out) or first
-    return "".join([rng.choice(first), *(rng.choice(words) for words in self.parts[1:])]).strip()
+      words = parts[self.held_out_part]
+      own = tuple(word for word in words if _is_held_out(word) == held_out)
+      parts[self.held_out_part] = own or words
+    return parts
 
 
 def parse_pool(spec: Mapping[str, Any], where: str) -> ValuePool:
@@ -75,7 +122,7 @@ def parse_pool(spec: Mapping[str, Any], where: str) -> ValuePool:
         available=", ".join(KINDS),
         fix="use one of them, or give a list of values",
       )
-    return ValuePool(KINDS[kind], has_holdout=kind not in _CLOSED)
+    return ValuePool(KINDS[kind], kind not in _CLOSED, _HELD_OUT_PART.get(kind, 0))
   if "combine" in spec:
     *heads, tail = spec["combine"]
     return ValuePool((*(tuple(f"{w} " for w in words) for words in heads), tuple(tail)))

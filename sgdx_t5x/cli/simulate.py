@@ -1,0 +1,148 @@
+"""`sgdx simulate`: dialogues in SGD's format for any schema."""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sgdx_t5x.corpus import SPLITS
+from sgdx_t5x.errors import UsageError
+
+_EPILOG = """\
+examples:
+  A starting point for a schema of your own, to look at and edit:
+    sgdx simulate --init schema.json --out start
+
+  Dialogues of it, as the train split of a corpus in SGD's layout:
+    sgdx simulate --schema schema.json --tables start/tables --scenarios start/scenarios.json \\
+      --templates start/templates.json --num-dialogues 1000 --seed 1 --out mine
+    sgdx data verify --archive mine
+
+docs/simulate.md describes the files. Everything is checked before the first dialogue. The same seed
+gives the same files, with however many processes.
+"""
+_NEEDED = ("schema", "tables", "scenarios", "num_dialogues")
+
+
+def add_parser(subparsers: Any) -> None:
+  """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
+  parser = subparsers.add_parser(
+    "simulate",
+    help="make dialogues for a schema of your own",
+    description=__doc__,
+    epilog=_EPILOG,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  parser.add_argument(
+    "--init", metavar="SCHEMA", help="write tables, scenarios and templates for it"
+  )
+  parser.add_argument("--schema", metavar="FILE", help="services, in SGD's format")
+  parser.add_argument("--tables", metavar="DIR", help="SERVICE.csv for each service")
+  parser.add_argument("--scenarios", metavar="FILE", help="what users want, and links")
+  parser.add_argument("--templates", metavar="FILE", help="words (default: made of the schema's)")
+  parser.add_argument("--transitions", metavar="FILE", help="weights of acts (default: like SGD's)")
+  parser.add_argument("--paraphrase", metavar="NAME", help="package.module:function, a rewording")
+  parser.add_argument("--num-dialogues", type=int, metavar="N", help="how many dialogues")
+  parser.add_argument("--seed", type=int, default=0, metavar="S", help="default: 0")
+  parser.add_argument(
+    "--out", required=True, metavar="DIR", help="the corpus, or what --init writes"
+  )
+  parser.add_argument(
+    "--split", default="train", choices=SPLITS, help="of the corpus (default: train)"
+  )
+  parser.add_argument(
+    "--processes", type=int, metavar="K", help="how many at once (default: as there are cores)"
+  )
+  parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+  """Writes a starting point, or dialogues. Returns 0. Raises SgdxError for anything wrong."""
+  return _init(args) if args.init else _simulate(args)
+
+
+def _init(args: argparse.Namespace) -> int:
+  from sgdx_t5x.schema import load_schema
+  from sgdx_t5x.simulator import starting_point
+
+  given = [f"--{n.replace('_', '-')}" for n in _NEEDED if getattr(args, n) is not None]
+  if given:
+    raise UsageError(
+      f"--init together with {', '.join(given)}",
+      expected="--init SCHEMA --out DIR, perhaps --seed S",
+      fix="make the starting point first, then the dialogues with another command",
+    )
+  schema = load_schema(pathlib.Path(args.init).read_bytes(), args.init)
+  names = starting_point.write(schema, args.out, args.seed)
+  out = pathlib.Path(args.out)
+  print(f"{out}: {len(names) - 2} tables, scenarios.json, templates.json")
+  command = (
+    f"sgdx simulate --schema {shlex.quote(args.init)} --tables {shlex.quote(str(out / 'tables'))}",
+    f"  --scenarios {shlex.quote(str(out / 'scenarios.json'))}",
+    f"  --templates {shlex.quote(str(out / 'templates.json'))}",
+    "  --num-dialogues 1000 --seed 1 --out mine",
+  )
+  print("next: look at them, then\n  " + " \\\n  ".join(command))
+  return 0
+
+
+def _simulate(args: argparse.Namespace) -> int:
+  from sgdx_t5x.simulator.load import load_simulation
+  from sgdx_t5x.simulator.write import load_paraphrase, write_split
+
+  _check_usage(args)
+  paths = {
+    name: pathlib.Path(value)
+    for name in ("schema", "tables", "scenarios", "templates", "transitions")
+    if (value := getattr(args, name)) is not None
+  }
+  simulation = load_simulation(**paths)
+  if args.paraphrase:
+    load_paraphrase(args.paraphrase)
+  folder = pathlib.Path(args.out) / args.split
+  with _progress(args.num_dialogues) as tell:
+    totals = write_split(
+      simulation,
+      folder,
+      num_dialogues=args.num_dialogues,
+      seed=str(args.seed),
+      processes=args.processes or len(os.sched_getaffinity(0)),
+      paraphrase=args.paraphrase,
+      tell=tell,
+    )
+  count, turns, frames = (totals[key] for key in ("dialogues", "turns", "user_frames"))
+  print(f"{folder}: {count:,} dialogues, {turns:,} turns, {frames:,} user frames")
+  print(f"next: sgdx data verify --archive {shlex.quote(args.out)}")
+  return 0
+
+
+def _check_usage(args: argparse.Namespace) -> None:
+  missing = [f"--{n.replace('_', '-')}" for n in _NEEDED if getattr(args, n) is None]
+  if missing:
+    raise UsageError(
+      f"no {', '.join(missing)}",
+      expected="--schema, --tables, --scenarios and --num-dialogues",
+      fix="give them; `sgdx simulate --init SCHEMA.json --out DIR` writes tables and scenarios",
+    )
+  for name in ("num_dialogues", "processes"):
+    value = getattr(args, name)
+    if value is not None and value < 1:
+      raise UsageError(
+        f"--{name.replace('_', '-')} {value}", expected="1 or more", fix="give a larger number"
+      )
+
+
+@contextlib.contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+  """Yields what tells the dialogues written so far: on a terminal only."""
+  if not sys.stderr.isatty():
+    yield lambda done: None
+    return
+  from rich.console import Console
+
+  with Console(stderr=True).status("simulating") as status:
+    yield lambda done: status.update(f"{done:,} of {total:,} dialogues")

@@ -1,0 +1,126 @@
+"""From the files of `sgdx simulate` to a Simulation: all that is wrong is found before it starts."""
+
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import decode_json
+from sgdx_t5x.schema import DONTCARE, load_schema
+from sgdx_t5x.simulator.generate import Simulation
+from sgdx_t5x.simulator.scenarios import Scenario, parse_scenarios
+from sgdx_t5x.simulator.tables import Table, read_table
+from sgdx_t5x.simulator.templates import read_words
+from sgdx_t5x.simulator.transitions import default_transitions, parse_transitions
+
+_SHOWN = 30
+
+
+def load_simulation(
+  schema: pathlib.Path,
+  tables: pathlib.Path,
+  scenarios: pathlib.Path,
+  templates: pathlib.Path | None = None,
+  transitions: pathlib.Path | None = None,
+) -> Simulation:
+  """Reads and checks everything; docs/simulate.md describes the files.
+
+  Args:
+    schema: in SGD's format.
+    tables: folder with a CSV file per service.
+    scenarios: what users want.
+    templates: words; None makes them of names and descriptions.
+    transitions: the automaton; None takes the default.
+
+  Raises:
+    SgdxError: with all problems of all files; one that cannot be read hides what depends on it.
+  """
+  services = load_schema(_read(schema), str(schema))
+  problems = [
+    f"{schema}: {service.name} has no intents: nobody can ask it for anything"
+    for service in services
+    if not service.intents
+  ]
+  if not len(services):
+    problems.append(f"{schema}: no services")
+  wanted = _decoded(scenarios, problems)
+  found = () if wanted is None else parse_scenarios(wanted, services, str(scenarios), problems)
+  names = dict.fromkeys(name for scenario in found for name in scenario.services)
+  read = {n: read_table(tables / f"{n}.csv", services[n], problems) for n in names}
+  known = {name: table for name, table in read.items() if table is not None}
+  problems += _never_satisfied(found, known)
+  written = {} if templates is None else _decoded(templates, problems)
+  words = (
+    read_words(written, services, names, str(templates), problems) if written is not None else {}
+  )
+  automaton = default_transitions()
+  if transitions is not None and (given := _decoded(transitions, problems)) is not None:
+    try:
+      automaton = parse_transitions(given, str(transitions))
+    except SgdxError as e:
+      problems.append(e.found)
+  if problems:
+    raise _all_at_once(problems)
+  return Simulation(services, known, found, words, automaton)
+
+
+def _read(path: pathlib.Path) -> bytes:
+  try:
+    return path.read_bytes()
+  except OSError as e:
+    raise SgdxError(
+      f"{path}: {e.strerror}",
+      expected="a file that can be read",
+      fix="check its name; `sgdx simulate --init SCHEMA.json --out DIR` writes all but the schema",
+    ) from None
+
+
+def _decoded(path: pathlib.Path, problems: list[str]) -> Any:
+  try:
+    return decode_json(_read(path), str(path), "a complete JSON file")
+  except SgdxError as e:
+    problems.append(e.found)
+    return None
+
+
+def _never_satisfied(scenarios: Sequence[Scenario], tables: Mapping[str, Table]) -> Iterator[str]:
+  """Intents whose default no row has, and links between columns without a common value."""
+  told = set()
+  for step in (step for scenario in scenarios for step in scenario.steps):
+    name, table = step.service.name, tables.get(step.service.name)
+    if table is None:
+      continue
+    defaults = step.intent.optional_slots if step.intent.is_transactional else {}
+    for slot, default in defaults.items():
+      if default != DONTCARE and slot not in table.open and default not in _column(table, slot):
+        told.add(
+          f"{name}.{step.intent.name} can never be satisfied with its default: no row of "
+          f"{name}.csv has {slot} {default!r}; add one, or make the column open ({slot}*)"
+        )
+    for link in step.links:
+      (source, source_slot), (_, slot) = link.source, link.target
+      if slot in table.open or source not in tables or source_slot not in tables[source].columns:
+        continue
+      if not _column(tables[source], source_slot) & _column(table, slot):
+        told.add(
+          f"link {source}.{source_slot} -> {name}.{slot} can never hold: the columns have no "
+          f"common value; add some, or make {slot} open ({slot}*)"
+        )
+  yield from sorted(told)
+
+
+def _column(table: Table, slot: str) -> frozenset[str]:
+  i = table.columns.index(slot)
+  return frozenset(row[i] for row in table.rows)
+
+
+def _all_at_once(problems: Sequence[str]) -> SgdxError:
+  shown = [f"  - {text}" for text in problems[:_SHOWN]]
+  if len(problems) > _SHOWN:
+    shown.append(f"  - ... and {len(problems) - _SHOWN:,} more")
+  count = "a problem" if len(problems) == 1 else f"{len(problems):,} problems"
+  return SgdxError(
+    "\n".join([f"{count} in what dialogues would be made of", *shown]),
+    expected="a schema, tables, scenarios and templates that fit each other: docs/simulate.md",
+    fix="correct them; `sgdx simulate --init SCHEMA.json --out DIR` writes files that fit a schema",
+  )

@@ -1,0 +1,148 @@
+"""Scenarios: which intents a user has in mind, in which order, and what links them.
+
+The SGD paper seeds the user agent with a *scenario*, "a sequence of intents and slots"
+over one or several services (section 3.2).
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.errors import nearest
+from sgdx_t5x.schema import Intent, Schema, Service
+
+MAX_INTENTS = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+  """A value that is carried over: of one (service, slot) to another; `say` refers to it."""
+
+  source: tuple[str, str]
+  target: tuple[str, str]
+  say: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+  """One intent of a scenario. `of_selected`: it is about the result of the step before."""
+
+  service: Service
+  intent: Intent
+  of_selected: bool
+  links: tuple[Link, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+  """The steps of a dialogue and the scenario's weight among others."""
+
+  steps: tuple[Step, ...]
+  weight: float
+
+  @property
+  def services(self) -> tuple[str, ...]:
+    """Names of its services, in order of appearance."""
+    return tuple(dict.fromkeys(step.service.name for step in self.steps))
+
+
+def parse_scenarios(
+  data: Any, schema: Schema, origin: str, problems: list[str]
+) -> tuple[Scenario, ...]:
+  """Reads decoded scenarios. What is wrong is appended to `problems`."""
+  before = len(problems)
+  if not isinstance(data, dict) or not isinstance(data.get("scenarios"), list):
+    problems.append(f'{origin}: not of the form {{"links": [...], "scenarios": [...]}}')
+    return ()
+  unknown = set(data) - {"links", "scenarios"}
+  problems.extend(f"{origin}: unknown key {key!r}" for key in sorted(unknown))
+  if not data["scenarios"]:
+    problems.append(f"{origin}: no scenarios")
+  links = []
+  for number, link in enumerate(data.get("links", ()), start=1):
+    where = f"{origin}: link {number}"
+    found = list(_link_problems(link, schema))
+    problems.extend(f"{where}: {text}" for text in found)
+    if not found:
+      links.append(Link(_split(link["from"]), _split(link["to"]), tuple(link.get("say", ()))))
+  for number, scenario in enumerate(data["scenarios"], start=1):
+    found = _scenario_problems(scenario, schema)
+    problems.extend(f"{origin}: scenario {number}: {text}" for text in found)
+  if len(problems) > before:
+    return ()
+  return tuple(_scenario(scenario, schema, links) for scenario in data["scenarios"])
+
+
+def follow_up(service: Service, intent: Intent) -> Intent | None:
+  """The transaction that a system proposes after a search: the first that takes its results."""
+  if intent.is_transactional:
+    return None
+  for other in service.intents:
+    if other.is_transactional and set(other.required_slots) & set(intent.result_slots):
+      return other
+  return None
+
+
+def _scenario(data: Mapping[str, Any], schema: Schema, links: Sequence[Link]) -> Scenario:
+  steps: list[Step] = []
+  for name in data["intents"]:
+    service_name, intent_name = _split(name)
+    service = schema[service_name]
+    intent = service.intents[service.intent_index[intent_name]]
+    last = steps[-1] if steps else None
+    of_selected = (
+      last is not None
+      and last.service is service
+      and intent.is_transactional
+      and not last.intent.is_transactional
+    )
+    earlier = {step.service.name for step in steps}
+    taken = {*intent.required_slots, *intent.optional_slots}
+    own = tuple(
+      link
+      for link in links
+      if link.target[0] == service_name and link.target[1] in taken and link.source[0] in earlier
+    )
+    steps.append(Step(service, intent, of_selected, own))
+  return Scenario(tuple(steps), data.get("weight", 1))
+
+
+def _split(name: str) -> tuple[str, str]:
+  service, _, rest = name.partition(".")
+  return service, rest
+
+
+def _scenario_problems(data: Any, schema: Schema) -> Iterator[str]:
+  if not isinstance(data, dict) or not isinstance(data.get("intents"), list):
+    yield 'not of the form {"intents": ["SERVICE.INTENT", ...], "weight": 1}'
+    return
+  for key in sorted(set(data) - {"intents", "weight"}):
+    yield f"unknown key {key!r}"
+  weight = data.get("weight", 1)
+  if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 < weight < 1e9:
+    yield f"weight {weight!r} is not a number above 0"
+  if not 1 <= len(data["intents"]) <= MAX_INTENTS:
+    yield f"{len(data['intents'])} intents, not 1 to {MAX_INTENTS}"
+  for name in data["intents"]:
+    yield from _name_problems(name, schema, "intent", lambda service: service.intent_index)
+
+
+def _link_problems(data: Any, schema: Schema) -> Iterator[str]:
+  if not isinstance(data, dict) or not {"from", "to"} <= set(data) <= {"from", "to", "say"}:
+    yield 'not of the form {"from": "SERVICE.SLOT", "to": "SERVICE.SLOT", "say": ["there"]}'
+    return
+  for key in ("from", "to"):
+    yield from _name_problems(data[key], schema, "slot", lambda service: service.slot_index)
+  say = data.get("say", [])
+  if not isinstance(say, list) or not all(isinstance(s, str) and s for s in say):
+    yield f"say {say!r} is not a list of texts"
+
+
+def _name_problems(
+  name: Any, schema: Schema, what: str, known: Callable[[Service], Mapping[str, int]]
+) -> Iterator[str]:
+  service, found = _split(name) if isinstance(name, str) else ("", "")
+  if service not in schema:
+    yield f"{name!r} names no service; {nearest(service, schema.names)}"
+  elif found not in known(schema[service]):
+    yield f"{name!r}: no {what} {found!r}; {nearest(found, known(schema[service]))}"

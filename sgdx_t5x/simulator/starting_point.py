@@ -1,0 +1,339 @@
+"""From a schema alone to all that a simulation needs: tables, scenarios and templates to edit.
+
+Nothing is known of a service but its schema, so values are guessed by the names of slots
+(`default_words.slot_kind`), and rows are made so that its searches find something: the columns that
+a search needs have few values, and every combination of them occurs several times.
+"""
+
+import csv
+import functools
+import io
+import itertools
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.schema import DONTCARE, Intent, Schema, Service
+from sgdx_t5x.simulator.default_words import (
+  callers_number,
+  default_intent_words,
+  default_slot_words,
+  slot_kind,
+)
+from sgdx_t5x.simulator.tables import OPEN, Table, table_slots
+from sgdx_t5x.simulator.values import ValuePool, parse_pool
+
+NUM_ROWS = 200
+_ROWS_PER_SEARCH = 8  # that a search finds, where its slots' values allow it
+_CHOICES = range(3, 13)  # how many values a column has that a search takes
+_ROWS_PER_NAME = 5  # of a thing that another search asks for by name: showings of a movie
+_PLACES = frozenset({"city", "station", "address"})
+_FILE_NAME = re.compile(r"[^\s/\\:*?\"<>|.][^/\\:*?\"<>|]*")
+
+
+def starting_point(schema: Schema, seed: int = 0) -> dict[str, str]:
+  """Makes the files that `sgdx simulate` reads.
+
+  Args:
+    schema: the services.
+    seed: other seeds give other values.
+
+  Returns:
+    File name, relative to a folder, -> text: `tables/SERVICE.csv`, `scenarios.json` and
+    `templates.json`.
+
+  Raises:
+    SgdxError: no services, or services that nothing can be simulated of; all at once.
+  """
+  _check(schema)
+  files = {}
+  for service in schema:
+    files[f"tables/{service.name}.csv"] = _csv_text(make_table(service, seed))
+  files["scenarios.json"] = _scenarios_text(schema)
+  templates = {"services": {service.name: _templates(service) for service in schema}}
+  files["templates.json"] = json.dumps(templates, indent=2, ensure_ascii=False) + "\n"
+  return files
+
+
+def write(schema: Schema, folder: str | pathlib.Path, seed: int = 0) -> list[str]:
+  """Writes the files of `starting_point` into a folder, all or none. Returns their names.
+
+  Args:
+    schema: the services.
+    folder: must not exist, or be empty.
+    seed: see `starting_point`.
+
+  Raises:
+    SgdxError: as `starting_point`; there is something in the folder, or it cannot be written.
+  """
+  files = starting_point(schema, seed)
+  folder = pathlib.Path(folder).resolve()
+  temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+  try:
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+      raise SgdxError(
+        f"--out {folder} is there already",
+        expected="a folder that is new or empty: templates that you edited stay",
+        fix="remove it, or name another one",
+      )
+    for name, text in files.items():
+      (temporary / name).parent.mkdir(parents=True, exist_ok=True)
+      (temporary / name).write_text(text, encoding="utf-8", newline="")
+    temporary.replace(folder)
+  except OSError as e:
+    raise SgdxError(
+      f"--out {folder}: {e.strerror}",
+      expected="a folder in one that exists and can be written",
+      fix="make it, or name another one",
+    ) from None
+  finally:
+    shutil.rmtree(temporary, ignore_errors=True)
+  return list(files)
+
+
+def make_table(service: Service, seed: int = 0) -> Table:
+  """Makes a service's table of about NUM_ROWS rows. See `open_slots` for its open columns."""
+  return _TableMaker(service, random.Random(f"{seed}/{service.name}")).table()
+
+
+def open_slots(service: Service) -> frozenset[str]:
+  """The slots where a service accepts any value, guessed.
+
+  They are what callers decide, not the service: dates, times and counts that an intent takes; what
+  only transactions take, or have a default for; what no intent returns; and all that a service
+  takes which cannot be searched.
+  """
+  searches = [intent for intent in service.intents if not intent.is_transactional]
+  found = {slot for search in searches for slot in search.result_slots}
+  returned = {slot for intent in service.intents for slot in intent.result_slots}
+  is_open = set()
+  for intent in service.intents:
+    for name in (*intent.required_slots, *intent.optional_slots):
+      slot = service.slots[service.slot_index[name]]
+      default = intent.optional_slots.get(name, DONTCARE)
+      if (
+        not searches
+        or name not in returned
+        or slot_kind(slot) in ("date", "time", "count")
+        or callers_number(slot)
+        or (intent.is_transactional and (name not in found or default != DONTCARE))
+      ):
+        is_open.add(name)
+  return frozenset(is_open)
+
+
+class _TableMaker:
+  """Draws the rows of one service's table."""
+
+  def __init__(self, service: Service, rng: random.Random):
+    self._rng = rng
+    self._slots = {name: service.slots[service.slot_index[name]] for name in table_slots(service)}
+    self._kinds = {name: slot_kind(slot) for name, slot in self._slots.items()}
+    self._open = open_slots(service)
+    self._searches = [intent for intent in service.intents if not intent.is_transactional]
+    self._used: set[str] = set()  # names of things, each in one column and once there
+    self._lists: dict[str, list[str]] = {}  # kind -> the service's cities, say
+    self._keys = self._matched(search.required_slots for search in self._searches)
+    self._names = [name for name in self._keys if self._is_found_elsewhere(name)]
+    self._keys = [name for name in self._keys if name not in self._names]
+    self._choices = self._choices_by_slot()
+
+  def table(self) -> Table:
+    combinations = self._combinations()
+    rows = []
+    num_groups = max(NUM_ROWS, 2 * len(combinations)) // (_ROWS_PER_NAME if self._names else 1)
+    for group in range(num_groups):
+      names = {name: self._new(name) for name in self._names}
+      common = combinations[group % len(combinations)] | names
+      rows += [self._row(common) for _ in range(_ROWS_PER_NAME if self._names else 1)]
+    self._rng.shuffle(rows)
+    return Table(tuple(self._slots), self._open, tuple(rows))
+
+  def _matched(self, groups: Iterable[Iterable[str]]) -> list[str]:
+    names = dict.fromkeys(name for group in groups for name in group)
+    return [name for name in names if name not in self._open]
+
+  def _is_found_elsewhere(self, name: str) -> bool:
+    """Whether one search finds by name what another one returns: showings of a movie."""
+    return self._kinds[name] in ("title", "person", "address") and any(
+      name in search.result_slots
+      and name not in search.required_slots
+      and name not in search.optional_slots
+      for search in self._searches
+    )
+
+  def _choices_by_slot(self) -> dict[str, list[str]]:
+    """Slot -> its few values, for the matched slots that searches take."""
+    choices = {}
+    for name in (*self._keys, *self._matched(s.optional_slots for s in self._searches)):
+      if values := self._slots[name].possible_values:
+        choices[name] = list(values)
+      elif name not in self._names:
+        choices[name] = self._shared(name, self._how_many(name))
+    return choices
+
+  def _how_many(self, name: str) -> int:
+    """How many values of a slot let every search that needs it find _ROWS_PER_SEARCH rows."""
+    fewest = _CHOICES[-1]
+    for search in self._searches:
+      if name not in search.required_slots:
+        continue
+      keys = [self._slots[n] for n in search.required_slots if n in self._keys]
+      num_combinations = NUM_ROWS / _ROWS_PER_SEARCH
+      for slot in keys:
+        num_combinations /= len(slot.possible_values) or 1
+      num_free = sum(not slot.possible_values for slot in keys)
+      fewest = min(fewest, int(max(num_combinations, 1) ** (1 / num_free)))
+    return max(fewest, _CHOICES[0])
+
+  def _shared(self, name: str, number: int) -> list[str]:
+    """Values of a column; places and styles are those of the service, other things its own."""
+    kind = self._kinds[name]
+    values = self._lists.setdefault(kind, []) if kind in (*_PLACES, "style") else []
+    while len(values) < number:
+      values.append(self._new(name))
+    return values[:number]
+
+  def _combinations(self) -> list[dict[str, str]]:
+    """Values of the slots that searches require, in random order; no trip ends where it began."""
+    combinations = []
+    for values in itertools.product(*(self._choices[name] for name in self._keys)):
+      places = [
+        v for name, v in zip(self._keys, values, strict=True) if self._kinds[name] in _PLACES
+      ]
+      if len(set(places)) == len(places):
+        combinations.append(dict(zip(self._keys, values, strict=True)))
+    self._rng.shuffle(combinations)
+    return combinations[: 2 * NUM_ROWS] or [{}]
+
+  def _row(self, common: Mapping[str, str]) -> tuple[str, ...]:
+    row = dict(common)
+    for name in self._slots:
+      if name not in row:
+        row[name] = self._draw(name, row)
+    dates = [name for name in self._slots if self._kinds[name] == "date"]
+    for name, date in zip(dates, sorted(row[name] for name in dates), strict=True):
+      row[name] = date  # check-in comes before check-out
+    return tuple(row[name] for name in self._slots)
+
+  def _draw(self, name: str, row: Mapping[str, str]) -> str:
+    """A value for a cell; a place that the row does not have yet."""
+    slot, kind = self._slots[name], self._kinds[name]
+    default = self._default(name)
+    if default and self._rng.random() < 0.5:
+      return default
+    values = self._choices.get(name) or list(slot.possible_values)
+    if kind == "city":
+      values = values or self._shared(name, _CHOICES[-1])
+    if kind in _PLACES:
+      values = [value for value in values if value not in row.values()] or values
+    if values:
+      return self._rng.choice(values)
+    if kind in ("title", "person", "address", "phone", "station"):
+      return self._new(name)
+    return _pool(kind).draw(self._rng)
+
+  def _default(self, name: str) -> str:
+    """The value that a search takes if the caller names none, where it has to match."""
+    if name in self._open:
+      return ""
+    for search in self._searches:
+      value = search.optional_slots.get(name, DONTCARE)
+      if value != DONTCARE and value in (self._slots[name].possible_values or (value,)):
+        return value
+    return ""
+
+  def _new(self, name: str) -> str:
+    """A value that no other cell of the service has, as long as there are some."""
+    for _ in range(50):
+      value = _pool(self._kinds[name]).draw(self._rng)
+      if value not in self._used:
+        break
+    self._used.add(value)
+    return value
+
+
+@functools.cache
+def _pool(kind: str) -> ValuePool:
+  return parse_pool({"kind": kind}, "starting point")
+
+
+# --- texts ---------------------------------------------------------------------------------
+
+
+def _csv_text(table: Table) -> str:
+  out = io.StringIO()
+  writer = csv.writer(out, lineterminator="\n")
+  writer.writerow(f"{name}{OPEN if name in table.open else ''}" for name in table.columns)
+  writer.writerows(table.rows)
+  return out.getvalue()
+
+
+def _scenarios_text(schema: Schema) -> str:
+  """Every intent alone, and every search with the transaction that takes its results."""
+  scenarios = []
+  for service in schema:
+    lists = [[intent.name] for intent in service.intents]
+    for search in service.intents:
+      if not search.is_transactional and (then := _transaction(service, search)):
+        lists.append([search.name, then])
+    scenarios += [{"intents": [f"{service.name}.{name}" for name in names]} for names in lists]
+  lines = ",\n".join(f"    {json.dumps(scenario)}" for scenario in scenarios)
+  return f'{{\n  "links": [],\n  "scenarios": [\n{lines}\n  ]\n}}\n'
+
+
+def _transaction(service: Service, search: Intent) -> str:
+  """The transaction that needs most of what a search finds and least else, or ""."""
+  found = set(search.result_slots)
+  scores = {
+    intent.name: sum(1 if slot in found else -1 for slot in intent.required_slots)
+    for intent in service.intents
+    if intent.is_transactional and found & set(intent.required_slots)
+  }
+  return max(scores, key=scores.__getitem__, default="")
+
+
+def _templates(service: Service) -> dict[str, dict[str, Any]]:
+  return {
+    "slots": {slot.name: default_slot_words(slot) for slot in service.slots},
+    "intents": {intent.name: default_intent_words(intent) for intent in service.intents},
+  }
+
+
+# --- checks --------------------------------------------------------------------------------
+
+
+def _check(schema: Schema) -> None:
+  problems = [problem for service in schema for problem in _problems(service)]
+  if not len(schema):
+    problems.append("no services")
+  if problems:
+    raise SgdxError(
+      "\n".join(f"{schema.origin}: {problem}" for problem in problems),
+      expected="services with intents that take or return slots",
+      available=f"{len(schema)} services",
+      fix="complete the schema; docs/simulate.md has a small one",
+    )
+
+
+def _problems(service: Service) -> Iterator[str]:
+  if not service.intents:
+    yield f"service {service.name!r} has no intents"
+  elif not table_slots(service):
+    yield f"service {service.name!r}: no intent takes or returns a slot"
+  if not _FILE_NAME.fullmatch(service.name):
+    yield f"service {service.name!r}: a table cannot have that name"
+  for slot in service.slots:
+    if slot.name != slot.name.strip().removesuffix(OPEN).strip() or not slot.name:
+      yield f"{service.name}: a column cannot be named {slot.name!r}"
+    if slot.is_categorical and not slot.possible_values:
+      yield f"{service.name}.{slot.name} is categorical and has no possible_values"
+    for value in slot.possible_values:
+      if not isinstance(value, str) or not value or value != value.strip():
+        yield f"{service.name}.{slot.name}: a cell cannot hold the value {value!r}"

@@ -1,0 +1,255 @@
+"""Templates: how acts are worded. Read, checked, completed from names, and made ready to draw.
+
+Three layers: phrases of acts that every service shares (`templates.json`, or the user's
+"acts"), words of a service's slots and intents, and a service's own phrases for acts, with
+slots in braces. What nobody wrote is made of names and descriptions (`default_words`).
+"""
+
+import dataclasses
+import functools
+import importlib.resources
+import itertools
+import json
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.errors import nearest
+from sgdx_t5x.schema import Schema, Service, Slot
+from sgdx_t5x.simulator.default_words import (
+  BOOLEAN,
+  default_intent_words,
+  default_slot_words,
+  slot_kind,
+)
+
+# Placeholders that the phrases of an act must have; those of other acts have none.
+_PLACEHOLDERS = {
+  "user": {"INFORM": {"value"}, "INFORM_DONTCARE": set(), "REQUEST": {"noun"}},
+  "system": {
+    "INFORM": {"value"},
+    "REQUEST": {"noun"},
+    "REQUEST_CHOICES": {"choices"},
+    "CONFIRM": {"slots"},
+    "OFFER": {"slots"},
+    "INFORM_COUNT": {"count"},
+    "OFFER_INTENT": {"do"},
+  },
+}
+_MAY_HAVE_NOUN = ("INFORM", "INFORM_DONTCARE", "REQUEST", "REQUEST_CHOICES")
+_ACTS_WITH_SLOTS = ("OFFER", "CONFIRM", "INFORM")
+_OWN_ACTS = (*_ACTS_WITH_SLOTS, "NOTIFY_SUCCESS", "NOTIFY_FAILURE")  # all of them the system's
+_SLOT_PARTS, _INTENT_PARTS = ("noun", "tell", "ask", "say"), ("open", "do")
+
+Fragment = tuple[str, str]  # what comes before and after a value
+
+
+@dataclasses.dataclass(frozen=True)
+class SlotWords:
+  """Ways to speak of one slot; a Fragment goes around a value."""
+
+  noun: tuple[str, ...]
+  tell: tuple[Fragment, ...]
+  say: Mapping[str, tuple[str, ...]]
+  inform: tuple[Fragment, ...]
+  does_not_matter: tuple[str, ...]
+  question: tuple[str, ...]
+  ask: tuple[str, ...]
+  ask_choices: tuple[str, ...]
+  answer: tuple[Fragment, ...]
+  is_boolean: bool  # its values are said as phrases ("with a car"), not as a noun's value
+
+
+@dataclasses.dataclass(frozen=True)
+class Words:
+  """All phrases of a service. `phrases`: act -> its own templates, as (text, slot) pieces."""
+
+  slots: Mapping[str, SlotWords]
+  open: Mapping[str, tuple[str, ...]]
+  do: Mapping[str, tuple[str, ...]]
+  acts: Mapping[str, Mapping[str, tuple[str, ...]]]
+  phrases: Mapping[str, tuple[tuple[tuple[str, str], ...], ...]]
+
+
+def read_words(
+  data: Any, schema: Schema, services: Iterable[str], origin: str, problems: list[str]
+) -> dict[str, Words]:
+  """Makes the words of services of decoded templates.
+
+  Args:
+    data: decoded templates, {} for the default of everything.
+    schema: where the services are.
+    services: names of those whose words are needed.
+    origin: file name, for problems.
+    problems: what is wrong is appended here.
+
+  Returns:
+    Words by service; empty if something was wrong.
+  """
+  found = list(_problems(data, schema))
+  problems.extend(f"{origin}: {text}" for text in found)
+  if found:
+    return {}
+  acts = {
+    side: {**shared, **data.get("acts", {}).get(side, {})} for side, shared in _shared().items()
+  }
+  written = data.get("services", {})
+  return {name: _words(schema[name], written.get(name, {}), acts) for name in services}
+
+
+@functools.cache
+def _shared() -> Mapping[str, Mapping[str, list[str]]]:
+  return json.loads((importlib.resources.files(__package__) / "templates.json").read_text("utf-8"))
+
+
+def _words(service: Service, written: Mapping[str, Any], acts: Mapping[str, Any]) -> Words:
+  slots, intents = written.get("slots", {}), written.get("intents", {})
+  intent_words = {
+    i.name: {**default_intent_words(i), **intents.get(i.name, {})} for i in service.intents
+  }
+  return Words(
+    slots={
+      s.name: _slot_words(s, {**default_slot_words(s), **slots.get(s.name, {})}, acts)
+      for s in service.slots
+    },
+    open={name: tuple(words["open"]) for name, words in intent_words.items()},
+    do={name: tuple(words["do"]) for name, words in intent_words.items()},
+    acts={
+      side: {act: tuple(texts) for act, texts in table.items()} for side, table in acts.items()
+    },
+    phrases={
+      act: tuple(tuple((text, slot or "") for text, slot in _pieces(t)) for t in texts)
+      for act, texts in written.get("acts", {}).items()
+    },
+  )
+
+
+def _slot_words(slot: Slot, words: Mapping[str, Any], acts: Mapping[str, Any]) -> SlotWords:
+  def named(side: str, act: str) -> tuple[str, ...]:
+    """The shared phrases of an act with this slot's nouns in them."""
+    pairs = itertools.product(acts[side][act], words["noun"])
+    return tuple(dict.fromkeys(phrase.replace("{noun}", noun) for phrase, noun in pairs))
+
+  is_boolean = slot_kind(slot) == BOOLEAN
+  say = {v: (ways,) if isinstance(ways, str) else tuple(ways) for v, ways in words["say"].items()}
+  return SlotWords(
+    noun=tuple(words["noun"]),
+    tell=tuple(map(_fragment, words["tell"])),
+    say=say,
+    inform=tuple(map(_fragment, named("user", "INFORM"))),
+    does_not_matter=named("user", "INFORM_DONTCARE"),
+    question=_whether(say) if is_boolean else named("user", "REQUEST"),
+    ask=tuple(words["ask"]) or named("system", "REQUEST"),
+    ask_choices=named("system", "REQUEST_CHOICES"),
+    answer=(("", "."),) if is_boolean else tuple(map(_fragment, named("system", "INFORM"))),
+    is_boolean=is_boolean,
+  )
+
+
+def _whether(say: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+  """Questions about a boolean: its noun ("refundable") often cannot have an article."""
+  yes = next((ways for value, ways in say.items() if value.lower() == "true"), ("of that kind",))
+  return tuple(f"Can you tell me whether it is one {way}?" for way in yes)
+
+
+def _fragment(template: str) -> Fragment:
+  before, _, after = template.partition("{value}")
+  return before, after
+
+
+def _pieces(template: str) -> Iterator[tuple[str, str | None]]:
+  """(text, name in braces after it or None). Raises ValueError where braces do not match."""
+  return ((text, name) for text, name, _, _ in string.Formatter().parse(template))
+
+
+# --- what can be wrong -----------------------------------------------------------------------
+
+
+def _problems(data: Any, schema: Schema) -> Iterator[str]:
+  yield from _unknown_keys("", data, ("acts", "services"))
+  if not isinstance(data, dict):
+    return
+  for side, table in _entries(data.get("acts", {})):
+    if side not in _shared():
+      yield f"acts.{side}: not user or system"
+    else:
+      yield from _unknown_keys(f"acts.{side}", table, _shared()[side])
+      for act, texts in _entries(table):
+        may = {"noun"} if act in _MAY_HAVE_NOUN else set()
+        must = _PLACEHOLDERS[side].get(act, set())
+        yield from _text_problems(f"acts.{side}.{act}", texts, must, may)
+  for name, written in _entries(data.get("services", {})):
+    if name in schema:
+      yield from _service_problems(f"services.{name}", written, schema[name])
+    else:
+      yield f"services.{name}: unknown service; {nearest(name, schema.names)}"
+
+
+def _service_problems(where: str, written: Any, service: Service) -> Iterator[str]:
+  yield from _unknown_keys(where, written, ("slots", "intents", "acts"))
+  written = written if isinstance(written, dict) else {}
+  slots = written.get("slots", {})
+  yield from _unknown_keys(f"{where}.slots", slots, service.slot_index, "slot")
+  for name, words in _entries(slots):
+    if name in service.slot_index:
+      yield from _slot_problems(f"{where}.slots.{name}", words, service, name)
+  intents = written.get("intents", {})
+  yield from _unknown_keys(f"{where}.intents", intents, service.intent_index, "intent")
+  for name, words in _entries(intents):
+    yield from _unknown_keys(f"{where}.intents.{name}", words, _INTENT_PARTS)
+    for part, texts in _entries(words):
+      yield from _text_problems(f"{where}.intents.{name}.{part}", texts, set(), set())
+  acts = written.get("acts", {})
+  yield from _unknown_keys(f"{where}.acts", acts, _OWN_ACTS, "act")
+  for act, texts in _entries(acts):
+    may = set(service.slot_index) if act in _ACTS_WITH_SLOTS else set()
+    yield from _text_problems(f"{where}.acts.{act}", texts, set(), may)
+
+
+def _slot_problems(where: str, words: Any, service: Service, name: str) -> Iterator[str]:
+  yield from _unknown_keys(where, words, _SLOT_PARTS)
+  slot = service.slots[service.slot_index[name]]
+  for part, texts in _entries(words):
+    if part == "say":
+      for value, ways in _entries(texts):
+        if slot.is_categorical and value not in slot.possible_values:
+          yield f"{where}.say: no value {value!r}; {nearest(value, slot.possible_values)}"
+        ways = [ways] if isinstance(ways, str) else ways
+        yield from _text_problems(f"{where}.say.{value}", ways, set(), set())
+    elif part == "ask" and texts == []:
+      continue
+    else:
+      yield from _text_problems(
+        f"{where}.{part}", texts, {"value"} if part == "tell" else set(), set()
+      )
+
+
+def _text_problems(where: str, texts: Any, must: set[str], may: set[str]) -> Iterator[str]:
+  """Texts that are not a list of some, and placeholders that are missing or unknown."""
+  if not isinstance(texts, list) or not texts or not all(isinstance(t, str) and t for t in texts):
+    yield f"{where}: not a list of texts"
+    return
+  for text in texts:
+    try:
+      names = [name for _, name in _pieces(text) if name is not None]
+    except ValueError as e:
+      yield f"{where}: {text!r}: {e}"
+      continue
+    for name in sorted(set(names) - must - may):
+      yield f"{where}: {text!r} has an unknown {{{name}}}; {nearest(name, must | may)}"
+    for name in sorted(must - set(names)):
+      yield f"{where}: {text!r} lacks {{{name}}}"
+
+
+def _unknown_keys(where: str, data: Any, known: Iterable[str], what: str = "key") -> Iterator[str]:
+  lead = f"{where}: " if where else ""
+  if not isinstance(data, dict):
+    yield f"{lead}a JSON {type(data).__name__}, not an object"
+    return
+  for key in data:
+    if key not in known:
+      yield f"{lead}unknown {what} {key!r}; {nearest(key, known)}"
+
+
+def _entries(data: Any) -> Sequence[tuple[str, Any]]:
+  return tuple(data.items()) if isinstance(data, dict) else ()

@@ -1,0 +1,144 @@
+"""The automaton both agents follow, as data: situation -> moves and how often each is made.
+
+A *situation* is what the other side did last, a *move* the acts of the answer in the order
+in which they are said. Moves know no domain. What cannot be done (selecting without an offer,
+saying goodbye with intents left) is not drawn, whatever its weight. The weights of
+`transitions.json` follow the frequencies of acts in SGD's train dialogues.
+"""
+
+import bisect
+import dataclasses
+import importlib.resources
+import itertools
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files import decode_json
+
+# The SGD paper's acts (Rastogi et al. 2020, Table 7).
+USER_ACTS = ("INFORM", "REQUEST", "AFFIRM", "NEGATE", "SELECT", "REQUEST_ALTS", "INFORM_INTENT",
+             "NEGATE_INTENT", "AFFIRM_INTENT", "THANK_YOU", "GOODBYE")  # fmt: skip
+SYSTEM_ACTS = ("INFORM", "REQUEST", "CONFIRM", "OFFER", "NOTIFY_SUCCESS", "NOTIFY_FAILURE",
+               "INFORM_COUNT", "OFFER_INTENT", "REQ_MORE", "GOODBYE")  # fmt: skip
+_ACTS = {"user": USER_ACTS, "system": SYSTEM_ACTS}
+
+Move = tuple[str, ...]
+
+
+class Weighted:
+  """Things to draw from, each with a weight."""
+
+  def __init__(self, weights: Mapping[Any, float]):
+    """Args: weights of the things, 0 or more, not all 0."""
+    self._weights = {thing: weight for thing, weight in weights.items() if weight}
+    self._things = tuple(self._weights)
+    self._ends = list(itertools.accumulate(self._weights.values()))
+
+  def draw(self, rng: random.Random) -> Any:
+    """Returns one thing."""
+    return self._things[bisect.bisect(self._ends, rng.random() * self._ends[-1])]
+
+  def shuffled(self, rng: random.Random) -> Iterator[Any]:
+    """Yields all things in a random order in which heavy ones come first more often."""
+    first = self.draw(rng)
+    yield first
+    if left := {thing: w for thing, w in self._weights.items() if thing != first}:
+      yield from Weighted(left).shuffled(rng)
+
+
+@dataclasses.dataclass(frozen=True)
+class Transitions:
+  """The automaton: moves of the user and the system by situation, counts, chances in 0..1."""
+
+  user: Mapping[str, Weighted]
+  system: Mapping[str, Weighted]
+  counts: Mapping[str, Weighted]
+  chances: Mapping[str, float]
+
+
+def default_transitions() -> Transitions:
+  """The automaton that comes with the simulator."""
+  return parse_transitions(_default(), "transitions.json")
+
+
+def load_transitions(text: str | bytes, origin: str) -> Transitions:
+  """Reads a file of the form of `transitions.json`; situations it lacks are the default's.
+
+  Raises:
+    SgdxError: listing every unknown situation, act, count or chance, and every bad weight.
+  """
+  given = decode_json(text, origin, "a complete file of transitions", "write it again")
+  return parse_transitions(given, origin)
+
+
+def parse_transitions(given: Any, origin: str) -> Transitions:
+  """Like `load_transitions`, of decoded JSON."""
+  default = _default()
+  problems = list(_problems(given, default))
+  if problems:
+    raise SgdxError(
+      f"{origin}: " + "; ".join(problems),
+      expected="situations with moves (acts separated by spaces) and their weights",
+      available=", ".join(default),
+      fix="correct it; simulator/transitions.json shows the form",
+    )
+  merged = {part: {**default[part], **given.get(part, {})} for part in default}
+  tables = {
+    side: {
+      s: Weighted({tuple(m.split()): w for m, w in moves.items()}) for s, moves in table.items()
+    }
+    for side, table in merged.items()
+    if side in _ACTS
+  }
+  counts = {
+    name: Weighted({int(n): w for n, w in weights.items()})
+    for name, weights in merged["counts"].items()
+  }
+  return Transitions(**tables, counts=counts, chances=merged["chances"])
+
+
+def _default() -> dict[str, Any]:
+  return json.loads(
+    (importlib.resources.files(__package__) / "transitions.json").read_text("utf-8")
+  )
+
+
+def _problems(given: Any, default: Mapping[str, Any]) -> Iterator[str]:
+  if not isinstance(given, dict):
+    yield f"a JSON {type(given).__name__} at the top"
+    return
+  for part, entries in given.items():
+    if part not in default or not isinstance(entries, dict):
+      yield f"{part!r} is not a part of it"
+      continue
+    for name, entry in entries.items():
+      where = f"{part}.{name}"
+      if name not in default[part]:
+        yield f"{where} is unknown; {nearest(name, default[part])}"
+      elif part == "chances":
+        if not _is_number(entry) or entry > 1:
+          yield f"{where} is {entry!r}, not a chance in 0..1"
+      elif not isinstance(entry, dict) or not any(_is_number(w) and w for w in entry.values()):
+        yield f"{where} has no move with a weight above 0"
+      else:
+        yield from _bad_moves(where, entry, _ACTS.get(part, ()))
+
+
+def _bad_moves(where: str, moves: Mapping[str, Any], acts: Sequence[str]) -> Iterator[str]:
+  for move, weight in moves.items():
+    if not _is_number(weight):
+      yield f"{where}: weight {weight!r} of {move!r}"
+    if not acts:
+      if not (move.isdecimal() and int(move)):
+        yield f"{where}: {move!r} is not a count above 0"
+      continue
+    unknown = [act for act in move.split() if act not in acts]
+    if unknown or not move.split():
+      yield f"{where}: {move!r} is not made of acts of that side ({', '.join(acts)})"
+
+
+def _is_number(value: Any) -> bool:
+  return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9

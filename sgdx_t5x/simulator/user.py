@@ -1,0 +1,256 @@
+"""The user agent: goes through a scenario with a goal for each step, by the automaton.
+
+Goals are drawn from the services' tables, so that what users ask for exists.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+from sgdx_t5x.schema import DONTCARE, NO_INTENT
+from sgdx_t5x.simulator.outline import Act, FrameOutline, Ground
+from sgdx_t5x.simulator.scenarios import Link, Scenario, Step
+from sgdx_t5x.simulator.tables import Backend
+from sgdx_t5x.simulator.transitions import Transitions
+
+
+class User:
+  """One conversation's user."""
+
+  def __init__(
+    self,
+    scenario: Scenario,
+    backends: Mapping[str, Backend],
+    transitions: Transitions,
+    rng: random.Random,
+    ground: Ground,
+  ):
+    """Args: as of `outline`; ground is shared with the system."""
+    self._backends, self._transitions, self._rng, self._ground = backends, transitions, rng, ground
+    self._left = list(scenario.steps)  # not begun yet
+    self._step: Step | None = None
+    self._goal: dict[str, str] = {}
+    self._carried: list[Link] = []
+    self._offered: dict[str, str] = {}
+    self._confirmed: dict[str, str] = {}
+    self._change: dict[str, str] | None = None  # drawn when a move is weighed, said if it is made
+    self._questions: list[str] = []
+    self._say: Mapping[str, Callable[[], list[Act]]] = {
+      "INFORM": self._inform,
+      "REQUEST": lambda: [Act("REQUEST", slot) for slot in self._questions],
+      "SELECT": self._select,
+      "INFORM_INTENT": self._inform_intent,
+      "AFFIRM_INTENT": self._affirm_intent,
+      "NEGATE_INTENT": self._negate_intent,
+      "AFFIRM": self._affirm,
+    }
+
+  def turn(self, situation: str, heard: Sequence[Act]) -> list[FrameOutline]:
+    """Answers the system's acts: draws moves until one is possible.
+
+    Args:
+      situation: a key of the user's part of the transitions.
+      heard: the system's acts.
+
+    Returns:
+      One frame, or two where the user leaves one service for another.
+    """
+    self._heard = heard
+    self._carried = []
+    self._listen(situation)
+    moves = self._transitions.user[situation].shuffled(self._rng)
+    move = next((move for move in moves if self._is_possible(move)), ("GOODBYE",))
+    acts: dict[str, list[Act]] = {}  # by service: to state an intent may change it
+    for act in move:
+      if act in ("INFORM_INTENT", "AFFIRM_INTENT"):
+        self._begin(self._left.pop(0))
+      said = self._say[act]() if act in self._say else [Act(act)]
+      acts.setdefault(self._step.service.name, []).extend(said)
+    if move == ("NEGATE", "THANK_YOU"):
+      self._ground.intent[self._step.service.name] = NO_INTENT
+    return [self._frame(service, said) for service, said in acts.items()]
+
+  def _frame(self, service: str, acts: Sequence[Act]) -> FrameOutline:
+    state, intent = dict(self._ground.state[service]), self._ground.intent[service]
+    carried = self._carried if service == self._step.service.name else ()
+    return FrameOutline(service, acts, intent, state, carried)
+
+  @property
+  def _state(self) -> dict[str, str]:
+    return self._ground.state[self._step.service.name]
+
+  @property
+  def _backend(self) -> Backend:
+    return self._backends[self._step.service.name]
+
+  def _chance(self, name: str) -> bool:
+    return self._rng.random() < self._transitions.chances[name]
+
+  def _listen(self, situation: str) -> None:
+    """Keeps what the system offers or wants confirmed; drops steps that a failure ends."""
+    offered = {a.slot: a.values[0] for a in self._heard if a.act == "OFFER"}
+    self._offered = offered or self._offered
+    self._confirmed.update({a.slot: a.values[0] for a in self._heard if a.act == "CONFIRM"})
+    if situation == "NOTIFY_FAILURE":
+      while self._left and self._left[0].of_selected:
+        self._left.pop(0)
+
+  # --- which moves can be made ---------------------------------------------------------------
+
+  def _is_possible(self, move: Sequence[str]) -> bool:
+    """Whether a move fits the scenario and what is known; draws what it would say."""
+    self._change, self._questions = None, []
+    if not self._suits_scenario(move):
+      return False
+    if "REQUEST" in move:
+      self._questions = self._draw_questions()
+      return bool(self._questions)
+    if "SELECT" in move and self._lacks_linked() and self._chance("asks_for_linked"):
+      return False  # ask for the address before going on to the ride
+    if "REQUEST_ALTS" in move or "NEGATE" in move:
+      if "INFORM" in move:
+        self._change = self._draw_change("REQUEST_ALTS" in move)
+        return self._change is not None
+      return "NEGATE" in move or self._ground.offers_left > 0 or self._chance("asks_beyond_last")
+    return True
+
+  def _suits_scenario(self, move: Sequence[str]) -> bool:
+    if ("GOODBYE" in move or move == ("NEGATE", "THANK_YOU")) and self._left:
+      return False
+    if "INFORM_INTENT" in move and not self._left:
+      return False
+    proposed = [a.values[0] for a in self._heard if a.act == "OFFER_INTENT"]
+    if not proposed:
+      return True
+    is_next = (
+      bool(self._left)
+      and self._left[0].service is self._step.service
+      and self._left[0].intent.name == proposed[0]
+    )
+    return is_next == ("AFFIRM_INTENT" in move)
+
+  def _lacks_linked(self) -> set[str]:
+    """Slots of this service that the next step would take over, were they known."""
+    if not self._left:
+      return set()
+    name = self._step.service.name
+    needed = {link.source[1] for link in self._left[0].links if link.source[0] == name}
+    known = (*self._ground.told[name], *self._state)
+    return {s for s in needed if s in self._step.intent.result_slots and s not in known}
+
+  def _draw_questions(self) -> list[str]:
+    told = self._ground.told[self._step.service.name]
+    slots = self._step.intent.result_slots
+    unknown = [s for s in slots if s not in told and s not in self._state]
+    linked = self._lacks_linked()
+    unknown = [s for s in unknown if s in linked] or unknown
+    count = self._transitions.counts["questions"].draw(self._rng)
+    return self._rng.sample(unknown, min(count, len(unknown)))
+
+  def _draw_change(self, of_search: bool) -> dict[str, str] | None:
+    """Another value of one slot, so that the rest still can be had; None if there is none."""
+    intent = self._step.intent
+    given = {
+      s: v
+      for s in (*intent.required_slots, *intent.optional_slots)
+      if (v := self._state.get(s, DONTCARE)) != DONTCARE
+    }
+    # A booking is about a thing: only what is the caller's choice can be otherwise.
+    slots = [s for s in given if of_search or s in self._backend.open]
+    self._rng.shuffle(slots)
+    for slot in slots:
+      row = self._backend.row(self._rng, {s: v for s, v in given.items() if s != slot})
+      value = self._draw_value(slot, row) if row else given[slot]
+      if value != given[slot]:
+        return {slot: value}
+    return None
+
+  # --- goals -----------------------------------------------------------------------------------
+
+  def _begin(self, step: Step) -> None:
+    """Takes up the next step of the scenario: draws its goal, carries linked values over."""
+    self._step, self._confirmed = step, {}
+    name, intent = step.service.name, step.intent
+    self._ground.take_up(name)
+    self._ground.intent[name] = intent.name
+    linked = {link.target[1]: (link, v) for link in step.links if (v := self._linked(link))}
+    fixed = {**self._offered, **self._state} if step.of_selected else {}
+    fixed = {s: v for s, v in fixed.items() if v != DONTCARE}
+    fixed.update({slot: value for slot, (_, value) in linked.items()})
+    row = self._backend.row(self._rng, fixed)
+    if row is None:  # this service does not have what the other one had
+      row, fixed, linked = self._backend.row(self._rng, {}), {}, {}
+    optional = [
+      s for s in intent.optional_slots if s in self._state or self._chance("wants_optional")
+    ]
+    self._goal = {
+      s: fixed[s] if s in fixed else self._draw_value(s, row)
+      for s in (*intent.required_slots, *optional)
+    }
+    for slot in intent.optional_slots:
+      if slot not in self._goal and self._chance("does_not_care"):
+        self._goal[slot] = DONTCARE
+    self._carried = [link for slot, (link, _) in linked.items() if slot in self._goal]
+    self._state.update({link.target[1]: self._goal[link.target[1]] for link in self._carried})
+
+  def _linked(self, link: Link) -> str | None:
+    """The value that a link carries over: said, possible in the target, and not there yet."""
+    service, slot = link.source
+    if self._state.get(link.target[1], DONTCARE) != DONTCARE:
+      return None
+    value = {**self._ground.told[service], **self._ground.state[service]}.get(slot)
+    target = self._step.service.slots[self._step.service.slot_index[link.target[1]]]
+    if value == DONTCARE or (target.is_categorical and value not in target.possible_values):
+      return None
+    return value
+
+  def _draw_value(self, slot: str, row: Mapping[str, str]) -> str:
+    """A value of a slot: of the row, or any that users ask for where the slot is open."""
+    return self._rng.choice(self._backend.cells[slot]) if slot in self._backend.open else row[slot]
+
+  # --- acts --------------------------------------------------------------------------------
+
+  def _inform(self) -> list[Act]:
+    """Tells a changed value, what was requested, or some of what is not known yet."""
+    if self._change is not None:
+      return self._tell(self._change)
+    requested = [a.slot for a in self._heard if a.act == "REQUEST"]
+    pending = [s for s, v in self._goal.items() if s not in self._state and s not in requested]
+    self._rng.shuffle(pending)
+    if requested:
+      count = len(requested) + self._chance("informs_unasked")
+    else:
+      count = self._transitions.counts["informs"].draw(self._rng)
+    slots = [*requested, *pending][:count]
+    return self._tell({s: self._goal.get(s, DONTCARE) for s in slots})
+
+  def _tell(self, values: Mapping[str, str]) -> list[Act]:
+    self._state.update(values)
+    return [Act("INFORM", slot, (value,)) for slot, value in values.items()]
+
+  def _inform_intent(self) -> list[Act]:
+    """States the intent, and what is no longer as it was in an earlier step."""
+    changed = {s: v for s, v in self._goal.items() if self._state.get(s, v) != v}
+    return [Act("INFORM_INTENT", "intent", (self._step.intent.name,)), *self._tell(changed)]
+
+  def _affirm_intent(self) -> list[Act]:
+    changed = {s: v for s, v in self._goal.items() if self._state.get(s, v) != v}
+    return [Act("AFFIRM_INTENT"), *self._tell(changed)]
+
+  def _negate_intent(self) -> list[Act]:
+    self._ground.intent[self._step.service.name] = NO_INTENT
+    return [Act("NEGATE_INTENT")]
+
+  def _select(self) -> list[Act]:
+    self._accept(self._offered)
+    return [Act("SELECT")]
+
+  def _affirm(self) -> list[Act]:
+    """Accepts what was to be confirmed, or the alternative to a failed transaction."""
+    offered = {a.slot: a.values[0] for a in self._heard if a.act == "OFFER"}
+    self._accept({**self._confirmed, **offered})
+    return [Act("AFFIRM")]
+
+  def _accept(self, values: Mapping[str, str]) -> None:
+    service = self._step.service
+    tracked = {service.slots[i].name for i in service.tracked_slots}
+    self._state.update({slot: value for slot, value in values.items() if slot in tracked})

@@ -1,0 +1,78 @@
+"""How a canonical value is said: "2019-03-05" as "March 5th", "18:30" as "half past 6 pm".
+
+As in the SGD paper (section 3.3) values vary in surface form, and one dialogue's speaker
+keeps to one form. States hold what was said; actions and service calls the canonical value.
+"""
+
+import datetime
+import functools
+import re
+
+from sgdx_t5x.simulator.values import TODAY
+
+# Said without the preposition that a template may have before a value ("on today").
+RELATIVE_DAYS = ("today", "tomorrow", "the day after tomorrow")
+_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+          "twelve")  # fmt: skip
+_ABBREVIATIONS = {"Street": "St", "Avenue": "Ave", "Road": "Rd", "Saint": "St.", "Square": "Sq",
+                  "Lane": "Ln"}  # fmt: skip
+_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
+_TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+_PRICE = re.compile(r"\$(\d+(?:\.\d\d)?)")
+
+
+@functools.lru_cache(maxsize=65536)
+def forms(value: str) -> tuple[str, ...]:
+  """Returns the ways to say a value of a free slot; the first is the plainest.
+
+  >>> forms("18:30")[:2]
+  ('6:30 pm', 'half past 6 in the evening')
+  """
+  if match := _DATE.fullmatch(value):
+    try:
+      return _date(datetime.date(*map(int, match.groups())))
+    except ValueError:  # no such day: a code that looks like a date
+      return (value,)
+  if match := _TIME.fullmatch(value):
+    return _time(int(match[1]), match[2])
+  if match := _PRICE.fullmatch(value):
+    return (value, f"{match[1]} dollars")
+  if value.isdecimal() and 0 < int(value) <= len(_WORDS) and not value.startswith("0"):
+    return (value, _WORDS[int(value) - 1])
+  short = " ".join(_ABBREVIATIONS.get(word, word) for word in value.split(" "))
+  return (value,) if short == value else (value, short)
+
+
+def _date(day: datetime.date) -> tuple[str, ...]:
+  month, ordinal = day.strftime("%B"), _ordinal(day.day)
+  said = [f"{month} {ordinal}", f"the {ordinal} of {month}", f"{ordinal} of {month}"]
+  if day.year != TODAY.year:
+    return tuple(f"{form} {day.year}" for form in said)
+  ahead = (day - TODAY).days
+  if 0 <= ahead < len(RELATIVE_DAYS):
+    said.append(RELATIVE_DAYS[ahead])
+  elif 0 < ahead < 7:
+    said.append(
+      f"{day:%A} this week" if day.isocalendar()[1] == TODAY.isocalendar()[1] else f"next {day:%A}"
+    )
+  if day.month == TODAY.month:
+    said.append(f"the {ordinal}")
+  return tuple(said)
+
+
+def _ordinal(number: int) -> str:
+  ending = "th" if 10 < number % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+  return f"{number}{ending}"
+
+
+def _time(hour: int, minutes: str) -> tuple[str, ...]:
+  part = "in the morning" if hour < 12 else "in the afternoon" if hour < 18 else "in the evening"
+  clock, after = hour % 12 or 12, hour % 12 + 1
+  plain = f"{clock}:{minutes}" if minutes != "00" else str(clock)
+  spoken = {"00": f"{clock} o'clock", "15": f"quarter past {clock}", "30": f"half past {clock}",
+            "45": f"quarter to {after}"}  # fmt: skip
+  half = "am" if hour < 12 else "pm"
+  said = [f"{plain} {half}", f"{plain} {part}"]
+  if minutes in spoken:
+    said.insert(1, f"{spoken[minutes]} {part}")
+  return tuple(said)

@@ -1,0 +1,146 @@
+"""Dialogues to files of the official layout: streamed, in parallel, whole or not at all."""
+
+import collections
+import concurrent.futures
+import contextlib
+import functools
+import importlib
+import json
+import multiprocessing
+import os
+import pathlib
+import shutil
+from collections.abc import Callable, Iterator
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.simulator.generate import Simulation, simulate
+from sgdx_t5x.simulator.surface import Paraphrase
+
+DIALOGUES_PER_FILE = 500
+
+
+def write_split(
+  simulation: Simulation,
+  folder: pathlib.Path,
+  *,
+  num_dialogues: int,
+  seed: str,
+  processes: int = 1,
+  paraphrase: str | None = None,
+  tell: Callable[[int], None] = lambda done: None,
+) -> collections.Counter:
+  """Writes `schema.json` and `dialogues_001.json`, ... into a new folder.
+
+  Args:
+    simulation: what dialogues are made of.
+    folder: must not exist; the one above is made if it is not there.
+    num_dialogues: how many.
+    seed: any text; the same files come of the same seed, with however many processes.
+    processes: how many make dialogues at once.
+    paraphrase: `package.module:function`, see `load_paraphrase`.
+    tell: called with the number of dialogues written so far.
+
+  Returns:
+    How many dialogues, turns and user frames were written.
+
+  Raises:
+    SgdxError: the folder exists or cannot be written, or a paraphrase fails; nothing is left then.
+  """
+  folder = folder.resolve()
+  if folder.exists():
+    raise SgdxError(
+      f"{folder} exists",
+      expected="a folder to be made",
+      fix="remove it, or choose another --out or --split",
+    )
+  starts = range(0, num_dialogues, DIALOGUES_PER_FILE)
+  digits = max(3, len(str(len(starts))))
+  temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+  totals: collections.Counter = collections.Counter()
+  try:
+    temporary.mkdir(parents=True)
+    text = json.dumps(simulation.schema.to_json(), indent=2) + "\n"
+    (temporary / "schema.json").write_text(text, "utf-8")
+    parts = [
+      (str(temporary / f"dialogues_{i:0{digits}}.json"),
+       range(start, min(start + DIALOGUES_PER_FILE, num_dialogues)), seed)
+      for i, start in enumerate(starts, start=1)
+    ]  # fmt: skip
+    with _workers(simulation, paraphrase, min(processes, len(parts))) as run:
+      for found in run(_write_part, parts):
+        totals.update(found)
+        tell(totals["dialogues"])
+    temporary.replace(folder)
+  finally:
+    shutil.rmtree(temporary, ignore_errors=True)
+  return totals
+
+
+def load_paraphrase(name: str) -> Paraphrase:
+  """Imports `package.module:function`; modules of the working folder are found too.
+
+  Raises:
+    SgdxError: there is no such module or function.
+  """
+  module, _, function = name.partition(":")
+  try:
+    return getattr(_importable(module), function)
+  except (ImportError, AttributeError, ValueError) as e:
+    raise SgdxError(
+      f"--paraphrase {name}: {e}",
+      expected="package.module:function, importable from this folder",
+      fix="check the name, or run from the folder where the module is",
+    ) from None
+
+
+def _importable(module: str):
+  import sys
+
+  if os.getcwd() not in sys.path:
+    sys.path.insert(0, os.getcwd())
+  return importlib.import_module(module)
+
+
+@contextlib.contextmanager
+def _workers(simulation: Simulation, paraphrase: str | None, processes: int) -> Iterator[Callable]:
+  """Yields what maps a function over parts, here or in processes that have the simulation."""
+  if processes <= 1:
+    _start(simulation, paraphrase)
+    yield map
+    return
+  # Processes are started anew: a terminal's progress line has threads, which must not be forked.
+  with concurrent.futures.ProcessPoolExecutor(
+    processes,
+    mp_context=multiprocessing.get_context("spawn"),
+    initializer=_start,
+    initargs=(simulation, paraphrase),
+  ) as pool:
+    try:
+      yield pool.map
+    except BaseException:
+      pool.shutdown(wait=True, cancel_futures=True)
+      raise
+
+
+_work: functools.partial  # this process' `simulate`, without what differs between files
+
+
+def _start(simulation: Simulation, paraphrase: str | None) -> None:
+  global _work
+  hook = load_paraphrase(paraphrase) if paraphrase else None
+  _work = functools.partial(simulate, simulation, paraphrase=hook)
+
+
+def _write_part(part: tuple[str, range, str]) -> dict[str, int]:
+  """Writes one file, a dialogue per line, and counts."""
+  path, numbers, seed = part
+  turns = frames = 0
+  encode = json.JSONEncoder(sort_keys=True).encode
+  with open(path, "w", encoding="utf-8", newline="\n") as file:
+    for i, dialogue in enumerate(_work(numbers=numbers, seed=seed)):
+      file.write(",\n" if i else "[\n")
+      file.write(encode(dialogue.to_json()))
+      turns += len(dialogue.turns)
+      frames += sum(1 for _ in dialogue.user_frames())
+    file.write("\n]\n")
+  return {"dialogues": len(numbers), "turns": turns, "user_frames": frames}

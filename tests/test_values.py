@@ -1,0 +1,69 @@
+"""Value pools: canonical forms, and words that only held-out values have."""
+
+import datetime
+import random
+import re
+
+import pytest
+
+from sgdx_t5x.simulator.values import KINDS, TODAY, parse_pool
+
+# What a value of a kind looks like; the simulator says the first four in other ways.
+FORMS = {
+  "date": r"2019-0[3-7]-\d\d",
+  "time": r"(0[7-9]|1\d|2[01]):(00|15|30|45)|22:00",
+  "count": r"1?[1-9]|10",
+  "price": r"\$\d+",
+  "number": r"[1-9]\d?",
+  "rating": r"[345]\.\d",
+  "duration": r"\d+ minutes",
+  "phone": r"\d{3}-555-01\d\d",  # 555-0100 to 555-0199 are never given to anyone
+  "address": r"\d+ [A-Z][a-z]+ (Street|Avenue|Road|Lane|Square)",
+  "title": r"[A-Z]\w+ [A-Z]\w+( [A-Z]\w+)?",
+  "person": r"[A-Z]\w+ [A-Z]\w+",
+  "station": r"[A-Z]\w+ [A-Z]\w+",
+  "city": r"[A-Z][a-z]+",
+  "style": r"[a-z]+",
+}
+CLOSED = {"date", "time", "count", "price", "number", "rating", "duration"}
+
+
+def drawn(kind: str, *, held_out: bool = False, number: int = 2000) -> set[str]:
+  pool, rng = parse_pool({"kind": kind}, "here"), random.Random(0)
+  return {pool.draw(rng, held_out) for _ in range(number)}
+
+
+def test_every_kind_is_tested_here():
+  assert set(FORMS) == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_values_have_the_form_of_their_kind(kind):
+  values = drawn(kind) | drawn(kind, held_out=True)
+  assert [value for value in values if not re.fullmatch(FORMS[kind], value)] == []
+  assert len(values) > 10
+
+
+def test_dates_are_days_soon_after_today():
+  days = {datetime.date.fromisoformat(date) for date in drawn("date")}
+  assert min(days) == TODAY == datetime.date(2019, 3, 1)
+  assert max(days) == datetime.date(2019, 6, 28)  # 119 days later: 30 + 30 + 31 + 28
+
+
+@pytest.mark.parametrize("kind", sorted(set(FORMS) - CLOSED))
+def test_held_out_words_are_in_no_other_value(kind):
+  place = 1 if kind == "address" else 0  # the street
+  train, test = (
+    {re.split("[ -]", value)[place] for value in drawn(kind, held_out=held)}
+    for held in (False, True)
+  )
+  if kind != "city":  # one word of two parts: the first part is held out
+    assert train
+    assert test
+    assert not train & test
+  assert not drawn(kind) & drawn(kind, held_out=True)
+
+
+@pytest.mark.parametrize("kind", sorted(CLOSED))
+def test_closed_kinds_have_the_same_values_everywhere(kind):
+  assert drawn(kind, number=4000) == drawn(kind, held_out=True, number=4000)
