@@ -69,7 +69,8 @@ def _init(args: argparse.Namespace) -> int:
   from sgdx_t5x.schema import load_schema
   from sgdx_t5x.simulator import starting_point
 
-  given = [f"--{n.replace('_', '-')}" for n in _NEEDED if getattr(args, n) is not None]
+  others = (*_NEEDED, "templates", "transitions", "paraphrase", "processes")
+  given = [f"--{n.replace('_', '-')}" for n in others if getattr(args, n) is not None]
   if given:
     raise UsageError(
       f"--init together with {', '.join(given)}",

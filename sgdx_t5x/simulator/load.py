@@ -1,4 +1,4 @@
-"""From the files of `sgdx simulate` to a Simulation: all that is wrong is found before it starts."""
+"""From the files of `sgdx simulate` to a Simulation: what is wrong is found before it starts."""
 
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +46,8 @@ def load_simulation(
   wanted = _decoded(scenarios, problems)
   found = () if wanted is None else parse_scenarios(wanted, services, str(scenarios), problems)
   names = dict.fromkeys(name for scenario in found for name in scenario.services)
+  if not found:  # nobody knows which are needed: those that are there are looked at
+    names = dict.fromkeys(s.name for s in services if (tables / f"{s.name}.csv").exists())
   read = {n: read_table(tables / f"{n}.csv", services[n], problems) for n in names}
   known = {name: table for name, table in read.items() if table is not None}
   problems += _never_satisfied(found, known)
@@ -90,6 +92,8 @@ def _never_satisfied(scenarios: Sequence[Scenario], tables: Mapping[str, Table])
     name, table = step.service.name, tables.get(step.service.name)
     if table is None:
       continue
+    if not step.intent.is_transactional and not step.intent.result_slots:
+      told.add(f"{name}.{step.intent.name} can never be satisfied: a search without result_slots")
     defaults = step.intent.optional_slots if step.intent.is_transactional else {}
     for slot, default in defaults.items():
       if default != DONTCARE and slot not in table.open and default not in _column(table, slot):

@@ -15,7 +15,8 @@ from sgdx_t5x.simulator.scenarios import Link, Scenario
 from sgdx_t5x.simulator.tables import Backend
 from sgdx_t5x.simulator.transitions import Transitions
 
-MAX_TURNS = 100  # only transitions that never lead to a goodbye get so far
+MAX_TURNS = 100  # only transitions that hardly lead to a goodbye get so far
+ENOUGH = "ENOUGH"  # the situation of a user who has talked so long
 
 
 class Act(NamedTuple):
@@ -100,7 +101,9 @@ def outline(
   system = System(backends, transitions, rng, ground)
   turns: list[TurnOutline] = []
   situation, heard = "START", ()
-  while situation != "GOODBYE" and len(turns) < MAX_TURNS:
+  while situation != "GOODBYE":
+    if len(turns) >= MAX_TURNS - 2:
+      situation = ENOUGH
     frames = user.turn(situation, heard)
     turns.append(TurnOutline(USER, frames))
     frame = system.turn(frames)

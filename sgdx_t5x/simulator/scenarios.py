@@ -58,8 +58,11 @@ def parse_scenarios(
   problems.extend(f"{origin}: unknown key {key!r}" for key in sorted(unknown))
   if not data["scenarios"]:
     problems.append(f"{origin}: no scenarios")
-  links = []
-  for number, link in enumerate(data.get("links", ()), start=1):
+  links, written = [], data.get("links", [])
+  if not isinstance(written, list):
+    problems.append(f"{origin}: links are a JSON {type(written).__name__}, not a list")
+    written = []
+  for number, link in enumerate(written, start=1):
     where = f"{origin}: link {number}"
     found = list(_link_problems(link, schema))
     problems.extend(f"{where}: {text}" for text in found)

@@ -19,6 +19,7 @@ from sgdx_t5x.simulator.variation import RELATIVE_DAYS, forms
 # (text, values in it) -> another text with the same values, or None to keep the text.
 Paraphrase = Callable[[str, tuple[str, ...]], str | None]
 
+_OF_SLOTS = ("INFORM", "OFFER", "CONFIRM")  # acts whose value belongs to a slot of the schema
 _P_GO_ON = 0.75  # an unfinished sentence is continued with the next value
 _P_OWN_PHRASE = 0.6  # a service's own phrase is taken where one fits
 _P_SAME_FORM = 0.6  # the system says a value as the user did
@@ -120,7 +121,7 @@ class Surface:
   def _action(self, service: str, act: Act) -> dict[str, Any]:
     canonical = list(act.values)
     values = canonical
-    if canonical and act.slot in self._words[service].slots and self._is_free(service, act.slot):
+    if act.act in _OF_SLOTS and self._is_free(service, act.slot):
       values = [self._form.get((self._speaker, value), value) for value in canonical]
     return {"act": act.act, "slot": act.slot, "values": values, "canonical_values": canonical}
 
@@ -135,15 +136,20 @@ class Surface:
     if not self._is_free(self._service, slot):
       said = self._rng.choice(ways) if ways else value.lower() if value.istitle() else value
       text.add(fragment, said, self._service, "")
+      self._note(text, slot, value)  # a link may carry it to a free slot
       return
     key = (self._speaker, value)
     if key not in self._form:
       others = self._form.get((USER, value))
       keeps = others is not None and self._rng.random() < _P_SAME_FORM
       self._form[key] = others if keeps else self._rng.choice((*forms(value), *(ways or ())))
-    said = self._form[key]
-    text.add(fragment, said, self._service, slot)
-    self._said.setdefault((self._service, slot, value), set()).add(said)
+    text.add(fragment, self._form[key], self._service, slot)
+    self._note(text, slot, value)
+
+  def _note(self, text: _Text, slot: str, value: str) -> None:
+    """Keeps how a value was written just now: states of free slots have that."""
+    *_, start, end = text.spans[-1]
+    self._said.setdefault((self._service, slot, value), set()).add(text.text[start:end])
 
   # --- the user ----------------------------------------------------------------------------
 
@@ -267,6 +273,12 @@ def _paraphrased(
   other = paraphrase(text, values)
   if other is None or other == text:
     return text, list(spans)
+  if not isinstance(other, str) or not other.strip():
+    raise SgdxError(
+      f"the paraphrase of {text!r} is {other!r}",
+      expected="another text, or None",
+      fix="let the paraphrase function return None to keep the text",
+    )
   placed, taken = {}, []
   # Long values first: "New York Pizza" must not lose its place to "New York".
   for i in sorted(range(len(spans)), key=lambda i: (-len(values[i]), i)):

@@ -30,12 +30,15 @@ class System:
     self._results: list[dict[str, str]] = []  # of the last search
     self._next = 0  # the first of them not offered yet
     self._row: dict[str, str] = {}  # what questions are about
+    self._service = ""
     self._asked_for_optional: set[tuple[str, str]] = set()
 
   def turn(self, frames: Sequence[FrameOutline]) -> FrameOutline:
     """Answers the user's turn, in the frame of the service that the user spoke of last."""
-    self._backend = self._backends[frames[-1].service]
+    if self._service != frames[-1].service:
+      self._row = {}  # a question is never about another service's result
     self._service = frames[-1].service
+    self._backend = self._backends[self._service]
     self._call: tuple[str, dict[str, str]] | None = None
     self._called: Sequence[Mapping[str, str]] = ()
     heard = {act.act for act in frames[-1].acts}
@@ -68,7 +71,7 @@ class System:
       return self._offer_next("REQUEST_ALTS")
     if "SELECT" in heard:
       return self._after_selection()
-    return self._plain(next(iter(heard & {"NEGATE", "NEGATE_INTENT", "THANK_YOU"})))
+    return self._plain(next(a for a in ("NEGATE", "NEGATE_INTENT", "THANK_YOU") if a in heard))
 
   def _plain(self, situation: str) -> list[Act]:
     return [Act(act) for act in self._move(situation)]
@@ -102,8 +105,9 @@ class System:
 
   def _choices(self, slot: str) -> tuple[str, ...]:
     service = self._backend.service
-    values = service.slots[service.slot_index[slot]].possible_values
-    if not values or self._rng.random() >= self._transitions.chances["lists_choices"]:
+    asked = service.slots[service.slot_index[slot]]
+    values = asked.possible_values
+    if not asked.is_categorical or self._rng.random() >= self._transitions.chances["lists_choices"]:
       return ()
     return values if set(values) != {"True", "False"} else ()
 
@@ -132,10 +136,12 @@ class System:
   def _headline(self) -> list[str]:
     """Slots of an offer: what a transaction needs to name it, and some more."""
     search = self._intent
-    new = [s for s in search.result_slots if s not in self._state]
+    things = [s for s in search.result_slots if s not in self._backend.open]
+    # What differs from an earlier search of the same service is told again.
+    new = [s for s in things if self._state.get(s) not in (self._row[s], DONTCARE)]
     booking = follow_up(self._backend.service, search)
     keys = [s for s in new if booking and s in booking.required_slots]
-    keys = [s for s in keys if s not in self._backend.open] or new[:1] or search.result_slots[:1]
+    keys = keys or new[:1] or things[:1] or search.result_slots[:1]
     others = [s for s in new if s not in keys]
     more = self._transitions.counts["offers"].draw(self._rng) - len(keys)
     return [*keys, *self._rng.sample(others, max(0, min(more, len(others))))]

@@ -169,6 +169,8 @@ def _problems(data: Any, schema: Schema) -> Iterator[str]:
   yield from _unknown_keys("", data, ("acts", "services"))
   if not isinstance(data, dict):
     return
+  for part in ("acts", "services"):
+    yield from _unknown_keys(part, data.get(part, {}), None)
   for side, table in _entries(data.get("acts", {})):
     if side not in _shared():
       yield f"acts.{side}: not user or system"
@@ -211,6 +213,7 @@ def _slot_problems(where: str, words: Any, service: Service, name: str) -> Itera
   slot = service.slots[service.slot_index[name]]
   for part, texts in _entries(words):
     if part == "say":
+      yield from _unknown_keys(f"{where}.say", texts, None)
       for value, ways in _entries(texts):
         if slot.is_categorical and value not in slot.possible_values:
           yield f"{where}.say: no value {value!r}; {nearest(value, slot.possible_values)}"
@@ -235,18 +238,26 @@ def _text_problems(where: str, texts: Any, must: set[str], may: set[str]) -> Ite
     except ValueError as e:
       yield f"{where}: {text!r}: {e}"
       continue
+    plain = sum(text.count(f"{{{name}}}") for name in set(names))
+    if not plain == text.count("{") == text.count("}"):
+      yield f"{where}: {text!r} has braces that are no placeholder's"
+    for name in sorted(n for n in must if names.count(n) > 1):
+      yield f"{where}: {text!r} has {{{name}}} twice"
     for name in sorted(set(names) - must - may):
       yield f"{where}: {text!r} has an unknown {{{name}}}; {nearest(name, must | may)}"
     for name in sorted(must - set(names)):
       yield f"{where}: {text!r} lacks {{{name}}}"
 
 
-def _unknown_keys(where: str, data: Any, known: Iterable[str], what: str = "key") -> Iterator[str]:
+def _unknown_keys(
+  where: str, data: Any, known: Iterable[str] | None, what: str = "key"
+) -> Iterator[str]:
+  """What is no object, or has keys that are not known; all are, if `known` is None."""
   lead = f"{where}: " if where else ""
   if not isinstance(data, dict):
     yield f"{lead}a JSON {type(data).__name__}, not an object"
     return
-  for key in data:
+  for key in () if known is None else data:
     if key not in known:
       yield f"{lead}unknown {what} {key!r}; {nearest(key, known)}"
 

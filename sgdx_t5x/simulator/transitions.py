@@ -1,9 +1,10 @@
 """The automaton both agents follow, as data: situation -> moves and how often each is made.
 
 A *situation* is what the other side did last, a *move* the acts of the answer in the order
-in which they are said. Moves know no domain. What cannot be done (selecting without an offer,
-saying goodbye with intents left) is not drawn, whatever its weight. The weights of
-`transitions.json` follow the frequencies of acts in SGD's train dialogues.
+in which they are said. Moves know no domain. Which moves there are is fixed, as agents must be able
+to make them; weights are free. What cannot be done (selecting without an offer, saying goodbye with
+intents left) is not drawn, whatever its weight. The weights of `transitions.json` follow the
+frequencies of acts in SGD's train dialogues.
 """
 
 import bisect
@@ -12,18 +13,12 @@ import importlib.resources
 import itertools
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files import decode_json
 
-# The SGD paper's acts (Rastogi et al. 2020, Table 7).
-USER_ACTS = ("INFORM", "REQUEST", "AFFIRM", "NEGATE", "SELECT", "REQUEST_ALTS", "INFORM_INTENT",
-             "NEGATE_INTENT", "AFFIRM_INTENT", "THANK_YOU", "GOODBYE")  # fmt: skip
-SYSTEM_ACTS = ("INFORM", "REQUEST", "CONFIRM", "OFFER", "NOTIFY_SUCCESS", "NOTIFY_FAILURE",
-               "INFORM_COUNT", "OFFER_INTENT", "REQ_MORE", "GOODBYE")  # fmt: skip
-_ACTS = {"user": USER_ACTS, "system": SYSTEM_ACTS}
+_SIDES = ("user", "system")
 
 Move = tuple[str, ...]
 
@@ -64,18 +59,14 @@ def default_transitions() -> Transitions:
   return parse_transitions(_default(), "transitions.json")
 
 
-def load_transitions(text: str | bytes, origin: str) -> Transitions:
-  """Reads a file of the form of `transitions.json`; situations it lacks are the default's.
+def parse_transitions(given: Any, origin: str) -> Transitions:
+  """Reads decoded JSON of the form of `transitions.json`: other weights of its moves.
+
+  Situations that it lacks are the default's; a move that a situation of it lacks is not made.
 
   Raises:
-    SgdxError: listing every unknown situation, act, count or chance, and every bad weight.
+    SgdxError: listing every unknown situation, move, count or chance, and every bad weight.
   """
-  given = decode_json(text, origin, "a complete file of transitions", "write it again")
-  return parse_transitions(given, origin)
-
-
-def parse_transitions(given: Any, origin: str) -> Transitions:
-  """Like `load_transitions`, of decoded JSON."""
   default = _default()
   problems = list(_problems(given, default))
   if problems:
@@ -91,7 +82,7 @@ def parse_transitions(given: Any, origin: str) -> Transitions:
       s: Weighted({tuple(m.split()): w for m, w in moves.items()}) for s, moves in table.items()
     }
     for side, table in merged.items()
-    if side in _ACTS
+    if side in _SIDES
   }
   counts = {
     name: Weighted({int(n): w for n, w in weights.items()})
@@ -124,20 +115,19 @@ def _problems(given: Any, default: Mapping[str, Any]) -> Iterator[str]:
       elif not isinstance(entry, dict) or not any(_is_number(w) and w for w in entry.values()):
         yield f"{where} has no move with a weight above 0"
       else:
-        yield from _bad_moves(where, entry, _ACTS.get(part, ()))
+        yield from _bad_moves(where, entry, default[part][name] if part in _SIDES else ())
 
 
-def _bad_moves(where: str, moves: Mapping[str, Any], acts: Sequence[str]) -> Iterator[str]:
+def _bad_moves(where: str, moves: Mapping[str, Any], known: Iterable[str]) -> Iterator[str]:
+  """Agents can make the default's `known` moves; without any, these are counts."""
   for move, weight in moves.items():
     if not _is_number(weight):
       yield f"{where}: weight {weight!r} of {move!r}"
-    if not acts:
+    if not known:
       if not (move.isdecimal() and int(move)):
         yield f"{where}: {move!r} is not a count above 0"
-      continue
-    unknown = [act for act in move.split() if act not in acts]
-    if unknown or not move.split():
-      yield f"{where}: {move!r} is not made of acts of that side ({', '.join(acts)})"
+    elif move not in known:
+      yield f"{where}: no move {move!r}; {nearest(move, known)}"
 
 
 def _is_number(value: Any) -> bool:

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 
 from sgdx_t5x.schema import DONTCARE, NO_INTENT
-from sgdx_t5x.simulator.outline import Act, FrameOutline, Ground
+from sgdx_t5x.simulator.outline import ENOUGH, Act, FrameOutline, Ground
 from sgdx_t5x.simulator.scenarios import Link, Scenario, Step
 from sgdx_t5x.simulator.tables import Backend
 from sgdx_t5x.simulator.transitions import Transitions
@@ -48,7 +48,7 @@ class User:
     """Answers the system's acts: draws moves until one is possible.
 
     Args:
-      situation: a key of the user's part of the transitions.
+      situation: a key of the user's part of the transitions; or ENOUGH, to say goodbye.
       heard: the system's acts.
 
     Returns:
@@ -57,7 +57,7 @@ class User:
     self._heard = heard
     self._carried = []
     self._listen(situation)
-    moves = self._transitions.user[situation].shuffled(self._rng)
+    moves = () if situation == ENOUGH else self._transitions.user[situation].shuffled(self._rng)
     move = next((move for move in moves if self._is_possible(move)), ("GOODBYE",))
     acts: dict[str, list[Act]] = {}  # by service: to state an intent may change it
     for act in move:
@@ -140,7 +140,7 @@ class User:
   def _draw_questions(self) -> list[str]:
     told = self._ground.told[self._step.service.name]
     slots = self._step.intent.result_slots
-    unknown = [s for s in slots if s not in told and s not in self._state]
+    unknown = [s for s in slots if s not in (*told, *self._state, *self._backend.open)]
     linked = self._lacks_linked()
     unknown = [s for s in unknown if s in linked] or unknown
     count = self._transitions.counts["questions"].draw(self._rng)
@@ -168,12 +168,16 @@ class User:
 
   def _begin(self, step: Step) -> None:
     """Takes up the next step of the scenario: draws its goal, carries linked values over."""
+    search = self._step.intent if step.of_selected else None
     self._step, self._confirmed = step, {}
     name, intent = step.service.name, step.intent
     self._ground.take_up(name)
     self._ground.intent[name] = intent.name
     linked = {link.target[1]: (link, v) for link in step.links if (v := self._linked(link))}
-    fixed = {**self._offered, **self._state} if step.of_selected else {}
+    fixed = {}
+    if search is not None:  # not what the state has of still earlier steps
+      asked = (*search.required_slots, *search.optional_slots)
+      fixed = {**{s: self._state[s] for s in asked if s in self._state}, **self._offered}
     fixed = {s: v for s, v in fixed.items() if v != DONTCARE}
     fixed.update({slot: value for slot, (_, value) in linked.items()})
     row = self._backend.row(self._rng, fixed)

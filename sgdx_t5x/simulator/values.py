@@ -1,8 +1,7 @@
 """Where slot values come from: seeded, with a share held out for test.
 
-A value pool is either a list or a product of word lists. `holdout` splits it by a
-hash of the word, so that a held-out value never occurs in train however many
-dialogues are drawn. Values are canonical ("2019-03-05"): `variation` says them in other ways.
+A value pool is either a list or a product of word lists. Its values are split by a hash, so that
+a held-out value never occurs in train however many dialogues are drawn. Values are canonical ("2019-03-05"): `variation` says them in other ways.
 """
 
 import dataclasses
@@ -81,7 +80,7 @@ KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
 }  # fmt: skip
 # Closed sets: every speaker uses the same ones.
 _CLOSED = frozenset({"date", "time", "duration", "count", "number", "rating", "price"})
-_HELD_OUT_PART = {"address": 1}  # the street, not the number; of other kinds the first part
+_TRIES = 100  # to draw a value of the share that is wanted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,25 +89,19 @@ class ValuePool:
 
   Attributes:
     parts: the words; a value has one of each.
-    has_holdout: whether some words are for test only.
-    held_out_part: which part has them.
+    has_holdout: whether some values are for test only.
   """
 
   parts: tuple[tuple[str, ...], ...]
   has_holdout: bool = True
-  held_out_part: int = 0
 
   def draw(self, rng: random.Random, held_out: bool = False) -> str:
-    """Returns a value; `held_out` takes the word that can be held out from the test-only share."""
-    return "".join(rng.choice(words) for words in self._words(held_out)).strip()
-
-  def _words(self, held_out: bool) -> list[tuple[str, ...]]:
-    parts = list(self.parts)
-    if self.has_holdout:
-      words = parts[self.held_out_part]
-      own = tuple(word for word in words if _is_held_out(word) == held_out)
-      parts[self.held_out_part] = own or words
-    return parts
+    """Returns a value; `held_out` of the test-only share. A pool all of one share gives any."""
+    for _ in range(_TRIES):
+      value = "".join([rng.choice(words) for words in self.parts]).strip()
+      if not self.has_holdout or _is_held_out(value) == held_out:
+        break
+    return value
 
 
 def parse_pool(spec: Mapping[str, Any], where: str) -> ValuePool:
@@ -122,7 +115,7 @@ def parse_pool(spec: Mapping[str, Any], where: str) -> ValuePool:
         available=", ".join(KINDS),
         fix="use one of them, or give a list of values",
       )
-    return ValuePool(KINDS[kind], kind not in _CLOSED, _HELD_OUT_PART.get(kind, 0))
+    return ValuePool(KINDS[kind], kind not in _CLOSED)
   if "combine" in spec:
     *heads, tail = spec["combine"]
     return ValuePool((*(tuple(f"{w} " for w in words) for words in heads), tuple(tail)))
@@ -135,5 +128,5 @@ def parse_pool(spec: Mapping[str, Any], where: str) -> ValuePool:
   )
 
 
-def _is_held_out(word: str) -> bool:
-  return zlib.crc32(word.encode()) % 100 < HELD_OUT_PERCENT
+def _is_held_out(value: str) -> bool:
+  return zlib.crc32(value.encode()) % 100 < HELD_OUT_PERCENT

@@ -56,6 +56,7 @@ def write_split(
   starts = range(0, num_dialogues, DIALOGUES_PER_FILE)
   digits = max(3, len(str(len(starts))))
   temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+  made = [parent for parent in folder.parents if not parent.exists()]
   totals: collections.Counter = collections.Counter()
   try:
     temporary.mkdir(parents=True)
@@ -73,6 +74,9 @@ def write_split(
     temporary.replace(folder)
   finally:
     shutil.rmtree(temporary, ignore_errors=True)
+    for parent in made:
+      with contextlib.suppress(OSError):  # it has the split
+        parent.rmdir()
   return totals
 
 
@@ -84,8 +88,11 @@ def load_paraphrase(name: str) -> Paraphrase:
   """
   module, _, function = name.partition(":")
   try:
-    return getattr(_importable(module), function)
-  except (ImportError, AttributeError, ValueError) as e:
+    found = getattr(_importable(module), function)
+    if not callable(found):
+      raise TypeError(f"{function} is a {type(found).__name__}, not a function")
+    return found
+  except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as e:
     raise SgdxError(
       f"--paraphrase {name}: {e}",
       expected="package.module:function, importable from this folder",

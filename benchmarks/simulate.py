@@ -1,0 +1,71 @@
+"""Times `sgdx simulate`: dialogues per second, written to files, with one process and with two.
+
+  python benchmarks/simulate.py [--schema SCHEMA.json] [--num-dialogues 20000]
+
+Whole processes, as a user starts them, on what `sgdx simulate --init` makes of the schema: by
+default that of the sample's train split, 12 services. Transitions are the default's, like SGD's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import pathlib
+import re
+import shutil
+import statistics
+
+import _common
+
+TARGET = 2000.0  # dialogues/s with two processes
+
+
+def main() -> None:
+  """Makes the input once, measures in turn, prints dialogues/s with the target."""
+  parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+  parser.add_argument("--schema", type=pathlib.Path, help="a schema.json (default: the sample's)")
+  parser.add_argument("--num-dialogues", type=int, default=20_000)
+  parser.add_argument("--repeats", type=int, default=5, help="rounds (default 5)")
+  parser.add_argument("--work-dir", type=pathlib.Path, default=pathlib.Path("runs/benchmarks"))
+  args = parser.parse_args()
+  work = (args.work_dir / "simulate").resolve()
+  shutil.rmtree(work, ignore_errors=True)
+  work.mkdir(parents=True)
+  schema = work / "schema.json"
+  if args.schema:
+    shutil.copyfile(args.schema, schema)
+  else:
+    from sgdx_t5x import sample
+
+    schema.write_text(json.dumps(sample.schema("train").to_json()), "utf-8")
+  init = _common.sgdx("simulate", "--init", str(schema), "--out", str(work / "start"))
+  _common.run(init, work / "init.log", _common.environment())
+  columns = {
+    f"{n} process{'es' if n > 1 else ''}": functools.partial(measure, work, n, args.num_dialogues)
+    for n in (1, 2)
+  }
+  results = _common.interleave(columns, args.repeats)
+  _common.print_table(results, "dialogues/s", "1 process", digits=0)
+  log = (work / "simulate.log").read_text()
+  print(re.search(r": ([\d,]+ dialogues, .*)", log)[1])
+  size = sum(path.stat().st_size for path in (work / "out").rglob("*.json"))
+  print(f"{size / 1e6:,.0f} MB")
+  missed = statistics.median(results["2 processes"]) < TARGET
+  print(f"target: {TARGET:,.0f} dialogues/s with two processes; {'missed' if missed else 'met'}")
+
+
+def measure(work: pathlib.Path, processes: int, count: int) -> float:
+  """Simulates once, into a new folder. Returns dialogues per second."""
+  shutil.rmtree(work / "out", ignore_errors=True)
+  start = work / "start"
+  command = _common.sgdx(
+    "simulate", "--schema", str(work / "schema.json"), "--tables", str(start / "tables"),
+    "--scenarios", str(start / "scenarios.json"), "--templates", str(start / "templates.json"),
+    "--num-dialogues", str(count), "--processes", str(processes), "--out", str(work / "out"),
+  )  # fmt: skip
+  return count / _common.run(command, work / "simulate.log", _common.environment())
+
+
+if __name__ == "__main__":
+  main()
