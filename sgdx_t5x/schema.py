@@ -252,10 +252,8 @@ def _parse_service(item: Any, origin: str) -> Service:
       for i in item["intents"]
     )
     service = Service(item["service_name"], item["description"], slots, intents)
-    for x in (service, *slots, *intents):
-      if not (isinstance(x.name, str) and isinstance(x.description, str)):
-        raise TypeError(f"name {x.name!r}, description {x.description!r}: not texts")
-  except (KeyError, TypeError) as e:
+    _check_texts(service)
+  except (KeyError, TypeError, ValueError) as e:
     raise SgdxError(
       f"{where}: {type(e).__name__} {e}",
       expected="the keys of SGD's schema format (service_name, description, slots, intents ...)",
@@ -266,6 +264,23 @@ def _parse_service(item: Any, origin: str) -> Service:
   for intent in intents:
     _check_intent_slots(intent, service, where)
   return service
+
+
+def _check_texts(service: Service) -> None:
+  """Raises TypeError where the format has a text and there is something else."""
+  for x in (service, *service.slots, *service.intents):
+    if not (isinstance(x.name, str) and isinstance(x.description, str)):
+      raise TypeError(f"name {x.name!r}, description {x.description!r}: not texts")
+  for slot in service.slots:
+    if not all(isinstance(value, str) for value in slot.possible_values):
+      raise TypeError(f"slot {slot.name!r}: possible_values {slot.possible_values!r}: not texts")
+  for intent in service.intents:
+    for name, default in intent.optional_slots.items():
+      if not (isinstance(name, str) and isinstance(default, str)):
+        raise TypeError(f"intent {intent.name!r}: optional slot {name!r}: {default!r}: not texts")
+    for name in (*intent.required_slots, *intent.result_slots):
+      if not isinstance(name, str):
+        raise TypeError(f"intent {intent.name!r}: slot {name!r}: not a text")
 
 
 def _check_intent_slots(intent: Intent, service: Service, where: str) -> None:

@@ -129,6 +129,8 @@ def _check_usage(args: argparse.Namespace) -> None:
       expected="--schema, --tables, --scenarios and --num-dialogues",
       fix="give them; `sgdx simulate --init SCHEMA.json --out DIR` writes tables and scenarios",
     )
+  if not args.out:
+    raise UsageError("--out ''", expected="a folder", fix="name one")
   for name in ("num_dialogues", "processes"):
     value = getattr(args, name)
     if value is not None and value < 1:

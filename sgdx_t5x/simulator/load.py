@@ -8,12 +8,13 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import decode_json
 from sgdx_t5x.schema import DONTCARE, load_schema
 from sgdx_t5x.simulator.generate import Simulation
-from sgdx_t5x.simulator.scenarios import Scenario, parse_scenarios
+from sgdx_t5x.simulator.scenarios import Scenario, parse_scenarios, unusable
 from sgdx_t5x.simulator.tables import Table, read_table
 from sgdx_t5x.simulator.templates import read_words
 from sgdx_t5x.simulator.transitions import default_transitions, parse_transitions
 
 _SHOWN = 30
+_BROKEN = object()  # in place of what could not be decoded
 
 
 def load_simulation(
@@ -44,19 +45,24 @@ def load_simulation(
   if not len(services):
     problems.append(f"{schema}: no services")
   wanted = _decoded(scenarios, problems)
-  found = () if wanted is None else parse_scenarios(wanted, services, str(scenarios), problems)
+  found = (
+    parse_scenarios(wanted, services, str(scenarios), problems) if wanted is not _BROKEN else ()
+  )
   names = dict.fromkeys(name for scenario in found for name in scenario.services)
   if not found:  # nobody knows which are needed: those that are there are looked at
     names = dict.fromkeys(s.name for s in services if (tables / f"{s.name}.csv").exists())
+  if found and not tables.is_dir():
+    problems.append(f"{tables}: no such folder")
+    names = {}
   read = {n: read_table(tables / f"{n}.csv", services[n], problems) for n in names}
   known = {name: table for name, table in read.items() if table is not None}
   problems += _never_satisfied(found, known)
   written = {} if templates is None else _decoded(templates, problems)
-  words = (
-    read_words(written, services, names, str(templates), problems) if written is not None else {}
-  )
+  words = {}
+  if written is not _BROKEN:
+    words = read_words(written, services, names, str(templates), problems)
   automaton = default_transitions()
-  if transitions is not None and (given := _decoded(transitions, problems)) is not None:
+  if transitions is not None and (given := _decoded(transitions, problems)) is not _BROKEN:
     try:
       automaton = parse_transitions(given, str(transitions))
     except SgdxError as e:
@@ -82,12 +88,17 @@ def _decoded(path: pathlib.Path, problems: list[str]) -> Any:
     return decode_json(_read(path), str(path), "a complete JSON file")
   except SgdxError as e:
     problems.append(e.found)
-    return None
+    return _BROKEN
 
 
 def _never_satisfied(scenarios: Sequence[Scenario], tables: Mapping[str, Table]) -> Iterator[str]:
   """Intents whose default no row has, and links between columns without a common value."""
-  told = set()
+  told = {
+    f"{step.service.name}.{step.intent.name}: {text}"
+    for scenario in scenarios
+    for step in scenario.steps
+    if (text := unusable(step.intent))
+  }
   for step in (step for scenario in scenarios for step in scenario.steps):
     name, table = step.service.name, tables.get(step.service.name)
     if table is None:

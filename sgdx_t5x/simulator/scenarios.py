@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import nearest
-from sgdx_t5x.schema import Intent, Schema, Service
+from sgdx_t5x.schema import DONTCARE, Intent, Schema, Service
 
 MAX_INTENTS = 5
 
@@ -77,13 +77,28 @@ def parse_scenarios(
 
 
 def follow_up(service: Service, intent: Intent) -> Intent | None:
-  """The transaction that a system proposes after a search: the first that takes its results."""
-  if intent.is_transactional:
+  """The transaction that a system proposes after a search: it needs most of what was found.
+
+  Of several the one that needs least else; None if none needs any, or after a transaction.
+  """
+  found = set(intent.result_slots)
+  scores = {
+    i: sum(1 if slot in found else -1 for slot in other.required_slots)
+    for i, other in enumerate(service.intents)
+    if other.is_transactional and found & set(other.required_slots)
+  }
+  if intent.is_transactional or not scores:
     return None
-  for other in service.intents:
-    if other.is_transactional and set(other.required_slots) & set(intent.result_slots):
-      return other
-  return None
+  return service.intents[max(scores, key=scores.__getitem__)]
+
+
+def unusable(intent: Intent) -> str:
+  """Why nobody can use an intent in a dialogue, or ""."""
+  if not intent.is_transactional:
+    return "" if intent.result_slots else "a search that returns nothing: it has no result_slots"
+  if intent.required_slots or set(intent.optional_slots.values()) - {DONTCARE}:
+    return ""
+  return "a transaction with nothing to confirm: no required slot, no default but dontcare"
 
 
 def _scenario(data: Mapping[str, Any], schema: Schema, links: Sequence[Link]) -> Scenario:

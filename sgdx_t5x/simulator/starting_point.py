@@ -19,18 +19,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.schema import DONTCARE, Intent, Schema, Service
+from sgdx_t5x.schema import DONTCARE, Schema, Service
 from sgdx_t5x.simulator.default_words import (
   callers_number,
   default_intent_words,
   default_slot_words,
   slot_kind,
 )
+from sgdx_t5x.simulator.scenarios import follow_up, unusable
 from sgdx_t5x.simulator.tables import OPEN, Table, table_slots
 from sgdx_t5x.simulator.values import ValuePool, parse_pool
 
 NUM_ROWS = 200
-_ROWS_PER_SEARCH = 8  # that a search finds, where its slots' values allow it
+_ROWS_PER_SEARCH = 4  # that a search finds, where its slots' values allow it
 _CHOICES = range(3, 13)  # how many values a column has that a search takes
 _ROWS_PER_NAME = 5  # of a thing that another search asks for by name: showings of a movie
 _PLACES = frozenset({"city", "station", "address"})
@@ -281,25 +282,15 @@ def _scenarios_text(schema: Schema) -> str:
   for service in schema:
     lists = [[intent.name] for intent in service.intents]
     for search in service.intents:
-      if not search.is_transactional and (then := _transaction(service, search)):
-        lists.append([search.name, then])
+      if then := follow_up(service, search):
+        lists.append([search.name, then.name])
     scenarios += [{"intents": [f"{service.name}.{name}" for name in names]} for names in lists]
-  lines = ",\n".join(f"    {json.dumps(scenario)}" for scenario in scenarios)
+  lines = ",\n".join(f"    {json.dumps(scenario, ensure_ascii=False)}" for scenario in scenarios)
   return f'{{\n  "links": [],\n  "scenarios": [\n{lines}\n  ]\n}}\n'
 
 
-def _transaction(service: Service, search: Intent) -> str:
-  """The transaction that needs most of what a search finds and least else, or ""."""
-  found = set(search.result_slots)
-  scores = {
-    intent.name: sum(1 if slot in found else -1 for slot in intent.required_slots)
-    for intent in service.intents
-    if intent.is_transactional and found & set(intent.required_slots)
-  }
-  return max(scores, key=scores.__getitem__, default="")
-
-
 def _templates(service: Service) -> dict[str, dict[str, Any]]:
+  """What `templates.read_words` would make itself, written out to be edited."""
   return {
     "slots": {slot.name: default_slot_words(slot) for slot in service.slots},
     "intents": {intent.name: default_intent_words(intent) for intent in service.intents},
@@ -329,6 +320,7 @@ def _problems(service: Service) -> Iterator[str]:
     yield f"service {service.name!r}: no intent takes or returns a slot"
   if not _FILE_NAME.fullmatch(service.name):
     yield f"service {service.name!r}: a table cannot have that name"
+  yield from (f"{service.name}.{i.name}: {text}" for i in service.intents if (text := unusable(i)))
   for slot in service.slots:
     if slot.name != slot.name.strip().removesuffix(OPEN).strip() or not slot.name:
       yield f"{service.name}: a column cannot be named {slot.name!r}"

@@ -12,9 +12,9 @@ from typing import Any
 from sgdx_t5x.dialogue import USER, Frame, State, Turn
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.schema import DONTCARE, Service
-from sgdx_t5x.simulator.outline import Act, FrameOutline, TurnOutline
+from sgdx_t5x.simulator.acts import Act, FrameOutline, TurnOutline
 from sgdx_t5x.simulator.templates import Fragment, Words
-from sgdx_t5x.simulator.variation import RELATIVE_DAYS, forms
+from sgdx_t5x.simulator.variation import RELATIVE_DAYS, forms, is_name
 
 # (text, values in it) -> another text with the same values, or None to keep the text.
 Paraphrase = Callable[[str, tuple[str, ...]], str | None]
@@ -71,6 +71,7 @@ class Surface:
     self._services, self._words, self._rng, self._paraphrase = services, words, rng, paraphrase
     self._form: dict[tuple[str, str], str] = {}  # (speaker, value) -> how this speaker says it
     self._said: dict[tuple[str, str, str], set[str]] = {}  # (service, slot, value) -> its forms
+    self._asked: list[str] = []  # slots that the system asked for just now
 
   def turn(self, outline: TurnOutline) -> Turn:
     """Returns the turn in the DSTC8 form. Raises SgdxError if a paraphrase loses a value."""
@@ -81,6 +82,8 @@ class Surface:
       self._service, self._own = frame.service, self._words[frame.service]
       self._acts = self._own.acts["user" if outline.speaker == USER else "system"]
       say(frame, text)
+    acts = outline.frames[-1].acts
+    self._asked = [act.slot for act in acts if act.act == "REQUEST"]
     utterance, spans = text.finished(), text.spans
     if self._paraphrase is not None:
       utterance, spans = _paraphrased(self._paraphrase, utterance, spans)
@@ -132,24 +135,23 @@ class Surface:
 
   def _put(self, text: _Text, fragment: Fragment, slot: str, value: str) -> None:
     """Adds a value, in this speaker's form, with what is around it."""
+    is_free = self._is_free(self._service, slot)
+    text.add(fragment, self._spoken(slot, value), self._service, slot if is_free else "")
+    # As it was written: states of free slots have that, and a link may carry it to one.
+    *_, start, end = text.spans[-1]
+    self._said.setdefault((self._service, slot, value), set()).add(text.text[start:end])
+
+  def _spoken(self, slot: str, value: str) -> str:
+    """This speaker's form of a value; of categorical slots, which have no spans, any."""
     ways = self._own.slots[slot].say.get(value)
     if not self._is_free(self._service, slot):
-      said = self._rng.choice(ways) if ways else value.lower() if value.istitle() else value
-      text.add(fragment, said, self._service, "")
-      self._note(text, slot, value)  # a link may carry it to a free slot
-      return
+      return self._rng.choice(ways) if ways else value
     key = (self._speaker, value)
     if key not in self._form:
       others = self._form.get((USER, value))
       keeps = others is not None and self._rng.random() < _P_SAME_FORM
       self._form[key] = others if keeps else self._rng.choice((*forms(value), *(ways or ())))
-    text.add(fragment, self._form[key], self._service, slot)
-    self._note(text, slot, value)
-
-  def _note(self, text: _Text, slot: str, value: str) -> None:
-    """Keeps how a value was written just now: states of free slots have that."""
-    *_, start, end = text.spans[-1]
-    self._said.setdefault((self._service, slot, value), set()).add(text.text[start:end])
+    return self._form[key]
 
   # --- the user ----------------------------------------------------------------------------
 
@@ -164,7 +166,7 @@ class Surface:
           if link.say:
             text.text += f" {self._rng.choice(link.say)}"
       elif act.act == "REQUEST":
-        text.sentence(self._rng.choice(self._own.slots[act.slot].question))
+        text.sentence(self._other(text, self._own.slots[act.slot].question))
       elif act.act == "NEGATE" and frame.acts[-1].act == "THANK_YOU":  # "anything else?"
         text.sentence(self._rng.choice(self._acts["NEGATE_MORE"]))
       else:
@@ -176,16 +178,27 @@ class Surface:
     if value == DONTCARE:
       text.sentence(self._rng.choice(words.does_not_matter))
       return
-    goes_on = text.is_open and self._rng.random() < _P_GO_ON
-    if goes_on:
+    if text.is_open and self._rng.random() < _P_GO_ON:
       before, after = self._rng.choice(words.tell)
       self._put(text, (f" {before}", after), slot, value)
       return
     is_sentence = not words.is_boolean and self._rng.random() < 0.5
-    self._put_sentence(
-      text, self._rng.choice(words.inform if is_sentence else words.tell), slot, value
-    )
+    ways = words.inform if is_sentence else words.tell
+    # Only the one slot that was asked for can do without its name.
+    is_clear = self._asked == [slot] and not self._spoken(slot, value)[:1].islower()
+    if not is_clear and not words.is_boolean:
+      ways = [fragment for fragment in ways if fragment[0]] or words.tell
+    self._put_sentence(text, self._other(text, ways), slot, value)
     text.is_open = not is_sentence
+
+  def _other(self, text: _Text, ways: Sequence[Any]) -> Any:
+    """One of the ways, rather one that does not begin like a sentence of this turn."""
+    for _ in range(3):
+      way = self._rng.choice(ways)
+      lead = way if isinstance(way, str) else way[0]
+      if not lead or lead[:10].lower() not in text.text.lower():
+        break
+    return way
 
   def _put_sentence(self, text: _Text, fragment: Fragment, slot: str, value: str) -> None:
     text.sentence(fragment[0])
@@ -202,20 +215,19 @@ class Surface:
       elif act.act == "INFORM":
         own = self._phrase("INFORM", {act.slot})
         if own is None:
-          self._answer(text, act.slot, act.values[0])
+          words = self._own.slots[act.slot]
+          ways = words.answer_boolean[act.values[0]] if words.is_boolean else words.answer
+          self._put_sentence(text, self._rng.choice(ways), act.slot, act.values[0])
         else:
           self._own_phrase(text, own, {act.slot: act.values[0]})
       else:
         text.sentence(self._plain(act))
 
-  def _answer(self, text: _Text, slot: str, value: str) -> None:
-    self._put_sentence(text, self._rng.choice(self._own.slots[slot].answer), slot, value)
-
   def _plain(self, act: Act) -> str:
     """The sentence of an act without a value to mark."""
     if act.act == "REQUEST" and act.values:
       say = self._own.slots[act.slot].say
-      choices = [self._rng.choice(say[v]) if v in say else v.lower() for v in act.values]
+      choices = [self._rng.choice(say[v]) if v in say else v for v in act.values]
       listed = f"{', '.join(choices[:-1])} or {choices[-1]}" if choices[1:] else choices[0]
       template = self._rng.choice(self._own.slots[act.slot].ask_choices)
       return template.replace("{choices}", listed)
@@ -238,13 +250,14 @@ class Surface:
       self._own_phrase(text, own, values)
       said = {slot for _, slot in own}
       for slot in [s for s in values if s not in said]:
-        self._answer(text, slot, values[slot])
+        self._put_sentence(text, self._rng.choice(self._own.slots[slot].answer), slot, values[slot])
       return
     before, _, after = self._rng.choice(self._acts[act]).partition("{slots}")
     text.sentence(before)
     for i, (slot, value) in enumerate(values.items()):
       words = self._own.slots[slot]
-      is_thing = i == 0 and act == "OFFER"  # "how about Elmport Camp"
+      is_free = self._is_free(self._service, slot)
+      is_thing = i == 0 and act == "OFFER" and is_free and is_name(value)
       named = "" if is_thing or words.is_boolean else f"{self._rng.choice(words.noun)} "
       self._put(text, (f"{', ' if i else ''}{named}", ""), slot, value)
     text.text += after
@@ -270,7 +283,14 @@ def _paraphrased(
 ) -> tuple[str, list[tuple[str, str, int, int]]]:
   """Asks the hook for another text and finds the values again, each at its own place."""
   values = tuple(text[start:end] for _, _, start, end in spans)
-  other = paraphrase(text, values)
+  try:
+    other = paraphrase(text, values)
+  except Exception as e:
+    raise SgdxError(
+      f"the paraphrase function failed on {text!r}: {type(e).__name__}: {e}",
+      expected="a function of (text, values) that returns another text, or None",
+      fix="correct the function; --debug shows where it failed",
+    ) from e
   if other is None or other == text:
     return text, list(spans)
   if not isinstance(other, str) or not other.strip():

@@ -3,14 +3,16 @@
 It sees the user's acts and its services' results, never the user's goal.
 """
 
+import bisect
 import random
 from collections.abc import Mapping, Sequence
 
 from sgdx_t5x.schema import DONTCARE, Intent
-from sgdx_t5x.simulator.outline import Act, FrameOutline, Ground
+from sgdx_t5x.simulator.acts import Act, FrameOutline, Ground
 from sgdx_t5x.simulator.scenarios import follow_up
 from sgdx_t5x.simulator.tables import Backend
 from sgdx_t5x.simulator.transitions import Transitions
+from sgdx_t5x.simulator.variation import is_moment, is_name
 
 _GIVE_UP = ("NOTIFY_FAILURE", "REQ_MORE")
 
@@ -141,7 +143,8 @@ class System:
     new = [s for s in things if self._state.get(s) not in (self._row[s], DONTCARE)]
     booking = follow_up(self._backend.service, search)
     keys = [s for s in new if booking and s in booking.required_slots]
-    keys = keys or new[:1] or things[:1] or search.result_slots[:1]
+    names = [s for s in new if is_name(self._row[s])]
+    keys = keys or names[:1] or new[:1] or things[:1] or search.result_slots[:1]
     others = [s for s in new if s not in keys]
     more = self._transitions.counts["offers"].draw(self._rng) - len(keys)
     return [*keys, *self._rng.sample(others, max(0, min(more, len(others))))]
@@ -165,6 +168,7 @@ class System:
 
   def _confirm(self, intent: Intent, corrected: set[str] | None) -> list[Act]:
     given = {s: v for s, v in {**intent.optional_slots, **self._state}.items() if v != DONTCARE}
+    given = given or {s: v for s, v in intent.optional_slots.items() if v != DONTCARE}
     given = {s: given[s] for s in (*intent.required_slots, *intent.optional_slots) if s in given}
     slots = [s for s in given if corrected is None or s in corrected] or list(given)
     self._ground.told[self._service].update(given)
@@ -175,7 +179,7 @@ class System:
     intent = self._intent
     given = self._parameters(intent)
     self._call = (intent.name, given)
-    found = self._backend.call(intent, given)
+    found = self._backend.call(intent, given, about=self._row)
     for move in self._transitions.system["AFFIRM"].shuffled(self._rng) if found else (_GIVE_UP,):
       if "OFFER" in move:
         instead = self._instead(given, found)
@@ -184,8 +188,8 @@ class System:
         self._called = [instead]
         self._row = {**self._row, **instead}
         return [
-          *self._inform(questions),
           Act("NOTIFY_FAILURE"),
+          *self._inform(questions),
           *self._told("OFFER", [s for s in given if s in instead]),
         ]
       if "NOTIFY_SUCCESS" in move:
@@ -193,16 +197,18 @@ class System:
         self._row = {**self._row, **found[0]}
         return [*self._inform(questions), *(Act(act) for act in move)]
       break
-    return [*self._inform(questions), *(Act(act) for act in _GIVE_UP)]
+    return [Act(act) for act in _GIVE_UP]
 
   def _instead(
     self, given: Mapping[str, str], found: Sequence[Mapping[str, str]]
   ) -> dict[str, str] | None:
-    """The same with another value of an open slot, a time mostly, which the service can do."""
-    free = self._backend.service.noncategorical_slots & self._backend.open
-    slots = [s for s in given if s in free and s in found[0]]
+    """The same at a time or day near the one that was asked for, which the service can do."""
+    slots = [s for s in given if s in self._backend.open and s in found[0] and is_moment(given[s])]
     if not slots:
       return None
     slot = self._rng.choice(slots)
-    value = self._rng.choice(self._backend.cells[slot])
-    return {**found[0], slot: value} if value != given[slot] else None
+    others = sorted({v for v in self._backend.cells[slot] if is_moment(v) and v != given[slot]})
+    if not others:
+      return None
+    i = bisect.bisect(others, given[slot]) - self._rng.randrange(2)
+    return {**found[0], slot: others[min(max(i, 0), len(others) - 1)]}

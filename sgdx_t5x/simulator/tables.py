@@ -8,7 +8,6 @@ ask for. As in the SGD paper (section 3.1) a call is made only with every requir
 
 import csv
 import dataclasses
-import functools
 import io
 import pathlib
 import random
@@ -77,6 +76,8 @@ def _table_problems(
       yield f"column {name!r} is no slot of {service.name}"
   if len(set(columns)) < len(columns):
     yield "two columns of one name"
+  if not set(columns) & set(service.slot_index):
+    return  # another separator, or no header: each row would be wrong
   if not rows:
     yield f"no rows: no intent of {service.name} can ever be satisfied"
   for number, row in enumerate(rows, start=2):
@@ -90,8 +91,8 @@ def _table_problems(
 
 def _cell_problem(service: Service, name: str, value: str) -> str:
   slot = service.slots[service.slot_index[name]]
-  if not value:
-    return f"no value of {name!r}"
+  if not value or value == DONTCARE:
+    return f"no value of {name!r}" if not value else f"{name!r} is {value!r}, which only users say"
   if slot.is_categorical and value not in slot.possible_values:
     return f"{name!r} is {value!r}, not one of {', '.join(slot.possible_values)}"
   return ""
@@ -114,7 +115,6 @@ class Backend:
     self._size = len(table.rows)
     self._db = sqlite3.connect(":memory:", isolation_level=None)
     self._fill(table)
-    self._cached_call = functools.lru_cache(maxsize=4096)(self._select)
 
   def _fill(self, table: Table) -> None:
     names = ", ".join(f"{c} TEXT" for c in self._sql.values())
@@ -129,12 +129,15 @@ class Backend:
         columns = ", ".join(self._sql[s] for s in slots)
         self._db.execute(f"CREATE INDEX i{number} ON t ({columns})")
 
-  def call(self, intent: Intent, parameters: Mapping[str, str]) -> list[dict[str, str]]:
+  def call(
+    self, intent: Intent, parameters: Mapping[str, str], about: Mapping[str, str] | None = None
+  ) -> list[dict[str, str]]:
     """Returns up to MAX_RESULTS results, the same for the same call.
 
     Args:
       intent: an intent of the service.
       parameters: slot -> canonical value; `dontcare` matches anything.
+      about: the result of an earlier call that this one is about, if any: its row comes first.
 
     Raises:
       ValueError: a required slot is not given, as the schema forbids.
@@ -144,7 +147,7 @@ class Backend:
     given = {s: v for s, v in parameters.items() if v != DONTCARE}
     echoed = {s: v for s, v in given.items() if s in self.open}
     found = []
-    for row in self.matching(given):
+    for row in (self.matching({**about, **given}) if about else ()) or self.matching(given):
       values = dict(zip(self._columns, row, strict=True))
       values.update(echoed)
       found.append({s: values[s] for s in intent.result_slots})
@@ -152,19 +155,17 @@ class Backend:
 
   def matching(self, values: Mapping[str, str]) -> list[tuple[str, ...]]:
     """Returns up to MAX_RESULTS rows that have those values in their matched columns."""
-    return self._cached_call(tuple(sorted((s, v) for s, v in values.items() if s not in self.open)))
-
-  def _select(self, wanted: tuple[tuple[str, str], ...]) -> list[tuple[str, ...]]:
+    wanted = [(slot, v) for slot, v in values.items() if slot not in self.open]
     columns = ", ".join(self._sql.values())
     where = " AND ".join([f"{self._sql[slot]} = ?" for slot, _ in wanted] or ["1"])
-    values = [value for _, value in wanted]
+    matched = [value for _, value in wanted]
     # A call that matches much would always get the first rows: each has its own start instead.
-    start = zlib.crc32(repr(wanted).encode()) % self._size
+    start = zlib.crc32(repr(sorted(values.items())).encode()) % self._size
     query = f"SELECT {columns} FROM t WHERE {where} AND id {{}} ? ORDER BY id LIMIT ?"
-    rows = self._db.execute(query.format(">="), (*values, start, MAX_RESULTS)).fetchall()
+    rows = self._db.execute(query.format(">="), (*matched, start, MAX_RESULTS)).fetchall()
     if len(rows) < MAX_RESULTS:
       rows += self._db.execute(
-        query.format("<"), (*values, start, MAX_RESULTS - len(rows))
+        query.format("<"), (*matched, start, MAX_RESULTS - len(rows))
       ).fetchall()
     return rows
 

@@ -57,6 +57,7 @@ class SlotWords:
   ask: tuple[str, ...]
   ask_choices: tuple[str, ...]
   answer: tuple[Fragment, ...]
+  answer_boolean: Mapping[str, tuple[Fragment, ...]]  # by value, to "is it one with a car?"
   is_boolean: bool  # its values are said as phrases ("with a car"), not as a noun's value
 
 
@@ -141,7 +142,13 @@ def _slot_words(slot: Slot, words: Mapping[str, Any], acts: Mapping[str, Any]) -
     question=_whether(say) if is_boolean else named("user", "REQUEST"),
     ask=tuple(words["ask"]) or named("system", "REQUEST"),
     ask_choices=named("system", "REQUEST_CHOICES"),
-    answer=(("", "."),) if is_boolean else tuple(map(_fragment, named("system", "INFORM"))),
+    answer=(("It is one ", "."),)
+    if is_boolean
+    else tuple(map(_fragment, named("system", "INFORM"))),
+    answer_boolean={
+      value: (("Yes, " if value.lower() == "true" else "No, ", "."),)
+      for value in slot.possible_values
+    },
     is_boolean=is_boolean,
   )
 
@@ -149,7 +156,7 @@ def _slot_words(slot: Slot, words: Mapping[str, Any], acts: Mapping[str, Any]) -
 def _whether(say: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
   """Questions about a boolean: its noun ("refundable") often cannot have an article."""
   yes = next((ways for value, ways in say.items() if value.lower() == "true"), ("of that kind",))
-  return tuple(f"Can you tell me whether it is one {way}?" for way in yes)
+  return tuple(f"{lead} one {way}?" for lead in ("Is it", "Can you say if it is") for way in yes)
 
 
 def _fragment(template: str) -> Fragment:
@@ -229,7 +236,11 @@ def _slot_problems(where: str, words: Any, service: Service, name: str) -> Itera
 
 def _text_problems(where: str, texts: Any, must: set[str], may: set[str]) -> Iterator[str]:
   """Texts that are not a list of some, and placeholders that are missing or unknown."""
-  if not isinstance(texts, list) or not texts or not all(isinstance(t, str) and t for t in texts):
+  if (
+    not isinstance(texts, list)
+    or not texts
+    or not all(isinstance(t, str) and t.strip() for t in texts)
+  ):
     yield f"{where}: not a list of texts"
     return
   for text in texts:
@@ -242,6 +253,8 @@ def _text_problems(where: str, texts: Any, must: set[str], may: set[str]) -> Ite
     if not plain == text.count("{") == text.count("}"):
       yield f"{where}: {text!r} has braces that are no placeholder's"
     for name in sorted(n for n in must if names.count(n) > 1):
+      yield f"{where}: {text!r} has {{{name}}} twice"
+    for name in sorted({name for name in names if names.count(name) > 1}):
       yield f"{where}: {text!r} has {{{name}}} twice"
     for name in sorted(set(names) - must - may):
       yield f"{where}: {text!r} has an unknown {{{name}}}; {nearest(name, must | may)}"

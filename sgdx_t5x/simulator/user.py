@@ -4,13 +4,15 @@ Goals are drawn from the services' tables, so that what users ask for exists.
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
-from sgdx_t5x.schema import DONTCARE, NO_INTENT
-from sgdx_t5x.simulator.outline import ENOUGH, Act, FrameOutline, Ground
+from sgdx_t5x.schema import DONTCARE, NO_INTENT, Intent
+from sgdx_t5x.simulator.acts import Act, FrameOutline, Ground
 from sgdx_t5x.simulator.scenarios import Link, Scenario, Step
 from sgdx_t5x.simulator.tables import Backend
 from sgdx_t5x.simulator.transitions import Transitions
+
+ENOUGH = "ENOUGH"  # the situation in which a user leaves, whatever is left to do
 
 
 class User:
@@ -154,8 +156,9 @@ class User:
       for s in (*intent.required_slots, *intent.optional_slots)
       if (v := self._state.get(s, DONTCARE)) != DONTCARE
     }
-    # A booking is about a thing: only what is the caller's choice can be otherwise.
-    slots = [s for s in given if of_search or s in self._backend.open]
+    # Another thing is found by what it is; of a booking, what is the caller's choice can change.
+    linked = {link.target[1] for link in self._step.links}
+    slots = [s for s in given if (s in self._backend.open) != of_search and s not in linked]
     self._rng.shuffle(slots)
     for slot in slots:
       row = self._backend.row(self._rng, {s: v for s, v in given.items() if s != slot})
@@ -170,31 +173,37 @@ class User:
     """Takes up the next step of the scenario: draws its goal, carries linked values over."""
     search = self._step.intent if step.of_selected else None
     self._step, self._confirmed = step, {}
-    name, intent = step.service.name, step.intent
-    self._ground.take_up(name)
-    self._ground.intent[name] = intent.name
+    self._ground.take_up(step.service.name)
+    self._ground.intent[step.service.name] = step.intent.name
     linked = {link.target[1]: (link, v) for link in step.links if (v := self._linked(link))}
-    fixed = {}
-    if search is not None:  # not what the state has of still earlier steps
-      asked = (*search.required_slots, *search.optional_slots)
-      fixed = {**{s: self._state[s] for s in asked if s in self._state}, **self._offered}
-    fixed = {s: v for s, v in fixed.items() if v != DONTCARE}
+    fixed = self._selected(search) if search else {}
     fixed.update({slot: value for slot, (_, value) in linked.items()})
     row = self._backend.row(self._rng, fixed)
     if row is None:  # this service does not have what the other one had
       row, fixed, linked = self._backend.row(self._rng, {}), {}, {}
-    optional = [
-      s for s in intent.optional_slots if s in self._state or self._chance("wants_optional")
-    ]
-    self._goal = {
-      s: fixed[s] if s in fixed else self._draw_value(s, row)
-      for s in (*intent.required_slots, *optional)
-    }
-    for slot in intent.optional_slots:
+    self._goal = {s: self._draw_value(s, row) for s in self._wanted(step.intent, linked)}
+    self._goal.update({slot: value for slot, value in fixed.items() if slot in self._goal})
+    for slot in step.intent.optional_slots:
       if slot not in self._goal and self._chance("does_not_care"):
         self._goal[slot] = DONTCARE
-    self._carried = [link for slot, (link, _) in linked.items() if slot in self._goal]
-    self._state.update({link.target[1]: self._goal[link.target[1]] for link in self._carried})
+    self._carried = [link for link, _ in linked.values()]
+    self._state.update({slot: value for slot, (_, value) in linked.items()})
+
+  def _selected(self, search: Intent) -> dict[str, str]:
+    """What is known of the result that was selected; not what was said of still earlier ones."""
+    asked = (*search.required_slots, *search.optional_slots)
+    known = {**{s: self._state[s] for s in asked if s in self._state}, **self._offered}
+    return {slot: value for slot, value in known.items() if value != DONTCARE}
+
+  def _wanted(self, intent: Intent, linked: Container[str]) -> list[str]:
+    """Slots that the user has a value in mind for; who did not mind a slot before does not now."""
+    optional = [
+      s
+      for s in intent.optional_slots
+      if s in linked
+      or (self._state[s] != DONTCARE if s in self._state else self._chance("wants_optional"))
+    ]
+    return [*intent.required_slots, *optional]
 
   def _linked(self, link: Link) -> str | None:
     """The value that a link carries over: said, possible in the target, and not there yet."""
@@ -245,16 +254,13 @@ class User:
     return [Act("NEGATE_INTENT")]
 
   def _select(self) -> list[Act]:
-    self._accept(self._offered)
+    """Accepts what a transaction needs of the offer, as SGD's states do."""
+    needed = {s for i in self._step.service.intents if i.is_transactional for s in i.required_slots}
+    self._state.update({slot: v for slot, v in self._offered.items() if slot in needed})
     return [Act("SELECT")]
 
   def _affirm(self) -> list[Act]:
     """Accepts what was to be confirmed, or the alternative to a failed transaction."""
     offered = {a.slot: a.values[0] for a in self._heard if a.act == "OFFER"}
-    self._accept({**self._confirmed, **offered})
+    self._state.update({**self._confirmed, **offered})
     return [Act("AFFIRM")]
-
-  def _accept(self, values: Mapping[str, str]) -> None:
-    service = self._step.service
-    tracked = {service.slots[i].name for i in service.tracked_slots}
-    self._state.update({slot: value for slot, value in values.items() if slot in tracked})

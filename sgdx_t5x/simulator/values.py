@@ -1,7 +1,8 @@
 """Where slot values come from: seeded, with a share held out for test.
 
 A value pool is either a list or a product of word lists. Its values are split by a hash, so that
-a held-out value never occurs in train however many dialogues are drawn. Values are canonical ("2019-03-05"): `variation` says them in other ways.
+a held-out value never occurs in train however many dialogues are drawn. Values are canonical
+("2019-03-05"): `variation` says them in other ways.
 """
 
 import dataclasses

@@ -43,6 +43,16 @@ def forms(value: str) -> tuple[str, ...]:
   return (value,) if short == value else (value, short)
 
 
+def is_moment(value: str) -> bool:
+  """Whether a canonical value is a day or a time of day."""
+  return bool(_DATE.fullmatch(value) or _TIME.fullmatch(value))
+
+
+def is_name(value: str) -> bool:
+  """Whether a value can stand alone in an offer ("how about Elmport Camp"): no number or day."""
+  return value[:1].isalpha() and not value[:1].islower()
+
+
 def _date(day: datetime.date) -> tuple[str, ...]:
   month, ordinal = day.strftime("%B"), _ordinal(day.day)
   said = [f"{month} {ordinal}", f"the {ordinal} of {month}", f"{ordinal} of {month}"]
@@ -73,6 +83,8 @@ def _time(hour: int, minutes: str) -> tuple[str, ...]:
             "45": f"quarter to {after}"}  # fmt: skip
   half = "am" if hour < 12 else "pm"
   said = [f"{plain} {half}", f"{plain} {part}"]
+  if (hour, minutes) == (12, "00"):
+    return "12 pm", "noon"
   if minutes in spoken:
     said.insert(1, f"{spoken[minutes]} {part}")
   return tuple(said)

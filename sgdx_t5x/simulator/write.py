@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import pathlib
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 
 from sgdx_t5x.errors import SgdxError
@@ -47,6 +48,12 @@ def write_split(
     SgdxError: the folder exists or cannot be written, or a paraphrase fails; nothing is left then.
   """
   folder = folder.resolve()
+  if not folder.parent.is_dir() and folder.parent.exists():
+    raise SgdxError(
+      f"--out {folder.parent} is a file",
+      expected="a folder, or a name that is free",
+      fix="name another one",
+    )
   if folder.exists():
     raise SgdxError(
       f"{folder} exists",
@@ -87,8 +94,10 @@ def load_paraphrase(name: str) -> Paraphrase:
     SgdxError: there is no such module or function.
   """
   module, _, function = name.partition(":")
+  if os.getcwd() not in sys.path:
+    sys.path.insert(0, os.getcwd())
   try:
-    found = getattr(_importable(module), function)
+    found = getattr(importlib.import_module(module), function)
     if not callable(found):
       raise TypeError(f"{function} is a {type(found).__name__}, not a function")
     return found
@@ -98,14 +107,6 @@ def load_paraphrase(name: str) -> Paraphrase:
       expected="package.module:function, importable from this folder",
       fix="check the name, or run from the folder where the module is",
     ) from None
-
-
-def _importable(module: str):
-  import sys
-
-  if os.getcwd() not in sys.path:
-    sys.path.insert(0, os.getcwd())
-  return importlib.import_module(module)
 
 
 @contextlib.contextmanager
