@@ -25,6 +25,19 @@ PAPER = {
   "services": 26,
   "slots": 214,
 }
+# Shares of acts in the train split of the release, by this module.
+SGD_ACTS = {
+  "user": {
+    "AFFIRM": 0.074, "AFFIRM_INTENT": 0.015, "GOODBYE": 0.035, "INFORM": 0.337,
+    "INFORM_INTENT": 0.142, "NEGATE": 0.046, "NEGATE_INTENT": 0.018, "REQUEST": 0.115,
+    "REQUEST_ALTS": 0.042, "SELECT": 0.09, "THANK_YOU": 0.085,
+  },
+  "system": {
+    "CONFIRM": 0.249, "GOODBYE": 0.048, "INFORM": 0.098, "INFORM_COUNT": 0.043,
+    "NOTIFY_FAILURE": 0.007, "NOTIFY_SUCCESS": 0.05, "OFFER": 0.302, "OFFER_INTENT": 0.029,
+    "REQUEST": 0.138, "REQ_MORE": 0.035,
+  },
+}  # fmt: skip
 _TRAIN = "train"
 _SPEAKERS = {USER: "user", SYSTEM: "system"}
 
@@ -158,6 +171,7 @@ def report(
     "warnings": warnings,
     "splits": {split: found[split] for split in splits},
     "paper": dict(PAPER),
+    "sgd_train_acts": SGD_ACTS,
   }
 
 

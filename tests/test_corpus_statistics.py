@@ -204,4 +204,8 @@ def test_sgd(real_archive):
   assert [x["acts"]["user"]["frames_without_acts"] for x in (train, dev, test)] == [57613, 5535, 0]
   # Each dialogue of train ends with the system's GOODBYE.
   assert train["acts"]["system"]["actions"]["GOODBYE"] == 16_142
+  for speaker, shares in corpus_statistics.SGD_ACTS.items():
+    actions = train["acts"][speaker]["actions"]
+    total = sum(actions.values())
+    assert shares == {act: pytest.approx(n / total, abs=6e-4) for act, n in actions.items()}
   assert 0.29 < test["oov_values"] < 0.31

@@ -7,9 +7,11 @@ import functools
 import importlib
 import json
 import multiprocessing
+import multiprocessing.process
 import os
 import pathlib
 import shutil
+import threading
 import sys
 from collections.abc import Callable, Iterator
 
@@ -135,8 +137,16 @@ _work: functools.partial  # this process' `simulate`, without what differs betwe
 
 def _start(simulation: Simulation, paraphrase: str | None) -> None:
   global _work
+  if parent := multiprocessing.parent_process():
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
   hook = load_paraphrase(paraphrase) if paraphrase else None
   _work = functools.partial(simulate, simulation, paraphrase=hook)
+
+
+def _end_with(parent: multiprocessing.process.BaseProcess) -> None:
+  """Ends this process when its parent is gone, killed perhaps; it would wait for work for ever."""
+  parent.join()
+  os._exit(1)
 
 
 def _write_part(part: tuple[str, range, str]) -> dict[str, int]:

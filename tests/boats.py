@@ -1,0 +1,140 @@
+"""Two small services, their tables and a link: what a simulation needs, made by hand for tests."""
+
+import json
+import pathlib
+from typing import Any
+
+from sgdx_t5x.dialogue import USER
+from sgdx_t5x.schema import parse_schema
+from sgdx_t5x.simulator.generate import Simulation
+from sgdx_t5x.simulator.outline import TurnOutline
+from sgdx_t5x.simulator.scenarios import parse_scenarios
+from sgdx_t5x.simulator.tables import Table
+from sgdx_t5x.simulator.templates import read_words
+from sgdx_t5x.simulator.transitions import parse_transitions
+
+
+def slot(name: str, *values: str) -> dict[str, Any]:
+  return {
+    "name": name,
+    "description": f"The {name.replace('_', ' ')}",
+    "is_categorical": bool(values),
+    "possible_values": list(values),
+  }
+
+
+def intent(name, is_transactional, required, optional, results) -> dict[str, Any]:
+  return {
+    "name": name,
+    "description": name,
+    "is_transactional": is_transactional,
+    "required_slots": required,
+    "optional_slots": optional,
+    "result_slots": results,
+  }
+
+
+BOAT_SLOTS = ["boat_name", "town", "boat_type", "has_cabin", "rental_date", "guests", "price"]
+SCHEMA = [
+  {
+    "service_name": "Boats_1",
+    "description": "Find and rent boats",
+    "slots": [
+      slot("boat_name"), slot("town"), slot("boat_type", "rowing", "sailing"),
+      slot("has_cabin", "True", "False"), slot("rental_date"), slot("guests", "1", "2", "3"),
+      slot("price"),
+    ],
+    "intents": [
+      intent("FindBoat", False, ["town", "boat_type"], {"has_cabin": "dontcare"},
+             ["boat_name", "town", "boat_type", "has_cabin", "price"]),
+      intent("RentBoat", True, ["boat_name", "rental_date"], {"guests": "2"},
+             ["boat_name", "rental_date", "guests", "price"]),
+    ],
+  },
+  {
+    "service_name": "Trams_1",
+    "description": "Tickets for trams",
+    "slots": [slot("destination"), slot("departure_time"), slot("fare")],
+    "intents": [
+      intent("BuyTicket", True, ["destination", "departure_time"], {},
+             ["destination", "departure_time", "fare"]),
+    ],
+  },
+]  # fmt: skip
+BOATS = Table(
+  tuple(BOAT_SLOTS),
+  frozenset({"rental_date", "guests"}),
+  (
+    ("Heron", "Elmport", "sailing", "True", "2019-03-05", "2", "$25"),
+    ("Tern", "Elmport", "sailing", "False", "2019-03-12", "3", "$30"),
+    ("Swan", "Elmport", "rowing", "False", "2019-04-05", "2", "$12"),
+    ("Coot", "New York", "sailing", "True", "2019-03-02", "1", "$40"),
+    ("New York Pizza", "New York", "rowing", "True", "2020-01-21", "3", "$9"),
+  ),
+)
+TRAMS = Table(
+  ("destination", "departure_time", "fare"),
+  frozenset({"destination", "departure_time"}),
+  (("Elmport", "09:15", "$3"), ("12 Hill Street", "18:30", "$4"), ("Oakham", "12:00", "$5")),
+)
+LINKS = [{"from": "Boats_1.town", "to": "Trams_1.destination", "say": ["there"]}]
+FIND, RENT, TRAM = "Boats_1.FindBoat", "Boats_1.RentBoat", "Trams_1.BuyTicket"
+SCENARIOS = [[FIND], [RENT], [FIND, RENT], [FIND, TRAM], [FIND, RENT, TRAM], [TRAM, FIND, RENT]]
+
+
+def files(**changes: Any) -> dict[str, Any]:
+  """File name -> content of what `sgdx simulate` reads; `write_files` writes them."""
+  return {
+    "schema.json": SCHEMA,
+    "tables/Boats_1.csv": csv_text(BOATS),
+    "tables/Trams_1.csv": csv_text(TRAMS),
+    "scenarios.json": {"links": LINKS, "scenarios": [{"intents": s} for s in SCENARIOS]},
+    "templates.json": {},
+    "transitions.json": {},
+    **changes,
+  }
+
+
+def csv_text(table: Table) -> str:
+  header = [f"{c}*" if c in table.open else c for c in table.columns]
+  return "".join(f"{','.join(line)}\n" for line in (header, *table.rows))
+
+
+def write_files(folder: pathlib.Path, content: dict[str, Any]) -> pathlib.Path:
+  for name, data in content.items():
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    if data is not None:
+      (folder / name).write_text(data if isinstance(data, str) else json.dumps(data))
+  return folder
+
+
+def simulation(
+  *scenarios, transitions=None, boats=BOATS, trams=TRAMS, links=LINKS, schema=SCHEMA, words=None
+) -> Simulation:
+  """A simulation of these services; scenarios are lists of intents, all of SCENARIOS if none."""
+  services, problems = parse_schema(schema, "boats"), []
+  wanted = {"links": links, "scenarios": [{"intents": list(s)} for s in scenarios or SCENARIOS]}
+  found = parse_scenarios(wanted, services, "scenarios", problems)
+  said = read_words(words or {}, services, services.names, "templates", problems)
+  assert not problems
+  automaton = parse_transitions(transitions or {}, "transitions")
+  return Simulation(services, {"Boats_1": boats, "Trams_1": trams}, found, said, automaton)
+
+
+def lines(turns: list[TurnOutline]) -> list[str]:
+  """An outline as text, a line per frame: acts and values sorted by name."""
+  found = []
+  for speaker, frames in turns:
+    for frame in frames:
+      acts = sorted(" ".join((a.act, a.slot, *a.values)).strip() for a in frame.acts)
+      text = f"{speaker[0]} {frame.service} {frame.intent}".strip() + f": {', '.join(acts)}"
+      if speaker == USER:
+        text += f" | {_pairs(frame.values)}"
+      if frame.call is not None:
+        text += f" | {frame.call[0]}({_pairs(frame.call[1])}) {len(frame.results)}"
+      found.append(text)
+  return found
+
+
+def _pairs(values) -> str:
+  return ", ".join(f"{slot}={value}" for slot, value in sorted(values.items()))
