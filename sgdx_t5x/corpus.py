@@ -34,6 +34,7 @@ _PUBLISHED_SERVICES = {"train": 26, "dev": 17, "test": 21}
 # schemas, are the same once more.
 _PART = re.compile(r"(train|dev|test)/dialogues_[^/]*\.json|(.+/)?(train|dev|test)/schema\.json")
 Check = Callable[[Dialogue, Schema, str], None]  # of a dialogue, from a file; raises SgdxError
+SIMULATION = "{split}/simulation.json"  # how `sgdx simulate` made a split; SGD's have none
 DOWNLOAD_HINT = "sgdx data prepare --download fetches the official archive"
 
 
@@ -82,7 +83,7 @@ class Corpus:
   @functools.cached_property
   def name(self) -> str:
     """Short name for tables and signatures: "sgd" if its services are SGD's, else the file's."""
-    if "train" in self.splits:
+    if "train" in self.splits and SIMULATION.format(split="train") not in self._names:
       services = self.schema("train").names
       if len(services) == _PUBLISHED_SERVICES["train"] and "RideSharing_2" in services:
         return "sgd"

@@ -103,8 +103,6 @@ def _never_satisfied(scenarios: Sequence[Scenario], tables: Mapping[str, Table])
     name, table = step.service.name, tables.get(step.service.name)
     if table is None:
       continue
-    if not step.intent.is_transactional and not step.intent.result_slots:
-      told.add(f"{name}.{step.intent.name} can never be satisfied: a search without result_slots")
     defaults = step.intent.optional_slots if step.intent.is_transactional else {}
     for slot, default in defaults.items():
       if default != DONTCARE and slot not in table.open and default not in _column(table, slot):

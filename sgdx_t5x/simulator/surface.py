@@ -44,7 +44,7 @@ class _Text:
   def add(self, fragment: Fragment, said: str, service: str, slot: str) -> None:
     """Adds a value and what is around it; `slot` is "" where no span is to be kept."""
     before, after = fragment
-    if said in RELATIVE_DAYS or said.startswith("next ") or said.endswith(" this week"):
+    if said in RELATIVE_DAYS or said.startswith("next "):
       self.text, before = _ON_RELATIVE_DAY.sub("", self.text + before), ""
     if not slot and not before and self.text[-2:] in ("", ". ", "? ", "! "):
       said = said[:1].upper() + said[1:]  # a value with a span stays as it is said

@@ -252,8 +252,6 @@ def _text_problems(where: str, texts: Any, must: set[str], may: set[str]) -> Ite
     plain = sum(text.count(f"{{{name}}}") for name in set(names))
     if not plain == text.count("{") == text.count("}"):
       yield f"{where}: {text!r} has braces that are no placeholder's"
-    for name in sorted(n for n in must if names.count(n) > 1):
-      yield f"{where}: {text!r} has {{{name}}} twice"
     for name in sorted({name for name in names if names.count(name) > 1}):
       yield f"{where}: {text!r} has {{{name}}} twice"
     for name in sorted(set(names) - must - may):

@@ -36,7 +36,7 @@ def forms(value: str) -> tuple[str, ...]:
   if match := _TIME.fullmatch(value):
     return _time(int(match[1]), match[2])
   if match := _PRICE.fullmatch(value):
-    return (value, f"{match[1]} dollars")
+    return (value, f"{match[1]} dollar{'' if match[1] == '1' else 's'}")
   if value.isdecimal() and 0 < int(value) <= len(_WORDS) and not value.startswith("0"):
     return (value, _WORDS[int(value) - 1])
   short = " ".join(_ABBREVIATIONS.get(word, word) for word in value.split(" "))
@@ -62,9 +62,7 @@ def _date(day: datetime.date) -> tuple[str, ...]:
   if 0 <= ahead < len(RELATIVE_DAYS):
     said.append(RELATIVE_DAYS[ahead])
   elif 0 < ahead < 7:
-    said.append(
-      f"{day:%A} this week" if day.isocalendar()[1] == TODAY.isocalendar()[1] else f"next {day:%A}"
-    )
+    said.append(f"next {day:%A}")  # today is a Friday: this week's days are above
   if day.month == TODAY.month:
     said.append(f"the {ordinal}")
   return tuple(said)
@@ -83,8 +81,8 @@ def _time(hour: int, minutes: str) -> tuple[str, ...]:
             "45": f"quarter to {after}"}  # fmt: skip
   half = "am" if hour < 12 else "pm"
   said = [f"{plain} {half}", f"{plain} {part}"]
-  if (hour, minutes) == (12, "00"):
-    return "12 pm", "noon"
+  if (clock, minutes) == (12, "00"):
+    return ("12 pm", "noon") if hour else ("12 am", "midnight")
   if minutes in spoken:
     said.insert(1, f"{spoken[minutes]} {part}")
   return tuple(said)

@@ -11,15 +11,17 @@ import multiprocessing.process
 import os
 import pathlib
 import shutil
-import threading
 import sys
+import threading
 from collections.abc import Callable, Iterator
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.simulator.generate import Simulation, simulate
 from sgdx_t5x.simulator.surface import Paraphrase
+from sgdx_t5x.version import package_version
 
 DIALOGUES_PER_FILE = 500
+FORMAT = "sgdx-simulation/1"
 
 
 def write_split(
@@ -32,7 +34,7 @@ def write_split(
   paraphrase: str | None = None,
   tell: Callable[[int], None] = lambda done: None,
 ) -> collections.Counter:
-  """Writes `schema.json` and `dialogues_001.json`, ... into a new folder.
+  """Writes `schema.json`, `simulation.json` and `dialogues_001.json`, ... into a new folder.
 
   Args:
     simulation: what dialogues are made of.
@@ -71,6 +73,14 @@ def write_split(
     temporary.mkdir(parents=True)
     text = json.dumps(simulation.schema.to_json(), indent=2) + "\n"
     (temporary / "schema.json").write_text(text, "utf-8")
+    origin = {
+      "format": FORMAT,
+      "version": package_version(),
+      "seed": seed,
+      "num_dialogues": num_dialogues,
+      "paraphrase": paraphrase,
+    }
+    (temporary / "simulation.json").write_text(json.dumps(origin, indent=2) + "\n", "utf-8")
     parts = [
       (str(temporary / f"dialogues_{i:0{digits}}.json"),
        range(start, min(start + DIALOGUES_PER_FILE, num_dialogues)), seed)
