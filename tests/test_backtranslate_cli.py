@@ -78,7 +78,7 @@ def test_the_table_of_the_sample_gives_the_schemas_of_the_sample(tmp_path, capsy
     written = json.loads((out / pivot / "train" / "schema.json").read_text())
     assert written == wordings[pivot].to_json()
   shown = capsys.readouterr()
-  assert "ko: 170 texts, 16 came back unchanged\n    repairs: none\n" in shown.err
+  assert "ko: 204 texts, 18 came back unchanged\n    repairs: none\n" in shown.err
   line = f'register_wording("out_ja", "{out}/ja", vocabulary=sample_vocabulary, prefix="sample_"'
   assert line in shown.err
   assert 'register_mixture("sample_t5dst_out", ["sample_t5dst_sgd", "sample_t5dst_sgd_out_zh"' in (

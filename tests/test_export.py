@@ -78,7 +78,7 @@ def test_bytes_of_every_variant_of_the_sample(tmp_path, capsys):
     else:
       assert content.decode() == reference(corpus, split, variant), name
   out = capsys.readouterr().out
-  assert re.search(r"test +1 +224 +v1, v2, v3, v4, v5, bt_zh, bt_ja, bt_ko *\n", out)
+  assert re.search(r"test +1 +160 +v1, v2, v3, v4, v5, bt_zh, bt_ja, bt_ko *\n", out)
 
 
 def test_processes_zip_and_folder_give_the_same_bytes(tiny, tmp_path):

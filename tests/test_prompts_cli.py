@@ -219,8 +219,8 @@ def test_a_sample_of_the_sample(tmp_path, capsys):
   assert frames["v1"] == whole
   counts = collections.Counter(frame.rsplit("-", 1)[1] for frame in whole)
   assert set(counts) == set(open_corpus("sample").schema("test").names)
-  assert max(counts.values()) < 2 * min(counts.values())
-  assert f"{len(whole)} frames, {len(chosen)} of 224 dialogues of test" in capsys.readouterr().err
+  assert max(counts.values()) <= 4 * min(counts.values())  # a dialogue may bring a second service
+  assert f"{len(whole)} frames, {len(chosen)} of 160 dialogues of test" in capsys.readouterr().err
   # Another wording, another call: the same frames. Another seed: others.
   assert prompts("sample", tmp_path / "q.jsonl", *args, variants=["bt_ja"]) == 0
   assert frames_of(read(tmp_path / "q.jsonl")) == {"bt_ja": whole}

@@ -9,7 +9,7 @@ from sgdx_t5x.datasets.prepare import prepare
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.t5dst import PromptStyle, slot_text
 
-LENGTHS = {"inputs": 112, "targets": 20}
+LENGTHS = {"inputs": 224, "targets": 20}
 SUFFIXES = [
   "sgd", "sgdx_v1", "sgdx_v2", "sgdx_v3", "sgdx_v4", "sgdx_v5", "sgdx",
   "sgd_bt_zh", "sgd_bt_ja", "sgd_bt_ko", "sgd_corrupt_1", "sgd_corrupt_2", "sgd_corrupt_3",

@@ -28,7 +28,7 @@ from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
 
 VERSION = "2"  # raise it when a dialogue of the sample changes
 SEED = "sgdx-sample"
-DIALOGUES = {"train": 6000, "dev": 100, "test": 160}
+DIALOGUES = {"train": 4000, "dev": 100, "test": 160}
 ROWS = {"train": 2000, "dev": 200, "test": 200}  # of each service's table
 # Values that a search can ask for in a table, so that several rows have the same.
 SEARCHED_VALUES = {"train": 400, "dev": 20, "test": 20}

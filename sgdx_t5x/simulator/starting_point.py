@@ -152,7 +152,8 @@ class _TableMaker:
     for group in range(num_groups):
       names = {name: self._new(name) for name in self._names}
       common = combinations[group % len(combinations)] | names
-      rows += [self._row(common) for _ in range(_ROWS_PER_NAME if self._names else 1)]
+      has_defaults = group < 2 * len(combinations)  # so that a search that says no more finds two
+      rows += [self._row(common, has_defaults) for _ in range(_ROWS_PER_NAME if self._names else 1)]
     self._rng.shuffle(rows)
     return Table(tuple(self._slots), self._open, tuple(rows))
 
@@ -213,21 +214,21 @@ class _TableMaker:
     self._rng.shuffle(combinations)
     return combinations[: 2 * NUM_ROWS] or [{}]
 
-  def _row(self, common: Mapping[str, str]) -> tuple[str, ...]:
+  def _row(self, common: Mapping[str, str], has_defaults: bool) -> tuple[str, ...]:
     row = dict(common)
     for name in self._slots:
       if name not in row:
-        row[name] = self._draw(name, row)
+        row[name] = self._draw(name, row, has_defaults)
     dates = [name for name in self._slots if self._kinds[name] == "date"]
     for name, date in zip(dates, sorted(row[name] for name in dates), strict=True):
       row[name] = date  # check-in comes before check-out
     return tuple(row[name] for name in self._slots)
 
-  def _draw(self, name: str, row: Mapping[str, str]) -> str:
+  def _draw(self, name: str, row: Mapping[str, str], has_defaults: bool) -> str:
     """A value for a cell; a place that the row does not have yet."""
     slot, kind = self._slots[name], self._kinds[name]
     default = self._default(name)
-    if default and self._rng.random() < 0.5:
+    if default and (has_defaults or self._rng.random() < 0.5):
       return default
     values = self._choices.get(name) or list(slot.possible_values)
     if kind == "city":
