@@ -206,7 +206,6 @@ def _table(service: Service, data: Mapping[str, Any], split: str) -> Table:
   """Draws a service's table; what searches ask for takes few values, so that they find some."""
   rng = random.Random(f"{SEED}/{VERSION}/{split}/{service.name}")
   authored = dict(zip(service.slot_index, data["slots"], strict=True))
-  cities = random.Random(f"{SEED}/{VERSION}/{split}/cities")  # all services are in the same ones
   searched = {s for i in service.intents if not i.is_transactional for s in i.required_slots}
   columns = table_slots(service)
   cells = []
@@ -217,9 +216,20 @@ def _table(service: Service, data: Mapping[str, Any], split: str) -> Table:
       values = slot.possible_values
     else:
       spec = authored[name]["values"]
-      pool = parse_pool(spec, f"sample {service.name}.{name}")
-      source = cities if name in searched and spec.get("kind") == "city" else rng
-      values = [pool.draw(source, source.random() < HELD_OUT[split]) for _ in range(count)]
+      is_city = name in searched and spec.get("kind") == "city"
+      values = _cities(split) if is_city else _draw(spec, rng, split, count)
     cells.append([rng.choice(values) for _ in range(ROWS[split])])
   is_open = frozenset(name for name in columns if authored[name].get("open"))
   return Table(columns, is_open, tuple(zip(*cells, strict=True)))
+
+
+@functools.cache
+def _cities(split: str) -> list[str]:
+  """The cities where a split's services are, the same ones, so that links between them hold."""
+  rng = random.Random(f"{SEED}/{VERSION}/{split}/cities")
+  return _draw({"kind": "city"}, rng, split, SEARCHED_VALUES[split])
+
+
+def _draw(spec: Mapping[str, Any], rng: random.Random, split: str, count: int) -> list[str]:
+  pool = parse_pool(spec, f"sample values {spec}")
+  return [pool.draw(rng, rng.random() < HELD_OUT[split]) for _ in range(count)]

@@ -150,10 +150,22 @@ def _link_problems(data: Any, schema: Schema) -> Iterator[str]:
     yield 'not of the form {"from": "SERVICE.SLOT", "to": "SERVICE.SLOT", "say": ["there"]}'
     return
   for key in ("from", "to"):
-    yield from _name_problems(data[key], schema, "slot", lambda service: service.slot_index)
+    problems = list(_name_problems(data[key], schema, "slot", lambda service: service.slot_index))
+    yield from problems
+    if not problems and not _is_used(schema, *_split(data[key]), returned=key == "from"):
+      uses = "takes or returns" if key == "from" else "takes"
+      yield f"{data[key]!r}: no intent {uses} it"
   say = data.get("say", [])
   if not isinstance(say, list) or not all(isinstance(s, str) and s for s in say):
     yield f"say {say!r} is not a list of texts"
+
+
+def _is_used(schema: Schema, service: str, slot: str, *, returned: bool) -> bool:
+  """Whether an intent takes a slot, or, if `returned`, takes or returns it."""
+  return any(
+    slot in (*i.required_slots, *i.optional_slots, *(i.result_slots if returned else ()))
+    for i in schema[service].intents
+  )
 
 
 def _name_problems(

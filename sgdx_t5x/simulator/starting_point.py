@@ -278,14 +278,14 @@ def _csv_text(table: Table) -> str:
 
 
 def _scenarios_text(schema: Schema) -> str:
-  """Every intent alone, and every search with the transaction that takes its results."""
-  scenarios = []
+  """Every intent alone; more often, every search with the transaction that takes its results."""
+  scenarios: list[dict[str, Any]] = []
   for service in schema:
-    lists = [[intent.name] for intent in service.intents]
+    scenarios += [{"intents": [f"{service.name}.{intent.name}"]} for intent in service.intents]
     for search in service.intents:
       if then := follow_up(service, search):
-        lists.append([search.name, then.name])
-    scenarios += [{"intents": [f"{service.name}.{name}" for name in names]} for names in lists]
+        names = [f"{service.name}.{intent.name}" for intent in (search, then)]
+        scenarios.append({"intents": names, "weight": 4})
   lines = ",\n".join(f"    {json.dumps(scenario, ensure_ascii=False)}" for scenario in scenarios)
   return f'{{\n  "links": [],\n  "scenarios": [\n{lines}\n  ]\n}}\n'
 

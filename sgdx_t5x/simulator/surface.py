@@ -211,7 +211,8 @@ class Surface:
     for i, act in enumerate(acts):
       if act.act in ("OFFER", "CONFIRM"):  # all of them at once
         if i == 0 or acts[i - 1].act != act.act:
-          self._listed(text, act.act, {a.slot: a.values[0] for a in acts if a.act == act.act})
+          values = {a.slot: a.values[0] for a in acts if a.act == act.act}
+          self._listed(text, act.act, values, acts[0].act in ("OFFER", "INFORM_COUNT"))
       elif act.act == "INFORM":
         own = self._phrase("INFORM", {act.slot})
         if own is None:
@@ -243,8 +244,15 @@ class Surface:
     own = self._phrase(act.act, set())
     return own[0][0] if own else self._rng.choice(self._acts[act.act])
 
-  def _listed(self, text: _Text, act: str, values: Mapping[str, str]) -> None:
-    """An offer, or what is to be confirmed: a phrase of the service's own, the rest as a list."""
+  def _listed(self, text: _Text, act: str, values: Mapping[str, str], is_new: bool) -> None:
+    """An offer, or what is to be confirmed: a phrase of the service's own, or a list.
+
+    Args:
+      text: what grows.
+      act: OFFER or CONFIRM.
+      values: by slot.
+      is_new: whether it is a search's result, which is offered by its name.
+    """
     own = self._phrase(act, set(values))
     if own is not None:
       self._own_phrase(text, own, values)
@@ -252,13 +260,17 @@ class Surface:
       for slot in [s for s in values if s not in said]:
         self._put_sentence(text, self._rng.choice(self._own.slots[slot].answer), slot, values[slot])
       return
-    before, _, after = self._rng.choice(self._acts[act]).partition("{slots}")
+    before, _, after = self._other(text, self._acts[act]).partition("{slots}")
     text.sentence(before)
+    first, value = next(iter(values.items()))
+    # "How about Elmport Camp", but "how about one with fare $22"; a booking's offer is of the same.
+    is_thing = is_new and is_name(value) and self._is_free(self._service, first)
+    if is_new and not is_thing:
+      text.text += "one " if self._own.slots[first].is_boolean else "one with "
     for i, (slot, value) in enumerate(values.items()):
       words = self._own.slots[slot]
-      is_free = self._is_free(self._service, slot)
-      is_thing = i == 0 and act == "OFFER" and is_free and is_name(value)
-      named = "" if is_thing or words.is_boolean else f"{self._rng.choice(words.noun)} "
+      is_plain = words.is_boolean or (i == 0 and is_thing)
+      named = "" if is_plain else f"{self._rng.choice(words.noun)} "
       self._put(text, (f"{', ' if i else ''}{named}", ""), slot, value)
     text.text += after
 

@@ -156,9 +156,13 @@ class User:
       for s in (*intent.required_slots, *intent.optional_slots)
       if (v := self._state.get(s, DONTCARE)) != DONTCARE
     }
-    # Another thing is found by what it is; of a booking, what is the caller's choice can change.
+    # Another thing is found by what it is; of what is confirmed, the caller's choice can change.
+    if of_search:
+      slots = [s for s in given if s not in self._backend.open]
+    else:
+      slots = [a.slot for a in self._heard if a.slot in given and a.slot in self._backend.open]
     linked = {link.target[1] for link in self._step.links}
-    slots = [s for s in given if (s in self._backend.open) != of_search and s not in linked]
+    slots = [s for s in slots if s not in linked]
     self._rng.shuffle(slots)
     for slot in slots:
       row = self._backend.row(self._rng, {s: v for s, v in given.items() if s != slot})
@@ -176,11 +180,13 @@ class User:
     self._ground.take_up(step.service.name)
     self._ground.intent[step.service.name] = step.intent.name
     linked = {link.target[1]: (link, v) for link in step.links if (v := self._linked(link))}
-    fixed = self._selected(search) if search else {}
-    fixed.update({slot: value for slot, (_, value) in linked.items()})
+    selected = self._selected(search) if search else {}
+    fixed = {**selected, **{slot: value for slot, (_, value) in linked.items()}}
     row = self._backend.row(self._rng, fixed)
     if row is None:  # this service does not have what the other one had
-      row, fixed, linked = self._backend.row(self._rng, {}), {}, {}
+      linked = {slot: found for slot, found in linked.items() if slot in self._backend.open}
+      fixed = {**selected, **{slot: value for slot, (_, value) in linked.items()}}
+      row = self._backend.row(self._rng, fixed) or self._backend.row(self._rng, {})
     self._goal = {s: self._draw_value(s, row) for s in self._wanted(step.intent, linked)}
     self._goal.update({slot: value for slot, value in fixed.items() if slot in self._goal})
     for slot in step.intent.optional_slots:
