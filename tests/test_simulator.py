@@ -16,7 +16,7 @@ from sgdx_t5x.simulator.generate import simulate
 from sgdx_t5x.simulator.variation import forms
 
 NUMBER = 400  # of each corpus
-SAMPLE = ("2", "c208b0f69d15f1b5")
+SAMPLE = ("2", "2ec662b1f5c5206f")
 # How these say what they do not leave to the plain words; the sample's are in its files.
 WORDS = {
   "services": {
@@ -327,8 +327,8 @@ def test_the_sample_mirrors_sgd():
 
 def test_the_sample_has_dialogues_of_one_and_of_several_services(sample_test):
   numbers = collections.Counter(len(dialogue.services) for dialogue in sample_test)
-  assert numbers[1] > 20
-  assert sum(n for services, n in numbers.items() if services > 1) > 20
+  assert numbers[1] > 100
+  assert sum(n for services, n in numbers.items() if services > 1) > 10
 
 
 def test_the_vocabulary_is_what_its_script_makes(tmp_path):
