@@ -17,7 +17,8 @@ setuptools.setup(
   package_data={
     "sgdx_t5x.augment": ["data/*.jsonl"],
     "sgdx_t5x.datasets": ["*.tsv"],
-    "sgdx_t5x.sample": ["*.model", "services/*.json"],
+    "sgdx_t5x.sample": ["*.model", "*.json", "services/*.json"],
+    "sgdx_t5x.simulator": ["*.json"],
   },
   install_requires=["numpy", "rapidfuzz", "rich"],  # scoring needs no TensorFlow and no JAX
   extras_require={

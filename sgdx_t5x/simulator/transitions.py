@@ -20,8 +20,6 @@ from sgdx_t5x.errors import SgdxError, nearest
 
 _SIDES = ("user", "system")
 
-Move = tuple[str, ...]
-
 
 class Weighted:
   """Things to draw from, each with a weight."""
