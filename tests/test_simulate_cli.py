@@ -326,7 +326,13 @@ def started(here, processes):
   """A run that writes its second file, in a session of its own."""
   given = arguments(100_000, processes=processes, out="deep/mine")
   with subprocess.Popen(
-    [*SGDX, *given], cwd=here, stderr=subprocess.PIPE, text=True, start_new_session=True
+    [*SGDX, *given],
+    cwd=here,
+    stderr=subprocess.PIPE,
+    text=True,
+    start_new_session=True,
+    # Of a shell's background job, as a CI may be, children ignore SIGINT.
+    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
   ) as process:
     deadline = time.monotonic() + 30
     while not list(here.glob("deep/mine/.train*/dialogues_002*")):

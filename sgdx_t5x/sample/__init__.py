@@ -142,6 +142,7 @@ def _schema_text(split: str, version: str) -> str:
   return json.dumps(schema(split, version).to_json(), indent=2) + "\n"
 
 
+@functools.cache  # 45 MB of train: making it takes seconds
 def _dialogue_text(split: str) -> str:
   return write_dialogues(dialogues(split))
 
