@@ -321,18 +321,25 @@ def test_init_of_a_schema_without_intents_writes_nothing(here, capsys):
   assert not pathlib.Path("start").exists()
 
 
+# Children of a shell's background job, as a CI may be, would ignore SIGINT.
+HEARS_INTERRUPTS = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from sgdx_t5x.cli import main
+sys.exit(main())
+"""
+
+
 @contextlib.contextmanager
 def started(here, processes):
   """A run that writes its second file, in a session of its own."""
   given = arguments(100_000, processes=processes, out="deep/mine")
   with subprocess.Popen(
-    [*SGDX, *given],
+    [sys.executable, "-c", HEARS_INTERRUPTS, *given],
     cwd=here,
     stderr=subprocess.PIPE,
     text=True,
     start_new_session=True,
-    # Of a shell's background job, as a CI may be, children ignore SIGINT.
-    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
   ) as process:
     deadline = time.monotonic() + 30
     while not list(here.glob("deep/mine/.train*/dialogues_002*")):
