@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 from collections.abc import Iterator
 from typing import Any, TextIO
 
@@ -38,6 +39,72 @@ def open_whole(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
   finally:
     with contextlib.suppress(OSError):  # of a folder that is not there
       temporary.unlink()
+
+
+def check_empty(folder: str | pathlib.Path, why: str) -> None:
+  """Refuses a folder, given with --out, that has something in it. Raises SgdxError saying `why`."""
+  path = pathlib.Path(folder)
+  if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+    raise SgdxError(
+      f"--out {folder} is there already",
+      expected=f"a folder that is new or empty: {why}",
+      fix="remove it, or name another one",
+    )
+
+
+@contextlib.contextmanager
+def whole_folder(
+  folder: pathlib.Path,
+  option: str = "",
+  expected: str = "a folder that can be made and written",
+  fix: str = "name another one",
+) -> Iterator[pathlib.Path]:
+  """Yields a path; the folder that the block makes there becomes `folder` if it succeeds.
+
+  Args:
+    folder: replaced if it exists; those above it are made, and removed again after a failure.
+    option: which named the folder, for messages.
+    expected: what it should have been, for messages.
+    fix: what to do, for messages.
+
+  Raises:
+    SgdxError: the folder cannot be written. Nothing is left of it then.
+  """
+  temporary = _beside(folder, "tmp")
+  made = [parent for parent in folder.parents if not parent.exists()]  # innermost first
+  try:
+    temporary.mkdir(parents=True)
+    yield temporary / folder.name
+    _replace(folder, temporary / folder.name)
+    made = []
+  except OSError as e:
+    raise SgdxError(
+      f"{option} {folder}: {e.strerror or e}".lstrip(), expected=expected, fix=fix
+    ) from e
+  finally:
+    shutil.rmtree(temporary, ignore_errors=True)
+    for parent in made:
+      with contextlib.suppress(OSError):
+        parent.rmdir()
+
+
+def _replace(folder: pathlib.Path, new: pathlib.Path) -> None:
+  """Renames `new` to `folder`, whose present content is lost only once that succeeded."""
+  if not folder.exists():
+    new.rename(folder)
+    return
+  old = _beside(folder, "old")
+  folder.rename(old)
+  try:
+    new.rename(folder)
+  except OSError:
+    old.rename(folder)
+    raise
+  shutil.rmtree(old, ignore_errors=True)
+
+
+def _beside(folder: pathlib.Path, ending: str) -> pathlib.Path:
+  return folder.with_name(f".{folder.name}.{os.getpid()}.{ending}")
 
 
 def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> Any:

@@ -342,7 +342,7 @@ def started(here, processes):
     start_new_session=True,
   ) as process:
     deadline = time.monotonic() + 30
-    while not list(here.glob("deep/mine/.train*/dialogues_002*")):
+    while not list(here.glob("deep/mine/.train*/train/dialogues_002*")):
       assert time.monotonic() < deadline
       assert process.poll() is None
       time.sleep(0.02)

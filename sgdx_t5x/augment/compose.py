@@ -12,16 +12,14 @@ k-th (SGD-X paper, section 3.2). The distances are those that the released varia
 
 import dataclasses
 import json
-import os
 import pathlib
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x import files
 from sgdx_t5x.augment.wording import NAME, SERVICE, Element, join_words, reword, wording
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files import decode_json
 from sgdx_t5x.schema import Schema, Service
 
 RECORD = "paraphrases.jsonl"
@@ -94,7 +92,7 @@ def read_paraphrases(
   expected = '{"element": "SERVICE/slot/NAME/name", "paraphrases": ["...", ...]}'
   for number, line in _lines(path):
     where = f"{path}, line {number}"
-    row = decode_json(line, where, expected)
+    row = files.decode_json(line, where, expected)
     if not (
       isinstance(row, dict)
       and isinstance(row.get("element"), str)
@@ -229,9 +227,8 @@ def write(
   """
   folder = pathlib.Path(folder).resolve()
   check_empty(folder)
-  temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
   names = list(dict.fromkeys(s.name for schema in originals.values() for s in schema))
-  try:
+  with files.whole_folder(folder, "--out") as temporary:
     for k, variant in enumerate(composition.variants, start=1):
       made = dict(zip(names, variant, strict=True))
       for split, original in originals.items():
@@ -242,26 +239,11 @@ def write(
     rows = ({"format": "sgdx-compose/1", **header}, *(p.to_json() for p in composition.placements))
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     (temporary / RECORD).write_text(text, encoding="utf-8")
-    temporary.replace(folder)
-  except OSError as e:
-    raise SgdxError(
-      f"--out {folder}: {e.strerror}",
-      expected="a folder that can be made and written",
-      fix="name another one",
-    ) from None
-  finally:
-    shutil.rmtree(temporary, ignore_errors=True)
 
 
 def check_empty(folder: str | pathlib.Path) -> None:
   """Refuses a folder with something in it. Raises SgdxError."""
-  path = pathlib.Path(folder)
-  if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-    raise SgdxError(
-      f"--out {folder} is there already",
-      expected="a folder that is new or empty: variants of two compositions must not mix",
-      fix="remove it, or name another one",
-    )
+  files.check_empty(folder, "variants of two compositions must not mix")
 
 
 # --- parts ---------------------------------------------------------------------------------

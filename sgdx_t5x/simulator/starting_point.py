@@ -10,15 +10,14 @@ import functools
 import io
 import itertools
 import json
-import os
 import pathlib
 import random
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import check_empty, whole_folder
 from sgdx_t5x.schema import DONTCARE, Schema, Service
 from sgdx_t5x.simulator.default_words import (
   callers_number,
@@ -73,29 +72,19 @@ def write(schema: Schema, folder: str | pathlib.Path, seed: int = 0) -> list[str
   Raises:
     SgdxError: as `starting_point`; there is something in the folder, or it cannot be written.
   """
-  files = starting_point(schema, seed)
+  texts = starting_point(schema, seed)
   folder = pathlib.Path(folder).resolve()
-  temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-  try:
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-      raise SgdxError(
-        f"--out {folder} is there already",
-        expected="a folder that is new or empty: templates that you edited stay",
-        fix="remove it, or name another one",
-      )
-    for name, text in files.items():
+  check_empty(folder, "templates that you edited stay")
+  with whole_folder(
+    folder,
+    "--out",
+    "a folder in one that exists and can be written",
+    "make it, or name another one",
+  ) as temporary:
+    for name, text in texts.items():
       (temporary / name).parent.mkdir(parents=True, exist_ok=True)
       (temporary / name).write_text(text, encoding="utf-8", newline="")
-    temporary.replace(folder)
-  except OSError as e:
-    raise SgdxError(
-      f"--out {folder}: {e.strerror}",
-      expected="a folder in one that exists and can be written",
-      fix="make it, or name another one",
-    ) from None
-  finally:
-    shutil.rmtree(temporary, ignore_errors=True)
-  return list(files)
+  return list(texts)
 
 
 def make_table(service: Service, seed: int = 0) -> Table:

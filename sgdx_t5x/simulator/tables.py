@@ -15,9 +15,9 @@ import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
+from sgdx_t5x.dialogue_checks import MAX_RESULTS
 from sgdx_t5x.schema import DONTCARE, Intent, Service
 
-MAX_RESULTS = 10  # as in SGD
 OPEN = "*"
 
 

@@ -87,11 +87,14 @@ class User:
   def _chance(self, name: str) -> bool:
     return self._rng.random() < self._transitions.chances[name]
 
+  def _values_of(self, act: str) -> dict[str, str]:
+    """Slot -> value of an act of the system's turn."""
+    return {a.slot: a.values[0] for a in self._heard if a.act == act}
+
   def _listen(self, situation: str) -> None:
     """Keeps what the system offers or wants confirmed; drops steps that a failure ends."""
-    offered = {a.slot: a.values[0] for a in self._heard if a.act == "OFFER"}
-    self._offered = offered or self._offered
-    self._confirmed.update({a.slot: a.values[0] for a in self._heard if a.act == "CONFIRM"})
+    self._offered = self._values_of("OFFER") or self._offered
+    self._confirmed.update(self._values_of("CONFIRM"))
     if situation == "NOTIFY_FAILURE":
       while self._left and self._left[0].of_selected:
         self._left.pop(0)
@@ -248,12 +251,13 @@ class User:
 
   def _inform_intent(self) -> list[Act]:
     """States the intent, and what is no longer as it was in an earlier step."""
-    changed = {s: v for s, v in self._goal.items() if self._state.get(s, v) != v}
-    return [Act("INFORM_INTENT", "intent", (self._step.intent.name,)), *self._tell(changed)]
+    return [Act("INFORM_INTENT", "intent", (self._step.intent.name,)), *self._tell_changes()]
 
   def _affirm_intent(self) -> list[Act]:
-    changed = {s: v for s, v in self._goal.items() if self._state.get(s, v) != v}
-    return [Act("AFFIRM_INTENT"), *self._tell(changed)]
+    return [Act("AFFIRM_INTENT"), *self._tell_changes()]
+
+  def _tell_changes(self) -> list[Act]:
+    return self._tell({s: v for s, v in self._goal.items() if self._state.get(s, v) != v})
 
   def _negate_intent(self) -> list[Act]:
     self._ground.intent[self._step.service.name] = NO_INTENT
@@ -267,6 +271,5 @@ class User:
 
   def _affirm(self) -> list[Act]:
     """Accepts what was to be confirmed, or the alternative to a failed transaction."""
-    offered = {a.slot: a.values[0] for a in self._heard if a.act == "OFFER"}
-    self._state.update({**self._confirmed, **offered})
+    self._state.update({**self._confirmed, **self._values_of("OFFER")})
     return [Act("AFFIRM")]

@@ -10,12 +10,12 @@ import multiprocessing
 import multiprocessing.process
 import os
 import pathlib
-import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
 
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import whole_folder
 from sgdx_t5x.simulator.generate import Simulation, simulate
 from sgdx_t5x.simulator.surface import Paraphrase
 from sgdx_t5x.version import package_version
@@ -66,11 +66,9 @@ def write_split(
     )
   starts = range(0, num_dialogues, DIALOGUES_PER_FILE)
   digits = max(3, len(str(len(starts))))
-  temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-  made = [parent for parent in folder.parents if not parent.exists()]
   totals: collections.Counter = collections.Counter()
-  try:
-    temporary.mkdir(parents=True)
+  with whole_folder(folder) as temporary:
+    temporary.mkdir()
     text = json.dumps(simulation.schema.to_json(), indent=2) + "\n"
     (temporary / "schema.json").write_text(text, "utf-8")
     origin = {
@@ -90,12 +88,6 @@ def write_split(
       for found in run(_write_part, parts):
         totals.update(found)
         tell(totals["dialogues"])
-    temporary.replace(folder)
-  finally:
-    shutil.rmtree(temporary, ignore_errors=True)
-    for parent in made:
-      with contextlib.suppress(OSError):  # it has the split
-        parent.rmdir()
   return totals
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import pathlib
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import whole_folder
 
 
 def check_local(path: str | pathlib.Path, option: str) -> pathlib.Path:
@@ -61,47 +60,10 @@ def check_free(
     )
 
 
-@contextlib.contextmanager
-def written_whole(folder: pathlib.Path) -> Iterator[pathlib.Path]:
-  """Yields a path; the folder that the block makes there becomes `folder` if it succeeds.
-
-  Raises:
-    SgdxError: the disk is full, or the folder cannot be written.
-  """
-  temporary = _beside(folder, "tmp")
-  made = [parent for parent in folder.parents if not parent.exists()]  # innermost first
-  try:
-    temporary.mkdir(parents=True)
-    yield temporary / folder.name
-    _replace(folder, temporary / folder.name)
-    made = []
-  except OSError as e:
-    raise SgdxError(
-      f"{folder}: {e.strerror or e}",
-      expected="a folder that can be written, on a disk with room for the weights",
-      fix="make room, or name another folder",
-    ) from e
-  finally:
-    shutil.rmtree(temporary, ignore_errors=True)
-    for parent in made:
-      with contextlib.suppress(OSError):
-        parent.rmdir()
-
-
-def _replace(folder: pathlib.Path, new: pathlib.Path) -> None:
-  """Renames `new` to `folder`, whose present content is lost only once that succeeded."""
-  if not folder.exists():
-    new.rename(folder)
-    return
-  old = _beside(folder, "old")
-  folder.rename(old)
-  try:
-    new.rename(folder)
-  except OSError:
-    old.rename(folder)
-    raise
-  shutil.rmtree(old, ignore_errors=True)
-
-
-def _beside(folder: pathlib.Path, ending: str) -> pathlib.Path:
-  return folder.with_name(f".{folder.name}.{os.getpid()}.{ending}")
+def written_whole(folder: pathlib.Path) -> contextlib.AbstractContextManager[pathlib.Path]:
+  """`whole_folder`, for weights: yields a path that becomes `folder` if the block succeeds."""
+  return whole_folder(
+    folder,
+    expected="a folder that can be written, on a disk with room for the weights",
+    fix="make room, or name another folder",
+  )
