@@ -18,6 +18,7 @@ from sgdx_t5x.metrics.bootstrap import (
 )
 from sgdx_t5x.metrics.consistency import consistent_jga, frame_consistency
 from sgdx_t5x.metrics.f1 import multiset_f1
+from sgdx_t5x.metrics.failures import KINDS, Failure, slot_failures
 from sgdx_t5x.metrics.frames import (
   OFFICIAL_METRICS,
   FrameScores,
@@ -47,12 +48,14 @@ __all__ = [
   "GOAL_METRICS",
   "JOINT_GOAL",
   "JOINT_METRICS",
+  "KINDS",
   "OFFICIAL_METRICS",
   "SEEN_SERVICES",
   "UNSEEN_SERVICES",
   "ZERO_MEAN_RULES",
   "DialogueResamples",
   "Difference",
+  "Failure",
   "FrameScores",
   "GoldFrame",
   "PredictedFrame",
@@ -74,6 +77,7 @@ __all__ = [
   "relative_difference",
   "schema_sensitivity",
   "score_frames",
+  "slot_failures",
   "slot_score",
   "summarise",
   "summary_intervals",

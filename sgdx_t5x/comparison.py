@@ -96,6 +96,25 @@ def compare(
   return Comparison(tables, metric, scores, (*said, *missing, *unscored), notes)
 
 
+def unlike_fields(a: str, b: str) -> dict[str, tuple[str | None, str | None]]:
+  """Returns field -> its values in two signatures, where scores cannot be compared for them.
+
+  How many frames there are does not matter here: `compare` takes those that both have.
+  """
+  first, second = (signature_fields(signature) for signature in (a, b))
+  pairs = {
+    name: (first.get(name), second.get(name))
+    for name in {**first, **second}
+    if name not in _FREE_FIELDS
+  }
+  return {name: pair for name, pair in pairs.items() if len({_value(name, x) for x in pair}) > 1}
+
+
+def _value(name: str, text: str | None) -> str | None:
+  """What of a field matters: a corpus is what its checksum says, whatever its folder's name."""
+  return text.rpartition(":")[2] if text and name == "corpus" else text
+
+
 def report(comparison: Comparison, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Any]:
   """Returns what `sgdx diff --json` writes: fractions, None where there is nothing to compare.
 
@@ -119,7 +138,39 @@ def report(comparison: Comparison, resamples: int = RESAMPLES, seed: int = 0) ->
     "notes": list(comparison.notes),
     "resamples": resamples,
     "seed": seed,
-    "rows": {name: _row(comparison, mask, drawn) for name, mask in masks.items()},
+    "rows": {name: row(comparison, mask, drawn) for name, mask in masks.items()},
+  }
+
+
+def row(comparison: Comparison, mask: np.ndarray, drawn: DialogueResamples) -> dict[str, Any]:
+  """Returns a row of `report`.
+
+  Args:
+    comparison: from `compare`.
+    mask: [F] bool, the frames to take.
+    drawn: from the dialogues of all frames.
+  """
+  rules = signature_fields(comparison.tables[0].signature)
+  across_turn = rules.get("jga", "").endswith("across-turn")
+  systems, frames = [], np.flatnonzero(mask)
+  for scores in comparison.scores:
+    units = {
+      v: metrics.unit_values(s, comparison.metric, mask, across_turn) for v, s in scores.items()
+    }
+    systems.append({variant: values for variant, (values, _) in units.items()})
+    frames = next(iter(units.values()))[1]
+  dialogues = comparison.frames.dialogue_ids[frames]
+  zero_mean = rules.get("zero_mean", "zero")
+  found = metrics.paired_differences(*systems, dialogues, drawn, zero_mean, comparison.name)
+  counts = {}
+  for variant in comparison.scores[0]:
+    broken, fixed = comparison.flipped(variant)
+    counts[variant] = {"broken": int(broken[mask].sum()), "fixed": int(fixed[mask].sum())}
+  return {
+    "num_frames": int(mask.sum()),
+    "num_dialogues": len(np.unique(dialogues)),
+    "differences": {key: _for_json(difference) for key, difference in found.items()},
+    "flips": counts,
   }
 
 
@@ -147,13 +198,9 @@ def flips(comparison: Comparison) -> Iterator[dict[str, Any]]:
 
 
 def _check_alike(tables: Sequence[FrameTable]) -> None:
-  fields = [signature_fields(table.signature) for table in tables]
-  # A corpus is what its checksum says, whatever its folder is called.
-  values = [{**x, "corpus": x.get("corpus", "").rpartition(":")[2]} for x in fields]
-  names = [name for name in {**values[0], **values[1]} if name not in _FREE_FIELDS]
-  unlike = [name for name in names if values[0].get(name) != values[1].get(name)]
+  unlike = unlike_fields(*(table.signature for table in tables))
   if unlike:
-    a, b = (", ".join(f"{name}:{x.get(name)}" for name in unlike) for x in fields)
+    a, b = (", ".join(f"{name}:{x[i]}" for name, x in unlike.items()) for i in (0, 1))
     raise SgdxError(
       f"A and B were not scored alike: {' '.join(unlike)}",
       expected="scores of the same corpus and split, by the same rules",
@@ -234,34 +281,6 @@ def _common_scores(
       fix="complete the predictions; --allow-missing compares what both have",
     )
   return kept, missing
-
-
-# --- rows ----------------------------------------------------------------------------------
-
-
-def _row(comparison: Comparison, mask: np.ndarray, drawn: DialogueResamples) -> dict[str, Any]:
-  rules = signature_fields(comparison.tables[0].signature)
-  across_turn = rules.get("jga", "").endswith("across-turn")
-  systems, frames = [], np.flatnonzero(mask)
-  for scores in comparison.scores:
-    units = {
-      v: metrics.unit_values(s, comparison.metric, mask, across_turn) for v, s in scores.items()
-    }
-    systems.append({variant: values for variant, (values, _) in units.items()})
-    frames = next(iter(units.values()))[1]
-  dialogues = comparison.frames.dialogue_ids[frames]
-  zero_mean = rules.get("zero_mean", "zero")
-  found = metrics.paired_differences(*systems, dialogues, drawn, zero_mean, comparison.name)
-  counts = {}
-  for variant in comparison.scores[0]:
-    broken, fixed = comparison.flipped(variant)
-    counts[variant] = {"broken": int(broken[mask].sum()), "fixed": int(fixed[mask].sum())}
-  return {
-    "num_frames": int(mask.sum()),
-    "num_dialogues": len(np.unique(dialogues)),
-    "differences": {key: _for_json(difference) for key, difference in found.items()},
-    "flips": counts,
-  }
 
 
 def _for_json(found: Difference) -> dict[str, Any] | None:

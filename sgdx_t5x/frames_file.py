@@ -10,17 +10,29 @@ import json
 import math
 import pathlib
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files import decode_json, open_whole
+from sgdx_t5x.metrics.failures import KINDS, Failure
 from sgdx_t5x.metrics.frames import FrameScores, common_frames
 from sgdx_t5x.scoring import FORMAT as REPORT_FORMAT
 
 FRAMES_FORMAT = "sgdx-frames/1"
+_REPORT = {  # keys of a report, and what they hold
+  "signature": str,
+  "complete": bool,
+  "warnings": list,
+  "notes": list,
+  "per_frame": (dict, type(None)),
+  "variants": dict,
+  "sgdx": dict,
+  "metrics": dict,
+  "predict_nothing": dict,
+}
 _RESTORE = "the file was probably cut short; run `sgdx score` again"
 
 
@@ -35,6 +47,7 @@ class FrameTable:
     scores: variant -> scores, all of the same frames.
     metrics: names of all metrics in the file, read or not.
     warnings: what makes them PARTIAL, a line each.
+    failures: frame id -> slots that fail; None in files written before they were kept.
   """
 
   path: pathlib.Path
@@ -43,6 +56,7 @@ class FrameTable:
   scores: Mapping[str, FrameScores]
   metrics: tuple[str, ...]
   warnings: tuple[str, ...] = ()
+  failures: Mapping[str, tuple[Failure, ...]] | None = None
 
   @property
   def frame_ids(self) -> np.ndarray:
@@ -66,9 +80,18 @@ def scores_checksum(scores: Mapping[str, FrameScores]) -> str:
 
 
 def write_frames(
-  path: str | pathlib.Path, signature: str, scores: Mapping[str, FrameScores]
+  path: str | pathlib.Path,
+  signature: str,
+  scores: Mapping[str, FrameScores],
+  failures: Mapping[str, Sequence[Failure]] | None = None,
 ) -> str:
-  """Writes the frames that all variants have. Args: signature of the report; variant -> scores.
+  """Writes the frames that all variants have.
+
+  Args:
+    path: the file.
+    signature: of the report.
+    scores: variant -> scores.
+    failures: frame id -> slots that fail, see `scoring.Scored.failures`; None leaves them out.
 
   Returns:
     `scores_checksum`, for the report that names the file.
@@ -79,7 +102,7 @@ def write_frames(
   scores = common_frames(scores)
   checksum = scores_checksum(scores)
   with open_whole(path, "--per-frame") as file:
-    file.writelines(f"{line}\n" for line in _lines(signature, checksum, scores))
+    file.writelines(f"{line}\n" for line in _lines(signature, checksum, scores, failures))
   return checksum
 
 
@@ -101,7 +124,13 @@ def read_frames(path: str | pathlib.Path, metrics: Collection[str] | None = None
     partial = "PARTIAL" in signature_fields(table.signature)
     warnings = ("its signature says PARTIAL; the report says why",) if partial else ()
     return dataclasses.replace(table, warnings=warnings)
-  report = _read_report(path)
+  report = read_report(path, ("signature", "warnings", "per_frame"))
+  if not {"file", "checksum"} <= set(report["per_frame"] or ()):
+    raise SgdxError(
+      f"{path}: the report names no scores per frame",
+      expected="a report of `sgdx score --json OUT.json --per-frame OUT.jsonl`",
+      fix="score again with --per-frame",
+    )
   frames = path.parent / report["per_frame"]["file"]
   table = _read_table(frames, metrics)
   if table.checksum != report["per_frame"]["checksum"]:
@@ -114,10 +143,44 @@ def read_frames(path: str | pathlib.Path, metrics: Collection[str] | None = None
   return dataclasses.replace(table, path=path, warnings=tuple(report["warnings"]))
 
 
+def read_report(path: str | pathlib.Path, keys: Collection[str] = tuple(_REPORT)) -> dict[str, Any]:
+  """Reads what `sgdx score --json` wrote.
+
+  Args:
+    path: the file.
+    keys: those that must be there; all by default.
+
+  Raises:
+    SgdxError: no such file, or of another kind.
+  """
+  path, expected = pathlib.Path(path), "what `sgdx score` wrote with --json"
+  if _is_head(_first_line(path)):
+    raise SgdxError(
+      f"{path}: scores per frame, not a report of `sgdx score`",
+      expected=expected,
+      fix="give the file of --json that was written with it",
+    )
+  report = decode_json(path.read_bytes(), str(path), expected, "run `sgdx score` again")
+  is_report = isinstance(report, dict) and report.get("format") == REPORT_FORMAT
+  if not is_report or not all(isinstance(report.get(k, 0), _REPORT[k]) for k in keys):
+    raise SgdxError(
+      f"{path}: not a report of `sgdx score`",
+      expected=f'"format": "{REPORT_FORMAT}" with {", ".join(keys)}',
+      available=", ".join(report)[:200] if isinstance(report, dict) else type(report).__name__,
+      fix="run `sgdx score` again with --json and --per-frame",
+    )
+  return report
+
+
 # --- writing -------------------------------------------------------------------------------
 
 
-def _lines(signature: str, checksum: str, scores: Mapping[str, FrameScores]) -> Iterator[str]:
+def _lines(
+  signature: str,
+  checksum: str,
+  scores: Mapping[str, FrameScores],
+  failures: Mapping[str, Sequence[Failure]] | None,
+) -> Iterator[str]:
   frames = next(iter(scores.values()))
   variants, metrics = list(scores), list(frames.metrics)
   yield json.dumps(
@@ -127,6 +190,7 @@ def _lines(signature: str, checksum: str, scores: Mapping[str, FrameScores]) -> 
       "checksum": checksum,
       "variants": variants,
       "metrics": metrics,
+      "failures": failures is not None,
     }
   )
   columns = [
@@ -139,7 +203,14 @@ def _lines(signature: str, checksum: str, scores: Mapping[str, FrameScores]) -> 
       metric: {v: None if math.isnan(x) else x for v, x in zip(variants, found, strict=True)}
       for metric, found in zip(metrics, values, strict=True)
     }
+    if failures and row["id"] in failures:
+      row["failures"] = [failure_json(failure) for failure in failures[row["id"]]]
     yield json.dumps(row)
+
+
+def failure_json(failure: Failure) -> dict[str, Any]:
+  """Returns a failure as it stands in a row. (`dataclasses.asdict` takes ten times as long.)"""
+  return {name: getattr(failure, name) for name in Failure.__slots__}
 
 
 # --- reading -------------------------------------------------------------------------------
@@ -147,6 +218,15 @@ def _lines(signature: str, checksum: str, scores: Mapping[str, FrameScores]) -> 
 
 def _first_line(path: pathlib.Path) -> Any:
   """Returns the first line decoded, or None if it is not a JSON value by itself."""
+  _check_file(path)
+  with path.open("rb") as file:
+    try:
+      return json.loads(file.readline())
+    except (ValueError, RecursionError):
+      return None
+
+
+def _check_file(path: pathlib.Path) -> None:
   if not path.is_file():
     beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
     raise SgdxError(
@@ -155,32 +235,6 @@ def _first_line(path: pathlib.Path) -> Any:
       available=nearest(path.name, beside),
       fix="check the path",
     )
-  with path.open("rb") as file:
-    try:
-      return json.loads(file.readline())
-    except (ValueError, RecursionError):
-      return None
-
-
-def _read_report(path: pathlib.Path) -> Mapping[str, Any]:
-  expected = "what `sgdx score` wrote with --json or --per-frame"
-  report = decode_json(path.read_bytes(), str(path), expected, "run `sgdx score` again")
-  keys = {"signature": str, "warnings": list, "per_frame": (dict, type(None))}
-  is_report = isinstance(report, dict) and report.get("format") == REPORT_FORMAT
-  if not is_report or not all(isinstance(report.get(k, 0), kind) for k, kind in keys.items()):
-    raise SgdxError(
-      f"{path}: not a report of `sgdx score`",
-      expected=f'"format": "{REPORT_FORMAT}" with {", ".join(keys)}',
-      available=", ".join(report)[:200] if isinstance(report, dict) else type(report).__name__,
-      fix="run `sgdx score` again with --json and --per-frame",
-    )
-  if not {"file", "checksum"} <= set(report["per_frame"] or ()):
-    raise SgdxError(
-      f"{path}: the report names no scores per frame",
-      expected="a report of `sgdx score --json OUT.json --per-frame OUT.jsonl`",
-      fix="score again with --per-frame",
-    )
-  return report
 
 
 def _read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTable:
@@ -195,10 +249,11 @@ def _read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTab
   kept = [name for name in names if metrics is None or name in metrics]
   frames: dict[str, tuple[Any, ...]] = {}
   values: list[list[float]] = []
+  failures: dict[str, tuple[Failure, ...]] = {}
   with path.open("rb") as lines:
     next(lines)
     for number, line in enumerate(lines, start=2):
-      key, frame, scores = _parse_row(line, f"{path}, line {number}", variants, kept)
+      key, frame, scores, failed = _parse_row(line, f"{path}, line {number}", variants, kept)
       if key in frames:
         raise SgdxError(
           f"{path}, line {number}: frame {key} occurs twice",
@@ -206,6 +261,8 @@ def _read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTab
           fix="run `sgdx score` again",
         )
       frames[key] = frame
+      if failed:
+        failures[key] = failed
       values.append(scores)
   _check_count(path, head["signature"], len(frames))
   table = np.array(values, dtype=np.float64).reshape(len(frames), len(kept), len(variants))
@@ -221,7 +278,10 @@ def _read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTab
     variant: FrameScores(*columns, {name: table[:, m, v] for m, name in enumerate(kept)})
     for v, variant in enumerate(variants)
   }
-  return FrameTable(path, head["signature"], head["checksum"], scores, names)
+  kept_failures = failures if head.get("failures") else None
+  return FrameTable(
+    path, head["signature"], head["checksum"], scores, names, failures=kept_failures
+  )
 
 
 def _is_head(head: Any) -> bool:
@@ -239,19 +299,35 @@ def _is_head(head: Any) -> bool:
 
 def _parse_row(
   line: bytes, where: str, variants: Collection[str], metrics: Collection[str]
-) -> tuple[str, tuple[Any, ...], list[float]]:
-  """Returns frame id, (dialogue, turn, service, seen), and scores by metric, then variant."""
+) -> tuple[str, tuple[Any, ...], list[float], tuple[Failure, ...]]:
+  """Returns frame id, (dialogue, turn, service, seen), scores by metric, then variant, failures."""
   try:
     row = json.loads(line)
     frame = row["dialogue_id"], int(row["turn"]), row["service"], bool(row["seen"])
     found = [row["scores"][metric][variant] for metric in metrics for variant in variants]
-    return str(row["id"]), frame, [math.nan if x is None else float(x) for x in found]
+    scores = [math.nan if x is None else float(x) for x in found]
+    failures = tuple(_failure(variants, **x) for x in row.get("failures", ()))
+    return str(row["id"]), frame, scores, failures
   except (ValueError, KeyError, TypeError, RecursionError) as e:
     raise SgdxError(
       f"{where}: not a row of scores per frame ({type(e).__name__}: {e})",
       expected="a JSON object with id, dialogue_id, turn, service, seen, scores",
       fix=_RESTORE,
     ) from None
+
+
+def _failure(
+  variants: Collection[str],
+  slot: str,
+  gold: Sequence[str],
+  predicted: Mapping[str, str | None],
+  kinds: Mapping[str, str],
+) -> Failure:
+  if not (set(predicted) == set(variants) and set(kinds) <= set(variants)):
+    raise ValueError(f"failure of {slot}: not the versions of the first line")
+  if unknown := set(kinds.values()).difference(KINDS):
+    raise ValueError(f"kind of failure {unknown.pop()!r}")
+  return Failure(slot, tuple(gold), predicted, kinds)
 
 
 def _check_count(path: pathlib.Path, signature: str, num_frames: int) -> None:

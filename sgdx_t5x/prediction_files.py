@@ -8,7 +8,7 @@ answers to `sgdx prompts` by any model, {"id", "prediction"}.
 
 import dataclasses
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.dialogue import USER
@@ -16,6 +16,8 @@ from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files import decode_json
 from sgdx_t5x.metrics.frames import PredictedFrame, utterance_crc
 
+# Where predictions are: a file, a folder to look through, or files that were found already.
+Place = str | pathlib.Path | Sequence[pathlib.Path]
 ID_KEY = "example_id_pretokenized"
 
 
@@ -55,7 +57,7 @@ class PredictedDialogue:
   turns: tuple[PredictedTurn, ...]
 
 
-def find_files(path: str | pathlib.Path, split: str) -> list[pathlib.Path]:
+def find_files(path: Place, split: str) -> list[pathlib.Path]:
   """Returns the prediction files at a path, all of one format, sorted.
 
   A folder is looked through for `dialogues*.json` and `*.jsonl`, itself, then the
@@ -64,6 +66,8 @@ def find_files(path: str | pathlib.Path, split: str) -> list[pathlib.Path]:
   Raises:
     SgdxError: nothing there, or both formats.
   """
+  if not isinstance(path, str | pathlib.Path):
+    return list(path)
   path = pathlib.Path(path)
   if path.is_file():
     return [path]

@@ -15,7 +15,14 @@ from sgdx_t5x.corpus import Corpus
 from sgdx_t5x.dialogue import USER, frame_id
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
-from sgdx_t5x.prediction_files import Answer, find_files, is_rows, read_dialogue_items, read_rows
+from sgdx_t5x.prediction_files import (
+  Answer,
+  Place,
+  find_files,
+  is_rows,
+  read_dialogue_items,
+  read_rows,
+)
 from sgdx_t5x.prompts.t5dst import PromptStyle, read_value, slot_indices
 from sgdx_t5x.schema import Schema
 from sgdx_t5x.variants import ORIGINAL, Renaming, renamings
@@ -84,12 +91,14 @@ def read_predictions(path: str | pathlib.Path, variant: str, wanted: Wanted) -> 
   return _row_frames(answers, extra, path, variant, wanted)
 
 
-def read_all_variants(path: str | pathlib.Path, wanted: Wanted) -> dict[str, Predictions]:
+def read_all_variants(place: Place, wanted: Wanted) -> dict[str, Predictions]:
   """Reads JSONL predictions for every variant that their ids name.
 
-  Args: see `read_predictions`. DSTC8 dialogues do not name a variant and are refused.
+  Args: see `read_predictions`; place may also be files that were found already. DSTC8 dialogues do
+  not name a variant and are refused.
   """
-  files = find_files(path, wanted.split)
+  files = find_files(place, wanted.split)
+  path = place if isinstance(place, str | pathlib.Path) else files[0].parent
   if not is_rows(files[0]):
     raise SgdxError(
       f"{path}: DSTC8 dialogues do not say which variant they were predicted for",

@@ -18,8 +18,9 @@ import numpy as np
 from sgdx_t5x import metrics
 from sgdx_t5x.corpus import PUBLISHED_DIALOGUES, Corpus, open_corpus
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
-from sgdx_t5x.metrics import FrameScores, GoldFrame
-from sgdx_t5x.prediction_files import find_files, is_rows
+from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
+from sgdx_t5x.metrics.failures import State
+from sgdx_t5x.prediction_files import Place, find_files, is_rows
 from sgdx_t5x.predictions import Predictions, Wanted, read_all_variants, read_predictions
 from sgdx_t5x.prompts.t5dst import PromptStyle
 from sgdx_t5x.version import package_version
@@ -79,6 +80,8 @@ class Scored:
     settings: how.
     frames: variant -> scores of the frames it has predictions for.
     common: variant -> scores of the frames that all variants have, in one order.
+    gold: those frames.
+    states: variant -> frame id -> predicted state, in original names.
     nothing: scores of predicting nothing, of the same frames.
     sample: 8 hex digits that tell the frames apart, if they are not all of the corpus.
     missing: variant -> how many frames of the corpus have no prediction.
@@ -91,6 +94,8 @@ class Scored:
   settings: Settings
   frames: dict[str, FrameScores]
   common: dict[str, FrameScores]
+  gold: tuple[GoldFrame, ...]
+  states: dict[str, dict[str, State]]
   nothing: FrameScores
   sample: str
   missing: dict[str, int]
@@ -123,6 +128,16 @@ class Scored:
       )
     )
 
+  def failures(self) -> dict[str, tuple[Failure, ...]]:
+    """Returns frame id -> slots that fail, of the common frames in which one does."""
+    schema, found = self.corpus.schema(self.split), {}
+    for frame in self.gold:
+      states = {version: known[frame.frame_id] for version, known in self.states.items()}
+      service, fuzzy = schema[frame.service], self.settings.fuzzy
+      if failed := metrics.slot_failures(service, frame.slot_values, states, fuzzy):
+        found[frame.frame_id] = failed
+    return found
+
   def _style(self) -> str:
     """What of the prompt style is not the default: it decides how rows are read."""
     ours, usual = (dataclasses.asdict(style) for style in (self.settings.style, PromptStyle()))
@@ -132,7 +147,7 @@ class Scored:
 def score_predictions(
   corpus: Corpus | str | pathlib.Path,
   split: str,
-  predictions: Mapping[str, str | pathlib.Path],
+  predictions: Mapping[str, Place],
   **settings: Any,
 ) -> Scored:
   """Reads and scores predictions.
@@ -140,7 +155,7 @@ def score_predictions(
   Args:
     corpus: an opened one, or what `corpus.open_corpus` opens.
     split: "train", "dev" or "test".
-    predictions: variant -> file or folder, see `predictions.read_predictions`; the key "all"
+    predictions: variant -> file, folder or files, see `predictions.read_predictions`; the key "all"
       takes every variant that JSONL ids name.
     **settings: attributes of `Settings`.
 
@@ -165,7 +180,9 @@ def score_predictions(
   wanted = Wanted(corpus, split, gold, how.style, how.allow_missing)
   found: dict[str, FrameScores] = {}
   extra: dict[str, int] = {}
+  states: dict[str, dict[str, State]] = {}
   for variant, predicted in _read(predictions, wanted):
+    states[variant] = {key: frame.slot_values for key, frame in predicted.frames.items()}
     found[variant] = metrics.score_frames(gold, predicted.frames, schema, seen, how.fuzzy)
     extra[variant] = predicted.extra_dialogues
   found = {variant: found[variant] for variant in corpus.variants if variant in found}
@@ -174,14 +191,17 @@ def score_predictions(
     found = {v: _whole_turns(scores, gold) for v, scores in found.items()}
   common = _common(found)
   kept = set(next(iter(common.values())).frame_ids.tolist())
-  rest = [frame for frame in gold if frame.frame_id in kept]
+  rest = tuple(frame for frame in gold if frame.frame_id in kept)
+  states = {variant: states[variant] for variant in found}
   nothing = metrics.score_frames(rest, metrics.predict_nothing(rest), schema, seen, how.fuzzy)
   sample = ""
   if len(rest) < len(gold):
     sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in rest).encode()):08x}"
   warnings = tuple(_warnings(missing, extra, wanted))
   notes = tuple(_notes(found, predictions, split, how))
-  return Scored(corpus, split, how, found, common, nothing, sample, missing, warnings, notes)
+  return Scored(
+    corpus, split, how, found, common, rest, states, nothing, sample, missing, warnings, notes
+  )
 
 
 def report(scored: Scored, per_frame: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -221,9 +241,7 @@ def report(scored: Scored, per_frame: Mapping[str, str] | None = None) -> dict[s
 # --- reading -------------------------------------------------------------------------------
 
 
-def _read(
-  sources: Mapping[str, str | pathlib.Path], wanted: Wanted
-) -> Iterator[tuple[str, Predictions]]:
+def _read(sources: Mapping[str, Place], wanted: Wanted) -> Iterator[tuple[str, Predictions]]:
   """Yields (variant, predictions), one variant after the other, so that one is in memory."""
   done: set[str] = set()
   for name, path in sources.items():
@@ -287,15 +305,15 @@ def _by_count(counts: Mapping[str, int]) -> Iterator[tuple[int, str]]:
 
 def _notes(
   found: Mapping[str, FrameScores],
-  sources: Mapping[str, str | pathlib.Path],
+  sources: Mapping[str, Place],
   split: str,
   how: Settings,
 ) -> Iterator[str]:
-  by_path: dict[pathlib.Path, list[str]] = {}
-  for variant, path in sources.items():
-    by_path.setdefault(pathlib.Path(path).resolve(), []).append(variant)
-  for path, variants in by_path.items():
-    if len(variants) > 1 and not is_rows(find_files(path, split)[0]):
+  by_file: dict[pathlib.Path, list[str]] = {}
+  for variant, place in sources.items():
+    by_file.setdefault(find_files(place, split)[0].resolve(), []).append(variant)
+  for file, variants in by_file.items():
+    if len(variants) > 1 and not is_rows(file):
       yield f"the same predictions are given for {', '.join(variants)}: nothing can differ"
   for name in how.metrics:
     if absent := [v for v, scores in found.items() if np.isnan(scores.metrics[name]).all()]:

@@ -8,6 +8,7 @@ import pytest
 
 from sgdx_t5x.cli import main
 from sgdx_t5x.corpus import open_corpus
+from sgdx_t5x.dialogue_checks import REMARKS
 
 
 def run(*args, **kwargs):
@@ -61,9 +62,11 @@ def test_other_data_are_not_overwritten_silently(tmp_path, capsys):
   assert main(arguments) == 0
   assert f"{len(seen):,}" in capsys.readouterr().out
   (corpus / "train/dialogues_001.json").write_text(json.dumps(seen[1:]))
-  assert main([*arguments, "--overwrite"]) == 0
+  assert main([*arguments, "--overwrite", "--format", "json"]) == 0
   assert not list((tmp_path / "data").rglob("replaced.*"))
-  assert f"{len(seen) - 1:,}" in capsys.readouterr().out
+  data = json.loads(capsys.readouterr().out)
+  assert data["splits"]["train"]["dialogues"] == len(seen) - 1
+  assert data["records"].startswith(str(tmp_path / "data"))
 
 
 @pytest.mark.parametrize(
@@ -138,11 +141,20 @@ def test_a_fault_late_in_the_data_leaves_nothing(tmp_path, capsys, file, change,
 
 
 def test_verify_needs_no_tensorflow(tmp_path):
-  code = "import sys; from sgdx_t5x.cli import main; main(['data', 'verify', '--sample']); "
+  code = "import sys; from sgdx_t5x.cli import main; "
+  code += "main(['data', 'verify', '--sample', '--format', 'json']); "
   code += "sys.exit('tensorflow' in sys.modules or 'jax' in sys.modules)"
   found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
   assert found.returncode == 0, found.stderr
-  assert "train" in found.stdout
+  data = json.loads(found.stdout)
+  assert (data["format"], data["corpus"], data["complete"]) == ("sgdx-data/1", "sample", True)
+  assert data["schemas"][:2] == ["original", "v1"]
+  assert data["splits"]["dev"] == {
+    **{"dialogues": 100, "user_turns": 494, "frames": 504, "services": 14, "complete": True}
+  }
+  for rule, splits in data["remarks"].items():
+    assert rule in REMARKS
+    assert all(split in data["splits"] and x["count"] and x["first"] for split, x in splits.items())
 
 
 @pytest.mark.parametrize("arguments", [[], ["data"], ["--help"], ["data", "prepare", "--help"]])
@@ -162,7 +174,7 @@ def test_wrong_usage_is_exit_code_2(tmp_path):
 def test_verify_reports_the_real_test_split_as_partial(real_archive):
   found = run("data", "verify", "--archive", str(real_archive))
   assert found.returncode == 0, found.stderr
-  rows = [line for line in found.stdout.splitlines()[:4] if line.strip()]
+  rows = [line for line in found.stdout.splitlines()[:5] if line.strip()]
   lines = {line.split()[0]: line for line in rows}
   assert lines["train"].split()[1:4] == ["16,142", "164,982", "175,780"]
   assert "PARTIAL: 4,201 published" in lines["test"]

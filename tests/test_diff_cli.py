@@ -122,6 +122,7 @@ def test_lines_are_what_is_documented(tmp_path):
     "checksum": scores_checksum(read_frames(tmp_path / "a.jsonl").scores),
     "variants": ["v1", "v2"],
     "metrics": ["joint_goal_accuracy", "active_intent_accuracy"],
+    "failures": False,
   }
   assert len(rows) == 2
   assert rows[1] == {

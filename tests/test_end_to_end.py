@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -34,9 +35,26 @@ def train_arguments(model_dir, records, steps):
     f"--gin.TRAIN_STEPS={steps}",
     "--gin.EVAL_PERIOD=10",
     "--gin.EVAL_STEPS=1",
-    "--gin.EVALUATOR_NUM_EXAMPLES=40",
+    "--gin.EVALUATOR_NUM_EXAMPLES=40",  # the first frames, in v1 to v5
+    "--gin.infer_eval/utils.DatasetConfig.mixture_or_task_name='sample_t5dst_sgdx'",
     f"--tfds_data_dir={records}",
   ]
+
+
+def not_written(folder, pattern):
+  """Names in docs/tensorboard.md that match a pattern and are in no event file of a folder."""
+  from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+  text = (ROOT / "docs/tensorboard.md").read_text()
+  names = re.findall(rf"^({pattern}\S+)(?: |$)", text, re.MULTILINE)
+  assert names
+  written = {
+    f"{file.parent.relative_to(folder)}/{value.tag}"
+    for file in folder.rglob("events.*")
+    for event in EventFileLoader(str(file)).Load()
+    for value in event.summary.value
+  }
+  return {name.replace("/t5dst", "/sample_t5dst") for name in names} - written
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +84,15 @@ def test_a_killed_run_is_resumed_to_the_end(model):
   assert (model / "checkpoint_30").exists()
   rows = [
     json.loads(line)
-    for line in (model / "inference_eval/sample_t5dst_sgd-metrics.jsonl").read_text().splitlines()
+    for line in (model / "inference_eval/sample_t5dst_sgdx-metrics.jsonl").read_text().splitlines()
   ]
   assert rows[-1]["step"] == 30
-  assert {"jga", "slot_accuracy", "num_frames"} <= set(rows[-1])
+  assert {"jga_v1_5", "ss_jga", "num_frames"} <= set(rows[-1])
+
+
+def test_tensorboard_has_the_documented_names(model):
+  names = r"(?:train|training_eval/t5dst_sgd|inference_eval/t5dst_sgdx)/"
+  assert not not_written(model, names)
 
 
 def test_evaluation_is_scored_as_the_library_scores_it(model, sample_records, tmp_path):
@@ -81,6 +104,7 @@ def test_evaluation_is_scored_as_the_library_scores_it(model, sample_records, tm
     "--gin.utils.DatasetConfig.split='dev'",
     f"--tfds_data_dir={sample_records}",
   )
+  assert not not_written(tmp_path, r"inference_eval/t5dst_sgd(?:x_v1)?/")
   predictions = tmp_path / "inference_eval"
   found = subprocess.run(
     [sys.executable, "-m", "sgdx_t5x.cli", "score", "--corpus", "sample", "--split", "dev",

@@ -12,6 +12,7 @@ from sgdx_t5x.cli import (
   diff,
   ls,
   prompts,
+  report,
   score,
   simulate,
   stats,
@@ -20,13 +21,26 @@ from sgdx_t5x.cli import (
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.version import package_version
 
-_COMMANDS = (data, ls, prompts, score, diff, stats, backtranslate, compose, simulate, weights)
+_COMMANDS = (
+  data,
+  ls,
+  prompts,
+  score,
+  diff,
+  report,
+  stats,
+  backtranslate,
+  compose,
+  simulate,
+  weights,
+)
 _EPILOG = """\
 examples:
   sgdx data prepare --sample --data-dir data
   sgdx data verify --archive dstc8-schema-guided-dialogue-master.zip
   sgdx score --corpus sample --predictions all=runs/quickstart/eval/inference_eval
   sgdx diff scores_a.json scores_b.json
+  sgdx report scores_a.json scores_b.json --out report
   sgdx prompts --corpus sample --variant v3 --out prompts.jsonl
   sgdx backtranslate --corpus sgd.zip --provider table --out back_translations
   sgdx stats --corpus dstc8-schema-guided-dialogue-master.zip

@@ -2,16 +2,16 @@
 
 import argparse
 import contextlib
+import dataclasses
 import logging
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.cli import data_stats, export, tables
 from sgdx_t5x.corpus import (
-  PUBLISHED_DIALOGUES,
   SAMPLE,
   Corpus,
   check_schemas,
@@ -19,6 +19,10 @@ from sgdx_t5x.corpus import (
   open_corpus,
 )
 from sgdx_t5x.dialogue_checks import ERRORS, REMARKS, Remark, deep_check
+from sgdx_t5x.report.tables import Table
+from sgdx_t5x.report.tables import count as number
+
+_FORMAT = "sgdx-data/1"  # of `--format json`; raise the number when a reader must change
 
 _EPILOG = """\
 examples:
@@ -50,12 +54,14 @@ def add_parser(subparsers: Any) -> None:
   where.add_argument("--download", action="store_true", help="fetch the official archive")
   prepare.add_argument("--data-dir", metavar="DIR", help="where records go; see below")
   prepare.add_argument("--overwrite", action="store_true", help="replace records of other data")
+  tables.add_format(prepare)
   prepare.set_defaults(run=_prepare)
 
   verify = verbs.add_parser("verify", help="read everything, report what is there", **text)
   where = verify.add_mutually_exclusive_group(required=True)
   where.add_argument("--archive", metavar="FILE", help="the official archive (zip), or its folder")
   where.add_argument("--sample", action="store_true", help="the embedded sample corpus")
+  tables.add_format(verify)
   verify.set_defaults(run=_verify)
 
   export.add_verb(verbs)
@@ -79,11 +85,18 @@ def _prepare(args: argparse.Namespace) -> int:
   progress.done()
   rows = prepare.summary(builder)
   metadata = builder.info.metadata
-  _print_splits(rows)
-  print(f"schema versions: {', '.join(metadata['schemas'])}")
-  print(f"corpus {metadata['corpus']}, checksum {metadata['checksum']}")
-  print(f"records: {builder.data_dir}")
-  print(f"next: python -m t5x.train ... --tfds_data_dir={data_dir}")
+  report = _report(metadata["corpus"], metadata["checksum"], metadata["schemas"], rows)
+  tables.show(
+    args.format,
+    [_splits_table(rows)],
+    {**report, "records": os.fspath(builder.data_dir)},
+    notes=(
+      f"schema versions: {', '.join(metadata['schemas'])}",
+      f"corpus {metadata['corpus']}, checksum {metadata['checksum']}",
+      f"records: {builder.data_dir}",
+      f"next: python -m t5x.train ... --tfds_data_dir={data_dir}",
+    ),
+  )
   return 0
 
 
@@ -109,10 +122,24 @@ def _verify(args: argparse.Namespace) -> int:
   services = check_schemas(corpus)
   remarks: dict[str, dict[str, Remark]] = {split: {} for split in corpus.splits}
   rows = [_split_row(corpus, split, remarks[split]) for split in corpus.splits]
-  _print_splits(rows)
-  _print_remarks(remarks)
-  print(f"schema versions, all aligned by position: {', '.join(services)}")
-  print(f"corpus {corpus.name}, checksum {corpus.checksum()}")
+  rules = [rule for rule in REMARKS if any(rule in found for found in remarks.values())]
+  report = _report(corpus.name, corpus.checksum(), services, rows)
+  report["remarks"] = {
+    rule: {s: dataclasses.asdict(found[rule]) for s, found in remarks.items() if rule in found}
+    for rule in rules
+  }
+  tables.show(
+    args.format,
+    [_splits_table(rows), *([_remarks_table(remarks, rules)] if rules else [])],
+    report,
+    notes=(
+      *(f"{rule}: {REMARKS[rule]}" for rule in rules),
+      f"annotation: {len(ERRORS)} rules kept (docs/dialogue-checks.md)",
+      *(() if rules else (f"remarks: none of {len(REMARKS)}",)),
+      f"schema versions, all aligned by position: {', '.join(services)}",
+      f"corpus {corpus.name}, checksum {corpus.checksum()}",
+    ),
+  )
   return 0
 
 
@@ -128,37 +155,38 @@ def _split_row(corpus: Corpus, split: str, remarks: dict[str, Remark]) -> dict[s
   }
 
 
-def _print_splits(rows: list[dict[str, Any]]) -> None:
-  from rich.console import Console
-  from rich.table import Table
-
-  table = Table(box=None, pad_edge=False)
-  table.add_column("split")
-  for heading in ("dialogues", "user turns", "frames", "services"):
-    table.add_column(heading, justify="right")
-  table.add_column("")
-  for row in rows:
-    numbers = [f"{row[k]:,}" for k in ("dialogues", "user_turns", "frames", "services")]
-    note = "" if row["complete"] else f"PARTIAL: {PUBLISHED_DIALOGUES[row['split']]:,} published"
-    table.add_row(row["split"], *numbers, note)
-  Console().print(table)
+def _splits_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+  columns = {
+    key: key.replace("_", " ") for key in ("dialogues", "user_turns", "frames", "services")
+  }
+  cells = {row["split"]: [number(row[key]) for key in columns] for row in rows}
+  partial = [row["split"] for row in rows if not row["complete"]]
+  return export.splits_table(tuple(columns.values()), cells, partial)
 
 
-def _print_remarks(remarks: Mapping[str, Mapping[str, Remark]]) -> None:
-  """Prints how often each split breaks a rule that real SGD breaks too."""
-  print(f"annotation: {len(ERRORS)} rules kept (docs/dialogue-checks.md)")
-  rules = [rule for rule in REMARKS if any(rule in found for found in remarks.values())]
-  if not rules:
-    print(f"remarks: none of {len(REMARKS)}")
-    return
+def _report(
+  name: str, checksum: str, schemas: Iterable[str], rows: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+  """What `--format json` prints of a corpus."""
+  return {
+    "format": _FORMAT,
+    "corpus": name,
+    "checksum": checksum,
+    "complete": all(row["complete"] for row in rows),
+    "schemas": list(schemas),
+    "splits": {row["split"]: {k: row[k] for k in row if k != "split"} for row in rows},
+  }
+
+
+def _remarks_table(remarks: Mapping[str, Mapping[str, Remark]], rules: Sequence[str]) -> Table:
+  """How often each split breaks a rule that real SGD breaks too."""
   rows = []
   for rule in rules:
-    numbers = (f"{found[rule].count:,}" if rule in found else "-" for found in remarks.values())
+    numbers = (number(found[rule].count if rule in found else None) for found in remarks.values())
     first = next(f"{split} {r[rule].first}" for split, r in remarks.items() if rule in r)
     rows.append((rule, *numbers, first))
-  lines = [f"{rule}: {REMARKS[rule]}" for rule in rules]
   title = "remarks: how often these rules are broken, as in real SGD too"
-  tables.print_tables([tables.Table(title, ("", *remarks, "first"), tuple(rows))], lines)
+  return Table(title, ("", *remarks, "first"), tuple(rows))
 
 
 class _Progress:

@@ -1,17 +1,15 @@
 """`sgdx data stats`: statistics of a corpus' dialogues, beside those of the SGD paper."""
 
 import argparse
-import contextlib
-import json
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.cli import tables
 from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.progress import status
 from sgdx_t5x.corpus import SPLITS, open_corpus
+from sgdx_t5x.report.tables import Number, Table, percent
 
-FORMATS = ("text", "md", "json")
 _COUNT, _MEAN, _SHARE = ",d", ".2f", ".1%"
 _ROWS = {  # key: how it is called, how it is written
   "dialogues": ("dialogues", _COUNT),
@@ -68,7 +66,7 @@ def add_verb(verbs: Any) -> argparse.ArgumentParser:
   parser.add_argument(
     "--split", nargs="+", default=[], choices=SPLITS, help="which to print (default: all)"
   )
-  parser.add_argument("--format", default="text", choices=FORMATS, help="what to print")
+  tables.add_format(parser)
   parser.set_defaults(run=run)
   return parser
 
@@ -77,64 +75,54 @@ def run(args: argparse.Namespace) -> int:
   """Counts and prints. Returns 0. Raises SgdxError for anything wrong in the corpus."""
   from sgdx_t5x import corpus_statistics
 
-  with _progress() as tell:
-    report = corpus_statistics.report(open_corpus(args.corpus), args.split, tell)
-  if args.format == "json":
-    print(json.dumps(report, indent=2, allow_nan=False))
-  elif args.format == "md":
-    _print_markdown(report)
-  else:
-    tables.print_tables(_layout(report), _notes(report), report["warnings"])
-  return 0
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[str, int], None]]:
-  """Yields what tells the dialogue being read: on a terminal, and in steps of a hundred."""
-  if not sys.stderr.isatty():
-    yield lambda split, number: None
-    return
-  from rich.console import Console
-
-  with Console(stderr=True).status("reading") as status:
+  with status("reading") as say:
 
     def tell(split: str, number: int) -> None:
       if number % 100 == 0:
-        status.update(f"{split}: {number:,} dialogues")
+        say(f"{split}: {number:,} dialogues")
 
-    yield tell
+    report = corpus_statistics.report(open_corpus(args.corpus), args.split, tell)
+  tables.show(
+    args.format,
+    _layout(report),
+    report,
+    warnings=report["warnings"],
+    notes=tuple(_notes(report)),
+    signatures={"": report["signature"]},
+  )
+  return 0
 
 
 # --- output --------------------------------------------------------------------------------
 
 
-def _layout(report: Mapping[str, Any]) -> list[tables.Table]:
+def _layout(report: Mapping[str, Any]) -> list[Table]:
   splits, paper = report["splits"], report["paper"]
   names = [name if found["complete"] else f"{name} PARTIAL" for name, found in splits.items()]
   rows = tuple(
     (label, _number(paper.get(key), form), *(_number(s[key], form) for s in splits.values()))
     for key, (label, form) in _ROWS.items()
   )
-  shown = [tables.Table("dialogues", ("", "SGD paper", *names), rows)]
+  shown = [Table("dialogues", ("", "SGD paper", *names), rows)]
   for speaker in ("user", "system"):
     found = [split["acts"][speaker]["actions"] for split in splits.values()]
     known = report["sgd_train_acts"][speaker]
     acts = sorted({*known, *(act for actions in found for act in actions)})
     rows = tuple(
-      (act, f"{100 * known.get(act, 0):.1f}", *(_share(actions, act) for actions in found))
+      (act, percent(known.get(act, 0)), *(_share(actions, act) for actions in found))
       for act in acts
     )
     if rows:
-      shown.append(tables.Table(f"{speaker} acts (%)", ("", "SGD train", *names), rows))
+      shown.append(Table(f"{speaker} acts (%)", ("", "SGD train", *names), rows))
   return shown
 
 
-def _number(value: float | None, form: str) -> str:
-  return "-" if value is None else format(value, form)
+def _number(value: float | None, form: str) -> Number:
+  return Number(value, "-" if value is None else format(value, form))
 
 
-def _share(actions: Mapping[str, int], act: str) -> str:
-  return f"{100 * actions.get(act, 0) / sum(actions.values()):.1f}" if actions else "-"
+def _share(actions: Mapping[str, int], act: str) -> Number:
+  return percent(actions.get(act, 0) / sum(actions.values()) if actions else None)
 
 
 def _notes(report: Mapping[str, Any]) -> Iterator[str]:
@@ -145,12 +133,3 @@ def _notes(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"{split}: {lacking:,} of {acts['frames']:,} {speaker} frames have no acts"
   if any(s["oov_values"] is None for name, s in report["splits"].items() if name != "train"):
     yield "no dialogues of train here: no shares of values that it does not have"
-  state = "" if report["complete"] else "PARTIAL "
-  yield f"{state}signature: {report['signature']}"
-
-
-def _print_markdown(report: Mapping[str, Any]) -> None:
-  for line in report["warnings"]:
-    print(f"**PARTIAL**: {line}\n")
-  print("\n".join(tables.markdown(table) for table in _layout(report)))
-  print("\n\n".join(_notes(report)))

@@ -5,11 +5,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sgdx_t5x.cli import tables
 from sgdx_t5x.errors import UsageError
+from sgdx_t5x.report.tables import Cell, Number, Table, count, percent, points
 
 _JOINT_GOAL = "joint_goal_accuracy"
 _FEWEST_RESAMPLES = 100  # with fewer, the 2.5% at each end are one or two resamples
-_WIDTH = 80
 
 _EPILOG = """\
 examples:
@@ -54,7 +55,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument("--seed", type=int, default=0, help="of the resamples (default: 0)")
   parser.add_argument("--resamples", type=int, default=1000, help="of dialogues (default: 1000)")
   parser.add_argument("--json", metavar="OUT", help="also write all numbers to this JSON file")
-  parser.add_argument("--format", default="text", choices=("text", "json"), help="what to print")
+  tables.add_format(parser)
   parser.set_defaults(run=run)
   return parser
 
@@ -71,17 +72,13 @@ def run(args: argparse.Namespace) -> int:
   a, b = (read_frames(path, [args.metric]) for path in (args.a, args.b))
   compared = comparison.compare(a, b, args.metric, args.allow_missing)
   report = comparison.report(compared, args.resamples, args.seed)
-  text = json.dumps(report, indent=2, allow_nan=False) + "\n"
   if args.flips:
     with open_whole(args.flips, "--flips") as file:
       file.writelines(f"{json.dumps(flip)}\n" for flip in comparison.flips(compared))
   if args.json:
     with open_whole(args.json, "--json") as file:
-      file.write(text)
-  if args.format == "json":
-    print(text, end="")
-  else:
-    _print_tables(report, compared.name)
+      file.write(tables.as_json(report))
+  _show(report, compared.name, args.format)
   return 0
 
 
@@ -99,48 +96,37 @@ def _check_numbers(args: argparse.Namespace) -> None:
 # --- output --------------------------------------------------------------------------------
 
 
-def _print_tables(report: Mapping[str, Any], name: str) -> None:
-  from rich.console import Console
-
-  console = Console(highlight=False, markup=False, emoji=False)
-  console.width = max(console.width, _WIDTH)
-  for line in report["warnings"]:
-    console.print(f"PARTIAL: {line}", style="bold red", soft_wrap=True)
-  for line in report["notes"]:
-    console.print(line, soft_wrap=True)
-  for x in ("a", "b"):
-    console.print(f"{x.upper()} {report[x]['file']}", soft_wrap=True)
-  for group, row in report["rows"].items():
-    console.print()
-    counts = f"{row['num_frames']:,} frames, {row['num_dialogues']:,} dialogues"
-    console.print(f"{group}: {report['metric']} (%), {counts}", style="bold")
-    if row["num_frames"]:
-      console.print(_table(row, name))
-  console.print()
-  console.print("broken: right (1) in A, wrong in B; fixed: the reverse. Of SS, less is better.")
-  console.print(
-    f"Interval (95%) and two-sided p of B-A: {report['resamples']:,} paired resamples of dialogues."
+def _show(report: Mapping[str, Any], name: str, form: str) -> None:
+  tables.show(
+    form,
+    _layout(report, name, form == "csv"),
+    report,
+    warnings=report["warnings"],
+    heading=(*report["notes"], *(f"{x.upper()} {report[x]['file']}" for x in ("a", "b"))),
+    notes=(
+      "broken: right (1) in A, wrong in B; fixed: the reverse. Of SS, less is better.",
+      f"Interval (95%) and two-sided p of B-A: {report['resamples']:,} paired resamples of "
+      "dialogues.",
+    ),
+    signatures={x.upper(): report[x]["signature"] for x in ("a", "b")},
   )
-  for x in ("a", "b"):
-    state = "" if report["complete"] else "PARTIAL "
-    console.print(f"{state}signature {x.upper()}: {report[x]['signature']}", soft_wrap=True)
 
 
-def _table(row: Mapping[str, Any], name: str) -> Any:
-  from rich.table import Table
-
-  table = Table(box=None, padding=(0, 1, 0, 0))
-  table.add_column("")
-  for heading in ("A", "B", "B-A", "95% interval", "p", "broken", "fixed"):
-    table.add_column(heading, justify="right", no_wrap=True)
-  for key, heading, variant in _lines(name):
-    found = row["differences"].get(key)
-    if found is None:
-      continue
-    flips = row["flips"].get(variant, {})
-    counts = [f"{flips[x]:,}" if flips else "" for x in ("broken", "fixed")]
-    table.add_row(heading, *_cells(found), *counts)
-  return table
+def _layout(report: Mapping[str, Any], name: str, numbers: bool) -> list[Table]:
+  """Returns a table per group of frames. Args: numbers, whether the interval has two columns."""
+  interval = ("95% low", "95% high") if numbers else ("95% interval",)
+  header = ("", "A", "B", "B-A", *interval, "p", "broken", "fixed")
+  shown = []
+  for group, row in report["rows"].items():
+    lines = []
+    for key, heading, variant in _lines(name):
+      if (found := row["differences"].get(key)) is not None:
+        flips = row["flips"].get(variant, {})
+        counts = [count(flips[x]) if flips else Number(None, "") for x in ("broken", "fixed")]
+        lines.append((heading, *_cells(found, numbers), *counts))
+    size = f"{row['num_frames']:,} frames, {row['num_dialogues']:,} dialogues"
+    shown.append(Table(f"{group}: {report['metric']} (%), {size}", header, tuple(lines)))
+  return shown
 
 
 def _lines(name: str) -> Iterator[tuple[str, str, str]]:
@@ -154,15 +140,10 @@ def _lines(name: str) -> Iterator[tuple[str, str, str]]:
   yield "cjga_all", "cJGA_all", ""
 
 
-def _cells(found: Mapping[str, Any]) -> list[str]:
-  a, b, difference = (100 * found[x] for x in ("a", "b", "difference"))
-  ends, p = "-", "-"
-  if found["ci95"]:
-    low, high = (100 * x for x in found["ci95"])
-    ends = f"[{_signed(low)}, {_signed(high)}]"
-    p = f"{found['p']:.3f}" if found["p"] >= 0.0005 else "<.001"
-  return [f"{a:.1f}", f"{b:.1f}", _signed(difference), ends, p]
-
-
-def _signed(x: float) -> str:
-  return f"{x:+.1f}" if x else "0.0"  # "-0.0" is a little below 0
+def _cells(found: Mapping[str, Any], numbers: bool) -> list[Cell]:
+  low, high = map(points, found["ci95"] or (None, None))
+  p = found["p"]
+  shown = "-" if p is None else f"{p:.3f}" if p >= 0.0005 else "<.001"
+  interval = [low, high] if numbers else ["-" if low.value is None else f"[{low}, {high}]"]
+  shares = percent(found["a"]), percent(found["b"])
+  return [*shares, points(found["difference"]), *interval, Number(p, shown)]

@@ -2,16 +2,18 @@
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sgdx_t5x.cli import tables
 from sgdx_t5x.cli.options import add_corpus
 from sgdx_t5x.errors import UsageError
+from sgdx_t5x.report.tables import Cell, Table, count
 
 if TYPE_CHECKING:
-  from sgdx_t5x.corpus import Corpus
   from sgdx_t5x.export import Written
 
+_FORMAT = "sgdx-export/1"  # of `--format json`; raise the number when a reader must change
 _EPILOG = """\
 examples:
   sgdx data export --corpus dstc8-schema-guided-dialogue-master.zip --variant v3 --out sgdx
@@ -52,6 +54,7 @@ def add_verb(verbs: Any) -> None:
     metavar="N",
     help="how many work at once (default: one per core)",
   )
+  tables.add_format(parser)
   parser.set_defaults(run=run)
 
 
@@ -74,9 +77,31 @@ def run(args: argparse.Namespace) -> int:
   for written in _shown(export(corpus, chosen, args.out, args.processes), total):
     files[written.split] += 1
     dialogues[written.split] += written.dialogues
-  _print_summary(corpus, chosen, files, dialogues)
-  print(f"written: {args.out}")
+  report = {
+    split: {
+      "files": files[split],
+      "dialogues": dialogues[split],
+      "variants": list(variants),
+      "complete": corpus.is_complete(split, dialogues[split]),
+    }
+    for split, variants in chosen.items()
+  }
+  tables.show(
+    args.format,
+    [_layout(report)],
+    {"format": _FORMAT, "corpus": corpus.name, "out": args.out, "splits": report},
+    notes=[f"written: {args.out}"],
+  )
   return 0
+
+
+def _layout(report: Mapping[str, Mapping[str, Any]]) -> Table:
+  rows = {
+    split: (count(x["files"]), count(x["dialogues"]), ", ".join(x["variants"]) or "none")
+    for split, x in report.items()
+  }
+  partial = [split for split, x in report.items() if not x["complete"]]
+  return splits_table(("files", "dialogues", "variants"), rows, partial)
 
 
 def _shown(written: "Iterable[Written]", total: int) -> "Iterator[Written]":
@@ -89,23 +114,20 @@ def _shown(written: "Iterable[Written]", total: int) -> "Iterator[Written]":
   yield from track(written, "writing", total, console=console, transient=True, disable=hidden)
 
 
-def _print_summary(
-  corpus: "Corpus",
-  chosen: dict[str, tuple[str, ...]],
-  files: dict[str, int],
-  dialogues: dict[str, int],
-) -> None:
-  from rich.console import Console
-  from rich.table import Table
+def splits_table(
+  columns: Sequence[str], rows: Mapping[str, Sequence[Cell]], partial: Collection[str]
+) -> Table:
+  """Returns a table of splits, with their state if one is PARTIAL.
 
+  Args:
+    columns: what comes after the split's name.
+    rows: split -> a cell per column.
+    partial: splits that have fewer dialogues than were published.
+  """
   from sgdx_t5x.corpus import PUBLISHED_DIALOGUES
 
-  table = Table(box=None, pad_edge=False)
-  for heading in ("split", "files", "dialogues", "variants", ""):
-    table.add_column(heading, justify="right" if heading in ("files", "dialogues") else "left")
-  for split, variants in chosen.items():
-    whole = corpus.is_complete(split, dialogues[split])
-    note = "" if whole else f"PARTIAL: {PUBLISHED_DIALOGUES[split]:,} published"
-    numbers = (f"{files[split]:,}", f"{dialogues[split]:,}")
-    table.add_row(split, *numbers, ", ".join(variants) or "none", note)
-  Console().print(table)
+  if not partial:
+    return Table("splits", ("split", *columns), tuple((s, *row) for s, row in rows.items()))
+  states = {split: f"PARTIAL: {PUBLISHED_DIALOGUES[split]:,} published" for split in partial}
+  cells = tuple((split, *row, states.get(split, "complete")) for split, row in rows.items())
+  return Table("splits", ("split", *columns, "state"), cells)

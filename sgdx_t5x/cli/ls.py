@@ -6,12 +6,15 @@ import os
 import sys
 from typing import Any
 
+from sgdx_t5x.cli import tables
 from sgdx_t5x.errors import UsageError
+from sgdx_t5x.report.tables import Table
 
 _EPILOG = """\
 examples:
   sgdx ls tasks
   sgdx ls tasks --module my_project.tasks   # with those that your module registers
+  sgdx ls tasks --format json               # {"tasks": [{"name", "kind", "data", "variants"}]}
 
 Give a name to t5x: --gin.MIXTURE_OR_TASK_NAME="'t5dst_sgdx_v3'". tasks/README.md shows how to add
 one; a folder of schemas of your own takes one call.
@@ -33,6 +36,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument(
     "--module", action="append", default=[], metavar="NAME", help="Python module to import first"
   )
+  tables.add_format(parser)
   parser.set_defaults(run=run)
   return parser
 
@@ -45,16 +49,19 @@ def run(args: argparse.Namespace) -> int:
     from sgdx_t5x.tasks import REGISTERED
   for name in args.module:
     _import(name)
-  from rich.console import Console
-  from rich.table import Table
-
-  table = Table(box=None, pad_edge=False)
-  for heading in ("name", "", "data", "schema versions"):
-    table.add_column(heading, no_wrap=heading != "schema versions")
-  for entry in REGISTERED.values():
-    kind = "mixture" if entry.mixture else "task"
-    table.add_row(entry.name, kind, entry.data, ", ".join(entry.variants))
-  Console(highlight=False).print(table)
+  entries = [
+    {
+      "name": entry.name,
+      "kind": "mixture" if entry.mixture else "task",
+      "data": entry.data,
+      "variants": list(entry.variants),
+    }
+    for entry in REGISTERED.values()
+  ]
+  header = ("name", "kind", "data", "schema versions")
+  rows = tuple((x["name"], x["kind"], x["data"], ", ".join(x["variants"])) for x in entries)
+  table = Table("tasks and mixtures", header, rows, left=len(header))
+  tables.show(args.format, [table], {"format": "sgdx-tasks/1", "tasks": entries})
   return 0
 
 

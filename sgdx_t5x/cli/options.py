@@ -18,6 +18,48 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
   )
 
 
+def add_scoring(parser: argparse.ArgumentParser) -> None:
+  """Adds what a score depends on, of `scoring.Settings`; `scoring_settings` reads it."""
+  parser.add_argument(
+    "--fuzzy",
+    default="difflib",
+    choices=("difflib", "levenshtein", "exact"),
+    help="how values of non-categorical slots are compared (default: difflib, as officially)",
+  )
+  parser.add_argument(
+    "--zero-mean",
+    default="zero",
+    choices=("zero", "exclude"),
+    help="what SS counts for a frame that every variant gets wrong (default: zero)",
+  )
+  parser.add_argument(
+    "--prompt-style",
+    nargs="+",
+    default=[],
+    metavar="FIELD=VALUE",
+    help="how JSONL predictions were prompted, if not by default: values=letters lowercase=true",
+  )
+  parser.add_argument(
+    "--allow-missing",
+    action="store_true",
+    help="score what is there, and mark it PARTIAL, if frames are missing or dialogues unknown",
+  )
+  parser.add_argument(
+    "--resamples",
+    type=int,
+    default=1000,
+    metavar="N",
+    help="of dialogues, for 95%% intervals (default: 1000; 0: no intervals)",
+  )
+  parser.add_argument("--seed", type=int, default=0, help="of the resamples (default: 0)")
+
+
+def scoring_settings(args: argparse.Namespace) -> dict[str, Any]:
+  """Returns the attributes of `scoring.Settings` that `add_scoring` added."""
+  names = ("fuzzy", "zero_mean", "allow_missing", "resamples", "seed")
+  return {"style": parse_style(args.prompt_style), **{name: getattr(args, name) for name in names}}
+
+
 def parse_style(items: Sequence[str]) -> PromptStyle:
   """Reads `--prompt-style FIELD=VALUE ...`; what is not named keeps its default.
 

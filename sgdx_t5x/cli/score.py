@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sgdx_t5x.cli import tables
-from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.options import add_corpus, add_scoring
 from sgdx_t5x.errors import UsageError
 
 _EPILOG = """\
@@ -53,18 +53,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="original=DIR, v1=DIR ... v5=DIR; all=DIR takes every variant that JSONL ids name",
   )
   parser.add_argument(
-    "--fuzzy",
-    default="difflib",
-    choices=("difflib", "levenshtein", "exact"),
-    help="how values of non-categorical slots are compared (default: difflib, as officially)",
-  )
-  parser.add_argument(
-    "--zero-mean",
-    default="zero",
-    choices=("zero", "exclude"),
-    help="what SS counts for a frame that every variant gets wrong (default: zero)",
-  )
-  parser.add_argument(
     "--metric",
     nargs="+",
     default=[],
@@ -76,31 +64,12 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     action="store_true",
     help="multiply joint metrics over the frames of a turn, as officially for MultiWOZ",
   )
-  parser.add_argument(
-    "--prompt-style",
-    nargs="+",
-    default=[],
-    metavar="FIELD=VALUE",
-    help="how JSONL predictions were prompted, if not by default: values=letters lowercase=true",
-  )
-  parser.add_argument(
-    "--allow-missing",
-    action="store_true",
-    help="score what is there, and mark it PARTIAL, if frames are missing or dialogues unknown",
-  )
-  parser.add_argument(
-    "--resamples",
-    type=int,
-    default=1000,
-    metavar="N",
-    help="of dialogues, for 95%% intervals (default: 1000; 0: no intervals)",
-  )
-  parser.add_argument("--seed", type=int, default=0, help="of the resamples (default: 0)")
+  add_scoring(parser)
   parser.add_argument("--json", metavar="OUT", help="also write all scores to this JSON file")
   parser.add_argument(
     "--per-frame", metavar="OUT", help="also write every frame's scores to this JSONL file"
   )
-  parser.add_argument("--format", default="text", choices=tables.FORMATS, help="what to print")
+  tables.add_format(parser)
   parser.set_defaults(run=run)
   return parser
 
@@ -121,35 +90,38 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
   sources = _parse_sources(args.predictions)
   from sgdx_t5x import frames_file, scoring
-  from sgdx_t5x.cli.options import check_outputs, parse_style
+  from sgdx_t5x.cli.options import check_outputs, scoring_settings
   from sgdx_t5x.files import open_whole
+  from sgdx_t5x.report import score_tables
 
   check_outputs({"--json": args.json, "--per-frame": args.per_frame})
   scored = scoring.score_predictions(
     args.corpus,
     args.split,
     sources,
-    fuzzy=args.fuzzy,
-    zero_mean=args.zero_mean,
     across_turn=args.joint_acc_across_turn,
     metrics=tuple(dict.fromkeys(args.metric)),
-    allow_missing=args.allow_missing,
-    style=parse_style(args.prompt_style),
-    resamples=args.resamples,
-    seed=args.seed,
+    **scoring_settings(args),
   )
   per_frame = None
   if args.per_frame:
-    checksum = frames_file.write_frames(args.per_frame, scored.signature, scored.common)
+    checksum = frames_file.write_frames(
+      args.per_frame, scored.signature, scored.common, scored.failures()
+    )
     per_frame = {"file": _beside(args.per_frame, args.json), "checksum": checksum}
   report = scoring.report(scored, per_frame)
   if args.json:
     with open_whole(args.json, "--json") as file:
-      file.write(tables.render(report, "json"))
-  if args.format == "text":
-    tables.print_report(report)
-  else:
-    print(tables.render(report, args.format), end="")
+      file.write(tables.as_json(report))
+  tables.show(
+    args.format,
+    score_tables.layout(report),
+    report,
+    warnings=report["warnings"],
+    notes=(*score_tables.absent(report), *report["notes"]),
+    signatures={"": report["signature"]},
+    csv=score_tables.long_csv(report),
+  )
   return 0
 
 

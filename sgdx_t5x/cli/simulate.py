@@ -1,14 +1,12 @@
 """`sgdx simulate`: dialogues in SGD's format for any schema."""
 
 import argparse
-import contextlib
 import os
 import pathlib
 import shlex
-import sys
-from collections.abc import Callable, Iterator
 from typing import Any
 
+from sgdx_t5x.cli.progress import status
 from sgdx_t5x.corpus import SPLITS
 from sgdx_t5x.errors import UsageError
 
@@ -105,7 +103,7 @@ def _simulate(args: argparse.Namespace) -> int:
   if args.paraphrase:
     load_paraphrase(args.paraphrase)
   folder = pathlib.Path(args.out) / args.split
-  with _progress(args.num_dialogues) as tell:
+  with status("simulating") as say:
     totals = write_split(
       simulation,
       folder,
@@ -113,7 +111,7 @@ def _simulate(args: argparse.Namespace) -> int:
       seed=str(args.seed),
       processes=args.processes or len(os.sched_getaffinity(0)),
       paraphrase=args.paraphrase,
-      tell=tell,
+      tell=lambda done: say(f"{done:,} of {args.num_dialogues:,} dialogues"),
     )
   count, turns, frames = (totals[key] for key in ("dialogues", "turns", "user_frames"))
   print(f"{folder}: {count:,} dialogues, {turns:,} turns, {frames:,} user frames")
@@ -137,15 +135,3 @@ def _check_usage(args: argparse.Namespace) -> None:
       raise UsageError(
         f"--{name.replace('_', '-')} {value}", expected="1 or more", fix="give a larger number"
       )
-
-
-@contextlib.contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-  """Yields what tells the dialogues written so far: on a terminal only."""
-  if not sys.stderr.isatty():
-    yield lambda done: None
-    return
-  from rich.console import Console
-
-  with Console(stderr=True).status("simulating") as status:
-    yield lambda done: status.update(f"{done:,} of {total:,} dialogues")

@@ -1,7 +1,6 @@
 """`sgdx stats`: how far wordings of a schema are from the original (SGD-X paper, Table 1)."""
 
 import argparse
-import json
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,12 +9,12 @@ from sgdx_t5x.cli import tables
 from sgdx_t5x.cli.options import add_corpus
 from sgdx_t5x.corpus import PIVOTS, open_corpus
 from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.report.tables import Cell, Number, Table
 
 if TYPE_CHECKING:
   from sgdx_t5x.corpus import Corpus
   from sgdx_t5x.schema import Schema
 
-FORMATS = ("text", "md", "latex", "json")
 _GIVEN = "given"
 _COLUMNS = (  # key, how it is written, how the paper writes it
   ("slot_names_in_train", ".0%", ".0%"),
@@ -66,7 +65,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     metavar="[NAME=]DIR",
     help="folders of other schemas to compare, see below",
   )
-  parser.add_argument("--format", default="text", choices=FORMATS, help="what to print")
+  tables.add_format(parser)
   parser.set_defaults(run=run)
   return parser
 
@@ -86,10 +85,13 @@ def run(args: argparse.Namespace) -> int:
       )
     sets[name][variant] = schemas
   report = statistics.report(corpus, sets)
-  if args.format == "json":
-    print(json.dumps(report, indent=2, allow_nan=False))
-  else:
-    _print(report, args.format)
+  tables.show(
+    args.format,
+    _layout(report, args.format == "csv"),
+    report,
+    notes=(*_LEGEND, *([_PAPER_LEGEND] if report["paper_original"] else [])),
+    signatures={"": report["signature"]},
+  )
   return 0
 
 
@@ -154,8 +156,13 @@ def _split_of(schema: "Schema", folder: str, corpus: "Corpus") -> str:
 # --- output --------------------------------------------------------------------------------
 
 
-def _layout(report: Mapping[str, Any]) -> list[tables.Table]:
-  """Returns a table per set; the original stands in the first."""
+def _layout(report: Mapping[str, Any], distinct: bool) -> list[Table]:
+  """Returns a table per set; the original stands in the first.
+
+  Args:
+    report: of `statistics.report`.
+    distinct: whether the paper's columns say which column they belong to.
+  """
   shown = []
   empty = {"name": "original", "variants": {}, "average": {}, "self_bleu": None, "paper": None}
   for number, part in enumerate(report["sets"] or [empty]):
@@ -172,13 +179,16 @@ def _layout(report: Mapping[str, Any]) -> list[tables.Table]:
       self_bleu = {"bleu": part["self_bleu"]}, {"bleu": paper["self_bleu"]}
       rows.append(_row("self-BLEU", *self_bleu))
     keep = [i for i, name in enumerate(_HEADER) if has_paper or name != "paper"]
-    cut = [tuple(row[i] for i in keep) for row in (_HEADER, *rows)]
-    shown.append(tables.Table(part["name"], cut[0], tuple(cut[1:])))
+    header = [
+      f"{_HEADER[i - 1]}, paper" if distinct and _HEADER[i] == "paper" else _HEADER[i] for i in keep
+    ]
+    cut = tuple(tuple(row[i] for i in keep) for row in rows)
+    shown.append(Table(part["name"], tuple(header), cut))
   return shown
 
 
-def _row(name: str, ours: Mapping[str, Any], paper: Mapping[str, Any]) -> tuple[str, ...]:
-  cells = [name, str(ours.get("num_services", ""))]
+def _row(name: str, ours: Mapping[str, Any], paper: Mapping[str, Any]) -> tuple[Cell, ...]:
+  cells: list[Cell] = [name, _number(ours.get("num_services"), "d")]
   for key, form, paper_form in _COLUMNS:
     cells.append(_number(ours.get(key), form))
     if paper_form:
@@ -186,20 +196,5 @@ def _row(name: str, ours: Mapping[str, Any], paper: Mapping[str, Any]) -> tuple[
   return tuple(cells)
 
 
-def _number(x: float | None, form: str) -> str:
-  return "" if x is None else format(x, form).removesuffix("%")
-
-
-def _print(report: Mapping[str, Any], form: str) -> None:
-  shown = _layout(report)
-  lines = [*_LEGEND, f"signature: {report['signature']}"]
-  if report["paper_original"]:
-    lines.insert(-1, _PAPER_LEGEND)
-  if form == "text":
-    tables.print_tables(shown, lines)
-  elif form == "md":
-    print("\n".join(tables.markdown(table) for table in shown))
-    print("\n\n".join(lines))
-  else:
-    print("\n".join(tables.latex(table) for table in shown), end="")
-    print("\n".join(f"% {line}" for line in lines))
+def _number(x: float | None, form: str) -> Number:
+  return Number(x, "" if x is None else format(x, form).removesuffix("%"))

@@ -1,0 +1,185 @@
+"""`sgdx report`: the paper's tables and figures of any runs, and the errors behind them."""
+
+import argparse
+import contextlib
+import gc
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from sgdx_t5x.cli import tables
+from sgdx_t5x.cli.options import add_scoring
+from sgdx_t5x.errors import SgdxError, UsageError
+
+if TYPE_CHECKING:
+  from sgdx_t5x.corpus import Corpus
+  from sgdx_t5x.report.runs import Run
+
+_EPILOG = """\
+examples:
+  What t5x.eval wrote, scored and shown:
+    sgdx report runs/quickstart/eval --corpus sample --out report
+
+  Runs that were scored already, each with its frames; the first is what others are compared with:
+    sgdx score --corpus sgd.zip --predictions all=base/eval --json base.json \\
+      --per-frame base.frames.jsonl
+    sgdx report none=base.json backtrans=bt.json --corpus sgd.zip --out report
+
+  Checkpoints: of predictions for several steps, the last is shown (or --step), all are drawn; of
+  what t5x.train evaluated meanwhile, give its MODEL_DIR:
+    sgdx report bt=runs/bt/eval --steps bt=runs/bt/model --corpus sgd.zip --out report
+
+RUN is a file of `sgdx score --json`, or a folder of predictions: of t5x.eval or t5x.infer, or one
+with a folder or file per schema version (original, v1 ... v5). Without a name it is called as its
+file or folder. DIR gets report.html, which needs no other file and no network, plots (SVG,
+PDF, PNG), tables (Markdown, LaTeX, CSV) and all failures (JSONL). docs/report.md says more.
+"""
+
+
+def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+  """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
+  parser = subparsers.add_parser(
+    "report",
+    help="a page of tables, figures and errors of one run or several",
+    description=__doc__,
+    epilog=_EPILOG,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  parser.add_argument("runs", nargs="+", metavar="RUN", help="[NAME=]PATH, see below")
+  parser.add_argument("--out", required=True, metavar="DIR", help="folder of the report")
+  parser.add_argument(
+    "--corpus", help='the official archive (zip or folder), or "sample": for dialogues and wordings'
+  )
+  parser.add_argument("--title", default="Robustness to schema wording", help="of the page")
+  parser.add_argument(
+    "--steps",
+    nargs="+",
+    default=[],
+    metavar="[NAME=]DIR",
+    help="what t5x.train wrote of a run: draw its scores against training step",
+  )
+  parser.add_argument(
+    "--examples",
+    type=int,
+    default=5,
+    metavar="N",
+    help="frames in the page per run, service, slot, version and kind (default: 5)",
+  )
+  parser.add_argument(
+    "--force",
+    action="store_true",
+    help="show runs side by side that were not scored alike, and mark every table",
+  )
+  parser.add_argument("--split", default="test", help="of folders to score (default: test)")
+  parser.add_argument("--step", type=int, help="checkpoint of folders to score (default: the last)")
+  add_scoring(parser.add_argument_group("of folders, as in sgdx score"))
+  tables.add_format(parser)
+  parser.set_defaults(run=run)
+  return parser
+
+
+def run(args: argparse.Namespace) -> int:
+  """Scores what is not scored, writes the report, prints its summary. Returns 0."""
+  from sgdx_t5x.report import build, run_tables
+
+  if args.examples < 1:
+    raise UsageError(f"--examples {args.examples}", expected="1 or more", fix="leave it out for 5")
+  out = pathlib.Path(args.out)
+  build.check_out(out)
+  with _no_cycles():
+    found, corpus = _runs(args)
+    content = build.make(args.title, found, corpus, args.force)
+    page = build.write(content, out, args.examples)
+  reports = {run.name: run.report for run in found}
+  tables.show(
+    args.format,
+    [run_tables.versions(found)],
+    {"report": str(page), "runs": reports},
+    warnings=content.warnings,
+    notes=[*content.lacks, f"report: {page}"],
+    signatures={name if len(found) > 1 else "": r["signature"] for name, r in reports.items()},
+  )
+  return 0
+
+
+@contextlib.contextmanager
+def _no_cycles() -> Iterator[None]:
+  """Does not look for cycles among the millions of objects that reading makes: there are none."""
+  enabled = gc.isenabled()
+  gc.disable()
+  try:
+    yield
+  finally:
+    if enabled:
+      gc.enable()
+
+
+def _runs(args: argparse.Namespace) -> "tuple[list[Run], Corpus | None]":
+  from sgdx_t5x.cli.options import scoring_settings
+  from sgdx_t5x.corpus import SAMPLE, open_corpus
+  from sgdx_t5x.report import runs
+
+  named = runs.parse_names(args.runs)
+  folders = [name for name, path in named.items() if path.is_dir()]
+  if folders and not args.corpus:
+    raise UsageError(
+      f"{named[folders[0]]} is a folder of predictions, and no --corpus is given",
+      expected="the corpus that was predicted, to score with",
+      fix="--corpus ARCHIVE, or --corpus sample; or give a file of `sgdx score --json`",
+    )
+  corpus = open_corpus(args.corpus) if args.corpus else None
+  settings = scoring_settings(args)
+  found = [
+    runs.score_run(name, path, corpus, args.split, args.step, **settings)
+    if path.is_dir()
+    else runs.read_run(name, path)
+    for name, path in named.items()
+  ]
+  if corpus is None and all(runs.corpus_of(run)[0] == SAMPLE for run in found):
+    corpus = _sample_of(found)
+  return _with_steps(found, args.steps), corpus
+
+
+def _sample_of(found: "list[Run]") -> "Corpus | None":
+  """The sample, unless the runs are of another version of it."""
+  from sgdx_t5x.corpus import SAMPLE, open_corpus
+  from sgdx_t5x.report import runs
+
+  corpus = open_corpus(SAMPLE)
+  same = any(runs.corpus_of(run)[1] == corpus.checksum() for run in found)
+  return corpus if same else None
+
+
+def _with_steps(found: "list[Run]", items: list[str]) -> "list[Run]":
+  """Gives runs the scores per step of --steps."""
+  import dataclasses
+
+  from sgdx_t5x.report import steps
+
+  folders = _step_folders([run.name for run in found], items)
+  curves = {name: steps.rows(folder) for name, folder in folders.items()}
+  for name, curve in curves.items():
+    if not curve:
+      raise SgdxError(
+        f"--steps {folders[name]}: no scores per step",
+        expected="a MODEL_DIR of t5x.train whose inference_eval/ has TASK-metrics.jsonl",
+        fix="name that folder; a run trained without infer_eval has none",
+      )
+  return [dataclasses.replace(r, steps=curves[r.name]) if r.name in curves else r for r in found]
+
+
+def _step_folders(names: list[str], items: list[str]) -> Mapping[str, pathlib.Path]:
+  folders: dict[str, pathlib.Path] = {}
+  for item in items:
+    name, sign, path = item.partition("=")
+    if not sign and len(names) == 1:
+      name, path = names[0], item
+    if name not in names or name in folders or not pathlib.Path(path).is_dir():
+      raise UsageError(
+        f"--steps {item}",
+        expected="NAME=DIR with the name of a run, each once, and a folder",
+        available=", ".join(names),
+        fix="name the run: --steps NAME=MODEL_DIR",
+      )
+    folders[name] = pathlib.Path(path)
+  return folders

@@ -1,0 +1,1 @@
+"""Reports: tables, plots and a page of scores."""

@@ -1,0 +1,351 @@
+"""Writes a report: the page, and its plots, tables and examples as files beside it."""
+
+import dataclasses
+import json
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x import comparison, frames_file, scoring
+from sgdx_t5x.corpus import Corpus
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import whole_folder
+from sgdx_t5x.metrics import KINDS
+from sgdx_t5x.report import browser, plots, run_tables, runs, score_tables, versus
+from sgdx_t5x.report.page import Page, Plot, Section, render, slug
+from sgdx_t5x.report.runs import Run
+from sgdx_t5x.report.tables import Table, count, csv_lines, latex, markdown, percent
+from sgdx_t5x.version import package_version
+
+PAGE = "report.html"
+_CORPUS = "dialogues and wordings are not shown: give the corpus with --corpus"
+
+
+@dataclasses.dataclass(frozen=True)
+class Content:
+  """What a report says, before it is written.
+
+  Attributes:
+    title: of the page.
+    runs: in order, the first is what others are compared with.
+    mark: what makes the runs incomparable, if they are shown side by side all the same.
+    warnings: what makes them PARTIAL, and the mark.
+    sections: of the page; plots without their drawings.
+    figures: name of a plot -> matplotlib figure.
+    texts: of the corpus.
+    lacks: what is missing for a whole report, and how to get it, a line each.
+  """
+
+  title: str
+  runs: tuple[Run, ...]
+  mark: str
+  warnings: tuple[str, ...]
+  sections: tuple[Section, ...]
+  figures: Mapping[str, Any]
+  texts: browser.Texts
+  lacks: tuple[str, ...]
+
+
+def make(title: str, found: Sequence[Run], corpus: Corpus | None, force: bool = False) -> Content:
+  """Makes a report of runs.
+
+  Args:
+    title: of the page.
+    found: the runs, at least one.
+    corpus: that they were scored with, for dialogues and the wordings of slots, if it is at hand.
+    force: show runs side by side that were scored on other data or by other rules.
+
+  Raises:
+    SgdxError: such runs, without `force`; a corpus that is not theirs.
+  """
+  mark = _refuse_unlike(found, force)
+  texts, lacks = _texts(found, corpus)
+  lacks = [*(line for run in found for line in run.lacks), *lacks]
+  warnings = [f"PARTIAL: {run.name}: {line}" for run in found for line in run.report["warnings"]]
+  figures: dict[str, Any] = {}
+  sections = (
+    _overview(found, lacks, figures),
+    *_steps(found, figures),
+    *_comparisons(found),
+    _services(found, figures),
+    *_failures(found, figures),
+  )
+  marked = [mark] if mark else []
+  warnings = (*marked, *warnings)
+  return Content(title, tuple(found), mark, warnings, sections, figures, texts, tuple(lacks))
+
+
+def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES) -> pathlib.Path:
+  """Writes a report into a folder, whole or not at all; returns the path of the page.
+
+  Args:
+    content: from `make`.
+    out: the folder; a report that is there is replaced.
+    examples: frames to embed in the page per run, service, slot, version and kind.
+
+  Raises:
+    SgdxError: something else is in the folder, or it cannot be written.
+  """
+  check_out(out)
+  with whole_folder(out, "--out") as folder:
+    folder.mkdir()
+    (folder / "plots").mkdir()
+    for name, figure in content.figures.items():
+      plots.save(figure, folder / "plots", name)
+    _write_tables(content, folder / "tables")
+    examples_of = _write_runs(content, folder)
+    data = browser.embed(content.runs, content.texts, examples_of, examples)
+    page = Page(
+      content.title,
+      content.warnings,
+      tuple(_drawn(section, content) for section in content.sections),
+      tuple((run.name, run.report["signature"]) for run in content.runs),
+      data if any(run.table and run.table.failures is not None for run in content.runs) else None,
+      package_version(),
+      content.mark,
+    )
+    (folder / PAGE).write_text(render(page), encoding="utf-8")
+  return out / PAGE
+
+
+def check_out(out: pathlib.Path) -> None:
+  """Refuses a folder with something in it that is no report. Raises SgdxError."""
+  if not out.exists() or (out.is_dir() and ((out / PAGE).is_file() or not any(out.iterdir()))):
+    return
+  raise SgdxError(
+    f"--out {out} is there already",
+    expected="a folder that is new or empty, or holds a report, which is replaced",
+    fix="remove it, or name another one",
+  )
+
+
+# --- what it says --------------------------------------------------------------------------
+
+
+def _refuse_unlike(found: Sequence[Run], force: bool) -> str:
+  unlike = list(runs.differences(found))
+  if unlike and not force:
+    raise SgdxError(
+      "the runs were not scored alike: " + "; ".join(unlike),
+      expected="the same corpus, split and frames, scored by the same rules",
+      fix="score them alike, or report them one by one; --force shows them all the same, marked",
+    )
+  return "NOT COMPARABLE: " + "; ".join(unlike) if unlike else ""
+
+
+def _texts(found: Sequence[Run], corpus: Corpus | None) -> tuple[browser.Texts, list[str]]:
+  if corpus is None:
+    has_failures = any(run.table and run.table.failures for run in found)
+    return browser.Texts(), [_CORPUS] if has_failures else []
+  ours = [run for run in found if runs.corpus_of(run)[1] == corpus.checksum()]
+  if not ours:
+    raise SgdxError(
+      f"{corpus.origin} is not the corpus of {found[0].name}",
+      expected=f"checksum {runs.corpus_of(found[0])[1]}, as its signature says",
+      available=f"checksum {corpus.checksum()}",
+      fix="give --corpus what `sgdx score` was given, or leave it out: the page has less then",
+    )
+  others = [run.name for run in found if run not in ours]
+  lacks = [
+    f"{name}: dialogues and wordings are not shown, it has another corpus" for name in others
+  ]
+  return browser.read_texts(corpus, runs.split_of(ours[0]), ours), lacks
+
+
+def _overview(found: Sequence[Run], lacks: Sequence[str], figures: dict[str, Any]) -> Section:
+  lines = [*lacks]
+  for run in found:
+    lines += [f"{run.name}: {line}" for line in run.report["notes"]]
+    lines += [f"{run.name}: {line}" for line in score_tables.absent(run.report)]
+  shown = [run_tables.summary(found), run_tables.versions(found)]
+  drawn = {
+    "jga_by_variant": ("JGA by schema version", plots.jga_by_variant(found)),
+    "jga_by_augmentation": ("JGA by augmentation", plots.jga_by_augmentation(found)),
+  }
+  return Section("overview", "Overview", tuple(lines), tuple(shown), _plots(drawn, found, figures))
+
+
+def _steps(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
+  shown, lines = [], []
+  for run in found:
+    if len(run.steps) > 1:
+      keys = {"jga_orig": "JGA_orig", "jga_v1_5": "JGA_v1-5", "ss_jga": "SS_JGA"}
+      rows = tuple(
+        (f"{step:,}", *(percent(row.get(key)) for key in keys)) for step, row in run.steps
+      )
+      shown.append(Table(f"Checkpoints: {run.name} (%)", ("step", *keys.values()), rows))
+      lines += _best_steps(run)
+  if shown:
+    drawn = {"by_step": ("JGA and SS against training step", plots.by_step(found))}
+    yield Section(
+      "checkpoints", "Checkpoints", tuple(lines), tuple(shown), _plots(drawn, found, figures)
+    )
+
+
+def _best_steps(run: Run) -> Iterator[str]:
+  """The best checkpoint on the original schemas need not be the most robust one (CheckDST)."""
+  best = {}
+  for key, name in (("jga_orig", "JGA_orig"), ("jga_v1_5", "JGA_v1-5")):
+    known = [(row[key], step) for step, row in run.steps if row.get(key) is not None]
+    if known:
+      best[name] = max(known)[1]
+  if best:
+    yield f"{run.name}: " + ", ".join(
+      f"best {name} at step {step:,}" for name, step in best.items()
+    )
+
+
+def _comparisons(found: Sequence[Run]) -> Iterator[Section]:
+  first, *others = found
+  for number, run in enumerate(others):
+    title = f"{run.name} against {first.name}"
+    yield Section(f"comparison-{number + 1}", title, *_comparison(first, run))
+
+
+def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...]]:
+  lacking = [r.name for r in (first, run) if r.table is None]
+  if lacking:
+    return (f"no paired comparison: {', '.join(lacking)} without scores per frame",), ()
+  try:
+    compared = comparison.compare(first.table, run.table, allow_missing=True)
+  except SgdxError as e:
+    return (f"no paired comparison: {e.found}",), ()
+  shown = versus.tables(first.name, run.name, compared)
+  lines = (
+    f"Differences are {run.name} - {first.name} in percentage points, with 95% intervals by paired "
+    "resampling of dialogues: more is better, of SS less. Broken: frames right with "
+    f"{first.name} and wrong with {run.name}; fixed: the reverse.",
+    *compared.notes,
+    *(f"PARTIAL: {line}" for line in compared.warnings),
+    *versus.worst_and_best(shown[1]),
+  )
+  return lines, tuple(shown)
+
+
+def _services(found: Sequence[Run], figures: dict[str, Any]) -> Section:
+  drawn = {
+    "sensitivity_by_service": (
+      "Schema sensitivity and JGA_v1-5 per service",
+      plots.sensitivity_by_service(found),
+    )
+  }
+  shown = tuple(run_tables.services(run) for run in found)
+  return Section("services", "Services", (), shown, _plots(drawn, found, figures))
+
+
+def _failures(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
+  known = [run for run in found if run.table and run.table.failures is not None]
+  if not known:
+    return
+  sizes = {run.name: run.report["sgdx"]["all"]["num_frames"] for run in known}
+  counts = {run.name: browser.kind_counts(run) for run in known}
+  drawn = {"failure_kinds": ("How slots fail", plots.failure_kinds(counts, sizes))}
+  shown = [table for run in known for table in (run_tables.failures(run), run_tables.slots(run))]
+  lines = (
+    "A slot of a frame fails if its official score is below 1. missed: the gold state has it, the "
+    "predicted one not. spurious: the reverse. value of another slot: the predicted value is in "
+    "the gold state of the frame, under another slot. Else wrong value, or, of a categorical "
+    "slot, wrong categorical choice.",
+    *(_most(run.name, counts[run.name]) for run in known),
+  )
+  yield Section(
+    "failures",
+    "Failures",
+    lines,
+    tuple(table for table in shown if table),
+    _plots(drawn, found, figures),
+  )
+
+
+def _most(name: str, counts: Mapping[str, Mapping[str, int]]) -> str:
+  """The paper's observation, or that it does not hold: most errors are slots not predicted."""
+  totals = {kind: sum(found[kind] for found in counts.values()) for kind in KINDS}
+  everything = sum(totals.values())
+  if not everything:
+    return f"{name}: no slot fails"
+  kind = max(totals, key=lambda kind: totals[kind])
+  shares = ", ".join(f"{percent(n / everything)}% {kind}" for kind, n in totals.items())
+  return f"{name}: of {count(everything)} failures most are {kind} ({shares})"
+
+
+def _plots(
+  drawn: Mapping[str, tuple[str, Any]], found: Sequence[Run], figures: dict[str, Any]
+) -> tuple[Plot, ...]:
+  """Keeps the figures that there are, and returns their places in the page."""
+  kept = {name: item for name, item in drawn.items() if item[1] is not None}
+  figures.update({name: figure for name, (_, figure) in kept.items()})
+  return tuple(
+    Plot(name, title, f"{plots.describe(figure)} {_caption(found)}", "")
+    for name, (title, figure) in kept.items()
+  )
+
+
+def _caption(found: Sequence[Run]) -> str:
+  """n, what the intervals are, and the signature: of each run if they differ."""
+  rows = {run.name: run.report["sgdx"]["all"] for run in found}
+  sizes = {
+    f"n = {row['num_frames']:,} frames of {row['num_dialogues']:,} dialogues"
+    for row in rows.values()
+  }
+  signatures = dict.fromkeys(run.report["signature"] for run in found)
+  intervals = (
+    " 95% intervals by resampling dialogues." if any("ci95" in r for r in rows.values()) else ""
+  )
+  return f"{'; '.join(sorted(sizes))}.{intervals} Signature: {' '.join(signatures)}"
+
+
+# --- files ---------------------------------------------------------------------------------
+
+
+def _drawn(section: Section, content: Content) -> Section:
+  """Puts the drawings into a section's plots."""
+  filled = tuple(
+    dataclasses.replace(plot, svg=plots.inline_svg(content.figures[plot.name]))
+    for plot in section.plots
+  )
+  return dataclasses.replace(section, plots=filled)
+
+
+def _write_tables(content: Content, folder: pathlib.Path) -> None:
+  """Writes each table as Markdown, LaTeX and CSV, its state and signatures with it."""
+  folder.mkdir()
+  state = "".join(f"{line}. " for line in content.warnings)
+  signatures = [f"signature {run.name}: {run.report['signature']}" for run in content.runs]
+  about = Table("about", ("", "text"), tuple(("", line) for line in signatures))
+  for section in content.sections:
+    for table in section.tables:
+      stem = folder / slug(table.title)
+      marked = dataclasses.replace(table, title=state + table.title)
+      lines = "\n\n".join(f"`{line}`" for line in signatures)
+      stem.with_suffix(".md").write_text(f"{markdown(marked)}\n{lines}\n", encoding="utf-8")
+      lines = "".join(f"% {line}\n" for line in signatures)
+      stem.with_suffix(".tex").write_text(latex(marked) + lines, encoding="utf-8")
+      stem.with_suffix(".csv").write_text(csv_lines([about, marked]), encoding="utf-8")
+
+
+def _write_runs(content: Content, folder: pathlib.Path) -> list[str]:
+  """Writes each run's examples, and its scores if they are in no file yet; returns the former."""
+  written = []
+  for number, run in enumerate(content.runs, start=1):
+    stem = re.sub(r"[^\w.-]+", "-", run.name) if len(content.runs) == 1 else f"{number}-{run.name}"
+    stem = re.sub(r"[^\w.-]+", "-", stem)
+    if run.scored:
+      _write_scores(run, folder / "scores", stem)
+    if run.table and run.table.failures is not None:
+      (folder / "errors").mkdir(exist_ok=True)
+      written.append(f"errors/{stem}.jsonl")
+      with (folder / written[-1]).open("w", encoding="utf-8", errors="replace") as file:
+        file.writelines(f"{line}\n" for line in browser.jsonl_lines(run, content.texts))
+  return written
+
+
+def _write_scores(run: Run, folder: pathlib.Path, stem: str) -> None:
+  folder.mkdir(exist_ok=True)
+  frames = folder / f"{stem}.frames.jsonl"
+  checksum = frames_file.write_frames(
+    frames, run.report["signature"], run.table.scores, run.table.failures
+  )
+  report = scoring.report(run.scored, {"file": frames.name, "checksum": checksum})
+  text = json.dumps(report, indent=2, allow_nan=False) + "\n"
+  (folder / f"{stem}.json").write_text(text, encoding="utf-8")

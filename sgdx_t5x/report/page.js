@@ -1,0 +1,433 @@
+"use strict";
+// Everything shown is set as text, never parsed as HTML: it comes from the files of others.
+
+const CARDS = 20; // shown at once
+
+function el(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+// A service may be called "constructor".
+function own(object, key) {
+  return object && Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+// What is too wide for a phone; the keyboard can scroll it too.
+function scrollBox(kind, label, ...children) {
+  const attributes = { class: `scroll ${kind}`, tabindex: "0", role: "group", "aria-label": label };
+  return el("div", attributes, ...children);
+}
+
+function addThemeToggle() {
+  const root = document.documentElement;
+  const preferred = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : preferred.matches);
+  const button = el("button", { type: "button", class: "theme controls" });
+  const label = () => { button.textContent = isDark() ? "Light colours" : "Dark colours"; };
+  button.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    label();
+  });
+  preferred.addEventListener("change", label);
+  label();
+  document.querySelector("body > header").append(button);
+}
+
+// --- tables ---------------------------------------------------------------------------------
+
+// Returns a number, a text, or null for a number that there is not.
+function sortKey(cell) {
+  const value = cell.dataset.value;
+  if (value === undefined) return cell.textContent;
+  return value === "" || Number.isNaN(Number(value)) ? null : Number(value);
+}
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+function compare(a, b) {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  if (typeof a !== typeof b) return typeof a === "number" ? -1 : 1;
+  return collator.compare(a, b);
+}
+
+function sortRows(rows, column, direction) {
+  const keyed = rows.map((row) => [sortKey(row.cells[column]), row]);
+  const known = keyed.filter(([key]) => key !== null);
+  const sign = direction === "ascending" ? 1 : -1;
+  known.sort(([a], [b]) => sign * compare(a, b));
+  return [...known, ...keyed.filter(([key]) => key === null)].map(([, row]) => row);
+}
+
+// A click sorts one way, the next the other way, the third puts the table's own order back.
+function makeSortable(table) {
+  const body = table.tBodies[0];
+  const original = [...body.rows];
+  const headings = [...table.tHead.rows[0].cells];
+  headings.forEach((heading, column) => {
+    const numeric = original.some((row) => typeof sortKey(row.cells[column]) === "number");
+    const order = ["none", "ascending", "descending"];
+    if (numeric) order.push(...order.splice(1, 1));
+    const button = el("button", { type: "button" }, ...heading.childNodes);
+    if (!button.textContent.trim()) button.setAttribute("aria-label", "name");
+    heading.append(button);
+    heading.setAttribute("aria-sort", "none");
+    button.addEventListener("click", () => {
+      const direction = order[(order.indexOf(heading.getAttribute("aria-sort")) + 1) % 3];
+      for (const other of headings) other.setAttribute("aria-sort", "none");
+      heading.setAttribute("aria-sort", direction);
+      body.append(...(direction === "none" ? original : sortRows(original, column, direction)));
+    });
+  });
+}
+
+function addRowFilter(box) {
+  const rows = [...box.querySelector("tbody").rows];
+  const texts = rows.map((row) => row.textContent.toLowerCase());
+  const input = el("input", { type: "search" });
+  const count = el("span", { role: "status", class: "muted" });
+  input.addEventListener("input", () => {
+    const sought = input.value.trim().toLowerCase();
+    rows.forEach((row, i) => { row.hidden = !texts[i].includes(sought); });
+    const numShown = rows.filter((row) => !row.hidden).length;
+    count.textContent = sought ? `${numShown} of ${rows.length} rows` : "";
+  });
+  const label = el("label", {}, "Rows with ", input);
+  box.before(el("div", { class: "row-filter controls" }, label, count));
+}
+
+// --- error browser --------------------------------------------------------------------------
+
+const RIGHT_IN_SOME = "changes";
+
+// A label in an element of its own: around a select, it would also name all options.
+function labelled(label, element) {
+  element.id = `browser-${label.replaceAll(" ", "-")}`;
+  return el("div", {}, el("label", { for: element.id }, label), element);
+}
+
+// Returns {element, box, fill(options)}; the first option, "", stands for all.
+function makeSelect(label, all, options) {
+  const element = el("select");
+  const fill = (names) => {
+    const kept = element.value;
+    const choices = names.map(([value, text]) => el("option", { value }, text));
+    element.replaceChildren(...(all ? [el("option", { value: "" }, all)] : []), ...choices);
+    if (names.some(([value]) => value === kept)) element.value = kept;
+  };
+  fill(options);
+  return { element, fill, box: labelled(label, element) };
+}
+
+const pairs = (names) => names.map((name) => [name, name]);
+const distinct = (values) => [...new Set(values)].sort(collator.compare);
+
+function makeFilters(data, onChange) {
+  const changes = data.totals.some((total) => total.changes) || data.frames.some((f) => f.changes);
+  const services = distinct(data.totals.map((total) => total.service));
+  const filters = {
+    frames: makeSelect("Frames", "", [
+      [RIGHT_IN_SOME, "right with some versions, wrong with others"],
+      ["any", "wrong with any version"],
+    ]),
+    run: makeSelect("Run", "all runs", data.runs.map((name, i) => [String(i), name])),
+    service: makeSelect("Service", "all services", pairs(services)),
+    slot: makeSelect("Slot", "all slots", []),
+    version: makeSelect("Version", "all versions", pairs(data.versions)),
+    kind: makeSelect("Kind of failure", "all kinds", pairs(data.kinds)),
+  };
+  const text = el("input", { type: "search" });
+  filters.text = { element: text, box: labelled("Text of dialogue or value", text) };
+  filters.frames.box.className = "wide";
+  filters.run.element.value = "0";
+  filters.frames.element.value = changes ? RIGHT_IN_SOME : "any";
+  const fillSlots = () => {
+    const service = filters.service.element.value;
+    const found = data.totals.filter((total) => !service || total.service === service);
+    filters.slot.fill(pairs(distinct(found.map((total) => total.slot))));
+  };
+  fillSlots();
+  filters.service.element.addEventListener("input", fillSlots);
+  for (const filter of Object.values(filters)) filter.element.addEventListener("input", onChange);
+  filters.run.box.hidden = data.runs.length < 2;
+  filters.version.box.hidden = filters.frames.box.hidden = data.versions.length < 2;
+  return filters;
+}
+
+function readFilters(filters) {
+  const value = (name) => filters[name].element.value;
+  return {
+    run: value("run") === "" ? null : Number(value("run")),
+    service: value("service"),
+    slot: value("slot"),
+    version: value("version"),
+    kind: value("kind"),
+    changes: value("frames") === RIGHT_IN_SOME,
+    text: value("text").trim().toLowerCase(),
+  };
+}
+
+// Returns frame -> whether its dialogue up to its turn, its id or a value has a text.
+function makeSearch(data) {
+  const dialogues = new Map(); // text in lower case, and where each turn ends in it
+  const values = new Map();
+  const dialogue = (id) => {
+    if (!dialogues.has(id)) {
+      let text = "";
+      const ends = (own(data.dialogues, id) || []).map(([, said]) => {
+        text += said.toLowerCase() + "\n";
+        return text.length;
+      });
+      dialogues.set(id, { text, ends });
+    }
+    return dialogues.get(id);
+  };
+  const valuesOf = (frame) => {
+    if (!values.has(frame)) {
+      const found = frame.failures.flatMap((f) => [...f.gold, ...Object.values(f.predicted)]);
+      values.set(frame, [frame.id, ...found.filter((x) => x !== null)].join("\n").toLowerCase());
+    }
+    return values.get(frame);
+  };
+  return (frame, text) => {
+    const { text: said, ends } = dialogue(frame.dialogue);
+    const at = said.indexOf(text);
+    return (at >= 0 && at + text.length <= ends[frame.turn]) || valuesOf(frame).includes(text);
+  };
+}
+
+function failureMatches(failure, wanted) {
+  if (wanted.slot && failure.slot !== wanted.slot) return false;
+  if (wanted.version) {
+    const kind = own(failure.kinds, wanted.version);
+    return kind !== undefined && (!wanted.kind || kind === wanted.kind);
+  }
+  return !wanted.kind || Object.values(failure.kinds).includes(wanted.kind);
+}
+
+function frameMatches(frame, wanted, search) {
+  return (
+    (wanted.run === null || frame.run === wanted.run) &&
+    (!wanted.service || frame.service === wanted.service) &&
+    (!wanted.changes || frame.changes) &&
+    (!(wanted.slot || wanted.version || wanted.kind) ||
+      frame.failures.some((failure) => failureMatches(failure, wanted))) &&
+    (!wanted.text || search(frame, wanted.text))
+  );
+}
+
+// Returns kind -> version -> failures, of the run, service, slot and frames that are wanted.
+function countFailures(data, wanted) {
+  const zeros = () => new Map(data.versions.map((version) => [version, 0]));
+  const counts = new Map(data.kinds.map((kind) => [kind, zeros()]));
+  for (const total of data.totals) {
+    if (
+      (wanted.run === null || total.run === wanted.run) &&
+      (!wanted.service || total.service === wanted.service) &&
+      (!wanted.slot || total.slot === wanted.slot)
+    ) {
+      const row = counts.get(total.kind);
+      const count = wanted.changes ? total.changes : total.frames;
+      row.set(total.version, row.get(total.version) + count);
+    }
+  }
+  return counts;
+}
+
+// Args: kind and version, "" for all.
+function sumCounts(data, counts, kind, version) {
+  const kinds = kind ? [kind] : data.kinds;
+  const versions = version ? [version] : data.versions;
+  return kinds.flatMap((k) => versions.map((v) => counts.get(k).get(v))).reduce((a, b) => a + b, 0);
+}
+
+const shown = (number) => number.toLocaleString("en");
+
+// Counts per kind and version; each is a button that filters by both, and again by neither.
+function countsTable(data, counts, wanted, choose) {
+  const versions = data.versions.length > 1 ? [...data.versions, ""] : data.versions;
+  const kinds = [...data.kinds, ""];
+  const cell = (kind, version) => {
+    const count = sumCounts(data, counts, kind, version);
+    const chosen = kind === wanted.kind && version === wanted.version;
+    const button = el("button", {
+      type: "button",
+      "aria-pressed": String(chosen && Boolean(kind || version)),
+      "aria-label": `${shown(count)}: ${kind || "all kinds"}, ${version || "all versions"}`,
+    }, shown(count));
+    button.addEventListener("click", () => choose(kind, version));
+    return el("td", { class: "number" }, count ? button : "0");
+  };
+  const heading = (text) => el("th", { scope: "col", class: "number" }, text || "all");
+  const head = el("tr", {}, el("th", { scope: "col" }, "failures"), ...versions.map(heading));
+  const rows = kinds.map((kind) =>
+    el("tr", {}, el("th", { scope: "row" }, kind || "all"), ...versions.map((v) => cell(kind, v))),
+  );
+  return el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows));
+}
+
+function absent(text) {
+  return el("span", { class: "muted" }, text);
+}
+
+function valueNode(value) {
+  if (value === null || value === undefined) return absent("none");
+  return el("span", { class: "value" }, value === "" ? "“”" : value);
+}
+
+function scoreMark(version, score) {
+  const text = `${version} `;
+  if (typeof score !== "number") return el("li", { class: "muted" }, text, "not scored");
+  if (score === 1) return el("li", { class: "right" }, text, "✓ right");
+  return el("li", { class: "wrong" }, text, score === 0 ? "✗ wrong" : `✗ ${score.toFixed(2)}`);
+}
+
+function turnNode([speaker, said]) {
+  const name = speaker.charAt(0).toUpperCase() + speaker.slice(1).toLowerCase();
+  return el("p", { class: "turn" }, el("span", {}, name), said);
+}
+
+function dialogueNodes(data, frame) {
+  const turns = (own(data.dialogues, frame.dialogue) || []).slice(0, frame.turn + 1);
+  const earlier = turns.splice(0, Math.max(0, turns.length - 2));
+  const nodes = turns.map(turnNode);
+  if (!earlier.length) return nodes;
+  const count = earlier.length === 1 ? "1 earlier turn" : `${earlier.length} earlier turns`;
+  return [el("details", {}, el("summary", {}, count), ...earlier.map(turnNode)), ...nodes];
+}
+
+// One row per version: what the model saw, what it should have said and what it said.
+function slotTable(data, frame, failure) {
+  const worded = own(own(data.services, frame.service), "versions") || {};
+  const hasSchema = Object.keys(worded).length > 0;
+  const gold = failure.gold.length ? failure.gold.join(" | ") : null;
+  const row = (version) => {
+    const service = own(worded, version);
+    const [name, description] = own(service && service.slots, failure.slot) || ["", ""];
+    const kind = own(failure.kinds, version);
+    const schema = service && el(
+      "td", { class: "described" }, `${service.name} · ${name}`, el("br"), absent(description),
+    );
+    return el(
+      "tr", {},
+      el("th", { scope: "row" }, version),
+      el("td", {}, gold === null ? absent("not active") : valueNode(gold)),
+      el("td", {}, valueNode(own(failure.predicted, version))),
+      el("td", { class: kind ? "wrong" : "right" }, kind ? `✗\u00a0${kind}` : "✓\u00a0right"),
+      ...(hasSchema ? [schema || el("td", {}, absent("not known"))] : []),
+    );
+  };
+  const names = ["version", "gold", "predicted", "result"];
+  if (hasSchema) names.push("service · slot, description");
+  return scrollBox(
+    "slot", failure.slot,
+    el(
+      "table", {},
+      el("caption", {}, failure.slot),
+      el("thead", {}, el("tr", {}, ...names.map((name) => el("th", { scope: "col" }, name)))),
+      el("tbody", {}, ...data.versions.filter((v) => Object.hasOwn(frame.scores, v)).map(row)),
+    ),
+  );
+}
+
+function card(data, frame) {
+  const seen = own(own(data.services, frame.service), "seen");
+  const facts = [
+    frame.service,
+    ...(seen === undefined ? [] : [seen ? "seen" : "unseen"]),
+    ...(data.runs.length > 1 ? [`run ${data.runs[frame.run]}`] : []),
+  ];
+  return el(
+    "article", { class: "card", "data-frame": frame.id },
+    el("header", {}, el("h3", {}, frame.id), absent(facts.join(" · "))),
+    el("ul", { class: "marks" }, ...data.versions.map((v) => scoreMark(v, own(frame.scores, v)))),
+    ...dialogueNodes(data, frame),
+    ...frame.failures.map((failure) => slotTable(data, frame, failure)),
+  );
+}
+
+// What the files that the page was made from lacked.
+function missingParts(data) {
+  const hasSchemas = Object.values(data.services).some((s) => Object.keys(s.versions).length);
+  const lacks = [
+    ...(Object.keys(data.dialogues).length ? [] : ["dialogues"]),
+    ...(hasSchemas ? [] : ["names and descriptions of slots"]),
+  ];
+  if (!lacks.length) return [];
+  const why = "the corpus was not at hand when this page was written.";
+  return [el("p", { class: "muted" }, `Not shown: ${lacks.join(", ")}; ${why}`)];
+}
+
+function statusText(data, wanted, numShown, numFound, numFailures) {
+  const chosen = [
+    ...(data.runs.length > 1 && wanted.run !== null ? [`run ${data.runs[wanted.run]}`] : []),
+    ...[wanted.service, wanted.slot, wanted.version, wanted.kind].filter((x) => x),
+    ...(wanted.changes ? ["right with some versions, wrong with others"] : []),
+    ...(wanted.text ? [`with “${wanted.text}”`] : []),
+  ];
+  const of = chosen.length ? ` (${chosen.join("; ")})` : "";
+  const aside = wanted.text ? ", whatever their text" : "";
+  const failures = numFailures === 1 ? "such failure" : "such failures";
+  return `Showing ${shown(numShown)} of ${shown(numFound)} embedded examples${of}; ` +
+    `${shown(numFailures)} ${failures} in all${aside}.`;
+}
+
+function startBrowser(root, data) {
+  root.replaceChildren();
+  if (!data.totals.length && !data.frames.length) {
+    root.append(el("p", {}, "No slot of any frame is wrong."));
+    return;
+  }
+  const search = makeSearch(data);
+  const status = el("p", { class: "status", role: "status" });
+  const counts = scrollBox("counts", "Counts");
+  const cards = el("div");
+  const more = el("button", { type: "button", class: "controls" });
+  let found = [];
+  let wanted = null;
+  let numFailures = 0;
+
+  const showMore = () => {
+    const next = found.slice(cards.childElementCount, cards.childElementCount + CARDS);
+    cards.append(...next.map((frame) => card(data, frame)));
+    const left = found.length - cards.childElementCount;
+    more.hidden = left === 0;
+    more.textContent = `Show ${Math.min(left, CARDS)} more`;
+    const numShown = cards.childElementCount;
+    status.textContent = statusText(data, wanted, numShown, found.length, numFailures);
+  };
+  const update = () => {
+    wanted = readFilters(filters);
+    found = data.frames.filter((frame) => frameMatches(frame, wanted, search));
+    const counted = countFailures(data, wanted);
+    numFailures = sumCounts(data, counted, wanted.kind, wanted.version);
+    const focused = [...counts.querySelectorAll("button")].indexOf(document.activeElement);
+    counts.replaceChildren(countsTable(data, counted, wanted, choose));
+    if (focused >= 0) counts.querySelectorAll("button")[focused].focus();
+    cards.replaceChildren();
+    showMore();
+  };
+  const choose = (kind, version) => {
+    const again = kind === wanted.kind && version === wanted.version;
+    filters.kind.element.value = again ? "" : kind;
+    filters.version.element.value = again || data.versions.length < 2 ? "" : version;
+    update();
+  };
+  const filters = makeFilters(data, update);
+  more.addEventListener("click", showMore);
+  const boxes = Object.values(filters).map((filter) => filter.box);
+  root.append(
+    ...missingParts(data),
+    el("div", { class: "filters controls", role: "search", "aria-label": "Errors" }, ...boxes),
+    counts, status, cards, more,
+  );
+  update();
+}
+
+addThemeToggle();
+document.querySelectorAll("table.sortable").forEach(makeSortable);
+document.querySelectorAll(".scroll.long").forEach(addRowFilter);
+const embedded = document.getElementById("browser-data");
+if (embedded) startBrowser(document.getElementById("browser"), JSON.parse(embedded.textContent));

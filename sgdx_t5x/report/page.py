@@ -1,0 +1,150 @@
+"""The page of a report: one HTML file that needs no other file and no network.
+
+Names, values and dialogues come from the files of others. They get into the page escaped by
+Jinja or as JSON that `page.js` shows as text; and the page's Content-Security-Policy runs no
+script but that one, and loads nothing.
+"""
+
+import base64
+import dataclasses
+import hashlib
+import importlib.resources
+import itertools
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from sgdx_t5x.report.tables import Cell, Number, Table
+
+_FILES = importlib.resources.files(__package__)
+# What ends a <script>, begins a comment in it, or ends a line of JavaScript.
+_IN_SCRIPT = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Plot:
+  """A plot.
+
+  Attributes:
+    name: of its files, plots/NAME.svg, .pdf and .png beside the page.
+    title: what it shows.
+    caption: plain text.
+    svg: the element <svg> with a viewBox in points, role "img" and a label; the only text that is
+      put into the page as it is.
+  """
+
+  name: str
+  title: str
+  caption: str
+  svg: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+  """A part of the page. Attributes: id for links; title; paragraphs; then tables, then plots."""
+
+  id: str
+  title: str
+  lines: tuple[str, ...]
+  tables: tuple[Table, ...] = ()
+  plots: tuple[Plot, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+  """What the page shows.
+
+  Attributes:
+    title: of the page.
+    warnings: lines that begin with PARTIAL or NOT COMPARABLE.
+    sections: in order.
+    signatures: (name of the run, its signature).
+    browser: data of the error browser, see `sgdx_t5x.report.browser`; None leaves it out.
+    version: of sgdx_t5x.
+    mark: written above every table and plot, if not empty.
+  """
+
+  title: str
+  warnings: tuple[str, ...]
+  sections: tuple[Section, ...]
+  signatures: tuple[tuple[str, str], ...]
+  browser: Mapping[str, Any] | None
+  version: str
+  mark: str = ""
+
+
+def render(page: Page) -> str:
+  """Returns the page as HTML, for a file in UTF-8."""
+  script = _read("page.js")
+  digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+  environment = jinja2.Environment(
+    autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+  )
+  environment.tests["number"] = lambda cell: isinstance(cell, Number)
+  environment.filters |= {
+    "trusted": Markup,
+    "alignments": _alignments,
+    "drawing_size": _drawing_size,
+  }
+  html = environment.from_string(_read("page.html")).render(
+    page=page,
+    files=table_files(page.sections),
+    style=Markup(_read("page.css")),
+    script=Markup(script),
+    script_hash=f"sha256-{digest}",
+    data=Markup(_script_json(page.browser)),
+  )
+  return html.encode("utf-8", "replace").decode()  # half a surrogate pair, which JSON may hold
+
+
+def slug(title: str) -> str:
+  """Returns a name for the files of a table: "JGA, v1-5 (%)" becomes "jga-v1-5"."""
+  plain = unicodedata.normalize("NFKC", title).lower()
+  return re.sub(r"[\W_]+", "-", plain)[:60].strip("-") or "table"
+
+
+def table_files(sections: Iterable[Section]) -> dict[str, str]:
+  """Returns title -> name of its files for all tables: slugs, numbered where two are alike."""
+  names: dict[str, str] = {}
+  for title in (table.title for section in sections for table in section.tables):
+    stem = slug(title)
+    numbered = (f"{stem}-{n}" if n > 1 else stem for n in itertools.count(1))
+    names.setdefault(title, next(name for name in numbered if name not in names.values()))
+  return names
+
+
+def _read(name: str) -> str:
+  return _FILES.joinpath(name).read_text("utf-8")
+
+
+def _script_json(data: Any) -> str:
+  """JSON that can stand in a <script>, whatever its texts are."""
+  text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+  for character, escape in _IN_SCRIPT.items():
+    text = text.replace(character, escape)
+  return text
+
+
+def _alignments(table: Table) -> tuple[str, ...]:
+  """Returns "number" (aligned right) or "text" for each column."""
+  columns = (tuple(row[c] for row in table.rows) for c in range(len(table.header)))
+  return tuple("number" if any(map(_is_numeric, column)) else "text" for column in columns)
+
+
+def _is_numeric(cell: Cell) -> bool:
+  return isinstance(cell, Number) or re.fullmatch(r"[-+]?\d[\d.,]*( \[.*\])?", cell) is not None
+
+
+def _drawing_size(plot: Plot) -> str:
+  """Style of a plot's box: its texts, of 7 points or more, are as large as those around it.
+
+  Where there is no room for that they become smaller, and then the box scrolls.
+  """
+  box = re.search(r'viewBox="[-\d.]+ [-\d.]+ ([\d.]+)', plot.svg)
+  points = float(box[1]) if box else 500.0
+  return f"max-width: {points * 0.112:.1f}rem; min-width: {points * 0.075:.1f}rem"

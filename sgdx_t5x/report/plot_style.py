@@ -1,0 +1,332 @@
+"""How the plots of a report look, and the files and the inline SVG made of them.
+
+Okabe-Ito's colours, with a marker and a line of its own for each series, so that grey print and
+colour-blind readers tell them apart. Texts are never mathtext: names may hold $ and _. matplotlib
+is imported when the first plot is drawn; nothing here touches pyplot's state.
+"""
+
+import contextlib
+import hashlib
+import io
+import itertools
+import math
+import pathlib
+import re
+import textwrap
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from sgdx_t5x.errors import SgdxError
+
+if TYPE_CHECKING:
+  from matplotlib.axes import Axes
+  from matplotlib.figure import Figure
+
+FILE_FORMATS = ("svg", "pdf", "png")
+COLUMN, PAGE = 3.3, 6.9  # inches: widths in a paper of two columns
+INK = "#19191b"  # of texts and axes: no series has it, for `inline_svg` makes it currentColor
+FAINT = 0.35  # opacity of what is not to be read first
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+_LINES = ("-", "--", "-.", ":")
+_SMALL = 7.0  # points: legends, ticks, labels of dots
+_LETTER = 0.6 * _SMALL / 72  # inches, of DejaVu Sans, one of the widest
+_LINE = 0.16  # inches, from one line of small text to the next
+_GAPS = (3.0, 10.0, 18.0)  # points, between the middle of a dot and its label
+# Where a label may stand: right or left, above or below; first where it is not on the interval.
+_AROUND = ((1, 1), (1, -1), (-1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
+_Box = tuple[float, float, float, float]  # left, low, right, high in pixels
+_STYLE: dict[str, Any] = {
+  "font.family": "sans-serif",
+  "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib; SVG falls back to sans-serif
+  "font.size": 8.0,
+  "text.parse_math": False,
+  "text.color": INK,
+  "figure.labelsize": 8.0,
+  "axes.labelcolor": INK,
+  "axes.labelsize": 8.0,
+  "axes.titlesize": 8.0,
+  "axes.titlelocation": "left",
+  "axes.edgecolor": INK,
+  "axes.linewidth": 0.6,
+  "axes.spines.right": False,
+  "axes.spines.top": False,
+  "axes.grid": True,
+  "axes.axisbelow": True,
+  "grid.color": INK,
+  "grid.alpha": 0.12,
+  "grid.linewidth": 0.5,
+  "xtick.color": INK,
+  "ytick.color": INK,
+  "xtick.labelsize": _SMALL,
+  "ytick.labelsize": _SMALL,
+  "xtick.major.width": 0.6,
+  "ytick.major.width": 0.6,
+  "xtick.major.size": 2.5,
+  "ytick.major.size": 2.5,
+  "legend.fontsize": _SMALL,
+  "legend.title_fontsize": _SMALL,
+  "legend.frameon": False,
+  "lines.linewidth": 1.0,
+  "lines.markersize": 4.0,
+  "pdf.fonttype": 42,  # TrueType, which publishers ask for
+  "svg.fonttype": "none",
+  "svg.hashsalt": "sgdx",
+}
+
+
+@contextlib.contextmanager
+def style() -> Iterator[None]:
+  """Sets our style and nobody else's, for drawing and for saving; also works as a decorator.
+
+  Raises:
+    SgdxError: matplotlib is not installed.
+  """
+  try:
+    import matplotlib
+  except ImportError:
+    raise SgdxError(
+      "plots need matplotlib, which is not installed",
+      expected="matplotlib 3.8 or newer",
+      fix="pip install 'sgdx_t5x[report]'",
+    ) from None
+  with matplotlib.rc_context(), warnings.catch_warnings():
+    warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # a box then
+    matplotlib.rcdefaults()
+    matplotlib.rcParams.update(_STYLE)
+    yield
+
+
+def save(figure: "Figure", folder: pathlib.Path, name: str) -> None:
+  """Writes a plot as `name`.svg, .pdf and .png (200 dpi); the same plot gives the same bytes.
+
+  Raises:
+    OSError: the files cannot be written.
+  """
+  text = describe(figure)
+  metadata = {
+    "svg": {"Date": None, "Description": text},
+    "pdf": {"CreationDate": None, "Subject": text},
+    "png": {"Description": text},
+  }
+  with style():
+    for form in FILE_FORMATS:
+      figure.savefig(pathlib.Path(folder) / f"{name}.{form}", dpi=200, metadata=metadata[form])
+
+
+def inline_svg(figure: "Figure") -> str:
+  """Returns a plot to stand in a page: as wide as there is room, in the colour of the text.
+
+  Texts and axes are in currentColor on transparent ground. Ids are those that something refers
+  to, and are unique to the plot. Nothing is loaded from elsewhere.
+  """
+  out = io.BytesIO()
+  with style():
+    figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
+  prefix = f"p{hashlib.sha256(out.getvalue() + describe(figure).encode()).hexdigest()[:10]}-"
+  root = ElementTree.fromstring(out.getvalue())
+  for element in root.iter():
+    element.tag = element.tag.rpartition("}")[2]
+    _untie(element.attrib, prefix)
+  used = set(re.findall(rf"#({prefix}[^)\"]+)", ElementTree.tostring(root, "unicode")))
+  for element in root.iter():
+    if element.get("id", "") not in used:
+      element.attrib.pop("id", None)
+    for child in [*element.findall("metadata"), *element.findall("style")]:
+      element.remove(child)  # the style would hold for the whole page
+  root.attrib = {
+    "xmlns": "http://www.w3.org/2000/svg",
+    "viewBox": root.attrib["viewBox"],
+    "role": "img",
+    "aria-label": describe(figure),
+    "style": "stroke-linejoin: round; stroke-linecap: butt",
+  }
+  return ElementTree.tostring(root, "unicode")
+
+
+def describe(figure: "Figure") -> str:
+  """Returns a plot's main numbers in a sentence, for those who do not see it."""
+  return str(figure.get_label())
+
+
+def panels(
+  count: int, columns: int, height: float, page: bool = False, **shared: bool
+) -> tuple["Figure", list["Axes"]]:
+  """Makes a figure of `count` axes.
+
+  Args:
+    count: how many.
+    columns: at most so many side by side.
+    height: inches of a row of them.
+    page: one alone takes the width of a page too, not of a column.
+    **shared: sharex, sharey: the axes have one scale.
+  """
+  from matplotlib.backends.backend_agg import FigureCanvasAgg
+  from matplotlib.figure import Figure
+
+  columns = min(columns, count)
+  rows = math.ceil(count / columns)
+  width = PAGE if page or count > 1 else COLUMN
+  figure = Figure(figsize=(width, height * rows), layout="constrained")
+  FigureCanvasAgg(figure)
+  axes = figure.subplots(rows, columns, squeeze=False, **shared).ravel().tolist()
+  for index in range(count, len(axes)):
+    axes[index].remove()
+    axes[index - columns].tick_params(labelbottom=True)  # now the last of its column
+  return figure, axes[:count]
+
+
+def finish(figure: "Figure", description: str) -> "Figure":
+  """Lays a figure out, once for all its files, and gives it its description."""
+  figure.set_label(description)
+  figure.draw_without_rendering()
+  figure.set_layout_engine("none")
+  return figure
+
+
+def look(index: int) -> dict[str, str]:
+  """Returns colour, marker and line of the series at `index`."""
+  return {
+    "color": COLOURS[index % len(COLOURS)],
+    "marker": MARKERS[index % len(MARKERS)],
+    "linestyle": _LINES[index % len(_LINES)],
+  }
+
+
+def clean(name: str) -> str:
+  """Returns a name on one line, without what XML cannot have."""
+  line = " ".join(name.split())
+  return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+
+
+def printable(name: str, inches: float, lines: int = 3) -> str:
+  """Returns a name broken into lines that fit; what does not fit is cut off."""
+  letters = max(6, int(inches / _LETTER))
+  return "\n".join(textwrap.wrap(clean(name), letters, max_lines=lines, placeholder="…"))
+
+
+def name_places(axes: "Axes", names: Sequence[str], inches: float) -> float:
+  """Names the places 0, 1, ... of the x axis: level if they fit, else upright.
+
+  Args:
+    axes: whose axis.
+    names: [N].
+    inches: width of the axes.
+
+  Returns:
+    Height of the names beyond that of a line, in inches.
+  """
+  room = inches / len(names)
+  shown, rotation = [printable(name, room) for name in names], 0
+  if max(map(len, " ".join(names).split())) * _LETTER > room:
+    shown = [printable(name, 1.5, max(1, int(room / _LINE))) for name in names]
+    rotation = 90
+  axes.set_xticks(range(len(names)), shown, rotation=rotation)
+  lines = [name.split("\n") for name in shown]
+  if rotation:
+    return max(len(line) for name in lines for line in name) * _LETTER
+  return (max(map(len, lines)) - 1) * _LINE
+
+
+def legend(figure: "Figure", entries: Mapping[str, Any]) -> None:
+  """Puts a legend above all panels, for which the figure grows. Args: entries: name -> artist."""
+  if not entries:
+    return
+  width = figure.get_figwidth() - 0.2
+  names = [printable(name, width - 0.5) for name in entries]
+  longest = max(len(line) for name in names for line in name.split("\n"))
+  rows = math.ceil(len(names) / max(1, int(width / (longest * _LETTER + 0.5))))
+  columns = math.ceil(len(names) / rows)
+  figure.legend([*entries.values()], names, loc="outside upper left", ncols=columns)
+  most = max("\n".join(names[i : i + rows]).count("\n") for i in range(0, len(names), rows)) + 1
+  figure.set_figheight(figure.get_figheight() + most * _LINE)
+
+
+def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, float]]) -> None:
+  """Names the points of a scatter, the first first, those that find room.
+
+  A name stands beside its point; where it would be as near to another one, farther away, with a
+  line to its own.
+
+  Args:
+    axes: of a figure that has been laid out.
+    names: [N].
+    xy: [N] in data units.
+  """
+  renderer, unit = axes.figure.canvas.get_renderer(), axes.figure.dpi / 72  # pixels per point
+  points = axes.transData.transform(xy).tolist()
+  taken: list[_Box] = []
+  for index, name in enumerate(map(clean, names)):
+    measured = axes.text(0, 0, name, fontsize=_SMALL)
+    size = measured.get_window_extent(renderer)
+    measured.remove()
+    x, y = points[index]
+    others = points[:index] + points[index + 1 :]
+    for gap, (side, level) in itertools.product(_GAPS, _AROUND):
+      left = x + side * gap * unit - size.width * (1 - side) / 2
+      low = y + level * gap * unit - size.height * (1 - level) / 2
+      boxes = [(left, low, left + size.width, low + size.height)]
+      if gap > _GAPS[0]:  # the line, as small squares
+        way = [unit * gap * part / 6 for part in range(1, 6)]
+        boxes += [_square(x + side * z, y + level * z, unit / 2) for z in way]
+      clear = unit * (4 if gap > _GAPS[0] else 6)
+      full = [*taken, *(_square(*other, clear) for other in others)]
+      if _inside(boxes[0], axes.bbox.extents) and not _any_overlap(boxes, full):
+        _label(axes, name, xy[index], side, level, gap)
+        taken += boxes
+        break
+
+
+def _label(
+  axes: "Axes", name: str, place: tuple[float, float], side: int, level: int, gap: float
+) -> None:
+  """Writes a name `gap` points from a place; with a line between if that is far."""
+  across, upright = ("center", "left", "right"), ("center", "bottom", "top")  # of 0, 1 and -1
+  line = {
+    "arrowstyle": "-",
+    "linewidth": 0.5,
+    "color": INK,
+    "alpha": 0.7,
+    "shrinkA": 0,
+    "shrinkB": 2,
+  }
+  line["relpos"] = ((1 - side) / 2, (1 - level) / 2)  # from where the name is nearest
+  axes.annotate(
+    name,
+    place,
+    (side * gap, level * gap),
+    textcoords="offset points",
+    fontsize=_SMALL,
+    ha=across[side],
+    va=upright[level],
+    arrowprops=line if gap > _GAPS[0] else None,
+  )
+
+
+def _square(x: float, y: float, half: float) -> _Box:
+  return (x - half, y - half, x + half, y + half)
+
+
+def _inside(a: _Box, b: _Box) -> bool:
+  return b[0] <= a[0] and a[2] <= b[2] and b[1] <= a[1] and a[3] <= b[3]
+
+
+def _any_overlap(some: Sequence[_Box], others: Sequence[_Box]) -> bool:
+  return any(
+    a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3] for a in some for b in others
+  )
+
+
+def _untie(attributes: dict[str, str], prefix: str) -> None:
+  """Makes an element's ids and references the plot's own, and its ink that of the page."""
+  for key, value in [*attributes.items()]:
+    if key == "id":
+      attributes[key] = prefix + value
+    elif key.endswith("}href"):  # xlink's, which SVG 2 does without
+      del attributes[key]
+      attributes["href"] = f"#{prefix}{value.removeprefix('#')}"
+    else:
+      value = value.replace(INK, "currentColor").replace("url(#", f"url(#{prefix}")
+      attributes[key] = value

@@ -1,0 +1,123 @@
+"""Tables of a report: the paper's Tables 2 and 3 for any runs, per service, slot and failure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.metrics import KINDS
+from sgdx_t5x.report.browser import kind_counts, slot_counts
+from sgdx_t5x.report.runs import Run
+from sgdx_t5x.report.score_tables import with_interval
+from sgdx_t5x.report.tables import Cell, Number, Table, count, percent, points
+from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
+
+GROUPS = ("all", "seen", "unseen")
+_MEANS = {"jga_v1_5": "JGA_v1-5", "diff_rel": "Diff_rel", "ss_jga": "SS_JGA"}
+_SHARES = {"cjga_all": "right in all", "zero_mean_share": "wrong in all"}
+_VERSIONS = {
+  f"jga_{'orig' if v == ORIGINAL else v}": "JGA_orig" if v == ORIGINAL else v
+  for v in (ORIGINAL, *SGDX_VARIANTS)
+}
+
+
+def summary(runs: Sequence[Run]) -> Table:
+  """Returns the paper's Table 2, and Table 3 if the runs are augmentations, with intervals."""
+  keys = {"jga_orig": "JGA_orig", **_MEANS, **_SHARES}
+  rows = tuple(
+    (label, *(with_interval(row, key) for key in keys), count(row["num_frames"]))
+    for label, row in _group_rows(runs)
+  )
+  return Table("Summary (%)", ("", *keys.values(), "frames"), rows)
+
+
+def versions(runs: Sequence[Run]) -> Table:
+  """Returns JGA per schema version, as the paper's Figure 4 draws it."""
+  keys = {**_VERSIONS, **_MEANS}
+  rows = tuple(
+    (label, *(percent(row.get(key)) for key in keys), count(row["num_frames"]))
+    for label, row in _group_rows(runs)
+  )
+  return Table("JGA by schema version (%)", ("", *keys.values(), "frames"), rows)
+
+
+def services(run: Run) -> Table:
+  """Returns a run's scores per service."""
+  keys = {**_VERSIONS, **_MEANS}
+  seen = _seen(run)
+  rows = tuple(
+    (
+      f"{name}{seen.get(name, '')}",
+      *(percent(row[key]) for key in keys),
+      count(row["num_frames"]),
+    )
+    for name, row in run.report["sgdx"]["services"].items()
+  )
+  return Table(f"Services: {run.name} (%)", ("", *keys.values(), "frames"), rows)
+
+
+def slots(run: Run) -> Table | None:
+  """Returns the slots of a run that fail: in how many frames each is right, and what it does."""
+  counts = slot_counts(run)
+  if not counts:
+    return None
+  sizes = {name: row["num_frames"] for name, row in run.report["sgdx"]["services"].items()}
+  rewordings = [version for version in run.versions if version in SGDX_VARIANTS]
+
+  def row(service: str, slot: str, found: Mapping[str, int]) -> tuple[Cell, ...]:
+    frames = sizes[service]
+    right = {version: 1 - found[version] / frames for version in run.versions}
+    mean = sum(right[v] for v in rewordings) / len(rewordings) if rewordings else None
+    fall = mean - right[ORIGINAL] if rewordings and ORIGINAL in right else None
+    return (
+      f"{service} {slot}",
+      *(percent(right[version]) for version in run.versions),
+      percent(mean),
+      points(fall),
+      *(count(found[kind]) for kind in KINDS),
+      count(frames),
+    )
+
+  rows = sorted(
+    (row(service, slot, found) for (service, slot), found in counts.items()),
+    key=lambda cells: -sum(cell.value for cell in cells[-1 - len(KINDS) : -1]),
+  )
+  header = ("", *run.versions, "v1-5", "v1-5 - orig", *KINDS, "frames")
+  return Table(f"Slots: {run.name} (frames right, %; failures)", header, tuple(rows))
+
+
+def failures(run: Run) -> Table | None:
+  """Returns how often slots fail in a run, per version and kind, with the shares over v1-v5."""
+  counts = kind_counts(run)
+  if not counts:
+    return None
+  frames = run.report["sgdx"]["all"]["num_frames"]
+  rewordings = [version for version in counts if version in SGDX_VARIANTS] or list(counts)
+  total = sum(sum(counts[version].values()) for version in rewordings)
+
+  def row(label: str, kinds: Sequence[str]) -> tuple[Cell, ...]:
+    found = {version: sum(counts[version][kind] for kind in kinds) for version in counts}
+    share = sum(found[version] for version in rewordings) / total if total else None
+    rates = (Number(n / frames, f"{100 * n / frames:.1f}") for n in found.values())
+    return (label, *rates, percent(share))
+
+  where = "v1-5" if len(rewordings) == len(SGDX_VARIANTS) else "+".join(rewordings)
+  rows = (*(row(kind, [kind]) for kind in KINDS), row("all", KINDS))
+  header = ("", *counts, f"% of {where}")
+  return Table(f"Failures of slots per 100 frames: {run.name}", header, rows)
+
+
+def _group_rows(runs: Sequence[Run]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+  """Yields (label, row) of the groups that have frames: of each run, all first."""
+  for run in runs:
+    for group in GROUPS:
+      row = run.report["sgdx"][group]
+      if row["num_frames"]:
+        yield group if len(runs) == 1 else f"{run.name}, {group}", row
+
+
+def _seen(run: Run) -> dict[str, str]:
+  """Service -> what to write after its name; empty if the run does not tell."""
+  if not run.table:
+    return {}
+  first = next(iter(run.table.scores.values()))
+  pairs = dict(zip(first.services.tolist(), first.seen.tolist(), strict=True))
+  return {name: "" if seen else " (unseen)" for name, seen in pairs.items()}

@@ -1,0 +1,202 @@
+"""The runs of a report: scores of systems, with their frames where they are known."""
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x import frames_file, scoring
+from sgdx_t5x.comparison import unlike_fields
+from sgdx_t5x.corpus import Corpus
+from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.frames_file import FrameTable, signature_fields
+from sgdx_t5x.metrics import JOINT_GOAL
+from sgdx_t5x.report.steps import step_files
+from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
+
+_VERSIONS = (ORIGINAL, *SGDX_VARIANTS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """A system whose predictions were scored.
+
+  Attributes:
+    name: as the user named it, else that of its file or folder.
+    report: what `sgdx score --json` writes.
+    table: scores and failures per frame, None if they were not kept.
+    steps: (training step, a row like report["sgdx"]["all"]) of each checkpoint, ascending.
+    lacks: what is missing for a whole report, and how to get it, a line each.
+    scored: the scores, if they were made for this report and are in no file yet.
+  """
+
+  name: str
+  report: Mapping[str, Any]
+  table: FrameTable | None = None
+  steps: tuple[tuple[int, Mapping[str, Any]], ...] = ()
+  lacks: tuple[str, ...] = ()
+  scored: scoring.Scored | None = None
+
+  @property
+  def versions(self) -> tuple[str, ...]:
+    """Schema versions that were scored, the original first."""
+    return tuple(self.report["variants"])
+
+
+def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
+  """Reads RUN arguments, PATH or NAME=PATH: name -> path.
+
+  A run without a name is called as its file is, or as its folder: that of `inference_eval/` the
+  folder above, and of several that are alike with the folders above them.
+
+  Raises:
+    UsageError: a name twice.
+  """
+  named: dict[str, pathlib.Path] = {}
+  lone: list[pathlib.Path] = []
+  for item in items:
+    name, sign, path = item.partition("=")
+    if not sign or pathlib.Path(item).exists():
+      lone.append(pathlib.Path(item))
+    elif name in named or not name or not path:
+      raise UsageError(
+        f"RUN {item}",
+        expected="PATH or NAME=PATH, each name once",
+        available=", ".join(named),
+        fix="name each run differently",
+      )
+    else:
+      named[name] = pathlib.Path(path)
+  for name, path in zip(_short_names(lone), lone, strict=True):
+    if name in named:
+      raise UsageError(
+        f"two runs are called {name}: {named[name]} and {path}",
+        expected="each name once",
+        fix=f"give one of them another name: NAME={path}",
+      )
+    named[name] = path
+  return named
+
+
+def read_run(name: str, path: str | pathlib.Path) -> Run:
+  """Reads a run that was scored.
+
+  Args:
+    name: what to call it.
+    path: what `sgdx score --json` wrote.
+
+  Raises:
+    SgdxError: no such file, of another kind, or scores per frame that are of another run.
+  """
+  path = pathlib.Path(path)
+  report = frames_file.read_report(path)
+  if not report["per_frame"]:
+    how = "score again with --per-frame OUT.jsonl"
+    return Run(name, report, lacks=(f"{name}: {path} names no scores per frame; {how}",))
+  frames = path.parent / str(report["per_frame"].get("file"))
+  if not frames.is_file():
+    how = "put it back there, or score again with --per-frame"
+    return Run(name, report, lacks=(f"{name}: its scores per frame, {frames}, are gone; {how}",))
+  table = frames_file.read_frames(path, [JOINT_GOAL])
+  lacks = ()
+  if table.failures is None:
+    lacks = (f"{name}: {frames} is of an older version and names no failures; score again",)
+  return Run(name, report, table, lacks=lacks)
+
+
+def score_run(
+  name: str, folder: pathlib.Path, corpus: Corpus, split: str, step: int | None, **settings: Any
+) -> Run:
+  """Scores a folder of predictions.
+
+  Args:
+    name: what to call it.
+    folder: what t5x.eval or t5x.infer wrote, for several checkpoints perhaps; or one that holds
+      a folder or file per schema version, original, v1 ... v5.
+    corpus: to score with.
+    split: of the corpus.
+    step: the checkpoint that the report is about; None takes the last.
+    **settings: attributes of `scoring.Settings`.
+
+  Raises:
+    SgdxError: anything that does not fit, see `scoring.score_predictions`.
+  """
+  sources = _sources(folder, split)
+  chosen = max(sources, key=lambda found: found or 0) if step is None else step
+  if chosen not in sources:
+    raise SgdxError(
+      f"{folder}: no predictions of step {step}",
+      expected="predictions whose file names end in the step, -002700.jsonl",
+      available="steps " + ", ".join(str(found) for found in sources),
+      fix="name one of them, or leave --step out for the last",
+    )
+  scored = {
+    number: scoring.score_predictions(corpus, split, source, **settings)
+    for number, source in sorted(sources.items(), key=lambda item: item[0] or 0)
+  }
+  steps = tuple(
+    (number, scoring.report(found)["sgdx"]["all"])
+    for number, found in scored.items()
+    if number is not None and len(scored) > 1
+  )
+  last = scored[chosen]
+  checksum = frames_file.scores_checksum(last.common)
+  table = FrameTable(
+    folder,
+    last.signature,
+    checksum,
+    last.common,
+    tuple(next(iter(last.common.values())).metrics),
+    last.warnings,
+    last.failures(),
+  )
+  return Run(name, scoring.report(last), table, steps, scored=last)
+
+
+def differences(runs: Sequence[Run]) -> Iterator[str]:
+  """Yields, for each run that cannot stand beside the first, what was scored otherwise."""
+  first, *others = runs
+  for run in others:
+    ours, theirs = (signature_fields(r.report["signature"]) for r in (first, run))
+    pairs = unlike_fields(first.report["signature"], run.report["signature"])
+    pairs |= {
+      name: (ours.get(name), theirs.get(name))
+      for name in ("frames", "sample")
+      if ours.get(name) != theirs.get(name)
+    }
+    if pairs:
+      a, b = (", ".join(f"{name}:{values[i]}" for name, values in pairs.items()) for i in (0, 1))
+      yield f"{first.name} has {a}; {run.name} has {b}"
+
+
+def corpus_of(run: Run) -> tuple[str, str]:
+  """Returns name and checksum of the corpus that a run was scored with."""
+  name, _, checksum = signature_fields(run.report["signature"]).get("corpus", "").rpartition(":")
+  return name, checksum
+
+
+def split_of(run: Run) -> str:
+  """Returns the split that a run was scored on."""
+  return signature_fields(run.report["signature"]).get("split", "")
+
+
+def _sources(folder: pathlib.Path, split: str) -> dict[int | None, dict[str, Any]]:
+  """Returns step -> what `scoring.score_predictions` takes; the step is None if none is named."""
+  named = {version: folder / version for version in _VERSIONS if (folder / version).exists()}
+  if named:
+    return {None: named}
+  found = step_files(folder, split)
+  return {step: {scoring.ALL: files if len(found) > 1 else folder} for step, files in found.items()}
+
+
+def _short_names(paths: Sequence[pathlib.Path]) -> list[str]:
+  parts = []
+  for path in paths:
+    *above, last = path.resolve().parts
+    last = last.removesuffix(".json")
+    parts.append([*above, last] if last != "inference_eval" or path.is_file() else above)
+  for depth in range(1, max(map(len, parts), default=0) + 1):
+    names = ["/".join(part[-depth:]) for part in parts]
+    if len(set(names)) == len(names):
+      return names
+  return [part[-1] for part in parts]

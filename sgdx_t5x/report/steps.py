@@ -1,0 +1,200 @@
+"""Scores against training steps: what T5X and SeqIO leave behind for each checkpoint.
+
+t5x.train and t5x.eval have SeqIO write `inference_eval/TASK-STEP.jsonl`, predictions, and
+`TASK-metrics.jsonl`, a line of scores per step. The scores need neither a corpus nor all
+predictions, but have no intervals, and are of the split and the prompts that were evaluated.
+"""
+
+import math
+import pathlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import decode_json
+from sgdx_t5x.metrics.sensitivity import relative_difference, summarise
+from sgdx_t5x.prediction_files import find_files
+from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
+
+KEYS = tuple(summarise({ORIGINAL: np.zeros(1)}))  # of a row
+_STEP = re.compile(r"-(\d{6,})\.jsonl")
+_METRICS = "-metrics.jsonl"
+# As `tasks.t5dst.register_family` names them; to ask it would cost TensorFlow.
+_ONE_VERSION = re.compile(r"(?:.*_)?t5dst_sgd(?:x_(v[1-5]))?")
+_SEVERAL = "several versions"
+_EXPECTED = 'an object with "step", a line per evaluation, as SeqIO writes it'
+_FIX = "evaluate again with t5x.train or t5x.eval, or move the file away"
+
+
+def step_files(path: str | pathlib.Path, split: str) -> dict[int | None, list[pathlib.Path]]:
+  """Returns the prediction files at a path by the training step in their names, ascending.
+
+  Args:
+    path: a file or folder, see `prediction_files.find_files`.
+    split: of the predictions.
+
+  Returns:
+    step -> files; None, first, for those without a step.
+
+  Raises:
+    SgdxError: no predictions there, or of both formats.
+  """
+  found: dict[int | None, list[pathlib.Path]] = {}
+  for file in find_files(path, split):
+    named = _STEP.search(file.name)
+    found.setdefault(int(named[1]) if named else None, []).append(file)
+  return dict(sorted(found.items(), key=lambda item: -1 if item[0] is None else item[0]))
+
+
+def curves(
+  folder: str | pathlib.Path,
+) -> dict[str, tuple[tuple[int, dict[str, float]], ...]]:
+  """Returns the scores per step that SeqIO wrote for each task.
+
+  Args:
+    folder: a MODEL_DIR, an EVAL_OUTPUT_DIR, or the inference_eval in it.
+
+  Returns:
+    task -> (step, {metric: fraction or count}), ascending; of a step that was evaluated twice,
+    in a run that was resumed, the later scores. Empty if nothing was evaluated there.
+
+  Raises:
+    SgdxError: a line is broken, unless it is a last one without its end, as a killed process
+      leaves it.
+  """
+  folder = pathlib.Path(folder)
+  places = (folder, folder / "inference_eval")
+  files = next(filter(None, (sorted(place.glob("*" + _METRICS)) for place in places)), [])
+  found = {file.name.removesuffix(_METRICS): _read_curve(file) for file in files}
+  return {task: curve for task, curve in found.items() if curve}
+
+
+def as_row(task: str, metrics: Mapping[str, float]) -> dict[str, float | None]:
+  """Returns the metrics of a task as a row of the report's "sgdx", fractions.
+
+  Args:
+    task: its name. jga of t5dst_sgd is jga_orig; jga of t5dst_sgd_bt_zh is in no row.
+    metrics: of `metrics.seqio_metrics`.
+
+  Returns:
+    `KEYS`, None where the task does not say it, and num_frames.
+  """
+  row: dict[str, float | None] = {key: metrics.get(key) for key in KEYS}
+  if version := _version(task):
+    row[_jga(version)] = metrics.get("jga")
+  frames = metrics.get("num_frames")
+  return row | {"num_frames": None if frames is None else int(frames)}
+
+
+def rows(folder: str | pathlib.Path) -> tuple[tuple[int, dict[str, float | None]], ...]:
+  """Returns one row per step, of all tasks in a folder together.
+
+  What a task with several versions says comes first, then the tasks of one version. JGA_v1-5
+  and Diff_rel are computed from the latter where all are over equally many frames: such tasks
+  ask the same in the same order, so those are the same frames. num_frames is None where the
+  numbers of a row are over different frames.
+
+  Args:
+    folder: see `curves`.
+
+  Returns:
+    (step, row as of `as_row`), ascending; nothing of steps without any such score.
+
+  Raises:
+    SgdxError: see `curves`; or two tasks are of the same schema version.
+  """
+  steps: dict[int, dict[str, dict[str, float]]] = {}
+  for task, curve in curves(folder).items():
+    for step, metrics in curve:
+      steps.setdefault(step, {})[task] = metrics
+  merged = ((step, _merge(steps[step], folder)) for step in sorted(steps))
+  return tuple((step, row) for step, row in merged if row)
+
+
+def _read_curve(file: pathlib.Path) -> tuple[tuple[int, dict[str, float]], ...]:
+  text = file.read_bytes()
+  lines = text.splitlines()
+  found: dict[int, dict[str, float]] = {}
+  for number, line in enumerate(lines, start=1):
+    if not line.strip():
+      continue
+    where = f"{file}, line {number}"
+    try:
+      values = decode_json(line, where, _EXPECTED, _FIX)
+    except SgdxError:
+      if number == len(lines) and not text.endswith(b"\n"):
+        break
+      raise
+    step = values.pop("step", None) if isinstance(values, dict) else None
+    if type(step) is not int or step < 0:
+      raise SgdxError(
+        f"{where}: step {step!r}" if isinstance(values, dict) else f"{where}: no object",
+        expected=_EXPECTED,
+        fix=_FIX,
+      )
+    found[step] = {name: float(x) for name, x in values.items() if _is_number(x)}
+  return tuple(sorted(found.items()))
+
+
+def _is_number(value: Any) -> bool:
+  """Whether it is a scalar; a task of one's own may log texts."""
+  return type(value) in (int, float) and math.isfinite(value)
+
+
+def _version(task: str) -> str | None:
+  """Returns the schema version that a task is of; None for several, and for other wordings."""
+  named = _ONE_VERSION.fullmatch(task)
+  return (named[1] or ORIGINAL) if named else None
+
+
+def _jga(version: str) -> str:
+  return "jga_orig" if version == ORIGINAL else f"jga_{version}"
+
+
+def _merge(
+  tasks: Mapping[str, Mapping[str, float]], folder: str | pathlib.Path
+) -> dict[str, float | None]:
+  """Returns the row of the tasks of one step; empty if none has anything to say."""
+  row: dict[str, float | None] = dict.fromkeys(KEYS)
+  frames: dict[str, tuple[float | None, ...]] = {}  # key -> how many frames it is over
+  for task in _ordered(tasks, folder):
+    metrics = tasks[task]
+    over = (metrics.get("num_frames"), metrics.get("num_frames_incomplete"))
+    for key, value in as_row(task, metrics).items():
+      if key in KEYS and row[key] is None and value is not None:
+        row[key], frames[key] = value, over
+
+  def same(*keys: str) -> bool:
+    first, *others = {frames.get(key, (None,)) for key in keys}
+    return not others and None not in first
+
+  five = [_jga(version) for version in SGDX_VARIANTS]
+  if row["jga_v1_5"] is None and same(*five):
+    row["jga_v1_5"] = float(np.mean([row[key] for key in five]))
+    frames["jga_v1_5"] = frames[five[0]]
+  if row["diff_rel"] is None and same("jga_orig", "jga_v1_5") and row["jga_orig"]:
+    row["diff_rel"] = relative_difference(row["jga_orig"], row["jga_v1_5"])
+  if not frames:
+    return {}
+  num_frames = next(iter(frames.values()))[0] if same(*frames) else None
+  return row | {"num_frames": None if num_frames is None else int(num_frames)}
+
+
+def _ordered(tasks: Mapping[str, Mapping[str, float]], folder: str | pathlib.Path) -> list[str]:
+  """Returns the tasks that have something to say, that of several versions first."""
+  held: dict[str, str] = {}
+  for task, metrics in tasks.items():
+    version = _version(task) or (_SEVERAL if any(key in metrics for key in KEYS) else None)
+    if version in held:
+      raise SgdxError(
+        f"{folder}: {held[version]} and {task} are both of {version}",
+        expected="one task of each schema version, and one of several",
+        available=", ".join(tasks),
+        fix=f"move the {_METRICS} file of one of the two away",
+      )
+    if version:
+      held[version] = task
+  return sorted(held.values(), key=lambda task: task != held.get(_SEVERAL))

@@ -1,0 +1,124 @@
+"""Tables of numbers and texts, and how they are written: Markdown, LaTeX, CSV.
+
+Every table that `sgdx` prints, and every one of a report, is a `Table`. A cell that is a number
+knows both what it is (a fraction, for CSV and for sorting) and how it is shown (in percent).
+"""
+
+import csv
+import dataclasses
+import io
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+_MINUS = re.compile(r"-(?=\d)(?<!v1-)")  # of a number: not in "v1-5"
+_TAG = re.compile(r"<(?=[a-zA-Z/!?])")  # Markdown would pass it on as HTML
+_LATEX = str.maketrans(
+  {character: f"\\{character}" for character in "&%_#${}"}
+  | {character: f"${character}$" for character in "<>|"}  # other signs in TeX's own fonts
+  | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+)
+
+
+class Number(NamedTuple):
+  """A number as a cell; `value` is None where there is none to be had."""
+
+  value: float | int | None
+  text: str
+
+  def __str__(self) -> str:
+    return self.text
+
+
+Cell = str | Number
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+  """Cells in rows and columns.
+
+  Attributes:
+    title: what it shows, with the unit.
+    header: names of the columns, the first often empty.
+    rows: cells, as many in each row as in `header`.
+    left: how many columns, from the first, are aligned left; the others are aligned right.
+  """
+
+  title: str
+  header: tuple[str, ...]
+  rows: tuple[tuple[Cell, ...], ...]
+  left: int = 1
+
+
+def percent(fraction: float | None) -> Number:
+  """A fraction in the paper's style: 0.7264 is "72.6", None is "-"."""
+  return Number(fraction, "-" if fraction is None else f"{100 * fraction:.1f}")
+
+
+def points(difference: float | None) -> Number:
+  """A difference of fractions in percentage points, with its sign: -0.086 is "-8.6"."""
+  if difference is None:
+    return Number(None, "-")
+  text = f"{100 * difference:+.1f}"
+  return Number(difference, "0.0" if text in ("+0.0", "-0.0") else text)
+
+
+def count(number: int | None) -> Number:
+  """A whole number: 42297 is "42,297", None is "-"."""
+  return Number(number, "-" if number is None else f"{number:,}")
+
+
+def markdown(table: Table) -> str:
+  """Returns a table in Markdown, its title above it in bold."""
+
+  def line(cells: Iterable[Cell]) -> str:
+    return "| " + " | ".join(_plain(str(cell)).replace("|", "\\|") for cell in cells) + " |"
+
+  rule = ["---" if i < table.left else "---:" for i in range(len(table.header))]
+  body = "\n".join(line(cells) for cells in (table.header, rule, *table.rows))
+  return f"**{_plain(table.title)}**\n\n{body}\n"
+
+
+def latex(table: Table, state: str = "") -> str:
+  """Returns a table in LaTeX (booktabs). Args: state goes before the title in the caption."""
+
+  def line(cells: Sequence[Cell]) -> str:
+    text = " & ".join(_escape(str(cell)) for cell in cells)
+    # After the \\ of the line before, these two would be its options.
+    return ("{}" if text.startswith(("[", "*")) else "") + text + r" \\"
+
+  columns = "l" * table.left + "r" * (len(table.header) - table.left)
+  lines = (
+    r"\begin{table}",
+    rf"\caption{{{_escape(state + table.title)}}}",
+    rf"\begin{{tabular}}{{{columns}}}",
+    *(r"\toprule", line(table.header), r"\midrule"),
+    *map(line, table.rows),
+    *(r"\bottomrule", r"\end{tabular}", r"\end{table}"),
+  )
+  return "\n".join(lines) + "\n"
+
+
+def csv_lines(tables: Iterable[Table]) -> str:
+  """Returns tables as CSV, a line per cell: table, row, column, value.
+
+  Numbers are what they are, not how they are shown: fractions where the table has percent. A
+  number that there is not is empty.
+  """
+  out = io.StringIO()
+  writer = csv.writer(out, lineterminator="\n")
+  writer.writerow(("table", "row", "column", "value"))
+  for table in tables:
+    for first, *cells in table.rows:
+      for column, cell in zip(table.header[1:], cells, strict=True):
+        value = cell.value if isinstance(cell, Number) else cell
+        writer.writerow((table.title, str(first).strip(), column, "" if value is None else value))
+  return out.getvalue()
+
+
+def _plain(text: str) -> str:
+  return _TAG.sub(r"\<", text.replace("\n", " "))
+
+
+def _escape(text: str) -> str:
+  return _MINUS.sub("$-$", text.translate(_LATEX))
