@@ -4,6 +4,7 @@ import setuptools
 
 ROOMS = {"sgdx_t5x.tasks": "tasks", "sgdx_t5x.metrics": "metrics"}
 STATS = ["sacrebleu>=2.6"]  # sgdx stats
+REPORT = ["jinja2>=3.1", "matplotlib>=3.10"]  # sgdx report
 COMPOSE = ["spacy>=3.8", "spacy-lookups-data>=1.0.5"]  # sgdx compose
 
 setuptools.setup(
@@ -17,6 +18,7 @@ setuptools.setup(
   package_data={
     "sgdx_t5x.augment": ["data/*.jsonl"],
     "sgdx_t5x.datasets": ["*.tsv"],
+    "sgdx_t5x.report": ["page.css", "page.html", "page.js"],
     "sgdx_t5x.sample": ["*.model", "*.json", "services/*.json"],
     "sgdx_t5x.simulator": ["*.json"],
   },
@@ -35,6 +37,7 @@ setuptools.setup(
       "seqio>=0.0.20",
       "tensorflow-datasets>=4.9.10",
     ],
+    "report": REPORT,
     "stats": STATS,
     "compose": COMPOSE,
     "google": ["google-cloud-translate>=3.20"],  # sgdx backtranslate --provider google
@@ -43,8 +46,10 @@ setuptools.setup(
       "Levenshtein",
       "fuzzywuzzy>=0.18",
       "hypothesis>=6",
+      "playwright>=1.50",  # drives a Chromium that is there; none is downloaded
       "pytest>=8",
       "ruff>=0.14",
+      *REPORT,
       *STATS,
       *COMPOSE,
     ],

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The whole way once, on the sample corpus: install, prepare, train T5DST with back-translated
-# schemas, evaluate on original and v1-v5 schemas, print the SGD-X table. About 9 minutes on two
-# cores. Run it again and it goes on where it stopped.
+# schemas, evaluate on original and v1-v5 schemas, print the SGD-X table and write a page of plots
+# and errors. About 9 minutes on two cores. Run it again and it goes on where it stopped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 run=runs/quickstart
@@ -9,10 +9,10 @@ mkdir -p "$run"
 
 source launch/environment.sh
 
-say "1/4 Data: the sample corpus as records"
+say "1/5 Data: the sample corpus as records"
 sgdx data prepare --sample --data-dir data
 
-say "2/4 Training: gin/sample/t5dst_backtrans.gin (TensorBoard: tensorboard --logdir $run)"
+say "2/5 Training: gin/sample/t5dst_backtrans.gin (TensorBoard: tensorboard --logdir $run)"
 if [ -e "$run/trained" ]; then
   echo "done already: $run/model" >&2
 else
@@ -21,7 +21,7 @@ else
   touch "$run/trained"
 fi
 
-say "3/4 Evaluation: original schemas and v1-v5 of the test split"
+say "3/5 Evaluation: original schemas and v1-v5 of the test split"
 if [ -e "$run/evaluated" ]; then
   echo "done already: $run/eval" >&2
 else
@@ -32,11 +32,14 @@ else
   touch "$run/evaluated"
 fi
 
-say "4/4 Scores"
+say "4/5 Scores"
 sgdx score --corpus sample --split test --predictions "all=$run/eval/inference_eval" \
-  --json "$run/scores.json"
-cat <<END
+  --json "$run/scores.json" --per-frame "$run/scores.frames.jsonl"
 
+say "5/5 Report"
+sgdx report "backtrans=$run/scores.json" --out "$run/report" --title "T5DST on the sample" >/dev/null
+cat <<END
+report       $run/report/report.html (tables, plots and errors: open it in a browser)
 scores       $run/scores.json
 predictions  $run/eval/inference_eval/*.jsonl
 model        $run/model

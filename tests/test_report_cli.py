@@ -145,12 +145,12 @@ def test_failures_by_hand(report):
 
 def test_comparison_by_hand(report):
   """The second run mends both frames of Banks_1, and breaks another slot of Homes_2."""
-  overall = rows(report, "differences-our-2nd-base-points")
+  overall = rows(report, "differences-our-2nd-minus-base-points")
   assert float(overall["v1", "all"]) == pytest.approx(1 / 6)
   assert float(overall["JGA_v1-5", "all"]) == pytest.approx(2 / 30)
-  services = rows(report, "services-worst-first-our-2nd-base-points")
+  services = rows(report, "services-worst-first-our-2nd-minus-base-points")
   assert (services["Banks_1", "fixed"], services["Banks_1", "frames broken"]) == ("2", "0")
-  flipped = rows(report, "slots-that-flipped-our-2nd-base-frames-x-versions")
+  flipped = rows(report, "slots-that-flipped-our-2nd-minus-base-frames-x-versions")
   assert (flipped["Banks_1 to", "fixed"], flipped["Banks_1 to", "broken"]) == ("2", "0")
   assert (flipped["Homes_2 intent", "broken"], flipped["Homes_2 area", "fixed"]) == ("1", "1")
 

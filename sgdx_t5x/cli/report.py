@@ -95,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
     args.format,
     [run_tables.versions(found)],
     {"report": str(page), "runs": reports},
+    marks=content.marks,
     warnings=content.warnings,
     notes=[*content.lacks, f"report: {page}"],
     signatures={name if len(found) > 1 else "": r["signature"] for name, r in reports.items()},
@@ -165,7 +166,16 @@ def _with_steps(found: "list[Run]", items: list[str]) -> "list[Run]":
         expected="a MODEL_DIR of t5x.train whose inference_eval/ has TASK-metrics.jsonl",
         fix="name that folder; a run trained without infer_eval has none",
       )
-  return [dataclasses.replace(r, steps=curves[r.name]) if r.name in curves else r for r in found]
+  return [
+    dataclasses.replace(
+      run,
+      steps=curves[run.name],
+      steps_note=f"as evaluated while training in {folders[run.name]}: other frames, often of dev",
+    )
+    if run.name in curves
+    else run
+    for run in found
+  ]
 
 
 def _step_folders(names: list[str], items: list[str]) -> Mapping[str, pathlib.Path]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.report.tables import Number, Table, csv_lines, latex, markdown
+from sgdx_t5x.report.tables import Number, Table, document, signature_lines
 
 FORMATS = ("text", "md", "latex", "csv", "json")
 _WIDTH = 80  # most tables fit; a narrower terminal would only break their lines
@@ -28,6 +28,7 @@ def show(
   tables: Sequence[Table],
   data: Mapping[str, Any],
   *,
+  marks: Sequence[str] = (),
   warnings: Sequence[str] = (),
   heading: Sequence[str] = (),
   notes: Sequence[str] = (),
@@ -40,36 +41,24 @@ def show(
     form: one of `FORMATS`.
     tables: in the order shown.
     data: what "json" prints instead: all of it, warnings and signatures too.
-    warnings: what makes the tables PARTIAL, a line each.
-    heading: lines before the tables.
-    notes: lines after the tables.
-    signatures: what a signature is of, "" if there is but one -> signature; shown last.
+    marks, warnings, heading, notes, signatures: see `report.tables.document`.
     csv: what "csv" prints instead of the cells of `tables`.
   """
-  signed = {f"signature {key}".rstrip(): text for key, text in (signatures or {}).items()}
-  state = "PARTIAL " if warnings else ""
-  lines = [f"{state}{name}: {text}" for name, text in signed.items()]
-  if form == "text":
-    _print_text(tables, warnings, heading, (*notes, *lines))
-  elif form == "md":
-    lines = [*notes, *(f"`{line}`" for line in lines)]
-    parts = [*(f"**PARTIAL**: {x}\n" for x in warnings), *(f"{x}\n" for x in heading)]
-    print("\n".join([*parts, *map(markdown, tables), "\n\n".join(lines)]))
-  elif form == "latex":
-    state = f"PARTIAL: {'; '.join(warnings)}. " if warnings else ""
-    lines = [*heading, *notes, *(f"{state}{name}: {text}" for name, text in signed.items())]
-    print("\n".join(latex(table, state) for table in tables), end="")
-    print("\n".join("% " + " ".join(line.splitlines()) for line in lines))
-  elif form == "csv":
-    rows = [*(("PARTIAL", line) for line in warnings), *signed.items()]
-    about = [Table("about", ("", "text"), tuple(rows))] if rows else []
-    print(csv or csv_lines([*about, *tables]), end="")
-  else:
+  if form == "json":
     print(as_json(data), end="")
+  elif form == "text":
+    alarms = [*marks, *(f"PARTIAL: {line}" for line in warnings)]
+    lines = (*notes, *signature_lines(signatures or {}, warnings))
+    _print_text(tables, alarms, heading, lines)
+  elif form == "csv" and csv:
+    print(csv, end="")
+  else:
+    about = {"marks": marks, "warnings": warnings, "heading": heading, "notes": notes}
+    print(document(form, tables, **about, signatures=signatures), end="")
 
 
 def _print_text(
-  tables: Sequence[Table], warnings: Sequence[str], heading: Sequence[str], lines: Sequence[str]
+  tables: Sequence[Table], alarms: Sequence[str], heading: Sequence[str], lines: Sequence[str]
 ) -> None:
   """Prints on 80 columns or more; plain text if the output is no terminal, or NO_COLOR is set.
 
@@ -82,8 +71,8 @@ def _print_text(
   made = {id(table): _rich_table(table) for table in tables if table.rows}
   width, console.width = max(console.width, _WIDTH), 10_000
   console.width = max([width, *(console.measure(x).minimum for x in made.values())])
-  for line in warnings:
-    console.print(f"PARTIAL: {line}", style="bold red", soft_wrap=True)
+  for line in alarms:
+    console.print(line, style="bold red", soft_wrap=True)
   for line in heading:
     console.print(line, soft_wrap=True)
   if heading:

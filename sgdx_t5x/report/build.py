@@ -13,9 +13,9 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import whole_folder
 from sgdx_t5x.metrics import KINDS
 from sgdx_t5x.report import browser, plots, run_tables, runs, score_tables, versus
-from sgdx_t5x.report.page import Page, Plot, Section, render, slug
+from sgdx_t5x.report.page import Page, Plot, Section, render, table_files
 from sgdx_t5x.report.runs import Run
-from sgdx_t5x.report.tables import Table, count, csv_lines, latex, markdown, percent
+from sgdx_t5x.report.tables import Table, count, document, percent
 from sgdx_t5x.version import package_version
 
 PAGE = "report.html"
@@ -29,8 +29,8 @@ class Content:
   Attributes:
     title: of the page.
     runs: in order, the first is what others are compared with.
-    mark: what makes the runs incomparable, if they are shown side by side all the same.
-    warnings: what makes them PARTIAL, and the mark.
+    marks: what makes the runs incomparable, if they are shown side by side all the same.
+    warnings: what makes them PARTIAL, a line each.
     sections: of the page; plots without their drawings.
     figures: name of a plot -> matplotlib figure.
     texts: of the corpus.
@@ -39,7 +39,7 @@ class Content:
 
   title: str
   runs: tuple[Run, ...]
-  mark: str
+  marks: tuple[str, ...]
   warnings: tuple[str, ...]
   sections: tuple[Section, ...]
   figures: Mapping[str, Any]
@@ -59,10 +59,10 @@ def make(title: str, found: Sequence[Run], corpus: Corpus | None, force: bool = 
   Raises:
     SgdxError: such runs, without `force`; a corpus that is not theirs.
   """
-  mark = _refuse_unlike(found, force)
+  marks = _refuse_unlike(found, force)
   texts, lacks = _texts(found, corpus)
   lacks = [*(line for run in found for line in run.lacks), *lacks]
-  warnings = [f"PARTIAL: {run.name}: {line}" for run in found for line in run.report["warnings"]]
+  warnings = [f"{run.name}: {line}" for run in found for line in run.report["warnings"]]
   figures: dict[str, Any] = {}
   sections = (
     _overview(found, lacks, figures),
@@ -71,9 +71,9 @@ def make(title: str, found: Sequence[Run], corpus: Corpus | None, force: bool = 
     _services(found, figures),
     *_failures(found, figures),
   )
-  marked = [mark] if mark else []
-  warnings = (*marked, *warnings)
-  return Content(title, tuple(found), mark, warnings, sections, figures, texts, tuple(lacks))
+  return Content(
+    title, tuple(found), marks, tuple(warnings), sections, figures, texts, tuple(lacks)
+  )
 
 
 def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES) -> pathlib.Path:
@@ -96,14 +96,15 @@ def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES)
     _write_tables(content, folder / "tables")
     examples_of = _write_runs(content, folder)
     data = browser.embed(content.runs, content.texts, examples_of, examples)
+    mark = " ".join([*content.marks, *(["PARTIAL"] if content.warnings else [])])
     page = Page(
       content.title,
-      content.warnings,
+      (*content.marks, *(f"PARTIAL: {line}" for line in content.warnings)),
       tuple(_drawn(section, content) for section in content.sections),
       tuple((run.name, run.report["signature"]) for run in content.runs),
       data if any(run.table and run.table.failures is not None for run in content.runs) else None,
       package_version(),
-      content.mark,
+      mark,
     )
     (folder / PAGE).write_text(render(page), encoding="utf-8")
   return out / PAGE
@@ -123,7 +124,7 @@ def check_out(out: pathlib.Path) -> None:
 # --- what it says --------------------------------------------------------------------------
 
 
-def _refuse_unlike(found: Sequence[Run], force: bool) -> str:
+def _refuse_unlike(found: Sequence[Run], force: bool) -> tuple[str, ...]:
   unlike = list(runs.differences(found))
   if unlike and not force:
     raise SgdxError(
@@ -131,7 +132,7 @@ def _refuse_unlike(found: Sequence[Run], force: bool) -> str:
       expected="the same corpus, split and frames, scored by the same rules",
       fix="score them alike, or report them one by one; --force shows them all the same, marked",
     )
-  return "NOT COMPARABLE: " + "; ".join(unlike) if unlike else ""
+  return tuple(f"NOT COMPARABLE: {line}" for line in unlike)
 
 
 def _texts(found: Sequence[Run], corpus: Corpus | None) -> tuple[browser.Texts, list[str]]:
@@ -172,9 +173,11 @@ def _steps(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
     if len(run.steps) > 1:
       keys = {"jga_orig": "JGA_orig", "jga_v1_5": "JGA_v1-5", "ss_jga": "SS_JGA"}
       rows = tuple(
-        (f"{step:,}", *(percent(row.get(key)) for key in keys)) for step, row in run.steps
+        (count(step), *(percent(row.get(key)) for key in keys), count(row.get("num_frames")))
+        for step, row in run.steps
       )
-      shown.append(Table(f"Checkpoints: {run.name} (%)", ("step", *keys.values()), rows))
+      shown.append(Table(f"Checkpoints: {run.name} (%)", ("step", *keys.values(), "frames"), rows))
+      lines += [f"{run.name}: {run.steps_note}"] if run.steps_note else []
       lines += _best_steps(run)
   if shown:
     drawn = {"by_step": ("JGA and SS against training step", plots.by_step(found))}
@@ -213,8 +216,8 @@ def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...
     return (f"no paired comparison: {e.found}",), ()
   shown = versus.tables(first.name, run.name, compared)
   lines = (
-    f"Differences are {run.name} - {first.name} in percentage points, with 95% intervals by paired "
-    "resampling of dialogues: more is better, of SS less. Broken: frames right with "
+    f"Differences are {run.name} minus {first.name} in percentage points, with 95% intervals by "
+    "paired resampling of dialogues: more is better, of SS less. Broken: frames right with "
     f"{first.name} and wrong with {run.name}; fixed: the reverse.",
     *compared.notes,
     *(f"PARTIAL: {line}" for line in compared.warnings),
@@ -266,7 +269,7 @@ def _most(name: str, counts: Mapping[str, Mapping[str, int]]) -> str:
     return f"{name}: no slot fails"
   kind = max(totals, key=lambda kind: totals[kind])
   shares = ", ".join(f"{percent(n / everything)}% {kind}" for kind, n in totals.items())
-  return f"{name}: of {count(everything)} failures most are {kind} ({shares})"
+  return f"{name}: of {count(everything)} failures, the most frequent is {kind} ({shares})"
 
 
 def _plots(
@@ -308,20 +311,15 @@ def _drawn(section: Section, content: Content) -> Section:
 
 
 def _write_tables(content: Content, folder: pathlib.Path) -> None:
-  """Writes each table as Markdown, LaTeX and CSV, its state and signatures with it."""
+  """Writes each table as Markdown, LaTeX and CSV, its marks and signatures with it."""
   folder.mkdir()
-  state = "".join(f"{line}. " for line in content.warnings)
-  signatures = [f"signature {run.name}: {run.report['signature']}" for run in content.runs]
-  about = Table("about", ("", "text"), tuple(("", line) for line in signatures))
-  for section in content.sections:
-    for table in section.tables:
-      stem = folder / slug(table.title)
-      marked = dataclasses.replace(table, title=state + table.title)
-      lines = "\n\n".join(f"`{line}`" for line in signatures)
-      stem.with_suffix(".md").write_text(f"{markdown(marked)}\n{lines}\n", encoding="utf-8")
-      lines = "".join(f"% {line}\n" for line in signatures)
-      stem.with_suffix(".tex").write_text(latex(marked) + lines, encoding="utf-8")
-      stem.with_suffix(".csv").write_text(csv_lines([about, marked]), encoding="utf-8")
+  signatures = {run.name: run.report["signature"] for run in content.runs}
+  about = {"marks": content.marks, "warnings": content.warnings, "signatures": signatures}
+  names = table_files(content.sections)
+  for table in (table for section in content.sections for table in section.tables):
+    for form, ending in (("md", "md"), ("latex", "tex"), ("csv", "csv")):
+      file = folder / f"{names[table.title]}.{ending}"
+      file.write_text(document(form, [table], **about), encoding="utf-8")
 
 
 def _write_runs(content: Content, folder: pathlib.Path) -> list[str]:

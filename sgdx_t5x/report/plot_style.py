@@ -8,13 +8,12 @@ is imported when the first plot is drawn; nothing here touches pyplot's state.
 import contextlib
 import hashlib
 import io
-import itertools
 import math
 import pathlib
 import re
 import textwrap
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -34,9 +33,12 @@ _LINES = ("-", "--", "-.", ":")
 _SMALL = 7.0  # points: legends, ticks, labels of dots
 _LETTER = 0.6 * _SMALL / 72  # inches, of DejaVu Sans, one of the widest
 _LINE = 0.16  # inches, from one line of small text to the next
-_GAPS = (3.0, 10.0, 18.0)  # points, between the middle of a dot and its label
-# Where a label may stand: right or left, above or below; first where it is not on the interval.
-_AROUND = ((1, 1), (1, -1), (-1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
+_NEAR = 3.0  # points, between the middle of a dot and its name
+_OBLIQUE = ((1, 1), (1, -1), (-1, 1), (-1, -1))  # right or left, above or below: off the intervals
+_OFFSETS = (
+  *((_NEAR, side) for side in (*_OBLIQUE, (1, 0), (-1, 0), (0, 1), (0, -1))),
+  *((gap, side) for gap in (10.0, 18.0) for side in _OBLIQUE),
+)
 _Box = tuple[float, float, float, float]  # left, low, right, high in pixels
 _STYLE: dict[str, Any] = {
   "font.family": "sans-serif",
@@ -89,7 +91,7 @@ def style() -> Iterator[None]:
   except ImportError:
     raise SgdxError(
       "plots need matplotlib, which is not installed",
-      expected="matplotlib 3.8 or newer",
+      expected="the packages of the extra `report`",
       fix="pip install 'sgdx_t5x[report]'",
     ) from None
   with matplotlib.rc_context(), warnings.catch_warnings():
@@ -136,12 +138,13 @@ def inline_svg(figure: "Figure") -> str:
       element.attrib.pop("id", None)
     for child in [*element.findall("metadata"), *element.findall("style")]:
       element.remove(child)  # the style would hold for the whole page
+  width = 1.5 * figure.get_figwidth()  # its text would be out of proportion
   root.attrib = {
     "xmlns": "http://www.w3.org/2000/svg",
     "viewBox": root.attrib["viewBox"],
     "role": "img",
     "aria-label": describe(figure),
-    "style": "stroke-linejoin: round; stroke-linecap: butt",
+    "style": f"max-width: {width:.1f}in; stroke-linejoin: round; stroke-linecap: butt",
   }
   return ElementTree.tostring(root, "unicode")
 
@@ -197,7 +200,7 @@ def look(index: int) -> dict[str, str]:
 
 def clean(name: str) -> str:
   """Returns a name on one line, without what XML cannot have."""
-  line = " ".join(name.split())
+  line = " ".join(name.split()) or "?"
   return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
 
 
@@ -230,16 +233,16 @@ def name_places(axes: "Axes", names: Sequence[str], inches: float) -> float:
   return (max(map(len, lines)) - 1) * _LINE
 
 
-def legend(figure: "Figure", entries: Mapping[str, Any]) -> None:
-  """Puts a legend above all panels, for which the figure grows. Args: entries: name -> artist."""
+def legend(figure: "Figure", entries: Sequence[tuple[str, Any]]) -> None:
+  """Puts a legend above all panels; the figure grows by it. Args: entries: names and artists."""
   if not entries:
     return
   width = figure.get_figwidth() - 0.2
-  names = [printable(name, width - 0.5) for name in entries]
+  names = [printable(name, width - 0.5) for name, _ in entries]
   longest = max(len(line) for name in names for line in name.split("\n"))
   rows = math.ceil(len(names) / max(1, int(width / (longest * _LETTER + 0.5))))
   columns = math.ceil(len(names) / rows)
-  figure.legend([*entries.values()], names, loc="outside upper left", ncols=columns)
+  figure.legend([artist for _, artist in entries], names, loc="outside upper left", ncols=columns)
   most = max("\n".join(names[i : i + rows]).count("\n") for i in range(0, len(names), rows)) + 1
   figure.set_figheight(figure.get_figheight() + most * _LINE)
 
@@ -264,14 +267,14 @@ def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, f
     measured.remove()
     x, y = points[index]
     others = points[:index] + points[index + 1 :]
-    for gap, (side, level) in itertools.product(_GAPS, _AROUND):
+    for gap, (side, level) in _OFFSETS:
       left = x + side * gap * unit - size.width * (1 - side) / 2
       low = y + level * gap * unit - size.height * (1 - level) / 2
       boxes = [(left, low, left + size.width, low + size.height)]
-      if gap > _GAPS[0]:  # the line, as small squares
+      if gap > _NEAR:  # the line, as small squares
         way = [unit * gap * part / 6 for part in range(1, 6)]
         boxes += [_square(x + side * z, y + level * z, unit / 2) for z in way]
-      clear = unit * (4 if gap > _GAPS[0] else 6)
+      clear = unit * (4 if gap > _NEAR else 6)
       full = [*taken, *(_square(*other, clear) for other in others)]
       if _inside(boxes[0], axes.bbox.extents) and not _any_overlap(boxes, full):
         _label(axes, name, xy[index], side, level, gap)
@@ -301,7 +304,7 @@ def _label(
     fontsize=_SMALL,
     ha=across[side],
     va=upright[level],
-    arrowprops=line if gap > _GAPS[0] else None,
+    arrowprops=line if gap > _NEAR else None,
   )
 
 

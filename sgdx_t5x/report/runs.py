@@ -26,6 +26,7 @@ class Run:
     report: what `sgdx score --json` writes.
     table: scores and failures per frame, None if they were not kept.
     steps: (training step, a row like report["sgdx"]["all"]) of each checkpoint, ascending.
+    steps_note: what the steps' scores are over, if not what the report is over.
     lacks: what is missing for a whole report, and how to get it, a line each.
     scored: the scores, if they were made for this report and are in no file yet.
   """
@@ -34,6 +35,7 @@ class Run:
   report: Mapping[str, Any]
   table: FrameTable | None = None
   steps: tuple[tuple[int, Mapping[str, Any]], ...] = ()
+  steps_note: str = ""
   lacks: tuple[str, ...] = ()
   scored: scoring.Scored | None = None
 

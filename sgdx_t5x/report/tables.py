@@ -8,7 +8,7 @@ import csv
 import dataclasses
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 _MINUS = re.compile(r"-(?=\d)(?<!v1-)")  # of a number: not in "v1-5"
@@ -114,6 +114,51 @@ def csv_lines(tables: Iterable[Table]) -> str:
         value = cell.value if isinstance(cell, Number) else cell
         writer.writerow((table.title, str(first).strip(), column, "" if value is None else value))
   return out.getvalue()
+
+
+def document(
+  form: str,
+  tables: Sequence[Table],
+  *,
+  marks: Sequence[str] = (),
+  warnings: Sequence[str] = (),
+  heading: Sequence[str] = (),
+  notes: Sequence[str] = (),
+  signatures: Mapping[str, str] | None = None,
+) -> str:
+  """Returns tables and what belongs to them as one text.
+
+  Args:
+    form: "md", "latex" or "csv".
+    tables: in the order shown.
+    marks: what else makes them not what they seem, "WORD: why"; before all, and on each table.
+    warnings: what makes them PARTIAL, a line each; as `marks`.
+    heading: lines before the tables; not in CSV.
+    notes: lines after the tables; not in CSV.
+    signatures: what a signature is of, "" if there is but one -> signature; last.
+  """
+  marks = [*marks, *(f"PARTIAL: {line}" for line in warnings)]
+  signed = {f"signature {key}".rstrip(): text for key, text in (signatures or {}).items()}
+  if form == "csv":
+    rows = [*(tuple(mark.split(": ", 1)) for mark in marks), *signed.items()]
+    about = [Table("about", ("", "text"), tuple(rows))] if rows else []
+    return csv_lines([*about, *tables])
+  lines = signature_lines(signatures or {}, warnings)
+  if form == "md":
+    bold = (": ".join((f"**{word}**", why)) for word, why in (m.split(": ", 1) for m in marks))
+    lines = [*notes, *(f"`{line}`" for line in lines)]
+    parts = [*(f"{line}\n" for line in (*bold, *heading)), *map(markdown, tables)]
+    return "\n".join([*parts, "\n\n".join(lines)]) + "\n"
+  state = "".join(f"{mark}. " for mark in marks)
+  lines = [*heading, *notes, *(f"{state}{name}: {text}" for name, text in signed.items())]
+  comments = "\n".join("% " + " ".join(line.splitlines()) for line in lines)
+  return "\n".join(latex(table, state) for table in tables) + comments + "\n"
+
+
+def signature_lines(signatures: Mapping[str, str], warnings: Sequence[str] = ()) -> list[str]:
+  """Returns "signature NAME: ...", each with PARTIAL before it if there are warnings."""
+  state = "PARTIAL " if warnings else ""
+  return [f"{state}{f'signature {name}'.rstrip()}: {text}" for name, text in signatures.items()]
 
 
 def _plain(text: str) -> str:

@@ -27,7 +27,7 @@ def tables(
 ) -> list[Table]:
   """Returns the tables of B against A: of all frames, per service, and slots that flipped."""
   drawn = DialogueResamples.draw(compared.frames.dialogue_ids, resamples, seed=0)
-  title = f"{name_b} - {name_a}"
+  title = f"{name_b} minus {name_a}"
   found = [_overall(title, compared, drawn), _services(title, compared, drawn)]
   flipped = _slots(title, compared)
   return [*found, flipped] if flipped else found
