@@ -141,6 +141,7 @@ def register_family(prefix: str, *, data: str, vocabulary: Callable[[], seqio.Vo
   original = task("sgd", "original")
   sgdx = [task(f"sgdx_v{k}", f"v{k}") for k in range(1, 6)]
   task("sgdx", *(f"v{k}" for k in range(1, 6)))
+  task("sgd_sgdx", "original", *(f"v{k}" for k in range(1, 6)))
   back_translated = [task(f"sgd_bt_{pivot}", f"bt_{pivot}") for pivot in ("zh", "ja", "ko")]
   corrupted = [task(f"sgd_corrupt_{seed}", f"corrupt_{seed}") for seed in (1, 2, 3)]
   register_mixture(f"{prefix}t5dst_backtrans", [original, *back_translated])

@@ -35,8 +35,7 @@ def train_arguments(model_dir, records, steps):
     f"--gin.TRAIN_STEPS={steps}",
     "--gin.EVAL_PERIOD=10",
     "--gin.EVAL_STEPS=1",
-    "--gin.EVALUATOR_NUM_EXAMPLES=40",  # the first frames, in v1 to v5
-    "--gin.infer_eval/utils.DatasetConfig.mixture_or_task_name='sample_t5dst_sgdx'",
+    "--gin.EVALUATOR_NUM_EXAMPLES=48",  # the first frames, original and v1 to v5
     f"--tfds_data_dir={records}",
   ]
 
@@ -82,16 +81,17 @@ def model(tmp_path_factory, sample_records):
 
 def test_a_killed_run_is_resumed_to_the_end(model):
   assert (model / "checkpoint_30").exists()
+  metrics = "sample_t5dst_sgd_sgdx-metrics.jsonl"
   rows = [
     json.loads(line)
-    for line in (model / "inference_eval/sample_t5dst_sgdx-metrics.jsonl").read_text().splitlines()
+    for line in (model / "inference_eval" / metrics).read_text().splitlines()
   ]
   assert rows[-1]["step"] == 30
-  assert {"jga_v1_5", "ss_jga", "num_frames"} <= set(rows[-1])
+  assert {"jga_orig", "jga_v1_5", "ss_jga", "num_frames"} <= set(rows[-1])
 
 
 def test_tensorboard_has_the_documented_names(model):
-  names = r"(?:train|training_eval/t5dst_sgd|inference_eval/t5dst_sgdx)/"
+  names = r"(?:train|training_eval/t5dst_sgd|inference_eval/t5dst_sgd_sgdx)/"
   assert not not_written(model, names)
 
 

@@ -11,7 +11,7 @@ from sgdx_t5x.prompts.t5dst import PromptStyle, slot_text
 
 LENGTHS = {"inputs": 224, "targets": 20}
 SUFFIXES = [
-  "sgd", "sgdx_v1", "sgdx_v2", "sgdx_v3", "sgdx_v4", "sgdx_v5", "sgdx",
+  "sgd", "sgdx_v1", "sgdx_v2", "sgdx_v3", "sgdx_v4", "sgdx_v5", "sgdx", "sgd_sgdx",
   "sgd_bt_zh", "sgd_bt_ja", "sgd_bt_ko", "sgd_corrupt_1", "sgd_corrupt_2", "sgd_corrupt_3",
   "backtrans", "oracle", "corrupt", "all_variants",
 ]  # fmt: skip
@@ -73,6 +73,25 @@ def test_every_example_once_per_schema_version_in_an_epoch():
     {i.split("/", 1)[1] for i in ids if i.startswith(f"v{k}/")} for k in range(1, 6)
   )
   assert all(other == first for other in others)
+
+
+def test_all_versions_of_a_frame_come_together():
+  """So the first frames are whole in each of them if an evaluation takes the first prompts."""
+
+  def ids(name, n):
+    found = take(name, "dev", n, shuffle=False)
+    return [e["example_id_pretokenized"].decode() for e in found]
+
+  def frame(example_id):
+    return example_id.split("/")[2]
+
+  original = ids("sample_t5dst_sgd", 40)
+  whole = [i for i in original if frame(i) != frame(original[-1])]
+  assert whole
+  found = ids("sample_t5dst_sgd_sgdx", 6 * len(whole))
+  for version in ("original", "v1", "v2", "v3", "v4", "v5"):
+    expected = [i.replace("original", version, 1) for i in whole]
+    assert [i for i in found if i.startswith(f"{version}/")] == expected
 
 
 def test_tasks_of_a_mixture_are_shuffled_apart():

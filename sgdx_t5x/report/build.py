@@ -88,15 +88,20 @@ def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES)
     SgdxError: something else is in the folder, or it cannot be written.
   """
   check_out(out)
+  words = [
+    *(["NOT COMPARABLE"] if content.marks else []),
+    *(["PARTIAL"] if content.warnings else []),
+  ]
   with whole_folder(out, "--out") as folder:
     folder.mkdir()
     (folder / "plots").mkdir()
     for name, figure in content.figures.items():
+      if words:
+        plots.stamp(figure, ", ".join(words))
       plots.save(figure, folder / "plots", name)
     _write_tables(content, folder / "tables")
     examples_of = _write_runs(content, folder)
     data = browser.embed(content.runs, content.texts, examples_of, examples)
-    mark = " ".join([*content.marks, *(["PARTIAL"] if content.warnings else [])])
     page = Page(
       content.title,
       (*content.marks, *(f"PARTIAL: {line}" for line in content.warnings)),
@@ -104,7 +109,7 @@ def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES)
       tuple((run.name, run.report["signature"]) for run in content.runs),
       data if any(run.table and run.table.failures is not None for run in content.runs) else None,
       package_version(),
-      mark,
+      ", ".join(words),
     )
     (folder / PAGE).write_text(render(page), encoding="utf-8")
   return out / PAGE

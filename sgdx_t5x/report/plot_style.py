@@ -118,6 +118,11 @@ def save(figure: "Figure", folder: pathlib.Path, name: str) -> None:
       figure.savefig(pathlib.Path(folder) / f"{name}.{form}", dpi=200, metadata=metadata[form])
 
 
+def stamp(figure: "Figure", text: str) -> None:
+  """Writes a warning into a corner of a figure, PARTIAL for example."""
+  figure.text(0.995, 0.995, text, ha="right", va="top", size=7, weight="bold", color=INK)
+
+
 def inline_svg(figure: "Figure") -> str:
   """Returns a plot to stand in a page: as wide as there is room, in the colour of the text.
 

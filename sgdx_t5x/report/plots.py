@@ -48,6 +48,7 @@ from sgdx_t5x.report.plot_style import (
   panels,
   printable,
   save,
+  stamp,
   style,
 )
 
@@ -68,6 +69,7 @@ __all__ = (
   "jga_by_variant",
   "save",
   "sensitivity_by_service",
+  "stamp",
 )
 
 _PAIR = {  # where the two stand side by side
