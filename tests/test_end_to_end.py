@@ -83,8 +83,7 @@ def test_a_killed_run_is_resumed_to_the_end(model):
   assert (model / "checkpoint_30").exists()
   metrics = "sample_t5dst_sgd_sgdx-metrics.jsonl"
   rows = [
-    json.loads(line)
-    for line in (model / "inference_eval" / metrics).read_text().splitlines()
+    json.loads(line) for line in (model / "inference_eval" / metrics).read_text().splitlines()
   ]
   assert rows[-1]["step"] == 30
   assert {"jga_orig", "jga_v1_5", "ss_jga", "num_frames"} <= set(rows[-1])

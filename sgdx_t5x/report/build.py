@@ -169,7 +169,9 @@ def _overview(found: Sequence[Run], lacks: Sequence[str], figures: dict[str, Any
     "jga_by_variant": ("JGA by schema version", plots.jga_by_variant(found)),
     "jga_by_augmentation": ("JGA by augmentation", plots.jga_by_augmentation(found)),
   }
-  return Section("overview", "Overview", tuple(lines), tuple(shown), _plots(drawn, found, figures))
+  return Section(
+    "overview", "Overview", tuple(lines), tuple(shown), _plots(drawn, _caption(found), figures)
+  )
 
 
 def _steps(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
@@ -186,9 +188,10 @@ def _steps(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
       lines += _best_steps(run)
   if shown:
     drawn = {"by_step": ("JGA and SS against training step", plots.by_step(found))}
-    yield Section(
-      "checkpoints", "Checkpoints", tuple(lines), tuple(shown), _plots(drawn, found, figures)
-    )
+    notes = [f"{run.name}: {run.steps_note}." for run in found if run.steps_note]
+    caption = " ".join(notes) if notes else _caption(found)
+    placed = _plots(drawn, caption, figures)
+    yield Section("checkpoints", "Checkpoints", tuple(lines), tuple(shown), placed)
 
 
 def _best_steps(run: Run) -> Iterator[str]:
@@ -239,7 +242,7 @@ def _services(found: Sequence[Run], figures: dict[str, Any]) -> Section:
     )
   }
   shown = tuple(run_tables.services(run) for run in found)
-  return Section("services", "Services", (), shown, _plots(drawn, found, figures))
+  return Section("services", "Services", (), shown, _plots(drawn, _caption(found), figures))
 
 
 def _failures(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
@@ -262,7 +265,7 @@ def _failures(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section
     "Failures",
     lines,
     tuple(table for table in shown if table),
-    _plots(drawn, found, figures),
+    _plots(drawn, _caption(found), figures),
   )
 
 
@@ -278,13 +281,13 @@ def _most(name: str, counts: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def _plots(
-  drawn: Mapping[str, tuple[str, Any]], found: Sequence[Run], figures: dict[str, Any]
+  drawn: Mapping[str, tuple[str, Any]], caption: str, figures: dict[str, Any]
 ) -> tuple[Plot, ...]:
   """Keeps the figures that there are, and returns their places in the page."""
   kept = {name: item for name, item in drawn.items() if item[1] is not None}
   figures.update({name: figure for name, (_, figure) in kept.items()})
   return tuple(
-    Plot(name, title, f"{plots.describe(figure)} {_caption(found)}", "")
+    Plot(name, title, f"{plots.describe(figure)} {caption}", "")
     for name, (title, figure) in kept.items()
   )
 
