@@ -70,6 +70,7 @@ def whole_folder(
   Raises:
     SgdxError: the folder cannot be written. Nothing is left of it then.
   """
+  folder = folder.resolve()  # a link stays, and "." has a name
   temporary = _beside(folder, "tmp")
   made = [parent for parent in folder.parents if not parent.exists()]  # innermost first
   try:

@@ -306,9 +306,13 @@ def _parse_row(
     frame = row["dialogue_id"], int(row["turn"]), row["service"], bool(row["seen"])
     found = [row["scores"][metric][variant] for metric in metrics for variant in variants]
     scores = [math.nan if x is None else float(x) for x in found]
+    if not all(isinstance(x, str) for x in (row["id"], frame[0], frame[2])):
+      raise TypeError("id, dialogue_id and service are texts")
+    if not 0 <= frame[1] < 2**31:
+      raise ValueError(f"turn {frame[1]}")
     failures = tuple(_failure(variants, **x) for x in row.get("failures", ()))
-    return str(row["id"]), frame, scores, failures
-  except (ValueError, KeyError, TypeError, RecursionError) as e:
+    return row["id"], frame, scores, failures
+  except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as e:
     raise SgdxError(
       f"{where}: not a row of scores per frame ({type(e).__name__}: {e})",
       expected="a JSON object with id, dialogue_id, turn, service, seen, scores",
@@ -323,7 +327,9 @@ def _failure(
   predicted: Mapping[str, str | None],
   kinds: Mapping[str, str],
 ) -> Failure:
-  if not (set(predicted) == set(variants) and set(kinds) <= set(variants)):
+  if not isinstance(slot, str):
+    raise TypeError("a slot is a text")
+  if not (set(predicted) == set(variants) and kinds.keys() <= set(variants)):
     raise ValueError(f"failure of {slot}: not the versions of the first line")
   if unknown := set(kinds.values()).difference(KINDS):
     raise ValueError(f"kind of failure {unknown.pop()!r}")

@@ -195,11 +195,11 @@ def test_a_folder_is_scored_first(corpus, scored, tmp_path, capsys):
   assert {**made, "per_frame": None} == {**known, "per_frame": None}
   assert sgdx("diff", out / "scores/first_predictions.json", scored / "second.json") == 0
   # Again into the same folder: a report is replaced.
-  (out / "stale").write_text("")
+  (out / "plots/stale").write_text("")
   assert sgdx("report", scored / "second.json", "--out", out, "--format", "json") == 0
   shown = json.loads(capsys.readouterr().out.partition("\n{")[2].join(("{", "")))
   assert shown["report"] == str(out / "report.html")
-  assert not (out / "stale").exists()
+  assert not (out / "plots/stale").exists()
   assert not (out / "scores").exists()
   assert embedded(out)["dialogues"] == {}  # no --corpus
 
@@ -272,6 +272,120 @@ def test_other_rules_are_refused_or_marked(corpus, scored, tmp_path, capsys):
   assert "no paired comparison" in (tmp_path / "out/report.html").read_text()
 
 
+def test_runs_of_other_data_are_shown_without_texts(corpus, scored, tmp_path):
+  """Ids of dialogues are the same in other corpora: their texts would be wrong."""
+  edit_json(scored / "second.json", tmp_path / "other.json", rename_corpus)
+  shutil.copy(scored / "second.frames.jsonl", tmp_path)
+  out = tmp_path / "out"
+  command = ("report", scored / "first.json", tmp_path / "other.json", "--corpus", corpus)
+  assert sgdx(*command, "--force", "--out", out) == 0
+  data = embedded(out)
+  assert data["dialogues"] == {}
+  assert all(service["versions"] == {} for service in data["services"].values())
+  assert "dialogues and wordings are not shown" in (out / "report.html").read_text()
+
+
+def edit_json(source, target, change):
+  report = json.loads(source.read_text())
+  change(report)
+  target.write_text(json.dumps(report))
+
+
+def rename_corpus(report):
+  report["signature"] = re.sub(r"corpus:[^|]*", "corpus:tiny:0000", report["signature"])
+
+
+def test_failures_that_are_not_known_are_not_none(corpus, scored, tmp_path):
+  """Files of scores per frame from before failures were kept."""
+  lines = (scored / "first.frames.jsonl").read_text().splitlines()
+  rows = [json.loads(line) for line in lines]
+  rows[0].pop("failures")
+  old = [{key: x for key, x in row.items() if key != "failures"} for row in rows]
+  text = "".join(f"{json.dumps(row)}\n" for row in old)
+  (tmp_path / "first.frames.jsonl").write_text(text)
+  shutil.copy(scored / "first.json", tmp_path / "old.json")
+  out = tmp_path / "out"
+  command = ("report", tmp_path / "old.json", scored / "first.json", "--corpus", corpus)
+  assert sgdx(*command, "--out", out) == 0
+  names = [file.name for file in (out / "tables").iterdir()]
+  assert any(name.startswith("services-worst-first") for name in names)
+  assert not any("flipped" in name for name in names)
+  assert embedded(out)["unknown"] == [0]
+  assert "is of an older version and names no failures" in (out / "report.html").read_text()
+
+
+def test_only_a_report_is_replaced(scored, tmp_path, monkeypatch, capsys):
+  """Nothing of the user's is lost: not beside a page, not what the report is made from."""
+  tests = tmp_path / "tests"
+  tests.mkdir()
+  (tests / "report.html").write_text("of another tool")
+  (tests / "plots").mkdir()
+  assert sgdx("report", scored / "first.json", "--out", tests) == 1
+  assert (tests / "report.html").read_text() == "of another tool"
+  inside = tmp_path / "inside"
+  (inside / "scores").mkdir(parents=True)
+  (inside / "report.html").write_text('<meta name="generator" content="sgdx report">')
+  run = inside / "scores/first.json"
+  shutil.copy(scored / "first.json", run)
+  assert sgdx("report", run, "--out", inside) == 2
+  assert run.is_file()
+  assert "which the report is made from" in capsys.readouterr().err
+  here = tmp_path / "here"
+  here.mkdir()
+  monkeypatch.chdir(here)
+  lone = tmp_path / "lone.json"
+  edit_json(scored / "first.json", lone, lambda report: report.update(per_frame=None))
+  assert sgdx("report", lone, "--out", ".") == 0
+  assert (here / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+  "change",
+  [
+    lambda report: report.update(sgdx={}),
+    lambda report: report["sgdx"].update(seen=None),
+    lambda report: report["sgdx"].update(services=[]),
+    lambda report: report["sgdx"]["all"].update(num_frames=None),
+    lambda report: report["sgdx"]["all"].update(jga_v3=float("nan")),
+    lambda report: report["sgdx"]["all"].update(jga_v3="0.5"),
+    lambda report: report["sgdx"]["all"].update(ci95={"jga_v3": [None, 1]}),
+    lambda report: report["sgdx"]["services"].pop("Banks_1"),
+    lambda report: report.update(predict_nothing={}),
+    lambda report: report["variants"].update(v1=[]),
+  ],
+)
+def test_broken_reports_are_refused(scored, tmp_path, capsys, change):
+  edit_json(scored / "first.json", tmp_path / "first.json", change)
+  shutil.copy(scored / "first.frames.jsonl", tmp_path)
+  assert sgdx("report", tmp_path / "first.json", "--out", tmp_path / "out") == 1
+  assert "run `sgdx score` again" in capsys.readouterr().err
+  assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+  "change",
+  [
+    lambda row: row.update(turn=10**12),
+    lambda row: row.update(service=["Banks_1"]),
+    lambda row: row["failures"][0].update(slot=["to"]),
+    lambda row: row["failures"][0].update(kinds=["missed"]),
+    lambda row: row["failures"][0].update(kinds={"v1": "strange"}),
+    lambda row: row["failures"][0].pop("gold"),
+    lambda row: row["failures"][0]["predicted"].pop("v3"),
+  ],
+)
+def test_broken_frames_are_refused(scored, tmp_path, capsys, change):
+  lines = (scored / "first.frames.jsonl").read_text().splitlines()
+  number = next(i for i, line in enumerate(lines) if i and '"failures"' in line)
+  row = json.loads(lines[number])
+  change(row)
+  lines[number] = json.dumps(row)
+  (tmp_path / "first.frames.jsonl").write_text("\n".join(lines) + "\n")
+  shutil.copy(scored / "first.json", tmp_path)
+  assert sgdx("report", tmp_path / "first.json", "--out", tmp_path / "out") == 1
+  assert f"first.frames.jsonl, line {number + 1}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
   ("args", "said"),
   [
@@ -312,3 +426,9 @@ def test_frames_of_another_run_are_refused(scored, tmp_path, capsys):
   shutil.copy(scored / "second.frames.jsonl", tmp_path / "first.frames.jsonl")
   assert sgdx("report", tmp_path / "first.json", "--out", tmp_path / "out") == 1
   assert "is not of the run that wrote" in capsys.readouterr().err
+
+
+def test_missing_libraries_are_told_before_the_work(scored, tmp_path, capsys, monkeypatch):
+  monkeypatch.setitem(sys.modules, "jinja2", None)
+  assert sgdx("report", scored / "first.json", "--out", tmp_path / "out") == 1
+  assert "pip install 'sgdx_t5x[report]'" in capsys.readouterr().err

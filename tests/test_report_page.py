@@ -69,8 +69,10 @@ def browser_data():
   ]
   return {
     "runs": ["none", "backtrans"],
+    "unknown": [],
     "versions": ["original", "v1"],
     "kinds": list(KINDS),
+    "megabytes": 10,
     "examples": 25,
     "jsonl": ["errors/none.jsonl", "errors/backtrans.jsonl"],
     "services": {

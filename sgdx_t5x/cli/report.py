@@ -4,7 +4,7 @@ import argparse
 import contextlib
 import gc
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import tables
@@ -63,7 +63,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     type=int,
     default=5,
     metavar="N",
-    help="frames in the page per run, service, slot, version and kind (default: 5)",
+    help="frames in the page of each run, service, slot, version and kind (default: 5)",
   )
   parser.add_argument(
     "--force",
@@ -80,6 +80,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Scores what is not scored, writes the report, prints its summary. Returns 0."""
+  _check_libraries()
   from sgdx_t5x.report import build, run_tables
 
   if args.examples < 1:
@@ -103,6 +104,30 @@ def run(args: argparse.Namespace) -> int:
   return 0
 
 
+def _check_libraries() -> None:
+  """Refuses before the work what would fail after it."""
+  try:
+    import jinja2  # noqa: F401
+    import matplotlib  # noqa: F401
+  except ImportError as e:
+    raise SgdxError(
+      f"sgdx report needs {e.name}, which is not installed",
+      expected="matplotlib and Jinja",
+      fix="pip install 'sgdx_t5x[report]'",
+    ) from None
+
+
+def _check_inputs(out: pathlib.Path, inputs: Iterable[pathlib.Path]) -> None:
+  """Refuses a folder that inputs are in: a report that is there is replaced, with all in it."""
+  for path in inputs:
+    if path.resolve().is_relative_to(out.resolve()):
+      raise UsageError(
+        f"--out {out} holds {path}, which the report is made from",
+        expected="a folder without inputs: what is in it is replaced",
+        fix="name another folder",
+      )
+
+
 @contextlib.contextmanager
 def _no_cycles() -> Iterator[None]:
   """Does not look for cycles among the millions of objects that reading makes: there are none."""
@@ -121,10 +146,13 @@ def _runs(args: argparse.Namespace) -> "tuple[list[Run], Corpus | None]":
   from sgdx_t5x.report import runs
 
   named = runs.parse_names(args.runs)
-  folders = [name for name, path in named.items() if path.is_dir()]
-  if folders and not args.corpus:
+  folders = _step_folders(list(named), args.steps)
+  given = [pathlib.Path(args.corpus)] if args.corpus else []
+  _check_inputs(pathlib.Path(args.out), [*named.values(), *folders.values(), *given])
+  unscored = [path for path in named.values() if path.is_dir()]
+  if unscored and not args.corpus:
     raise UsageError(
-      f"{named[folders[0]]} is a folder of predictions, and no --corpus is given",
+      f"{unscored[0]} is a folder of predictions, and no --corpus is given",
       expected="the corpus that was predicted, to score with",
       fix="--corpus ARCHIVE, or --corpus sample; or give a file of `sgdx score --json`",
     )
@@ -138,7 +166,7 @@ def _runs(args: argparse.Namespace) -> "tuple[list[Run], Corpus | None]":
   ]
   if corpus is None and all(runs.corpus_of(run)[0] == SAMPLE for run in found):
     corpus = _sample_of(found)
-  return _with_steps(found, args.steps), corpus
+  return _with_steps(found, folders), corpus
 
 
 def _sample_of(found: "list[Run]") -> "Corpus | None":
@@ -151,13 +179,12 @@ def _sample_of(found: "list[Run]") -> "Corpus | None":
   return corpus if same else None
 
 
-def _with_steps(found: "list[Run]", items: list[str]) -> "list[Run]":
+def _with_steps(found: "list[Run]", folders: Mapping[str, pathlib.Path]) -> "list[Run]":
   """Gives runs the scores per step of --steps."""
   import dataclasses
 
   from sgdx_t5x.report import steps
 
-  folders = _step_folders([run.name for run in found], items)
   curves = {name: steps.rows(folder) for name, folder in folders.items()}
   for name, curve in curves.items():
     if not curve:
@@ -181,8 +208,8 @@ def _with_steps(found: "list[Run]", items: list[str]) -> "list[Run]":
 def _step_folders(names: list[str], items: list[str]) -> Mapping[str, pathlib.Path]:
   folders: dict[str, pathlib.Path] = {}
   for item in items:
-    name, sign, path = item.partition("=")
-    if not sign and len(names) == 1:
+    name, _, path = item.partition("=")
+    if len(names) == 1 and pathlib.Path(item).is_dir():
       name, path = names[0], item
     if name not in names or name in folders or not pathlib.Path(path).is_dir():
       raise UsageError(

@@ -5,6 +5,7 @@ SGD-X paper (Lee et al. 2022), Table 4, for every frame: which slots fail with w
 
 import dataclasses
 import json
+import math
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +18,10 @@ from sgdx_t5x.dialogue import Dialogue
 from sgdx_t5x.frames_file import FrameTable, failure_json
 from sgdx_t5x.metrics import JOINT_GOAL, KINDS
 from sgdx_t5x.metrics.failures import Failure
+from sgdx_t5x.report.page import script_json
 from sgdx_t5x.report.runs import Run
 
-EXAMPLES = 5  # frames embedded per run, service, slot, version and kind
+EXAMPLES = 5  # frames embedded of each run, service, slot, version and kind
 BUDGET = 10_000_000  # bytes of embedded frames and dialogues; plots and tables come on top
 
 
@@ -77,7 +79,10 @@ def frame_rows(run: Run) -> Iterator[dict[str, Any]]:
         "dialogue": dialogue,
         "turn": turn,
         "service": service,
-        "scores": dict(zip(table.scores, scores, strict=True)),
+        "scores": {
+          version: None if math.isnan(x) else x
+          for version, x in zip(table.scores, scores, strict=True)
+        },
         "changes": changed,
         "failures": [failure_json(failure) for failure in table.failures[key]],
       }
@@ -92,7 +97,7 @@ def embed(
     runs: those without failures per frame have no examples.
     texts: of the corpus.
     jsonl: where all examples are, relative to the page.
-    examples: how many frames to embed at most per run, service, slot, version and kind.
+    examples: how many frames to embed of each run, service, slot, version and kind.
 
   Returns:
     See docs/report.md. Frames are chosen by a hash of their dialogue, those that change between
@@ -109,9 +114,11 @@ def embed(
   cells = dict.fromkeys(cell for cell, _ in totals)
   return {
     "runs": [run.name for run in runs],
+    "unknown": [i for i, run in enumerate(runs) if not run.table or run.table.failures is None],
     "versions": list(dict.fromkeys(v for run in runs for v in run.versions)),
     "kinds": list(KINDS),
     "examples": examples,
+    "megabytes": BUDGET // 1_000_000,
     "jsonl": list(jsonl),
     "services": {
       name: {"seen": seen, "versions": texts.services.get(name, {})}
@@ -174,7 +181,8 @@ def jsonl_lines(run: Run, texts: Texts) -> Iterator[str]:
       row["said"] = _said(dialogue, row["turn"])[-2:]
     for failure in row["failures"]:
       wording = texts.services.get(row["service"], {}).items()
-      failure["wording"] = {version: found["slots"][failure["slot"]] for version, found in wording}
+      slot = failure["slot"]
+      failure["wording"] = {version: found["slots"].get(slot) for version, found in wording}
     yield json.dumps(row, ensure_ascii=False)
 
 
@@ -211,11 +219,11 @@ def _fit(
   turns: dict[str, int] = {}
   size = 0
   for row in rows:
-    size += len(json.dumps(row))
+    size += len(script_json(row))
     dialogue = texts.dialogues.get(row["dialogue"])
     if dialogue and turns.get(dialogue.dialogue_id, -1) < row["turn"]:
       start = turns.get(dialogue.dialogue_id, -1) + 1
-      size += sum(len(json.dumps(turn)) for turn in _said(dialogue, row["turn"])[start:])
+      size += sum(len(script_json(turn)) for turn in _said(dialogue, row["turn"])[start:])
     if size > BUDGET:
       break
     if dialogue:

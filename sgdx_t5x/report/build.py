@@ -11,14 +11,14 @@ from sgdx_t5x import comparison, frames_file, scoring
 from sgdx_t5x.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import whole_folder
-from sgdx_t5x.metrics import KINDS
-from sgdx_t5x.report import browser, plots, run_tables, runs, score_tables, versus
-from sgdx_t5x.report.page import Page, Plot, Section, render, table_files
+from sgdx_t5x.report import browser, plot_numbers, plots, run_tables, runs, score_tables, versus
+from sgdx_t5x.report.page import GENERATOR, Page, Plot, Section, render, table_files
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.report.tables import Table, count, document, percent
 from sgdx_t5x.version import package_version
 
 PAGE = "report.html"
+_WRITTEN = (PAGE, "plots", "tables", "errors", "scores")
 _CORPUS = "dialogues and wordings are not shown: give the corpus with --corpus"
 
 
@@ -116,14 +116,22 @@ def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES)
 
 
 def check_out(out: pathlib.Path) -> None:
-  """Refuses a folder with something in it that is no report. Raises SgdxError."""
-  if not out.exists() or (out.is_dir() and ((out / PAGE).is_file() or not any(out.iterdir()))):
+  """Refuses a folder with something in it that is not of a report. Raises SgdxError."""
+  names = {path.name for path in out.iterdir()} if out.is_dir() else {""}
+  if not out.exists() or not names or (names <= set(_WRITTEN) and _is_ours(out / PAGE)):
     return
   raise SgdxError(
     f"--out {out} is there already",
     expected="a folder that is new or empty, or holds a report, which is replaced",
     fix="remove it, or name another one",
   )
+
+
+def _is_ours(page: pathlib.Path) -> bool:
+  if not page.is_file():
+    return False
+  with page.open("rb") as file:
+    return f'content="{GENERATOR}"'.encode() in file.read(4096)
 
 
 # --- what it says --------------------------------------------------------------------------
@@ -144,19 +152,17 @@ def _texts(found: Sequence[Run], corpus: Corpus | None) -> tuple[browser.Texts, 
   if corpus is None:
     has_failures = any(run.table and run.table.failures for run in found)
     return browser.Texts(), [_CORPUS] if has_failures else []
-  ours = [run for run in found if runs.corpus_of(run)[1] == corpus.checksum()]
-  if not ours:
+  if all(runs.corpus_of(run)[1] != corpus.checksum() for run in found):
     raise SgdxError(
       f"{corpus.origin} is not the corpus of {found[0].name}",
       expected=f"checksum {runs.corpus_of(found[0])[1]}, as its signature says",
       available=f"checksum {corpus.checksum()}",
       fix="give --corpus what `sgdx score` was given, or leave it out: the page has less then",
     )
-  others = [run.name for run in found if run not in ours]
-  lacks = [
-    f"{name}: dialogues and wordings are not shown, it has another corpus" for name in others
-  ]
-  return browser.read_texts(corpus, runs.split_of(ours[0]), ours), lacks
+  data = {(runs.corpus_of(run)[1], runs.split_of(run)) for run in found}
+  if len(data) > 1:  # ids of dialogues are the same in other corpora and splits
+    return browser.Texts(), ["dialogues and wordings are not shown: the runs are of different data"]
+  return browser.read_texts(corpus, runs.split_of(found[0]), found), []
 
 
 def _overview(found: Sequence[Run], lacks: Sequence[str], figures: dict[str, Any]) -> Section:
@@ -177,7 +183,7 @@ def _overview(found: Sequence[Run], lacks: Sequence[str], figures: dict[str, Any
 def _steps(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
   shown, lines = [], []
   for run in found:
-    if len(run.steps) > 1:
+    if plot_numbers.num_points(run) > 1:
       keys = {"jga_orig": "JGA_orig", "jga_v1_5": "JGA_v1-5", "ss_jga": "SS_JGA"}
       rows = tuple(
         (count(step), *(percent(row.get(key)) for key in keys), count(row.get("num_frames")))
@@ -185,7 +191,7 @@ def _steps(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
       )
       shown.append(Table(f"Checkpoints: {run.name} (%)", ("step", *keys.values(), "frames"), rows))
       lines += [f"{run.name}: {run.steps_note}"] if run.steps_note else []
-      lines += _best_steps(run)
+      lines.append(_best_steps(run))
   if shown:
     drawn = {"by_step": ("JGA and SS against training step", plots.by_step(found))}
     notes = [f"{run.name}: {run.steps_note}." for run in found if run.steps_note]
@@ -194,17 +200,11 @@ def _steps(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
     yield Section("checkpoints", "Checkpoints", tuple(lines), tuple(shown), placed)
 
 
-def _best_steps(run: Run) -> Iterator[str]:
+def _best_steps(run: Run) -> str:
   """The best checkpoint on the original schemas need not be the most robust one (CheckDST)."""
-  best = {}
-  for key, name in (("jga_orig", "JGA_orig"), ("jga_v1_5", "JGA_v1-5")):
-    known = [(row[key], step) for step, row in run.steps if row.get(key) is not None]
-    if known:
-      best[name] = max(known)[1]
-  if best:
-    yield f"{run.name}: " + ", ".join(
-      f"best {name} at step {step:,}" for name, step in best.items()
-    )
+  best = plot_numbers.best_checkpoints(run).items()
+  said = (f"best {plot_numbers.NAMES[key]} at step {step:,}" for key, (step, _) in best)
+  return f"{run.name}: {', '.join(said)}"
 
 
 def _comparisons(found: Sequence[Run]) -> Iterator[Section]:
@@ -218,17 +218,18 @@ def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...
   lacking = [r.name for r in (first, run) if r.table is None]
   if lacking:
     return (f"no paired comparison: {', '.join(lacking)} without scores per frame",), ()
+  names = f"A is {first.name}, B is {run.name}"
   try:
     compared = comparison.compare(first.table, run.table, allow_missing=True)
   except SgdxError as e:
-    return (f"no paired comparison: {e.found}",), ()
+    return (f"no paired comparison: {e.found} ({names})",), ()
+  said = (*compared.notes, *(f"PARTIAL: {line}" for line in compared.warnings))
   shown = versus.tables(first.name, run.name, compared)
   lines = (
     f"Differences are {run.name} minus {first.name} in percentage points, with 95% intervals by "
     "paired resampling of dialogues: more is better, of SS less. Broken: frames right with "
     f"{first.name} and wrong with {run.name}; fixed: the reverse.",
-    *compared.notes,
-    *(f"PARTIAL: {line}" for line in compared.warnings),
+    *((f"{line} ({names})") for line in said),
     *versus.worst_and_best(shown[1]),
   )
   return lines, tuple(shown)
@@ -271,13 +272,12 @@ def _failures(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section
 
 def _most(name: str, counts: Mapping[str, Mapping[str, int]]) -> str:
   """The paper's observation, or that it does not hold: most errors are slots not predicted."""
-  totals = {kind: sum(found[kind] for found in counts.values()) for kind in KINDS}
-  everything = sum(totals.values())
-  if not everything:
+  of, shares = plot_numbers.shares_of_kinds(counts)
+  if not any(shares.values()):
     return f"{name}: no slot fails"
-  kind = max(totals, key=lambda kind: totals[kind])
-  shares = ", ".join(f"{percent(n / everything)}% {kind}" for kind, n in totals.items())
-  return f"{name}: of {count(everything)} failures, the most frequent is {kind} ({shares})"
+  shown = ", ".join(f"{kind} {percent(share)}%" for kind, share in shares.items())
+  kind = max(shares, key=lambda kind: shares[kind])
+  return f"{name}: the most frequent kind is {kind} ({of}: {shown})"
 
 
 def _plots(
@@ -327,15 +327,15 @@ def _write_tables(content: Content, folder: pathlib.Path) -> None:
   for table in (table for section in content.sections for table in section.tables):
     for form, ending in (("md", "md"), ("latex", "tex"), ("csv", "csv")):
       file = folder / f"{names[table.title]}.{ending}"
-      file.write_text(document(form, [table], **about), encoding="utf-8")
+      file.write_text(document(form, [table], **about), "utf-8", "replace")
 
 
 def _write_runs(content: Content, folder: pathlib.Path) -> list[str]:
   """Writes each run's examples, and its scores if they are in no file yet; returns the former."""
   written = []
   for number, run in enumerate(content.runs, start=1):
-    stem = re.sub(r"[^\w.-]+", "-", run.name) if len(content.runs) == 1 else f"{number}-{run.name}"
-    stem = re.sub(r"[^\w.-]+", "-", stem)
+    stem = re.sub(r"[^\w.-]+", "-", run.name)[:60].strip(".") or "run"
+    stem = stem if len(content.runs) == 1 else f"{number}-{stem}"
     if run.scored:
       _write_scores(run, folder / "scores", stem)
     if run.table and run.table.failures is not None:

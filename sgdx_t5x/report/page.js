@@ -127,12 +127,14 @@ const distinct = (values) => [...new Set(values)].sort(collator.compare);
 function makeFilters(data, onChange) {
   const changes = data.totals.some((total) => total.changes) || data.frames.some((f) => f.changes);
   const services = distinct(data.totals.map((total) => total.service));
+  const runs = data.runs.map((name, i) => [String(i), name])
+    .filter(([, ], i) => !data.unknown.includes(i));
   const filters = {
     frames: makeSelect("Frames", "", [
       [RIGHT_IN_SOME, "right with some versions, wrong with others"],
       ["any", "wrong with any version"],
     ]),
-    run: makeSelect("Run", "all runs", data.runs.map((name, i) => [String(i), name])),
+    run: makeSelect("Run", "all runs", runs),
     service: makeSelect("Service", "all services", pairs(services)),
     slot: makeSelect("Slot", "all slots", []),
     version: makeSelect("Version", "all versions", pairs(data.versions)),
@@ -141,7 +143,7 @@ function makeFilters(data, onChange) {
   const text = el("input", { type: "search" });
   filters.text = { element: text, box: labelled("Text of dialogue or value", text) };
   filters.frames.box.className = "wide";
-  filters.run.element.value = "0";
+  filters.run.element.value = runs[0][0];
   filters.frames.element.value = changes ? RIGHT_IN_SOME : "any";
   const fillSlots = () => {
     const service = filters.service.element.value;
@@ -151,7 +153,7 @@ function makeFilters(data, onChange) {
   fillSlots();
   filters.service.element.addEventListener("input", fillSlots);
   for (const filter of Object.values(filters)) filter.element.addEventListener("input", onChange);
-  filters.run.box.hidden = data.runs.length < 2;
+  filters.run.box.hidden = runs.length < 2;
   filters.version.box.hidden = filters.frames.box.hidden = data.versions.length < 2;
   return filters;
 }

@@ -21,6 +21,7 @@ from markupsafe import Markup
 
 from sgdx_t5x.report.tables import Cell, Number, Table
 
+GENERATOR = "sgdx report"  # tells our pages from others that are called report.html
 _FILES = importlib.resources.files(__package__)
 # What ends a <script>, begins a comment in it, or ends a line of JavaScript.
 _IN_SCRIPT = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
@@ -93,11 +94,12 @@ def render(page: Page) -> str:
   }
   html = environment.from_string(_read("page.html")).render(
     page=page,
+    generator=GENERATOR,
     files=table_files(page.sections),
     style=Markup(_read("page.css")),
     script=Markup(script),
     script_hash=f"sha256-{digest}",
-    data=Markup(_script_json(page.browser)),
+    data=Markup(script_json(page.browser)),
   )
   return html.encode("utf-8", "replace").decode()  # half a surrogate pair, which JSON may hold
 
@@ -118,16 +120,16 @@ def table_files(sections: Iterable[Section]) -> dict[str, str]:
   return names
 
 
-def _read(name: str) -> str:
-  return _FILES.joinpath(name).read_text("utf-8")
-
-
-def _script_json(data: Any) -> str:
-  """JSON that can stand in a <script>, whatever its texts are."""
+def script_json(data: Any) -> str:
+  """Returns JSON that can stand in a <script>, whatever its texts are."""
   text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
   for character, escape in _IN_SCRIPT.items():
     text = text.replace(character, escape)
   return text
+
+
+def _read(name: str) -> str:
+  return _FILES.joinpath(name).read_text("utf-8")
 
 
 def _alignments(table: Table) -> tuple[str, ...]:

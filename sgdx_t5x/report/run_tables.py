@@ -5,12 +5,12 @@ from typing import Any
 
 from sgdx_t5x.metrics import KINDS
 from sgdx_t5x.report.browser import kind_counts, slot_counts
-from sgdx_t5x.report.runs import Run
+from sgdx_t5x.report.plot_numbers import seen_services
+from sgdx_t5x.report.runs import GROUPS, Run
 from sgdx_t5x.report.score_tables import with_interval
 from sgdx_t5x.report.tables import Cell, Number, Table, count, percent, points
 from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
 
-GROUPS = ("all", "seen", "unseen")
 _MEANS = {"jga_v1_5": "JGA_v1-5", "diff_rel": "Diff_rel", "ss_jga": "SS_JGA"}
 _SHARES = {"cjga_all": "right in all", "zero_mean_share": "wrong in all"}
 _VERSIONS = {
@@ -42,10 +42,10 @@ def versions(runs: Sequence[Run]) -> Table:
 def services(run: Run) -> Table:
   """Returns a run's scores per service."""
   keys = {**_VERSIONS, **_MEANS}
-  seen = _seen(run)
+  seen = seen_services(run)
   rows = tuple(
     (
-      f"{name}{seen.get(name, '')}",
+      f"{name}{' (unseen)' if seen.get(name) == 'unseen' else ''}",
       *(percent(row[key]) for key in keys),
       count(row["num_frames"]),
     )
@@ -70,8 +70,7 @@ def slots(run: Run) -> Table | None:
     return (
       f"{service} {slot}",
       *(percent(right[version]) for version in run.versions),
-      percent(mean),
-      points(fall),
+      *([percent(mean), points(fall)] if rewordings else []),
       *(count(found[kind]) for kind in KINDS),
       count(frames),
     )
@@ -80,7 +79,14 @@ def slots(run: Run) -> Table | None:
     (row(service, slot, found) for (service, slot), found in counts.items()),
     key=lambda cells: -sum(cell.value for cell in cells[-1 - len(KINDS) : -1]),
   )
-  header = ("", *run.versions, "v1-5", "v1-5 - orig", *KINDS, "frames")
+  where = _where(rewordings)
+  header = (
+    "",
+    *run.versions,
+    *([where, f"{where} - orig"] if rewordings else []),
+    *KINDS,
+    "frames",
+  )
   return Table(f"Slots: {run.name} (frames right, %; failures)", header, tuple(rows))
 
 
@@ -99,10 +105,14 @@ def failures(run: Run) -> Table | None:
     rates = (Number(n / frames, f"{100 * n / frames:.1f}") for n in found.values())
     return (label, *rates, percent(share))
 
-  where = "v1-5" if len(rewordings) == len(SGDX_VARIANTS) else "+".join(rewordings)
   rows = (*(row(kind, [kind]) for kind in KINDS), row("all", KINDS))
-  header = ("", *counts, f"% of {where}")
+  header = ("", *counts, f"% of {_where(rewordings)}")
   return Table(f"Failures of slots per 100 frames: {run.name}", header, rows)
+
+
+def _where(versions: Sequence[str]) -> str:
+  """What a mean over versions is called: "v1-5" is of all five only."""
+  return "v1-5" if set(versions) == set(SGDX_VARIANTS) else "+".join(versions)
 
 
 def _group_rows(runs: Sequence[Run]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -112,12 +122,3 @@ def _group_rows(runs: Sequence[Run]) -> Iterator[tuple[str, Mapping[str, Any]]]:
       row = run.report["sgdx"][group]
       if row["num_frames"]:
         yield group if len(runs) == 1 else f"{run.name}, {group}", row
-
-
-def _seen(run: Run) -> dict[str, str]:
-  """Service -> what to write after its name; empty if the run does not tell."""
-  if not run.table:
-    return {}
-  first = next(iter(run.table.scores.values()))
-  pairs = dict(zip(first.services.tolist(), first.seen.tolist(), strict=True))
-  return {name: "" if seen else " (unseen)" for name, seen in pairs.items()}

@@ -1,6 +1,8 @@
 """The runs of a report: scores of systems, with their frames where they are known."""
 
 import dataclasses
+import math
+import os
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,6 +16,7 @@ from sgdx_t5x.metrics import JOINT_GOAL
 from sgdx_t5x.report.steps import step_files
 from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
 
+GROUPS = ("all", "seen", "unseen")  # rows of the paper's Table 2
 _VERSIONS = (ORIGINAL, *SGDX_VARIANTS)
 
 
@@ -58,7 +61,8 @@ def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
   lone: list[pathlib.Path] = []
   for item in items:
     name, sign, path = item.partition("=")
-    if not sign or pathlib.Path(item).exists():
+    name = " ".join(name.encode("utf-8", "replace").decode().split())
+    if not sign or os.path.exists(item):
       lone.append(pathlib.Path(item))
     elif name in named or not name or not path:
       raise UsageError(
@@ -92,6 +96,7 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
   """
   path = pathlib.Path(path)
   report = frames_file.read_report(path)
+  _check_report(report, path)
   if not report["per_frame"]:
     how = "score again with --per-frame OUT.jsonl"
     return Run(name, report, lacks=(f"{name}: {path} names no scores per frame; {how}",))
@@ -100,10 +105,48 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
     how = "put it back there, or score again with --per-frame"
     return Run(name, report, lacks=(f"{name}: its scores per frame, {frames}, are gone; {how}",))
   table = frames_file.read_frames(path, [JOINT_GOAL])
+  _check_table(table, report, path)
   lacks = ()
   if table.failures is None:
     lacks = (f"{name}: {frames} is of an older version and names no failures; score again",)
   return Run(name, report, table, lacks=lacks)
+
+
+def _check_report(report: Mapping[str, Any], path: pathlib.Path) -> None:
+  """Refuses what is not there or of another kind, before it is looked for."""
+  where = ""
+  try:
+    for part, groups in (("sgdx", report["sgdx"]), ("predict_nothing", report["predict_nothing"])):
+      services = report["sgdx"]["services"] if part == "sgdx" else {}
+      for group, row in [*((g, groups[g]) for g in GROUPS), *services.items()]:
+        where = f"{part}, {group}"
+        ends = [end for pair in row.get("ci95", {}).values() if pair for end in pair]
+        numbers = [value for key, value in row.items() if key != "ci95" and value is not None]
+        counts = (row["num_frames"], row["num_dialogues"])
+        if not all(math.isfinite(x) for x in (*numbers, *ends, *counts)):
+          raise ValueError("not a number")
+    for version, groups in report["variants"].items():
+      where = f"variants, {version}"
+      groups["#ALL_SERVICES"].items()
+  except (AttributeError, KeyError, TypeError, ValueError) as e:
+    raise SgdxError(
+      f"{path}: {where or 'sgdx'}: {type(e).__name__}: {e}",
+      expected="the scores that `sgdx score --json` writes",
+      fix="run `sgdx score` again",
+    ) from None
+
+
+def _check_table(table: FrameTable, report: Mapping[str, Any], path: pathlib.Path) -> None:
+  known = report["sgdx"]["services"]
+  services = set(next(iter(table.scores.values())).services.tolist())
+  if JOINT_GOAL not in table.metrics or not services <= set(known):
+    strange = ", ".join(sorted(services.difference(known))) or f"no {JOINT_GOAL}"
+    raise SgdxError(
+      f"{path}: its scores per frame have {strange}",
+      expected=f"{JOINT_GOAL} of the services in the report",
+      available=", ".join(known)[:200],
+      fix="run `sgdx score` again, with --json and --per-frame",
+    )
 
 
 def score_run(
@@ -132,27 +175,27 @@ def score_run(
       available="steps " + ", ".join(str(found) for found in sources),
       fix="name one of them, or leave --step out for the last",
     )
-  scored = {
-    number: scoring.score_predictions(corpus, split, source, **settings)
-    for number, source in sorted(sources.items(), key=lambda item: item[0] or 0)
-  }
-  steps = tuple(
-    (number, scoring.report(found)["sgdx"]["all"])
-    for number, found in scored.items()
-    if number is not None and len(scored) > 1
-  )
-  last = scored[chosen]
-  checksum = frames_file.scores_checksum(last.common)
-  table = FrameTable(
+  steps = []
+  for number, source in sources.items():
+    scored = scoring.score_predictions(corpus, split, source, **settings)
+    report = scoring.report(scored)
+    if number == chosen:
+      last = Run(name, report, scored=scored)
+    if number is not None and len(sources) > 1:
+      steps.append((number, report["sgdx"]["all"]))
+  return dataclasses.replace(last, table=_table(folder, last.scored), steps=tuple(steps))
+
+
+def _table(folder: pathlib.Path, scored: scoring.Scored) -> FrameTable:
+  return FrameTable(
     folder,
-    last.signature,
-    checksum,
-    last.common,
-    tuple(next(iter(last.common.values())).metrics),
-    last.warnings,
-    last.failures(),
+    scored.signature,
+    frames_file.scores_checksum(scored.common),
+    scored.common,
+    tuple(next(iter(scored.common.values())).metrics),
+    scored.warnings,
+    scored.failures(),
   )
-  return Run(name, scoring.report(last), table, steps, scored=last)
 
 
 def differences(runs: Sequence[Run]) -> Iterator[str]:
@@ -167,7 +210,9 @@ def differences(runs: Sequence[Run]) -> Iterator[str]:
       if ours.get(name) != theirs.get(name)
     }
     if pairs:
-      a, b = (", ".join(f"{name}:{values[i]}" for name, values in pairs.items()) for i in (0, 1))
+      a, b = (
+        ", ".join(f"{name}:{values[i] or 'none'}" for name, values in pairs.items()) for i in (0, 1)
+      )
       yield f"{first.name} has {a}; {run.name} has {b}"
 
 

@@ -156,9 +156,14 @@ def document(
 
 
 def signature_lines(signatures: Mapping[str, str], warnings: Sequence[str] = ()) -> list[str]:
-  """Returns "signature NAME: ...", each with PARTIAL before it if there are warnings."""
-  state = "PARTIAL " if warnings else ""
-  return [f"{state}{f'signature {name}'.rstrip()}: {text}" for name, text in signatures.items()]
+  """Returns "signature NAME: ...", after PARTIAL if there are warnings.
+
+  If some of the signatures say PARTIAL themselves, only those get it.
+  """
+  said = {name for name, text in signatures.items() if "|PARTIAL" in text}
+  partial = (said or set(signatures)) if warnings else set()
+  states = {name: "PARTIAL " if name in partial else "" for name in signatures}
+  return [f"{states[name]}{f'signature {name}'.rstrip()}: {x}" for name, x in signatures.items()]
 
 
 def _plain(text: str) -> str:

@@ -9,7 +9,7 @@ from sgdx_t5x.comparison import Comparison
 from sgdx_t5x.frames_file import FrameTable
 from sgdx_t5x.metrics import DialogueResamples
 from sgdx_t5x.metrics.bootstrap import RESAMPLES
-from sgdx_t5x.report.run_tables import GROUPS
+from sgdx_t5x.report.runs import GROUPS
 from sgdx_t5x.report.tables import Cell, Number, Table, count, points
 
 _KEYS = {
@@ -53,7 +53,9 @@ def _services(title: str, compared: Comparison, drawn: DialogueResamples) -> Tab
   for service in sorted(set(frames.services.tolist())):
     row = comparison.row(compared, frames.services == service, drawn)
     found = row["differences"]
-    key = "jga_v1_5" if found.get("jga_v1_5") else next(k for k in _KEYS if found.get(k))
+    key = next((key for key in ("jga_v1_5", *_KEYS) if found.get(key)), None)
+    if key is None:  # a service without slots has no JGA
+      continue
     lines.append(
       (
         service,
@@ -74,6 +76,8 @@ def _services(title: str, compared: Comparison, drawn: DialogueResamples) -> Tab
 
 def _slots(title: str, compared: Comparison) -> Table | None:
   """Slots that fail in one of the two only, those with the most first."""
+  if any(table.failures is None for table in compared.tables):
+    return None
   a, b = (
     dict(_failing(table, scores))
     for table, scores in zip(compared.tables, compared.scores, strict=True)
@@ -102,7 +106,7 @@ def _failing(
   """Yields ((frame, slot, version), (service, slot)) of the frames and versions compared."""
   first = next(iter(scores.values()))
   for key, service in zip(first.frame_ids.tolist(), first.services.tolist(), strict=True):
-    for failure in (table.failures or {}).get(key, ()):
+    for failure in table.failures.get(key, ()):
       for version in failure.kinds:
         if version in scores:
           yield (key, failure.slot, version), (service, failure.slot)
