@@ -48,6 +48,7 @@ setuptools.setup(
       "hypothesis>=6",
       "playwright>=1.50",  # drives a Chromium that is there; none is downloaded
       "pytest>=8",
+      "pytest-xdist>=3.8",
       "ruff>=0.14",
       *REPORT,
       *STATS,

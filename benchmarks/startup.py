@@ -23,6 +23,9 @@ BINDINGS = (
   "--gin.TRAIN_STEPS=20",
   "--gin.EVAL_PERIOD=20",
   "--gin.utils.SaveCheckpointConfig.period=20",
+  # As when the figures were measured: the default evaluates six times as much, once.
+  "--gin.infer_eval/utils.DatasetConfig.mixture_or_task_name='sample_t5dst_sgd'",
+  "--gin.EVALUATOR_NUM_EXAMPLES=300",
 )
 
 

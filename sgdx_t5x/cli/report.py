@@ -120,7 +120,7 @@ def _check_libraries() -> None:
 def _check_inputs(out: pathlib.Path, inputs: Iterable[pathlib.Path]) -> None:
   """Refuses a folder that inputs are in: a report that is there is replaced, with all in it."""
   for path in inputs:
-    if path.resolve().is_relative_to(out.resolve()):
+    if path.exists() and path.resolve().is_relative_to(out.resolve()):
       raise UsageError(
         f"--out {out} holds {path}, which the report is made from",
         expected="a folder without inputs: what is in it is replaced",
@@ -164,9 +164,16 @@ def _runs(args: argparse.Namespace) -> "tuple[list[Run], Corpus | None]":
     else runs.read_run(name, path)
     for name, path in named.items()
   ]
+  per_frame = [named[r.name].parent / r.report["per_frame"]["file"] for r in found if _is_kept(r)]
+  _check_inputs(pathlib.Path(args.out), per_frame)
   if corpus is None and all(runs.corpus_of(run)[0] == SAMPLE for run in found):
     corpus = _sample_of(found)
   return _with_steps(found, folders), corpus
+
+
+def _is_kept(run: "Run") -> bool:
+  """Whether the run has a file of scores per frame."""
+  return run.table is not None and run.scored is None
 
 
 def _sample_of(found: "list[Run]") -> "Corpus | None":

@@ -189,7 +189,9 @@ def _steps(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
         (count(step), *(percent(row.get(key)) for key in keys), count(row.get("num_frames")))
         for step, row in run.steps
       )
-      shown.append(Table(f"Checkpoints: {run.name} (%)", ("step", *keys.values(), "frames"), rows))
+      when = " while training" if run.steps_note else ""
+      title = f"Checkpoints{when}: {run.name} (%)"
+      shown.append(Table(title, ("step", *keys.values(), "frames"), rows))
       lines += [f"{run.name}: {run.steps_note}"] if run.steps_note else []
       lines.append(_best_steps(run))
   if shown:

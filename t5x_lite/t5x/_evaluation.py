@@ -13,6 +13,8 @@ from t5x._datasets import DatasetConfig, get_mixture_or_task, import_module, ver
 from t5x._journal import Journal, config_hash, decoder
 from t5x.errors import T5XError
 
+_SHOWN = 12  # scores of a task on the console; all are in its files
+
 
 class InferenceEvaluator:
   """Runs a seqio evaluator's tasks on a train state.
@@ -157,8 +159,10 @@ class InferenceEvaluator:
       journal.close(complete=True)
     self._journals = []
     for task, values in results.items():
-      shown = ", ".join(f"{k} {_scalar(v)}" for k, v in values.items())
-      _cli.log(f"{task}: {shown}")
+      shown = [f"{k} {_scalar(v)}" for k, v in values.items()]
+      more = len(shown) - _SHOWN
+      more = f" and {more} more" if more > 0 else ""
+      _cli.log(f"{task}: {', '.join(shown[:_SHOWN])}{more}")
     return results
 
 
