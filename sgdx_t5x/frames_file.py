@@ -106,6 +106,11 @@ def write_frames(
   return checksum
 
 
+def is_frames_file(path: str | pathlib.Path) -> bool:
+  """Whether a file is one of `--per-frame`."""
+  return _is_head(_first_line(pathlib.Path(path)))
+
+
 def read_frames(path: str | pathlib.Path, metrics: Collection[str] | None = None) -> FrameTable:
   """Reads scores per frame.
 

@@ -43,6 +43,7 @@ def frame(run, number, service, slot, kinds, changes, gold=("4",)):
     "service": service,
     "scores": {v: 0.0 if v in kinds else 1.0 for v in versions},
     "changes": changes,
+    "broken": list(kinds) if run else [],
     "failures": [
       {
         "slot": slot,
@@ -55,8 +56,9 @@ def frame(run, number, service, slot, kinds, changes, gold=("4",)):
 
 
 def total(run, service, slot, version, kind, frames, changes):
-  names = ("run", "service", "slot", "version", "kind", "frames", "changes")
-  return dict(zip(names, (run, service, slot, version, kind, frames, changes), strict=True))
+  names = ("run", "service", "slot", "version", "kind", "frames", "changes", "broken")
+  values = (run, service, slot, version, kind, frames, changes, frames if run else 0)
+  return dict(zip(names, values, strict=True))
 
 
 def browser_data():

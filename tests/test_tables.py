@@ -87,7 +87,7 @@ def test_partial_and_signatures_are_in_every_format(capsys, form):
     ),
     "csv": (
       "table,row,column,value\nabout,PARTIAL,text,1 of 6\nabout,signature A,text,sgdx|a\n",
-      "t (%),all,x,0.5\n",
+      "t,all,x,0.5\n",
     ),
     "json": ('{\n  "x": 1\n}\n', ""),
   }[form]

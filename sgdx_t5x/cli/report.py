@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import dataclasses
 import gc
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
   from sgdx_t5x.corpus import Corpus
   from sgdx_t5x.report.runs import Run
 
+_OF_PREDICTIONS = ("split", "step", "fuzzy", "zero_mean", "prompt_style", "allow_missing")
+_OF_PREDICTIONS += ("resamples", "seed")
 _EPILOG = """\
 examples:
   What t5x.eval wrote, scored and shown:
@@ -25,14 +28,15 @@ examples:
       --per-frame base.frames.jsonl
     sgdx report none=base.json backtrans=bt.json --corpus sgd.zip --out report
 
-  Checkpoints: of predictions for several steps, the last is shown (or --step), all are drawn; of
-  what t5x.train evaluated meanwhile, give its MODEL_DIR:
-    sgdx report bt=runs/bt/eval --steps bt=runs/bt/model --corpus sgd.zip --out report
+  Checkpoints: of predictions for several steps, the last is shown (or --step), all are drawn; for
+  the scores that t5x.train logged meanwhile, give its MODEL_DIR:
+    sgdx report bt=runs/bt/eval --training bt=runs/bt/model --corpus sgd.zip --out report
 
-RUN is a file of `sgdx score --json`, or a folder of predictions: of t5x.eval or t5x.infer, or one
-with a folder or file per schema version (original, v1 ... v5). Without a name it is called as its
-file or folder. DIR gets report.html, which needs no other file and no network, plots (SVG,
-PDF, PNG), tables (Markdown, LaTeX, CSV) and all failures (JSONL). docs/report.md says more.
+RUN is a file of `sgdx score --json`, with its --per-frame file where it was; or predictions: a
+folder or JSONL file of t5x.eval or t5x.infer, or a folder with a folder or file per schema version
+(original, v1 ... v5). Without a name it is called as its file or folder. DIR gets report.html,
+which needs no other file and no network, plots (SVG, PDF, PNG), tables (Markdown, LaTeX, CSV) and
+all failures (JSONL). docs/report.md says more.
 """
 
 
@@ -52,11 +56,11 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   parser.add_argument("--title", default="Robustness to schema wording", help="of the page")
   parser.add_argument(
-    "--steps",
-    nargs="+",
+    "--training",
+    action="append",
     default=[],
-    metavar="[NAME=]DIR",
-    help="what t5x.train wrote of a run: draw its scores against training step",
+    metavar="[NAME=]MODEL_DIR",
+    help="of t5x.train: draw the scores that it logged against step; once per run",
   )
   parser.add_argument(
     "--examples",
@@ -70,11 +74,13 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     action="store_true",
     help="show runs side by side that were not scored alike, and mark every table",
   )
-  parser.add_argument("--split", default="test", help="of folders to score (default: test)")
-  parser.add_argument("--step", type=int, help="checkpoint of folders to score (default: the last)")
-  add_scoring(parser.add_argument_group("of folders, as in sgdx score"))
+  scoring = parser.add_argument_group("of predictions, which are scored first")
+  scoring.add_argument("--split", default="test", help="train, dev or test (default: test)")
+  scoring.add_argument("--step", type=int, help="checkpoint to show (default: the last)")
+  add_scoring(scoring)
   tables.add_format(parser)
-  parser.set_defaults(run=run)
+  usual = {name: parser.get_default(name) for name in _OF_PREDICTIONS}
+  parser.set_defaults(run=run, usual=usual)
   return parser
 
 
@@ -95,13 +101,19 @@ def run(args: argparse.Namespace) -> int:
   tables.show(
     args.format,
     [run_tables.versions(found)],
-    {"report": str(page), "runs": reports},
+    {"report": str(page), "runs": {run.name: _overall(run) for run in found}},
     marks=content.marks,
     warnings=content.warnings,
     notes=[*content.lacks, f"report: {page}"],
     signatures={name if len(found) > 1 else "": r["signature"] for name, r in reports.items()},
   )
   return 0
+
+
+def _overall(run: "Run") -> dict[str, Any]:
+  """What --format json prints of a run: no domains and services."""
+  groups = {group: run.report["sgdx"][group] for group in ("all", "seen", "unseen")}
+  return {"signature": run.report["signature"], "warnings": run.report["warnings"], **groups}
 
 
 def _check_libraries() -> None:
@@ -146,29 +158,42 @@ def _runs(args: argparse.Namespace) -> "tuple[list[Run], Corpus | None]":
   from sgdx_t5x.report import runs
 
   named = runs.parse_names(args.runs)
-  folders = _step_folders(list(named), args.steps)
-  given = [pathlib.Path(args.corpus)] if args.corpus else []
-  _check_inputs(pathlib.Path(args.out), [*named.values(), *folders.values(), *given])
-  unscored = [path for path in named.values() if path.is_dir()]
-  if unscored and not args.corpus:
-    raise UsageError(
-      f"{unscored[0]} is a folder of predictions, and no --corpus is given",
-      expected="the corpus that was predicted, to score with",
-      fix="--corpus ARCHIVE, or --corpus sample; or give a file of `sgdx score --json`",
-    )
+  folders = _model_dirs(list(named), args.training)
+  out, given = pathlib.Path(args.out), [pathlib.Path(args.corpus)] if args.corpus else []
+  _check_inputs(out, [*named.values(), *folders.values(), *given])
+  unscored = {name for name, path in named.items() if runs.is_predictions(path)}
+  _check_options(args, [named[name] for name in named if name in unscored])
   corpus = open_corpus(args.corpus) if args.corpus else None
   settings = scoring_settings(args)
   found = [
     runs.score_run(name, path, corpus, args.split, args.step, **settings)
-    if path.is_dir()
+    if name in unscored
     else runs.read_run(name, path)
     for name, path in named.items()
   ]
   per_frame = [named[r.name].parent / r.report["per_frame"]["file"] for r in found if _is_kept(r)]
-  _check_inputs(pathlib.Path(args.out), per_frame)
+  _check_inputs(out, per_frame)
   if corpus is None and all(runs.corpus_of(run)[0] == SAMPLE for run in found):
     corpus = _sample_of(found)
   return _with_steps(found, folders), corpus
+
+
+def _check_options(args: argparse.Namespace, unscored: list[pathlib.Path]) -> None:
+  """Refuses predictions without a corpus, and options that nothing would follow."""
+  if unscored and not args.corpus:
+    raise UsageError(
+      f"{unscored[0]} holds predictions, and no --corpus is given",
+      expected="the corpus that was predicted, to score with",
+      fix="--corpus ARCHIVE, or --corpus sample; or give a file of `sgdx score --json`",
+    )
+  changed = [name for name, value in args.usual.items() if getattr(args, name) != value]
+  if changed and not unscored:
+    option = "--" + changed[0].replace("_", "-")
+    raise UsageError(
+      f"{option}, and every RUN is scored already",
+      expected="predictions to score so: a folder, or JSONL of t5x.eval or t5x.infer",
+      fix=f"give the predictions instead, or run `sgdx score` again with {option}",
+    )
 
 
 def _is_kept(run: "Run") -> bool:
@@ -187,24 +212,22 @@ def _sample_of(found: "list[Run]") -> "Corpus | None":
 
 
 def _with_steps(found: "list[Run]", folders: Mapping[str, pathlib.Path]) -> "list[Run]":
-  """Gives runs the scores per step of --steps."""
-  import dataclasses
-
+  """Gives runs the scores per step of --training."""
   from sgdx_t5x.report import steps
 
   curves = {name: steps.rows(folder) for name, folder in folders.items()}
   for name, curve in curves.items():
-    if not curve:
+    if len(curve) < 2:
       raise SgdxError(
-        f"--steps {folders[name]}: no scores per step",
-        expected="a MODEL_DIR of t5x.train whose inference_eval/ has TASK-metrics.jsonl",
-        fix="name that folder; a run trained without infer_eval has none",
+        f"--training {folders[name]}: scores of {len(curve)} steps",
+        expected="a MODEL_DIR of t5x.train with several in inference_eval/TASK-metrics.jsonl",
+        fix="name that folder; predictions for several steps are a RUN: `sgdx report DIR`",
       )
   return [
     dataclasses.replace(
       run,
       steps=curves[run.name],
-      steps_note=f"as evaluated while training in {folders[run.name]}: other frames, often of dev",
+      steps_note=f"as logged in {folders[run.name]}, over the frames evaluated there, often of dev",
     )
     if run.name in curves
     else run
@@ -212,18 +235,19 @@ def _with_steps(found: "list[Run]", folders: Mapping[str, pathlib.Path]) -> "lis
   ]
 
 
-def _step_folders(names: list[str], items: list[str]) -> Mapping[str, pathlib.Path]:
+def _model_dirs(names: list[str], items: list[str]) -> dict[str, pathlib.Path]:
   folders: dict[str, pathlib.Path] = {}
   for item in items:
     name, _, path = item.partition("=")
     if len(names) == 1 and pathlib.Path(item).is_dir():
       name, path = names[0], item
-    if name not in names or name in folders or not pathlib.Path(path).is_dir():
+    is_known = name in names and name not in folders
+    if not is_known or not pathlib.Path(path).is_dir():
       raise UsageError(
-        f"--steps {item}",
-        expected="NAME=DIR with the name of a run, each once, and a folder",
-        available=", ".join(names),
-        fix="name the run: --steps NAME=MODEL_DIR",
+        f"--training {item}" + (f": no folder {path}" if is_known and path else ""),
+        expected="NAME=MODEL_DIR with the name of a run, each once, and a folder",
+        available="runs: " + ", ".join(names),
+        fix="check the path" if is_known and path else "name the run: --training NAME=MODEL_DIR",
       )
     folders[name] = pathlib.Path(path)
   return folders

@@ -57,11 +57,12 @@ def read_texts(corpus: Corpus, split: str, runs: Sequence[Run]) -> Texts:
   return Texts(services, dialogues)
 
 
-def frame_rows(run: Run) -> Iterator[dict[str, Any]]:
+def frame_rows(run: Run, first_run: Run | None = None) -> Iterator[dict[str, Any]]:
   """Yields a run's frames with failures, in the order of the corpus.
 
   Each is {"id", "dialogue", "turn", "service", "scores": version -> joint goal accuracy,
-  "changes": whether it is right (1) with some versions and wrong with others, "failures"}.
+  "changes": whether it is right (1) with some versions and wrong with others, "broken": versions
+  with which `first_run` is right and this one wrong, "failures"}.
   """
   table = run.table
   if not table or not table.failures:
@@ -70,6 +71,7 @@ def frame_rows(run: Run) -> Iterator[dict[str, Any]]:
   columns = [first.frame_ids, first.dialogue_ids, first.turns, first.services]
   jga = np.stack([scores.metrics[JOINT_GOAL] for scores in table.scores.values()], axis=1)
   changes = jga.max(axis=1) >= 1  # there is a failure, so some version is wrong
+  right = _right(first_run)
   for key, dialogue, turn, service, scores, changed in zip(
     *(column.tolist() for column in columns), jga.tolist(), changes.tolist(), strict=True
   ):
@@ -84,6 +86,11 @@ def frame_rows(run: Run) -> Iterator[dict[str, Any]]:
           for version, x in zip(table.scores, scores, strict=True)
         },
         "changes": changed,
+        "broken": [
+          version
+          for version, x in zip(table.scores, scores, strict=True)
+          if x < 1 and version in right.get(key, ())
+        ],
         "failures": [failure_json(failure) for failure in table.failures[key]],
       }
 
@@ -103,15 +110,17 @@ def embed(
     See docs/report.md. Frames are chosen by a hash of their dialogue, those that change between
     versions first, until `BUDGET` is used up.
   """
-  totals: Counter[tuple[Any, ...]] = Counter()
+  totals: dict[tuple[Any, ...], list[int]] = {}
   ranked: list[tuple[int, dict[str, Any]]] = []
   for number, run in enumerate(runs):
-    rows = [{"run": number, **row} for row in frame_rows(run)]
+    rows = [{"run": number, **row} for row in frame_rows(run, runs[0] if number else None)]
     for row in rows:
-      totals.update((cell, row["changes"]) for cell in _cells(row))
+      for cell in _cells(row):
+        counts = totals.setdefault(cell, [0, 0, 0])
+        for i, counted in enumerate((True, row["changes"], cell[3] in row["broken"])):
+          counts[i] += counted
     ranked += _choose(rows, examples)
   frames, turns = _fit([row for _, row in sorted(ranked, key=lambda x: x[0])], texts)
-  cells = dict.fromkeys(cell for cell, _ in totals)
   return {
     "runs": [run.name for run in runs],
     "unknown": [i for i, run in enumerate(runs) if not run.table or run.table.failures is None],
@@ -129,10 +138,9 @@ def embed(
     "totals": [
       {
         **dict(zip(("run", "service", "slot", "version", "kind"), cell, strict=True)),
-        "frames": totals[cell, True] + totals[cell, False],
-        "changes": totals[cell, True],
+        **dict(zip(("frames", "changes", "broken"), counts, strict=True)),
       }
-      for cell in cells
+      for cell, counts in totals.items()
     ],
   }
 
@@ -169,13 +177,13 @@ def service_failures(table: FrameTable | None) -> Iterator[tuple[str, tuple[Fail
         yield service, table.failures[key]
 
 
-def jsonl_lines(run: Run, texts: Texts) -> Iterator[str]:
+def jsonl_lines(run: Run, texts: Texts, first_run: Run | None = None) -> Iterator[str]:
   """Yields the lines of errors/RUN.jsonl: `frame_rows`, with what the corpus says of each.
 
   Added are "said", the user's turn and the one before it, and per failure "wording": version ->
   [name, description] of the slot.
   """
-  for row in frame_rows(run):
+  for row in frame_rows(run, first_run):
     dialogue = texts.dialogues.get(row["dialogue"])
     if dialogue:
       row["said"] = _said(dialogue, row["turn"])[-2:]
@@ -254,6 +262,16 @@ def _seen(runs: Sequence[Run]) -> dict[str, bool]:
       first = next(iter(run.table.scores.values()))
       seen.update(zip(first.services.tolist(), first.seen.tolist(), strict=True))
   return dict(sorted(seen.items()))
+
+
+def _right(run: Run | None) -> dict[str, tuple[str, ...]]:
+  """Frame id -> versions with which a run is right; empty if that is not known."""
+  if run is None or run.table is None:
+    return {}
+  jga = np.stack([scores.metrics[JOINT_GOAL] for scores in run.table.scores.values()], axis=1)
+  versions = np.array(list(run.table.scores))
+  pairs = zip(run.table.frame_ids.tolist(), jga >= 1, strict=True)
+  return {key: tuple(versions[right].tolist()) for key, right in pairs}
 
 
 def _dialogue_ids(table: FrameTable) -> list[str]:

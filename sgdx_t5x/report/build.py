@@ -12,13 +12,13 @@ from sgdx_t5x.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import whole_folder
 from sgdx_t5x.report import browser, plot_numbers, plots, run_tables, runs, score_tables, versus
-from sgdx_t5x.report.page import GENERATOR, Page, Plot, Section, render, table_files
+from sgdx_t5x.report.page import Page, Plot, Section, render, table_files
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.report.tables import Table, count, document, percent
 from sgdx_t5x.version import package_version
 
 PAGE = "report.html"
-_WRITTEN = (PAGE, "plots", "tables", "errors", "scores")
+FILES = "files.txt"  # of a report: a report is replaced, and what is not in the list never
 _CORPUS = "dialogues and wordings are not shown: give the corpus with --corpus"
 
 
@@ -112,26 +112,31 @@ def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES)
       ", ".join(words),
     )
     (folder / PAGE).write_text(render(page), encoding="utf-8")
+    (folder / FILES).write_text("".join(f"{name}\n" for name in (*_files(folder), FILES)), "utf-8")
   return out / PAGE
 
 
 def check_out(out: pathlib.Path) -> None:
-  """Refuses a folder with something in it that is not of a report. Raises SgdxError."""
-  names = {path.name for path in out.iterdir()} if out.is_dir() else {""}
-  if not out.exists() or not names or (names <= set(_WRITTEN) and _is_ours(out / PAGE)):
+  """Refuses a folder that holds anything but a report, file by file. Raises SgdxError."""
+  if not out.exists():
     return
-  raise SgdxError(
-    f"--out {out} is there already",
-    expected="a folder that is new or empty, or holds a report, which is replaced",
-    fix="remove it, or name another one",
-  )
+  there = _files(out) if out.is_dir() else [out.name]
+  listed = out / FILES
+  ours = listed.read_text("utf-8").splitlines() if listed.is_file() else []
+  strange = [name for name in there if name not in ours]
+  if strange:
+    more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
+    raise SgdxError(
+      f"--out {out} holds {strange[0]}{more}, not of a report",
+      expected=f"a folder that is new or empty, or a report and nothing else: see its {FILES}",
+      fix="move that away, or name another folder: a report that is there is replaced as a whole",
+    )
 
 
-def _is_ours(page: pathlib.Path) -> bool:
-  if not page.is_file():
-    return False
-  with page.open("rb") as file:
-    return f'content="{GENERATOR}"'.encode() in file.read(4096)
+def _files(folder: pathlib.Path) -> list[str]:
+  """Everything in a folder that is no folder, by its path in it."""
+  found = (path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
+  return sorted(path.relative_to(folder).as_posix() for path in found)
 
 
 # --- what it says --------------------------------------------------------------------------
@@ -170,10 +175,10 @@ def _overview(found: Sequence[Run], lacks: Sequence[str], figures: dict[str, Any
   for run in found:
     lines += [f"{run.name}: {line}" for line in run.report["notes"]]
     lines += [f"{run.name}: {line}" for line in score_tables.absent(run.report)]
-  shown = [run_tables.summary(found), run_tables.versions(found)]
+  shown = [run_tables.sources(found), run_tables.summary(found), run_tables.versions(found)]
   drawn = {
     "jga_by_variant": ("JGA by schema version", plots.jga_by_variant(found)),
-    "jga_by_augmentation": ("JGA by augmentation", plots.jga_by_augmentation(found)),
+    "jga_by_augmentation": ("JGA by run", plots.jga_by_augmentation(found)),
   }
   return Section(
     "overview", "Overview", tuple(lines), tuple(shown), _plots(drawn, _caption(found), figures)
@@ -189,8 +194,7 @@ def _steps(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
         (count(step), *(percent(row.get(key)) for key in keys), count(row.get("num_frames")))
         for step, row in run.steps
       )
-      when = " while training" if run.steps_note else ""
-      title = f"Checkpoints{when}: {run.name} (%)"
+      title = f"Checkpoints{', as logged' if run.steps_note else ''}: {run.name} (%)"
       shown.append(Table(title, ("step", *keys.values(), "frames"), rows))
       lines += [f"{run.name}: {run.steps_note}"] if run.steps_note else []
       lines.append(_best_steps(run))
@@ -199,7 +203,8 @@ def _steps(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
     notes = [f"{run.name}: {run.steps_note}." for run in found if run.steps_note]
     caption = " ".join(notes) if notes else _caption(found)
     placed = _plots(drawn, caption, figures)
-    yield Section("checkpoints", "Checkpoints", tuple(lines), tuple(shown), placed)
+    lines, shown = tuple(lines), tuple(shown)
+    yield Section("checkpoints", "Checkpoints", lines, shown, placed, signed=not notes)
 
 
 def _best_steps(run: Run) -> str:
@@ -229,8 +234,10 @@ def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...
   shown = versus.tables(first.name, run.name, compared)
   lines = (
     f"Differences are {run.name} minus {first.name} in percentage points, with 95% intervals by "
-    "paired resampling of dialogues: more is better, of SS less. Broken: frames right with "
-    f"{first.name} and wrong with {run.name}; fixed: the reverse.",
+    "paired resampling of dialogues; more is better, except that less SS is. p is two-sided, of "
+    "JGA_v1-5 in the table of services, at least 2 / 2^D of D dialogues, and not corrected for how "
+    f"many numbers are looked at. Broken: frames right (JGA 1) with {first.name} and wrong with "
+    f"{run.name}, counted per schema version; fixed: the reverse.",
     *((f"{line} ({names})") for line in said),
     *versus.worst_and_best(shown[1]),
   )
@@ -257,10 +264,10 @@ def _failures(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section
   drawn = {"failure_kinds": ("How slots fail", plots.failure_kinds(counts, sizes))}
   shown = [table for run in known for table in (run_tables.failures(run), run_tables.slots(run))]
   lines = (
-    "A slot of a frame fails if its official score is below 1. missed: the gold state has it, the "
-    "predicted one not. spurious: the reverse. value of another slot: the predicted value is in "
-    "the gold state of the frame, under another slot. Else wrong value, or, of a categorical "
-    "slot, wrong categorical choice.",
+    "A slot of a frame fails if its official score is below 1. The first of these that fits is the "
+    "kind. missed: the gold state has the slot, the predicted one not. value of another slot: the "
+    "predicted value is another slot's in the gold state of the frame. spurious: the gold state "
+    "does not have the slot. wrong categorical choice, wrong value: it has another value.",
     *(_most(run.name, counts[run.name]) for run in known),
   )
   yield Section(
@@ -288,10 +295,7 @@ def _plots(
   """Keeps the figures that there are, and returns their places in the page."""
   kept = {name: item for name, item in drawn.items() if item[1] is not None}
   figures.update({name: figure for name, (_, figure) in kept.items()})
-  return tuple(
-    Plot(name, title, f"{plots.describe(figure)} {caption}", "")
-    for name, (title, figure) in kept.items()
-  )
+  return tuple(Plot(name, title, caption, "") for name, (title, _) in kept.items())
 
 
 def _caption(found: Sequence[Run]) -> str:
@@ -324,12 +328,15 @@ def _write_tables(content: Content, folder: pathlib.Path) -> None:
   """Writes each table as Markdown, LaTeX and CSV, its marks and signatures with it."""
   folder.mkdir()
   signatures = {run.name: run.report["signature"] for run in content.runs}
-  about = {"marks": content.marks, "warnings": content.warnings, "signatures": signatures}
   names = table_files(content.sections)
-  for table in (table for section in content.sections for table in section.tables):
-    for form, ending in (("md", "md"), ("latex", "tex"), ("csv", "csv")):
-      file = folder / f"{names[table.title]}.{ending}"
-      file.write_text(document(form, [table], **about), "utf-8", "replace")
+  for section in content.sections:
+    about = {"marks": content.marks, "warnings": content.warnings, "signatures": signatures}
+    if not section.signed:
+      about = {"marks": content.marks, "notes": section.lines}
+    for table in section.tables:
+      for form, ending in (("md", "md"), ("latex", "tex"), ("csv", "csv")):
+        file = folder / f"{names[table.title]}.{ending}"
+        file.write_text(document(form, [table], **about), "utf-8", "replace")
 
 
 def _write_runs(content: Content, folder: pathlib.Path) -> list[str]:
@@ -343,8 +350,9 @@ def _write_runs(content: Content, folder: pathlib.Path) -> list[str]:
     if run.table and run.table.failures is not None:
       (folder / "errors").mkdir(exist_ok=True)
       written.append(f"errors/{stem}.jsonl")
+      first = content.runs[0] if number > 1 else None
       with (folder / written[-1]).open("w", encoding="utf-8", errors="replace") as file:
-        file.writelines(f"{line}\n" for line in browser.jsonl_lines(run, content.texts))
+        file.writelines(f"{line}\n" for line in browser.jsonl_lines(run, content.texts, first))
   return written
 
 

@@ -101,6 +101,7 @@ function addRowFilter(box) {
 // --- error browser --------------------------------------------------------------------------
 
 const RIGHT_IN_SOME = "changes";
+const BROKEN = "broken"; // right with the first run, wrong with another
 
 // A label in an element of its own: around a select, it would also name all options.
 function labelled(label, element) {
@@ -126,6 +127,7 @@ const distinct = (values) => [...new Set(values)].sort(collator.compare);
 
 function makeFilters(data, onChange) {
   const changes = data.totals.some((total) => total.changes) || data.frames.some((f) => f.changes);
+  const broken = data.totals.some((total) => total.broken);
   const services = distinct(data.totals.map((total) => total.service));
   const runs = data.runs.map((name, i) => [String(i), name])
     .filter(([, ], i) => !data.unknown.includes(i));
@@ -133,6 +135,7 @@ function makeFilters(data, onChange) {
     frames: makeSelect("Frames", "", [
       [RIGHT_IN_SOME, "right with some versions, wrong with others"],
       ["any", "wrong with any version"],
+      ...(broken ? [[BROKEN, `right with run ${data.runs[0]}, wrong with another`]] : []),
     ]),
     run: makeSelect("Run", "all runs", runs),
     service: makeSelect("Service", "all services", pairs(services)),
@@ -152,6 +155,11 @@ function makeFilters(data, onChange) {
   };
   fillSlots();
   filters.service.element.addEventListener("input", fillSlots);
+  filters.frames.element.addEventListener("input", () => {
+    // No frame of the first run is wrong where it is right itself.
+    const isFirst = filters.run.element.value === "0";
+    if (filters.frames.element.value === BROKEN && isFirst) filters.run.element.value = "1";
+  });
   for (const filter of Object.values(filters)) filter.element.addEventListener("input", onChange);
   filters.run.box.hidden = runs.length < 2;
   filters.version.box.hidden = filters.frames.box.hidden = data.versions.length < 2;
@@ -167,6 +175,7 @@ function readFilters(filters) {
     version: value("version"),
     kind: value("kind"),
     changes: value("frames") === RIGHT_IN_SOME,
+    broken: value("frames") === BROKEN,
     text: value("text").trim().toLowerCase(),
   };
 }
@@ -214,6 +223,7 @@ function frameMatches(frame, wanted, search) {
     (wanted.run === null || frame.run === wanted.run) &&
     (!wanted.service || frame.service === wanted.service) &&
     (!wanted.changes || frame.changes) &&
+    (!wanted.broken || frame.broken.some((v) => !wanted.version || v === wanted.version)) &&
     (!(wanted.slot || wanted.version || wanted.kind) ||
       frame.failures.some((failure) => failureMatches(failure, wanted))) &&
     (!wanted.text || search(frame, wanted.text))
@@ -231,7 +241,7 @@ function countFailures(data, wanted) {
       (!wanted.slot || total.slot === wanted.slot)
     ) {
       const row = counts.get(total.kind);
-      const count = wanted.changes ? total.changes : total.frames;
+      const count = wanted.changes ? total.changes : wanted.broken ? total.broken : total.frames;
       row.set(total.version, row.get(total.version) + count);
     }
   }
@@ -334,7 +344,8 @@ function slotTable(data, frame, failure) {
   );
 }
 
-function card(data, frame) {
+// Args: wanted: what was filtered for comes first.
+function card(data, frame, wanted) {
   const seen = own(own(data.services, frame.service), "seen");
   const facts = [
     frame.service,
@@ -346,7 +357,9 @@ function card(data, frame) {
     el("header", {}, el("h3", {}, frame.id), absent(facts.join(" · "))),
     el("ul", { class: "marks" }, ...data.versions.map((v) => scoreMark(v, own(frame.scores, v)))),
     ...dialogueNodes(data, frame),
-    ...frame.failures.map((failure) => slotTable(data, frame, failure)),
+    ...[...frame.failures]
+      .sort((a, b) => failureMatches(b, wanted) - failureMatches(a, wanted))
+      .map((failure) => slotTable(data, frame, failure)),
   );
 }
 
@@ -367,6 +380,7 @@ function statusText(data, wanted, numShown, numFound, numFailures) {
     ...(data.runs.length > 1 && wanted.run !== null ? [`run ${data.runs[wanted.run]}`] : []),
     ...[wanted.service, wanted.slot, wanted.version, wanted.kind].filter((x) => x),
     ...(wanted.changes ? ["right with some versions, wrong with others"] : []),
+    ...(wanted.broken ? [`right with run ${data.runs[0]}, wrong with another`] : []),
     ...(wanted.text ? [`with “${wanted.text}”`] : []),
   ];
   const of = chosen.length ? ` (${chosen.join("; ")})` : "";
@@ -393,7 +407,7 @@ function startBrowser(root, data) {
 
   const showMore = () => {
     const next = found.slice(cards.childElementCount, cards.childElementCount + CARDS);
-    cards.append(...next.map((frame) => card(data, frame)));
+    cards.append(...next.map((frame) => card(data, frame, wanted)));
     const left = found.length - cards.childElementCount;
     more.hidden = left === 0;
     more.textContent = `Show ${Math.min(left, CARDS)} more`;
@@ -419,10 +433,16 @@ function startBrowser(root, data) {
   };
   const filters = makeFilters(data, update);
   more.addEventListener("click", showMore);
+  const usual = Object.values(filters).map((filter) => filter.element.value);
+  const reset = el("button", { type: "button", class: "controls" }, "Reset filters");
+  reset.addEventListener("click", () => {
+    Object.values(filters).forEach((filter, i) => { filter.element.value = usual[i]; });
+    filters.service.element.dispatchEvent(new Event("input"));
+  });
   const boxes = Object.values(filters).map((filter) => filter.box);
   root.append(
     ...missingParts(data),
-    el("div", { class: "filters controls", role: "search", "aria-label": "Errors" }, ...boxes),
+    el("div", { class: "filters controls", role: "search", "aria-label": "Errors" }, ...boxes, reset),
     counts, status, cards, more,
   );
   update();

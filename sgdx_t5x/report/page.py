@@ -21,7 +21,6 @@ from markupsafe import Markup
 
 from sgdx_t5x.report.tables import Cell, Number, Table
 
-GENERATOR = "sgdx report"  # tells our pages from others that are called report.html
 _FILES = importlib.resources.files(__package__)
 # What ends a <script>, begins a comment in it, or ends a line of JavaScript.
 _IN_SCRIPT = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
@@ -47,13 +46,23 @@ class Plot:
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-  """A part of the page. Attributes: id for links; title; paragraphs; then tables, then plots."""
+  """A part of the page: paragraphs, then tables, then plots.
+
+  Attributes:
+    id: for links.
+    title: shown.
+    lines: paragraphs.
+    tables: in order.
+    plots: in order.
+    signed: whether the runs' signatures are of these tables.
+  """
 
   id: str
   title: str
   lines: tuple[str, ...]
   tables: tuple[Table, ...] = ()
   plots: tuple[Plot, ...] = ()
+  signed: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,11 +99,11 @@ def render(page: Page) -> str:
   environment.filters |= {
     "trusted": Markup,
     "alignments": _alignments,
+    "breakable": _breakable,
     "drawing_size": _drawing_size,
   }
   html = environment.from_string(_read("page.html")).render(
     page=page,
-    generator=GENERATOR,
     files=table_files(page.sections),
     style=Markup(_read("page.css")),
     script=Markup(script),
@@ -106,6 +115,7 @@ def render(page: Page) -> str:
 
 def slug(title: str) -> str:
   """Returns a name for the files of a table: "JGA, v1-5 (%)" becomes "jga-v1-5"."""
+  title = re.sub(r" \([^()]*\)[^()]*$", "", title)  # the unit, and what else is said of it
   plain = unicodedata.normalize("NFKC", title).lower()
   return re.sub(r"[\W_]+", "-", plain)[:60].strip("-") or "table"
 
@@ -130,6 +140,11 @@ def script_json(data: Any) -> str:
 
 def _read(name: str) -> str:
   return _FILES.joinpath(name).read_text("utf-8")
+
+
+def _breakable(text: str) -> Markup:
+  """Lets a signature be broken between its fields."""
+  return Markup("|<wbr>").join(text.split("|"))
 
 
 def _alignments(table: Table) -> tuple[str, ...]:

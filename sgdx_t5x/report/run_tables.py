@@ -12,11 +12,23 @@ from sgdx_t5x.report.tables import Cell, Number, Table, count, percent, points
 from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
 
 _MEANS = {"jga_v1_5": "JGA_v1-5", "diff_rel": "Diff_rel", "ss_jga": "SS_JGA"}
-_SHARES = {"cjga_all": "right in all", "zero_mean_share": "wrong in all"}
+_SHARES = {"cjga_all": "cJGA_all", "zero_mean_share": "wrong in all"}
 _VERSIONS = {
   f"jga_{'orig' if v == ORIGINAL else v}": "JGA_orig" if v == ORIGINAL else v
   for v in (ORIGINAL, *SGDX_VARIANTS)
 }
+
+
+def sources(runs: Sequence[Run]) -> Table:
+  """Returns what each run is: where from, which checkpoint, how much."""
+  rows = []
+  for run in runs:
+    row = run.report["sgdx"]["all"]
+    sizes = (count(row["num_frames"]), count(row["num_dialogues"]))
+    state = "complete" if run.report["complete"] else "PARTIAL"
+    rows.append((run.name, run.origin, count(run.step), "+".join(run.versions), *sizes, state))
+  header = ("", "from", "step", "versions", "frames", "dialogues", "")
+  return Table("Runs", header, tuple(rows), left=2)
 
 
 def summary(runs: Sequence[Run]) -> Table:
@@ -87,7 +99,9 @@ def slots(run: Run) -> Table | None:
     *KINDS,
     "frames",
   )
-  return Table(f"Slots: {run.name} (frames right, %; failures)", header, tuple(rows))
+  return Table(
+    f"Slots: {run.name} (frames right, %; failures), most failures first", header, tuple(rows)
+  )
 
 
 def failures(run: Run) -> Table | None:

@@ -10,7 +10,7 @@ from typing import Any
 from sgdx_t5x import frames_file, scoring
 from sgdx_t5x.comparison import unlike_fields
 from sgdx_t5x.corpus import Corpus
-from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.frames_file import FrameTable, signature_fields
 from sgdx_t5x.metrics import JOINT_GOAL
 from sgdx_t5x.report.steps import step_files
@@ -31,6 +31,8 @@ class Run:
     steps: (training step, a row like report["sgdx"]["all"]) of each checkpoint, ascending.
     steps_note: what the steps' scores are over, if not what the report is over.
     lacks: what is missing for a whole report, and how to get it, a line each.
+    origin: what it was read from.
+    step: the training step that the predictions' names tell, if they do.
     scored: the scores, if they were made for this report and are in no file yet.
   """
 
@@ -40,6 +42,8 @@ class Run:
   steps: tuple[tuple[int, Mapping[str, Any]], ...] = ()
   steps_note: str = ""
   lacks: tuple[str, ...] = ()
+  origin: str = ""
+  step: int | None = None
   scored: scoring.Scored | None = None
 
   @property
@@ -84,6 +88,38 @@ def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
   return named
 
 
+def is_predictions(path: pathlib.Path) -> bool:
+  """Whether a RUN is to be scored, rather than read.
+
+  Raises:
+    SgdxError: there is nothing, or something that is neither.
+  """
+  if not path.exists():
+    beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+    raise SgdxError(
+      f"RUN {path}: no such file or folder",
+      expected="a file of `sgdx score --json`, or predictions: a folder or JSONL",
+      available=nearest(path.name, beside),
+      fix="check the path",
+    )
+  report = path / "report.html" if path.is_dir() else path
+  if report.name == "report.html" and report.is_file():
+    scores = sorted(str(file) for file in report.parent.glob("scores/*.json"))
+    raise SgdxError(
+      f"RUN {path} is a report",
+      expected="what a report is made from",
+      available=", ".join(scores),
+      fix="give its scores if they are there, else what it was made from",
+    )
+  if path.is_dir() and any(path.glob("checkpoint_*")):
+    raise SgdxError(
+      f"RUN {path} is a MODEL_DIR",
+      expected="all predictions for a split; t5x.train writes some, for its scores while training",
+      fix="run t5x.eval and give its EVAL_OUTPUT_DIR; --training draws the scores of MODEL_DIR",
+    )
+  return path.is_dir() or (path.suffix == ".jsonl" and not frames_file.is_frames_file(path))
+
+
 def read_run(name: str, path: str | pathlib.Path) -> Run:
   """Reads a run that was scored.
 
@@ -99,17 +135,24 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
   _check_report(report, path)
   if not report["per_frame"]:
     how = "score again with --per-frame OUT.jsonl"
-    return Run(name, report, lacks=(f"{name}: {path} names no scores per frame; {how}",))
+    return Run(
+      name, report, origin=str(path), lacks=(f"{name}: {path} names no scores per frame; {how}",)
+    )
   frames = path.parent / str(report["per_frame"].get("file"))
   if not frames.is_file():
     how = "put it back there, or score again with --per-frame"
-    return Run(name, report, lacks=(f"{name}: its scores per frame, {frames}, are gone; {how}",))
+    return Run(
+      name,
+      report,
+      lacks=(f"{name}: its file of scores per frame, {frames}, is gone; {how}",),
+      origin=str(path),
+    )
   table = frames_file.read_frames(path, [JOINT_GOAL])
   _check_table(table, report, path)
   lacks = ()
   if table.failures is None:
     lacks = (f"{name}: {frames} is of an older version and names no failures; score again",)
-  return Run(name, report, table, lacks=lacks)
+  return Run(name, report, table, lacks=lacks, origin=str(path))
 
 
 def _check_report(report: Mapping[str, Any], path: pathlib.Path) -> None:
@@ -180,7 +223,7 @@ def score_run(
     scored = scoring.score_predictions(corpus, split, source, **settings)
     report = scoring.report(scored)
     if number == chosen:
-      last = Run(name, report, scored=scored)
+      last = Run(name, report, origin=str(folder), step=number, scored=scored)
     if number is not None and len(sources) > 1:
       steps.append((number, report["sgdx"]["all"]))
   return dataclasses.replace(last, table=_table(folder, last.scored), steps=tuple(steps))

@@ -64,7 +64,7 @@ def with_interval(row: Mapping[str, Any], key: str) -> Number:
   number, ends = percent(row[key]), row.get("ci95", {}).get(key)
   if ends is None:
     return number
-  return Number(number.value, f"{number} [{percent(ends[0])}, {percent(ends[1])}]")
+  return Number(number.value, f"{number} [{percent(ends[0])}, {percent(ends[1])}]", tuple(ends))
 
 
 # --- parts ---------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 _MINUS = re.compile(r"-(?=\d)(?<!v1-)")  # of a number: not in "v1-5"
+_UNIT = re.compile(r" \((%|points)\)$")  # which CSV does not have
 _TAG = re.compile(r"<(?=[a-zA-Z/!?])")  # Markdown would pass it on as HTML
 _LATEX = str.maketrans(
   {character: f"\\{character}" for character in "&%_#${}"}
@@ -21,10 +22,14 @@ _LATEX = str.maketrans(
 
 
 class Number(NamedTuple):
-  """A number as a cell; `value` is None where there is none to be had."""
+  """A number as a cell; `value` is None where there is none to be had.
+
+  `ends` are those of its interval, if `text` shows one.
+  """
 
   value: float | int | None
   text: str
+  ends: tuple[float, float] | None = None
 
   def __str__(self) -> str:
     return self.text
@@ -103,16 +108,20 @@ def csv_lines(tables: Iterable[Table]) -> str:
   """Returns tables as CSV, a line per cell: table, row, column, value.
 
   Numbers are what they are, not how they are shown: fractions where the table has percent. A
-  number that there is not is empty.
+  number that there is not is empty, and an interval has two lines of its own.
   """
   out = io.StringIO()
   writer = csv.writer(out, lineterminator="\n")
   writer.writerow(("table", "row", "column", "value"))
   for table in tables:
+    title = _UNIT.sub("", table.title)
     for first, *cells in table.rows:
       for column, cell in zip(table.header[1:], cells, strict=True):
         value = cell.value if isinstance(cell, Number) else cell
-        writer.writerow((table.title, str(first).strip(), column, "" if value is None else value))
+        row = str(first).strip()
+        writer.writerow((title, row, column, "" if value is None else value))
+        for name, end in zip(("low", "high"), getattr(cell, "ends", None) or (), strict=False):
+          writer.writerow((title, row, f"{column}, ci95_{name}", end))
   return out.getvalue()
 
 

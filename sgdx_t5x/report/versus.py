@@ -40,16 +40,17 @@ def _overall(title: str, compared: Comparison, drawn: DialogueResamples) -> Tabl
     group: comparison.row(compared, mask, drawn) for group, mask in masks.items() if mask.any()
   }
   lines = tuple(
-    (label, *(_difference(row["differences"].get(key)) for row in rows.values()))
+    (label, *(cell for row in rows.values() for cell in _tested(row["differences"].get(key))))
     for key, label in _KEYS.items()
     if any(row["differences"].get(key) for row in rows.values())
   )
-  return Table(f"Differences: {title} (points)", ("", *rows), lines)
+  header = tuple(name for group in rows for name in (group, f"p ({group})"))
+  return Table(f"Differences: {title} (points)", ("", *header), lines)
 
 
 def _services(title: str, compared: Comparison, drawn: DialogueResamples) -> Table:
   """Services from the worst difference to the best."""
-  frames, lines = compared.frames, []
+  frames, lines, num_versions = compared.frames, [], len(compared.scores[0])
   for service in sorted(set(frames.services.tolist())):
     row = comparison.row(compared, frames.services == service, drawn)
     found = row["differences"]
@@ -64,14 +65,16 @@ def _services(title: str, compared: Comparison, drawn: DialogueResamples) -> Tab
         _p(found[key]),
         _difference(found.get("ss_jga")),
         *(count(sum(n[kind] for n in row["flips"].values())) for kind in ("broken", "fixed")),
-        count(row["num_frames"]),
+        count(row["num_frames"] * num_versions),
+        count(row["num_dialogues"]),
         found[key]["difference"],
       )
     )
   lines.sort(key=lambda line: line[-1])
-  header = ("", "JGA_orig", "JGA_v1-5", "p", "SS_JGA", "frames broken", "fixed", "frames")
+  header = ("", "JGA_orig", "JGA_v1-5", "p", "SS_JGA", "broken", "fixed", "frames x versions")
+  header += ("dialogues",)
   rows = tuple(line[:-1] for line in lines)
-  return Table(f"Services, worst first: {title} (points)", header, rows)
+  return Table(f"Services: {title} (points), worst first", header, rows)
 
 
 def _slots(title: str, compared: Comparison) -> Table | None:
@@ -97,7 +100,7 @@ def _slots(title: str, compared: Comparison) -> Table | None:
     for name in names
   )
   header = ("", "broken", "fixed", "fixed - broken")
-  return Table(f"Slots that flipped: {title} (frames x versions)", header, rows)
+  return Table(f"Slots that flipped: {title} (frames x versions), most first", header, rows)
 
 
 def _failing(
@@ -119,7 +122,11 @@ def _difference(found: Mapping[str, Any] | None) -> Number:
   if not found["ci95"]:
     return shown
   low, high = (points(end) for end in found["ci95"])
-  return Number(shown.value, f"{shown} [{low}, {high}]")
+  return Number(shown.value, f"{shown} [{low}, {high}]", (low.value, high.value))
+
+
+def _tested(found: Mapping[str, Any] | None) -> tuple[Number, Number]:
+  return _difference(found), _p(found) if found else Number(None, "-")
 
 
 def _p(found: Mapping[str, Any]) -> Number:
@@ -134,7 +141,8 @@ def worst_and_best(table: Table, number: int = 3) -> Sequence[str]:
   def names(rows: Sequence[tuple[Cell, ...]]) -> str:
     return ", ".join(f"{row[0]} {row[column]}" for row in rows)
 
-  lost = [row for row in table.rows if (row[column].value or 0) < 0][:number]
-  gained = [row for row in reversed(table.rows) if (row[column].value or 0) > 0][:number]
-  lines = [("worst", lost), ("best", gained)]
-  return [f"{label}: {names(rows)}" for label, rows in lines if rows]
+  known = [row for row in table.rows if row[column].value is not None]
+  if len(known) < 2:
+    return []
+  number, what = min(number, len(known) // 2), table.header[column]
+  return [f"Least {what}: {names(known[:number])}. Most: {names(known[: -number - 1 : -1])}."]
