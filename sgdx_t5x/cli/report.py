@@ -1,15 +1,13 @@
 """`sgdx report`: the paper's tables and figures of any runs, and the errors behind them."""
 
 import argparse
-import contextlib
 import dataclasses
-import gc
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import tables
-from sgdx_t5x.cli.options import add_scoring
+from sgdx_t5x.cli.options import add_scoring, no_cycles
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
@@ -93,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     raise UsageError(f"--examples {args.examples}", expected="1 or more", fix="leave it out for 5")
   out = pathlib.Path(args.out)
   build.check_out(out)
-  with _no_cycles():
+  with no_cycles():
     found, corpus = _runs(args)
     content = build.make(args.title, found, corpus, args.force)
     page = build.write(content, out, args.examples)
@@ -138,18 +136,6 @@ def _check_inputs(out: pathlib.Path, inputs: Iterable[pathlib.Path]) -> None:
         expected="a folder without inputs: what is in it is replaced",
         fix="name another folder",
       )
-
-
-@contextlib.contextmanager
-def _no_cycles() -> Iterator[None]:
-  """Does not look for cycles among the millions of objects that reading makes: there are none."""
-  enabled = gc.isenabled()
-  gc.disable()
-  try:
-    yield
-  finally:
-    if enabled:
-      gc.enable()
 
 
 def _runs(args: argparse.Namespace) -> "tuple[list[Run], Corpus | None]":

@@ -1,13 +1,12 @@
 """`sgdx score`: the official numbers and schema sensitivity, for anybody's predictions."""
 
 import argparse
-import gc
 import pathlib
 from collections.abc import Sequence
 from typing import Any
 
 from sgdx_t5x.cli import tables
-from sgdx_t5x.cli.options import add_corpus, add_scoring
+from sgdx_t5x.cli.options import add_corpus, add_scoring, no_cycles
 from sgdx_t5x.errors import UsageError
 
 _EPILOG = """\
@@ -76,15 +75,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Scores, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
-  # Reading makes millions of small objects and no cycles among them; looking for cycles took
-  # half of the time (six predictions of the real test files) and freed nothing.
-  enabled = gc.isenabled()
-  gc.disable()
-  try:
+  with no_cycles():
     return _run(args)
-  finally:
-    if enabled:
-      gc.enable()
 
 
 def _run(args: argparse.Namespace) -> int:
