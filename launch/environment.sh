@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Makes .venv with the project, t5x_lite and the test tools in it; sourced by the other scripts.
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*" >&2; }

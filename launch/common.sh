@@ -1,0 +1,119 @@
+# Shared by tpu_vm.sh, gpu.sh, cpu.sh and worker.sh (sourced): errors, dry runs, checks of commands.
+# shellcheck shell=bash
+
+say() { printf '\n%s\n' "$*" >&2; }
+note() { printf 'note: %s\n' "$*" >&2; }
+
+# fail STATUS FOUND EXPECTED AVAILABLE FIX: 1 for what went wrong, 2 for a wrong command line.
+fail() {
+  printf '%s\n' "$2" >&2
+  printf '  %-10s %s\n' expected: "$3" available: "$4" fix: "$5" >&2
+  exit "$1"
+}
+
+if [ "${BASH_VERSINFO[0]}" -lt 4 ] || [ "${BASH_VERSINFO[0]}${BASH_VERSINFO[1]}" -lt 44 ]; then
+  fail 1 "bash $BASH_VERSION is too old" "bash 4.4 or newer" "$BASH" "macOS: brew install bash"
+fi
+
+# The words as one line that can be pasted into a shell.
+quoted() {
+  local word line=""
+  for word in "$@"; do
+    case "$word" in
+      "" | *[!A-Za-z0-9_./:=,@%+-]*) line+=" ${word@Q}" ;;
+      *) line+=" $word" ;;
+    esac
+  done
+  printf '%s\n' "${line# }"
+}
+
+dry_run=""
+# Runs a command; with --dry-run prints it.
+perform() { if [ -n "$dry_run" ]; then quoted "$@"; else "$@"; fi; }
+
+# usage FILE: the comment on top of a script.
+usage() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p;}' "$1"; }
+
+# value_of OPTION LEFT: refuses an option that ends the line.
+value_of() {
+  [ "$2" -ge 2 ] || fail 2 "$1 has no value" "$1 VALUE" "$1 at the end of the line" "$0 --help"
+}
+
+# nearest WORD CANDIDATE...: the candidate with the fewest edits.
+nearest() {
+  printf '%s\n' "$@" | awk '
+    function low(a, b) { return a < b ? a : b }
+    function edits(a, b,   i, j, d) {
+      for (i = 0; i <= length(a); i++) d[i, 0] = i
+      for (j = 0; j <= length(b); j++) d[0, j] = j
+      for (i = 1; i <= length(a); i++) for (j = 1; j <= length(b); j++)
+        d[i, j] = low(low(d[i-1, j], d[i, j-1]) + 1,
+                      d[i-1, j-1] + (substr(a, i, 1) != substr(b, j, 1)))
+      return d[length(a), length(b)]
+    }
+    NR == 1 { word = tolower($0); next }
+    { e = edits(word, $0); if (best == "" || e < least) { best = $0; least = e } }
+    END { print best }'
+}
+
+# values_of FLAG WORD...: what a command gives a flag, as --flag=VALUE or --flag VALUE, a line each.
+values_of() {
+  local flag="$1" previous="" word
+  shift
+  for word in "$@"; do
+    case "$word" in "$flag"=*) printf '%s\n' "${word#*=}" ;; esac
+    [ "$previous" != "$flag" ] || printf '%s\n' "$word"
+    previous="$word"
+  done
+}
+
+# binding_of MACRO WORD...: what --gin.MACRO=... binds, without quotes.
+binding_of() {
+  local macro="$1"
+  shift
+  values_of "--gin.$macro" "$@" | tail -n 1 | sed "s/^[\"']*//; s/[\"']*\$//"
+}
+
+is_t5x() { [[ " $* " == *" t5x."* ]]; }
+
+# Refuses a command without words, one that was meant to be dry, gin files that are not here.
+check_command() {
+  [ $# -gt 0 ] || fail 2 "no command to run" "-- python -m t5x.train --gin_file=FILE.gin ..." \
+    "nothing after --" "$0 --help"
+  [[ " $* " != *" --dry-run "* ]] || fail 2 "--dry-run comes after --, so nothing would be dry" \
+    "options of $0 before --" "t5x's own, which checks the gin files only, is --dry_run" \
+    "$0 ... --dry-run -- ..."
+  local file
+  while IFS= read -r file; do
+    case "$file" in t5x/* | gs://*) continue ;; esac
+    [ -f "$file" ] || fail 2 "--gin_file=$file: there is no such file" \
+      "a path from the repository's root, $PWD" \
+      "nearest: $(nearest_file "$file")" "name one of them"
+  done < <(values_of --gin_file "$@")
+}
+
+nearest_file() {
+  local files=()
+  while IFS= read -r file; do files+=("$file"); done < <(find gin -name '*.gin')
+  nearest "$1" "${files[@]}"
+}
+
+# Sets `scale` to the words that --scale adds: its file, or for training, unless a gin/scale file is
+# named or the sample is trained (it has settings of its own), the machine's.
+choose_scale() {
+  local wanted="$1" machine="$2" file
+  shift 2
+  scale=()
+  case "$wanted" in
+    none) return ;;
+    "") is_t5x "$@" && [[ " $* " == *" t5x.train "* ]] || return 0 ;;
+    *) scale=("--gin_file=$wanted") ; check_command "${scale[@]}" ; return ;;
+  esac
+  while IFS= read -r file; do
+    case "$file" in gin/scale/* | gin/sample/*) return ;; esac
+  done < <(values_of --gin_file "$@")
+  scale=("--gin_file=$machine")
+  note "adding ${scale[0]} (--scale none: without, --scale FILE: another)"
+}
+
+jax_version() { sed -n 's/^jax==//p' constraints.txt; }

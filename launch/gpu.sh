@@ -1,0 +1,218 @@
+#!/usr/bin/env bash
+# Runs a command of t5x on all NVIDIA GPUs of this machine, or of a Slurm cluster.
+#
+#   launch/gpu.sh [OPTIONS] -- python -m t5x.train --gin_file=gin/t5dst.gin \
+#     --gin.MODEL_DIR="'runs/t5dst'" --tfds_data_dir=data
+#
+# Sets up .venv with NVIDIA's wheels of JAX (constraints.txt's version; CUDA 13 or 12 by the driver)
+# and, for training that names no file of gin/scale, adds gin/scale/gpu.gin. One process drives all
+# GPUs of a machine.
+#   --scale FILE|none   that file instead, or none
+#   --cuda 12|13        without asking nvidia-smi (a login node may have none)
+#   --dry-run           print what would be done, do nothing
+# Slurm: writes runs/slurm/NAME.sbatch and submits it.
+#   --slurm             one job
+#   --seeds 0,1,2       an array of jobs: %SEED% in the command becomes a seed, and
+#                       --gin.RANDOM_SEED is set to it
+#   --gin_files A,B     an array of jobs: %GIN% becomes the name of a file without .gin, and
+#                       --gin_file=FILE is put before the command's own
+#   --nodes N           N machines a job, one process each (jax.distributed); default 1
+#   --gpus N --time HH:MM:SS --partition NAME --account NAME   N: of each machine, default 8
+#   --name NAME         of the job; default sgdx
+#   --sbatch OPTION     any other option of sbatch; may be repeated
+#
+# A job gets SIGTERM two minutes before its time limit, and t5x saves. One that Slurm preempts is
+# queued again where the partition allows it. Both resume from MODEL_DIR when they start again.
+# Exit codes: 0 ok, 1 failed, 2 wrong command line.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source launch/common.sh
+
+options=(--dry-run --scale --cuda --slurm --seeds --gin_files --nodes --gpus --time --partition
+  --account --name --sbatch)
+
+parse() {
+  wanted_scale="" cuda="" slurm="" seeds=() gin_files=() nodes=1 gpus=8 name=sgdx more=() scale=()
+  while [ $# -gt 0 ]; do
+    case "$1" in --?*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;; esac
+    case "$1" in
+      -h | --help) usage "$0"; exit ;;
+      --dry-run) dry_run=yes ;;
+      --slurm) slurm=yes ;;
+      --) shift; break ;;
+      --*)
+        [[ " ${options[*]} " == *" $1 "* ]] || fail 2 "$1 is unknown" "the command comes after --" \
+          "nearest: $(nearest "$1" "${options[@]}")" "$0 --help"
+        value_of "$1" $#
+        case "$1" in
+          --scale) wanted_scale="$2" ;;
+          --cuda) cuda="$2" ;;
+          --seeds) IFS=, read -r -a seeds <<< "$2" ;;
+          --gin_files) IFS=, read -r -a gin_files <<< "$2" ;;
+          --nodes) nodes="$2" ;;
+          --gpus) gpus="$2" ;;
+          --name) name="$2" ;;
+          --time | --partition | --account) more+=("$1=$2") ;;
+          --sbatch) more+=("$2") ;;
+        esac
+        shift ;;
+      *) fail 2 "$1 is no option" "the command comes after --" "${options[*]}" "$0 --help" ;;
+    esac
+    shift
+  done
+  program=("$@")
+}
+
+check() {
+  local number file
+  check_command ${program[@]+"${program[@]}"}
+  for file in ${gin_files[@]+"${gin_files[@]}"}; do check_command "--gin_file=$file"; done
+  case "$cuda" in "" | 12 | 13) ;; *) fail 2 "--cuda $cuda" "12 or 13" "jax[cuda12], jax[cuda13]" \
+    "leave it out to ask nvidia-smi" ;; esac
+  for number in "$nodes" "$gpus" ${seeds[@]+"${seeds[@]}"}; do
+    [[ "$number" =~ ^[0-9]+$ ]] || fail 2 "$number is no whole number" \
+      "as in --nodes 2 --seeds 0,1" "$number" "$0 --help"
+  done
+  [[ "$name" =~ ^[A-Za-z0-9_.-]+$ ]] || fail 2 "--name $name" "letters, digits, _ . and -" "$name" \
+    "--name sgdx"
+  if [ -z "$slurm" ]; then
+    [ "$nodes ${#seeds[@]} ${#gin_files[@]}" = "1 0 0" ] || fail 2 \
+      "--nodes, --seeds and --gin_files are for Slurm" "--slurm with them" \
+      "one machine without it" \
+      "$0 --slurm ..."
+    return
+  fi
+  check_array
+}
+
+# Jobs of an array that wrote to one folder would spoil each other's checkpoints.
+check_array() {
+  local folder macro
+  [ ${#seeds[@]} = 0 ] || [ ${#gin_files[@]} = 0 ] || fail 2 "--seeds and --gin_files together" \
+    "one of them" "the other in the command" "submit once per seed, or once per file"
+  [ $((${#seeds[@]} + ${#gin_files[@]})) -gt 0 ] || return 0
+  local mark="%SEED%"
+  [ ${#seeds[@]} -gt 0 ] || mark="%GIN%"
+  for macro in MODEL_DIR EVAL_OUTPUT_DIR INFER_OUTPUT_DIR; do
+    folder="$(binding_of "$macro" "${program[@]}")"
+    [ -z "$folder" ] || [[ "$folder" == *"$mark"* ]] || fail 2 \
+      "all jobs of the array would write to $macro = $folder" \
+      "a folder of its own for each: $mark" \
+      "$folder" "--gin.$macro=\"'$folder/$mark'\""
+  done
+}
+
+# Sets `cuda` from the driver: CUDA 13 needs 580 and GPUs from Turing (7.5) on, CUDA 12 needs 525.
+ask_driver() {
+  [ -z "$cuda" ] || return 0
+  local answer driver capability
+  command -v nvidia-smi >/dev/null || fail 1 "nvidia-smi is not on PATH" \
+    "an NVIDIA driver" "$PATH" \
+    "install it; on a login node without GPUs: --cuda 13 (or 12); without GPU: launch/cpu.sh"
+  answer="$(nvidia-smi --query-gpu=driver_version,compute_cap,name --format=csv,noheader 2>&1)" ||
+    fail 1 "nvidia-smi failed: $answer" "a working driver" "$(command -v nvidia-smi)" \
+      "restart the machine or install the driver again"
+  driver="${answer%%.*}"
+  capability="$(cut -d, -f2 <<< "$answer" | tr -d ' .' | sort -n | sed -n 1p)"
+  [[ "$driver" =~ ^[0-9]+$ ]] || fail 1 "nvidia-smi says: $answer" \
+    "a driver version" "$answer" "--cuda 12"
+  [ "$driver" -ge 525 ] || fail 1 "NVIDIA driver $driver is too old" "525 or newer, for CUDA 12" \
+    "$answer" "install a newer driver"
+  cuda=12
+  if [ "$driver" -ge 580 ] && [ "${capability:-0}" -ge 75 ]; then cuda=13; fi
+  note "$(wc -l <<< "$answer") GPUs, driver $driver: jax[cuda$cuda]"
+}
+
+install() {
+  ask_driver
+  local wheels
+  wheels="jax[cuda$cuda]==$(jax_version)"
+  if [ -n "$dry_run" ]; then
+    echo "cd $(quoted "$PWD")"
+    echo "source launch/environment.sh"
+  else
+    # shellcheck source=launch/environment.sh
+    source launch/environment.sh
+    [ "$(cat .venv/installed-gpu 2>/dev/null)" != "$wheels $(cat .venv/installed)" ] || return 0
+    say "Installing $wheels (once; 3 GB)"
+  fi
+  perform python -m pip install --quiet --disable-pip-version-check \
+    --constraint constraints.txt "$wheels"
+  [ -n "$dry_run" ] || echo "$wheels $(cat .venv/installed)" > .venv/installed-gpu
+}
+
+# Prints the sbatch script. %SEED% and %GIN% become shell variables of the job.
+# shellcheck disable=SC2016  # single quotes: for the job's shell
+write_job() {
+  local words=() word line count=$((${#seeds[@]} + ${#gin_files[@]})) option
+  for word in "${program[@]}"; do
+    line="$(quoted "$word")"
+    line="${line//%SEED%/\'\"\$seed\"\'}"
+    line="${line//%GIN%/\'\"\$gin\"\'}"
+    # A word without quotes of its own gets them, for the variable to end and begin again.
+    [ "$line" = "$(quoted "$word")" ] || [[ "$line" == \'* ]] || line="'$line'"
+    words+=("$line")
+    if [ ${#gin_files[@]} -gt 0 ] && [[ "$word" == t5x.* ]]; then
+      words+=('--gin_file="$gin_file"')
+    fi
+  done
+  words+=(${scale[@]+"$(quoted "${scale[@]}")"})
+  [ ${#seeds[@]} = 0 ] || words+=('--gin.RANDOM_SEED="$seed"')
+  cat <<END
+#!/usr/bin/env bash
+#SBATCH --job-name=$name
+#SBATCH --nodes=$nodes
+#SBATCH --ntasks-per-node=1
+#SBATCH --gpus-per-node=$gpus
+#SBATCH --output=runs/slurm/%x-%j.log
+#SBATCH --requeue
+#SBATCH --signal=TERM@120
+END
+  [ "$count" = 0 ] || echo "#SBATCH --array=0-$((count - 1))"
+  for option in ${more[@]+"${more[@]}"}; do echo "#SBATCH $option"; done
+  echo 'set -euo pipefail'
+  echo "cd $(quoted "$PWD")"
+  {
+    echo 'export PATH="$PWD/.venv/bin:$PATH"'
+    [ ${#seeds[@]} = 0 ] || echo "seeds=(${seeds[*]})
+export seed=\"\${seeds[\$SLURM_ARRAY_TASK_ID]}\""
+    [ ${#gin_files[@]} = 0 ] || echo "gin_files=($(quoted "${gin_files[@]}"))
+export gin_file=\"\${gin_files[\$SLURM_ARRAY_TASK_ID]}\"
+export gin=\"\$(basename \"\$gin_file\" .gin)\""
+    if [ "$nodes" -gt 1 ]; then
+      echo '# The first machine coordinates; a port of the job'"'"'s own lets jobs share machines.'
+      echo 'first="$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)"'
+      echo 'export coordinator="$first:$((20000 + SLURM_JOB_ID % 20000))"'
+      words+=('--multiprocess_gpu' '--coordinator_address="$coordinator"'
+        '--process_count="$SLURM_NNODES"' '--process_index="$SLURM_PROCID"')
+    fi
+    echo 'job() {'
+    printf '  exec'
+    printf ' \\\n    %s' "${words[@]}"
+    printf '\n}\nexport -f job\nexec srun --kill-on-bad-exit=1 bash -c job\n'
+  }
+}
+
+submit() {
+  local script="runs/slurm/$name.sbatch"
+  if [ -n "$dry_run" ]; then
+    printf "mkdir -p runs/slurm\ncat > %s <<'END'\n" "$script"
+    write_job
+    echo END
+  else
+    command -v sbatch >/dev/null || fail 1 "sbatch is not on PATH" "a Slurm login node" "$PATH" \
+      "run it there; on a machine of your own: without --slurm"
+    mkdir -p runs/slurm
+    write_job > "$script.part"
+    mv "$script.part" "$script"
+  fi
+  perform sbatch "$script" || fail 1 "sbatch refused $script" "what it says above" \
+    "nothing was submitted; sinfo lists partitions" \
+    "--partition, --account, --time, --sbatch=--OPTION"
+}
+
+parse "$@"
+check
+choose_scale "$wanted_scale" gin/scale/gpu.gin "${program[@]}"
+install
+if [ -n "$slurm" ]; then submit; else perform "${program[@]}" ${scale[@]+"${scale[@]}"}; fi

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# What tpu_vm.sh runs on each worker of a slice, in the copy of the repository there.
+#   worker.sh setup lite|google   install into .venv; jax[tpu] of constraints.txt's version
+#   worker.sh start COMMAND...    run it detached: it outlives the connection
+#   worker.sh follow LINES        print its log (of which the last LINES, or +1: all) until it ends;
+#                                 exits with its exit code, 70 if it was killed, 4 if there is none
+#   worker.sh stop                SIGTERM: t5x saves and ends
+#   worker.sh status              one line
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source launch/common.sh
+state=runs/launch/worker
+mkdir -p "$state"
+
+running() {
+  [ ! -e "$state/exit" ] && [ -s "$state/pid" ] && kill -0 "$(cat "$state/pid")" 2>/dev/null
+}
+
+setup() {
+  # Runtimes come with Python 3.10; JAX needs 3.11. uv brings one without root.
+  if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' && [ -z "${PYTHON:-}" ]; then
+    python3 -m pip install --quiet --user uv
+    python3 -m uv python install 3.11
+    PYTHON="$(python3 -m uv python find 3.11)"
+    export PYTHON
+  fi
+  # shellcheck source=launch/environment.sh
+  source launch/environment.sh
+  python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+    "jax[tpu]==$(jax_version)" --editable "t5x_lite[gcs]"
+  if [ "$1" = google ]; then google_t5x; else rm -f "$state/google"; fi
+  python -c 'import jax, t5x; print("ready: JAX", jax.__version__, "and", *t5x.__path__)'
+}
+
+# Its requirements name git heads, which would replace the released packages; see benchmarks/README.
+google_t5x() {
+  mkdir -p google
+  local repository
+  for repository in google-research/t5x google/airio google-research/jestimator; do
+    [ -d "google/${repository#*/}" ] || git -C google clone "https://github.com/$repository"
+  done
+  git -C google/t5x checkout --quiet cc342d4  # what this project's gin files were checked with
+  python -m pip install --quiet --no-deps --upgrade --target google/packages cached_property chex \
+    jaxtyping fiddle grain wadler-lindig toolz cloudpickle libcst graphviz portpicker
+  touch "$state/google"
+  google_path
+}
+google_path() {
+  local top="$PWD/google"
+  [ ! -e "$state/google" ] ||
+    export PYTHONPATH="$top/t5x:$top/airio:$top/jestimator:$top/packages"
+}
+
+start() {
+  if running; then
+    echo "a command already runs here: $(cat "$state/command")" >&2
+    exit 4
+  fi
+  rm -f "$state/exit"
+  : > "$state/log"
+  quoted "$@" > "$state/command"
+  setsid bash launch/worker.sh child "$@" </dev/null >/dev/null 2>&1 &
+  echo $! > "$state/pid"
+}
+
+child() {
+  echo $$ > "$state/pid"  # the leader of its own group: stop reaches all of it
+  export PATH="$PWD/.venv/bin:$PATH"
+  google_path
+  trap : TERM  # the command gets it too, and this shell must outlive it
+  local status=0
+  "$@" > "$state/log" 2>&1 || status=$?
+  echo "$status" > "$state/exit.part"
+  mv "$state/exit.part" "$state/exit"
+}
+
+follow() {
+  [ -s "$state/pid" ] || { echo "nothing was started here" >&2; exit 4; }
+  # The process itself may stay as a zombie for a while after it has written its exit code.
+  while running; do sleep 0.2; done &
+  tail -n "$1" -F -s 0.2 --pid=$! "$state/log" 2>/dev/null || true
+  [ -e "$state/exit" ] || { echo "the command was killed (out of memory?)" >&2; exit 70; }
+  exit "$(cat "$state/exit")"
+}
+
+status() {
+  if running; then
+    echo "$(hostname): runs $(cat "$state/command")"
+  elif [ -e "$state/exit" ]; then
+    echo "$(hostname): ended with $(cat "$state/exit"): $(cat "$state/command")"
+  else
+    echo "$(hostname): nothing was started"
+  fi
+}
+
+command="$1"
+shift
+case "$command" in
+  setup | start | child | follow | status) "$command" "$@" ;;
+  stop) if running; then kill -TERM -- "-$(cat "$state/pid")"; else status; fi ;;
+  *) fail 2 "worker.sh $command is unknown" "setup, start, follow, stop or status" "$0" \
+    "$0 status" ;;
+esac
