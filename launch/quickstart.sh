@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The whole way once, on the sample corpus: install, prepare, train T5DST with back-translated
 # schemas, evaluate on original and v1-v5 schemas, print the SGD-X table and write a page of plots
-# and errors. About 9 minutes on two cores. Run it again and it goes on where it stopped.
+# and errors. About 10 minutes on two cores. Run it again and it goes on where it stopped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 run=runs/quickstart
