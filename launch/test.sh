@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Same set-up as the quickstart, then linting and all tests, by two processes. Arguments go to pytest:
-#   launch/test.sh -k score        launch/test.sh -m "not real and not slow"
+#   launch/test.sh -k score        launch/test.sh -m "not real and not slow"        launch/test.sh -m long
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source launch/environment.sh
 ruff check .
 ruff format --check .
-python -m pytest --numprocesses 2 --dist loadfile "$@"
+python -m pytest --numprocesses 2 --dist loadfile -m "not long" "$@"

@@ -15,6 +15,7 @@ from typing import Any
 
 from absl import flags, logging
 
+from t5x import _hosts
 from t5x.errors import Interrupted, UsageError, nearest
 
 FLAGS = flags.FLAGS
@@ -36,6 +37,9 @@ def define_flags() -> None:
   flags.DEFINE_integer("process_count", None, "Number of processes.")
   flags.DEFINE_integer("process_index", None, "Index of this process.")
   flags.DEFINE_integer("initialization_timeout", None, "Seconds to wait for other processes.")
+  flags.DEFINE_integer(
+    "heartbeat_timeout", None, "Seconds without a sign of life after which a process is lost."
+  )
 
 
 def _print_help(doc: str) -> None:
@@ -67,6 +71,9 @@ def parse_flags(argv: Sequence[str], doc: str = "") -> list[str]:
       available=", ".join(f"--{n}" for n in nearest(name, list(FLAGS))) or None,
       fix=f"python -m t5x.{os.path.splitext(os.path.basename(argv[0]))[0]} --help",
     ) from e
+  _hosts.check_flags(
+    FLAGS.coordinator_address, FLAGS.process_count, FLAGS.process_index, FLAGS.multiprocess_gpu
+  )
   return rest[1:]
 
 
@@ -134,7 +141,6 @@ def import_libraries() -> None:
 
 def setup_jax() -> None:
   """Persistent compilation cache, TensorFlow off the accelerator, optional jax.distributed."""
-  import jax
   import tensorflow as tf
 
   # TensorFlow only feeds data here; on a GPU it would otherwise take most of the memory.
@@ -148,15 +154,12 @@ def setup_jax() -> None:
 
   utils.compilation_cache()  # as gin configures it
   if FLAGS.multiprocess_gpu:
-    jax.distributed.initialize(
-      coordinator_address=FLAGS.coordinator_address,
-      num_processes=FLAGS.process_count,
-      process_id=FLAGS.process_index,
-      **(
-        {"initialization_timeout": FLAGS.initialization_timeout}
-        if FLAGS.initialization_timeout
-        else {}
-      ),
+    _hosts.join(
+      FLAGS.coordinator_address,
+      FLAGS.process_count,
+      FLAGS.process_index,
+      FLAGS.initialization_timeout,
+      FLAGS.heartbeat_timeout,
     )
 
 
@@ -251,7 +254,7 @@ def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
     print("t5x: interrupted.", file=sys.stderr)
     code = 130
   except Exception as e:
-    user_error = find_user_error(e)
+    user_error = _hosts.lost(e) or find_user_error(e)
     if debug or user_error is None:
       traceback.print_exc()
     if user_error is not None:
@@ -260,4 +263,7 @@ def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
     code = user_error.exit_code if user_error else 1
   sys.stdout.flush()
   sys.stderr.flush()
+  if code == 1 and _hosts.process_count() > 1:
+    # JAX would wait at exit for the others, which wait for this process in a collective.
+    os._exit(code)
   sys.exit(code)

@@ -18,6 +18,7 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
+import gin
 from t5x import _cli
 from t5x.errors import T5XError, nearest
 
@@ -114,10 +115,10 @@ def _check_cached(provider, split: str) -> None:
 
 
 def resolve_seed(cfg: DatasetConfig, random_seed: int | None, step: int, what: str) -> int:
-  """Returns the data seed to use from `step` on, and logs where it comes from.
+  """Returns the seed of a stream of data that begins at `step`, and logs where it comes from.
 
-  A resumed run starts its shuffle anew: folding the step in keeps it from repeating the
-  examples of step 0, and keeps it reproducible.
+  A stream that does not begin at step 0 has another order: folding the step in keeps it from
+  repeating the examples of step 0, and keeps it reproducible.
   """
   if cfg.seed is not None:
     seed, origin = int(cfg.seed), "DatasetConfig.seed"
@@ -148,13 +149,18 @@ def get_dataset(
 ) -> tf.data.Dataset:
   """Returns a batched dataset of model features for one host.
 
+  Every host makes the same stream of global batches and keeps its rows of each. So no example is
+  lost or read twice, whatever shuffling, packing and filters do, and a run can go on with another
+  number of hosts. (SeqIO's own shards save hosts some reading, but they have different lengths,
+  are shuffled and packed apart, and only fit the number of hosts they were made for.)
+
   Args:
       cfg: what to read; `cfg.seed` must be resolved (see `resolve_seed`).
-      shard_id: which part of the data this host reads.
-      num_shards: number of parts.
+      shard_id: which rows of each batch this host feeds.
+      num_shards: number of such parts.
       feature_converter_cls: the model's seqio feature converter class.
       num_epochs: passes over the data; None repeats for ever.
-      continue_from_last_checkpoint: not covered; the step is folded into the seed instead.
+      continue_from_last_checkpoint: not covered; `train` goes on where it was without it.
       batching_fn: not covered.
   """
   if continue_from_last_checkpoint or batching_fn is not None:
@@ -166,11 +172,7 @@ def get_dataset(
   _check_split(provider, cfg.split)
   if cfg.use_cached:
     _check_cached(provider, cfg.split)
-  if cfg.batch_size % num_shards:
-    raise T5XError(
-      f"Batch size {cfg.batch_size} does not divide over {num_shards} hosts.",
-      fix=f"use a multiple of {num_shards} as BATCH_SIZE.",
-    )
+  rows = _rows_of_host(cfg.batch_size, shard_id, num_shards)
   seed = cfg.seed
   if seed is None:
     seed = resolve_seed(cfg, None, 0, "data")
@@ -183,7 +185,7 @@ def get_dataset(
     use_cached=cfg.use_cached,
     shuffle=cfg.shuffle,
     seed=seed,
-    shard_info=seqio.ShardInfo(index=shard_id, num_shards=num_shards),
+    shard_info=seqio.ShardInfo(index=0, num_shards=1),
     num_epochs=num_epochs,
     trim_output_features=cfg.trim_output_features,
   )
@@ -193,7 +195,37 @@ def get_dataset(
   options = tf.data.Options()
   options.deterministic = True
   ds = ds.with_options(options)
-  return ds.batch(cfg.batch_size // num_shards, drop_remainder=num_epochs is None).prefetch(2)
+  ds = ds.batch(cfg.batch_size, drop_remainder=num_epochs is None)
+  if num_shards > 1:
+    ds = ds.map(lambda batch: {name: x[rows] for name, x in batch.items()})
+  return ds.prefetch(2)
+
+
+def _rows_of_host(batch_size: int, shard_id: int, num_shards: int) -> slice:
+  """Rows of a global batch that host `shard_id` of `num_shards` feeds."""
+  if batch_size % num_shards:
+    raise T5XError(
+      f"Batch size {batch_size} does not divide over {num_shards} hosts.",
+      fix=f"use a multiple of {num_shards} as BATCH_SIZE.",
+    )
+  size = batch_size // num_shards
+  return slice(shard_id * size, (shard_id + 1) * size)
+
+
+@gin.configurable(module="t5x.utils")
+def resume_data(exactly: bool = True) -> bool:
+  """Whether a resumed run passes over the training data it has seen, to go on with the rest.
+
+  What the uninterrupted run would have read is then read, bit for bit; but all that is passed
+  over is read and tokenized once more. Where that takes too long (data without an end, at its
+  millionth step), `utils.resume_data.exactly = False` in a gin file starts a new order instead,
+  which may repeat some examples of the epoch before others come. Google's T5X has no such
+  function: leave the line out there.
+
+  Args:
+      exactly: False starts a new order.
+  """
+  return exactly
 
 
 # Examples among which those that fill a row well are looked for.
@@ -267,23 +299,21 @@ def get_training_eval_datasets(
 ) -> dict[str, tf.data.Dataset]:
   """Returns {task: dataset of at most `eval_steps` batches} for teacher-forced evaluation.
 
-  On one host a task smaller than `eval_steps` batches is read once and its last batch filled
-  with empty rows, so that no example counts twice. (Google's T5X repeats the examples; over
-  several hosts, where all must take the same number of steps, so does this.)
+  A task smaller than `eval_steps` batches is read once and its last batch filled with empty
+  rows, so that no example counts twice. (Google's T5X repeats the examples.)
   """
   del deterministic, model_dir, start_step
   import_module(cfg.module)
   provider = get_mixture_or_task(cfg.mixture_or_task_name)
-  repeat = num_shards > 1
   datasets = {}
   for task in seqio.get_subtasks(provider):
     if cfg.split not in task.splits:
       _cli.log(f"{task.name} has no split {cfg.split!r}; no training_eval for it")
       continue
     task_cfg = dataclasses.replace(cfg, mixture_or_task_name=task.name)
-    ds = get_dataset_fn(
-      task_cfg, shard_id, num_shards, feature_converter_cls, num_epochs=None if repeat else 1
-    ).take(eval_steps)
+    ds = get_dataset_fn(task_cfg, shard_id, num_shards, feature_converter_cls, num_epochs=1).take(
+      eval_steps
+    )
     datasets[task.name] = ds.cache() if cfg.use_memory_cache else ds
   if not datasets:
     _check_split(provider, cfg.split)

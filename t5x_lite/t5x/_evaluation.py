@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
 import jax
+import numpy as np
 
 from t5x import _cli, utils
 from t5x._datasets import DatasetConfig, get_mixture_or_task, import_module, verify_matching_vocabs
-from t5x._journal import Journal, config_hash, decoder
+from t5x._journal import Journal, broadcast_text, config_hash, decoder
 from t5x.errors import T5XError
 
 _SHOWN = 12  # scores of a task on the console; all are in its files
@@ -141,20 +143,25 @@ class InferenceEvaluator:
     return metrics
 
   def finish(self, metrics_future) -> dict[str, dict[str, Any]]:
-    """Waits for the metrics of `evaluate`.
+    """Waits for the metrics of `evaluate`; all processes get what the first one computed.
 
     Raises:
         T5XError: a metric failed; the run must not end as if it had succeeded.
     """
+    results, failure = {}, None
     try:
       results = metrics_future.result() or {}
     except Exception as e:
+      failure = e
+    if jax.process_count() > 1:  # or actions would end training on the first process alone
+      results, failure = _of_first_process(results, failure)
+    if failure is not None:
       raise T5XError(
         "A metric failed, so this evaluation has no scores.",
-        found=str(e).strip().splitlines()[0],
+        found=str(failure).strip().splitlines()[0],
         fix="run again with --debug to see where; predictions can be made without "
         "metrics by `python -m t5x.infer`.",
-      ) from e
+      ) from failure
     for journal in self._journals:
       journal.close(complete=True)
     self._journals = []
@@ -164,6 +171,22 @@ class InferenceEvaluator:
       more = f" and {more} more" if more > 0 else ""
       _cli.log(f"{task}: {', '.join(shown[:_SHOWN])}{more}")
     return results
+
+
+def _of_first_process(results, failure: Exception | None):
+  """The first process's (results, failure) on every process; numbers alone on the others."""
+  numbers = {
+    task: {k: getattr(v, "value", v) for k, v in values.items()} for task, values in results.items()
+  }
+  numbers = {
+    task: {k: float(v) for k, v in values.items() if np.ndim(v) == 0 and np.isreal(v)}
+    for task, values in numbers.items()
+  }
+  text = broadcast_text(json.dumps([numbers, failure and str(failure)]))
+  if jax.process_index() == 0:
+    return results, failure
+  numbers, message = json.loads(text)
+  return numbers, message and ValueError(message)
 
 
 def _scalar(value: Any) -> str:

@@ -10,6 +10,7 @@ predictions are those of the plain path (`utils.get_infer_fn.efficient = False`)
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import os
 import sys
@@ -128,7 +129,14 @@ class BatchInference:
         in_axis_resources=(self._axes.params, rows, None, rows if staged else None),
         out_axis_resources=out,
       )
+    if staged:
+      active = self._on_devices(np.asarray(segment.active))
+      segment = dataclasses.replace(segment, active=active)
     return self._compiled[staged](params, batch, rng, segment)
+
+  def _on_devices(self, x: np.ndarray) -> jax.Array:
+    """Rows that every process has, each device's part on it."""
+    return jax.make_array_from_callback(x.shape, self._sharding, lambda index: x[index])
 
   def _can_be_staged(self, params, ds, rng) -> bool:
     """Traces the decode to see whether it allows to be paused (sampling does not)."""
@@ -198,10 +206,7 @@ class BatchInference:
   def _device_batch(self, rows: Rows, numbers: list[int], shapes, size: int):
     # The last batch is filled with copies of a row: they end when that row does.
     filled = numbers + [numbers[-1]] * (size - len(numbers))
-    return {
-      name: jax.make_array_from_callback(x.shape, self._sharding, lambda index, x=x: x[index])
-      for name, x in rows.stack(filled, shapes).items()
-    }
+    return {name: self._on_devices(x) for name, x in rows.stack(filled, shapes).items()}
 
   # ------------------------------------------------------------------ running
 

@@ -107,7 +107,7 @@ class Journal:
     if jax.process_index() == 0 and self._path.exists():
       text = self._path.read_text()
     if jax.process_count() > 1:
-      text = _broadcast_text(text)
+      text = broadcast_text(text)
     outputs = {}
     for line in text.splitlines():
       try:
@@ -146,7 +146,7 @@ class Journal:
         os.rmdir(self._path.parent)
 
 
-def _broadcast_text(text: str) -> str:
+def broadcast_text(text: str) -> str:
   """The first process's text, on every process."""
   data = np.frombuffer(text.encode(), np.uint8)
   size = int(multihost_utils.broadcast_one_to_all(np.int32(data.size)))

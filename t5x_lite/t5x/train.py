@@ -98,8 +98,6 @@ def train(
   actions = _actions.Actions(actions)
   if use_hardware_rng:
     jax.config.update("jax_default_prng_impl", "rbg")
-  seed, data_seed = _train_setup.make_seeds(random_seed)
-  init_rng, trainer_rng = jax.random.split(jax.random.PRNGKey(seed))
   verify_vocabs = verify_matching_vocabs_fn or utils.verify_matching_vocabs
   (summarize_config_fn or gin_utils.summarize_gin_config)(model_dir, None, 0)
   start = _train_setup.choose_start(model_dir, restore_cfg, total_steps, relative_steps)
@@ -108,12 +106,14 @@ def train(
   utils.import_module(train_dataset_cfg.module)
   utils.get_mixture_or_task(train_dataset_cfg.mixture_or_task_name)
   verify_vocabs(train_dataset_cfg, model)
+  stream = _train_setup.choose_stream(model_dir, start, random_seed, train_dataset_cfg)
+  init_rng, trainer_rng = jax.random.split(jax.random.PRNGKey(stream.seed))
   train_ds, num_shards = _train_setup.training_data(
     train_dataset_cfg,
     model,
     partitioner,
     get_dataset_fn or utils.get_dataset,
-    data_seed,
+    stream,
     start.step,
   )
   with contextlib.ExitStack() as at_end:
@@ -126,7 +126,7 @@ def train(
       model,
       partitioner,
       train_eval_get_dataset_fn or utils.get_training_eval_datasets,
-      data_seed,
+      random_seed,
       eval_steps,
     )
 

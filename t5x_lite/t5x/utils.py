@@ -20,6 +20,7 @@ from t5x._datasets import (
   get_training_eval_datasets,
   import_module,
   resolve_seed,
+  resume_data,
   verify_matching_vocabs,
 )
 from t5x._evaluation import InferenceEvaluator
@@ -47,6 +48,7 @@ __all__ = [
   "import_module",
   "log_model_info",
   "resolve_seed",
+  "resume_data",
   "round_vocab_size_to_multiple",
   "verify_matching_vocabs",
 ]
@@ -64,7 +66,7 @@ class SaveCheckpointConfig:
       checkpoint_steps: further steps to save at (multiples of nothing in particular).
       keep: number of checkpoints to keep; None keeps all.
       keep_dataset_checkpoints: accepted; there is no dataset state to keep.
-      save_dataset: not covered (a resumed run folds its step into the data seed instead).
+      save_dataset: not covered (a resumed run finds its place in the data without it).
       checkpointer_cls: `@checkpoints.Checkpointer` writes the legacy layout (as does
           `train.use_orbax = False`), `@checkpoints.SaveBestCheckpointer` keeps the best
           checkpoints; None writes the Orbax layout.

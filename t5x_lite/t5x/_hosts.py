@@ -1,0 +1,166 @@
+"""Several processes, one per host: joining them, and ending all when one is lost.
+
+JAX's coordination service (in process 0) knows who is alive by heartbeats. Where it finds a
+process lost while others wait in a collective, it aborts them (exit code 134, its own message);
+where a collective itself fails first, as on a CPU, the run ends with the error of this module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import threading
+
+from t5x.errors import T5XError, UsageError
+
+INITIALIZATION_TIMEOUT = 300  # seconds, as JAX's
+HEARTBEAT_TIMEOUT = 100  # seconds, as JAX's
+
+# What collectives (Gloo, NCCL) and the coordination service say when a process is gone.
+_LOST = re.compile(
+  r"gloo|nccl|connection (closed|reset|refused)|heartbeat|coordination ?service|socket closed|"
+  r"broken pipe|task .* (error|crashed|died)",
+  re.IGNORECASE,
+)
+
+
+def check_flags(address: str | None, count: int | None, index: int | None, asked: bool) -> None:
+  """Checks the flags of several processes before anything is imported.
+
+  Args:
+      address: --coordinator_address.
+      count: --process_count.
+      index: --process_index.
+      asked: --multiprocess_gpu.
+
+  Raises:
+      UsageError: they do not fit together.
+  """
+  given = {"coordinator_address": address, "process_count": count, "process_index": index}
+  given = {name: value for name, value in given.items() if value is not None}
+  shown = " ".join(f"--{name}={value}" for name, value in given.items())
+  if given and not asked:
+    raise UsageError(
+      "These flags need --multiprocess_gpu: without it every process would train alone.",
+      found=shown,
+      fix="add --multiprocess_gpu (also on a CPU or TPU), or leave them out.",
+    )
+  if given and len(given) < 3:
+    raise UsageError(
+      "Flags of several processes are incomplete.",
+      found=shown,
+      expected="all of --coordinator_address, --process_count, --process_index; none where JAX "
+      "finds them itself (Slurm, TPU)",
+    )
+  if not given:
+    return
+  if count < 1 or not 0 <= index < count:
+    raise UsageError(
+      "--process_index is out of range." if count > 0 else "--process_count is not positive.",
+      found=shown,
+      expected=f"0 to {count - 1}, each once" if count > 0 else "a number of processes",
+    )
+  if not re.fullmatch(r".+:\d+", address):
+    raise UsageError(
+      "--coordinator_address has no port.",
+      found=address,
+      expected="HOST:PORT of process 0, the same for all",
+    )
+
+
+def join(
+  address: str | None,
+  count: int | None,
+  index: int | None,
+  initialization_timeout: int | None = None,
+  heartbeat_timeout: int | None = None,
+) -> None:
+  """Starts jax.distributed; returns when all processes are there.
+
+  Args:
+      address: HOST:PORT of process 0; None: JAX finds all three out (Slurm, TPU).
+      count: number of processes.
+      index: which one this is.
+      initialization_timeout: seconds to wait for the others; the process exits (1) after that.
+      heartbeat_timeout: seconds without a sign of life after which a process counts as lost.
+
+  Raises:
+      T5XError: process 0 cannot listen at its address.
+  """
+  import jax
+
+  start = initialization_timeout or INITIALIZATION_TIMEOUT
+  heartbeat = heartbeat_timeout or HEARTBEAT_TIMEOUT
+  late = T5XError(
+    "The processes of this run have not come together.",
+    found=f"process {index} of {count} waited {start} s for the others at {address}",
+    expected=f"{count} processes started within that time, with the same --coordinator_address "
+    "and --process_count and each its own --process_index; a port that they can reach",
+    fix="look at the other processes' output; --initialization_timeout=SECONDS waits longer, "
+    "--process_count says how many there are.",
+  )
+  try:
+    with _deadline(start, late):
+      jax.distributed.initialize(
+        coordinator_address=address,
+        num_processes=count,
+        process_id=index,
+        # JAX itself aborts with a stack trace; the deadline above comes first.
+        initialization_timeout=start + 60,
+        heartbeat_timeout_seconds=heartbeat,
+      )
+  except (RuntimeError, ValueError) as e:
+    raise T5XError(
+      "The processes of this run cannot be brought together.",
+      found=" ".join(str(e).split())[:300],
+      expected=f"an address of process 0 with a port that is free: {address}",
+      fix="choose another port in --coordinator_address, for all processes.",
+    ) from e
+
+
+@contextlib.contextmanager
+def _deadline(seconds: float, error: T5XError):
+  """Prints `error` and exits if what is inside takes longer: it cannot be interrupted."""
+  done = threading.Event()
+
+  def watch():
+    if not done.wait(seconds):
+      print(f"\nt5x: error: {error.text}", file=sys.stderr, flush=True)
+      os._exit(error.exit_code)
+
+  threading.Thread(target=watch, daemon=True, name="t5x-deadline").start()
+  try:
+    yield
+  finally:
+    done.set()
+
+
+def process_count() -> int:
+  """Number of processes; 1 unless they were joined. Imports nothing, starts no backend for it."""
+  jax = sys.modules.get("jax")
+  if jax is None or not jax.distributed.is_initialized():
+    return 1
+  return jax.process_count()
+
+
+def lost(error: BaseException) -> T5XError | None:
+  """Returns the error to show if `error` comes of a process that is gone, else None."""
+  if process_count() == 1:
+    return None
+  seen: set[int] = set()
+  cause: BaseException | None = error
+  while cause is not None and id(cause) not in seen:
+    text = " ".join(str(cause).split())
+    if _LOST.search(text):
+      return T5XError(
+        "Another process of this run was lost.",
+        found=text[:300],
+        expected=f"{process_count()} processes, to the end",
+        fix="look at the other processes' output; the same command, with any number of "
+        "processes, continues from the latest checkpoint.",
+      )
+    seen.add(id(cause))
+    cause = cause.__cause__ or cause.__context__
+  return None

@@ -1,0 +1,119 @@
+"""Training that is killed goes on as if nothing had happened; a stop by signal saves."""
+
+import concurrent.futures
+import json
+import random
+import signal
+import time
+
+import numpy as np
+import pytest
+from events import scalars
+from fork_server import ForkServer
+
+from t5x import checkpoints
+
+STEPS = 40  # a checkpoint every 4
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+  return tmp_path_factory.getbasetemp() / "jax_cache"
+
+
+def _args(folder, steps=STEPS):
+  return "train", "run_kill.gin", f"--gin.MODEL_DIR='{folder}'", f"--gin.TRAIN_STEPS={steps}"
+
+
+def _env(folder, point):
+  return {"RUN_KILL": json.dumps(point), "RUN_KILL_DIR": str(folder)}
+
+
+def _final(folder):
+  loaded = checkpoints.load_checkpoint(str(folder / f"checkpoint_{STEPS}"))
+  return checkpoints.flatten(loaded)
+
+
+@pytest.fixture(scope="module")
+def reference(cache, tmp_path_factory):
+  """A run that is not disturbed: (losses, last checkpoint, changes to files, seconds)."""
+  root = tmp_path_factory.mktemp("reference")
+  with ForkServer(cache) as server:
+    folder = root / "run"
+    server.run(*_args(folder), env=_env(folder, {"count": str(root / "count.json")}))
+  losses = scalars(folder / "train", "loss")
+  assert sorted(losses) == list(range(1, STEPS + 1))
+  assert len({tuple(v) for v in losses.values()}) > STEPS / 2
+  count = json.loads((root / "count.json").read_text())
+  return losses, _final(folder), count["events"], min(count["seconds"], 4)  # it also compiled
+
+
+def _check_same(folder, reference):
+  """Every loss that any run wrote, and the last state, are those of the undisturbed run."""
+  assert scalars(folder / "train", "loss") == reference[0]
+  final = _final(folder)
+  assert final.keys() == reference[1].keys()
+  for name, array in final.items():
+    np.testing.assert_array_equal(array, reference[1][name], err_msg=name)
+
+
+def _point(rng, events, seconds):
+  """A third at a change to files, a third shortly after one, a third at any time.
+
+  Changes of the first half of a whole run: one that goes on from a checkpoint makes fewer.
+  """
+  kind = rng.choice(["event", "after", "time"])
+  if kind == "time":
+    return {"seconds": rng.uniform(0, seconds)}
+  delay = {"delay": rng.uniform(0, 0.1)} if kind == "after" else {}
+  return {"events": rng.randint(1, events // 2), **delay}
+
+
+def _survive(server, root, seed, kills, reference):
+  """Kills runs `kills` times, each going on where the one before was killed.
+
+  Returns:
+      How often it hit: {"kills", "in a save", "runs completed"}.
+  """
+  rng, hits = random.Random(seed), {"kills": 0, "in a save": 0, "runs completed": 0}
+  while hits["kills"] < kills:
+    folder, ended = root / f"{seed}-{hits['runs completed']}", False
+    while not ended:
+      disturbed = hits["kills"] < kills
+      point = _point(rng, reference[2], reference[3]) if disturbed else {}
+      code, err = server.start(*_args(folder), env=_env(folder, point)).wait()
+      assert code in (0, -signal.SIGKILL), f"{point}: {err[-3000:]}"
+      ended = code == 0
+      hits["kills"] += not ended
+      hits["in a save"] += any(folder.glob("checkpoint_*tmp*"))
+    _check_same(folder, reference)
+    hits["runs completed"] += 1
+  return hits
+
+
+def _survive_all(cache, root, kills, processes, reference):
+  """`_survive` by several processes at once; the sum of what they hit."""
+
+  def one(seed):
+    with ForkServer(cache) as server:
+      return _survive(server, root, seed, kills // processes, reference)
+
+  with concurrent.futures.ThreadPoolExecutor(processes) as pool:
+    parts = list(pool.map(one, range(processes)))
+  return {name: sum(part[name] for part in parts) for name in parts[0]}
+
+
+def test_three_kills(cache, tmp_path, reference):
+  hits = _survive_all(cache, tmp_path, 3, 1, reference)
+  assert hits["kills"] == 3
+
+
+@pytest.mark.slow
+@pytest.mark.long  # two to three minutes on two cores
+def test_fifty_kills(cache, tmp_path, reference, capsys):
+  started = time.time()
+  hits = _survive_all(cache, tmp_path, 50, 2, reference)
+  with capsys.disabled():
+    print(f"\nsurvived {hits} in {time.time() - started:.0f} s")
+  assert hits["kills"] == 50
+  assert hits["in a save"] >= 5
