@@ -40,6 +40,7 @@ setuptools.setup(
     "report": REPORT,
     "stats": STATS,
     "compose": COMPOSE,
+    "tpu": ["jax[tpu]"],  # a TPU VM, and t5x.main --run_mode=aot anywhere: libtpu, 0.7 GB
     "google": ["google-cloud-translate>=3.20"],  # sgdx backtranslate --provider google
     "hf": ["torch>=2.4", "transformers>=5", "sentencepiece"],  # sgdx backtranslate --provider hf
     "test": [

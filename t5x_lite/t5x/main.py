@@ -1,15 +1,17 @@
 """Runs any of the scripts by --run_mode.
 
   python -m t5x.main --run_mode=train --gin_file=FILE.gin --dry_run
+  python -m t5x.main --run_mode=aot --aot_topology=v3:4x4 --gin_file=FILE.gin
 
-With --dry_run it only reads and checks the gin configuration.
+With --dry_run it only reads and checks the gin configuration. The mode aot compiles a training's
+steps for a TPU slice without having one, and tells whether they fit (docs/tpu-aot.md).
 """
 
 from __future__ import annotations
 
 from absl import flags
 
-from t5x import _cli
+from t5x import _cli, aot
 from t5x.errors import UsageError, nearest, not_in_lite
 from t5x.eval import evaluate
 from t5x.infer import create_task_from_tfexample_file, infer, write_inferences_to_file
@@ -36,10 +38,14 @@ def main(argv) -> None:
   mode = flags.FLAGS.run_mode
   if mode in _ELSEWHERE:
     raise not_in_lite(f"--run_mode={mode}")
+  if mode == "aot":
+    aot.run(train)
+    return
+  known = [*_ENTRY_POINTS, "aot"]
   if mode not in _ENTRY_POINTS:
     raise UsageError(
       "--run_mode is missing." if mode is None else f"--run_mode={mode} is unknown.",
-      available=", ".join(nearest(mode or "", _ENTRY_POINTS) or _ENTRY_POINTS),
+      available=", ".join(nearest(mode or "", known) or known),
       fix="python -m t5x.main --run_mode=train --gin_file=FILE.gin",
     )
   _cli.run_configured(_ENTRY_POINTS[mode])
@@ -48,5 +54,8 @@ def main(argv) -> None:
 if __name__ == "__main__":
   _cli.define_flags()
   define_infer_flags()
-  flags.DEFINE_string("run_mode", None, "train, eval or infer.")
+  flags.DEFINE_string("run_mode", None, "train, eval, infer or aot.")
+  flags.DEFINE_string("aot_topology", None, "TPU slice to compile for: v3:4x4, v3-32, v5e:4x8, ...")
+  flags.DEFINE_list("aot_steps", list(aot.STEPS), "Steps to compile: train,eval,decode.")
+  flags.DEFINE_string("aot_json", None, "Also write the figures of --run_mode=aot to this file.")
   _cli.run(main, __doc__)

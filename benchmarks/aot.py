@@ -1,0 +1,119 @@
+"""Which models train on which TPU slices, and how: the table of the README.
+
+  SGDX_VOCAB=sentencepiece.model python benchmarks/aot.py
+
+Compiles gin/t5dst.gin with every model for every slice, without a TPU (docs/tpu-aot.md). Where it
+does not fit, the first setting that the compiler's report advises is compiled next, four times at
+most. Reports are kept in the work directory: the same command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MODELS = {
+  "T5 1.0 Base": None,
+  "T5 1.1 Small": "t5_1_1_small",
+  "T5 1.1 Base": "t5_1_1_base",
+  "T5 1.1 Large": "t5_1_1_large",
+  "T5 1.1 XL": "t5_1_1_xl",
+}
+# Slice, name, partitions to begin with: the paper's 16 examples leave two of 32 devices to each.
+SLICES = {"v3:4x4": ("v3-32", 2), "v4:2x2x1": ("v4-8", 1), "v5e:4x8": ("v5e-32", 2)}
+SLICES["v6e:2x2"] = ("v6e-4", 1)
+SCALE = "gin/scale/tpu_v3_32.gin"  # bfloat16, lengths, batch; partitions are set for each slice
+ATTEMPTS = 4
+
+
+def compile_once(
+  model: str | None, topology: str, bindings: list[str], steps: str, report: pathlib.Path
+) -> dict:
+  """Compiles one configuration and returns its report; ends if that fails.
+
+  Args:
+    model: a file of gin/models without its ending, or None for the experiment's own.
+    topology: of the slice.
+    bindings: gin bindings.
+    steps: by commas.
+    report: file to write it to.
+  """
+  if report.exists():
+    return json.loads(report.read_text())
+  files = ["gin/t5dst.gin", *([f"gin/models/{model}.gin"] if model else []), SCALE]
+  command = [sys.executable, "-m", "t5x.main", "--run_mode=aot", f"--aot_topology={topology}"]
+  command += [f"--gin_file={f}" for f in files] + [f"--gin_bindings={b}" for b in bindings]
+  command += [f"--aot_steps={steps}", f"--aot_json={report}"]
+  done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+  if not report.exists():  # exit code 1 is also that of a report that says it does not fit
+    sys.exit(f"aot.py: exit code {done.returncode}\n{done.stderr[-3000:]}\n{' '.join(command)}")
+  return json.loads(report.read_text())
+
+
+def find_fit(name: str, topology: str, steps: str, work_dir: pathlib.Path) -> dict:
+  """Returns the report of the first configuration that fits, else that of the last one tried."""
+  settings = {"partitioning.PjitPartitioner.num_partitions": str(SLICES[topology][1])}
+  for attempt in range(1, ATTEMPTS + 1):
+    slug = f"{name}_{topology}_{steps}_{attempt}".replace(" ", "_").replace(":", "_")
+    bindings = [f"{key} = {value}" for key, value in settings.items()]
+    report = compile_once(
+      MODELS[name], topology, bindings, steps, (work_dir / f"{slug}.json").resolve()
+    )
+    verdict = "fits" if report["fits"] else "does not fit"
+    print(f"{name}, {topology}, {', '.join(bindings)}: {verdict}", file=sys.stderr, flush=True)
+    if report["fits"] or not report["advice"]:
+      break
+    settings |= dict(binding.split(" = ", 1) for binding in report["advice"][0])
+  return report | {"settings": settings}
+
+
+def row(name: str, topology: str, report: dict) -> str:
+  """Returns a line of the table."""
+  gib = 2**30
+  train = report["steps"]["train"]
+  zero = any("parameter_partitioning_dims" in key for key in report["settings"])
+  mesh = "{data} x {model}".format(**report["mesh"]) + (", ZeRO-3" if zero else "")
+  cells = [
+    name,
+    SLICES[topology][0],
+    "yes" if report["fits"] else "no",
+    mesh,
+    f"{report['batch_size']} / {report['num_microbatches']}",
+    f"{train['needed_bytes'] / gib:.1f} of {train['usable_bytes'] / gib:.1f}",
+    f"{train['estimated_ms']:.1f}" if train["fits"] else "-",
+    f"{train['bound_ms']:.1f}" if train["fits"] else "-",
+  ]
+  decode = report["steps"].get("decode")
+  if decode is not None:
+    fits = decode["fits"]
+    cells += [f"{decode[k]:.2f}" if fits else "-" for k in ("token_ms", "token_bound_ms")]
+  return "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+  """Compiles what is not yet compiled and prints the table in Markdown."""
+  parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+  parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+  parser.add_argument("--slices", nargs="+", choices=SLICES, default=list(SLICES))
+  parser.add_argument("--steps", default="train,eval,decode", help="default train,eval,decode")
+  parser.add_argument("--work-dir", type=pathlib.Path, default=pathlib.Path("runs/benchmarks/aot"))
+  args = parser.parse_args()
+  args.work_dir.mkdir(parents=True, exist_ok=True)
+  head = ["model", "slice", "fits", "data x model", "batch / microbatches", "training, GiB"]
+  head += ["step, ms", "bound, ms"]
+  if "decode" in args.steps:
+    head += ["token, ms", "bound, ms"]
+  table = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+  for name in args.models:
+    for topology in args.slices:
+      report = find_fit(name, topology, args.steps, args.work_dir)
+      table.append(row(name, topology, report))
+  print("\n".join(table))
+
+
+if __name__ == "__main__":
+  main()

@@ -1,0 +1,331 @@
+"""Compiles the steps of a training run for the devices of a TPU slice; see `t5x.aot`."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+import unittest.mock
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from t5x import _aot_account as account
+from t5x import _aot_advice, _cli, partitioning, utils
+from t5x.errors import T5XError
+from t5x.examples.t5 import network
+
+
+def check_device_kind(kind: str) -> account.Device:
+  """Returns what is known of a kind of device.
+
+  Raises:
+    T5XError: nothing is.
+  """
+  if kind not in account.DEVICES:
+    raise T5XError(
+      f"Nothing is known of the device {kind!r}.",
+      expected="a device whose memory, speed and clock are in t5x/_aot_account.py",
+      available=", ".join(account.DEVICES),
+      fix="choose another --aot_topology, or add the device to DEVICES there.",
+    )
+  return account.DEVICES[kind]
+
+
+def compile_run(
+  settings: Mapping[str, Any], devices: Sequence[Any], steps: Sequence[str]
+) -> dict[str, Any]:
+  """Compiles steps of a training run.
+
+  Args:
+    settings: arguments of `train`.
+    devices: of the slice, from `topology_devices`.
+    steps: which of train, eval and decode; evaluations that the run does not have are left out.
+
+  Returns:
+    What `--aot_json` writes, but for the names of slice and compiler.
+
+  Raises:
+    T5XError: the batch does not divide over the mesh, or an array does not.
+  """
+  device = check_device_kind(devices[0].device_kind)
+  if settings.get("use_hardware_rng"):
+    jax.config.update("jax_default_prng_impl", "rbg")
+  partitioner = settings["partitioner"]
+  # The slot of the cached property: `get_mesh` would ask for the devices of this machine.
+  partitioner.__dict__["mesh"] = partitioning.get_mesh(**partitioner._mesh_args, devices=devices)
+  # Models choose by it, and have to choose as on the slice.
+  with unittest.mock.patch("jax.default_backend", return_value="tpu"):
+    return _compile_all(settings, device, devices[0].device_kind, steps)
+
+
+def _compile_all(settings, device: account.Device, kind: str, steps) -> dict[str, Any]:
+  partitioner, cfg = settings["partitioner"], settings["train_dataset_cfg"]
+  data, model = partitioner.mesh.devices.shape
+  batch = _batch(settings["model"], cfg, partitioner)
+  trainer, initializer = _make_trainer(settings, batch)
+  microbatches = trainer._num_microbatches or 1
+  _check_microbatches(cfg.batch_size, microbatches, data)
+  sizes = _state_bytes(initializer.global_train_state_shape, initializer.shardings)
+  report = {
+    "jax": jax.__version__,
+    "device_kind": kind,
+    "devices": data * model,
+    "memory_bytes": device.memory,
+    "usable_bytes": device.usable,
+    "mesh": {"data": data, "model": model},
+    "batch_size": cfg.batch_size,
+    "num_microbatches": microbatches,
+    **{f"{name}_bytes": size for name, size in sizes.items()},
+    "steps": {},
+  }
+  for name, step in _programs(settings, steps, batch, trainer, initializer):
+    _cli.log(f"compiling the {name} step for {data * model} x {kind}")
+    # The optimizer's slots stay in memory while something else is run.
+    resident = 0 if name == "train" else sizes["state"] - sizes["params"]
+    report["steps"][name] = _compile_step(step, device, (data, model), resident)
+  report["fits"] = all(step["fits"] for step in report["steps"].values())
+  report["advice"] = [] if report["fits"] else _advice(settings, report)
+  return report
+
+
+def _advice(settings, report: Mapping[str, Any]) -> list[list[str]]:
+  partitioner = settings["partitioner"]
+  explicit = [partitioner._mesh_args[k] for k in ("model_parallel_submesh", "ici_mesh_shape")]
+  zero = ("embed", "data") in partitioner.logical_axis_rules
+  return _aot_advice.advise(report, _t5_config(settings["model"]), zero, not any(explicit))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Step:
+  """A step to compile.
+
+  Attributes:
+    lower: lowers it.
+    batch: rows of its batch, and tokens of a row of encoder and decoder.
+    work: what it has to do at least, or None if that is not known of this model.
+    loop: for a decode: (work of one token, tokens).
+  """
+
+  lower: Callable[[], Any]
+  batch: Mapping[str, int]
+  work: account.Work | None
+  loop: tuple[account.Work | None, int] | None = None
+
+
+def _make_trainer(settings: Mapping[str, Any], batch: Mapping[str, Any]) -> tuple[Any, Any]:
+  """Returns (trainer, initializer) of a state that has shapes only."""
+  model, partitioner = settings["model"], settings["partitioner"]
+  initializer_cls = settings.get("train_state_initializer_cls") or utils.TrainStateInitializer
+  initializer = initializer_cls(
+    optimizer_def=model.optimizer_def,
+    init_fn=model.get_initial_variables,
+    input_shapes={name: x.shape for name, x in batch.items()},
+    input_types={name: x.dtype for name, x in batch.items()},
+    partitioner=partitioner,
+  )
+  state = initializer.global_train_state_shape
+  trainer = settings["trainer_cls"](
+    model=model,
+    train_state=state.replace_step(np.int32(0)),  # it looks at the step's value
+    partitioner=partitioner,
+    eval_names=[],
+    summary_dir=None,
+    rng=None,
+    train_state_axes=initializer.train_state_axes,
+  )
+  return trainer, initializer
+
+
+def _programs(
+  settings: Mapping[str, Any],
+  steps: Sequence[str],
+  batch: Mapping[str, Any],
+  trainer: Any,
+  initializer: Any,
+) -> Iterator[tuple[str, _Step]]:
+  """Yields (name, step) of each step that the run has and `steps` names."""
+  model, partitioner = settings["model"], settings["partitioner"]
+  state = initializer.global_train_state_shape
+  rng = jax.eval_shape(lambda: jax.random.PRNGKey(0))
+  if "train" in steps:
+    forward = _forward_work(model, batch)
+    work = forward and dataclasses.replace(forward, flops=3 * forward.flops)
+    yield "train", _Step(lambda: trainer._train_step.lower(state, batch, rng), _sizes(batch), work)
+  cfg = settings.get("train_eval_dataset_cfg")
+  if "eval" in steps and cfg is not None and settings.get("eval_steps"):
+    rows = _batch(model, cfg, partitioner)
+    lower = lambda: trainer._eval_step.lower(state.params, rows)  # noqa: E731
+    yield "eval", _Step(lower, _sizes(rows), _forward_work(model, rows))
+  cfg = settings.get("infer_eval_dataset_cfg")
+  if "decode" in steps and cfg is not None and settings.get("inference_evaluator_cls"):
+    lengths = cfg.task_feature_lengths or settings["train_dataset_cfg"].task_feature_lengths
+    cfg = dataclasses.replace(cfg, task_feature_lengths=lengths, pack=False)
+    yield "decode", _decode_step(settings, cfg, initializer, rng)
+
+
+def _decode_step(settings, cfg, initializer, rng) -> _Step:
+  """The whole decode of a batch, as `utils.get_infer_fn` pads it without stages."""
+  model, partitioner = settings["model"], settings["partitioner"]
+  data = partitioner.mesh.devices.shape[0]
+  rows = -(-cfg.batch_size // data) * data
+  batch = _batch(model, dataclasses.replace(cfg, batch_size=rows), partitioner)
+  decode = partitioner.partition(
+    lambda params, batch, rng: model.predict_batch(params, batch, rng=rng),
+    in_axis_resources=(initializer.train_state_axes.params, partitioner.data_partition_spec, None),
+    out_axis_resources=None,
+  )
+  params, sizes = initializer.global_train_state_shape.params, _sizes(batch)
+  config = _t5_config(model)
+  start = token = None
+  if config is not None:
+    decodes = model._default_decoder_params.num_decodes or 1
+    itemsize = jnp.dtype(config.dtype).itemsize
+    start = account.decode_start_work(config, rows, sizes["inputs"])
+    token = account.decode_step_work(
+      config, rows, sizes["inputs"], sizes["targets"], decodes, itemsize
+    )
+  return _Step(lambda: decode.lower(params, batch, rng), sizes, start, (token, sizes["targets"]))
+
+
+def _batch(model, cfg, partitioner) -> dict[str, Any]:
+  """Returns the shapes of a global batch, as the feature converter makes it."""
+  lengths = cfg.task_feature_lengths
+  if not lengths:
+    raise T5XError(
+      "The lengths of the training examples are not set.",
+      found=f"task_feature_lengths = {lengths!r}",
+      expected="{feature: tokens}: no data is read to measure them",
+      fix="set TASK_FEATURE_LENGTHS",
+    )
+  partitioner.get_data_layout(cfg.batch_size)  # raises if it does not divide
+  converter = model.FEATURE_CONVERTER_CLS(pack=cfg.pack)
+  specs = converter.MODEL_FEATURES
+  return {
+    name: jax.ShapeDtypeStruct(
+      (cfg.batch_size, length),
+      (
+        specs[name].dtype if name in specs else converter.PACKING_FEATURE_DTYPES[name]
+      ).as_numpy_dtype,
+    )
+    for name, length in converter.get_model_feature_lengths(lengths).items()
+  }
+
+
+def _sizes(batch: Mapping[str, Any]) -> dict[str, int]:
+  """Returns rows, and tokens of a row of encoder and decoder."""
+  inputs = batch.get("encoder_input_tokens", batch["decoder_input_tokens"])
+  rows, targets = batch["decoder_input_tokens"].shape
+  return {"rows": rows, "inputs": inputs.shape[1], "targets": targets}
+
+
+def _t5_config(model) -> Any:
+  """Returns the network's configuration, or None if it is not one of ours."""
+  config = getattr(model.module, "config", None)
+  return config if isinstance(config, network.T5Config) else None
+
+
+def _forward_work(model, batch) -> account.Work | None:
+  config = _t5_config(model)
+  return account.forward_work(config, **_sizes(batch)) if config is not None else None
+
+
+def _check_microbatches(batch_size: int, microbatches: int, data: int) -> None:
+  if batch_size % (microbatches * data):
+    raise T5XError(
+      found=f"batch size {batch_size} in {microbatches} microbatches on {data} data partitions",
+      expected="whole rows on every device",
+      available="microbatches: "
+      + ", ".join(str(m) for m in _aot_advice.divisors(batch_size // data)),
+      fix="set trainer.Trainer.num_microbatches or BATCH_SIZE",
+    )
+
+
+def _state_bytes(state: Any, shardings: Any) -> dict[str, float]:
+  """Returns bytes per device of the state and of the parameters in it."""
+
+  def size(shapes, shardings) -> float:
+    leaves = zip(jax.tree.leaves(shapes), jax.tree.leaves(shardings), strict=True)
+    return sum(math.prod(s.shard_shape(x.shape)) * x.dtype.itemsize for x, s in leaves)
+
+  return {"state": size(state, shardings), "params": size(state.params, shardings.params)}
+
+
+def _compile_step(
+  step: _Step, device: account.Device, mesh: tuple[int, int], resident: float
+) -> dict[str, Any]:
+  """Returns the figures of a step."""
+  started = time.time()
+  try:
+    compiled = step.lower().compile()
+  except RuntimeError as e:
+    sizes = account.out_of_memory(str(e))
+    if sizes is None:
+      raise
+    needed, usable = sizes
+    return {
+      "batch": dict(step.batch),
+      "compile_seconds": time.time() - started,
+      "fits": False,
+      "needed_bytes": needed + resident,
+      "usable_bytes": usable,
+    }
+  except ValueError as e:
+    if "divisible" not in str(e):
+      raise
+    raise T5XError(
+      f"An array does not divide over the mesh of data {mesh[0]} x model {mesh[1]}.",
+      found=str(e).splitlines()[0][:300],
+      expected="heads, MLP width and vocabulary that divide by the model partitions",
+      fix="set partitioning.PjitPartitioner.num_partitions",
+    ) from e
+  seconds = time.time() - started
+  memory = account.memory_of(compiled)
+  program = account.read_program(compiled.as_text())
+  costs = compiled.cost_analysis() or {}
+  # The peak is of live values; the temporaries are one block, with room lost between them.
+  held = memory["argument"] + memory["temporary"] + memory["output"] - memory["alias"]
+  needed = max(memory["peak"], held) + memory["code"] + resident
+  figures = {
+    "batch": dict(step.batch),
+    "compile_seconds": seconds,
+    "fits": needed <= device.usable,
+    "needed_bytes": needed,
+    "usable_bytes": device.usable,
+    "memory": {**memory, "optimizer_slots": resident},
+    # XLA counts the body of a loop once.
+    "xla_flops": costs.get("flops"),
+    "xla_bytes_accessed": costs.get("bytes accessed"),
+    "estimated_ms": 1e3 * program.cycles / device.clock,
+    "bound_ms": 1e3 * step.work.seconds(device, *mesh) if step.work else None,
+    "collective_bytes": dict(program.collectives),
+    "rng_bytes": program.rng,
+    "unknown_loops": program.unknown_loops,
+  }
+  if step.loop:
+    figures |= _decode_figures(step, program, device, mesh)
+  bound = figures["bound_ms"]
+  if bound and figures["estimated_ms"]:
+    figures["bound_over_estimated"] = bound / figures["estimated_ms"]
+  return figures
+
+
+def _decode_figures(step: _Step, program, device, mesh) -> dict[str, Any]:
+  """Returns the figures of a decode: before the first token, per token, and in all."""
+  token, tokens = step.loop
+  ms = 1e3 / device.clock
+  # The decode is the loop that takes longest.
+  loop = max(program.loops, key=lambda x: (x.trips or tokens) * x.cycles, default=None)
+  figures: dict[str, Any] = {"tokens": tokens}
+  if loop is not None:
+    rest = program.cycles - (loop.trips or 1) * loop.cycles
+    figures["start_ms"], figures["token_ms"] = rest * ms, loop.cycles * ms
+    figures["estimated_ms"] = (rest + tokens * loop.cycles) * ms
+  if token is not None:
+    token_bound = 1e3 * token.seconds(device, *mesh)
+    figures["token_bound_ms"] = token_bound
+    figures["bound_ms"] = 1e3 * step.work.seconds(device, *mesh) + tokens * token_bound
+  return figures

@@ -1,0 +1,325 @@
+"""Compiles the steps of a training run for a TPU slice, on a machine that has none.
+
+  python -m t5x.main --run_mode=aot --aot_topology=v3:4x4 --gin_file=FILE.gin
+
+It takes the gin file of `train` and compiles, with libtpu's compiler, the programs that `train`
+would run on that slice: the training step, the step of the teacher-forced evaluation, and the
+decode of the inference evaluation. It prints what each needs of a device's memory and what XLA
+expects it to cost, and exits with 1 if one does not fit. No data is read and no parameter is made;
+nothing is run. Google's T5X has nothing like it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from t5x import _aot_account as account
+from t5x import _cli
+from t5x.errors import T5XError, UsageError, nearest
+
+STEPS = ("train", "eval", "decode")
+
+# Slices by accelerator type (what `gcloud` calls them); numbers are cores of v3 and v4, else chips.
+SLICES = {
+  **{f"v3-{n}": f"v3:{s}" for n, s in ((8, "2x2"), (32, "4x4"), (64, "4x8"), (128, "8x8"))},
+  **{f"v3-{n}": f"v3:{s}" for n, s in ((256, "8x16"), (512, "16x16"), (1024, "16x32"))},
+  **{f"v4-{n}": f"v4:{s}" for n, s in ((8, "2x2x1"), (16, "2x2x2"), (32, "2x2x4"))},
+  **{f"v4-{n}": f"v4:{s}" for n, s in ((64, "2x4x4"), (128, "4x4x4"))},
+  **{
+    f"{kind}-{n}": f"{kind}:{s}"
+    for kind in ("v5e", "v6e")
+    for n, s in ((4, "2x2"), (8, "2x4"), (16, "4x4"), (32, "4x8"), (64, "8x8"), (128, "8x16"))
+  },
+}
+
+# Macros that a run must have but a compilation does not look at.
+_UNUSED_MACROS = {
+  "MODEL_DIR": "'aot'",
+  "TRAIN_STEPS": "1",
+  "INITIAL_CHECKPOINT_PATH": "[]",
+  "MIXTURE_OR_TASK_NAME": "'aot'",
+}
+
+_LEFT_OUT = (
+  "estimated ms: the compiler's own cycle counts / clock. They leave out collectives, random bits "
+  "and copies beside the computation; nothing was run, so compare programs by them, not machines."
+)
+
+
+def run(train: Callable) -> None:
+  """Reads the gin configuration of `train` and compiles its steps, as the flags say.
+
+  Args:
+    train: the configurable that gin files bind as `train_script.train`.
+
+  Raises:
+    T5XError: a step does not fit, or the slice cannot be compiled for.
+  """
+  flags = _cli.FLAGS
+  topology = check_topology(flags.aot_topology)
+  steps = _check_steps(flags.aot_steps)
+  if flags.aot_json and not pathlib.Path(flags.aot_json).absolute().parent.is_dir():
+    raise UsageError(f"--aot_json={flags.aot_json}: there is no such folder.", fix="make it first")
+  version = prepare_environment()
+  settings = _read_gin(train)
+  if flags.dry_run:
+    _cli.log("the gin configuration is complete (--dry_run: nothing was compiled)")
+    return
+  from t5x import _aot_compile  # only now: it imports JAX and Flax
+
+  devices = topology_devices(topology)
+  report = _aot_compile.compile_run(settings, devices, steps)
+  report = {"format": "t5x-aot/1", "topology": topology, "libtpu": version, **report}
+  print(describe(report))
+  if flags.aot_json:
+    path = pathlib.Path(flags.aot_json)
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text(json.dumps(report, indent=1) + "\n")
+    temporary.replace(path)
+  refuse_if_too_large(report)
+
+
+# ------------------------------------------------------------------------------- settings
+
+
+def check_topology(name: str | None) -> str:
+  """Returns the name libtpu has for a slice, given that or the accelerator type (v3-32).
+
+  Raises:
+    UsageError: there is none.
+    T5XError: the slice is not known.
+  """
+  fix = "python -m t5x.main --run_mode=aot --aot_topology=v3:4x4 --gin_file=FILE.gin"
+  if not name:
+    raise UsageError(
+      "--aot_topology is missing.",
+      expected="the TPU slice to compile for",
+      available=", ".join(SLICES.values()),
+      fix=fix,
+    )
+  if name in SLICES.values():
+    return name
+  if name not in SLICES:
+    raise unknown_topology(name)
+  return SLICES[name]
+
+
+def unknown_topology(name: str, found: str | None = None) -> T5XError:
+  """Returns the error for a slice that is not known, with the nearest that are."""
+  kind = name.replace("-", ":").split(":")[0]
+  kinds = {topology.split(":")[0] for topology in SLICES.values()}
+  same_kind = [s for s in SLICES.values() if s.split(":")[0] == kind]
+  close = [SLICES.get(s, s) for s in nearest(name, {*SLICES, *SLICES.values()})]
+  close = [s for s in close if s in same_kind]
+  return T5XError(
+    f"No TPU slice is called {name!r}.",
+    found=found,
+    expected="GENERATION:SHAPE, for example v3:4x4, or an accelerator type, for example v3-32",
+    available=", ".join(dict.fromkeys([*close[:1], *same_kind]))
+    if same_kind
+    else f"generations {', '.join(sorted(kinds))}",
+    fix=f"--aot_topology={(close or same_kind or ['v3:4x4'])[0]}",
+  )
+
+
+def _check_steps(steps: Sequence[str]) -> tuple[str, ...]:
+  unknown = [s for s in steps if s not in STEPS]
+  if unknown or not steps:
+    raise UsageError(
+      f"--aot_steps={','.join(steps)}: {unknown[0] if unknown else 'none'} is not a step.",
+      available=", ".join(STEPS),
+      fix="--aot_steps=train,decode",
+    )
+  return tuple(s for s in STEPS if s in steps)
+
+
+def prepare_environment() -> str:
+  """Makes JAX use the CPU, with libtpu as a compiler only; returns libtpu's version.
+
+  Raises:
+    T5XError: libtpu is not installed.
+  """
+  import jax
+
+  if importlib.util.find_spec("libtpu") is None:
+    raise T5XError(
+      "libtpu, the compiler for TPUs, is not installed.",
+      found=f"jax {jax.__version__} without it",
+      expected="the package libtpu; no TPU is needed",
+      fix=f'pip install "jax[tpu]=={jax.__version__}"',
+    )
+  os.environ["TPU_SKIP_MDS_QUERY"] = "1"  # there is no metadata server to ask
+  # Compiling needs no chip, so it need not wait for the process that holds the lock file.
+  os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
+  os.environ.setdefault("TPU_ACCELERATOR_TYPE", "")
+  os.environ["JAX_PLATFORMS"] = "cpu"
+  jax.config.update("jax_platforms", "cpu")
+  # What is compiled for absent devices cannot be loaded from a cache.
+  jax.config.update("jax_enable_compilation_cache", False)
+  try:
+    return importlib.metadata.version("libtpu")
+  except importlib.metadata.PackageNotFoundError:
+    return "unknown"
+
+
+def topology_devices(topology: str) -> list[Any]:
+  """Returns the devices of a slice, to compile for only.
+
+  Args:
+    topology: such as 'v3:4x4'.
+
+  Raises:
+    T5XError: libtpu does not know it.
+  """
+  from jax.experimental import topologies
+
+  # One v4 device is a chip, as on a TPU VM; libtpu would offer its two cores.
+  options = {"chip_config_name": "megacore"} if topology.startswith("v4:") else {}
+  try:
+    with contextlib.nullcontext() if _debug() else _cli._silent_stderr():
+      devices = topologies.get_topology_desc(
+        platform="tpu", topology_name=topology, **options
+      ).devices
+  except RuntimeError as e:
+    if "INVALID_ARGUMENT" not in str(e):
+      raise
+    raise unknown_topology(topology, found=str(e).splitlines()[0]) from e
+  return list(devices)
+
+
+def _debug() -> bool:
+  return _cli.FLAGS.is_parsed() and _cli.FLAGS.debug
+
+
+def _read_gin(train: Callable) -> Mapping[str, Any]:
+  """Returns the arguments that gin binds to `train`, references evaluated."""
+  import gin
+  from t5x import gin_utils
+
+  flags = _cli.FLAGS
+  if not flags.gin_file and not flags.gin_bindings:
+    raise UsageError("No gin file is given.", fix="pass --gin_file=FILE.gin, that of the training.")
+  _cli.import_libraries()
+  gin_utils.parse_gin_flags(
+    flags.gin_search_paths, flags.gin_file or [], flags.gin_bindings, finalize_config=False
+  )
+  macros = gin_utils._macros()
+  for name, value in _UNUSED_MACROS.items():
+    if name in macros and gin_utils._is_required(macros[name]):
+      gin.parse_config(f"{name} = {value}")
+  gin_utils.check_config()
+  gin.finalize()
+  settings = {}
+  with gin_utils.friendly_gin_errors():
+    if _is_configured(train):
+      settings = gin.get_bindings(train)
+  required = ("model", "partitioner", "trainer_cls", "train_dataset_cfg")
+  missing = [name for name in required if settings.get(name) is None]
+  if missing:
+    raise T5XError(
+      "The gin file does not configure training.",
+      found=f"train_script.train without {', '.join(missing)}",
+      expected="the gin file that `--run_mode=train` would take",
+      fix="give that file; models and macros alone do not say what is compiled.",
+    )
+  return settings
+
+
+def _is_configured(train: Callable) -> bool:
+  """Whether a gin file has named `train_script.train`; gin only knows it from then on."""
+  import gin
+
+  try:
+    gin.get_bindings(train, resolve_references=False)
+  except ValueError:
+    return False
+  return True
+
+
+# --------------------------------------------------------------------------------- output
+
+
+def refuse_if_too_large(report: Mapping[str, Any]) -> None:
+  """Raises T5XError if a step of the report does not fit, with what would make it fit."""
+  lines = [
+    f"{name}: {_gib(s['needed_bytes'])} GiB of {_gib(s['usable_bytes'])}, "
+    f"{_gib(s['needed_bytes'] - s['usable_bytes'])} GiB too much"
+    for name, s in report["steps"].items()
+    if not s["fits"]
+  ]
+  if lines:
+    advice = report["advice"]
+    raise T5XError(
+      f"It does not fit in the memory of a {report['device_kind']} of {report['topology']}.",
+      found="\n".join(lines),
+      expected="every step within a device's memory",
+      fix="estimated to be enough, any of:\n" + "\n".join(" and ".join(a) for a in advice)
+      if advice
+      else "a larger slice or a smaller model: no number of partitions, microbatches or rows of "
+      "this batch is estimated to be enough",
+    )
+
+
+def _gib(size: float) -> str:
+  return f"{size / account.GIB:.2f}"
+
+
+def describe(report: Mapping[str, Any]) -> str:
+  """Returns the report as a table: a row for each figure, a column for each step."""
+  mesh = report["mesh"]
+  steps = report["steps"]
+  rows = [["", *steps]]
+
+  def add(label: str, value: Callable[[Mapping[str, Any]], Any]) -> None:
+    cells = []
+    for step in steps.values():
+      try:
+        cells.append(value(step))
+      except (KeyError, TypeError):  # it did not compile, or is not known
+        cells.append("-")
+    if any(c != "-" for c in cells):
+      rows.append([label, *cells])
+
+  add(
+    "batch, rows x inputs / targets", lambda s: "{rows} x {inputs} / {targets}".format(**s["batch"])
+  )
+  for name in ("argument", "temporary", "output", "alias", "peak", "code", "optimizer_slots"):
+    add(f"{name.replace('_', ' ')}, GiB", lambda s, n=name: _gib(s["memory"][n]))
+  add("needed, GiB", lambda s: _gib(s["needed_bytes"]))
+  add("fits", lambda s: "yes" if s["fits"] else "NO")
+  add("XLA TFLOP, loops once", lambda s: f"{s['xla_flops'] / 1e12:.3f}")
+  add("GB moved, loops once", lambda s: f"{s['xla_bytes_accessed'] / 1e9:.2f}")
+  add("estimated ms", lambda s: f"{s['estimated_ms']:.2f}")
+  add("  before the first token", lambda s: f"{s['start_ms']:.2f}")
+  add("  per token", lambda s: f"{s['token_ms']:.3f}")
+  add("bound of the model, ms", lambda s: f"{s['bound_ms']:.2f}")
+  add("  per token", lambda s: f"{s['token_bound_ms']:.3f}")
+  add("bound / estimated", lambda s: f"{s['bound_over_estimated']:.3f}")
+  add("collectives, MB", lambda s: f"{sum(s['collective_bytes'].values()) / 1e6:.1f}")
+  add("random bits, MB", lambda s: f"{s['rng_bytes'] / 1e6:.1f}")
+  add("compiled in, s", lambda s: f"{s['compile_seconds']:.1f}")
+  widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+  table = [
+    "  ".join(
+      c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+    )
+    for row in rows
+  ]
+  head = (
+    f"{report['topology']}: {report['devices']} x {report['device_kind']}, "
+    f"{report['memory_bytes'] / account.GIB:.0f} GiB each ({_gib(report['usable_bytes'])} usable); "
+    f"mesh data {mesh['data']} x model {mesh['model']}, microbatches {report['num_microbatches']}; "
+    f"jax {report['jax']}, libtpu {report['libtpu']}. Figures are per device."
+  )
+  notes = [_LEFT_OUT]
+  unknown = [name for name, s in steps.items() if s.get("unknown_loops")]
+  if unknown:
+    notes.append(f"loops of unknown length counted once in: {', '.join(unknown)}")
+  return "\n".join([head, "", *table, "", *notes])
