@@ -56,15 +56,20 @@ start() {
     echo "a command already runs here: $(cat "$state/command")" >&2
     exit 4
   fi
-  rm -f "$state/exit"
+  rm -f "$state/exit" "$state/pid"
   : > "$state/log"
   quoted "$@" > "$state/command"
   setsid bash launch/worker.sh child "$@" </dev/null >/dev/null 2>&1 &
-  echo $! > "$state/pid"
+  local tries=0
+  until [ -e "$state/pid" ]; do  # whoever follows it next has to find it
+    [ $((tries += 1)) -le 300 ] || { echo "the command did not start within 30 s" >&2; exit 1; }
+    sleep 0.1
+  done
 }
 
 child() {
-  echo $$ > "$state/pid"  # the leader of its own group: stop reaches all of it
+  echo $$ > "$state/pid.part"  # the leader of its own group: stop reaches all of it
+  mv "$state/pid.part" "$state/pid"
   export PATH="$PWD/.venv/bin:$PATH"
   google_path
   trap : TERM  # the command gets it too, and this shell must outlive it

@@ -696,8 +696,10 @@ def test_slurm_refuses(installed):
 
 def test_ctrl_c_says_what_still_costs_money(cloud):
   cloud.rule("*queued-resources create*", code=0, queue="WAITING_FOR_RESOURCES")
-  script = subprocess.Popen(
-    [cloud.repo / "launch/tpu_vm.sh", "create", "v3-8", *WHERE, "--queued"],
+  script = cloud.repo / "launch/tpu_vm.sh"
+  running = subprocess.Popen(
+    # A background job ignores SIGINT, and so would what it starts.
+    ["env", "--default-signal=INT", script, "create", "v3-8", *WHERE, "--queued"],
     env={
       "PATH": ":".join(cloud.path),
       "FAKE_CLOUD": str(cloud.state),
@@ -707,15 +709,14 @@ def test_ctrl_c_says_what_still_costs_money(cloud):
     stderr=subprocess.PIPE,
     text=True,
     start_new_session=True,
-    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
   )
-  for line in script.stderr:
+  for line in running.stderr:
     if "WAITING_FOR_RESOURCES" in line:
       break
   time.sleep(0.1)
-  os.killpg(script.pid, signal.SIGINT)
-  _, said = script.communicate(timeout=10)
-  assert script.returncode == 130
+  os.killpg(running.pid, signal.SIGINT)
+  _, said = running.communicate(timeout=10)
+  assert running.returncode == 130
   assert "nothing was stopped or deleted" in said
   assert f"launch/tpu_vm.sh delete v3-8 --name sgdx-v3-8 {AT}" in said
   assert "delete" not in cloud.verbs()
