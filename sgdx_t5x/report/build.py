@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x import comparison, frames_file, scoring
+from sgdx_t5x import comparison, frames_file
 from sgdx_t5x.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import whole_folder
@@ -362,6 +362,6 @@ def _write_scores(run: Run, folder: pathlib.Path, stem: str) -> None:
   checksum = frames_file.write_frames(
     frames, run.report["signature"], run.table.scores, run.table.failures
   )
-  report = scoring.report(run.scored, {"file": frames.name, "checksum": checksum})
+  report = {**run.report, "per_frame": {"file": frames.name, "checksum": checksum}}
   text = json.dumps(report, indent=2, allow_nan=False) + "\n"
   (folder / f"{stem}.json").write_text(text, encoding="utf-8")
