@@ -59,9 +59,14 @@ class FrameTable:
   failures: Mapping[str, tuple[Failure, ...]] | None = None
 
   @property
+  def frames(self) -> FrameScores:
+    """Of any version: which frames, dialogues and services, in the order of the file."""
+    return next(iter(self.scores.values()))
+
+  @property
   def frame_ids(self) -> np.ndarray:
     """[F] str, in the order of the file."""
-    return next(iter(self.scores.values())).frame_ids
+    return self.frames.frame_ids
 
 
 def signature_fields(signature: str) -> dict[str, str]:

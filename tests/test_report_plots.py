@@ -46,7 +46,7 @@ def make_run(name="base", table=True, **changes):
   return SimpleNamespace(
     name=name,
     report={"sgdx": sgdx, "predict_nothing": floor},
-    table=SimpleNamespace(scores={"original": scores}) if table else None,
+    table=SimpleNamespace(frames=scores) if table else None,
     steps=(),
   )
 

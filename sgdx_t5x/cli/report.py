@@ -110,7 +110,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _overall(run: "Run") -> dict[str, Any]:
   """What --format json prints of a run: no domains and services."""
-  groups = {group: run.report["sgdx"][group] for group in ("all", "seen", "unseen")}
+  from sgdx_t5x.report.score_tables import GROUPS
+
+  groups = {group: run.report["sgdx"][group] for group in GROUPS}
   return {"signature": run.report["signature"], "warnings": run.report["warnings"], **groups}
 
 

@@ -44,7 +44,9 @@ def read_texts(corpus: Corpus, split: str, runs: Sequence[Run]) -> Texts:
   wanted = {
     dialogue
     for table in tables
-    for key, dialogue in zip(table.frame_ids.tolist(), _dialogue_ids(table), strict=True)
+    for key, dialogue in zip(
+      table.frame_ids.tolist(), table.frames.dialogue_ids.tolist(), strict=True
+    )
     if key in table.failures
   }
   versions = dict.fromkeys(version for table in tables for version in table.scores)
@@ -67,9 +69,8 @@ def frame_rows(run: Run, first_run: Run | None = None) -> Iterator[dict[str, Any
   table = run.table
   if not table or not table.failures:
     return
-  first = next(iter(table.scores.values()))
-  columns = [first.frame_ids, first.dialogue_ids, first.turns, first.services]
-  jga = np.stack([scores.metrics[JOINT_GOAL] for scores in table.scores.values()], axis=1)
+  frames, jga = table.frames, _jga(table)
+  columns = [frames.frame_ids, frames.dialogue_ids, frames.turns, frames.services]
   changes = jga.max(axis=1) >= 1  # there is a failure, so some version is wrong
   right = _right(first_run)
   for key, dialogue, turn, service, scores, changed in zip(
@@ -171,8 +172,8 @@ def slot_counts(run: Run) -> dict[tuple[str, str], Counter[str]]:
 def service_failures(table: FrameTable | None) -> Iterator[tuple[str, tuple[Failure, ...]]]:
   """Yields (service, failures) of the frames that have any."""
   if table and table.failures:
-    first = next(iter(table.scores.values()))
-    for key, service in zip(first.frame_ids.tolist(), first.services.tolist(), strict=True):
+    frames = table.frames
+    for key, service in zip(frames.frame_ids.tolist(), frames.services.tolist(), strict=True):
       if key in table.failures:
         yield service, table.failures[key]
 
@@ -259,8 +260,8 @@ def _seen(runs: Sequence[Run]) -> dict[str, bool]:
   seen: dict[str, bool] = {}
   for run in runs:
     if run.table:
-      first = next(iter(run.table.scores.values()))
-      seen.update(zip(first.services.tolist(), first.seen.tolist(), strict=True))
+      frames = run.table.frames
+      seen.update(zip(frames.services.tolist(), frames.seen.tolist(), strict=True))
   return dict(sorted(seen.items()))
 
 
@@ -268,11 +269,11 @@ def _right(run: Run | None) -> dict[str, tuple[str, ...]]:
   """Frame id -> versions with which a run is right; empty if that is not known."""
   if run is None or run.table is None:
     return {}
-  jga = np.stack([scores.metrics[JOINT_GOAL] for scores in run.table.scores.values()], axis=1)
   versions = np.array(list(run.table.scores))
-  pairs = zip(run.table.frame_ids.tolist(), jga >= 1, strict=True)
+  pairs = zip(run.table.frame_ids.tolist(), _jga(run.table) >= 1, strict=True)
   return {key: tuple(versions[right].tolist()) for key, right in pairs}
 
 
-def _dialogue_ids(table: FrameTable) -> list[str]:
-  return next(iter(table.scores.values())).dialogue_ids.tolist()
+def _jga(table: FrameTable) -> np.ndarray:
+  """[F, K] float, of each frame and version."""
+  return np.stack([scores.metrics[JOINT_GOAL] for scores in table.scores.values()], axis=1)

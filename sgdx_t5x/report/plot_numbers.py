@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.report.plot_style import clean
+from sgdx_t5x.report.score_tables import GROUPS
 
 if TYPE_CHECKING:
   from sgdx_t5x.report.runs import Run
@@ -45,7 +46,7 @@ def groups_with(runs: Sequence["Run"], keys: Iterable[str]) -> list[str]:
   def known(row: Row) -> bool:
     return bool(row["num_frames"]) and any(has(row, key) for key in keys)
 
-  return [g for g in ("all", "seen", "unseen") if any(known(row_of(run, g)) for run in runs)]
+  return [g for g in GROUPS if any(known(row_of(run, g)) for run in runs)]
 
 
 def floor_of(run: "Run", group: str) -> float:
@@ -65,7 +66,7 @@ def seen_services(run: "Run") -> dict[str, str]:
   """Service -> "seen" or "unseen"; empty without scores per frame."""
   if run.table is None:
     return {}
-  scores = next(iter(run.table.scores.values()))
+  scores = run.table.frames
   pairs = zip(scores.services.tolist(), scores.seen.tolist(), strict=True)
   return {service: "seen" if seen else "unseen" for service, seen in pairs}
 
@@ -78,8 +79,14 @@ def shares_of_kinds(run: Mapping[str, Mapping[str, int]]) -> tuple[str, dict[str
     for kind, count in run[version].items():
       totals[kind] = totals.get(kind, 0) + count
   everything = sum(totals.values()) or 1
-  of = "v1-5" if versions == list(VARIANTS) else "+".join(versions)
-  return f"% of failures, {of}", {kind: count / everything for kind, count in totals.items()}
+  return f"% of failures, {mean_of(versions)}", {
+    kind: count / everything for kind, count in totals.items()
+  }
+
+
+def mean_of(versions: Sequence[str]) -> str:
+  """What a mean over versions is called: "v1-5" is of all five only."""
+  return "v1-5" if set(versions) == set(VARIANTS) else "+".join(versions)
 
 
 def num_points(run: "Run") -> int:

@@ -5,9 +5,9 @@ from typing import Any
 
 from sgdx_t5x.metrics import KINDS
 from sgdx_t5x.report.browser import kind_counts, slot_counts
-from sgdx_t5x.report.plot_numbers import seen_services
-from sgdx_t5x.report.runs import GROUPS, Run
-from sgdx_t5x.report.score_tables import with_interval
+from sgdx_t5x.report.plot_numbers import mean_of, seen_services
+from sgdx_t5x.report.runs import Run
+from sgdx_t5x.report.score_tables import GROUPS, with_interval
 from sgdx_t5x.report.tables import Cell, Number, Table, count, percent, points
 from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
 
@@ -91,7 +91,7 @@ def slots(run: Run) -> Table | None:
     (row(service, slot, found) for (service, slot), found in counts.items()),
     key=lambda cells: -sum(cell.value for cell in cells[-1 - len(KINDS) : -1]),
   )
-  where = _where(rewordings)
+  where = mean_of(rewordings)
   header = (
     "",
     *run.versions,
@@ -120,13 +120,8 @@ def failures(run: Run) -> Table | None:
     return (label, *rates, percent(share))
 
   rows = (*(row(kind, [kind]) for kind in KINDS), row("all", KINDS))
-  header = ("", *counts, f"% of {_where(rewordings)}")
+  header = ("", *counts, f"% of {mean_of(rewordings)}")
   return Table(f"Failures of slots per 100 frames: {run.name}", header, rows)
-
-
-def _where(versions: Sequence[str]) -> str:
-  """What a mean over versions is called: "v1-5" is of all five only."""
-  return "v1-5" if set(versions) == set(SGDX_VARIANTS) else "+".join(versions)
 
 
 def _group_rows(runs: Sequence[Run]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -13,10 +13,10 @@ from sgdx_t5x.corpus import Corpus
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.frames_file import FrameTable, signature_fields
 from sgdx_t5x.metrics import JOINT_GOAL
+from sgdx_t5x.report.score_tables import GROUPS
 from sgdx_t5x.report.steps import step_files
 from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
 
-GROUPS = ("all", "seen", "unseen")  # rows of the paper's Table 2
 _VERSIONS = (ORIGINAL, *SGDX_VARIANTS)
 
 
@@ -181,7 +181,7 @@ def _check_report(report: Mapping[str, Any], path: pathlib.Path) -> None:
 
 def _check_table(table: FrameTable, report: Mapping[str, Any], path: pathlib.Path) -> None:
   known = report["sgdx"]["services"]
-  services = set(next(iter(table.scores.values())).services.tolist())
+  services = set(table.frames.services.tolist())
   if JOINT_GOAL not in table.metrics or not services <= set(known):
     strange = ", ".join(sorted(services.difference(known))) or f"no {JOINT_GOAL}"
     raise SgdxError(

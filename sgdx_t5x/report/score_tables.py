@@ -7,7 +7,7 @@ from typing import Any
 
 from sgdx_t5x.report.tables import Number, Table, count, percent
 
-_GROUPS = ("all", "seen", "unseen")  # the row groups of the paper's Table 2
+GROUPS = ("all", "seen", "unseen")  # the row groups of the paper's Table 2
 
 
 def layout(report: Mapping[str, Any]) -> list[Table]:
@@ -77,7 +77,7 @@ def _variants_table(title: str, name: str, rows: Mapping[str, Any]) -> Table:
   keys[f"ss_{name}"] = "SS_JGA" if name == "jga" else "SS"
   cells = tuple(
     (group, *(percent(rows[group][key]) for key in keys), count(rows[group]["num_frames"]))
-    for group in _GROUPS
+    for group in GROUPS
   )
   return Table(f"{title} (%)", ("", *keys.values(), "frames"), cells)
 
@@ -108,18 +108,18 @@ def _interval_table(title: str, name: str, rows: Mapping[str, Any]) -> Table:
   }
   lines = []
   for key, heading in keys.items():
-    if any(rows[group].get(key) is not None for group in _GROUPS):
-      lines.append((heading, *(with_interval(rows[group], key) for group in _GROUPS)))
+    if any(rows[group].get(key) is not None for group in GROUPS):
+      lines.append((heading, *(with_interval(rows[group], key) for group in GROUPS)))
   for variant in range(1, 6):  # without all five there is no v1-5: the variants themselves
     key = f"{name}_v{variant}"
     if rows["all"][f"{name}_v1_5"] is None and rows["all"][key] is not None:
-      lines.append((f"{short}_v{variant}", *(with_interval(rows[g], key) for g in _GROUPS)))
-  counts = (count(rows[group]["num_dialogues"]) for group in _GROUPS)
-  return Table(f"{title} (%)", ("", *_GROUPS), (*lines, ("dialogues", *counts)))
+      lines.append((f"{short}_v{variant}", *(with_interval(rows[g], key) for g in GROUPS)))
+  counts = (count(rows[group]["num_dialogues"]) for group in GROUPS)
+  return Table(f"{title} (%)", ("", *GROUPS), (*lines, ("dialogues", *counts)))
 
 
 def _all_rows(rows: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-  for group in _GROUPS:
+  for group in GROUPS:
     yield "overall", group, rows[group]
   for kind in ("domains", "services"):
     for name, row in rows[kind].items():

@@ -9,7 +9,7 @@ from sgdx_t5x.comparison import Comparison
 from sgdx_t5x.frames_file import FrameTable
 from sgdx_t5x.metrics import DialogueResamples
 from sgdx_t5x.metrics.bootstrap import RESAMPLES
-from sgdx_t5x.report.runs import GROUPS
+from sgdx_t5x.report.score_tables import GROUPS
 from sgdx_t5x.report.tables import Cell, Number, Table, count, points
 
 _KEYS = {
