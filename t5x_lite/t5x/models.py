@@ -315,7 +315,7 @@ class EncoderDecoderModel(BaseTransformerModel):
     the encoder's output is kept, not the keys and values made of it, which are many times larger
     (2 * layers * heads * head size against the width of the network).
     """
-    axis = getattr(self.module, "CACHE_LENGTH_AXIS", None)
+    axis = getattr(self.module, "cache_length_axis", None)
     if axis is None or "segment" not in inspect.signature(self._decode_fn).parameters:
       raise decoding.CannotPauseError
     if segment.rows is None:

@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import logging
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,10 +22,16 @@ from flax.linen import partitioning as flax_partitioning
 from jax.experimental import mesh_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from t5x._devices import find_devices
 from t5x.errors import T5XError
 
 PyTree = Any
 LogicalAxisRules = Sequence[tuple[str, str | None]]
+
+# By kind of device. Of the 128 MiB beside the units of a v5e, XLA gives an operation 16 unless told
+# otherwise; with 32, attention of T5 Base takes a fifth less by its own estimate (docs/tpu-aot.md).
+_V5E = {"xla_tpu_scoped_vmem_limit_kib": "32768"}
+_COMPILER_OPTIONS = {"TPU v5 lite": _V5E, "TPU v5e": _V5E}
 
 # Mesh and rules that `with_logical_constraint` uses while a partitioned function is traced.
 _ACTIVE: contextvars.ContextVar[tuple[Mesh, LogicalAxisRules] | None] = contextvars.ContextVar(
@@ -36,6 +43,99 @@ def active_mesh_size() -> int:
   """Devices of the partitioned function being traced; 1 outside of one."""
   active = _ACTIVE.get()
   return 1 if active is None else active[0].size
+
+
+def num_model_partitions() -> int:
+  """Model partitions of the partitioned function being traced; 1 outside of one."""
+  active = _ACTIVE.get()
+  return 1 if active is None else active[0].shape["model"]
+
+
+def whole_over_data(x: jax.Array, axes: tuple[str | None, ...]) -> jax.Array:
+  """Gathers a parameter that is divided over the data partitions (ZeRO-3), once.
+
+  Called on the parameter in the type it is used in, it moves no more bytes than that needs, and
+  the backward pass uses what the forward pass has gathered. The gradient is divided again: summed
+  by a reduce-scatter.
+
+  Args:
+    x: a parameter, or a cast of one.
+    axes: its logical axes.
+
+  Returns:
+    `x`, whole in every data partition; still divided over the model partitions.
+  """
+  active = _ACTIVE.get()
+  if active is None:
+    return x
+  mesh, rules = active
+  spec = flax_partitioning.logical_to_mesh_axes(axes, rules)
+  if mesh.shape["data"] == 1 or "data" not in spec:
+    return x
+  divided = NamedSharding(mesh, spec)
+  whole = NamedSharding(mesh, PartitionSpec(*(None if n == "data" else n for n in spec)))
+
+  @jax.custom_vjp
+  def gather(x):
+    return jax.lax.with_sharding_constraint(x, whole)
+
+  gather.defvjp(
+    lambda x: (gather(x), None),
+    lambda _, g: (jax.lax.with_sharding_constraint(g, divided),),
+  )
+  return gather(x)
+
+
+def copy_per_data_partition(x: jax.Array, axes: tuple[str | None, ...]) -> jax.Array:
+  """Gives each data partition a copy of a parameter to work with.
+
+  A parameter that is used several times gets a gradient from each use, and the partitioner sums
+  every one of them over the devices. Of a copy per partition, gradients are added up where they
+  are, and summed over the devices once.
+
+  Args:
+    x: a parameter, or a cast of one.
+    axes: its logical axes.
+
+  Returns:
+    `[P, *x.shape]`, P the number of data partitions, 1 outside of a partitioned function. It takes
+    no more memory than `x` does.
+  """
+  active = _ACTIVE.get()
+  if active is None or active[0].shape["data"] == 1:
+    return x[None]
+  mesh, rules = active
+  spec = flax_partitioning.logical_to_mesh_axes(axes, rules)
+  spec = PartitionSpec("data", *(None if n == "data" else n for n in spec))
+  copies = jax.lax.broadcast(x, (mesh.shape["data"],))
+  return jax.lax.with_sharding_constraint(copies, NamedSharding(mesh, spec))
+
+
+def map_over_data(function: Callable[[jax.Array, int], jax.Array], key: jax.Array) -> jax.Array:
+  """Calls a function once per data partition, each with a key of its own.
+
+  Args:
+    function: of a key and the number of partitions; returns the rows of one partition.
+    key: random key.
+
+  Returns:
+    The rows of all partitions, divided over them. Outside of a partitioned function there is one.
+  """
+  active = _ACTIVE.get()
+  parts = 1 if active is None else active[0].shape["data"]
+  if parts == 1:
+    return function(key, 1)
+
+  def own(key: jax.Array) -> jax.Array:
+    return function(jax.random.fold_in(key, jax.lax.axis_index("data")), parts)
+
+  return jax.shard_map(
+    own,
+    mesh=active[0],
+    in_specs=PartitionSpec(),
+    out_specs=PartitionSpec("data"),
+    check_vma=False,
+  )(key)
 
 
 def with_logical_constraint(x: jax.Array, axes: tuple[str | None, ...]) -> jax.Array:
@@ -119,9 +219,9 @@ def get_mesh(
     devices: devices to use; None is all.
 
   Raises:
-    T5XError: the devices cannot be divided so.
+    T5XError: there is no device, or they cannot be divided so.
   """
-  devices = list(jax.devices(backend) if devices is None else devices)
+  devices = list(find_devices(backend) if devices is None else devices)
   if ici_mesh_shape is not None:
     return _explicit_mesh(ici_mesh_shape, dcn_mesh_shape, devices)
   if model_parallel_submesh is not None:
@@ -142,7 +242,7 @@ def get_mesh(
     raise T5XError(
       found=f"{num_model} model partitions for {len(devices)} devices",
       expected="a divisor of the number of devices",
-      available=", ".join(str(n) for n in range(1, len(devices) + 1) if len(devices) % n == 0),
+      available=_listed(_divisors(len(devices))),
       fix="set partitioning.PjitPartitioner.num_partitions",
     )
   shape = (len(devices) // num_model, num_model)
@@ -167,6 +267,19 @@ def _arrange(shape: tuple[int, int], devices: list[Any]) -> np.ndarray:
     # Devices are listed process by process: model partitions stay within a process.
     return np.array(devices).reshape(shape)
   return mesh_utils.create_device_mesh(shape, devices, allow_split_physical_axes=True)
+
+
+def describe_mesh(mesh: Mesh) -> str:
+  """Returns for instance `16 data x 2 model`."""
+  return " x ".join(f"{size} {name}" for name, size in mesh.shape.items())
+
+
+def _divisors(n: int) -> list[int]:
+  return [i for i in range(1, n + 1) if n % i == 0]
+
+
+def _listed(numbers: Sequence[int]) -> str:
+  return ", ".join(map(str, numbers)) or "none"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -262,13 +375,7 @@ class PjitPartitioner:
     num_data = grid.shape[0]
     batch_size = num_data if batch_size is None else batch_size
     if batch_size % num_data:
-      raise T5XError(
-        found=f"batch size {batch_size} on {num_data} data partitions",
-        expected=f"a multiple of {num_data}",
-        available=f"{batch_size - batch_size % num_data or num_data}, "
-        f"{batch_size + num_data - batch_size % num_data}",
-        fix="set BATCH_SIZE",
-      )
+      raise self._batch_error(batch_size)
     process_index = jax.process_index() if process_index is None else process_index
     owners = np.vectorize(lambda d: d.process_index, otypes=[int])(grid)
     rows = np.flatnonzero((owners == process_index).any(axis=1))
@@ -280,13 +387,80 @@ class PjitPartitioner:
       is_first_host_in_replica_set=bool(first_row[0] == process_index),
     )
 
+  def _batch_error(self, batch_size: int) -> T5XError:
+    num_data, num_devices = self.mesh.shape["data"], self.mesh.size
+    below = batch_size - batch_size % num_data
+    sizes = [size for size in (below, below + num_data) if size]
+    nearest = min(sizes, key=lambda size: abs(size - batch_size))
+    counts = self._model_partitions(lambda data, _: batch_size % data == 0)
+    return T5XError(
+      "The batch does not divide over the devices.",
+      found=f"batch size {batch_size} on {num_data} data partitions ({num_devices} devices)",
+      expected=f"a multiple of {num_data}",
+      available=f"batch sizes {_listed(sizes)}; model partitions for {batch_size}: "
+      + _listed(counts),
+      fix=f"set BATCH_SIZE = {nearest}, or {self._setting(counts[0])}",
+    )
+
+  def _check_divides(self, logical: PyTree, params: PyTree) -> None:
+    """Raises T5XError for parameters that their shardings do not divide: JAX would, later."""
+    if self.mesh.size == 1:
+      return
+    divided = {}  # (logical axis, mesh axis, size): a parameter that has it
+    paths = jax.tree_util.tree_flatten_with_path(logical, is_leaf=_is_spec)[0]
+    for (path, axes), array in zip(paths, jax.tree_util.tree_leaves(params), strict=True):
+      name = "/".join(str(getattr(key, "key", key)) for key in path)
+      specs = self.logical_to_mesh(axes or PartitionSpec())
+      for axis, mesh_axis, size in zip(axes or (), specs, array.shape, strict=False):
+        if mesh_axis is not None:
+          divided.setdefault((axis, mesh_axis, size), name)
+    wrong = [key for key in divided if key[2] % self.mesh.shape[key[1]]]
+    if not wrong:
+      return
+    shown = [
+      f"{axis} {size} over {mesh!r} ({divided[axis, mesh, size]})" for axis, mesh, size in wrong
+    ]
+    counts = self._model_partitions(
+      lambda data, model: all(n % {"data": data, "model": model}[m] == 0 for _, m, n in divided)
+    )
+    raise T5XError(
+      f"Parameters do not divide over the mesh of {describe_mesh(self.mesh)}.",
+      found="\n".join(shown),
+      expected="sizes that are multiples of the partitions they are divided over",
+      available=f"model partitions that divide all: {_listed(counts)}",
+      fix=(f"set {self._setting(max(counts))}, or change" if counts else "change")
+      + " the model's sizes (network.T5Config)",
+    )
+
+  def _model_partitions(self, fits: Callable[[int, int], bool]) -> list[int]:
+    """Numbers of model partitions for which `fits(data partitions, model partitions)`."""
+    return [n for n in _divisors(self.mesh.size) if fits(self.mesh.size // n, n)]
+
+  def _setting(self, num_model: int) -> str:
+    """The setting that gives so many model partitions, as far as it is known."""
+    prefix = "partitioning.PjitPartitioner."
+    if self._mesh_args["ici_mesh_shape"] is not None:
+      return prefix + "ici_mesh_shape"
+    if self._mesh_args["model_parallel_submesh"] is not None:
+      return prefix + f"model_parallel_submesh = (1, 1, 1, {num_model})"
+    if self.mesh.devices.flat[0].platform == "cpu":
+      return prefix + f"model_parallel_submesh = (1, 1, 1, {num_model}) and .num_partitions = None"
+    return prefix + f"num_partitions = {num_model}"
+
   def get_logical_axes(self, train_state: Any) -> Any:
     """Returns the train state with PartitionSpecs of logical axes as leaves."""
     return train_state.as_logical_axes()
 
   def get_mesh_axes(self, train_state: Any) -> Any:
-    """Returns the train state with PartitionSpecs of mesh axes as leaves."""
-    return jax.tree_util.tree_map(self.logical_to_mesh, self.get_logical_axes(train_state))
+    """Returns the train state with PartitionSpecs of mesh axes as leaves.
+
+    Raises:
+      T5XError: an axis has no rule, or a parameter does not divide over the mesh.
+    """
+    logical = self.get_logical_axes(train_state)
+    if hasattr(train_state, "params"):  # the optimizer's slots have the same axes or fewer
+      self._check_divides(logical.params, train_state.params)
+    return jax.tree_util.tree_map(self.logical_to_mesh, logical)
 
   def logical_to_mesh(self, axes: PartitionSpec) -> PartitionSpec:
     """Maps a spec of logical axes to one of mesh axes.
@@ -336,8 +510,15 @@ class PjitPartitioner:
       out_shardings=self.get_shardings(out_axis_resources),
       static_argnums=static_argnums,
       donate_argnums=donate_argnums,
+      compiler_options=self._compiler_options(),
     )
     return PartitionedCallable(jitted, self)
+
+  def _compiler_options(self) -> dict[str, str] | None:
+    """Options for this kind of device, less those that LIBTPU_INIT_ARGS sets; None for none."""
+    kind = self.mesh.devices.flat[0].device_kind
+    own = os.environ.get("LIBTPU_INIT_ARGS", "")
+    return {k: v for k, v in _COMPILER_OPTIONS.get(kind, {}).items() if k not in own} or None
 
   def compile(self, partitioned_fn: PartitionedCallable, *args: Any) -> Any:
     """Compiles ahead of time for arguments (arrays or ShapeDtypeStructs) like these."""

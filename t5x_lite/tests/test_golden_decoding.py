@@ -51,6 +51,13 @@ def test_decodes(golden, case):
   )
 
 
+@pytest.mark.parametrize("case", ["beam2_prompt", "sample_topk1"])
+def test_decodes_as_computed_on_a_tpu(golden, case, monkeypatch):
+  """Its caches are laid out otherwise; the numbers stay."""
+  monkeypatch.setattr(jax, "default_backend", lambda: "tpu")
+  test_decodes(golden, case)
+
+
 @pytest.mark.parametrize("case", ["beam1", "beam2_prompt", "sample_topk1_prompt"])
 def test_decodes_in_segments_are_the_same(golden, case):
   decode_fn, batch_name, kwargs = CASES[case]

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from t5x import losses
+from t5x import losses, metrics
 from t5x.errors import T5XError
 
 FACTORS = {
@@ -92,3 +92,13 @@ def test_best_smoothed_loss_is_zero():
 def test_unknown_factor_is_named():
   with pytest.raises(T5XError, match="AVERAGE_PER_SEQUENCE"):
     losses.get_loss_normalizing_factor_and_weights("NUM_TOKENS", {})
+
+
+def test_accuracy_is_that_of_argmax_with_ties():
+  rng = np.random.default_rng(0)
+  logits = rng.integers(0, 4, (8, 9, 6)).astype(np.float32)  # most rows have their largest twice
+  targets, mask = rng.integers(0, 6, (8, 9)), rng.integers(0, 2, (8, 9))
+  metric = metrics.compute_base_metrics(logits, targets, mask, np.float32(1))["accuracy"]
+  want = (logits.argmax(-1) == targets)[mask > 0].mean()
+  assert 0.1 < want < 0.9
+  np.testing.assert_allclose(metric.compute(), want, rtol=1e-6)

@@ -15,7 +15,7 @@ from flax import linen as nn
 
 from t5x import partitioning
 from t5x.errors import T5XError
-from t5x.examples.t5 import layers
+from t5x.examples.t5 import cached_attention, layers, softmax_attention
 
 Array = jax.Array
 
@@ -33,45 +33,37 @@ def dot_product_attention(
   query: Array,
   key: Array,
   value: Array,
-  bias: Array | None,
+  bias: Array | None = None,
+  mask: Array | None = None,
   dropout_rng: Array | None = None,
   dropout_rate: float = 0.0,
   float32_logits: bool = False,
-  heads_first: bool = False,
 ) -> Array:
   """Softmax attention.
 
   Args:
     query: `[B, Q, H, D]`.
-    key: `[B, K, H, D]`, or `[B, H, K, D]` with `heads_first` (the layout of the caches).
-    value: as `key`.
-    bias: added to the logits, broadcast to `[B, H, Q, K]`; None for none.
+    key: `[B, K, H, D]`.
+    value: `[B, K, H, D]`.
+    bias: see `softmax_attention.attend`.
+    mask: see `softmax_attention.attend`.
     dropout_rng: drops attention weights if given.
     dropout_rate: probability in [0, 1) of dropping a weight.
-    float32_logits: compute logits and softmax in float32 whatever the type of the inputs.
-    heads_first: layout of `key` and `value`.
+    float32_logits: compute logits in float32 whatever the type of the inputs.
 
   Returns:
     `[B, Q, H, D]` in the type of `value`.
   """
-  dtype = value.dtype
-  if float32_logits:
-    query, key = query.astype(jnp.float32), key.astype(jnp.float32)
   # Heads first: XLA on CPU multiplies batches of matrices several times faster in this layout,
   # and on an accelerator the transposition is a choice of layout.
-  query = query.swapaxes(1, 2)
-  if not heads_first:
-    key, value = key.swapaxes(1, 2), value.swapaxes(1, 2)
-  logits = jnp.einsum("bhqd,bhkd->bhqk", query, key)
-  if bias is not None:
-    logits = logits + bias.astype(logits.dtype)
-  weights = jax.nn.softmax(logits, axis=-1).astype(dtype)
+  query, key, value = (x.swapaxes(1, 2) for x in (query, key, value))
   if dropout_rng is not None and dropout_rate > 0.0:
-    # The same mask for all queries of a row, as in T5: fewer random bits.
-    shape = (*weights.shape[:2], 1, weights.shape[3])
-    keep = jax.random.bernoulli(dropout_rng, 1.0 - dropout_rate, shape)
-    weights = weights * (keep.astype(dtype) / jnp.asarray(1.0 - dropout_rate, dtype))
-  return jnp.einsum("bhqk,bhkd->bhqd", weights, value).swapaxes(1, 2)
+    # T5 drops a key for all queries of a row alike. So its value can be dropped instead, which
+    # leaves the weights, many times larger, alone.
+    keep = layers.keep_mask(dropout_rng, dropout_rate, (*value.shape[:2], 1, value.shape[2]))
+    scale = keep.swapaxes(2, 3).astype(value.dtype) / jnp.asarray(1.0 - dropout_rate, value.dtype)
+    value = value * scale
+  return softmax_attention.attend(query, key, value, bias, mask, float32_logits).swapaxes(1, 2)
 
 
 class MultiHeadDotProductAttention(nn.Module):
@@ -104,6 +96,7 @@ class MultiHeadDotProductAttention(nn.Module):
     inputs_q: Array,
     inputs_kv: Array | None,
     bias: Array | None = None,
+    mask: Array | None = None,
     deterministic: bool = True,
     decode: str | None = None,
   ) -> Array:
@@ -112,7 +105,8 @@ class MultiHeadDotProductAttention(nn.Module):
     Args:
       inputs_q: `[B, Q, E]`; `[B*N, 1, E]` when decoding.
       inputs_kv: `[B, K, E]`; not read in cross-attention once its cache exists.
-      bias: added to the logits: `[B or 1, H or 1, Q, K]`.
+      bias: of relative positions, `[1, H, Q, K]`, or None.
+      mask: added to the logits: 0 or `layers.MASK_BIAS`, `[B or 1, 1, Q or 1, K]`, or None.
       deterministic: True switches dropout off.
       decode: None, 'self' or 'cross': whether, and as what, to use a cache; 'cross_direct':
         cross-attention of a short decode, without one.
@@ -127,15 +121,15 @@ class MultiHeadDotProductAttention(nn.Module):
     if decode == "self" and self.has_variable("cache", "cached_key"):
       x = self._attend_self_cached(query, inputs_kv, bias)
     elif decode == "cross":
-      x = self._attend_cross_cached(query, inputs_kv, bias)
+      x = self._attend_cross_cached(query, inputs_kv, mask)
     elif decode == "cross_direct":
-      x = self._attend_cross_directly(query, inputs_kv, bias)
+      x = self._attend_cross_directly(query, inputs_kv, mask)
     else:
       key, value = self._split(self.key(inputs_kv)), self._split(self.value(inputs_kv))
       if decode == "self":
         self._create_self_cache(key)
       x = dot_product_attention(
-        query, key, value, bias, dropout_rng, self.dropout_rate, self.float32_logits
+        query, key, value, bias, mask, dropout_rng, self.dropout_rate, self.float32_logits
       )
     x = x.reshape(*x.shape[:2], self.num_heads * self.head_dim)
     return layers.Dense(inputs_q.shape[-1], ("joined_kv", "embed"), dtype=self.dtype, name="out")(x)
@@ -147,10 +141,9 @@ class MultiHeadDotProductAttention(nn.Module):
 
   def _create_self_cache(self, key: Array) -> None:
     """Makes an empty cache as long as `key`, `[B, L, H, D]`."""
-    batch, length, heads, head_dim = key.shape
-    shape = (batch, heads, length, head_dim)
-    self.variable("cache", "cached_key", jnp.zeros, shape, key.dtype)
-    self.variable("cache", "cached_value", jnp.zeros, shape, key.dtype)
+    empty = cached_attention.to_cache(jnp.zeros_like(key))
+    self.variable("cache", "cached_key", lambda: empty)
+    self.variable("cache", "cached_value", lambda: empty)
     self.variable("cache", "cache_index", lambda: jnp.zeros((), jnp.int32))
 
   def _attend_self_cached(self, query: Array, x: Array, bias: Array | None) -> Array:
@@ -165,39 +158,29 @@ class MultiHeadDotProductAttention(nn.Module):
     cached_value = self.variable("cache", "cached_value")
     cache_index = self.variable("cache", "cache_index")
     index = cache_index.value
-    key, value = (self._split(f(x)).swapaxes(1, 2) for f in (self.key, self.value))
-    key = jax.lax.dynamic_update_slice_in_dim(cached_key.value, key, index, axis=2)
-    value = jax.lax.dynamic_update_slice_in_dim(cached_value.value, value, index, axis=2)
+    key, value = (cached_attention.to_cache(self._split(f(x))) for f in (self.key, self.value))
+    axis = cached_attention.length_axis()
+    key = jax.lax.dynamic_update_slice_in_dim(cached_key.value, key, index, axis=axis)
+    value = jax.lax.dynamic_update_slice_in_dim(cached_value.value, value, index, axis=axis)
     cached_key.value, cached_value.value, cache_index.value = key, value, index + 1
-    past = (jnp.arange(key.shape[2]) <= index)[None, None, None, :]
-    past_bias = layers.attention_mask_bias(past, self.dtype)
-    bias = past_bias if bias is None else bias + past_bias
-    return dot_product_attention(
-      query, key, value, bias, float32_logits=self.float32_logits, heads_first=True
-    )
+    past = (jnp.arange(key.shape[axis]) <= index)[None, None, None, :]
+    mask = layers.attention_mask_bias(past, self.dtype)
+    return cached_attention.attend(query, key, value, bias, mask, self.float32_logits)
 
-  def _attend_cross_cached(self, query: Array, encoded: Array, bias: Array | None) -> Array:
+  def _attend_cross_cached(self, query: Array, encoded: Array, mask: Array | None) -> Array:
     """Attends to the encoder's output, whose keys and values are projected on the first call."""
-    cached_key = self.variable(
-      "cross_cache", "cached_key", lambda: self._split(self.key(encoded)).swapaxes(1, 2)
-    )
-    cached_value = self.variable(
-      "cross_cache", "cached_value", lambda: self._split(self.value(encoded)).swapaxes(1, 2)
-    )
-    key, value = cached_key.value, cached_value.value
-    # The decodes of one example become queries against the same keys: [B*N, Q] -> [B, N*Q].
-    shape, batch = query.shape, key.shape[0]
-    x = dot_product_attention(
-      query.reshape(batch, -1, *shape[2:]),
-      key,
-      value,
-      bias,
-      float32_logits=self.float32_logits,
-      heads_first=True,
-    )
-    return x.reshape(shape)
 
-  def _attend_cross_directly(self, query: Array, encoded: Array, bias: Array | None) -> Array:
+    def project(dense: layers.Dense) -> Array:
+      return cached_attention.to_cache(self._split(dense(encoded)))
+
+    key = self.variable("cross_cache", "cached_key", project, self.key).value
+    value = self.variable("cross_cache", "cached_value", project, self.value).value
+    # The decodes of one example become queries against the same keys: [B*N, Q] -> [B, N*Q].
+    rows = query.reshape(key.shape[0], -1, *query.shape[2:])
+    x = cached_attention.attend(rows, key, value, None, mask, self.float32_logits)
+    return x.reshape(query.shape)
+
+  def _attend_cross_directly(self, query: Array, encoded: Array, mask: Array | None) -> Array:
     """Attends to the encoder's output without making keys and values of it.
 
     A key is W e, so a query q meets it as (q W) e: W goes to the few queries instead of the many
@@ -210,8 +193,8 @@ class MultiHeadDotProductAttention(nn.Module):
     query = query.reshape(encoded.shape[0], -1, *shape[2:])  # [B*N, 1] -> [B, N]
     query = jnp.einsum("bnhd,ehd->bhne", query, key)
     logits = jnp.einsum("bhne,bse->bhns", query, encoded)
-    if bias is not None:
-      logits = logits + bias.astype(logits.dtype)
+    if mask is not None:
+      logits = logits + mask.astype(logits.dtype)
     weights = jax.nn.softmax(logits, axis=-1).astype(self.dtype)
     x = jnp.einsum("bhns,bse->bhne", weights, encoded)
     return jnp.einsum("bhne,ehd->bnhd", x, value).reshape(shape)

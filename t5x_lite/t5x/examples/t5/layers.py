@@ -130,6 +130,14 @@ class RelativePositionBiases(nn.Module):
       (self.num_heads, self.num_buckets),
       ("heads", "relpos_buckets"),
     )
+    if query_length > 1 and jax.default_backend() == "tpu":
+      # A product with one-hot vectors: the matrix unit has that done before shifting begins.
+      offsets = jnp.arange(key_length)[None, :] - jnp.arange(query_length)[:, None]
+      buckets = relative_position_bucket(
+        offsets, bidirectional, self.num_buckets, self.max_distance
+      )
+      one_hot = jax.nn.one_hot(buckets, self.num_buckets, dtype=self.dtype)
+      return jnp.einsum("hn,qkn->hqk", table.astype(self.dtype), one_hot)[None]
     first = -(query_length - 1) if query_index is None else -query_index
     offsets = first + jnp.arange(query_length + key_length - 1, dtype=jnp.int32)
     buckets = relative_position_bucket(offsets, bidirectional, self.num_buckets, self.max_distance)
@@ -152,6 +160,57 @@ def _toeplitz(per_offset: Array, query_length: int, key_length: int) -> Array:
   return rows[:, :, query_length - 1 :]
 
 
+def keep_mask(rng: Array, rate: float, shape: Sequence[int]) -> Array:
+  """Draws what dropout keeps.
+
+  Threefry's numbers are computed wherever they are needed. Those of a hardware generator come out
+  of one operation, which the partitioner does not divide: every device would draw the numbers of
+  the whole batch. So each data partition draws its own rows there, and which they are depends on
+  the number of partitions.
+
+  Args:
+    rng: key.
+    rate: probability in [0, 1) of dropping.
+    shape: of the result, examples first.
+
+  Returns:
+    bool array of `shape`.
+  """
+
+  def draw(key: Array, parts: int) -> Array:
+    return jax.random.bernoulli(key, 1.0 - rate, (shape[0] // parts, *shape[1:]))
+
+  if jax.config.jax_default_prng_impl == "threefry2x32":
+    keep = draw(rng, 1)
+  else:
+    keep = partitioning.map_over_data(draw, rng)
+  # Without the barrier, XLA on TPU draws anew in every product that reads what was dropped from.
+  return jax.lax.optimization_barrier(keep)
+
+
+class Dropout(nn.Module):
+  """Drops elements and scales up the others, as flax's module of this name.
+
+  Attributes:
+    rate: probability in [0, 1) of dropping.
+    broadcast_dims: dimensions along which all elements are dropped or kept together.
+  """
+
+  rate: float
+  broadcast_dims: Sequence[int] = ()
+
+  @nn.compact
+  def __call__(self, x: Array, deterministic: bool) -> Array:
+    """`[B, ...]` -> the same shape and type; `deterministic` returns `x`."""
+    if deterministic or self.rate == 0.0:
+      return x
+    shape = list(x.shape)
+    for dim in self.broadcast_dims:
+      shape[dim] = 1
+    keep = keep_mask(self.make_rng("dropout"), self.rate, shape)
+    return jnp.where(keep, x / (1.0 - self.rate), jnp.zeros_like(x))
+
+
 class LayerNorm(nn.Module):
   """RMS normalisation: no mean, no bias; statistics in float32."""
 
@@ -165,7 +224,7 @@ class LayerNorm(nn.Module):
     x = x.astype(jnp.float32)
     mean_square = jnp.mean(jnp.square(x), axis=-1, keepdims=True)
     y = (x * jax.lax.rsqrt(mean_square + self.epsilon)).astype(self.dtype)
-    return y * scale.astype(self.dtype)
+    return y * partitioning.whole_over_data(scale.astype(self.dtype), ("embed",))
 
 
 class Dense(nn.Module):
@@ -182,9 +241,8 @@ class Dense(nn.Module):
   def __call__(self, x: Array) -> Array:
     """`[..., in]` -> `[..., features]`."""
     kernel = param_with_axes(self, "kernel", self.init, (x.shape[-1], self.features), self.axes)
-    return jnp.dot(
-      x.astype(self.dtype), kernel.astype(self.dtype), preferred_element_type=self.out_dtype
-    )
+    kernel = partitioning.whole_over_data(kernel.astype(self.dtype), self.axes)
+    return jnp.dot(x.astype(self.dtype), kernel, preferred_element_type=self.out_dtype)
 
 
 class Embed(nn.Module):
@@ -196,13 +254,17 @@ class Embed(nn.Module):
 
   def setup(self) -> None:
     """Declares the table."""
+    axes = ("vocab", "embed")
     self.embedding = param_with_axes(
       self,
       "embedding",
       nn.initializers.normal(stddev=1.0),
       (self.num_embeddings, self.features),
-      ("vocab", "embed"),
+      axes,
     )
+    table = jnp.asarray(self.embedding, self.dtype)
+    self.table = partitioning.whole_over_data(table, axes)
+    self.copies = partitioning.copy_per_data_partition(self.table, axes)  # [P, V, E]
 
   def __call__(self, tokens: Array) -> Array:
     """int tokens `[B, L]` -> `[B, L, E]`."""
@@ -213,16 +275,47 @@ class Embed(nn.Module):
         available="int32",
         fix="let the seqio feature converter produce the batch, or cast it to int32",
       )
-    x = jnp.take(self.embedding, tokens, axis=0).astype(self.dtype)
+    if self._divides(tokens):
+      x = jax.vmap(_lookup)(self.copies, self._split(tokens)).reshape(*tokens.shape, -1)
+    else:
+      x = _lookup(self.table, tokens)
     return partitioning.with_logical_constraint(x, ("batch", "length", "embed"))
 
   def attend(self, x: Array) -> Array:
     """Logits `[..., V]` in float32 of `x`, `[..., E]`, against the embedding."""
-    return jnp.dot(
-      x.astype(self.dtype),
-      self.embedding.astype(self.dtype).T,
-      preferred_element_type=jnp.float32,
+    x, float32 = x.astype(self.dtype), jnp.float32
+    if not self._divides(x):
+      return jnp.dot(x, self.table.T, preferred_element_type=float32)
+    logits = jnp.einsum(
+      "p...e,pve->p...v", self._split(x), self.copies, preferred_element_type=float32
     )
+    return logits.reshape(*x.shape[:-1], -1)
+
+  def _divides(self, x: Array) -> bool:
+    """Whether there are several data partitions, with whole rows of `x` each."""
+    return len(self.copies) > 1 and x.shape[0] % len(self.copies) == 0
+
+  def _split(self, x: Array) -> Array:
+    """`[B, ...]` -> `[P, B/P, ...]`, the rows of each data partition."""
+    return x.reshape(len(self.copies), -1, *x.shape[1:])
+
+
+@jax.custom_vjp
+def _lookup(table: Array, tokens: Array) -> Array:
+  return jnp.take(table, tokens, axis=0)
+
+
+def _lookup_backward(residuals, grad):
+  # Summed in float32: a token can stand in a batch thousands of times.
+  tokens, zeros = residuals
+  total = zeros.astype(jnp.float32).at[tokens].add(grad.astype(jnp.float32))
+  return total.astype(zeros.dtype), None
+
+
+_lookup.defvjp(
+  lambda table, tokens: (_lookup(table, tokens), (tokens, jnp.zeros_like(table))),
+  _lookup_backward,
+)
 
 
 class MlpBlock(nn.Module):
@@ -243,7 +336,7 @@ class MlpBlock(nn.Module):
       branch = _activation(name)(branch)
       hidden = branch if hidden is None else hidden * branch
     # One mask for all positions of a row, as in T5: fewer random bits.
-    hidden = nn.Dropout(self.dropout_rate, broadcast_dims=(-2,))(hidden, deterministic)
+    hidden = Dropout(self.dropout_rate, broadcast_dims=(-2,))(hidden, deterministic)
     hidden = partitioning.with_logical_constraint(hidden, ("batch", "length", "mlp"))
     return Dense(x.shape[-1], ("mlp", "embed"), dtype=self.dtype, name="wo")(hidden)
 

@@ -8,14 +8,14 @@ V vocabulary, N decodes per example.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from flax import struct
 
-from t5x.examples.t5 import attention, layers
+from t5x.examples.t5 import attention, cached_attention, layers
 
 Array = jax.Array
 
@@ -76,7 +76,7 @@ def _mlp(config: T5Config) -> layers.MlpBlock:
 
 def _dropout(config: T5Config, x: Array, deterministic: bool) -> Array:
   # One mask for all positions of a row, as in T5.
-  return nn.Dropout(config.dropout_rate, broadcast_dims=(-2,))(x, deterministic)
+  return layers.Dropout(config.dropout_rate, broadcast_dims=(-2,))(x, deterministic)
 
 
 class EncoderLayer(nn.Module):
@@ -85,11 +85,11 @@ class EncoderLayer(nn.Module):
   config: T5Config
 
   @nn.compact
-  def __call__(self, x: Array, bias: Array, deterministic: bool) -> Array:
-    """`[B, S, E]` -> `[B, S, E]`; `bias` is `[B, H, S, S]`."""
+  def __call__(self, x: Array, bias: Array, mask: Array, deterministic: bool) -> Array:
+    """`[B, S, E]` -> `[B, S, E]`; `bias` is `[1, H, S, S]`, `mask` `[B, 1, S, S]`."""
     cfg = self.config
     y = layers.LayerNorm(dtype=cfg.dtype, name="pre_attention_layer_norm")(x)
-    y = _attention(cfg, "attention")(y, y, bias, deterministic)
+    y = _attention(cfg, "attention")(y, y, bias, mask, deterministic)
     x = x + _dropout(cfg, y, deterministic)
     y = layers.LayerNorm(dtype=cfg.dtype, name="pre_mlp_layer_norm")(x)
     y = _mlp(cfg)(y, deterministic)
@@ -107,7 +107,8 @@ class DecoderLayer(nn.Module):
     x: Array,
     encoded: Array | None,
     self_bias: Array,
-    cross_bias: Array | None,
+    self_mask: Array | None,
+    cross_mask: Array | None,
     deterministic: bool,
     decode: bool,
     cross_decode: str | None,
@@ -116,12 +117,12 @@ class DecoderLayer(nn.Module):
     cfg = self.config
     y = layers.LayerNorm(dtype=cfg.dtype, name="pre_self_attention_layer_norm")(x)
     y = _attention(cfg, "self_attention")(
-      y, y, self_bias, deterministic, decode="self" if decode else None
+      y, y, self_bias, self_mask, deterministic, decode="self" if decode else None
     )
     x = x + _dropout(cfg, y, deterministic)
     y = layers.LayerNorm(dtype=cfg.dtype, name="pre_cross_attention_layer_norm")(x)
     y = _attention(cfg, "encoder_decoder_attention")(
-      y, encoded, cross_bias, deterministic, decode=cross_decode
+      y, encoded, None, cross_mask, deterministic, decode=cross_decode
     )
     x = x + _dropout(cfg, y, deterministic)
     y = layers.LayerNorm(dtype=cfg.dtype, name="pre_mlp_layer_norm")(x)
@@ -143,13 +144,13 @@ class Encoder(nn.Module):
     bias = layers.RelativePositionBiases(cfg.num_heads, dtype=cfg.dtype, name="relpos_bias")(
       length, length, bidirectional=True
     )
-    bias = bias + layers.attention_mask_bias(mask, cfg.dtype)
+    mask = layers.attention_mask_bias(mask, cfg.dtype)
     x = _dropout(cfg, self.embedder(tokens), deterministic)
     for i in range(cfg.num_encoder_layers):
-      x = EncoderLayer(cfg, name=f"layers_{i}")(x, bias, deterministic)
+      x = EncoderLayer(cfg, name=f"layers_{i}")(x, bias, mask, deterministic)
     x = layers.LayerNorm(dtype=cfg.dtype, name="encoder_norm")(x)
     # Here, alone of all places, T5X has a mask for every position.
-    return nn.Dropout(cfg.dropout_rate)(x, deterministic)
+    return layers.Dropout(cfg.dropout_rate)(x, deterministic)
 
 
 class Decoder(nn.Module):
@@ -172,16 +173,16 @@ class Decoder(nn.Module):
     """Returns float32 logits `[B, T, V]` (`[B*N, 1, V]` in a decoding step)."""
     cfg = self.config
     self_bias = self._relative_bias(tokens.shape[1], decode, max_decode_length)
-    if self_mask is not None:
-      self_bias = self_bias + layers.attention_mask_bias(self_mask, cfg.dtype)
-    cross_bias = layers.attention_mask_bias(cross_mask, cfg.dtype)
+    self_mask, cross_mask = (
+      layers.attention_mask_bias(m, cfg.dtype) for m in (self_mask, cross_mask)
+    )
     cross_decode = "cross" if decode else None
     if decode and max_decode_length and encoded is not None:
       cross_decode = "cross_direct"
     x = _dropout(cfg, self.embedder(tokens), deterministic)
     for i in range(cfg.num_decoder_layers):
       x = DecoderLayer(cfg, name=f"layers_{i}")(
-        x, encoded, self_bias, cross_bias, deterministic, decode, cross_decode
+        x, encoded, self_bias, self_mask, cross_mask, deterministic, decode, cross_decode
       )
     x = layers.LayerNorm(dtype=cfg.dtype, name="decoder_norm")(x)
     x = _dropout(cfg, x, deterministic)
@@ -214,9 +215,10 @@ class Transformer(nn.Module):
 
   config: T5Config
 
-  # Every array in `cache` is [rows, heads, length, head size]; the scalars count tokens. A decode
-  # that is paused and resumed relies on it.
-  CACHE_LENGTH_AXIS: ClassVar[int] = 2
+  @property
+  def cache_length_axis(self) -> int:
+    """Axis of every array in `cache` that counts tokens: what pausing a decode relies on."""
+    return cached_attention.length_axis()
 
   def setup(self) -> None:
     """Declares the embedding shared by encoder and decoder, and both stacks."""
