@@ -173,7 +173,7 @@ END
   echo 'set -euo pipefail'
   echo "cd $(quoted "$PWD")"
   {
-    echo 'export PATH="$PWD/.venv/bin:$PATH"'
+    echo 'export PATH="$PWD/.venv/bin:$PATH" JAX_PLATFORMS=cuda'
     [ ${#seeds[@]} = 0 ] || echo "seeds=(${seeds[*]})
 export seed=\"\${seeds[\$SLURM_ARRAY_TASK_ID]}\""
     [ ${#gin_files[@]} = 0 ] || echo "gin_files=($(quoted "${gin_files[@]}"))
@@ -215,4 +215,8 @@ parse "$@"
 check
 choose_scale "$wanted_scale" gin/scale/gpu.gin "${program[@]}"
 install
-if [ -n "$slurm" ]; then submit; else perform "${program[@]}" ${scale[@]+"${scale[@]}"}; fi
+if [ -n "$slurm" ]; then
+  submit
+else # without JAX_PLATFORMS, JAX would go on with the CPU if it cannot use the GPUs
+  perform env JAX_PLATFORMS=cuda "${program[@]}" ${scale[@]+"${scale[@]}"}
+fi

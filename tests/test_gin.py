@@ -110,6 +110,10 @@ def test_the_papers_settings(parsed):
     assert settings["MIXTURE_OR_TASK_NAME"] == "t5dst_backtrans"
 
 
+def test_the_batch_divides_over_the_gpus_of_a_machine(parsed):
+  assert all(parsed["scale/gpu"]["BATCH_SIZE"] % gpus == 0 for gpus in (1, 2, 4, 8))
+
+
 def test_dry_run_from_the_command_line():
   arguments = ["--run_mode=train", "--dry_run", "--gin_file=gin/t5dst_backtrans.gin", *TRAIN]
   found = run("-m", "t5x.main", *arguments)

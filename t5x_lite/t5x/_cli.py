@@ -58,7 +58,8 @@ def parse_flags(argv: Sequence[str], doc: str = "") -> list[str]:
   if any(a.lstrip("-") in ("help", "helpshort", "helpfull", "h") for a in args):
     _print_help(doc)
     sys.exit(0)
-  if any(a.startswith("--jax_") for a in args):
+  of_jax = any(a.startswith("--jax_") for a in args)
+  if of_jax:
     import jax  # only then: JAX defines its flags when imported
 
     jax.config.config_with_absl()
@@ -71,6 +72,8 @@ def parse_flags(argv: Sequence[str], doc: str = "") -> list[str]:
       available=", ".join(f"--{n}" for n in nearest(name, list(FLAGS))) or None,
       fix=f"python -m t5x.{os.path.splitext(os.path.basename(argv[0]))[0]} --help",
     ) from e
+  if of_jax:
+    jax.config.complete_absl_config(flags)  # `app.run` would, which these scripts do without
   _hosts.check_flags(
     FLAGS.coordinator_address, FLAGS.process_count, FLAGS.process_index, FLAGS.multiprocess_gpu
   )
@@ -140,7 +143,7 @@ def import_libraries() -> None:
 
 
 def setup_jax() -> None:
-  """Persistent compilation cache, TensorFlow off the accelerator, optional jax.distributed."""
+  """Persistent compilation cache, TensorFlow off the accelerator, jax.distributed, devices."""
   import tensorflow as tf
 
   # TensorFlow only feeds data here; on a GPU it would otherwise take most of the memory.
@@ -161,6 +164,11 @@ def setup_jax() -> None:
       FLAGS.initialization_timeout,
       FLAGS.heartbeat_timeout,
     )
+  from t5x import _devices
+
+  # Before `log`, which asks which process this is, and so for devices.
+  devices = _devices.describe_devices()
+  log(f"devices: {devices}")
 
 
 def setup_data() -> None:
@@ -263,7 +271,7 @@ def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
     code = user_error.exit_code if user_error else 1
   sys.stdout.flush()
   sys.stderr.flush()
-  if code == 1 and _hosts.process_count() > 1:
+  if code == 1 and _hosts.joined():
     # JAX would wait at exit for the others, which wait for this process in a collective.
     os._exit(code)
   sys.exit(code)

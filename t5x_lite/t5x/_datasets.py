@@ -146,6 +146,7 @@ def get_dataset(
   num_epochs: int | None = None,
   continue_from_last_checkpoint: bool = False,
   batching_fn=None,
+  skip_batches: int = 0,
 ) -> tf.data.Dataset:
   """Returns a batched dataset of model features for one host.
 
@@ -162,6 +163,9 @@ def get_dataset(
       num_epochs: passes over the data; None repeats for ever.
       continue_from_last_checkpoint: not covered; `train` goes on where it was without it.
       batching_fn: not covered.
+      skip_batches: global batches to pass over; as `.skip(skip_batches)` of the result, but
+          examples that are not packed are left out before they are padded and batched, which
+          saves a third to half of the work.
   """
   if continue_from_last_checkpoint or batching_fn is not None:
     from t5x.errors import not_in_lite
@@ -191,14 +195,23 @@ def get_dataset(
   )
   if cfg.pack:
     ds = _order_for_packing(ds, converter, cfg.task_feature_lengths)
+  if not cfg.pack and _makes_one_row_of_each(converter):
+    ds = ds.skip(skip_batches * cfg.batch_size)
+    skip_batches = 0
   ds = converter(ds, cfg.task_feature_lengths)
   options = tf.data.Options()
   options.deterministic = True
   ds = ds.with_options(options)
-  ds = ds.batch(cfg.batch_size, drop_remainder=num_epochs is None)
+  ds = ds.batch(cfg.batch_size, drop_remainder=num_epochs is None).skip(skip_batches)
   if num_shards > 1:
     ds = ds.map(lambda batch: {name: x[rows] for name, x in batch.items()})
   return ds.prefetch(2)
+
+
+def _makes_one_row_of_each(converter: seqio.FeatureConverter) -> bool:
+  """Whether a converter is SeqIO's own: one that people write may filter."""
+  own = seqio.EncDecFeatureConverter
+  return isinstance(converter, own) and type(converter)._convert_features is own._convert_features
 
 
 def _rows_of_host(batch_size: int, shard_id: int, num_shards: int) -> slice:

@@ -137,12 +137,22 @@ def _deadline(seconds: float, error: T5XError):
     done.set()
 
 
+def joined() -> bool:
+  """Whether `join` has brought this process together with others."""
+  jax = sys.modules.get("jax")
+  return jax is not None and jax.distributed.is_initialized()
+
+
 def process_count() -> int:
   """Number of processes; 1 unless they were joined. Imports nothing, starts no backend for it."""
-  jax = sys.modules.get("jax")
-  if jax is None or not jax.distributed.is_initialized():
+  if not joined():
     return 1
-  return jax.process_count()
+  import jax
+
+  try:
+    return jax.process_count()
+  except (RuntimeError, AssertionError):  # there is no device: see _devices
+    return 1
 
 
 def lost(error: BaseException) -> T5XError | None:

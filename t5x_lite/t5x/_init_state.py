@@ -143,4 +143,4 @@ def log_model_info(path: str | None, state) -> None:
     target = epath.Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text("\n".join(lines) + "\n")
-  _cli.log(f"{total:,} parameters on {jax.device_count()} x {jax.devices()[0].device_kind}")
+  _cli.log(f"{total:,} parameters")

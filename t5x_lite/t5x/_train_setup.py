@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from etils import epath
 
-from t5x import _cli, checkpoints, utils
+from t5x import _cli, checkpoints, partitioning, utils
+from t5x._datasets import lengths_str
 from t5x.errors import T5XError
 
 # ------------------------------------------------------------------------------- settings
@@ -180,6 +183,45 @@ def make_trainer(
   return trainer, initializer.train_state_axes
 
 
+def describe_step(model, partitioner, cfg, trainer) -> str:
+  """Returns what a training step computes and where, in a line.
+
+  Args:
+      model: the model; its `module.config.dtype` is named if it has one.
+      partitioner: gives the mesh.
+      cfg: `utils.DatasetConfig` of the training data.
+      trainer: knows the microbatches.
+
+  Raises:
+      T5XError: a microbatch does not divide over the data partitions.
+  """
+  microbatches = getattr(trainer, "_num_microbatches", None) or 1
+  num_data = partitioner.mesh.shape["data"]
+  if cfg.batch_size % (microbatches * num_data):
+    raise T5XError(
+      "The microbatches do not divide over the devices.",
+      found=f"batch size {cfg.batch_size} in {microbatches} microbatches on {num_data} data "
+      "partitions",
+      expected="microbatches of whole rows on every device",
+      available="microbatches "
+      + ", ".join(
+        str(n) for n in range(1, cfg.batch_size + 1) if not cfg.batch_size % (n * num_data)
+      ),
+      fix="set trainer.Trainer.num_microbatches or BATCH_SIZE",
+    )
+  config = getattr(getattr(model, "module", None), "config", None)
+  dtype = getattr(config, "dtype", None)
+  rows = f"{cfg.batch_size} {'packed ' if cfg.pack else ''}rows"
+  return "; ".join(
+    [
+      f"mesh {partitioning.describe_mesh(partitioner.mesh)}",
+      *([f"{jnp.dtype(dtype).name} activations"] if dtype is not None else []),
+      f"{rows} a step ({lengths_str(cfg.task_feature_lengths)})",
+      *([f"{microbatches} microbatches"] if microbatches > 1 else []),
+    ]
+  )
+
+
 # ----------------------------------------------------------------------------------- data
 
 
@@ -288,8 +330,11 @@ def training_data(cfg, model, partitioner, get_dataset_fn: Callable, stream: Str
   """
   layout = partitioner.get_data_layout(cfg.batch_size)
   cfg = dataclasses.replace(cfg, seed=stream.data_seed)
-  ds = get_dataset_fn(cfg, layout.shard_id, layout.num_shards, model.FEATURE_CONVERTER_CLS)
-  return ds.skip(step - stream.first_step), layout.num_shards
+  args = cfg, layout.shard_id, layout.num_shards, model.FEATURE_CONVERTER_CLS
+  seen = step - stream.first_step
+  if "skip_batches" in inspect.signature(get_dataset_fn).parameters:
+    return get_dataset_fn(*args, skip_batches=seen), layout.num_shards
+  return get_dataset_fn(*args).skip(seen), layout.num_shards
 
 
 def never_empty(batches: Iterator, cfg) -> Iterator:

@@ -91,6 +91,7 @@ def train(
 
   from t5x import _actions, _train_loop, _train_setup, gin_utils, utils
   from t5x._runtime import StopRequest
+  from t5x.examples.t5 import network, softmax_attention
 
   # ----------------------------------------------------------------- check the settings
   save_cfg, restore_cfg = checkpoint_cfg.save, checkpoint_cfg.restore
@@ -143,6 +144,9 @@ def train(
       list(eval_sets),
       model_dir,
     )
+    _cli.log(_train_setup.describe_step(model, partitioner, train_dataset_cfg, trainer))
+    if isinstance(getattr(model, "module", None), network.Transformer):
+      _cli.log(softmax_attention.describe())
     stop = StopRequest()
     evaluator = _train_setup.make_evaluator(
       infer_eval_dataset_cfg,

@@ -1,8 +1,18 @@
 """Data, model and 2D parallel training on 8 devices against one device, through `t5x.train`."""
 
+import json
+import pathlib
+import subprocess
+import sys
+
+import jax
+import numpy as np
 import pytest
 from events import scalars
 from fork_server import ForkServer
+
+from t5x import _devices, partitioning
+from t5x.errors import T5XError
 
 STEPS = 6
 LAYOUTS = {
@@ -13,23 +23,33 @@ LAYOUTS = {
 }
 
 
+MESHES = {"one": "1 data x 1 model", "data": "8 data x 1 model", "model": "1 data x 8 model"}
+EIGHT = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+
+
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def server(tmp_path_factory):
+  with ForkServer(tmp_path_factory.getbasetemp() / "jax_cache") as server:
+    yield server
+
+
+@pytest.fixture(scope="module")
+def runs(server, tmp_path_factory):
   """Returns ({layout: MODEL_DIR}); 'one' is one device."""
   root = tmp_path_factory.mktemp("devices")
   folders = {name: root / name for name in ["one", *LAYOUTS]}
-  eight = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
-  with ForkServer(tmp_path_factory.getbasetemp() / "jax_cache") as server:
-    for name, folder in folders.items():
-      err = server.run(
-        "train",
-        "run_devices.gin",
-        f"--gin.MODEL_DIR='{folder}'",
-        f"--gin.TRAIN_STEPS={STEPS}",
-        *LAYOUTS.get(name, ["--gin.SUBMESH=(1, 1, 1, 1)"]),
-        env=eight if name in LAYOUTS else None,
-      )
-      assert f"parameters on {8 if name in LAYOUTS else 1} x cpu" in err
+  for name, folder in folders.items():
+    err = server.run(
+      "train",
+      "run_devices.gin",
+      f"--gin.MODEL_DIR='{folder}'",
+      f"--gin.TRAIN_STEPS={STEPS}",
+      *LAYOUTS.get(name, ["--gin.SUBMESH=(1, 1, 1, 1)"]),
+      env=EIGHT if name in LAYOUTS else None,
+    )
+    assert err.startswith(f"t5x: devices: {8 if name in LAYOUTS else 1} x cpu\n")
+    what = "float32 activations; 16 rows a step (inputs 48, targets 8)\n"
+    assert f"t5x: mesh {MESHES.get(name, '4 data x 2 model')}; {what}" in err
   return folders
 
 
@@ -40,3 +60,108 @@ def test_losses_are_those_of_one_device(runs, layout):
     assert want.keys() == got.keys() == set(range(1, STEPS + 1))
     for step, values in want.items():
       assert got[step] == pytest.approx(values, rel=1e-5), (step, tag)
+
+
+def test_each_device_draws_its_share_and_the_embedding_is_summed_once():
+  """Of 16 rows on 8 devices: 2 each. T5X's devices draw all, and sum the embedding per use."""
+  script = pathlib.Path(__file__).with_name("run_partitioned.py")
+  found = json.loads(subprocess.run([sys.executable, script], check=True, stdout=-1).stdout)
+  # Residual stream, MLP, attention, and the end of the encoder, where every position has its own.
+  assert sorted(found["drawn"]) == [[2, 1, 40], [2, 1, 48], [2, 2, 1, 24], [2, 24, 40]]
+  assert found["different_partitions"] == 8
+  assert abs(found["kept"] - 0.5) < 4 * 0.5 / (16 * 24) ** 0.5  # four standard deviations
+  assert found["sums_of_the_embedding"] == 1
+
+
+# ---------------------------------------------------------------------------- what does not fit
+
+
+def _refused(server, folder, *args, env=EIGHT):
+  args = (f"--gin.MODEL_DIR='{folder}'", f"--gin.TRAIN_STEPS={STEPS}", *args)
+  err = server.run("train", "run_devices.gin", *args, env=env, code=1)
+  assert "Traceback" not in err
+  assert "initialised" not in err  # nothing was compiled for it
+  return err.partition("t5x: error: ")[2]
+
+
+def test_heads_that_do_not_divide(server, tmp_path):
+  """6 heads on 4; 96 of all heads together, the MLP's 64 and the vocabulary's 384 divide."""
+  heads = "--gin.network.T5Config.num_heads=6"
+  error = _refused(server, tmp_path, "--gin.SUBMESH=(1, 1, 1, 4)", heads)
+  assert "Parameters do not divide over the mesh of 2 data x 4 model." in error
+  assert "found:     heads 6 over 'model' (decoder/relpos_bias/rel_embedding)\n" in error
+  assert "available: model partitions that divide all: 1, 2\n" in error
+  assert "set partitioning.PjitPartitioner.model_parallel_submesh = (1, 1, 1, 2)" in error
+
+
+def test_batch_that_does_not_divide(server, tmp_path):
+  error = _refused(server, tmp_path, "--gin.SUBMESH=(1, 1, 1, 1)", "--gin.BATCH_SIZE=6")
+  assert "batch size 6 on 8 data partitions (8 devices)" in error
+  assert "available: batch sizes 8; model partitions for 6: 4, 8\n" in error
+  assert "BATCH_SIZE = 8, or partitioning.PjitPartitioner.model_parallel_submesh" in error
+
+
+def test_microbatches_that_do_not_divide(server, tmp_path):
+  args = ("--gin.SUBMESH=(1, 1, 1, 1)", "--gin.trainer.Trainer.num_microbatches=4")
+  args = (f"--gin.MODEL_DIR='{tmp_path}'", f"--gin.TRAIN_STEPS={STEPS}", *args)
+  err = server.run("train", "run_devices.gin", *args, env=EIGHT, code=1)
+  assert "batch size 16 in 4 microbatches on 8 data partitions" in err
+  assert "available: microbatches 1, 2\n" in err
+  assert "compiled the training step" not in err
+
+
+@pytest.mark.parametrize(
+  ("platform", "expected"),
+  [
+    ("rocm", "There is no device of the kind that was asked for.\n  found:     JAX_PLATFORMS=rocm"),
+    ("cpuu", "JAX knows no platform 'cpuu'.\n  found:     JAX_PLATFORMS=cpuu"),
+  ],
+)
+def test_no_device_of_the_kind_asked_for(server, tmp_path, platform, expected):
+  """On no machine of these tests is there an AMD GPU with JAX's plugin."""
+  args = ("--gin.SUBMESH=(1, 1, 1, 1)", f"--jax_platforms={platform}")
+  error = _refused(server, tmp_path, *args, env=None)
+  assert error.startswith(expected)
+  assert "  available: 1 x cpu\n" in error
+  assert "  expected:  " in error
+  assert "  fix:       " in error
+  assert not list(tmp_path.iterdir())
+
+
+def test_no_nvidia_gpu(monkeypatch):
+  """JAX 0.10 ends in an empty AssertionError there."""
+
+  def devices(backend=None):
+    raise AssertionError
+
+  monkeypatch.setattr(_devices.jax, "devices", devices)
+  with pytest.raises(T5XError) as e:
+    _devices.find_devices("cuda")
+  assert "found:     backend 'cuda': JAX finds no such device" in e.value.text
+  assert "pip install 'jax[cuda" in e.value.text
+
+
+class _Device:
+  def __init__(self, i, platform):
+    self.id, self.process_index, self.platform = i, 0, platform
+
+
+@pytest.mark.parametrize(
+  ("batch", "num_partitions", "available", "fix"),
+  [
+    (16, 1, "32; model partitions for 16: 2, 4, 8, 16, 32", "BATCH_SIZE = 32, or"),
+    (30, 2, "16, 32; model partitions for 30: 16, 32", "BATCH_SIZE = 32, or"),
+    (33, 1, "32, 64; model partitions for 33: 32", "BATCH_SIZE = 32, or"),
+  ],
+)
+def test_batches_named_for_32_tpu_devices(batch, num_partitions, available, fix):
+  """By hand: a batch b divides on 32 devices if b is a multiple of 32 / partitions."""
+  partitioner = partitioning.PjitPartitioner(num_partitions=num_partitions)
+  grid = np.array([_Device(i, "tpu") for i in range(32)], object)
+  grid = grid.reshape(32 // num_partitions, num_partitions)
+  partitioner.__dict__["mesh"] = jax.sharding.Mesh(grid, ("data", "model"))
+  with pytest.raises(T5XError) as e:
+    partitioner.get_data_layout(batch)
+  assert f"available: batch sizes {available}\n" in e.value.text
+  count = available.partition(": ")[2].split(",")[0]
+  assert f"set {fix} partitioning.PjitPartitioner.num_partitions = {count}" in e.value.text
