@@ -4,6 +4,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import types
 
 import jax
 import numpy as np
@@ -165,3 +166,17 @@ def test_batches_named_for_32_tpu_devices(batch, num_partitions, available, fix)
   assert f"available: batch sizes {available}\n" in e.value.text
   count = available.partition(": ")[2].split(",")[0]
   assert f"set {fix} partitioning.PjitPartitioner.num_partitions = {count}" in e.value.text
+
+
+def test_compiler_options_are_for_a_v5e_and_yield_to_the_users(monkeypatch):
+  def options(kind):
+    partitioner = partitioning.PjitPartitioner(num_partitions=1)
+    device = types.SimpleNamespace(device_kind=kind)
+    partitioner.__dict__["mesh"] = types.SimpleNamespace(devices=np.array([[device]]))
+    return partitioner._compiler_options()
+
+  assert options("TPU v3") is None
+  assert options("cpu") is None
+  assert options("TPU v5 lite") == {"xla_tpu_scoped_vmem_limit_kib": "32768"}
+  monkeypatch.setenv("LIBTPU_INIT_ARGS", "--xla_tpu_scoped_vmem_limit_kib=65536")
+  assert options("TPU v5 lite") is None
