@@ -13,7 +13,7 @@ import functools
 import logging
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -29,9 +29,10 @@ PyTree = Any
 LogicalAxisRules = Sequence[tuple[str, str | None]]
 
 # By kind of device. Of the 128 MiB beside the units of a v5e, XLA gives an operation 16 unless told
-# otherwise; with 32, attention of T5 Base takes a fifth less by its own estimate (docs/tpu-aot.md).
+# otherwise; with 32, attention of T5 Base takes a fifth less by its own estimate, but a token of a
+# decode a quarter more (docs/tpu-aot.md).
 _V5E = {"xla_tpu_scoped_vmem_limit_kib": "32768"}
-_COMPILER_OPTIONS = {"TPU v5 lite": _V5E, "TPU v5e": _V5E}
+_TRAINING_OPTIONS = {"TPU v5 lite": _V5E, "TPU v5e": _V5E}
 
 # Mesh and rules that `with_logical_constraint` uses while a partitioned function is traced.
 _ACTIVE: contextvars.ContextVar[tuple[Mesh, LogicalAxisRules] | None] = contextvars.ContextVar(
@@ -490,6 +491,7 @@ class PjitPartitioner:
     out_axis_resources: PyTree,
     static_argnums: int | Sequence[int] = (),
     donate_argnums: int | Sequence[int] = (),
+    compiler_options: Mapping[str, str] | None = None,
   ) -> PartitionedCallable:
     """Compiles a function for the mesh.
 
@@ -500,6 +502,7 @@ class PjitPartitioner:
       out_axis_resources: the same for the result.
       static_argnums: positions of arguments that are not arrays.
       donate_argnums: positions of arguments whose memory may be reused.
+      compiler_options: XLA's, by name.
 
     Returns:
       The function; `.lower(*args)` compiles it ahead of time.
@@ -510,15 +513,18 @@ class PjitPartitioner:
       out_shardings=self.get_shardings(out_axis_resources),
       static_argnums=static_argnums,
       donate_argnums=donate_argnums,
-      compiler_options=self._compiler_options(),
+      compiler_options=dict(compiler_options) if compiler_options else None,
     )
     return PartitionedCallable(jitted, self)
 
-  def _compiler_options(self) -> dict[str, str] | None:
-    """Options for this kind of device, less those that LIBTPU_INIT_ARGS sets; None for none."""
+  def training_options(self) -> dict[str, str]:
+    """Returns compiler options for a training step on these devices.
+
+    Those that LIBTPU_INIT_ARGS sets are left to it.
+    """
     kind = self.mesh.devices.flat[0].device_kind
     own = os.environ.get("LIBTPU_INIT_ARGS", "")
-    return {k: v for k, v in _COMPILER_OPTIONS.get(kind, {}).items() if k not in own} or None
+    return {k: v for k, v in _TRAINING_OPTIONS.get(kind, {}).items() if k not in own}
 
   def compile(self, partitioned_fn: PartitionedCallable, *args: Any) -> Any:
     """Compiles ahead of time for arguments (arrays or ShapeDtypeStructs) like these."""

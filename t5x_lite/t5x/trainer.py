@@ -222,6 +222,7 @@ class Trainer:
       in_axis_resources=(self._axes, self._partitioner.data_partition_spec, None),
       out_axis_resources=(self._axes, None, None),
       donate_argnums=(0,),
+      compiler_options=self._partitioner.training_options(),
     )
 
   def _make_eval_step(self):

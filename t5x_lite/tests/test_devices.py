@@ -173,10 +173,10 @@ def test_compiler_options_are_for_a_v5e_and_yield_to_the_users(monkeypatch):
     partitioner = partitioning.PjitPartitioner(num_partitions=1)
     device = types.SimpleNamespace(device_kind=kind)
     partitioner.__dict__["mesh"] = types.SimpleNamespace(devices=np.array([[device]]))
-    return partitioner._compiler_options()
+    return partitioner.training_options()
 
-  assert options("TPU v3") is None
-  assert options("cpu") is None
+  assert options("TPU v3") == {}
+  assert options("cpu") == {}
   assert options("TPU v5 lite") == {"xla_tpu_scoped_vmem_limit_kib": "32768"}
   monkeypatch.setenv("LIBTPU_INIT_ARGS", "--xla_tpu_scoped_vmem_limit_kib=65536")
-  assert options("TPU v5 lite") is None
+  assert options("TPU v5 lite") == {}
