@@ -25,3 +25,11 @@ def golden_set() -> GoldenSet:
 def golden(request, golden_set) -> GoldenModel:
   """One golden model after the other."""
   return GoldenModel(golden_set.root, request.param)
+
+
+def pytest_terminal_summary(terminalreporter):
+  """Prints what tests recorded as `report`, also if they ran in other processes."""
+  for report in terminalreporter.stats.get("passed", ()):
+    for name, value in report.user_properties:
+      if name == "report":
+        terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}: {value}")

@@ -97,7 +97,7 @@ def test_unknown_factor_is_named():
 def test_accuracy_is_that_of_argmax_with_ties():
   rng = np.random.default_rng(0)
   logits = rng.integers(0, 4, (8, 9, 6)).astype(np.float32)  # most rows have their largest twice
-  targets, mask = rng.integers(0, 6, (8, 9)), rng.integers(0, 2, (8, 9))
+  targets, mask = rng.integers(0, 6, (8, 9), np.int32), rng.integers(0, 2, (8, 9))
   metric = metrics.compute_base_metrics(logits, targets, mask, np.float32(1))["accuracy"]
   want = (logits.argmax(-1) == targets)[mask > 0].mean()
   assert 0.1 < want < 0.9
