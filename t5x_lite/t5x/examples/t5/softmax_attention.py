@@ -2,7 +2,7 @@
 
 What attention costs outside of its matrix products is passes over arrays of the size of the
 scores, `[B, H, Q, K]`. Here the forward pass makes two (scores; weights times values) and the
-backward pass four, where automatic differentiation of a plain softmax makes four and five:
+backward pass four, where automatic differentiation of a plain softmax makes three and five:
 
 - the sum that normalises a row of weights is one more column of the product with the values, and
   the division is left to its result (as in Dao et al. 2022, arXiv:2205.14135);
