@@ -56,8 +56,7 @@ def whole_over_data(x: jax.Array, axes: tuple[str | None, ...]) -> jax.Array:
   """Gathers a parameter that is divided over the data partitions (ZeRO-3), once.
 
   Called on the parameter in the type it is used in, it moves no more bytes than that needs, and
-  the backward pass uses what the forward pass has gathered. The gradient is divided again: summed
-  by a reduce-scatter.
+  the backward pass uses what the forward pass has gathered. The gradient is divided again.
 
   Args:
     x: a parameter, or a cast of one.
