@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from t5x.partitioning import divisors
+
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
@@ -112,8 +114,3 @@ def _changes(setting: Setting, now: Setting) -> int:
 def _cost_of(setting: Setting, now: Setting) -> float:
   """Orders settings by how much they slow training, roughly."""
   return setting.microbatches * setting.model * (now.batch_size / setting.batch_size)
-
-
-def divisors(n: int) -> list[int]:
-  """Returns the positive divisors of n, ascending."""
-  return [d for d in range(1, n + 1) if n % d == 0]

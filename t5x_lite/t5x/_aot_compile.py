@@ -68,7 +68,7 @@ def _compile_all(settings, device: account.Device, kind: str, steps) -> dict[str
   batch = _batch(settings["model"], cfg, partitioner)
   trainer, initializer = _make_trainer(settings, batch)
   microbatches = trainer._num_microbatches or 1
-  _check_microbatches(cfg.batch_size, microbatches, data)
+  partitioner.check_microbatches(cfg.batch_size, microbatches)
   sizes = _state_bytes(initializer.global_train_state_shape, initializer.shardings)
   report = {
     "jax": jax.__version__,
@@ -233,17 +233,6 @@ def _forward_work(model, batch) -> account.Work | None:
   return account.forward_work(config, **_sizes(batch)) if config is not None else None
 
 
-def _check_microbatches(batch_size: int, microbatches: int, data: int) -> None:
-  if batch_size % (microbatches * data):
-    raise T5XError(
-      found=f"batch size {batch_size} in {microbatches} microbatches on {data} data partitions",
-      expected="whole rows on every device",
-      available="microbatches: "
-      + ", ".join(str(m) for m in _aot_advice.divisors(batch_size // data)),
-      fix="set trainer.Trainer.num_microbatches or BATCH_SIZE",
-    )
-
-
 def _state_bytes(state: Any, shardings: Any) -> dict[str, float]:
   """Returns bytes per device of the state and of the parameters in it."""
 
@@ -273,15 +262,6 @@ def _compile_step(
       "needed_bytes": needed + resident,
       "usable_bytes": usable,
     }
-  except ValueError as e:
-    if "divisible" not in str(e):
-      raise
-    raise T5XError(
-      f"An array does not divide over the mesh of data {mesh[0]} x model {mesh[1]}.",
-      found=str(e).splitlines()[0][:300],
-      expected="heads, MLP width and vocabulary that divide by the model partitions",
-      fix="set partitioning.PjitPartitioner.num_partitions",
-    ) from e
   seconds = time.time() - started
   memory = account.memory_of(compiled)
   program = account.read_program(compiled.as_text())

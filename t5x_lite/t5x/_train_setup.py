@@ -157,6 +157,9 @@ def make_trainer(
       rngs: keys of initialisation and of dropout.
       eval_names: tasks of the teacher-forced evaluation.
       model_dir: gets model-info.txt and TensorBoard events.
+
+  Raises:
+      T5XError: a microbatch does not divide over the data partitions.
   """
   initializer = initializer_cls(
     optimizer_def=model.optimizer_def,
@@ -180,7 +183,13 @@ def make_trainer(
     rng=rngs[1],
     train_state_axes=initializer.train_state_axes,
   )
+  rows = next(iter(shapes_and_types[0].values()))[0]
+  partitioner.check_microbatches(rows, _num_microbatches(trainer))
   return trainer, initializer.train_state_axes
+
+
+def _num_microbatches(trainer) -> int:
+  return getattr(trainer, "_num_microbatches", None) or 1
 
 
 def describe_step(model, partitioner, cfg, trainer) -> str:
@@ -191,24 +200,8 @@ def describe_step(model, partitioner, cfg, trainer) -> str:
       partitioner: gives the mesh.
       cfg: `utils.DatasetConfig` of the training data.
       trainer: knows the microbatches.
-
-  Raises:
-      T5XError: a microbatch does not divide over the data partitions.
   """
-  microbatches = getattr(trainer, "_num_microbatches", None) or 1
-  num_data = partitioner.mesh.shape["data"]
-  if cfg.batch_size % (microbatches * num_data):
-    raise T5XError(
-      "The microbatches do not divide over the devices.",
-      found=f"batch size {cfg.batch_size} in {microbatches} microbatches on {num_data} data "
-      "partitions",
-      expected="microbatches of whole rows on every device",
-      available="microbatches "
-      + ", ".join(
-        str(n) for n in range(1, cfg.batch_size + 1) if not cfg.batch_size % (n * num_data)
-      ),
-      fix="set trainer.Trainer.num_microbatches or BATCH_SIZE",
-    )
+  microbatches = _num_microbatches(trainer)
   config = getattr(getattr(model, "module", None), "config", None)
   dtype = getattr(config, "dtype", None)
   rows = f"{cfg.batch_size} {'packed ' if cfg.pack else ''}rows"

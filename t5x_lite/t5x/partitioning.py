@@ -242,7 +242,7 @@ def get_mesh(
     raise T5XError(
       found=f"{num_model} model partitions for {len(devices)} devices",
       expected="a divisor of the number of devices",
-      available=_listed(_divisors(len(devices))),
+      available=_listed(divisors(len(devices))),
       fix="set partitioning.PjitPartitioner.num_partitions",
     )
   shape = (len(devices) // num_model, num_model)
@@ -274,7 +274,8 @@ def describe_mesh(mesh: Mesh) -> str:
   return " x ".join(f"{size} {name}" for name, size in mesh.shape.items())
 
 
-def _divisors(n: int) -> list[int]:
+def divisors(n: int) -> list[int]:
+  """Returns the positive divisors of n, ascending."""
   return [i for i in range(1, n + 1) if n % i == 0]
 
 
@@ -387,6 +388,19 @@ class PjitPartitioner:
       is_first_host_in_replica_set=bool(first_row[0] == process_index),
     )
 
+  def check_microbatches(self, batch_size: int, num_microbatches: int) -> None:
+    """Raises T5XError if microbatches do not have whole rows on every data partition."""
+    num_data = self.mesh.shape["data"]
+    if batch_size % (num_microbatches * num_data):
+      raise T5XError(
+        "The microbatches do not divide over the devices.",
+        found=f"batch size {batch_size} in {num_microbatches} microbatches on {num_data} data "
+        "partitions",
+        expected="microbatches of whole rows on every device",
+        available=f"microbatches {_listed(divisors(batch_size // num_data))}",
+        fix="set trainer.Trainer.num_microbatches or BATCH_SIZE",
+      )
+
   def _batch_error(self, batch_size: int) -> T5XError:
     num_data, num_devices = self.mesh.shape["data"], self.mesh.size
     below = batch_size - batch_size % num_data
@@ -434,7 +448,7 @@ class PjitPartitioner:
 
   def _model_partitions(self, fits: Callable[[int, int], bool]) -> list[int]:
     """Numbers of model partitions for which `fits(data partitions, model partitions)`."""
-    return [n for n in _divisors(self.mesh.size) if fits(self.mesh.size // n, n)]
+    return [n for n in divisors(self.mesh.size) if fits(self.mesh.size // n, n)]
 
   def _setting(self, num_model: int) -> str:
     """The setting that gives so many model partitions, as far as it is known."""

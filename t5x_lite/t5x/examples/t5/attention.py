@@ -193,8 +193,7 @@ class MultiHeadDotProductAttention(nn.Module):
     query = query.reshape(encoded.shape[0], -1, *shape[2:])  # [B*N, 1] -> [B, N]
     query = jnp.einsum("bnhd,ehd->bhne", query, key)
     logits = jnp.einsum("bhne,bse->bhns", query, encoded)
-    if mask is not None:
-      logits = logits + mask.astype(logits.dtype)
+    logits = softmax_attention.add_terms(logits, mask)
     weights = jax.nn.softmax(logits, axis=-1).astype(self.dtype)
     x = jnp.einsum("bhns,bse->bhne", weights, encoded)
     return jnp.einsum("bhne,ehd->bnhd", x, value).reshape(shape)

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from t5x import partitioning
+from t5x.examples.t5 import softmax_attention
 
 Array = jax.Array
 
@@ -89,7 +90,5 @@ def _groups(heads: int) -> int:
 
 def _softmax(scores: Array, bias: Array | None, mask: Array | None) -> Array:
   """Weights `[B, H, N, L]` in float32."""
-  for term in (bias, mask):
-    if term is not None:
-      scores = scores + term.astype(scores.dtype)
+  scores = softmax_attention.add_terms(scores, bias, mask)
   return jax.nn.softmax(scores.astype(jnp.float32), axis=-1)

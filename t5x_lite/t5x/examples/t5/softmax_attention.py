@@ -54,6 +54,14 @@ def attend(
   return _attend(query, key, value, bias, mask, float32_scores)
 
 
+def add_terms(scores: Array, *terms: Array | None) -> Array:
+  """Adds bias and mask to scores, in their type; None adds nothing."""
+  for term in terms:
+    if term is not None:
+      scores = scores + term.astype(scores.dtype)
+  return scores
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
 def _attend(query, key, value, bias, mask, float32_scores):
   return _forward(query, key, value, bias, mask, float32_scores)[0]
@@ -66,9 +74,7 @@ def _forward(query, key, value, bias, mask, float32_scores):
     key,
     preferred_element_type=jnp.float32 if float32_scores else None,
   )
-  for term in (bias, mask):
-    if term is not None:
-      scores = scores + term.astype(scores.dtype)
+  scores = add_terms(scores, bias, mask)
   largest = jnp.max(scores, axis=-1, keepdims=True).astype(jnp.float32)
   weights = jnp.exp(scores.astype(jnp.float32) - largest).astype(value.dtype)
   ones = jnp.ones((*value.shape[:-1], 1), value.dtype)
