@@ -334,9 +334,10 @@ def test_the_sample_has_dialogues_of_one_and_of_several_services(sample_test):
 def test_the_vocabulary_is_what_its_script_makes(tmp_path):
   import sentencepiece
 
-  from sgdx_t5x.sample.train_vocabulary import NUM_PIECES, VOCABULARY, train
+  from sgdx_t5x.sample.train_vocabulary import NUM_PIECES, VOCABULARY, texts
+  from sgdx_t5x.train_vocabulary import train
 
-  train(tmp_path / "again.model", NUM_PIECES)
+  (tmp_path / "again.model").write_bytes(train(texts(), NUM_PIECES))
   again, kept = (
     sentencepiece.SentencePieceProcessor(model_file=str(path))
     for path in (tmp_path / "again.model", VOCABULARY)

@@ -5,12 +5,13 @@ import contextlib
 import dataclasses
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.cli import data_stats, export, tables
+from sgdx_t5x.cli import data_stats, export, tables, vocabulary
 from sgdx_t5x.corpus import (
   SAMPLE,
   Corpus,
@@ -19,8 +20,10 @@ from sgdx_t5x.corpus import (
   open_corpus,
 )
 from sgdx_t5x.dialogue_checks import ERRORS, REMARKS, Remark, deep_check
+from sgdx_t5x.errors import UsageError
 from sgdx_t5x.report.tables import Table
 from sgdx_t5x.report.tables import count as number
+from sgdx_t5x.subset import Subset
 
 _FORMAT = "sgdx-data/1"  # of `--format json`; raise the number when a reader must change
 
@@ -28,6 +31,7 @@ _EPILOG = """\
 examples:
   sgdx data prepare --sample --data-dir data
   sgdx data prepare --archive dstc8-schema-guided-dialogue-master.zip --data-dir data
+  sgdx data prepare --archive FILE --dialogues dev=100 test=300 --data-dir small
   sgdx data prepare --download --data-dir data     # fetches the official archive, 37 MB
   sgdx data verify --archive unpacked/folder
   sgdx data stats --corpus sample
@@ -39,7 +43,7 @@ or ~/tensorflow_datasets).
 
 
 def add_parser(subparsers: Any) -> None:
-  """Adds `data prepare`, `verify`, `export` and `stats`."""
+  """Adds `data prepare`, `verify`, `export`, `stats` and `vocabulary`."""
   text = {"epilog": _EPILOG, "formatter_class": argparse.RawDescriptionHelpFormatter}
   parser = subparsers.add_parser(
     "data", help="check a corpus, write it as records or files", description=__doc__, **text
@@ -53,6 +57,14 @@ def add_parser(subparsers: Any) -> None:
   where.add_argument("--sample", action="store_true", help="the embedded sample corpus")
   where.add_argument("--download", action="store_true", help="fetch the official archive")
   prepare.add_argument("--data-dir", metavar="DIR", help="where records go; see below")
+  prepare.add_argument(
+    "--dialogues",
+    nargs="+",
+    default=[],
+    metavar="SPLIT=N",
+    help="of these splits, N dialogues drawn at random (marked PARTIAL)",
+  )
+  prepare.add_argument("--seed", type=int, default=0, help="of --dialogues (default: 0)")
   prepare.add_argument("--overwrite", action="store_true", help="replace records of other data")
   tables.add_format(prepare)
   prepare.set_defaults(run=_prepare)
@@ -66,10 +78,13 @@ def add_parser(subparsers: Any) -> None:
 
   export.add_verb(verbs)
   data_stats.add_verb(verbs)
+  vocabulary.add_verb(verbs)
 
 
 def _prepare(args: argparse.Namespace) -> int:
   corpus = None if args.download else open_corpus(SAMPLE if args.sample else args.archive)
+  if args.dialogues:
+    corpus = _subset(corpus, args.dialogues, args.seed)
   if corpus is not None:
     check_schemas(corpus)  # before TensorFlow is loaded and anything is written
   with native_stderr_hidden(args.debug):
@@ -98,6 +113,27 @@ def _prepare(args: argparse.Namespace) -> int:
     ),
   )
   return 0
+
+
+def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
+  if corpus is None:
+    raise UsageError(
+      "--dialogues with --download",
+      expected="an archive to draw from",
+      fix="prepare the download whole, or fetch the archive and give it: --archive FILE",
+    )
+  wanted = {}
+  for item in items:
+    split, _, number = item.partition("=")
+    if not re.fullmatch(r"[0-9]+", number) or split not in corpus.splits or split in wanted:
+      raise UsageError(
+        f"--dialogues {item}",
+        expected="SPLIT=N, each split once, N a number",
+        available=f"splits {', '.join(corpus.splits)}",
+        fix="for instance: --dialogues dev=100 test=300",
+      )
+    wanted[split] = int(number)
+  return Subset(corpus, wanted, seed)
 
 
 @contextlib.contextmanager

@@ -6,13 +6,13 @@ sample is of whole dialogues, and the variant has no part in choosing them.
 
 import collections
 import dataclasses
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sgdx_t5x.dialogue import Dialogue
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts.t5dst import PromptStyle, slot_indices
 from sgdx_t5x.schema import Schema
+from sgdx_t5x.subset import rank
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def choose_dialogues(sizes: Sequence[DialogueSize], limit: int, seed: int = 0) -
     UsageError: not even the smallest dialogue fits.
   """
   waiting = collections.defaultdict(list)  # service -> its dialogues, the next one last
-  for size in sorted(sizes, key=lambda size: _rank(size.dialogue_id, seed)):
+  for size in sorted(sizes, key=lambda size: rank(size.dialogue_id, seed)):
     for name in size.frames if size.num_prompts else ():
       waiting[name].append(size)
   frames, room, chosen = collections.Counter(), limit, set()
@@ -77,10 +77,6 @@ def choose_dialogues(sizes: Sequence[DialogueSize], limit: int, seed: int = 0) -
   if not chosen:
     raise _too_small(sizes, limit)
   return frozenset(chosen)
-
-
-def _rank(dialogue_id: str, seed: int) -> bytes:
-  return hashlib.sha256(f"{seed}/{dialogue_id}".encode()).digest()
 
 
 def _too_small(sizes: Sequence[DialogueSize], limit: int) -> UsageError:

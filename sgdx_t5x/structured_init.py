@@ -1,16 +1,18 @@
-"""A start from which a tiny T5 learns to copy in minutes; used by gin/sample only.
+"""A start from which a small T5 without pretraining learns to copy in minutes, not days.
 
 What takes a small transformer longest is to find the circuit that copies a value from the
 dialogue: attend to a token by what stands before it, and write what stands there. A pretrained T5
-has it; the sample's model starts from scratch. Here the random initial weights are given
-three regularities that make the circuit near, and nothing else: no word, slot or service
-is in them, and all weights are trained.
+has it. Here the random initial weights are given three regularities that make the circuit near,
+and nothing else: no word, slot or service is in them, and all weights are trained.
 
 1. Two heads of each stack prefer a neighbour: the previous token, and the next one
    (encoder) or the token itself (decoder).
 2. Cross-attention keys are projected as queries are, so that like attends to like.
 3. Attention outputs are projected by the transpose of the values' projection, so that what is
    attended to arrives as itself; with T5 1.0's shared embedding, that is what is written.
+
+Adafactor, whose steps are relative to a weight's size, keeps them; Adam's equal steps wash them
+out of the small query weights early in training.
 """
 
 from collections.abc import Mapping
@@ -20,7 +22,6 @@ import jax.numpy as jnp
 
 from t5x import models
 
-_PREFERENCE = 4.0  # attention logits; e**4 = 55 to 1
 _NOISE = 0.1  # of T5's own initial biases
 # Relative position buckets of T5 (32 buckets): in the encoder, 1 is the previous token and 17 the
 # next; in the decoder, 1 is the previous token and 0 the token itself.
@@ -28,38 +29,50 @@ _BUCKETS = {"encoder": (1, 17), "decoder": (1, 0)}
 
 
 class StructuredInitModel(models.EncoderDecoderModel):
-  """T5X's encoder-decoder model, with the start described above. Two heads or more."""
+  """T5X's encoder-decoder model, with the start described above. Two heads or more.
+
+  Args:
+    neighbour: attention logit of the preferred neighbour over any other token. In n tokens, it
+      gets a share of about e**neighbour / (e**neighbour + n).
+    match: cross-attention logit of a token with itself; of others it is about 0. T5's own
+      initial weights give 1.
+  """
+
+  def __init__(self, *args, neighbour: float = 4.0, match: float = 1.0, **kwargs):
+    super().__init__(*args, **kwargs)
+    self._neighbour, self._match = neighbour, match
 
   def get_initial_variables(self, *args, **kwargs):
     """As T5X's, with `params` restructured."""
     variables = super().get_initial_variables(*args, **kwargs)
     frozen = isinstance(variables, flax.core.FrozenDict)
     variables = flax.core.unfreeze(variables)
-    variables["params"] = restructure(variables["params"])
+    variables["params"] = restructure(variables["params"], self._neighbour, self._match)
     return flax.core.freeze(variables) if frozen else variables
 
 
-def restructure(params: Mapping) -> dict:
+def restructure(params: Mapping, neighbour: float = 4.0, match: float = 1.0) -> dict:
   """Returns parameters of a T5 1.0 or 1.1 (T5X's tree) with the three regularities."""
   params = dict(params)
   for side, buckets in _BUCKETS.items():
     stack = dict(params[side])
     bias = stack["relpos_bias"]["rel_embedding"] * _NOISE  # [heads, buckets]
     for head, bucket in enumerate(buckets):
-      bias = bias.at[head, bucket].add(_PREFERENCE)
+      bias = bias.at[head, bucket].add(neighbour)
     stack["relpos_bias"] = {"rel_embedding": bias}
     for name in [name for name in stack if name.startswith("layers_")]:
-      stack[name] = _layer(stack[name])
+      stack[name] = _layer(stack[name], match)
     params[side] = stack
   return params
 
 
-def _layer(layer: Mapping) -> dict:
+def _layer(layer: Mapping, match: float) -> dict:
   layer = dict(layer)
   for name in [name for name in layer if name.endswith("attention")]:
     attention = dict(layer[name])
     attention["out"] = {"kernel": jnp.transpose(attention["value"]["kernel"])}
     if name == "encoder_decoder_attention":
-      attention["key"] = {"kernel": attention["query"]["kernel"]}
+      kernel = attention["query"]["kernel"] * match**0.5
+      attention["query"] = attention["key"] = {"kernel": kernel}
     layer[name] = attention
   return layer

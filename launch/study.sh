@@ -1,0 +1,192 @@
+#!/usr/bin/env bash
+# The study of docs/study.md: T5DST trained with original, back-translated, v1-v5 (oracle) and
+# corrupted schemas, same steps each, evaluated on the original schemas and v1-v5.
+#
+#   launch/study.sh --archive dstc8-schema-guided-dialogue-master.zip
+#
+#   --archive FILE      the official archive, or its folder
+#   --out DIR           everything goes there (default: runs/study); run again, it goes on
+#   --arms A,B          of none,backtrans,oracle,corrupt (default: all)
+#   --seeds 0,1         each arm is trained with each (default: 0)
+#   --dialogues SPEC    of dev and test, drawn at random, or "all" (default: dev=100,test=400)
+#   --jobs N            trainings and evaluations at a time, each on its share of the cores (default: 1)
+#   --skip A,B          of overfit,train,eval,score,report
+#   --dry-run           print the commands, do nothing
+# Another size: the default trains 0.9 million parameters from scratch, which a CPU can.
+#   --train FILE        gin file after the arm's, for training (default: gin/study/train.gin)
+#   --model FILE        gin file after gin/eval.gin (default: gin/study/model.gin)
+#   --vocabulary FILE   instead of one trained on the archive's train split; T5's for T5's checkpoints
+# For instance T5 1.1 Base from its checkpoint, on GPUs:
+#   launch/study.sh --archive FILE --out runs/study_base --seeds 0,1,2 --dialogues all \
+#     --train gin/scale/gpu.gin --model gin/models/t5_1_1_base.gin --vocabulary sentencepiece.model
+#
+# --out then holds results/: scores, what was trained and how, versions, checksums, report.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source launch/common.sh
+
+arms=(none backtrans oracle corrupt) seeds=(0) skip=() archive="" out=runs/study jobs=1
+dialogues=dev=100,test=400 train=gin/study/train.gin model=gin/study/model.gin vocabulary=""
+options=(--archive --out --arms --seeds --dialogues --jobs --skip --train --model --vocabulary
+  --dry-run)
+stages=(overfit train eval score report)
+
+parse() {
+  while [ $# -gt 0 ]; do
+    case "$1" in --?*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;; esac
+    case "$1" in
+      -h | --help) usage "$0"; exit ;;
+      --dry-run) dry_run=yes; shift; continue ;;
+    esac
+    [[ " ${options[*]} " == *" $1 "* ]] || fail 2 "$1 is unknown" "an option of $0" \
+      "nearest: $(nearest "$1" "${options[@]}")" "$0 --help"
+    value_of "$1" $#
+    case "$1" in
+      --archive) archive="$2" ;;
+      --out) out="$2" ;;
+      --arms) IFS=, read -r -a arms <<< "$2" ;;
+      --seeds) IFS=, read -r -a seeds <<< "$2" ;;
+      --dialogues) dialogues="$2" ;;
+      --jobs) jobs="$2" ;;
+      --skip) IFS=, read -r -a skip <<< "$2" ;;
+      --train) train="$2" ;;
+      --model) model="$2" ;;
+      --vocabulary) vocabulary="$2" ;;
+    esac
+    shift 2
+  done
+}
+
+check() {
+  local word
+  [ -e "$archive" ] || fail 2 "--archive ${archive:-is missing}${archive:+: nothing is there}" \
+    "the official SGD archive (zip), or its folder" "$(ls -- *.zip 2>/dev/null | head -n 3)" \
+    "sgdx data prepare --download says where to get it; $0 --archive FILE"
+  for word in "${arms[@]}"; do gin_of "$word" >/dev/null; done
+  for word in ${skip[@]+"${skip[@]}"}; do
+    [[ " ${stages[*]} " == *" $word "* ]] || fail 2 "--skip $word" "one of ${stages[*]}" \
+      "nearest: $(nearest "$word" "${stages[@]}")" "$0 --help"
+  done
+  for word in "$jobs" "${seeds[@]}"; do
+    [[ "$word" =~ ^[0-9]+$ ]] || fail 2 "$word is no whole number" "as in --seeds 0,1 --jobs 2" \
+      "$word" "$0 --help"
+  done
+  [ "$jobs" -ge 1 ] || fail 2 "--jobs $jobs" "1 or more" "$jobs" "--jobs 1"
+  check_command "--gin_file=$train" "--gin_file=$model"
+  [ -z "$vocabulary" ] || [ -f "$vocabulary" ] || fail 2 "--vocabulary $vocabulary: no such file" \
+    "a SentencePiece model" "without it, one is trained" "leave it out, or name the file"
+}
+
+# The experiment of an arm.
+gin_of() {
+  case "$1" in
+    none) echo gin/t5dst.gin ;;
+    backtrans | oracle | corrupt) echo "gin/t5dst_$1.gin" ;;
+    *) fail 2 "--arms $1" "of none,backtrans,oracle,corrupt" \
+      "nearest: $(nearest "$1" none backtrans oracle corrupt)" "$0 --help" ;;
+  esac
+}
+
+skips() { [[ " ${skip[*]-} " == *" $1 "* ]]; }
+
+# once MARK FOLDER COMMAND...: runs a command and leaves a mark, so that it is done once.
+once() {
+  local mark="$1"
+  shift
+  if [ -z "$dry_run" ] && [ -e "$mark" ]; then return; fi
+  perform "$@"
+  [ -n "$dry_run" ] || touch "$mark"
+}
+
+# prepare FOLDER SPEC: records of the dialogues that SPEC names.
+prepare() {
+  local drawn=()
+  [ "$2" = all ] || IFS=, read -r -a drawn <<< "$2"
+  perform sgdx data prepare --archive "$archive" --data-dir "$1" \
+    ${drawn[@]+--dialogues "${drawn[@]}"}
+}
+
+# evaluate RUN SPLIT DATA TASK: predictions of the last checkpoint, and their scores.
+evaluate() {
+  local run="$1" split="$2" data="$3" task="$4" name
+  name="$(basename "$run")"
+  if ! skips eval; then
+    [ -n "$dry_run" ] || [ -e "$run/evaluated_$split" ] || rm -rf "$run/eval_$split"
+    once "$run/evaluated_$split" python -m t5x.eval --gin_file=gin/eval.gin --gin_file="$model" \
+      --gin.MIXTURE_OR_TASK_NAME="'$task'" --gin.utils.DatasetConfig.split="'$split'" \
+      --gin.CHECKPOINT_PATH="'$run/model'" --gin.utils.RestoreCheckpointConfig.mode="'latest'" \
+      --gin.EVAL_OUTPUT_DIR="'$run/eval_$split'" --tfds_data_dir="$data"
+  fi
+  skips score || perform sgdx score --corpus "$archive" --split "$split" --allow-missing \
+    --predictions "all=$run/eval_$split/inference_eval" --json "$out/results/$split/$name.json" \
+    --per-frame "$out/results/$split/$name.frames.jsonl"
+}
+
+# arm NAME SEED: trains, evaluates on dev and test, scores.
+arm() {
+  local run="$out/$1-$2" split
+  [ -n "$dry_run" ] || mkdir -p "$run"
+  skips train || once "$run/trained" python -m t5x.train --gin_file="$(gin_of "$1")" \
+    --gin_file="$train" --gin.MODEL_DIR="'$run/model'" --gin.RANDOM_SEED="$2" \
+    --tfds_data_dir="$out/data"
+  for split in dev test; do evaluate "$run" "$split" "$out/data" t5dst_all_variants; done
+  [ -n "$dry_run" ] || skips train || cp "$run/model/config.gin" "$out/results/$1-$2.gin"
+}
+
+# worker I: every jobs-th arm, from the I-th on, on its share of the cores.
+worker() {
+  local i=0 cores each name seed
+  if [ "$jobs" -gt 1 ] && [ -z "$dry_run" ] && command -v taskset >/dev/null; then
+    cores="$(nproc)" each=$((cores / jobs > 0 ? cores / jobs : 1))
+    taskset -cp "$(($1 * each % cores))-$((($1 * each + each - 1) % cores))" "$BASHPID" >/dev/null
+  fi
+  for seed in "${seeds[@]}"; do
+    for name in "${arms[@]}"; do
+      if [ $((i++ % jobs)) = "$1" ]; then
+        say "$name, seed $seed"
+        if [ "$jobs" = 1 ]; then arm "$name" "$seed"; else arm "$name" "$seed" 2>&1 | sed "s/^/$name-$seed: /"; fi
+      fi
+    done
+  done
+}
+
+# What made the results, beside them.
+describe() {
+  say "Results: $out/results"
+  if [ -n "$dry_run" ]; then
+    echo "python -m sgdx_t5x.study $out/results --archive $(quoted "$archive")"
+    return
+  fi
+}
+
+main() {
+  parse "$@"
+  check
+  if [ -n "$dry_run" ]; then
+    echo "cd $(quoted "$PWD")"
+    echo "source launch/environment.sh"
+  else
+    # shellcheck source=launch/environment.sh
+    source launch/environment.sh
+    mkdir -p "$out/results/dev" "$out/results/test"
+  fi
+  say "Records and vocabulary"
+  prepare "$out/data" "$dialogues"
+  if [ -z "$vocabulary" ]; then
+    vocabulary="$out/vocabulary.model"
+    [ -e "$vocabulary" ] || perform sgdx data vocabulary --corpus "$archive" --out "$vocabulary"
+  fi
+  export SGDX_VOCAB="$vocabulary"
+  [ -z "$dry_run" ] || echo "export SGDX_VOCAB=$(quoted "$vocabulary")"
+  local i pids=() failed=0
+  if [ -n "$dry_run" ]; then jobs=1; fi
+  for ((i = 0; i < jobs; i++)); do
+    worker "$i" &
+    pids+=($!)
+  done
+  for i in "${pids[@]}"; do wait "$i" || failed=1; done
+  [ "$failed" = 0 ] || fail 1 "an arm failed" "all to end well" "the messages above" \
+    "mend it and start again: what is done stays done"
+}
+
+main "$@"
