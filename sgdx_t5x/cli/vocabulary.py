@@ -13,7 +13,7 @@ _PIECES = 2000
 _EPILOG = """\
 examples:
   sgdx data vocabulary --corpus dstc8-schema-guided-dialogue-master.zip --out sgd.model
-  SGDX_VOCAB=sgd.model python -m t5x.train --gin_file=gin/t5dst.gin --gin_file=gin/study/train.gin ...
+  SGDX_VOCAB=sgd.model python -m t5x.train --gin_file=gin/t5dst.gin ...
 
 It is trained on train's dialogues and original schemas; dev, test and v1 to v5 have no part in it.
 """
