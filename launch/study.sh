@@ -10,7 +10,8 @@
 #   --seeds 0,1         each arm is trained with each (default: 0)
 #   --dialogues SPEC    of dev and test, drawn at random, or "all" (default: dev=100,test=400)
 #   --jobs N            trainings and evaluations at a time, each on its share of the cores (default: 1)
-#   --skip A,B          of overfit,train,eval,score,report
+#   --skip A,B          of train,eval,score,report
+#   --overfit           only check first that the model learns 200 dialogues by heart (95% JGA)
 #   --dry-run           print the commands, do nothing
 # Another size: the default trains 0.9 million parameters from scratch, which a CPU can.
 #   --train FILE        gin file after the arm's, for training (default: gin/study/train.gin)
@@ -27,9 +28,10 @@ source launch/common.sh
 
 arms=(none backtrans oracle corrupt) seeds=(0) skip=() archive="" out=runs/study jobs=1
 dialogues=dev=100,test=400 train=gin/study/train.gin model=gin/study/model.gin vocabulary=""
+overfit=""
 options=(--archive --out --arms --seeds --dialogues --jobs --skip --train --model --vocabulary
-  --dry-run)
-stages=(overfit train eval score report)
+  --overfit --dry-run)
+stages=(train eval score report)
 
 parse() {
   while [ $# -gt 0 ]; do
@@ -37,6 +39,7 @@ parse() {
     case "$1" in
       -h | --help) usage "$0"; exit ;;
       --dry-run) dry_run=yes; shift; continue ;;
+      --overfit) overfit=yes; shift; continue ;;
     esac
     [[ " ${options[*]} " == *" $1 "* ]] || fail 2 "$1 is unknown" "an option of $0" \
       "nearest: $(nearest "$1" "${options[@]}")" "$0 --help"
@@ -60,7 +63,7 @@ parse() {
 check() {
   local word
   [ -e "$archive" ] || fail 2 "--archive ${archive:-is missing}${archive:+: nothing is there}" \
-    "the official SGD archive (zip), or its folder" "$(ls -- *.zip 2>/dev/null | head -n 3)" \
+    "the official SGD archive (zip), or its folder" "$(compgen -G '*.zip' || echo 'no zip file here')" \
     "sgdx data prepare --download says where to get it; $0 --archive FILE"
   for word in "${arms[@]}"; do gin_of "$word" >/dev/null; done
   for word in ${skip[@]+"${skip[@]}"}; do
@@ -122,6 +125,9 @@ evaluate() {
     --per-frame "$out/results/$split/$name.frames.jsonl"
 }
 
+# Line by line: sed would hold back what is not yet 4 kB.
+labelled() { local line; while IFS= read -r line; do printf '%s: %s\n' "$1" "$line"; done; }
+
 # arm NAME SEED: trains, evaluates on dev and test, scores.
 arm() {
   local run="$out/$1-$2" split
@@ -130,7 +136,7 @@ arm() {
     --gin_file="$train" --gin.MODEL_DIR="'$run/model'" --gin.RANDOM_SEED="$2" \
     --tfds_data_dir="$out/data"
   for split in dev test; do evaluate "$run" "$split" "$out/data" t5dst_all_variants; done
-  [ -n "$dry_run" ] || skips train || cp "$run/model/config.gin" "$out/results/$1-$2.gin"
+  [ -n "$dry_run" ] || cp "$run/model/config.gin" "$out/results/$1-$2.gin"
 }
 
 # worker I: every jobs-th arm, from the I-th on, on its share of the cores.
@@ -144,19 +150,58 @@ worker() {
     for name in "${arms[@]}"; do
       if [ $((i++ % jobs)) = "$1" ]; then
         say "$name, seed $seed"
-        if [ "$jobs" = 1 ]; then arm "$name" "$seed"; else arm "$name" "$seed" 2>&1 | sed "s/^/$name-$seed: /"; fi
+        if [ "$jobs" = 1 ]; then arm "$name" "$seed"
+        else arm "$name" "$seed" 2>&1 | labelled "$name-$seed"; fi
       fi
     done
   done
 }
 
-# What made the results, beside them.
+# Trains on 200 dialogues and evaluates on the same.
+learn_by_heart() {
+  local run="$out/overfit"
+  prepare "$run/data" train=200,dev=1,test=1
+  once "$run/trained" python -m t5x.train --gin_file=gin/t5dst.gin --gin_file="$train" \
+    --gin_file=gin/study/overfit.gin --gin.MODEL_DIR="'$run/model'" --tfds_data_dir="$run/data"
+  evaluate "$run" train "$run/data" t5dst_sgd
+}
+
+# The page of the paper's tables and figures, of all arms and seeds.
+report() {
+  local named=() name seed
+  for name in "${arms[@]}"; do
+    for seed in "${seeds[@]}"; do
+      named+=("$name${seeds[1]+#$seed}=$out/results/test/$name-$seed.json")
+    done
+  done
+  perform sgdx report "${named[@]}" --corpus "$archive" --examples 1 \
+    --title "Does back-translation make T5DST robust?" --out "$out/results/report"
+}
+
+# What made the results, and their checksums, beside them.
 describe() {
-  say "Results: $out/results"
-  if [ -n "$dry_run" ]; then
-    echo "python -m sgdx_t5x.study $out/results --archive $(quoted "$archive")"
-    return
-  fi
+  {
+    echo "commit: $(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)"
+    echo "machine: $(uname -sm), $(nproc) cores$(grep -m1 'model name' /proc/cpuinfo | sed 's/.*:/,/')"
+    echo "archive: $(digest "$archive")"
+    echo "vocabulary: $(digest "$vocabulary")"
+    echo "dialogues: $dialogues"
+    python --version
+    python -m pip list --format freeze --disable-pip-version-check |
+      grep -E '^(flax|jax|jaxlib|numpy|optax|sentencepiece|seqio|sgdx_t5x|t5x|tensorflow)=='
+  } > "$out/results/about.txt"
+  (cd "$out/results" && find . -type f ! -name SHA256SUMS | sort | while IFS= read -r file; do
+    digest "$file"
+  done) > "$out/results/SHA256SUMS.new"
+  mv "$out/results/SHA256SUMS.new" "$out/results/SHA256SUMS"
+  say "Results: $out/results (report/report.html, scores in dev/ and test/, about.txt)"
+}
+
+# macOS has no sha256sum. A folder has no digest; the scores' signatures have its checksum.
+digest() {
+  if [ -d "$1" ]; then echo "folder $1"
+  elif command -v sha256sum >/dev/null; then sha256sum "$1"
+  else shasum -a 256 "$1"; fi
 }
 
 main() {
@@ -168,16 +213,17 @@ main() {
   else
     # shellcheck source=launch/environment.sh
     source launch/environment.sh
-    mkdir -p "$out/results/dev" "$out/results/test"
+    mkdir -p "$out/results/train" "$out/results/dev" "$out/results/test"
   fi
   say "Records and vocabulary"
-  prepare "$out/data" "$dialogues"
+  [ -n "$overfit" ] || prepare "$out/data" "$dialogues"
   if [ -z "$vocabulary" ]; then
     vocabulary="$out/vocabulary.model"
     [ -e "$vocabulary" ] || perform sgdx data vocabulary --corpus "$archive" --out "$vocabulary"
   fi
   export SGDX_VOCAB="$vocabulary"
   [ -z "$dry_run" ] || echo "export SGDX_VOCAB=$(quoted "$vocabulary")"
+  if [ -n "$overfit" ]; then learn_by_heart; return; fi
   local i pids=() failed=0
   if [ -n "$dry_run" ]; then jobs=1; fi
   for ((i = 0; i < jobs; i++)); do
@@ -187,6 +233,8 @@ main() {
   for i in "${pids[@]}"; do wait "$i" || failed=1; done
   [ "$failed" = 0 ] || fail 1 "an arm failed" "all to end well" "the messages above" \
     "mend it and start again: what is done stays done"
+  skips report || report
+  [ -n "$dry_run" ] || describe
 }
 
 main "$@"

@@ -34,6 +34,52 @@ def test_prepare_prints_counts_and_where_records_are(tmp_path):
   assert again.stderr == ""
 
 
+def test_some_dialogues_of_a_split(tmp_path, capsys):
+  arguments = ["data", "prepare", "--sample", "--data-dir", str(tmp_path), "--dialogues"]
+  assert main([*arguments, "train=3", "test=5"]) == 0
+  rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()[2:5]}
+  assert (rows["train"][1], rows["train"][-1]) == ("3", "PARTIAL")
+  assert (rows["test"][1], rows["test"][-1]) == ("5", "PARTIAL")
+  assert rows["dev"][-1] == "complete"
+  assert main([*arguments, "train=3", "test=5"]) == 0  # those are there
+  assert main([*arguments, "train=4", "test=5"]) == 1
+  assert "holds records of another corpus" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+  ("words", "said"),
+  [
+    (["test=0"], "has 160"),
+    (["test=161"], "ask for 1 to 160"),
+    (["tests=5"], "splits train, dev, test"),
+    (["test"], "SPLIT=N"),
+    (["test=5", "test=6"], "each split once"),
+  ],
+)
+def test_dialogues_that_cannot_be_drawn(tmp_path, capsys, words, said):
+  assert (
+    main(["data", "prepare", "--sample", "--data-dir", str(tmp_path), "--dialogues", *words]) == 2
+  )
+  assert said in capsys.readouterr().err
+  assert not list(tmp_path.iterdir())
+
+
+def test_a_vocabulary_of_train(tmp_path, capsys):
+  import sentencepiece
+
+  out = tmp_path / "small.model"
+  assert (
+    main(["data", "vocabulary", "--corpus", "sample", "--out", str(out), "--pieces", "600"]) == 0
+  )
+  model = sentencepiece.SentencePieceProcessor(model_file=str(out))
+  assert model.get_piece_size() == 600
+  assert (model.pad_id(), model.eos_id(), model.unk_id()) == (0, 1, 2)  # T5's
+  assert len(model.encode("[USER] [domain] none")) == 3
+  assert main(["data", "vocabulary", "--corpus", "sample", "--out", str(out), "--pieces", "9"]) == 2
+  assert "more pieces than characters" in capsys.readouterr().err
+  assert list(tmp_path.iterdir()) == [out]
+
+
 def test_other_data_are_not_overwritten_silently(tmp_path, capsys):
   corpus = tmp_path / "sgd_mine"
   source = open_corpus("sample").source

@@ -158,13 +158,18 @@ def test_the_structured_start_is_t5_with_other_numbers():
   params = network.Transformer(config).init(
     jax.random.PRNGKey(0), tokens, tokens, tokens, enable_dropout=False
   )["params"]
-  new = restructure(params)
+  new = restructure(params, neighbour=6.0, match=9.0)
   assert jax.tree.map(np.shape, new) == jax.tree.map(np.shape, jax.tree.map(lambda x: x, params))
   bias = new["encoder"]["relpos_bias"]["rel_embedding"]
   assert np.argmax(bias[0]) == 1  # the previous token
   assert np.argmax(bias[1]) == 17  # the next one
+  noise = params["encoder"]["relpos_bias"]["rel_embedding"]
+  assert np.allclose(bias[0, 1] - 0.1 * noise[0, 1], 6.0)
   cross = new["decoder"]["layers_0"]["encoder_decoder_attention"]
   assert np.array_equal(cross["key"]["kernel"], cross["query"]["kernel"])
+  query = params["decoder"]["layers_0"]["encoder_decoder_attention"]["query"]["kernel"]
+  # The logit of a token with itself, T5's being 1 on average, is 9 times what it was.
+  assert np.allclose(cross["query"]["kernel"], 3 * query)
   assert np.array_equal(cross["out"]["kernel"], cross["value"]["kernel"].T)
   same = params["encoder"]["layers_0"]["mlp"]["wi"]["kernel"]
   assert np.array_equal(new["encoder"]["layers_0"]["mlp"]["wi"]["kernel"], same)

@@ -69,6 +69,11 @@ CASES = {
      for name in names("models")},
   **{f"scale/{name}": (["gin/t5dst.gin", f"gin/scale/{name}.gin"], TRAIN)
      for name in names("scale")},
+  "study/train": (["gin/t5dst_oracle.gin", "gin/study/train.gin"], TRAIN),
+  "study/overfit": (["gin/t5dst.gin", "gin/study/train.gin", "gin/study/overfit.gin"], TRAIN),
+  "study/model": (["gin/eval.gin", "gin/study/model.gin"],
+                  ["--gin.MIXTURE_OR_TASK_NAME='t5dst_sgdx_v3'",
+                   "--gin.CHECKPOINT_PATH='/c'", "--gin.EVAL_OUTPUT_DIR='/o'"]),
 }  # fmt: skip
 
 

@@ -741,7 +741,7 @@ def test_the_page_shows_what_the_commands_print(cloud):
 # --- all of them -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("script", ["tpu_vm.sh", "gpu.sh", "cpu.sh"])
+@pytest.mark.parametrize("script", ["tpu_vm.sh", "gpu.sh", "cpu.sh", "study.sh"])
 def test_help(cloud, script):
   done = cloud.run(script, "--help")
   assert done.returncode == 0
@@ -751,7 +751,7 @@ def test_help(cloud, script):
 
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
 def test_shellcheck():
-  names = ("common", "tpu_vm", "gpu", "cpu", "worker")
+  names = ("common", "tpu_vm", "gpu", "cpu", "worker", "study")
   files = [f"launch/{name}.sh" for name in names] + [f"{FAKES}/{p.name}" for p in FAKES.iterdir()]
   done = subprocess.run(["shellcheck", "-x", *files], cwd=ROOT, capture_output=True, text=True)
   assert done.returncode == 0, done.stdout

@@ -103,7 +103,7 @@ def _prepare(args: argparse.Namespace) -> int:
   report = _report(metadata["corpus"], metadata["checksum"], metadata["schemas"], rows)
   tables.show(
     args.format,
-    [_splits_table(rows)],
+    [_splits_table(rows, metadata["corpus"])],
     {**report, "records": os.fspath(builder.data_dir)},
     notes=(
       f"schema versions: {', '.join(metadata['schemas'])}",
@@ -166,7 +166,7 @@ def _verify(args: argparse.Namespace) -> int:
   }
   tables.show(
     args.format,
-    [_splits_table(rows), *([_remarks_table(remarks, rules)] if rules else [])],
+    [_splits_table(rows, corpus.name), *([_remarks_table(remarks, rules)] if rules else [])],
     report,
     notes=(
       *(f"{rule}: {REMARKS[rule]}" for rule in rules),
@@ -191,13 +191,13 @@ def _split_row(corpus: Corpus, split: str, remarks: dict[str, Remark]) -> dict[s
   }
 
 
-def _splits_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _splits_table(rows: Sequence[Mapping[str, Any]], corpus: str) -> Table:
   columns = {
     key: key.replace("_", " ") for key in ("dialogues", "user_turns", "frames", "services")
   }
   cells = {row["split"]: [number(row[key]) for key in columns] for row in rows}
   partial = [row["split"] for row in rows if not row["complete"]]
-  return export.splits_table(tuple(columns.values()), cells, partial)
+  return export.splits_table(tuple(columns.values()), cells, partial, corpus == "sgd")
 
 
 def _report(

@@ -115,19 +115,25 @@ def _shown(written: "Iterable[Written]", total: int) -> "Iterator[Written]":
 
 
 def splits_table(
-  columns: Sequence[str], rows: Mapping[str, Sequence[Cell]], partial: Collection[str]
+  columns: Sequence[str],
+  rows: Mapping[str, Sequence[Cell]],
+  partial: Collection[str],
+  of_sgd: bool = True,
 ) -> Table:
   """Returns a table of splits, with their state if one is PARTIAL.
 
   Args:
     columns: what comes after the split's name.
     rows: split -> a cell per column.
-    partial: splits that have fewer dialogues than were published.
+    partial: splits that have fewer dialogues than there are.
+    of_sgd: the dialogues are SGD's, of which it is known how many were published.
   """
   from sgdx_t5x.corpus import PUBLISHED_DIALOGUES
 
   if not partial:
     return Table("splits", ("split", *columns), tuple((s, *row) for s, row in rows.items()))
-  states = {split: f"PARTIAL: {PUBLISHED_DIALOGUES[split]:,} published" for split in partial}
+  states = dict.fromkeys(partial, "PARTIAL")
+  if of_sgd:
+    states = {split: f"PARTIAL: {PUBLISHED_DIALOGUES[split]:,} published" for split in partial}
   cells = tuple((split, *row, states.get(split, "complete")) for split, row in rows.items())
   return Table("splits", ("split", *columns, "state"), cells)

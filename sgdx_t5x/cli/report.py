@@ -26,6 +26,9 @@ examples:
       --per-frame base.frames.jsonl
     sgdx report none=base.json backtrans=bt.json --corpus sgd.zip --out report
 
+  Runs of one system with several seeds, SYSTEM#SEED: their means and deviations too:
+    sgdx report none#0=a0.json none#1=a1.json bt#0=b0.json bt#1=b1.json --out report
+
   Checkpoints: of predictions for several steps, the last is shown (or --step), all are drawn; for
   the scores that t5x.train logged meanwhile, give its MODEL_DIR:
     sgdx report bt=runs/bt/eval --training bt=runs/bt/model --corpus sgd.zip --out report
@@ -98,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
   reports = {run.name: run.report for run in found}
   tables.show(
     args.format,
-    [run_tables.versions(found)],
+    [run_tables.versions(found), *([means] if (means := run_tables.seeds(found)) else [])],
     {"report": str(page), "runs": {run.name: _overall(run) for run in found}},
     marks=content.marks,
     warnings=content.warnings,

@@ -175,7 +175,9 @@ def _overview(found: Sequence[Run], lacks: Sequence[str], figures: dict[str, Any
   for run in found:
     lines += [f"{run.name}: {line}" for line in run.report["notes"]]
     lines += [f"{run.name}: {line}" for line in score_tables.absent(run.report)]
+  means = run_tables.seeds(found)
   shown = [run_tables.sources(found), run_tables.summary(found), run_tables.versions(found)]
+  shown += [means] if means else []
   drawn = {
     "jga_by_variant": ("JGA by schema version", plots.jga_by_variant(found)),
     "jga_by_augmentation": ("JGA by run", plots.jga_by_augmentation(found)),

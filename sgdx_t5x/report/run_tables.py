@@ -1,5 +1,6 @@
 """Tables of a report: the paper's Tables 2 and 3 for any runs, per service, slot and failure."""
 
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -49,6 +50,34 @@ def versions(runs: Sequence[Run]) -> Table:
     for label, row in _group_rows(runs)
   )
   return Table("JGA by schema version (%)", ("", *keys.values(), "frames"), rows)
+
+
+def seeds(runs: Sequence[Run]) -> Table | None:
+  """Returns means over the runs of a system, named SYSTEM#SEED, with their standard deviations.
+
+  The deviation (n - 1) is that of training; intervals are about the choice of dialogues.
+  """
+  systems: dict[str, list[Run]] = {}
+  for run in runs:
+    system, sign, _ = run.name.rpartition("#")
+    if sign:
+      systems.setdefault(system, []).append(run)
+  if all(len(found) < 2 for found in systems.values()):
+    return None
+  keys, rows = {"jga_orig": "JGA_orig", **_MEANS}, []
+  for system, found in systems.items():
+    for group in GROUPS:
+      values = [[run.report["sgdx"][group][key] for run in found] for key in keys]
+      known = [None not in column for column in values]
+      means = (statistics.fmean(c) if k else None for c, k in zip(values, known, strict=True))
+      deviations = (
+        statistics.stdev(c) if k and len(c) > 1 else None
+        for c, k in zip(values, known, strict=True)
+      )
+      label = f"{system}, {group}"
+      rows.append((label, *map(percent, means), count(len(found))))
+      rows.append((f"{label}, sd", *map(percent, deviations), ""))
+  return Table("Means over seeds (%)", ("", *keys.values(), "seeds"), tuple(rows))
 
 
 def services(run: Run) -> Table:
