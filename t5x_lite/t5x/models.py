@@ -19,7 +19,7 @@ import seqio
 from flax import linen as nn
 from flax import traverse_util
 
-from t5x import decoding, optimizers, partitioning
+from t5x import active_mesh, decoding, optimizers
 from t5x._base_model import BaseModel, BaseTransformerModel
 from t5x.errors import T5XError
 
@@ -178,7 +178,7 @@ class EncoderDecoderModel(BaseTransformerModel):
   def _encode_in_chunks(self, params: PyTree, encoder_input_tokens: Array) -> Array:
     """`_encode`; on a CPU, a few rows at a time, so that activations stay in its caches."""
     batch, length = encoder_input_tokens.shape
-    if jax.default_backend() != "cpu" or partitioning.active_mesh_size() > 1:
+    if jax.default_backend() != "cpu" or active_mesh.num_devices() > 1:
       return self._encode(params, encoder_input_tokens)
     rows = max(
       n for n in range(1, batch + 1) if batch % n == 0 and (n == 1 or n * length <= _CHUNK)

@@ -7,13 +7,12 @@ mesh axes (Xu et al. 2021, GSPMD, arXiv:2105.04663).
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import dataclasses
 import functools
 import logging
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -22,142 +21,18 @@ from flax.linen import partitioning as flax_partitioning
 from jax.experimental import mesh_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from t5x import active_mesh
 from t5x._devices import find_devices
+from t5x.active_mesh import LogicalAxisRules
 from t5x.errors import T5XError
 
 PyTree = Any
-LogicalAxisRules = Sequence[tuple[str, str | None]]
 
 # By kind of device. Of the 128 MiB beside the units of a v5e, XLA gives an operation 16 unless told
 # otherwise; with 32, attention of T5 Base takes a fifth less by its own estimate, but a token of a
 # decode a quarter more (docs/tpu-aot.md).
 _V5E = {"xla_tpu_scoped_vmem_limit_kib": "32768"}
 _TRAINING_OPTIONS = {"TPU v5 lite": _V5E, "TPU v5e": _V5E}
-
-# Mesh and rules that `with_logical_constraint` uses while a partitioned function is traced.
-_ACTIVE: contextvars.ContextVar[tuple[Mesh, LogicalAxisRules] | None] = contextvars.ContextVar(
-  "t5x_mesh", default=None
-)
-
-
-def active_mesh_size() -> int:
-  """Devices of the partitioned function being traced; 1 outside of one."""
-  active = _ACTIVE.get()
-  return 1 if active is None else active[0].size
-
-
-def num_model_partitions() -> int:
-  """Model partitions of the partitioned function being traced; 1 outside of one."""
-  active = _ACTIVE.get()
-  return 1 if active is None else active[0].shape["model"]
-
-
-def whole_over_data(x: jax.Array, axes: tuple[str | None, ...]) -> jax.Array:
-  """Gathers a parameter that is divided over the data partitions (ZeRO-3), once.
-
-  Called on the parameter in the type it is used in, it moves no more bytes than that needs, and
-  the backward pass uses what the forward pass has gathered. The gradient is divided again.
-
-  Args:
-    x: a parameter, or a cast of one.
-    axes: its logical axes.
-
-  Returns:
-    `x`, whole in every data partition; still divided over the model partitions.
-  """
-  active = _ACTIVE.get()
-  if active is None:
-    return x
-  mesh, rules = active
-  spec = flax_partitioning.logical_to_mesh_axes(axes, rules)
-  if mesh.shape["data"] == 1 or "data" not in spec:
-    return x
-  divided = NamedSharding(mesh, spec)
-  whole = NamedSharding(mesh, PartitionSpec(*(None if n == "data" else n for n in spec)))
-
-  @jax.custom_vjp
-  def gather(x):
-    return jax.lax.with_sharding_constraint(x, whole)
-
-  gather.defvjp(
-    lambda x: (gather(x), None),
-    lambda _, g: (jax.lax.with_sharding_constraint(g, divided),),
-  )
-  return gather(x)
-
-
-def copy_per_data_partition(x: jax.Array, axes: tuple[str | None, ...]) -> jax.Array:
-  """Gives each data partition a copy of a parameter to work with.
-
-  A parameter that is used several times gets a gradient from each use, and the partitioner sums
-  every one of them over the devices. Of a copy per partition, gradients are added up where they
-  are, and summed over the devices once.
-
-  Args:
-    x: a parameter, or a cast of one.
-    axes: its logical axes.
-
-  Returns:
-    `[P, *x.shape]`, P the number of data partitions, 1 outside of a partitioned function. It takes
-    no more memory than `x` does.
-  """
-  active = _ACTIVE.get()
-  if active is None or active[0].shape["data"] == 1:
-    return x[None]
-  mesh, rules = active
-  spec = flax_partitioning.logical_to_mesh_axes(axes, rules)
-  spec = PartitionSpec("data", *(None if n == "data" else n for n in spec))
-  copies = jax.lax.broadcast(x, (mesh.shape["data"],))
-  return jax.lax.with_sharding_constraint(copies, NamedSharding(mesh, spec))
-
-
-def map_over_data(function: Callable[[jax.Array, int], jax.Array], key: jax.Array) -> jax.Array:
-  """Calls a function once per data partition, each with a key of its own.
-
-  Args:
-    function: of a key and the number of partitions; returns the rows of one partition.
-    key: random key.
-
-  Returns:
-    The rows of all partitions, divided over them. Outside of a partitioned function there is one.
-  """
-  active = _ACTIVE.get()
-  parts = 1 if active is None else active[0].shape["data"]
-  if parts == 1:
-    return function(key, 1)
-
-  def own(key: jax.Array) -> jax.Array:
-    return function(jax.random.fold_in(key, jax.lax.axis_index("data")), parts)
-
-  return jax.shard_map(
-    own,
-    mesh=active[0],
-    in_specs=PartitionSpec(),
-    out_specs=PartitionSpec("data"),
-    check_vma=False,
-  )(key)
-
-
-def with_logical_constraint(x: jax.Array, axes: tuple[str | None, ...]) -> jax.Array:
-  """Asks GSPMD to shard `x` by logical axis names; does nothing outside a partitioned function.
-
-  Args:
-    x: an array.
-    axes: one logical axis name or None per dimension.
-
-  Returns:
-    `x`. Dimensions that the mesh does not divide stay whole.
-  """
-  active = _ACTIVE.get()
-  if active is None or active[0].size == 1 or x.ndim != len(axes):
-    return x
-  mesh, rules = active
-  spec = flax_partitioning.logical_to_mesh_axes(axes, rules)
-  spec = [
-    name if name and size % mesh.shape[name] == 0 else None
-    for name, size in zip(spec, x.shape, strict=True)
-  ]
-  return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec(*spec)))
 
 
 def standard_logical_axis_rules(
@@ -554,14 +429,9 @@ class PjitPartitioner:
     """Puts a train state on the mesh, sharded by `get_mesh_axes`."""
     return jax.device_put(train_state, self.get_shardings(train_state_axes))
 
-  @contextlib.contextmanager
-  def activate(self) -> Iterator[None]:
-    """Makes `with_logical_constraint` use this mesh and these rules."""
-    token = _ACTIVE.set((self.mesh, self.logical_axis_rules))
-    try:
-      yield
-    finally:
-      _ACTIVE.reset(token)
+  def activate(self) -> contextlib.AbstractContextManager[None]:
+    """Makes a network that is traced meanwhile use this mesh and these rules."""
+    return active_mesh.entered(self.mesh, self.logical_axis_rules)
 
 
 class PartitionedCallable:

@@ -85,7 +85,7 @@ def test_caches_of_a_tpu_give_what_those_of_a_cpu_give(monkeypatch, model_partit
   for side_by_side in (False, True):
     monkeypatch.setattr(cached_attention, "heads_side_by_side", lambda x=side_by_side: x)
     monkeypatch.setattr(
-      cached_attention.partitioning, "num_model_partitions", lambda: model_partitions
+      cached_attention.active_mesh, "num_model_partitions", lambda: model_partitions
     )
     caches = [cached_attention.to_cache(x) for x in (key, value)]
     assert caches[0].shape[cached_attention.length_axis()] == K

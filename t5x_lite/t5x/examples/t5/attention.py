@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from t5x import partitioning
+from t5x import active_mesh
 from t5x.errors import T5XError
 from t5x.examples.t5 import cached_attention, layers, softmax_attention
 
@@ -137,7 +137,7 @@ class MultiHeadDotProductAttention(nn.Module):
   def _split(self, x: Array) -> Array:
     """`[B, L, H*D]` -> `[B, L, H, D]`."""
     x = x.reshape(*x.shape[:-1], self.num_heads, self.head_dim)
-    return partitioning.with_logical_constraint(x, ("batch", "length", "heads", "kv"))
+    return active_mesh.with_logical_constraint(x, ("batch", "length", "heads", "kv"))
 
   def _create_self_cache(self, key: Array) -> None:
     """Makes an empty cache as long as `key`, `[B, L, H, D]`."""

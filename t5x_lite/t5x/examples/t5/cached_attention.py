@@ -18,7 +18,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from t5x import partitioning
+from t5x import active_mesh
 from t5x.examples.t5 import softmax_attention
 
 Array = jax.Array
@@ -41,7 +41,7 @@ def to_cache(x: Array) -> Array:
   batch, length, heads, size = x.shape
   groups = _groups(heads)
   x = x.reshape(batch, length, groups, heads // groups * size)
-  return partitioning.with_logical_constraint(x, ("batch", None, "heads", None))
+  return active_mesh.with_logical_constraint(x, ("batch", None, "heads", None))
 
 
 def attend(
@@ -84,7 +84,7 @@ def attend(
 
 
 def _groups(heads: int) -> int:
-  parts = partitioning.num_model_partitions()
+  parts = active_mesh.num_model_partitions()
   return 1 if heads % parts else parts
 
 

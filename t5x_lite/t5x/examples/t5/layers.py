@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from flax.linen import partitioning as flax_partitioning
 
-from t5x import partitioning
+from t5x import active_mesh
 from t5x.errors import T5XError
 
 Array = jax.Array
@@ -183,7 +183,7 @@ def keep_mask(rng: Array, rate: float, shape: Sequence[int]) -> Array:
   if jax.config.jax_default_prng_impl == "threefry2x32":
     keep = draw(rng, 1)
   else:
-    keep = partitioning.map_over_data(draw, rng)
+    keep = active_mesh.map_over_data(draw, rng)
   # Without the barrier, XLA on TPU draws anew in every product that reads what was dropped from.
   return jax.lax.optimization_barrier(keep)
 
@@ -224,7 +224,7 @@ class LayerNorm(nn.Module):
     x = x.astype(jnp.float32)
     mean_square = jnp.mean(jnp.square(x), axis=-1, keepdims=True)
     y = (x * jax.lax.rsqrt(mean_square + self.epsilon)).astype(self.dtype)
-    return y * partitioning.whole_over_data(scale.astype(self.dtype), ("embed",))
+    return y * active_mesh.whole_over_data(scale.astype(self.dtype), ("embed",))
 
 
 class Dense(nn.Module):
@@ -241,7 +241,7 @@ class Dense(nn.Module):
   def __call__(self, x: Array) -> Array:
     """`[..., in]` -> `[..., features]`."""
     kernel = param_with_axes(self, "kernel", self.init, (x.shape[-1], self.features), self.axes)
-    kernel = partitioning.whole_over_data(kernel.astype(self.dtype), self.axes)
+    kernel = active_mesh.whole_over_data(kernel.astype(self.dtype), self.axes)
     return jnp.dot(x.astype(self.dtype), kernel, preferred_element_type=self.out_dtype)
 
 
@@ -263,8 +263,8 @@ class Embed(nn.Module):
       axes,
     )
     table = jnp.asarray(self.embedding, self.dtype)
-    self.table = partitioning.whole_over_data(table, axes)
-    self.copies = partitioning.copy_per_data_partition(self.table, axes)  # [P, V, E]
+    self.table = active_mesh.whole_over_data(table, axes)
+    self.copies = active_mesh.copy_per_data_partition(self.table, axes)  # [P, V, E]
 
   def __call__(self, tokens: Array) -> Array:
     """int tokens `[B, L]` -> `[B, L, E]`."""
@@ -279,7 +279,7 @@ class Embed(nn.Module):
       x = jax.vmap(_lookup)(self.copies, self._split(tokens)).reshape(*tokens.shape, -1)
     else:
       x = _lookup(self.table, tokens)
-    return partitioning.with_logical_constraint(x, ("batch", "length", "embed"))
+    return active_mesh.with_logical_constraint(x, ("batch", "length", "embed"))
 
   def attend(self, x: Array) -> Array:
     """Logits `[..., V]` in float32 of `x`, `[..., E]`, against the embedding."""
@@ -337,7 +337,7 @@ class MlpBlock(nn.Module):
       hidden = branch if hidden is None else hidden * branch
     # One mask for all positions of a row, as in T5: fewer random bits.
     hidden = Dropout(self.dropout_rate, broadcast_dims=(-2,))(hidden, deterministic)
-    hidden = partitioning.with_logical_constraint(hidden, ("batch", "length", "mlp"))
+    hidden = active_mesh.with_logical_constraint(hidden, ("batch", "length", "mlp"))
     return Dense(x.shape[-1], ("mlp", "embed"), dtype=self.dtype, name="wo")(hidden)
 
 
