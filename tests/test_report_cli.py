@@ -128,6 +128,20 @@ def test_tables_hold_the_scores_as_fractions(report, scored):
   assert float(versions["our 2nd, all", "v2"]) == pytest.approx(5 / 6)
 
 
+def test_seeds_of_a_system_have_means(scored, tmp_path, capsys):
+  runs = (f"a#0={scored / 'first.json'}", f"a#1={scored / 'second.json'}")
+  alone = tmp_path / "alone.json"
+  alone.write_text((scored / "first.json").read_text())
+  assert sgdx("report", *runs, f"b={alone}", "--out", tmp_path / "out") == 0
+  assert "Means over seeds" in capsys.readouterr().out
+  means = rows(tmp_path / "out", "means-over-seeds")
+  # 27 and 28 of 30 frames in v1 to v5 are right.
+  assert float(means["a, all", "JGA_v1-5"]) == pytest.approx((27 / 30 + 28 / 30) / 2)
+  assert float(means["a, all, sd", "JGA_v1-5"]) == pytest.approx((1 / 30) / 2**0.5)
+  assert means["a, all", "seeds"] == "2"
+  assert not [row for row, _ in means if row.startswith("b")]  # not named as a seed
+
+
 def test_failures_by_hand(report):
   per_frame = rows(report, "failures-of-slots-per-100-frames-base")
   assert float(per_frame["missed", "v1"]) == pytest.approx(1 / 6)

@@ -6,17 +6,18 @@ import contextlib
 import gc
 import logging as python_logging
 import os
+import re
 import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from absl import flags, logging
 
 from t5x import _hosts
-from t5x.errors import Interrupted, UsageError, nearest
+from t5x.errors import Interrupted, T5XError, UsageError, nearest
 
 FLAGS = flags.FLAGS
 
@@ -234,13 +235,35 @@ def find_user_error(error: BaseException) -> Any:
 
   That is a T5XError, or an error of a task's own module with the same `text` and `exit_code`.
   """
+  for e in _causes(error):
+    if isinstance(getattr(e, "text", None), str) and hasattr(e, "exit_code"):
+      return e
+  return None
+
+
+def find_unreadable(error: BaseException) -> T5XError | None:
+  """Finds a file in Google's storage that could not be read behind `error`."""
+  tf = sys.modules.get("tensorflow")
+  for e in _causes(error) if tf else ():
+    path = re.search(r"gs://\S+", str(e)) if isinstance(e, tf.errors.OpError) else None
+    if path:
+      reason = str(e.message).split("\n")[0].removeprefix("Error executing an HTTP request: ")
+      return T5XError(
+        f"{path[0]} could not be read.",
+        found=reason[:300],
+        expected="network, and rights to read it",
+        fix="copy it here once and name the copy; for the vocabulary of sgdx_t5x's tasks: "
+        "SGDX_VOCAB=sentencepiece.model",
+      )
+  return None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
   seen = set()
   while error is not None and id(error) not in seen:
-    if isinstance(getattr(error, "text", None), str) and hasattr(error, "exit_code"):
-      return error
+    yield error
     seen.add(id(error))
     error = error.__cause__ or error.__context__
-  return None
 
 
 def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
@@ -262,7 +285,7 @@ def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
     print("t5x: interrupted.", file=sys.stderr)
     code = 130
   except Exception as e:
-    user_error = _hosts.lost(e) or find_user_error(e)
+    user_error = _hosts.lost(e) or find_user_error(e) or find_unreadable(e)
     if debug or user_error is None:
       traceback.print_exc()
     if user_error is not None:

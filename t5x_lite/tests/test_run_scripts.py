@@ -241,3 +241,21 @@ def test_help_imports_nothing_heavy(runner, script):
   assert out.returncode == 0, out.stderr
   assert "--gin_file" in out.stdout
   assert f"python -m t5x.{script}" in out.stdout
+
+
+def test_a_file_in_googles_storage_that_cannot_be_read_is_no_traceback():
+  import tensorflow as tf
+
+  from t5x import _cli
+
+  error = ValueError("gin says where")
+  error.__cause__ = tf.errors.FailedPreconditionError(
+    None,
+    None,
+    "Error executing an HTTP request: no host\n\t when reading metadata of gs://b/v.model",
+  )
+  found = _cli.find_unreadable(error).text
+  assert found.startswith("gs://b/v.model could not be read.\n  found:     no host\n")
+  assert "SGDX_VOCAB" in found
+  assert _cli.find_unreadable(tf.errors.InvalidArgumentError(None, None, "bad shape")) is None
+  assert _cli.find_unreadable(ValueError("gs://b/v.model")) is None
