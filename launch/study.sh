@@ -14,8 +14,9 @@
 #   --overfit           only check first that the model learns 200 dialogues by heart (95% JGA)
 #   --dry-run           print the commands, do nothing
 # Another size: the default trains 0.9 million parameters from scratch, which a CPU can.
-#   --train FILE        gin file after the arm's, for training (default: gin/study/train.gin)
-#   --model FILE        gin file after gin/eval.gin (default: gin/study/model.gin)
+#   --model FILE        gin file of the model, after the arm's or gin/eval.gin
+#                       (default: gin/study/model.gin)
+#   --train FILE        gin file of steps, batch, machine, after that (default: gin/study/train.gin)
 #   --vocabulary FILE   instead of one trained on the archive's train split; T5's for T5's checkpoints
 # For instance T5 1.1 Base from its checkpoint, on GPUs:
 #   launch/study.sh --archive FILE --out runs/study_base --seeds 0,1,2 --dialogues all \
@@ -92,13 +93,18 @@ gin_of() {
 
 skips() { [[ " ${skip[*]-} " == *" $1 "* ]]; }
 
-# once MARK FOLDER COMMAND...: runs a command and leaves a mark, so that it is done once.
+# once MARK COMMAND...: runs a command and leaves a mark with it, so that it is done once.
 once() {
-  local mark="$1"
+  local mark="$1" command
   shift
-  if [ -z "$dry_run" ] && [ -e "$mark" ]; then return; fi
-  perform "$@"
-  [ -n "$dry_run" ] || touch "$mark"
+  command="$(quoted "$@")"
+  if [ -n "$dry_run" ] || [ ! -e "$mark" ]; then
+    perform "$@"
+    [ -n "$dry_run" ] || echo "$command" > "$mark"
+  elif [ "$(cat "$mark")" != "$command" ]; then
+    fail 1 "$mark was made by another command" "$command" "$(cat "$mark")" \
+      "another --out for other settings, or rm -r $(dirname "$mark")"
+  fi
 }
 
 # prepare FOLDER SPEC: records of the dialogues that SPEC names.
@@ -133,8 +139,8 @@ arm() {
   local run="$out/$1-$2" split
   [ -n "$dry_run" ] || mkdir -p "$run"
   skips train || once "$run/trained" python -m t5x.train --gin_file="$(gin_of "$1")" \
-    --gin_file="$train" --gin.MODEL_DIR="'$run/model'" --gin.RANDOM_SEED="$2" \
-    --tfds_data_dir="$out/data"
+    --gin_file="$model" --gin_file="$train" --gin.MODEL_DIR="'$run/model'" \
+    --gin.RANDOM_SEED="$2" --tfds_data_dir="$out/data"
   for split in dev test; do evaluate "$run" "$split" "$out/data" t5dst_all_variants; done
   [ -n "$dry_run" ] || cp "$run/model/config.gin" "$out/results/$1-$2.gin"
 }
@@ -157,13 +163,45 @@ worker() {
   done
 }
 
+# All workers at once. Ctrl-C or SIGTERM stops them: a training saves, and the next start goes on.
+work_together() {
+  local i failed=0
+  workers=()
+  set -m # a process group for each, so that it is stopped whole
+  trap 'stop 130' INT
+  trap 'stop 143' TERM
+  for ((i = 0; i < jobs; i++)); do
+    worker "$i" &
+    workers+=($!)
+  done
+  for i in "${workers[@]}"; do wait "$i" || failed=1; done
+  trap - INT TERM
+  [ "$failed" = 0 ] || fail 1 "an arm failed" "all to end well" "the messages above" \
+    "mend it and start again: what is done stays done"
+}
+
+stop() {
+  local i
+  trap '' INT TERM
+  for i in "${workers[@]}"; do kill -TERM -- "-$i" 2>/dev/null || true; done
+  wait
+  exit "$1"
+}
+
 # Trains on 200 dialogues and evaluates on the same.
 learn_by_heart() {
   local run="$out/overfit"
   prepare "$run/data" train=200,dev=1,test=1
-  once "$run/trained" python -m t5x.train --gin_file=gin/t5dst.gin --gin_file="$train" \
-    --gin_file=gin/study/overfit.gin --gin.MODEL_DIR="'$run/model'" --tfds_data_dir="$run/data"
+  once "$run/trained" python -m t5x.train --gin_file=gin/t5dst.gin --gin_file="$model" \
+    --gin_file="$train" --gin_file=gin/study/overfit.gin --gin.MODEL_DIR="'$run/model'" \
+    --tfds_data_dir="$run/data"
   evaluate "$run" train "$run/data" t5dst_sgd
+  [ -z "$dry_run" ] || return 0
+  python -c 'import json, sys
+jga = json.load(open(sys.argv[1]))["sgdx"]["all"]["jga_orig"]
+print(f"JGA on what was learnt: {100 * jga:.1f}")
+sys.exit(jga < 0.95)' "$out/results/train/overfit.json" || fail 1 "less than 95% JGA by heart" \
+    "a sound model, trained long enough" "$run/model" "look for the defect before any study"
 }
 
 # The page of the paper's tables and figures, of all arms and seeds.
@@ -224,15 +262,8 @@ main() {
   export SGDX_VOCAB="$vocabulary"
   [ -z "$dry_run" ] || echo "export SGDX_VOCAB=$(quoted "$vocabulary")"
   if [ -n "$overfit" ]; then learn_by_heart; return; fi
-  local i pids=() failed=0
   if [ -n "$dry_run" ]; then jobs=1; fi
-  for ((i = 0; i < jobs; i++)); do
-    worker "$i" &
-    pids+=($!)
-  done
-  for i in "${pids[@]}"; do wait "$i" || failed=1; done
-  [ "$failed" = 0 ] || fail 1 "an arm failed" "all to end well" "the messages above" \
-    "mend it and start again: what is done stays done"
+  if [ "$jobs" = 1 ]; then worker 0; else work_together; fi
   skips report || report
   [ -n "$dry_run" ] || describe
 }

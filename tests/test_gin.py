@@ -54,6 +54,7 @@ def names(folder):
 
 
 TRAIN = ["--gin.MODEL_DIR='/nowhere'"]
+STUDY = ["gin/study/model.gin", "gin/study/train.gin"]
 CASES = {
   **{name: ([f"gin/{name}.gin"], TRAIN) for name in EXPERIMENTS},
   **{f"sample/{name}": ([f"gin/sample/{name}.gin"], TRAIN) for name in EXPERIMENTS},
@@ -69,8 +70,8 @@ CASES = {
      for name in names("models")},
   **{f"scale/{name}": (["gin/t5dst.gin", f"gin/scale/{name}.gin"], TRAIN)
      for name in names("scale")},
-  "study/train": (["gin/t5dst_oracle.gin", "gin/study/train.gin"], TRAIN),
-  "study/overfit": (["gin/t5dst.gin", "gin/study/train.gin", "gin/study/overfit.gin"], TRAIN),
+  "study/train": (["gin/t5dst_oracle.gin", *STUDY], TRAIN),
+  "study/overfit": (["gin/t5dst.gin", *STUDY, "gin/study/overfit.gin"], TRAIN),
   "study/model": (["gin/eval.gin", "gin/study/model.gin"],
                   ["--gin.MIXTURE_OR_TASK_NAME='t5dst_sgdx_v3'",
                    "--gin.CHECKPOINT_PATH='/c'", "--gin.EVAL_OUTPUT_DIR='/o'"]),

@@ -29,6 +29,7 @@ def test_dry_run_prints_every_command(tmp_path):
   commands = [shlex.split(line) for line in done.stdout.splitlines()]
   trained = [words for words in commands if "t5x.train" in words]
   assert [words[3] for words in trained] == ["--gin_file=gin/t5dst_oracle.gin"] * 2
+  assert [words[4] for words in trained] == ["--gin_file=gin/study/model.gin"] * 2
   assert [words[-2] for words in trained] == ["--gin.RANDOM_SEED=3", "--gin.RANDOM_SEED=4"]
   splits = [
     word for words in commands for word in words if word.startswith("--gin.utils.DatasetConfig.spl")
@@ -116,6 +117,9 @@ def test_a_study_of_two_arms_ends_and_goes_on(repository):
   assert [model.stat().st_mtime_ns for model in models] == before
   assert "t5x: step" not in again.stdout + again.stderr
   assert (results / "report/report.html").stat().st_size > 100_000
+  other = study(*words, "--model", "gin/models/from_scratch_mini.gin", root=repository)
+  assert other.returncode == 1
+  assert "trained was made by another command" in other.stdout + other.stderr
   sums = dict(reversed(line.split()) for line in (results / "SHA256SUMS").read_text().splitlines())
   assert {"./test/none-0.json", "./about.txt", "./none-0.gin"} <= sums.keys()
   for name, digest in sums.items():
