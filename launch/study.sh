@@ -204,7 +204,7 @@ sys.exit(jga < 0.95)' "$out/results/train/overfit.json" || fail 1 "less than 95%
     "a sound model, trained long enough" "$run/model" "look for the defect before any study"
 }
 
-# The page of the paper's tables and figures, of all arms and seeds.
+# The page of the paper's tables and figures, of all arms and seeds; no dialogues, to be published.
 report() {
   local named=() name seed
   for name in "${arms[@]}"; do
@@ -212,7 +212,7 @@ report() {
       named+=("$name${seeds[1]+#$seed}=$out/results/test/$name-$seed.json")
     done
   done
-  perform sgdx report "${named[@]}" --corpus "$archive" --examples 1 \
+  perform sgdx report "${named[@]}" --corpus "$archive" --examples 0 \
     --title "Does back-translation make T5DST robust?" --out "$out/results/report"
 }
 

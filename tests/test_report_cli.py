@@ -200,6 +200,16 @@ def test_the_page_holds_examples_and_all_counts(report):
   assert TEXT not in text
 
 
+def test_no_examples_leave_nothing_of_the_corpus_in_the_page(corpus, scored, tmp_path):
+  runs = (scored / "first.json", scored / "second.json", "--corpus", corpus)
+  assert sgdx("report", *runs, "--examples", "0", "--out", tmp_path / "out") == 0
+  page = (tmp_path / "out/report.html").read_text()
+  assert "How slots fail" in page
+  assert "application/json" not in page
+  for said in ("Anna Lee", "wrong &lt;", "Soho"):
+    assert said not in page
+
+
 def test_a_folder_is_scored_first(corpus, scored, tmp_path, capsys):
   out = tmp_path / "out"
   assert sgdx("report", scored / "first_predictions", "--corpus", corpus, "--out", out) == 0
@@ -415,7 +425,7 @@ def test_broken_frames_are_refused(scored, tmp_path, capsys, change):
     (["{first}", "--out", "{new}", "--corpus", "sample"], "is not the corpus of first"),
     (["{first}", "--out", "{new}", "--training", "other={folder}"], "--training other="),
     (["{first}", "--out", "{new}", "--training", "{folder}"], "scores of 0 steps"),
-    (["{first}", "--out", "{new}", "--examples", "0"], "--examples 0"),
+    (["{first}", "--out", "{new}", "--examples", "-1"], "--examples -1"),
   ],
 )
 def test_refusals(scored, tmp_path, capsys, args, said):

@@ -68,7 +68,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     type=int,
     default=5,
     metavar="N",
-    help="frames in the page of each run, service, slot, version and kind (default: 5)",
+    help="frames in the page of each run, service, slot, version and kind (default: 5); 0: no "
+    "browser of errors, for a page to publish where the corpus may not be",
   )
   parser.add_argument(
     "--force",
@@ -90,8 +91,8 @@ def run(args: argparse.Namespace) -> int:
   _check_libraries()
   from sgdx_t5x.report import build, run_tables
 
-  if args.examples < 1:
-    raise UsageError(f"--examples {args.examples}", expected="1 or more", fix="leave it out for 5")
+  if args.examples < 0:
+    raise UsageError(f"--examples {args.examples}", expected="0 or more", fix="leave it out for 5")
   out = pathlib.Path(args.out)
   build.check_out(out)
   with no_cycles():

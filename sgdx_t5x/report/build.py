@@ -82,7 +82,8 @@ def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES)
   Args:
     content: from `make`.
     out: the folder; a report that is there is replaced.
-    examples: frames to embed in the page per run, service, slot, version and kind.
+    examples: frames to embed in the page per run, service, slot, version and kind; 0: no browser
+      of errors, so nothing of the corpus but names.
 
   Raises:
     SgdxError: something else is in the folder, or it cannot be written.
@@ -101,13 +102,14 @@ def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES)
       plots.save(figure, folder / "plots", name)
     _write_tables(content, folder / "tables")
     examples_of = _write_runs(content, folder)
-    data = browser.embed(content.runs, content.texts, examples_of, examples)
+    browsed = examples and any(r.table and r.table.failures is not None for r in content.runs)
+    data = browser.embed(content.runs, content.texts, examples_of, examples) if browsed else None
     page = Page(
       content.title,
       (*content.marks, *(f"PARTIAL: {line}" for line in content.warnings)),
       tuple(_drawn(section, content) for section in content.sections),
       tuple((run.name, run.report["signature"]) for run in content.runs),
-      data if any(run.table and run.table.failures is not None for run in content.runs) else None,
+      data,
       package_version(),
       ", ".join(words),
     )
