@@ -228,7 +228,7 @@ describe() {
     python -m pip list --format freeze --disable-pip-version-check |
       grep -E '^(flax|jax|jaxlib|numpy|optax|sentencepiece|seqio|sgdx_t5x|t5x|tensorflow)=='
   } > "$out/results/about.txt"
-  (cd "$out/results" && find . -type f ! -name SHA256SUMS | sort | while IFS= read -r file; do
+  (cd "$out/results" && find . -type f ! -name 'SHA256SUMS*' | sort | while IFS= read -r file; do
     digest "$file"
   done) > "$out/results/SHA256SUMS.new"
   mv "$out/results/SHA256SUMS.new" "$out/results/SHA256SUMS"

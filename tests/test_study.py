@@ -74,7 +74,8 @@ def repository(tmp_path):
     shutil.copy(ROOT / file, tmp_path / file)
     text += (tmp_path / file).read_bytes()
   (tmp_path / ".venv").mkdir()
-  (tmp_path / ".venv/bin").symlink_to(pathlib.Path(sys.executable).parent)
+  for name in ("bin", "lib", "pyvenv.cfg"):
+    (tmp_path / ".venv" / name).symlink_to(pathlib.Path(sys.prefix) / name)
   checksum = subprocess.run(["cksum"], input=text, capture_output=True, check=True).stdout
   (tmp_path / ".venv/installed").write_bytes(checksum)
   (tmp_path / "gin/study/tiny.gin").write_text(
@@ -95,7 +96,7 @@ def test_a_study_of_two_arms_ends_and_goes_on(repository):
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(corpus.source.read(name))
   words = (
-    *("--archive", "archive", "--arms", "none,corrupt", "--dialogues", "dev=2,test=4"),
+    *("--archive", "archive", "--arms", "none,corrupt", "--dialogues", "train=40,dev=2,test=4"),
     *("--train", "gin/study/tiny.gin", "--jobs", "2"),
     *("--vocabulary", ROOT / "sgdx_t5x/sample/vocabulary.model"),
   )
