@@ -16,7 +16,6 @@ import sentencepiece
 from sgdx_t5x.corpus import Corpus
 from sgdx_t5x.schema import Service
 
-NUM_PIECES = 2000
 # One piece each: spelled out, the tags would be half of a short prompt.
 TAGS = ("[USER]", "[SYSTEM]", "[domain]", "[slot]", "[PVs]", "none", "dontcare")
 _SCHEMA_WEIGHT = 20  # every prompt has some words of a schema, and of all utterances a few
