@@ -1,13 +1,13 @@
 """`sgdx data vocabulary`: a small SentencePiece vocabulary for a model without pretraining."""
 
 import argparse
-import pathlib
 import sys
 from typing import Any
 
 from sgdx_t5x.cli.options import check_outputs
 from sgdx_t5x.corpus import open_corpus
 from sgdx_t5x.errors import UsageError
+from sgdx_t5x.files import open_whole
 
 _PIECES = 2000
 _EPILOG = """\
@@ -47,9 +47,7 @@ def _run(args: argparse.Namespace) -> int:
       expected="more pieces than characters, fewer than the text has",
       fix=f"for SGD, {_PIECES:,} are good",
     ) from e
-  out = pathlib.Path(args.out)
-  whole = out.with_name(f".{out.name}.part")
-  whole.write_bytes(model)
-  whole.replace(out)
-  print(f"{out}: {args.pieces:,} pieces from {len(lines):,} lines of train", file=sys.stderr)
+  with open_whole(args.out, "--out") as file:
+    file.buffer.write(model)
+  print(f"{args.out}: {args.pieces:,} pieces from {len(lines):,} lines of train", file=sys.stderr)
   return 0

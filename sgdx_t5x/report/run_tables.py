@@ -67,13 +67,9 @@ def seeds(runs: Sequence[Run]) -> Table | None:
   keys, rows = {"jga_orig": "JGA_orig", **_MEANS}, []
   for system, found in systems.items():
     for group in GROUPS:
-      values = [[run.report["sgdx"][group][key] for run in found] for key in keys]
-      known = [None not in column for column in values]
-      means = (statistics.fmean(c) if k else None for c, k in zip(values, known, strict=True))
-      deviations = (
-        statistics.stdev(c) if k and len(c) > 1 else None
-        for c, k in zip(values, known, strict=True)
-      )
+      columns = [[run.report["sgdx"][group][key] for run in found] for key in keys]
+      means = (statistics.fmean(c) if None not in c else None for c in columns)
+      deviations = (statistics.stdev(c) if None not in c and len(c) > 1 else None for c in columns)
       label = f"{system}, {group}"
       rows.append((label, *map(percent, means), count(len(found))))
       rows.append((f"{label}, sd", *map(percent, deviations), ""))
