@@ -133,7 +133,10 @@ def test_seeds_of_a_system_have_means(scored, tmp_path, capsys):
   alone = tmp_path / "alone.json"
   alone.write_text((scored / "first.json").read_text())
   assert sgdx("report", *runs, f"b={alone}", "--out", tmp_path / "out") == 0
-  assert "Means over seeds" in capsys.readouterr().out
+  said = capsys.readouterr().out
+  assert "Means over seeds" in said
+  assert "signature a#0, a#1, b: sgdx|" in said  # what all share stands once
+  assert said.count("sgdx|") == 1
   means = rows(tmp_path / "out", "means-over-seeds")
   # 27 and 28 of 30 frames in v1 to v5 are right.
   assert float(means["a, all", "JGA_v1-5"]) == pytest.approx((27 / 30 + 28 / 30) / 2)

@@ -89,7 +89,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
   """Scores what is not scored, writes the report, prints its summary. Returns 0."""
   _check_libraries()
-  from sgdx_t5x.report import build, run_tables
+  from sgdx_t5x.report import build, run_tables, runs
 
   if args.examples < 0:
     raise UsageError(f"--examples {args.examples}", expected="0 or more", fix="leave it out for 5")
@@ -99,7 +99,6 @@ def run(args: argparse.Namespace) -> int:
     found, corpus = _runs(args)
     content = build.make(args.title, found, corpus, args.force)
     page = build.write(content, out, args.examples)
-  reports = {run.name: run.report for run in found}
   tables.show(
     args.format,
     [run_tables.versions(found), *([means] if (means := run_tables.seeds(found)) else [])],
@@ -107,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     marks=content.marks,
     warnings=content.warnings,
     notes=[*content.lacks, f"report: {page}"],
-    signatures={name if len(found) > 1 else "": r["signature"] for name, r in reports.items()},
+    signatures=runs.signatures(found) if len(found) > 1 else {"": found[0].report["signature"]},
   )
   return 0
 

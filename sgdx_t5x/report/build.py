@@ -4,7 +4,7 @@ import dataclasses
 import json
 import pathlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x import comparison, frames_file
@@ -62,7 +62,7 @@ def make(title: str, found: Sequence[Run], corpus: Corpus | None, force: bool = 
   marks = _refuse_unlike(found, force)
   texts, lacks = _texts(found, corpus)
   lacks = [*(line for run in found for line in run.lacks), *lacks]
-  warnings = [f"{run.name}: {line}" for run in found for line in run.report["warnings"]]
+  warnings = _lines(found, lambda run: run.report["warnings"])
   figures: dict[str, Any] = {}
   sections = (
     _overview(found, lacks, figures),
@@ -108,7 +108,7 @@ def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES)
       content.title,
       (*content.marks, *(f"PARTIAL: {line}" for line in content.warnings)),
       tuple(_drawn(section, content) for section in content.sections),
-      tuple((run.name, run.report["signature"]) for run in content.runs),
+      tuple(runs.signatures(content.runs).items()),
       data,
       package_version(),
       ", ".join(words),
@@ -173,10 +173,10 @@ def _texts(found: Sequence[Run], corpus: Corpus | None) -> tuple[browser.Texts, 
 
 
 def _overview(found: Sequence[Run], lacks: Sequence[str], figures: dict[str, Any]) -> Section:
-  lines = [*lacks]
-  for run in found:
-    lines += [f"{run.name}: {line}" for line in run.report["notes"]]
-    lines += [f"{run.name}: {line}" for line in score_tables.absent(run.report)]
+  lines = [
+    *lacks,
+    *_lines(found, lambda run: [*run.report["notes"], *score_tables.absent(run.report)]),
+  ]
   means = run_tables.seeds(found)
   shown = [run_tables.sources(found), run_tables.summary(found), run_tables.versions(found)]
   shown += [means] if means else []
@@ -187,6 +187,10 @@ def _overview(found: Sequence[Run], lacks: Sequence[str], figures: dict[str, Any
   return Section(
     "overview", "Overview", tuple(lines), tuple(shown), _plots(drawn, _caption(found), figures)
   )
+
+
+def _lines(found: Sequence[Run], lines: Callable[[Run], Iterable[str]]) -> list[str]:
+  return [f"{names}: {line}" for names, line in runs.said(found, lines)]
 
 
 def _steps(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
@@ -331,7 +335,7 @@ def _drawn(section: Section, content: Content) -> Section:
 def _write_tables(content: Content, folder: pathlib.Path) -> None:
   """Writes each table as Markdown, LaTeX and CSV, its marks and signatures with it."""
   folder.mkdir()
-  signatures = {run.name: run.report["signature"] for run in content.runs}
+  signatures = runs.signatures(content.runs)
   names = table_files(content.sections)
   for section in content.sections:
     about = {"marks": content.marks, "warnings": content.warnings, "signatures": signatures}

@@ -73,7 +73,7 @@ class Page:
     title: of the page.
     warnings: lines that begin with PARTIAL or NOT COMPARABLE.
     sections: in order.
-    signatures: (name of the run, its signature).
+    signatures: (names of the runs, their signature).
     browser: data of the error browser, see `sgdx_t5x.report.browser`; None leaves it out.
     version: of sgdx_t5x.
     mark: written above every table and plot, if not empty.

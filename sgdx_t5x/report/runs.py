@@ -4,7 +4,7 @@ import dataclasses
 import math
 import os
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x import frames_file, scoring
@@ -257,6 +257,20 @@ def differences(runs: Sequence[Run]) -> Iterator[str]:
         ", ".join(f"{name}:{values[i] or 'none'}" for name, values in pairs.items()) for i in (0, 1)
       )
       yield f"{first.name} has {a}; {run.name} has {b}"
+
+
+def said(runs: Sequence[Run], lines: Callable[[Run], Iterable[str]]) -> list[tuple[str, str]]:
+  """Returns (names of the runs that say it, line) of what `lines` gives of each, a line once."""
+  names: dict[str, list[str]] = {}
+  for run in runs:
+    for line in lines(run):
+      names.setdefault(line, []).append(run.name)
+  return [(", ".join(found), line) for line, found in names.items()]
+
+
+def signatures(runs: Sequence[Run]) -> dict[str, str]:
+  """Returns names of the runs that share a signature -> the signature."""
+  return dict(said(runs, lambda run: [run.report["signature"]]))
 
 
 def corpus_of(run: Run) -> tuple[str, str]:
