@@ -6,4 +6,4 @@ cd "$(dirname "$0")/.."
 source launch/environment.sh
 ruff check .
 ruff format --check .
-python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m "not long" "$@"
+python -m pytest --numprocesses 2 --dist loadfile -m "not long" "$@"
