@@ -313,7 +313,7 @@ def _caption(found: Sequence[Run]) -> str:
     f"n = {row['num_frames']:,} frames of {row['num_dialogues']:,} dialogues"
     for row in rows.values()
   }
-  signatures = dict.fromkeys(run.report["signature"] for run in found)
+  signatures = runs.signatures(found).values()
   intervals = (
     " 95% intervals by resampling dialogues." if any("ci95" in r for r in rows.values()) else ""
   )
