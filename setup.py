@@ -16,8 +16,8 @@ setuptools.setup(
   packages=[*setuptools.find_packages(include=["sgdx_t5x", "sgdx_t5x.*"]), *ROOMS],
   package_dir=ROOMS,
   package_data={
-    "sgdx_t5x.augment": ["data/*.jsonl"],
-    "sgdx_t5x.datasets": ["*.tsv"],
+    "sgdx_t5x.augment.shipped": ["*.jsonl"],
+    "sgdx_t5x.records": ["*.tsv"],
     "sgdx_t5x.report": ["page.css", "page.html", "page.js"],
     "sgdx_t5x.sample": ["*.model", "*.json", "services/*.json"],
     "sgdx_t5x.simulator": ["*.json"],

@@ -22,9 +22,9 @@ import zlib
 
 import _common
 
-from sgdx_t5x.corpus import Corpus, open_corpus
-from sgdx_t5x.dialogue import Dialogue, Frame, read_dialogues, write_dialogues
-from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS, convert_dialogue, renamings
+from sgdx_t5x.data.corpus import Corpus, open_corpus
+from sgdx_t5x.data.dialogue import Dialogue, Frame, read_dialogues, write_dialogues
+from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS, convert_dialogue, renamings
 
 SPLIT = "test"
 ONE, SIX, OFFICIAL = "one set", "six sets", "official scorer, one set"

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.consistency import frame_consistency
 from sgdx_t5x.metrics.sensitivity import frame_cov, summarise
-from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
 
 RESAMPLES = 1000
 LEVEL = 0.95

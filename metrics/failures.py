@@ -8,8 +8,8 @@ below 1 if and only if one of its slots fails.
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from sgdx_t5x.data.schema import DONTCARE, Service, Slot
 from sgdx_t5x.metrics.goals import slot_score
-from sgdx_t5x.schema import DONTCARE, Service, Slot
 
 MISSED = "missed"
 SPURIOUS = "spurious"

@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from sgdx_t5x.dialogue import Dialogue, frame_id
+from sgdx_t5x.data.dialogue import Dialogue, frame_id
+from sgdx_t5x.data.schema import NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.f1 import REQUESTED_METRICS, TAGGING_METRICS, multiset_f1
 from sgdx_t5x.metrics.goals import GOAL_METRICS, goal_scores
 from sgdx_t5x.metrics.intents import INTENT_METRICS, intent_score
-from sgdx_t5x.schema import NO_INTENT, Schema, Service
 
 OFFICIAL_METRICS = (*INTENT_METRICS, *REQUESTED_METRICS, *TAGGING_METRICS, *GOAL_METRICS)
 

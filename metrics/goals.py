@@ -7,8 +7,8 @@ get_average_and_joint_goal_accuracy); SGD paper (Rastogi et al. 2020), section 5
 import math
 from collections.abc import Mapping, Sequence
 
+from sgdx_t5x.data.schema import Service
 from sgdx_t5x.metrics.fuzzy import match
-from sgdx_t5x.schema import Service
 
 JOINT_GOAL = "joint_goal_accuracy"
 GOAL_METRICS = (

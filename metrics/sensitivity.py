@@ -14,10 +14,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.aggregate import compared, mean, whole_frames
 from sgdx_t5x.metrics.consistency import consistent_jga
-from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
 
 ZERO_MEAN_RULES = ("zero", "exclude")
 _NAN = float("nan")

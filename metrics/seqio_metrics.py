@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
+from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.goals import slot_score
 from sgdx_t5x.metrics.sensitivity import summarise
-from sgdx_t5x.variants import ORIGINAL
 
 _ID_FORM = "variant/split/frame/slot, as in v3/dev/1_00000-002-Banks_2/account_type"
 

@@ -4,12 +4,12 @@ import json
 import pathlib
 from typing import Any
 
-from sgdx_t5x.dialogue import USER
-from sgdx_t5x.schema import parse_schema
+from sgdx_t5x.data.dialogue import USER
+from sgdx_t5x.data.schema import parse_schema
+from sgdx_t5x.simulator.backend import Table
 from sgdx_t5x.simulator.generate import Simulation
 from sgdx_t5x.simulator.outline import TurnOutline
 from sgdx_t5x.simulator.scenarios import parse_scenarios
-from sgdx_t5x.simulator.tables import Table
 from sgdx_t5x.simulator.templates import read_words
 from sgdx_t5x.simulator.transitions import parse_transitions
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 import tiny_corpus
 
-from sgdx_t5x.corpus import Corpus, open_corpus
-from sgdx_t5x.dialogue import USER, Dialogue, Frame, State, Turn, write_dialogues
-from sgdx_t5x.schema import NO_INTENT, Schema, Service
-from sgdx_t5x.variants import convert_dialogue, renamings
+from sgdx_t5x.data.corpus import Corpus, open_corpus
+from sgdx_t5x.data.dialogue import USER, Dialogue, Frame, State, Turn, write_dialogues
+from sgdx_t5x.data.schema import NO_INTENT, Schema, Service
+from sgdx_t5x.data.variants import convert_dialogue, renamings
 
 SPLIT = "test"
 BACKENDS = ("difflib", "levenshtein", "exact")

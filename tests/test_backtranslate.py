@@ -14,9 +14,9 @@ from sgdx_t5x.augment.providers.table import Table, open_table, read_records
 from sgdx_t5x.augment.providers.texts import TextProvider
 from sgdx_t5x.augment.shipped import shipped_schema, shipped_table
 from sgdx_t5x.augment.wording import Element, wording
-from sgdx_t5x.corpus import PIVOTS, open_corpus
+from sgdx_t5x.data.corpus import PIVOTS, open_corpus
+from sgdx_t5x.data.schema import Intent, Schema, Service, Slot, parse_schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.schema import Intent, Schema, Service, Slot, parse_schema
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))  # importlib mode leaves tests/ out
 import tiny_corpus as tiny

@@ -12,7 +12,7 @@ from sgdx_t5x.augment import providers
 from sgdx_t5x.augment.providers.texts import TextProvider
 from sgdx_t5x.augment.wording import wording
 from sgdx_t5x.cli import main
-from sgdx_t5x.corpus import PIVOTS, open_corpus
+from sgdx_t5x.data.corpus import PIVOTS, open_corpus
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))  # importlib mode leaves tests/ out
 import tiny_corpus as tiny

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from sgdx_t5x.corpus import check_schemas, count, open_corpus
+from sgdx_t5x.data.corpus import check_schemas, count, open_corpus
 from sgdx_t5x.errors import SgdxError
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))  # importlib mode leaves tests/ out
@@ -160,7 +160,7 @@ def test_counts_of_the_real_archive(real_archive):
 
 @pytest.mark.real
 def test_real_dialogues_are_written_as_they_were_read(real_archive):
-  from sgdx_t5x.dialogue import Dialogue
+  from sgdx_t5x.data.dialogue import Dialogue
 
   corpus = open_corpus(real_archive)
   for name in corpus.dialogue_files("train")[::16]:

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from sgdx_t5x import corpus_statistics
-from sgdx_t5x.cli import data_stats
-from sgdx_t5x.corpus import Corpus, open_corpus
-from sgdx_t5x.dialogue import Dialogue
+from sgdx_t5x.cli.data import stats
+from sgdx_t5x.data import statistics
+from sgdx_t5x.data.corpus import Corpus, open_corpus
+from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.errors import SgdxError
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))  # importlib mode leaves tests/ out
@@ -49,7 +49,7 @@ def root(tmp_path):
 
 def run(*argv):
   parser = argparse.ArgumentParser()
-  data_stats.add_verb(parser.add_subparsers())
+  stats.add_verb(parser.add_subparsers())
   args = parser.parse_args(["stats", *map(str, argv)])
   return args.run(args)
 
@@ -59,7 +59,7 @@ def run(*argv):
 
 def test_train_by_hand(root):
   """4 turns of 5, 2, 2 and 1 words; hello, comma, a, cheque, there, for, anna, bye."""
-  found = corpus_statistics.report(open_corpus(root), ["train"])["splits"]["train"]
+  found = statistics.report(open_corpus(root), ["train"])["splits"]["train"]
   acts = found.pop("acts")
   assert found == {
     "complete": True,
@@ -93,7 +93,7 @@ def test_train_by_hand(root):
 
 def test_test_by_hand(root):
   """Values: Checking (of two dialogues), Savings, rent; free: Anna Lee, Anna, $50, Soho | West."""
-  found = corpus_statistics.report(open_corpus(root), ["test"])["splits"]["test"]
+  found = statistics.report(open_corpus(root), ["test"])["splits"]["test"]
   assert (found["dialogues"], found["single_domain"], found["multi_domain"]) == (4, 3, 1)
   assert found["services_per_dialogue"] == 5 / 4
   assert (found["turns"], found["turns_per_dialogue"]) == (12, 3)
@@ -115,13 +115,13 @@ def test_test_by_hand(root):
 def test_without_train_nothing_is_said_of_what_it_lacks(tmp_path):
   """First train's dialogues are missing, then its schema too."""
   tiny.write_corpus(tmp_path)
-  found = corpus_statistics.report(open_corpus(tmp_path))
+  found = statistics.report(open_corpus(tmp_path))
   assert found["complete"]
   assert found["splits"]["train"]["turns_per_dialogue"] is None
   assert found["splits"]["test"]["oov_values"] is None
   assert found["splits"]["test"]["unseen_services"] == 1
   (tmp_path / "train" / "schema.json").unlink()
-  found = corpus_statistics.report(open_corpus(tmp_path))
+  found = statistics.report(open_corpus(tmp_path))
   assert list(found["splits"]) == ["test"]
   assert found["splits"]["test"]["unseen_services"] is None
   assert found["splits"]["test"]["unseen_frames"] is None
@@ -131,9 +131,9 @@ def test_what_is_wrong_is_named(root):
   data = train_dialogue()
   del data["turns"][1]["frames"][0]["actions"][0]["act"]
   with pytest.raises(SgdxError, match="9_00000: KeyError 'act'"):
-    corpus_statistics.count([Dialogue.from_json(data)])
+    statistics.count([Dialogue.from_json(data)])
   with pytest.raises(SgdxError, match="no split 'dev'"):
-    corpus_statistics.report(open_corpus(root), ["dev"])
+    statistics.report(open_corpus(root), ["dev"])
 
 
 # --- the command ---------------------------------------------------------------------------
@@ -169,13 +169,13 @@ def test_markdown_and_json(root, capsys):
   assert "|  | SGD paper | test |\n| --- | ---: | ---: |\n| dialogues | 16,142 | 4 |" in out
   run("--corpus", root, "--split", "test", "--format", "json")
   found = json.loads(capsys.readouterr().out)
-  assert found == corpus_statistics.report(open_corpus(root), ["test"])
+  assert found == statistics.report(open_corpus(root), ["test"])
   assert found["signature"].startswith("sgdx|corpus:")
   assert "|splits:test|tokens:white-space|complete|" in found["signature"]
 
 
 def test_sample():
-  found = corpus_statistics.report(open_corpus("sample"))
+  found = statistics.report(open_corpus("sample"))
   assert found["complete"]
   for split in ("dev", "test"):
     numbers = found["splits"][split]
@@ -190,10 +190,10 @@ def test_sample():
 @pytest.mark.real
 def test_sgd(real_archive):
   """Frames and dialogues: README of the data; unseen services: SGD-X paper; train: SGD paper."""
-  found = corpus_statistics.report(open_corpus(real_archive))
+  found = statistics.report(open_corpus(real_archive))
   assert found["warnings"] == ["test: 2,921 of 4,201 dialogues published"]
   train, dev, test = found["splits"].values()
-  for key, paper in corpus_statistics.PAPER.items():
+  for key, paper in statistics.PAPER.items():
     if key != "slots":  # the paper has 214; the released schema has one more
       assert round(train[key], 2) == paper, key
   assert train["slots"] == 215
@@ -204,7 +204,7 @@ def test_sgd(real_archive):
   assert [x["acts"]["user"]["frames_without_acts"] for x in (train, dev, test)] == [57613, 5535, 0]
   # Each dialogue of train ends with the system's GOODBYE.
   assert train["acts"]["system"]["actions"]["GOODBYE"] == 16_142
-  for speaker, shares in corpus_statistics.SGD_ACTS.items():
+  for speaker, shares in statistics.SGD_ACTS.items():
     actions = train["acts"][speaker]["actions"]
     total = sum(actions.values())
     assert shares == {act: pytest.approx(n / total, abs=6e-4) for act, n in actions.items()}

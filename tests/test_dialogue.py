@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from sgdx_t5x.corpus import open_corpus
-from sgdx_t5x.dialogue import (
+from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.data.dialogue import (
   Dialogue,
   check_dialogue,
   frame_id,

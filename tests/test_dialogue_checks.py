@@ -7,11 +7,11 @@ import pathlib
 import pytest
 
 from sgdx_t5x.cli import main
-from sgdx_t5x.corpus import count, open_corpus
-from sgdx_t5x.dialogue import Dialogue
-from sgdx_t5x.dialogue_checks import ERRORS, REMARKS, deep_check
+from sgdx_t5x.data.annotation import ERRORS, REMARKS, deep_check
+from sgdx_t5x.data.corpus import count, open_corpus
+from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.data.schema import parse_schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.schema import parse_schema
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs/dialogue-checks.md"
 # What `sgdx data verify` finds in the real archive (24 of test's 34 files).

@@ -147,7 +147,7 @@ def test_the_structured_start_is_t5_with_other_numbers():
   import jax
   import numpy as np
 
-  from sgdx_t5x.structured_init import restructure
+  from sgdx_t5x.from_scratch.structured_init import restructure
   from t5x.examples.t5 import network
 
   config = network.T5Config(

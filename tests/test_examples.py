@@ -7,12 +7,11 @@ import pytest
 import seqio
 import tensorflow as tf
 
-from sgdx_t5x.corpus import open_corpus
-from sgdx_t5x.datasets import examples
-from sgdx_t5x.datasets.sgd import frame_records
+from sgdx_t5x.data.corpus import open_corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.prompts import t5dst
+from sgdx_t5x.prompts import t5dst, t5dst_examples
 from sgdx_t5x.prompts.t5dst import PromptStyle
+from sgdx_t5x.records.builder import frame_records
 from sgdx_t5x.tasks import sample_vocabulary
 
 VOCABULARY = sample_vocabulary()
@@ -73,7 +72,7 @@ def dataset(records):
 
 
 def make(corpus, records, variants, style, length=None):
-  found = examples.t5dst_examples(
+  found = t5dst_examples.t5dst_examples(
     dataset(records),
     {"inputs": length, "targets": 32} if length else None,
     FEATURES,
@@ -159,18 +158,18 @@ def test_a_length_without_room_for_the_prompt_is_refused(corpus, records):
 def test_what_metrics_are_given(corpus, records):
   example = make(corpus, records, ("v1",), PromptStyle())[0]
   schemas = CorpusSchemas(corpus)
-  target = examples.read_back("", example, True, schemas=schemas, style=PromptStyle())
+  target = t5dst_examples.read_back("", example, True, schemas=schemas, style=PromptStyle())
   name = example["example_id_pretokenized"].decode()
   assert target["id"] == name
   assert target["service_slots"] == 4
-  assert examples.read_back("none", example, schemas=schemas, style=PromptStyle()) is None
-  said = examples.read_back(" Some  Port", example, schemas=schemas, style=PromptStyle())
+  assert t5dst_examples.read_back("none", example, schemas=schemas, style=PromptStyle()) is None
+  said = t5dst_examples.read_back(" Some  Port", example, schemas=schemas, style=PromptStyle())
   assert said == "Some Port"
 
 
 def test_slot_tables_keep_variants_apart(corpus):
   original, v1 = corpus.schema("dev"), corpus.schema("dev", "v1")
-  table = examples.SlotTable.build(original, [original, v1], PromptStyle())
+  table = t5dst_examples.SlotTable.build(original, [original, v1], PromptStyle())
   assert table.num_services == len(original)
   assert len(table.starts) == 2 * len(original) + 1
   half = table.starts[len(original)]

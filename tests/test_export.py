@@ -21,11 +21,11 @@ import pytest
 import tiny_corpus
 
 from sgdx_t5x.cli import main
-from sgdx_t5x.corpus import open_corpus
+from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.data.export import choose, convert_text, export
+from sgdx_t5x.data.schema import parse_schema
+from sgdx_t5x.data.variants import convert_dialogue, renamings
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.export import choose, convert_text, export
-from sgdx_t5x.schema import parse_schema
-from sgdx_t5x.variants import convert_dialogue, renamings
 
 CHECKSUMS = pathlib.Path(__file__).parent / "data" / "export_checksums.tsv"
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sgdx_t5x import metrics
+from sgdx_t5x.data.schema import Service, Slot
 from sgdx_t5x.metrics import KINDS, slot_failures
 from sgdx_t5x.metrics.goals import JOINT_GOAL, goal_scores
-from sgdx_t5x.schema import Service, Slot
 
 SERVICE = Service(
   "Trips_1",

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgdx_t5x import metrics
-from sgdx_t5x.corpus import open_corpus
-from sgdx_t5x.dialogue import Dialogue
+from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.data.schema import Schema, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import seqio_metrics
-from sgdx_t5x.schema import Schema, Service, Slot
 
 SERVICE = Service(
   "Banks_1",

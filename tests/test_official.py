@@ -12,8 +12,8 @@ import official_case
 import pytest
 
 from sgdx_t5x import metrics
-from sgdx_t5x.scoring import score_predictions
-from sgdx_t5x.variants import renamings
+from sgdx_t5x.data.variants import renamings
+from sgdx_t5x.scoring.score import score_predictions
 
 RECORDED = json.loads((pathlib.Path(__file__).parent / "data/official/scores.json").read_text())
 SMALL = [name for name, case in official_case.CASES.items() if case.corpus != "sgd"]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sgdx_t5x.corpus import open_corpus
+from sgdx_t5x.data.corpus import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import GOAL_METRICS, gold_frames, score_frames
-from sgdx_t5x.predictions import Wanted, read_all_variants, read_predictions
 from sgdx_t5x.prompts.t5dst import PromptStyle
+from sgdx_t5x.scoring.predictions import Wanted, read_all_variants, read_predictions
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))  # importlib mode leaves tests/ out
 import tiny_corpus as tiny

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sgdx_t5x.data.schema import Intent, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts import t5dst
 from sgdx_t5x.prompts.t5dst import PromptStyle
-from sgdx_t5x.schema import Intent, Service, Slot
 
 KIND = Slot("account_type", "Which account", True, ("checking", "Savings", "None"))
 CITY = Slot("city", "Where to", False)

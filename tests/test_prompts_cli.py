@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sgdx_t5x.cli import main
-from sgdx_t5x.corpus import open_corpus
+from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.data.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts.rows import schema_questions
 from sgdx_t5x.prompts.selection import DialogueSize, choose_dialogues
 from sgdx_t5x.prompts.t5dst import PromptStyle, read_value
-from sgdx_t5x.schema import Intent, Schema, Service, Slot
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))  # importlib mode leaves tests/ out
 import tiny_corpus as tiny

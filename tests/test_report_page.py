@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 from sgdx_t5x.report.page import Page, Plot, Section, render, slug, table_files
-from sgdx_t5x.report.tables import Number, Table, percent
+from sgdx_t5x.tables import Number, Table, percent
 
 HOSTILE = """</script><script>window.hacked=1</script>"'&amp;<img src=x onerror=hacked=1>\u2028"""
 SVG = """<svg viewBox="0 0 497 100" role="img" aria-label="JGA of v1: 9.">

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.seqio_metrics import joint_goal_accuracy, schema_sensitivity
 from sgdx_t5x.report import steps
-from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
 
 
 def write(folder, task, *lines):

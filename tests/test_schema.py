@@ -4,9 +4,9 @@ import copy
 
 import pytest
 
-from sgdx_t5x.corpus import open_corpus
+from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.data.schema import check_aligned, load_schema, parse_schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.schema import check_aligned, load_schema, parse_schema
 
 BANK = {
   "service_name": "Banks_1",

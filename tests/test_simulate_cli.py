@@ -14,8 +14,8 @@ import pytest
 from boats import files, write_files
 
 from sgdx_t5x.cli import main
-from sgdx_t5x.corpus import open_corpus
-from sgdx_t5x.dialogue import read_dialogues
+from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.data.dialogue import read_dialogues
 from sgdx_t5x.simulator import write
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs/simulate.md"

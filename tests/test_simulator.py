@@ -9,9 +9,9 @@ import pytest
 from boats import SCENARIOS, TRAM, simulation
 
 from sgdx_t5x import sample
-from sgdx_t5x.corpus import open_corpus
-from sgdx_t5x.dialogue import SYSTEM, USER, write_dialogues
-from sgdx_t5x.dialogue_checks import ACTS, deep_check
+from sgdx_t5x.data.annotation import ACTS, deep_check
+from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.data.dialogue import SYSTEM, USER, write_dialogues
 from sgdx_t5x.simulator.generate import simulate
 from sgdx_t5x.simulator.variation import forms
 
@@ -334,8 +334,8 @@ def test_the_sample_has_dialogues_of_one_and_of_several_services(sample_test):
 def test_the_vocabulary_is_what_its_script_makes(tmp_path):
   import sentencepiece
 
-  from sgdx_t5x.sample.train_vocabulary import NUM_PIECES, VOCABULARY, texts
-  from sgdx_t5x.train_vocabulary import train
+  from sgdx_t5x.from_scratch.vocabulary import train
+  from sgdx_t5x.sample.vocabulary import NUM_PIECES, VOCABULARY, texts
 
   (tmp_path / "again.model").write_bytes(train(texts(), NUM_PIECES))
   again, kept = (

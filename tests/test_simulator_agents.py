@@ -5,13 +5,13 @@ import random
 import pytest
 from boats import BOATS, FIND, RENT, SCHEMA, TRAM, TRAMS, intent, lines, simulation
 
-from sgdx_t5x.dialogue import USER
-from sgdx_t5x.dialogue_checks import deep_check
+from sgdx_t5x.data.annotation import deep_check
+from sgdx_t5x.data.dialogue import USER
+from sgdx_t5x.data.schema import DONTCARE
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.schema import DONTCARE
+from sgdx_t5x.simulator.backend import Table
 from sgdx_t5x.simulator.generate import simulate
 from sgdx_t5x.simulator.outline import MAX_TURNS, outline
-from sgdx_t5x.simulator.tables import Table
 from sgdx_t5x.simulator.transitions import default_transitions, parse_transitions
 
 # The user tells all there is, the system asks for all that is missing, and nothing else happens.

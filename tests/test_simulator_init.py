@@ -7,13 +7,13 @@ import re
 
 import pytest
 
-from sgdx_t5x.corpus import open_corpus
+from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.data.schema import DONTCARE, Intent, Schema, Slot, parse_schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.schema import DONTCARE, Intent, Schema, Slot, parse_schema
+from sgdx_t5x.simulator.backend import Backend, read_table
 from sgdx_t5x.simulator.default_words import default_intent_words, default_slot_words, slot_kind
 from sgdx_t5x.simulator.scenarios import parse_scenarios
 from sgdx_t5x.simulator.starting_point import make_table, open_slots, starting_point, write
-from sgdx_t5x.simulator.tables import Backend, read_table
 from sgdx_t5x.simulator.templates import read_words
 
 BOATS = {

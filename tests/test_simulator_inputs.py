@@ -20,9 +20,9 @@ from boats import (
 )
 
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.simulator.backend import MAX_RESULTS, Backend, Table
 from sgdx_t5x.simulator.generate import simulate
 from sgdx_t5x.simulator.load import load_simulation
-from sgdx_t5x.simulator.tables import MAX_RESULTS, Backend, Table
 
 # --- services ----------------------------------------------------------------------------------
 

@@ -5,13 +5,13 @@ import random
 import pytest
 from boats import BOATS, FIND, RENT, SCENARIOS, SCHEMA, TRAM, intent, simulation, slot
 
-from sgdx_t5x.dialogue import USER
-from sgdx_t5x.dialogue_checks import deep_check
+from sgdx_t5x.data.annotation import deep_check
+from sgdx_t5x.data.dialogue import USER
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.simulator.acts import Act, FrameOutline, TurnOutline
+from sgdx_t5x.simulator.backend import Table
 from sgdx_t5x.simulator.generate import simulate
 from sgdx_t5x.simulator.surface import Surface
-from sgdx_t5x.simulator.tables import Table
 from sgdx_t5x.simulator.variation import forms, is_moment, is_name
 
 

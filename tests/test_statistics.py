@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from sgdx_t5x.augment import statistics
+from sgdx_t5x.augment import distances
 from sgdx_t5x.cli import main
-from sgdx_t5x.corpus import open_corpus
+from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.data.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.schema import Intent, Schema, Service, Slot
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))  # importlib mode leaves tests/ out
 import tiny_corpus as tiny
@@ -51,7 +51,7 @@ BLEU = 100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25
 def test_distances_by_hand():
   """kitten/sitting: 3 edits of 7; as deletions and insertions 5 of 13 characters."""
   variant = Schema([service("Banks_11", ["sitting", "cd"])])
-  found = statistics.schema_statistics([ORIGINAL], [variant])
+  found = distances.schema_statistics([ORIGINAL], [variant])
   assert (found.num_services, found.num_names, found.num_descriptions) == (1, 3, 4)
   assert found.levenshtein_distance == pytest.approx((3 / 7 + 1 + 0) / 3)
   assert found.indel_distance == pytest.approx((5 / 13 + 1 + 0) / 3)
@@ -61,15 +61,15 @@ def test_distances_by_hand():
 
 def test_bleu_by_hand_ignores_case():
   variant = with_description(ORIGINAL, "A B c d f")
-  assert statistics.schema_statistics([ORIGINAL], [variant]).bleu == pytest.approx(BLEU)
+  assert distances.schema_statistics([ORIGINAL], [variant]).bleu == pytest.approx(BLEU)
   both = [{"train": variant}, {"train": ORIGINAL}]
-  assert statistics.self_bleu({"train": ORIGINAL}, both) == pytest.approx(BLEU)
+  assert distances.self_bleu({"train": ORIGINAL}, both) == pytest.approx(BLEU)
 
 
 def test_self_bleu_is_of_all_ordered_pairs():
   """Of three variants two are alike: of six pairs two are right, four as by hand, in one corpus."""
   variants = [with_description(ORIGINAL, text) for text in ("a b c d e", "a b c d e", "a b c d f")]
-  found = statistics.self_bleu({"test": ORIGINAL}, [{"test": v} for v in variants])
+  found = distances.self_bleu({"test": ORIGINAL}, [{"test": v} for v in variants])
   right = [(2 * n + 4 * (n - 1)) / (6 * n) for n in (5, 4, 3, 2)]
   product = right[0] * right[1] * right[2] * right[3]
   assert found == pytest.approx(100 * product**0.25)
@@ -78,9 +78,9 @@ def test_self_bleu_is_of_all_ordered_pairs():
 def test_self_bleu_needs_two_variants_of_one_service():
   other = Schema([service("Homes_1", ["ab"])])
   originals = {"train": ORIGINAL, "test": other}
-  assert statistics.self_bleu(originals, []) is None
-  assert statistics.self_bleu(originals, [{"train": ORIGINAL}]) is None
-  assert statistics.self_bleu(originals, [{"train": ORIGINAL}, {"test": other}]) is None
+  assert distances.self_bleu(originals, []) is None
+  assert distances.self_bleu(originals, [{"train": ORIGINAL}]) is None
+  assert distances.self_bleu(originals, [{"train": ORIGINAL}, {"test": other}]) is None
 
 
 def test_names_in_train_are_counted_by_occurrence():
@@ -93,21 +93,21 @@ def test_names_in_train_are_counted_by_occurrence():
       service("Shops_1", ["time"], ["find", "Buy"]),
     ]
   )
-  found = statistics.schema_statistics([test], [test], train)
+  found = distances.schema_statistics([test], [test], train)
   assert found.slot_names_in_train == pytest.approx(2 / 4)
   assert found.intent_names_in_train == pytest.approx(1 / 4)
-  found = statistics.schema_statistics([test], [test], train, unseen={"Shops_1"})
+  found = distances.schema_statistics([test], [test], train, unseen={"Shops_1"})
   assert (found.slot_names_in_train, found.intent_names_in_train) == (1.0, 0.0)
 
 
 def test_a_service_of_two_splits_counts_once():
-  one = statistics.schema_statistics([ORIGINAL], [ORIGINAL])
-  assert statistics.schema_statistics([ORIGINAL, ORIGINAL], [ORIGINAL, ORIGINAL]) == one
+  one = distances.schema_statistics([ORIGINAL], [ORIGINAL])
+  assert distances.schema_statistics([ORIGINAL, ORIGINAL], [ORIGINAL, ORIGINAL]) == one
 
 
 def test_lists_that_do_not_align_are_refused():
   with pytest.raises(SgdxError, match="has 1 slots") as e:
-    statistics.schema_statistics([ORIGINAL], [Schema([service("Banks_11", ["ab"])], "mine")])
+    distances.schema_statistics([ORIGINAL], [Schema([service("Banks_11", ["ab"])], "mine")])
   assert "mine Banks_11" in e.value.found
   assert e.value.fix
 
@@ -115,7 +115,7 @@ def test_lists_that_do_not_align_are_refused():
 def test_a_missing_package_is_told(monkeypatch):
   monkeypatch.setitem(sys.modules, "sacrebleu", None)
   with pytest.raises(SgdxError, match="sacrebleu is not installed") as e:
-    statistics.corpus_bleu(["a"], ["a"])
+    distances.corpus_bleu(["a"], ["a"])
   assert e.value.fix == 'pip install "sgdx_t5x[stats]"'
 
 
@@ -258,9 +258,9 @@ def test_the_real_table_fits_and_has_the_papers_numbers(real_archive, capsys):
 def test_back_translations_that_ship_are_like_the_papers(real_archive):
   """Paper: indel .14, BLEU 34.1, by Google Translate."""
   corpus = open_corpus(real_archive)
-  sets = statistics.corpus_sets(corpus)
+  sets = distances.corpus_sets(corpus)
   [name] = [name for name in sets if "ship" in name]
-  [part] = statistics.report(corpus, {name: sets[name]})["sets"]
+  [part] = distances.report(corpus, {name: sets[name]})["sets"]
   assert {row["num_services"] for row in part["variants"].values()} == {26}
   assert part["average"]["indel_distance"] == pytest.approx(0.14, abs=0.05)
   assert part["average"]["bleu"] == pytest.approx(34.1, abs=8)

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from sgdx_t5x.corpus import open_corpus
+from sgdx_t5x.data.corpus import open_corpus
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sgdx_t5x.corpus import count, open_corpus
+from sgdx_t5x.data.corpus import count, open_corpus
+from sgdx_t5x.data.subset import Subset
 from sgdx_t5x.errors import UsageError
-from sgdx_t5x.subset import Subset
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ import types
 
 import pytest
 
-from sgdx_t5x.cli import main, tables
-from sgdx_t5x.report.tables import Number, Table, count, csv_lines, latex, markdown, percent, points
+from sgdx_t5x.cli import main, output
+from sgdx_t5x.tables import Number, Table, count, csv_lines, latex, markdown, percent, points
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))  # importlib mode leaves tests/ out
 import tiny_corpus as tiny
@@ -69,11 +69,11 @@ def test_markdown_and_csv_survive_odd_texts():
 
 
 def printed(capsys, form, *shown, **kwargs):
-  tables.show(form, shown, {"x": 1}, **kwargs)
+  output.show(form, shown, {"x": 1}, **kwargs)
   return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("form", tables.FORMATS)
+@pytest.mark.parametrize("form", output.FORMATS)
 def test_partial_and_signatures_are_in_every_format(capsys, form):
   said = {"warnings": ["1 of 6"], "heading": ["B b.json"], "notes": ["a note"]}
   table = Table("t (%)", ("", "x"), (("all", percent(0.5)),))
@@ -115,7 +115,7 @@ def test_text_is_aligned_and_no_number_is_cut(capsys, monkeypatch):
 
 def on_a_terminal(**environment):
   """What a terminal gets of a PARTIAL table."""
-  code = "from sgdx_t5x.cli.tables import *; "
+  code = "from sgdx_t5x.cli.output import *; "
   code += "show('text', [Table('t', ('', 'x'), (('a', 'b'),))], {}, warnings=['w'])"
   ours, theirs = pty.openpty()
   env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")}
@@ -195,7 +195,7 @@ NAMES = ("score", "diff", "stats", "data stats", "data export", "ls")
 def test_every_command_has_all_formats(commands, registered, capsys, name):
   capsys.readouterr()
   out = {}
-  for form in tables.FORMATS:
+  for form in output.FORMATS:
     assert main([*commands[name], "--format", form]) == 0
     out[form] = capsys.readouterr().out
     assert "\x1b" not in out[form]

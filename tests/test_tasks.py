@@ -4,10 +4,10 @@ import pytest
 import seqio
 
 from sgdx_t5x import tasks
-from sgdx_t5x.corpus import open_corpus
-from sgdx_t5x.datasets.prepare import prepare
+from sgdx_t5x.data.corpus import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.t5dst import PromptStyle, slot_text
+from sgdx_t5x.records.prepare import prepare
 
 LENGTHS = {"inputs": 224, "targets": 20}
 SUFFIXES = [

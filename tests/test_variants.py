@@ -1,8 +1,8 @@
 """The SGD-X conversion, rule by rule (dstc8 repository, generate_sgdx_dialogues.py)."""
 
-from sgdx_t5x.corpus import open_corpus
-from sgdx_t5x.dialogue import Dialogue
-from sgdx_t5x.variants import Renaming, convert_dialogue, renamings
+from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.data.variants import Renaming, convert_dialogue, renamings
 
 HOMES = {
   # A real slot called "intent" (SGD's Homes_2), and two slots that swap names (as in v3 of

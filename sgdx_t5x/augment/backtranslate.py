@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 
 from sgdx_t5x.augment.providers import Progress, Provider, Record
 from sgdx_t5x.augment.wording import NAME, Element, Repair, reword, wording
+from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import open_whole
-from sgdx_t5x.schema import Schema
 
 SCHEMA, TEXTS, REPAIRS = "schema.json", "texts.jsonl", "repairs.jsonl"
 UNTRANSLATED = "untranslated"

@@ -19,8 +19,8 @@ from typing import Any
 
 from sgdx_t5x import files
 from sgdx_t5x.augment.wording import NAME, SERVICE, Element, join_words, reword, wording
+from sgdx_t5x.data.schema import Schema, Service
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.schema import Schema, Service
 
 RECORD = "paraphrases.jsonl"
 RULES = {  # why a paraphrase is not used, or not as it is; "collision" is of `wording.reword`

@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 
 from sgdx_t5x.augment.wording import Element, Repair, reword, wording
-from sgdx_t5x.schema import Schema
+from sgdx_t5x.data.schema import Schema
 
 REPLACED = 0.2  # share of words
 MOVED = 2  # places that a word moves at most

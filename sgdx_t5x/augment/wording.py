@@ -10,8 +10,8 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
+from sgdx_t5x.data.schema import NO_INTENT, Intent, Schema, Service, Slot, check_aligned
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.schema import NO_INTENT, Intent, Schema, Service, Slot, check_aligned
 
 SERVICE, SLOT, INTENT = "service", "slot", "intent"
 NAME, DESCRIPTION = "name", "description"

@@ -19,7 +19,7 @@ from sgdx_t5x.cli import (
   weights,
 )
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.version import package_version
+from sgdx_t5x.signature import package_version
 
 _COMMANDS = (
   data,

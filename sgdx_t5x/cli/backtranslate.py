@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.augment import backtranslate
   from sgdx_t5x.augment.providers import open_provider
   from sgdx_t5x.augment.wording import wording
-  from sgdx_t5x.corpus import open_corpus
+  from sgdx_t5x.data.corpus import open_corpus
 
   if args.price is not None and not 0 <= args.price < float("inf"):
     raise UsageError(f"--price {args.price}", expected="USD, 0 or more", fix="leave it out")
@@ -265,7 +265,7 @@ def _print_result(result: "BackTranslation", folder: pathlib.Path, files: list[s
 
 def _print_next(args: argparse.Namespace, pivots: list[str]) -> None:
   """Says how to train with the result."""
-  from sgdx_t5x.corpus import SAMPLE
+  from sgdx_t5x.data.corpus import SAMPLE
 
   if args.provider == "table" and not args.table and args.split == "train":
     _say("next: tasks read these texts without files, too:")

@@ -5,9 +5,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sgdx_t5x.cli import tables
+from sgdx_t5x.cli import output
 from sgdx_t5x.errors import UsageError
-from sgdx_t5x.report.tables import Cell, Number, Table, count, percent, points
+from sgdx_t5x.tables import Cell, Number, Table, count, percent, points
 
 _JOINT_GOAL = "joint_goal_accuracy"
 _FEWEST_RESAMPLES = 100  # with fewer, the 2.5% at each end are one or two resamples
@@ -55,29 +55,29 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument("--seed", type=int, default=0, help="of the resamples (default: 0)")
   parser.add_argument("--resamples", type=int, default=1000, help="of dialogues (default: 1000)")
   parser.add_argument("--json", metavar="OUT", help="also write all numbers to this JSON file")
-  tables.add_format(parser)
+  output.add_format(parser)
   parser.set_defaults(run=run)
   return parser
 
 
 def run(args: argparse.Namespace) -> int:
   """Compares, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
-  from sgdx_t5x import comparison
   from sgdx_t5x.cli.options import check_outputs
   from sgdx_t5x.files import open_whole
-  from sgdx_t5x.frames_file import read_frames
+  from sgdx_t5x.scoring import compare
+  from sgdx_t5x.scoring.score_files import read_frames
 
   _check_numbers(args)
   check_outputs({"--json": args.json, "--flips": args.flips}, inputs=(args.a, args.b))
   a, b = (read_frames(path, [args.metric]) for path in (args.a, args.b))
-  compared = comparison.compare(a, b, args.metric, args.allow_missing)
-  report = comparison.report(compared, args.resamples, args.seed)
+  compared = compare.compare(a, b, args.metric, args.allow_missing)
+  report = compare.report(compared, args.resamples, args.seed)
   if args.flips:
     with open_whole(args.flips, "--flips") as file:
-      file.writelines(f"{json.dumps(flip)}\n" for flip in comparison.flips(compared))
+      file.writelines(f"{json.dumps(flip)}\n" for flip in compare.flips(compared))
   if args.json:
     with open_whole(args.json, "--json") as file:
-      file.write(tables.as_json(report))
+      file.write(output.as_json(report))
   _show(report, compared.name, args.format)
   return 0
 
@@ -97,7 +97,7 @@ def _check_numbers(args: argparse.Namespace) -> None:
 
 
 def _show(report: Mapping[str, Any], name: str, form: str) -> None:
-  tables.show(
+  output.show(
     form,
     _layout(report, name, form == "csv"),
     report,

@@ -6,9 +6,9 @@ import os
 import sys
 from typing import Any
 
-from sgdx_t5x.cli import tables
+from sgdx_t5x.cli import output
 from sgdx_t5x.errors import UsageError
-from sgdx_t5x.report.tables import Table
+from sgdx_t5x.tables import Table
 
 _EPILOG = """\
 examples:
@@ -36,7 +36,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument(
     "--module", action="append", default=[], metavar="NAME", help="Python module to import first"
   )
-  tables.add_format(parser)
+  output.add_format(parser)
   parser.set_defaults(run=run)
   return parser
 
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
   header = ("name", "kind", "data", "schema versions")
   rows = tuple((x["name"], x["kind"], x["data"], ", ".join(x["variants"])) for x in entries)
   table = Table("tasks and mixtures", header, rows, left=len(header))
-  tables.show(args.format, [table], {"format": "sgdx-tasks/1", "tasks": entries})
+  output.show(args.format, [table], {"format": "sgdx-tasks/1", "tasks": entries})
   return 0
 
 

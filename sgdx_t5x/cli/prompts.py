@@ -13,8 +13,8 @@ from sgdx_t5x.cli.options import add_corpus
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
-  from sgdx_t5x.corpus import Corpus
-  from sgdx_t5x.dialogue import Dialogue
+  from sgdx_t5x.data.corpus import Corpus
+  from sgdx_t5x.data.dialogue import Dialogue
   from sgdx_t5x.prompts.rows import Questions
   from sgdx_t5x.prompts.t5dst import PromptStyle
 
@@ -79,7 +79,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
   """Writes the prompts and says what to do next. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.cli.options import parse_style
-  from sgdx_t5x.corpus import open_corpus
+  from sgdx_t5x.data.corpus import open_corpus
   from sgdx_t5x.files import open_whole
   from sgdx_t5x.prompts.rows import schema_questions
 
@@ -180,7 +180,7 @@ def _nothing(corpus: "Corpus", split: str) -> SgdxError:
 def _print_summary(
   corpus: "Corpus", args: argparse.Namespace, variants: list[str], written: _Written
 ) -> None:
-  from sgdx_t5x.corpus import PUBLISHED_DIALOGUES
+  from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 
   lines = [
     f"written: {written.prompts:,} prompts ({', '.join(variants)})",

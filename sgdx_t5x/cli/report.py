@@ -6,12 +6,12 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli import tables
+from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_scoring, no_cycles
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
-  from sgdx_t5x.corpus import Corpus
+  from sgdx_t5x.data.corpus import Corpus
   from sgdx_t5x.report.runs import Run
 
 _OF_PREDICTIONS = ("split", "step", "fuzzy", "zero_mean", "prompt_style", "allow_missing")
@@ -80,7 +80,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   scoring.add_argument("--split", default="test", help="train, dev or test (default: test)")
   scoring.add_argument("--step", type=int, help="checkpoint to show (default: the last)")
   add_scoring(scoring)
-  tables.add_format(parser)
+  output.add_format(parser)
   usual = {name: parser.get_default(name) for name in _OF_PREDICTIONS}
   parser.set_defaults(run=run, usual=usual)
   return parser
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     found, corpus = _runs(args)
     content = build.make(args.title, found, corpus, args.force)
     page = build.write(content, out, args.examples)
-  tables.show(
+  output.show(
     args.format,
     [run_tables.versions(found), *([means] if (means := run_tables.seeds(found)) else [])],
     {"report": str(page), "runs": {run.name: _overall(run) for run in found}},
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _overall(run: "Run") -> dict[str, Any]:
   """What --format json prints of a run: no domains and services."""
-  from sgdx_t5x.report.score_tables import GROUPS
+  from sgdx_t5x.scoring.score_tables import GROUPS
 
   groups = {group: run.report["sgdx"][group] for group in GROUPS}
   return {"signature": run.report["signature"], "warnings": run.report["warnings"], **groups}
@@ -145,7 +145,7 @@ def _check_inputs(out: pathlib.Path, inputs: Iterable[pathlib.Path]) -> None:
 
 def _runs(args: argparse.Namespace) -> "tuple[list[Run], Corpus | None]":
   from sgdx_t5x.cli.options import scoring_settings
-  from sgdx_t5x.corpus import SAMPLE, open_corpus
+  from sgdx_t5x.data.corpus import SAMPLE, open_corpus
   from sgdx_t5x.report import runs
 
   named = runs.parse_names(args.runs)
@@ -194,7 +194,7 @@ def _is_kept(run: "Run") -> bool:
 
 def _sample_of(found: "list[Run]") -> "Corpus | None":
   """The sample, unless the runs are of another version of it."""
-  from sgdx_t5x.corpus import SAMPLE, open_corpus
+  from sgdx_t5x.data.corpus import SAMPLE, open_corpus
   from sgdx_t5x.report import runs
 
   corpus = open_corpus(SAMPLE)

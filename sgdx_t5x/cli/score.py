@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from sgdx_t5x.cli import tables
+from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_corpus, add_scoring, no_cycles
 from sgdx_t5x.errors import UsageError
 
@@ -68,7 +68,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument(
     "--per-frame", metavar="OUT", help="also write every frame's scores to this JSONL file"
   )
-  tables.add_format(parser)
+  output.add_format(parser)
   parser.set_defaults(run=run)
   return parser
 
@@ -81,10 +81,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
   sources = _parse_sources(args.predictions)
-  from sgdx_t5x import frames_file, scoring
+  from sgdx_t5x import scoring
   from sgdx_t5x.cli.options import check_outputs, scoring_settings
   from sgdx_t5x.files import open_whole
-  from sgdx_t5x.report import score_tables
+  from sgdx_t5x.scoring import score_files, score_tables
 
   check_outputs({"--json": args.json, "--per-frame": args.per_frame})
   scored = scoring.score_predictions(
@@ -97,15 +97,15 @@ def _run(args: argparse.Namespace) -> int:
   )
   per_frame = None
   if args.per_frame:
-    checksum = frames_file.write_frames(
+    checksum = score_files.write_frames(
       args.per_frame, scored.signature, scored.common, scored.failures()
     )
     per_frame = {"file": _beside(args.per_frame, args.json), "checksum": checksum}
   report = scoring.report(scored, per_frame)
   if args.json:
     with open_whole(args.json, "--json") as file:
-      file.write(tables.as_json(report))
-  tables.show(
+      file.write(output.as_json(report))
+  output.show(
     args.format,
     score_tables.layout(report),
     report,

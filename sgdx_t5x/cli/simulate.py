@@ -7,7 +7,7 @@ import shlex
 from typing import Any
 
 from sgdx_t5x.cli.progress import status
-from sgdx_t5x.corpus import SPLITS
+from sgdx_t5x.data.corpus import SPLITS
 from sgdx_t5x.errors import UsageError
 
 _EPILOG = """\
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _init(args: argparse.Namespace) -> int:
-  from sgdx_t5x.schema import load_schema
+  from sgdx_t5x.data.schema import load_schema
   from sgdx_t5x.simulator import starting_point
 
   others = (*_NEEDED, "templates", "transitions", "paraphrase", "processes")

@@ -5,15 +5,15 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli import tables
+from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_corpus
-from sgdx_t5x.corpus import PIVOTS, open_corpus
+from sgdx_t5x.data.corpus import PIVOTS, open_corpus
 from sgdx_t5x.errors import SgdxError, UsageError
-from sgdx_t5x.report.tables import Cell, Number, Table
+from sgdx_t5x.tables import Cell, Number, Table
 
 if TYPE_CHECKING:
-  from sgdx_t5x.corpus import Corpus
-  from sgdx_t5x.schema import Schema
+  from sgdx_t5x.data.corpus import Corpus
+  from sgdx_t5x.data.schema import Schema
 
 _GIVEN = "given"
 _COLUMNS = (  # key, how it is written, how the paper writes it
@@ -65,17 +65,17 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     metavar="[NAME=]DIR",
     help="folders of other schemas to compare, see below",
   )
-  tables.add_format(parser)
+  output.add_format(parser)
   parser.set_defaults(run=run)
   return parser
 
 
 def run(args: argparse.Namespace) -> int:
   """Compares and prints. Returns 0. Raises SgdxError for anything wrong in the input."""
-  from sgdx_t5x.augment import statistics
+  from sgdx_t5x.augment import distances
 
   corpus = open_corpus(args.corpus)
-  sets = statistics.corpus_sets(corpus)
+  sets = distances.corpus_sets(corpus)
   for name, variant, schemas in _given(args.schemas, corpus):
     if variant in sets.setdefault(name, {}):
       raise UsageError(
@@ -84,8 +84,8 @@ def run(args: argparse.Namespace) -> int:
         fix="give one of the two another name: --schemas NAME=DIR",
       )
     sets[name][variant] = schemas
-  report = statistics.report(corpus, sets)
-  tables.show(
+  report = distances.report(corpus, sets)
+  output.show(
     args.format,
     _layout(report, args.format == "csv"),
     report,
@@ -124,7 +124,7 @@ def _given(items: list[str], corpus: "Corpus") -> "Iterator[tuple[str, str, Mapp
 
 def _read(folder: pathlib.Path, corpus: "Corpus") -> "dict[str, Schema]":
   """Returns split -> schema; nothing if there is none in the folder itself."""
-  from sgdx_t5x.schema import load_schema
+  from sgdx_t5x.data.schema import load_schema
 
   files = {split: folder / split / "schema.json" for split in corpus.splits}
   schemas = {

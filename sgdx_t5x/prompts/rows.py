@@ -8,9 +8,9 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.dialogue import Dialogue, frame_id
+from sgdx_t5x.data.dialogue import Dialogue, frame_id
+from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.prompts.t5dst import PromptStyle, slot_indices, slot_text, target_text, utterance_text
-from sgdx_t5x.schema import Schema
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

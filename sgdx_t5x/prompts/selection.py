@@ -8,11 +8,11 @@ import collections
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sgdx_t5x.dialogue import Dialogue
+from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.data.subset import rank
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts.t5dst import PromptStyle, slot_indices
-from sgdx_t5x.schema import Schema
-from sgdx_t5x.subset import rank
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

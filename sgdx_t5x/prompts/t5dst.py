@@ -13,9 +13,9 @@ import dataclasses
 import zlib
 from collections.abc import Sequence
 
-from sgdx_t5x.dialogue import USER
+from sgdx_t5x.data.dialogue import USER
+from sgdx_t5x.data.schema import DONTCARE, Service, Slot
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.schema import DONTCARE, Service, Slot
 
 NONE = "none"
 JOIN = " || "

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.corpus import Corpus
-from sgdx_t5x.dialogue import Dialogue
-from sgdx_t5x.frames_file import FrameTable, failure_json
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.metrics import JOINT_GOAL, KINDS
 from sgdx_t5x.metrics.failures import Failure
 from sgdx_t5x.report.page import script_json
 from sgdx_t5x.report.runs import Run
+from sgdx_t5x.scoring.score_files import FrameTable, failure_json
 
 EXAMPLES = 5  # frames embedded of each run, service, slot, version and kind
 BUDGET = 10_000_000  # bytes of embedded frames and dialogues; plots and tables come on top

@@ -7,15 +7,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x import comparison, frames_file
-from sgdx_t5x.corpus import Corpus
+from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import whole_folder
-from sgdx_t5x.report import browser, plot_numbers, plots, run_tables, runs, score_tables, versus
+from sgdx_t5x.report import browser, plot_numbers, plots, run_tables, runs
 from sgdx_t5x.report.page import Page, Plot, Section, render, table_files
 from sgdx_t5x.report.runs import Run
-from sgdx_t5x.report.tables import Table, count, document, percent
-from sgdx_t5x.version import package_version
+from sgdx_t5x.scoring import compare, comparison_tables, score_files, score_tables
+from sgdx_t5x.signature import package_version
+from sgdx_t5x.tables import Table, count, document, percent
 
 PAGE = "report.html"
 FILES = "files.txt"  # of a report: a report is replaced, and what is not in the list never
@@ -235,11 +235,11 @@ def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...
     return (f"no paired comparison: {', '.join(lacking)} without scores per frame",), ()
   names = f"A is {first.name}, B is {run.name}"
   try:
-    compared = comparison.compare(first.table, run.table, allow_missing=True)
+    compared = compare.compare(first.table, run.table, allow_missing=True)
   except SgdxError as e:
     return (f"no paired comparison: {e.found} ({names})",), ()
   said = (*compared.notes, *(f"PARTIAL: {line}" for line in compared.warnings))
-  shown = versus.tables(first.name, run.name, compared)
+  shown = comparison_tables.tables(first.name, run.name, compared)
   lines = (
     f"Differences are {run.name} minus {first.name} in percentage points, with 95% intervals by "
     "paired resampling of dialogues; more is better, except that less SS is. p is two-sided, of "
@@ -247,7 +247,7 @@ def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...
     f"many numbers are looked at. Broken: frames right (JGA 1) with {first.name} and wrong with "
     f"{run.name}, counted per schema version; fixed: the reverse.",
     *((f"{line} ({names})") for line in said),
-    *versus.worst_and_best(shown[1]),
+    *comparison_tables.worst_and_best(shown[1]),
   )
   return lines, tuple(shown)
 
@@ -367,7 +367,7 @@ def _write_runs(content: Content, folder: pathlib.Path) -> list[str]:
 def _write_scores(run: Run, folder: pathlib.Path, stem: str) -> None:
   folder.mkdir(exist_ok=True)
   frames = folder / f"{stem}.frames.jsonl"
-  checksum = frames_file.write_frames(
+  checksum = score_files.write_frames(
     frames, run.report["signature"], run.table.scores, run.table.failures
   )
   report = {**run.report, "per_frame": {"file": frames.name, "checksum": checksum}}

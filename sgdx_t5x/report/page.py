@@ -19,7 +19,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from sgdx_t5x.report.tables import Cell, Number, Table
+from sgdx_t5x.tables import Cell, Number, Table
 
 _FILES = importlib.resources.files(__package__)
 # What ends a <script>, begins a comment in it, or ends a line of JavaScript.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.report.plot_style import clean
-from sgdx_t5x.report.score_tables import GROUPS
+from sgdx_t5x.scoring.score_tables import GROUPS
 
 if TYPE_CHECKING:
   from sgdx_t5x.report.runs import Run

@@ -4,13 +4,13 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.metrics import KINDS
 from sgdx_t5x.report.browser import kind_counts, slot_counts
 from sgdx_t5x.report.plot_numbers import mean_of, seen_services
 from sgdx_t5x.report.runs import Run
-from sgdx_t5x.report.score_tables import GROUPS, with_interval
-from sgdx_t5x.report.tables import Cell, Number, Table, count, percent, points
-from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.scoring.score_tables import GROUPS, with_interval
+from sgdx_t5x.tables import Cell, Number, Table, count, percent, points
 
 _MEANS = {"jga_v1_5": "JGA_v1-5", "diff_rel": "Diff_rel", "ss_jga": "SS_JGA"}
 _SHARES = {"cjga_all": "cJGA_all", "zero_mean_share": "wrong in all"}

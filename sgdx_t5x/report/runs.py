@@ -7,15 +7,16 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x import frames_file, scoring
-from sgdx_t5x.comparison import unlike_fields
-from sgdx_t5x.corpus import Corpus
+from sgdx_t5x import scoring
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
-from sgdx_t5x.frames_file import FrameTable, signature_fields
 from sgdx_t5x.metrics import JOINT_GOAL
-from sgdx_t5x.report.score_tables import GROUPS
 from sgdx_t5x.report.steps import step_files
-from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.scoring import score_files
+from sgdx_t5x.scoring.compare import unlike_fields
+from sgdx_t5x.scoring.score_files import FrameTable, signature_fields
+from sgdx_t5x.scoring.score_tables import GROUPS
 
 _VERSIONS = (ORIGINAL, *SGDX_VARIANTS)
 
@@ -117,7 +118,7 @@ def is_predictions(path: pathlib.Path) -> bool:
       expected="all predictions for a split; t5x.train writes some, for its scores while training",
       fix="run t5x.eval and give its EVAL_OUTPUT_DIR; --training draws the scores of MODEL_DIR",
     )
-  return path.is_dir() or (path.suffix == ".jsonl" and not frames_file.is_frames_file(path))
+  return path.is_dir() or (path.suffix == ".jsonl" and not score_files.is_frames_file(path))
 
 
 def read_run(name: str, path: str | pathlib.Path) -> Run:
@@ -131,7 +132,7 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
     SgdxError: no such file, of another kind, or scores per frame that are of another run.
   """
   path = pathlib.Path(path)
-  report = frames_file.read_report(path)
+  report = score_files.read_report(path)
   _check_report(report, path)
   if not report["per_frame"]:
     how = "score again with --per-frame OUT.jsonl"
@@ -147,7 +148,7 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
       lacks=(f"{name}: its file of scores per frame, {frames}, is gone; {how}",),
       origin=str(path),
     )
-  table = frames_file.read_frames(path, [JOINT_GOAL])
+  table = score_files.read_frames(path, [JOINT_GOAL])
   _check_table(table, report, path)
   lacks = ()
   if table.failures is None:
@@ -233,7 +234,7 @@ def _table(folder: pathlib.Path, scored: scoring.Scored) -> FrameTable:
   return FrameTable(
     folder,
     scored.signature,
-    frames_file.scores_checksum(scored.common),
+    score_files.scores_checksum(scored.common),
     scored.common,
     tuple(next(iter(scored.common.values())).metrics),
     scored.warnings,

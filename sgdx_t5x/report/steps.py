@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import decode_json
 from sgdx_t5x.metrics.sensitivity import relative_difference, summarise
-from sgdx_t5x.prediction_files import find_files
-from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.scoring.predictions.files import find_files
 
 KEYS = tuple(summarise({ORIGINAL: np.zeros(1)}))  # of a row
 _STEP = re.compile(r"-(\d{6,})\.jsonl")

@@ -14,17 +14,17 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sgdx_t5x.corpus import PIVOTS, SPLITS
-from sgdx_t5x.dialogue import Dialogue, write_dialogues
+from sgdx_t5x.data.corpus import PIVOTS, SPLITS
+from sgdx_t5x.data.dialogue import Dialogue, write_dialogues
+from sgdx_t5x.data.schema import Intent, Schema, Service, Slot, parse_schema
+from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.schema import Intent, Schema, Service, Slot, parse_schema
+from sgdx_t5x.simulator.backend import Table, table_slots
 from sgdx_t5x.simulator.generate import Simulation, simulate
 from sgdx_t5x.simulator.scenarios import parse_scenarios
-from sgdx_t5x.simulator.tables import Table, table_slots
 from sgdx_t5x.simulator.templates import read_words
 from sgdx_t5x.simulator.transitions import parse_transitions
 from sgdx_t5x.simulator.values import parse_pool
-from sgdx_t5x.variants import ORIGINAL, SGDX_VARIANTS
 
 VERSION = "2"  # raise it when a dialogue of the sample changes
 SEED = "sgdx-sample"

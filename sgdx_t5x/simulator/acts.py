@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from sgdx_t5x.schema import NO_INTENT
+from sgdx_t5x.data.schema import NO_INTENT
 from sgdx_t5x.simulator.scenarios import Link
 
 

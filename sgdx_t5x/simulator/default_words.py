@@ -7,7 +7,7 @@ begin with a verb, intents begin with a verb. Where a name says nothing, its des
 import re
 
 from sgdx_t5x.augment.wording import INTENT, SLOT, name_words
-from sgdx_t5x.schema import Intent, Slot
+from sgdx_t5x.data.schema import Intent, Slot
 
 BOOLEAN, CATEGORY = "boolean", "category"  # kinds of slots whose values the schema lists
 

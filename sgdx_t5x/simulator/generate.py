@@ -5,12 +5,12 @@ import functools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
-from sgdx_t5x.dialogue import Dialogue
-from sgdx_t5x.schema import Schema
+from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.simulator.backend import Backend, Table
 from sgdx_t5x.simulator.outline import outline
 from sgdx_t5x.simulator.scenarios import Scenario
 from sgdx_t5x.simulator.surface import Paraphrase, Surface
-from sgdx_t5x.simulator.tables import Backend, Table
 from sgdx_t5x.simulator.templates import Words
 from sgdx_t5x.simulator.transitions import Transitions, Weighted
 

@@ -4,12 +4,12 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.data.schema import DONTCARE, load_schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import decode_json
-from sgdx_t5x.schema import DONTCARE, load_schema
+from sgdx_t5x.simulator.backend import Table, read_table
 from sgdx_t5x.simulator.generate import Simulation
 from sgdx_t5x.simulator.scenarios import Scenario, parse_scenarios, unusable
-from sgdx_t5x.simulator.tables import Table, read_table
 from sgdx_t5x.simulator.templates import read_words
 from sgdx_t5x.simulator.transitions import default_transitions, parse_transitions
 

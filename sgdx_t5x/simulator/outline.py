@@ -7,11 +7,11 @@ services, and neither sees the other's. What both know, because it was said, is 
 import random
 from collections.abc import Mapping, Sequence
 
-from sgdx_t5x.dialogue import SYSTEM, USER
+from sgdx_t5x.data.dialogue import SYSTEM, USER
 from sgdx_t5x.simulator.acts import Act, Ground, TurnOutline
+from sgdx_t5x.simulator.backend import Backend
 from sgdx_t5x.simulator.scenarios import Scenario
 from sgdx_t5x.simulator.system import System
-from sgdx_t5x.simulator.tables import Backend
 from sgdx_t5x.simulator.transitions import Transitions
 from sgdx_t5x.simulator.user import ENOUGH, User
 

@@ -8,8 +8,8 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.data.schema import DONTCARE, Intent, Schema, Service
 from sgdx_t5x.errors import nearest
-from sgdx_t5x.schema import DONTCARE, Intent, Schema, Service
 
 MAX_INTENTS = 5
 

@@ -16,9 +16,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from sgdx_t5x.data.schema import DONTCARE, Schema, Service
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import check_empty, whole_folder
-from sgdx_t5x.schema import DONTCARE, Schema, Service
+from sgdx_t5x.simulator.backend import OPEN, Table, table_slots
 from sgdx_t5x.simulator.default_words import (
   callers_number,
   default_intent_words,
@@ -26,7 +27,6 @@ from sgdx_t5x.simulator.default_words import (
   slot_kind,
 )
 from sgdx_t5x.simulator.scenarios import follow_up, unusable
-from sgdx_t5x.simulator.tables import OPEN, Table, table_slots
 from sgdx_t5x.simulator.values import ValuePool, parse_pool
 
 NUM_ROWS = 200

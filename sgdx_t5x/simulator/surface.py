@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.dialogue import USER, Frame, State, Turn
+from sgdx_t5x.data.dialogue import USER, Frame, State, Turn
+from sgdx_t5x.data.schema import DONTCARE, Service
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.schema import DONTCARE, Service
 from sgdx_t5x.simulator.acts import Act, FrameOutline, TurnOutline
 from sgdx_t5x.simulator.templates import Fragment, Words
 from sgdx_t5x.simulator.variation import RELATIVE_DAYS, forms, is_name

@@ -7,10 +7,10 @@ import bisect
 import random
 from collections.abc import Mapping, Sequence
 
-from sgdx_t5x.schema import DONTCARE, Intent
+from sgdx_t5x.data.schema import DONTCARE, Intent
 from sgdx_t5x.simulator.acts import Act, FrameOutline, Ground
+from sgdx_t5x.simulator.backend import Backend
 from sgdx_t5x.simulator.scenarios import follow_up
-from sgdx_t5x.simulator.tables import Backend
 from sgdx_t5x.simulator.transitions import Transitions
 from sgdx_t5x.simulator.variation import is_moment, is_name
 

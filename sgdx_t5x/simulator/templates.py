@@ -14,8 +14,8 @@ import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.data.schema import Schema, Service, Slot
 from sgdx_t5x.errors import nearest
-from sgdx_t5x.schema import Schema, Service, Slot
 from sgdx_t5x.simulator.default_words import (
   BOOLEAN,
   default_intent_words,

@@ -6,10 +6,10 @@ Goals are drawn from the services' tables, so that what users ask for exists.
 import random
 from collections.abc import Callable, Container, Mapping, Sequence
 
-from sgdx_t5x.schema import DONTCARE, NO_INTENT, Intent
+from sgdx_t5x.data.schema import DONTCARE, NO_INTENT, Intent
 from sgdx_t5x.simulator.acts import Act, FrameOutline, Ground
+from sgdx_t5x.simulator.backend import Backend
 from sgdx_t5x.simulator.scenarios import Link, Scenario, Step
-from sgdx_t5x.simulator.tables import Backend
 from sgdx_t5x.simulator.transitions import Transitions
 
 ENOUGH = "ENOUGH"  # the situation in which a user leaves, whatever is left to do

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import whole_folder
+from sgdx_t5x.signature import package_version
 from sgdx_t5x.simulator.generate import Simulation, simulate
 from sgdx_t5x.simulator.surface import Paraphrase
-from sgdx_t5x.version import package_version
 
 DIALOGUES_PER_FILE = 500
 FORMAT = "sgdx-simulation/1"

@@ -27,10 +27,10 @@ sys.path.insert(0, str(HERE.parents[1]))
 
 import official_case  # noqa: E402
 
-from sgdx_t5x.corpus import Corpus  # noqa: E402
-from sgdx_t5x.dialogue import write_dialogues  # noqa: E402
+from sgdx_t5x.data.corpus import Corpus  # noqa: E402
+from sgdx_t5x.data.dialogue import write_dialogues  # noqa: E402
+from sgdx_t5x.data.variants import convert_dialogue, renamings  # noqa: E402
 from sgdx_t5x.metrics import OFFICIAL_METRICS  # noqa: E402
-from sgdx_t5x.variants import convert_dialogue, renamings  # noqa: E402
 
 # Commits of github.com/google-research/google-research that last changed the two files' code.
 COMMITS = {"metrics.py": "c81395588a61", "evaluate.py": "1acdadcc599f"}

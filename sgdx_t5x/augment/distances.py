@@ -1,0 +1,270 @@
+"""How far a wording of a schema is from the original: the SGD-X paper's Table 1, for any wording.
+
+Definitions, and where the released data differ from the paper: docs/schema-statistics.md.
+"""
+
+import dataclasses
+import statistics
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.augment.shipped import shipped_schema
+from sgdx_t5x.data.corpus import BACK_TRANSLATIONS, Corpus
+from sgdx_t5x.data.schema import Schema, Service, check_aligned
+from sgdx_t5x.data.variants import SGDX_VARIANTS
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.signature import package_version
+
+# What the paper prints of them; the distance it calls Levenshtein is `indel_distance`.
+_PAPER_KEYS = ("slot_names_in_train", "intent_names_in_train", "indel_distance", "bleu")
+_KEYS = (*_PAPER_KEYS, "levenshtein_distance")
+
+Set = Mapping[str, Mapping[str, Schema]]  # variant -> split -> schema
+
+
+def _paper(*row: float | None) -> Mapping[str, float | None]:
+  return dict(zip(_PAPER_KEYS, row, strict=True))
+
+
+# SGD-X paper, Table 1, and section 5 for back-translations (by Google Translate; zh, ko, ja).
+PAPER_ORIGINAL = _paper(0.65, 0.71, None, None)
+PAPER_SGDX: Mapping[str, Any] = {
+  "variants": {
+    "v1": _paper(0.13, 0.00, 0.30, 18.8),
+    "v2": _paper(0.14, 0.00, 0.42, 11.3),
+    "v3": _paper(0.05, 0.04, 0.49, 5.6),
+    "v4": _paper(0.06, 0.00, 0.56, 2.9),
+    "v5": _paper(0.02, 0.04, 0.61, 1.0),
+  },
+  "average": _paper(0.08, 0.02, 0.48, 7.9),
+  "self_bleu": 4.5,
+}
+PAPER_BACK_TRANSLATIONS: Mapping[str, Any] = {
+  "variants": {},
+  "average": _paper(None, None, 0.14, 34.1),
+  "self_bleu": 41.8,
+}
+_SGDX = "SGD-X"
+
+
+@dataclasses.dataclass(frozen=True)
+class SchemaStatistics:
+  """One wording against the original.
+
+  Attributes:
+    num_services: services compared.
+    num_names: names of their slots and intents.
+    num_descriptions: descriptions of services, slots and intents.
+    slot_names_in_train: share, 0 to 1, of the slots of unseen services whose name is a slot's in
+      train's original schema; None if there are no such slots, or no train.
+    intent_names_in_train: the same of intents.
+    indel_distance: mean over names of 1 - ratio, 0 to 1; ratio as python-Levenshtein has it, where
+      replacing a character costs two. The paper's "Levenshtein".
+    levenshtein_distance: mean over names of edits / length of the longer name, 0 to 1.
+    bleu: of the descriptions against the original's, 0 to 100.
+  """
+
+  num_services: int
+  num_names: int
+  num_descriptions: int
+  slot_names_in_train: float | None
+  intent_names_in_train: float | None
+  indel_distance: float | None
+  levenshtein_distance: float | None
+  bleu: float | None
+
+
+def schema_statistics(
+  originals: Sequence[Schema],
+  variants: Sequence[Schema],
+  train: Schema | None = None,
+  unseen: Collection[str] | None = None,
+) -> SchemaStatistics:
+  """Compares schemas with the originals they reword. A service in several of them counts once.
+
+  Args:
+    originals: original schemas, one per split.
+    variants: their rewordings, in the same order.
+    train: original schema of train.
+    unseen: original names of the services whose names are looked for in `train`; None for all
+      that `train` does not have.
+
+  Raises:
+    SgdxError: a pair that does not align, or sacrebleu is not installed.
+  """
+  from rapidfuzz.distance import Indel, Levenshtein
+
+  pairs = _pairs(originals, variants)
+  names = [
+    (a.name, b.name)
+    for x, y in pairs
+    for a, b in zip((*x.slots, *x.intents), (*y.slots, *y.intents), strict=True)
+  ]
+  shares: list[float | None] = [None, None]
+  if train is not None:
+    new = [y for x, y in pairs if (x.name not in train if unseen is None else x.name in unseen)]
+    shares = [_share_in_train(new, train, kind) for kind in ("slots", "intents")]
+  before = [text for x, _ in pairs for text in _descriptions(x)]
+  after = [text for _, y in pairs for text in _descriptions(y)]
+  return SchemaStatistics(
+    len(pairs),
+    len(names),
+    len(after),
+    *shares,
+    _mean([Indel.normalized_distance(a, b) for a, b in names]),
+    _mean([Levenshtein.normalized_distance(a, b) for a, b in names]),
+    corpus_bleu(after, before),
+  )
+
+
+def self_bleu(
+  originals: Mapping[str, Schema], variants: Sequence[Mapping[str, Schema]]
+) -> float | None:
+  """BLEU of every variant's descriptions against every other's, as one corpus of pairs.
+
+  Args:
+    originals: split -> original schema.
+    variants: split -> schema, of each; services that all of them have are compared.
+
+  Returns:
+    0 to 100, less is more diverse; None if there are fewer than two variants, or no service that
+    all have.
+  """
+  texts = []
+  for variant in variants:
+    pairs = _pairs([originals[s] for s in variant], list(variant.values()))
+    texts.append({x.name: _descriptions(y) for x, y in pairs})
+  common = [name for name in texts[0] if all(name in t for t in texts)] if texts else []
+  lists = [[text for name in common for text in t[name]] for t in texts]
+  ordered = [(i, j) for i in range(len(lists)) for j in range(len(lists)) if i != j]
+  return corpus_bleu(
+    [text for i, _ in ordered for text in lists[i]], [text for _, j in ordered for text in lists[j]]
+  )
+
+
+def corpus_bleu(texts: Sequence[str], references: Sequence[str]) -> float | None:
+  """BLEU-4, 0 to 100, lower-cased, one reference per text; None if there is no text."""
+  return _bleu().corpus_score(list(texts), [list(references)]).score if texts else None
+
+
+def report(corpus: Corpus, sets: Mapping[str, Set]) -> dict[str, Any]:
+  """Returns the statistics of sets of variants in the form of `sgdx stats --format json`.
+
+  Args:
+    corpus: has the originals.
+    sets: name -> variant -> split -> schema; "v1" to "v5" of SGD and back-translations ("bt_...")
+      get the paper's numbers beside theirs.
+
+  Raises:
+    SgdxError: a schema that does not align, or sacrebleu is not installed.
+  """
+  originals = {split: corpus.schema(split) for split in corpus.splits}
+  train = originals.get("train")
+  unseen = frozenset()
+  if train is not None and "test" in originals:
+    unseen = frozenset(originals["test"].names) - corpus.seen_services("test")
+
+  def numbers(variant: Mapping[str, Schema]) -> dict[str, Any]:
+    pairs = [originals[s] for s in variant], list(variant.values())
+    return dataclasses.asdict(schema_statistics(*pairs, train, unseen))
+
+  is_sgd, original = corpus.name == "sgd", numbers(originals)
+  rows = {name: {v: numbers(schemas) for v, schemas in x.items()} for name, x in sets.items()}
+  return {
+    "format": "sgdx-stats/1",
+    "signature": _signature(corpus, original["num_services"], len(unseen)),
+    "original": original,
+    "paper_original": PAPER_ORIGINAL if is_sgd else None,
+    "sets": [
+      {
+        "name": name,
+        "variants": rows[name],
+        "average": {key: _mean([row[key] for row in rows[name].values()]) for key in _KEYS},
+        "self_bleu": self_bleu(originals, list(variants.values())),
+        "paper": _paper_of(name, variants) if is_sgd else None,
+      }
+      for name, variants in sets.items()
+    ],
+  }
+
+
+def corpus_sets(corpus: Corpus) -> dict[str, Set]:
+  """Returns SGD-X's variants and the back-translations of a corpus, and those that we ship for it.
+
+  Those that ship are of SGD's train services, and left out where the corpus has its own.
+  """
+  found = {
+    v: {s: corpus.schema(s, v) for s in corpus.splits if corpus.has_schema(s, v)}
+    for v in (*SGDX_VARIANTS, *BACK_TRANSLATIONS)
+  }
+  shipped = {
+    v: {s: schema for s in corpus.splits if (schema := shipped_schema(corpus.schema(s), v))}
+    for v in BACK_TRANSLATIONS
+    if not found[v]
+  }
+  sets = {
+    _SGDX: {v: found[v] for v in SGDX_VARIANTS},
+    "back-translations": {v: found[v] for v in BACK_TRANSLATIONS},
+    "back-translations that ship with sgdx_t5x": shipped,
+  }
+  sets = {name: {v: x for v, x in variants.items() if x} for name, variants in sets.items()}
+  return {name: variants for name, variants in sets.items() if variants}
+
+
+# --- parts ---------------------------------------------------------------------------------
+
+
+def _pairs(
+  originals: Sequence[Schema], variants: Sequence[Schema]
+) -> list[tuple[Service, Service]]:
+  pairs: dict[str, tuple[Service, Service]] = {}
+  for original, variant in zip(originals, variants, strict=True):
+    check_aligned(original, variant)
+    for x, y in zip(original, variant, strict=True):
+      pairs.setdefault(x.name, (x, y))
+  return list(pairs.values())
+
+
+def _descriptions(service: Service) -> list[str]:
+  return [x.description for x in (service, *service.slots, *service.intents)]
+
+
+def _share_in_train(services: Sequence[Service], train: Schema, kind: str) -> float | None:
+  known = {x.name for service in train for x in getattr(service, kind)}
+  return _mean([x.name in known for service in services for x in getattr(service, kind)])
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+  there = [float(x) for x in values if x is not None]
+  return statistics.fmean(there) if there else None
+
+
+def _paper_of(name: str, variants: Collection[str]) -> Mapping[str, Any] | None:
+  if name == _SGDX and len(variants) == len(SGDX_VARIANTS):
+    return PAPER_SGDX
+  return PAPER_BACK_TRANSLATIONS if all(v.startswith("bt_") for v in variants) else None
+
+
+def _bleu() -> Any:
+  try:
+    import sacrebleu
+  except ImportError:
+    raise SgdxError(
+      "the package sacrebleu is not installed",
+      expected="sacrebleu, for BLEU of descriptions",
+      fix='pip install "sgdx_t5x[stats]"',
+    ) from None
+  return sacrebleu.BLEU(lowercase=True, force=True)  # force: no advice on tokenised text
+
+
+def _signature(corpus: Corpus, num_services: int, num_unseen: int) -> str:
+  bleu = _bleu()
+  bleu.corpus_score(["-"], [["-"]])  # it has no signature before its first use
+  return "|".join(
+    (
+      f"sgdx|corpus:{corpus.name}:{corpus.checksum()}",
+      f"splits:{'+'.join(corpus.splits)}|services:{num_services}|unseen:{num_unseen}",
+      "bleu:" + str(bleu.get_signature()).replace(":", "=").replace("|", ","),
+      f"version:{package_version()}",
+    )
+  )

@@ -1,0 +1,48 @@
+"""The back-translations that ship with this package: of all services of SGD's train split."""
+
+import functools
+import importlib.resources
+import zlib
+
+from sgdx_t5x.augment.backtranslate import apply_records
+from sgdx_t5x.augment.providers.table import Table, read_records
+from sgdx_t5x.augment.wording import wording
+from sgdx_t5x.data.corpus import PIVOTS
+from sgdx_t5x.data.schema import Schema
+
+SGD_TRAIN = "b4f33b54"  # `wording_checksum` of the texts that were translated
+
+
+def wording_checksum(schema: Schema) -> str:
+  """8 hex digits over all names and descriptions."""
+  texts = "\n".join(f"{element.key}\t{text}" for element, text in wording(schema).items())
+  return f"{zlib.crc32(texts.encode()):08x}"
+
+
+@functools.cache
+def shipped_table() -> Table:
+  """Returns the records in this folder, one file per pivot."""
+  folder = importlib.resources.files("sgdx_t5x.augment.shipped")
+  files = [file for pivot in PIVOTS if (file := folder / f"{pivot}.jsonl").is_file()]
+  return Table([r for file in files for r in read_records(file)], "the shipped back-translations")
+
+
+def shipped_schema(original: Schema, variant: str) -> Schema | None:
+  """Returns a schema in a shipped wording.
+
+  Args:
+    original: the schema of a split; its texts must be those that were translated.
+    variant: "bt_zh", "bt_ja", "bt_ko".
+
+  Returns:
+    The schema; None unless each of its names and descriptions has a record: dev and test of SGD
+    hold other services, and a schema of one's own may only have the name of one of train's.
+  """
+  pivot = variant.removeprefix("bt_")
+  items = list(wording(original).items())
+  table = shipped_table()
+  known = pivot != variant and table.has((element for element, _ in items), pivot)
+  if not known or wording_checksum(original) != SGD_TRAIN:
+    return None
+  origin = f"shipped {variant} of {original.origin}"
+  return apply_records(original, table.back_translate(items, pivot), origin)[0]

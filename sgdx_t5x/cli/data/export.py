@@ -1,0 +1,139 @@
+"""`sgdx data export`: SGD-X dialogues as files, as the official converter writes them."""
+
+import argparse
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sgdx_t5x.cli import output
+from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.errors import UsageError
+from sgdx_t5x.tables import Cell, Table, count
+
+if TYPE_CHECKING:
+  from sgdx_t5x.data.export import Written
+
+_FORMAT = "sgdx-export/1"  # of `--format json`; raise the number when a reader must change
+_EPILOG = """\
+examples:
+  sgdx data export --corpus dstc8-schema-guided-dialogue-master.zip --variant v3 --out sgdx
+  sgdx data export --corpus sgd.zip --variant all --split all --out sgdx    # 2.4 GB
+  sgdx data export --corpus sample --variant v1 v5 --split dev test --out sample_x
+
+Files are OUT/VARIANT/SPLIT/dialogues_*.json, byte for byte those of generate_sgdx_dialogues.py in
+the dstc8 repository (as mended in 2023-08), and schema.json as the corpus has it. Files that are
+there are replaced. After an interrupt all files are whole; the same command writes them all again.
+"""
+
+
+def add_verb(verbs: Any) -> None:
+  """Adds `export` to `sgdx data`. Args: verbs is what `add_subparsers` returned."""
+  parser = verbs.add_parser(
+    "export",
+    help="write the dialogues in the names of variants",
+    description=__doc__,
+    epilog=_EPILOG,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  add_corpus(parser)
+  parser.add_argument(
+    "--variant", required=True, nargs="+", metavar="NAME", help="v1 ... v5, or all that are there"
+  )
+  parser.add_argument(
+    "--split",
+    nargs="+",
+    default=["test"],
+    metavar="NAME",
+    help="train, dev, test, or all (default: test)",
+  )
+  parser.add_argument("--out", required=True, metavar="DIR", help="folder to write to")
+  parser.add_argument(
+    "--processes",
+    type=int,
+    default=os.cpu_count() or 1,
+    metavar="N",
+    help="how many work at once (default: one per core)",
+  )
+  output.add_format(parser)
+  parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+  """Writes the files, prints what was written. Returns 0. Raises SgdxError for bad input."""
+  from sgdx_t5x.data.corpus import open_corpus
+  from sgdx_t5x.data.export import choose, export
+
+  if args.processes < 1:
+    raise UsageError(
+      f"--processes {args.processes}",
+      expected="a number of processes, 1 or more",
+      fix="leave --processes out for one per core",
+    )
+  corpus = open_corpus(args.corpus)
+  chosen = choose(corpus, args.variant, args.split)
+  total = sum(len(corpus.dialogue_files(split)) for split, names in chosen.items() if names)
+  files: dict[str, int] = dict.fromkeys(chosen, 0)
+  dialogues: dict[str, int] = dict.fromkeys(chosen, 0)
+  for written in _shown(export(corpus, chosen, args.out, args.processes), total):
+    files[written.split] += 1
+    dialogues[written.split] += written.dialogues
+  report = {
+    split: {
+      "files": files[split],
+      "dialogues": dialogues[split],
+      "variants": list(variants),
+      "complete": corpus.is_complete(split, dialogues[split]),
+    }
+    for split, variants in chosen.items()
+  }
+  output.show(
+    args.format,
+    [_layout(report)],
+    {"format": _FORMAT, "corpus": corpus.name, "out": args.out, "splits": report},
+    notes=[f"written: {args.out}"],
+  )
+  return 0
+
+
+def _layout(report: Mapping[str, Mapping[str, Any]]) -> Table:
+  rows = {
+    split: (count(x["files"]), count(x["dialogues"]), ", ".join(x["variants"]) or "none")
+    for split, x in report.items()
+  }
+  partial = [split for split, x in report.items() if not x["complete"]]
+  return splits_table(("files", "dialogues", "variants"), rows, partial)
+
+
+def _shown(written: "Iterable[Written]", total: int) -> "Iterator[Written]":
+  """Yields what was written, with a bar on a terminal."""
+  from rich.console import Console
+  from rich.progress import track
+
+  console = Console(stderr=True)
+  hidden = not console.is_terminal
+  yield from track(written, "writing", total, console=console, transient=True, disable=hidden)
+
+
+def splits_table(
+  columns: Sequence[str],
+  rows: Mapping[str, Sequence[Cell]],
+  partial: Collection[str],
+  of_sgd: bool = True,
+) -> Table:
+  """Returns a table of splits, with their state if one is PARTIAL.
+
+  Args:
+    columns: what comes after the split's name.
+    rows: split -> a cell per column.
+    partial: splits that have fewer dialogues than there are.
+    of_sgd: the dialogues are SGD's, of which it is known how many were published.
+  """
+  from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
+
+  if not partial:
+    return Table("splits", ("split", *columns), tuple((s, *row) for s, row in rows.items()))
+  states = dict.fromkeys(partial, "PARTIAL")
+  if of_sgd:
+    states = {split: f"PARTIAL: {PUBLISHED_DIALOGUES[split]:,} published" for split in partial}
+  cells = tuple((split, *row, states.get(split, "complete")) for split, row in rows.items())
+  return Table("splits", ("split", *columns, "state"), cells)

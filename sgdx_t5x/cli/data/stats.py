@@ -1,0 +1,135 @@
+"""`sgdx data stats`: statistics of a corpus' dialogues, beside those of the SGD paper."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sgdx_t5x.cli import output
+from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.progress import status
+from sgdx_t5x.data.corpus import SPLITS, open_corpus
+from sgdx_t5x.tables import Number, Table, percent
+
+_COUNT, _MEAN, _SHARE = ",d", ".2f", ".1%"
+_ROWS = {  # key: how it is called, how it is written
+  "dialogues": ("dialogues", _COUNT),
+  "single_domain": ("  single-domain (one service)", _COUNT),
+  "multi_domain": ("  multi-domain", _COUNT),
+  "services_per_dialogue": ("services per dialogue", _MEAN),
+  "turns": ("turns", _COUNT),
+  "turns_per_dialogue": ("turns per dialogue", _MEAN),
+  "tokens_per_turn": ("tokens per turn", _MEAN),
+  "unique_tokens": ("unique tokens", _COUNT),
+  "domains": ("domains", _COUNT),
+  "services": ("services", _COUNT),
+  "intents": ("intents", _COUNT),
+  "slots": ("slots", _COUNT),
+  "slot_values": ("slot values", _COUNT),
+  "user_frames": ("user frames", _COUNT),
+  "active_slots_per_frame": ("active slots per user frame", _MEAN),
+  "unseen_domains": ("unseen domains", _COUNT),
+  "unseen_services": ("unseen services", _COUNT),
+  "unseen_dialogues": ("dialogues with an unseen service", _SHARE),
+  "unseen_frames": ("user frames of unseen services", _SHARE),
+  "oov_values": ("slot values not in train", _SHARE),
+  "oov_values_noncategorical": ("  of non-categorical slots", _SHARE),
+  "oov_uses": ("  weighted by dialogues", _SHARE),
+  "oov_uses_noncategorical": ("  weighted, non-categorical", _SHARE),
+}
+_LEGEND = (
+  "tokens: words between white space, unique ones in lower case",
+  "slot values: distinct (service, slot, value) of states, lower case, no dontcare",
+  "unseen: not in train's schema; not in train: in no state of train, of any slot",
+  "SGD paper: of train; Rastogi et al. 2020, Table 1. SGD train: of the release",
+)
+_EPILOG = """\
+examples:
+  sgdx data stats --corpus sample
+  sgdx data stats --corpus dstc8-schema-guided-dialogue-master.zip
+  sgdx data stats --corpus my_corpus --split test --format json
+
+Shares of values that are not in train need train's dialogues: they are read whatever --split says.
+Definitions, and the numbers of SGD: docs/corpus-statistics.md.
+"""
+
+
+def add_verb(verbs: Any) -> argparse.ArgumentParser:
+  """Adds `stats` to the verbs of `sgdx data`."""
+  parser = verbs.add_parser(
+    "stats",
+    help="dialogues, acts, unseen values: beside the SGD paper's",
+    description=__doc__,
+    epilog=_EPILOG,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  add_corpus(parser)
+  parser.add_argument(
+    "--split", nargs="+", default=[], choices=SPLITS, help="which to print (default: all)"
+  )
+  output.add_format(parser)
+  parser.set_defaults(run=run)
+  return parser
+
+
+def run(args: argparse.Namespace) -> int:
+  """Counts and prints. Returns 0. Raises SgdxError for anything wrong in the corpus."""
+  from sgdx_t5x.data import statistics
+
+  with status("reading") as say:
+
+    def tell(split: str, number: int) -> None:
+      if number % 100 == 0:
+        say(f"{split}: {number:,} dialogues")
+
+    report = statistics.report(open_corpus(args.corpus), args.split, tell)
+  output.show(
+    args.format,
+    _layout(report),
+    report,
+    warnings=report["warnings"],
+    notes=tuple(_notes(report)),
+    signatures={"": report["signature"]},
+  )
+  return 0
+
+
+# --- output --------------------------------------------------------------------------------
+
+
+def _layout(report: Mapping[str, Any]) -> list[Table]:
+  splits, paper = report["splits"], report["paper"]
+  names = [name if found["complete"] else f"{name} PARTIAL" for name, found in splits.items()]
+  rows = tuple(
+    (label, _number(paper.get(key), form), *(_number(s[key], form) for s in splits.values()))
+    for key, (label, form) in _ROWS.items()
+  )
+  shown = [Table("dialogues", ("", "SGD paper", *names), rows)]
+  for speaker in ("user", "system"):
+    found = [split["acts"][speaker]["actions"] for split in splits.values()]
+    known = report["sgd_train_acts"][speaker]
+    acts = sorted({*known, *(act for actions in found for act in actions)})
+    rows = tuple(
+      (act, percent(known.get(act, 0)), *(_share(actions, act) for actions in found))
+      for act in acts
+    )
+    if rows:
+      shown.append(Table(f"{speaker} acts (%)", ("", "SGD train", *names), rows))
+  return shown
+
+
+def _number(value: float | None, form: str) -> Number:
+  return Number(value, "-" if value is None else format(value, form))
+
+
+def _share(actions: Mapping[str, int], act: str) -> Number:
+  return percent(actions.get(act, 0) / sum(actions.values()) if actions else None)
+
+
+def _notes(report: Mapping[str, Any]) -> Iterator[str]:
+  yield from _LEGEND
+  for split, found in report["splits"].items():
+    for speaker, acts in found["acts"].items():
+      if lacking := acts["frames_without_acts"]:
+        yield f"{split}: {lacking:,} of {acts['frames']:,} {speaker} frames have no acts"
+  if any(s["oov_values"] is None for name, s in report["splits"].items() if name != "train"):
+    yield "no dialogues of train here: no shares of values that it does not have"

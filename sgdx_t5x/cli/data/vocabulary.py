@@ -1,0 +1,56 @@
+"""`sgdx data vocabulary`: a small SentencePiece vocabulary for a model without pretraining."""
+
+import argparse
+import sys
+from typing import Any
+
+from sgdx_t5x.cli.options import check_outputs
+from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.errors import UsageError
+from sgdx_t5x.files import open_whole
+
+_PIECES = 2000
+_EPILOG = """\
+examples:
+  sgdx data vocabulary --corpus dstc8-schema-guided-dialogue-master.zip --out sgd.model
+  SGDX_VOCAB=sgd.model python -m t5x.train --gin_file=gin/t5dst.gin ...
+
+It is trained on train's dialogues and original schemas; dev, test and v1 to v5 have no part in it.
+"""
+
+
+def add_verb(verbs: Any) -> None:
+  """Adds `data vocabulary`."""
+  parser = verbs.add_parser(
+    "vocabulary",
+    help="train a small vocabulary on a corpus",
+    description=__doc__,
+    epilog=_EPILOG,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  parser.add_argument("--corpus", required=True, help="the official archive, its folder, or sample")
+  parser.add_argument("--out", metavar="FILE", required=True, help="file to write")
+  parser.add_argument("--pieces", type=int, default=_PIECES, help=f"(default: {_PIECES:,})")
+  parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> int:
+  check_outputs({"--out": args.out}, [args.corpus])
+  from sgdx_t5x.from_scratch.vocabulary import (  # SentencePiece: not for who only scores
+    texts,
+    train,
+  )
+
+  lines = list(texts(open_corpus(args.corpus)))
+  try:
+    model = train(lines, args.pieces)
+  except (RuntimeError, OSError) as e:  # it says how many pieces the text would give
+    raise UsageError(
+      f"--pieces {args.pieces}: {str(e).splitlines()[-1].strip()}",
+      expected="more pieces than characters, fewer than the text has",
+      fix=f"for SGD, {_PIECES:,} are good",
+    ) from e
+  with open_whole(args.out, "--out") as file:
+    file.buffer.write(model)
+  print(f"{args.out}: {args.pieces:,} pieces from {len(lines):,} lines of train", file=sys.stderr)
+  return 0

@@ -1,0 +1,1 @@
+"""DSTC8 corpora: schemas, dialogues, SGD-X variants, annotation rules, statistics, export."""

@@ -1,0 +1,441 @@
+"""Rules that the annotation of a dialogue keeps, beyond what reading needs.
+
+All were counted on the real SGD. What it always keeps is in `ERRORS` and refuses a file; what it
+breaks in a few places is in `REMARKS` and is counted. docs/dialogue-checks.md has the counts.
+A file may lack what the older release lacks: users' acts, canonical values, service calls.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+
+from sgdx_t5x.data.dialogue import SYSTEM, USER, Dialogue, Frame, State, Turn, check_dialogue
+from sgdx_t5x.data.schema import DONTCARE, NO_INTENT, Schema, Service
+from sgdx_t5x.errors import SgdxError
+
+MAX_RESULTS = 10
+
+ERRORS = {
+  "id": "a dialogue_id without /, once in a split",
+  "services": "a dialogue lists the services of its frames, each once",
+  "ending": "the last turn is the system's, and the one in which it says GOODBYE",
+  "frames": "a turn has frames, one per service",
+  "system-frame": "a system turn has one frame, of a service of the user's turn before",
+  "keys": "a frame has slots; a state if the user's; a service_call only if the system's",
+  "span-slot": "spans are of non-categorical slots of the service",
+  "span-offsets": "a span is part of its utterance: 0 <= start < exclusive_end <= length",
+  "span-state": "the text of a user's span is one of the state's values of its slot",
+  "span-act": "spans are the values that acts give to non-categorical slots, and all of them",
+  "act": "an act of its speaker in the SGD paper's list",
+  "act-form": "slot and number of values are as SGD's README has them for the act",
+  "canonical": "as many canonical_values as values",
+  "act-intent": "the intent of an act is one of the service; the informed one is active",
+  "act-state": "what the user informs of or selects is in the state",
+  "requested": "requested_slots are the slots of the user's REQUEST acts, each once",
+  "intent-change": "an intent becomes active by INFORM_INTENT or AFFIRM_INTENT",
+  "state-slot": "a state has slots that an intent requires or accepts",
+  "state-categorical": "a categorical slot has one value: a possible one, or dontcare",
+  "state-free": "all values of a non-categorical slot were said before; or it is dontcare alone",
+  "state-said": "the value of a categorical slot was a value of an act before",
+  "call-intent": "a service call is of the active intent",
+  "call-slots": "a call has the slots of the state that its intent takes, save dontcare",
+  "call-values": "a call has possible values in categorical slots, those of the state",
+  "call-affirmed": "a transactional call follows the user's AFFIRM",
+  "results": "results come with a call: a list of at most 10, of at most 1 if transactional",
+  "result-slots": "a result has no slots but the intent's result_slots",
+  "result-match": "a result has the call's values in categorical slots",
+  "notify": "NOTIFY_SUCCESS has a call with results; a call without results has NOTIFY_FAILURE",
+  "transaction": "NOTIFY_SUCCESS or _FAILURE comes with a call, and with each transactional one",
+  "count": "INFORM_COUNT gives the number of results",
+}
+REMARKS = {
+  "empty-utterance": "an utterance has words",
+  "overlap": "spans of a turn do not overlap",
+  "span-slot-state": "the slot of a user's span is in the state",
+  "act-value": "acts give categorical slots possible values",
+  "state-keeps": "a service's state keeps its slots from one user turn to the next",
+  "call-required": "a call has all required slots",
+  "result-free": "a result has the call's values in non-categorical slots",
+  "result-all-slots": "a result has all result_slots of the intent",
+  "result-value": "results have possible values in categorical slots",
+  "result-source": "what the system offers or informs of is in a result so far",
+}
+
+_NOTHING, _ONE_VALUE = frozenset({("", 0)}), frozenset({("slot", 1)})
+_ANY_VALUES = frozenset({("slot", 0), ("slot", 1), ("slot", 2)})
+_INTENT = frozenset({("intent", 1)})
+# speaker -> act -> allowed (kind of slot, number of values; 2 stands for more).
+ACTS: Mapping[str, Mapping[str, frozenset[tuple[str, int]]]] = {
+  USER: {
+    "INFORM": _ONE_VALUE,
+    "REQUEST": _ANY_VALUES - {("slot", 2)},
+    "AFFIRM": _NOTHING,
+    "NEGATE": _NOTHING,
+    "SELECT": _NOTHING | _ONE_VALUE,
+    "REQUEST_ALTS": _NOTHING,
+    "INFORM_INTENT": _INTENT,
+    "NEGATE_INTENT": _NOTHING,
+    "AFFIRM_INTENT": _NOTHING,
+    "THANK_YOU": _NOTHING,
+    "GOODBYE": _NOTHING,
+  },
+  SYSTEM: {
+    "INFORM": _ONE_VALUE,
+    "REQUEST": _ANY_VALUES,
+    "CONFIRM": _ONE_VALUE,
+    "OFFER": _ANY_VALUES - {("slot", 0)},
+    "NOTIFY_SUCCESS": _NOTHING,
+    "NOTIFY_FAILURE": _NOTHING,
+    "INFORM_COUNT": frozenset({("count", 1)}),
+    "OFFER_INTENT": _INTENT,
+    "REQ_MORE": _NOTHING,
+    "GOODBYE": _NOTHING,
+  },
+}
+# Their slot is a word of the format, not of the schema, where a slot may have the same name.
+_NAMED = {"INFORM_INTENT": "intent", "OFFER_INTENT": "intent", "INFORM_COUNT": "count"}
+_NOTIFY = frozenset({"NOTIFY_SUCCESS", "NOTIFY_FAILURE"})
+
+
+@dataclasses.dataclass
+class Remark:
+  """How often a rule of `REMARKS` was broken, and where first."""
+
+  count: int
+  first: str
+
+
+def deep_check(
+  schema: Schema, remarks: dict[str, Remark]
+) -> Callable[[Dialogue, Schema, str], None]:
+  """Returns a check for `Corpus.dialogues`, for one reading of one split.
+
+  Args:
+    schema: of the split.
+    remarks: rule -> what was found; grows with each dialogue.
+
+  Returns:
+    A function of dialogue, schema and origin that raises SgdxError for what
+    `check_dialogue` refuses and for the first rule of `ERRORS` that is broken.
+  """
+  services = {service.name: _facts(service) for service in schema}
+  ids: set[str] = set()
+
+  def check(dialogue: Dialogue, schema: Schema, origin: str) -> None:
+    check_dialogue(dialogue, schema, origin)
+    talk = _Talk(dialogue, origin, services, remarks)
+    try:
+      if dialogue.dialogue_id in ids or "/" in dialogue.dialogue_id:
+        talk.tell("id", "it occurs twice" if dialogue.dialogue_id in ids else "a / in its id")
+      ids.add(dialogue.dialogue_id)
+      _check_services(talk)
+      for talk.number, turn in enumerate(dialogue.turns):
+        _check_turn(talk, turn)
+      _check_ending(talk)
+    except (KeyError, TypeError, AttributeError) as e:
+      raise SgdxError(
+        f"{talk.where}: {type(e).__name__} {e}",
+        expected="slots, actions, service_call and service_results as in SGD's README",
+        fix="correct the annotation, or write the file again",
+      ) from None
+
+  return check
+
+
+@dataclasses.dataclass(frozen=True)
+class _Facts:
+  """A service, made quick to look up."""
+
+  slots: frozenset[str]
+  free: frozenset[str]
+  categorical: Mapping[str, frozenset[str]]
+  tracked: frozenset[str]
+  required: Mapping[str, frozenset[str]]
+  accepted: Mapping[str, frozenset[str]]
+  results: Mapping[str, frozenset[str]]
+  transactional: frozenset[str]
+
+
+def _facts(service: Service) -> _Facts:
+  return _Facts(
+    slots=frozenset(service.slot_index),
+    free=service.noncategorical_slots,
+    categorical={s.name: frozenset(s.possible_values) for s in service.slots if s.is_categorical},
+    tracked=frozenset(service.slots[i].name for i in service.tracked_slots),
+    required={i.name: frozenset(i.required_slots) for i in service.intents},
+    accepted={i.name: frozenset((*i.required_slots, *i.optional_slots)) for i in service.intents},
+    results={i.name: frozenset(i.result_slots) for i in service.intents},
+    transactional=frozenset(i.name for i in service.intents if i.is_transactional),
+  )
+
+
+@dataclasses.dataclass
+class _Talk:
+  """What is known of a dialogue up to the turn that is looked at."""
+
+  dialogue: Dialogue
+  origin: str
+  services: Mapping[str, _Facts]
+  remarks: dict[str, Remark]
+  number: int = -1  # of the turn
+  text: str = ""  # all utterances
+  said: set[str] = dataclasses.field(default_factory=set)  # values of acts
+  has_all_acts: bool = True  # no frame lacked its actions
+  states: dict[str, State] = dataclasses.field(default_factory=dict)  # service -> the newest
+  results: dict[str, list[dict]] = dataclasses.field(default_factory=dict)  # of all calls
+  user_frames: Mapping[str, Frame] = dataclasses.field(default_factory=dict)  # of the last turn
+
+  @property
+  def where(self) -> str:
+    place = f"{self.origin}, dialogue {self.dialogue.dialogue_id}"
+    return place if self.number < 0 else f"{place}, turn {self.number}"
+
+  def tell(self, rule: str, found: str, available: str = "") -> None:
+    """Counts a remark; raises the error if the rule is one."""
+    if rule in REMARKS:
+      first = f"{self.dialogue.dialogue_id}, turn {self.number}"
+      self.remarks.setdefault(rule, Remark(0, first)).count += 1
+      return
+    raise SgdxError(
+      f"{self.where}: {found}",
+      expected=f"{ERRORS[rule]} (rule {rule})",
+      available=available,
+      fix="correct the annotation, or write the file again; docs/dialogue-checks.md has the rules",
+    )
+
+
+def _check_services(talk: _Talk) -> None:
+  services = talk.dialogue.services
+  found = {frame.service for turn in talk.dialogue.turns for frame in turn.frames}
+  if found != set(services) or len(services) != len(found):
+    talk.tell("services", f"services {', '.join(services)}", ", ".join(sorted(found)))
+
+
+def _check_ending(talk: _Talk) -> None:
+  turns = talk.dialogue.turns
+  goodbyes = [
+    i
+    for i, turn in enumerate(turns)
+    if turn.speaker == SYSTEM and "GOODBYE" in _acts(turn.frames[0])
+  ]
+  if not turns or goodbyes != [len(turns) - 1]:
+    talk.tell("ending", f"{len(turns)} turns, the system's GOODBYE in {goodbyes or 'none'}")
+
+
+def _check_turn(talk: _Talk, turn: Turn) -> None:
+  names = [frame.service for frame in turn.frames]
+  if not names or len(set(names)) != len(names):
+    talk.tell("frames", f"frames of {', '.join(names) or 'no service'}")
+  if not turn.utterance.strip():
+    talk.tell("empty-utterance", "")
+  talk.text += f"{turn.utterance}\n"
+  if turn.speaker == USER:
+    talk.user_frames = {frame.service: frame for frame in turn.frames}
+  elif len(names) != 1 or names[0] not in talk.user_frames:
+    talk.tell("system-frame", f"frames of {', '.join(names)}")
+  spans = []
+  for frame in turn.frames:
+    facts = talk.services[frame.service]
+    if (
+      frame.slots is None
+      or (frame.state is None) != (turn.speaker == SYSTEM)
+      or (turn.speaker == USER and (frame.service_call, frame.service_results) != (None, None))
+    ):
+      talk.tell("keys", f"service {frame.service}: {', '.join(frame.to_json())}")
+    spans += _check_spans(talk, turn, frame, facts)
+    if frame.actions is None:
+      talk.has_all_acts = False
+    else:
+      _check_actions(talk, turn, frame, facts)
+    if turn.speaker == USER:
+      _check_state(talk, frame, facts)
+    else:
+      _check_call(talk, frame, facts)
+  spans.sort()
+  if any(b[0] < a[1] for a, b in itertools.pairwise(spans)):
+    talk.tell("overlap", "")
+
+
+def _check_spans(talk: _Talk, turn: Turn, frame: Frame, facts: _Facts) -> Sequence[tuple[int, int]]:
+  """Checks the spans of a frame and returns them."""
+  spans, texts = [], set()
+  for span in frame.slots:
+    slot, start, end = span["slot"], span["start"], span["exclusive_end"]
+    if slot not in facts.free:
+      talk.tell("span-slot", f"a span of slot {slot!r} of service {frame.service}")
+    if not 0 <= start < end <= len(turn.utterance):
+      found = f"slot {slot!r}: span {start}..{end} of {len(turn.utterance)} characters"
+      talk.tell("span-offsets", found)
+    text = turn.utterance[start:end]
+    if turn.speaker == USER:
+      values = frame.state.slot_values.get(slot)
+      if values is None:
+        talk.tell("span-slot-state", "")
+      elif text not in values:
+        talk.tell("span-state", f"slot {slot!r}: a span of {text!r}", ", ".join(values))
+    spans.append((start, end))
+    texts.add((slot, text))
+  if frame.actions is not None:
+    told = {
+      (action["slot"], value)
+      for action in frame.actions
+      if action["slot"] in facts.free and action["act"] not in _NAMED
+      for value in action["values"]
+      if value != DONTCARE
+    }
+    for slot, text in sorted(texts ^ told):
+      has, lacks = ("span", "act") if (slot, text) in texts else ("act", "span")
+      talk.tell(
+        "span-act", f"slot {slot!r}: {text!r} of service {frame.service}: {has}, no {lacks}"
+      )
+  return spans
+
+
+def _check_actions(talk: _Talk, turn: Turn, frame: Frame, facts: _Facts) -> None:
+  state = frame.state
+  for action in frame.actions:
+    act, slot, values = action["act"], action["slot"], action["values"]
+    forms = ACTS[turn.speaker].get(act)
+    if forms is None:
+      talk.tell("act", f"{turn.speaker}'s act {act!r}", ", ".join(ACTS[turn.speaker]))
+    kind = slot if not slot or act in _NAMED else "slot" if slot in facts.slots else "unknown"
+    if (kind, min(len(values), 2)) not in forms:
+      talk.tell("act-form", f"{act} of slot {slot!r} of {frame.service}, {len(values)} values")
+    canonical = action.get("canonical_values", values)
+    if len(canonical) != len(values):
+      talk.tell("canonical", f"{act} of slot {slot!r}: {len(canonical)} for {len(values)} values")
+    talk.said.update(canonical)
+    if kind == "intent":
+      wrong = values[0] not in facts.required
+      if wrong or (turn.speaker == USER and values[0] != state.active_intent):
+        found = state.active_intent if state else ", ".join(facts.required)
+        talk.tell("act-intent", f"{act} of {values[0]!r} of service {frame.service}", found)
+    elif kind == "slot":
+      if slot in facts.categorical:
+        if not all(v in facts.categorical[slot] or v == DONTCARE for v in canonical):
+          talk.tell("act-value", "")
+        values = canonical  # as states have them
+      if act in ("INFORM", "SELECT") and turn.speaker == USER:
+        has = state.slot_values.get(slot, ())
+        if values[0] not in has:
+          talk.tell("act-state", f"{act} of slot {slot!r}: {values[0]!r}", ", ".join(has))
+
+
+def _check_state(talk: _Talk, frame: Frame, facts: _Facts) -> None:
+  state, before = frame.state, talk.states.get(frame.service)
+  requested = list(state.requested_slots)
+  asked = {a["slot"] for a in frame.actions or () if a["act"] == "REQUEST"}
+  if len(set(requested)) != len(requested) or (
+    frame.actions is not None and set(requested) != asked
+  ):
+    talk.tell("requested", f"requested_slots {requested}", ", ".join(sorted(asked)))
+  intent = NO_INTENT if before is None else before.active_intent
+  if frame.actions is not None and state.active_intent not in (NO_INTENT, intent):
+    acts = _acts(frame)
+    if "INFORM_INTENT" not in acts and "AFFIRM_INTENT" not in acts:
+      talk.tell("intent-change", f"{state.active_intent!r} after {intent!r}", ", ".join(acts))
+  known = {} if before is None else before.slot_values
+  if known.keys() - state.slot_values.keys():
+    talk.tell("state-keeps", "")
+  for slot, values in state.slot_values.items():
+    if known.get(slot) != values:  # what did not change was looked at then
+      _check_values(talk, slot, values, facts)
+  talk.states[frame.service] = state
+
+
+def _check_values(talk: _Talk, slot: str, values: tuple[str, ...], facts: _Facts) -> None:
+  if slot not in facts.tracked:
+    talk.tell("state-slot", f"slot {slot!r} in the state", ", ".join(sorted(facts.tracked)))
+  if values == (DONTCARE,):
+    return
+  found = f"slot {slot!r}: {', '.join(values)}"
+  if slot in facts.free:
+    if not all(value in talk.text for value in values):
+      talk.tell("state-free", found)
+  elif len(values) != 1 or values[0] not in facts.categorical[slot]:
+    talk.tell("state-categorical", found, ", ".join(sorted(facts.categorical[slot])))
+  elif talk.has_all_acts and values[0] not in talk.said:
+    talk.tell("state-said", found)
+
+
+def _check_call(talk: _Talk, frame: Frame, facts: _Facts) -> None:
+  call, results = frame.service_call, frame.service_results
+  acts = _acts(frame)
+  if (call is None) != (results is None):
+    talk.tell("results", f"service {frame.service}: a call without results, or they without it")
+  if call is not None:
+    _check_parameters(talk, frame, facts)
+    _check_results(talk, call["method"], call["parameters"], results, facts)
+    talk.results.setdefault(frame.service, []).extend(results)
+    if not results and ("NOTIFY_SUCCESS" in acts or "NOTIFY_FAILURE" not in acts):
+      talk.tell("notify", f"{len(results)} results and acts {', '.join(acts)}")
+  is_older = any("canonical_values" not in action for action in frame.actions or ())
+  if not is_older and (
+    not _NOTIFY.isdisjoint(acts) if call is None
+    else _NOTIFY.isdisjoint(acts) and call["method"] in facts.transactional
+  ):  # fmt: skip
+    talk.tell("transaction", f"acts {', '.join(acts)}, {'no ' if call is None else ''}service call")
+  known = talk.results.get(frame.service, ())
+  for action in frame.actions or ():
+    act = action["act"]
+    if act in ("OFFER", "INFORM") and not is_older:
+      given = {result.get(action["slot"]) for result in known}
+      if not given.issuperset(action["canonical_values"]):
+        talk.tell("result-source", "")
+    elif act == "INFORM_COUNT" and results is not None and action["values"] != [str(len(results))]:
+      talk.tell("count", f"INFORM_COUNT {action['values']}, {len(results)} results")
+
+
+def _check_parameters(talk: _Talk, frame: Frame, facts: _Facts) -> None:
+  method, given = frame.service_call["method"], frame.service_call["parameters"]
+  state = talk.states[frame.service]
+  if method != state.active_intent or method not in facts.required:
+    talk.tell("call-intent", f"a call of {method!r}", state.active_intent)
+  wanted = {
+    slot
+    for slot, values in state.slot_values.items()
+    if slot in facts.accepted[method] and values != (DONTCARE,)
+  }
+  if given.keys() != wanted:
+    found = f"{method} called with {', '.join(given)}"
+    talk.tell("call-slots", found, ", ".join(sorted(wanted)))
+  if not facts.required[method] <= given.keys():
+    talk.tell("call-required", "")
+  for slot, value in given.items():
+    if not isinstance(value, str):
+      raise TypeError(f"parameter {slot!r}: {value!r} is not a text")
+    if slot in facts.categorical and (value,) != state.slot_values[slot]:
+      found = f"{method} called with slot {slot!r}: {value!r}"
+      talk.tell("call-values", found, ", ".join(state.slot_values[slot]))
+  if method in facts.transactional:
+    user = talk.user_frames[frame.service]
+    if user.actions is not None and "AFFIRM" not in _acts(user):
+      talk.tell("call-affirmed", f"a call of {method!r}", ", ".join(_acts(user)))
+
+
+def _check_results(
+  talk: _Talk, method: str, given: Mapping[str, str], results: list[dict], facts: _Facts
+) -> None:
+  if len(results) > (1 if method in facts.transactional else MAX_RESULTS):
+    talk.tell("results", f"{len(results)} results of {method}")
+  slots = facts.results[method]
+  for result in results:
+    if result.keys() != slots:
+      if more := result.keys() - slots:
+        found = f"slots {', '.join(sorted(more))} in a result of {method}"
+        talk.tell("result-slots", found, ", ".join(sorted(slots)))
+      talk.tell("result-all-slots", "")
+    for slot, value in result.items():
+      if not isinstance(value, str):
+        raise TypeError(f"result {slot!r}: {value!r} is not a text")
+      if slot in facts.categorical and value not in facts.categorical[slot]:
+        talk.tell("result-value", "")
+      if given.get(slot, value) != value:
+        if slot in facts.categorical:
+          found = f"slot {slot!r}: {value!r} in a result of {method}"
+          talk.tell("result-match", found, given[slot])
+        talk.tell("result-free", "")
+
+
+def _acts(frame: Frame) -> list[str]:
+  return [action["act"] for action in frame.actions or ()]

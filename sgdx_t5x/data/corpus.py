@@ -1,0 +1,308 @@
+"""Corpus: the splits, schemas and variants of a directory, an archive or the sample.
+
+The layout is that of the official archive: `{train,dev,test}/schema.json` and
+`dialogues_*.json`, and `sgd_x/data/v1..v5/{split}/schema.json`. Back-translated schemas,
+which the paper's authors did not release, are looked for beside them in
+`back_translations/{zh,ja,ko}/{split}/schema.json` and are called bt_zh, bt_ja, bt_ko.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import pathlib
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+from sgdx_t5x.data.dialogue import Dialogue, check_dialogue, read_dialogues
+from sgdx_t5x.data.schema import Schema, check_aligned, load_schema
+from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.errors import SgdxError, nearest
+
+SAMPLE = "sample"
+SPLITS = ("train", "dev", "test")
+PIVOTS = ("zh", "ja", "ko")
+BACK_TRANSLATIONS = tuple(f"bt_{pivot}" for pivot in PIVOTS)
+ALL_VARIANTS = (ORIGINAL, *SGDX_VARIANTS, *BACK_TRANSLATIONS)
+
+# Dialogues per split of the published SGD (SGD paper, Table 1; test as released).
+PUBLISHED_DIALOGUES = {"train": 16_142, "dev": 2_482, "test": 4_201}
+_PUBLISHED_SERVICES = {"train": 26, "dev": 17, "test": 21}
+# What a score depends on: dialogues of variants, which the official converter puts beside their
+# schemas, are the same once more.
+_PART = re.compile(r"(train|dev|test)/dialogues_[^/]*\.json|(.+/)?(train|dev|test)/schema\.json")
+Check = Callable[[Dialogue, Schema, str], None]  # of a dialogue, from a file; raises SgdxError
+SIMULATION = "{split}/simulation.json"  # how `sgdx simulate` made a split; SGD's have none
+DOWNLOAD_HINT = "sgdx data prepare --download fetches the official archive"
+
+
+class Source(Protocol):
+  """Where a corpus comes from: texts by their path in the official layout."""
+
+  origin: str
+
+  def names(self) -> list[str]:
+    """All file names, relative to the corpus root, sorted."""
+
+  def read(self, name: str) -> bytes:
+    """The content of one file."""
+
+  def checksums(self) -> Iterator[tuple[str, int]]:
+    """(name, CRC-32) of schemas and dialogues, and of nothing else that may lie there."""
+
+
+class Corpus:
+  """A data set in the layout of the official archive.
+
+  Attributes:
+    origin: path it was opened from, or "sample".
+    splits: splits present, of train, dev, test.
+    variants: schema versions present, `original` first.
+  """
+
+  def __init__(self, source: Source):
+    """Args: source, where the files are."""
+    self.source, self.origin = source, source.origin
+    self._names = source.names()
+    found = {n for n in self._names if n.endswith("schema.json")}
+    self.splits = tuple(s for s in SPLITS if f"{s}/schema.json" in found)
+    self.variants = tuple(
+      v for v in ALL_VARIANTS if any(schema_path(v, s) in found for s in self.splits)
+    )
+    self._schemas: dict[tuple[str, str], Schema] = {}
+    if not self.splits:
+      raise SgdxError(
+        f"{self.origin}: no train/schema.json, dev/schema.json or test/schema.json",
+        expected="the layout of the official SGD archive",
+        available=nearest("schema.json", self._names),
+        fix=f"give the archive or the folder that holds train/, dev/ and test/; {DOWNLOAD_HINT}",
+      )
+
+  @functools.cached_property
+  def name(self) -> str:
+    """Short name for tables and signatures: "sgd" if its services are SGD's, else the file's."""
+    if "train" in self.splits and SIMULATION.format(split="train") not in self._names:
+      services = self.schema("train").names
+      if len(services) == _PUBLISHED_SERVICES["train"] and "RideSharing_2" in services:
+        return "sgd"
+    return pathlib.Path(self.origin).stem
+
+  def schema(self, split: str, variant: str = ORIGINAL) -> Schema:
+    """Returns a split's schema, checked to align with the original.
+
+    Raises:
+      SgdxError: unknown split or variant, a broken file, or a schema that does not align.
+    """
+    key = (split, variant)
+    if key not in self._schemas:
+      path = schema_path(variant, split)
+      if path not in self._names:
+        raise self._missing(split, variant)
+      schema = load_schema(self.source.read(path), f"{self.origin}: {path}")
+      if variant != ORIGINAL:
+        check_aligned(self.schema(split), schema)
+      self._schemas[key] = schema
+    return self._schemas[key]
+
+  def has_schema(self, split: str, variant: str) -> bool:
+    """Whether the corpus has a schema of that variant for that split."""
+    return schema_path(variant, split) in self._names
+
+  def dialogues(self, split: str, check: Check = check_dialogue) -> Iterator[Dialogue]:
+    """Yields a split's dialogues (original names), each checked against its schema."""
+    schema = self.schema(split)
+    for name in self.dialogue_files(split):
+      origin = f"{self.origin}: {name}"
+      for dialogue in read_dialogues(self.source.read(name), origin):
+        check(dialogue, schema, origin)
+        yield dialogue
+
+  def dialogue_files(self, split: str) -> list[str]:
+    """Names of a split's dialogue files, in order."""
+    self._check_split(split)
+    return [n for n in self._names if n.startswith(f"{split}/dialogues_")]
+
+  def is_complete(self, split: str, num_dialogues: int) -> bool:
+    """Whether a split has as many dialogues as were published; True if never published."""
+    if len(self.schema(split)) != _PUBLISHED_SERVICES[split] or self.name != "sgd":
+      return True
+    return num_dialogues == PUBLISHED_DIALOGUES[split]
+
+  def seen_services(self, split: str) -> frozenset[str]:
+    """Services of a split that are also in train's schema, by their original names."""
+    if "train" not in self.splits:
+      raise SgdxError(
+        f"{self.origin}: no train/schema.json",
+        expected=f"train's schema, for which services of {split} are seen and which unseen",
+        available=", ".join(self.splits),
+        fix="copy the official train/schema.json there; dialogues of train are not needed",
+      )
+    train = self.schema("train")
+    return frozenset(name for name in self.schema(split).names if name in train)
+
+  def checksum(self) -> str:
+    """16 hex digits over names and contents of schemas and dialogues; zip and folder agree."""
+    return self._checksum
+
+  @functools.cached_property
+  def _checksum(self) -> str:  # reads the whole corpus, or makes the sample: once is enough
+    digest = hashlib.sha256()
+    for name, crc in sorted(self.source.checksums()):
+      digest.update(f"{name} {crc:08x}\n".encode())
+    return digest.hexdigest()[:16]
+
+  def _check_split(self, split: str) -> None:
+    if split not in self.splits:
+      raise SgdxError(
+        f"{self.origin}: no split {split!r}",
+        expected="a split of this corpus",
+        available=", ".join(self.splits),
+        fix="name one of them",
+      )
+
+  def _missing(self, split: str, variant: str) -> SgdxError:
+    self._check_split(split)
+    fix = f"name one of them; SGD-X is part of the official archive: {DOWNLOAD_HINT}"
+    if variant in BACK_TRANSLATIONS:
+      fix = (
+        "back-translated schemas are not part of SGD-X; put them into the corpus as "
+        f"{schema_path(variant, split)} and prepare it again, or use the sample, which has them"
+      )
+    return SgdxError(
+      f"{self.origin}: no schema of variant {variant!r} for split {split!r}",
+      expected="a variant of this corpus",
+      available=", ".join(self.variants),
+      fix=fix,
+    )
+
+
+def open_corpus(where: str | pathlib.Path) -> Corpus:
+  """Opens the official archive (zip), a folder of its layout, or "sample".
+
+  Raises:
+    SgdxError: nothing there, or a zip that is cut short.
+  """
+  if str(where) == SAMPLE:
+    # The sample is made by the simulator, a room further down; only this door needs it.
+    from sgdx_t5x.sample import SampleSource
+
+    return Corpus(SampleSource())
+  path = pathlib.Path(where)
+  if path.is_dir():
+    return Corpus(_Directory(path))
+  if not path.exists():
+    raise SgdxError(
+      f"no archive or folder at {path}",
+      expected="the official SGD archive (zip), its unpacked folder, or the word sample",
+      fix=f"check the path; {DOWNLOAD_HINT}",
+    )
+  return Corpus(_Archive(path))
+
+
+def schema_path(variant: str, split: str) -> str:
+  """Returns where a variant's schema lies in the layout."""
+  if variant == ORIGINAL:
+    return f"{split}/schema.json"
+  if variant in BACK_TRANSLATIONS:
+    return f"back_translations/{variant.removeprefix('bt_')}/{split}/schema.json"
+  return f"sgd_x/data/{variant}/{split}/schema.json"
+
+
+def _find_root(names: list[str], origin: str) -> str:
+  """The folder inside an archive that holds the splits, e.g. dstc8-...-master/."""
+  roots = sorted(
+    (n.removesuffix(f"{s}/schema.json") for n in names for s in SPLITS
+     if n.endswith(f"{s}/schema.json")), key=len
+  )  # fmt: skip
+  if not roots:
+    raise SgdxError(
+      f"{origin}: no schema.json of a split inside",
+      expected="the layout of the official SGD archive",
+      available=nearest("schema.json", names),
+      fix=f"give the official archive; {DOWNLOAD_HINT}",
+    )
+  return roots[0]
+
+
+class _Archive:
+  def __init__(self, path: pathlib.Path):
+    self.origin = str(path)
+    try:
+      self._zip = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError) as e:
+      raise self._broken(e) from None
+    members = [i for i in self._zip.infolist() if i.filename.endswith(".json")]
+    root = _find_root([i.filename for i in members], self.origin)
+    self._members = {
+      i.filename.removeprefix(root): i for i in members if i.filename.startswith(root)
+    }
+
+  def names(self) -> list[str]:
+    return sorted(self._members)
+
+  def read(self, name: str) -> bytes:
+    try:
+      return self._zip.read(self._members[name])
+    except (zipfile.BadZipFile, EOFError, OSError, zlib.error) as e:
+      raise self._broken(e) from None
+
+  def checksums(self) -> Iterator[tuple[str, int]]:
+    return ((name, info.CRC) for name, info in self._members.items() if _PART.fullmatch(name))
+
+  def _broken(self, error: Exception) -> SgdxError:
+    return SgdxError(
+      f"{self.origin}: not a whole zip file ({error})",
+      expected="the official archive, complete",
+      fix=f"fetch it again: the download was probably cut short; {DOWNLOAD_HINT}",
+    )
+
+
+class _Directory:
+  def __init__(self, path: pathlib.Path):
+    self.origin = str(path)
+    names = [p.relative_to(path).as_posix() for p in path.rglob("*.json")]
+    self._root = path / _find_root(names, self.origin)
+
+  def names(self) -> list[str]:
+    return sorted(p.relative_to(self._root).as_posix() for p in self._root.rglob("*.json"))
+
+  def read(self, name: str) -> bytes:
+    return (self._root / name).read_bytes()
+
+  def checksums(self) -> Iterator[tuple[str, int]]:
+    names = (name for name in self.names() if _PART.fullmatch(name))
+    return ((name, zlib.crc32(self.read(name))) for name in names)
+
+
+@dataclasses.dataclass(frozen=True)
+class SplitCounts:
+  """What a split holds; a frame is a (dialogue, user turn, service)."""
+
+  dialogues: int
+  user_turns: int
+  frames: int
+
+
+def count(corpus: Corpus, split: str, check: Check = check_dialogue) -> SplitCounts:
+  """Reads and checks a whole split. Raises SgdxError at the first thing wrong."""
+  dialogues = turns = frames = 0
+  for dialogue in corpus.dialogues(split, check):
+    dialogues += 1
+    found = [i for i, _ in dialogue.user_frames()]
+    turns += len(set(found))
+    frames += len(found)
+  return SplitCounts(dialogues, turns, frames)
+
+
+def check_schemas(corpus: Corpus) -> Mapping[str, int]:
+  """Reads every schema present and checks that it aligns. Returns services per variant."""
+  return {
+    variant: sum(
+      len(corpus.schema(split, variant))
+      for split in corpus.splits
+      if corpus.has_schema(split, variant)
+    )
+    for variant in corpus.variants
+  }

@@ -1,0 +1,218 @@
+"""Dialogues in the DSTC8 format: frozen data, a streaming reader, the writer.
+
+The format is that of the SGD release (dstc8-schema-guided-dialogue README,
+"Dialogue Representation"). `Dialogue.from_json(x).to_json() == x` for every dialogue
+of the release, the older files without `canonical_values` included.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sgdx_t5x.data.schema import NO_INTENT, Schema
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files import decode_json
+
+USER = "USER"
+SYSTEM = "SYSTEM"
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+  """What the user wants of a service after a turn: slot -> acceptable values."""
+
+  active_intent: str
+  requested_slots: tuple[str, ...]
+  slot_values: Mapping[str, tuple[str, ...]]
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the state as SGD writes it."""
+    return {
+      "active_intent": self.active_intent,
+      "requested_slots": list(self.requested_slots),
+      "slot_values": {slot: list(values) for slot, values in self.slot_values.items()},
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+  """One service's annotation of one turn; `state` only in user turns.
+
+  `slots` (spans, read for slot tagging), `actions`, `service_call` and `service_results` stay
+  decoded JSON. None means that the key is absent.
+  """
+
+  service: str
+  state: State | None = None
+  slots: list[dict] | None = None
+  actions: list[dict] | None = None
+  service_call: dict | None = None
+  service_results: list[dict] | None = None
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the frame as SGD writes it, without absent keys."""
+    data: dict[str, Any] = {"service": self.service}
+    for key in ("slots", "actions", "service_call", "service_results"):
+      if (value := getattr(self, key)) is not None:
+        data[key] = value
+    if self.state is not None:
+      data["state"] = self.state.to_json()
+    return data
+
+
+@dataclasses.dataclass(frozen=True)
+class Turn:
+  """One utterance, by USER or SYSTEM, with a frame per service it concerns."""
+
+  speaker: str
+  utterance: str
+  frames: tuple[Frame, ...]
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the turn as SGD writes it."""
+    return {
+      "speaker": self.speaker,
+      "utterance": self.utterance,
+      "frames": [frame.to_json() for frame in self.frames],
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Dialogue:
+  """A conversation; `dialogue_id` is unique inside a split only."""
+
+  dialogue_id: str
+  services: tuple[str, ...]
+  turns: tuple[Turn, ...]
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns the dialogue as SGD writes it."""
+    return {
+      "dialogue_id": self.dialogue_id,
+      "services": list(self.services),
+      "turns": [turn.to_json() for turn in self.turns],
+    }
+
+  @classmethod
+  def from_json(cls, data: Mapping[str, Any], origin: str = "dialogue") -> "Dialogue":
+    """Reads a decoded dialogue. Raises SgdxError naming file, dialogue and turn."""
+    where = f"{origin}, dialogue {data.get('dialogue_id', '?')}"
+    try:
+      turns = tuple(_parse_turn(turn) for turn in data["turns"])
+      return cls(data["dialogue_id"], tuple(data["services"]), turns)
+    except (KeyError, TypeError, AttributeError) as e:
+      raise SgdxError(
+        f"{where}: {type(e).__name__} {e}",
+        expected="a dialogue in the DSTC8 format (dialogue_id, services, turns with frames)",
+        fix="restore the file, or regenerate it",
+      ) from None
+
+  def user_frames(self) -> Iterator[tuple[int, Frame]]:
+    """Yields (turn index over all turns, frame) of user turns: the unit of every score."""
+    for i, turn in enumerate(self.turns):
+      if turn.speaker == USER:
+        for frame in turn.frames:
+          yield i, frame
+
+
+def frame_id(dialogue_id: str, turn: int, service: str) -> str:
+  """Names a frame as the official scorer does: dialogue-turn-service."""
+  return f"{dialogue_id}-{turn:03d}-{service}"
+
+
+def read_dialogues(text: str | bytes, origin: str) -> Iterator[Dialogue]:
+  """Yields the dialogues of one file. Raises SgdxError if the JSON is broken."""
+  fix = "restore the file from the archive, or write it again"
+  data = decode_json(text, origin, "a complete file of dialogues", fix)
+  if not isinstance(data, list):
+    raise SgdxError(
+      f"{origin}: a JSON {type(data).__name__} at the top",
+      expected="a list of dialogues",
+      fix="give a dialogues_*.json file",
+    )
+  for item in data:
+    yield Dialogue.from_json(item if isinstance(item, dict) else {}, origin)
+
+
+def write_dialogues(dialogues: Iterable[Dialogue]) -> str:
+  """Returns the JSON text of a dialogue file, keys sorted as in the release."""
+  data = [dialogue.to_json() for dialogue in dialogues]
+  return json.dumps(data, indent=2, sort_keys=True) + "\n"
+
+
+def check_dialogue(dialogue: Dialogue, schema: Schema, origin: str) -> None:
+  """Refuses a dialogue that names what its schema does not have.
+
+  Raises:
+    SgdxError: for an unknown service, slot, intent or speaker, or turns that do not
+      alternate from the user, with dialogue and turn.
+  """
+  for i, turn in enumerate(dialogue.turns):
+    where = f"{origin}, dialogue {dialogue.dialogue_id}, turn {i}"
+    speaker = (USER, SYSTEM)[i % 2]
+    if turn.speaker != speaker:
+      raise SgdxError(
+        f"{where}: speaker {turn.speaker!r}",
+        expected=f"{speaker}: turns alternate, the user begins",
+        fix="merge or split turns so that they alternate",
+      )
+    for frame in turn.frames:
+      _check_frame(frame, schema, where, needs_state=speaker == USER)
+
+
+def _check_frame(frame: Frame, schema: Schema, where: str, needs_state: bool) -> None:
+  try:
+    service = schema[frame.service]
+  except SgdxError as e:
+    raise SgdxError(
+      f"{where}: {e.found}", expected=e.expected, available=e.available, fix=e.fix
+    ) from None
+  if frame.state is None:
+    if needs_state:
+      raise SgdxError(
+        f"{where}, service {frame.service}: a user frame without a state",
+        expected="active_intent, requested_slots and slot_values",
+        fix="add the state; an empty one is valid",
+      )
+    return
+  for slot in (*frame.state.slot_values, *frame.state.requested_slots):
+    if slot not in service.slot_index:
+      raise SgdxError(
+        f"{where}: unknown slot {slot!r} of service {frame.service}",
+        expected="a slot of the schema",
+        available=nearest(slot, service.slot_index),
+        fix="rename the slot in the dialogue, or use the schema that it was written for",
+      )
+  intent = frame.state.active_intent
+  if intent != NO_INTENT and intent not in service.intent_index:
+    raise SgdxError(
+      f"{where}: unknown intent {intent!r} of service {frame.service}",
+      expected="an intent of the schema, or NONE",
+      available=nearest(intent, service.intent_index),
+      fix="rename the intent in the dialogue, or use the schema that it was written for",
+    )
+
+
+def _parse_turn(data: Mapping[str, Any]) -> Turn:
+  frames = tuple(
+    Frame(
+      service=frame["service"],
+      state=_parse_state(frame["state"]) if "state" in frame else None,
+      slots=frame.get("slots"),
+      actions=frame.get("actions"),
+      service_call=frame.get("service_call"),
+      service_results=frame.get("service_results"),
+    )
+    for frame in data["frames"]
+  )
+  return Turn(data["speaker"], data["utterance"], frames)
+
+
+def _parse_state(data: Mapping[str, Any]) -> State:
+  values = {}
+  for slot, found in data["slot_values"].items():
+    if not isinstance(found, list) or not found:
+      raise TypeError(f"slot {slot!r}: {found!r} is not a list of one or more values")
+    values[slot] = tuple(found)
+  return State(data["active_intent"], tuple(data.get("requested_slots", ())), values)

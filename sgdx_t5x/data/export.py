@@ -1,0 +1,318 @@
+"""Writes a corpus's dialogues in the names of its variants, as the official converter does.
+
+Byte for byte what generate_sgdx_dialogues.py of the dstc8 repository (as mended in 2023-08) makes
+of the same files: its rules (`variants.py` has them for `Dialogue`), and the text of Python's
+json.dump with an indent of 2 and sorted keys.
+
+That text costs most of the time, and all variants share most of it. So a file is written once,
+with marks for names; a variant then fills in its own. Renamed keys may sort anew: mappings whose
+keys are slots are marked whole.
+"""
+
+import concurrent.futures
+import dataclasses
+import functools
+import json
+import multiprocessing
+import os
+import pathlib
+import re
+import secrets
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+from sgdx_t5x.data.corpus import Corpus, open_corpus, schema_path
+from sgdx_t5x.data.dialogue import Dialogue, check_dialogue
+from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.data.variants import INTENT_ACTS, ORIGINAL, Renaming, renamings
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import decode_json, open_whole
+
+ALL = "all"
+_encode = json.JSONEncoder(indent=2, sort_keys=True).encode
+_ENTRY = "\n" + 16 * " "  # before a key of slot_values, parameters and service_results alike
+_END = _ENTRY[:-2] + "}"
+# A mark is a text that no file holds, and the number of what stands in its place.
+_MARK = secrets.token_hex(12)
+_MARKED = re.compile(f'"{_MARK}([0-9]+)"')
+
+_Renamings = Mapping[str, Renaming]
+_Fill = Callable[[_Renamings], str]  # JSON text in the names of a variant
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Written:
+  """A file of dialogues that was written, once per variant."""
+
+  split: str
+  variants: tuple[str, ...]
+  dialogues: int
+
+
+def choose(
+  corpus: Corpus, variants: Iterable[str], splits: Iterable[str]
+) -> dict[str, tuple[str, ...]]:
+  """Returns split -> variants to write.
+
+  Args:
+    corpus: where they are.
+    variants: names; "all" for all variants but the original that a split has a schema of.
+    splits: names, or "all".
+
+  Raises:
+    SgdxError: the corpus lacks one that is named, or there are no dialogues in them.
+  """
+  variants, chosen = list(dict.fromkeys(variants)), {}
+  for split in corpus.splits if ALL in splits else dict.fromkeys(splits):
+    there = [v for v in corpus.variants if v != ORIGINAL and corpus.has_schema(split, v)]
+    corpus.schema(split)  # or there is no such split
+    chosen[split] = tuple(there if ALL in variants else variants)
+    for variant in chosen[split]:
+      corpus.schema(split, variant)
+  if not any(names and corpus.dialogue_files(split) for split, names in chosen.items()):
+    raise SgdxError(
+      f"{corpus.origin}: no dialogues to write in split {', '.join(chosen)}",
+      expected="dialogues_*.json in the folder of the split, and a variant's schema",
+      available=", ".join(f"{s}: {len(corpus.dialogue_files(s))} files" for s in corpus.splits),
+      fix="name a split that has both",
+    )
+  return chosen
+
+
+def export(
+  corpus: Corpus,
+  chosen: Mapping[str, Sequence[str]],
+  out: str | pathlib.Path,
+  processes: int = 1,
+) -> Iterator[Written]:
+  """Writes {out}/{variant}/{split}/: schema.json as it is, and the dialogues converted.
+
+  Every file is written whole or not at all, and replaces one that is there.
+
+  Args:
+    corpus: opened from a path, or the sample: other processes open it again.
+    chosen: split -> variants, see `choose`.
+    out: folder; made if it is not there.
+    processes: how many work at once. If several, the calling script needs a
+      `if __name__ == "__main__"`.
+
+  Yields:
+    What was written, file by file in the order of the corpus.
+
+  Raises:
+    SgdxError: dialogues that do not fit the schema, or a file that cannot be written.
+  """
+  out = pathlib.Path(out)
+  for split, variants in chosen.items():
+    for variant in variants:
+      text = corpus.source.read(schema_path(variant, split)).decode("utf-8")
+      _write_whole(out / variant / split / "schema.json", text)
+  tasks = [
+    _Task(split, tuple(variants), name, str(out))
+    for split, variants in chosen.items()
+    for name in corpus.dialogue_files(split)
+    if variants
+  ]
+  processes = min(processes, len(tasks))
+  if processes <= 1:
+    for task in tasks:
+      yield _write(corpus, task)
+    return
+  # Fresh processes: a zip file that is open must not be shared.
+  context = multiprocessing.get_context("spawn")
+  with concurrent.futures.ProcessPoolExecutor(processes, context, _begin_worker) as pool:
+    # What is started here inherits that an interrupt is not for it, but for this process.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+      found = pool.map(functools.partial(_write_in_worker, corpus.origin), tasks)
+    finally:
+      signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    try:
+      yield from found
+    except BrokenProcessPool:
+      raise SgdxError(
+        "a process that converts dialogues was killed",
+        expected=f"memory for {processes} processes, each with a file of dialogues",
+        fix="give a smaller --processes",
+      ) from None
+
+
+def convert_text(
+  text: str | bytes, origin: str, schema: Schema, variants: Sequence[_Renamings]
+) -> tuple[int, Iterator[str]]:
+  """Converts the text of a file of dialogues.
+
+  Args:
+    text: JSON, in original names.
+    origin: file name, for errors.
+    schema: the original one.
+    variants: renamings of its services, see `variants.renamings`.
+
+  Returns:
+    Number of dialogues, and the JSON text in the names of each variant.
+
+  Raises:
+    SgdxError: not a file of dialogues, or one that does not fit the schema.
+  """
+  data = decode_json(text, origin, "a complete file of dialogues", "restore the file")
+  if not isinstance(data, list):
+    raise SgdxError(
+      f"{origin}: a JSON {type(data).__name__} at the top",
+      expected="a list of dialogues",
+      fix="give a dialogues_*.json file",
+    )
+  marks = _Marks()
+  for item in data:
+    dialogue = Dialogue.from_json(item if isinstance(item, dict) else {}, origin)
+    check_dialogue(dialogue, schema, origin)
+    try:
+      _mark_dialogue(item, marks)
+    except (KeyError, TypeError, AttributeError) as e:
+      raise SgdxError(
+        f"{origin}, dialogue {item['dialogue_id']}: {type(e).__name__} {e}",
+        expected="a dialogue in the DSTC8 format",
+        fix="restore the file, or regenerate it",
+      ) from None
+  parts = _MARKED.split(_encode(data))  # text, number, text, number, ..., text
+  numbers = [int(n) for n in parts[1::2]]
+
+  def fill(names: _Renamings) -> str:
+    found = [marked(names) for marked in marks.fills]
+    parts[1::2] = [found[n] for n in numbers]
+    return "".join(parts)
+
+  return len(data), map(fill, variants)
+
+
+# --- marks ---------------------------------------------------------------------------------
+
+
+class _Marks:
+  """Gives out marks, and keeps what each stands for: the same for the same name."""
+
+  def __init__(self):
+    self.fills: list[_Fill] = []
+    self._known: dict[tuple, str] = {}
+
+  def service(self, name: str) -> str:
+    return self._of((name,), lambda to: to[name].service if name in to else name)
+
+  def slot(self, service: str, name: str) -> str:
+    return self._of((service, "slot", name), lambda to: to[service].slots.get(name, name))
+
+  def intent(self, service: str, name: str) -> str:
+    return self._of((service, "intent", name), lambda to: to[service].intents.get(name, name))
+
+  def entries(self, service: str, values: dict[str, Any]) -> str | dict:
+    """Marks a mapping from slots to anything. Returns it itself if it is empty."""
+    if not values:
+      return values
+    items = [(slot, _encode(x).replace("\n", _ENTRY)) for slot, x in values.items()]
+    return self._mark(lambda to: _entries(items, to[service].slots))
+
+  def _of(self, key: tuple, name: Callable[[_Renamings], str]) -> str:
+    if key not in self._known:
+      self._known[key] = self._mark(lambda to: _encode(name(to)))
+    return self._known[key]
+
+  def _mark(self, fill: _Fill) -> str:
+    self.fills.append(fill)
+    return f"{_MARK}{len(self.fills) - 1}"
+
+
+def _entries(items: Sequence[tuple[str, str]], slots: Mapping[str, str]) -> str:
+  # Into a new mapping: a new name may equal another original name.
+  renamed = {slots.get(slot, slot): text for slot, text in items}
+  lines = [f"{_ENTRY}{_encode(slot)}: {text}" for slot, text in sorted(renamed.items())]
+  return "{" + ",".join(lines) + _END
+
+
+def _mark_dialogue(data: dict[str, Any], marks: _Marks) -> None:
+  """Puts marks for everything that a variant renames."""
+  data["services"] = [marks.service(s) for s in data["services"]]
+  for turn in data["turns"]:
+    for frame in turn["frames"]:
+      _mark_frame(frame, frame["service"], marks)
+
+
+def _mark_frame(frame: dict[str, Any], service: str, marks: _Marks) -> None:
+  slot = functools.partial(marks.slot, service)
+  intent = functools.partial(marks.intent, service)
+  frame["service"] = marks.service(service)
+  for span in frame.get("slots", ()):
+    span["slot"] = slot(span["slot"])
+  if state := frame.get("state"):
+    state["active_intent"] = intent(state["active_intent"])
+    state["requested_slots"] = [slot(s) for s in state["requested_slots"]]
+    state["slot_values"] = marks.entries(service, state["slot_values"])
+  for action in frame.get("actions", ()):
+    if action.get("slot") == "intent" and action["act"] in INTENT_ACTS:
+      for key in {"values", "canonical_values"} & action.keys():
+        action[key] = [intent(name) for name in action[key]]
+    elif "slot" in action:
+      action["slot"] = slot(action["slot"])
+  if call := frame.get("service_call"):
+    call["method"] = intent(call["method"])
+    call["parameters"] = marks.entries(service, call["parameters"])
+  if results := frame.get("service_results"):
+    frame["service_results"] = [marks.entries(service, result) for result in results]
+
+
+# --- files and processes -------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Task:
+  split: str
+  variants: tuple[str, ...]
+  name: str
+  out: str
+
+
+def _write(corpus: Corpus, task: _Task) -> Written:
+  original = corpus.schema(task.split)
+  names = [renamings(original, corpus.schema(task.split, v)) for v in task.variants]
+  origin = f"{corpus.origin}: {task.name}"
+  dialogues, texts = convert_text(corpus.source.read(task.name), origin, original, names)
+  for variant, text in zip(task.variants, texts, strict=True):
+    _write_whole(pathlib.Path(task.out, variant, task.name), text)
+  return Written(task.split, task.variants, dialogues)
+
+
+def _write_whole(path: pathlib.Path, text: str) -> None:
+  try:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open_whole(path, "--out") as file:
+      file.write(text)
+    return
+  except OSError as e:
+    found = f"--out {path.parent}: {e.strerror}"
+  except SgdxError as e:
+    found = e.found
+  raise SgdxError(
+    found,
+    expected="a folder that can be written, with room for the dialogues of each variant",
+    fix="make room or name another folder; what is there is whole",
+  )
+
+
+@functools.lru_cache(1)
+def _open_in_worker(origin: str) -> Corpus:
+  return open_corpus(origin)
+
+
+def _write_in_worker(origin: str, task: _Task) -> Written:
+  return _write(_open_in_worker(origin), task)
+
+
+def _begin_worker() -> None:
+  """Has this process end when its parent is gone."""
+  threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+  multiprocessing.parent_process().join()
+  os._exit(1)

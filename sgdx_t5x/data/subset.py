@@ -1,0 +1,62 @@
+"""Some dialogues of a corpus, drawn by a seed: for models too slow for a whole split."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+
+from sgdx_t5x.data.corpus import Check, Corpus
+from sgdx_t5x.data.dialogue import Dialogue, check_dialogue
+from sgdx_t5x.errors import UsageError
+
+
+class Subset(Corpus):
+  """A corpus of which some splits have some of their dialogues; schemas are whole.
+
+  Dialogues are drawn at random, so services keep their shares and scores estimate those of the
+  whole split (`sgdx prompts --limit` spreads a sample over services instead). "Random" is the order
+  of a hash of seed and id, the same in every Python: a larger number adds dialogues to a smaller.
+  """
+
+  def __init__(self, corpus: Corpus, num_dialogues: Mapping[str, int], seed: int = 0):
+    """Args: corpus; num_dialogues, split -> dialogues to draw, others stay whole; seed.
+
+    Raises:
+      SgdxError: a split that the corpus lacks.
+      UsageError: a number below 1 or above that of the split's dialogues.
+    """
+    super().__init__(corpus.source)
+    self._chosen = {
+      split: self._draw(corpus, split, number, seed) for split, number in num_dialogues.items()
+    }
+
+  def dialogues(self, split: str, check: Check = check_dialogue) -> Iterator[Dialogue]:
+    """As Corpus's; all are checked, those drawn are yielded."""
+    for dialogue in super().dialogues(split, check):
+      if split not in self._chosen or dialogue.dialogue_id in self._chosen[split]:
+        yield dialogue
+
+  def is_complete(self, split: str, num_dialogues: int) -> bool:
+    """False for a split of which dialogues were drawn."""
+    return split not in self._chosen and super().is_complete(split, num_dialogues)
+
+  def checksum(self) -> str:
+    """As Corpus's, and another for other dialogues."""
+    digest = hashlib.sha256(super().checksum().encode())
+    for split, chosen in sorted(self._chosen.items()):
+      digest.update(f"\n{split} {' '.join(sorted(chosen))}".encode())
+    return digest.hexdigest()[:16]
+
+  def _draw(self, corpus: Corpus, split: str, number: int, seed: int) -> frozenset[str]:
+    ids = [d.dialogue_id for d in corpus.dialogues(split, lambda *_: None)]
+    if not 1 <= number <= len(ids):
+      raise UsageError(
+        f"{number:,} dialogues of {split}",
+        expected="a number of dialogues that there are",
+        available=f"{split} has {len(ids):,}",
+        fix=f"ask for 1 to {len(ids):,}, or leave {split} out to take all",
+      )
+    return frozenset(sorted(ids, key=lambda name: rank(name, seed))[:number])
+
+
+def rank(dialogue_id: str, seed: int) -> bytes:
+  """What dialogues are sorted by to be drawn."""
+  return hashlib.sha256(f"{seed}/{dialogue_id}".encode()).digest()

@@ -1,0 +1,102 @@
+"""Carries schemas and dialogues onto a variant: the SGD-X conversion, by position.
+
+The rules are those of the official converter (dstc8 repository,
+sgd_x/generate_sgdx_dialogues.py as mended in 2023-08): services, slots and intents are
+renamed wherever a dialogue names them; utterances, values and spans stay. Always convert
+from the original, never from a variant.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.data.dialogue import Dialogue, Frame, State, Turn
+from sgdx_t5x.data.schema import Schema, check_aligned
+
+ORIGINAL = "original"
+SGDX_VARIANTS = ("v1", "v2", "v3", "v4", "v5")
+INTENT_ACTS = ("OFFER_INTENT", "INFORM_INTENT")
+
+
+@dataclasses.dataclass(frozen=True)
+class Renaming:
+  """Names of one service in one schema -> names in another."""
+
+  service: str
+  slots: Mapping[str, str]
+  intents: Mapping[str, str]
+
+
+def renamings(source: Schema, target: Schema) -> dict[str, Renaming]:
+  """Returns the renaming of every service of `source`, by its name there.
+
+  Raises:
+    SgdxError: the schemas do not align by position.
+  """
+  check_aligned(source, target)
+  return {
+    a.name: Renaming(
+      b.name,
+      {x.name: y.name for x, y in zip(a.slots, b.slots, strict=True)},
+      {x.name: y.name for x, y in zip(a.intents, b.intents, strict=True)},
+    )
+    for a, b in zip(source, target, strict=True)
+  }
+
+
+def convert_dialogue(dialogue: Dialogue, names: Mapping[str, Renaming]) -> Dialogue:
+  """Returns the dialogue with all names of `names` replaced; unknown names stay."""
+  services = tuple(names[s].service if s in names else s for s in dialogue.services)
+  turns = tuple(
+    Turn(turn.speaker, turn.utterance, tuple(_frame(f, names) for f in turn.frames))
+    for turn in dialogue.turns
+  )
+  return Dialogue(dialogue.dialogue_id, services, turns)
+
+
+def _frame(frame: Frame, names: Mapping[str, Renaming]) -> Frame:
+  if frame.service not in names:
+    return frame
+  to = names[frame.service]
+  return Frame(
+    service=to.service,
+    state=frame.state and _state(frame.state, to),
+    slots=frame.slots and [{**s, "slot": to.slots.get(s["slot"], s["slot"])} for s in frame.slots],
+    actions=frame.actions and [_action(a, to) for a in frame.actions],
+    service_call=frame.service_call
+    and {
+      **frame.service_call,
+      "method": to.intents.get(frame.service_call["method"], frame.service_call["method"]),
+      "parameters": _keys(frame.service_call["parameters"], to.slots),
+    },
+    service_results=frame.service_results and [_keys(r, to.slots) for r in frame.service_results],
+  )
+
+
+def _state(state: State, to: Renaming) -> State:
+  return State(
+    to.intents.get(state.active_intent, state.active_intent),
+    tuple(_names(state.requested_slots, to.slots)),
+    _keys(state.slot_values, to.slots),
+  )
+
+
+def _action(action: dict[str, Any], to: Renaming) -> dict[str, Any]:
+  if "slot" not in action:
+    return action
+  # Homes_2 has a real slot called "intent": only these two acts speak of intents.
+  if action["slot"] == "intent" and action["act"] in INTENT_ACTS:
+    lists = {
+      k: _names(action[k], to.intents) for k in ("values", "canonical_values") if k in action
+    }
+    return {**action, **lists}
+  return {**action, "slot": to.slots.get(action["slot"], action["slot"])}
+
+
+def _names(names: Sequence[str], to: Mapping[str, str]) -> list[str]:
+  return [to.get(name, name) for name in names]
+
+
+def _keys(data: Mapping[str, Any], to: Mapping[str, str]) -> dict[str, Any]:
+  """Renames keys into a new dict: a new name may equal another original name."""
+  return {to.get(key, key): value for key, value in data.items()}

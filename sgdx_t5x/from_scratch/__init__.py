@@ -1,0 +1,1 @@
+"""Training small models from scratch: a structured initialisation and small vocabularies."""

@@ -1,0 +1,260 @@
+"""Records -> T5DST examples, in tf.data: a record becomes one example per slot asked for.
+
+Utterances, slot prompts and values are tokenised apart and joined as token runs: pieces
+of T5's SentencePiece never cross white space, so the result equals tokenising the joined
+text (tested). The oldest turns are cut to fit, never the slot prompt.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import seqio
+import tensorflow as tf
+
+from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts import t5dst
+from sgdx_t5x.records.source import Schemas, split_of
+
+_KEY = "\x1f"  # joins the parts of a look-up key; occurs in no value
+_RECORDS_AT_A_TIME = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class SlotTable:
+  """What is asked of each service of a split, in the wording of each variant.
+
+  Row p of the arrays is one prompt. The i-th service in the v-th variant has the rows
+  starts[g] to starts[g + 1], g = v * num_services + i.
+  """
+
+  num_services: int
+  starts: np.ndarray  # [num_variants * num_services + 1] int64
+  slot_index: np.ndarray  # [num_prompts] int32, position of the slot in its service
+  names: tuple[str, ...]  # [num_prompts] the slot's original name
+  texts: tuple[str, ...]  # [num_prompts] the slot prompt
+  categorical: np.ndarray  # [num_prompts] bool
+  targets: Mapping[str, str]  # "row, possible value" -> target
+
+  @classmethod
+  def build(
+    cls, original: Schema, variants: Sequence[Schema], style: t5dst.PromptStyle
+  ) -> "SlotTable":
+    """Args: a split's original schema, the same in each variant's wording, the style."""
+    starts, rows, targets = [0], [], {}
+    for variant in variants:
+      for theirs, ours in zip(original, variant, strict=True):
+        for i in t5dst.slot_indices(theirs, style):
+          slot = ours.slots[i]
+          for value in slot.possible_values:
+            targets[f"{len(rows)}{_KEY}{value}"] = t5dst.target_text(slot, [value], style)
+          text = t5dst.slot_text(ours, slot, style)
+          rows.append((i, theirs.slots[i].name, text, slot.is_categorical))
+        starts.append(len(rows))
+    index, names, texts, categorical = zip(*rows, strict=True)
+    return cls(
+      len(original),
+      np.array(starts),
+      np.array(index, np.int32),
+      names,
+      texts,
+      np.array(categorical),
+      targets,
+    )
+
+
+def t5dst_examples(
+  records: tf.data.Dataset,
+  sequence_length: Mapping[str, int] | None,
+  output_features: Mapping[str, seqio.Feature],
+  *,
+  schemas: Schemas,
+  variants: Sequence[str],
+  style: t5dst.PromptStyle,
+) -> tf.data.Dataset:
+  """Turns records into examples; a SeqIO preprocessor.
+
+  Args:
+    records: dataset of `sgd` records of one split.
+    sequence_length: lengths of inputs and targets, one kept for EOS; None cuts nothing.
+    output_features: whose `inputs` vocabulary tokenises.
+    schemas: where the wording of a variant comes from.
+    variants: schema versions; every record gives examples for each.
+    style: the prompt style.
+
+  Returns:
+    Examples {inputs, targets: int32 [length], inputs_pretokenized, targets_pretokenized,
+    example_id_pretokenized: string, gold: string [values], num_slots: int32, seen,
+    categorical: bool}, in the records' order.
+  """
+  vocabulary = output_features["inputs"].vocabulary
+  limit = (sequence_length or {}).get("inputs")
+  split = split_of(records)
+  if split is None:
+    return records
+  wordings = [schemas.get(split, variant) for variant in variants]
+  table = SlotTable.build(schemas.get(split), wordings, style)
+  make = _example_maker(table, variants, style, vocabulary, limit)
+  # Many records at a time: the graph's cost is per operation, not per token.
+  batches = records.ragged_batch(_RECORDS_AT_A_TIME)
+  return batches.map(make, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Histories:
+  """The turns of a batch of records as token runs and as text."""
+
+  tokens: tf.Tensor  # [tokens of all records] int32
+  ends: tf.Tensor  # [records] int32, where a record's tokens end in `tokens`
+  suffixes: tf.RaggedTensor  # [records, turns] int32, tokens from the start of a turn to the end
+  last_turn: tf.Tensor  # [records] int32, tokens of the newest turn
+  text: tf.Tensor  # [records] string
+
+  @classmethod
+  def of(cls, utterances: tf.RaggedTensor, style: t5dst.PromptStyle, vocabulary) -> "_Histories":
+    said = utterances.flat_values
+    position = tf.ragged.range(utterances.row_lengths()).flat_values
+    turns = tf.where(position % 2 == 0, "[USER] ", "[SYSTEM] ") + tf.strings.strip(said)
+    if style.lowercase:
+      turns = tf.strings.lower(turns, encoding="utf-8")
+    runs = vocabulary.encode_tf(turns)
+    lengths = tf.cast(runs.row_lengths(), tf.int32)
+    ends = tf.gather(tf.cumsum(lengths), utterances.row_limits() - 1)
+    # From the start of a turn to the end of its record.
+    suffixes = tf.gather(ends, utterances.value_rowids()) - tf.cumsum(lengths, exclusive=True)
+    return cls(
+      tf.cast(runs.flat_values, tf.int32),
+      ends,
+      utterances.with_flat_values(suffixes),
+      tf.gather(lengths, utterances.row_limits() - 1),
+      tf.strings.reduce_join(utterances.with_flat_values(turns), separator=" ", axis=-1),
+    )
+
+  def fitting(self, record, budget) -> tf.RaggedTensor:
+    """Returns [examples, tokens]: whole newest turns of a record within a budget of tokens.
+
+    If not even the newest turn fits, its end does.
+    """
+    suffixes = tf.gather(self.suffixes, record)
+    total = tf.reduce_max(suffixes, axis=1)
+    if budget is None:
+      kept = total
+    else:
+      # On the flat values: comparing a ragged tensor with a column is half of all the graph.
+      flat, limits = suffixes.flat_values, tf.gather(budget, suffixes.value_rowids())
+      fits = suffixes.with_flat_values(tf.where(flat <= limits, flat, 0))
+      kept = tf.reduce_max(fits, axis=1)
+      kept = tf.where(kept > 0, kept, tf.minimum(budget, tf.gather(self.last_turn, record)))
+    end = tf.cast(tf.gather(self.ends, record), tf.int64)
+    return tf.gather(self.tokens, tf.ragged.range(end - tf.cast(kept, tf.int64), end))
+
+
+def _example_maker(table: SlotTable, variants, style, vocabulary, limit):
+  """Returns the function from a batch of records to the batch of their examples."""
+  runs = [np.array(vocabulary.encode(text), np.int32) for text in table.texts]
+  if limit is not None:
+    _check_fits(table, runs, limit)
+  prompts = tf.RaggedTensor.from_row_lengths(np.concatenate(runs), [len(run) for run in runs])
+  targets = list(table.targets.items()) or [("", "")]
+  lookup = tf.lookup.StaticHashTable(
+    tf.lookup.KeyValueTensorInitializer(*map(tf.constant, zip(*targets, strict=True))), ""
+  )
+  starts, slot_index = tf.constant(table.starts), tf.constant(table.slot_index)
+  names, texts = tf.constant(table.names), tf.constant(table.texts)
+  categorical = tf.constant(table.categorical)
+  offsets = tf.constant([v * table.num_services for v in range(len(variants))])
+  prefixes = tf.constant([f"{variant}/" for variant in variants])
+
+  @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
+  def make(batch):
+    history = _Histories.of(batch["utterances"], style, vocabulary)
+    # (record, variant) pairs, then one example per slot asked for in each.
+    group = tf.reshape(batch["service_index"][:, None] + offsets, [-1])
+    asked = tf.ragged.range(tf.gather(starts, group), tf.gather(starts, group + 1))
+    rows, pair = asked.flat_values, asked.value_rowids()
+    record = pair // len(variants)
+    slot = tf.gather(batch["gold_slot"], record)
+    asked_slot = tf.gather(slot_index, tf.gather(rows, slot.value_rowids()))
+    matches = slot.with_flat_values(slot.flat_values == asked_slot)
+    gold = tf.ragged.boolean_mask(tf.gather(batch["gold_value"], record), matches)
+    targets = _target_texts(gold, rows, tf.gather(batch["pick"], record), lookup, style)
+    prompt = tf.gather(prompts, rows)
+    budget = None if limit is None else limit - 1 - tf.cast(prompt.row_lengths(), tf.int32)  # EOS
+    frame = tf.strings.join([batch["split"], batch["frame_id"]], separator="/")
+    prefix = tf.gather(prefixes, pair % len(variants)) + tf.gather(frame, record)
+    return {
+      "inputs": tf.concat([history.fitting(record, budget), prompt], axis=1),
+      "targets": tf.cast(vocabulary.encode_tf(targets), tf.int32),
+      "inputs_pretokenized": tf.gather(history.text, record) + " " + tf.gather(texts, rows),
+      "targets_pretokenized": targets,
+      "example_id_pretokenized": prefix + "/" + tf.gather(names, rows),
+      "gold": gold,
+      "num_slots": tf.cast(tf.gather(asked.row_lengths(), pair), tf.int32),
+      "seen": tf.gather(batch["seen"], record),
+      "categorical": tf.gather(categorical, rows),
+    }
+
+  return make
+
+
+def _target_texts(gold: tf.RaggedTensor, rows, pick, lookup, style: t5dst.PromptStyle):
+  """The graph's `t5dst.target_text`: gold string [examples, values] -> string [examples]."""
+  keys = tf.strings.as_string(tf.gather(rows, gold.value_rowids())) + _KEY + gold.flat_values
+  plain = gold.flat_values
+  if style.lowercase:
+    plain = tf.strings.lower(plain, encoding="utf-8")
+  known = lookup.lookup(keys)
+  shown = gold.with_flat_values(tf.where(known == "", plain, known))
+  if style.target == "join":
+    chosen = tf.strings.reduce_join(shown, axis=-1, separator=t5dst.JOIN)
+  else:
+    counts = tf.cast(tf.maximum(gold.row_lengths(), 1), tf.int32)
+    nth = pick % counts if style.target == "sample" else tf.zeros_like(counts)
+    padded = tf.concat([shown, tf.fill([tf.size(nth), 1], "")], axis=1).to_tensor("")
+    chosen = tf.gather(padded, nth, batch_dims=1)
+  return tf.where(gold.row_lengths() > 0, chosen, t5dst.NONE)
+
+
+def _check_fits(table: SlotTable, runs: Sequence[np.ndarray], limit: int) -> None:
+  longest = max(range(len(runs)), key=lambda i: len(runs[i]))
+  if len(runs[longest]) + 2 > limit:
+    raise SgdxError(
+      f"slot prompt of {len(runs[longest])} tokens: {table.texts[longest][:80]!r}",
+      expected=f"room for it, some history and </s> in {limit} input tokens",
+      fix=f"set TASK_FEATURE_LENGTHS['inputs'] to {len(runs[longest]) + 64} or more",
+    )
+
+
+def read_back(output, example=None, is_target=False, *, schemas: Schemas, style: t5dst.PromptStyle):
+  """SeqIO postprocessor: targets become frame facts, predictions become values.
+
+  Returns:
+    For a target {"id", "values", "service_slots", "categorical", "seen"} as
+    `sgdx_t5x.metrics` takes them; for a prediction the value, None where the slot is inactive.
+  """
+  example_id = example["example_id_pretokenized"]
+  example_id = example_id.decode() if isinstance(example_id, bytes) else str(example_id)
+  if is_target:
+    return {
+      "id": example_id,
+      "values": [v.decode() for v in np.asarray(example["gold"]).tolist()],
+      "service_slots": int(example["num_slots"]),
+      "categorical": bool(example["categorical"]),
+      "seen": bool(example["seen"]),
+    }
+  _, split, frame, slot_name = example_id.split("/", 3)
+  service = schemas.service(split, frame.rsplit("-", 1)[1])
+  return t5dst.read_value(output, service.slots[service.slot_index[slot_name]], style)
+
+
+def preprocessors(
+  schemas: Schemas, variants: Sequence[str], style: t5dst.PromptStyle
+) -> tuple[list, functools.partial]:
+  """Returns what a SeqIO task needs: (preprocessors, postprocess_fn)."""
+  make = functools.partial(t5dst_examples, schemas=schemas, variants=tuple(variants), style=style)
+  return (
+    [make, seqio.preprocessors.append_eos],
+    functools.partial(read_back, schemas=schemas, style=style),
+  )

@@ -1,0 +1,123 @@
+"""TensorFlow Datasets builder `sgd`: one record per user frame, stored once.
+
+A record is written for the original schema. Variants and back-translations are in the
+builder's metadata as schema tables; what a variant calls a slot is looked up when a
+prompt is made (see `examples.py`), so no copy of the dialogues is ever written.
+"""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+import tensorflow_datasets as tfds
+
+from sgdx_t5x.data.corpus import SAMPLE, Corpus, open_corpus
+from sgdx_t5x.data.dialogue import Dialogue, frame_id
+from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.prompts.t5dst import example_pick
+
+FULL = "full"
+# The official archive; TFDS's own builder `schema_guided_dialogue` has the same address.
+ARCHIVE_URL = (
+  "https://github.com/google-research-datasets/dstc8-schema-guided-dialogue/"
+  "archive/refs/heads/master.zip"
+)
+
+
+class Sgd(tfds.core.GeneratorBasedBuilder):
+  """Schema-Guided Dialogue and SGD-X (config "full"), or the embedded sample ("sample").
+
+  Fill it with `sgdx data prepare`; `sgdx_t5x.records.prepare` is the same from Python.
+  """
+
+  VERSION = tfds.core.Version("1.0.0")
+  RELEASE_NOTES: ClassVar = {
+    "1.0.0": "One record per user frame; schemas of all variants in the metadata."
+  }
+  BUILDER_CONFIGS: ClassVar = [
+    tfds.core.BuilderConfig(name=FULL, description="The official archive, SGD-X schemas included."),
+    tfds.core.BuilderConfig(name=SAMPLE, description="The sample corpus of sgdx_t5x."),
+  ]
+  corpus: Corpus | None = None  # where records come from; None: sample, or the official archive
+  on_dialogue: Callable[[str, dict[str, int]], None] | None = None  # told the counts so far
+
+  def _info(self) -> tfds.core.DatasetInfo:
+    text = tfds.features.Text()
+    features = {
+      "frame_id": text,
+      "dialogue_id": text,
+      "split": text,
+      "turn": np.int32,  # over all turns of the dialogue
+      "service": text,  # by its name in the original schema
+      "service_index": np.int32,  # in the split's schema
+      "seen": np.bool_,  # whether train's schema has the service
+      "pick": np.int32,  # fixed at random: chooses among several gold values
+      "utterances": tfds.features.Sequence(text),  # from the first turn, USER first
+      "gold_slot": tfds.features.Sequence(np.int32),  # position of the slot of each gold value
+      "gold_value": tfds.features.Sequence(text),
+      "active_intent": text,
+      "requested_slots": tfds.features.Sequence(text),
+    }
+    return self.dataset_info_from_configs(
+      features=tfds.features.FeaturesDict(features),
+      homepage="https://github.com/google-research-datasets/dstc8-schema-guided-dialogue",
+      metadata=tfds.core.MetadataDict(),
+    )
+
+  def _split_generators(self, dl_manager: tfds.download.DownloadManager):
+    corpus = self.corpus
+    if corpus is None:
+      is_sample = self.builder_config.name == SAMPLE
+      corpus = open_corpus(SAMPLE if is_sample else dl_manager.download(ARCHIVE_URL))
+    schemas = {
+      variant: {
+        split: corpus.schema(split, variant).to_json()
+        for split in corpus.splits
+        if corpus.has_schema(split, variant)
+      }
+      for variant in corpus.variants
+    }
+    self.info.metadata.update(
+      corpus=corpus.name, checksum=corpus.checksum(), schemas=schemas, counts={}, complete={}
+    )
+    return {split: self._generate_examples(corpus, split) for split in corpus.splits}
+
+  def _generate_examples(self, corpus: Corpus, split: str):
+    schema, seen = corpus.schema(split), corpus.seen_services(split)
+    counts = {"dialogues": 0, "user_turns": 0, "frames": 0}
+    for dialogue in corpus.dialogues(split):
+      counts["dialogues"] += 1
+      turns = set()
+      for record in frame_records(dialogue, schema, seen):
+        turns.add(record["turn"])
+        counts["frames"] += 1
+        yield record["frame_id"], {**record, "split": split}
+      counts["user_turns"] += len(turns)
+      if self.on_dialogue is not None:
+        self.on_dialogue(split, counts)
+    self.info.metadata["counts"][split] = counts
+    self.info.metadata["complete"][split] = corpus.is_complete(split, counts["dialogues"])
+
+
+def frame_records(dialogue: Dialogue, schema: Schema, seen: frozenset[str]):
+  """Yields the records of a dialogue's user frames, without their split."""
+  utterances = [turn.utterance for turn in dialogue.turns]
+  position = {name: i for i, name in enumerate(schema.names)}
+  for turn, frame in dialogue.user_frames():
+    slot_index = schema[frame.service].slot_index
+    gold = [(slot_index[s], v) for s, values in frame.state.slot_values.items() for v in values]
+    name = frame_id(dialogue.dialogue_id, turn, frame.service)
+    yield {
+      "frame_id": name,
+      "dialogue_id": dialogue.dialogue_id,
+      "turn": turn,
+      "service": frame.service,
+      "service_index": position[frame.service],
+      "seen": frame.service in seen,
+      "pick": example_pick(name),
+      "utterances": utterances[: turn + 1],
+      "gold_slot": [s for s, _ in gold],
+      "gold_value": [v for _, v in gold],
+      "active_intent": frame.state.active_intent,
+      "requested_slots": list(frame.state.requested_slots),
+    }

@@ -1,0 +1,116 @@
+"""Fills a data directory from a corpus, whole or not at all."""
+
+import contextlib
+import io
+import os
+import pathlib
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow_datasets as tfds
+
+from sgdx_t5x.data.corpus import SAMPLE, Corpus
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.records.builder import ARCHIVE_URL, FULL, Sgd
+
+
+def default_data_dir() -> str:
+  """TFDS_DATA_DIR, or TFDS's own default; what tasks read where no --tfds_data_dir is given."""
+  return os.environ.get("TFDS_DATA_DIR") or os.path.expanduser("~/tensorflow_datasets")
+
+
+def prepare(
+  corpus: Corpus | None,
+  data_dir: str | pathlib.Path,
+  overwrite: bool = False,
+  on_dialogue: Callable[[str, dict[str, int]], None] | None = None,
+) -> Sgd:
+  """Writes the records of a corpus under `data_dir`.
+
+  Args:
+    corpus: what to write, or None to download the official archive.
+    data_dir: the folder later given as --tfds_data_dir.
+    overwrite: replace records of another corpus or checksum.
+    on_dialogue: called with (split, counts so far) after each dialogue.
+
+  Returns:
+    The builder; its `info.metadata` has checksum, counts and schemas.
+
+  Raises:
+    SgdxError: the corpus is broken, or other data are there already. Nothing is left
+      half-built (TFDS writes to a temporary folder and renames it), and nothing lost: what
+      was to be replaced is there again.
+  """
+  builder = _builder(corpus, data_dir, on_dialogue)
+  folder = pathlib.Path(builder.data_dir)
+  replaced = folder.with_name(f"replaced.{folder.name}")
+  if replaced.exists() and not folder.exists():  # an overwriting run was killed
+    replaced.rename(folder)
+    builder = _builder(corpus, data_dir, on_dialogue)
+  if folder.exists():
+    found = (builder.info.metadata or {}).get("checksum")
+    if not overwrite and (corpus is None or found == corpus.checksum()):
+      return builder
+    if not overwrite:
+      raise SgdxError(
+        f"{folder} holds records of another corpus (checksum {found})",
+        expected=f"none, or those of {corpus.origin} (checksum {corpus.checksum()})",
+        fix="give another --data-dir, or --overwrite to replace them",
+      )
+    folder.rename(replaced)  # kept until the new records are whole
+    builder = _builder(corpus, data_dir, on_dialogue)
+  # A killed run leaves its temporary folder behind; nobody else is writing here now.
+  for leftover in folder.parent.glob("incomplete.*"):
+    shutil.rmtree(leftover, ignore_errors=True)
+  try:
+    _write(builder)
+  except BaseException:
+    if replaced.exists():
+      replaced.rename(folder)
+    raise
+  shutil.rmtree(replaced, ignore_errors=True)
+  return builder
+
+
+def _write(builder: Sgd) -> None:
+  tfds.disable_progress_bar()
+  with contextlib.redirect_stdout(io.StringIO()):  # TFDS's own lines; ours are the caller's
+    try:
+      builder.download_and_prepare()
+    except SgdxError:
+      raise
+    except Exception as e:
+      if builder.corpus is None:
+        raise _download_failed(e) from e
+      raise
+
+
+def _download_failed(error: Exception) -> SgdxError:
+  reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+  return SgdxError(
+    f"could not fetch {ARCHIVE_URL}: {reason}",
+    expected="the archive whose checksum is in sgdx_t5x/records/checksums.tsv",
+    fix="try again, or fetch it with a browser and give it: sgdx data prepare --archive FILE",
+  )
+
+
+def _builder(corpus, data_dir, on_dialogue) -> Sgd:
+  config = SAMPLE if corpus is not None and corpus.name == SAMPLE else FULL
+  builder = Sgd(data_dir=os.fspath(data_dir), config=config)
+  builder.corpus, builder.on_dialogue = corpus, on_dialogue
+  return builder
+
+
+def summary(builder: Sgd) -> list[dict[str, Any]]:
+  """Returns a row per split: counts, services, completeness."""
+  metadata = builder.info.metadata
+  return [
+    {
+      "split": split,
+      **metadata["counts"][split],
+      "services": len(metadata["schemas"]["original"][split]),
+      "complete": metadata["complete"][split],
+    }
+    for split in metadata["counts"]
+  ]

@@ -1,0 +1,296 @@
+"""Two systems on the same frames: what `sgdx diff` does, for a notebook or another program.
+
+from sgdx_t5x import comparison, frames_file
+a, b = (frames_file.read_frames(f"{name}.json") for name in ("base", "ours"))
+compared = comparison.compare(a, b)
+comparison.report(compared)["rows"]["unseen"]["differences"]["jga_v5"]["p"]
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sgdx_t5x import metrics
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.metrics import DialogueResamples, Difference, FrameScores
+from sgdx_t5x.metrics.bootstrap import RESAMPLES
+from sgdx_t5x.scoring.score_files import FrameTable, signature_fields
+
+FORMAT = "sgdx-diff/1"  # raise the number when a reader of the report must change
+# Scores may differ in these fields of their signatures, and in no other.
+_FREE_FIELDS = ("sgdx", "variants", "frames", "sample", "complete", "PARTIAL", "version")
+_ALIKE = "scores of the same frames"
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+  """Two systems on the same frames in the same order, as much as both have.
+
+  Attributes:
+    tables: the first and the second, as read.
+    metric: official key.
+    scores: of the first and of the second, variant -> scores; the same variants.
+    warnings: what makes the comparison PARTIAL, a line each.
+    notes: what else a reader should know.
+  """
+
+  tables: tuple[FrameTable, FrameTable]
+  metric: str
+  scores: tuple[Mapping[str, FrameScores], Mapping[str, FrameScores]]
+  warnings: tuple[str, ...]
+  notes: tuple[str, ...]
+
+  @property
+  def name(self) -> str:
+    """How `metrics.summarise` calls the metric."""
+    return "jga" if self.metric == metrics.JOINT_GOAL else self.metric
+
+  @property
+  def frames(self) -> FrameScores:
+    """Of any variant: which frames, dialogues and services."""
+    return next(iter(self.scores[0].values()))
+
+  def values(self, variant: str) -> tuple[np.ndarray, np.ndarray]:
+    """The scores of the first and of the second: two [F] float."""
+    first, second = (scores[variant].metrics[self.metric] for scores in self.scores)
+    return first, second
+
+  def flipped(self, variant: str) -> tuple[np.ndarray, np.ndarray]:
+    """Frames right in the first and wrong in the second, and the reverse: two [F] bool.
+
+    Right is a score of 1.
+    """
+    a, b = self.values(variant)
+    return (a >= 1) & (b < 1), (a < 1) & (b >= 1)
+
+
+def compare(
+  a: FrameTable, b: FrameTable, metric: str = metrics.JOINT_GOAL, allow_missing: bool = False
+) -> Comparison:
+  """Brings two systems to the same variants and frames.
+
+  Args:
+    a: scores of the first, see `frames_file.read_frames`.
+    b: scores of the second.
+    metric: official key that both have.
+    allow_missing: leave out of both what one lacks, a frame or its score, and say so in
+      `warnings`, instead of refusing it.
+
+  Raises:
+    SgdxError: of another corpus or split, or scored by other rules; nothing that both have;
+      frames or scores that one lacks, unless allowed.
+  """
+  tables = (a, b)
+  _check_alike(tables)
+  variants, notes = _common_variants(tables, metric)
+  places, missing = _common_frames(tables, allow_missing)
+  taken = [
+    {variant: table.scores[variant].take(place) for variant in variants}
+    for table, place in zip(tables, places, strict=True)
+  ]
+  scores, unscored = _common_scores(taken, metric, allow_missing)
+  said = [f"{x}: {line}" for x, table in zip("AB", tables, strict=True) for line in table.warnings]
+  return Comparison(tables, metric, scores, (*said, *missing, *unscored), notes)
+
+
+def unlike_fields(a: str, b: str) -> dict[str, tuple[str | None, str | None]]:
+  """Returns field -> its values in two signatures, where scores cannot be compared for them.
+
+  How many frames there are does not matter here: `compare` takes those that both have.
+  """
+  first, second = (signature_fields(signature) for signature in (a, b))
+  pairs = {
+    name: (first.get(name), second.get(name))
+    for name in {**first, **second}
+    if name not in _FREE_FIELDS
+  }
+  return {name: pair for name, pair in pairs.items() if len({_value(name, x) for x in pair}) > 1}
+
+
+def _value(name: str, text: str | None) -> str | None:
+  """What of a field matters: a corpus is what its checksum says, whatever its folder's name."""
+  return text.rpartition(":")[2] if text and name == "corpus" else text
+
+
+def report(comparison: Comparison, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Any]:
+  """Returns what `sgdx diff --json` writes: fractions, None where there is nothing to compare.
+
+  Args:
+    comparison: from `compare`.
+    resamples: of dialogues, at least 1.
+    seed: of the resamples.
+  """
+  frames = comparison.frames
+  drawn = DialogueResamples.draw(frames.dialogue_ids, resamples, seed)
+  masks = {"all": np.ones(len(frames), dtype=bool), "seen": frames.seen, "unseen": ~frames.seen}
+  a, b = ({"file": str(t.path), "signature": t.signature} for t in comparison.tables)
+  return {
+    "format": FORMAT,
+    "a": a,
+    "b": b,
+    "metric": comparison.metric,
+    "variants": list(comparison.scores[0]),
+    "complete": not comparison.warnings,
+    "warnings": list(comparison.warnings),
+    "notes": list(comparison.notes),
+    "resamples": resamples,
+    "seed": seed,
+    "rows": {name: row(comparison, mask, drawn) for name, mask in masks.items()},
+  }
+
+
+def row(comparison: Comparison, mask: np.ndarray, drawn: DialogueResamples) -> dict[str, Any]:
+  """Returns a row of `report`.
+
+  Args:
+    comparison: from `compare`.
+    mask: [F] bool, the frames to take.
+    drawn: from the dialogues of all frames.
+  """
+  rules = signature_fields(comparison.tables[0].signature)
+  across_turn = rules.get("jga", "").endswith("across-turn")
+  systems, frames = [], np.flatnonzero(mask)
+  for scores in comparison.scores:
+    units = {
+      v: metrics.unit_values(s, comparison.metric, mask, across_turn) for v, s in scores.items()
+    }
+    systems.append({variant: values for variant, (values, _) in units.items()})
+    frames = next(iter(units.values()))[1]
+  dialogues = comparison.frames.dialogue_ids[frames]
+  zero_mean = rules.get("zero_mean", "zero")
+  found = metrics.paired_differences(*systems, dialogues, drawn, zero_mean, comparison.name)
+  counts = {}
+  for variant in comparison.scores[0]:
+    broken, fixed = comparison.flipped(variant)
+    counts[variant] = {"broken": int(broken[mask].sum()), "fixed": int(fixed[mask].sum())}
+  return {
+    "num_frames": int(mask.sum()),
+    "num_dialogues": len(np.unique(dialogues)),
+    "differences": {key: _for_json(difference) for key, difference in found.items()},
+    "flips": counts,
+  }
+
+
+def flips(comparison: Comparison) -> Iterator[dict[str, Any]]:
+  """Yields a row per flipped frame and variant, in the order of the first's frames.
+
+  Each is {"id", "service", "seen", "variant", "a": score, "b": score}.
+  """
+  flipped = {v: np.logical_or(*comparison.flipped(v)) for v in comparison.scores[0]}
+  frames = comparison.frames
+  for i in np.flatnonzero(np.any(list(flipped.values()), axis=0)):
+    for variant in (v for v, where in flipped.items() if where[i]):
+      a, b = comparison.values(variant)
+      yield {
+        "id": str(frames.frame_ids[i]),
+        "service": str(frames.services[i]),
+        "seen": bool(frames.seen[i]),
+        "variant": variant,
+        "a": float(a[i]),
+        "b": float(b[i]),
+      }
+
+
+# --- what both have ------------------------------------------------------------------------
+
+
+def _check_alike(tables: Sequence[FrameTable]) -> None:
+  unlike = unlike_fields(*(table.signature for table in tables))
+  if unlike:
+    a, b = (", ".join(f"{name}:{x[i]}" for name, x in unlike.items()) for i in (0, 1))
+    raise SgdxError(
+      f"A and B were not scored alike: {' '.join(unlike)}",
+      expected="scores of the same corpus and split, by the same rules",
+      available=f"A: {a} | B: {b}",
+      fix=f"score one of them again as the other was: {tables[0].path}, {tables[1].path}",
+    )
+
+
+def _common_variants(
+  tables: Sequence[FrameTable], metric: str
+) -> tuple[list[str], tuple[str, ...]]:
+  """Returns the variants of which both have the metric, and a note on others."""
+  for table in tables:
+    if metric not in table.metrics:
+      raise SgdxError(
+        f"{table.path}: no metric {metric!r}",
+        expected="a metric of the scores per frame",
+        available=nearest(metric, table.metrics),
+        fix="name one of: " + ", ".join(table.metrics),
+      )
+  a, b = (
+    [v for v, scores in table.scores.items() if not np.isnan(scores.metrics[metric]).all()]
+    for table in tables
+  )
+  shared = [variant for variant in a if variant in b]
+  if not shared:
+    raise SgdxError(
+      f"no variant has {metric} in both {tables[0].path} and {tables[1].path}",
+      expected="predictions of both systems for one variant at least",
+      available=f"A: {', '.join(a) or 'none'} | B: {', '.join(b) or 'none'}",
+      fix="score the same variants of both",
+    )
+  lone = (("A", [v for v in a if v not in b]), ("B", [v for v in b if v not in a]))
+  return shared, tuple(f"not compared, in {x} only: {', '.join(v)}" for x, v in lone if v)
+
+
+def _common_frames(
+  tables: Sequence[FrameTable], allow_missing: bool
+) -> tuple[list[np.ndarray], list[str]]:
+  """Returns where in A and in B the frames of both are, and what makes them PARTIAL."""
+  a, b = places = [{key: i for i, key in enumerate(t.frame_ids.tolist())} for t in tables]
+  shared = [key for key in a if key in b]
+  lone = [key for key in (*a, *b) if not (key in a and key in b)]
+  missing = [
+    f"{len(place) - len(shared):,} of {len(place):,} frames of {x} are not in {y}"
+    for place, x, y in ((a, "A", "B"), (b, "B", "A"))
+    if len(place) > len(shared)
+  ]
+  if missing and not (allow_missing and shared):
+    compares = "; --allow-missing compares what both have" if shared else ""
+    raise SgdxError(
+      f"{'; '.join(missing)}; the first is {lone[0]}",
+      expected=_ALIKE,
+      available=f"{len(shared):,} frames in both",
+      fix=f"score both on the same dialogues{compares}",
+    )
+  return [np.array([place[key] for key in shared], dtype=np.intp) for place in places], missing
+
+
+def _common_scores(
+  systems: Sequence[Mapping[str, FrameScores]], metric: str, allow_missing: bool
+) -> tuple[tuple[dict[str, FrameScores], dict[str, FrameScores]], list[str]]:
+  """Takes from both the scores that one lacks (nan), as if the frame were missing."""
+  missing: list[str] = []
+  kept: tuple[dict[str, FrameScores], dict[str, FrameScores]] = ({}, {})
+  for variant in systems[0]:
+    values = np.stack([system[variant].metrics[metric] for system in systems])
+    unknown = np.isnan(values)
+    if lone := int((unknown[0] != unknown[1]).sum()):
+      missing.append(f"{lone:,} frames of {variant} have {metric} in one of A and B only")
+    values[:, unknown.any(axis=0)] = np.nan
+    for into, system, row in zip(kept, systems, values, strict=True):
+      into[variant] = dataclasses.replace(system[variant], metrics={metric: row})
+  if missing and not allow_missing:
+    raise SgdxError(
+      "; ".join(missing),
+      expected=_ALIKE,
+      fix="complete the predictions; --allow-missing compares what both have",
+    )
+  return kept, missing
+
+
+def _for_json(found: Difference) -> dict[str, Any] | None:
+  if math.isnan(found.difference):
+    return None
+  unsure = math.isnan(found.p)
+  return {
+    "a": found.a,
+    "b": found.b,
+    "difference": found.difference,
+    "ci95": None if unsure else [found.low, found.high],
+    "p": None if unsure else found.p,
+  }

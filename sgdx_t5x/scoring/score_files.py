@@ -1,0 +1,357 @@
+"""Scores per frame on disk: what `sgdx score --per-frame` writes, and what is read back.
+
+JSON lines, described in docs/score-json.md: a header, then one line per frame that all variants
+have, in the order of the corpus. A report of `sgdx score --json` names the file, relative to its
+own folder or absolute, with its checksum.
+"""
+
+import dataclasses
+import json
+import math
+import pathlib
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files import decode_json, open_whole
+from sgdx_t5x.metrics.failures import KINDS, Failure
+from sgdx_t5x.metrics.frames import FrameScores, common_frames
+from sgdx_t5x.scoring.score import FORMAT as REPORT_FORMAT
+
+FRAMES_FORMAT = "sgdx-frames/1"
+_REPORT = {  # keys of a report, and what they hold
+  "signature": str,
+  "complete": bool,
+  "warnings": list,
+  "notes": list,
+  "per_frame": (dict, type(None)),
+  "variants": dict,
+  "sgdx": dict,
+  "metrics": dict,
+  "predict_nothing": dict,
+}
+_RESTORE = "the file was probably cut short; run `sgdx score` again"
+
+
+@dataclasses.dataclass(frozen=True)
+class FrameTable:
+  """Scores per frame of one system.
+
+  Attributes:
+    path: what they were read from, the file or the report that names it.
+    signature: of the `sgdx score` that wrote them.
+    checksum: see `scores_checksum`.
+    scores: variant -> scores, all of the same frames.
+    metrics: names of all metrics in the file, read or not.
+    warnings: what makes them PARTIAL, a line each.
+    failures: frame id -> slots that fail; None in files written before they were kept.
+  """
+
+  path: pathlib.Path
+  signature: str
+  checksum: str
+  scores: Mapping[str, FrameScores]
+  metrics: tuple[str, ...]
+  warnings: tuple[str, ...] = ()
+  failures: Mapping[str, tuple[Failure, ...]] | None = None
+
+  @property
+  def frames(self) -> FrameScores:
+    """Of any version: which frames, dialogues and services, in the order of the file."""
+    return next(iter(self.scores.values()))
+
+  @property
+  def frame_ids(self) -> np.ndarray:
+    """[F] str, in the order of the file."""
+    return self.frames.frame_ids
+
+
+def signature_fields(signature: str) -> dict[str, str]:
+  """Splits "sgdx|corpus:sample:1a2b|...|PARTIAL|version:1" at the first colons; no colon: ""."""
+  return {name: value for name, _, value in (x.partition(":") for x in signature.split("|"))}
+
+
+def scores_checksum(scores: Mapping[str, FrameScores]) -> str:
+  """8 hex digits over variants, frames and scores: signatures are the same for all systems."""
+  crc = 0
+  for variant, frames in scores.items():
+    crc = zlib.crc32(f"{variant} {' '.join(frames.frame_ids.tolist())}".encode(), crc)
+    for metric, values in frames.metrics.items():
+      crc = zlib.crc32(np.ascontiguousarray(values).tobytes(), zlib.crc32(metric.encode(), crc))
+  return f"{crc:08x}"
+
+
+def write_frames(
+  path: str | pathlib.Path,
+  signature: str,
+  scores: Mapping[str, FrameScores],
+  failures: Mapping[str, Sequence[Failure]] | None = None,
+) -> str:
+  """Writes the frames that all variants have.
+
+  Args:
+    path: the file.
+    signature: of the report.
+    scores: variant -> scores.
+    failures: frame id -> slots that fail, see `scoring.Scored.failures`; None leaves them out.
+
+  Returns:
+    `scores_checksum`, for the report that names the file.
+
+  Raises:
+    SgdxError: the file cannot be written.
+  """
+  scores = common_frames(scores)
+  checksum = scores_checksum(scores)
+  with open_whole(path, "--per-frame") as file:
+    file.writelines(f"{line}\n" for line in _lines(signature, checksum, scores, failures))
+  return checksum
+
+
+def is_frames_file(path: str | pathlib.Path) -> bool:
+  """Whether a file is one of `--per-frame`."""
+  return _is_head(_first_line(pathlib.Path(path)))
+
+
+def read_frames(path: str | pathlib.Path, metrics: Collection[str] | None = None) -> FrameTable:
+  """Reads scores per frame.
+
+  Args:
+    path: a file of `--per-frame`, or a report of `--json` that names one.
+    metrics: which to keep, if the file has them; all by default.
+
+  Raises:
+    SgdxError: no such file, cut short, of another kind; a report without scores per frame, or
+      one whose file has since been written by another run.
+  """
+  path = pathlib.Path(path)
+  head = _first_line(path)
+  if isinstance(head, dict) and head.get("format") == FRAMES_FORMAT:
+    table = _read_table(path, metrics)
+    partial = "PARTIAL" in signature_fields(table.signature)
+    warnings = ("its signature says PARTIAL; the report says why",) if partial else ()
+    return dataclasses.replace(table, warnings=warnings)
+  report = read_report(path, ("signature", "warnings", "per_frame"))
+  if not {"file", "checksum"} <= set(report["per_frame"] or ()):
+    raise SgdxError(
+      f"{path}: the report names no scores per frame",
+      expected="a report of `sgdx score --json OUT.json --per-frame OUT.jsonl`",
+      fix="score again with --per-frame",
+    )
+  frames = path.parent / report["per_frame"]["file"]
+  table = _read_table(frames, metrics)
+  if table.checksum != report["per_frame"]["checksum"]:
+    raise SgdxError(
+      f"{frames} is not of the run that wrote {path}",
+      expected=f"checksum {report['per_frame']['checksum']}, as the report says",
+      available=f"checksum {table.checksum}",
+      fix="run `sgdx score` again, with --json and --per-frame files of their own for each run",
+    )
+  return dataclasses.replace(table, path=path, warnings=tuple(report["warnings"]))
+
+
+def read_report(path: str | pathlib.Path, keys: Collection[str] = tuple(_REPORT)) -> dict[str, Any]:
+  """Reads what `sgdx score --json` wrote.
+
+  Args:
+    path: the file.
+    keys: those that must be there; all by default.
+
+  Raises:
+    SgdxError: no such file, or of another kind.
+  """
+  path, expected = pathlib.Path(path), "what `sgdx score` wrote with --json"
+  if _is_head(_first_line(path)):
+    raise SgdxError(
+      f"{path}: scores per frame, not a report of `sgdx score`",
+      expected=expected,
+      fix="give the file of --json that was written with it",
+    )
+  report = decode_json(path.read_bytes(), str(path), expected, "run `sgdx score` again")
+  is_report = isinstance(report, dict) and report.get("format") == REPORT_FORMAT
+  if not is_report or not all(isinstance(report.get(k, 0), _REPORT[k]) for k in keys):
+    raise SgdxError(
+      f"{path}: not a report of `sgdx score`",
+      expected=f'"format": "{REPORT_FORMAT}" with {", ".join(keys)}',
+      available=", ".join(report)[:200] if isinstance(report, dict) else type(report).__name__,
+      fix="run `sgdx score` again with --json and --per-frame",
+    )
+  return report
+
+
+# --- writing -------------------------------------------------------------------------------
+
+
+def _lines(
+  signature: str,
+  checksum: str,
+  scores: Mapping[str, FrameScores],
+  failures: Mapping[str, Sequence[Failure]] | None,
+) -> Iterator[str]:
+  frames = next(iter(scores.values()))
+  variants, metrics = list(scores), list(frames.metrics)
+  yield json.dumps(
+    {
+      "format": FRAMES_FORMAT,
+      "signature": signature,
+      "checksum": checksum,
+      "variants": variants,
+      "metrics": metrics,
+      "failures": failures is not None,
+    }
+  )
+  columns = [
+    zip(*(scores[v].metrics[metric].tolist() for v in variants), strict=True) for metric in metrics
+  ]
+  names = (frames.frame_ids, frames.dialogue_ids, frames.turns, frames.services, frames.seen)
+  for *name, values in zip(*(x.tolist() for x in names), zip(*columns, strict=True), strict=True):
+    row = dict(zip(("id", "dialogue_id", "turn", "service", "seen"), name, strict=True))
+    row["scores"] = {
+      metric: {v: None if math.isnan(x) else x for v, x in zip(variants, found, strict=True)}
+      for metric, found in zip(metrics, values, strict=True)
+    }
+    if failures and row["id"] in failures:
+      row["failures"] = [failure_json(failure) for failure in failures[row["id"]]]
+    yield json.dumps(row)
+
+
+def failure_json(failure: Failure) -> dict[str, Any]:
+  """Returns a failure as it stands in a row. (`dataclasses.asdict` takes ten times as long.)"""
+  return {name: getattr(failure, name) for name in Failure.__slots__}
+
+
+# --- reading -------------------------------------------------------------------------------
+
+
+def _first_line(path: pathlib.Path) -> Any:
+  """Returns the first line decoded, or None if it is not a JSON value by itself."""
+  _check_file(path)
+  with path.open("rb") as file:
+    try:
+      return json.loads(file.readline())
+    except (ValueError, RecursionError):
+      return None
+
+
+def _check_file(path: pathlib.Path) -> None:
+  if not path.is_file():
+    beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+    raise SgdxError(
+      f"no file at {path}",
+      expected="what `sgdx score` wrote with --json or --per-frame",
+      available=nearest(path.name, beside),
+      fix="check the path",
+    )
+
+
+def _read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTable:
+  head = _first_line(path)
+  if not _is_head(head):
+    raise SgdxError(
+      f"{path}: the first line does not describe scores per frame",
+      expected=f'"format": "{FRAMES_FORMAT}" with signature, variants, metrics',
+      fix="score again with --per-frame",
+    )
+  variants, names = head["variants"], tuple(head["metrics"])
+  kept = [name for name in names if metrics is None or name in metrics]
+  frames: dict[str, tuple[Any, ...]] = {}
+  values: list[list[float]] = []
+  failures: dict[str, tuple[Failure, ...]] = {}
+  with path.open("rb") as lines:
+    next(lines)
+    for number, line in enumerate(lines, start=2):
+      key, frame, scores, failed = _parse_row(line, f"{path}, line {number}", variants, kept)
+      if key in frames:
+        raise SgdxError(
+          f"{path}, line {number}: frame {key} occurs twice",
+          expected="each frame once",
+          fix="run `sgdx score` again",
+        )
+      frames[key] = frame
+      if failed:
+        failures[key] = failed
+      values.append(scores)
+  _check_count(path, head["signature"], len(frames))
+  table = np.array(values, dtype=np.float64).reshape(len(frames), len(kept), len(variants))
+  dialogues, turns, services, seen = zip(*frames.values(), strict=True) if frames else [()] * 4
+  columns = (
+    np.array(list(frames), dtype=str),
+    np.array(dialogues, dtype=str),
+    np.array(turns, dtype=np.int32),
+    np.array(services, dtype=str),
+    np.array(seen, dtype=bool),
+  )
+  scores = {
+    variant: FrameScores(*columns, {name: table[:, m, v] for m, name in enumerate(kept)})
+    for v, variant in enumerate(variants)
+  }
+  kept_failures = failures if head.get("failures") else None
+  return FrameTable(
+    path, head["signature"], head["checksum"], scores, names, failures=kept_failures
+  )
+
+
+def _is_head(head: Any) -> bool:
+  return (
+    isinstance(head, dict)
+    and head.get("format") == FRAMES_FORMAT
+    and isinstance(head.get("signature"), str)
+    and isinstance(head.get("checksum"), str)
+    and all(
+      isinstance(head.get(key), list) and head[key] and all(isinstance(x, str) for x in head[key])
+      for key in ("variants", "metrics")
+    )
+  )
+
+
+def _parse_row(
+  line: bytes, where: str, variants: Collection[str], metrics: Collection[str]
+) -> tuple[str, tuple[Any, ...], list[float], tuple[Failure, ...]]:
+  """Returns frame id, (dialogue, turn, service, seen), scores by metric, then variant, failures."""
+  try:
+    row = json.loads(line)
+    frame = row["dialogue_id"], int(row["turn"]), row["service"], bool(row["seen"])
+    found = [row["scores"][metric][variant] for metric in metrics for variant in variants]
+    scores = [math.nan if x is None else float(x) for x in found]
+    if not all(isinstance(x, str) for x in (row["id"], frame[0], frame[2])):
+      raise TypeError("id, dialogue_id and service are texts")
+    if not 0 <= frame[1] < 2**31:
+      raise ValueError(f"turn {frame[1]}")
+    failures = tuple(_failure(variants, **x) for x in row.get("failures", ()))
+    return row["id"], frame, scores, failures
+  except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as e:
+    raise SgdxError(
+      f"{where}: not a row of scores per frame ({type(e).__name__}: {e})",
+      expected="a JSON object with id, dialogue_id, turn, service, seen, scores",
+      fix=_RESTORE,
+    ) from None
+
+
+def _failure(
+  variants: Collection[str],
+  slot: str,
+  gold: Sequence[str],
+  predicted: Mapping[str, str | None],
+  kinds: Mapping[str, str],
+) -> Failure:
+  if not isinstance(slot, str):
+    raise TypeError("a slot is a text")
+  if not (set(predicted) == set(variants) and kinds.keys() <= set(variants)):
+    raise ValueError(f"failure of {slot}: not the versions of the first line")
+  if unknown := set(kinds.values()).difference(KINDS):
+    raise ValueError(f"kind of failure {unknown.pop()!r}")
+  return Failure(slot, tuple(gold), predicted, kinds)
+
+
+def _check_count(path: pathlib.Path, signature: str, num_frames: int) -> None:
+  """A file cut between two lines is whole JSON; the signature says how many there were."""
+  said = signature_fields(signature).get("frames", str(num_frames))
+  if said != str(num_frames):
+    raise SgdxError(
+      f"{path}: {num_frames:,} frames",
+      expected=f"{said} frames, as its signature says",
+      fix=_RESTORE,
+    )
