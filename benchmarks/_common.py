@@ -18,10 +18,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 OURS, GOOGLE = "ours", "Google's"
 
 # Which T5X an interpreter imports: t5x_lite has a module that Google's has not. (Not by asking for
-# t5x._cli: beside an editable install of t5x_lite, that is found whoever t5x is.)
+# t5x._script.cli: beside an editable install of t5x_lite, that is found whoever t5x is.)
 _WHICH = (
   "import importlib.util as u, os; s = u.find_spec('t5x'); "
-  "print('none' if s is None else 'ours' if any(os.path.exists(os.path.join(p, '_cli.py')) "
+  "print('none' if s is None else 'ours' if any(os.path.exists(os.path.join(p, 'aot.py')) "
   "for p in s.submodule_search_locations) else 'google')"
 )
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 import seqio
 import tensorflow as tf
 
+import sgdx_t5x.records.builder  # noqa: F401  # TFDS finds the builder once it is imported
 from sgdx_t5x.augment import shipped
 from sgdx_t5x.augment.corrupt import corrupt_schema
 from sgdx_t5x.data.schema import Schema, Service, check_aligned, load_schema, parse_schema
 from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
-import sgdx_t5x.records.builder  # noqa: F401  # TFDS finds the builder once it is imported
 
 _SHUFFLED_RECORDS = 20_000  # about 30 MB of SGD
 # T5X's gin files speak of validation, the field of dev.

@@ -20,8 +20,8 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from t5x import _aot_account as account
-from t5x import _cli
+from t5x._aot import account as account
+from t5x._script import cli
 from t5x.errors import T5XError, UsageError, nearest
 
 STEPS = ("train", "eval", "decode")
@@ -62,7 +62,7 @@ def run(train: Callable) -> None:
   Raises:
     T5XError: a step does not fit, or the slice cannot be compiled for.
   """
-  flags = _cli.FLAGS
+  flags = cli.FLAGS
   topology = check_topology(flags.aot_topology)
   steps = _check_steps(flags.aot_steps)
   if flags.aot_json and not pathlib.Path(flags.aot_json).absolute().parent.is_dir():
@@ -70,12 +70,12 @@ def run(train: Callable) -> None:
   version = prepare_environment()
   settings = _read_gin(train)
   if flags.dry_run:
-    _cli.log("the gin configuration is complete (--dry_run: nothing was compiled)")
+    cli.log("the gin configuration is complete (--dry_run: nothing was compiled)")
     return
-  from t5x import _aot_compile  # only now: it imports JAX and Flax
+  from t5x._aot import compile  # only now: it imports JAX and Flax
 
   devices = topology_devices(topology)
-  report = _aot_compile.compile_run(settings, devices, steps)
+  report = compile.compile_run(settings, devices, steps)
   report = {"format": "t5x-aot/1", "topology": topology, "libtpu": version, **report}
   print(describe(report))
   if flags.aot_json:
@@ -183,7 +183,7 @@ def topology_devices(topology: str) -> list[Any]:
   # One v4 device is a chip, as on a TPU VM; libtpu would offer its two cores.
   options = {"chip_config_name": "megacore"} if topology.startswith("v4:") else {}
   try:
-    with contextlib.nullcontext() if _debug() else _cli._silent_stderr():
+    with contextlib.nullcontext() if _debug() else cli._silent_stderr():
       devices = topologies.get_topology_desc(
         platform="tpu", topology_name=topology, **options
       ).devices
@@ -195,7 +195,7 @@ def topology_devices(topology: str) -> list[Any]:
 
 
 def _debug() -> bool:
-  return _cli.FLAGS.is_parsed() and _cli.FLAGS.debug
+  return cli.FLAGS.is_parsed() and cli.FLAGS.debug
 
 
 def _read_gin(train: Callable) -> Mapping[str, Any]:
@@ -203,10 +203,10 @@ def _read_gin(train: Callable) -> Mapping[str, Any]:
   import gin
   from t5x import gin_utils
 
-  flags = _cli.FLAGS
+  flags = cli.FLAGS
   if not flags.gin_file and not flags.gin_bindings:
     raise UsageError("No gin file is given.", fix="pass --gin_file=FILE.gin, that of the training.")
-  _cli.import_libraries()
+  cli.import_libraries()
   gin_utils.parse_gin_flags(
     flags.gin_search_paths, flags.gin_file or [], flags.gin_bindings, finalize_config=False
   )

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from etils import epath
 
-from t5x._checkpoint_read import (
+from t5x._checkpoint.read import (
   StoredCheckpoint,
   checkpoint_steps,
   flatten,
@@ -30,7 +30,7 @@ from t5x._checkpoint_read import (
   step_of,
   unflatten,
 )
-from t5x._checkpoint_write import (
+from t5x._checkpoint.write import (
   Checkpointer,
   OrbaxCheckpointManagerInterface,
   SaveBestCheckpointer,

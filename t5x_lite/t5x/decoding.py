@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from t5x._beam_search import beam_search, brevity_penalty
-from t5x._decoding_state import (
+from t5x._decode.beam_search import beam_search, brevity_penalty
+from t5x._decode.state import (
   NEG_INF,
   CannotPauseError,
   DecodingState,

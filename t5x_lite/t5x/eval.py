@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from t5x import _cli
+from t5x._script import cli
 from t5x.errors import T5XError
 
 
@@ -92,7 +92,7 @@ def evaluate(
   from etils import epath
 
   from t5x import gin_utils, utils
-  from t5x._runtime import StopRequest
+  from t5x._process.progress import StopRequest
   from t5x.errors import not_in_lite
 
   del use_orbax, train_eval_get_dataset_fn
@@ -144,7 +144,7 @@ def evaluate(
 
       step = checkpoints.checkpoint_step(choice)
       if choice.path in done:
-        _cli.log(f"{choice.path} is in {done_file}: skipped")
+        cli.log(f"{choice.path} is in {done_file}: skipped")
         continue
       rng = jax.random.PRNGKey(fallback_init_rng or 0)
       state = initializer.from_checkpoint(choice, restore_checkpoint_cfg, rng)
@@ -156,7 +156,7 @@ def evaluate(
       if jax.process_index() == 0:
         by_step = sorted(done, key=lambda path: (len(path), path))
         done_file.write_text("\n".join(by_step))
-  _cli.log(f"outputs are in {output_dir}")
+  cli.log(f"outputs are in {output_dir}")
   return results
 
 
@@ -180,5 +180,5 @@ def _splits_and_metrics(cfg) -> str:
 
 
 if __name__ == "__main__":
-  _cli.define_flags()
-  _cli.run(lambda argv: _cli.run_configured(evaluate), __doc__)
+  cli.define_flags()
+  cli.run(lambda argv: cli.run_configured(evaluate), __doc__)

@@ -360,9 +360,9 @@ def summarize_gin_config(model_dir: str, summary_writer=None, step: int = 0) -> 
 
 def run(main: Callable[[Sequence[str]], Any]) -> None:
   """Runs `main(argv)` as a script, accepting `--gin.NAME=VALUE` (as T5X's `gin_utils.run`)."""
-  from t5x import _cli
+  from t5x._script import cli
 
-  _cli.run(main)
+  cli.run(main)
 
 
 @gin.configurable(module="t5x.gin_utils")

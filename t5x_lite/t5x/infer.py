@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from t5x import _cli
+from t5x._script import cli
 from t5x.errors import T5XError, not_in_lite
 
 MODES = ("predict", "score", "predict_with_aux")
@@ -67,7 +67,7 @@ def write_inferences_to_file(
   """
   from etils import epath
 
-  from t5x._journal import decoder
+  from t5x._infer.journal import decoder
 
   outputs, aux = inferences
 
@@ -149,14 +149,14 @@ def infer(
       The files written.
   """
   from t5x import gin_utils, utils
-  from t5x._journal import config_hash
-  from t5x._runtime import StopRequest
+  from t5x._infer.journal import config_hash
+  from t5x._process.progress import StopRequest
 
   del checkpoint_period, merge_chunked_results, checkpoint_ds_iter, use_orbax
   if merge_fn is not None:
     raise not_in_lite("infer.merge_fn", "leave it unset")
-  if _cli.FLAGS.is_parsed() and getattr(_cli.FLAGS, "shard_id", None) is not None:
-    shard_id = _cli.FLAGS.shard_id
+  if cli.FLAGS.is_parsed() and getattr(cli.FLAGS, "shard_id", None) is not None:
+    shard_id = cli.FLAGS.shard_id
   _check_settings(mode, dataset_cfg, shard_id, num_shards)
   (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
   utils.import_module(dataset_cfg.module)
@@ -209,11 +209,11 @@ def _infer_task(
   import jax
   from etils import epath
 
-  from t5x._journal import Journal, decoder
+  from t5x._infer.journal import Journal, decoder
 
   completed = epath.Path(path + ".COMPLETED")
   if completed.exists() and completed.read_text() == settings_hash and epath.Path(path).exists():
-    _cli.log(f"{path} is complete with these settings: skipped")
+    cli.log(f"{path} is complete with these settings: skipped")
     return False
   folder, name = os.path.split(path)
   to_text = decoder(vocabulary) if mode != "score" else None
@@ -227,7 +227,7 @@ def _infer_task(
       completed.unlink(missing_ok=True)
       write_fn(path, (outputs, aux), task_ds.as_numpy_iterator(), mode, vocabulary)
       completed.write_text(settings_hash)
-      _cli.log(f"wrote {len(outputs)} rows to {path}")
+      cli.log(f"wrote {len(outputs)} rows to {path}")
     journal.close(complete=True)
   finally:
     journal.close(complete=False)
@@ -323,6 +323,6 @@ def define_flags() -> None:
 
 
 if __name__ == "__main__":
-  _cli.define_flags()
+  cli.define_flags()
   define_flags()
-  _cli.run(lambda argv: _cli.run_configured(infer), __doc__)
+  cli.run(lambda argv: cli.run_configured(infer), __doc__)

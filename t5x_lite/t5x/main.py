@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from absl import flags
 
-from t5x import _cli, aot
+from t5x import aot
+from t5x._script import cli
 from t5x.errors import UsageError, nearest, not_in_lite
 from t5x.eval import evaluate
 from t5x.infer import create_task_from_tfexample_file, infer, write_inferences_to_file
@@ -48,14 +49,14 @@ def main(argv) -> None:
       available=", ".join(nearest(mode or "", known) or known),
       fix="python -m t5x.main --run_mode=train --gin_file=FILE.gin",
     )
-  _cli.run_configured(_ENTRY_POINTS[mode])
+  cli.run_configured(_ENTRY_POINTS[mode])
 
 
 if __name__ == "__main__":
-  _cli.define_flags()
+  cli.define_flags()
   define_infer_flags()
   flags.DEFINE_string("run_mode", None, "train, eval, infer or aot.")
   flags.DEFINE_string("aot_topology", None, "TPU slice to compile for: v3:4x4, v3-32, v5e:4x8, ...")
   flags.DEFINE_list("aot_steps", list(aot.STEPS), "Steps to compile: train,eval,decode.")
   flags.DEFINE_string("aot_json", None, "Also write the figures of --run_mode=aot to this file.")
-  _cli.run(main, __doc__)
+  cli.run(main, __doc__)

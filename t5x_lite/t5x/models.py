@@ -20,7 +20,7 @@ from flax import linen as nn
 from flax import traverse_util
 
 from t5x import active_mesh, decoding, optimizers
-from t5x._base_model import BaseModel, BaseTransformerModel
+from t5x._model.base import BaseModel, BaseTransformerModel
 from t5x.errors import T5XError
 
 __all__ = [

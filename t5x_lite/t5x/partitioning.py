@@ -22,7 +22,7 @@ from jax.experimental import mesh_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t5x import active_mesh
-from t5x._devices import find_devices
+from t5x._process.devices import find_devices
 from t5x.active_mesh import LogicalAxisRules
 from t5x.errors import T5XError
 

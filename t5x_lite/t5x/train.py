@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from t5x import _cli
+from t5x._script import cli
 
 
 def train(
@@ -89,27 +89,29 @@ def train(
   """
   import jax
 
-  from t5x import _actions, _train_loop, _train_setup, gin_utils, utils
-  from t5x._runtime import StopRequest
+  from t5x import gin_utils, utils
+  from t5x._process.progress import StopRequest
+  from t5x._step import actions
+  from t5x._train import loop, setup
   from t5x.examples.t5 import network, softmax_attention
 
   # ----------------------------------------------------------------- check the settings
   save_cfg, restore_cfg = checkpoint_cfg.save, checkpoint_cfg.restore
-  periods = _train_setup.check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps)
-  actions = _actions.Actions(actions)
+  periods = setup.check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps)
+  actions = actions.Actions(actions)
   if use_hardware_rng:
     jax.config.update("jax_default_prng_impl", "rbg")
   verify_vocabs = verify_matching_vocabs_fn or utils.verify_matching_vocabs
   (summarize_config_fn or gin_utils.summarize_gin_config)(model_dir, None, 0)
-  start = _train_setup.choose_start(model_dir, restore_cfg, total_steps, relative_steps)
+  start = setup.choose_start(model_dir, restore_cfg, total_steps, relative_steps)
 
   # ----------------------------------------------------------------- data
   utils.import_module(train_dataset_cfg.module)
   utils.get_mixture_or_task(train_dataset_cfg.mixture_or_task_name)
   verify_vocabs(train_dataset_cfg, model)
-  stream = _train_setup.choose_stream(model_dir, start, random_seed, train_dataset_cfg)
+  stream = setup.choose_stream(model_dir, start, random_seed, train_dataset_cfg)
   init_rng, trainer_rng = jax.random.split(jax.random.PRNGKey(stream.seed))
-  train_ds, num_shards = _train_setup.training_data(
+  train_ds, num_shards = setup.training_data(
     train_dataset_cfg,
     model,
     partitioner,
@@ -122,7 +124,7 @@ def train(
     sharding = partitioner.sharding(partitioner.data_partition_spec)
     batches = utils.DevicePrefetcher(train_ds, sharding)
     at_end.callback(batches.close)
-    eval_sets = _train_setup.eval_data(
+    eval_sets = setup.eval_data(
       train_eval_dataset_cfg,
       model,
       partitioner,
@@ -132,7 +134,7 @@ def train(
     )
 
     # --------------------------------------------------------------- state, evaluation, saving
-    trainer, axes = _train_setup.make_trainer(
+    trainer, axes = setup.make_trainer(
       trainer_cls,
       train_state_initializer_cls or utils.TrainStateInitializer,
       model,
@@ -144,11 +146,11 @@ def train(
       list(eval_sets),
       model_dir,
     )
-    _cli.log(_train_setup.describe_step(model, partitioner, train_dataset_cfg, trainer))
+    cli.log(setup.describe_step(model, partitioner, train_dataset_cfg, trainer))
     if isinstance(getattr(model, "module", None), network.Transformer):
-      _cli.log(softmax_attention.describe())
+      cli.log(softmax_attention.describe())
     stop = StopRequest()
-    evaluator = _train_setup.make_evaluator(
+    evaluator = setup.make_evaluator(
       infer_eval_dataset_cfg,
       inference_evaluator_cls,
       model,
@@ -159,18 +161,18 @@ def train(
       stop.check,
     )
     rows = train_eval_dataset_cfg.batch_size // num_shards if eval_sets else 0
-    evaluations = _train_loop.Evaluations(
+    evaluations = loop.Evaluations(
       trainer, model, eval_sets, rows, evaluator, actions, concurrent_metrics
     )
     at_end.callback(trainer.close)
-    checkpointer = _train_setup.make_checkpointer(model_dir, save_cfg, use_orbax)
-    saver = _train_loop.Saver(model_dir, checkpointer, save_cfg, trainer, model, actions)
+    checkpointer = setup.make_checkpointer(model_dir, save_cfg, use_orbax)
+    saver = loop.Saver(model_dir, checkpointer, save_cfg, trainer, model, actions)
     at_end.callback(saver.close)
 
     # --------------------------------------------------------------- train
-    loop = _train_loop.Loop(
+    loop = loop.Loop(
       trainer,
-      _train_setup.never_empty(batches, train_dataset_cfg),
+      setup.never_empty(batches, train_dataset_cfg),
       start.total_steps,
       periods,
       saver,
@@ -179,10 +181,10 @@ def train(
       stop,
     )
     loop.run(eval_first=run_eval_before_training)
-  _cli.log(f"done at step {loop.step}; outputs are in {model_dir}")
+  cli.log(f"done at step {loop.step}; outputs are in {model_dir}")
   return loop.step, trainer.train_state
 
 
 if __name__ == "__main__":
-  _cli.define_flags()
-  _cli.run(lambda argv: _cli.run_configured(train), __doc__)
+  cli.define_flags()
+  cli.run(lambda argv: cli.run_configured(train), __doc__)

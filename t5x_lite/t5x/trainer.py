@@ -17,12 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 from clu import metrics as clu_metrics
 
-from t5x import _cli
 from t5x import metrics as metrics_lib
-from t5x._actions import EarlyStoppingAction, TerminateOnNanAction
-from t5x._datasets import pad_rows, to_device
-from t5x._divergence import LossWatch
-from t5x._weight_metrics import WeightMetricsComputer
+from t5x._data.datasets import pad_rows, to_device
+from t5x._script import cli
+from t5x._step.actions import EarlyStoppingAction, TerminateOnNanAction
+from t5x._step.divergence import LossWatch
+from t5x._step.weight_metrics import WeightMetricsComputer
 from t5x.errors import T5XError
 
 __all__ = [
@@ -329,7 +329,7 @@ class Trainer:
         device_batch = to_device(pad_rows(batch, batch_size), self._sharding)
         parts.append(self._eval_step(self.train_state.params, device_batch))
       if not parts:
-        _cli.log(f"training_eval {task}: no examples")
+        cli.log(f"training_eval {task}: no examples")
         continue
       merged = functools.reduce(metrics_lib.merge_metrics, jax.device_get(parts))
       values = compute_metrics(merged, time.time() - started)

@@ -10,8 +10,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from t5x._compilation_cache import compilation_cache
-from t5x._datasets import (
+from t5x._checkpoint.init_state import InferenceState, TrainStateInitializer, log_model_info
+from t5x._data.datasets import (
   DatasetConfig,
   DevicePrefetcher,
   batch_shapes,
@@ -23,9 +23,9 @@ from t5x._datasets import (
   resume_data,
   verify_matching_vocabs,
 )
-from t5x._evaluation import InferenceEvaluator
-from t5x._inference import get_infer_fn
-from t5x._init_state import InferenceState, TrainStateInitializer, log_model_info
+from t5x._infer.evaluation import InferenceEvaluator
+from t5x._infer.inference import get_infer_fn
+from t5x._process.compilation_cache import compilation_cache
 from t5x.errors import T5XError, not_in_lite
 from t5x.schedules import create_learning_rate_scheduler
 

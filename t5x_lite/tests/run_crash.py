@@ -19,7 +19,8 @@ import traceback
 import jax.numpy as jnp
 import numpy as np
 
-from t5x import _checkpoint_write, checkpoints
+from t5x import checkpoints
+from t5x._checkpoint import write
 from t5x.errors import T5XError
 
 # What kills the child: (audit event, part of its first argument), or None for a first data file.
@@ -86,7 +87,7 @@ def _arm(point, folder):
 
 def _child(layout, case, folder):
   if layout == "async":  # as on accelerators
-    _checkpoint_write._in_background = lambda: True
+    write._in_background = lambda: True
   # Keep 1: the second save also deletes the first checkpoint.
   checkpointer = CLASSES[layout](str(folder), keep=1)
   checkpointer.save(State(1))

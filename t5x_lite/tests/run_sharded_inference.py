@@ -7,7 +7,8 @@ import numpy as np
 import tensorflow as tf
 from tiny_model import tiny_model
 
-from t5x import _staged_decode, decoding, partitioning, utils
+from t5x import decoding, partitioning, utils
+from t5x._infer import staged_decode
 
 LENGTH, TARGETS, ROWS = 32, 18, 21
 
@@ -15,7 +16,7 @@ LENGTH, TARGETS, ROWS = 32, 18, 21
 def main() -> None:
   """Prints `same` if greedy decodes in stages are those of the plain path."""
   assert jax.device_count() == 8
-  _staged_decode._SHORT_DECODE = 8
+  staged_decode._SHORT_DECODE = 8
   model = tiny_model(functools.partial(decoding.temperature_sample, topk=1))
   partitioner = partitioning.PjitPartitioner(model_parallel_submesh=(1, 1, 1, 2))
   assert dict(partitioner.mesh.shape) == {"data": 4, "model": 2}

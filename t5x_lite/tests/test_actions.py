@@ -6,7 +6,7 @@ import clu.values
 import pytest
 
 from t5x import trainer
-from t5x._actions import Actions
+from t5x._step.actions import Actions
 from t5x.errors import T5XError
 
 

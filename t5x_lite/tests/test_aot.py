@@ -13,8 +13,9 @@ import types
 import pytest
 from run_scripts import HERE
 
-from t5x import _aot_account as account
-from t5x import _aot_advice, aot
+from t5x import aot
+from t5x._aot import account as account
+from t5x._aot import advice
 from t5x.errors import T5XError, UsageError
 
 needs_libtpu = pytest.mark.skipif(
@@ -156,26 +157,26 @@ def test_advice_names_only_what_divides_and_helps():
   # 4 held by state and gradients leave 6 for what grows with the rows. Two microbatches: half of
   # 12, but a sum of gradients beside them: 6 + 6 > 10. Four: 6 + 3.
   report = _report(needed_bytes=16.0)
-  advice = _aot_advice.advise(report, T5_BASE, zero=False, can_partition=True)
-  assert ["trainer.Trainer.num_microbatches = 4"] in advice
-  assert ["BATCH_SIZE = 32"] in advice
+  found = advice.advise(report, T5_BASE, zero=False, can_partition=True)
+  assert ["trainer.Trainer.num_microbatches = 4"] in found
+  assert ["BATCH_SIZE = 32"] in found
   # The rest alone is too large: no division of the state helps.
-  assert not any(len(a) == 1 and "num_partitions" in a[0] for a in advice)
+  assert not any(len(a) == 1 and "num_partitions" in a[0] for a in found)
 
 
 def test_advice_divides_a_state_that_is_too_large():
   # 9 held, 3 others: with two partitions 4.5 + 3.
   report = _report(needed_bytes=12.0) | {"state_bytes": 5.0, "params_bytes": 4.0, "batch_size": 4}
-  advice = _aot_advice.advise(report, T5_BASE, zero=False, can_partition=True)
-  assert ["partitioning.PjitPartitioner.num_partitions = 2"] in advice
-  assert not any("microbatches" in binding for a in advice for binding in a)  # a row each
-  held = _aot_advice.advise(report, T5_BASE, zero=False, can_partition=False)
+  found = advice.advise(report, T5_BASE, zero=False, can_partition=True)
+  assert ["partitioning.PjitPartitioner.num_partitions = 2"] in found
+  assert not any("microbatches" in binding for a in found for binding in a)  # a row each
+  held = advice.advise(report, T5_BASE, zero=False, can_partition=False)
   assert not any("num_partitions" in binding for a in held for binding in a)
 
 
 def test_advice_is_empty_where_nothing_helps():
   report = _report(needed_bytes=900.0) | {"batch_size": 4, "state_bytes": 400.0}
-  assert _aot_advice.advise(report, T5_BASE, zero=False, can_partition=True) == []
+  assert advice.advise(report, T5_BASE, zero=False, can_partition=True) == []
 
 
 def test_topology_by_either_name():
@@ -194,10 +195,10 @@ def test_unknown_topology_names_the_nearest():
 
 
 def test_unknown_device_kind():
-  from t5x import _aot_compile
+  from t5x._aot import compile
 
   with pytest.raises(T5XError, match="TPU v3, TPU v4"):
-    _aot_compile.check_device_kind("TPU v2")
+    compile.check_device_kind("TPU v2")
 
 
 def test_without_libtpu_says_what_to_install(monkeypatch):

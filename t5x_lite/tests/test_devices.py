@@ -12,7 +12,7 @@ import pytest
 from events import scalars
 from fork_server import ForkServer
 
-from t5x import _devices, partitioning
+from t5x import partitioning
 from t5x.errors import T5XError
 
 STEPS = 6
@@ -135,9 +135,9 @@ def test_no_nvidia_gpu(monkeypatch):
   def devices(backend=None):
     raise AssertionError
 
-  monkeypatch.setattr(_devices.jax, "devices", devices)
+  monkeypatch.setattr(devices.jax, "devices", devices)
   with pytest.raises(T5XError) as e:
-    _devices.find_devices("cuda")
+    devices.find_devices("cuda")
   assert "found:     backend 'cuda': JAX finds no such device" in e.value.text
   assert "pip install 'jax[cuda" in e.value.text
 

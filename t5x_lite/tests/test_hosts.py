@@ -13,7 +13,8 @@ import seqio
 from events import scalars
 from fork_server import ForkServer
 
-from t5x import _hosts, checkpoints, partitioning, utils
+from t5x import checkpoints, partitioning, utils
+from t5x._process import hosts
 from t5x.errors import T5XError, UsageError
 
 NO_EVAL = ("--gin.train.train_eval_dataset_cfg=None", "--gin.train.infer_eval_dataset_cfg=None")
@@ -278,9 +279,9 @@ def test_fewer_processes_than_stated(server, tmp_path, index):
 )
 def test_wrong_flags(address, count, index, expected):
   with pytest.raises(UsageError, match=expected):
-    _hosts.check_flags(address, count, index, True)
+    hosts.check_flags(address, count, index, True)
   with pytest.raises(UsageError, match="need --multiprocess_gpu"):
-    _hosts.check_flags(address, count, index, False)
+    hosts.check_flags(address, count, index, False)
 
 
 def test_wrong_flags_end_the_script(server):

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import pytest
 
 from t5x import checkpoints
-from t5x._checkpoint_keep import worse_than_best
+from t5x._checkpoint.keep import worse_than_best
 from t5x.errors import T5XError
 from t5x.trainer import MetricWriter
 

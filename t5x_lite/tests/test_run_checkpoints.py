@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from t5x import checkpoints
-from t5x._checkpoint_read import flatten
+from t5x._checkpoint.read import flatten
 from t5x.errors import T5XError
 
 

@@ -13,15 +13,8 @@ import pytest
 import tensorflow as tf
 
 import gin
-from t5x import (
-  _inference,
-  _journal,
-  _rows,
-  _staged_decode,
-  decoding,
-  partitioning,
-  utils,
-)
+from t5x import decoding, partitioning, utils
+from t5x._infer import inference, journal, rows, staged_decode
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from tiny_model import tiny_model
@@ -80,7 +73,7 @@ DECODES = {
   ("kind", "batch_size"), [("greedy", 4), ("greedy", 32), ("beam1", 8), ("beam3", 4), ("score", 8)]
 )
 def test_equal_to_the_plain_path(setup, monkeypatch, kind, batch_size):
-  monkeypatch.setattr(_staged_decode, "_SHORT_DECODE", 8)
+  monkeypatch.setattr(staged_decode, "_SHORT_DECODE", 8)
   partitioner, initializer, state, ds = setup
   decode_fn, kwargs = DECODES.get(kind, (decoding.beam_search, {}))
   model = tiny_model(decode_fn)
@@ -135,21 +128,21 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(setup, tmp_path, kind):
   def run(folder, **kwargs):
     step = getattr(model, kind)
     fn = utils.get_infer_fn(step, 4, initializer.train_state_axes, partitioner, **kwargs)
-    journal = _journal.Journal(str(tmp_path / folder / "task"), "0a1b")
+    kept = journal.Journal(str(tmp_path / folder / "task"), "0a1b")
     try:
-      return fn(ds, state, journal=journal), fn.inference.stats["rows_run"], journal
+      return fn(ds, state, journal=kept), fn.inference.stats["rows_run"], kept
     finally:
-      journal.close(complete=False)
+      kept.close(complete=False)
 
-  expected, num_rows, journal = run("whole")
-  assert len(journal.read()) == num_rows == 22
+  expected, num_rows, kept = run("whole")
+  assert len(kept.read()) == num_rows == 22
   with pytest.raises(_Stopped):
     run("stopped", check_stop=check_stop)
   file = tmp_path / "stopped" / "task-0a1b.jsonl"
   file.write_text(file.read_text()[:-20])  # killed within a line
   known = len(file.read_text().splitlines()) - 2  # an empty line, and the one cut off
   assert known >= 4
-  again, num_rows, journal = run("stopped")
+  again, num_rows, kept = run("stopped")
   assert num_rows == 22 - known
   if kind == "score_batch":  # batches of other lengths: the same up to rounding
     again, expected = dict(again), dict(expected)
@@ -158,8 +151,8 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(setup, tmp_path, kind):
     assert (again[0] if isinstance(again, tuple) else again) == (
       expected[0] if isinstance(expected, tuple) else expected
     )
-  assert len(journal.read()) == 22
-  journal.close(complete=True)
+  assert len(kept.read()) == 22
+  kept.close(complete=True)
   assert not file.parent.exists()
 
 
@@ -167,18 +160,18 @@ def test_the_hash_stands_for_weights_and_settings(setup):
   params = setup[2].params
   gin.clear_config()
   try:
-    one = _journal.config_hash(params, {"mode": "predict"})
-    assert one == _journal.config_hash(params, {"mode": "predict"})
-    assert one != _journal.config_hash(params, {"mode": "score"})
+    one = journal.config_hash(params, {"mode": "predict"})
+    assert one == journal.config_hash(params, {"mode": "predict"})
+    assert one != journal.config_hash(params, {"mode": "score"})
     changed = jax.tree.map(lambda x: x, params)
     kernel = changed["encoder"]["layers_0"]["mlp"]["wo"]["kernel"]
     # Two rows change places: the sum of the weights stays, the checksum does not.
     changed["encoder"]["layers_0"]["mlp"]["wo"]["kernel"] = kernel[::-1]
-    assert one != _journal.config_hash(changed, {"mode": "predict"})
+    assert one != journal.config_hash(changed, {"mode": "predict"})
     gin.parse_config("BATCH_SIZE = 3\nEVAL_OUTPUT_DIR = 'elsewhere'")
-    assert one == _journal.config_hash(params, {"mode": "predict"})
+    assert one == journal.config_hash(params, {"mode": "predict"})
     gin.parse_config("BEAM_SIZE = 3")
-    assert one != _journal.config_hash(params, {"mode": "predict"})
+    assert one != journal.config_hash(params, {"mode": "predict"})
   finally:
     gin.clear_config()
 
@@ -208,7 +201,7 @@ def test_rows_that_are_done_leave_and_the_others_fill_batches():
       assert number not in got
       got[number] = int(outputs[position])
 
-  stages = _staged_decode.StagedDecode(
+  stages = staged_decode.StagedDecode(
     scripted.decode, None, None, 100, 4, 8, 1, jax.device_get, deliver
   )
   for i in range(0, 64, 8):
@@ -225,7 +218,7 @@ def test_rows_that_are_done_leave_and_the_others_fill_batches():
 
 def test_plan_batches():
   lengths = np.array([5, 60, 7, 33, 20, 18, 3, 64, 40, 9])
-  planned = _rows.plan_batches(lengths, 64, 2, compile_cost=0.0)
+  planned = rows.plan_batches(lengths, 64, 2, compile_cost=0.0)
   assert [list(map(int, lengths[rows])) for rows, _ in planned] == [
     [64, 60],
     [40, 33],
@@ -235,12 +228,12 @@ def test_plan_batches():
   ]
   assert [bucket for _, bucket in planned] == [64, 48, 32, 16, 16]
   # A compilation that costs as much as all batches together is not worth it.
-  assert {bucket for _, bucket in _rows.plan_batches(lengths, 64, 2, 5.0)} == {64}
+  assert {bucket for _, bucket in rows.plan_batches(lengths, 64, 2, 5.0)} == {64}
 
 
 def test_plans_use_lengths_that_are_compiled():
   lengths = np.array([5, 60, 7, 33, 20, 18, 3, 64, 40, 9])
-  planned = _rows.plan_batches(lengths, 64, 2, compile_cost=5.0, compiled={64, 48, 16})
+  planned = rows.plan_batches(lengths, 64, 2, compile_cost=5.0, compiled={64, 48, 16})
   assert [length for _, length in planned] == [64, 48, 48, 16, 16]
 
 
@@ -250,7 +243,7 @@ def test_windows_change_nothing(setup, monkeypatch):
   fn = utils.get_infer_fn(model.predict_batch, 2, initializer.train_state_axes, partitioner)
   outputs = []
   for window in (1, 5, 64):
-    monkeypatch.setattr(_inference, "_BATCHES_PER_WINDOW", window)
+    monkeypatch.setattr(inference, "_BATCHES_PER_WINDOW", window)
     outputs.append(fn(ds, state))
     assert fn.inference.stats["rows_run"] == 22
   assert outputs[0] == outputs[1] == outputs[2]
@@ -260,8 +253,8 @@ def test_plans_are_the_cheapest():
   rng = np.random.default_rng(0)
   for _ in range(20):
     lengths, cost = rng.integers(1, 100, 12), float(rng.uniform(0, 2))
-    padded = [b for _, b in _rows.plan_batches(lengths, 100, 2, cost)]
-    best = [_rows.round_length(n, 100) for n in sorted(lengths, reverse=True)[::2]]
+    padded = [b for _, b in rows.plan_batches(lengths, 100, 2, cost)]
+    best = [rows.round_length(n, 100) for n in sorted(lengths, reverse=True)[::2]]
 
     def price(plan, cost=cost):
       return sum(plan) + cost * 100 * len(set(plan))
@@ -275,14 +268,14 @@ def test_plans_are_the_cheapest():
 
 def test_padded_lengths_never_exceed_the_full_length():
   for length in range(0, 41):
-    planned = _rows.plan_batches(np.array([length] * 4), 40, 1, 0.5)
+    planned = rows.plan_batches(np.array([length] * 4), 40, 1, 0.5)
     assert all(length <= padded <= 40 for _, padded in planned)
 
 
 def test_small_sets_run_in_small_batches():
-  assert _rows.rows_per_batch(50, 128, 1) == 64
-  assert _rows.rows_per_batch(500, 128, 1) == 128
-  assert _rows.rows_per_batch(3, 128, 8) == 8
+  assert rows.rows_per_batch(50, 128, 1) == 64
+  assert rows.rows_per_batch(500, 128, 1) == 128
+  assert rows.rows_per_batch(3, 128, 8) == 8
 
 
 def test_stages_on_a_mesh_of_devices():

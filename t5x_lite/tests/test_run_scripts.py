@@ -246,7 +246,7 @@ def test_help_imports_nothing_heavy(runner, script):
 def test_a_file_in_googles_storage_that_cannot_be_read_is_no_traceback():
   import tensorflow as tf
 
-  from t5x import _cli
+  from t5x._script import cli
 
   error = ValueError("gin says where")
   error.__cause__ = tf.errors.FailedPreconditionError(
@@ -254,8 +254,8 @@ def test_a_file_in_googles_storage_that_cannot_be_read_is_no_traceback():
     None,
     "Error executing an HTTP request: no host\n\t when reading metadata of gs://b/v.model",
   )
-  found = _cli.find_unreadable(error).text
+  found = cli.find_unreadable(error).text
   assert found.startswith("gs://b/v.model could not be read.\n  found:     no host\n")
   assert "SGDX_VOCAB" in found
-  assert _cli.find_unreadable(tf.errors.InvalidArgumentError(None, None, "bad shape")) is None
-  assert _cli.find_unreadable(ValueError("gs://b/v.model")) is None
+  assert cli.find_unreadable(tf.errors.InvalidArgumentError(None, None, "bad shape")) is None
+  assert cli.find_unreadable(ValueError("gs://b/v.model")) is None

@@ -9,8 +9,10 @@ import pytest
 from clu import metrics as clu_metrics
 from jax.sharding import PartitionSpec
 
-from t5x import _runtime, _train_loop, metrics, optimizers, partitioning, train_state, trainer
-from t5x._actions import Actions
+from t5x import metrics, optimizers, partitioning, train_state, trainer
+from t5x._process import progress
+from t5x._step.actions import Actions
+from t5x._train import loop
 from t5x.errors import T5XError
 
 
@@ -131,7 +133,7 @@ class Checkpointer:
 
 def _saver(t, model, tmp_path, actions=None):
   checkpointer = Checkpointer()
-  saver = _train_loop.Saver(str(tmp_path), checkpointer, None, t, model, Actions(actions))
+  saver = loop.Saver(str(tmp_path), checkpointer, None, t, model, Actions(actions))
   return saver, checkpointer.saved
 
 
@@ -228,7 +230,7 @@ def test_actions_see_the_metrics_of_their_own_evaluation():
   """With metrics beside training they would be those of the evaluation before."""
   t = _trainer(model := Model())
   action = trainer.EarlyStoppingAction(("task", "loss"), "min", patience=2)
-  evaluations = _train_loop.Evaluations(
+  evaluations = loop.Evaluations(
     t, model, {}, 0, Evaluator(), Actions({"INFER_EVAL": [action]}), concurrent_metrics=True
   )
   assert [evaluations.run() for _ in range(3)] == [False, False, True]
@@ -237,7 +239,7 @@ def test_actions_see_the_metrics_of_their_own_evaluation():
 
 def test_metrics_wait_for_the_next_evaluation_without_actions():
   t = _trainer(model := Model())
-  evaluations = _train_loop.Evaluations(
+  evaluations = loop.Evaluations(
     t, model, {}, 0, Evaluator(), Actions(None), concurrent_metrics=True
   )
   assert not evaluations.run()
@@ -250,26 +252,26 @@ def test_metrics_wait_for_the_next_evaluation_without_actions():
 
 def test_progress_line(monkeypatch):
   now = [100.0]
-  monkeypatch.setattr(_runtime.time, "time", lambda: now[0])
+  monkeypatch.setattr(progress.time, "time", lambda: now[0])
   values = {"loss": 3.25, "lr": 0.001, "tokens_per_step": 1500.0}
-  progress = _runtime.Progress(1000, 1100, lambda: values)
-  with progress.excluded(steps=1):  # compilation
+  shown = progress.Progress(1000, 1100, lambda: values)
+  with shown.excluded(steps=1):  # compilation
     now[0] += 60
   now[0] += 5
   # 10 timed steps in 5 s; 89 to go.
-  assert progress.line(1011) == (
+  assert shown.line(1011) == (
     "step 1011/1100 | 2 steps/s | 3k tokens/s | ETA 0:44 | loss 3.2500 | lr 0.001"
   )
-  assert progress.line(1001) == "step 1001/1100 | loss 3.2500 | lr 0.001"
+  assert shown.line(1001) == "step 1001/1100 | loss 3.2500 | lr 0.001"
 
 
 def test_progress_line_is_short(monkeypatch):
   now = [0.0]
-  monkeypatch.setattr(_runtime.time, "time", lambda: now[0])
+  monkeypatch.setattr(progress.time, "time", lambda: now[0])
   values = {"loss": 123456.789, "lr": 1.23456e-5, "tokens_per_step": 1.234e6}
-  progress = _runtime.Progress(100_000_000, 110_000_000, lambda: values)
+  shown = progress.Progress(100_000_000, 110_000_000, lambda: values)
   now[0] = 987.6
-  line = "t5x: " + progress.line(100_000_123)
+  line = "t5x: " + shown.line(100_000_123)
   assert len(line) < 100
   assert re.search(
     r"0\.125 steps/s \| 154k tokens/s \| ETA \d+:\d\d:\d\d \| loss 1\.235e\+05", line
@@ -280,4 +282,4 @@ def test_progress_line_is_short(monkeypatch):
   ("value", "text"), [(0.0567, "0.0567"), (999.4, "999"), (999.6, "1k"), (2.5e12, "2.5T")]
 )
 def test_short_number(value, text):
-  assert _runtime.short_number(value) == text
+  assert progress.short_number(value) == text

@@ -11,7 +11,7 @@ import pytest
 from goldens import GoldenModel, require_golden
 
 from t5x import adafactor, checkpoints, partitioning, train_state, utils
-from t5x._checkpoint_read import flatten
+from t5x._checkpoint.read import flatten
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ import seqio
 import tensorflow as tf
 
 import gin
-from t5x import _cli
+from t5x._script import cli
 from t5x.errors import T5XError, nearest
 
 Batch = Mapping[str, np.ndarray]
@@ -134,7 +134,7 @@ def resolve_seed(cfg: DatasetConfig, random_seed: int | None, step: int, what: s
     seed = (seed + step * 1_000_003) % 2**31
     origin += f" and step {step}"
   if cfg.shuffle:
-    _cli.log(f"{what} seed {seed} (from {origin})")
+    cli.log(f"{what} seed {seed} (from {origin})")
   return seed
 
 
@@ -321,7 +321,7 @@ def get_training_eval_datasets(
   datasets = {}
   for task in seqio.get_subtasks(provider):
     if cfg.split not in task.splits:
-      _cli.log(f"{task.name} has no split {cfg.split!r}; no training_eval for it")
+      cli.log(f"{task.name} has no split {cfg.split!r}; no training_eval for it")
       continue
     task_cfg = dataclasses.replace(cfg, mixture_or_task_name=task.name)
     ds = get_dataset_fn(task_cfg, shard_id, num_shards, feature_converter_cls, num_epochs=1).take(

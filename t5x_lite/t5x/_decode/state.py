@@ -85,6 +85,7 @@ def flat_batch_beam_expand(x: Array, num_decodes: int, axis: int = 0) -> Array:
 
 
 def expand_cache(cache: PyTree, num_decodes: int, axis: int) -> PyTree:
+  """Repeats each row of a cache `num_decodes` times along `axis`."""
   return jax.tree_util.tree_map(lambda x: flat_batch_beam_expand(x, num_decodes, axis), cache)
 
 

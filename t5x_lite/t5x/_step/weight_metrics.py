@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from t5x import metrics as metrics_lib
-from t5x._checkpoint_read import flatten
+from t5x._checkpoint.read import flatten
 
 PyTree = Any
 

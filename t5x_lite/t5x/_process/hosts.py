@@ -151,7 +151,7 @@ def process_count() -> int:
 
   try:
     return jax.process_count()
-  except (RuntimeError, AssertionError):  # there is no device: see _devices
+  except (RuntimeError, AssertionError):  # there is no device: see devices.py
     return 1
 
 

@@ -13,8 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from t5x import _aot_account as account
-from t5x import _aot_advice, _cli, partitioning, utils
+from t5x import partitioning, utils
+from t5x._aot import account as account
+from t5x._aot import advice
+from t5x._script import cli
 from t5x.errors import T5XError
 from t5x.examples.t5 import network
 
@@ -28,7 +30,7 @@ def check_device_kind(kind: str) -> account.Device:
   if kind not in account.DEVICES:
     raise T5XError(
       f"Nothing is known of the device {kind!r}.",
-      expected="a device whose memory, speed and clock are in t5x/_aot_account.py",
+      expected="a device whose memory, speed and clock are in t5x/_aot/account.py",
       available=", ".join(account.DEVICES),
       fix="choose another --aot_topology, or add the device to DEVICES there.",
     )
@@ -83,7 +85,7 @@ def _compile_all(settings, device: account.Device, kind: str, steps) -> dict[str
     "steps": {},
   }
   for name, step in _programs(settings, steps, batch, trainer, initializer):
-    _cli.log(f"compiling the {name} step for {data * model} x {kind}")
+    cli.log(f"compiling the {name} step for {data * model} x {kind}")
     # The optimizer's slots stay in memory while something else is run.
     resident = 0 if name == "train" else sizes["state"] - sizes["params"]
     report["steps"][name] = _compile_step(step, device, (data, model), resident)
@@ -96,7 +98,7 @@ def _advice(settings, report: Mapping[str, Any]) -> list[list[str]]:
   partitioner = settings["partitioner"]
   explicit = [partitioner._mesh_args[k] for k in ("model_parallel_submesh", "ici_mesh_shape")]
   zero = ("embed", "data") in partitioner.logical_axis_rules
-  return _aot_advice.advise(report, _t5_config(settings["model"]), zero, not any(explicit))
+  return advice.advise(report, _t5_config(settings["model"]), zero, not any(explicit))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from t5x import _cli, _hosts
+from t5x._process import hosts
+from t5x._script import cli
 from t5x.errors import Interrupted
 
 _SECONDS_BETWEEN_LINES = 30.0
@@ -26,7 +27,7 @@ class StopRequest:
 
   def __init__(self):
     self.signum: int | None = None
-    self._several = _hosts.process_count() > 1
+    self._several = hosts.process_count() > 1
     self._checks = 0
 
   def _handle(self, signum, frame) -> None:
@@ -161,7 +162,7 @@ class Progress:
       end = "\n" if force else ""
       print(f"\r\x1b[2Kt5x: {self.line(step)}", end=end, file=sys.stderr, flush=True)
     else:
-      _cli.log(self.line(step))
+      cli.log(self.line(step))
 
   def clear(self) -> None:
     """Ends a line being redrawn, before other output."""

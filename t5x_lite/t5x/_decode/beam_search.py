@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from t5x._decoding_state import (
+from t5x._decode.state import (
   NEG_INF,
   DecodingState,
   Paused,

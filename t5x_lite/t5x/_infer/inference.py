@@ -3,8 +3,8 @@
 Where T5X pads every example of every task to one length, decodes copies, and waits for the slowest
 row of each batch, here rows are
 (1) run once per distinct input, (2) sorted by length into a few padded lengths, (3) decoded in
-stages that rows leave as they end (`t5x._staged_decode`), (4) written down as they come
-(`t5x._journal`), and (5) put back in the dataset's order. Attention masks padding out, so
+stages that rows leave as they end (`t5x._infer.staged_decode`), (4) written down as they come
+(`t5x._infer.journal`), and (5) put back in the dataset's order. Attention masks padding out, so
 predictions are those of the plain path (`utils.get_infer_fn.efficient = False`).
 """
 
@@ -24,9 +24,9 @@ from jax.experimental import multihost_utils
 
 import gin
 from gin import config as _gin_config
-from t5x import _cli, decoding
-from t5x._journal import Journal
-from t5x._rows import (
+from t5x import decoding
+from t5x._infer.journal import Journal
+from t5x._infer.rows import (
   Rows,
   in_background,
   plan_batches,
@@ -34,8 +34,9 @@ from t5x._rows import (
   round_length,
   rows_per_batch,
 )
-from t5x._runtime import duration, short_number
-from t5x._staged_decode import StagedDecode
+from t5x._infer.staged_decode import StagedDecode
+from t5x._process.progress import duration, short_number
+from t5x._script import cli
 from t5x.errors import T5XError
 
 # Time of a compilation over that of a full-length batch (measured with T5-small; on accelerators
@@ -324,7 +325,7 @@ class _Progress:
     if self._terminal:
       print(f"\r\x1b[2Kt5x: {line}", end="", file=sys.stderr, flush=True)
     else:
-      _cli.log(line)
+      cli.log(line)
 
   def done(self, stats: Mapping[str, float]) -> None:
     """Says what was done."""
@@ -339,7 +340,7 @@ class _Progress:
       details.append(f"{stats['distinct'] - stats['rows_run']} known from before")
     note = f" ({', '.join(details)})" if details else ""
     rate = stats["rows_run"] / stats["seconds"]
-    _cli.log(
+    cli.log(
       f"{self._what}: {stats['examples']} examples{note} in {stats['seconds']:.1f} s, "
       f"{short_number(rate)} rows/s"
     )

@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from t5x import _cli, _divergence, checkpoints
-from t5x._actions import Actions
-from t5x._runtime import Progress, StopRequest
-from t5x._train_setup import Periods
+from t5x import checkpoints
+from t5x._process.progress import Progress, StopRequest
+from t5x._script import cli
+from t5x._step import divergence
+from t5x._step.actions import Actions
+from t5x._train.setup import Periods
 from t5x.errors import Interrupted
 
 
@@ -51,14 +53,14 @@ class Saver:
     if self._handle_nan:
       if not self.diverged:
         what = f"loss is {watch.value} at step {watch.first_bad}" if watch.first_bad else ""
-        _cli.log(f"{what or f'parameters are not finite at step {step}'}: nothing more is saved")
+        cli.log(f"{what or f'parameters are not finite at step {step}'}: nothing more is saved")
       self.diverged = True
       return
     if self._checkpointer is not None:
       self._checkpointer.wait()
     steps = checkpoints.checkpoint_steps(self._model_dir)
     latest = os.path.join(self._model_dir, f"checkpoint_{steps[-1]}") if steps else None
-    raise _divergence.diverged(watch, self._first_step, step, self._optimizer_def, latest)
+    raise divergence.diverged(watch, self._first_step, step, self._optimizer_def, latest)
 
   def save(self, step: int) -> bool:
     """Saves the state after `step`; returns whether a checkpoint of it is there.
@@ -68,7 +70,7 @@ class Saver:
     """
     self._trainer.check_losses()
     self.check_losses(step)
-    if not self.diverged and not _divergence.all_finite(self._trainer.train_state.params):
+    if not self.diverged and not divergence.all_finite(self._trainer.train_state.params):
       self._end(step)
     if self.diverged or self._checkpointer is None:
       return False
@@ -80,10 +82,10 @@ class Saver:
     started = time.time()
     if not self.save(step):
       why = "it is not finite" if self.diverged else "checkpoint_cfg.save is None"
-      _cli.log(f"stopped at step {step}; nothing is saved ({why})")
+      cli.log(f"stopped at step {step}; nothing is saved ({why})")
       return
     self._checkpointer.wait()
-    _cli.log(
+    cli.log(
       f"stopped at step {step}; saved in {time.time() - started:.1f} s. The same command "
       f"continues from {os.path.join(self._model_dir, f'checkpoint_{step}')}."
     )
@@ -133,7 +135,7 @@ class Evaluations:
       results = self._trainer.evaluate(self._eval_sets, self._rows)
       for task, values in results.items():
         shown = [f"{k} {values[k]:.4f}" for k in self._shown if k in values]
-        _cli.log(f"training_eval {task}: " + ", ".join(shown))
+        cli.log(f"training_eval {task}: " + ", ".join(shown))
       ended |= self._actions.run("TRAIN_EVAL", self._trainer.train_state, results)
     if self._evaluator is not None:
       self.wait()
@@ -214,10 +216,10 @@ class Loop:
       self._train_until(self._periods.next_stop(self.step, self._total_steps))
       ended = self._saver.diverged or self._between_steps()
     if ended:
-      _cli.log(f"an action ended training at step {self.step}")
+      cli.log(f"an action ended training at step {self.step}")
       with self._progress.excluded():
         if not self._saver.save(self.step):
-          _cli.log("its last state is not saved")
+          cli.log("its last state is not saved")
     self._progress.update(self.step, force=True)
 
   def _train_until(self, target: int) -> None:
@@ -228,7 +230,7 @@ class Loop:
       if self._trainer.compile_seconds is None:
         with self._progress.excluded(steps=1):
           self._trainer.step(batch)
-        _cli.log(f"compiled the training step in {self._trainer.compile_seconds:.1f} s")
+        cli.log(f"compiled the training step in {self._trainer.compile_seconds:.1f} s")
         self._stats_seconds = self._progress.seconds()
       else:
         self._trainer.step(batch)

@@ -21,8 +21,8 @@ import numpy as np
 from etils import epath
 from jax.sharding import PartitionSpec
 
-from t5x import _checkpoint_keep, _legacy_layout
-from t5x._checkpoint_read import checkpoint_steps, flatten, unflatten
+from t5x._checkpoint import keep, legacy_layout
+from t5x._checkpoint.read import checkpoint_steps, flatten, unflatten
 from t5x.errors import T5XError
 
 _LEFTOVER = re.compile(r"^checkpoint_\d+\.tmp-")
@@ -52,7 +52,7 @@ class OrbaxCheckpointManagerInterface:
     del use_orbax
     self._directory = epath.Path(directory).absolute()
     self._save_dtype = np.dtype(jnp.dtype(save_dtype)) if save_dtype else None
-    self._retention = retention or _checkpoint_keep.latest(keep)
+    self._retention = retention or keep.latest(keep)
     self._writer = _OrbaxWriter(self._directory) if self._orbax else _LegacyWriter(self._directory)
     self._saving: tuple[int, int] | None = None  # (step, bytes) until it is complete
     if jax.process_index() == 0:
@@ -98,7 +98,7 @@ class OrbaxCheckpointManagerInterface:
     self._saving = None
     if jax.process_index() == 0:
       for step in self._retention(_not_pinned(self._directory)):
-        _checkpoint_keep.delete(self._directory / f"checkpoint_{step}")
+        keep.delete(self._directory / f"checkpoint_{step}")
 
   def close(self) -> None:
     """Waits and releases threads."""
@@ -163,7 +163,7 @@ class SaveBestCheckpointer(OrbaxCheckpointManagerInterface):
     force_keep_period: int | None = None,
   ):
     self._orbax = use_orbax is not False
-    best = _checkpoint_keep.Best(
+    best = keep.Best(
       directory,
       keep,
       metric_name_to_monitor,
@@ -252,10 +252,10 @@ class _LegacyWriter:
     # One name on all hosts: the time of the first one.
     folder = final if "://" in str(final) else final.parent / f"{final.name}.tmp-{_start_time()}"
     arrays = {n: x for n, x in flat.items() if has_axes.get(n, np.size(x) > 1)}
-    _legacy_layout.write_arrays(folder, arrays, dtypes)
+    legacy_layout.write_arrays(folder, arrays, dtypes)
     _barrier(f"legacy arrays of step {step}")
     if jax.process_index() == 0:
-      _legacy_layout.write_index(folder, flat, arrays, dtypes)
+      legacy_layout.write_index(folder, flat, arrays, dtypes)
       if folder != final:
         folder.rename(final)
     _barrier(f"legacy checkpoint of step {step}")

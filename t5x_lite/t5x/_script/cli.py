@@ -16,7 +16,7 @@ from typing import Any
 
 from absl import flags, logging
 
-from t5x import _hosts
+from t5x._process import hosts
 from t5x.errors import Interrupted, T5XError, UsageError, nearest
 
 FLAGS = flags.FLAGS
@@ -45,7 +45,7 @@ def define_flags() -> None:
 
 def _print_help(doc: str) -> None:
   print(doc.strip() + "\n\nFlags:")
-  for module in ("t5x._cli", "t5x.infer", sys.argv[0]):
+  for module in ("t5x._script.cli", "t5x.infer", sys.argv[0]):
     text = FLAGS.module_help(module).strip()
     if text:
       print(text.split("\n", 1)[1])
@@ -75,7 +75,7 @@ def parse_flags(argv: Sequence[str], doc: str = "") -> list[str]:
     ) from e
   if of_jax:
     jax.config.complete_absl_config(flags)  # `app.run` would, which these scripts do without
-  _hosts.check_flags(
+  hosts.check_flags(
     FLAGS.coordinator_address, FLAGS.process_count, FLAGS.process_index, FLAGS.multiprocess_gpu
   )
   return rest[1:]
@@ -158,18 +158,18 @@ def setup_jax() -> None:
 
   utils.compilation_cache()  # as gin configures it
   if FLAGS.multiprocess_gpu:
-    _hosts.join(
+    hosts.join(
       FLAGS.coordinator_address,
       FLAGS.process_count,
       FLAGS.process_index,
       FLAGS.initialization_timeout,
       FLAGS.heartbeat_timeout,
     )
-  from t5x import _devices
+  from t5x._process import devices
 
   # Before `log`, which asks which process this is, and so for devices.
-  devices = _devices.describe_devices()
-  log(f"devices: {devices}")
+  found = devices.describe_devices()
+  log(f"devices: {found}")
 
 
 def setup_data() -> None:
@@ -285,7 +285,7 @@ def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
     print("t5x: interrupted.", file=sys.stderr)
     code = 130
   except Exception as e:
-    user_error = _hosts.lost(e) or find_user_error(e) or find_unreadable(e)
+    user_error = hosts.lost(e) or find_user_error(e) or find_unreadable(e)
     if debug or user_error is None:
       traceback.print_exc()
     if user_error is not None:
@@ -294,7 +294,7 @@ def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
     code = user_error.exit_code if user_error else 1
   sys.stdout.flush()
   sys.stderr.flush()
-  if code == 1 and _hosts.joined():
+  if code == 1 and hosts.joined():
     # JAX would wait at exit for the others, which wait for this process in a collective.
     os._exit(code)
   sys.exit(code)

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from t5x import decoding
-from t5x._rows import rows_per_batch
+from t5x._infer.rows import rows_per_batch
 
 _FIRST_STOP = 8
 # A decode of so few tokens is not worth the compilation of further stages.

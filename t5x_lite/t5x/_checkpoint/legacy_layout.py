@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from etils import epath
 
-from t5x._checkpoint_read import kvstore_spec, unflatten
+from t5x._checkpoint.read import kvstore_spec, unflatten
 
 VERSION = 3
 # Host memory that arrays on their way to disk may take.

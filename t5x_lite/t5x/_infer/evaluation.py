@@ -1,4 +1,4 @@
-"""Evaluation with seqio's Evaluator, as gin configures it, on top of `t5x._inference`."""
+"""Evaluation with seqio's Evaluator, as gin configures it, on top of `t5x._infer.inference`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from t5x import _cli, utils
-from t5x._datasets import DatasetConfig, get_mixture_or_task, import_module, verify_matching_vocabs
-from t5x._journal import Journal, broadcast_text, config_hash, decoder
+from t5x import utils
+from t5x._data.datasets import (
+  DatasetConfig,
+  get_mixture_or_task,
+  import_module,
+  verify_matching_vocabs,
+)
+from t5x._infer.journal import Journal, broadcast_text, config_hash, decoder
+from t5x._script import cli
 from t5x.errors import T5XError
 
 _SHOWN = 12  # scores of a task on the console; all are in its files
@@ -169,7 +175,7 @@ class InferenceEvaluator:
       shown = [f"{k} {_scalar(v)}" for k, v in values.items()]
       more = len(shown) - _SHOWN
       more = f" and {more} more" if more > 0 else ""
-      _cli.log(f"{task}: {', '.join(shown[:_SHOWN])}{more}")
+      cli.log(f"{task}: {', '.join(shown[:_SHOWN])}{more}")
     return results
 
 

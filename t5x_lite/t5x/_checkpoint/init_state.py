@@ -17,7 +17,8 @@ from flax import struct
 from flax.linen import partitioning as flax_partitioning
 from jax.sharding import PartitionSpec
 
-from t5x import _cli, checkpoints, train_state
+from t5x import checkpoints, train_state
+from t5x._script import cli
 
 PyTree = Any
 
@@ -99,7 +100,7 @@ class TrainStateInitializer:
       self._initialize, in_axis_resources=(None,), out_axis_resources=self.train_state_axes
     )
     state = jax.block_until_ready(init(init_rng))
-    _cli.log(f"initialised from scratch in {time.time() - started:.1f} s")
+    cli.log(f"initialised from scratch in {time.time() - started:.1f} s")
     return state
 
   def from_checkpoint(self, choice: checkpoints.CheckpointChoice, restore_cfg=None, init_rng=None):
@@ -120,7 +121,7 @@ class TrainStateInitializer:
       init_fn=lambda: self.from_scratch(rng),
     )
     state = jax.block_until_ready(state)
-    _cli.log(
+    cli.log(
       f"restored {choice.path} (step {int(state.step)}) in {time.time() - started:.1f} s; "
       f"{choice.rule}"
     )
@@ -131,7 +132,7 @@ def log_model_info(path: str | None, state) -> None:
   """Writes model-info.txt: one line per parameter with shape, and the total; logs the total."""
   if jax.process_index() != 0:
     return
-  from t5x._checkpoint_read import flatten
+  from t5x._checkpoint.read import flatten
 
   shapes = {k: tuple(v.shape) for k, v in flatten(state.state_dict()).items()}
   total = sum(int(np.prod(s)) for k, s in shapes.items() if k.startswith("target/"))
@@ -143,4 +144,4 @@ def log_model_info(path: str | None, state) -> None:
     target = epath.Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text("\n".join(lines) + "\n")
-  _cli.log(f"{total:,} parameters")
+  cli.log(f"{total:,} parameters")
