@@ -15,11 +15,11 @@ import os
 import sys
 import time
 
+import gin
 import jax
 import numpy as np
 import seqio
 
-import gin
 from t5x import gin_utils, utils
 
 _BATCHES = 4  # different ones, taken in turn

@@ -4,28 +4,15 @@ import os
 import pathlib
 
 import pytest
+from places import SHARED, shared_file
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-SHARED = ROOT.parent / "shared"
 
 
 # Tasks are registered when first imported, with the vocabulary that this names.
 if (SHARED / "t5/sentencepiece.model").exists():
   os.environ.setdefault("SGDX_VOCAB", str(SHARED / "t5/sentencepiece.model"))
-
-
-def shared_file(relative: str) -> pathlib.Path:
-  """A file of ../shared; skips where it is absent, fails instead in CI."""
-  path = SHARED / relative
-  if not path.exists():
-    reason = f"../shared/{relative} is not here (a user's clone has none)"
-    if os.environ.get("CI"):
-      pytest.fail(f"{reason}, but CI must run this test")
-    pytest.skip(reason)
-  return path
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """Hugging Face's folders of T5 weights: config.json and safetensors, read and written.
 
-Checked against `transformers` 5.23 (tests/data/hf_t5/make.py). Two traps of its format:
+Checked against `transformers` 5.23 (tests/fixtures/hf_t5/make.py). Two traps of its format:
   - `transformers` 5 saves `tie_word_embeddings: true` for every T5, T5 1.1 included. Whether the
     logits reuse and rescale as in T5 1.0 then stands in `scale_decoder_outputs`.
   - The embedding goes under up to four names, and files hold one of them, some or all.

@@ -201,6 +201,7 @@ def _debug() -> bool:
 def _read_gin(train: Callable) -> Mapping[str, Any]:
   """Returns the arguments that gin binds to `train`, references evaluated."""
   import gin
+
   from t5x import gin_utils
 
   flags = cli.FLAGS

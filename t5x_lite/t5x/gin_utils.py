@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from etils import epath
-
 import gin
+from etils import epath
 from gin import config as _gin_config
+
 from t5x.errors import T5XError, UsageError, nearest
 
 _PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

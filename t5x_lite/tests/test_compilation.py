@@ -1,9 +1,9 @@
 """Where compiled programs are kept, and that initialisation is one program."""
 
+import gin
 import jax
 import pytest
 
-import gin
 from t5x import optimizers, partitioning, utils
 
 

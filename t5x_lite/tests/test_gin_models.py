@@ -2,12 +2,12 @@
 
 import pathlib
 
+import gin
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import gin
 import t5x
 from t5x.errors import T5XError
 

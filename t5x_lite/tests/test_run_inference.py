@@ -7,12 +7,12 @@ import pathlib
 import subprocess
 import sys
 
+import gin
 import jax
 import numpy as np
 import pytest
 import tensorflow as tf
 
-import gin
 from t5x import decoding, partitioning, utils
 from t5x._infer import inference, journal, rows, staged_decode
 

@@ -13,12 +13,12 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import gin
 import jax
 import numpy as np
 import seqio
 import tensorflow as tf
 
-import gin
 from t5x._script import cli
 from t5x.errors import T5XError, nearest
 

@@ -18,12 +18,12 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import gin
 import jax
 import numpy as np
+from gin import config as _gin_config
 from jax.experimental import multihost_utils
 
-import gin
-from gin import config as _gin_config
 from t5x import decoding
 from t5x._infer.journal import Journal
 from t5x._infer.rows import (

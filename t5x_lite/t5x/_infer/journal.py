@@ -20,9 +20,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from etils import epath
+from gin import config as _gin_config
 from jax.experimental import multihost_utils
 
-from gin import config as _gin_config
 from t5x._script import cli
 
 # Settings that say where and in what portions the work is done, not what comes out.

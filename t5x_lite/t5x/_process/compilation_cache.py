@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import gin
+
 from t5x._script import cli
 
 DEFAULT = "default"

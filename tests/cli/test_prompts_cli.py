@@ -1,0 +1,294 @@
+"""`sgdx prompts`: the task's ids and texts, nothing of the gold, samples of whole dialogues."""
+
+import collections
+import json
+import subprocess
+import sys
+
+import pytest
+import tiny_corpus as tiny
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sgdx_t5x.cli import main
+from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.data.schema import Intent, Schema, Service, Slot
+from sgdx_t5x.errors import UsageError
+from sgdx_t5x.prompts.rows import schema_questions
+from sgdx_t5x.prompts.selection import DialogueSize, choose_dialogues
+from sgdx_t5x.prompts.t5dst import PromptStyle, read_value
+
+ALL = ("original", *tiny.VARIANTS)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+  return str(tiny.write_corpus(tmp_path_factory.mktemp("tiny")))
+
+
+def prompts(corpus, out, *args, variants=("v3",)):
+  """Returns the exit code."""
+  return main(
+    ["prompts", "--corpus", str(corpus), "--variant", *variants, "--out", str(out), *args]
+  )
+
+
+def read(path):
+  return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def frames_of(rows):
+  """Variant -> frames, in order."""
+  found = collections.defaultdict(dict)
+  for row in rows:
+    variant, _, frame, _ = row["id"].split("/")
+    found[variant][frame] = None
+  return {variant: list(frames) for variant, frames in found.items()}
+
+
+# --- rows ----------------------------------------------------------------------------------
+
+
+def test_ids_and_texts_are_those_of_the_seqio_tasks(sample_records, tmp_path):
+  seqio = pytest.importorskip("seqio")
+  import sgdx_t5x.tasks  # noqa: F401  # registers them
+
+  assert prompts("sample", tmp_path / "p.jsonl", variants=("original", "v3")) == 0
+  found = {row["id"]: row["prompt"] for row in read(tmp_path / "p.jsonl")}
+  seqio.set_tfds_data_dir_override(str(sample_records))
+  try:
+    expected = {}
+    for name in ("sample_t5dst_sgd", "sample_t5dst_sgdx_v3"):
+      task = seqio.get_mixture_or_task(name)
+      for example in task.get_dataset(None, "test", shuffle=False).as_numpy_iterator():
+        key = example["example_id_pretokenized"].decode()
+        expected[key] = example["inputs_pretokenized"].decode()
+  finally:
+    seqio.set_tfds_data_dir_override(None)
+  assert found == expected
+  assert len(read(tmp_path / "p.jsonl")) == len(expected) > 1000
+
+
+def test_rows_by_hand(corpus, tmp_path):
+  """v3 calls `kind` by the original name of another slot; `balance` is not asked for."""
+  assert prompts(corpus, tmp_path / "p.jsonl") == 0
+  rows = read(tmp_path / "p.jsonl")
+  assert len(rows) == 3 * 3 + (3 + 2) + 2  # by dialogue
+  said = "[USER] user turn 0 of 1_00000 [SYSTEM] answer 0 [USER] user turn 1 of 1_00000"
+  assert rows[3:5] == [
+    {
+      "id": "v3/test/1_00000-002-Banks_1/kind",
+      "prompt": f"{said} [domain] Banks [slot] amount kind said like v3 [PVs] Checking, Savings",
+      "possible_values": ["Checking", "Savings"],
+    },
+    {
+      "id": "v3/test/1_00000-002-Banks_1/to",
+      "prompt": f"{said} [domain] Banks [slot] to v3 to said like v3",
+    },
+  ]
+
+
+def test_a_style_changes_slots_texts_and_answers(corpus, tmp_path):
+  style = ("values=letters", "slots=all", "lowercase=true", "slot_name=false")
+  assert prompts(corpus, tmp_path / "p.jsonl", "--prompt-style", *style) == 0
+  rows = read(tmp_path / "p.jsonl")
+  assert len(rows) == 4 * 3 + (4 + 2) + 2
+  assert rows[0]["prompt"].endswith(
+    "[domain] banks [slot] kind said like v3 a) checking b) savings"
+  )
+  assert rows[0]["possible_values"] == ["a", "b"]
+
+
+@pytest.mark.parametrize("style", [{}, {"values": "letters"}, {"lowercase": True}])
+def test_answers_offered_are_read_as_the_values_they_stand_for(style):
+  """SGD's Media_2 has a value "None", which must not be read as "none"."""
+  style, values = PromptStyle(**style), ("None", "English")
+  slot = Slot("subtitles", "Language of subtitles", True, values)
+  intent = Intent("Play", "Play it", True, ("subtitles",), {}, ())
+  schema = Schema([Service("Media_2", "Films", (slot,), (intent,))])
+  [question] = schema_questions(schema, schema, style)["Media_2"]
+  assert tuple(read_value(answer, slot, style) for answer in question.answers) == values
+
+
+def test_rows_say_nothing_of_the_gold(corpus, tmp_path, monkeypatch):
+  """Emptying all states changes not a byte."""
+  assert prompts(corpus, tmp_path / "p.jsonl", "--limit", "8", variants=ALL) == 0
+  empty = {
+    i: [{service: {} for service in turn} for turn in turns] for i, turns in tiny.GOLD.items()
+  }
+  monkeypatch.setattr(tiny, "GOLD", empty)
+  other = tiny.write_corpus(tmp_path / "empty")
+  assert prompts(other, tmp_path / "q.jsonl", "--limit", "8", variants=ALL) == 0
+  assert (tmp_path / "p.jsonl").read_bytes() == (tmp_path / "q.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(("limit", "num_frames"), [(None, 6), (8, 3)])
+def test_right_answers_score_one(corpus, tmp_path, capsys, limit, num_frames):
+  """The command it prints is run as printed."""
+  gold = {
+    row["inputs"]["example_id_pretokenized"]: row["prediction"]
+    for variant in ALL
+    for row in tiny.example_rows(tiny.GOLD, variant)
+  }
+  args = ["--limit", str(limit)] if limit else []
+  assert prompts(corpus, tmp_path / "p.jsonl", *args, variants=ALL) == 0
+  ids = [row["id"] for row in read(tmp_path / "p.jsonl")]
+  assert len(set(ids)) == len(ids) == (7 * 6 if limit else len(gold))
+  answers = tmp_path / "answers.jsonl"
+  answers.write_text("".join(json.dumps({"id": i, "prediction": gold[i]}) + "\n" for i in ids))
+  printed = capsys.readouterr().err
+  command = next(line for line in printed.splitlines() if line.startswith("next:"))
+  command = command.replace("ANSWERS.jsonl", str(answers)).split()[2:]
+  assert main([*command, "--json", str(tmp_path / "s.json")]) == 0
+  report = json.loads((tmp_path / "s.json").read_text())
+  row = report["sgdx"]["all"]
+  assert (row["num_frames"], row["jga_orig"], row["jga_v1_5"]) == (num_frames, 1.0, 1.0)
+  assert report["complete"] is (limit is None)
+
+
+# --- samples -------------------------------------------------------------------------------
+
+
+def size(name, frames, prompts_per_frame=3):
+  return DialogueSize(name, frames, prompts_per_frame * sum(frames.values()))
+
+
+sizes = st.lists(
+  st.tuples(
+    st.dictionaries(st.sampled_from("ABCDE"), st.integers(1, 12), min_size=1, max_size=3),
+    st.integers(0, 8),
+  ),
+  min_size=1,
+  max_size=40,
+).map(lambda drawn: [size(f"d{i}", *item) for i, item in enumerate(drawn)])
+
+
+@given(sizes, st.integers(1, 600), st.integers(), st.randoms(use_true_random=False))
+def test_a_sample_keeps_its_limit_and_is_full(sizes, limit, seed, random):
+  prompts = {s.dialogue_id: s.num_prompts for s in sizes if s.num_prompts}
+  if limit < min(prompts.values(), default=limit + 1):
+    with pytest.raises(UsageError, match=f"a limit of {limit} prompts"):
+      choose_dialogues(sizes, limit, seed)
+    return
+  chosen = choose_dialogues(sizes, limit, seed)
+  room = limit - sum(prompts[name] for name in chosen)
+  assert room >= 0
+  assert all(n > room for name, n in prompts.items() if name not in chosen)
+  random.shuffle(sizes)
+  assert choose_dialogues(sizes, limit, seed) == chosen
+
+
+@given(st.integers(1, 9), st.integers(2, 12), st.integers(1, 400), st.integers())
+def test_a_sample_is_spread_over_services(length, num_services, num_chosen, seed):
+  """Of dialogues of one service and one length, no service has one more than another."""
+  sizes = [size(f"{s}_{i}", {f"S{s}": length}) for s in range(num_services) for i in range(50)]
+  chosen = choose_dialogues(sizes, 3 * length * num_chosen, seed)
+  assert len(chosen) == min(num_chosen, len(sizes))
+  counts = collections.Counter(name.split("_")[0] for name in chosen)
+  found = [counts[str(s)] for s in range(num_services)]
+  assert max(found) - min(found) <= 1
+
+
+def test_a_seed_means_the_same_everywhere():
+  """The greatest hash is first; sha256sum of 0/d0 ... 0/d3: 2a02..., 617e..., 480f..., 55b3..."""
+  sizes = [size(f"d{i}", {"A": 1}) for i in range(4)]
+  assert choose_dialogues(sizes, 3, seed=0) == {"d1"}
+  assert choose_dialogues(sizes, 6, seed=0) == {"d1", "d3"}
+  assert len({choose_dialogues(sizes, 3, seed) for seed in range(40)}) == 4
+
+
+def test_a_sample_of_the_sample(tmp_path, capsys):
+  """Whole dialogues, the same frames in every variant, all services alike."""
+  args = ("--limit", "500", "--seed", "7")
+  assert prompts("sample", tmp_path / "p.jsonl", *args, variants=ALL) == 0
+  rows = read(tmp_path / "p.jsonl")
+  frames = frames_of(rows)
+  assert list(frames) == list(ALL)
+  assert all(found == frames["original"] for found in frames.values())
+  assert 480 <= len(rows) / len(ALL) <= 500  # the smallest dialogue has 8
+  chosen = {frame.split("-")[0] for frame in frames["v1"]}
+  whole = [
+    f"{dialogue.dialogue_id}-{turn:03d}-{frame.service}"
+    for dialogue in open_corpus("sample").dialogues("test")
+    for turn, frame in dialogue.user_frames()
+    if dialogue.dialogue_id in chosen
+  ]
+  assert frames["v1"] == whole
+  counts = collections.Counter(frame.rsplit("-", 1)[1] for frame in whole)
+  assert set(counts) == set(open_corpus("sample").schema("test").names)
+  assert max(counts.values()) <= 4 * min(counts.values())  # a dialogue may bring a second service
+  assert f"{len(whole)} frames, {len(chosen)} of 160 dialogues of test" in capsys.readouterr().err
+  # Another wording, another call: the same frames. Another seed: others.
+  assert prompts("sample", tmp_path / "q.jsonl", *args, variants=["bt_ja"]) == 0
+  assert frames_of(read(tmp_path / "q.jsonl")) == {"bt_ja": whole}
+  assert prompts("sample", tmp_path / "q.jsonl", "--limit", "500") == 0
+  assert frames_of(read(tmp_path / "q.jsonl"))["v3"] != whole
+
+
+# --- the command ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+  ("args", "code", "part"),
+  [
+    (["--variant", "v9"], 1, "no schema of variant 'v9'"),
+    (["--split", "dev"], 1, "no split 'dev'"),
+    (["--split", "train"], 1, "no prompts in split train"),
+    (["--split", "train", "--limit", "9"], 1, "no prompts in split train"),
+    (["--limit", "0"], 2, "--limit 0"),
+    (["--limit", "1"], 2, "3 dialogues of 2 to 9 prompts"),
+    (["--prompt-style", "lowercase=1"], 2, "--prompt-style lowercase=1"),
+    (["--prompt-style", "values=b"], 1, "PromptStyle.values = 'b'"),
+    (["--out", "/nowhere/p.jsonl"], 1, "--out /nowhere/p.jsonl: No such file"),
+    (["--out", "/dev/null"], 1, "--out /dev/null: not a regular file"),
+  ],
+)
+def test_mistakes_get_an_exit_code_and_four_parts(corpus, tmp_path, capsys, args, code, part):
+  out = tmp_path / "p.jsonl"
+  out.write_text("earlier")
+  assert prompts(corpus, out, *args) == code
+  error = capsys.readouterr().err
+  for word in (part, "expected:", "fix:"):
+    assert word in error
+  assert out.read_text() == "earlier"
+  assert [path.name for path in tmp_path.iterdir()] == ["p.jsonl"]
+
+
+def test_a_fault_late_in_the_data_leaves_nothing(tmp_path, capsys):
+  root = tiny.write_corpus(tmp_path / "tiny")
+  (root / "test" / "dialogues_002.json").write_text("[{")
+  (tmp_path / "out").mkdir()
+  assert prompts(root, tmp_path / "out" / "p.jsonl") == 1
+  assert "dialogues_002.json: not valid JSON" in capsys.readouterr().err
+  assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_pipe_gets_rows_and_stderr_the_rest(corpus, tmp_path):
+  command = [sys.executable, "-m", "sgdx_t5x.cli", "prompts"]
+  done = subprocess.run(
+    [*command, "--corpus", corpus, "--variant", "v1", "v1", "--out", "-"],
+    capture_output=True,
+    text=True,
+    check=True,
+  )
+  assert prompts(corpus, tmp_path / "p.jsonl", variants=["v1"]) == 0
+  assert done.stdout == (tmp_path / "p.jsonl").read_text()
+  assert [line.split()[0] for line in done.stderr.splitlines()][:1] == ["written:"]
+  assert "16 prompts (v1)" in done.stderr
+  assert f"--corpus {corpus} --split test --predictions v1=ANSWERS.jsonl\n" in done.stderr
+  helped = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
+  for words in ("examples:", "--predictions all=answers.jsonl", "A language model can be told:"):
+    assert words in helped
+  assert all(len(line) <= 100 for line in helped.splitlines())
+
+
+@pytest.mark.real
+def test_real_prompts_are_as_many_as_were_counted(real_archive, tmp_path, capsys):
+  """152,992 of 26,802 frames: field notes, counted before this was written."""
+  assert prompts(real_archive, tmp_path / "p.jsonl") == 0
+  error = capsys.readouterr().err
+  assert "152,992 prompts (v3)" in error
+  assert "26,802 frames, 2,921 of 2,921 dialogues" in error
+  assert "PARTIAL: the corpus has 2,921 of 4,201 dialogues" in error
+  with (tmp_path / "p.jsonl").open() as lines:
+    assert sum(1 for _ in lines) == 152_992

@@ -1,0 +1,386 @@
+"""`sgdx score` from its command line: the table, the JSON, the flags, the refusals."""
+
+import copy
+import csv
+import io
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+import tiny_corpus as tiny
+
+from sgdx_t5x.cli import main
+
+ALL = ("original", *tiny.VARIANTS)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+  return str(tiny.write_corpus(tmp_path_factory.mktemp("tiny")))
+
+
+def wrong(*places):
+  """GOLD with an impossible `kind` in these (dialogue, turn) of Banks_1: the frame scores 0."""
+  states = copy.deepcopy(tiny.GOLD)
+  for dialogue_id, turn in places:
+    states[dialogue_id][turn]["Banks_1"] = {"kind": ["wrong"]}
+  return states
+
+
+def score(corpus, *args, out=None):
+  """Returns the exit code, whichever way `main` gives it."""
+  command = ["score", "--corpus", corpus, "--predictions", *args]
+  try:
+    return main([*command, "--json", str(out)] if out else command)
+  except SystemExit as e:
+    return e.code
+
+
+def load(path):
+  return json.loads(path.read_text())
+
+
+def gold_everywhere(folder):
+  return [f"{v}={tiny.write_dialogues(folder / v, tiny.GOLD, v)}" for v in ALL]
+
+
+def test_gold_scores_one(corpus, tmp_path):
+  assert score(corpus, *gold_everywhere(tmp_path), out=tmp_path / "s.json") == 0
+  report = json.loads((tmp_path / "s.json").read_text())
+  assert report["complete"] is True
+  for variant in ALL:
+    for group in report["variants"][variant].values():
+      assert set(group.values()) <= {1.0, None}
+  ones = [f"jga_{v}" for v in ("orig", *tiny.VARIANTS, "v1_5")]
+  ones += [f"cjga_{v}" for v in (*tiny.VARIANTS, "all")]
+  zeros = ("diff_rel", "ss_jga", "ss_jga_exclude", "zero_mean_share")
+  scores = {**dict.fromkeys(ones, 1.0), **dict.fromkeys(zeros, 0.0)}
+  for name, frames, dialogues in (("all", 6, 3), ("seen", 4, 2), ("unseen", 2, 2)):
+    row = report["sgdx"][name]
+    assert row.pop("ci95") == {key: [value, value] for key, value in scores.items()}
+    assert row == {**scores, "num_frames": frames, "num_dialogues": dialogues}
+  assert list(report["sgdx"]["services"]) == ["Banks_1", "Homes_2"]
+  assert list(report["sgdx"]["domains"]) == ["Banks", "Homes"]
+  # Only the first frame's gold state is empty, and its service is seen.
+  nothing = report["predict_nothing"]
+  assert nothing["all"]["jga_orig"] == nothing["all"]["jga_v1_5"] == pytest.approx(1 / 6)
+  assert (nothing["seen"]["jga_v2"], nothing["unseen"]["jga_v2"]) == (0.25, 0.0)
+  assert nothing["all"]["zero_mean_share"] == pytest.approx(5 / 6)
+  leftovers = [p.name for p in tmp_path.iterdir() if p.name.endswith(".tmp")]
+  assert leftovers == []
+
+
+def test_a_table_by_hand(corpus, tmp_path):
+  """Four of the six frames are of Banks_1 (seen); v1 is wrong in one of them, v2 in two."""
+  states = {v: tiny.GOLD for v in ALL}
+  states["v1"] = wrong(("1_00000", 0))
+  states["v2"] = wrong(("1_00000", 0), ("1_00000", 1))
+  pairs = [f"{v}={tiny.write_dialogues(tmp_path / v, s, v)}" for v, s in states.items()]
+  assert score(corpus, *pairs, out=tmp_path / "s.json") == 0
+  found = json.loads((tmp_path / "s.json").read_text())["sgdx"]
+  assert found["all"]["jga_v1"] == pytest.approx(5 / 6)
+  assert found["seen"]["jga_v2"] == pytest.approx(2 / 4)
+  assert found["all"]["jga_v1_5"] == pytest.approx((5 / 6 + 4 / 6 + 3) / 5)
+  assert found["all"]["diff_rel"] == pytest.approx((5 / 6 + 4 / 6 + 3) / 5 - 1)
+  # 3, 4, 5, 5, 5 and 5 of 5 variants right: CoV .9129, .5590 and 0 (test_metrics_sensitivity)
+  assert found["all"]["ss_jga"] == pytest.approx((0.9129 + 0.5590) / 6, abs=5e-5)
+  assert found["seen"]["ss_jga"] == pytest.approx((0.9129 + 0.5590) / 4, abs=5e-5)
+  assert found["unseen"]["ss_jga"] == 0.0
+  assert found["services"]["Banks_1"] == found["domains"]["Banks"] == found["seen"]
+  # Right with the original and with v1: five of six; with v1 to v5 all: four.
+  assert (found["all"]["cjga_v1"], found["all"]["cjga_all"]) == pytest.approx((5 / 6, 4 / 6))
+  # v1 is wrong in one dialogue of three, in one of its three frames; a resample holds that
+  # dialogue 0 to 3 times: JGA 1 at most, 2/3 at least, each in more than 2.5% of resamples.
+  assert found["all"]["ci95"]["jga_v1"] == pytest.approx([2 / 3, 1.0])
+
+
+def test_rows_of_a_whole_evaluation(corpus, tmp_path):
+  """T5X writes a file per task; ids name the variants. DSTC8 predictions score the same, and
+  so do answers to `sgdx prompts`."""
+  folder = tmp_path / "inference_eval"
+  tiny.write_rows(folder / "t5dst_sgd-000010.jsonl", tiny.example_rows(tiny.GOLD, "original"))
+  rows = [row for v in tiny.VARIANTS for row in tiny.example_rows(tiny.GOLD, v)]
+  tiny.write_rows(folder / "t5dst_sgdx-000010.jsonl", rows)
+  assert score(corpus, f"all={tmp_path}", out=tmp_path / "rows.json") == 0
+  assert score(corpus, *gold_everywhere(tmp_path / "d"), out=tmp_path / "dialogues.json") == 0
+  every = [*tiny.example_rows(tiny.GOLD, "original"), *rows]
+  answers = [
+    {"id": row["inputs"]["example_id_pretokenized"], "prediction": row["prediction"]}
+    for row in every
+  ]
+  path = tiny.write_rows(tmp_path / "answers.jsonl", answers)
+  assert score(corpus, f"all={path}", out=tmp_path / "answers.json") == 0
+  found = [load(tmp_path / f"{n}.json") for n in ("rows", "answers", "dialogues")]
+  assert found[0] == found[1]
+  assert found[0]["sgdx"] == found[2]["sgdx"]
+  # Rows say nothing of intents, requested slots and spans.
+  group = found[0]["variants"]["v2"]["#ALL_SERVICES"]
+  absent = {key for key, value in group.items() if value is None}
+  assert absent == {k for k in group if k.startswith(("active_", "requested_", "slot_tagging_"))}
+
+
+def test_what_cannot_be_computed_is_null_and_said(corpus, tmp_path, capsys):
+  pairs = gold_everywhere(tmp_path)
+  assert score(corpus, pairs[1], pairs[3], out=tmp_path / "s.json") == 0
+  row = json.loads((tmp_path / "s.json").read_text())["sgdx"]["all"]
+  ends = row.pop("ci95")
+  counts = {"num_frames", "num_dialogues"}
+  for numbers in (set(row) - counts, set(ends)):
+    assert {k for k in numbers if row[k] is not None} == {"jga_v1", "jga_v3"}
+  assert {k for k, v in ends.items() if v is not None} == {"jga_v1", "jga_v3"}
+  printed = capsys.readouterr().out
+  assert "need v1 to v5; not given: JGA_orig, v2, v4, v5" in printed
+
+
+def test_zero_mean_rule(corpus, tmp_path):
+  states = wrong(("1_00000", 0))  # wrong everywhere: 0/0 in one frame of six
+  states["2_00000"] = tiny.GOLD["2_00000"]
+  pairs = [f"{v}={tiny.write_dialogues(tmp_path / v, states, v)}" for v in ALL]
+  pairs[1] = f"v1={tiny.write_dialogues(tmp_path / 'v1', wrong(('1_00000', 0), ('1_00000', 1)))}"
+  found = {}
+  for rule in ("zero", "exclude"):
+    assert score(corpus, *pairs, "--zero-mean", rule, out=tmp_path / rule) == 0
+    report = json.loads((tmp_path / rule).read_text())
+    assert f"zero_mean:{rule}" in report["signature"]
+    found[rule] = report["sgdx"]["all"]
+  assert found["zero"]["zero_mean_share"] == pytest.approx(1 / 6)
+  assert found["zero"]["ss_jga"] == pytest.approx(0.5590 / 6, abs=5e-5)  # 4 of 5 right
+  assert found["exclude"]["ss_jga"] == pytest.approx(0.5590 / 5, abs=5e-5)
+  assert found["zero"]["ss_jga_exclude"] == found["exclude"]["ss_jga"]
+
+
+def test_fuzzy_back_ends_and_prompt_style(corpus, tmp_path):
+  states = copy.deepcopy(tiny.GOLD)
+  states["1_00000"][1]["Banks_1"]["to"] = ["Anna Le"]
+  rows = tiny.example_rows(states, "original")
+  path = tiny.write_rows(tmp_path / "p.jsonl", rows)
+  jga = {}
+  for fuzzy in ("difflib", "levenshtein", "exact"):
+    assert score(corpus, f"original={path}", "--fuzzy", fuzzy, out=tmp_path / "s.json") == 0
+    report = json.loads((tmp_path / "s.json").read_text())
+    assert f"fuzzy:{fuzzy}" in report["signature"]
+    jga[fuzzy] = report["sgdx"]["all"]["jga_orig"]
+  # "anna lee" and "anna le": 2 * 7 / 15 = .933 -> 93
+  assert jga["difflib"] == jga["levenshtein"] == pytest.approx((5 + 0.93) / 6)
+  assert jga["exact"] == pytest.approx(5 / 6)
+  for row in rows:
+    letters = {"Checking": "a", "Savings": "b", "rent": "a"}
+    row["prediction"] = letters.get(row["prediction"], row["prediction"])
+  tiny.write_rows(path, rows)
+  style = ("--prompt-style", "values=letters", "lowercase=false")
+  assert score(corpus, f"original={path}", *style, out=tmp_path / "s.json") == 0
+  report = json.loads((tmp_path / "s.json").read_text())
+  assert report["sgdx"]["all"]["jga_orig"] == jga["difflib"]
+
+
+def test_missing_frames_are_refused_or_said_loudly(corpus, tmp_path, capsys):
+  pairs = gold_everywhere(tmp_path)
+  states = copy.deepcopy(tiny.GOLD)
+  del states["2_00000"]
+  tiny.write_dialogues(tmp_path / "v2", states)
+  assert score(corpus, *pairs) == 1
+  assert "1 of 6 frames of v2 are missing" in capsys.readouterr().err
+  assert score(corpus, *pairs, "--allow-missing", out=tmp_path / "s.json") == 0
+  printed = capsys.readouterr().out
+  assert printed.startswith("PARTIAL: 1 of 6 frames of v2 have no prediction")
+  assert "PARTIAL signature: sgdx|" in printed
+  report = json.loads((tmp_path / "s.json").read_text())
+  assert report["complete"] is False
+  assert re.search(r"\|frames:5\|sample:[0-9a-f]{8}\|PARTIAL\|", report["signature"])
+  assert report["sgdx"]["all"]["num_frames"] == 5
+
+
+def test_dialogues_that_the_corpus_lacks(corpus, tmp_path, capsys):
+  """A tracker predicted all of test; the corpus at hand has a part of it."""
+  states = {**tiny.GOLD, "9_00000": [{"Banks_1": {}}]}
+  rows = tiny.example_rows(states, "original")
+  places = (tiny.write_dialogues(tmp_path, states), tiny.write_rows(tmp_path / "p.jsonl", rows))
+  for path in (places[0] / "dialogues_all.json", places[1]):
+    assert score(corpus, f"original={path}") == 1
+    capsys.readouterr()
+    assert score(corpus, f"original={path}", "--allow-missing", out=tmp_path / "s.json") == 0
+    said = "PARTIAL: 1 dialogues predicted for original are not in the corpus"
+    assert capsys.readouterr().out.startswith(said)
+    report = load(tmp_path / "s.json")
+    assert (report["complete"], report["sgdx"]["all"]["jga_orig"]) == (False, 1.0)
+
+
+def test_a_variant_of_unknown_dialogues_only_is_not_passed_over(corpus, tmp_path, capsys):
+  rows = [*tiny.example_rows(tiny.GOLD, "v1"), *tiny.example_rows({"9_0": [{"Banks_1": {}}]}, "v5")]
+  path = tiny.write_rows(tmp_path / "p.jsonl", rows)
+  assert score(corpus, f"all={path}", "--allow-missing") == 1
+  assert "no predictions for v5 but of 1 dialogues unknown" in capsys.readouterr().err
+  rows[-1]["inputs"]["example_id_pretokenized"] = "v7/train/9_0-000-Banks_1/kind"
+  tiny.write_rows(path, rows)
+  assert score(corpus, f"all={path}", "--allow-missing") == 1
+  assert "unknown variant 'v7'" in capsys.readouterr().err
+
+
+def test_turns_that_lack_a_frame_are_left_out_across_turns(corpus, tmp_path, capsys):
+  states = copy.deepcopy(tiny.GOLD)
+  del states["1_00001"][0]["Homes_2"]
+  pair = f"original={tiny.write_dialogues(tmp_path, states)}"
+  flags = ("--joint-acc-across-turn", "--allow-missing")
+  assert score(corpus, pair, *flags, out=tmp_path / "s.json") == 0
+  report = load(tmp_path / "s.json")
+  assert report["missing"] == {"original": 1}
+  assert report["sgdx"]["all"]["num_frames"] == 4
+
+
+def test_equal_predictions_for_several_variants_are_said(corpus, tmp_path, capsys):
+  folder = tiny.write_dialogues(tmp_path, tiny.GOLD)
+  assert score(corpus, *(f"{v}={folder}" for v in ALL)) == 0
+  said = " ".join(capsys.readouterr().out.split())
+  assert "same predictions are given for original, v1, v2, v3, v4, v5: nothing can differ" in said
+
+
+def test_unreadable_files_are_named_without_a_traceback(corpus, tmp_path, capsys, monkeypatch):
+  path = tiny.write_dialogues(tmp_path, tiny.GOLD) / "dialogues_all.json"
+
+  def refuse(self):
+    raise PermissionError(13, "Permission denied", str(self))
+
+  monkeypatch.setattr(pathlib.Path, "read_bytes", refuse)  # root may read what nobody may
+  assert score(corpus, f"original={path}") == 1
+  error = capsys.readouterr().err
+  assert "Permission denied" in error
+  assert "fix:" in error
+
+
+def test_joint_accuracy_across_a_turn(corpus, tmp_path):
+  """Turn 0 of 1_00001 has a frame of each service; Homes_2 is wrong in it."""
+  states = copy.deepcopy(tiny.GOLD)
+  states["1_00001"][0]["Homes_2"] = {"intent": ["buy"]}
+  path = tiny.write_dialogues(tmp_path, states)
+  flag = "--joint-acc-across-turn"
+  assert score(corpus, f"original={path}", flag, out=tmp_path / "s.json") == 0
+  report = load(tmp_path / "s.json")
+  groups = report["variants"]["original"]
+  joint = {name: groups[name]["joint_goal_accuracy"] for name in groups}
+  assert joint["#ALL_SERVICES"] == report["sgdx"]["all"]["jga_orig"] == pytest.approx(4 / 5)
+  assert joint["#SEEN_SERVICES"] == joint["Banks"] == report["sgdx"]["seen"]["jga_orig"] == 1.0
+  assert joint["#UNSEEN_SERVICES"] == joint["Homes_2"] == 1 / 2
+  assert groups["#ALL_SERVICES"]["active_intent_accuracy"] == 1.0
+  # Averages stay per frame: Homes_2's is 0, of five frames that have active slots.
+  assert groups["#ALL_SERVICES"]["average_goal_accuracy"] == pytest.approx(4 / 5)
+  assert "|jga:official-across-turn|" in report["signature"]
+
+
+def test_other_metrics_over_variants(corpus, tmp_path, capsys):
+  pairs = gold_everywhere(tmp_path)
+  pairs[2] = f"v2={tiny.write_dialogues(tmp_path / 'v2', wrong(('1_00000', 1)), 'v2')}"
+  key = "average_cat_accuracy"
+  assert score(corpus, *pairs, "--metric", key, out=tmp_path / "s.json") == 0
+  row = load(tmp_path / "s.json")["metrics"][key]["all"]
+  # Five frames have a categorical slot in the gold state; v2 is wrong in one of them.
+  assert row[f"{key}_v2"] == pytest.approx(4 / 5)
+  assert row[f"{key}_v1_5"] == pytest.approx(24 / 25)
+  assert row[f"ss_{key}"] == pytest.approx(0.5590 / 5, abs=5e-5)
+  assert "average_cat_accuracy (%)" in capsys.readouterr().out
+  assert score(corpus, *pairs, "--metric", "average_cat") == 2
+  assert "nearest: average_cat_accuracy" in capsys.readouterr().err
+
+
+def test_formats_hold_the_same_numbers(corpus, tmp_path, capsys):
+  pairs = gold_everywhere(tmp_path)
+  pairs[1] = f"v1={tiny.write_dialogues(tmp_path / 'v1', wrong(('1_00000', 1)))}"
+  shown = {}
+  for form in ("md", "latex", "csv", "json"):
+    assert score(corpus, *pairs, "--format", form) == 0
+    shown[form] = capsys.readouterr().out
+  cells = ("all", "100.0", "83.3", *["100.0"] * 4, "96.7", "-3.3", "9.3", "6")
+  assert "| " + " | ".join(cells) + " |" in shown["md"]
+  assert " & ".join(cells).replace("-3.3", "$-$3.3") + r" \\" in shown["latex"]
+  signature = json.loads(shown["json"])["signature"]
+  assert all(signature in text for text in shown.values())
+  lines = list(csv.DictReader(io.StringIO(shown["csv"])))
+  found = {(x["group"], x["name"], x["key"]): x for x in lines}
+  row = found["service", "Banks_1", "jga_v1"]
+  assert float(row["value"]) == pytest.approx(3 / 4)
+  assert float(row["ci95_low"]) == pytest.approx(2 / 3)
+
+
+def test_scores_per_frame_and_no_intervals(corpus, tmp_path):
+  pairs = gold_everywhere(tmp_path)
+  pairs[1] = f"v1={tiny.write_dialogues(tmp_path / 'v1', wrong(('1_00000', 1)))}"
+  options = ("--per-frame", str(tmp_path / "f.jsonl"), "--resamples", "0")
+  assert score(corpus, *pairs, *options, out=tmp_path / "s.json") == 0
+  report = load(tmp_path / "s.json")
+  assert report["per_frame"]["file"] == "f.jsonl"
+  assert "ci95" not in report["sgdx"]["all"]
+  head, *rows = map(json.loads, (tmp_path / "f.jsonl").read_text().splitlines())
+  assert head["checksum"] == report["per_frame"]["checksum"]
+  assert head["signature"] == report["signature"]
+  assert [row["id"] for row in rows][:2] == ["1_00000-000-Banks_1", "1_00000-002-Banks_1"]
+  assert rows[1]["scores"]["joint_goal_accuracy"] == {v: float(v != "v1") for v in ALL}
+  assert rows[0]["scores"]["average_goal_accuracy"]["v1"] is None
+
+
+def test_signature_names_what_the_score_depends_on(corpus, tmp_path, capsys):
+  assert score(corpus, *gold_everywhere(tmp_path), "--format", "json") == 0
+  report = json.loads(capsys.readouterr().out)
+  name, *fields = report["signature"].split("|")
+  assert name == "sgdx"
+  found = dict(field.partition(":")[::2] for field in fields)
+  assert found["split"] == "test"
+  assert found["variants"] == "original+v1+v2+v3+v4+v5"
+  assert found["frames"] == "6"
+  assert len(found["corpus"].split(":")[1]) == 16
+  assert "complete" in found
+  assert found["version"]
+
+
+@pytest.mark.parametrize(
+  ("args", "code", "part"),
+  [
+    (["x"], 2, "--predictions x"),
+    (["v1=a", "v1=b"], 2, "names v1 twice"),
+    (["v1=a", "--prompt-style", "values=b"], 1, "PromptStyle.values = 'b'"),
+    (["v1=a", "--prompt-style", "lowercase=1"], 2, "--prompt-style lowercase=1"),
+    (["v1=a", "--split", "dev"], 1, "no split 'dev'"),
+    (["v1=a", "--split", "train"], 1, "no user frames in split train"),
+    (["v1=/nowhere"], 1, "no file or folder"),
+    (["v1=a", "--resamples", "1"], 2, "1 resamples"),
+    (["v1=a", "--seed", "-1"], 2, "seed -1"),
+    (["v1=a", "--json", ""], 2, "--json ''"),
+    (["v1=a", "--json", "x", "--per-frame", "./x"], 2, "--per-frame './x' is that of --json too"),
+  ],
+)
+def test_mistakes_get_an_exit_code_and_four_parts(corpus, capsys, args, code, part):
+  assert score(corpus, *args) == code
+  error = capsys.readouterr().err
+  assert part in error
+  assert "fix:" in error
+  assert "Traceback" not in error
+
+
+def test_json_into_a_folder_that_is_not_there(corpus, tmp_path, capsys):
+  assert score(corpus, *gold_everywhere(tmp_path), out=tmp_path / "no" / "s.json") == 1
+  assert f"no folder {tmp_path / 'no'} to write to" in capsys.readouterr().err
+
+
+def test_the_command_is_plain_when_piped_and_fits_80_columns(corpus, tmp_path):
+  code = "import sys; from sgdx_t5x.cli import main; sys.exit(main(sys.argv[1:]))"
+  command = [sys.executable, "-c", code, "score"]
+  done = subprocess.run(
+    [*command, "--corpus", corpus, "--predictions", *gold_everywhere(tmp_path)],
+    capture_output=True,
+    text=True,
+    env={**os.environ, "COLUMNS": "80"},
+    check=False,
+  )
+  assert done.returncode == 0, done.stderr
+  assert "\x1b" not in done.stdout
+  lines = done.stdout.splitlines()
+  assert all(len(line) <= 80 for line in lines if "signature" not in line)
+  words = [" ".join(line.split()) for line in lines]
+  assert words.count("JGA_orig v1 v2 v3 v4 v5 JGA_v1-5 Diff_rel SS_JGA frames") == 2
+  assert "all 100.0 100.0 100.0 100.0 100.0 100.0 100.0 0.0 0.0 6" in words
+  help_text = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True)
+  assert "examples:" in help_text.stdout
+  for field in ("JGA_v1-5", "all=eval/inference_eval"):
+    assert field in help_text.stdout

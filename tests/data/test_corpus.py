@@ -1,0 +1,192 @@
+"""Corpora: archive, folder and sample look alike; broken ones are refused."""
+
+import json
+import pathlib
+import shutil
+import zipfile
+
+import pytest
+import tiny_corpus
+
+from sgdx_t5x.data.corpus import check_schemas, count, open_corpus
+from sgdx_t5x.errors import SgdxError
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> pathlib.Path:
+  """The sample, dev and test only beside train's schema, as files of the official layout."""
+  root = tmp_path_factory.mktemp("corpus") / "mine"
+  source = open_corpus("sample").source
+  for name in source.names():
+    if name.startswith("train/dialogues"):
+      continue
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(source.read(name))
+  return root
+
+
+@pytest.fixture(scope="module")
+def archive(folder, tmp_path_factory) -> pathlib.Path:
+  path = tmp_path_factory.mktemp("zip") / "mine.zip"
+  with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as z:
+    for file in sorted(folder.rglob("*.json")):
+      z.write(file, f"some-master/{file.relative_to(folder)}")
+  return path
+
+
+def test_archive_and_folder_are_the_same_corpus(folder, archive):
+  a, b = open_corpus(folder), open_corpus(archive)
+  assert a.splits == b.splits == ("train", "dev", "test")
+  assert a.variants == b.variants
+  assert a.checksum() == b.checksum()
+  assert list(a.dialogues("dev")) == list(b.dialogues("dev"))
+  assert count(a, "test") == count(open_corpus("sample"), "test")
+
+
+def test_checksum_follows_the_content(folder, tmp_path):
+  copy = tmp_path / "mine"
+  shutil.copytree(folder, copy)
+  assert open_corpus(copy).checksum() == open_corpus(folder).checksum()
+  schema = copy / "sgd_x/data/v1/dev/schema.json"
+  schema.write_text(schema.read_text().replace("Find", "Fynd", 1))
+  assert open_corpus(copy).checksum() != open_corpus(folder).checksum()
+
+
+def test_seen_services_are_those_of_train(folder):
+  corpus = open_corpus(folder)
+  unseen = set(corpus.schema("test").names) - corpus.seen_services("test")
+  assert unseen == {"Camps_1", "Couriers_2", "Ferries_2", "Gardeners_1"}
+  assert "Gyms_1" not in corpus.schema("test").names
+
+
+def test_missing_or_wrong_places(tmp_path):
+  with pytest.raises(SgdxError, match="no archive or folder at") as error:
+    open_corpus(tmp_path / "sgd.zip")
+  assert "sgdx data prepare --download" in str(error.value)
+  (tmp_path / "other").mkdir()
+  with pytest.raises(SgdxError, match=r"no schema.json of a split"):
+    open_corpus(tmp_path / "other")
+
+
+def test_a_zip_cut_short_is_refused(archive, tmp_path):
+  short = tmp_path / "sgd.zip"
+  short.write_bytes(archive.read_bytes()[:-2000])
+  with pytest.raises(SgdxError, match="not a whole zip file"):
+    open_corpus(short)
+
+
+def test_a_damaged_member_is_refused(archive, tmp_path):
+  data = bytearray(archive.read_bytes())
+  with zipfile.ZipFile(archive) as z:
+    info = z.getinfo("some-master/dev/dialogues_001.json")
+  start = info.header_offset + 200
+  data[start : start + 50] = bytes(50)
+  damaged = tmp_path / "sgd.zip"
+  damaged.write_bytes(bytes(data))
+  with pytest.raises(SgdxError):
+    count(open_corpus(damaged), "dev")
+
+
+def read_all(corpus):
+  check_schemas(corpus)
+  count(corpus, "dev")
+
+
+@pytest.mark.parametrize(
+  ("name", "change", "words"),
+  [
+    (
+      "sgd_x/data/v2/dev/schema.json",
+      lambda data: data[0]["slots"].append(dict(data[0]["slots"][0], name="extra")),
+      ("v2/dev/schema.json", "slots", "joined by position"),
+    ),
+    (
+      "dev/schema.json",
+      lambda data: data[0]["slots"].append(data[0]["slots"][0]),
+      ("dev/schema.json", "twice"),
+    ),
+    (
+      "dev/dialogues_001.json",
+      lambda data: data[3]["turns"][0]["frames"][0].update(service="Nowhere_1"),
+      ("dev/dialogues_001.json", "1_00003", "Nowhere_1", "turn 0"),
+    ),
+  ],
+)
+def test_broken_content_is_refused_with_its_place(folder, tmp_path, name, change, words):
+  copy = tmp_path / "mine"
+  shutil.copytree(folder, copy)
+  data = json.loads((copy / name).read_text())
+  change(data)
+  (copy / name).write_text(json.dumps(data))
+  with pytest.raises(SgdxError) as error:
+    read_all(open_corpus(copy))
+  for word in (*words, "expected:", "fix:"):
+    assert word in str(error.value)
+
+
+def test_absent_variant_says_what_there_is(folder, tmp_path):
+  copy = tmp_path / "mine"
+  shutil.copytree(folder, copy)
+  shutil.rmtree(copy / "back_translations")
+  corpus = open_corpus(copy)
+  with pytest.raises(SgdxError) as error:
+    corpus.schema("train", "bt_zh")
+  assert "back_translations/zh/train/schema.json" in str(error.value)
+  assert "original, v1, v2, v3, v4, v5" in str(error.value)
+  with pytest.raises(SgdxError, match="no split 'validation'"):
+    corpus.schema("validation")
+
+
+@pytest.mark.real
+def test_counts_of_the_real_archive(real_archive):
+  """Counts as published (SGD paper, Table 1, for dialogues) and as the issue gives them."""
+  corpus = open_corpus(real_archive)
+  assert corpus.variants == ("original", "v1", "v2", "v3", "v4", "v5")
+  found = {split: count(corpus, split) for split in corpus.splits}
+  assert {s: (c.dialogues, c.user_turns, c.frames) for s, c in found.items()} == {
+    "train": (16_142, 164_982, 175_780),
+    "dev": (2_482, 24_363, 26_077),
+    "test": (2_921, 24_863, 26_802),
+  }
+  assert [corpus.is_complete(s, found[s].dialogues) for s in corpus.splits] == [True, True, False]
+  assert len(corpus.seen_services("test")) == 6
+  assert len(corpus.schema("test")) == 21
+  assert set(check_schemas(corpus).values()) == {26 + 17 + 21}
+
+
+@pytest.mark.real
+def test_real_dialogues_are_written_as_they_were_read(real_archive):
+  from sgdx_t5x.data.dialogue import Dialogue
+
+  corpus = open_corpus(real_archive)
+  for name in corpus.dialogue_files("train")[::16]:
+    for data in json.loads(corpus.source.read(name)):
+      assert Dialogue.from_json(data).to_json() == data
+
+
+@pytest.mark.real
+def test_only_tracked_slots_are_in_real_states(real_archive):
+  corpus = open_corpus(real_archive)
+  for split in ("dev", "test"):
+    schema = corpus.schema(split)
+    tracked = {s.name: {s.slots[i].name for i in s.tracked_slots} for s in schema}
+    for dialogue in corpus.dialogues(split):
+      for _, frame in dialogue.user_frames():
+        assert set(frame.state.slot_values) <= tracked[frame.service]
+
+
+def test_other_files_in_the_folder_do_not_change_the_checksum(tmp_path):
+  root = tiny_corpus.write_corpus(tmp_path / "c")
+  before = open_corpus(root).checksum()
+  (root / "scores.json").write_text("{}")
+  assert open_corpus(root).checksum() == before
+  (root / "test" / "dialogues_009.json").write_text("[]")
+  assert open_corpus(root).checksum() != before
+
+
+def test_seen_services_need_the_schema_of_train(tmp_path):
+  root = tiny_corpus.write_corpus(tmp_path / "c")
+  (root / "train" / "schema.json").unlink()
+  with pytest.raises(SgdxError, match=r"(?s)no train/schema.json.*seen and which unseen"):
+    open_corpus(root).seen_services("test")

@@ -1,0 +1,132 @@
+"""Every gin file parses and resolves, alone or on top of the experiment it is made for."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from places import ROOT
+
+EXPERIMENTS = ["t5dst", "t5dst_backtrans", "t5dst_oracle", "t5dst_corrupt"]
+
+# Runs as __main__, where T5X's run files look for train, evaluate and infer.
+PARSE = """
+import json, sys
+import gin
+from t5x import gin_utils
+from t5x.train import train
+from t5x.eval import evaluate
+from t5x.infer import infer
+
+MACROS = ("MIXTURE_OR_TASK_NAME", "BATCH_SIZE", "TRAIN_STEPS", "INITIAL_CHECKPOINT_PATH")
+
+
+def value(macro):
+  try:
+    return gin.query_parameter(f"{macro}/macro.value")
+  except ValueError:  # not bound: evaluation has no TRAIN_STEPS
+    return None
+
+
+found = {}
+for name, files, bindings in json.load(sys.stdin):
+  gin.clear_config()
+  for function in (train, evaluate, infer):
+    gin.external_configurable(function, module="__main__")
+  try:
+    gin_utils.parse_gin_flags([], files, bindings)
+    found[name] = {macro: value(macro) for macro in MACROS}
+  except Exception as e:
+    found[name] = f"{type(e).__name__}: {e}"
+print(json.dumps(found))
+"""
+
+
+def run(*args, **kwargs):
+  return subprocess.run(
+    [sys.executable, *args], capture_output=True, text=True, check=False, cwd=ROOT, **kwargs
+  )
+
+
+def names(folder):
+  return sorted(p.stem for p in (ROOT / "gin" / folder).glob("*.gin"))
+
+
+TRAIN = ["--gin.MODEL_DIR='/nowhere'"]
+STUDY = ["gin/study/model.gin", "gin/study/train.gin"]
+CASES = {
+  **{name: ([f"gin/{name}.gin"], TRAIN) for name in EXPERIMENTS},
+  **{f"sample/{name}": ([f"gin/sample/{name}.gin"], TRAIN) for name in EXPERIMENTS},
+  "eval": (["gin/eval.gin"], ["--gin.MIXTURE_OR_TASK_NAME='t5dst_sgdx_v3'",
+           "--gin.CHECKPOINT_PATH='/c'", "--gin.EVAL_OUTPUT_DIR='/o'"]),
+  "infer": (["gin/infer.gin"], ["--gin.MIXTURE_OR_TASK_NAME='t5dst_sgdx_v3'",
+            "--gin.CHECKPOINT_PATH='/c'", "--gin.INFER_OUTPUT_DIR='/o'"]),
+  "sample/eval": (["gin/sample/eval.gin"],
+                  ["--gin.CHECKPOINT_PATH='/c'", "--gin.EVAL_OUTPUT_DIR='/o'"]),
+  "sample/infer": (["gin/sample/infer.gin"],
+                   ["--gin.CHECKPOINT_PATH='/c'", "--gin.INFER_OUTPUT_DIR='/o'"]),
+  **{f"models/{name}": (["gin/t5dst_backtrans.gin", f"gin/models/{name}.gin"], TRAIN)
+     for name in names("models")},
+  **{f"scale/{name}": (["gin/t5dst.gin", f"gin/scale/{name}.gin"], TRAIN)
+     for name in names("scale")},
+  "study/train": (["gin/t5dst_oracle.gin", *STUDY], TRAIN),
+  "study/overfit": (["gin/t5dst.gin", *STUDY, "gin/study/overfit.gin"], TRAIN),
+  "study/model": (["gin/eval.gin", "gin/study/model.gin"],
+                  ["--gin.MIXTURE_OR_TASK_NAME='t5dst_sgdx_v3'",
+                   "--gin.CHECKPOINT_PATH='/c'", "--gin.EVAL_OUTPUT_DIR='/o'"]),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def parsed():
+  """What each case's configuration resolves to, all parsed in one process."""
+  cases = [
+    (name, files, [b.removeprefix("--gin.").replace("=", " = ", 1) for b in bindings])
+    for name, (files, bindings) in CASES.items()
+  ]
+  found = run("-c", PARSE, input=json.dumps(cases))
+  assert found.returncode == 0, found.stderr[-2000:]
+  return json.loads(found.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_parses(parsed, name):
+  assert isinstance(parsed[name], dict), parsed[name]
+
+
+def test_every_file_is_tried():
+  tried = {file for files, _ in CASES.values() for file in files} | {"gin/sample/model.gin"}
+  assert tried == {str(p.relative_to(ROOT)) for p in (ROOT / "gin").rglob("*.gin")}
+
+
+def test_the_papers_settings(parsed):
+  """SGD-X paper, section 4.1: batch 16, 50,000 steps after the checkpoint."""
+  assert parsed["t5dst"] == {
+    "MIXTURE_OR_TASK_NAME": "t5dst_sgd",
+    "BATCH_SIZE": 16,
+    "TRAIN_STEPS": 1_049_900,
+    "INITIAL_CHECKPOINT_PATH": "gs://t5-data/pretrained_models/t5x/t5_base/checkpoint_999900",
+  }
+  for name in names("models"):
+    settings = parsed[f"models/{name}"]
+    if settings["INITIAL_CHECKPOINT_PATH"]:
+      start = int(settings["INITIAL_CHECKPOINT_PATH"].rsplit("_", 1)[1])
+      assert settings["TRAIN_STEPS"] == start + 50_000
+    assert settings["MIXTURE_OR_TASK_NAME"] == "t5dst_backtrans"
+
+
+def test_the_batch_divides_over_the_gpus_of_a_machine(parsed):
+  assert all(parsed["scale/gpu"]["BATCH_SIZE"] % gpus == 0 for gpus in (1, 2, 4, 8))
+
+
+def test_dry_run_from_the_command_line():
+  arguments = ["--run_mode=train", "--dry_run", "--gin_file=gin/t5dst_backtrans.gin", *TRAIN]
+  found = run("-m", "t5x.main", *arguments)
+  assert found.returncode == 0, found.stderr
+
+
+def test_unset_macros_are_all_named():
+  found = run("-m", "t5x.eval", "--gin_file=gin/eval.gin")
+  assert found.returncode == 1
+  for name in ("MIXTURE_OR_TASK_NAME", "CHECKPOINT_PATH", "EVAL_OUTPUT_DIR"):
+    assert name in found.stderr

@@ -1,0 +1,126 @@
+"""launch/study.sh: what it would do, what it refuses, and once for real, small, on the sample."""
+
+import hashlib
+import json
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+from places import ROOT
+
+from sgdx_t5x.data.corpus import open_corpus
+
+
+def study(*words, root=ROOT):
+  return subprocess.run(
+    [root / "launch/study.sh", *words], cwd=root, capture_output=True, text=True, check=False
+  )
+
+
+def test_dry_run_prints_every_command(tmp_path):
+  out = tmp_path / "out"
+  done = study("--archive", tmp_path, "--out", out, "--seeds", "3,4", "--arms=oracle", "--dry-run")
+  assert done.returncode == 0, done.stderr
+  assert not out.exists()
+  commands = [shlex.split(line) for line in done.stdout.splitlines()]
+  trained = [words for words in commands if "t5x.train" in words]
+  assert [words[3] for words in trained] == ["--gin_file=gin/t5dst_oracle.gin"] * 2
+  assert [words[4] for words in trained] == ["--gin_file=gin/study/model.gin"] * 2
+  assert [words[-2] for words in trained] == ["--gin.RANDOM_SEED=3", "--gin.RANDOM_SEED=4"]
+  splits = [
+    word for words in commands for word in words if word.startswith("--gin.utils.DatasetConfig.spl")
+  ]
+  assert [word.split("=")[1] for word in splits] == ["'dev'", "'test'"] * 2
+  report = next(words for words in commands if words[:2] == ["sgdx", "report"])
+  assert report[2:4] == [f"oracle#{n}={out}/results/test/oracle-{n}.json" for n in (3, 4)]
+
+
+@pytest.mark.parametrize(
+  ("words", "said"),
+  [
+    ([], "--archive is missing"),
+    (["--archive", "nowhere.zip"], "nowhere.zip: nothing is there"),
+    (["--archive", ".", "--arms", "backtran"], "nearest: backtrans"),
+    (["--archive", ".", "--arm", "none"], "nearest: --arms"),
+    (["--archive", ".", "--skip", "evaluation"], "nearest: eval"),
+    (["--archive", ".", "--jobs", "0"], "1 or more"),
+    (["--archive", ".", "--seeds", "a"], "no whole number"),
+    (["--archive", ".", "--train", "gin/study/trian.gin"], "nearest: gin/study/train.gin"),
+    (["--archive", ".", "--vocabulary", "none.model"], "no such file"),
+    (["--archive"], "has no value"),
+  ],
+)
+def test_refuses(words, said):
+  done = study(*words, "--dry-run") if words != ["--archive"] else study(*words)
+  assert done.returncode == 2
+  assert said in done.stderr
+  assert [line.split(":")[0].strip() for line in done.stderr.splitlines()[-3:]] == [
+    "expected", "available", "fix",
+  ]  # fmt: skip
+
+
+@pytest.fixture
+def repository(tmp_path):
+  """What the script needs of a clone, with this Python's environment as its .venv."""
+  for folder in ("launch", "gin"):
+    shutil.copytree(ROOT / folder, tmp_path / folder)
+  text = b""
+  for file in ("setup.py", "t5x_lite/setup.py", "constraints.txt"):
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    shutil.copy(ROOT / file, tmp_path / file)
+    text += (tmp_path / file).read_bytes()
+  (tmp_path / ".venv").mkdir()
+  for name in ("bin", "lib", "pyvenv.cfg"):
+    (tmp_path / ".venv" / name).symlink_to(pathlib.Path(sys.prefix) / name)
+  checksum = subprocess.run(["cksum"], input=text, capture_output=True, check=True).stdout
+  (tmp_path / ".venv/installed").write_bytes(checksum)
+  (tmp_path / "gin/study/tiny.gin").write_text(
+    "from __gin__ import dynamic_registration\n"
+    "from t5x import utils\n"
+    "include 'gin/study/train.gin'\n"
+    "TRAIN_STEPS = 4\nEVAL_PERIOD = 4\nEVAL_STEPS = 1\nEVALUATOR_NUM_EXAMPLES = 12\n"
+    "utils.SaveCheckpointConfig.period = 4\n"
+  )
+  return tmp_path
+
+
+@pytest.mark.long
+def test_a_study_of_two_arms_ends_and_goes_on(repository):
+  corpus = open_corpus("sample")
+  for name in corpus.source.names():  # an archive whose services are not SGD's
+    file = repository / "archive" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(corpus.source.read(name))
+  words = (
+    *("--archive", "archive", "--arms", "none,corrupt", "--dialogues", "train=40,dev=2,test=4"),
+    *("--train", "gin/study/tiny.gin", "--jobs", "2"),
+    *("--vocabulary", ROOT / "sgdx_t5x/sample/vocabulary.model"),
+  )
+  first = study(*words, "--skip", "report", root=repository)
+  assert first.returncode == 0, first.stderr + first.stdout
+  results = repository / "runs/study/results"
+  for name in ("none-0", "corrupt-0"):
+    scores = json.loads((results / f"test/{name}.json").read_text())
+    assert scores["sgdx"]["all"]["num_dialogues"] == 4
+    assert scores["sgdx"]["all"]["ss_jga"] is not None
+    assert not scores["complete"]
+    assert "TRAIN_STEPS = 4" in (results / f"{name}.gin").read_text()
+  models = sorted((repository / "runs/study").glob("*/model/checkpoint_4"))
+  assert len(models) == 2
+  before = [model.stat().st_mtime_ns for model in models]
+
+  again = study(*words, root=repository)
+  assert again.returncode == 0, again.stderr + again.stdout
+  assert [model.stat().st_mtime_ns for model in models] == before
+  assert "t5x: step" not in again.stdout + again.stderr
+  assert (results / "report/report.html").stat().st_size > 100_000
+  other = study(*words, "--model", "gin/models/from_scratch_mini.gin", root=repository)
+  assert other.returncode == 1
+  assert "trained was made by another command" in other.stdout + other.stderr
+  sums = dict(reversed(line.split()) for line in (results / "SHA256SUMS").read_text().splitlines())
+  assert {"./test/none-0.json", "./about.txt", "./none-0.gin"} <= sums.keys()
+  for name, digest in sums.items():
+    assert hashlib.sha256((results / name).read_bytes()).hexdigest() == digest

@@ -1,0 +1,495 @@
+"""`sgdx report` from its command line: what is written, by hand; what is refused."""
+
+import copy
+import csv
+import json
+import re
+import shutil
+import sys
+
+import pytest
+import tiny_corpus as tiny
+
+from sgdx_t5x.cli import main
+
+ALL = ("original", *tiny.VARIANTS)
+TEXT = "wrong </script><b>value"  # of a prediction
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+  return str(tiny.write_corpus(tmp_path_factory.mktemp("tiny")))
+
+
+def states(**changes):
+  """Gold states per version, of which some differ: v1={(dialogue, turn, service): state}."""
+  found = {version: copy.deepcopy(tiny.GOLD) for version in ALL}
+  for version, frames in changes.items():
+    for (dialogue, turn, service), state in frames.items():
+      found[version][dialogue][turn][service] = state
+  return found
+
+
+FIRST = states(
+  v1={("1_00000", 1, "Banks_1"): {"kind": ["Checking"]}},  # `to` is missed
+  v2={
+    ("1_00000", 1, "Banks_1"): {"kind": ["Savings"], "to": [TEXT]},
+    ("1_00001", 0, "Homes_2"): {"intent": ["rent"], "area": ["Soho"]},
+  },
+)
+SECOND = states(v2={("1_00001", 0, "Homes_2"): {}}, v5={("2_00000", 0, "Homes_2"): {}})
+
+
+def write_predictions(folder, found):
+  for version, state in found.items():
+    tiny.write_dialogues(folder / version, state, version)
+  return folder
+
+
+def sgdx(*args):
+  """Returns the exit code, whichever way `main` gives it."""
+  try:
+    return main([str(arg) for arg in args])
+  except SystemExit as e:
+    return e.code
+
+
+def score(corpus, folder, out, *args, frames=True):
+  sources = [f"{version}={folder / version}" for version in ALL]
+  kept = ["--per-frame", out.with_suffix(".frames.jsonl")] if frames else []
+  command = ["score", "--corpus", corpus, "--predictions", *sources, "--json", out]
+  assert sgdx(*command, *kept, *args) == 0
+  return out
+
+
+@pytest.fixture(scope="module")
+def scored(corpus, tmp_path_factory):
+  """Two runs of the tiny corpus: predictions, and scores of them beside."""
+  folder = tmp_path_factory.mktemp("runs")
+  for name, found in (("first", FIRST), ("second", SECOND)):
+    score(corpus, write_predictions(folder / f"{name}_predictions", found), folder / f"{name}.json")
+  return folder
+
+
+@pytest.fixture(scope="module")
+def report(corpus, scored, tmp_path_factory):
+  """A report of both runs, each named."""
+  out = tmp_path_factory.mktemp("report") / "out"
+  runs = (f"base={scored / 'first.json'}", f"our 2nd={scored / 'second.json'}")
+  assert sgdx("report", *runs, "--corpus", corpus, "--out", out, "--title", "Tiny & small") == 0
+  return out
+
+
+def rows(report, name):
+  """A table of a report: (row, column) -> value."""
+  with (report / "tables" / f"{name}.csv").open() as file:
+    found = list(csv.DictReader(file))
+  return {(row["row"], row["column"]): row["value"] for row in found if row["table"] != "about"}
+
+
+def embedded(report):
+  """The data of the error browser, out of the page."""
+  text = (report / "report.html").read_text()
+  (data,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL)
+  return json.loads(data)
+
+
+# --- what is written -----------------------------------------------------------------------
+
+
+def test_every_file_of_the_report(report):
+  names = {p.relative_to(report).as_posix() for p in report.rglob("*") if p.is_file()}
+  plots = {"jga_by_variant", "jga_by_augmentation", "sensitivity_by_service", "failure_kinds"}
+  assert {f"plots/{name}.{end}" for name in plots for end in ("svg", "pdf", "png")} <= names
+  assert {"errors/1-base.jsonl", "errors/2-our-2nd.jsonl", "report.html"} <= names
+  tables = {name.rpartition(".")[0] for name in names if name.startswith("tables/")}
+  assert {f"{name}.{end}" for name in tables for end in ("md", "tex", "csv")} <= names
+  linked = set(
+    re.findall(r'href="((?:plots|tables|errors)/[^"]+)"', (report / "report.html").read_text())
+  )
+  assert linked <= names
+  assert {name for name in names if name.startswith(("plots/", "tables/"))} <= linked
+
+
+def test_tables_hold_the_scores_as_fractions(report, scored):
+  found = json.loads((scored / "first.json").read_text())["sgdx"]
+  summary = rows(report, "summary")
+  for group in ("all", "seen", "unseen"):
+    assert float(summary[f"base, {group}", "JGA_v1-5"]) == found[group]["jga_v1_5"]
+    assert float(summary[f"base, {group}", "SS_JGA"]) == found[group]["ss_jga"]
+  # Of six frames v1 has one wrong, v2 two; the value of `to` shares letters with the gold one,
+  # but `kind` is wrong too.
+  versions = rows(report, "jga-by-schema-version")
+  assert float(versions["base, all", "v1"]) == pytest.approx(5 / 6)
+  assert float(versions["base, all", "v2"]) == pytest.approx(4 / 6)
+  assert float(versions["our 2nd, all", "v2"]) == pytest.approx(5 / 6)
+
+
+def test_seeds_of_a_system_have_means(scored, tmp_path, capsys):
+  runs = (f"a#0={scored / 'first.json'}", f"a#1={scored / 'second.json'}")
+  alone = tmp_path / "alone.json"
+  alone.write_text((scored / "first.json").read_text())
+  assert sgdx("report", *runs, f"b={alone}", "--out", tmp_path / "out") == 0
+  said = capsys.readouterr().out
+  assert "Means over seeds" in said
+  assert "signature a#0, a#1, b: sgdx|" in said  # what all share stands once
+  assert said.count("sgdx|") == 1
+  means = rows(tmp_path / "out", "means-over-seeds")
+  # 27 and 28 of 30 frames in v1 to v5 are right.
+  assert float(means["a, all", "JGA_v1-5"]) == pytest.approx((27 / 30 + 28 / 30) / 2)
+  assert float(means["a, all, sd", "JGA_v1-5"]) == pytest.approx((1 / 30) / 2**0.5)
+  assert means["a, all", "seeds"] == "2"
+  assert not [row for row, _ in means if row.startswith("b")]  # not named as a seed
+
+
+def test_failures_by_hand(report):
+  per_frame = rows(report, "failures-of-slots-per-100-frames-base")
+  assert float(per_frame["missed", "v1"]) == pytest.approx(1 / 6)
+  assert float(per_frame["wrong categorical choice", "v2"]) == pytest.approx(1 / 6)
+  assert float(per_frame["spurious", "v2"]) == pytest.approx(1 / 6)
+  assert float(per_frame["all", "v2"]) == pytest.approx(3 / 6)
+  assert float(per_frame["missed", "% of v1-5"]) == 1 / 4
+  slots = rows(report, "slots-base")
+  # `to` of Banks_1, of four frames: wrong once with v1, once with v2.
+  assert float(slots["Banks_1 to", "v1"]) == 0.75
+  assert float(slots["Banks_1 to", "v1-5"]) == pytest.approx(1 - 2 / 20)
+  assert float(slots["Banks_1 to", "v1-5 - orig"]) == pytest.approx(-2 / 20)
+  assert (slots["Banks_1 to", "missed"], slots["Banks_1 to", "frames"]) == ("1", "4")
+
+
+def test_comparison_by_hand(report):
+  """The second run mends both frames of Banks_1, and breaks slots of Homes_2."""
+  overall = rows(report, "differences-our-2nd-minus-base")
+  assert float(overall["v1", "all"]) == pytest.approx(1 / 6)
+  assert float(overall["JGA_v1-5", "all"]) == pytest.approx(1 / 30)
+  services = rows(report, "services-our-2nd-minus-base")
+  assert (services["Banks_1", "fixed"], services["Banks_1", "broken"]) == ("2", "0")
+  flipped = rows(report, "slots-that-flipped-our-2nd-minus-base")
+  assert (flipped["Banks_1 to", "fixed"], flipped["Banks_1 to", "broken"]) == ("2", "0")
+  assert (flipped["Homes_2 intent", "broken"], flipped["Homes_2 area", "fixed"]) == ("2", "1")
+
+
+def test_every_failure_is_in_jsonl(report):
+  found = [json.loads(line) for line in (report / "errors/1-base.jsonl").read_text().splitlines()]
+  assert [row["id"] for row in found] == ["1_00000-002-Banks_1", "1_00001-000-Homes_2"]
+  row = found[0]
+  assert row["changes"] is True
+  assert row["scores"]["v1"] == 0
+  assert row["scores"]["original"] == 1
+  assert row["said"][-1] == ["USER", "user turn 1 of 1_00000"]
+  to = next(failure for failure in row["failures"] if failure["slot"] == "to")
+  assert to["gold"] == ["Anna Lee", "Anna"]
+  assert to["kinds"] == {"v1": "missed", "v2": "wrong value"}
+  assert (to["predicted"]["v1"], to["predicted"]["v2"]) == (None, TEXT)
+  assert to["wording"]["v1"] == ["to_v1", "to said like v1"]
+
+
+def test_the_page_holds_examples_and_all_counts(report):
+  data = embedded(report)
+  assert data["runs"] == ["base", "our 2nd"]
+  assert {frame["id"] for frame in data["frames"] if frame["run"] == 0} == {
+    "1_00000-002-Banks_1",
+    "1_00001-000-Homes_2",
+  }
+  cell = {"run": 0, "service": "Banks_1", "slot": "to", "version": "v2", "kind": "wrong value"}
+  assert {**cell, "frames": 1, "changes": 1, "broken": 0} in data["totals"]
+  assert data["services"]["Homes_2"]["seen"] is False
+  assert data["services"]["Banks_1"]["versions"]["v3"]["slots"]["kind"][0] == "amount"
+  text = (report / "report.html").read_text()
+  assert "Tiny &amp; small" in text
+  assert TEXT not in text
+
+
+def test_no_examples_leave_nothing_of_the_corpus_in_the_page(corpus, scored, tmp_path):
+  runs = (scored / "first.json", scored / "second.json", "--corpus", corpus)
+  assert sgdx("report", *runs, "--examples", "0", "--out", tmp_path / "out") == 0
+  page = (tmp_path / "out/report.html").read_text()
+  assert "How slots fail" in page
+  assert "application/json" not in page
+  for said in ("Anna Lee", "wrong &lt;", "Soho"):
+    assert said not in page
+
+
+def test_a_folder_is_scored_first(corpus, scored, tmp_path, capsys):
+  out = tmp_path / "out"
+  assert sgdx("report", scored / "first_predictions", "--corpus", corpus, "--out", out) == 0
+  assert str(out / "report.html") in capsys.readouterr().out
+  made = json.loads((out / "scores/first_predictions.json").read_text())
+  known = json.loads((scored / "first.json").read_text())
+  assert {**made, "per_frame": None} == {**known, "per_frame": None}
+  assert sgdx("diff", out / "scores/first_predictions.json", scored / "second.json") == 0
+  # Again into the same folder: a report is replaced.
+  mine = out / "tables/mine.tex"
+  mine.write_text("by hand")
+  assert sgdx("report", scored / "second.json", "--out", out) == 1
+  assert mine.read_text() == "by hand"
+  mine.unlink()
+  assert sgdx("report", scored / "second.json", "--out", out, "--format", "json") == 0
+  shown = json.loads(capsys.readouterr().out.partition("\n{")[2].join(("{", "")))
+  assert shown["report"] == str(out / "report.html")
+  assert not (out / "scores").exists()
+  assert embedded(out)["dialogues"] == {}  # no --corpus
+
+
+def write_rows(file, found):
+  tiny.write_rows(file, [row for v, state in found.items() for row in tiny.example_rows(state, v)])
+
+
+def test_checkpoints_are_drawn_and_the_last_is_shown(corpus, tmp_path):
+  folder = tmp_path / "eval"
+  folder.mkdir()
+  for step, found in ((900, FIRST), (1000, SECOND), (1100, FIRST)):
+    write_rows(folder / f"task-{step:06d}.jsonl", found)
+  out = tmp_path / "out"
+  command = ("report", folder, "--corpus", corpus, "--out", out, "--resamples", 0)
+  assert sgdx(*command) == 0
+  table = rows(out, "checkpoints-eval")
+  assert [float(table[step, "JGA_v1-5"]) for step in ("900", "1,000", "1,100")] == [
+    pytest.approx(27 / 30),
+    pytest.approx(28 / 30),
+    pytest.approx(27 / 30),
+  ]
+  assert (out / "plots/by_step.svg").exists()
+  assert "best JGA_v1-5 at step 1,000" in (out / "report.html").read_text()
+  assert float(rows(out, "jga-by-schema-version")["all", "v1"]) == pytest.approx(5 / 6)
+
+
+def test_a_checkpoint_can_be_named(corpus, tmp_path, capsys):
+  for step in (900, 1000):
+    write_rows(tmp_path / f"task-{step:06d}.jsonl", FIRST)
+  command = ("report", tmp_path, "--corpus", corpus, "--out", tmp_path / "out", "--step", 950)
+  assert sgdx(*command) == 1
+  assert "steps 900, 1000" in capsys.readouterr().err
+
+
+# --- what is missing, or refused -----------------------------------------------------------
+
+
+def test_runs_without_frames_still_give_tables(corpus, scored, tmp_path, capsys):
+  lone = score(corpus, scored / "first_predictions", tmp_path / "lone.json", frames=False)
+  shutil.copy(scored / "second.json", tmp_path / "moved.json")  # not its frames
+  capsys.readouterr()
+  out = tmp_path / "out"
+  assert sgdx("report", lone, tmp_path / "moved.json", "--out", out) == 0
+  said = capsys.readouterr().out
+  assert "lone.json names no scores per frame; score again with --per-frame" in said
+  assert re.search(r"moved: its file of scores per frame, .*second.frames.jsonl, is gone", said)
+  text = (out / "report.html").read_text()
+  assert "no paired comparison: lone, moved without scores per frame" in text
+  assert "error-browser" not in re.findall(r'<section id="([^"]+)"', text)
+  assert float(rows(out, "summary")["lone, all", "JGA_orig"]) == 1
+  assert not (out / "errors").exists()
+
+
+def test_other_rules_are_refused_or_marked(corpus, scored, tmp_path, capsys):
+  other = tmp_path / "exact.json"
+  score(corpus, scored / "second_predictions", other, "--fuzzy", "exact")
+  command = ("report", scored / "first.json", other, "--out", tmp_path / "out")
+  capsys.readouterr()
+  assert sgdx(*command) == 1
+  said = capsys.readouterr().err
+  assert "first has fuzzy:difflib; exact has fuzzy:exact" in said
+  assert "--force" in said
+  assert not (tmp_path / "out").exists()
+  assert sgdx(*command, "--force", "--format", "md") == 0
+  assert "NOT COMPARABLE" in capsys.readouterr().out
+  tables = list((tmp_path / "out/tables").iterdir())
+  assert tables
+  assert all("NOT COMPARABLE" in table.read_text() for table in tables)
+  assert "no paired comparison" in (tmp_path / "out/report.html").read_text()
+
+
+def test_runs_of_other_data_are_shown_without_texts(corpus, scored, tmp_path):
+  """Ids of dialogues are the same in other corpora: their texts would be wrong."""
+  edit_json(scored / "second.json", tmp_path / "other.json", rename_corpus)
+  shutil.copy(scored / "second.frames.jsonl", tmp_path)
+  out = tmp_path / "out"
+  command = ("report", scored / "first.json", tmp_path / "other.json", "--corpus", corpus)
+  assert sgdx(*command, "--force", "--out", out) == 0
+  data = embedded(out)
+  assert data["dialogues"] == {}
+  assert all(service["versions"] == {} for service in data["services"].values())
+  assert "dialogues and wordings are not shown" in (out / "report.html").read_text()
+
+
+def edit_json(source, target, change):
+  report = json.loads(source.read_text())
+  change(report)
+  target.write_text(json.dumps(report))
+
+
+def rename_corpus(report):
+  report["signature"] = re.sub(r"corpus:[^|]*", "corpus:tiny:0000", report["signature"])
+
+
+def test_failures_that_are_not_known_are_not_none(corpus, scored, tmp_path):
+  """Files of scores per frame from before failures were kept."""
+  lines = (scored / "first.frames.jsonl").read_text().splitlines()
+  rows = [json.loads(line) for line in lines]
+  rows[0].pop("failures")
+  old = [{key: x for key, x in row.items() if key != "failures"} for row in rows]
+  text = "".join(f"{json.dumps(row)}\n" for row in old)
+  (tmp_path / "first.frames.jsonl").write_text(text)
+  shutil.copy(scored / "first.json", tmp_path / "old.json")
+  out = tmp_path / "out"
+  command = ("report", tmp_path / "old.json", scored / "first.json", "--corpus", corpus)
+  assert sgdx(*command, "--out", out) == 0
+  names = [file.name for file in (out / "tables").iterdir()]
+  assert any("-minus-" in name and name.startswith("services") for name in names)
+  assert not any("flipped" in name for name in names)
+  assert embedded(out)["unknown"] == [0]
+  assert "is of an older version and names no failures" in (out / "report.html").read_text()
+
+
+def test_only_a_report_is_replaced(scored, tmp_path, monkeypatch, capsys):
+  """Nothing of the user's is lost: not beside a page, not what the report is made from."""
+  tests = tmp_path / "tests"
+  tests.mkdir()
+  (tests / "report.html").write_text("of another tool")
+  (tests / "plots").mkdir()
+  assert sgdx("report", scored / "first.json", "--out", tests) == 1
+  assert (tests / "report.html").read_text() == "of another tool"
+  inside = tmp_path / "inside"
+  (inside / "scores").mkdir(parents=True)
+  (inside / "files.txt").write_text("files.txt\nscores/first.json\n")
+  run = inside / "scores/first.json"
+  shutil.copy(scored / "first.json", run)
+  assert sgdx("report", run, "--out", inside) == 2
+  assert run.is_file()
+  assert "which the report is made from" in capsys.readouterr().err
+  here = tmp_path / "here"
+  here.mkdir()
+  monkeypatch.chdir(here)
+  lone = tmp_path / "lone.json"
+  edit_json(scored / "first.json", lone, lambda report: report.update(per_frame=None))
+  assert sgdx("report", lone, "--out", ".") == 0
+  assert (here / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+  "change",
+  [
+    lambda report: report.update(sgdx={}),
+    lambda report: report["sgdx"].update(seen=None),
+    lambda report: report["sgdx"].update(services=[]),
+    lambda report: report["sgdx"]["all"].update(num_frames=None),
+    lambda report: report["sgdx"]["all"].update(jga_v3=float("nan")),
+    lambda report: report["sgdx"]["all"].update(jga_v3="0.5"),
+    lambda report: report["sgdx"]["all"].update(ci95={"jga_v3": [None, 1]}),
+    lambda report: report["sgdx"]["services"].pop("Banks_1"),
+    lambda report: report.update(predict_nothing={}),
+    lambda report: report["variants"].update(v1=[]),
+  ],
+)
+def test_broken_reports_are_refused(scored, tmp_path, capsys, change):
+  edit_json(scored / "first.json", tmp_path / "first.json", change)
+  shutil.copy(scored / "first.frames.jsonl", tmp_path)
+  assert sgdx("report", tmp_path / "first.json", "--out", tmp_path / "out") == 1
+  assert "run `sgdx score` again" in capsys.readouterr().err
+  assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+  "change",
+  [
+    lambda row: row.update(turn=10**12),
+    lambda row: row.update(service=["Banks_1"]),
+    lambda row: row["failures"][0].update(slot=["to"]),
+    lambda row: row["failures"][0].update(kinds=["missed"]),
+    lambda row: row["failures"][0].update(kinds={"v1": "strange"}),
+    lambda row: row["failures"][0].pop("gold"),
+    lambda row: row["failures"][0]["predicted"].pop("v3"),
+  ],
+)
+def test_broken_frames_are_refused(scored, tmp_path, capsys, change):
+  lines = (scored / "first.frames.jsonl").read_text().splitlines()
+  number = next(i for i, line in enumerate(lines) if i and '"failures"' in line)
+  row = json.loads(lines[number])
+  change(row)
+  lines[number] = json.dumps(row)
+  (tmp_path / "first.frames.jsonl").write_text("\n".join(lines) + "\n")
+  shutil.copy(scored / "first.json", tmp_path)
+  assert sgdx("report", tmp_path / "first.json", "--out", tmp_path / "out") == 1
+  assert f"first.frames.jsonl, line {number + 1}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+  ("args", "said"),
+  [
+    (["{first}", "--out", "{full}"], "holds thesis.tex, not of a report"),
+    (["{first}", "{first}", "--out", "{new}"], "two runs are called first"),
+    (["a={first}", "a={second}", "--out", "{new}"], "each name once"),
+    (["{folder}", "--out", "{new}"], "no --corpus is given"),
+    (["{missing}", "--out", "{new}"], "no such file or folder"),
+    (["{frames}", "--out", "{new}"], "not a report of `sgdx score`"),
+    (["{first}", "--out", "{new}", "--corpus", "sample"], "is not the corpus of first"),
+    (["{first}", "--out", "{new}", "--training", "other={folder}"], "--training other="),
+    (["{first}", "--out", "{new}", "--training", "{folder}"], "scores of 0 steps"),
+    (["{first}", "--out", "{new}", "--examples", "-1"], "--examples -1"),
+  ],
+)
+def test_refusals(scored, tmp_path, capsys, args, said):
+  (tmp_path / "full").mkdir()
+  (tmp_path / "full/thesis.tex").write_text("precious")
+  places = {
+    "first": scored / "first.json",
+    "second": scored / "second.json",
+    "frames": scored / "first.frames.jsonl",
+    "folder": scored / "first_predictions",
+    "missing": scored / "nothing.json",
+    "full": tmp_path / "full",
+    "new": tmp_path / "new",
+  }
+  assert sgdx("report", *(arg.format(**places) for arg in args)) in (1, 2)
+  error = capsys.readouterr().err
+  assert said in error
+  assert "fix:" in error
+  assert not (tmp_path / "new").exists()
+  assert (tmp_path / "full/thesis.tex").read_text() == "precious"
+
+
+def test_frames_of_another_run_are_refused(scored, tmp_path, capsys):
+  shutil.copy(scored / "first.json", tmp_path)
+  shutil.copy(scored / "second.frames.jsonl", tmp_path / "first.frames.jsonl")
+  assert sgdx("report", tmp_path / "first.json", "--out", tmp_path / "out") == 1
+  assert "is not of the run that wrote" in capsys.readouterr().err
+
+
+def test_missing_libraries_are_told_before_the_work(scored, tmp_path, capsys, monkeypatch):
+  monkeypatch.setitem(sys.modules, "jinja2", None)
+  assert sgdx("report", scored / "first.json", "--out", tmp_path / "out") == 1
+  assert "pip install 'sgdx_t5x[report]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+  ("args", "said"),
+  [
+    (["{first}", "--fuzzy", "exact"], "--fuzzy, and every RUN is scored already"),
+    (["{first}", "--training", "first={missing}"], "no folder"),
+    (["{model_dir}", "--corpus", "{corpus}"], "is a MODEL_DIR"),
+    (["{other_report}", "--corpus", "{corpus}"], "is a report"),
+  ],
+)
+def test_mistakes_of_a_newcomer(corpus, scored, tmp_path, capsys, args, said):
+  (tmp_path / "model/checkpoint_10").mkdir(parents=True)
+  (tmp_path / "old").mkdir()
+  (tmp_path / "old/report.html").write_text("")
+  places = {
+    "first": scored / "first.json",
+    "missing": tmp_path / "nothing",
+    "model_dir": tmp_path / "model",
+    "other_report": tmp_path / "old",
+    "corpus": corpus,
+  }
+  command = ["report", *(arg.format(**places) for arg in args), "--out", tmp_path / "out"]
+  assert sgdx(*command) in (1, 2)
+  error = capsys.readouterr().err
+  assert said in error
+  assert "fix:" in error
+
+
+def test_broken_frames_are_told_apart(report):
+  """Frames that the first run has right and the second wrong, with which version."""
+  found = {frame["id"]: frame["broken"] for frame in embedded(report)["frames"] if frame["run"]}
+  # The former is wrong with v2 in both runs, though for other slots.
+  assert found == {"1_00001-000-Homes_2": [], "2_00000-000-Homes_2": ["v5"]}

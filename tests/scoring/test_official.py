@@ -1,0 +1,96 @@
+"""Our official metrics against numbers recorded from the official scorer itself.
+
+`tests/fixtures/official/scores.json` says how they were made; `official_case.py` makes the
+predictions again. The means are sums of up to 27,000 numbers, in any order: hence 1e-12.
+"""
+
+import json
+import math
+
+import official_case
+import pytest
+from places import FIXTURES
+
+from sgdx_t5x import metrics
+from sgdx_t5x.data.variants import renamings
+from sgdx_t5x.scoring.score import score_predictions
+
+RECORDED = json.loads((FIXTURES / "official/scores.json").read_text())
+SMALL = [name for name, case in official_case.CASES.items() if case.corpus != "sgd"]
+REAL = [name for name in official_case.CASES if name not in SMALL]
+
+
+def official_numbers(entry, mode):
+  """Returns {(group, metric): number} of a mode, without what is not there."""
+  backend = mode.removesuffix("+turn")
+  columns = {}
+  for part in ("difflib", backend, mode):  # a later one has what differs from an earlier one
+    columns |= entry["scores"][part]
+  return {
+    (group, key): number
+    for key, column in columns.items()
+    for group, number in zip(entry["groups"], column, strict=True)
+    if number is not None
+  }
+
+
+def our_numbers(frames, across_turn, names):
+  """Returns the same of ours; services by the variant's names, as the official scorer has them."""
+  groups = metrics.official_scores(frames, across_turn=across_turn)
+  return {
+    (names[group].service if group in names else group, key): number
+    for group, scores in groups.items()
+    for key, number in scores.items()
+    if not math.isnan(number)
+  }
+
+
+def check(name, folder, archive=None):
+  case, entry = official_case.CASES[name], RECORDED["cases"][name]
+  corpus = official_case.open_case_corpus(case, folder / "tiny", archive)
+  assert corpus.checksum() == entry["corpus"], "recorded for another corpus: run make.py"
+  predictions = official_case.write_predictions(folder / "predictions", corpus, case)
+  schemas = [corpus.schema(official_case.SPLIT, v) for v in ("original", case.variant)]
+  for backend in official_case.BACKENDS:
+    scored = score_predictions(
+      corpus,
+      official_case.SPLIT,
+      {case.variant: predictions},
+      fuzzy=backend,
+      allow_missing=bool(case.omit),
+    )
+    frames = scored.frames[case.variant]
+    for turn in ("", "+turn"):
+      expected = official_numbers(entry, backend + turn)
+      found = our_numbers(frames, bool(turn), renamings(*schemas))
+      assert found == pytest.approx(expected, rel=0, abs=1e-12), backend + turn
+    assert len(set(frames.dialogue_ids.tolist())) == entry["num_dialogues"]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_corpora(name, tmp_path):
+  check(name, tmp_path)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", REAL)
+def test_real_corpus(name, tmp_path, real_archive):
+  check(name, tmp_path, real_archive)
+
+
+def test_recorded_numbers_can_tell_rules_apart():
+  """What a wrong rule would move does move: modes differ, and no metric is always right."""
+  for name, entry in RECORDED["cases"].items():
+    modes = {mode: official_numbers(entry, mode) for mode in entry["scores"]}
+    overall = ("#ALL_SERVICES", "joint_goal_accuracy")
+    if official_case.CASES[name].corpus != "tiny":  # of six frames, none need differ
+      assert len({modes[backend][overall] for backend in official_case.BACKENDS}) == 3
+    if official_case.CASES[name].corpus != "sample":  # it has no turns of two services
+      assert modes["difflib+turn"][overall] < modes["difflib"][overall]
+  sample = official_numbers(RECORDED["cases"]["sample"], "difflib")
+  for key in metrics.OFFICIAL_METRICS:
+    assert 0.5 < sample["#ALL_SERVICES", key] < 0.999, key
+  assert not any(
+    key.startswith("slot_tagging")
+    for _, key in official_numbers(RECORDED["cases"]["sample_v3"], "difflib")
+  )

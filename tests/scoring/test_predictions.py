@@ -1,0 +1,343 @@
+"""Reading predictions: both formats, both sets of names, and everything that is refused."""
+
+import copy
+import json
+
+import pytest
+import tiny_corpus as tiny
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.metrics import GOAL_METRICS, gold_frames, score_frames
+from sgdx_t5x.prompts.t5dst import PromptStyle
+from sgdx_t5x.scoring.predictions import Wanted, read_all_variants, read_predictions
+
+EXPECTED = {
+  f"{dialogue_id}-{2 * i:03d}-{service}": {slot: v[:1] for slot, v in values.items()}
+  for dialogue_id, turns in tiny.GOLD.items()
+  for i, frames in enumerate(turns)
+  for service, values in frames.items()
+}
+
+
+def states_of(found):
+  """Frame -> slot -> first value: a JSONL row holds one value."""
+  return {k: {s: list(v[:1]) for s, v in f.slot_values.items()} for k, f in found.frames.items()}
+
+
+def read_states(path, variant, wanted):
+  return states_of(read_predictions(path, variant, wanted))
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+  return open_corpus(tiny.write_corpus(tmp_path_factory.mktemp("tiny")))
+
+
+@pytest.fixture(scope="module")
+def wanted(corpus):
+  return Wanted(corpus, "test", gold_frames(corpus.dialogues("test")))
+
+
+def with_(wanted, **changes):
+  return Wanted(**{**vars(wanted), **changes})
+
+
+@pytest.mark.parametrize("names", ["original", "v3"])
+def test_dialogues_with_either_names(tmp_path, wanted, names):
+  states = read_states(tiny.write_dialogues(tmp_path, tiny.GOLD, names), "v3", wanted)
+  assert states == EXPECTED
+
+
+@pytest.mark.parametrize("variant", ["original", *tiny.VARIANTS])
+def test_rows_of_infer(tmp_path, wanted, variant):
+  rows = tiny.example_rows(tiny.GOLD, variant)
+  path = tiny.write_rows(tmp_path / "t-predict.jsonl-00000-of-00001", rows)
+  assert read_states(path, variant, wanted) == EXPECTED
+  assert read_states(tmp_path, variant, wanted) == EXPECTED
+
+
+def test_rows_of_the_seqio_logger(tmp_path, wanted):
+  """Their prediction is a value or null; a generated text is in `output`."""
+  rows = [
+    {
+      "input": {**row["inputs"], "inputs": [3, 1]},
+      "target": {"id": "x"},
+      "output": row["prediction"],
+      "prediction": None if row["prediction"] == "none" else row["prediction"],
+    }
+    for row in tiny.example_rows(tiny.GOLD, "v1")
+  ]
+  folder = tmp_path / "inference_eval"
+  tiny.write_rows(folder / "t5dst_sgdx_v1-004000.jsonl", rows)
+  tiny.write_rows(folder / "t5dst_sgdx_v1-metrics.jsonl", [{"step": 4000, "jga": 1.0}])
+  assert read_states(tmp_path, "v1", wanted) == EXPECTED
+  for row in rows:
+    del row["output"]
+  tiny.write_rows(folder / "t5dst_sgdx_v1-004000.jsonl", rows)
+  assert read_states(tmp_path, "v1", wanted) == EXPECTED
+
+
+def test_text_is_read_with_the_style_of_its_prompts(tmp_path, wanted):
+  rows = tiny.example_rows(tiny.GOLD, "v1")
+  for row in rows:
+    row["prediction"] = row["prediction"].lower()
+  path = tiny.write_rows(tmp_path / "p.jsonl", rows)
+  states = read_states(path, "v1", with_(wanted, style=PromptStyle(lowercase=True)))
+  assert states["1_00000-002-Banks_1"] == {"kind": ["Checking"], "to": ["anna lee"]}
+  every = with_(wanted, style=PromptStyle(slots="all"))
+  with pytest.raises(SgdxError, match=r"4 of 6 frames of v1 are missing.*\(slot balance\)"):
+    read_predictions(path, "v1", every)
+
+
+def test_several_variants_in_one_file(tmp_path, wanted):
+  rows = [row for v in ("v2", "v1", "original") for row in tiny.example_rows(tiny.GOLD, v)]
+  path = tiny.write_rows(tmp_path / "t5dst_sgdx-000010.jsonl", rows)
+  assert read_states(path, "v2", wanted) == EXPECTED
+  found = read_all_variants(tmp_path, wanted)
+  assert list(found) == ["original", "v1", "v2"]
+  assert all(states_of(one) == EXPECTED for one in found.values())
+  with pytest.raises(SgdxError, match=r"(?s)no predictions for v4.*v2, v1, original"):
+    read_predictions(path, "v4", wanted)
+
+
+def test_frames_of_further_services_are_not_scored(tmp_path, wanted):
+  more = copy.deepcopy(tiny.GOLD)
+  more["2_00000"][0]["Banks_1"] = {"kind": ["Savings"]}
+  states = read_states(tiny.write_dialogues(tmp_path, more), "original", wanted)
+  assert states == EXPECTED
+
+
+# --- what is refused -----------------------------------------------------------------------
+
+
+def refused(path, variant, wanted, *parts):
+  with pytest.raises(SgdxError) as caught:
+    read_predictions(path, variant, wanted)
+  for part in (*parts, "expected:", "fix:"):
+    assert part in str(caught.value)
+
+
+def changed(change):
+  states = copy.deepcopy(tiny.GOLD)
+  change(states)
+  return states
+
+
+MISSING = {
+  "dialogue": (lambda s: s.pop("2_00000"), 1, "2_00000-000-Homes_2"),
+  "turn": (lambda s: s["1_00000"].pop(), 1, "1_00000-004-Banks_1"),
+  "frame": (lambda s: s["1_00001"][0].pop("Homes_2"), 1, "1_00001-000-Homes_2"),
+}
+
+
+@pytest.mark.parametrize("what", MISSING)
+def test_what_is_missing_is_refused_or_left_out(tmp_path, wanted, what):
+  change, count, frame = MISSING[what]
+  states = changed(change)
+  tiny.write_dialogues(tmp_path / "d", states)
+  tiny.write_rows(tmp_path / "r" / "p.jsonl", tiny.example_rows(states, "original"))
+  rest = {key: value for key, value in EXPECTED.items() if key != frame}
+  for folder in (tmp_path / "d", tmp_path / "r"):
+    parts = (f"{count} of 6 frames of original are missing", frame, "--allow-missing")
+    refused(folder, "original", wanted, *parts)
+    states = read_states(folder, "original", with_(wanted, allow_missing=True))
+    assert states == rest
+
+
+def test_a_frame_that_lacks_a_slot_is_missing(tmp_path, wanted):
+  rows = tiny.example_rows(tiny.GOLD, "v1")[1:]
+  path = tiny.write_rows(tmp_path / "p.jsonl", rows)
+  refused(path, "v1", wanted, "1 of 6 frames of v1 are missing", "(slot kind)")
+  states = read_states(path, "v1", with_(wanted, allow_missing=True))
+  assert list(states) == list(EXPECTED)[1:]
+
+
+def test_no_prediction_at_all_is_refused_even_if_missing_ones_are_allowed(tmp_path, wanted):
+  path = tiny.write_json(tmp_path / "dialogues_all.json", [])
+  refused(path, "v1", with_(wanted, allow_missing=True), "6 of 6 frames of v1 are missing")
+
+
+BAD_ROWS = {
+  "twice": (lambda r: r.append(r[0]), "/kind occurs twice", "p.jsonl, line 17"),
+  "split": (
+    lambda r: r[0]["inputs"].update(example_id_pretokenized="v1/dev/1_00000-000-Banks_1/kind"),
+    "a prediction for split 'dev'",
+    "--split dev",
+  ),
+  "variant": (
+    lambda r: r[0]["inputs"].update(example_id_pretokenized="v9/test/1_00000-000-Banks_1/kind"),
+    "unknown variant 'v9'",
+    "original",
+  ),
+  "frame": (
+    lambda r: r[0]["inputs"].update(example_id_pretokenized="v1/test/1_00000-001-Banks_1/kind"),
+    "unknown frame '1_00000-001-Banks_1'",
+    "nearest: 1_00000-00",
+  ),
+  "slot": (
+    lambda r: r[0]["inputs"].update(example_id_pretokenized="v1/test/1_00000-000-Banks_1/kinds"),
+    "unknown slot 'kinds'",
+    "nearest: kind",
+  ),
+  "id": (
+    lambda r: r[0]["inputs"].update(example_id_pretokenized="17"),
+    "example id '17'",
+    "line 1",
+  ),
+  "no id": (lambda r: r[0]["inputs"].clear(), "no id of an example", "line 1"),
+  "no text": (lambda r: r[0].pop("prediction"), "is absent", "line 1"),
+  "decodes": (lambda r: r[0].update(prediction=["a", "b"]), "['a', 'b']", "one decode"),
+  "null": (lambda r: r[0].update(prediction=None), "prediction None", "line 1"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_ROWS)
+def test_bad_rows_are_refused(tmp_path, wanted, what):
+  change, *parts = BAD_ROWS[what]
+  rows = tiny.example_rows(tiny.GOLD, "v1")
+  change(rows)
+  refused(tiny.write_rows(tmp_path / "p.jsonl", rows), "v1", wanted, *parts)
+
+
+def test_files_that_are_cut_short_are_refused(tmp_path, wanted):
+  rows = tiny.write_rows(tmp_path / "p.jsonl", tiny.example_rows(tiny.GOLD, "v1"))
+  rows.write_text(rows.read_text()[:-20])
+  refused(rows, "v1", wanted, "p.jsonl, line 16: not valid JSON", "cut short")
+  dialogues = tiny.write_dialogues(tmp_path, tiny.GOLD) / "dialogues_all.json"
+  dialogues.write_text(dialogues.read_text()[:-20])
+  refused(dialogues, "v1", wanted, "dialogues_all.json: not valid JSON", "cut short")
+
+
+@pytest.mark.parametrize(
+  ("name", "content", "part"),
+  [
+    ("dialogues_1.json", b'[{"dialogue_id": "caf\xe9"}]', "not UTF-8"),
+    ("dialogues_1.json", b"[" * 100_000, "nested too deeply"),
+    ("dialogues_1.json", b'{"id": "a"}\n{"id": "b"}\n', "belong into a file called *.jsonl"),
+    ("p.jsonl", b'[\n  {"dialogue_id": "1"}\n]', "belong into a file called *.json"),
+    ("p.jsonl", b"\xff\xfe{", "not UTF-8"),
+  ],
+)
+def test_files_of_another_kind_are_told_apart(tmp_path, wanted, name, content, part):
+  (tmp_path / name).write_bytes(content)
+  refused(tmp_path, "v1", wanted, part)
+
+
+def edit_first_state(data, **slot_values):
+  data[0]["turns"][0]["frames"][0]["state"]["slot_values"] = slot_values
+
+
+BAD_DIALOGUES = {
+  "twice": (lambda d: d.append(d[0]), "1_00000: this dialogue is in", "each dialogue once"),
+  "unknown": (lambda d: d[0].update(dialogue_id="1_00009"), "no such dialogue", "1_00000"),
+  "utterance": (lambda d: d[0]["turns"][2].update(utterance="other"), "turn 2: not the corpus'",
+                "dialogue ids repeat between splits"),
+  "speaker": (lambda d: d[0]["turns"][0].update(speaker="SYSTEM"), "turn 0: not the corpus'", ""),
+  "service": (lambda d: d[0]["turns"][0]["frames"][0].update(service="Bank_1"),
+              "unknown service 'Bank_1'", "nearest: Banks_1"),
+  "another variant": (lambda d: d[0]["turns"][0]["frames"][0].update(service="Banks_14"),
+                      "unknown service 'Banks_14'", "v4 has it"),
+  "mixed names": (lambda d: d[2]["turns"][0]["frames"][0].update(service="Homes_21"),
+                  "unknown service 'Homes_21'", "throughout"),
+  "slot": (lambda d: edit_first_state(d, kin=["x"]), "turn 0: unknown slot 'kin'", "nearest: kind"),
+  "slot of the other names": (lambda d: edit_first_state(d, kind_v1=["x"]),
+                              "unknown slot 'kind_v1'", "service 'Banks_1'"),
+  "not a list": (lambda d: edit_first_state(d, kind="Savings"), "'Savings' is not a list", ""),
+  "empty list": (lambda d: edit_first_state(d, kind=[]), "[] is not a list of one or more", ""),
+  "no state": (lambda d: d[0]["turns"][0]["frames"][0].pop("state"),
+               "turn 0, service Banks_1: no 'state'", ""),
+  "frame twice": (lambda d: d[0]["turns"][0]["frames"].append(d[0]["turns"][0]["frames"][0]),
+                  "service Banks_1 occurs twice", ""),
+  "not dialogues": (lambda d: d.insert(0, 3), "dialogue ?", ""),
+  "number as id": (lambda d: d[0].update(dialogue_id=5), "dialogue_id: 5 is not a text", ""),
+  "no service": (lambda d: d[0]["turns"][0]["frames"][0].update(service=None),
+                 "turn 0, service None: service: None is not a text", ""),
+  "intent": (lambda d: d[0]["turns"][0]["frames"][0]["state"].update(active_intent=["Do"]),
+             "active_intent: ['Do'] is not a text", "service Banks_1"),
+  "intents here and there": (
+    lambda d: d[0]["turns"][0]["frames"][0]["state"].pop("active_intent"),
+    "no active_intent in the state", "5 of 6 frames have it"),
+  "unknown requested slot": (
+    lambda d: d[0]["turns"][0]["frames"][0]["state"].update(requested_slots=["kin"]),
+    "unknown slot 'kin'", "nearest: kind"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD_DIALOGUES)
+def test_bad_dialogues_are_refused(tmp_path, wanted, what):
+  change, *parts = BAD_DIALOGUES[what]
+  path = tiny.write_dialogues(tmp_path, tiny.GOLD) / "dialogues_all.json"
+  data = json.loads(path.read_text())
+  change(data)
+  refused(tiny.write_json(path, data), "v1", wanted, *parts)
+
+
+def test_names_with_two_meanings_are_refused(tmp_path):
+  """A corpus whose v3 keeps the services' names and swaps a slot's: `amount` is ambiguous."""
+  root = tiny.write_corpus(tmp_path / "c")
+  path = root / "sgd_x" / "data" / "v3" / "test" / "schema.json"
+  text = path.read_text().replace("Banks_13", "Banks_1").replace("Homes_23", "Homes_2")
+  path.write_text(text)
+  corpus = open_corpus(root)
+  wanted = Wanted(corpus, "test", gold_frames(corpus.dialogues("test")))
+  states = changed(lambda s: [frame.clear() for t in s.values() for u in t for frame in u.values()])
+  folder = tiny.write_dialogues(tmp_path / "p", states)
+  assert set(map(len, read_states(folder, "v3", wanted).values())) == {0}
+  states["1_00000"][0]["Banks_1"] = {"amount": ["$5"]}
+  tiny.write_dialogues(folder, states)
+  refused(folder, "v3", wanted, "are those of v3 and of the original", "names of their own")
+
+
+def test_wrong_paths_are_refused(tmp_path, wanted):
+  refused(tmp_path / "no", "v1", wanted, "no file or folder")
+  refused(tmp_path, "v1", wanted, "no predictions in this folder")
+  refused(tmp_path, "v9", wanted, "no schema of variant 'v9'")
+  tiny.write_dialogues(tmp_path, tiny.GOLD)
+  with pytest.raises(SgdxError, match=r"(?s)do not say which variant.*--predictions v1=DIR"):
+    read_all_variants(tmp_path, wanted)
+  empty = tiny.write_rows(tmp_path / "p.jsonl", [])
+  refused(tmp_path, "v1", wanted, "side by side")
+  with pytest.raises(SgdxError, match="no rows"):
+    read_all_variants(empty, wanted)
+
+
+# --- properties ----------------------------------------------------------------------------
+
+VALUES = st.sampled_from(["Savings", "checking", "rent", "Anna", "$5", "dontcare", None])
+
+
+@settings(
+  suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None
+)
+@given(st.data())
+def test_rows_and_dialogues_give_the_same_scores_in_any_order(tmp_path, wanted, data):
+  states = copy.deepcopy(tiny.GOLD)
+  for turns in states.values():
+    for frames in turns:
+      for service, values in frames.items():
+        values.clear()
+        for slot, categorical, _ in tiny.SLOTS[service]:
+          value = data.draw(VALUES)
+          # A row cannot say "an impossible value that differs in case only": the reader
+          # gives it the case of the schema.
+          if value and slot not in tiny.UNTRACKED and not (categorical and value == "checking"):
+            values[slot] = [value]
+  order = data.draw(st.permutations(list(states)))
+  for i, part in enumerate((order[:1], order[1:])):
+    folder = tiny.write_dialogues(tmp_path / "d", {key: states[key] for key in part}, "v3")
+    (folder / "dialogues_all.json").replace(folder / f"dialogues_{i}.json")
+  rows = data.draw(st.permutations(tiny.example_rows(states, "v3")))
+  half = len(rows) // 2
+  for i, shard in enumerate((rows[:half], rows[half:])):
+    tiny.write_rows(tmp_path / "r" / f"p.jsonl-0000{i}-of-00002", shard)
+  found = [
+    score_frames(wanted.gold, read_predictions(path, "v3", wanted).frames, wanted.schema, ())
+    for path in (folder, tmp_path / "r")
+  ]
+  assert found[0].frame_ids.tolist() == found[1].frame_ids.tolist() == list(EXPECTED)
+  for key in GOAL_METRICS:  # rows hold no intents, requested slots and spans
+    values = found[0].metrics[key]
+    assert values.tolist() == pytest.approx(found[1].metrics[key].tolist(), abs=0, nan_ok=True)
