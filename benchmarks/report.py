@@ -16,7 +16,7 @@ import statistics
 import _common
 from score import SPLIT, write_predictions
 
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 
 TARGET_SECONDS = 20.0

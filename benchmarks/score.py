@@ -22,7 +22,8 @@ import zlib
 
 import _common
 
-from sgdx_t5x.data.corpus import Corpus, open_corpus
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue, Frame, read_dialogues, write_dialogues
 from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS, convert_dialogue, renamings
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import seqio
 
+from sgdx_t5x.augment.variant_schemas import Schemas
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics.seqio_metrics import joint_goal_accuracy, schema_sensitivity
 from sgdx_t5x.prompts.t5dst import PromptStyle
 from sgdx_t5x.prompts.t5dst_examples import preprocessors
-from sgdx_t5x.records.source import RecordSource, Schemas
+from sgdx_t5x.records.source import RecordSource
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,7 +30,7 @@ def t5_vocabulary_file() -> pathlib.Path:
 @pytest.fixture(scope="session")
 def sample_records(tmp_path_factory) -> pathlib.Path:
   """A data directory with the sample's records."""
-  from sgdx_t5x.data.corpus import open_corpus
+  from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.records.prepare import prepare
 
   folder = tmp_path_factory.mktemp("records")

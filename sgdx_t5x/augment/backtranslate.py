@@ -11,7 +11,7 @@ import pathlib
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-from sgdx_t5x.augment.providers import Progress, Provider, Record
+from sgdx_t5x.augment.translations import Progress, Provider, Record
 from sgdx_t5x.augment.wording import NAME, Element, Repair, reword, wording
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError

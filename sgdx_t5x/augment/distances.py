@@ -8,8 +8,7 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.augment.shipped import shipped_schema
-from sgdx_t5x.data.corpus import BACK_TRANSLATIONS, Corpus
+from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.schema import Schema, Service, check_aligned
 from sgdx_t5x.data.variants import SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
@@ -44,7 +43,7 @@ PAPER_BACK_TRANSLATIONS: Mapping[str, Any] = {
   "average": _paper(None, None, 0.14, 34.1),
   "self_bleu": 41.8,
 }
-_SGDX = "SGD-X"
+SGDX = "SGD-X"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,29 +187,6 @@ def report(corpus: Corpus, sets: Mapping[str, Set]) -> dict[str, Any]:
   }
 
 
-def corpus_sets(corpus: Corpus) -> dict[str, Set]:
-  """Returns SGD-X's variants and the back-translations of a corpus, and those that we ship for it.
-
-  Those that ship are of SGD's train services, and left out where the corpus has its own.
-  """
-  found = {
-    v: {s: corpus.schema(s, v) for s in corpus.splits if corpus.has_schema(s, v)}
-    for v in (*SGDX_VARIANTS, *BACK_TRANSLATIONS)
-  }
-  shipped = {
-    v: {s: schema for s in corpus.splits if (schema := shipped_schema(corpus.schema(s), v))}
-    for v in BACK_TRANSLATIONS
-    if not found[v]
-  }
-  sets = {
-    _SGDX: {v: found[v] for v in SGDX_VARIANTS},
-    "back-translations": {v: found[v] for v in BACK_TRANSLATIONS},
-    "back-translations that ship with sgdx_t5x": shipped,
-  }
-  sets = {name: {v: x for v, x in variants.items() if x} for name, variants in sets.items()}
-  return {name: variants for name, variants in sets.items() if variants}
-
-
 # --- parts ---------------------------------------------------------------------------------
 
 
@@ -240,7 +216,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _paper_of(name: str, variants: Collection[str]) -> Mapping[str, Any] | None:
-  if name == _SGDX and len(variants) == len(SGDX_VARIANTS):
+  if name == SGDX and len(variants) == len(SGDX_VARIANTS):
     return PAPER_SGDX
   return PAPER_BACK_TRANSLATIONS if all(v.startswith("bt_") for v in variants) else None
 

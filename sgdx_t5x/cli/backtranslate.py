@@ -14,7 +14,7 @@ from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
   from sgdx_t5x.augment.backtranslate import BackTranslation
-  from sgdx_t5x.augment.providers import Plan, Progress
+  from sgdx_t5x.augment.translations import Plan, Progress
 
 _PIVOT = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _PRICE = 20.0  # USD per million characters
@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.augment import backtranslate
   from sgdx_t5x.augment.providers import open_provider
   from sgdx_t5x.augment.wording import wording
-  from sgdx_t5x.data.corpus import open_corpus
+  from sgdx_t5x.corpora import open_corpus
 
   if args.price is not None and not 0 <= args.price < float("inf"):
     raise UsageError(f"--price {args.price}", expected="USD, 0 or more", fix="leave it out")
@@ -265,7 +265,7 @@ def _print_result(result: "BackTranslation", folder: pathlib.Path, files: list[s
 
 def _print_next(args: argparse.Namespace, pivots: list[str]) -> None:
   """Says how to train with the result."""
-  from sgdx_t5x.data.corpus import SAMPLE
+  from sgdx_t5x.corpora import SAMPLE
 
   if args.provider == "table" and not args.table and args.split == "train":
     _say("next: tasks read these texts without files, too:")

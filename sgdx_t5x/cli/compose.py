@@ -70,7 +70,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
   """Composes and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
   from sgdx_t5x.augment import compose
-  from sgdx_t5x.data.corpus import open_corpus
+  from sgdx_t5x.corpora import open_corpus
 
   if args.variants < 1:
     raise UsageError(

@@ -43,7 +43,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Lists tasks and mixtures. Returns 0."""
-  from sgdx_t5x.cli.data import native_stderr_hidden
+  from sgdx_t5x.cli.progress import native_stderr_hidden
 
   with native_stderr_hidden(args.debug):
     from sgdx_t5x.tasks import REGISTERED

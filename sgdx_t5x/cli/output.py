@@ -3,10 +3,11 @@
 import argparse
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.tables import Number, Table, document, signature_lines
+from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
+from sgdx_t5x.tables import Cell, Number, Table, document, signature_lines
 
 FORMATS = ("text", "md", "latex", "csv", "json")
 _WIDTH = 80  # most tables fit; a narrower terminal would only break their lines
@@ -101,3 +102,27 @@ def _rich_table(table: Table) -> Any:
   for row in table.rows:
     text.add_row(*map(str, row))
   return text
+
+
+def splits_table(
+  columns: Sequence[str],
+  rows: Mapping[str, Sequence[Cell]],
+  partial: Collection[str],
+  of_sgd: bool = True,
+) -> Table:
+  """Returns a table of splits, with their state if one is PARTIAL.
+
+  Args:
+    columns: what comes after the split's name.
+    rows: split -> a cell per column.
+    partial: splits that have fewer dialogues than there are.
+    of_sgd: the dialogues are SGD's, of which it is known how many were published.
+  """
+
+  if not partial:
+    return Table("splits", ("split", *columns), tuple((s, *row) for s, row in rows.items()))
+  states = dict.fromkeys(partial, "PARTIAL")
+  if of_sgd:
+    states = {split: f"PARTIAL: {PUBLISHED_DIALOGUES[split]:,} published" for split in partial}
+  cells = tuple((split, *row, states.get(split, "complete")) for split, row in rows.items())
+  return Table("splits", ("split", *columns, "state"), cells)

@@ -1,6 +1,7 @@
 """What a command shows of its work while it runs."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterator
 
@@ -15,3 +16,20 @@ def status(text: str) -> Iterator[Callable[[str], None]]:
 
   with Console(stderr=True).status(text) as shown:
     yield shown.update
+
+
+@contextlib.contextmanager
+def native_stderr_hidden(debug: bool) -> Iterator[None]:
+  """Hides what C++ code writes to stderr, which no Python setting silences, unless `debug`."""
+  if debug:
+    yield
+    return
+  sys.stderr.flush()
+  saved = os.dup(2)
+  with open(os.devnull, "w") as null:
+    os.dup2(null.fileno(), 2)
+  try:
+    yield
+  finally:
+    os.dup2(saved, 2)
+    os.close(saved)

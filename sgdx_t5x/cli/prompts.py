@@ -79,7 +79,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
   """Writes the prompts and says what to do next. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.cli.options import parse_style
-  from sgdx_t5x.data.corpus import open_corpus
+  from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.files import open_whole
   from sgdx_t5x.prompts.rows import schema_questions
 

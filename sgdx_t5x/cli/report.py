@@ -145,7 +145,7 @@ def _check_inputs(out: pathlib.Path, inputs: Iterable[pathlib.Path]) -> None:
 
 def _runs(args: argparse.Namespace) -> "tuple[list[Run], Corpus | None]":
   from sgdx_t5x.cli.options import scoring_settings
-  from sgdx_t5x.data.corpus import SAMPLE, open_corpus
+  from sgdx_t5x.corpora import SAMPLE, open_corpus
   from sgdx_t5x.report import runs
 
   named = runs.parse_names(args.runs)
@@ -194,7 +194,7 @@ def _is_kept(run: "Run") -> bool:
 
 def _sample_of(found: "list[Run]") -> "Corpus | None":
   """The sample, unless the runs are of another version of it."""
-  from sgdx_t5x.data.corpus import SAMPLE, open_corpus
+  from sgdx_t5x.corpora import SAMPLE, open_corpus
   from sgdx_t5x.report import runs
 
   corpus = open_corpus(SAMPLE)

@@ -7,7 +7,7 @@ import shlex
 from typing import Any
 
 from sgdx_t5x.cli.progress import status
-from sgdx_t5x.data.corpus import SPLITS
+from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.errors import UsageError
 
 _EPILOG = """\

@@ -5,9 +5,11 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from sgdx_t5x.augment import variant_schemas
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_corpus
-from sgdx_t5x.data.corpus import PIVOTS, open_corpus
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data.variants import PIVOTS
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.tables import Cell, Number, Table
 
@@ -75,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.augment import distances
 
   corpus = open_corpus(args.corpus)
-  sets = distances.corpus_sets(corpus)
+  sets = variant_schemas.corpus_sets(corpus)
   for name, variant, schemas in _given(args.schemas, corpus):
     if variant in sets.setdefault(name, {}):
       raise UsageError(

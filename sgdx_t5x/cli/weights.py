@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.data import native_stderr_hidden
+from sgdx_t5x.cli.progress import native_stderr_hidden
 from sgdx_t5x.errors import SgdxError
 
 if TYPE_CHECKING:

@@ -10,47 +10,19 @@ import dataclasses
 import functools
 import hashlib
 import pathlib
-import re
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
 
 from sgdx_t5x.data.dialogue import Dialogue, check_dialogue, read_dialogues
 from sgdx_t5x.data.schema import Schema, check_aligned, load_schema
-from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.data.sources import DOWNLOAD_HINT, Source
+from sgdx_t5x.data.variants import ALL_VARIANTS, BACK_TRANSLATIONS, ORIGINAL, SPLITS
 from sgdx_t5x.errors import SgdxError, nearest
-
-SAMPLE = "sample"
-SPLITS = ("train", "dev", "test")
-PIVOTS = ("zh", "ja", "ko")
-BACK_TRANSLATIONS = tuple(f"bt_{pivot}" for pivot in PIVOTS)
-ALL_VARIANTS = (ORIGINAL, *SGDX_VARIANTS, *BACK_TRANSLATIONS)
 
 # Dialogues per split of the published SGD (SGD paper, Table 1; test as released).
 PUBLISHED_DIALOGUES = {"train": 16_142, "dev": 2_482, "test": 4_201}
 _PUBLISHED_SERVICES = {"train": 26, "dev": 17, "test": 21}
-# What a score depends on: dialogues of variants, which the official converter puts beside their
-# schemas, are the same once more.
-_PART = re.compile(r"(train|dev|test)/dialogues_[^/]*\.json|(.+/)?(train|dev|test)/schema\.json")
 Check = Callable[[Dialogue, Schema, str], None]  # of a dialogue, from a file; raises SgdxError
 SIMULATION = "{split}/simulation.json"  # how `sgdx simulate` made a split; SGD's have none
-DOWNLOAD_HINT = "sgdx data prepare --download fetches the official archive"
-
-
-class Source(Protocol):
-  """Where a corpus comes from: texts by their path in the official layout."""
-
-  origin: str
-
-  def names(self) -> list[str]:
-    """All file names, relative to the corpus root, sorted."""
-
-  def read(self, name: str) -> bytes:
-    """The content of one file."""
-
-  def checksums(self) -> Iterator[tuple[str, int]]:
-    """(name, CRC-32) of schemas and dialogues, and of nothing else that may lie there."""
 
 
 class Corpus:
@@ -178,29 +150,6 @@ class Corpus:
     )
 
 
-def open_corpus(where: str | pathlib.Path) -> Corpus:
-  """Opens the official archive (zip), a folder of its layout, or "sample".
-
-  Raises:
-    SgdxError: nothing there, or a zip that is cut short.
-  """
-  if str(where) == SAMPLE:
-    # The sample is made by the simulator, a room further down; only this door needs it.
-    from sgdx_t5x.sample import SampleSource
-
-    return Corpus(SampleSource())
-  path = pathlib.Path(where)
-  if path.is_dir():
-    return Corpus(_Directory(path))
-  if not path.exists():
-    raise SgdxError(
-      f"no archive or folder at {path}",
-      expected="the official SGD archive (zip), its unpacked folder, or the word sample",
-      fix=f"check the path; {DOWNLOAD_HINT}",
-    )
-  return Corpus(_Archive(path))
-
-
 def schema_path(variant: str, split: str) -> str:
   """Returns where a variant's schema lies in the layout."""
   if variant == ORIGINAL:
@@ -208,72 +157,6 @@ def schema_path(variant: str, split: str) -> str:
   if variant in BACK_TRANSLATIONS:
     return f"back_translations/{variant.removeprefix('bt_')}/{split}/schema.json"
   return f"sgd_x/data/{variant}/{split}/schema.json"
-
-
-def _find_root(names: list[str], origin: str) -> str:
-  """The folder inside an archive that holds the splits, e.g. dstc8-...-master/."""
-  roots = sorted(
-    (n.removesuffix(f"{s}/schema.json") for n in names for s in SPLITS
-     if n.endswith(f"{s}/schema.json")), key=len
-  )  # fmt: skip
-  if not roots:
-    raise SgdxError(
-      f"{origin}: no schema.json of a split inside",
-      expected="the layout of the official SGD archive",
-      available=nearest("schema.json", names),
-      fix=f"give the official archive; {DOWNLOAD_HINT}",
-    )
-  return roots[0]
-
-
-class _Archive:
-  def __init__(self, path: pathlib.Path):
-    self.origin = str(path)
-    try:
-      self._zip = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError) as e:
-      raise self._broken(e) from None
-    members = [i for i in self._zip.infolist() if i.filename.endswith(".json")]
-    root = _find_root([i.filename for i in members], self.origin)
-    self._members = {
-      i.filename.removeprefix(root): i for i in members if i.filename.startswith(root)
-    }
-
-  def names(self) -> list[str]:
-    return sorted(self._members)
-
-  def read(self, name: str) -> bytes:
-    try:
-      return self._zip.read(self._members[name])
-    except (zipfile.BadZipFile, EOFError, OSError, zlib.error) as e:
-      raise self._broken(e) from None
-
-  def checksums(self) -> Iterator[tuple[str, int]]:
-    return ((name, info.CRC) for name, info in self._members.items() if _PART.fullmatch(name))
-
-  def _broken(self, error: Exception) -> SgdxError:
-    return SgdxError(
-      f"{self.origin}: not a whole zip file ({error})",
-      expected="the official archive, complete",
-      fix=f"fetch it again: the download was probably cut short; {DOWNLOAD_HINT}",
-    )
-
-
-class _Directory:
-  def __init__(self, path: pathlib.Path):
-    self.origin = str(path)
-    names = [p.relative_to(path).as_posix() for p in path.rglob("*.json")]
-    self._root = path / _find_root(names, self.origin)
-
-  def names(self) -> list[str]:
-    return sorted(p.relative_to(self._root).as_posix() for p in self._root.rglob("*.json"))
-
-  def read(self, name: str) -> bytes:
-    return (self._root / name).read_bytes()
-
-  def checksums(self) -> Iterator[tuple[str, int]]:
-    names = (name for name in self.names() if _PART.fullmatch(name))
-    return ((name, zlib.crc32(self.read(name))) for name in names)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ of the release, the older files without `canonical_values` included.
 
 import dataclasses
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -216,3 +217,8 @@ def _parse_state(data: Mapping[str, Any]) -> State:
       raise TypeError(f"slot {slot!r}: {found!r} is not a list of one or more values")
     values[slot] = tuple(found)
   return State(data["active_intent"], tuple(data.get("requested_slots", ())), values)
+
+
+def example_pick(frame_id: str) -> int:
+  """A fixed number below 2**31 for a frame; the same in every process and engine."""
+  return zlib.crc32(frame_id.encode()) & 0x7FFFFFFF

@@ -14,22 +14,22 @@ import dataclasses
 import functools
 import json
 import multiprocessing
-import os
 import pathlib
 import re
 import secrets
 import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from sgdx_t5x.data.corpus import Corpus, open_corpus, schema_path
+from sgdx_t5x.data.corpus import Corpus, schema_path
 from sgdx_t5x.data.dialogue import Dialogue, check_dialogue
 from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.data.sources import Source
 from sgdx_t5x.data.variants import INTENT_ACTS, ORIGINAL, Renaming, renamings
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import decode_json, open_whole
+from sgdx_t5x.parallel import end_with_parent
 
 ALL = "all"
 _encode = json.JSONEncoder(indent=2, sort_keys=True).encode
@@ -93,7 +93,7 @@ def export(
   Every file is written whole or not at all, and replaces one that is there.
 
   Args:
-    corpus: opened from a path, or the sample: other processes open it again.
+    corpus: whose source can be pickled, to open it in other processes too.
     chosen: split -> variants, see `choose`.
     out: folder; made if it is not there.
     processes: how many work at once. If several, the calling script needs a
@@ -123,11 +123,11 @@ def export(
     return
   # Fresh processes: a zip file that is open must not be shared.
   context = multiprocessing.get_context("spawn")
-  with concurrent.futures.ProcessPoolExecutor(processes, context, _begin_worker) as pool:
+  with concurrent.futures.ProcessPoolExecutor(processes, context, end_with_parent) as pool:
     # What is started here inherits that an interrupt is not for it, but for this process.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-      found = pool.map(functools.partial(_write_in_worker, corpus.origin), tasks)
+      found = pool.map(functools.partial(_write_in_worker, corpus.source), tasks)
     finally:
       signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     try:
@@ -299,20 +299,10 @@ def _write_whole(path: pathlib.Path, text: str) -> None:
   )
 
 
-@functools.lru_cache(1)
-def _open_in_worker(origin: str) -> Corpus:
-  return open_corpus(origin)
+_corpus: Corpus | None = None  # of a worker process, opened with its first task
 
 
-def _write_in_worker(origin: str, task: _Task) -> Written:
-  return _write(_open_in_worker(origin), task)
-
-
-def _begin_worker() -> None:
-  """Has this process end when its parent is gone."""
-  threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-  multiprocessing.parent_process().join()
-  os._exit(1)
+def _write_in_worker(source: Source, task: _Task) -> Written:
+  global _corpus
+  _corpus = _corpus or Corpus(source)
+  return _write(_corpus, task)

@@ -100,3 +100,15 @@ def _names(names: Sequence[str], to: Mapping[str, str]) -> list[str]:
 def _keys(data: Mapping[str, Any], to: Mapping[str, str]) -> dict[str, Any]:
   """Renames keys into a new dict: a new name may equal another original name."""
   return {to.get(key, key): value for key, value in data.items()}
+
+
+SPLITS = ("train", "dev", "test")
+
+
+PIVOTS = ("zh", "ja", "ko")
+
+
+BACK_TRANSLATIONS = tuple(f"bt_{pivot}" for pivot in PIVOTS)
+
+
+ALL_VARIANTS = (ORIGINAL, *SGDX_VARIANTS, *BACK_TRANSLATIONS)

@@ -10,7 +10,6 @@ replications differ, `PromptStyle` has a switch.
 """
 
 import dataclasses
-import zlib
 from collections.abc import Sequence
 
 from sgdx_t5x.data.dialogue import USER
@@ -163,11 +162,6 @@ def base_name(service_name: str) -> str:
   """Drops the number of a service: "Banks_21" -> "Banks"."""
   head, _, tail = service_name.rpartition("_")
   return head if head and tail.isdigit() else service_name
-
-
-def example_pick(frame_id: str) -> int:
-  """A fixed number below 2**31 for a frame; the same in every process and engine."""
-  return zlib.crc32(frame_id.encode()) & 0x7FFFFFFF
 
 
 def _letters(slot: Slot) -> str:

@@ -13,10 +13,11 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
+from sgdx_t5x.augment.variant_schemas import Schemas
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts import t5dst
-from sgdx_t5x.records.source import Schemas, split_of
+from sgdx_t5x.records.source import split_of
 
 _KEY = "\x1f"  # joins the parts of a look-up key; occurs in no value
 _RECORDS_AT_A_TIME = 64

@@ -11,10 +11,10 @@ from typing import ClassVar
 import numpy as np
 import tensorflow_datasets as tfds
 
-from sgdx_t5x.data.corpus import SAMPLE, Corpus, open_corpus
-from sgdx_t5x.data.dialogue import Dialogue, frame_id
+from sgdx_t5x.corpora import SAMPLE, open_corpus
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.dialogue import Dialogue, example_pick, frame_id
 from sgdx_t5x.data.schema import Schema
-from sgdx_t5x.prompts.t5dst import example_pick
 
 FULL = "full"
 # The official archive; TFDS's own builder `schema_guided_dialogue` has the same address.

@@ -10,7 +10,8 @@ from typing import Any
 
 import tensorflow_datasets as tfds
 
-from sgdx_t5x.data.corpus import SAMPLE, Corpus
+from sgdx_t5x.corpora import SAMPLE
+from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.records.builder import ARCHIVE_URL, FULL, Sgd
 

@@ -14,9 +14,9 @@ from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.metrics import JOINT_GOAL
 from sgdx_t5x.report.steps import step_files
 from sgdx_t5x.scoring import score_files
-from sgdx_t5x.scoring.compare import unlike_fields
-from sgdx_t5x.scoring.score_files import FrameTable, signature_fields
+from sgdx_t5x.scoring.score_files import FrameTable
 from sgdx_t5x.scoring.score_tables import GROUPS
+from sgdx_t5x.signature import signature_fields, unlike_fields
 
 _VERSIONS = (ORIGINAL, *SGDX_VARIANTS)
 

@@ -14,10 +14,9 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sgdx_t5x.data.corpus import PIVOTS, SPLITS
 from sgdx_t5x.data.dialogue import Dialogue, write_dialogues
 from sgdx_t5x.data.schema import Intent, Schema, Service, Slot, parse_schema
-from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.data.variants import ORIGINAL, PIVOTS, SGDX_VARIANTS, SPLITS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.simulator.backend import Table, table_slots
 from sgdx_t5x.simulator.generate import Simulation, simulate

@@ -17,11 +17,10 @@ from sgdx_t5x import metrics
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import DialogueResamples, Difference, FrameScores
 from sgdx_t5x.metrics.bootstrap import RESAMPLES
-from sgdx_t5x.scoring.score_files import FrameTable, signature_fields
+from sgdx_t5x.scoring.score_files import FrameTable
+from sgdx_t5x.signature import signature_fields, unlike_fields
 
 FORMAT = "sgdx-diff/1"  # raise the number when a reader of the report must change
-# Scores may differ in these fields of their signatures, and in no other.
-_FREE_FIELDS = ("sgdx", "variants", "frames", "sample", "complete", "PARTIAL", "version")
 _ALIKE = "scores of the same frames"
 
 
@@ -94,25 +93,6 @@ def compare(
   scores, unscored = _common_scores(taken, metric, allow_missing)
   said = [f"{x}: {line}" for x, table in zip("AB", tables, strict=True) for line in table.warnings]
   return Comparison(tables, metric, scores, (*said, *missing, *unscored), notes)
-
-
-def unlike_fields(a: str, b: str) -> dict[str, tuple[str | None, str | None]]:
-  """Returns field -> its values in two signatures, where scores cannot be compared for them.
-
-  How many frames there are does not matter here: `compare` takes those that both have.
-  """
-  first, second = (signature_fields(signature) for signature in (a, b))
-  pairs = {
-    name: (first.get(name), second.get(name))
-    for name in {**first, **second}
-    if name not in _FREE_FIELDS
-  }
-  return {name: pair for name, pair in pairs.items() if len({_value(name, x) for x in pair}) > 1}
-
-
-def _value(name: str, text: str | None) -> str | None:
-  """What of a field matters: a corpus is what its checksum says, whatever its folder's name."""
-  return text.rpartition(":")[2] if text and name == "corpus" else text
 
 
 def report(comparison: Comparison, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Any]:

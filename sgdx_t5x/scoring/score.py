@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x import metrics
-from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus, open_corpus
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
 from sgdx_t5x.prompts.t5dst import PromptStyle
-from sgdx_t5x.scoring.predictions import Predictions, Wanted, read_all_variants, read_predictions
-from sgdx_t5x.scoring.predictions.files import Place, find_files, is_rows
+from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
+from sgdx_t5x.scoring.predictions.files import Place, Predictions, Wanted, find_files, is_rows
 from sgdx_t5x.signature import package_version
 
 ALL = "all"  # stands for every variant that JSONL ids name

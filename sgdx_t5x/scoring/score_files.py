@@ -20,6 +20,7 @@ from sgdx_t5x.files import decode_json, open_whole
 from sgdx_t5x.metrics.failures import KINDS, Failure
 from sgdx_t5x.metrics.frames import FrameScores, common_frames
 from sgdx_t5x.scoring.score import FORMAT as REPORT_FORMAT
+from sgdx_t5x.signature import signature_fields
 
 FRAMES_FORMAT = "sgdx-frames/1"
 _REPORT = {  # keys of a report, and what they hold
@@ -67,11 +68,6 @@ class FrameTable:
   def frame_ids(self) -> np.ndarray:
     """[F] str, in the order of the file."""
     return self.frames.frame_ids
-
-
-def signature_fields(signature: str) -> dict[str, str]:
-  """Splits "sgdx|corpus:sample:1a2b|...|PARTIAL|version:1" at the first colons; no colon: ""."""
-  return {name: value for name, _, value in (x.partition(":") for x in signature.split("|"))}
 
 
 def scores_checksum(scores: Mapping[str, FrameScores]) -> str:

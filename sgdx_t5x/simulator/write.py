@@ -7,15 +7,14 @@ import functools
 import importlib
 import json
 import multiprocessing
-import multiprocessing.process
 import os
 import pathlib
 import sys
-import threading
 from collections.abc import Callable, Iterator
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import whole_folder
+from sgdx_t5x.parallel import end_with_parent
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.simulator.generate import Simulation, simulate
 from sgdx_t5x.simulator.surface import Paraphrase
@@ -139,16 +138,9 @@ _work: functools.partial  # this process' `simulate`, without what differs betwe
 
 def _start(simulation: Simulation, paraphrase: str | None) -> None:
   global _work
-  if parent := multiprocessing.parent_process():
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+  end_with_parent()
   hook = load_paraphrase(paraphrase) if paraphrase else None
   _work = functools.partial(simulate, simulation, paraphrase=hook)
-
-
-def _end_with(parent: multiprocessing.process.BaseProcess) -> None:
-  """Ends this process when its parent is gone, killed perhaps; it would wait for work for ever."""
-  parent.join()
-  os._exit(1)
 
 
 def _write_part(part: tuple[str, range, str]) -> dict[str, int]:

@@ -9,13 +9,15 @@ import tiny_corpus as tiny
 from fake_translator import Shouting
 
 from sgdx_t5x.augment.backtranslate import RULES, apply_records, back_translate, write
-from sgdx_t5x.augment.providers import Plan, Record, texts
+from sgdx_t5x.augment.providers import texts
 from sgdx_t5x.augment.providers.table import Table, open_table, read_records
 from sgdx_t5x.augment.providers.texts import TextProvider
 from sgdx_t5x.augment.shipped import shipped_schema, shipped_table
+from sgdx_t5x.augment.translations import Plan, Record
 from sgdx_t5x.augment.wording import Element, wording
-from sgdx_t5x.data.corpus import PIVOTS, open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.schema import Intent, Schema, Service, Slot, parse_schema
+from sgdx_t5x.data.variants import PIVOTS
 from sgdx_t5x.errors import SgdxError
 
 BANKS = Service(

@@ -14,7 +14,7 @@ from sgdx_t5x.augment.providers.google import GoogleTranslator
 from sgdx_t5x.augment.providers.huggingface import HuggingFaceTranslator, Sampling
 from sgdx_t5x.augment.providers.texts import TextProvider
 from sgdx_t5x.augment.wording import wording
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.errors import SgdxError, UsageError
 
 # --- google --------------------------------------------------------------------------------

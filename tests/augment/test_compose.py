@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sgdx_t5x.augment import compose
 from sgdx_t5x.augment.wording import NAME, SERVICE, Element, wording
 from sgdx_t5x.cli import main
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.schema import Schema, Service, Slot, check_aligned, load_schema
 from sgdx_t5x.data.variants import SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError

@@ -7,9 +7,9 @@ import sys
 import pytest
 import tiny_corpus as tiny
 
-from sgdx_t5x.augment import distances
+from sgdx_t5x.augment import distances, variant_schemas
 from sgdx_t5x.cli import main
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.errors import SgdxError
 
@@ -255,7 +255,7 @@ def test_the_real_table_fits_and_has_the_papers_numbers(real_archive, capsys):
 def test_back_translations_that_ship_are_like_the_papers(real_archive):
   """Paper: indel .14, BLEU 34.1, by Google Translate."""
   corpus = open_corpus(real_archive)
-  sets = distances.corpus_sets(corpus)
+  sets = variant_schemas.corpus_sets(corpus)
   [name] = [name for name in sets if "ship" in name]
   [part] = distances.report(corpus, {name: sets[name]})["sets"]
   assert {row["num_services"] for row in part["variants"].values()} == {26}

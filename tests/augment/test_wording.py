@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sgdx_t5x.augment.corrupt import corrupt_schema
 from sgdx_t5x.augment.wording import Element, join_words, name_words, reword, wording
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.schema import Schema, check_aligned
 from sgdx_t5x.errors import SgdxError
 

@@ -15,7 +15,8 @@ from sgdx_t5x.augment import providers
 from sgdx_t5x.augment.providers.texts import TextProvider
 from sgdx_t5x.augment.wording import wording
 from sgdx_t5x.cli import main
-from sgdx_t5x.data.corpus import PIVOTS, open_corpus
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data.variants import PIVOTS
 
 
 @pytest.fixture

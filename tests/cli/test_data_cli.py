@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from sgdx_t5x.cli import main
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.annotation import REMARKS
-from sgdx_t5x.data.corpus import open_corpus
 
 
 def run(*args, **kwargs):

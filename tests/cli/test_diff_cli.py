@@ -10,12 +10,8 @@ import pytest
 from sgdx_t5x.cli import diff
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import FrameScores
-from sgdx_t5x.scoring.score_files import (
-  read_frames,
-  scores_checksum,
-  signature_fields,
-  write_frames,
-)
+from sgdx_t5x.scoring.score_files import read_frames, scores_checksum, write_frames
+from sgdx_t5x.signature import signature_fields
 
 ALL = ("original", "v1", "v2", "v3", "v4", "v5")
 # Five frames of three dialogues; Banks_1 is seen.

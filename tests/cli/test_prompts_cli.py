@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sgdx_t5x.cli import main
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts.rows import schema_questions

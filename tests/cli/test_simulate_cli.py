@@ -15,7 +15,7 @@ from boats import files, write_files
 from places import DOCS
 
 from sgdx_t5x.cli import main
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.dialogue import read_dialogues
 from sgdx_t5x.simulator import write
 

@@ -7,8 +7,9 @@ import pytest
 from places import DOCS
 
 from sgdx_t5x.cli import main
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.annotation import ERRORS, REMARKS, deep_check
-from sgdx_t5x.data.corpus import count, open_corpus
+from sgdx_t5x.data.corpus import count
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.schema import parse_schema
 from sgdx_t5x.errors import SgdxError

@@ -8,7 +8,8 @@ import zipfile
 import pytest
 import tiny_corpus
 
-from sgdx_t5x.data.corpus import check_schemas, count, open_corpus
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data.corpus import check_schemas, count
 from sgdx_t5x.errors import SgdxError
 
 

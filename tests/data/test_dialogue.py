@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.dialogue import (
   Dialogue,
   check_dialogue,

@@ -22,7 +22,7 @@ import tiny_corpus
 from places import FIXTURES
 
 from sgdx_t5x.cli import main
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.export import choose, convert_text, export
 from sgdx_t5x.data.schema import parse_schema
 from sgdx_t5x.data.variants import convert_dialogue, renamings

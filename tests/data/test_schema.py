@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.schema import check_aligned, load_schema, parse_schema
 from sgdx_t5x.errors import SgdxError
 

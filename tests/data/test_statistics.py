@@ -7,8 +7,9 @@ import pytest
 import tiny_corpus as tiny
 
 from sgdx_t5x.cli.data import stats
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data import statistics
-from sgdx_t5x.data.corpus import Corpus, open_corpus
+from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.errors import SgdxError
 

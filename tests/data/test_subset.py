@@ -2,7 +2,8 @@
 
 import pytest
 
-from sgdx_t5x.data.corpus import count, open_corpus
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data.corpus import count
 from sgdx_t5x.data.subset import Subset
 from sgdx_t5x.errors import UsageError
 

@@ -1,6 +1,6 @@
 """The SGD-X conversion, rule by rule (dstc8 repository, generate_sgdx_dialogues.py)."""
 
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.variants import Renaming, convert_dialogue, renamings
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 from places import ROOT
 
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 
 
 def study(*words, root=ROOT):

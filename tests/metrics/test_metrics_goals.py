@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgdx_t5x import metrics
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.schema import Schema, Service, Slot
 from sgdx_t5x.errors import SgdxError

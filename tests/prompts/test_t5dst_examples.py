@@ -7,7 +7,7 @@ import pytest
 import seqio
 import tensorflow as tf
 
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts import t5dst, t5dst_examples
 from sgdx_t5x.prompts.t5dst import PromptStyle

@@ -8,11 +8,12 @@ import tiny_corpus as tiny
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import GOAL_METRICS, gold_frames, score_frames
 from sgdx_t5x.prompts.t5dst import PromptStyle
-from sgdx_t5x.scoring.predictions import Wanted, read_all_variants, read_predictions
+from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
+from sgdx_t5x.scoring.predictions.files import Wanted
 
 EXPECTED = {
   f"{dialogue_id}-{2 * i:03d}-{service}": {slot: v[:1] for slot, v in values.items()}

@@ -9,8 +9,8 @@ import pytest
 from boats import SCENARIOS, TRAM, simulation
 
 from sgdx_t5x import sample
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.annotation import ACTS, deep_check
-from sgdx_t5x.data.corpus import open_corpus
 from sgdx_t5x.data.dialogue import SYSTEM, USER, write_dialogues
 from sgdx_t5x.simulator.generate import simulate
 from sgdx_t5x.simulator.variation import forms

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.schema import DONTCARE, Intent, Schema, Slot, parse_schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.simulator.backend import Backend, read_table

@@ -4,7 +4,7 @@ import pytest
 import seqio
 
 from sgdx_t5x import tasks
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.t5dst import PromptStyle, slot_text
 from sgdx_t5x.records.prepare import prepare

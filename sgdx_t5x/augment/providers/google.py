@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from sgdx_t5x.augment.providers import Notify
+from sgdx_t5x.augment.translations import Notify
 from sgdx_t5x.errors import SgdxError, nearest
 
 _T = TypeVar("_T")

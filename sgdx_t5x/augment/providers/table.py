@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from sgdx_t5x.augment.providers import Items, Plan, Progress, Record
+from sgdx_t5x.augment.translations import Items, Plan, Progress, Record
 from sgdx_t5x.augment.wording import Element
 from sgdx_t5x.errors import SgdxError, nearest
 

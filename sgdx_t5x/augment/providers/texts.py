@@ -14,7 +14,7 @@ import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from sgdx_t5x.augment.providers import Items, Notify, Plan, Progress, Record
+from sgdx_t5x.augment.translations import Items, Notify, Plan, Progress, Record
 from sgdx_t5x.errors import SgdxError
 
 SOURCE = "en"

@@ -7,8 +7,8 @@ import zlib
 from sgdx_t5x.augment.backtranslate import apply_records
 from sgdx_t5x.augment.providers.table import Table, read_records
 from sgdx_t5x.augment.wording import wording
-from sgdx_t5x.data.corpus import PIVOTS
 from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.data.variants import PIVOTS
 
 SGD_TRAIN = "b4f33b54"  # `wording_checksum` of the texts that were translated
 

@@ -2,13 +2,14 @@
 
 import argparse
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.output import splits_table
 from sgdx_t5x.errors import UsageError
-from sgdx_t5x.tables import Cell, Table, count
+from sgdx_t5x.tables import Table, count
 
 if TYPE_CHECKING:
   from sgdx_t5x.data.export import Written
@@ -60,7 +61,7 @@ def add_verb(verbs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
   """Writes the files, prints what was written. Returns 0. Raises SgdxError for bad input."""
-  from sgdx_t5x.data.corpus import open_corpus
+  from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.data.export import choose, export
 
   if args.processes < 1:
@@ -112,28 +113,3 @@ def _shown(written: "Iterable[Written]", total: int) -> "Iterator[Written]":
   console = Console(stderr=True)
   hidden = not console.is_terminal
   yield from track(written, "writing", total, console=console, transient=True, disable=hidden)
-
-
-def splits_table(
-  columns: Sequence[str],
-  rows: Mapping[str, Sequence[Cell]],
-  partial: Collection[str],
-  of_sgd: bool = True,
-) -> Table:
-  """Returns a table of splits, with their state if one is PARTIAL.
-
-  Args:
-    columns: what comes after the split's name.
-    rows: split -> a cell per column.
-    partial: splits that have fewer dialogues than there are.
-    of_sgd: the dialogues are SGD's, of which it is known how many were published.
-  """
-  from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
-
-  if not partial:
-    return Table("splits", ("split", *columns), tuple((s, *row) for s, row in rows.items()))
-  states = dict.fromkeys(partial, "PARTIAL")
-  if of_sgd:
-    states = {split: f"PARTIAL: {PUBLISHED_DIALOGUES[split]:,} published" for split in partial}
-  cells = tuple((split, *row, states.get(split, "complete")) for split, row in rows.items())
-  return Table("splits", ("split", *columns, "state"), cells)

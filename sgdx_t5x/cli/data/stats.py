@@ -7,7 +7,8 @@ from typing import Any
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_corpus
 from sgdx_t5x.cli.progress import status
-from sgdx_t5x.data.corpus import SPLITS, open_corpus
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.tables import Number, Table, percent
 
 _COUNT, _MEAN, _SHARE = ",d", ".2f", ".1%"

@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 from sgdx_t5x.cli.options import check_outputs
-from sgdx_t5x.data.corpus import open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.files import open_whole
 

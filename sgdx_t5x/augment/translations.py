@@ -1,0 +1,69 @@
+"""Records of back-translated texts, and what a provider of them has to do."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from sgdx_t5x.augment.wording import Element
+
+Items = Sequence[tuple[Element, str]]  # element, its text in English, names as words
+Progress = Callable[[str, int, int], None]  # what, done, of how many
+Notify = Callable[[str], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Record:
+  """A text that went through another language and came back.
+
+  Attributes:
+    element: what the text is of.
+    pivot: the other language: "zh".
+    pivot_text: the text in it.
+    text: what came back, names as words; nothing is repaired yet.
+    provider: who or what translated, both ways.
+    date: when it came back: "2026-11-21".
+  """
+
+  element: Element
+  pivot: str
+  pivot_text: str
+  text: str
+  provider: str
+  date: str
+
+  def to_json(self) -> dict[str, str]:
+    """Returns the record as a line of a table holds it."""
+    fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+    return {**fields, "element": self.element.key}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+  """What is left to do for a pivot, found without calling anything.
+
+  Attributes:
+    texts: distinct texts.
+    known: how many of them have been translated already, both ways.
+    characters_to: to send into the pivot.
+    characters_back: to send back; what is not known yet is taken to be as long as in English.
+    is_paid: whether somebody charges for characters.
+  """
+
+  texts: int
+  known: int
+  characters_to: int = 0
+  characters_back: int = 0
+  is_paid: bool = False
+
+
+class Provider(Protocol):
+  """Makes a record of each text of a schema."""
+
+  def check(self, pivots: Sequence[str]) -> None:
+    """Refuses pivots that it lacks, before anything is translated. Raises SgdxError."""
+
+  def plan(self, items: Items, pivot: str) -> Plan:
+    """Returns what `back_translate` would do. Calls and writes nothing. Raises SgdxError."""
+
+  def back_translate(self, items: Items, pivot: str, progress: Progress) -> list[Record]:
+    """Returns the records of all items, in their order. Raises SgdxError if it fails."""

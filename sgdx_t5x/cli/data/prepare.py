@@ -1,0 +1,118 @@
+"""`sgdx data prepare`: checks a corpus and writes its records for training."""
+
+import argparse
+import logging
+import os
+import re
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.cli import output
+from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
+from sgdx_t5x.cli.progress import native_stderr_hidden
+from sgdx_t5x.corpora import SAMPLE, open_corpus
+from sgdx_t5x.data.corpus import Corpus, check_schemas
+from sgdx_t5x.data.subset import Subset
+from sgdx_t5x.errors import UsageError
+
+
+def add_verb(verbs: Any, text: Mapping[str, Any]) -> None:
+  """Adds `prepare` to `sgdx data`. Args: verbs, of `add_subparsers`; text, for its help."""
+  parser = verbs.add_parser("prepare", help="check a corpus and write its records", **text)
+  where = parser.add_mutually_exclusive_group(required=True)
+  where.add_argument("--archive", metavar="FILE", help="the official archive (zip), or its folder")
+  where.add_argument("--sample", action="store_true", help="the embedded sample corpus")
+  where.add_argument("--download", action="store_true", help="fetch the official archive")
+  parser.add_argument("--data-dir", metavar="DIR", help="where records go; see below")
+  parser.add_argument(
+    "--dialogues",
+    nargs="+",
+    default=[],
+    metavar="SPLIT=N",
+    help="of these splits, N dialogues drawn at random (marked PARTIAL)",
+  )
+  parser.add_argument("--seed", type=int, default=0, help="of --dialogues (default: 0)")
+  parser.add_argument("--overwrite", action="store_true", help="replace records of other data")
+  output.add_format(parser)
+  parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+  """Runs the command. Returns 0. Raises SgdxError for anything wrong in the input."""
+  corpus = None if args.download else open_corpus(SAMPLE if args.sample else args.archive)
+  if args.dialogues:
+    corpus = _subset(corpus, args.dialogues, args.seed)
+  if corpus is not None:
+    check_schemas(corpus)  # before TensorFlow is loaded and anything is written
+  with native_stderr_hidden(args.debug):
+    import tensorflow  # noqa: F401  # takes seconds, and talks; TFDS would import it later
+
+    from sgdx_t5x.records import prepare
+  data_dir = args.data_dir or prepare.default_data_dir()
+  if args.download:
+    print(f"fetching {prepare.ARCHIVE_URL}", file=sys.stderr, flush=True)
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # it warns at each of its retries
+  progress = _Progress()
+  builder = prepare.prepare(corpus, data_dir, overwrite=args.overwrite, on_dialogue=progress)
+  progress.done()
+  rows = prepare.summary(builder)
+  metadata = builder.info.metadata
+  report = corpus_report(metadata["corpus"], metadata["checksum"], metadata["schemas"], rows)
+  output.show(
+    args.format,
+    [splits_table(rows, metadata["corpus"])],
+    {**report, "records": os.fspath(builder.data_dir)},
+    notes=(
+      f"schema versions: {', '.join(metadata['schemas'])}",
+      f"corpus {metadata['corpus']}, checksum {metadata['checksum']}",
+      f"records: {builder.data_dir}",
+      f"next: python -m t5x.train ... --tfds_data_dir={data_dir}",
+    ),
+  )
+  return 0
+
+
+def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
+  if corpus is None:
+    raise UsageError(
+      "--dialogues with --download",
+      expected="an archive to draw from",
+      fix="prepare the download whole, or fetch the archive and give it: --archive FILE",
+    )
+  wanted = {}
+  for item in items:
+    split, _, number = item.partition("=")
+    if not re.fullmatch(r"[0-9]+", number) or split not in corpus.splits or split in wanted:
+      raise UsageError(
+        f"--dialogues {item}",
+        expected="SPLIT=N, each split once, N a number",
+        available=f"splits {', '.join(corpus.splits)}",
+        fix="for instance: --dialogues dev=100 test=300",
+      )
+    wanted[split] = int(number)
+  return Subset(corpus, wanted, seed)
+
+
+class _Progress:
+  """One line that grows on a terminal; elsewhere a line when a split is done."""
+
+  def __init__(self):
+    self._split, self._text, self._last = "", "", 0.0
+
+  def __call__(self, split: str, counts: dict[str, int]) -> None:
+    if split != self._split:
+      self.done()
+      self._split = split
+    self._text = f"{split}: {counts['dialogues']:,} dialogues, {counts['frames']:,} frames"
+    if sys.stderr.isatty() and time.monotonic() - self._last > 0.2:
+      self._last = time.monotonic()
+      print(f"\r{self._text} ", end="", file=sys.stderr, flush=True)
+
+  def done(self) -> None:
+    """Ends the line of the current split."""
+    if self._text:
+      start = "\r" if sys.stderr.isatty() else ""
+      print(f"{start}{self._text} written", file=sys.stderr, flush=True)
+    self._text = ""

@@ -1,0 +1,32 @@
+"""Opening a corpus: the official archive, a folder of its layout, or the embedded sample."""
+
+import pathlib
+
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.sources import DOWNLOAD_HINT, ArchiveSource, DirectorySource
+from sgdx_t5x.errors import SgdxError
+
+SAMPLE = "sample"
+
+
+def open_corpus(where: str | pathlib.Path) -> Corpus:
+  """Opens the official archive (zip), a folder of its layout, or "sample".
+
+  Raises:
+    SgdxError: nothing there, or a zip that is cut short.
+  """
+  if str(where) == SAMPLE:
+    # Only now: it imports the simulator, which real corpora do not need.
+    from sgdx_t5x.sample import SampleSource
+
+    return Corpus(SampleSource())
+  path = pathlib.Path(where)
+  if path.is_dir():
+    return Corpus(DirectorySource(path))
+  if not path.exists():
+    raise SgdxError(
+      f"no archive or folder at {path}",
+      expected="the official SGD archive (zip), its unpacked folder, or the word sample",
+      fix=f"check the path; {DOWNLOAD_HINT}",
+    )
+  return Corpus(ArchiveSource(path))

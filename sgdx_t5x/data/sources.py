@@ -1,0 +1,115 @@
+"""Where a corpus comes from: a zip archive or a folder, in the layout of the official archive."""
+
+import pathlib
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import Protocol
+
+from sgdx_t5x.data.variants import SPLITS
+from sgdx_t5x.errors import SgdxError, nearest
+
+# What a score depends on: dialogues of variants, which the official converter puts beside their
+# schemas, are the same once more.
+_PART = re.compile(r"(train|dev|test)/dialogues_[^/]*\.json|(.+/)?(train|dev|test)/schema\.json")
+
+
+DOWNLOAD_HINT = "sgdx data prepare --download fetches the official archive"
+
+
+class Source(Protocol):
+  """Where a corpus comes from: texts by their path in the official layout."""
+
+  origin: str
+
+  def names(self) -> list[str]:
+    """All file names, relative to the corpus root, sorted."""
+
+  def read(self, name: str) -> bytes:
+    """The content of one file."""
+
+  def checksums(self) -> Iterator[tuple[str, int]]:
+    """(name, CRC-32) of schemas and dialogues, and of nothing else that may lie there."""
+
+
+def _find_root(names: list[str], origin: str) -> str:
+  """The folder inside an archive that holds the splits, e.g. dstc8-...-master/."""
+  roots = sorted(
+    (n.removesuffix(f"{s}/schema.json") for n in names for s in SPLITS
+     if n.endswith(f"{s}/schema.json")), key=len
+  )  # fmt: skip
+  if not roots:
+    raise SgdxError(
+      f"{origin}: no schema.json of a split inside",
+      expected="the layout of the official SGD archive",
+      available=nearest("schema.json", names),
+      fix=f"give the official archive; {DOWNLOAD_HINT}",
+    )
+  return roots[0]
+
+
+class ArchiveSource:
+  """The files of a zip archive; see `Source`."""
+
+  def __init__(self, path: pathlib.Path):
+    """Args: path of the archive. Raises SgdxError if it is not a whole zip file."""
+    self.origin = str(path)
+    try:
+      self._zip = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError) as e:
+      raise self._broken(e) from None
+    members = [i for i in self._zip.infolist() if i.filename.endswith(".json")]
+    root = _find_root([i.filename for i in members], self.origin)
+    self._members = {
+      i.filename.removeprefix(root): i for i in members if i.filename.startswith(root)
+    }
+
+  def names(self) -> list[str]:
+    """All file names, relative to the corpus root, sorted."""
+    return sorted(self._members)
+
+  def read(self, name: str) -> bytes:
+    """The content of one file. Raises SgdxError if the archive is damaged."""
+    try:
+      return self._zip.read(self._members[name])
+    except (zipfile.BadZipFile, EOFError, OSError, zlib.error) as e:
+      raise self._broken(e) from None
+
+  def checksums(self) -> Iterator[tuple[str, int]]:
+    """(name, CRC-32) of schemas and dialogues, as the archive stores them."""
+    return ((name, info.CRC) for name, info in self._members.items() if _PART.fullmatch(name))
+
+  def __reduce__(self):
+    """Pickles the path: another process opens the archive for itself."""
+    return type(self), (pathlib.Path(self.origin),)
+
+  def _broken(self, error: Exception) -> SgdxError:
+    return SgdxError(
+      f"{self.origin}: not a whole zip file ({error})",
+      expected="the official archive, complete",
+      fix=f"fetch it again: the download was probably cut short; {DOWNLOAD_HINT}",
+    )
+
+
+class DirectorySource:
+  """The files of a folder; see `Source`."""
+
+  def __init__(self, path: pathlib.Path):
+    """Args: path of the folder. Raises SgdxError if it does not have the layout."""
+    self.origin = str(path)
+    names = [p.relative_to(path).as_posix() for p in path.rglob("*.json")]
+    self._root = path / _find_root(names, self.origin)
+
+  def names(self) -> list[str]:
+    """All file names, relative to the corpus root, sorted."""
+    return sorted(p.relative_to(self._root).as_posix() for p in self._root.rglob("*.json"))
+
+  def read(self, name: str) -> bytes:
+    """The content of one file."""
+    return (self._root / name).read_bytes()
+
+  def checksums(self) -> Iterator[tuple[str, int]]:
+    """(name, CRC-32) of schemas and dialogues."""
+    names = (name for name in self.names() if _PART.fullmatch(name))
+    return ((name, zlib.crc32(self.read(name))) for name in names)

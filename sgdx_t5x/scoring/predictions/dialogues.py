@@ -1,0 +1,288 @@
+"""DSTC8 predictions: dialogues as SGD has them, with the names of the variant or of the original.
+
+Of SGD's format (its README), speaker, utterance, frames, service, state and the spans in slots are
+read.
+"""
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.data.dialogue import USER, frame_id
+from sgdx_t5x.data.variants import ORIGINAL, Renaming, renamings
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files import decode_json
+from sgdx_t5x.metrics.frames import PredictedFrame, utterance_crc
+from sgdx_t5x.scoring.predictions.files import (
+  EXTRA,
+  SAME_CORPUS,
+  Predictions,
+  Wanted,
+  similar_names,
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PredictedTurn:
+  """One turn of a DSTC8 dialogue; `frames` is (service, prediction), with the file's names."""
+
+  index: int
+  speaker: str
+  utterance: str
+  frames: tuple[tuple[str, PredictedFrame], ...]
+
+  @property
+  def utterance_crc(self) -> int:
+    """CRC-32, to compare with `GoldFrame.utterance_crc`."""
+    return utterance_crc(self.utterance)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PredictedDialogue:
+  """One dialogue of a DSTC8 file."""
+
+  dialogue_id: str
+  turns: tuple[PredictedTurn, ...]
+
+
+def read_dialogue_items(file: pathlib.Path) -> Iterator[PredictedDialogue]:
+  """Yields the dialogues of a DSTC8 file. Raises SgdxError if it is cut or malformed."""
+  fix = "correct it there; rows of JSON lines belong into a file called *.jsonl"
+  items = decode_json(file.read_bytes(), str(file), "a complete file of dialogues", fix)
+  if not isinstance(items, list):
+    raise SgdxError(
+      f"{file}: a JSON {type(items).__name__} at the top",
+      expected="a list of dialogues, as in SGD's dialogues_001.json",
+      fix="give DSTC8 dialogues, or JSONL in a file called *.jsonl",
+    )
+  for item in items:
+    try:
+      name = _text(item["dialogue_id"], "dialogue_id")
+      turns = tuple(_parse_turn(i, turn) for i, turn in enumerate(item["turns"]))
+      dialogue = PredictedDialogue(name, turns)
+    except (KeyError, TypeError, AttributeError) as e:
+      name = item.get("dialogue_id", "?") if isinstance(item, dict) else "?"
+      raise SgdxError(
+        f"{file}, dialogue {name}, {_said(e)}",
+        expected="turns with speaker, utterance, frames; in user frames service and "
+        "state.slot_values, slot -> list of one or more texts; requested_slots a list",
+        fix="write every slot of the state with its value in a list, and no other slot",
+      ) from None
+    yield dialogue
+
+
+def _parse_turn(index: int, turn: Mapping[str, Any]) -> PredictedTurn:
+  where = f"turn {index}"
+  try:
+    said, frames = _text(turn["utterance"], "utterance"), []
+    for frame in turn["frames"] if turn["speaker"] == USER else ():
+      where = f"turn {index}, service {frame.get('service')}"
+      frames.append((_text(frame["service"], "service"), _parse_frame(frame, said)))
+  except (KeyError, TypeError, AttributeError) as e:
+    raise TypeError(f"{where}: {_said(e)}") from None
+  return PredictedTurn(index, turn["speaker"], said, tuple(frames))
+
+
+def _parse_frame(frame: Mapping[str, Any], said: str) -> PredictedFrame:
+  state = frame["state"]
+  for slot, values in state["slot_values"].items():
+    if not (isinstance(values, list) and values and all(isinstance(v, str) for v in values)):
+      raise TypeError(f"slot {slot!r}: {values!r} is not a list of one or more texts")
+  intent, requested, spans = (
+    state.get("active_intent"),
+    state.get("requested_slots"),
+    frame.get("slots"),
+  )
+  if requested is not None:
+    if not (isinstance(requested, list) and all(isinstance(name, str) for name in requested)):
+      raise TypeError(f"requested_slots: {requested!r} is not a list of names")
+    requested = tuple(requested)
+  if spans is not None:
+    if not isinstance(spans, list):
+      raise TypeError(f"slots: {spans!r} is not a list of spans")
+    spans = tuple((_text(s["slot"], "slot"), said[s["start"] : s["exclusive_end"]]) for s in spans)
+  intent = intent if intent is None else _text(intent, "active_intent")
+  return PredictedFrame(state["slot_values"], intent, requested, spans)
+
+
+def _text(value: Any, what: str) -> str:
+  if not isinstance(value, str):
+    raise TypeError(f"{what}: {value!r} is not a text")
+  return value
+
+
+def _said(error: Exception) -> str:
+  return f"no {error}" if isinstance(error, KeyError) else str(error)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _RawFrame:
+  where: str
+  dialogue_id: str
+  turn: int
+  service: str
+  said: PredictedFrame  # with the names of the file
+
+  @property
+  def slots(self) -> Iterator[str]:
+    """Every slot that it names."""
+    yield from self.said.slot_values
+    yield from self.said.requested_slots or ()
+    yield from (slot for slot, _ in self.said.spans or ())
+
+
+def dialogue_frames(files: Sequence[pathlib.Path], variant: str, wanted: Wanted) -> Predictions:
+  """Returns the frames of DSTC8 files in original names. Raises SgdxError for what does not fit."""
+  extra: set[str] = set()
+  raw = list(_raw_frames(files, wanted, extra))
+  names = _find_names(raw, variant, wanted)
+  gold_ids = {frame.frame_id for frame in wanted.gold}
+  frames: dict[str, PredictedFrame] = {}
+  for frame in raw:
+    to = names[frame.service]
+    key = frame_id(frame.dialogue_id, frame.turn, to.service)
+    if key in frames:
+      raise SgdxError(
+        f"{frame.where}: service {frame.service} occurs twice in the turn",
+        expected="one frame per service",
+        fix="merge the two frames",
+      )
+    if key in gold_ids:  # frames of further services are not scored, as officially
+      frames[key] = _rename(frame.said, to)
+  _check_uniform(raw)
+  return Predictions(frames, len(extra))
+
+
+def _rename(said: PredictedFrame, to: Renaming) -> PredictedFrame:
+  requested, spans = said.requested_slots, said.spans
+  return PredictedFrame(
+    {to.slots[slot]: tuple(values) for slot, values in said.slot_values.items()},
+    to.intents.get(said.active_intent, said.active_intent),
+    None if requested is None else tuple(to.slots[slot] for slot in requested),
+    None if spans is None else tuple((to.slots[slot], text) for slot, text in spans),
+  )
+
+
+def _check_uniform(raw: Sequence[_RawFrame]) -> None:
+  """Refuses states of which some lack a key: a mean over the others would look like one over all.
+
+  Frames without "slots" are the exception: the official scorer leaves them out of slot tagging.
+  """
+  for key in ("active_intent", "requested_slots"):
+    lacking = [frame for frame in raw if getattr(frame.said, key) is None]
+    if lacking and len(lacking) < len(raw):
+      raise SgdxError(
+        f"{lacking[0].where}, service {lacking[0].service}: no {key} in the state",
+        expected=f"{key} in the state of every user frame, or of none",
+        available=f"{len(raw) - len(lacking):,} of {len(raw):,} frames have it",
+        fix="write it everywhere, or leave it out everywhere: its scores are then null",
+      )
+
+
+def _raw_frames(
+  files: Sequence[pathlib.Path], wanted: Wanted, extra: set[str]
+) -> Iterator[_RawFrame]:
+  """Yields user frames as predicted, dialogues and utterances checked against the gold.
+
+  Dialogues that the corpus does not have go to `extra`, where missing ones are allowed.
+  """
+  turns = {(f.dialogue_id, f.turn): f.utterance_crc for f in wanted.gold}
+  dialogue_ids = dict.fromkeys(f.dialogue_id for f in wanted.gold)
+  seen: dict[str, str] = {}
+  for file in files:
+    for item in read_dialogue_items(file):
+      where = f"{file}, dialogue {item.dialogue_id}"
+      if item.dialogue_id not in dialogue_ids and wanted.allow_missing:
+        extra.add(item.dialogue_id)
+        continue
+      if item.dialogue_id not in dialogue_ids:
+        raise SgdxError(
+          f"{where}: no such dialogue",
+          expected=f"a dialogue of {wanted.split}",
+          available=nearest(item.dialogue_id, similar_names(item.dialogue_id, dialogue_ids)),
+          fix=EXTRA,
+        )
+      if item.dialogue_id in seen:
+        raise SgdxError(
+          f"{where}: this dialogue is in {seen[item.dialogue_id]} already",
+          expected="each dialogue once",
+          fix="remove one of the two",
+        )
+      seen[item.dialogue_id] = file.name
+      for turn in item.turns:
+        here = f"{where}, turn {turn.index}"
+        crc = turns.get((item.dialogue_id, turn.index))
+        if crc is None and (turn.speaker != USER or not turn.frames):
+          continue
+        if turn.speaker != USER or crc != turn.utterance_crc:
+          raise SgdxError(
+            f"{here}: not the corpus' user turn",
+            expected=f"speaker and utterance of that turn in {wanted.split}",
+            available=f"{turn.speaker}: {turn.utterance!r}",
+            fix=f"{SAME_CORPUS}; dialogue ids repeat between splits",
+          )
+        for service, said in turn.frames:
+          yield _RawFrame(here, item.dialogue_id, turn.index, service, said)
+
+
+def _find_names(raw: Sequence[_RawFrame], variant: str, wanted: Wanted) -> Mapping[str, Renaming]:
+  """Returns predicted names -> original names, whichever of the two were used throughout.
+
+  Raises:
+    SgdxError: a name that neither the original nor the variant has, names of both mixed, or
+      names that both have with different meanings.
+  """
+  schemas = {v: wanted.corpus.schema(wanted.split, v) for v in dict.fromkeys((variant, ORIGINAL))}
+  readings = {v: renamings(schema, wanted.schema) for v, schema in schemas.items()}
+  for frame in raw:
+    fits = {v: r for v, r in readings.items() if _fits(frame, r)}
+    if not fits:
+      raise _unknown_name(frame, variant, readings, wanted)
+    readings = fits
+  first, *others = readings.values()
+  for frame in raw if others else ():
+    if any(_renamed(frame, first) != _renamed(frame, other) for other in others):
+      raise SgdxError(
+        f"{frame.where}: the names of {frame.service} are those of {variant} and of the original",
+        expected="names of which only one reading makes sense",
+        available=", ".join(frame.slots),
+        fix="give services of variants names of their own, as SGD-X does (Banks_2, Banks_21)",
+      )
+  return first
+
+
+def _fits(frame: _RawFrame, names: Mapping[str, Renaming]) -> bool:
+  to = names.get(frame.service)
+  return to is not None and all(slot in to.slots for slot in frame.slots)
+
+
+def _renamed(frame: _RawFrame, names: Mapping[str, Renaming]) -> list[str]:
+  to = names[frame.service]
+  return [to.service, *(to.slots[slot] for slot in frame.slots)]
+
+
+def _unknown_name(
+  frame: _RawFrame, variant: str, readings: Mapping[str, Mapping[str, Renaming]], wanted: Wanted
+) -> SgdxError:
+  names = " or ".join(readings)
+  holders = [r[frame.service] for r in readings.values() if frame.service in r]
+  if holders:
+    slots = [slot for to in holders for slot in to.slots]
+    slot = next((s for s in frame.slots if s not in slots), next(frame.slots))
+    return SgdxError(
+      f"{frame.where}: unknown slot {slot!r} of service {frame.service!r}",
+      expected=f"slot names of {names}, of one of them throughout",
+      available=nearest(slot, slots),
+      fix=f"check that these are predictions for {variant}; use one set of names throughout",
+    )
+  owners = [
+    v for v in wanted.corpus.variants if frame.service in wanted.corpus.schema(wanted.split, v)
+  ]
+  services = [service for r in readings.values() for service in r]
+  return SgdxError(
+    f"{frame.where}: unknown service {frame.service!r}",
+    expected=f"service names of {names}, of one of them throughout",
+    available=f"{', '.join(owners)} has it" if owners else nearest(frame.service, services),
+    fix=f"check that these are predictions for {variant}; use one set of names throughout",
+  )
