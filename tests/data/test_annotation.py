@@ -336,7 +336,7 @@ def test_remarks_that_come_together():
 def test_every_rule_is_tested_and_written_down():
   assert {rule for rule, _, _ in BROKEN} == set(ERRORS)
   assert {*REMARKED, "state-keeps", "call-required", "result-value"} == set(REMARKS)
-  text = DOCS.read_text()
+  text = PAGE.read_text()
   for rule, meaning in {**ERRORS, **REMARKS}.items():
     assert f"| `{rule}` | {meaning}" in text
 
