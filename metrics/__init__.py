@@ -9,7 +9,7 @@ from sgdx_t5x.metrics.aggregate import (
   unit_values,
 )
 from sgdx_t5x.metrics.bootstrap import (
-  DialogueResamples,
+  BootstrapSamples,
   Difference,
   interval,
   paired_differences,
@@ -53,7 +53,7 @@ __all__ = [
   "SEEN_SERVICES",
   "UNSEEN_SERVICES",
   "ZERO_MEAN_RULES",
-  "DialogueResamples",
+  "BootstrapSamples",
   "Difference",
   "Failure",
   "FrameScores",

@@ -28,7 +28,7 @@ _DECIMALS = 12
 
 
 @dataclasses.dataclass(frozen=True)
-class DialogueResamples:
+class BootstrapSamples:
   """R draws of D dialogues. Draw once: rows that share draws can be compared.
 
   Attributes:
@@ -42,7 +42,7 @@ class DialogueResamples:
   @classmethod
   def draw(
     cls, dialogue_ids: np.ndarray, resamples: int = RESAMPLES, seed: int = 0
-  ) -> "DialogueResamples":
+  ) -> "BootstrapSamples":
     """Draws from the dialogues of some frames: [F] str, repeated and in any order.
 
     The draws depend on which dialogues there are and on the seed, on nothing else.
@@ -129,7 +129,7 @@ def interval(samples: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
 def summary_samples(
   values: Mapping[str, np.ndarray],
   dialogue_ids: np.ndarray,
-  resamples: DialogueResamples,
+  resamples: BootstrapSamples,
   zero_mean: str = "zero",
   name: str = "jga",
 ) -> dict[str, np.ndarray]:
@@ -155,7 +155,7 @@ def summary_samples(
 def summary_intervals(
   values: Mapping[str, np.ndarray],
   dialogue_ids: np.ndarray,
-  resamples: DialogueResamples,
+  resamples: BootstrapSamples,
   zero_mean: str = "zero",
   name: str = "jga",
 ) -> dict[str, tuple[float, float]]:
@@ -171,7 +171,7 @@ def paired_differences(
   a: Mapping[str, np.ndarray],
   b: Mapping[str, np.ndarray],
   dialogue_ids: np.ndarray,
-  resamples: DialogueResamples,
+  resamples: BootstrapSamples,
   zero_mean: str = "zero",
   name: str = "jga",
 ) -> dict[str, Difference]:

@@ -12,7 +12,7 @@ from sgdx_t5x.errors import SgdxError
 
 
 @contextlib.contextmanager
-def open_whole(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
+def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
   """Opens a text file under a temporary name in its folder; renames it once it is written.
 
   Args:
@@ -53,7 +53,7 @@ def check_empty(folder: str | pathlib.Path, why: str) -> None:
 
 
 @contextlib.contextmanager
-def whole_folder(
+def atomic_folder(
   folder: pathlib.Path,
   option: str = "",
   expected: str = "a folder that can be made and written",

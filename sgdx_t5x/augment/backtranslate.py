@@ -15,7 +15,7 @@ from sgdx_t5x.augment.translations import Progress, Provider, Record
 from sgdx_t5x.augment.wording import NAME, Element, Repair, reword, wording
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import open_whole
+from sgdx_t5x.files import atomic_write
 
 SCHEMA, TEXTS, REPAIRS = "schema.json", "texts.jsonl", "repairs.jsonl"
 UNTRANSLATED = "untranslated"
@@ -147,7 +147,7 @@ def write(result: BackTranslation, folder: pathlib.Path, overwrite: bool = False
     ) from None
   written = {name: text for name, text in contents.items() if text}
   for name, text in written.items():
-    with open_whole(folder / name, "--out") as file:
+    with atomic_write(folder / name, "--out") as file:
       file.write(text)
   return sorted(written)
 

@@ -228,7 +228,7 @@ def write(
   folder = pathlib.Path(folder).resolve()
   check_empty(folder)
   names = list(dict.fromkeys(s.name for schema in originals.values() for s in schema))
-  with files.whole_folder(folder, "--out") as temporary:
+  with files.atomic_folder(folder, "--out") as temporary:
     for k, variant in enumerate(composition.variants, start=1):
       made = dict(zip(names, variant, strict=True))
       for split, original in originals.items():

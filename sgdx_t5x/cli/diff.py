@@ -63,7 +63,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
   """Compares, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
   from sgdx_t5x.cli.options import check_outputs
-  from sgdx_t5x.files import open_whole
+  from sgdx_t5x.files import atomic_write
   from sgdx_t5x.scoring import compare
   from sgdx_t5x.scoring.score_files import read_frames
 
@@ -73,10 +73,10 @@ def run(args: argparse.Namespace) -> int:
   compared = compare.compare(a, b, args.metric, args.allow_missing)
   report = compare.report(compared, args.resamples, args.seed)
   if args.flips:
-    with open_whole(args.flips, "--flips") as file:
+    with atomic_write(args.flips, "--flips") as file:
       file.writelines(f"{json.dumps(flip)}\n" for flip in compare.flips(compared))
   if args.json:
-    with open_whole(args.json, "--json") as file:
+    with atomic_write(args.json, "--json") as file:
       file.write(output.as_json(report))
   _show(report, compared.name, args.format)
   return 0

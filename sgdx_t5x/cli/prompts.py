@@ -15,7 +15,7 @@ from sgdx_t5x.errors import SgdxError, UsageError
 if TYPE_CHECKING:
   from sgdx_t5x.data.corpus import Corpus
   from sgdx_t5x.data.dialogue import Dialogue
-  from sgdx_t5x.prompts.rows import Questions
+  from sgdx_t5x.prompts.rows import SlotPrompts
   from sgdx_t5x.prompts.t5dst import PromptStyle
 
 _STDOUT = "-"
@@ -80,8 +80,8 @@ def run(args: argparse.Namespace) -> int:
   """Writes the prompts and says what to do next. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.cli.options import parse_style
   from sgdx_t5x.corpora import open_corpus
-  from sgdx_t5x.files import open_whole
-  from sgdx_t5x.prompts.rows import schema_questions
+  from sgdx_t5x.files import atomic_write
+  from sgdx_t5x.prompts.rows import schema_prompts
 
   if args.limit is not None and args.limit < 1:
     raise UsageError(
@@ -93,11 +93,11 @@ def run(args: argparse.Namespace) -> int:
   corpus = open_corpus(args.corpus)
   original = corpus.schema(args.split)
   questions = {
-    variant: schema_questions(original, corpus.schema(args.split, variant), style)
+    variant: schema_prompts(original, corpus.schema(args.split, variant), style)
     for variant in args.variant
   }
   whole = args.out != _STDOUT
-  with open_whole(args.out, "--out") if whole else contextlib.nullcontext(sys.stdout) as out:
+  with atomic_write(args.out, "--out") if whole else contextlib.nullcontext(sys.stdout) as out:
     chosen = _choose(corpus, args, style)
     written = _write(corpus, args, style, questions, chosen, out)
   _print_summary(corpus, args, list(questions), written)
@@ -133,7 +133,7 @@ def _write(
   corpus: "Corpus",
   args: argparse.Namespace,
   style: "PromptStyle",
-  questions: "Mapping[str, Questions]",
+  questions: "Mapping[str, SlotPrompts]",
   chosen: Collection[str] | None,
   out: TextIO,
 ) -> _Written:

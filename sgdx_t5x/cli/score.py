@@ -83,7 +83,7 @@ def _run(args: argparse.Namespace) -> int:
   sources = _parse_sources(args.predictions)
   from sgdx_t5x import scoring
   from sgdx_t5x.cli.options import check_outputs, scoring_settings
-  from sgdx_t5x.files import open_whole
+  from sgdx_t5x.files import atomic_write
   from sgdx_t5x.scoring import score_files, score_tables
 
   check_outputs({"--json": args.json, "--per-frame": args.per_frame})
@@ -103,7 +103,7 @@ def _run(args: argparse.Namespace) -> int:
     per_frame = {"file": _beside(args.per_frame, args.json), "checksum": checksum}
   report = scoring.report(scored, per_frame)
   if args.json:
-    with open_whole(args.json, "--json") as file:
+    with atomic_write(args.json, "--json") as file:
       file.write(output.as_json(report))
   output.show(
     args.format,

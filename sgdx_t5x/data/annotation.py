@@ -1,7 +1,7 @@
 """Rules that the annotation of a dialogue keeps, beyond what reading needs.
 
 All were counted on the real SGD. What it always keeps is in `ERRORS` and refuses a file; what it
-breaks in a few places is in `REMARKS` and is counted. docs/dialogue-checks.md has the counts.
+breaks in a few places is in `WARNINGS` and is counted. docs/dialogue-checks.md has the counts.
 A file may lack what the older release lacks: users' acts, canonical values, service calls.
 """
 
@@ -48,7 +48,7 @@ ERRORS = {
   "transaction": "NOTIFY_SUCCESS or _FAILURE comes with a call, and with each transactional one",
   "count": "INFORM_COUNT gives the number of results",
 }
-REMARKS = {
+WARNINGS = {
   "empty-utterance": "an utterance has words",
   "overlap": "spans of a turn do not overlap",
   "span-slot-state": "the slot of a user's span is in the state",
@@ -98,15 +98,15 @@ _NOTIFY = frozenset({"NOTIFY_SUCCESS", "NOTIFY_FAILURE"})
 
 
 @dataclasses.dataclass
-class Remark:
-  """How often a rule of `REMARKS` was broken, and where first."""
+class AnnotationWarning:
+  """How often a rule of `WARNINGS` was broken, and where first."""
 
   count: int
   first: str
 
 
-def deep_check(
-  schema: Schema, remarks: dict[str, Remark]
+def validate_annotation(
+  schema: Schema, remarks: dict[str, AnnotationWarning]
 ) -> Callable[[Dialogue, Schema, str], None]:
   """Returns a check for `Corpus.dialogues`, for one reading of one split.
 
@@ -176,7 +176,7 @@ class _Talk:
   dialogue: Dialogue
   origin: str
   services: Mapping[str, _Facts]
-  remarks: dict[str, Remark]
+  remarks: dict[str, AnnotationWarning]
   number: int = -1  # of the turn
   text: str = ""  # all utterances
   said: set[str] = dataclasses.field(default_factory=set)  # values of acts
@@ -192,9 +192,9 @@ class _Talk:
 
   def tell(self, rule: str, found: str, available: str = "") -> None:
     """Counts a remark; raises the error if the rule is one."""
-    if rule in REMARKS:
+    if rule in WARNINGS:
       first = f"{self.dialogue.dialogue_id}, turn {self.number}"
-      self.remarks.setdefault(rule, Remark(0, first)).count += 1
+      self.remarks.setdefault(rule, AnnotationWarning(0, first)).count += 1
       return
     raise SgdxError(
       f"{self.where}: {found}",

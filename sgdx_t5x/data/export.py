@@ -28,7 +28,7 @@ from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.data.sources import Source
 from sgdx_t5x.data.variants import INTENT_ACTS, ORIGINAL, Renaming, renamings
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json, open_whole
+from sgdx_t5x.files import atomic_write, decode_json
 from sgdx_t5x.parallel import end_with_parent
 
 ALL = "all"
@@ -285,7 +285,7 @@ def _write(corpus: Corpus, task: _Task) -> Written:
 def _write_whole(path: pathlib.Path, text: str) -> None:
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open_whole(path, "--out") as file:
+    with atomic_write(path, "--out") as file:
       file.write(text)
     return
   except OSError as e:

@@ -14,7 +14,7 @@ from sgdx_t5x.prompts.t5dst import PromptStyle, slot_indices, slot_text, target_
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Question:
+class SlotPrompt:
   """What a frame is asked for a slot.
 
   Attributes:
@@ -28,29 +28,29 @@ class Question:
   answers: tuple[str, ...]
 
 
-Questions = Mapping[str, Sequence[Question]]  # service, by its original name -> its questions
+SlotPrompts = Mapping[str, Sequence[SlotPrompt]]  # service, by its original name -> its questions
 
 
-def schema_questions(original: Schema, variant: Schema, style: PromptStyle) -> Questions:
+def schema_prompts(original: Schema, variant: Schema, style: PromptStyle) -> SlotPrompts:
   """Returns what is asked of every service of a split, in a variant's wording.
 
   Raises:
     SgdxError: a slot has more possible values than the style can show.
   """
-  found: dict[str, list[Question]] = {}
+  found: dict[str, list[SlotPrompt]] = {}
   for theirs, ours in zip(original, variant, strict=True):
     found[theirs.name] = []
     for i in slot_indices(theirs, style):
       slot = ours.slots[i]
       values = slot.possible_values if slot.is_categorical else ()
       answers = tuple(target_text(slot, [value], style) for value in values)
-      question = Question(theirs.slots[i].name, slot_text(ours, slot, style), answers)
+      question = SlotPrompt(theirs.slots[i].name, slot_text(ours, slot, style), answers)
       found[theirs.name].append(question)
   return found
 
 
 def dialogue_rows(
-  dialogue: Dialogue, split: str, questions: Mapping[str, Questions], style: PromptStyle
+  dialogue: Dialogue, split: str, questions: Mapping[str, SlotPrompts], style: PromptStyle
 ) -> Iterator[dict[str, Any]]:
   """Yields the prompts of a dialogue: frame by frame, then by variant, then by slot.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import whole_folder
+from sgdx_t5x.files import atomic_folder
 from sgdx_t5x.report import browser, plot_numbers, plots, run_tables, runs
 from sgdx_t5x.report.page import Page, Plot, Section, render, table_files
 from sgdx_t5x.report.runs import Run
@@ -93,7 +93,7 @@ def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES)
     *(["NOT COMPARABLE"] if content.marks else []),
     *(["PARTIAL"] if content.warnings else []),
   ]
-  with whole_folder(out, "--out") as folder:
+  with atomic_folder(out, "--out") as folder:
     folder.mkdir()
     (folder / "plots").mkdir()
     for name, figure in content.figures.items():

@@ -15,7 +15,7 @@ import numpy as np
 
 from sgdx_t5x import metrics
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.metrics import DialogueResamples, Difference, FrameScores
+from sgdx_t5x.metrics import BootstrapSamples, Difference, FrameScores
 from sgdx_t5x.metrics.bootstrap import RESAMPLES
 from sgdx_t5x.scoring.score_files import FrameTable
 from sgdx_t5x.signature import signature_fields, unlike_fields
@@ -104,7 +104,7 @@ def report(comparison: Comparison, resamples: int = RESAMPLES, seed: int = 0) ->
     seed: of the resamples.
   """
   frames = comparison.frames
-  drawn = DialogueResamples.draw(frames.dialogue_ids, resamples, seed)
+  drawn = BootstrapSamples.draw(frames.dialogue_ids, resamples, seed)
   masks = {"all": np.ones(len(frames), dtype=bool), "seen": frames.seen, "unseen": ~frames.seen}
   a, b = ({"file": str(t.path), "signature": t.signature} for t in comparison.tables)
   return {
@@ -122,7 +122,7 @@ def report(comparison: Comparison, resamples: int = RESAMPLES, seed: int = 0) ->
   }
 
 
-def row(comparison: Comparison, mask: np.ndarray, drawn: DialogueResamples) -> dict[str, Any]:
+def row(comparison: Comparison, mask: np.ndarray, drawn: BootstrapSamples) -> dict[str, Any]:
   """Returns a row of `report`.
 
   Args:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.metrics import DialogueResamples
+from sgdx_t5x.metrics import BootstrapSamples
 from sgdx_t5x.metrics.bootstrap import RESAMPLES
 from sgdx_t5x.scoring import compare
 from sgdx_t5x.scoring.compare import Comparison
@@ -26,14 +26,14 @@ def tables(
   name_a: str, name_b: str, compared: Comparison, resamples: int = RESAMPLES
 ) -> list[Table]:
   """Returns the tables of B against A: of all frames, per service, and slots that flipped."""
-  drawn = DialogueResamples.draw(compared.frames.dialogue_ids, resamples, seed=0)
+  drawn = BootstrapSamples.draw(compared.frames.dialogue_ids, resamples, seed=0)
   title = f"{name_b} minus {name_a}"
   found = [_overall(title, compared, drawn), _services(title, compared, drawn)]
   flipped = _slots(title, compared)
   return [*found, flipped] if flipped else found
 
 
-def _overall(title: str, compared: Comparison, drawn: DialogueResamples) -> Table:
+def _overall(title: str, compared: Comparison, drawn: BootstrapSamples) -> Table:
   seen = compared.frames.seen
   masks = dict(zip(GROUPS, (seen | True, seen, ~seen), strict=True))
   rows = {group: compare.row(compared, mask, drawn) for group, mask in masks.items() if mask.any()}
@@ -46,7 +46,7 @@ def _overall(title: str, compared: Comparison, drawn: DialogueResamples) -> Tabl
   return Table(f"Differences: {title} (points)", ("", *header), lines)
 
 
-def _services(title: str, compared: Comparison, drawn: DialogueResamples) -> Table:
+def _services(title: str, compared: Comparison, drawn: BootstrapSamples) -> Table:
   """Services from the worst difference to the best."""
   frames, lines, num_versions = compared.frames, [], len(compared.scores[0])
   for service in sorted(set(frames.services.tolist())):

@@ -23,7 +23,13 @@ from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
 from sgdx_t5x.prompts.t5dst import PromptStyle
 from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
-from sgdx_t5x.scoring.predictions.files import Place, Predictions, Wanted, find_files, is_rows
+from sgdx_t5x.scoring.predictions.files import (
+  Predictions,
+  PredictionSource,
+  Selection,
+  find_files,
+  is_rows,
+)
 from sgdx_t5x.signature import package_version
 
 ALL = "all"  # stands for every variant that JSONL ids name
@@ -148,7 +154,7 @@ class Scored:
 def score_predictions(
   corpus: Corpus | str | pathlib.Path,
   split: str,
-  predictions: Mapping[str, Place],
+  predictions: Mapping[str, PredictionSource],
   **settings: Any,
 ) -> Scored:
   """Reads and scores predictions.
@@ -178,11 +184,11 @@ def score_predictions(
       fix="name a split that has dialogues",
     )
   schema, seen = corpus.schema(split), corpus.seen_services(split)
-  wanted = Wanted(corpus, split, gold, how.style, how.allow_missing)
+  selection = Selection(corpus, split, gold, how.style, how.allow_missing)
   found: dict[str, FrameScores] = {}
   extra: dict[str, int] = {}
   states: dict[str, dict[str, State]] = {}
-  for variant, predicted in _read(predictions, wanted):
+  for variant, predicted in _read(predictions, selection):
     states[variant] = {key: frame.slot_values for key, frame in predicted.frames.items()}
     found[variant] = metrics.score_frames(gold, predicted.frames, schema, seen, how.fuzzy)
     extra[variant] = predicted.extra_dialogues
@@ -198,7 +204,7 @@ def score_predictions(
   sample = ""
   if len(rest) < len(gold):
     sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in rest).encode()):08x}"
-  warnings = tuple(_warnings(missing, extra, wanted))
+  warnings = tuple(_warnings(missing, extra, selection))
   notes = tuple(_notes(found, predictions, split, how))
   return Scored(
     corpus, split, how, found, common, rest, states, nothing, sample, missing, warnings, notes
@@ -216,7 +222,7 @@ def report(scored: Scored, per_frame: Mapping[str, str] | None = None) -> dict[s
   resamples = None
   if how.resamples:
     first = next(iter(common.values()))
-    resamples = metrics.DialogueResamples.draw(first.dialogue_ids, how.resamples, how.seed)
+    resamples = metrics.BootstrapSamples.draw(first.dialogue_ids, how.resamples, how.seed)
   jga = metrics.JOINT_GOAL
   nothing = dict.fromkeys(common, scored.nothing)
   return _null_for_nan(
@@ -242,14 +248,16 @@ def report(scored: Scored, per_frame: Mapping[str, str] | None = None) -> dict[s
 # --- reading -------------------------------------------------------------------------------
 
 
-def _read(sources: Mapping[str, Place], wanted: Wanted) -> Iterator[tuple[str, Predictions]]:
+def _read(
+  sources: Mapping[str, PredictionSource], selection: Selection
+) -> Iterator[tuple[str, Predictions]]:
   """Yields (variant, predictions), one variant after the other, so that one is in memory."""
   done: set[str] = set()
   for name, path in sources.items():
     if name == ALL:
-      found = read_all_variants(path, wanted)
+      found = read_all_variants(path, selection)
     else:
-      found = {name: read_predictions(path, name, wanted)}
+      found = {name: read_predictions(path, name, selection)}
     if again := done.intersection(found):
       raise UsageError(
         f"{', '.join(sorted(again))}: predictions in {path} and in another place",
@@ -282,9 +290,9 @@ def _whole_turns(scores: FrameScores, gold: Sequence[GoldFrame]) -> FrameScores:
 
 
 def _warnings(
-  missing: Mapping[str, int], extra: Mapping[str, int], wanted: Wanted
+  missing: Mapping[str, int], extra: Mapping[str, int], selection: Selection
 ) -> Iterator[str]:
-  corpus, split, gold = wanted.corpus, wanted.split, wanted.gold
+  corpus, split, gold = selection.corpus, selection.split, selection.gold
   num_dialogues = len({frame.dialogue_id for frame in gold})
   if not corpus.is_complete(split, num_dialogues):
     yield (
@@ -306,7 +314,7 @@ def _by_count(counts: Mapping[str, int]) -> Iterator[tuple[int, str]]:
 
 def _notes(
   found: Mapping[str, FrameScores],
-  sources: Mapping[str, Place],
+  sources: Mapping[str, PredictionSource],
   split: str,
   how: Settings,
 ) -> Iterator[str]:
@@ -336,7 +344,7 @@ def _rows(
   metric: str,
   name: str,
   how: Settings,
-  resamples: "metrics.DialogueResamples | None",
+  resamples: "metrics.BootstrapSamples | None",
   per_service: bool = True,
 ) -> dict[str, Any]:
   """Returns the rows of the paper's Table 2, and one per domain and service.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files import decode_json, open_whole
+from sgdx_t5x.files import atomic_write, decode_json
 from sgdx_t5x.metrics.failures import KINDS, Failure
 from sgdx_t5x.metrics.frames import FrameScores, common_frames
 from sgdx_t5x.scoring.score import FORMAT as REPORT_FORMAT
@@ -102,7 +102,7 @@ def write_frames(
   """
   scores = common_frames(scores)
   checksum = scores_checksum(scores)
-  with open_whole(path, "--per-frame") as file:
+  with atomic_write(path, "--per-frame") as file:
     file.writelines(f"{line}\n" for line in _lines(signature, checksum, scores, failures))
   return checksum
 

@@ -46,7 +46,7 @@ class TurnOutline(NamedTuple):
 
 
 @dataclasses.dataclass
-class Ground:
+class CommonGround:
   """What was said, and so both sides know; by service name.
 
   Attributes:

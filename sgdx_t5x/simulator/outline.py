@@ -1,14 +1,14 @@
 """What is done in a dialogue, before any words: the acts of two agents who take turns.
 
 After the SGD paper (section 3.2): the user has a scenario and a goal, the system has the
-services, and neither sees the other's. What both know, because it was said, is `Ground`.
+services, and neither sees the other's. What both know, because it was said, is `CommonGround`.
 """
 
 import random
 from collections.abc import Mapping, Sequence
 
 from sgdx_t5x.data.dialogue import SYSTEM, USER
-from sgdx_t5x.simulator.acts import Act, Ground, TurnOutline
+from sgdx_t5x.simulator.acts import Act, CommonGround, TurnOutline
 from sgdx_t5x.simulator.backend import Backend
 from sgdx_t5x.simulator.scenarios import Scenario
 from sgdx_t5x.simulator.system import System
@@ -32,7 +32,7 @@ def outline(
   Returns:
     Turns that alternate, the user's first; the system says goodbye last.
   """
-  ground = Ground()
+  ground = CommonGround()
   user = User(scenario, backends, transitions, rng, ground)
   system = System(backends, transitions, rng, ground)
   turns: list[TurnOutline] = []

@@ -18,7 +18,7 @@ from typing import Any
 
 from sgdx_t5x.data.schema import DONTCARE, Schema, Service
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import check_empty, whole_folder
+from sgdx_t5x.files import atomic_folder, check_empty
 from sgdx_t5x.simulator.backend import OPEN, Table, table_slots
 from sgdx_t5x.simulator.default_words import (
   callers_number,
@@ -75,7 +75,7 @@ def write(schema: Schema, folder: str | pathlib.Path, seed: int = 0) -> list[str
   texts = starting_point(schema, seed)
   folder = pathlib.Path(folder).resolve()
   check_empty(folder, "templates that you edited stay")
-  with whole_folder(
+  with atomic_folder(
     folder,
     "--out",
     "a folder in one that exists and can be written",

@@ -8,7 +8,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from sgdx_t5x.data.schema import DONTCARE, Intent
-from sgdx_t5x.simulator.acts import Act, FrameOutline, Ground
+from sgdx_t5x.simulator.acts import Act, CommonGround, FrameOutline
 from sgdx_t5x.simulator.backend import Backend
 from sgdx_t5x.simulator.scenarios import follow_up
 from sgdx_t5x.simulator.transitions import Transitions
@@ -25,7 +25,7 @@ class System:
     backends: Mapping[str, Backend],
     transitions: Transitions,
     rng: random.Random,
-    ground: Ground,
+    ground: CommonGround,
   ):
     """Args: as of `outline`; ground is shared with the user."""
     self._backends, self._transitions, self._rng, self._ground = backends, transitions, rng, ground

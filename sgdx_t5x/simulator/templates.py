@@ -154,7 +154,7 @@ def _slot_words(slot: Slot, words: Mapping[str, Any], acts: Mapping[str, Any]) -
 
 
 def _whether(say: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-  """Questions about a boolean: its noun ("refundable") often cannot have an article."""
+  """SlotPrompts about a boolean: its noun ("refundable") often cannot have an article."""
   yes = next((ways for value, ways in say.items() if value.lower() == "true"), ("of that kind",))
   return tuple(f"{lead} one {way}?" for lead in ("Is it", "Can you say if it is") for way in yes)
 

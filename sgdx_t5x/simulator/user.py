@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Container, Mapping, Sequence
 
 from sgdx_t5x.data.schema import DONTCARE, NO_INTENT, Intent
-from sgdx_t5x.simulator.acts import Act, FrameOutline, Ground
+from sgdx_t5x.simulator.acts import Act, CommonGround, FrameOutline
 from sgdx_t5x.simulator.backend import Backend
 from sgdx_t5x.simulator.scenarios import Link, Scenario, Step
 from sgdx_t5x.simulator.transitions import Transitions
@@ -24,7 +24,7 @@ class User:
     backends: Mapping[str, Backend],
     transitions: Transitions,
     rng: random.Random,
-    ground: Ground,
+    ground: CommonGround,
   ):
     """Args: as of `outline`; ground is shared with the system."""
     self._backends, self._transitions, self._rng, self._ground = backends, transitions, rng, ground

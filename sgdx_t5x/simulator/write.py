@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import whole_folder
+from sgdx_t5x.files import atomic_folder
 from sgdx_t5x.parallel import end_with_parent
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.simulator.generate import Simulation, simulate
@@ -66,7 +66,7 @@ def write_split(
   starts = range(0, num_dialogues, DIALOGUES_PER_FILE)
   digits = max(3, len(str(len(starts))))
   totals: collections.Counter = collections.Counter()
-  with whole_folder(folder) as temporary:
+  with atomic_folder(folder) as temporary:
     temporary.mkdir()
     text = json.dumps(simulation.schema.to_json(), indent=2) + "\n"
     (temporary / "schema.json").write_text(text, "utf-8")

@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Callable
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import whole_folder
+from sgdx_t5x.files import atomic_folder
 
 
 def check_local(path: str | pathlib.Path, option: str) -> pathlib.Path:
@@ -61,8 +61,8 @@ def check_free(
 
 
 def written_whole(folder: pathlib.Path) -> contextlib.AbstractContextManager[pathlib.Path]:
-  """`whole_folder`, for weights: yields a path that becomes `folder` if the block succeeds."""
-  return whole_folder(
+  """`atomic_folder`, for weights: yields a path that becomes `folder` if the block succeeds."""
+  return atomic_folder(
     folder,
     expected="a folder that can be written, on a disk with room for the weights",
     fix="make room, or name another folder",

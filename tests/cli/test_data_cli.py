@@ -8,7 +8,7 @@ import pytest
 
 from sgdx_t5x.cli import main
 from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.annotation import REMARKS
+from sgdx_t5x.data.annotation import WARNINGS
 
 
 def run(*args, **kwargs):
@@ -199,7 +199,7 @@ def test_verify_needs_no_tensorflow(tmp_path):
     **{"dialogues": 100, "user_turns": 494, "frames": 504, "services": 14, "complete": True}
   }
   for rule, splits in data["remarks"].items():
-    assert rule in REMARKS
+    assert rule in WARNINGS
     assert all(split in data["splits"] and x["count"] and x["first"] for split, x in splits.items())
 
 

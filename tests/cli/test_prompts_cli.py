@@ -14,7 +14,7 @@ from sgdx_t5x.cli import main
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.errors import UsageError
-from sgdx_t5x.prompts.rows import schema_questions
+from sgdx_t5x.prompts.rows import schema_prompts
 from sgdx_t5x.prompts.selection import DialogueSize, choose_dialogues
 from sgdx_t5x.prompts.t5dst import PromptStyle, read_value
 
@@ -106,7 +106,7 @@ def test_answers_offered_are_read_as_the_values_they_stand_for(style):
   slot = Slot("subtitles", "Language of subtitles", True, values)
   intent = Intent("Play", "Play it", True, ("subtitles",), {}, ())
   schema = Schema([Service("Media_2", "Films", (slot,), (intent,))])
-  [question] = schema_questions(schema, schema, style)["Media_2"]
+  [question] = schema_prompts(schema, schema, style)["Media_2"]
   assert tuple(read_value(answer, slot, style) for answer in question.answers) == values
 
 

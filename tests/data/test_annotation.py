@@ -8,7 +8,7 @@ from places import DOCS
 
 from sgdx_t5x.cli import main
 from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.annotation import ERRORS, REMARKS, deep_check
+from sgdx_t5x.data.annotation import ERRORS, WARNINGS, validate_annotation
 from sgdx_t5x.data.corpus import count
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.schema import parse_schema
@@ -158,7 +158,7 @@ def good() -> dict:
 def check(*dialogues):
   """Returns rule -> count of remarks; raises as the check does."""
   schema, remarks = parse_schema(SCHEMA, "schema.json"), {}
-  deep = deep_check(schema, remarks)
+  deep = validate_annotation(schema, remarks)
   for data in dialogues:
     deep(Dialogue.from_json(copy.deepcopy(data)), schema, "dialogues_001.json")
   return {rule: remark.count for rule, remark in remarks.items()}
@@ -335,9 +335,9 @@ def test_remarks_that_come_together():
 
 def test_every_rule_is_tested_and_written_down():
   assert {rule for rule, _, _ in BROKEN} == set(ERRORS)
-  assert {*REMARKED, "state-keeps", "call-required", "result-value"} == set(REMARKS)
+  assert {*REMARKED, "state-keeps", "call-required", "result-value"} == set(WARNINGS)
   text = PAGE.read_text()
-  for rule, meaning in {**ERRORS, **REMARKS}.items():
+  for rule, meaning in {**ERRORS, **WARNINGS}.items():
     assert f"| `{rule}` | {meaning}" in text
 
 
@@ -376,7 +376,7 @@ def test_verify_prints_remarks_within_80_columns(tmp_path, capsys):
   out = capsys.readouterr().out
   lines = [line.split() for line in out.splitlines()]
   assert ["state-keeps", "1", "train", "1_00001,", "turn", "4"] in lines
-  assert f"call-required: {REMARKS['call-required']}" in out
+  assert f"call-required: {WARNINGS['call-required']}" in out
   assert max(len(line) for line in out.splitlines()) <= 80
   assert main(write_corpus(tmp_path / "clean", good())) == 0
   assert "remarks: none" in capsys.readouterr().out
@@ -398,5 +398,5 @@ def test_real_sgd_breaks_no_rule_of_errors_and_these_of_remarks(real_archive):
   corpus = open_corpus(real_archive)
   for split, expected in REAL.items():
     remarks = {}
-    count(corpus, split, deep_check(corpus.schema(split), remarks))
+    count(corpus, split, validate_annotation(corpus.schema(split), remarks))
     assert {rule: remark.count for rule, remark in remarks.items()} == expected

@@ -8,7 +8,7 @@ import pytest
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import summarise
 from sgdx_t5x.metrics.bootstrap import (
-  DialogueResamples,
+  BootstrapSamples,
   interval,
   paired_differences,
   summary_intervals,
@@ -17,7 +17,7 @@ from sgdx_t5x.metrics.bootstrap import (
 
 VARIANTS = ("v1", "v2", "v3", "v4", "v5")
 # All draws of two out of two dialogues: aa, ab, ba, bb.
-TWO = DialogueResamples(np.array(["a", "b"]), np.array([[2.0, 0], [1, 1], [1, 1], [0, 2]]))
+TWO = BootstrapSamples(np.array(["a", "b"]), np.array([[2.0, 0], [1, 1], [1, 1], [0, 2]]))
 
 
 def right(*counts):
@@ -35,7 +35,7 @@ def random_scores(rng, num_frames, variants=("original", *VARIANTS), missing=0.0
 
 
 def test_draws_are_of_dialogues_each_as_likely():
-  drawn = DialogueResamples.draw(np.array(["b", "a", "b", "c", "a"]), resamples=5000)
+  drawn = BootstrapSamples.draw(np.array(["b", "a", "b", "c", "a"]), resamples=5000)
   assert drawn.dialogue_ids.tolist() == ["a", "b", "c"]
   assert (drawn.weights.sum(axis=1) == 3).all()
   # Of the 27 draws of three, 3! hold each dialogue once; a given one is held thrice in 1.
@@ -46,10 +46,10 @@ def test_draws_are_of_dialogues_each_as_likely():
 
 def test_draws_depend_on_the_dialogues_and_the_seed_only():
   ids = np.array(["a", "b", "b", "c"])
-  first = DialogueResamples.draw(ids, 50, seed=3)
-  again = DialogueResamples.draw(ids[[3, 2, 0, 1, 1]], 50, seed=3)
+  first = BootstrapSamples.draw(ids, 50, seed=3)
+  again = BootstrapSamples.draw(ids[[3, 2, 0, 1, 1]], 50, seed=3)
   assert np.array_equal(first.weights, again.weights)
-  assert not np.array_equal(first.weights, DialogueResamples.draw(ids, 50, seed=4).weights)
+  assert not np.array_equal(first.weights, BootstrapSamples.draw(ids, 50, seed=4).weights)
 
 
 def test_means_by_hand():
@@ -63,14 +63,14 @@ def test_means_by_hand():
 def test_means_of_some_of_the_dialogues():
   """A resample without any of them has no mean."""
   weights = np.array([[1.0, 1, 1], [0, 0, 3], [2, 1, 0]])
-  drawn = DialogueResamples(np.array(["a", "b", "c"]), weights)
+  drawn = BootstrapSamples(np.array(["a", "b", "c"]), weights)
   means = drawn.means(np.array([[0.0, 0.6]]), np.array(["b", "a"]))[:, 0]
   assert means == pytest.approx([0.3, np.nan, 0.4], nan_ok=True)
 
 
 def test_one_dialogue_gives_no_interval():
   assert np.isnan(TWO.means(np.array([[1.0, 0.0]]), np.array(["b", "b"]))).all()
-  alone = DialogueResamples.draw(np.array(["a", "a"]), 10)
+  alone = BootstrapSamples.draw(np.array(["a", "a"]), 10)
   found = summary_intervals(right(5, 0), np.array(["a", "a"]), alone)
   assert all(math.isnan(low) and math.isnan(high) for low, high in found.values())
 
@@ -115,7 +115,7 @@ def test_every_number_in_every_resample_by_hand():
 def test_zero_mean_rules_in_resamples():
   # a: CoV sqrt(5), b: all right, c: all wrong. The draw ccc has no CoV under "exclude".
   weights = np.array([[1.0, 1, 1], [0, 0, 3], [2, 0, 1]])
-  drawn = DialogueResamples(np.array(["a", "b", "c"]), weights)
+  drawn = BootstrapSamples(np.array(["a", "b", "c"]), weights)
   ids = drawn.dialogue_ids
   by_rule = {
     rule: summary_samples(right(1, 5, 0), ids, drawn, rule) for rule in ("zero", "exclude")
@@ -144,7 +144,7 @@ def test_each_dialogue_once_is_summarise(variants, name, missing, zero_mean):
   rng = np.random.default_rng(5)
   scores = random_scores(rng, 60, variants, missing)
   ids = rng.choice(["a", "b", "c", "d"], 60)
-  once = DialogueResamples(np.unique(ids), np.ones((1, 4)))
+  once = BootstrapSamples(np.unique(ids), np.ones((1, 4)))
   found = summary_samples(scores, ids, once, zero_mean, name)
   expected = summarise(scores, zero_mean, name)
   assert {k: x[0] for k, x in found.items()} == pytest.approx(expected, nan_ok=True)
@@ -160,7 +160,7 @@ def test_order_and_sharding_of_frames_do_not_matter():
   found = []
   for order in (slice(None), slice(None, None, -1), shards):
     a, b = ({v: x[order] for v, x in s.items()} for s in (scores, other))
-    drawn = DialogueResamples.draw(ids[order], 200)
+    drawn = BootstrapSamples.draw(ids[order], 200)
     found.append(
       (summary_intervals(a, ids[order], drawn), paired_differences(a, b, ids[order], drawn))
     )
@@ -208,7 +208,7 @@ def test_equal_systems_differ_by_nothing_and_not_by_rounding():
   swapped = {v: x.reshape(20, 10)[:, ::-1].ravel() for v, x in scores.items()}
   again = {v: np.where(np.isnan(swapped[v]), np.nan, x) for v, x in scores.items()}
   swapped = {v: np.where(np.isnan(scores[v]), np.nan, x) for v, x in swapped.items()}
-  found = paired_differences(again, swapped, ids, DialogueResamples.draw(ids, 200))
+  found = paired_differences(again, swapped, ids, BootstrapSamples.draw(ids, 200))
   assert {(x.difference, x.low, x.high, x.p) for x in found.values()} == {(0.0, 0.0, 0.0, 1.0)}
 
 
@@ -218,7 +218,7 @@ def test_differences_of_sensitivity_are_paired():
   scores = random_scores(rng, 400)
   better = {v: np.where(rng.random(400) < 0.1, 1.0, x) for v, x in scores.items()}
   ids = rng.choice([f"{i:02d}" for i in range(60)], 400)
-  drawn = DialogueResamples.draw(ids, 500)
+  drawn = BootstrapSamples.draw(ids, 500)
   found = paired_differences(scores, better, ids, drawn)["ss_jga"]
   assert (found.a, found.b) == (summarise(scores)["ss_jga"], summarise(better)["ss_jga"])
   assert found.low < found.difference < found.high < 0
@@ -254,7 +254,7 @@ def test_intervals_hold_the_true_mean_as_often_as_they_say():
     scores, ids = _simulated(rng)
     units = {"dialogues": ids, "frames": np.arange(len(ids)).astype(str)}
     for unit, names in units.items():
-      drawn = DialogueResamples.draw(names, 150, seed)
+      drawn = BootstrapSamples.draw(names, 150, seed)
       low, high = summary_intervals({"original": scores}, names, drawn)["jga_orig"]
       covered[unit] += low <= 0.7 <= high
   # The percentile interval of 60 dialogues holds it a little less often than 95%; standard
@@ -268,7 +268,7 @@ def test_p_is_small_as_seldom_as_it_says():
   found = []
   for seed in range(300):
     (a, ids), (b, _) = _simulated(rng), _simulated(rng)
-    drawn = DialogueResamples.draw(ids, 200, seed)
+    drawn = BootstrapSamples.draw(ids, 200, seed)
     difference = paired_differences({"original": a}, {"original": b}, ids, drawn)["jga_orig"]
     if difference.p < 0.05:
       assert not difference.low <= 0 <= difference.high

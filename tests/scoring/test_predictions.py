@@ -13,7 +13,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import GOAL_METRICS, gold_frames, score_frames
 from sgdx_t5x.prompts.t5dst import PromptStyle
 from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
-from sgdx_t5x.scoring.predictions.files import Wanted
+from sgdx_t5x.scoring.predictions.files import Selection
 
 EXPECTED = {
   f"{dialogue_id}-{2 * i:03d}-{service}": {slot: v[:1] for slot, v in values.items()}
@@ -28,8 +28,8 @@ def states_of(found):
   return {k: {s: list(v[:1]) for s, v in f.slot_values.items()} for k, f in found.frames.items()}
 
 
-def read_states(path, variant, wanted):
-  return states_of(read_predictions(path, variant, wanted))
+def read_states(path, variant, selection):
+  return states_of(read_predictions(path, variant, selection))
 
 
 @pytest.fixture(scope="module")
@@ -38,29 +38,29 @@ def corpus(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def wanted(corpus):
-  return Wanted(corpus, "test", gold_frames(corpus.dialogues("test")))
+def selection(corpus):
+  return Selection(corpus, "test", gold_frames(corpus.dialogues("test")))
 
 
-def with_(wanted, **changes):
-  return Wanted(**{**vars(wanted), **changes})
+def with_(selection, **changes):
+  return Selection(**{**vars(selection), **changes})
 
 
 @pytest.mark.parametrize("names", ["original", "v3"])
-def test_dialogues_with_either_names(tmp_path, wanted, names):
-  states = read_states(tiny.write_dialogues(tmp_path, tiny.GOLD, names), "v3", wanted)
+def test_dialogues_with_either_names(tmp_path, selection, names):
+  states = read_states(tiny.write_dialogues(tmp_path, tiny.GOLD, names), "v3", selection)
   assert states == EXPECTED
 
 
 @pytest.mark.parametrize("variant", ["original", *tiny.VARIANTS])
-def test_rows_of_infer(tmp_path, wanted, variant):
+def test_rows_of_infer(tmp_path, selection, variant):
   rows = tiny.example_rows(tiny.GOLD, variant)
   path = tiny.write_rows(tmp_path / "t-predict.jsonl-00000-of-00001", rows)
-  assert read_states(path, variant, wanted) == EXPECTED
-  assert read_states(tmp_path, variant, wanted) == EXPECTED
+  assert read_states(path, variant, selection) == EXPECTED
+  assert read_states(tmp_path, variant, selection) == EXPECTED
 
 
-def test_rows_of_the_seqio_logger(tmp_path, wanted):
+def test_rows_of_the_seqio_logger(tmp_path, selection):
   """Their prediction is a value or null; a generated text is in `output`."""
   rows = [
     {
@@ -74,49 +74,49 @@ def test_rows_of_the_seqio_logger(tmp_path, wanted):
   folder = tmp_path / "inference_eval"
   tiny.write_rows(folder / "t5dst_sgdx_v1-004000.jsonl", rows)
   tiny.write_rows(folder / "t5dst_sgdx_v1-metrics.jsonl", [{"step": 4000, "jga": 1.0}])
-  assert read_states(tmp_path, "v1", wanted) == EXPECTED
+  assert read_states(tmp_path, "v1", selection) == EXPECTED
   for row in rows:
     del row["output"]
   tiny.write_rows(folder / "t5dst_sgdx_v1-004000.jsonl", rows)
-  assert read_states(tmp_path, "v1", wanted) == EXPECTED
+  assert read_states(tmp_path, "v1", selection) == EXPECTED
 
 
-def test_text_is_read_with_the_style_of_its_prompts(tmp_path, wanted):
+def test_text_is_read_with_the_style_of_its_prompts(tmp_path, selection):
   rows = tiny.example_rows(tiny.GOLD, "v1")
   for row in rows:
     row["prediction"] = row["prediction"].lower()
   path = tiny.write_rows(tmp_path / "p.jsonl", rows)
-  states = read_states(path, "v1", with_(wanted, style=PromptStyle(lowercase=True)))
+  states = read_states(path, "v1", with_(selection, style=PromptStyle(lowercase=True)))
   assert states["1_00000-002-Banks_1"] == {"kind": ["Checking"], "to": ["anna lee"]}
-  every = with_(wanted, style=PromptStyle(slots="all"))
+  every = with_(selection, style=PromptStyle(slots="all"))
   with pytest.raises(SgdxError, match=r"4 of 6 frames of v1 are missing.*\(slot balance\)"):
     read_predictions(path, "v1", every)
 
 
-def test_several_variants_in_one_file(tmp_path, wanted):
+def test_several_variants_in_one_file(tmp_path, selection):
   rows = [row for v in ("v2", "v1", "original") for row in tiny.example_rows(tiny.GOLD, v)]
   path = tiny.write_rows(tmp_path / "t5dst_sgdx-000010.jsonl", rows)
-  assert read_states(path, "v2", wanted) == EXPECTED
-  found = read_all_variants(tmp_path, wanted)
+  assert read_states(path, "v2", selection) == EXPECTED
+  found = read_all_variants(tmp_path, selection)
   assert list(found) == ["original", "v1", "v2"]
   assert all(states_of(one) == EXPECTED for one in found.values())
   with pytest.raises(SgdxError, match=r"(?s)no predictions for v4.*v2, v1, original"):
-    read_predictions(path, "v4", wanted)
+    read_predictions(path, "v4", selection)
 
 
-def test_frames_of_further_services_are_not_scored(tmp_path, wanted):
+def test_frames_of_further_services_are_not_scored(tmp_path, selection):
   more = copy.deepcopy(tiny.GOLD)
   more["2_00000"][0]["Banks_1"] = {"kind": ["Savings"]}
-  states = read_states(tiny.write_dialogues(tmp_path, more), "original", wanted)
+  states = read_states(tiny.write_dialogues(tmp_path, more), "original", selection)
   assert states == EXPECTED
 
 
 # --- what is refused -----------------------------------------------------------------------
 
 
-def refused(path, variant, wanted, *parts):
+def refused(path, variant, selection, *parts):
   with pytest.raises(SgdxError) as caught:
-    read_predictions(path, variant, wanted)
+    read_predictions(path, variant, selection)
   for part in (*parts, "expected:", "fix:"):
     assert part in str(caught.value)
 
@@ -135,7 +135,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("what", MISSING)
-def test_what_is_missing_is_refused_or_left_out(tmp_path, wanted, what):
+def test_what_is_missing_is_refused_or_left_out(tmp_path, selection, what):
   change, count, frame = MISSING[what]
   states = changed(change)
   tiny.write_dialogues(tmp_path / "d", states)
@@ -143,22 +143,22 @@ def test_what_is_missing_is_refused_or_left_out(tmp_path, wanted, what):
   rest = {key: value for key, value in EXPECTED.items() if key != frame}
   for folder in (tmp_path / "d", tmp_path / "r"):
     parts = (f"{count} of 6 frames of original are missing", frame, "--allow-missing")
-    refused(folder, "original", wanted, *parts)
-    states = read_states(folder, "original", with_(wanted, allow_missing=True))
+    refused(folder, "original", selection, *parts)
+    states = read_states(folder, "original", with_(selection, allow_missing=True))
     assert states == rest
 
 
-def test_a_frame_that_lacks_a_slot_is_missing(tmp_path, wanted):
+def test_a_frame_that_lacks_a_slot_is_missing(tmp_path, selection):
   rows = tiny.example_rows(tiny.GOLD, "v1")[1:]
   path = tiny.write_rows(tmp_path / "p.jsonl", rows)
-  refused(path, "v1", wanted, "1 of 6 frames of v1 are missing", "(slot kind)")
-  states = read_states(path, "v1", with_(wanted, allow_missing=True))
+  refused(path, "v1", selection, "1 of 6 frames of v1 are missing", "(slot kind)")
+  states = read_states(path, "v1", with_(selection, allow_missing=True))
   assert list(states) == list(EXPECTED)[1:]
 
 
-def test_no_prediction_at_all_is_refused_even_if_missing_ones_are_allowed(tmp_path, wanted):
+def test_no_prediction_at_all_is_refused_even_if_missing_ones_are_allowed(tmp_path, selection):
   path = tiny.write_json(tmp_path / "dialogues_all.json", [])
-  refused(path, "v1", with_(wanted, allow_missing=True), "6 of 6 frames of v1 are missing")
+  refused(path, "v1", with_(selection, allow_missing=True), "6 of 6 frames of v1 are missing")
 
 
 BAD_ROWS = {
@@ -196,20 +196,20 @@ BAD_ROWS = {
 
 
 @pytest.mark.parametrize("what", BAD_ROWS)
-def test_bad_rows_are_refused(tmp_path, wanted, what):
+def test_bad_rows_are_refused(tmp_path, selection, what):
   change, *parts = BAD_ROWS[what]
   rows = tiny.example_rows(tiny.GOLD, "v1")
   change(rows)
-  refused(tiny.write_rows(tmp_path / "p.jsonl", rows), "v1", wanted, *parts)
+  refused(tiny.write_rows(tmp_path / "p.jsonl", rows), "v1", selection, *parts)
 
 
-def test_files_that_are_cut_short_are_refused(tmp_path, wanted):
+def test_files_that_are_cut_short_are_refused(tmp_path, selection):
   rows = tiny.write_rows(tmp_path / "p.jsonl", tiny.example_rows(tiny.GOLD, "v1"))
   rows.write_text(rows.read_text()[:-20])
-  refused(rows, "v1", wanted, "p.jsonl, line 16: not valid JSON", "cut short")
+  refused(rows, "v1", selection, "p.jsonl, line 16: not valid JSON", "cut short")
   dialogues = tiny.write_dialogues(tmp_path, tiny.GOLD) / "dialogues_all.json"
   dialogues.write_text(dialogues.read_text()[:-20])
-  refused(dialogues, "v1", wanted, "dialogues_all.json: not valid JSON", "cut short")
+  refused(dialogues, "v1", selection, "dialogues_all.json: not valid JSON", "cut short")
 
 
 @pytest.mark.parametrize(
@@ -222,9 +222,9 @@ def test_files_that_are_cut_short_are_refused(tmp_path, wanted):
     ("p.jsonl", b"\xff\xfe{", "not UTF-8"),
   ],
 )
-def test_files_of_another_kind_are_told_apart(tmp_path, wanted, name, content, part):
+def test_files_of_another_kind_are_told_apart(tmp_path, selection, name, content, part):
   (tmp_path / name).write_bytes(content)
-  refused(tmp_path, "v1", wanted, part)
+  refused(tmp_path, "v1", selection, part)
 
 
 def edit_first_state(data, **slot_values):
@@ -268,12 +268,12 @@ BAD_DIALOGUES = {
 
 
 @pytest.mark.parametrize("what", BAD_DIALOGUES)
-def test_bad_dialogues_are_refused(tmp_path, wanted, what):
+def test_bad_dialogues_are_refused(tmp_path, selection, what):
   change, *parts = BAD_DIALOGUES[what]
   path = tiny.write_dialogues(tmp_path, tiny.GOLD) / "dialogues_all.json"
   data = json.loads(path.read_text())
   change(data)
-  refused(tiny.write_json(path, data), "v1", wanted, *parts)
+  refused(tiny.write_json(path, data), "v1", selection, *parts)
 
 
 def test_names_with_two_meanings_are_refused(tmp_path):
@@ -283,26 +283,26 @@ def test_names_with_two_meanings_are_refused(tmp_path):
   text = path.read_text().replace("Banks_13", "Banks_1").replace("Homes_23", "Homes_2")
   path.write_text(text)
   corpus = open_corpus(root)
-  wanted = Wanted(corpus, "test", gold_frames(corpus.dialogues("test")))
+  selection = Selection(corpus, "test", gold_frames(corpus.dialogues("test")))
   states = changed(lambda s: [frame.clear() for t in s.values() for u in t for frame in u.values()])
   folder = tiny.write_dialogues(tmp_path / "p", states)
-  assert set(map(len, read_states(folder, "v3", wanted).values())) == {0}
+  assert set(map(len, read_states(folder, "v3", selection).values())) == {0}
   states["1_00000"][0]["Banks_1"] = {"amount": ["$5"]}
   tiny.write_dialogues(folder, states)
-  refused(folder, "v3", wanted, "are those of v3 and of the original", "names of their own")
+  refused(folder, "v3", selection, "are those of v3 and of the original", "names of their own")
 
 
-def test_wrong_paths_are_refused(tmp_path, wanted):
-  refused(tmp_path / "no", "v1", wanted, "no file or folder")
-  refused(tmp_path, "v1", wanted, "no predictions in this folder")
-  refused(tmp_path, "v9", wanted, "no schema of variant 'v9'")
+def test_wrong_paths_are_refused(tmp_path, selection):
+  refused(tmp_path / "no", "v1", selection, "no file or folder")
+  refused(tmp_path, "v1", selection, "no predictions in this folder")
+  refused(tmp_path, "v9", selection, "no schema of variant 'v9'")
   tiny.write_dialogues(tmp_path, tiny.GOLD)
   with pytest.raises(SgdxError, match=r"(?s)do not say which variant.*--predictions v1=DIR"):
-    read_all_variants(tmp_path, wanted)
+    read_all_variants(tmp_path, selection)
   empty = tiny.write_rows(tmp_path / "p.jsonl", [])
-  refused(tmp_path, "v1", wanted, "side by side")
+  refused(tmp_path, "v1", selection, "side by side")
   with pytest.raises(SgdxError, match="no rows"):
-    read_all_variants(empty, wanted)
+    read_all_variants(empty, selection)
 
 
 # --- properties ----------------------------------------------------------------------------
@@ -314,7 +314,7 @@ VALUES = st.sampled_from(["Savings", "checking", "rent", "Anna", "$5", "dontcare
   suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None
 )
 @given(st.data())
-def test_rows_and_dialogues_give_the_same_scores_in_any_order(tmp_path, wanted, data):
+def test_rows_and_dialogues_give_the_same_scores_in_any_order(tmp_path, selection, data):
   states = copy.deepcopy(tiny.GOLD)
   for turns in states.values():
     for frames in turns:
@@ -335,7 +335,9 @@ def test_rows_and_dialogues_give_the_same_scores_in_any_order(tmp_path, wanted, 
   for i, shard in enumerate((rows[:half], rows[half:])):
     tiny.write_rows(tmp_path / "r" / f"p.jsonl-0000{i}-of-00002", shard)
   found = [
-    score_frames(wanted.gold, read_predictions(path, "v3", wanted).frames, wanted.schema, ())
+    score_frames(
+      selection.gold, read_predictions(path, "v3", selection).frames, selection.schema, ()
+    )
     for path in (folder, tmp_path / "r")
   ]
   assert found[0].frame_ids.tolist() == found[1].frame_ids.tolist() == list(EXPECTED)

@@ -10,7 +10,7 @@ from boats import SCENARIOS, TRAM, simulation
 
 from sgdx_t5x import sample
 from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.annotation import ACTS, deep_check
+from sgdx_t5x.data.annotation import ACTS, validate_annotation
 from sgdx_t5x.data.dialogue import SYSTEM, USER, write_dialogues
 from sgdx_t5x.simulator.generate import simulate
 from sgdx_t5x.simulator.variation import forms
@@ -61,7 +61,7 @@ def case(request):
 
 def test_the_rules_of_real_sgd_are_kept(case):
   remarks = {}
-  check = deep_check(case.schema, remarks)
+  check = validate_annotation(case.schema, remarks)
   for dialogue in case.dialogues:
     check(dialogue, case.schema, "here")
   # A service that cannot do what was asked for offers another day, as SGD's do.

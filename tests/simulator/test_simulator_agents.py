@@ -5,7 +5,7 @@ import random
 import pytest
 from boats import BOATS, FIND, RENT, SCHEMA, TRAM, TRAMS, intent, lines, simulation
 
-from sgdx_t5x.data.annotation import deep_check
+from sgdx_t5x.data.annotation import validate_annotation
 from sgdx_t5x.data.dialogue import USER
 from sgdx_t5x.data.schema import DONTCARE
 from sgdx_t5x.errors import SgdxError
@@ -158,7 +158,7 @@ def test_nobody_talks_for_ever():
   rows = tuple((*BOATS.rows[0][:4], f"2019-03-{n:02}", "2", "$1") for n in range(1, 31))
   boats = Table(BOATS.columns, BOATS.open, rows)
   made = simulation((RENT,), transitions=forced(user_CONFIRM={"NEGATE INFORM": 1}), boats=boats)
-  check = deep_check(made.schema, {})
+  check = validate_annotation(made.schema, {})
   dialogues = list(simulate(made, numbers=range(30), seed="s"))
   for dialogue in dialogues:
     check(dialogue, made.schema, "here")  # a rule: the last turn says GOODBYE, and no other

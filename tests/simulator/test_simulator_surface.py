@@ -5,7 +5,7 @@ import random
 import pytest
 from boats import BOATS, FIND, RENT, SCENARIOS, SCHEMA, TRAM, intent, simulation, slot
 
-from sgdx_t5x.data.annotation import deep_check
+from sgdx_t5x.data.annotation import validate_annotation
 from sgdx_t5x.data.dialogue import USER
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.simulator.acts import Act, FrameOutline, TurnOutline
@@ -171,7 +171,7 @@ def test_a_day_that_needs_no_on():
 
 
 def check_all(made, number=300):
-  check, remarks = deep_check(made.schema, {}), []
+  check, remarks = validate_annotation(made.schema, {}), []
   for dialogue in simulate(made, numbers=range(number), seed="s"):
     check(dialogue, made.schema, "here")
     remarks.append(dialogue)
@@ -327,7 +327,7 @@ def test_a_function_that_fails_is_told_with_its_text():
 
 def test_whole_dialogues_can_be_paraphrased():
   made = simulation(*SCENARIOS)
-  check = deep_check(made.schema, {})
+  check = validate_annotation(made.schema, {})
 
   def backwards(text, values):
     """All values, last first, with other words around them."""

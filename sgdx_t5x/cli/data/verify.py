@@ -8,7 +8,7 @@ from typing import Any
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
 from sgdx_t5x.corpora import SAMPLE, open_corpus
-from sgdx_t5x.data.annotation import ERRORS, REMARKS, Remark, deep_check
+from sgdx_t5x.data.annotation import ERRORS, WARNINGS, AnnotationWarning, validate_annotation
 from sgdx_t5x.data.corpus import Corpus, check_schemas, count
 from sgdx_t5x.tables import Table
 from sgdx_t5x.tables import count as number
@@ -28,9 +28,9 @@ def run(args: argparse.Namespace) -> int:
   """Runs the command. Returns 0. Raises SgdxError for anything wrong in the input."""
   corpus = open_corpus(SAMPLE if args.sample else args.archive)
   services = check_schemas(corpus)
-  remarks: dict[str, dict[str, Remark]] = {split: {} for split in corpus.splits}
+  remarks: dict[str, dict[str, AnnotationWarning]] = {split: {} for split in corpus.splits}
   rows = [_split_row(corpus, split, remarks[split]) for split in corpus.splits]
-  rules = [rule for rule in REMARKS if any(rule in found for found in remarks.values())]
+  rules = [rule for rule in WARNINGS if any(rule in found for found in remarks.values())]
   report = corpus_report(corpus.name, corpus.checksum(), services, rows)
   report["remarks"] = {
     rule: {s: dataclasses.asdict(found[rule]) for s, found in remarks.items() if rule in found}
@@ -41,9 +41,9 @@ def run(args: argparse.Namespace) -> int:
     [splits_table(rows, corpus.name), *([_remarks_table(remarks, rules)] if rules else [])],
     report,
     notes=(
-      *(f"{rule}: {REMARKS[rule]}" for rule in rules),
+      *(f"{rule}: {WARNINGS[rule]}" for rule in rules),
       f"annotation: {len(ERRORS)} rules kept (docs/dialogue-checks.md)",
-      *(() if rules else (f"remarks: none of {len(REMARKS)}",)),
+      *(() if rules else (f"remarks: none of {len(WARNINGS)}",)),
       f"schema versions, all aligned by position: {', '.join(services)}",
       f"corpus {corpus.name}, checksum {corpus.checksum()}",
     ),
@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
   return 0
 
 
-def _split_row(corpus: Corpus, split: str, remarks: dict[str, Remark]) -> dict[str, Any]:
-  found = count(corpus, split, deep_check(corpus.schema(split), remarks))
+def _split_row(corpus: Corpus, split: str, remarks: dict[str, AnnotationWarning]) -> dict[str, Any]:
+  found = count(corpus, split, validate_annotation(corpus.schema(split), remarks))
   return {
     "split": split,
     "dialogues": found.dialogues,
@@ -63,7 +63,9 @@ def _split_row(corpus: Corpus, split: str, remarks: dict[str, Remark]) -> dict[s
   }
 
 
-def _remarks_table(remarks: Mapping[str, Mapping[str, Remark]], rules: Sequence[str]) -> Table:
+def _remarks_table(
+  remarks: Mapping[str, Mapping[str, AnnotationWarning]], rules: Sequence[str]
+) -> Table:
   """How often each split breaks a rule that real SGD breaks too."""
   rows = []
   for rule in rules:

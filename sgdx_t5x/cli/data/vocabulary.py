@@ -7,7 +7,7 @@ from typing import Any
 from sgdx_t5x.cli.options import check_outputs
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.errors import UsageError
-from sgdx_t5x.files import open_whole
+from sgdx_t5x.files import atomic_write
 
 _PIECES = 2000
 _EPILOG = """\
@@ -50,7 +50,7 @@ def _run(args: argparse.Namespace) -> int:
       expected="more pieces than characters, fewer than the text has",
       fix=f"for SGD, {_PIECES:,} are good",
     ) from e
-  with open_whole(args.out, "--out") as file:
+  with atomic_write(args.out, "--out") as file:
     file.buffer.write(model)
   print(f"{args.out}: {args.pieces:,} pieces from {len(lines):,} lines of train", file=sys.stderr)
   return 0

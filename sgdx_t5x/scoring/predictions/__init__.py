@@ -10,9 +10,9 @@ import pathlib
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.scoring.predictions.dialogues import dialogue_frames
 from sgdx_t5x.scoring.predictions.files import (
-  Place,
   Predictions,
-  Wanted,
+  PredictionSource,
+  Selection,
   check_missing,
   find_files,
   is_rows,
@@ -20,34 +20,34 @@ from sgdx_t5x.scoring.predictions.files import (
 from sgdx_t5x.scoring.predictions.rows import collect_rows, row_frames
 
 
-def read_predictions(path: str | pathlib.Path, variant: str, wanted: Wanted) -> Predictions:
+def read_predictions(path: str | pathlib.Path, variant: str, selection: Selection) -> Predictions:
   """Reads the predictions for one variant.
 
   Args:
     path: a file, or a folder of `dialogues*.json` or `*.jsonl`. JSONL may hold other
       variants too, which are not looked at.
     variant: schema version that the tracker was given, "original" or "v1" to "v5".
-    wanted: what to join them to.
+    selection: what to join them to.
 
   Raises:
     SgdxError: see the module; anything missing, unless allowed.
   """
-  wanted.corpus.schema(wanted.split, variant)  # refuses an unknown variant
-  files = find_files(path, wanted.split)
+  selection.corpus.schema(selection.split, variant)  # refuses an unknown variant
+  files = find_files(path, selection.split)
   if not is_rows(files[0]):
-    return check_missing(dialogue_frames(files, variant, wanted), path, variant, wanted)
-  answers, extra = collect_rows(files, wanted, only=variant)
-  return row_frames(answers, extra, path, variant, wanted)
+    return check_missing(dialogue_frames(files, variant, selection), path, variant, selection)
+  answers, extra = collect_rows(files, selection, only=variant)
+  return row_frames(answers, extra, path, variant, selection)
 
 
-def read_all_variants(place: Place, wanted: Wanted) -> dict[str, Predictions]:
+def read_all_variants(source: PredictionSource, selection: Selection) -> dict[str, Predictions]:
   """Reads JSONL predictions for every variant that their ids name.
 
-  Args: see `read_predictions`; place may also be files that were found already. DSTC8 dialogues do
+  Args: see `read_predictions`; source may also be files that were found already. DSTC8 dialogues do
   not name a variant and are refused.
   """
-  files = find_files(place, wanted.split)
-  path = place if isinstance(place, str | pathlib.Path) else files[0].parent
+  files = find_files(source, selection.split)
+  path = source if isinstance(source, str | pathlib.Path) else files[0].parent
   if not is_rows(files[0]):
     raise SgdxError(
       f"{path}: DSTC8 dialogues do not say which variant they were predicted for",
@@ -55,8 +55,8 @@ def read_all_variants(place: Place, wanted: Wanted) -> dict[str, Predictions]:
       available=", ".join(f.name for f in files[:3]),
       fix="name the variant: --predictions v1=DIR v2=DIR ...",
     )
-  answers, extra = collect_rows(files, wanted)
-  found = [v for v in wanted.corpus.variants if v in answers or v in extra]
+  answers, extra = collect_rows(files, selection)
+  found = [v for v in selection.corpus.variants if v in answers or v in extra]
   if not found:
     raise SgdxError(
       f"{path}: no rows",
@@ -64,4 +64,4 @@ def read_all_variants(place: Place, wanted: Wanted) -> dict[str, Predictions]:
       available=", ".join(f.name for f in files[:8]),
       fix="run inference again",
     )
-  return {v: row_frames(answers, extra, path, v, wanted) for v in found}
+  return {v: row_frames(answers, extra, path, v, selection) for v in found}

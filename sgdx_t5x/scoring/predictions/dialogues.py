@@ -18,7 +18,7 @@ from sgdx_t5x.scoring.predictions.files import (
   EXTRA,
   SAME_CORPUS,
   Predictions,
-  Wanted,
+  Selection,
   similar_names,
 )
 
@@ -132,12 +132,14 @@ class _RawFrame:
     yield from (slot for slot, _ in self.said.spans or ())
 
 
-def dialogue_frames(files: Sequence[pathlib.Path], variant: str, wanted: Wanted) -> Predictions:
+def dialogue_frames(
+  files: Sequence[pathlib.Path], variant: str, selection: Selection
+) -> Predictions:
   """Returns the frames of DSTC8 files in original names. Raises SgdxError for what does not fit."""
   extra: set[str] = set()
-  raw = list(_raw_frames(files, wanted, extra))
-  names = _find_names(raw, variant, wanted)
-  gold_ids = {frame.frame_id for frame in wanted.gold}
+  raw = list(_raw_frames(files, selection, extra))
+  names = _find_names(raw, variant, selection)
+  gold_ids = {frame.frame_id for frame in selection.gold}
   frames: dict[str, PredictedFrame] = {}
   for frame in raw:
     to = names[frame.service]
@@ -181,25 +183,25 @@ def _check_uniform(raw: Sequence[_RawFrame]) -> None:
 
 
 def _raw_frames(
-  files: Sequence[pathlib.Path], wanted: Wanted, extra: set[str]
+  files: Sequence[pathlib.Path], selection: Selection, extra: set[str]
 ) -> Iterator[_RawFrame]:
   """Yields user frames as predicted, dialogues and utterances checked against the gold.
 
   Dialogues that the corpus does not have go to `extra`, where missing ones are allowed.
   """
-  turns = {(f.dialogue_id, f.turn): f.utterance_crc for f in wanted.gold}
-  dialogue_ids = dict.fromkeys(f.dialogue_id for f in wanted.gold)
+  turns = {(f.dialogue_id, f.turn): f.utterance_crc for f in selection.gold}
+  dialogue_ids = dict.fromkeys(f.dialogue_id for f in selection.gold)
   seen: dict[str, str] = {}
   for file in files:
     for item in read_dialogue_items(file):
       where = f"{file}, dialogue {item.dialogue_id}"
-      if item.dialogue_id not in dialogue_ids and wanted.allow_missing:
+      if item.dialogue_id not in dialogue_ids and selection.allow_missing:
         extra.add(item.dialogue_id)
         continue
       if item.dialogue_id not in dialogue_ids:
         raise SgdxError(
           f"{where}: no such dialogue",
-          expected=f"a dialogue of {wanted.split}",
+          expected=f"a dialogue of {selection.split}",
           available=nearest(item.dialogue_id, similar_names(item.dialogue_id, dialogue_ids)),
           fix=EXTRA,
         )
@@ -218,7 +220,7 @@ def _raw_frames(
         if turn.speaker != USER or crc != turn.utterance_crc:
           raise SgdxError(
             f"{here}: not the corpus' user turn",
-            expected=f"speaker and utterance of that turn in {wanted.split}",
+            expected=f"speaker and utterance of that turn in {selection.split}",
             available=f"{turn.speaker}: {turn.utterance!r}",
             fix=f"{SAME_CORPUS}; dialogue ids repeat between splits",
           )
@@ -226,19 +228,23 @@ def _raw_frames(
           yield _RawFrame(here, item.dialogue_id, turn.index, service, said)
 
 
-def _find_names(raw: Sequence[_RawFrame], variant: str, wanted: Wanted) -> Mapping[str, Renaming]:
+def _find_names(
+  raw: Sequence[_RawFrame], variant: str, selection: Selection
+) -> Mapping[str, Renaming]:
   """Returns predicted names -> original names, whichever of the two were used throughout.
 
   Raises:
     SgdxError: a name that neither the original nor the variant has, names of both mixed, or
       names that both have with different meanings.
   """
-  schemas = {v: wanted.corpus.schema(wanted.split, v) for v in dict.fromkeys((variant, ORIGINAL))}
-  readings = {v: renamings(schema, wanted.schema) for v, schema in schemas.items()}
+  schemas = {
+    v: selection.corpus.schema(selection.split, v) for v in dict.fromkeys((variant, ORIGINAL))
+  }
+  readings = {v: renamings(schema, selection.schema) for v, schema in schemas.items()}
   for frame in raw:
     fits = {v: r for v, r in readings.items() if _fits(frame, r)}
     if not fits:
-      raise _unknown_name(frame, variant, readings, wanted)
+      raise _unknown_name(frame, variant, readings, selection)
     readings = fits
   first, *others = readings.values()
   for frame in raw if others else ():
@@ -263,7 +269,10 @@ def _renamed(frame: _RawFrame, names: Mapping[str, Renaming]) -> list[str]:
 
 
 def _unknown_name(
-  frame: _RawFrame, variant: str, readings: Mapping[str, Mapping[str, Renaming]], wanted: Wanted
+  frame: _RawFrame,
+  variant: str,
+  readings: Mapping[str, Mapping[str, Renaming]],
+  selection: Selection,
 ) -> SgdxError:
   names = " or ".join(readings)
   holders = [r[frame.service] for r in readings.values() if frame.service in r]
@@ -277,7 +286,9 @@ def _unknown_name(
       fix=f"check that these are predictions for {variant}; use one set of names throughout",
     )
   owners = [
-    v for v in wanted.corpus.variants if frame.service in wanted.corpus.schema(wanted.split, v)
+    v
+    for v in selection.corpus.variants
+    if frame.service in selection.corpus.schema(selection.split, v)
   ]
   services = [service for r in readings.values() for service in r]
   return SgdxError(

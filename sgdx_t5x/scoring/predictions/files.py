@@ -12,13 +12,13 @@ from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.prompts.t5dst import PromptStyle
 
 # Where predictions are: a file, a folder to look through, or files that were found already.
-Place = str | pathlib.Path | Sequence[pathlib.Path]
+PredictionSource = str | pathlib.Path | Sequence[pathlib.Path]
 SAME_CORPUS = "score with the corpus, and the split, that was predicted"
 EXTRA = f"{SAME_CORPUS}; --allow-missing leaves dialogues out that the corpus lacks (PARTIAL)"
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
+class Selection:
   """What predictions are joined to.
 
   Attributes:
@@ -56,7 +56,7 @@ class Predictions:
   extra_dialogues: int = 0
 
 
-def find_files(path: Place, split: str) -> list[pathlib.Path]:
+def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
   """Returns the prediction files at a path, all of one format, sorted.
 
   A folder is looked through for `dialogues*.json` and `*.jsonl`, itself, then the
@@ -118,16 +118,16 @@ def similar_names(name: str, names: Mapping[str, Any]) -> list[str]:
 
 
 def check_missing(
-  found: Predictions, path: str | pathlib.Path, variant: str, wanted: Wanted, slot: str = ""
+  found: Predictions, path: str | pathlib.Path, variant: str, selection: Selection, slot: str = ""
 ) -> Predictions:
   """Returns the predictions; raises SgdxError if frames are missing, unless that is allowed."""
   frames = found.frames
-  missing = [frame.frame_id for frame in wanted.gold if frame.frame_id not in frames]
-  if missing and (not wanted.allow_missing or not frames):
+  missing = [frame.frame_id for frame in selection.gold if frame.frame_id not in frames]
+  if missing and (not selection.allow_missing or not frames):
     raise SgdxError(
-      f"{path}: {len(missing):,} of {len(wanted.gold):,} frames of {variant} are missing, "
+      f"{path}: {len(missing):,} of {len(selection.gold):,} frames of {variant} are missing, "
       f"the first is {missing[0]}" + (f" (slot {slot})" if slot else ""),
-      expected=f"a prediction for every user frame of {wanted.split}",
+      expected=f"a prediction for every user frame of {selection.split}",
       available=f"{len(frames):,} frames",
       fix="complete the predictions; --allow-missing scores the rest and marks it PARTIAL",
     )

@@ -18,7 +18,7 @@ from sgdx_t5x.prompts.t5dst import read_value, slot_indices
 from sgdx_t5x.scoring.predictions.files import (
   EXTRA,
   Predictions,
-  Wanted,
+  Selection,
   check_missing,
   similar_names,
 )
@@ -27,7 +27,7 @@ ID_KEY = "example_id_pretokenized"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Answer:
+class PredictionRow:
   """One row of JSONL. `text` is None where the reader already found "not in the state"."""
 
   where: str
@@ -39,7 +39,7 @@ class Answer:
   text: str | None
 
 
-def read_rows(file: pathlib.Path) -> Iterator[Answer]:
+def read_rows(file: pathlib.Path) -> Iterator[PredictionRow]:
   """Yields the rows of a JSONL file. Raises SgdxError, with the line, if one is broken."""
   with file.open("rb") as lines:
     for number, line in enumerate(lines, start=1):
@@ -56,7 +56,7 @@ def read_rows(file: pathlib.Path) -> Iterator[Answer]:
       yield _parse_row(decode_json(line, where, expected, "write one row per line"), where)
 
 
-def _parse_row(row: Any, where: str) -> Answer:
+def _parse_row(row: Any, where: str) -> PredictionRow:
   inputs = row.get("inputs", row.get("input")) if isinstance(row, dict) else None
   example_id = None
   if isinstance(inputs, dict):
@@ -79,7 +79,7 @@ def _parse_row(row: Any, where: str) -> Answer:
       expected="variant/split/frame/slot, as in v3/dev/1_00000-002-Banks_2/account_type",
       fix="run inference with a task of sgdx_t5x.tasks",
     )
-  return Answer(where, example_id, variant, split, frame, slot, _row_text(row, where))
+  return PredictionRow(where, example_id, variant, split, frame, slot, _row_text(row, where))
 
 
 def _row_text(row: Mapping[str, Any], where: str) -> str | None:
@@ -103,23 +103,23 @@ _FRAME_ID = re.compile(r"(.+)-\d{3,}-.+")  # dialogue, turn, service
 
 
 # variant -> frame id -> slot -> value, or None where the slot was asked for and is inactive
-Answers = dict[str, dict[str, dict[str, str | None]]]
+RowValues = dict[str, dict[str, dict[str, str | None]]]
 
 
 def collect_rows(
-  files: Sequence[pathlib.Path], wanted: Wanted, only: str | None = None
-) -> tuple[Answers, Mapping[str, set[str]]]:
+  files: Sequence[pathlib.Path], selection: Selection, only: str | None = None
+) -> tuple[RowValues, Mapping[str, set[str]]]:
   """Returns the answers, and per variant the dialogues that the corpus does not have."""
-  frames = {frame.frame_id: wanted.schema[frame.service] for frame in wanted.gold}
-  dialogue_ids = {frame.dialogue_id for frame in wanted.gold}
-  known = set(wanted.corpus.variants)
-  answers: Answers = {}
+  frames = {frame.frame_id: selection.schema[frame.service] for frame in selection.gold}
+  dialogue_ids = {frame.dialogue_id for frame in selection.gold}
+  known = set(selection.corpus.variants)
+  answers: RowValues = {}
   extra: dict[str, set[str]] = {}
   for file in files:
     for answer in read_rows(file):
       named = answer.frame_id not in frames and _FRAME_ID.fullmatch(answer.frame_id)
-      is_extra = bool(named and wanted.allow_missing and named[1] not in dialogue_ids)
-      _check_row(answer, wanted, frames, known, is_extra)
+      is_extra = bool(named and selection.allow_missing and named[1] not in dialogue_ids)
+      _check_row(answer, selection, frames, known, is_extra)
       if is_extra:
         extra.setdefault(answer.variant, set()).add(named[1])
         continue
@@ -137,24 +137,34 @@ def collect_rows(
       service = frames[answer.frame_id]
       slot = service.slots[service.slot_index[answer.slot]]
       text = answer.text
-      slots[answer.slot] = None if text is None else read_value(text, slot, wanted.style)
+      slots[answer.slot] = None if text is None else read_value(text, slot, selection.style)
   return answers, extra
 
 
 def _check_row(
-  answer: Answer, wanted: Wanted, frames: Mapping[str, Any], known: set[str], is_extra: bool
+  answer: PredictionRow,
+  selection: Selection,
+  frames: Mapping[str, Any],
+  known: set[str],
+  is_extra: bool,
 ) -> None:
   found, where = "", answer.where
   if answer.variant not in known:
-    found, expected = f"unknown variant {answer.variant!r}", f"a variant of {wanted.corpus.origin}"
+    found, expected = (
+      f"unknown variant {answer.variant!r}",
+      f"a variant of {selection.corpus.origin}",
+    )
     available, fix = nearest(answer.variant, known), "score with the corpus that was predicted"
-  elif answer.split != wanted.split:
-    found, expected = f"a prediction for split {answer.split!r}", f"split {wanted.split!r}"
-    available, fix = "", f"score with --split {answer.split}, or give the files of {wanted.split}"
+  elif answer.split != selection.split:
+    found, expected = f"a prediction for split {answer.split!r}", f"split {selection.split!r}"
+    available, fix = (
+      "",
+      f"score with --split {answer.split}, or give the files of {selection.split}",
+    )
   elif is_extra:
     return
   elif answer.frame_id not in frames:
-    found, expected = f"unknown frame {answer.frame_id!r}", f"a user frame of {wanted.split}"
+    found, expected = f"unknown frame {answer.frame_id!r}", f"a user frame of {selection.split}"
     available, fix = nearest(answer.frame_id, similar_names(answer.frame_id, frames)), EXTRA
   elif answer.slot not in frames[answer.frame_id].slot_index:
     found = f"unknown slot {answer.slot!r} in {answer.frame_id}"
@@ -171,35 +181,35 @@ def _check_row(
 
 
 def row_frames(
-  answers: Answers,
+  answers: RowValues,
   extra: Mapping[str, set[str]],
   path: str | pathlib.Path,
   variant: str,
-  wanted: Wanted,
+  selection: Selection,
 ) -> Predictions:
   """Returns the frames of a variant, each with all of its slots. Raises SgdxError."""
   if variant not in answers:
     raise SgdxError(
       f"{path}: no predictions for {variant}"
       + (f" but of {len(extra[variant])} dialogues unknown" if variant in extra else ""),
-      expected=f"rows whose id begins with {variant}/{wanted.split}/",
+      expected=f"rows whose id begins with {variant}/{selection.split}/",
       available=", ".join(answers) or "no rows at all",
       fix="give the file of that variant's task, or --predictions all=DIR for what is there",
     )
   asked: dict[str, list[str]] = {
-    s.name: [s.slots[i].name for i in slot_indices(s, wanted.style)] for s in wanted.schema
+    s.name: [s.slots[i].name for i in slot_indices(s, selection.style)] for s in selection.schema
   }
   frames: dict[str, PredictedFrame] = {}
-  for frame in wanted.gold:
+  for frame in selection.gold:
     # A service without slots to ask for has no examples; its state is always empty.
     slots = answers[variant].get(frame.frame_id, {})
     if all(name in slots for name in asked[frame.service]):
       state = {n: (value,) for n, value in slots.items() if value is not None}
       frames[frame.frame_id] = PredictedFrame(state)
   missing_slot = ""
-  if len(frames) < len(wanted.gold):
-    frame = next(f for f in wanted.gold if f.frame_id not in frames)
+  if len(frames) < len(selection.gold):
+    frame = next(f for f in selection.gold if f.frame_id not in frames)
     slots = answers[variant].get(frame.frame_id, {})
     missing_slot = next(n for n in asked[frame.service] if n not in slots)
   predictions = Predictions(frames, len(extra.get(variant, ())))
-  return check_missing(predictions, path, variant, wanted, missing_slot)
+  return check_missing(predictions, path, variant, selection, missing_slot)
