@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import seqio
 
-from sgdx_t5x.augment.variant_schemas import Schemas
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics.seqio_metrics import joint_goal_accuracy, schema_sensitivity
 from sgdx_t5x.prompts.t5dst import PromptStyle
 from sgdx_t5x.prompts.t5dst_examples import preprocessors
-from sgdx_t5x.records.source import RecordSource
+from sgdx_t5x.records.source import RecordSchemas, RecordSource
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +60,7 @@ def register(
     The task. Nothing is read from disk until it is used.
   """
   source = RecordSource(data, name)
-  schemas = Schemas(source, folders)
+  schemas = VariantSchemas(RecordSchemas(source), folders)
   steps, read_back = preprocessors(schemas, variants, style or PromptStyle())
   feature = seqio.Feature(vocabulary=vocabulary(), add_eos=True)
   task = seqio.TaskRegistry.add(

@@ -8,9 +8,10 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.schema import Schema, Service, check_aligned
-from sgdx_t5x.data.variants import SGDX_VARIANTS
+from sgdx_t5x.data.variants import BACK_TRANSLATIONS, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.signature import package_version
 
@@ -185,6 +186,17 @@ def report(corpus: Corpus, sets: Mapping[str, Set]) -> dict[str, Any]:
       for name, variants in sets.items()
     ],
   }
+
+
+def variant_sets(schemas: VariantSchemas) -> dict[str, Set]:
+  """Returns the sets of variants that a data set has: SGD-X, back-translations, shipped ones."""
+  released = schemas.released()
+  sets = {
+    SGDX: {v: found for v, found in released.items() if v in SGDX_VARIANTS},
+    "back-translations": {v: found for v, found in released.items() if v in BACK_TRANSLATIONS},
+    "back-translations that ship with sgdx_t5x": schemas.shipped(),
+  }
+  return {name: variants for name, variants in sets.items() if variants}
 
 
 # --- parts ---------------------------------------------------------------------------------

@@ -85,6 +85,26 @@ def parse_style(items: Sequence[str]) -> PromptStyle:
   return PromptStyle(**changes)
 
 
+def parse_variants(items: Sequence[str]) -> dict[str, str | None]:
+  """Reads `--variant NAME NAME=DIR ...`. Returns name -> folder of its schemas, None without one.
+
+  Raises:
+    UsageError: a variant with two folders, or NAME= without one.
+  """
+  variants: dict[str, str | None] = {}
+  for item in items:
+    name, sign, folder = item.partition("=")
+    again = variants.get(name, folder or None) != (folder or None)
+    if not name or again or (sign and not folder):
+      raise UsageError(
+        f"--variant {item}",
+        expected="NAME, or NAME=DIR for schemas of your own, one DIR per name",
+        fix="for instance: --variant original v3 mine=my_schemas",
+      )
+    variants[name] = folder or None
+  return variants
+
+
 def check_outputs(outputs: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:
   """Refuses, before the work is done, outputs that could not be written or would cost something.
 

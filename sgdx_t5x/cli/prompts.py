@@ -21,15 +21,18 @@ if TYPE_CHECKING:
 _STDOUT = "-"
 _EPILOG = """\
 examples:
-  The test split in one wording:
+  The test split with one variant of the schema:
     sgdx prompts --corpus dstc8-schema-guided-dialogue-master.zip --variant v3 --out v3.jsonl
 
-  At most 5,000 prompts of each wording, the same frames in all, for a model that costs money:
+  At most 5,000 prompts of each variant, the same frames in all, for a model that costs money:
     sgdx prompts --corpus sgd.zip --variant original v1 v2 v3 v4 v5 --limit 5000 \\
       --out prompts.jsonl
 
   The score of the answers:
     sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing
+
+A variant is original, v1 ... v5, bt_zh, bt_ja or bt_ko (back-translations of SGD's train split ship
+with this package), corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
 
 A line is {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": "[USER] ... [slot] ..."}, and
 for a categorical slot "possible_values": [...], besides which "none" and "dontcare" can be right.
@@ -56,7 +59,11 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   add_corpus(parser)
   parser.add_argument("--split", default="test", help="train, dev or test (default: test)")
   parser.add_argument(
-    "--variant", required=True, nargs="+", metavar="NAME", help="original, v1 ... v5; one or more"
+    "--variant",
+    required=True,
+    nargs="+",
+    metavar="NAME[=DIR]",
+    help="variants of the schema, see below",
   )
   parser.add_argument("--out", required=True, metavar="FILE", help="JSONL to write; - for stdout")
   parser.add_argument(
@@ -78,7 +85,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Writes the prompts and says what to do next. Returns 0. Raises SgdxError for bad input."""
-  from sgdx_t5x.cli.options import parse_style
+  from sgdx_t5x.augment.variant_schemas import VariantSchemas
+  from sgdx_t5x.cli.options import parse_style, parse_variants
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.files import atomic_write
   from sgdx_t5x.prompts.rows import schema_prompts
@@ -91,10 +99,12 @@ def run(args: argparse.Namespace) -> int:
     )
   style = parse_style(args.prompt_style)
   corpus = open_corpus(args.corpus)
+  variants = parse_variants(args.variant)
+  schemas = VariantSchemas(corpus, {name: folder for name, folder in variants.items() if folder})
   original = corpus.schema(args.split)
   questions = {
-    variant: schema_prompts(original, corpus.schema(args.split, variant), style)
-    for variant in args.variant
+    variant: schema_prompts(original, schemas.get(args.split, variant), style)
+    for variant in variants
   }
   whole = args.out != _STDOUT
   with atomic_write(args.out, "--out") if whole else contextlib.nullcontext(sys.stdout) as out:

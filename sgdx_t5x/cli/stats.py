@@ -5,7 +5,6 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.augment import variant_schemas
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_corpus
 from sgdx_t5x.corpora import open_corpus
@@ -75,9 +74,10 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
   """Compares and prints. Returns 0. Raises SgdxError for anything wrong in the input."""
   from sgdx_t5x.augment import distances
+  from sgdx_t5x.augment.variant_schemas import VariantSchemas
 
   corpus = open_corpus(args.corpus)
-  sets = variant_schemas.corpus_sets(corpus)
+  sets = distances.variant_sets(VariantSchemas(corpus))
   for name, variant, schemas in _given(args.schemas, corpus):
     if variant in sets.setdefault(name, {}):
       raise UsageError(

@@ -13,7 +13,7 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from sgdx_t5x.augment.variant_schemas import Schemas
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts import t5dst
@@ -71,7 +71,7 @@ def t5dst_examples(
   sequence_length: Mapping[str, int] | None,
   output_features: Mapping[str, seqio.Feature],
   *,
-  schemas: Schemas,
+  schemas: VariantSchemas,
   variants: Sequence[str],
   style: t5dst.PromptStyle,
 ) -> tf.data.Dataset:
@@ -228,7 +228,9 @@ def _check_fits(table: SlotTable, runs: Sequence[np.ndarray], limit: int) -> Non
     )
 
 
-def read_back(output, example=None, is_target=False, *, schemas: Schemas, style: t5dst.PromptStyle):
+def read_back(
+  output, example=None, is_target=False, *, schemas: VariantSchemas, style: t5dst.PromptStyle
+):
   """SeqIO postprocessor: targets become frame facts, predictions become values.
 
   Returns:
@@ -251,7 +253,7 @@ def read_back(output, example=None, is_target=False, *, schemas: Schemas, style:
 
 
 def preprocessors(
-  schemas: Schemas, variants: Sequence[str], style: t5dst.PromptStyle
+  schemas: VariantSchemas, variants: Sequence[str], style: t5dst.PromptStyle
 ) -> tuple[list, functools.partial]:
   """Returns what a SeqIO task needs: (preprocessors, postprocess_fn)."""
   make = functools.partial(t5dst_examples, schemas=schemas, variants=tuple(variants), style=style)

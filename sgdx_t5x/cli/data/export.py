@@ -21,6 +21,10 @@ examples:
   sgdx data export --corpus sgd.zip --variant all --split all --out sgdx    # 2.4 GB
   sgdx data export --corpus sample --variant v1 v5 --split dev test --out sample_x
 
+A variant is v1 ... v5, bt_zh, bt_ja or bt_ko (back-translations of SGD's train split ship with
+this package), corrupt_SEED, NAME=DIR for schemas of your own in DIR/SPLIT/schema.json, or all:
+every variant of the corpus.
+
 Files are OUT/VARIANT/SPLIT/dialogues_*.json, byte for byte those of generate_sgdx_dialogues.py in
 the dstc8 repository (as mended in 2023-08), and schema.json as the corpus has it. Files that are
 there are replaced. After an interrupt all files are whole; the same command writes them all again.
@@ -38,7 +42,7 @@ def add_verb(verbs: Any) -> None:
   )
   add_corpus(parser)
   parser.add_argument(
-    "--variant", required=True, nargs="+", metavar="NAME", help="v1 ... v5, or all that are there"
+    "--variant", required=True, nargs="+", metavar="NAME[=DIR]", help="variants to write, see below"
   )
   parser.add_argument(
     "--split",
@@ -61,6 +65,8 @@ def add_verb(verbs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
   """Writes the files, prints what was written. Returns 0. Raises SgdxError for bad input."""
+  from sgdx_t5x.augment.variant_schemas import VariantSchemas
+  from sgdx_t5x.cli.options import parse_variants
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.data.export import choose, export
 
@@ -71,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
       fix="leave --processes out for one per core",
     )
   corpus = open_corpus(args.corpus)
-  chosen = choose(corpus, args.variant, args.split)
+  variants = parse_variants(args.variant)
+  schemas = VariantSchemas(corpus, {name: folder for name, folder in variants.items() if folder})
+  chosen = choose(corpus, variants, args.split, schemas.get)
   total = sum(len(corpus.dialogue_files(split)) for split, names in chosen.items() if names)
   files: dict[str, int] = dict.fromkeys(chosen, 0)
   dialogues: dict[str, int] = dict.fromkeys(chosen, 0)
