@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from t5x._process.log import log
 from t5x._script import cli
 from t5x.errors import T5XError
 
@@ -92,7 +93,7 @@ def evaluate(
   from etils import epath
 
   from t5x import gin_utils, utils
-  from t5x._process.progress import StopRequest
+  from t5x._process.stop import StopRequest
   from t5x.errors import not_in_lite
 
   del use_orbax, train_eval_get_dataset_fn
@@ -144,7 +145,7 @@ def evaluate(
 
       step = checkpoints.checkpoint_step(choice)
       if choice.path in done:
-        cli.log(f"{choice.path} is in {done_file}: skipped")
+        log(f"{choice.path} is in {done_file}: skipped")
         continue
       rng = jax.random.PRNGKey(fallback_init_rng or 0)
       state = initializer.from_checkpoint(choice, restore_checkpoint_cfg, rng)
@@ -156,7 +157,7 @@ def evaluate(
       if jax.process_index() == 0:
         by_step = sorted(done, key=lambda path: (len(path), path))
         done_file.write_text("\n".join(by_step))
-  cli.log(f"outputs are in {output_dir}")
+  log(f"outputs are in {output_dir}")
   return results
 
 

@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from t5x._process.log import log
 from t5x._script import cli
 
 
@@ -90,7 +91,7 @@ def train(
   import jax
 
   from t5x import gin_utils, utils
-  from t5x._process.progress import StopRequest
+  from t5x._process.stop import StopRequest
   from t5x._step.actions import Actions
   from t5x._train import setup
   from t5x._train.loop import Evaluations, Loop, Saver
@@ -147,9 +148,9 @@ def train(
       list(eval_sets),
       model_dir,
     )
-    cli.log(setup.describe_step(model, partitioner, train_dataset_cfg, trainer))
+    log(setup.describe_step(model, partitioner, train_dataset_cfg, trainer))
     if isinstance(getattr(model, "module", None), network.Transformer):
-      cli.log(softmax_attention.describe())
+      log(softmax_attention.describe())
     stop = StopRequest()
     evaluator = setup.make_evaluator(
       infer_eval_dataset_cfg,
@@ -182,7 +183,7 @@ def train(
       stop,
     )
     loop.run(eval_first=run_eval_before_training)
-  cli.log(f"done at step {loop.step}; outputs are in {model_dir}")
+  log(f"done at step {loop.step}; outputs are in {model_dir}")
   return loop.step, trainer.train_state
 
 

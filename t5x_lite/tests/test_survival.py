@@ -12,6 +12,7 @@ from events import scalars
 from fork_server import ForkServer
 
 from t5x import checkpoints
+from t5x._checkpoint.read import flatten
 
 STEPS = 40  # a checkpoint every 4
 
@@ -31,7 +32,7 @@ def _env(folder, point):
 
 def _final(folder):
   loaded = checkpoints.load_checkpoint(str(folder / f"checkpoint_{STEPS}"))
-  return checkpoints.flatten(loaded)
+  return flatten(loaded)
 
 
 @pytest.fixture(scope="module")

@@ -35,8 +35,8 @@ from t5x._infer.rows import (
   rows_per_batch,
 )
 from t5x._infer.staged_decode import StagedDecode
+from t5x._process.log import log
 from t5x._process.progress import duration, short_number
-from t5x._script import cli
 from t5x.errors import T5XError
 
 # Time of a compilation over that of a full-length batch (measured with T5-small; on accelerators
@@ -325,7 +325,7 @@ class _Progress:
     if self._terminal:
       print(f"\r\x1b[2Kt5x: {line}", end="", file=sys.stderr, flush=True)
     else:
-      cli.log(line)
+      log(line)
 
   def done(self, stats: Mapping[str, float]) -> None:
     """Says what was done."""
@@ -340,7 +340,7 @@ class _Progress:
       details.append(f"{stats['distinct'] - stats['rows_run']} known from before")
     note = f" ({', '.join(details)})" if details else ""
     rate = stats["rows_run"] / stats["seconds"]
-    cli.log(
+    log(
       f"{self._what}: {stats['examples']} examples{note} in {stats['seconds']:.1f} s, "
       f"{short_number(rate)} rows/s"
     )
