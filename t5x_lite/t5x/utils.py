@@ -13,7 +13,6 @@ from typing import Any
 from t5x._checkpoint.init_state import InferenceState, TrainStateInitializer, log_model_info
 from t5x._data.datasets import (
   DatasetConfig,
-  DevicePrefetcher,
   batch_shapes,
   get_dataset,
   get_mixture_or_task,
@@ -23,6 +22,7 @@ from t5x._data.datasets import (
   resume_data,
   verify_matching_vocabs,
 )
+from t5x._data.devices import DevicePrefetcher
 from t5x._infer.evaluation import InferenceEvaluator
 from t5x._infer.inference import get_infer_fn
 from t5x._process.compilation_cache import compilation_cache
