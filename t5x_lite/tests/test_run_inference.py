@@ -2,22 +2,17 @@
 
 import collections
 import functools
-import os
-import pathlib
-import subprocess
-import sys
 
 import jax
 import numpy as np
 import pytest
 import tensorflow as tf
+from run_scripts import EIGHT_DEVICES
+from tiny_model import tiny_model
 
 import gin
 from t5x import decoding, partitioning, utils
 from t5x._infer import inference, journal, rows, staged_decode
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from tiny_model import tiny_model
 
 LENGTH, TARGETS = 64, 18
 
@@ -278,9 +273,6 @@ def test_small_sets_run_in_small_batches():
   assert rows.rows_per_batch(3, 128, 8) == 8
 
 
-def test_stages_on_a_mesh_of_devices():
-  here = pathlib.Path(__file__).resolve().parent
-  env = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=8", JAX_PLATFORMS="cpu")
-  command = [sys.executable, str(here / "run_sharded_inference.py")]
-  done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
-  assert done.stdout.split() == ["same"], done.stderr[-3000:]
+def test_stages_on_a_mesh_of_devices(server):
+  out = server.run_file("run_sharded_inference.py", env=EIGHT_DEVICES)
+  assert out.split() == ["same"]
