@@ -210,9 +210,9 @@ def _read_gin(train: Callable) -> Mapping[str, Any]:
   gin_config.parse_gin_flags(
     flags.gin_search_paths, flags.gin_file or [], flags.gin_bindings, finalize_config=False
   )
-  macros = gin_config._macros()
+  macros = gin_config.macros()
   for name, value in _UNUSED_MACROS.items():
-    if name in macros and gin_config._is_required(macros[name]):
+    if name in macros and gin_config.is_required(macros[name]):
       gin.parse_config(f"{name} = {value}")
   gin_config.check_config()
   gin.finalize()

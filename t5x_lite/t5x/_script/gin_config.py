@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import inspect
 import os
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -79,7 +81,8 @@ def _is_macro(key: tuple[str, str]) -> bool:
   return key[1] in ("gin.macro", "macro")
 
 
-def _macros() -> dict[str, Any]:
+def macros() -> dict[str, Any]:
+  """Returns {macro: its value} of the parsed configuration."""
   return {k[0]: v.get("value") for k, v in _gin_config._CONFIG.items() if _is_macro(k)}
 
 
@@ -107,8 +110,6 @@ def _known_configurables() -> list[str]:
 
 
 def _known_parameters(selector: str) -> list[str]:
-  import inspect
-
   with contextlib.suppress(Exception):
     fn = _gin_config._REGISTRY.get_match(selector).wrapped
     return [p for p in inspect.signature(fn).parameters if p not in ("self", "args", "kwargs")]
@@ -118,21 +119,8 @@ def _known_parameters(selector: str) -> list[str]:
 def _explain(error: Exception, source: str) -> T5XError:
   """Rephrases an exception from gin's parser."""
   text = str(error)
-  first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
   if match := re.search(r"No configurable matching '([^']*)'", text):
-    name = match.group(1)
-    close = nearest(name, _known_configurables()) or nearest(
-      name.rsplit(".", 1)[-1], _known_configurables()
-    )
-    if name.isupper():
-      close = nearest(name, {**_macros(), **_referenced_macros()}) or close
-    return T5XError(
-      f"gin does not know {name!r} ({source}).",
-      found=name,
-      available="nearest known names: " + (", ".join(close) or "none is close"),
-      fix="correct the name; on the command line use the name without its module alias, "
-      "for example --gin.train.eval_period=100 or --gin.MODEL_DIR=\"'/tmp/run'\".",
-    )
+    return _unknown_name(match.group(1), source)
   if match := re.search(r"onfigurable '([^']*)' doesn't have a parameter named '(\w*)'", text):
     selector, param = match.groups()
     known = _known_parameters(selector)
@@ -142,29 +130,9 @@ def _explain(error: Exception, source: str) -> T5XError:
       fix="correct the parameter's name.",
     )
   if match := re.search(r"[Cc]ouldn't resolve selector (\S+); .*has no attribute (\S+?)\.", text):
-    import sys
-
-    selector, attr = match.groups()
-    module = re.search(r"<module '([^']+)'", text)
-    known = vars(sys.modules[module.group(1)]) if module and module.group(1) in sys.modules else {}
-    close = nearest(attr, (k for k in known if not k.startswith("_")))
-    return T5XError(
-      f"{selector!r} does not exist ({source}).",
-      found=first,
-      available="nearest names: " + (", ".join(close) or "none is close"),
-      fix="correct the name; if it is a part of T5X, t5x_lite may not cover it "
-      "(Google's T5X has it).",
-    )
+    return _unknown_attribute(*match.groups(), text, source)
   if match := re.search(r"No module named '([^']+)'", text):
-    module = match.group(1)
-    extra = ""
-    if module == "t5" or module.startswith("t5."):
-      extra = " (`pip install t5` brings t5.data.mixtures; it is not needed otherwise)"
-    return T5XError(
-      f"A gin file imports {module!r}, which is not installed ({source}).",
-      found=first,
-      fix=f"install it, or set PYTHONPATH so that Python finds it{extra}.",
-    )
+    return _missing_module(match.group(1), text, source)
   if isinstance(error, OSError) and "Unable to open file" in text:
     name = text.split("Unable to open file:", 1)[1].split(".gin")[0].strip() + ".gin"
     return T5XError(
@@ -174,6 +142,44 @@ def _explain(error: Exception, source: str) -> T5XError:
       fix="correct --gin_file or the include, or add --gin_search_paths=DIR.",
     )
   return T5XError(f"gin failed {source}.", found=text.strip())
+
+
+def _unknown_name(name: str, source: str) -> T5XError:
+  known = _known_configurables()
+  close = nearest(name, known) or nearest(name.rsplit(".", 1)[-1], known)
+  if name.isupper():
+    close = nearest(name, {**macros(), **_referenced_macros()}) or close
+  return T5XError(
+    f"gin does not know {name!r} ({source}).",
+    found=name,
+    available="nearest known names: " + (", ".join(close) or "none is close"),
+    fix="correct the name; on the command line use the name without its module alias, "
+    "for example --gin.train.eval_period=100 or --gin.MODEL_DIR=\"'/tmp/run'\".",
+  )
+
+
+def _unknown_attribute(selector: str, attribute: str, text: str, source: str) -> T5XError:
+  module = re.search(r"<module '([^']+)'", text)
+  known = vars(sys.modules[module.group(1)]) if module and module.group(1) in sys.modules else {}
+  close = nearest(attribute, (k for k in known if not k.startswith("_")))
+  return T5XError(
+    f"{selector!r} does not exist ({source}).",
+    found=text.strip().splitlines()[0],
+    available="nearest names: " + (", ".join(close) or "none is close"),
+    fix="correct the name; if it is a part of T5X, t5x_lite may not cover it "
+    "(Google's T5X has it).",
+  )
+
+
+def _missing_module(module: str, text: str, source: str) -> T5XError:
+  extra = ""
+  if module == "t5" or module.startswith("t5."):
+    extra = " (`pip install t5` brings t5.data.mixtures; it is not needed otherwise)"
+  return T5XError(
+    f"A gin file imports {module!r}, which is not installed ({source}).",
+    found=text.strip().splitlines()[0],
+    fix=f"install it, or set PYTHONPATH so that Python finds it{extra}.",
+  )
 
 
 def _gin_neighbours(path: str) -> str:
@@ -243,7 +249,7 @@ def parse_gin_flags(
       raise
     except Exception as e:
       raise _explain(e, f"while reading {gin_file}") from e
-  from_files = set(_macros())
+  from_files = set(macros())
   for binding in gin_bindings:
     check_literal(binding)
     try:
@@ -260,7 +266,7 @@ def _check_command_line_macros(gin_bindings: Sequence[str], from_files: set[str]
   """A macro given on the command line must be one a file defines or something refers to."""
   names = [m.group(1) for b in gin_bindings if (m := _BINDING.match(b))]
   known = from_files | set(_referenced_macros())
-  unknown = [n for n in names if n in _macros() and n not in known]
+  unknown = [n for n in names if n in macros() and n not in known]
   if unknown:
     raise T5XError(
       "Unknown macro on the command line: " + ", ".join(unknown) + ".",
@@ -272,7 +278,7 @@ def _check_command_line_macros(gin_bindings: Sequence[str], from_files: set[str]
     )
 
 
-def _is_required(value: Any) -> bool:
+def is_required(value: Any) -> bool:
   """Whether a bound value is gin.REQUIRED or the reference `%gin.REQUIRED`."""
   is_reference = isinstance(value, gin.config.ConfigurableReference)
   if is_reference and value.configurable.wrapped is _gin_config._retrieve_constant:
@@ -283,22 +289,22 @@ def _is_required(value: Any) -> bool:
 def check_config() -> None:
   """Raises one T5XError that names every unset or undefined macro and required parameter."""
   unset, undefined = {}, {}
-  macros, references = _macros(), _referenced_macros()
+  defined, references = macros(), _referenced_macros()
   for (scope, selector), params in _gin_config._CONFIG.items():
     for param, value in params.items():
-      if _is_required(value):
+      if is_required(value):
         is_macro = _is_macro((scope, selector))
         path = "/".join(filter(None, [scope, selector]))
         name = scope if is_macro else f"{path}.{param}"
         unset[name] = references.get(scope, "") if is_macro else ""
   for name, place in references.items():
-    if name not in macros:
+    if name not in defined:
       undefined[name] = place
   if not unset and not undefined:
     return
   lines = [f"{n}" + (f" (used by {p})" if p else "") for n, p in sorted(unset.items())]
   for name, place in sorted(undefined.items()):
-    close = nearest(name, macros)
+    close = nearest(name, defined)
     hint = f"; nearest: {', '.join(close)}" if close else ""
     lines.append(f"{name} (used by {place}, defined nowhere{hint})")
   missing = [*sorted(unset), *sorted(undefined)]
