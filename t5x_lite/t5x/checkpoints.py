@@ -34,6 +34,7 @@ __all__ = [
 load_t5x_checkpoint = load_checkpoint  # T5X's name
 
 
+# Part of T5X's surface: nothing here calls it; kept for users' code.
 def get_checkpoint_prefix() -> str:
   """The folder name before the step: `checkpoint_`."""
   return "checkpoint_"

@@ -160,6 +160,7 @@ def round_vocab_size_to_multiple(vocabulary, divisor: int = 128) -> int:
   return -(-size // divisor) * divisor
 
 
+# Part of T5X's surface: nothing here calls it; kept for users' code.
 def get_vocabulary(cfg: DatasetConfig) -> tuple[Any, Any]:
   """Returns the (inputs, targets) vocabularies of a dataset's task or mixture."""
   import_module(cfg.module)
@@ -167,13 +168,3 @@ def get_vocabulary(cfg: DatasetConfig) -> tuple[Any, Any]:
   targets = features["targets"].vocabulary
   inputs = features["inputs"].vocabulary if "inputs" in features else targets
   return inputs, targets
-
-
-def get_zeros_batch_like_dataset(ds, batch_size: int | None = None):
-  """Returns a batch of zeros with the features of a batched dataset."""
-  import numpy as np
-
-  return {
-    k: np.zeros((batch_size or v.shape[0], *v.shape[1:]), v.dtype.as_numpy_dtype)
-    for k, v in ds.element_spec.items()
-  }

@@ -39,13 +39,38 @@ def short_number(value: float) -> str:
   return f"{value:.3g}T"
 
 
-class Progress:
+class ProgressLine:
+  """A line about long work: redrawn in place on a terminal, otherwise one every 30 s."""
+
+  def __init__(self):
+    self._terminal = sys.stderr.isatty() and not os.environ.get("TQDM_DISABLE")
+    self._every = _SECONDS_BETWEEN_REDRAWS if self._terminal else _SECONDS_BETWEEN_LINES
+    self.started = self._shown = time.time()
+
+  def show(self, line: Callable[[], str], force: bool = False) -> None:
+    """Shows what `line` returns if it is time to, or `force`; else does not call it."""
+    now = time.time()
+    if not force and now - self._shown < self._every:
+      return
+    self._shown = now
+    if self._terminal:
+      end = "\n" if force else ""
+      print(f"\r\x1b[2Kt5x: {line()}", end=end, file=sys.stderr, flush=True)
+    else:
+      log(line())
+
+  def clear(self) -> None:
+    """Ends a line being redrawn, before other output."""
+    if self._terminal:
+      print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+
+
+class Progress(ProgressLine):
   """The line `step 120/1000 | 9.8 steps/s | 12.3k tokens/s | ETA 1:29 | loss 3.2 | lr 0.001`.
 
   Tokens are real ones (no padding) of encoder inputs and decoder targets over all hosts.
-  Compilation and evaluation do not count in the rates. Redrawn in place on a terminal, otherwise
-  a line every 30 s and one at the end. The learning rate is left out where a line would get
-  longer than 99 columns.
+  Compilation and evaluation do not count in the rates. The learning rate is left out where a line
+  would get longer than 99 columns.
 
   Args:
       first_step: step before the first one of this run.
@@ -59,13 +84,11 @@ class Progress:
     last_step: int,
     last_metrics: Callable[[], dict[str, float]],
   ):
+    super().__init__()
     self._first, self._last = first_step, last_step
     self._last_metrics = last_metrics
-    self._terminal = sys.stderr.isatty() and not os.environ.get("TQDM_DISABLE")
-    self._every = _SECONDS_BETWEEN_REDRAWS if self._terminal else _SECONDS_BETWEEN_LINES
     self._excluded = 0.0
     self._untimed_steps = 0
-    self._started = self._shown = time.time()
 
   @contextlib.contextmanager
   def excluded(self, steps: int = 0):
@@ -79,7 +102,7 @@ class Progress:
 
   def seconds(self) -> float:
     """Seconds of training so far, without what was excluded."""
-    return max(time.time() - self._started - self._excluded, 1e-9)
+    return max(time.time() - self.started - self._excluded, 1e-9)
 
   def line(self, step: int) -> str:
     """The progress line after `step`."""
@@ -102,17 +125,4 @@ class Progress:
 
   def update(self, step: int, force: bool = False) -> None:
     """Shows the line if it is time to, or `force`."""
-    now = time.time()
-    if not force and now - self._shown < self._every:
-      return
-    self._shown = now
-    if self._terminal:
-      end = "\n" if force else ""
-      print(f"\r\x1b[2Kt5x: {self.line(step)}", end=end, file=sys.stderr, flush=True)
-    else:
-      log(self.line(step))
-
-  def clear(self) -> None:
-    """Ends a line being redrawn, before other output."""
-    if self._terminal:
-      print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+    self.show(lambda: self.line(step), force)

@@ -52,8 +52,9 @@ def main() -> None:
   axes = partitioner.get_mesh_axes(jax.eval_shape(make, key))
   state = partitioner.move_params_to_devices(state, axes)
   data = partitioner.data_partition_spec
+  x, y = jax.device_put((x, y), partitioner.sharding(data))
   run = partitioner.partition(step, (axes, data, data), (axes, None, axes.params))
-  _, got, grads = run(state, partitioner.shard_batch(x), partitioner.shard_batch(y))
+  _, got, grads = run(state, x, y)
   np.testing.assert_allclose(got, want, rtol=1e-5)
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-3), grads, want_grads)
   print("sharded equals single")
