@@ -76,6 +76,7 @@ setuptools.setup(
       "Levenshtein",
       "fuzzywuzzy>=0.18",
       "hypothesis>=6",
+      "import-linter>=2.16",
       "playwright>=1.50",  # drives a Chromium that is there; none is downloaded
       "pytest>=8",
       "pytest-xdist>=3.8",
