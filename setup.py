@@ -1,8 +1,15 @@
-"""Installs `sgdx_t5x`; `tasks/` and `metrics/` become sgdx_t5x.tasks and sgdx_t5x.metrics."""
+"""Installs `sgdx_t5x`; `tasks/` and `metrics/` become sgdx_t5x.tasks and sgdx_t5x.metrics.
+
+Gin files and documentation are installed too, as sgdx_t5x/gin and sgdx_t5x/docs.
+"""
+
+import pathlib
 
 import setuptools
 
-ROOMS = {"sgdx_t5x.tasks": "tasks", "sgdx_t5x.metrics": "metrics"}
+ROOT = pathlib.Path(__file__).parent
+# Folders of the repository's root that are installed below sgdx_t5x.
+ROOMS = {f"sgdx_t5x.{name}": name for name in ("tasks", "metrics", "gin", "docs")}
 STATS = ["sacrebleu>=2.6"]  # sgdx stats
 REPORT = ["jinja2>=3.1", "matplotlib>=3.10"]  # sgdx report
 COMPOSE = ["spacy>=3.8", "spacy-lookups-data>=1.0.5"]  # sgdx compose
@@ -11,16 +18,38 @@ setuptools.setup(
   name="sgdx_t5x",
   version="0.1.0",
   description="Robustness of schema-guided dialogue state tracking: SGD-X with T5X and SeqIO",
+  long_description=(ROOT / "README.md").read_text("utf-8"),
+  long_description_content_type="text/markdown",
+  author="The sgdx_t5x authors",
   license="Apache-2.0",
+  project_urls={
+    "Paper": "https://arxiv.org/abs/2110.06800",
+    "Data": "https://github.com/google-research-datasets/dstc8-schema-guided-dialogue",
+  },
+  classifiers=[
+    "Development Status :: 4 - Beta",
+    "Environment :: Console",
+    "Intended Audience :: Developers",
+    "Intended Audience :: Science/Research",
+    "Operating System :: POSIX",
+    "Programming Language :: Python :: 3 :: Only",
+    "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    "Typing :: Typed",
+  ],
+  keywords="dialogue state tracking, schema-guided dialogue, robustness, SGD-X, T5X, SeqIO, JAX",
   python_requires=">=3.11",
   packages=[*setuptools.find_packages(include=["sgdx_t5x", "sgdx_t5x.*"]), *ROOMS],
   package_dir=ROOMS,
   package_data={
+    "sgdx_t5x": ["py.typed"],
     "sgdx_t5x.augment.shipped": ["*.jsonl"],
+    "sgdx_t5x.docs": ["*.md", "metrics/*.md"],
+    "sgdx_t5x.gin": ["*.gin", "*/*.gin"],
     "sgdx_t5x.records": ["*.tsv"],
     "sgdx_t5x.report": ["page.css", "page.html", "page.js"],
     "sgdx_t5x.sample": ["*.model", "*.json", "services/*.json"],
     "sgdx_t5x.simulator": ["*.json"],
+    "sgdx_t5x.tasks": ["README.md"],
   },
   install_requires=["numpy", "rapidfuzz", "rich"],  # scoring needs no TensorFlow and no JAX
   extras_require={
@@ -47,14 +76,20 @@ setuptools.setup(
       "Levenshtein",
       "fuzzywuzzy>=0.18",
       "hypothesis>=6",
+      "import-linter>=2.16",
       "playwright>=1.50",  # drives a Chromium that is there; none is downloaded
       "pytest>=8",
       "pytest-xdist>=3.8",
       "ruff>=0.14",
+      "setuptools>=70.1",  # Python 3.12 makes environments without it; tests build a wheel
       *REPORT,
       *STATS,
       *COMPOSE,
     ],
   },
-  entry_points={"console_scripts": ["sgdx=sgdx_t5x.cli:main"]},
+  entry_points={
+    "console_scripts": ["sgdx=sgdx_t5x.cli:main"],
+    # t5x_lite looks for gin files beside this package: gin/t5dst.gin works in every folder.
+    "t5x.gin_search_paths": ["sgdx_t5x=sgdx_t5x.gin"],
+  },
 )

@@ -2,7 +2,21 @@
 
 import difflib
 import functools
+import os
+import re
 from collections.abc import Iterable
+
+_DOCUMENT = re.compile(r"(?<![\w./])(?:(?:docs|tasks)/(?:[\w-]+/)*[\w-]+\.md|docs/metrics/)")
+
+
+def with_document_paths(text: str) -> str:
+  """Writes "docs/NAME.md" as the path of that file, unless the current folder has it.
+
+  In a checkout docs/ and tasks/ lie beside the package, in an installed one within it.
+  """
+  root = os.path.dirname(os.path.abspath(__file__))
+  root = root if os.path.isdir(os.path.join(root, "docs")) else os.path.dirname(root)
+  return _DOCUMENT.sub(lambda m: m[0] if os.path.exists(m[0]) else os.path.join(root, m[0]), text)
 
 
 class SgdxError(Exception):
@@ -25,7 +39,7 @@ class SgdxError(Exception):
     if available:
       parts.append(f"  available: {available}")
     parts.append(f"  fix:       {fix}")
-    self.text = "\n".join(parts)
+    self.text = with_document_paths("\n".join(parts))
     super().__init__(self.text)
 
   def __reduce__(self):

@@ -4,12 +4,17 @@ The name is that of Google's T5X on purpose: installing Google's T5X replaces th
 gin files written for one run on the other.
 """
 
+import pathlib
+
 import setuptools
 
 setuptools.setup(
   name="t5x",
   version="0.0.0+lite",
   description="The part of the T5X surface this project's gin files use, from PyPI packages",
+  long_description=(pathlib.Path(__file__).parent / "README.md").read_text("utf-8"),
+  long_description_content_type="text/markdown",
+  author="The sgdx_t5x authors",
   license="Apache-2.0",
   python_requires=">=3.10",
   packages=setuptools.find_namespace_packages(include=["t5x", "t5x.*"]),

@@ -4,10 +4,9 @@ import re
 
 from places import ROOT
 
-IGNORED = re.compile(
-  r"[._].*|build|data|runs|dist|.*\.egg-info"
-)  # not in the repository, or private
-# Their parts are told by the library's (tests), or are files only.
+# Private folders, and those that are not tracked.
+IGNORED = re.compile(r"[._].*|build|data|runs|dist|.*\.egg-info")
+# Their folders are those of the library (tests), or hold files only.
 WHOLE = {"tests", "t5x_lite/tests", "t5x_lite/t5x", "docs", "benchmarks/results"}
 
 

@@ -18,7 +18,7 @@ from sgdx_t5x.cli import (
   stats,
   weights,
 )
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, with_document_paths
 from sgdx_t5x.signature import package_version
 
 _COMMANDS = (
@@ -51,9 +51,16 @@ exit codes: 0 done, 1 failed, 2 wrong usage. `sgdx COMMAND --help` has more exam
 """
 
 
+class _Parser(argparse.ArgumentParser):
+  """Names files of documentation by where they are; its subcommands' parsers do, too."""
+
+  def format_help(self) -> str:
+    return with_document_paths(super().format_help())
+
+
 def main(argv: Sequence[str] | None = None) -> int:
   """Runs the command line. Returns the exit code: 0 done, 1 failed, 2 wrong usage."""
-  parser = argparse.ArgumentParser(
+  parser = _Parser(
     prog="sgdx",
     description="Robustness of schema-guided dialogue state tracking: data, scores, weights.",
     epilog=_EPILOG,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.options import add_corpus
-from sgdx_t5x.errors import UsageError
+from sgdx_t5x.errors import UsageError, with_document_paths
 
 if TYPE_CHECKING:
   from sgdx_t5x.augment.backtranslate import BackTranslation
@@ -216,7 +216,7 @@ def _hf_options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _say(line: str) -> None:
-  print(line, file=sys.stderr)
+  print(with_document_paths(line), file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
 from sgdx_t5x.corpora import SAMPLE, open_corpus
 from sgdx_t5x.data.annotation import ERRORS, WARNINGS, AnnotationWarning, validate_annotation
 from sgdx_t5x.data.corpus import Corpus, check_schemas, count
+from sgdx_t5x.errors import with_document_paths
 from sgdx_t5x.tables import Table
 from sgdx_t5x.tables import count as number
 
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     report,
     notes=(
       *(f"{rule}: {WARNINGS[rule]}" for rule in rules),
-      f"annotation: {len(ERRORS)} rules kept (docs/dialogue-checks.md)",
+      with_document_paths(f"annotation: {len(ERRORS)} rules kept (docs/dialogue-checks.md)"),
       *(() if rules else (f"remarks: none of {len(WARNINGS)}",)),
       f"schema versions, all aligned by position: {', '.join(services)}",
       f"corpus {corpus.name}, checksum {corpus.checksum()}",

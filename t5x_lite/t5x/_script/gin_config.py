@@ -19,6 +19,7 @@ import gin
 from etils import epath
 from gin import config as _gin_config
 
+from t5x._script.search_paths import installed_search_paths
 from t5x.errors import T5XError, UsageError, nearest
 
 _PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -239,7 +240,7 @@ def parse_gin_flags(
       T5XError: for the first unreadable line, or all unset and unknown macros together.
   """
   _use_safe_readers()
-  for path in (*DEFAULT_SEARCH_PATHS, *gin_search_paths):
+  for path in (*DEFAULT_SEARCH_PATHS, *installed_search_paths(), *gin_search_paths):
     if path and path not in _gin_config._LOCATION_PREFIXES:
       gin.add_config_file_search_path(path)
   for gin_file in gin_files:

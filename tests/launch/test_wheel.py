@@ -1,0 +1,157 @@
+"""What `pip install` installs: files, metadata, and that it works away from the repository."""
+
+import importlib.metadata
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from places import ROOT
+
+PARTS = ("sgdx_t5x", "tasks", "metrics", "gin", "docs", "t5x_lite")
+NOT_INSTALLED = {"sgdx_t5x/sample/README.md"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+  """Both wheels, built from a copy of the tree and unpacked, as pip would install them."""
+  tree, site = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("site")
+  for part in PARTS:
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", "tests")
+    shutil.copytree(ROOT / part, tree / part, ignore=ignored)
+  for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+    shutil.copy(ROOT / name, tree)
+  options = ["--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", "wheels"]
+  command = [sys.executable, "-m", "pip", "wheel", "-q", *options, ".", "./t5x_lite"]
+  subprocess.run(command, cwd=tree, check=True)
+  wheels = sorted((tree / "wheels").iterdir())
+  assert [wheel.name.split("-")[0] for wheel in wheels] == ["sgdx_t5x", "t5x"]
+  for wheel in wheels:
+    zipfile.ZipFile(wheel).extractall(site)
+  return site
+
+
+@pytest.fixture(scope="module")
+def about(site):
+  return next(importlib.metadata.distributions(name="sgdx_t5x", path=[str(site)]))
+
+
+def python(site, *args, cwd):
+  """Runs Python as if the wheels were installed, in a folder."""
+  environment = {**os.environ, "PYTHONPATH": str(site)}
+  return subprocess.run(
+    [sys.executable, *args], capture_output=True, text=True, check=False, cwd=cwd, env=environment
+  )
+
+
+def tracked(*patterns):
+  """Files of the repository, by their paths in it, as git knows them or would."""
+  command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns]
+  listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+  if listed.returncode:
+    pytest.skip("not a git checkout")
+  return {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
+
+
+def test_nothing_is_left_out(site):
+  installed = {p.relative_to(site).as_posix() for p in (site / "sgdx_t5x").rglob("*")}
+  rooms = tracked("tasks", "metrics", "gin", ":(glob)docs/*.md", "docs/metrics")
+  wanted = {f"sgdx_t5x/{name}" for name in rooms} | tracked("sgdx_t5x") - NOT_INSTALLED
+  assert wanted - installed == set()
+  lite = {name.removeprefix("t5x_lite/") for name in tracked("t5x_lite/t5x")}
+  assert {name for name in lite if not (site / name).exists()} == set()
+
+
+def test_only_packages_of_these_names(site):
+  """A folder `gin` or `tasks` beside sgdx_t5x would hide other people's."""
+  names = {p.name for p in site.iterdir() if not p.name.endswith(".dist-info")}
+  assert names == {"sgdx_t5x", "t5x"}
+  assert not [p for p in site.rglob("*") if p.name == "tests"]
+
+
+def test_metadata(about):
+  assert about.metadata["Author"] == "The sgdx_t5x authors"
+  assert about.metadata["License"] == "Apache-2.0"
+  assert about.metadata["Description-Content-Type"] == "text/markdown"
+  assert about.metadata.get_payload().strip() == (ROOT / "README.md").read_text("utf-8").strip()
+  urls = [url.split(", ")[0] for url in about.metadata.get_all("Project-URL")]
+  assert urls == ["Paper", "Data"]
+  found = {(entry.group, entry.name, entry.value) for entry in about.entry_points}
+  assert found == {
+    ("console_scripts", "sgdx", "sgdx_t5x.cli:main"),
+    ("t5x.gin_search_paths", "sgdx_t5x", "sgdx_t5x.gin"),
+  }
+
+
+HELP = """
+import contextlib, sys
+from sgdx_t5x.cli import main
+
+for command in sys.argv[1:]:
+  with contextlib.suppress(SystemExit):
+    main([*command.split(), "--help"])
+"""
+
+
+def test_help_names_files_that_are_there(site, tmp_path):
+  """Of every command, away from the repository; and in it, where the short names are right."""
+  commands = ["", "score", "diff", "report", "prompts", "stats", "ls", "simulate", "compose"]
+  commands += ["backtranslate", "weights import", "weights export"]
+  commands += [f"data {verb}" for verb in ("prepare", "verify", "export", "stats", "vocabulary")]
+  away = python(site, "-c", HELP, *commands, cwd=tmp_path)
+  assert away.stdout.count("usage: sgdx") == len(commands), away.stderr
+  named = re.findall(r"\S*(?:docs|tasks)/[\w./-]*\w", away.stdout)
+  assert len(named) >= 6
+  assert [name for name in named if not pathlib.Path(name).exists()] == []
+  assert all(name.startswith(str(site)) for name in named)
+  here = python(site, "-c", HELP, *commands, cwd=ROOT)
+  assert here.stdout == away.stdout.replace(f"{site}/sgdx_t5x/", "")
+
+
+def test_errors_name_files_that_are_there(site, tmp_path):
+  code = (
+    "from sgdx_t5x.errors import SgdxError\n"
+    "print(SgdxError('a', expected='b', fix='see docs/simulate.md or (tasks/README.md)'))"
+  )
+  text = python(site, "-c", code, cwd=tmp_path).stdout
+  assert f"{site}/sgdx_t5x/docs/simulate.md or ({site}/sgdx_t5x/tasks/README.md)" in text
+  assert "see docs/simulate.md or (tasks/README.md)" in python(site, "-c", code, cwd=ROOT).stdout
+
+
+def test_every_document_that_the_code_names_is_installed(site):
+  sources = [p for part in ("sgdx_t5x", "t5x") for p in (site / part).rglob("*.py")]
+  named = {
+    name
+    for path in sources
+    for name in re.findall(r"(?<![\w/.])((?:docs|tasks)/[\w/-]+\.md)", path.read_text("utf-8"))
+  }
+  assert len(named) >= 6
+  assert {name for name in named if not (site / "sgdx_t5x" / name).exists()} - {
+    "docs/NAME.md"
+  } == set()
+
+
+def test_gin_files_are_found_in_an_empty_folder(site, tmp_path):
+  """Those of the experiments, what they include, and the modules that they import."""
+  arguments = ["-m", "t5x.main", "--run_mode=train", "--dry_run"]
+  arguments += ["--gin_file=gin/t5dst_backtrans.gin", "--gin_file=gin/study/model.gin"]
+  arguments += ["--gin_file=gin/scale/cpu.gin", "--gin.MODEL_DIR='model'"]
+  found = python(site, *arguments, cwd=tmp_path)
+  assert found.returncode == 0, found.stderr
+  assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkout_that_hides_the_installed_package_is_whole():
+  """From the repository's root, `python -m` imports sgdx_t5x from there, without tasks/ in it."""
+  code = (
+    "import importlib.util, sys; sys.path.insert(0, sys.argv[1])\n"
+    "for name in ('tasks', 'metrics', 'gin'):\n"
+    "  print(*importlib.util.find_spec(f'sgdx_t5x.{name}').submodule_search_locations)"
+  )
+  command = [sys.executable, "-S", "-c", code, str(ROOT)]
+  found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT.parent)
+  assert found.stdout.split() == [str(ROOT / name) for name in ("tasks", "metrics", "gin")]
