@@ -7,10 +7,12 @@ import gc
 import os
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.errors import SgdxError, UsageError
-from sgdx_t5x.prompts.t5dst import PromptStyle
+
+if TYPE_CHECKING:
+  from sgdx_t5x.prompts.protocol import PromptFormat
 
 
 def add_corpus(parser: argparse.ArgumentParser) -> None:
@@ -59,30 +61,47 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
 def scoring_settings(args: argparse.Namespace) -> dict[str, Any]:
   """Returns the attributes of `scoring.Settings` that `add_scoring` added."""
   names = ("fuzzy", "zero_mean", "allow_missing", "resamples", "seed")
-  return {"style": parse_style(args.prompt_style), **{name: getattr(args, name) for name in names}}
+  prompt_format = parse_format(args.prompt_style)
+  return {"prompt_format": prompt_format, **{name: getattr(args, name) for name in names}}
 
 
-def parse_style(items: Sequence[str]) -> PromptStyle:
+def parse_format(items: Sequence[str]) -> "PromptFormat":
   """Reads `--prompt-style FIELD=VALUE ...`; what is not named keeps its default.
 
+  The field "format" names the prompt format, a key of `prompts.FORMATS`; the others are those of
+  its style.
+
   Raises:
-    UsageError: an unknown field, or a flag that is neither true nor false.
-    SgdxError: a value that PromptStyle refuses.
+    UsageError: an unknown field or format, or a value that is not of the field's type.
+    SgdxError: a value that the style refuses.
   """
-  defaults = dataclasses.asdict(PromptStyle())
+  from sgdx_t5x.prompts import DEFAULT, FORMATS, load_format
+
+  pairs = [item.partition("=")[::2] for item in items]
+  name = {"format": DEFAULT, **dict(pairs)}["format"]
+  style = load_format(name).style
+  defaults = {field.name: getattr(style, field.name) for field in dataclasses.fields(style)}
   changes: dict[str, Any] = {}
-  for item in items:
-    field, _, value = item.partition("=")
-    is_flag = isinstance(defaults.get(field), bool)
-    if field not in defaults or (is_flag and value.lower() not in ("true", "false")):
+  for item, (field, value) in zip(items, pairs, strict=True):
+    if field == "format":
+      continue
+    try:
+      changes[field] = _typed(value, defaults[field])
+    except (KeyError, ValueError):
       raise UsageError(
         f"--prompt-style {item}",
-        expected="FIELD=VALUE of PromptStyle; flags are true or false",
-        available=", ".join(defaults),
-        fix="give what the gin file of the run gives PromptStyle",
-      )
-    changes[field] = value.lower() == "true" if is_flag else value
-  return PromptStyle(**changes)
+        expected=f"FIELD=VALUE of {type(style).__name__}; flags are true or false",
+        available=", ".join((*defaults, "format") if len(FORMATS) > 1 else defaults),
+        fix=f"give what the gin file of the run gives {type(style).__name__}",
+      ) from None
+  return load_format(name, dataclasses.replace(style, **changes))
+
+
+def _typed(text: str, default: Any) -> Any:
+  """Returns the text as a value of the default's type. Raises KeyError or ValueError."""
+  if isinstance(default, bool):
+    return {"true": True, "false": False}[text.lower()]
+  return int(text) if isinstance(default, int) else text
 
 
 def parse_variants(items: Sequence[str]) -> dict[str, str | None]:

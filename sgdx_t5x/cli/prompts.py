@@ -6,6 +6,7 @@ import dataclasses
 import json
 import shlex
 import sys
+import textwrap
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -15,10 +16,11 @@ from sgdx_t5x.errors import SgdxError, UsageError
 if TYPE_CHECKING:
   from sgdx_t5x.data.corpus import Corpus
   from sgdx_t5x.data.dialogue import Dialogue
-  from sgdx_t5x.prompts.rows import SlotPrompts
-  from sgdx_t5x.prompts.t5dst import PromptStyle
+  from sgdx_t5x.prompts.protocol import PromptFormat
+  from sgdx_t5x.prompts.rows import Pairs
 
 _STDOUT = "-"
+_WIDTH = 90
 _EPILOG = """\
 examples:
   The test split with one variant of the schema:
@@ -86,10 +88,10 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
   """Writes the prompts and says what to do next. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.augment.variant_schemas import VariantSchemas
-  from sgdx_t5x.cli.options import parse_style, parse_variants
+  from sgdx_t5x.cli.options import parse_format, parse_variants
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.files import atomic_write
-  from sgdx_t5x.prompts.rows import schema_prompts
+  from sgdx_t5x.prompts.rows import services_of
 
   if args.limit is not None and args.limit < 1:
     raise UsageError(
@@ -97,20 +99,17 @@ def run(args: argparse.Namespace) -> int:
       expected="a number of prompts, 1 or more",
       fix="leave --limit out for the whole split",
     )
-  style = parse_style(args.prompt_style)
+  prompt_format = parse_format(args.prompt_style)
   corpus = open_corpus(args.corpus)
   variants = parse_variants(args.variant)
   schemas = VariantSchemas(corpus, {name: folder for name, folder in variants.items() if folder})
-  original = corpus.schema(args.split)
-  questions = {
-    variant: schema_prompts(original, schemas.get(args.split, variant), style)
-    for variant in variants
-  }
+  reworded = {variant: schemas.get(args.split, variant) for variant in variants}
+  services = services_of(prompt_format, args.split, corpus.schema(args.split), reworded)
   whole = args.out != _STDOUT
   with atomic_write(args.out, "--out") if whole else contextlib.nullcontext(sys.stdout) as out:
-    chosen = _choose(corpus, args, style)
-    written = _write(corpus, args, style, questions, chosen, out)
-  _print_summary(corpus, args, list(questions), written)
+    chosen = _choose(corpus, args, prompt_format)
+    written = _write(corpus, args, prompt_format, services, chosen, out)
+  _print_summary(corpus, args, list(services), prompt_format.answer, written)
   return 0
 
 
@@ -125,7 +124,7 @@ class _Written:
 
 
 def _choose(
-  corpus: "Corpus", args: argparse.Namespace, style: "PromptStyle"
+  corpus: "Corpus", args: argparse.Namespace, prompt_format: "PromptFormat"
 ) -> Collection[str] | None:
   """Returns the ids of the dialogues to write; None for all."""
   from sgdx_t5x.prompts.selection import choose_dialogues, dialogue_sizes
@@ -133,7 +132,7 @@ def _choose(
   if args.limit is None:
     return None
   dialogues = _dialogues(corpus, args, "choosing")
-  sizes = list(dialogue_sizes(dialogues, corpus.schema(args.split), style))
+  sizes = list(dialogue_sizes(dialogues, corpus.schema(args.split), prompt_format))
   if not any(size.num_prompts for size in sizes):
     raise _nothing(corpus, args.split)
   return choose_dialogues(sizes, args.limit, args.seed)
@@ -142,8 +141,8 @@ def _choose(
 def _write(
   corpus: "Corpus",
   args: argparse.Namespace,
-  style: "PromptStyle",
-  questions: "Mapping[str, SlotPrompts]",
+  prompt_format: "PromptFormat",
+  services: "Mapping[str, Pairs]",
   chosen: Collection[str] | None,
   out: TextIO,
 ) -> _Written:
@@ -154,8 +153,8 @@ def _write(
     written.of_dialogues += 1
     if chosen is not None and dialogue.dialogue_id not in chosen:
       continue
-    rows = [json.dumps(row) for row in dialogue_rows(dialogue, args.split, questions, style)]
-    out.writelines(f"{row}\n" for row in rows)
+    rows = list(dialogue_rows(prompt_format, dialogue, args.split, services))
+    out.writelines(f"{json.dumps(row)}\n" for row in rows)
     written.prompts += len(rows)
     written.frames += sum(1 for _ in dialogue.user_frames())
     written.dialogues += 1
@@ -188,7 +187,11 @@ def _nothing(corpus: "Corpus", split: str) -> SgdxError:
 
 
 def _print_summary(
-  corpus: "Corpus", args: argparse.Namespace, variants: list[str], written: _Written
+  corpus: "Corpus",
+  args: argparse.Namespace,
+  variants: list[str],
+  answer: str,
+  written: _Written,
 ) -> None:
   from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 
@@ -206,9 +209,7 @@ def _print_summary(
     command += ["--prompt-style", *args.prompt_style]
   if written.dialogues < written.of_dialogues:
     command.append("--allow-missing")
-  lines += [
-    f"next:    {shlex.join(command)}",
-    '         ANSWERS.jsonl holds {"id": ..., "prediction": ...} per line; prediction is the',
-    '         value, or "none" if the slot is not set',
-  ]
+  what = f'ANSWERS.jsonl holds {{"id": ..., "prediction": ...}} per line; prediction is {answer}'
+  lines.append(f"next:    {shlex.join(command)}")
+  lines += textwrap.wrap(what, _WIDTH, initial_indent=" " * 9, subsequent_indent=" " * 9)
   print("\n".join(lines), file=sys.stderr)

@@ -41,7 +41,7 @@ class RecordSource(seqio.TfdsDataSource):
     """As TfdsDataSource, after making sure that there is something to read.
 
     SeqIO shuffles within 1,000 examples: a few hundred frames, and in a mixture the same frames
-    for each schema version at the same time. So records are shuffled here too, in an
+    for each variant at the same time. So records are shuffled here too, in an
     order of its own for each task.
     """
     self.metadata()
@@ -50,7 +50,7 @@ class RecordSource(seqio.TfdsDataSource):
     records = super().get_dataset(split, shuffle, seed, *args, **kwargs)
     if shuffle:
       records = records.shuffle(_SHUFFLED_RECORDS, seed=seed)
-    records.sgdx_split = _SPLITS.get(split)  # for `_split_of`
+    records.sgdx_split = _SPLITS.get(split)  # for `split_of`
     return records
 
   def num_input_examples(self, split):

@@ -9,7 +9,8 @@ from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
-from sgdx_t5x.prompts.t5dst import PromptStyle
+from sgdx_t5x.prompts import load_format
+from sgdx_t5x.prompts.protocol import PromptFormat, ServicePair, service_pairs
 
 # Where predictions are: a file, a folder to look through, or files that were found already.
 PredictionSource = str | pathlib.Path | Sequence[pathlib.Path]
@@ -25,7 +26,7 @@ class Selection:
     corpus: for the schemas of variants.
     split: the split predicted.
     gold: its frames.
-    style: how the prompts of JSONL predictions were made, to read the text back.
+    prompt_format: how the prompts of JSONL predictions were made, to read the text back.
     allow_missing: leave missing frames out instead of refusing, and dialogues that the corpus
       does not have.
   """
@@ -33,13 +34,17 @@ class Selection:
   corpus: Corpus
   split: str
   gold: Sequence[GoldFrame]
-  style: PromptStyle = dataclasses.field(default_factory=PromptStyle)
+  prompt_format: PromptFormat = dataclasses.field(default_factory=load_format)
   allow_missing: bool = False
 
   @property
   def schema(self) -> Schema:
     """The original schema of the split."""
     return self.corpus.schema(self.split)
+
+  def services(self, variant: str) -> Mapping[str, ServicePair]:
+    """Returns the split's services in the original schema and a variant's, by original name."""
+    return service_pairs(self.schema, self.corpus.schema(self.split, variant))
 
 
 @dataclasses.dataclass(frozen=True)
