@@ -20,7 +20,7 @@ from typing import Any
 from sgdx_t5x import files
 from sgdx_t5x.augment.wording import NAME, SERVICE, Element, join_words, reword, wording
 from sgdx_t5x.data.schema import Schema, Service
-from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.errors import SgdxError, nearest, require
 
 RECORD = "paraphrases.jsonl"
 RULES = {  # why a paraphrase is not used, or not as it is; "collision" is of `wording.reword`
@@ -188,15 +188,9 @@ def lemmatiser() -> Lemmas:
   Raises:
     SgdxError: spaCy or its look-up tables are not installed.
   """
-  try:
-    import spacy
-    import spacy_lookups_data  # noqa: F401  # found by spaCy through its entry points
-  except ImportError as e:
-    raise SgdxError(
-      f"the package {e.name} is not installed",
-      expected="spacy and spacy-lookups-data, for lemmas of descriptions",
-      fix='pip install "sgdx_t5x[compose]"',
-    ) from None
+  spacy = require("spacy", extra="compose", why="lemmas of descriptions")
+  # spaCy finds its look-up tables through entry points.
+  require("spacy_lookups_data", extra="compose", why="lemmas of descriptions")
   nlp = spacy.blank("en")
   nlp.add_pipe("lemmatizer", config={"mode": "lookup"})
   nlp.initialize()

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.errors import UsageError
+from sgdx_t5x.errors import UsageError, require
 from sgdx_t5x.tables import Table
 
 _EPILOG = """\
@@ -46,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.cli.progress import native_stderr_hidden
 
   with native_stderr_hidden(args.debug):
+    require("seqio", extra="train", why="tasks and mixtures")
     from sgdx_t5x.tasks import REGISTERED
   for name in args.module:
     _import(name)

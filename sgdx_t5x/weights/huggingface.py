@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, require
 from sgdx_t5x.weights import files, layout
 
 MT5_VOCAB_SIZE = 250_112
@@ -256,16 +256,9 @@ def _read_safetensors(path: pathlib.Path) -> tuple[dict[str, np.ndarray], set[st
 
 
 def _import_safetensors() -> Any:
-  try:
-    import ml_dtypes  # noqa: F401  # makes NumPy know bfloat16
-    import safetensors.numpy
-  except ImportError as e:
-    raise SgdxError(
-      f"the package {e.name} is not installed",
-      expected="safetensors, which `pip install sgdx_t5x[train]` brings",
-      fix="pip install safetensors",
-    ) from None
-  return safetensors
+  require("ml_dtypes", extra="train", why="bfloat16 in NumPy")
+  require("safetensors.numpy", extra="train", why="Hugging Face's weight files")
+  return require("safetensors", extra="train", why="Hugging Face's weight files")
 
 
 def _without_aliases(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import pathlib
 import re
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, require
 from sgdx_t5x.weights import files, layout
 
 _MIN_DIM_TO_FACTOR = 128  # adafactor.Adafactor.min_dim_size_to_factor
@@ -51,7 +50,7 @@ def read_checkpoint(path: str | pathlib.Path) -> layout.Weights:
 
 def _read_arrays(path: str) -> dict[str, np.ndarray]:
   """Returns {"target/...": array, "state/step": array}."""
-  _need("orbax.checkpoint", "t5x.checkpoints")
+  _require("orbax.checkpoint", "t5x.checkpoints")
   from etils import epath
 
   folder = epath.Path(path)
@@ -147,7 +146,7 @@ def write_checkpoint(
     SgdxError: nothing is written then.
   """
   folder = check_checkpoint_free(out, step, overwrite)
-  _need("orbax.checkpoint")
+  _require("orbax.checkpoint")
   import jax.numpy as jnp
 
   target = {name: jnp.asarray(array, jnp.float32) for name, array in weights.arrays.items()}
@@ -211,14 +210,7 @@ def _unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
   return traverse_util.unflatten_dict(dict(flat), sep="/")
 
 
-def _need(*modules: str) -> None:
-  """Imports packages that `pip install sgdx_t5x` alone does not bring."""
+def _require(*modules: str) -> None:
+  """Imports what T5X's checkpoints need; T5X is this project's t5x_lite, or Google's."""
   for module in modules:
-    try:
-      importlib.import_module(module)
-    except ImportError as e:
-      raise SgdxError(
-        f"{module} cannot be imported: {_first_line(e)}",
-        expected="JAX, Orbax and T5X (this project's t5x_lite, or Google's)",
-        fix="install them: pip install 'sgdx_t5x[train]' ./t5x_lite",
-      ) from None
+    require(module, extra="train", why="T5X checkpoints", beside="./t5x_lite")

@@ -458,7 +458,7 @@ def test_frames_of_another_run_are_refused(scored, tmp_path, capsys):
 def test_missing_libraries_are_told_before_the_work(scored, tmp_path, capsys, monkeypatch):
   monkeypatch.setitem(sys.modules, "jinja2", None)
   assert sgdx("report", scored / "first.json", "--out", tmp_path / "out") == 1
-  assert "pip install 'sgdx_t5x[report]'" in capsys.readouterr().err
+  assert 'pip install "sgdx_t5x[report]"' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

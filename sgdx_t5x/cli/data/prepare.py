@@ -15,7 +15,7 @@ from sgdx_t5x.cli.progress import native_stderr_hidden
 from sgdx_t5x.corpora import SAMPLE, open_corpus
 from sgdx_t5x.data.corpus import Corpus, check_schemas
 from sgdx_t5x.data.subset import Subset
-from sgdx_t5x.errors import UsageError
+from sgdx_t5x.errors import UsageError, require
 
 
 def add_verb(verbs: Any, text: Mapping[str, Any]) -> None:
@@ -47,8 +47,8 @@ def run(args: argparse.Namespace) -> int:
   if corpus is not None:
     check_schemas(corpus)  # before TensorFlow is loaded and anything is written
   with native_stderr_hidden(args.debug):
-    import tensorflow  # noqa: F401  # takes seconds, and talks; TFDS would import it later
-
+    require("tensorflow", extra="train", why="records")  # logs a lot; TFDS would import it later
+    require("tensorflow_datasets", extra="train", why="records")
     from sgdx_t5x.records import prepare
   data_dir = args.data_dir or prepare.default_data_dir()
   if args.download:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sgdx_t5x.cli.options import check_outputs
 from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.errors import UsageError
+from sgdx_t5x.errors import UsageError, require
 from sgdx_t5x.files import atomic_write
 
 _PIECES = 2000
@@ -36,10 +36,9 @@ def add_verb(verbs: Any) -> None:
 
 def _run(args: argparse.Namespace) -> int:
   check_outputs({"--out": args.out}, [args.corpus])
-  from sgdx_t5x.from_scratch.vocabulary import (  # SentencePiece: not for who only scores
-    texts,
-    train,
-  )
+  # SentencePiece is an optional dependency: scoring does not need it.
+  require("sentencepiece", extra="train", why="vocabularies")
+  from sgdx_t5x.from_scratch.vocabulary import texts, train
 
   lines = list(texts(open_corpus(args.corpus)))
   try:
