@@ -219,10 +219,9 @@ def write(
   Raises:
     SgdxError: there is something in the folder, or it cannot be written.
   """
-  folder = pathlib.Path(folder).resolve()
-  check_empty(folder)
+  folder = check_out(folder)
   names = list(dict.fromkeys(s.name for schema in originals.values() for s in schema))
-  with files.atomic_folder(folder, "--out") as temporary:
+  with files.atomic_folder(folder) as temporary:
     for k, variant in enumerate(composition.variants, start=1):
       made = dict(zip(names, variant, strict=True))
       for split, original in originals.items():
@@ -235,9 +234,10 @@ def write(
     (temporary / RECORD).write_text(text, encoding="utf-8")
 
 
-def check_empty(folder: str | pathlib.Path) -> None:
-  """Refuses a folder with something in it. Raises SgdxError."""
-  files.check_empty(folder, "variants of two compositions must not mix")
+def check_out(folder: str | pathlib.Path) -> pathlib.Path:
+  """Returns the absolute path of the folder to write. Raises SgdxError if it is not empty."""
+  expected = "a folder that is new or empty: variants of two compositions must not mix"
+  return files.check_folder(folder, expected=expected)
 
 
 # --- parts ---------------------------------------------------------------------------------

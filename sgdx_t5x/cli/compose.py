@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     raise UsageError(
       f"--variants {args.variants}", expected="1 or more", fix="leave it out for 5, as in SGD-X"
     )
-  compose.check_empty(args.out)
+  compose.check_out(args.out)
   corpus = open_corpus(args.corpus)
   originals = {split: corpus.schema(split) for split in args.split or corpus.splits}
   schema = compose.union(list(originals.values()), f"{'+'.join(originals)} of {corpus.origin}")

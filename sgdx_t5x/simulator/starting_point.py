@@ -18,7 +18,7 @@ from typing import Any
 
 from sgdx_t5x.data.schema import DONTCARE, Schema, Service
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_folder, check_empty
+from sgdx_t5x.files import atomic_folder, check_folder
 from sgdx_t5x.simulator.backend import OPEN, Table, table_slots
 from sgdx_t5x.simulator.default_words import (
   callers_number,
@@ -73,14 +73,8 @@ def write(schema: Schema, folder: str | pathlib.Path, seed: int = 0) -> list[str
     SgdxError: as `starting_point`; there is something in the folder, or it cannot be written.
   """
   texts = starting_point(schema, seed)
-  folder = pathlib.Path(folder).resolve()
-  check_empty(folder, "templates that you edited stay")
-  with atomic_folder(
-    folder,
-    "--out",
-    "a folder in one that exists and can be written",
-    "make it, or name another one",
-  ) as temporary:
+  folder = check_folder(folder, expected="a folder that is new or empty: edited files are kept")
+  with atomic_folder(folder) as temporary:
     for name, text in texts.items():
       (temporary / name).parent.mkdir(parents=True, exist_ok=True)
       (temporary / name).write_text(text, encoding="utf-8", newline="")

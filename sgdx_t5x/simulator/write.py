@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_folder
+from sgdx_t5x.files import atomic_folder, check_folder
 from sgdx_t5x.parallel import end_with_parent
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.simulator.generate import Simulation, simulate
@@ -37,7 +37,7 @@ def write_split(
 
   Args:
     simulation: what dialogues are made of.
-    folder: must not exist; the one above is made if it is not there.
+    folder: must be new or empty; missing folders above it are created.
     num_dialogues: how many.
     seed: any text; the same files come of the same seed, with however many processes.
     processes: how many make dialogues at once.
@@ -48,21 +48,10 @@ def write_split(
     How many dialogues, turns and user frames were written.
 
   Raises:
-    SgdxError: the folder exists or cannot be written, or a paraphrase fails; nothing is left then.
+    SgdxError: the folder is not empty or cannot be written, or a paraphrase fails; nothing is left
+      then.
   """
-  folder = folder.resolve()
-  if not folder.parent.is_dir() and folder.parent.exists():
-    raise SgdxError(
-      f"--out {folder.parent} is a file",
-      expected="a folder, or a name that is free",
-      fix="name another one",
-    )
-  if folder.exists():
-    raise SgdxError(
-      f"{folder} exists",
-      expected="a folder to be made",
-      fix="remove it, or choose another --out or --split",
-    )
+  folder = check_folder(folder, expected="a new or empty folder for the split of --split")
   starts = range(0, num_dialogues, DIALOGUES_PER_FILE)
   digits = max(3, len(str(len(starts))))
   totals: collections.Counter = collections.Counter()

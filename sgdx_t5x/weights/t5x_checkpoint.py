@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError, require
-from sgdx_t5x.weights import files, layout
+from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.weights import layout
 
 _MIN_DIM_TO_FACTOR = 128  # adafactor.Adafactor.min_dim_size_to_factor
 
@@ -156,7 +157,7 @@ def write_checkpoint(
     for slot, shape in adafactor_slots(array.shape).items()
   }
   state = {"step": jnp.asarray(step, jnp.int32), "param_states": _unflatten(slots)}
-  with files.written_whole(folder) as temporary:
+  with atomic_folder(folder) as temporary:
     _save_orbax(temporary, {"state": state, "target": _unflatten(target)})
   return folder
 
@@ -175,10 +176,13 @@ def adafactor_slots(shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
 
 def check_checkpoint_free(out: str | pathlib.Path, step: int, overwrite: bool) -> pathlib.Path:
   """Returns the path of the checkpoint to write; raises SgdxError if it may not be written."""
-  folder = files.check_local(out, "--out") / f"checkpoint_{step}"
   parts = ("state", "dataset", "checkpoint", "_CHECKPOINT_METADATA", "commit_success.txt")
-  files.check_free(folder, overwrite, lambda path: path.name in parts, "an Orbax checkpoint")
-  return folder
+  return check_folder(
+    f"{out or '.'}/checkpoint_{step}",  # Path would turn gs:// into gs:/
+    replace=overwrite,
+    ours=lambda path: path.parts[0] in parts,
+    expected="a folder that is new or empty, or a checkpoint to replace",
+  )
 
 
 def _save_orbax(folder: pathlib.Path, tree: Mapping[str, Any]) -> None:

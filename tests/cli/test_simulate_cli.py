@@ -194,7 +194,7 @@ def test_splits_lie_side_by_side_and_are_not_overwritten(here, capsys):
   before = contents("mine/train")
   assert main(arguments(6)) == 1
   error = capsys.readouterr().err
-  assert f"{here}/mine/train exists" in error
+  assert "--out mine/train already exists and is not empty" in error
   assert "fix:" in error
   assert contents("mine/train") == before
   assert sorted(p.name for p in pathlib.Path("mine").iterdir()) == ["dev", "train"]

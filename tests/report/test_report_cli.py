@@ -416,11 +416,11 @@ def test_broken_frames_are_refused(scored, tmp_path, capsys, change):
 @pytest.mark.parametrize(
   ("args", "said"),
   [
-    (["{first}", "--out", "{full}"], "holds thesis.tex, not of a report"),
+    (["{first}", "--out", "{full}"], "already exists and is not empty"),
     (["{first}", "{first}", "--out", "{new}"], "two runs are called first"),
     (["a={first}", "a={second}", "--out", "{new}"], "each name once"),
     (["{folder}", "--out", "{new}"], "no --corpus is given"),
-    (["{missing}", "--out", "{new}"], "no such file or folder"),
+    (["{missing}", "--out", "{new}"], "no file or folder at"),
     (["{frames}", "--out", "{new}"], "not a report of `sgdx score`"),
     (["{first}", "--out", "{new}", "--corpus", "sample"], "is not the corpus of first"),
     (["{first}", "--out", "{new}", "--training", "other={folder}"], "--training other="),

@@ -227,7 +227,7 @@ def test_files_are_what_the_simulator_reads(boats, tmp_path):
 def test_nothing_is_overwritten_and_nothing_is_left(boats, tmp_path):
   (tmp_path / "start").mkdir()
   (tmp_path / "start/mine.txt").write_text("mine")
-  with pytest.raises(SgdxError, match="is there already"):
+  with pytest.raises(SgdxError, match="already exists and is not empty"):
     write(boats, tmp_path / "start")
   with pytest.raises(SgdxError, match=r"fix:"):
     write(boats, tmp_path / "start/mine.txt/below")
