@@ -156,13 +156,9 @@ def _write(
 
 def _dialogues(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterable[Dialogue]":
   """Yields a split's dialogues, with a bar on a terminal that shows nothing else."""
-  from rich.console import Console
-  from rich.progress import track
+  from sgdx_t5x.cli.progress import track
 
-  console = Console(stderr=True)
-  shown = console.is_terminal and args.out != _STDOUT
-  dialogues = corpus.dialogues(args.split)
-  return track(dialogues, what, console=console, transient=True, disable=not shown)
+  return track(corpus.dialogues(args.split), what, "dialogues", enabled=args.out != _STDOUT)
 
 
 def _nothing(corpus: "Corpus", split: str) -> SgdxError:

@@ -6,7 +6,7 @@ import pathlib
 import shlex
 from typing import Any
 
-from sgdx_t5x.cli.progress import status
+from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.errors import UsageError
 
@@ -103,7 +103,7 @@ def _simulate(args: argparse.Namespace) -> int:
   if args.paraphrase:
     load_paraphrase(args.paraphrase)
   folder = pathlib.Path(args.out) / args.split
-  with status("simulating") as say:
+  with progress("dialogues") as update:
     totals = write_split(
       simulation,
       folder,
@@ -111,7 +111,7 @@ def _simulate(args: argparse.Namespace) -> int:
       seed=str(args.seed),
       processes=args.processes or len(os.sched_getaffinity(0)),
       paraphrase=args.paraphrase,
-      tell=lambda done: say(f"{done:,} of {args.num_dialogues:,} dialogues"),
+      on_progress=lambda done: update("simulating", done, args.num_dialogues),
     )
   count, turns, frames = (totals[key] for key in ("dialogues", "turns", "user_frames"))
   print(f"{folder}: {count:,} dialogues, {turns:,} turns, {frames:,} user frames")

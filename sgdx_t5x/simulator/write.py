@@ -31,7 +31,7 @@ def write_split(
   seed: str,
   processes: int = 1,
   paraphrase: str | None = None,
-  tell: Callable[[int], None] = lambda done: None,
+  on_progress: Callable[[int], None] = lambda done: None,
 ) -> collections.Counter:
   """Writes `schema.json`, `simulation.json` and `dialogues_001.json`, ... into a new folder.
 
@@ -42,7 +42,7 @@ def write_split(
     seed: any text; the same files come of the same seed, with however many processes.
     processes: how many make dialogues at once.
     paraphrase: `package.module:function`, see `load_paraphrase`.
-    tell: called with the number of dialogues written so far.
+    on_progress: called with the number of dialogues written so far.
 
   Returns:
     How many dialogues, turns and user frames were written.
@@ -75,7 +75,7 @@ def write_split(
     with _workers(simulation, paraphrase, min(processes, len(parts))) as run:
       for found in run(_write_part, parts):
         totals.update(found)
-        tell(totals["dialogues"])
+        on_progress(totals["dialogues"])
   return totals
 
 

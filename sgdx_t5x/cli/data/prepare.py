@@ -1,17 +1,17 @@
 """`sgdx data prepare`: checks a corpus and writes its records for training."""
 
 import argparse
+import contextlib
 import logging
 import os
 import re
 import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
-from sgdx_t5x.cli.progress import native_stderr_hidden
+from sgdx_t5x.cli.progress import native_stderr_hidden, progress
 from sgdx_t5x.corpora import SAMPLE, open_corpus
 from sgdx_t5x.data.corpus import Corpus, check_schemas
 from sgdx_t5x.data.subset import Subset
@@ -54,9 +54,8 @@ def run(args: argparse.Namespace) -> int:
   if args.download:
     print(f"fetching {prepare.ARCHIVE_URL}", file=sys.stderr, flush=True)
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # it warns at each of its retries
-  progress = _Progress()
-  builder = prepare.prepare(corpus, data_dir, overwrite=args.overwrite, on_dialogue=progress)
-  progress.done()
+  with _split_progress() as on_dialogue:
+    builder = prepare.prepare(corpus, data_dir, overwrite=args.overwrite, on_dialogue=on_dialogue)
   rows = prepare.summary(builder)
   metadata = builder.info.metadata
   report = corpus_report(metadata["corpus"], metadata["checksum"], metadata["schemas"], rows)
@@ -95,24 +94,22 @@ def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
   return Subset(corpus, wanted, seed)
 
 
-class _Progress:
-  """One line that grows on a terminal; elsewhere a line when a split is done."""
+@contextlib.contextmanager
+def _split_progress() -> Iterator[Callable[[str, Mapping[str, int]], None]]:
+  """Yields what is to be called with each dialogue's split; prints a line when a split is done."""
+  texts: dict[str, str] = {}  # split -> how much of it is written; the last one grows
 
-  def __init__(self):
-    self._split, self._text, self._last = "", "", 0.0
+  def print_last() -> None:
+    for text in list(texts.values())[-1:]:
+      print(f"{text} written", file=sys.stderr, flush=True)
 
-  def __call__(self, split: str, counts: dict[str, int]) -> None:
-    if split != self._split:
-      self.done()
-      self._split = split
-    self._text = f"{split}: {counts['dialogues']:,} dialogues, {counts['frames']:,} frames"
-    if sys.stderr.isatty() and time.monotonic() - self._last > 0.2:
-      self._last = time.monotonic()
-      print(f"\r{self._text} ", end="", file=sys.stderr, flush=True)
+  with progress("dialogues") as update:
 
-  def done(self) -> None:
-    """Ends the line of the current split."""
-    if self._text:
-      start = "\r" if sys.stderr.isatty() else ""
-      print(f"{start}{self._text} written", file=sys.stderr, flush=True)
-    self._text = ""
+    def on_dialogue(split: str, counts: Mapping[str, int]) -> None:
+      if split not in texts:
+        print_last()
+      texts[split] = f"{split}: {counts['dialogues']:,} dialogues, {counts['frames']:,} frames"
+      update(f"writing {split}", counts["dialogues"])
+
+    yield on_dialogue
+  print_last()

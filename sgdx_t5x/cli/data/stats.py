@@ -6,7 +6,7 @@ from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_corpus
-from sgdx_t5x.cli.progress import status
+from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.tables import Number, Table, percent
@@ -76,13 +76,8 @@ def run(args: argparse.Namespace) -> int:
   """Counts and prints. Returns 0. Raises SgdxError for anything wrong in the corpus."""
   from sgdx_t5x.data import statistics
 
-  with status("reading") as say:
-
-    def tell(split: str, number: int) -> None:
-      if number % 100 == 0:
-        say(f"{split}: {number:,} dialogues")
-
-    report = statistics.report(open_corpus(args.corpus), args.split, tell)
+  with progress("dialogues") as update:
+    report = statistics.report(open_corpus(args.corpus), args.split, update)
   output.show(
     args.format,
     _layout(report),
