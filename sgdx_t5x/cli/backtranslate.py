@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import UsageError
 
@@ -54,12 +54,8 @@ name that collides). Interrupted or failed, the same command goes on where it st
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = subparsers.add_parser(
-    "backtranslate",
-    help="reword schemas through other languages",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+  parser = add_command(
+    subparsers, "backtranslate", __doc__, _EPILOG, "reword schemas through other languages"
   )
   add_corpus(parser)
   parser.add_argument("--split", default="train", help="train, dev or test (default: train)")

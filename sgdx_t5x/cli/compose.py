@@ -6,7 +6,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,13 +42,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   from sgdx_t5x.augment.compose import RULES
 
   rules = "".join(f"  {rule:10} {text}\n" for rule, text in RULES.items())
-  parser = subparsers.add_parser(
-    "compose",
-    help="make variant schemas of paraphrases",
-    description=__doc__,
-    epilog=_EPILOG + rules,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
-  )
+  summary = "make variant schemas of paraphrases"
+  parser = add_command(subparsers, "compose", __doc__, _EPILOG + rules, summary)
   add_corpus(parser)
   parser.add_argument("--paraphrases", required=True, metavar="FILE", help="JSONL, see below")
   parser.add_argument("--out", required=True, metavar="DIR", help="folder to write, new or empty")

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
@@ -46,12 +46,8 @@ compare a sample's scores with those of the same sample. The same seed gives the
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = subparsers.add_parser(
-    "prompts",
-    help="write prompts for any language model to answer",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+  parser = add_command(
+    subparsers, "prompts", __doc__, _EPILOG, "write prompts for any language model to answer"
   )
   add_corpus(parser)
   parser.add_argument("--split", default="test", help="train, dev or test (default: test)")

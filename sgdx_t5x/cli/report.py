@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_scoring, no_cycles
+from sgdx_t5x.cli.options import add_command, add_scoring, no_cycles
 from sgdx_t5x.errors import SgdxError, UsageError, require
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ all failures (JSONL). docs/report.md says more.
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = subparsers.add_parser(
+  parser = add_command(
+    subparsers,
     "report",
-    help="a page of tables, figures and errors of one run or several",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+    __doc__,
+    _EPILOG,
+    "a page of tables, figures and errors of one run or several",
   )
   parser.add_argument("runs", nargs="+", metavar="RUN", help="[NAME=]PATH, see below")
   parser.add_argument("--out", required=True, metavar="DIR", help="folder of the report")

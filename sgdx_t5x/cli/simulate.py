@@ -6,6 +6,7 @@ import pathlib
 import shlex
 from typing import Any
 
+from sgdx_t5x.cli.options import add_command
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.errors import UsageError
@@ -18,7 +19,7 @@ examples:
   Dialogues of it, as the train split of a corpus in SGD's layout:
     sgdx simulate --schema schema.json --tables start/tables --scenarios start/scenarios.json \\
       --templates start/templates.json --num-dialogues 1000 --seed 1 --out mine
-    sgdx data verify --archive mine
+    sgdx data verify --corpus mine
 
 docs/simulate.md describes the files. Everything is checked before the first dialogue. The same seed
 gives the same files, with however many processes.
@@ -28,12 +29,8 @@ _NEEDED = ("schema", "tables", "scenarios", "num_dialogues")
 
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = subparsers.add_parser(
-    "simulate",
-    help="make dialogues for a schema of your own",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+  parser = add_command(
+    subparsers, "simulate", __doc__, _EPILOG, "make dialogues for a schema of your own"
   )
   parser.add_argument(
     "--init", metavar="SCHEMA", help="write tables, scenarios and templates for it"
@@ -115,7 +112,7 @@ def _simulate(args: argparse.Namespace) -> int:
     )
   count, turns, frames = (totals[key] for key in ("dialogues", "turns", "user_frames"))
   print(f"{folder}: {count:,} dialogues, {turns:,} turns, {frames:,} user frames")
-  print(f"next: sgdx data verify --archive {shlex.quote(args.out)}")
+  print(f"next: sgdx data verify --corpus {shlex.quote(args.out)}")
   return 0
 
 

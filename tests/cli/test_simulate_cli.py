@@ -372,7 +372,7 @@ def test_help_has_examples_and_fits_the_page(here):
   assert found.returncode == 0
   examples = re.findall(r"--[a-z-]+", found.stdout.partition("examples:")[2])
   usage = found.stdout.partition("examples:")[0]
-  assert set(examples) - {"--archive"} <= set(re.findall(r"--[a-z-]+", usage))
+  assert set(examples) - {"--corpus"} <= set(re.findall(r"--[a-z-]+", usage))
 
 
 # --- real SGD ----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.cli.output import splits_table
 from sgdx_t5x.cli.progress import track
 from sgdx_t5x.errors import UsageError
@@ -27,12 +27,8 @@ there are replaced. After an interrupt all files are whole; the same command wri
 
 def add_verb(verbs: Any) -> None:
   """Adds `export` to `sgdx data`. Args: verbs is what `add_subparsers` returned."""
-  parser = verbs.add_parser(
-    "export",
-    help="write the dialogues in the names of variants",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+  parser = add_command(
+    verbs, "export", __doc__, _EPILOG, "write the dialogues in the names of variants"
   )
   add_corpus(parser)
   parser.add_argument(

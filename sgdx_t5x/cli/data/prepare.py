@@ -11,19 +11,29 @@ from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
+from sgdx_t5x.cli.options import add_command, add_corpus_or_alias
 from sgdx_t5x.cli.progress import native_stderr_hidden, progress
-from sgdx_t5x.corpora import SAMPLE, open_corpus
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import Corpus, check_schemas
 from sgdx_t5x.data.subset import Subset
 from sgdx_t5x.errors import UsageError, require
 
+_EPILOG = """\
+examples:
+  sgdx data prepare --corpus sample --data-dir data
+  sgdx data prepare --corpus dstc8-schema-guided-dialogue-master.zip --data-dir data
+  sgdx data prepare --corpus FILE --dialogues dev=100 test=300 --data-dir small
+  sgdx data prepare --download --data-dir data     # fetches the official archive, 37 MB
 
-def add_verb(verbs: Any, text: Mapping[str, Any]) -> None:
-  """Adds `prepare` to `sgdx data`. Args: verbs, of `add_subparsers`; text, for its help."""
-  parser = verbs.add_parser("prepare", help="check a corpus and write its records", **text)
-  where = parser.add_mutually_exclusive_group(required=True)
-  where.add_argument("--archive", metavar="FILE", help="the official archive (zip), or its folder")
-  where.add_argument("--sample", action="store_true", help="the embedded sample corpus")
+Records lie in DIR/sgd/...; give the same DIR to t5x as --tfds_data_dir (default: TFDS_DATA_DIR,
+or ~/tensorflow_datasets).
+"""
+
+
+def add_verb(verbs: Any) -> None:
+  """Adds `prepare` to the verbs of `sgdx data`."""
+  parser = add_command(verbs, "prepare", __doc__, _EPILOG, "check a corpus and write its records")
+  where = add_corpus_or_alias(parser)
   where.add_argument("--download", action="store_true", help="fetch the official archive")
   parser.add_argument("--data-dir", metavar="DIR", help="where records go; see below")
   parser.add_argument(
@@ -41,7 +51,7 @@ def add_verb(verbs: Any, text: Mapping[str, Any]) -> None:
 
 def run(args: argparse.Namespace) -> int:
   """Runs the command. Returns 0. Raises SgdxError for anything wrong in the input."""
-  corpus = None if args.download else open_corpus(SAMPLE if args.sample else args.archive)
+  corpus = None if args.download else open_corpus(args.corpus)
   if args.dialogues:
     corpus = _subset(corpus, args.dialogues, args.seed)
   if corpus is not None:

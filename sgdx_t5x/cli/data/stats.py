@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.variants import SPLITS
@@ -56,12 +56,8 @@ Definitions, and the numbers of SGD: docs/corpus-statistics.md.
 
 def add_verb(verbs: Any) -> argparse.ArgumentParser:
   """Adds `stats` to the verbs of `sgdx data`."""
-  parser = verbs.add_parser(
-    "stats",
-    help="dialogues, acts, unseen values: beside the SGD paper's",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+  parser = add_command(
+    verbs, "stats", __doc__, _EPILOG, "dialogues, acts, unseen values: beside the SGD paper's"
   )
   add_corpus(parser)
   parser.add_argument(
