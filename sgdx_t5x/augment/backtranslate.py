@@ -1,8 +1,8 @@
-"""A schema through another language and back: the paper's augmentation (SGD-X paper, section 5).
+"""Back-translation of a schema: the paper's augmentation (SGD-X paper, section 5).
 
-Every name and description goes English -> pivot -> English; names go as words and are joined
-again. What comes back and cannot stand in a schema is repaired by the rules of `RULES`, and every
-repair is kept.
+Every name and description is translated from English into a pivot language and back; names are
+translated as words and joined again. A text that comes back and cannot be used in a schema is
+repaired by `REPAIR_RULES`, and every repair is recorded.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from sgdx_t5x.files import atomic_folder, check_folder
 
 SCHEMA, TEXTS, REPAIRS = "schema.json", "texts.jsonl", "repairs.jsonl"
 UNTRANSLATED = "untranslated"
-RULES = {  # the first here, the others by `wording.reword`
+REPAIR_RULES = {  # the first here, the others by `wording.reword`
   UNTRANSLATED: "letters that are not Latin, nor in the original, came back: the original stays",
   "empty": "nothing came back: the original stays",
   "not a name": "nothing of what came back can be in a name: the original stays",
@@ -71,7 +71,7 @@ def back_translate(
 def apply_records(
   schema: Schema, records: Iterable[Record], origin: str
 ) -> tuple[Schema, list[Repair]]:
-  """Returns the schema with the texts of records, repaired by `RULES`, and the repairs.
+  """Returns the schema with the texts of records, repaired by `REPAIR_RULES`, and the repairs.
 
   Args:
     schema: the original; elements without a record stay as they are.
@@ -104,7 +104,9 @@ def _foreign_letters(text: str) -> set[str]:
   }
 
 
-def write(result: BackTranslation, folder: pathlib.Path, overwrite: bool = False) -> list[str]:
+def write_back_translation(
+  result: BackTranslation, folder: pathlib.Path, overwrite: bool = False
+) -> list[str]:
   """Writes schema, texts and, if any, repairs, all or nothing.
 
   Args:

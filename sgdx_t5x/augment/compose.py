@@ -23,7 +23,8 @@ from sgdx_t5x.data.schema import Schema, Service
 from sgdx_t5x.errors import SgdxError, nearest, require
 
 RECORD = "paraphrases.jsonl"
-RULES = {  # why a paraphrase is not used, or not as it is; "collision" is of `wording.reword`
+# Why a paraphrase is not used, or not as it is; `wording.reword` applies "collision".
+PLACEMENT_RULES = {
   "same": "the original, or an earlier paraphrase: not used",
   "surplus": "there are nearer ones for all variants: not used",
   "filled": "there are too few: the farthest is used again",
@@ -48,7 +49,7 @@ class Placement:
     variant: 1 to K; None if it is not used.
     text: as it was given, a name as words; the original if there is none.
     distance: to the original, in edits for names, 0 to 1 for descriptions.
-    rules: of `RULES`, where it is not used or not as it is.
+    rules: of `PLACEMENT_RULES`, where it is not used or not as it is.
     made: what stands in the schema if a name was repaired.
   """
 
@@ -202,7 +203,7 @@ def lemmatiser() -> Lemmas:
   return lemmas
 
 
-def write(
+def write_variants(
   composition: Composition,
   originals: Mapping[str, Schema],
   folder: str | pathlib.Path,
@@ -254,7 +255,7 @@ def _rank(
   from rapidfuzz.distance import Levenshtein
 
   is_name = element.field == NAME
-  taken = {element.name if is_name else " ".join(original.split())}
+  used = {element.name if is_name else " ".join(original.split())}
   before = lemmas(original) if texts and not is_name else frozenset()
   ranked, unused = [], []
   for text in texts:
@@ -269,10 +270,10 @@ def _rank(
       distance = float(Levenshtein.distance(element.name, made))
     else:
       distance = _jaccard(before, lemmas(made))
-    if made in taken:
+    if made in used:
       unused.append(Placement(element, None, text, distance, ("same",)))
     else:
-      taken.add(made)
+      used.add(made)
       ranked.append((text, distance))
   ranked.sort(key=lambda item: item[1])  # stable: ties keep their order
   return ranked, unused

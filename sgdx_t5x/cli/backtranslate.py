@@ -139,7 +139,7 @@ def run(args: argparse.Namespace) -> int:
   for pivot in pivots:
     with progress("texts") as update:
       result = backtranslate.back_translate(schema, provider, pivot, update)
-    files = backtranslate.write(result, out / pivot / args.split, args.overwrite)
+    files = backtranslate.write_back_translation(result, out / pivot / args.split, args.overwrite)
     _print_result(result, out / pivot / args.split, files)
   _print_next(args, pivots)
   return 0

@@ -73,7 +73,7 @@ def _init(args: argparse.Namespace) -> int:
       fix="make the starting point first, then the dialogues with another command",
     )
   schema = load_schema(pathlib.Path(args.init).read_bytes(), args.init)
-  names = starting_point.write(schema, args.out, args.seed)
+  names = starting_point.write_starting_point(schema, args.out, args.seed)
   out = pathlib.Path(args.out)
   print(f"{out}: {len(names) - 2} tables, scenarios.json, templates.json")
   command = (

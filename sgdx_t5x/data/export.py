@@ -67,9 +67,9 @@ def choose(
   """
   variants, chosen = list(dict.fromkeys(variants)), {}
   for split in corpus.splits if ALL in splits else dict.fromkeys(splits):
-    there = [v for v in corpus.variants if v != ORIGINAL and corpus.has_schema(split, v)]
+    available = [v for v in corpus.variants if v != ORIGINAL and corpus.has_schema(split, v)]
     corpus.schema(split)  # or there is no such split
-    chosen[split] = tuple(there if ALL in variants else variants)
+    chosen[split] = tuple(available if ALL in variants else variants)
     for variant in chosen[split]:
       corpus.schema(split, variant)
   if not any(names and corpus.dialogue_files(split) for split, names in chosen.items()):
@@ -127,11 +127,11 @@ def export(
     # What is started here inherits that an interrupt is not for it, but for this process.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-      found = pool.map(functools.partial(_write_in_worker, corpus.source), tasks)
+      results = pool.map(functools.partial(_write_in_worker, corpus.source), tasks)
     finally:
       signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     try:
-      yield from found
+      yield from results
     except BrokenProcessPool:
       raise SgdxError(
         "a process that converts dialogues was killed",
@@ -180,8 +180,8 @@ def convert_text(
   numbers = [int(n) for n in parts[1::2]]
 
   def fill(names: _Renamings) -> str:
-    found = [marked(names) for marked in marks.fills]
-    parts[1::2] = [found[n] for n in numbers]
+    filled = [marked(names) for marked in marks.fills]
+    parts[1::2] = [filled[n] for n in numbers]
     return "".join(parts)
 
   return len(data), map(fill, variants)

@@ -20,7 +20,7 @@ from sgdx_t5x.simulator.generate import Simulation, simulate
 from sgdx_t5x.simulator.surface import Paraphrase
 
 DIALOGUES_PER_FILE = 500
-FORMAT = "sgdx-simulation/1"
+SIMULATION_FORMAT = "sgdx-simulation/1"
 
 
 def write_split(
@@ -60,7 +60,7 @@ def write_split(
     text = json.dumps(simulation.schema.to_json(), indent=2) + "\n"
     (temporary / "schema.json").write_text(text, "utf-8")
     origin = {
-      "format": FORMAT,
+      "format": SIMULATION_FORMAT,
       "version": package_version(),
       "seed": seed,
       "num_dialogues": num_dialogues,

@@ -61,7 +61,7 @@ def _read_arrays(path: str) -> dict[str, np.ndarray]:
     if (folder / "checkpoint").exists():
       from t5x import checkpoints  # Google's T5X has this function for this layout alone
 
-      return _wanted(_flatten(checkpoints.load_t5x_checkpoint(path)))
+      return _parameters_and_step(_flatten(checkpoints.load_t5x_checkpoint(path)))
   except Exception as e:  # whatever TensorStore, Orbax or msgpack find wrong
     raise SgdxError(
       f"{path}: cannot be read: {_first_line(e)}",
@@ -89,7 +89,7 @@ def _read_orbax(folder: Any) -> dict[str, np.ndarray]:
 
   handler = ocp.PyTreeCheckpointHandler()
   state = folder.absolute() / "state"  # TensorStore wants absolute paths
-  tree = _wanted(_flatten(handler.metadata(state).tree))
+  tree = _parameters_and_step(_flatten(handler.metadata(state).tree))
   # The optimizer's slots stay on disk.
   restore_args = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in tree}
   restored = handler.restore(
@@ -102,7 +102,7 @@ def _read_orbax(folder: Any) -> dict[str, np.ndarray]:
   return {name: np.asarray(array) for name, array in _flatten(restored).items()}
 
 
-def _wanted(flat: Mapping[str, Any]) -> dict[str, Any]:
+def _parameters_and_step(flat: Mapping[str, Any]) -> dict[str, Any]:
   return {k: v for k, v in flat.items() if k.startswith("target/") or k == "state/step"}
 
 

@@ -109,7 +109,7 @@ def test_rules_are_recorded():
   made = compose_names({AB: ["abc"]}, 2)
   assert placed(made) == [(1, "abc", 1.0, ()), (2, "abc", 1.0, ("filled",))]
   assert placed(made, BC) == [(1, "bc", 0.0, ("none",)), (2, "bc", 0.0, ("none",))]
-  assert {rule for p in made.placements for rule in p.rules} <= compose.RULES.keys()
+  assert {rule for p in made.placements for rule in p.rules} <= compose.PLACEMENT_RULES.keys()
 
 
 def test_names_that_collide_get_a_number():

@@ -189,8 +189,10 @@ class HuggingFaceTranslator:
         return _Languages()
       raise _no_language(folder, target, [code.strip("<>") for code in known])
     if family in _MULTILINGUAL:
-      (ours, _), (_, theirs) = (self._code(folder, language) for language in (source, target))
-      return _Languages(source=ours, target=theirs)
+      (source_code, _), (_, target_id) = (
+        self._code(folder, language) for language in (source, target)
+      )
+      return _Languages(source=source_code, target=target_id)
     raise SgdxError(
       f"{folder}: a model of type {family!r}",
       expected="a Marian, M2M100, NLLB or mBART-50 checkpoint",

@@ -34,11 +34,11 @@ def _run(args: argparse.Namespace) -> int:
   check_outputs({"--out": args.out}, [args.corpus])
   # SentencePiece is an optional dependency: scoring does not need it.
   require("sentencepiece", extra="train", why="vocabularies")
-  from sgdx_t5x.from_scratch.vocabulary import texts, train
+  from sgdx_t5x.from_scratch.vocabulary import corpus_lines, train_vocabulary
 
-  lines = list(texts(open_corpus(args.corpus)))
+  lines = list(corpus_lines(open_corpus(args.corpus)))
   try:
-    model = train(lines, args.pieces)
+    model = train_vocabulary(lines, args.pieces)
   except (RuntimeError, OSError) as e:  # it says how many pieces the text would give
     raise UsageError(
       f"--pieces {args.pieces}: {str(e).splitlines()[-1].strip()}",
