@@ -12,7 +12,7 @@ from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.schema import Schema, Service, check_aligned
 from sgdx_t5x.data.variants import BACK_TRANSLATIONS, SGDX_VARIANTS
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import require
 from sgdx_t5x.signature import package_version
 
 # What the paper prints of them; the distance it calls Levenshtein is `indel_distance`.
@@ -234,14 +234,7 @@ def _paper_of(name: str, variants: Collection[str]) -> Mapping[str, Any] | None:
 
 
 def _bleu() -> Any:
-  try:
-    import sacrebleu
-  except ImportError:
-    raise SgdxError(
-      "the package sacrebleu is not installed",
-      expected="sacrebleu, for BLEU of descriptions",
-      fix='pip install "sgdx_t5x[stats]"',
-    ) from None
+  sacrebleu = require("sacrebleu", extra="stats", why="BLEU of descriptions")
   return sacrebleu.BLEU(lowercase=True, force=True)  # force: no advice on tokenised text
 
 

@@ -14,12 +14,51 @@ from sgdx_t5x.errors import SgdxError, UsageError
 if TYPE_CHECKING:
   from sgdx_t5x.prompts.protocol import PromptFormat
 
+_CORPUS = 'the official archive (zip or folder), or "sample"'
+
+
+def add_command(
+  subparsers: Any, name: str, doc: str, epilog: str, help: str
+) -> argparse.ArgumentParser:
+  """Adds a subcommand.
+
+  Args:
+    subparsers: what `ArgumentParser.add_subparsers` returned.
+    name: of the subcommand.
+    doc: its description, usually the docstring of its module.
+    epilog: examples and notes below the options; doc and epilog keep their line breaks.
+    help: a line for the list of subcommands.
+
+  Returns:
+    Its parser.
+  """
+  return subparsers.add_parser(
+    name,
+    help=help,
+    description=doc,
+    epilog=epilog,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+
 
 def add_corpus(parser: argparse.ArgumentParser) -> None:
   """Adds `--corpus`, as every command has it."""
-  parser.add_argument(
-    "--corpus", required=True, help='the official archive (zip or folder), or "sample"'
+  parser.add_argument("--corpus", required=True, help=_CORPUS)
+
+
+def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
+  """Adds `--corpus` and what it was called before, `--archive` and `--sample`.
+
+  Returns:
+    Their group, of which one option must be given; alternatives can be added to it.
+  """
+  group = parser.add_mutually_exclusive_group(required=True)
+  group.add_argument("--corpus", help=_CORPUS)
+  group.add_argument("--archive", dest="corpus", metavar="CORPUS", help="the same as --corpus")
+  group.add_argument(
+    "--sample", dest="corpus", action="store_const", const="sample", help="for --corpus sample"
   )
+  return group
 
 
 def add_scoring(parser: argparse.ArgumentParser) -> None:
@@ -49,13 +88,18 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
     help="score what is there, and mark it PARTIAL, if frames are missing or dialogues unknown",
   )
   parser.add_argument(
+    "--bootstrap-samples",
     "--resamples",
+    dest="resamples",
     type=int,
     default=1000,
     metavar="N",
-    help="of dialogues, for 95%% intervals (default: 1000; 0: no intervals)",
+    help="number of bootstrap samples (of dialogues) for 95%% confidence intervals "
+    "(default: 1000; 0: no intervals)",
   )
-  parser.add_argument("--seed", type=int, default=0, help="of the resamples (default: 0)")
+  parser.add_argument(
+    "--seed", type=int, default=0, help="random seed of the bootstrap (default: 0)"
+  )
 
 
 def scoring_settings(args: argparse.Namespace) -> dict[str, Any]:

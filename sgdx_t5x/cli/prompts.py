@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
@@ -51,12 +51,8 @@ compare a sample's scores with those of the same sample. The same seed gives the
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = subparsers.add_parser(
-    "prompts",
-    help="write prompts for any language model to answer",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+  parser = add_command(
+    subparsers, "prompts", __doc__, _EPILOG, "write prompts for any language model to answer"
   )
   add_corpus(parser)
   parser.add_argument("--split", default="test", help="train, dev or test (default: test)")
@@ -165,13 +161,9 @@ def _write(
 
 def _dialogues(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterable[Dialogue]":
   """Yields a split's dialogues, with a bar on a terminal that shows nothing else."""
-  from rich.console import Console
-  from rich.progress import track
+  from sgdx_t5x.cli.progress import track
 
-  console = Console(stderr=True)
-  shown = console.is_terminal and args.out != _STDOUT
-  dialogues = corpus.dialogues(args.split)
-  return track(dialogues, what, console=console, transient=True, disable=not shown)
+  return track(corpus.dialogues(args.split), what, "dialogues", enabled=args.out != _STDOUT)
 
 
 def _nothing(corpus: "Corpus", split: str) -> SgdxError:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.variants import PIVOTS
 from sgdx_t5x.errors import SgdxError, UsageError
@@ -51,12 +51,8 @@ _PAPER_LEGEND = "paper: SGD-X; of back-translations, those by Google Translate i
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = subparsers.add_parser(
-    "stats",
-    help="distances of schema variants: the paper's Table 1",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+  parser = add_command(
+    subparsers, "stats", __doc__, _EPILOG, "distances of schema variants: the paper's Table 1"
   )
   add_corpus(parser)
   parser.add_argument(

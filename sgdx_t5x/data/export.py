@@ -131,11 +131,11 @@ def export(
     # What is started here inherits that an interrupt is not for it, but for this process.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-      found = pool.map(_write, tasks)
+      results = pool.map(_write, tasks)
     finally:
       signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     try:
-      yield from found
+      yield from results
     except BrokenProcessPool:
       raise SgdxError(
         "a process that converts dialogues was killed",
@@ -184,8 +184,8 @@ def convert_text(
   numbers = [int(n) for n in parts[1::2]]
 
   def fill(names: _Renamings) -> str:
-    found = [marked(names) for marked in marks.fills]
-    parts[1::2] = [found[n] for n in numbers]
+    filled = [marked(names) for marked in marks.fills]
+    parts[1::2] = [filled[n] for n in numbers]
     return "".join(parts)
 
   return len(data), map(fill, variants)

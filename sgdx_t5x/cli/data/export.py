@@ -2,17 +2,15 @@
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.cli.output import splits_table
+from sgdx_t5x.cli.progress import track
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.tables import Table, count
-
-if TYPE_CHECKING:
-  from sgdx_t5x.data.export import Written
 
 _FORMAT = "sgdx-export/1"  # of `--format json`; raise the number when a reader must change
 _EPILOG = """\
@@ -33,12 +31,8 @@ there are replaced. After an interrupt all files are whole; the same command wri
 
 def add_verb(verbs: Any) -> None:
   """Adds `export` to `sgdx data`. Args: verbs is what `add_subparsers` returned."""
-  parser = verbs.add_parser(
-    "export",
-    help="write the dialogues in the names of variants",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+  parser = add_command(
+    verbs, "export", __doc__, _EPILOG, "write the dialogues in the names of variants"
   )
   add_corpus(parser)
   parser.add_argument(
@@ -83,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
   total = sum(len(corpus.dialogue_files(split)) for split, names in chosen.items() if names)
   files: dict[str, int] = dict.fromkeys(chosen, 0)
   dialogues: dict[str, int] = dict.fromkeys(chosen, 0)
-  for written in _shown(export(corpus, chosen, args.out, args.processes), total):
+  exported = export(corpus, chosen, args.out, args.processes)
+  for written in track(exported, "writing", "files", total):
     files[written.split] += 1
     dialogues[written.split] += written.dialogues
   report = {
@@ -111,13 +106,3 @@ def _layout(report: Mapping[str, Mapping[str, Any]]) -> Table:
   }
   partial = [split for split, x in report.items() if not x["complete"]]
   return splits_table(("files", "dialogues", "variants"), rows, partial)
-
-
-def _shown(written: "Iterable[Written]", total: int) -> "Iterator[Written]":
-  """Yields what was written, with a bar on a terminal."""
-  from rich.console import Console
-  from rich.progress import track
-
-  console = Console(stderr=True)
-  hidden = not console.is_terminal
-  yield from track(written, "writing", total, console=console, transient=True, disable=hidden)

@@ -8,6 +8,7 @@ from typing import Any
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files import not_found
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.protocol import PromptFormat, ServicePair, service_pairs
@@ -76,13 +77,7 @@ def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
   if path.is_file():
     return [path]
   if not path.is_dir():
-    beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-    raise SgdxError(
-      f"no file or folder at {path}",
-      expected="predictions",
-      available=nearest(path.name, beside),
-      fix="check the path",
-    )
+    raise not_found(path, "predictions", "file or folder")
   for folder in (path, path / "inference_eval", path / split):
     files = sorted(p for p in folder.glob("*") if p.is_file() and _holds_predictions(p.name))
     formats = {is_rows(p) for p in files}
