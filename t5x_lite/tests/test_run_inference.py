@@ -14,6 +14,7 @@ import gin
 from t5x import decoding, partitioning, utils
 from t5x._infer import inference, journal, rows, staged_decode
 
+pytestmark = pytest.mark.usefixtures("unoptimized")
 LENGTH, TARGETS = 64, 18
 
 
