@@ -294,7 +294,7 @@ def _short_names(paths: Sequence[pathlib.Path]) -> list[str]:
   parts = []
   for path in paths:
     *above, last = path.resolve().parts
-    last = last.removesuffix(".json")
+    last = last.removesuffix(".gz").removesuffix(".json")
     parts.append([*above, last] if last != "inference_eval" or path.is_file() else above)
   for depth in range(1, max(map(len, parts), default=0) + 1):
     names = ["/".join(part[-depth:]) for part in parts]

@@ -6,6 +6,7 @@ own folder or absolute, with its checksum.
 """
 
 import dataclasses
+import gzip
 import json
 import math
 import pathlib
@@ -153,7 +154,7 @@ def read_report(path: str | pathlib.Path, keys: Collection[str] = tuple(_REPORT)
   """Reads what `sgdx score --json` wrote.
 
   Args:
-    path: the file.
+    path: the file, perhaps compressed with gzip: NAME.json.gz.
     keys: those that must be there; all by default.
 
   Raises:
@@ -166,7 +167,7 @@ def read_report(path: str | pathlib.Path, keys: Collection[str] = tuple(_REPORT)
       expected=expected,
       fix="give the file of --json that was written with it",
     )
-  report = decode_json(path.read_bytes(), str(path), expected, "run `sgdx score` again")
+  report = decode_json(_uncompressed(path), str(path), expected, "run `sgdx score` again")
   is_report = isinstance(report, dict) and report.get("format") == REPORT_FORMAT
   if not is_report or not all(isinstance(report.get(k, 0), _REPORT[k]) for k in keys):
     raise SgdxError(
@@ -235,6 +236,21 @@ def _first_line(path: pathlib.Path) -> Any:
 def _check_file(path: pathlib.Path) -> None:
   if not path.is_file():
     raise not_found(path, "what `sgdx score` wrote with --json or --per-frame")
+
+
+def _uncompressed(path: pathlib.Path) -> bytes:
+  """Returns what is in a file, decompressed if its name ends in .gz."""
+  content = path.read_bytes()
+  if path.suffix != ".gz":
+    return content
+  try:
+    return gzip.decompress(content)
+  except (OSError, EOFError, zlib.error) as e:
+    raise SgdxError(
+      f"{path}: not a complete gzip file ({e})",
+      expected="what `sgdx score` wrote with --json, compressed",
+      fix="compress it again, or give the uncompressed file",
+    ) from None
 
 
 def _read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTable:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -12,6 +13,10 @@ import pytest
 from places import ROOT
 
 from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.report.runs import read_run
+
+RESULTS = ROOT / "benchmarks/results/study"
+ARMS = ("none", "backtrans", "oracle", "corrupt")
 
 
 def study(*words, root=ROOT):
@@ -36,6 +41,25 @@ def test_dry_run_prints_every_command(tmp_path):
   assert [word.split("=")[1] for word in splits] == ["'dev'", "'test'"] * 2
   report = next(words for words in commands if words[:2] == ["sgdx", "report"])
   assert report[2:4] == [f"oracle#{n}={out}/results/test/oracle-{n}.json" for n in (3, 4)]
+
+
+def test_the_kept_scores_are_those_of_the_page():
+  """What is in docs/study.md comes from files that are whole and that `sgdx` reads."""
+  sums = (RESULTS / "SHA256SUMS").read_text().splitlines()
+  assert len(sums) == sum(path.is_file() for path in RESULTS.rglob("*")) - 1
+  for digest, name in map(str.split, sums):
+    assert hashlib.sha256((RESULTS / name).read_bytes()).hexdigest() == digest, name
+  page = (ROOT / "docs/study.md").read_text("utf-8")
+  runs = {name: read_run(name, RESULTS / f"test/{name}-0.json.gz") for name in ARMS}
+  for name, run in runs.items():
+    for group in ("all", "seen", "unseen"):
+      row = run.report["sgdx"][group]
+      scores = f"{100 * row['jga_orig']:.1f}", f"{100 * row['jga_v1_5']:.1f}"
+      shown = (
+        re.escape(f"| {name}, {group} | {scores[0]} [") + r"\S+ \S+ \| " + re.escape(scores[1])
+      )
+      assert re.search(shown, page), shown
+    assert run.report["signature"] in page
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import copy
 import csv
+import gzip
 import json
 import re
 import shutil
@@ -11,6 +12,8 @@ import pytest
 import tiny_corpus as tiny
 
 from sgdx_t5x.cli import main
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.report import runs
 
 ALL = ("original", *tiny.VARIANTS)
 TEXT = "wrong </script><b>value"  # of a prediction
@@ -279,6 +282,20 @@ def test_runs_without_frames_still_give_tables(corpus, scored, tmp_path, capsys)
   assert "error-browser" not in re.findall(r'<section id="([^"]+)"', text)
   assert float(rows(out, "summary")["lone, all", "JGA_orig"]) == 1
   assert not (out / "errors").exists()
+
+
+def test_compressed_scores_are_read(scored, tmp_path):
+  compressed = tmp_path / "first.json.gz"
+  compressed.write_bytes(gzip.compress((scored / "first.json").read_bytes()))
+  shutil.copy(scored / "first.frames.jsonl", tmp_path)
+  assert list(runs.parse_names([str(compressed)])) == ["first"]
+  run, plain = (runs.read_run("first", path) for path in (compressed, scored / "first.json"))
+  assert run.report == plain.report
+  assert run.table.checksum == plain.table.checksum
+  for content in (compressed.read_bytes()[:-20], b"{}"):
+    compressed.write_bytes(content)
+    with pytest.raises(SgdxError, match=r"first.json.gz: not a complete gzip file"):
+      runs.read_run("first", compressed)
 
 
 def test_other_rules_are_refused_or_marked(corpus, scored, tmp_path, capsys):
