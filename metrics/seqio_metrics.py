@@ -87,9 +87,9 @@ def joint_goal_accuracy(
   if len(variants) > 1:
     raise SgdxError(
       f"joint_goal_accuracy got examples of {len(variants)} variants",
-      expected="the examples of one",
+      expected="examples of one variant",
       available=", ".join(variants),
-      fix="use schema_sensitivity as metric of a task that holds several variants",
+      fix="use schema_sensitivity as the metric of a task with several variants",
     )
   frames = [frame for found in variants.values() for frame in found.values()]
   whole = [frame for frame in frames if frame.complete]
@@ -175,7 +175,7 @@ def _collect(
     raise SgdxError(
       f"{len(targets)} targets and {len(predictions)} predictions",
       expected="one prediction per target",
-      fix="give the predictions of the same examples, in their order",
+      fix="pass one prediction per example, in the same order",
     )
   variants: dict[str, dict[tuple[str, str], _Frame]] = {}
   for target, prediction in zip(targets, predictions, strict=True):
