@@ -164,7 +164,7 @@ def _runs(args: argparse.Namespace) -> "tuple[list[Run], Corpus | None]":
   ]
   per_frame = [named[r.name].parent / r.report["per_frame"]["file"] for r in found if _is_kept(r)]
   _check_inputs(out, per_frame)
-  if corpus is None and all(runs.corpus_of(run)[0] == SAMPLE for run in found):
+  if corpus is None and all(run.signature.corpus == SAMPLE for run in found):
     corpus = _sample_of(found)
   return _with_steps(found, folders), corpus
 
@@ -195,10 +195,9 @@ def _is_kept(run: "Run") -> bool:
 def _sample_of(found: "list[Run]") -> "Corpus | None":
   """The sample, unless the runs are of another version of it."""
   from sgdx_t5x.corpora import SAMPLE, open_corpus
-  from sgdx_t5x.report import runs
 
   corpus = open_corpus(SAMPLE)
-  same = any(runs.corpus_of(run)[1] == corpus.checksum() for run in found)
+  same = any(run.signature.checksum == corpus.checksum() for run in found)
   return corpus if same else None
 
 

@@ -59,7 +59,7 @@ def make(title: str, found: Sequence[Run], corpus: Corpus | None, force: bool = 
   Raises:
     SgdxError: such runs, without `force`; a corpus that is not theirs.
   """
-  marks = _refuse_unlike(found, force)
+  marks = _check_comparable(found, force)
   texts, lacks = _texts(found, corpus)
   lacks = [*(line for run in found for line in run.lacks), *lacks]
   warnings = _lines(found, lambda run: run.report["warnings"])
@@ -144,32 +144,33 @@ def _files(folder: pathlib.Path) -> list[str]:
 # --- what it says --------------------------------------------------------------------------
 
 
-def _refuse_unlike(found: Sequence[Run], force: bool) -> tuple[str, ...]:
-  unlike = list(runs.differences(found))
-  if unlike and not force:
+def _check_comparable(found: Sequence[Run], force: bool) -> tuple[str, ...]:
+  differences = list(runs.differences(found))
+  if differences and not force:
     raise SgdxError(
-      "the runs were not scored alike: " + "; ".join(unlike),
+      "the runs were scored with different settings: " + "; ".join(differences),
       expected="the same corpus, split and frames, scored by the same rules",
-      fix="score them alike, or report them one by one; --force shows them all the same, marked",
+      fix="score them with the same settings, or report them one by one; --force shows them "
+      "side by side, marked",
     )
-  return tuple(f"NOT COMPARABLE: {line}" for line in unlike)
+  return tuple(f"NOT COMPARABLE: {line}" for line in differences)
 
 
 def _texts(found: Sequence[Run], corpus: Corpus | None) -> tuple[browser.Texts, list[str]]:
   if corpus is None:
     has_failures = any(run.table and run.table.failures for run in found)
     return browser.Texts(), [_CORPUS] if has_failures else []
-  if all(runs.corpus_of(run)[1] != corpus.checksum() for run in found):
+  if all(run.signature.checksum != corpus.checksum() for run in found):
     raise SgdxError(
       f"{corpus.origin} is not the corpus of {found[0].name}",
-      expected=f"checksum {runs.corpus_of(found[0])[1]}, as its signature says",
+      expected=f"checksum {found[0].signature.checksum}, as its signature says",
       available=f"checksum {corpus.checksum()}",
       fix="give --corpus what `sgdx score` was given, or leave it out: the page has less then",
     )
-  data = {(runs.corpus_of(run)[1], runs.split_of(run)) for run in found}
+  data = {(run.signature.checksum, run.signature.split) for run in found}
   if len(data) > 1:  # ids of dialogues are the same in other corpora and splits
     return browser.Texts(), ["dialogues and wordings are not shown: the runs are of different data"]
-  return browser.read_texts(corpus, runs.split_of(found[0]), found), []
+  return browser.read_texts(corpus, found[0].signature.split, found), []
 
 
 def _overview(found: Sequence[Run], lacks: Sequence[str], figures: dict[str, Any]) -> Section:

@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x import scoring
+from sgdx_t5x import scoring, signature
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
@@ -16,7 +16,7 @@ from sgdx_t5x.report.steps import step_files
 from sgdx_t5x.scoring import score_files
 from sgdx_t5x.scoring.score_files import FrameTable
 from sgdx_t5x.scoring.score_tables import GROUPS
-from sgdx_t5x.signature import signature_fields, unlike_fields
+from sgdx_t5x.signature import Signature
 
 _VERSIONS = (ORIGINAL, *SGDX_VARIANTS)
 
@@ -46,6 +46,11 @@ class Run:
   origin: str = ""
   step: int | None = None
   scored: scoring.Scored | None = None
+
+  @property
+  def signature(self) -> Signature:
+    """What its scores depend on."""
+    return Signature.parse(self.report["signature"])
 
   @property
   def versions(self) -> tuple[str, ...]:
@@ -246,13 +251,7 @@ def differences(runs: Sequence[Run]) -> Iterator[str]:
   """Yields, for each run that cannot stand beside the first, what was scored otherwise."""
   first, *others = runs
   for run in others:
-    ours, theirs = (signature_fields(r.report["signature"]) for r in (first, run))
-    pairs = unlike_fields(first.report["signature"], run.report["signature"])
-    pairs |= {
-      name: (ours.get(name), theirs.get(name))
-      for name in ("frames", "sample")
-      if ours.get(name) != theirs.get(name)
-    }
+    pairs = signature.differences(first.signature, run.signature, same_frames=True)
     if pairs:
       a, b = (
         ", ".join(f"{name}:{values[i] or 'none'}" for name, values in pairs.items()) for i in (0, 1)
@@ -272,17 +271,6 @@ def said(runs: Sequence[Run], lines: Callable[[Run], Iterable[str]]) -> list[tup
 def signatures(runs: Sequence[Run]) -> dict[str, str]:
   """Returns names of the runs that share a signature -> the signature."""
   return dict(said(runs, lambda run: [run.report["signature"]]))
-
-
-def corpus_of(run: Run) -> tuple[str, str]:
-  """Returns name and checksum of the corpus that a run was scored with."""
-  name, _, checksum = signature_fields(run.report["signature"]).get("corpus", "").rpartition(":")
-  return name, checksum
-
-
-def split_of(run: Run) -> str:
-  """Returns the split that a run was scored on."""
-  return signature_fields(run.report["signature"]).get("split", "")
 
 
 def _sources(folder: pathlib.Path, split: str) -> dict[int | None, dict[str, Any]]:

@@ -18,7 +18,7 @@ from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import BootstrapSamples, Difference, FrameScores
 from sgdx_t5x.metrics.bootstrap import RESAMPLES
 from sgdx_t5x.scoring.score_files import FrameTable
-from sgdx_t5x.signature import signature_fields, unlike_fields
+from sgdx_t5x.signature import Signature, differences
 
 FORMAT = "sgdx-diff/1"  # raise the number when a reader of the report must change
 _ALIKE = "scores of the same frames"
@@ -83,7 +83,7 @@ def compare(
       frames or scores that one lacks, unless allowed.
   """
   tables = (a, b)
-  _check_alike(tables)
+  _check_comparable(tables)
   variants, notes = _common_variants(tables, metric)
   places, missing = _common_frames(tables, allow_missing)
   taken = [
@@ -130,7 +130,7 @@ def row(comparison: Comparison, mask: np.ndarray, drawn: BootstrapSamples) -> di
     mask: [F] bool, the frames to take.
     drawn: from the dialogues of all frames.
   """
-  rules = signature_fields(comparison.tables[0].signature)
+  rules = Signature.parse(comparison.tables[0].signature).fields
   across_turn = rules.get("jga", "").endswith("across-turn")
   systems, frames = [], np.flatnonzero(mask)
   for scores in comparison.scores:
@@ -177,15 +177,15 @@ def flips(comparison: Comparison) -> Iterator[dict[str, Any]]:
 # --- what both have ------------------------------------------------------------------------
 
 
-def _check_alike(tables: Sequence[FrameTable]) -> None:
-  unlike = unlike_fields(*(table.signature for table in tables))
-  if unlike:
-    a, b = (", ".join(f"{name}:{x[i]}" for name, x in unlike.items()) for i in (0, 1))
+def _check_comparable(tables: Sequence[FrameTable]) -> None:
+  pairs = differences(*(Signature.parse(table.signature) for table in tables))
+  if pairs:
+    a, b = (", ".join(f"{name}:{x[i]}" for name, x in pairs.items()) for i in (0, 1))
     raise SgdxError(
-      f"A and B were not scored alike: {' '.join(unlike)}",
+      f"A and B were scored with different settings: {', '.join(pairs)}",
       expected="scores of the same corpus and split, by the same rules",
       available=f"A: {a} | B: {b}",
-      fix=f"score one of them again as the other was: {tables[0].path}, {tables[1].path}",
+      fix=f"score one again with the settings of the other: {tables[0].path}, {tables[1].path}",
     )
 
 

@@ -30,7 +30,7 @@ from sgdx_t5x.scoring.predictions.files import (
   find_files,
   is_rows,
 )
-from sgdx_t5x.signature import package_version
+from sgdx_t5x.signature import Signature
 
 ALL = "all"  # stands for every variant that JSONL ids name
 FORMAT = "sgdx-score/1"  # raise the number when a reader of the report must change
@@ -117,23 +117,18 @@ class Scored:
   @property
   def signature(self) -> str:
     """What the scores depend on, in one line to copy beside them (as sacreBLEU does)."""
-    return "|".join(
-      (
-        "sgdx",
-        f"corpus:{self.corpus.name}:{self.corpus.checksum()}",
-        f"split:{self.split}",
-        f"variants:{'+'.join(self.frames)}",
-        "services:all+seen+unseen",
-        f"fuzzy:{self.settings.fuzzy}",
-        *([f"style:{style}"] if (style := self._style()) else []),
-        f"jga:official-{'across-turn' if self.settings.across_turn else 'per-frame'}",
-        f"zero_mean:{self.settings.zero_mean}",
-        f"frames:{len(self.nothing)}",
-        *([f"sample:{self.sample}"] if self.sample else []),
-        "complete" if self.complete else "PARTIAL",
-        f"version:{package_version()}",
-      )
-    )
+    fields = {
+      "split": self.split,
+      "variants": "+".join(self.frames),
+      "services": "all+seen+unseen",
+      "fuzzy": self.settings.fuzzy,
+      "style": self._style(),
+      "jga": f"official-{'across-turn' if self.settings.across_turn else 'per-frame'}",
+      "zero_mean": self.settings.zero_mean,
+      "frames": len(self.nothing),
+      "sample": self.sample,
+    }
+    return str(Signature.of(self.corpus.name, self.corpus.checksum(), fields, self.complete))
 
   def failures(self) -> dict[str, tuple[Failure, ...]]:
     """Returns frame id -> slots that fail, of the common frames in which one does."""

@@ -20,7 +20,7 @@ from sgdx_t5x.files import atomic_write, decode_json
 from sgdx_t5x.metrics.failures import KINDS, Failure
 from sgdx_t5x.metrics.frames import FrameScores, common_frames
 from sgdx_t5x.scoring.score import FORMAT as REPORT_FORMAT
-from sgdx_t5x.signature import signature_fields
+from sgdx_t5x.signature import Signature
 
 FRAMES_FORMAT = "sgdx-frames/1"
 _REPORT = {  # keys of a report, and what they hold
@@ -127,7 +127,7 @@ def read_frames(path: str | pathlib.Path, metrics: Collection[str] | None = None
   head = _first_line(path)
   if isinstance(head, dict) and head.get("format") == FRAMES_FORMAT:
     table = _read_table(path, metrics)
-    partial = "PARTIAL" in signature_fields(table.signature)
+    partial = Signature.parse(table.signature).partial
     warnings = ("its signature says PARTIAL; the report says why",) if partial else ()
     return dataclasses.replace(table, warnings=warnings)
   report = read_report(path, ("signature", "warnings", "per_frame"))
@@ -344,10 +344,10 @@ def _failure(
 
 def _check_count(path: pathlib.Path, signature: str, num_frames: int) -> None:
   """A file cut between two lines is whole JSON; the signature says how many there were."""
-  said = signature_fields(signature).get("frames", str(num_frames))
-  if said != str(num_frames):
+  expected = Signature.parse(signature).fields.get("frames", str(num_frames))
+  if expected != str(num_frames):
     raise SgdxError(
       f"{path}: {num_frames:,} frames",
-      expected=f"{said} frames, as its signature says",
+      expected=f"{expected} frames, as its signature says",
       fix=_RESTORE,
     )
