@@ -16,7 +16,7 @@ import numpy as np
 from sgdx_t5x import metrics
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import BootstrapSamples, Difference, FrameScores
-from sgdx_t5x.metrics.bootstrap import RESAMPLES
+from sgdx_t5x.metrics.bootstrap import NUM_SAMPLES
 from sgdx_t5x.scoring.score_files import FrameTable
 from sgdx_t5x.signature import Signature, differences
 
@@ -95,16 +95,18 @@ def compare(
   return Comparison(tables, metric, scores, (*said, *missing, *unscored), notes)
 
 
-def report(comparison: Comparison, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Any]:
+def report(
+  comparison: Comparison, bootstrap_samples: int = NUM_SAMPLES, seed: int = 0
+) -> dict[str, Any]:
   """Returns what `sgdx diff --json` writes: fractions, None where there is nothing to compare.
 
   Args:
     comparison: from `compare`.
-    resamples: of dialogues, at least 1.
-    seed: of the resamples.
+    bootstrap_samples: how many samples of dialogues to draw, at least 1.
+    seed: random seed of the bootstrap.
   """
   frames = comparison.frames
-  drawn = BootstrapSamples.draw(frames.dialogue_ids, resamples, seed)
+  drawn = BootstrapSamples.draw(frames.dialogue_ids, bootstrap_samples, seed)
   masks = {"all": np.ones(len(frames), dtype=bool), "seen": frames.seen, "unseen": ~frames.seen}
   a, b = ({"file": str(t.path), "signature": t.signature} for t in comparison.tables)
   return {
@@ -116,7 +118,7 @@ def report(comparison: Comparison, resamples: int = RESAMPLES, seed: int = 0) ->
     "complete": not comparison.warnings,
     "warnings": list(comparison.warnings),
     "notes": list(comparison.notes),
-    "resamples": resamples,
+    "resamples": bootstrap_samples,
     "seed": seed,
     "rows": {name: row(comparison, mask, drawn) for name, mask in masks.items()},
   }

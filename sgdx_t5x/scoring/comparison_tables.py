@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.metrics import BootstrapSamples
-from sgdx_t5x.metrics.bootstrap import RESAMPLES
+from sgdx_t5x.metrics.bootstrap import NUM_SAMPLES
 from sgdx_t5x.scoring import compare
 from sgdx_t5x.scoring.compare import Comparison
 from sgdx_t5x.scoring.score_files import FrameTable
@@ -23,10 +23,10 @@ _KEYS = {
 
 
 def tables(
-  name_a: str, name_b: str, compared: Comparison, resamples: int = RESAMPLES
+  name_a: str, name_b: str, compared: Comparison, bootstrap_samples: int = NUM_SAMPLES
 ) -> list[Table]:
   """Returns the tables of B against A: of all frames, per service, and slots that flipped."""
-  drawn = BootstrapSamples.draw(compared.frames.dialogue_ids, resamples, seed=0)
+  drawn = BootstrapSamples.draw(compared.frames.dialogue_ids, bootstrap_samples, seed=0)
   title = f"{name_b} minus {name_a}"
   found = [_overall(title, compared, drawn), _services(title, compared, drawn)]
   flipped = _slots(title, compared)
