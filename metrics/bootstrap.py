@@ -19,7 +19,7 @@ from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.sensitivity import frame_statistics, summarise
 
-NUM_SAMPLES = 1000
+NUM_BOOTSTRAP_SAMPLES = 1000
 LEVEL = 0.95
 # Two sums of the same scores can differ in the last bits with their order; a difference of
 # less than this is none.
@@ -40,7 +40,7 @@ class BootstrapSamples:
 
   @classmethod
   def draw(
-    cls, dialogue_ids: np.ndarray, bootstrap_samples: int = NUM_SAMPLES, seed: int = 0
+    cls, dialogue_ids: np.ndarray, bootstrap_samples: int = NUM_BOOTSTRAP_SAMPLES, seed: int = 0
   ) -> "BootstrapSamples":
     """Draws samples of the dialogues of some frames: [F] str, repeated and in any order.
 

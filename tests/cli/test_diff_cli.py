@@ -291,8 +291,8 @@ def test_swapping_the_systems_turns_the_signs(pair, capsys):
     assert y["p"] == x["p"]
 
 
-def test_seed_and_resamples(pair, capsys):
-  few = report_of(*pair, "--resamples", 100, capsys=capsys)
+def test_seed_and_bootstrap_samples(pair, capsys):
+  few = report_of(*pair, "--bootstrap-samples", 100, capsys=capsys)
   assert few == report_of(*pair, "--resamples", 100, capsys=capsys)
   other = report_of(*pair, "--resamples", 100, "--seed", 1, capsys=capsys)
   p = [x["rows"]["all"]["differences"]["jga_v1"]["p"] for x in (few, other)]
