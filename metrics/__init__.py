@@ -35,8 +35,6 @@ from sgdx_t5x.metrics.intents import intent_score
 from sgdx_t5x.metrics.sensitivity import (
   ZERO_MEAN_RULES,
   frame_cov,
-  frame_sensitivity,
-  frame_statistics,
   mean_over_variants,
   relative_difference,
   schema_sensitivity,
@@ -66,8 +64,6 @@ __all__ = [
   "frame_consistency",
   "frame_cov",
   "frame_groups",
-  "frame_sensitivity",
-  "frame_statistics",
   "goal_scores",
   "gold_frames",
   "intent_score",

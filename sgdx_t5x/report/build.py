@@ -9,7 +9,7 @@ from typing import Any
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_folder
-from sgdx_t5x.report import browser, plot_numbers, plots, run_tables, runs
+from sgdx_t5x.report import browser, plot_numbers, plot_style, plots, run_tables, runs
 from sgdx_t5x.report.page import Page, Plot, Section, render, table_files
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring import compare, comparison_tables, score_files, score_tables
@@ -97,8 +97,8 @@ def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES)
     (folder / "plots").mkdir()
     for name, figure in content.figures.items():
       if words:
-        plots.stamp(figure, ", ".join(words))
-      plots.save(figure, folder / "plots", name)
+        plot_style.stamp(figure, ", ".join(words))
+      plot_style.save(figure, folder / "plots", name)
     _write_tables(content, folder / "tables")
     examples_of = _write_runs(content, folder)
     data = None
@@ -325,7 +325,7 @@ def _caption(scored: Sequence[Run]) -> str:
 def _with_svg(section: Section, content: Content) -> Section:
   """Puts the drawings into a section's plots."""
   filled = tuple(
-    dataclasses.replace(plot, svg=plots.inline_svg(content.figures[plot.name]))
+    dataclasses.replace(plot, svg=plot_style.inline_svg(content.figures[plot.name]))
     for plot in section.plots
   )
   return dataclasses.replace(section, plots=filled)

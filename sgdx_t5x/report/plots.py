@@ -29,21 +29,16 @@ from sgdx_t5x.report.plot_numbers import (
 from sgdx_t5x.report.plot_style import (
   COLOURS,
   FAINT,
-  FILE_FORMATS,
   INK,
   PAGE,
   clean,
-  describe,
   finish,
-  inline_svg,
   label_points,
   legend,
   look,
   name_places,
   panels,
   printable,
-  save,
-  stamp,
   style,
 )
 from sgdx_t5x.scoring.columns import JGA
@@ -55,19 +50,6 @@ if TYPE_CHECKING:
   from matplotlib.lines import Line2D
 
   from sgdx_t5x.report.runs import Run
-
-__all__ = (
-  "FILE_FORMATS",
-  "by_step",
-  "describe",
-  "error_kinds",
-  "inline_svg",
-  "jga_by_augmentation",
-  "jga_by_variant",
-  "save",
-  "sensitivity_by_service",
-  "stamp",
-)
 
 _PAIR = {  # where the two stand side by side
   ORIG: {"color": COLOURS[0], "marker": "o", "linestyle": "none"},

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.report import plots
+from sgdx_t5x.report import plot_style, plots
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring.rows import Row
 
@@ -85,7 +85,7 @@ def test_jga_by_variant_draws_the_reports_numbers_with_intervals():
   assert len(intervals(unseen)) == 6
   np.testing.assert_allclose(unseen.lines[1].get_ydata(), [5, 5])
   assert names_in_legend(figure) == ["base", "predict nothing"]
-  assert "base JGA_orig 70.0%, v1 60.0%" in plots.describe(figure)
+  assert "base JGA_orig 70.0%, v1 60.0%" in plot_style.describe(figure)
 
 
 def test_a_group_without_frames_and_a_version_without_predictions_are_left_out():
@@ -104,7 +104,7 @@ def test_a_run_without_numbers_is_left_out_and_the_others_keep_their_look():
   figure = plots.jga_by_variant(runs)
   alone = plots.jga_by_variant(runs[1:])
   assert names_in_legend(figure) == ["base", "predict nothing"]
-  assert "empty" not in plots.describe(figure)
+  assert "empty" not in plot_style.describe(figure)
   assert figure.axes[0].lines[0].get_color() != alone.axes[0].lines[0].get_color()
 
 
@@ -228,12 +228,12 @@ def test_names_are_literal_and_long_or_unprintable_ones_do_no_harm(tmp_path):
     "step": plots.by_step(runs),
   }
   for figure in drawn.values():
-    svg = plots.inline_svg(figure)
+    svg = plot_style.inline_svg(figure)
     assert ODD in " ".join(texts(svg))
     assert "<b>" not in svg
-    assert ODD in plots.describe(figure)
-  assert "字\ufffd\ufffd\ufffd x" in texts(plots.inline_svg(drawn["variant"]))
-  plots.save(drawn["variant"], tmp_path, "odd")
+    assert ODD in plot_style.describe(figure)
+  assert "字\ufffd\ufffd\ufffd x" in texts(plot_style.inline_svg(drawn["variant"]))
+  plot_style.save(drawn["variant"], tmp_path, "odd")
 
 
 def test_files_are_the_same_byte_for_byte_whatever_the_users_settings(tmp_path):
@@ -241,9 +241,9 @@ def test_files_are_the_same_byte_for_byte_whatever_the_users_settings(tmp_path):
     (tmp_path / name).mkdir()
     with matplotlib.rc_context(settings):
       before = dict(matplotlib.rcParams)
-      plots.save(plots.jga_by_variant([make_run()]), tmp_path / name, "plot")
+      plot_style.save(plots.jga_by_variant([make_run()]), tmp_path / name, "plot")
       assert dict(matplotlib.rcParams) == before
-  for form in plots.FILE_FORMATS:
+  for form in plot_style.FILE_FORMATS:
     found = [(tmp_path / name / f"plot.{form}").read_bytes() for name in "ab"]
     assert found[0] == found[1], form
   pdf = (tmp_path / "a" / "plot.pdf").read_bytes()
@@ -252,8 +252,8 @@ def test_files_are_the_same_byte_for_byte_whatever_the_users_settings(tmp_path):
 
 
 def test_inline_svgs_stand_together_in_a_page_and_take_its_colour():
-  first = plots.inline_svg(plots.jga_by_variant([make_run()]))
-  second = plots.inline_svg(plots.jga_by_variant([make_run("other")]))
+  first = plot_style.inline_svg(plots.jga_by_variant([make_run()]))
+  second = plot_style.inline_svg(plots.jga_by_variant([make_run("other")]))
   ids = [re.findall(r'\bid="([^"]+)"', svg) for svg in (first, second)]
   assert ids[0]
   assert len(set(ids[0] + ids[1])) == len(ids[0] + ids[1])
