@@ -17,9 +17,14 @@ def task_steps(
   prompt_format: PromptFormat, schemas: VariantSchemas, variants: Sequence[str]
 ) -> tuple[list, functools.partial]:
   """Returns what a SeqIO task needs: (preprocessors, postprocess_fn)."""
-  make = functools.partial(prompt_format.examples, schemas=schemas, variants=tuple(variants))
+
+  # SeqIO goes by the names of the parameters, which a format need not repeat.
+  def examples(records, sequence_length, output_features):
+    how = {"schemas": schemas, "variants": tuple(variants)}
+    return prompt_format.examples(records, sequence_length, output_features, **how)
+
   back = functools.partial(read_back, prompt_format=prompt_format, schemas=schemas)
-  return [make, seqio.preprocessors.append_eos], back
+  return [examples, seqio.preprocessors.append_eos], back
 
 
 def read_back(

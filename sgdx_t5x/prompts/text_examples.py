@@ -16,10 +16,11 @@ import tensorflow as tf
 
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.dialogue import SYSTEM, USER, State
-from sgdx_t5x.data.example_id import SLOT, ExampleId
+from sgdx_t5x.data.example_id import FRAME, ExampleId, Unit
 from sgdx_t5x.data.schema import Service
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.protocol import (
+  History,
   Prompt,
   PromptFormat,
   ServicePair,
@@ -45,6 +46,7 @@ _TYPES = {
   "categorical": tf.bool,
 }
 _RAGGED = ("inputs", "targets", "gold")
+_OF_A_SLOT = ("gold", "num_slots", "categorical")
 
 
 def text_examples(
@@ -78,28 +80,50 @@ def text_examples(
   if limit is not None:
     _check_fits(prompt_format, split, pairs, encode, limit)
 
-  def rows(*arrays: np.ndarray) -> list[np.ndarray]:
-    """Returns the columns of a batch's examples: what the graph takes out of Python."""
-    columns: dict[str, list] = {key: [] for key in _TYPES}
+  def columns(*arrays: np.ndarray) -> list[np.ndarray]:
+    """Returns what the graph takes out of Python: the examples of a batch of records."""
+    rows = []
     for i, (frame_id, service, state, history) in enumerate(_frames(arrays, original.services)):
       for variant in variants:
-        pair, frame = pairs[variant][service.name], ExampleId(variant, split, frame_id)
-        asked = prompt_format.asked(service)
-        prompts = prompt_format.prompts(frame, pair, history)
-        targets = prompt_format.targets(frame, pair, state)
-        for slot, prompt, target in zip(asked, prompts, targets, strict=True):
-          columns["record"].append(i)
-          columns["inputs"].append(_fitting(prompt, encode, limit))
-          columns["targets"].append(encode_target(target))
-          columns["inputs_pretokenized"].append(prompt.text)
-          columns["targets_pretokenized"].append(target)
-          columns["example_id_pretokenized"].append(str(frame.with_slot(slot)))
-          columns["gold"].append(state.slot_values.get(slot, ()))
-          columns["num_slots"].append(len(asked))
-          known = slot is not None and service.slots[service.slot_index[slot]].is_categorical
-          columns["categorical"].append(known)
-    return list(_flat(columns))
+        frame = ExampleId(variant, split, frame_id)
+        for example in _frame_examples(
+          prompt_format, frame, pairs[variant][service.name], history, state
+        ):
+          tokens = _fitting(example.pop("prompt"), encode, limit)
+          target = encode_target(example["targets_pretokenized"])
+          rows.append({"record": i, "inputs": tokens, "targets": target, **example})
+    return list(_flat({key: [row[key] for row in rows] for key in _TYPES}))
 
+  make = _graph(columns, prompt_format.unit)
+  return records.ragged_batch(_RECORDS_AT_A_TIME).map(make).prefetch(1).unbatch()
+
+
+def _frame_examples(
+  prompt_format: PromptFormat,
+  frame: ExampleId,
+  pair: ServicePair,
+  history: History,
+  state: State,
+) -> Iterator[dict[str, Any]]:
+  """Yields the examples of a frame in one variant, before they are tokenised."""
+  asked = prompt_format.asked(pair.original)
+  prompts = prompt_format.prompts(frame, pair, history)
+  targets = prompt_format.targets(frame, pair, state)
+  for slot, prompt, target in zip(asked, prompts, targets, strict=True):
+    index = pair.original.slot_index.get(slot)
+    yield {
+      "prompt": prompt,
+      "inputs_pretokenized": prompt.text,
+      "targets_pretokenized": target,
+      "example_id_pretokenized": str(frame.with_slot(slot)),
+      "gold": state.slot_values.get(slot, ()),
+      "num_slots": len(asked),
+      "categorical": index is not None and pair.original.slots[index].is_categorical,
+    }
+
+
+def _graph(columns: Callable[..., list[np.ndarray]], unit: Unit) -> Callable[[Any], dict[str, Any]]:
+  """Returns the function from a batch of records to the batch of their examples."""
   types = []
   for key, kind in _TYPES.items():
     types += [kind, tf.int64] if key in _RAGGED else [kind]
@@ -107,27 +131,24 @@ def text_examples(
   @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
   def make(batch: Mapping[str, Any]) -> dict[str, Any]:
     lists = [part for key in _LISTS for part in (batch[key].flat_values, batch[key].row_lengths())]
-    found = tf.numpy_function(rows, [*(batch[key] for key in _SCALARS), *lists], types)
+    found = tf.numpy_function(columns, [*(batch[key] for key in _SCALARS), *lists], types)
     for column in found:
       column.set_shape([None])
-    columns = iter(found)
+    found = iter(found)
     example = {
-      key: tf.RaggedTensor.from_row_lengths(next(columns), next(columns), validate=False)
+      key: tf.RaggedTensor.from_row_lengths(next(found), next(found), validate=False)
       if key in _RAGGED
-      else next(columns)
+      else next(found)
       for key in _TYPES
     }
     record = example.pop("record")
-    example["seen"] = tf.gather(batch["seen"], record)
-    if prompt_format.unit == SLOT:
-      return example
-    for key in ("gold", "num_slots", "categorical"):
-      del example[key]
-    for key in ("gold_slot", "gold_value", "active_intent", "requested_slots"):
-      example[key] = tf.gather(batch[key], record)
-    return example
+    gold = ("gold_slot", "gold_value", "active_intent", "requested_slots")
+    if unit == FRAME:
+      example = {key: value for key, value in example.items() if key not in _OF_A_SLOT}
+      example |= {key: tf.gather(batch[key], record) for key in gold}
+    return {**example, "seen": tf.gather(batch["seen"], record)}
 
-  return records.ragged_batch(_RECORDS_AT_A_TIME).map(make).prefetch(1).unbatch()
+  return make
 
 
 def _frames(

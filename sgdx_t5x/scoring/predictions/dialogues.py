@@ -64,7 +64,7 @@ def read_dialogue_items(file: pathlib.Path) -> Iterator[PredictedDialogue]:
     except (KeyError, TypeError, AttributeError) as e:
       name = item.get("dialogue_id", "?") if isinstance(item, dict) else "?"
       raise SgdxError(
-        f"{file}, dialogue {name}, {_said(e)}",
+        f"{file}, dialogue {name}, {_reason(e)}",
         expected="turns with speaker, utterance, frames; in user frames service and "
         "state.slot_values, slot -> list of one or more texts; requested_slots a list",
         fix="write every slot of the state with its value in a list, and no other slot",
@@ -75,16 +75,16 @@ def read_dialogue_items(file: pathlib.Path) -> Iterator[PredictedDialogue]:
 def _parse_turn(index: int, turn: Mapping[str, Any]) -> PredictedTurn:
   where = f"turn {index}"
   try:
-    said, frames = _text(turn["utterance"], "utterance"), []
+    utterance, frames = _text(turn["utterance"], "utterance"), []
     for frame in turn["frames"] if turn["speaker"] == USER else ():
       where = f"turn {index}, service {frame.get('service')}"
-      frames.append((_text(frame["service"], "service"), _parse_frame(frame, said)))
+      frames.append((_text(frame["service"], "service"), _parse_frame(frame, utterance)))
   except (KeyError, TypeError, AttributeError) as e:
-    raise TypeError(f"{where}: {_said(e)}") from None
-  return PredictedTurn(index, turn["speaker"], said, tuple(frames))
+    raise TypeError(f"{where}: {_reason(e)}") from None
+  return PredictedTurn(index, turn["speaker"], utterance, tuple(frames))
 
 
-def _parse_frame(frame: Mapping[str, Any], said: str) -> PredictedFrame:
+def _parse_frame(frame: Mapping[str, Any], utterance: str) -> PredictedFrame:
   state = frame["state"]
   for slot, values in state["slot_values"].items():
     if not (isinstance(values, list) and values and all(isinstance(v, str) for v in values)):
@@ -101,7 +101,9 @@ def _parse_frame(frame: Mapping[str, Any], said: str) -> PredictedFrame:
   if spans is not None:
     if not isinstance(spans, list):
       raise TypeError(f"slots: {spans!r} is not a list of spans")
-    spans = tuple((_text(s["slot"], "slot"), said[s["start"] : s["exclusive_end"]]) for s in spans)
+    spans = tuple(
+      (_text(s["slot"], "slot"), utterance[s["start"] : s["exclusive_end"]]) for s in spans
+    )
   intent = intent if intent is None else _text(intent, "active_intent")
   return PredictedFrame(state["slot_values"], intent, requested, spans)
 
@@ -112,7 +114,7 @@ def _text(value: Any, what: str) -> str:
   return value
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
   return f"no {error}" if isinstance(error, KeyError) else str(error)
 
 
@@ -122,14 +124,14 @@ class _RawFrame:
   dialogue_id: str
   turn: int
   service: str
-  said: PredictedFrame  # with the names of the file
+  predicted: PredictedFrame  # with the names of the file
 
   @property
   def slots(self) -> Iterator[str]:
     """Every slot that it names."""
-    yield from self.said.slot_values
-    yield from self.said.requested_slots or ()
-    yield from (slot for slot, _ in self.said.spans or ())
+    yield from self.predicted.slot_values
+    yield from self.predicted.requested_slots or ()
+    yield from (slot for slot, _ in self.predicted.spans or ())
 
 
 def dialogue_frames(
@@ -151,16 +153,16 @@ def dialogue_frames(
         fix="merge the two frames",
       )
     if key in gold_ids:  # frames of further services are not scored, as officially
-      frames[key] = _rename(frame.said, to)
+      frames[key] = _rename(frame.predicted, to)
   _check_uniform(raw)
   return Predictions(frames, len(extra))
 
 
-def _rename(said: PredictedFrame, to: Renaming) -> PredictedFrame:
-  requested, spans = said.requested_slots, said.spans
+def _rename(frame: PredictedFrame, to: Renaming) -> PredictedFrame:
+  requested, spans = frame.requested_slots, frame.spans
   return PredictedFrame(
-    {to.slots[slot]: tuple(values) for slot, values in said.slot_values.items()},
-    to.intents.get(said.active_intent, said.active_intent),
+    {to.slots[slot]: tuple(values) for slot, values in frame.slot_values.items()},
+    to.intents.get(frame.active_intent, frame.active_intent),
     None if requested is None else tuple(to.slots[slot] for slot in requested),
     None if spans is None else tuple((to.slots[slot], text) for slot, text in spans),
   )
@@ -172,7 +174,7 @@ def _check_uniform(raw: Sequence[_RawFrame]) -> None:
   Frames without "slots" are the exception: the official scorer leaves them out of slot tagging.
   """
   for key in ("active_intent", "requested_slots"):
-    lacking = [frame for frame in raw if getattr(frame.said, key) is None]
+    lacking = [frame for frame in raw if getattr(frame.predicted, key) is None]
     if lacking and len(lacking) < len(raw):
       raise SgdxError(
         f"{lacking[0].where}, service {lacking[0].service}: no {key} in the state",
@@ -224,8 +226,8 @@ def _raw_frames(
             available=f"{turn.speaker}: {turn.utterance!r}",
             fix=f"{SAME_CORPUS}; dialogue ids repeat between splits",
           )
-        for service, said in turn.frames:
-          yield _RawFrame(here, item.dialogue_id, turn.index, service, said)
+        for service, predicted in turn.frames:
+          yield _RawFrame(here, item.dialogue_id, turn.index, service, predicted)
 
 
 def _find_names(

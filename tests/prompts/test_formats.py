@@ -1,0 +1,42 @@
+"""The registry of prompt formats, what it costs, and what a signature says of a format."""
+
+import subprocess
+import sys
+
+import pytest
+
+from sgdx_t5x.errors import UsageError
+from sgdx_t5x.prompts import FORMATS, load_format, signature_fields
+from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle
+from sgdx_t5x.scoring.score import Settings
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_registered_formats_load_by_their_name(name):
+  found = load_format(name)
+  assert found.name == name
+  assert found.unit in ("slot", "frame")
+  assert load_format(name, found.style) == found
+
+
+def test_an_unknown_format_is_refused():
+  with pytest.raises(UsageError, match="prompt format 't5dts'") as error:
+    load_format("t5dts")
+  assert "t5dst" in error.value.available
+
+
+def test_a_signature_names_what_is_not_the_default():
+  assert signature_fields(load_format()) == {}
+  style = PromptStyle(values="letters", lowercase=True)
+  assert signature_fields(T5DST(style)) == {"style": "values=letters+lowercase=True"}
+  assert Settings().prompt_format == T5DST()
+
+
+def test_no_tensorflow_and_no_jax_until_examples_are_made():
+  code = (
+    "import sys; from sgdx_t5x.prompts import load_format, rows, selection; load_format();"
+    "import sgdx_t5x.scoring.score;"
+    "print(sorted({'tensorflow', 'seqio', 'jax'} & set(sys.modules)))"
+  )
+  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+  assert done.stdout.strip() == "[]"
