@@ -69,7 +69,10 @@ class VariantSchemas:
 
   def has(self, split: str, variant: str) -> bool:
     """Whether there is a schema of that variant for that split."""
-    return (split, variant) in self._made or self._find(split, variant) is not None
+    key = (split, variant)
+    if key not in self._made and (schema := self._find(split, variant)) is not None:
+      self._made[key] = schema
+    return key in self._made
 
   def names(self, split: str) -> tuple[str, ...]:
     """Variants of a split that can be listed: all but the corrupted ones, which have no end."""

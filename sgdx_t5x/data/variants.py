@@ -7,7 +7,7 @@ from the original, never from a variant.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.data.dialogue import Dialogue, Frame, State, Turn
@@ -16,6 +16,12 @@ from sgdx_t5x.data.schema import Schema, check_aligned
 ORIGINAL = "original"
 SGDX_VARIANTS = ("v1", "v2", "v3", "v4", "v5")
 INTENT_ACTS = ("OFFER_INTENT", "INFORM_INTENT")
+
+
+def in_order(variants: Iterable[str]) -> list[str]:
+  """Sorts names of variants: original, v1 to v5, back-translations, then others as they come."""
+  places = {variant: i for i, variant in enumerate(ALL_VARIANTS)}
+  return sorted(variants, key=lambda variant: places.get(variant, len(places)))
 
 
 @dataclasses.dataclass(frozen=True)

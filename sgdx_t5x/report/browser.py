@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.metrics import JOINT_GOAL, KINDS
@@ -50,7 +51,8 @@ def read_texts(corpus: Corpus, split: str, runs: Sequence[Run]) -> Texts:
     if key in table.failures
   }
   variants = dict.fromkeys(variant for table in tables for variant in table.scores)
-  schemas = {variant: corpus.schema(split, variant) for variant in variants}
+  released = VariantSchemas(corpus)
+  schemas = {variant: released.get(split, variant) for variant in variants}
   services: dict[str, dict[str, Any]] = {}
   for variant, schema in schemas.items():
     for original, other in zip(corpus.schema(split), schema, strict=True):

@@ -18,6 +18,7 @@ import numpy as np
 from sgdx_t5x import metrics
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus
+from sgdx_t5x.data.variants import in_order
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
@@ -161,7 +162,7 @@ def score_predictions(
     states[variant] = {key: frame.slot_values for key, frame in predicted.frames.items()}
     scores[variant] = metrics.score_frames(gold, predicted.frames, schema, seen, how.fuzzy)
     extra[variant] = predicted.extra_dialogues
-  scores = {variant: scores[variant] for variant in corpus.variants if variant in scores}
+  scores = {variant: scores[variant] for variant in in_order(scores)}
   missing = {variant: len(gold) - len(frames) for variant, frames in scores.items()}
   if how.across_turn and any(missing.values()):
     scores = {variant: _whole_turns(frames, gold) for variant, frames in scores.items()}

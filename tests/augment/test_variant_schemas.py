@@ -13,6 +13,7 @@ from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.schema import load_schema
 from sgdx_t5x.data.variants import BACK_TRANSLATIONS
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.scoring import score_predictions
 
 
 @pytest.fixture
@@ -126,3 +127,18 @@ def test_prompts_and_files_of_a_folder_of_ones_own(corpus, tmp_path, capsys):
   assert written.to_json() == corrupt_schema(corpus.schema("test"), 9)[0].to_json()
   assert main(["prompts", *where, "--variant", "mine=", "--out", str(out)]) == 2
   assert "NAME=DIR" in capsys.readouterr().err
+
+
+def test_predictions_for_a_corrupted_schema_are_scored(corpus, tmp_path):
+  """`sgdx score` knew no variant but the released ones, so answers to such prompts had no score."""
+  out, answers = tmp_path / "p.jsonl", tmp_path / "answers.jsonl"
+  where = ["--corpus", corpus.origin, "--split", "test", "--variant", "corrupt_1", "original"]
+  assert main(["prompts", *where, "--out", str(out)]) == 0
+  rows = map(json.loads, out.read_text().splitlines())
+  lines = (json.dumps({"id": row["id"], "prediction": "none"}) for row in rows)
+  answers.write_text("".join(f"{line}\n" for line in lines))
+  scored = score_predictions(corpus, "test", {"all": answers})
+  assert list(scored.frames) == ["original", "corrupt_1"]
+  for frames in scored.frames.values():
+    jga = frames.metrics["joint_goal_accuracy"]
+    assert (jga == scored.nothing.metrics["joint_goal_accuracy"]).all()

@@ -7,6 +7,7 @@ What is missing, unknown or repeated is refused, never skipped silently.
 
 import pathlib
 
+from sgdx_t5x.data.variants import in_order
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.scoring.predictions.dialogues import dialogue_frames
 from sgdx_t5x.scoring.predictions.files import (
@@ -32,7 +33,7 @@ def read_predictions(path: str | pathlib.Path, variant: str, selection: Selectio
   Raises:
     SgdxError: see the module; anything missing, unless allowed.
   """
-  selection.corpus.schema(selection.split, variant)  # refuses an unknown variant
+  selection.schemas.get(selection.split, variant)  # refuses an unknown variant
   files = find_files(path, selection.split)
   if not is_rows(files[0]):
     return check_missing(dialogue_frames(files, variant, selection), path, variant, selection)
@@ -56,7 +57,7 @@ def read_all_variants(source: PredictionSource, selection: Selection) -> dict[st
       fix="name the variant: --predictions v1=DIR v2=DIR ...",
     )
   answers, extra = collect_rows(files, selection)
-  found = [v for v in selection.corpus.variants if v in answers or v in extra]
+  found = in_order({**answers, **extra})
   if not found:
     raise SgdxError(
       f"{path}: no rows",

@@ -240,7 +240,7 @@ def _find_names(
       names that both have with different meanings.
   """
   schemas = {
-    v: selection.corpus.schema(selection.split, v) for v in dict.fromkeys((variant, ORIGINAL))
+    v: selection.schemas.get(selection.split, v) for v in dict.fromkeys((variant, ORIGINAL))
   }
   readings = {v: renamings(schema, selection.schema) for v, schema in schemas.items()}
   for frame in raw:

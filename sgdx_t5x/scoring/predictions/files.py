@@ -1,10 +1,12 @@
 """Prediction files: where they are, their format, and what their frames are joined to."""
 
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError, nearest
@@ -24,7 +26,7 @@ class Selection:
   """What predictions are joined to.
 
   Attributes:
-    corpus: for the schemas of variants.
+    corpus: the corpus predicted.
     split: the split predicted.
     gold: its frames.
     prompt_format: how the prompts of JSONL predictions were made, to read the text back.
@@ -45,7 +47,12 @@ class Selection:
 
   def services(self, variant: str) -> Mapping[str, ServicePair]:
     """Returns the split's services in the original schema and a variant's, by original name."""
-    return service_pairs(self.schema, self.corpus.schema(self.split, variant))
+    return service_pairs(self.schema, self.schemas.get(self.split, variant))
+
+  @functools.cached_property
+  def schemas(self) -> VariantSchemas:
+    """The schemas of every variant that tasks and `sgdx prompts` can ask for."""
+    return VariantSchemas(self.corpus)
 
 
 @dataclasses.dataclass(frozen=True)

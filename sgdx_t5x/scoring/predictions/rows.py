@@ -100,7 +100,6 @@ def collect_rows(
   """Returns the answers, and per variant the dialogues that the corpus does not have."""
   frames = {frame.frame_id: selection.schema[frame.service] for frame in selection.gold}
   dialogue_ids = {frame.dialogue_id for frame in selection.gold}
-  known = set(selection.corpus.variants)
   read, unit = selection.prompt_format.read, selection.prompt_format.unit
   answers: Readings = {}
   extra: dict[str, set[str]] = {}
@@ -109,7 +108,7 @@ def collect_rows(
       example = row.example
       dialogue = "" if example.frame_id in frames else example.dialogue_id
       is_extra = bool(dialogue and selection.allow_missing and dialogue not in dialogue_ids)
-      _check_row(row, selection, frames, known, is_extra)
+      _check_row(row, selection, frames, is_extra)
       if is_extra:
         extra.setdefault(example.variant, set()).add(dialogue)
         continue
@@ -136,19 +135,19 @@ def _check_row(
   row: PredictionRow,
   selection: Selection,
   frames: Mapping[str, Service],
-  known: set[str],
   is_extra: bool,
 ) -> None:
   """Raises SgdxError if a row is of another corpus, split or prompt format."""
   example, available = row.example, ""
-  if example.variant not in known:
-    found = f"unknown variant {example.variant!r}"
-    expected = f"a variant of {selection.corpus.origin}"
-    available, fix = nearest(example.variant, known), "score with the corpus that was predicted"
-  elif example.split != selection.split:
+  if example.split != selection.split:
     found = f"a prediction for split {example.split!r}"
     expected = f"split {selection.split!r}"
     fix = f"score with --split {example.split}, or give the files of {selection.split}"
+  elif not selection.schemas.has(selection.split, example.variant):
+    found = f"unknown variant {example.variant!r}"
+    expected = f"a variant of {selection.corpus.origin}"
+    available = nearest(example.variant, selection.schemas.names(selection.split))
+    fix = "score with the corpus that was predicted"
   elif is_extra:
     return
   elif example.frame_id not in frames:
