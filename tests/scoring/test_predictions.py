@@ -1,6 +1,7 @@
 """Reading predictions: both formats, both sets of names, and everything that is refused."""
 
 import copy
+import dataclasses
 import json
 
 import pytest
@@ -43,7 +44,7 @@ def selection(corpus):
 
 
 def with_(selection, **changes):
-  return Selection(**{**vars(selection), **changes})
+  return dataclasses.replace(selection, **changes)
 
 
 @pytest.mark.parametrize("names", ["original", "v3"])
