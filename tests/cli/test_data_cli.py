@@ -121,7 +121,7 @@ def test_other_data_are_not_overwritten_silently(tmp_path, capsys):
   ("break_it", "words"),
   [
     (lambda p: p.rename(p.with_name("gone.zip")), ("no archive or folder", "--download")),
-    (lambda p: p.write_bytes(p.read_bytes()[:-500]), ("not a whole zip file",)),
+    (lambda p: p.write_bytes(p.read_bytes()[:-500]), ("not a complete zip file",)),
   ],
 )
 def test_a_broken_archive_gives_four_parts_and_leaves_nothing(tmp_path, break_it, words, capsys):

@@ -105,8 +105,8 @@ def test_the_page_leads_from_a_schema_to_a_corpus(followed):
   assert "2 tables, scenarios.json, templates.json" in printed[0]
   assert "mine/test: 50 dialogues" in printed[1]
   verified = printed[2]
-  assert re.search(r"annotation: \d+ rules kept", verified)
-  remarks = re.search(r"remarks: none|result-free: .*", verified)
+  assert re.search(r"annotation errors: none \(\d+ rules", verified)
+  remarks = re.search(r"annotation warnings: none|result-free: .*", verified)
   assert remarks
   assert verified.count(": a result has the call's values") <= 1
   assert "SGD paper" in verified  # data stats
@@ -140,7 +140,7 @@ def test_the_pages_scenarios_templates_and_paraphrase(followed, blocks, monkeypa
   )  # fmt: skip
   assert main(given) == 0
   assert main(["data", "verify", "--archive", "own"]) == 0
-  assert "rules kept" in capsys.readouterr().out
+  assert "annotation errors: none" in capsys.readouterr().out
   text = (folder / "own/train/dialogues_001.json").read_text()
   assert "I'd like to" in text
   assert "I want to" not in text
@@ -388,7 +388,7 @@ def test_dialogues_for_sgds_own_schema(real_archive, tmp_path, monkeypatch, caps
                     templates="start/templates.json", seed=1)  # fmt: skip
   assert main(given) == 0
   assert main(["data", "verify", "--archive", "mine"]) == 0
-  assert "rules kept" in capsys.readouterr().out
+  assert "annotation errors: none" in capsys.readouterr().out
   assert main(["data", "stats", "--corpus", "mine", "--format", "json"]) == 0
   found = json.loads(capsys.readouterr().out)["splits"]["train"]
   services = {s for d in open_corpus("mine").dialogues("train") for s in d.services}
