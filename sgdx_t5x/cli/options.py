@@ -1,4 +1,4 @@
-"""Options that several commands have, read in one way."""
+"""Options that several commands share, and how they are read."""
 
 import argparse
 import contextlib
@@ -60,30 +60,31 @@ def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
 
 
 def add_scoring(parser: argparse.ArgumentParser) -> None:
-  """Adds what a score depends on, of `scoring.Settings`; `scoring_settings` reads it."""
+  """Adds the options of `scoring.Settings`, which scores depend on; see `scoring_settings`."""
   parser.add_argument(
     "--fuzzy",
     default="difflib",
     choices=("difflib", "levenshtein", "exact"),
-    help="how values of non-categorical slots are compared (default: difflib, as officially)",
+    help="how values of non-categorical slots are compared (default: difflib, the official way)",
   )
   parser.add_argument(
     "--zero-mean",
     default="zero",
     choices=("zero", "exclude"),
-    help="what SS counts for a frame that every variant gets wrong (default: zero)",
+    help="SS of frames that are wrong under every variant: 0, or excluded (default: zero)",
   )
   parser.add_argument(
     "--prompt-style",
     nargs="+",
     default=[],
     metavar="FIELD=VALUE",
-    help="how JSONL predictions were prompted, if not by default: values=letters lowercase=true",
+    help="prompt style of JSONL predictions, if not the default: values=letters lowercase=true",
   )
   parser.add_argument(
     "--allow-missing",
     action="store_true",
-    help="score what is there, and mark it PARTIAL, if frames are missing or dialogues unknown",
+    help="if frames are missing or dialogues unknown: score the frames present and mark the result "
+    "PARTIAL",
   )
   parser.add_argument(
     "--bootstrap-samples",
@@ -121,16 +122,16 @@ def parse_style(items: Sequence[str]) -> PromptStyle:
     if field not in defaults or (is_flag and value.lower() not in ("true", "false")):
       raise UsageError(
         f"--prompt-style {item}",
-        expected="FIELD=VALUE of PromptStyle; flags are true or false",
+        expected="FIELD=VALUE with a field of PromptStyle; flags are true or false",
         available=", ".join(defaults),
-        fix="give what the gin file of the run gives PromptStyle",
+        fix="use the settings of PromptStyle in the gin file of the run",
       )
     changes[field] = value.lower() == "true" if is_flag else value
   return PromptStyle(**changes)
 
 
 def check_outputs(outputs: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:
-  """Refuses, before the work is done, outputs that could not be written or would cost something.
+  """Refuses, before any work, outputs that cannot be written or would overwrite something.
 
   Args:
     outputs: option -> path; None where it was not given.
@@ -140,15 +141,15 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Sequence[str] = ())
     UsageError: two outputs, or an output and an input, are one file.
     SgdxError: a folder that is not there or cannot be written to.
   """
-  taken = {pathlib.Path(path).resolve(): "an input" for path in inputs}
+  used = {pathlib.Path(path).resolve(): "an input" for path in inputs}
   for option, name in outputs.items():
     if name is None:
       continue
     path = pathlib.Path(name).resolve()
-    if path in taken or not name:
+    if path in used or not name:
       raise UsageError(
-        f"{option} {name!r}" + (f" is {taken[path]} too" if name else ""),
-        expected="a file of its own",
+        f"{option} {name!r}" + (f" is also {used[path]}" if name else " is empty"),
+        expected="a file of its own for each output",
         fix="name another file",
       )
     if not os.access(path.parent, os.W_OK) or path.is_dir():
@@ -156,17 +157,17 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Sequence[str] = ())
       raise SgdxError(
         f"{option} {name}: {why}",
         expected="a file in a folder that exists and can be written",
-        fix="make the folder, or name another file",
+        fix="create the folder, or name another file",
       )
-    taken[path] = f"that of {option}"
+    used[path] = f"the file of {option}"
 
 
 @contextlib.contextmanager
 def no_cycles() -> Iterator[None]:
-  """Does not look for cycles among objects while predictions are read and scored.
+  """Disables garbage collection of cycles while predictions are read and scored.
 
-  That makes millions of small objects and no cycles among them; looking for cycles took half of
-  the time (six predictions of the real test files) and freed nothing.
+  Scoring creates millions of small objects without cycles; looking for cycles took half of the
+  time (six predictions of the real test files) and freed nothing.
   """
   enabled = gc.isenabled()
   gc.disable()

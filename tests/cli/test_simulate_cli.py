@@ -115,7 +115,7 @@ def test_the_page_leads_from_a_schema_to_a_corpus(followed):
 
 def test_commands_say_what_comes_next(followed):
   folder, (made, simulated, _) = followed
-  command = made.partition("next: look at them, then\n")[2].partition("start-test:")[0]
+  command = made.partition("next: review them, then\n")[2].partition("start-test:")[0]
   words = command.replace("\\\n", " ").split()
   assert words[0] == "sgdx"
   found = run(*words[1:-1], "again", "--processes", 1, cwd=folder)
@@ -232,11 +232,11 @@ def test_a_paraphrase_works_in_all_processes(here):
 @pytest.mark.parametrize(
   ("name", "processes", "words"),
   [
-    ("hooks:forget", 1, "has lost the value"),
-    ("hooks:forget", 2, "has lost the value"),
+    ("hooks:forget", 1, "does not contain the value"),
+    ("hooks:forget", 2, "does not contain the value"),
     ("hooks:fail", 1, "RuntimeError: no words"),
     ("hooks:fail", 2, "RuntimeError: no words"),
-    ("hooks:number", 1, "number is a int, not a function"),
+    ("hooks:number", 1, "number is not a function but of type int"),
     ("hooks:nothing", 1, "has no attribute 'nothing'"),
     ("no_such_module:f", 2, "No module named 'no_such_module'"),
     ("hooks", 1, "has no attribute"),
@@ -268,7 +268,7 @@ def test_all_that_is_wrong_is_printed_and_nothing_written(here, capsys):
   assert main(arguments(templates="templates.json")) == 1
   printed = capsys.readouterr()
   assert printed.out == ""
-  for words in ("no intent 'FindBaot'", "no column 'price'", "no rows", "unknown slot 'twon'",
+  for words in ("unknown intent 'FindBaot'", "no column 'price'", "no rows", "unknown slot 'twon'",
                 "expected:", "fix:", "docs/simulate.md"):  # fmt: skip
     assert words in printed.err
   assert not pathlib.Path("mine").exists()
@@ -356,7 +356,7 @@ def test_an_interrupted_run_leaves_nothing(here, processes):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     _, error = process.communicate(timeout=30)
   assert process.returncode == 130
-  assert error == "sgdx: interrupted; nothing half-written is left\n"
+  assert error == "sgdx: interrupted; no partial output is left\n"
   assert not (here / "deep").exists()
 
 

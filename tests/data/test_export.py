@@ -380,7 +380,7 @@ def test_an_interrupt_leaves_whole_files_only(many, tmp_path, processes):
   os.killpg(process.pid, signal.SIGINT)  # as a terminal does
   out, error = process.communicate()
   assert process.returncode == 130
-  assert error == "sgdx: interrupted; nothing half-written is left\n"
+  assert error == "sgdx: interrupted; no partial output is left\n"
   assert out == ""
   written = files(tmp_path)
   assert not [name for name in written if not name.endswith(".json")]

@@ -1,4 +1,4 @@
-"""`sgdx data verify`: reads a whole corpus and reports what is there."""
+"""`sgdx data verify`: reads a whole corpus, checks it, and reports what it holds."""
 
 import argparse
 import dataclasses
@@ -19,8 +19,8 @@ examples:
   sgdx data verify --corpus dstc8-schema-guided-dialogue-master.zip
   sgdx data verify --corpus my_corpus --format json
 
-Schemas must align by position, and dialogues must keep the rules of annotation that SGD keeps.
-docs/dialogue-checks.md has the rules.
+Schemas must align by position, and dialogues must follow the annotation rules
+that SGD follows: see docs/dialogue-checks.md.
 """
 
 
