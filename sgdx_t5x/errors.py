@@ -1,4 +1,4 @@
-"""The one error a user should meet: what was found, expected, available, and the fix."""
+"""The one error that users see: what was found, expected and available, and how to fix it."""
 
 import difflib
 import functools
@@ -22,13 +22,13 @@ def with_document_paths(text: str) -> str:
 
 
 class SgdxError(Exception):
-  """A mistake in the input or in how a command was called, told in four parts.
+  """A mistake in the input or in the call of a command, described in four parts.
 
   Args:
     found: what was found and where (file, dialogue, turn, slot).
     expected: what should have been there.
-    available: what there is instead, or what comes nearest; may be empty.
-    fix: the command or setting that mends it.
+    available: what exists instead, or what comes nearest; may be empty.
+    fix: the command or setting that solves it.
 
   `t5x_lite` prints errors with a `text` and an `exit_code` without a traceback.
   """
@@ -51,7 +51,7 @@ class SgdxError(Exception):
 
 
 class UsageError(SgdxError):
-  """A command called with arguments that cannot work together."""
+  """Arguments of a command that are wrong or do not fit together."""
 
   exit_code = 2
 
@@ -82,6 +82,11 @@ def require(module: str, *, extra: str, why: str, beside: str = "") -> types.Mod
       expected=f"{module}, for {why}",
       fix=f'pip install "sgdx_t5x[{extra}]" {beside}'.rstrip(),
     ) from None
+
+
+def malformed(error: Exception) -> str:
+  """Returns what is wrong with decoded JSON, from the KeyError, TypeError ... that it raised."""
+  return f"missing key {error}" if isinstance(error, KeyError) else f"wrong type: {error}"
 
 
 def nearest(name: str, names: Iterable[str], limit: int = 8) -> str:

@@ -17,7 +17,7 @@ def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
 
   Args:
     path: the file, replaced if it exists.
-    option: which named the file, for messages.
+    option: the option that named the file, for messages.
 
   Raises:
     SgdxError: it cannot be written, or is not a regular file. Nothing is left of it then.
@@ -34,7 +34,7 @@ def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
     raise SgdxError(
       f"{option} {path}: {e.strerror}",
       expected="a file in a folder that exists and can be written",
-      fix="make the folder, or name another file",
+      fix="create the folder, or name another file",
     ) from None
   finally:
     with contextlib.suppress(OSError):  # of a folder that is not there
@@ -58,7 +58,7 @@ def check_folder(
 
   Args:
     path: the folder.
-    option: which named it, for messages.
+    option: the option that named it, for messages.
     replace: whether files that are `ours` may be replaced.
     ours: tells by its path in the folder whether the command writes such a file; None if the
       command never replaces anything.
@@ -111,7 +111,7 @@ def atomic_folder(folder: pathlib.Path, option: str = "--out") -> Iterator[pathl
   Args:
     folder: replaced if it exists; missing folders above it are created, and removed again after a
       failure.
-    option: which named the folder, for messages.
+    option: the option that named the folder, for messages.
 
   Raises:
     SgdxError: the folder cannot be written. Nothing is left of it then.
@@ -173,6 +173,14 @@ def not_found(path: pathlib.Path, expected: str, what: str = "file") -> SgdxErro
   )
 
 
+def json_type(value: Any) -> str:
+  """Returns what a decoded JSON value is, with its article: "an object", "a list", "null"."""
+  if value is None or isinstance(value, bool):
+    return "null" if value is None else "a boolean"
+  types = {dict: "an object", list: "a list", str: "a string"}
+  return types.get(type(value), "a number")
+
+
 def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> Any:
   """Decodes JSON.
 
@@ -180,7 +188,7 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
     text: str, or bytes in UTF-8.
     where: file and line, for errors.
     expected: what should be there.
-    fix: what to do if it is broken in the middle; if it ends too early, that is said instead.
+    fix: what to do if it is broken in the middle; a file that was cut short has a fix of its own.
 
   Raises:
     SgdxError: it is not JSON, or not UTF-8.
@@ -191,11 +199,11 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
     raise SgdxError(
       f"{where}: not UTF-8 ({e.reason} at byte {e.start:,})",
       expected=expected,
-      fix="write it again, in UTF-8",
+      fix="write the file again, in UTF-8",
     ) from None
   except RecursionError:
     raise SgdxError(
-      f"{where}: JSON nested too deeply", expected=expected, fix="write it again"
+      f"{where}: JSON nested too deeply", expected=expected, fix="write the file again"
     ) from None
   except json.JSONDecodeError as e:
     cut = e.pos >= len(e.doc.rstrip()) or e.msg.startswith("Unterminated")

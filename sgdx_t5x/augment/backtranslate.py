@@ -19,24 +19,24 @@ from sgdx_t5x.files import atomic_folder, check_folder
 SCHEMA, TEXTS, REPAIRS = "schema.json", "texts.jsonl", "repairs.jsonl"
 UNTRANSLATED = "untranslated"
 REPAIR_RULES = {  # the first here, the others by `wording.reword`
-  UNTRANSLATED: "letters that are not Latin, nor in the original, came back: the original stays",
-  "empty": "nothing came back: the original stays",
-  "not a name": "nothing of what came back can be in a name: the original stays",
-  "too long": "a name of over 80 characters, a description of over 1,000: the original stays",
-  "collision": "another element has the name already: a number is added",
+  UNTRANSLATED: "non-Latin letters came back that the original does not have: it is kept",
+  "empty": "nothing came back: the original is kept",
+  "not a name": "nothing that came back can be part of a name: the original is kept",
+  "too long": "a name of over 80 characters, a description of over 1,000: the original is kept",
+  "collision": "another element already has this name: a number is appended",
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class BackTranslation:
-  """A schema in another wording, and how it came about.
+  """A back-translated variant of a schema, and how it was made.
 
   Attributes:
-    pivot: the language it went through.
+    pivot: code of the pivot language.
     schema: the result, aligned by position with the original.
     records: of every element, as the provider gave them.
-    repairs: of texts that could not stand as they were.
-    unchanged: how many texts came back as they had been, repaired ones not counted.
+    repairs: of texts that could not be used as they were.
+    unchanged: how many texts came back unchanged, not counting repaired ones.
   """
 
   pivot: str
@@ -49,13 +49,13 @@ class BackTranslation:
 def back_translate(
   schema: Schema, provider: Provider, pivot: str, progress: Progress = lambda *_: None
 ) -> BackTranslation:
-  """Carries a schema through a pivot and back.
+  """Translates a schema into a pivot language and back.
 
   Args:
     schema: the original.
-    provider: what translates; the pivot has passed its `check`.
+    provider: the translation provider; the pivot has passed its `check`.
     pivot: language code, "zh".
-    progress: is told how far the provider is.
+    progress: called with the progress of the provider.
 
   Raises:
     SgdxError: the provider fails.

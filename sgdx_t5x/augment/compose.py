@@ -1,7 +1,7 @@
-"""Variant schemas of paraphrases, each farther from the original: how SGD-X was composed.
+"""Composes variant schemas from paraphrases, each farther from the original, as SGD-X was composed.
 
 For every element the paraphrases are sorted by distance to the original, and variant k takes the
-k-th (SGD-X paper, section 3.2). The distances are those that the released variants are sorted by:
+k-th (SGD-X paper, section 3.2). The released variants are sorted by these distances:
 
 - names: Levenshtein distance, in edits, of the names as written. From v1 to v5 of SGD-X it never
   falls, for all 453 slot and intent names; divided by the longer name's length, for only 133.
@@ -25,11 +25,11 @@ from sgdx_t5x.errors import SgdxError, nearest, require
 RECORD = "paraphrases.jsonl"
 # Why a paraphrase is not used, or not as it is; `wording.reword` applies "collision".
 PLACEMENT_RULES = {
-  "same": "the original, or an earlier paraphrase: not used",
-  "surplus": "there are nearer ones for all variants: not used",
-  "filled": "there are too few: the farthest is used again",
-  "none": "there is none: the original stays",
-  "collision": "another element has the name already: a number is added",
+  "same": "equal to the original or to an earlier paraphrase: not used",
+  "surplus": "there are nearer paraphrases for all variants: not used",
+  "filled": "too few paraphrases: the farthest is used again",
+  "none": "no paraphrase: the original is kept",
+  "collision": "another element already has this name: a number is appended",
 }
 DETERMINERS = frozenset(
   {"a", "an", "the", "this", "that", "these", "those", "which", "what", "whose", "any", "all"}
@@ -105,10 +105,11 @@ def read_paraphrases(
     if element.key not in known or element in found:
       twice = element in found
       raise SgdxError(
-        f"{where}: element {element.key} " + ("again" if twice else "is not there"),
+        f"{where}: "
+        + (f"element {element.key} again" if twice else f"unknown element {element.key}"),
         expected="each element once" if twice else "an element of the corpus",
         available="" if twice else nearest(element.key, known),
-        fix="join the two lines" if twice else "write the names of the original schema",
+        fix="merge the two lines" if twice else "use the names of the original schema",
       )
     found[element] = tuple(texts)
   return found
@@ -125,9 +126,9 @@ def union(schemas: Sequence[Schema], origin: str) -> Schema:
     for service in schema:
       if services.setdefault(service.name, service) != service:
         raise SgdxError(
-          f"{schema.origin}: {service.name} is not as in the other splits",
-          expected="one wording of a service in all splits",
-          fix="compose the splits one by one with --split",
+          f"{schema.origin}: service {service.name} differs from that of another split",
+          expected="the same names and descriptions of a service in all splits",
+          fix="compose the splits separately with --split",
         )
   return Schema(list(services.values()), origin)
 
@@ -150,14 +151,14 @@ def compose(
     num_variants: K.
     fill: where there are too few, use the farthest again, and where there is none, keep the
       original; instead of refusing.
-    lemmas: of a description; `lemmatiser()` by default.
+    lemmas: of a description; `lemmatizer()` by default.
 
   Raises:
     SgdxError: too few paraphrases of an element, one that is empty or cannot be a name, or
       spaCy is not installed.
   """
   if lemmas is None and any(element.field != NAME for element in paraphrases):
-    lemmas = lemmatiser()
+    lemmas = lemmatizer()
   placements: list[Placement] = []
   too_few = []
   for element, original in wording(schema).items():
@@ -183,8 +184,8 @@ def compose(
   return Composition(tuple(variants), tuple(kept))
 
 
-def lemmatiser() -> Lemmas:
-  """Returns the function from a text to its lemmas, without stop words. Downloads nothing.
+def lemmatizer() -> Lemmas:
+  """Returns a function from a text to its lemmas, without stop words. Downloads nothing.
 
   Raises:
     SgdxError: spaCy or its look-up tables are not installed.
@@ -263,8 +264,10 @@ def _rank(
     if not made:
       raise SgdxError(
         f"{element.key}: paraphrase {text!r}",
-        expected="words that can be a name, not beginning with a digit" if is_name else "a text",
-        fix="correct it, or leave it out",
+        expected="words for a name, not starting with a digit"
+        if is_name
+        else "a text that is not empty",
+        fix="correct the paraphrase, or remove it",
       )
     if is_name:
       distance = float(Levenshtein.distance(element.name, made))
@@ -310,11 +313,11 @@ def _too_few(found: Sequence[tuple[Element, int]], num_variants: int, origin: st
   element, count = found[0]
   others = f" (and {len(found) - 1:,} more elements)" if len(found) > 1 else ""
   return SgdxError(
-    f"{element.key}: {count} different paraphrases{others}",
+    f"{element.key}: {count} distinct paraphrases{others}",
     expected=f"{num_variants} for every name and description of slots and intents, and every "
     f"description of services, of {origin}",
-    fix="add some; or lower --variants, name the splits with --split, or give --fill to repeat the "
-    "farthest",
+    fix="add paraphrases; or lower --variants, choose splits with --split, or repeat the farthest "
+    "with --fill",
   )
 
 

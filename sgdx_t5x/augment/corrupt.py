@@ -1,4 +1,4 @@
-"""Corrupted wordings: random words and another order of words, by a seed.
+"""Corrupted variants of a schema: random words, and words out of order, by a seed.
 
 The SGD-X paper (Lee et al. 2022, section 5) tried such corruptions of names and descriptions as
 training data beside back-translation, and they did not help: noise is not another way to say

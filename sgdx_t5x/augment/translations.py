@@ -13,14 +13,14 @@ Notify = Callable[[str], None]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Record:
-  """A text that went through another language and came back.
+  """A text that was translated into another language and back.
 
   Attributes:
     element: what the text is of.
     pivot: the other language: "zh".
     pivot_text: the text in it.
     text: what came back, names as words; nothing is repaired yet.
-    provider: who or what translated, both ways.
+    provider: who or what translated, in both directions.
     date: when it came back: "2026-11-21".
   """
 
@@ -43,9 +43,9 @@ class Plan:
 
   Attributes:
     texts: distinct texts.
-    known: how many of them have been translated already, both ways.
+    known: how many of them are already translated, in both directions.
     characters_to: to send into the pivot.
-    characters_back: to send back; what is not known yet is taken to be as long as in English.
+    characters_back: to send back; texts that are not translated yet count as long as in English.
     is_paid: whether somebody charges for characters.
   """
 

@@ -1,4 +1,4 @@
-"""The wording of a schema as texts by element, and a schema in another wording.
+"""The texts of a schema by element, and variants of a schema made from other texts.
 
 An *element* is what SGD-X rewords: the name or the description of a service, a slot or an
 intent (SGD-X paper, section 3.1). Values, flags and which slots an intent takes are not wording:
@@ -60,7 +60,7 @@ class Element:
         f"{where}: element {key!r}".removeprefix(": "),
         expected="SERVICE/slot/NAME/description, with service or intent for slot, and name",
         available=nearest(parts[-1], (NAME, DESCRIPTION)),
-        fix="write the names of the original schema",
+        fix="use the names of the original schema",
       )
     return cls(*parts)
 
@@ -86,7 +86,7 @@ def wording(schema: Schema, original: Schema | None = None) -> dict[Element, str
   """Returns element -> text of a schema, names as words ("account type").
 
   Args:
-    schema: any wording.
+    schema: the original or a variant.
     original: what names the elements, aligned by position; `schema` itself if None.
 
   Raises:
@@ -161,10 +161,10 @@ def reword(
   unknown = [element for element in texts if element not in known]
   if unknown:
     raise SgdxError(
-      f"{origin}: no element {unknown[0].key} ({len(unknown)} in all)",
+      f"{origin}: unknown element {unknown[0].key} ({len(unknown)} in all)",
       expected=f"elements of {schema.origin}",
       available=nearest(unknown[0].key, [element.key for element in known]),
-      fix="use texts made for this schema",
+      fix="use texts that were made for this schema",
     )
   writer = _Writer(texts)
   services, used = [], set()

@@ -47,7 +47,7 @@ examples:
   sgdx simulate --init schema.json --out start
   sgdx weights import --hf flan-t5-base --out weights/flan-t5-base
 
-exit codes: 0 done, 1 failed, 2 wrong usage. `sgdx COMMAND --help` has more examples.
+exit codes: 0 success, 1 failure, 2 wrong usage. `sgdx COMMAND --help` has more examples.
 """
 
 
@@ -59,10 +59,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-  """Runs the command line. Returns the exit code: 0 done, 1 failed, 2 wrong usage."""
+  """Runs the command line. Returns the exit code: 0 success, 1 failure, 2 wrong usage."""
   parser = _Parser(
     prog="sgdx",
-    description="Robustness of schema-guided dialogue state tracking: data, scores, weights.",
+    description="Robustness of schema-guided dialogue state tracking: data, scores, reports.",
     epilog=_EPILOG,
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
@@ -92,11 +92,11 @@ def main(argv: Sequence[str] | None = None) -> int:
       raise
     lines = (
       f"{e.filename or 'a file'}: {e.strerror or e}",
-      "  expected:  a file that can be read, or written",
-      "  fix:       check its name and its permissions; --debug shows where it was needed",
+      "  expected:  a file that can be read or written",
+      "  fix:       check its path and permissions; --debug shows the traceback",
     )
     print("sgdx: " + "\n".join(lines), file=sys.stderr)
     return 1
   except KeyboardInterrupt:
-    print("sgdx: interrupted; nothing half-written is left", file=sys.stderr)
+    print("sgdx: interrupted; no partial output is left", file=sys.stderr)
     return 130

@@ -1,4 +1,4 @@
-"""`sgdx backtranslate`: schemas through other languages and back, for training."""
+"""`sgdx backtranslate`: back-translates the texts of schemas, as training data."""
 
 import argparse
 import collections
@@ -29,34 +29,33 @@ _OPTIONS = {  # of which provider; what is not given keeps the provider's defaul
 }  # fmt: skip
 _EPILOG = """\
 examples:
-  The translations that ship with this package (SGD's train services, zh ja ko), as schemas:
+  The back-translations of this package (train services of SGD; zh, ja, ko):
     sgdx backtranslate --corpus sgd.zip --provider table --out back_translations
 
-  Google's, which the paper used; first what it would cost:
+  With Google Translate, which the paper used; first an estimate of the cost:
     sgdx backtranslate --corpus sgd.zip --provider google --out google --dry-run
 
-  Checkpoints on this machine, one for each direction and pivot, sampled:
+  With local checkpoints, one for each direction and pivot, and sampling:
     sgdx backtranslate --corpus sgd.zip --provider hf --pivots zh ja --out marian \\
       --model-to 'models/en-{pivot}' --model-from 'models/{pivot}-en' --sample --seed 1
 
-  One NLLB, M2M100 or mBART-50 checkpoint for all:
+  With one NLLB, M2M100 or mBART-50 checkpoint for all directions:
     sgdx backtranslate --corpus sgd.zip --provider hf --model-to nllb-200 --out nllb
 
-  Texts that were mended by hand, as a schema again:
-    sgdx backtranslate --corpus sgd.zip --pivots ja --provider table --out mended \\
+  From recorded texts that were corrected by hand:
+    sgdx backtranslate --corpus sgd.zip --pivots ja --provider table --out corrected \\
       --table marian/ja/train/texts.jsonl
 
-DIR/PIVOT/SPLIT/ gets schema.json; texts.jsonl, every text with its pivot text, provider and date;
-and repairs.jsonl if a text could not stand as it came back (untranslated, empty, not a name, or a
-name that collides). Interrupted or failed, the same command goes on where it stopped.
+DIR/PIVOT/SPLIT/ gets schema.json; texts.jsonl with every text, its pivot text,
+provider and date; and repairs.jsonl if texts could not be used as they came
+back (untranslated, empty, not a name, or a name that collides). After an
+interruption or failure, the same command resumes where it stopped.
 """
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = add_command(
-    subparsers, "backtranslate", __doc__, _EPILOG, "reword schemas through other languages"
-  )
+  parser = add_command(subparsers, "backtranslate", __doc__, _EPILOG, "back-translate schemas")
   add_corpus(parser)
   parser.add_argument("--split", default="train", help="train, dev or test (default: train)")
   parser.add_argument(
@@ -64,15 +63,17 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs="+",
     default=["zh", "ja", "ko"],
     metavar="CODE",
-    help="languages to go through (default: zh ja ko)",
+    help="pivot languages (default: zh ja ko)",
   )
-  parser.add_argument("--provider", required=True, choices=list(_OPTIONS), help="what translates")
+  parser.add_argument(
+    "--provider", required=True, choices=list(_OPTIONS), help="translation provider"
+  )
   parser.add_argument("--out", required=True, metavar="DIR", help="folder to write to")
   parser.add_argument(
-    "--dry-run", action="store_true", help="say how much is to translate, and do nothing"
+    "--dry-run", action="store_true", help="print how many texts would be translated, then exit"
   )
   parser.add_argument(
-    "--overwrite", action="store_true", help="replace schemas of other texts in DIR"
+    "--overwrite", action="store_true", help="replace schemas in DIR that have other texts"
   )
   _add_provider_options(parser)
   parser.set_defaults(run=run)
@@ -82,37 +83,47 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def _add_provider_options(parser: argparse.ArgumentParser) -> None:
   table = parser.add_argument_group("--provider table")
   table.add_argument(
-    "--table", nargs="+", metavar="FILE", help="recorded texts (default: those that ship)"
+    "--table", nargs="+", metavar="FILE", help="recorded texts (default: those of this package)"
   )
   google = parser.add_argument_group("--provider google")
-  google.add_argument("--project", metavar="ID", help="to charge (default: the credentials' own)")
+  google.add_argument(
+    "--project", metavar="ID", help="project to charge (default: that of the credentials)"
+  )
   google.add_argument(
     "--price",
     type=float,
     metavar="USD",
-    help=f"per million characters, for --dry-run (default: {_PRICE:g}, an assumption)",
+    help=f"price per million characters, for --dry-run (default: {_PRICE:g}, an assumption)",
   )
   hf = parser.add_argument_group("--provider hf")
-  hf.add_argument("--model-to", metavar="DIR", help="checkpoint English > {pivot}, or all ways")
-  hf.add_argument("--model-from", metavar="DIR", help="checkpoint {pivot} > English")
+  hf.add_argument(
+    "--model-to", metavar="DIR", help="checkpoint for English > {pivot}, or for all directions"
+  )
+  hf.add_argument("--model-from", metavar="DIR", help="checkpoint for {pivot} > English")
   hf.add_argument(
     "--language-codes",
     nargs="+",
     metavar="PIVOT=CODE",
-    help="the checkpoint's own codes, where others are meant: zh=zho_Hant",
+    help="codes of the checkpoint, if not the usual ones: zh=zho_Hant",
   )
-  hf.add_argument("--batch-size", type=int, metavar="N", help="texts at a time (default: 16)")
-  hf.add_argument("--beams", type=int, metavar="N", help="of the beam search (default: 4)")
   hf.add_argument(
-    "--sample", action="store_true", default=None, help="draw words instead of searching"
+    "--batch-size", type=int, metavar="N", help="number of texts per batch (default: 16)"
   )
-  hf.add_argument("--temperature", type=float, help="of --sample (default: 1)")
-  hf.add_argument("--top-p", type=float, help="of --sample (default: 0.9)")
-  hf.add_argument("--seed", type=int, help="of --sample (default: 0)")
+  hf.add_argument("--beams", type=int, metavar="N", help="width of the beam search (default: 4)")
+  hf.add_argument(
+    "--sample", action="store_true", default=None, help="sample instead of beam search"
+  )
+  hf.add_argument(
+    "--temperature", type=float, help="sampling temperature, with --sample (default: 1)"
+  )
+  hf.add_argument(
+    "--top-p", type=float, help="nucleus sampling threshold, with --sample (default: 0.9)"
+  )
+  hf.add_argument("--seed", type=int, help="random seed, with --sample (default: 0)")
 
 
 def run(args: argparse.Namespace) -> int:
-  """Back-translates a split's schema, or says what that takes. Returns 0.
+  """Back-translates a split's schema, or prints what is to be done. Returns 0.
 
   Raises:
     SgdxError: bad input, a provider that fails, or a folder that cannot be written.
@@ -134,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
   if args.dry_run:
     _print_plans(plans, args)
     return 0
-  if any(plan.known < plan.texts for plan in plans.values()):  # else nobody is called
+  if any(plan.known < plan.texts for plan in plans.values()):  # else nothing is called
     provider.check(pivots)
   for pivot in pivots:
     with progress("texts") as update:
@@ -150,14 +161,14 @@ def _pivots(args: argparse.Namespace) -> list[str]:
     if not _PIVOT.fullmatch(pivot) or pivot.lower() == "en":
       raise UsageError(
         f"--pivots {pivot}",
-        expected="codes of languages that are not English",
-        fix="--pivots zh ja ko",
+        expected="codes of languages other than English",
+        fix="give, for example, --pivots zh ja ko",
       )
   return list(dict.fromkeys(args.pivots))
 
 
 def _provider_options(args: argparse.Namespace) -> dict[str, Any]:
-  """Returns what the provider is opened with; refuses what is meant for another one."""
+  """Returns the options of the provider; refuses those of another one."""
   for provider, names in _OPTIONS.items():
     for name in names:
       if getattr(args, name) is not None and provider != args.provider:
@@ -165,7 +176,7 @@ def _provider_options(args: argparse.Namespace) -> dict[str, Any]:
           f"--{name.replace('_', '-')} with --provider {args.provider}",
           expected=f"--provider {provider}",
           available=" ".join(f"--{n.replace('_', '-')}" for n in _OPTIONS[args.provider]),
-          fix="leave it out, or name the provider it is for",
+          fix="leave it out, or choose the provider that it is for",
         )
   given = {
     name: value for name in _OPTIONS[args.provider] if (value := getattr(args, name)) is not None
@@ -186,13 +197,13 @@ def _hf_options(given: dict[str, Any]) -> dict[str, Any]:
   if given.pop("sample", False):
     if "beams" in given:
       raise UsageError(
-        "--sample with --beams", expected="one way of decoding", fix="leave one of the two out"
+        "--sample with --beams", expected="one way of decoding", fix="leave one of them out"
       )
     given["sampling"] = Sampling(**sampling)
   elif sampling:
     raise UsageError(
       " ".join(f"--{name.replace('_', '-')}" for name in sampling) + " without --sample",
-      expected="--sample, which they are for",
+      expected="--sample, to which they belong",
       fix="add --sample",
     )
   codes = [item.partition("=") for item in given.pop("language_codes", [])]
@@ -200,7 +211,7 @@ def _hf_options(given: dict[str, Any]) -> dict[str, Any]:
     if not (pivot and code):
       raise UsageError(
         f"--language-codes {pivot}{sign}{code}",
-        expected="PIVOT=CODE, for instance zh=zho_Hant",
+        expected="PIVOT=CODE, for example zh=zho_Hant",
         fix="give the code that the checkpoint's tokenizer knows",
       )
   return {**given, "language_codes": {pivot: code for pivot, _, code in codes}}
@@ -216,15 +227,15 @@ def _say(line: str) -> None:
 def _print_plans(plans: "Mapping[str, Plan]", args: argparse.Namespace) -> None:
   """Prints what is left to do to stdout."""
   for pivot, plan in plans.items():
-    print(f"{pivot}: {plan.texts:,} distinct texts, {plan.known:,} of them translated already")
+    print(f"{pivot}: {plan.texts:,} distinct texts, {plan.known:,} of them already translated")
     if plan.known < plan.texts:
-      there, back = plan.characters_to, plan.characters_back
-      print(f"    to send: {there:,} characters there, and about {back:,} back")
+      forward, back = plan.characters_to, plan.characters_back
+      print(f"    to send: {forward:,} characters to the pivot language, about {back:,} back")
   characters = sum(plan.characters_to + plan.characters_back for plan in plans.values())
   if any(plan.is_paid for plan in plans.values()):
     price = _PRICE if args.price is None else args.price
     print(f"cost: about {characters * price / 1e6:.2f} USD for {characters:,} characters,")
-    print(f"      if a million costs {price:g} USD: an assumption, see the provider's price list")
+    print(f"      at {price:g} USD per million, an assumption: see the provider's price list")
   print("nothing was sent or written")
 
 
@@ -237,18 +248,18 @@ def _print_result(result: "BackTranslation", folder: pathlib.Path, files: list[s
 
 
 def _print_next(args: argparse.Namespace, pivots: list[str]) -> None:
-  """Says how to train with the result."""
+  """Prints how to train with the result."""
   from sgdx_t5x.corpora import SAMPLE
 
   if args.provider == "table" and not args.table and args.split == "train":
-    _say("next: tasks read these texts without files, too:")
+    _say("next: train with the tasks of these texts, which need no files:")
     _say("  python -m t5x.train --gin_file=gin/t5dst_backtrans.gin --tfds_data_dir=data ...")
     return
   out, prefix, options = pathlib.Path(args.out).resolve(), "", ", vocabulary=vocabulary"
   if args.corpus == SAMPLE:
     prefix, options = "sample_", ', vocabulary=sample_vocabulary, prefix="sample_", data="sample"'
   name = re.sub(r"\W+", "_", out.name)
-  _say("next: tasks of them, in tasks/mixtures.py or a module of yours (see tasks/README.md):")
+  _say("next: register tasks in tasks/mixtures.py or a module of your own (see tasks/README.md):")
   for pivot in pivots:
     _say(f'  register_wording("{name}_{pivot}", "{out / pivot}"{options})')
   tasks = ["sgd", *(f"sgd_{name}_{pivot}" for pivot in pivots)]

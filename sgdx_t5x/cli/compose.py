@@ -1,4 +1,4 @@
-"""`sgdx compose`: variant schemas of paraphrases, each farther from the original, as SGD-X."""
+"""`sgdx compose`: composes variant schemas from paraphrases, as SGD-X was made."""
 
 import argparse
 import collections
@@ -14,26 +14,30 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 examples:
-  Five variants of all splits, and how far they are:
+  Five variants of all splits, and their distances from the original:
     sgdx compose --corpus sgd.zip --paraphrases texts.jsonl --out mine
     sgdx stats --corpus sgd.zip --schemas mine
 
-  Three variants of train's services, where some elements have fewer paraphrases:
+  Three variants of train, where some elements have fewer paraphrases:
     sgdx compose --corpus sgd.zip --paraphrases texts.jsonl --out mine --split train \\
       --variants 3 --fill
 
-A line of FILE holds an element and its paraphrases, in any order; names are written as words:
+A line of FILE gives an element and its paraphrases, in any order; names are
+written as words:
   {"element": "Banks_1/slot/account_type/name", "paraphrases": ["kind of account", "type"]}
   {"element": "Banks_1/intent/CheckBalance/description", "paraphrases": ["...", "..."]}
   {"element": "Banks_1/service/Banks_1/description", "paraphrases": ["...", "..."]}
 
-Paraphrases are sorted by distance to the original, and variant k takes the k-th: names by edits
-(Levenshtein), descriptions by Jaccard distance of lemmas without determiners; ties keep the order
-of FILE. Of more than K the K nearest are used. Every name and description needs K, but names of
-services, which need none. Services get the variant's digit, as in SGD-X: Banks_2 is Banks_21 in v1.
+Paraphrases are sorted by distance to the original, and variant k takes the
+k-th: names by edits (Levenshtein), descriptions by Jaccard distance of lemmas
+without determiners; ties keep the order of FILE. If there are more than K, the
+K nearest are used. Every name and description needs K, except names of
+services, which need none. Services get the variant's digit, as in SGD-X:
+Banks_2 is Banks_21 in v1.
 
-DIR gets v1/SPLIT/schema.json ... and paraphrases.jsonl, which says where every paraphrase went,
-with its distance, and what was not taken as it is:
+DIR gets v1/SPLIT/schema.json ... and paraphrases.jsonl, which lists the
+variant and the distance of every paraphrase, and why a paraphrase was not
+used, or not as it is:
 """
 
 
@@ -42,21 +46,27 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   from sgdx_t5x.augment.compose import PLACEMENT_RULES
 
   rules = "".join(f"  {rule:10} {text}\n" for rule, text in PLACEMENT_RULES.items())
-  summary = "make variant schemas of paraphrases"
+  summary = "compose variant schemas from paraphrases"
   parser = add_command(subparsers, "compose", __doc__, _EPILOG + rules, summary)
   add_corpus(parser)
   parser.add_argument("--paraphrases", required=True, metavar="FILE", help="JSONL, see below")
-  parser.add_argument("--out", required=True, metavar="DIR", help="folder to write, new or empty")
   parser.add_argument(
-    "--split", nargs="+", metavar="NAME", help="train, dev, test (default: all of the corpus)"
+    "--out", required=True, metavar="DIR", help="folder to write to, new or empty"
   )
   parser.add_argument(
-    "--variants", type=int, default=5, metavar="K", help="how many to make (default: 5)"
+    "--split",
+    nargs="+",
+    metavar="NAME",
+    help="train, dev, test (default: all splits of the corpus)",
+  )
+  parser.add_argument(
+    "--variants", type=int, default=5, metavar="K", help="number of variants (default: 5)"
   )
   parser.add_argument(
     "--fill",
     action="store_true",
-    help="where there are too few, repeat the farthest; where there is none, keep the original",
+    help="if there are too few paraphrases, repeat the farthest; if there is none, keep the "
+    "original",
   )
   parser.set_defaults(run=run)
   return parser
@@ -111,7 +121,7 @@ def _print_summary(
     *(f"{counts[rule]:,} {rule}: {text}" for rule, text in PLACEMENT_RULES.items() if counts[rule]),
   ]
   if num_other:
-    lines.append(f"{num_other:,} elements of the file are of other splits: not used")
+    lines.append(f"{num_other:,} elements of the file belong to other splits: not used")
   command = ["sgdx", "stats", "--corpus", args.corpus, "--schemas", args.out]
   lines.append(f"next:    {shlex.join(command)}")
   print("\n".join(lines), file=sys.stderr)

@@ -13,20 +13,20 @@ _FEWEST_SAMPLES = 100  # with fewer, the 2.5% at each end are one or two samples
 
 _EPILOG = """\
 examples:
-  Score two systems, each with its scores per frame, and compare them:
+  Score two systems with their scores per frame, and compare them:
     sgdx score --corpus sgd.zip --predictions all=base/eval --json base.json \\
       --per-frame base.jsonl
     sgdx score --corpus sgd.zip --predictions all=ours/eval --json ours.json \\
       --per-frame ours.jsonl
     sgdx diff base.json ours.json --flips flips.jsonl
 
-  The frames of v5 that base gets right and ours wrong, with jq:
+  The frames of v5 that are correct in base and wrong in ours, with jq:
     jq 'select(.variant == "v5" and .a == 1)' flips.jsonl
 
-The interval (95%) and p are of B-A, by resampling dialogues (paired bootstrap; p is two-sided).
-They tell chance in the choice of dialogues from a difference, not chance in training: another
-seed of the same model differs too. broken: frames right (score 1) in A and wrong in B; fixed:
-wrong in A and right in B.
+The 95% interval and the two-sided p are for B-A, from a paired bootstrap over
+dialogues. They account for the choice of test dialogues, not for randomness in
+training: another seed of the same model differs as well. broken: frames that
+are correct (score 1) in A and wrong in B; fixed: the reverse.
 """
 
 
@@ -39,17 +39,17 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     _EPILOG,
     "compare two systems: differences, intervals, flipped frames",
   )
-  kind = "report of `sgdx score` with --json and --per-frame, or the latter's file"
+  kind = "JSON of `sgdx score --json --per-frame`, or its file of scores per frame"
   parser.add_argument("a", metavar="A", help=kind)
-  parser.add_argument("b", metavar="B", help="the same of another system")
+  parser.add_argument("b", metavar="B", help="the same for the other system")
   parser.add_argument(
-    "--metric", default=_JOINT_GOAL, help=f"official metric of a frame (default: {_JOINT_GOAL})"
+    "--metric", default=_JOINT_GOAL, help=f"official metric per frame (default: {_JOINT_GOAL})"
   )
   parser.add_argument("--flips", metavar="OUT", help="write every flipped frame to this JSONL file")
   parser.add_argument(
     "--allow-missing",
     action="store_true",
-    help="compare what both have, and mark it PARTIAL, if frames are in one of the two only",
+    help="if some frames are in one system only: compare the others and mark the result PARTIAL",
   )
   parser.add_argument(
     "--seed", type=int, default=0, help="random seed of the bootstrap (default: 0)"

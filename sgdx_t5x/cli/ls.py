@@ -1,4 +1,4 @@
-"""`sgdx ls`: what there is to train and evaluate on."""
+"""`sgdx ls`: lists tasks and mixtures to train and evaluate on."""
 
 import argparse
 import importlib
@@ -14,11 +14,12 @@ from sgdx_t5x.tables import Table
 _EPILOG = """\
 examples:
   sgdx ls tasks
-  sgdx ls tasks --module my_project.tasks   # with those that your module registers
+  sgdx ls tasks --module my_project.tasks   # and those of your module
   sgdx ls tasks --format json               # {"tasks": [{"name", "kind", "data", "variants"}]}
 
-Give a name to t5x: --gin.MIXTURE_OR_TASK_NAME="'t5dst_sgdx_v3'". tasks/README.md shows how to add
-one; a folder of schemas of your own takes one call.
+Use a name in t5x: --gin.MIXTURE_OR_TASK_NAME="'t5dst_sgdx_v3'".
+tasks/README.md shows how to add tasks; your own folder of schemas needs one
+function call.
 """
 
 
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     }
     for entry in REGISTERED.values()
   ]
-  header = ("name", "kind", "data", "schema versions")
+  header = ("name", "kind", "data", "schema variants")
   rows = tuple((x["name"], x["kind"], x["data"], ", ".join(x["variants"])) for x in entries)
   table = Table("tasks and mixtures", header, rows, left=len(header))
   output.show(args.format, [table], {"format": "sgdx-tasks/1", "tasks": entries})

@@ -1,4 +1,4 @@
-"""Options that several commands have, read in one way."""
+"""Options that several commands share, and how they are read."""
 
 import argparse
 import contextlib
@@ -62,30 +62,31 @@ def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
 
 
 def add_scoring(parser: argparse.ArgumentParser) -> None:
-  """Adds what a score depends on, of `scoring.Settings`; `scoring_settings` reads it."""
+  """Adds the options of `scoring.Settings`, which scores depend on; see `scoring_settings`."""
   parser.add_argument(
     "--fuzzy",
     default="difflib",
     choices=("difflib", "levenshtein", "exact"),
-    help="how values of non-categorical slots are compared (default: difflib, as officially)",
+    help="how values of non-categorical slots are compared (default: difflib, the official way)",
   )
   parser.add_argument(
     "--zero-mean",
     default="zero",
     choices=("zero", "exclude"),
-    help="what SS counts for a frame that every variant gets wrong (default: zero)",
+    help="SS of frames that are wrong under every variant: 0, or excluded (default: zero)",
   )
   parser.add_argument(
     "--prompt-style",
     nargs="+",
     default=[],
     metavar="FIELD=VALUE",
-    help="how JSONL predictions were prompted, if not by default: values=letters lowercase=true",
+    help="prompt style of JSONL predictions, if not the default: values=letters lowercase=true",
   )
   parser.add_argument(
     "--allow-missing",
     action="store_true",
-    help="score what is there, and mark it PARTIAL, if frames are missing or dialogues unknown",
+    help="if frames are missing or dialogues unknown: score the frames present and mark the result "
+    "PARTIAL",
   )
   parser.add_argument(
     "--bootstrap-samples",
@@ -133,9 +134,9 @@ def parse_format(items: Sequence[str]) -> "PromptFormat":
     except (KeyError, ValueError):
       raise UsageError(
         f"--prompt-style {item}",
-        expected=f"FIELD=VALUE of {type(style).__name__}; flags are true or false",
+        expected=f"FIELD=VALUE with a field of {type(style).__name__}; flags are true or false",
         available=", ".join((*defaults, "format") if len(FORMATS) > 1 else defaults),
-        fix=f"give what the gin file of the run gives {type(style).__name__}",
+        fix=f"use the settings of {type(style).__name__} in the gin file of the run",
       ) from None
   return load_format(name, dataclasses.replace(style, **changes))
 
@@ -168,7 +169,7 @@ def parse_variants(items: Sequence[str]) -> dict[str, str | None]:
 
 
 def check_outputs(outputs: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:
-  """Refuses, before the work is done, outputs that could not be written or would cost something.
+  """Refuses, before any work, outputs that cannot be written or would overwrite something.
 
   Args:
     outputs: option -> path; None where it was not given.
@@ -178,15 +179,15 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Sequence[str] = ())
     UsageError: two outputs, or an output and an input, are one file.
     SgdxError: a folder that is not there or cannot be written to.
   """
-  taken = {pathlib.Path(path).resolve(): "an input" for path in inputs}
+  used = {pathlib.Path(path).resolve(): "an input" for path in inputs}
   for option, name in outputs.items():
     if name is None:
       continue
     path = pathlib.Path(name).resolve()
-    if path in taken or not name:
+    if path in used or not name:
       raise UsageError(
-        f"{option} {name!r}" + (f" is {taken[path]} too" if name else ""),
-        expected="a file of its own",
+        f"{option} {name!r}" + (f" is also {used[path]}" if name else " is empty"),
+        expected="a file of its own for each output",
         fix="name another file",
       )
     if not os.access(path.parent, os.W_OK) or path.is_dir():
@@ -194,17 +195,17 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Sequence[str] = ())
       raise SgdxError(
         f"{option} {name}: {why}",
         expected="a file in a folder that exists and can be written",
-        fix="make the folder, or name another file",
+        fix="create the folder, or name another file",
       )
-    taken[path] = f"that of {option}"
+    used[path] = f"the file of {option}"
 
 
 @contextlib.contextmanager
 def no_cycles() -> Iterator[None]:
-  """Does not look for cycles among objects while predictions are read and scored.
+  """Disables garbage collection of cycles while predictions are read and scored.
 
-  That makes millions of small objects and no cycles among them; looking for cycles took half of
-  the time (six predictions of the real test files) and freed nothing.
+  Scoring creates millions of small objects without cycles; looking for cycles took half of the
+  time (six predictions of the real test files) and freed nothing.
   """
   enabled = gc.isenabled()
   gc.disable()

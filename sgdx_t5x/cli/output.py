@@ -1,4 +1,4 @@
-"""The tables that `sgdx` prints, of all commands: as text, Markdown, LaTeX, CSV or JSON."""
+"""Prints the tables of all commands: as text, Markdown, LaTeX, CSV or JSON."""
 
 import argparse
 import json
@@ -16,7 +16,7 @@ _NAME = 24  # names of rows are not folded below this
 
 def add_format(parser: argparse.ArgumentParser) -> None:
   """Adds `--format`, as every command with tables has it."""
-  parser.add_argument("--format", default="text", choices=FORMATS, help="what to print")
+  parser.add_argument("--format", default="text", choices=FORMATS, help="output format")
 
 
 def as_json(data: Any) -> str:

@@ -23,29 +23,34 @@ _STDOUT = "-"
 _WIDTH = 90
 _EPILOG = """\
 examples:
-  The test split with one variant of the schema:
+  The test split with the schemas of one variant:
     sgdx prompts --corpus dstc8-schema-guided-dialogue-master.zip --variant v3 --out v3.jsonl
 
-  At most 5,000 prompts of each variant, the same frames in all, for a model that costs money:
+  At most 5,000 prompts per variant, for the same frames, e.g. for a paid API:
     sgdx prompts --corpus sgd.zip --variant original v1 v2 v3 v4 v5 --limit 5000 \\
       --out prompts.jsonl
 
-  The score of the answers:
+  Score the answers:
     sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing
 
-A variant is original, v1 ... v5, bt_zh, bt_ja or bt_ko (back-translations of SGD's train split ship
-with this package), corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
+A variant is original, v1 ... v5, bt_zh, bt_ja or bt_ko (back-translations of
+SGD's train split ship with this package), corrupt_SEED, or NAME=DIR for schemas
+of your own in DIR/SPLIT/schema.json.
 
-A line is {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": "[USER] ... [slot] ..."}, and
-for a categorical slot "possible_values": [...], besides which "none" and "dontcare" can be right.
-Answers are lines {"id": ..., "prediction": ...}. A language model can be told:
+A line is
+  {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": "[USER] ... [slot] ..."}
+and for a categorical slot also "possible_values": [...]; "none" and "dontcare"
+are possible answers as well. Answers are lines {"id": ..., "prediction": ...}.
+An instruction for a language model:
 
-  The prompt is a dialogue and, after [slot], a slot. Answer with nothing but the value that the
-  user wants for the slot by the end of the dialogue: in the words of the dialogue, or one of the
-  values after [PVs]; "dontcare" if the user has no preference; "none" if there is no value yet.
+  The prompt is a dialogue and, after [slot], a slot. Answer with nothing but
+  the value that the user wants for the slot by the end of the dialogue: in the
+  words of the dialogue, or one of the values after [PVs]; "dontcare" if the
+  user has no preference; "none" if there is no value yet.
 
---limit takes whole dialogues and spreads them evenly over services, which the split does not:
-compare a sample's scores with those of the same sample. The same seed gives the same sample.
+--limit samples complete dialogues and spreads them evenly over services,
+unlike the split: compare scores only for the same sample. The same seed gives
+the same sample.
 """
 
 
@@ -65,17 +70,17 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   parser.add_argument("--out", required=True, metavar="FILE", help="JSONL to write; - for stdout")
   parser.add_argument(
-    "--limit", type=int, metavar="N", help="at most N prompts per variant, of whole dialogues"
+    "--limit", type=int, metavar="N", help="at most N prompts per variant, from complete dialogues"
   )
   parser.add_argument(
-    "--seed", type=int, default=0, help="which dialogues --limit takes (default: 0)"
+    "--seed", type=int, default=0, help="random seed of the sample of --limit (default: 0)"
   )
   parser.add_argument(
     "--prompt-style",
     nargs="+",
     default=[],
     metavar="FIELD=VALUE",
-    help="what prompts show, if not the default: values=letters slot_name=false",
+    help="prompt style, if not the default: values=letters slot_name=false",
   )
   parser.set_defaults(run=run)
   return parser

@@ -1,4 +1,4 @@
-"""`sgdx report`: the paper's tables and figures of any runs, and the errors behind them."""
+"""`sgdx report`: the paper's tables and figures for any runs, and the errors behind them."""
 
 import argparse
 import dataclasses
@@ -18,26 +18,27 @@ _OF_PREDICTIONS = ("split", "step", "fuzzy", "zero_mean", "prompt_style", "allow
 _OF_PREDICTIONS += ("bootstrap_samples", "seed")
 _EPILOG = """\
 examples:
-  What t5x.eval wrote, scored and shown:
+  Predictions of t5x.eval, which are scored first:
     sgdx report runs/quickstart/eval --corpus sample --out report
 
-  Runs that were scored already, each with its frames; the first is what others are compared with:
+  Runs that were scored before, with scores per frame; the first is the baseline:
     sgdx score --corpus sgd.zip --predictions all=base/eval --json base.json \\
       --per-frame base.frames.jsonl
     sgdx report none=base.json backtrans=bt.json --corpus sgd.zip --out report
 
-  Runs of one system with several seeds, SYSTEM#SEED: their means and deviations too:
+  Runs of a system with several seeds, SYSTEM#SEED, for means and deviations:
     sgdx report none#0=a0.json none#1=a1.json bt#0=b0.json bt#1=b1.json --out report
 
-  Checkpoints: of predictions for several steps, the last is shown (or --step), all are drawn; for
-  the scores that t5x.train logged meanwhile, give its MODEL_DIR:
+  Checkpoints: if there are predictions for several steps, tables show the last
+  (or --step) and plots show all; MODEL_DIR adds scores that t5x.train logged:
     sgdx report bt=runs/bt/eval --training bt=runs/bt/model --corpus sgd.zip --out report
 
-RUN is a file of `sgdx score --json`, with its --per-frame file where it was; or predictions: a
-folder or JSONL file of t5x.eval or t5x.infer, or a folder with a folder or file per schema variant
-(original, v1 ... v5). Without a name it is called as its file or folder. DIR gets report.html,
-which needs no other file and no network, plots (SVG, PDF, PNG), tables (Markdown, LaTeX, CSV) and
-all errors (JSONL). docs/report.md says more.
+RUN is a file of `sgdx score --json`, next to its --per-frame file if there is
+one; or predictions: a folder or JSONL file of t5x.eval or t5x.infer, or a
+folder with a folder or file per schema variant (original, v1 ... v5). A run is
+called NAME, or like its file or folder. DIR gets report.html, which needs no
+other file and no network, plots (SVG, PDF, PNG), tables (Markdown, LaTeX, CSV)
+and all errors (JSONL). See docs/report.md.
 """
 
 
@@ -48,35 +49,36 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     "report",
     __doc__,
     _EPILOG,
-    "a page of tables, figures and errors of one run or several",
+    "write a page of tables, figures and errors for one or more runs",
   )
   parser.add_argument("runs", nargs="+", metavar="RUN", help="[NAME=]PATH, see below")
-  parser.add_argument("--out", required=True, metavar="DIR", help="folder of the report")
+  parser.add_argument("--out", required=True, metavar="DIR", help="folder for the report")
   parser.add_argument(
-    "--corpus", help='the official archive (zip or folder), or "sample": for dialogues and wordings'
+    "--corpus",
+    help='the official archive (zip or folder), or "sample": to show its dialogues and schemas',
   )
-  parser.add_argument("--title", default="Robustness to schema wording", help="of the page")
+  parser.add_argument("--title", default="Robustness to schema wording", help="title of the page")
   parser.add_argument(
     "--training",
     action="append",
     default=[],
     metavar="[NAME=]MODEL_DIR",
-    help="of t5x.train: draw the scores that it logged against step; once per run",
+    help="MODEL_DIR of t5x.train, to plot the scores it logged by step; once per run",
   )
   parser.add_argument(
     "--examples",
     type=int,
     default=5,
     metavar="N",
-    help="frames in the page of each run, service, slot, variant and kind (default: 5); 0: no "
-    "browser of errors, for a page to publish where the corpus may not be",
+    help="frames to embed per run, service, slot, variant and kind of error (default: 5); 0: no "
+    "error browser, for a page to publish without texts of the corpus",
   )
   parser.add_argument(
     "--force",
     action="store_true",
-    help="show runs side by side that were not scored alike, and mark every table",
+    help="compare runs that were scored with different settings, and mark every table",
   )
-  scoring = parser.add_argument_group("of predictions, which are scored first")
+  scoring = parser.add_argument_group("for predictions, which are scored first")
   scoring.add_argument("--split", default="test", help="train, dev or test (default: test)")
   scoring.add_argument("--step", type=int, help="checkpoint to show (default: the last)")
   add_scoring(scoring)

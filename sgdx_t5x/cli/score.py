@@ -1,4 +1,4 @@
-"""`sgdx score`: the official numbers and schema sensitivity, for anybody's predictions."""
+"""`sgdx score`: official metrics and schema sensitivity of any tracker's predictions."""
 
 import argparse
 from collections.abc import Sequence
@@ -10,25 +10,26 @@ from sgdx_t5x.errors import UsageError
 
 _EPILOG = """\
 examples:
-  One model, the original schemas and the five variants (official SGD archive):
+  Predictions for the original schemas and the five variants of SGD-X:
     sgdx score --corpus dstc8-schema-guided-dialogue-master.zip --split test \\
       --predictions original=preds/original v1=preds/v1 v2=preds/v2 v3=preds/v3 \\
       v4=preds/v4 v5=preds/v5 --json scores.json
 
-  What t5x.eval wrote for several tasks, each row naming its variant:
+  Output of t5x.eval for several tasks, whose rows name their variant:
     sgdx score --corpus sample --split test --predictions all=eval/inference_eval
 
-  The original only, with the fuzzy matching that python-Levenshtein gives:
+  The original schemas only, with the fuzzy matching of python-Levenshtein:
     sgdx score --corpus sgd.zip --split dev --predictions original=dialogues_all.json \\
       --fuzzy levenshtein
 
-  Answers of any model to `sgdx prompts`, a sample of dialogues:
+  Answers of any model to `sgdx prompts --limit`, a sample of dialogues:
     sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing
 
-DIR holds dialogues*.json in DSTC8 format, with the names of the variant or of the original,
-or *.jsonl of t5x.infer or t5x.eval, or of {"id", "prediction"}; a single file will do. Numbers
-are percent in the tables and fractions in JSON and CSV. JGA_v1-5, Diff_rel and SS_JGA need v1
-to v5. docs/metrics/ defines every number, docs/score-json.md the JSON.
+DIR contains dialogues*.json in DSTC8 format, with names of the variant or of
+the original schema, or *.jsonl with rows of t5x.infer or t5x.eval or with
+{"id", "prediction"}; a single file also works. Numbers are percent in tables
+and fractions in JSON and CSV. JGA_v1-5, Diff_rel and SS_JGA need v1 to v5.
+docs/metrics/ defines all metrics, docs/score-json.md the JSON.
 """
 
 
@@ -48,19 +49,19 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     required=True,
     nargs="+",
     metavar="VARIANT=DIR",
-    help="original=DIR, v1=DIR ... v5=DIR; all=DIR takes every variant that JSONL ids name",
+    help="original=DIR, v1=DIR ... v5=DIR; all=DIR for JSONL whose ids name the variant",
   )
   parser.add_argument(
     "--metric",
     nargs="+",
     default=[],
     metavar="KEY",
-    help="official keys to average over v1 to v5 too, with Diff_rel and SS, besides JGA",
+    help="further official metrics to average over v1 to v5, with Diff_rel and SS, as for JGA",
   )
   parser.add_argument(
     "--joint-acc-across-turn",
     action="store_true",
-    help="multiply joint metrics over the frames of a turn, as officially for MultiWOZ",
+    help="multiply joint metrics over the frames of a turn, as the official scorer for MultiWOZ",
   )
   add_scoring(parser)
   parser.add_argument("--json", metavar="OUT", help="also write all scores to this JSON file")

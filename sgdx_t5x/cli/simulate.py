@@ -1,4 +1,4 @@
-"""`sgdx simulate`: dialogues in SGD's format for any schema."""
+"""`sgdx simulate`: simulates dialogues in SGD's format for any schema."""
 
 import argparse
 import os
@@ -13,16 +13,16 @@ from sgdx_t5x.errors import UsageError
 
 _EPILOG = """\
 examples:
-  A starting point for a schema of your own, to look at and edit:
+  Files for a schema of your own, to review and edit:
     sgdx simulate --init schema.json --out start
 
-  Dialogues of it, as the train split of a corpus in SGD's layout:
+  Dialogues, as the train split of a corpus in SGD's layout:
     sgdx simulate --schema schema.json --tables start/tables --scenarios start/scenarios.json \\
       --templates start/templates.json --num-dialogues 1000 --seed 1 --out mine
     sgdx data verify --corpus mine
 
-docs/simulate.md describes the files. Everything is checked before the first dialogue. The same seed
-gives the same files, with however many processes.
+docs/simulate.md describes the files. All of them are checked before the first
+dialogue. The same seed gives the same dialogues with any number of processes.
 """
 _NEEDED = ("schema", "tables", "scenarios", "num_dialogues")
 
@@ -30,33 +30,41 @@ _NEEDED = ("schema", "tables", "scenarios", "num_dialogues")
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(
-    subparsers, "simulate", __doc__, _EPILOG, "make dialogues for a schema of your own"
+    subparsers, "simulate", __doc__, _EPILOG, "simulate dialogues for a schema of your own"
   )
   parser.add_argument(
-    "--init", metavar="SCHEMA", help="write tables, scenarios and templates for it"
+    "--init", metavar="SCHEMA", help="write tables, scenarios and templates for this schema"
   )
-  parser.add_argument("--schema", metavar="FILE", help="services, in SGD's format")
-  parser.add_argument("--tables", metavar="DIR", help="SERVICE.csv for each service")
-  parser.add_argument("--scenarios", metavar="FILE", help="what users want, and links")
-  parser.add_argument("--templates", metavar="FILE", help="words (default: made of the schema's)")
-  parser.add_argument("--transitions", metavar="FILE", help="weights of acts (default: like SGD's)")
-  parser.add_argument("--paraphrase", metavar="NAME", help="package.module:function, a rewording")
-  parser.add_argument("--num-dialogues", type=int, metavar="N", help="how many dialogues")
-  parser.add_argument("--seed", type=int, default=0, metavar="S", help="default: 0")
+  parser.add_argument("--schema", metavar="FILE", help="schema in SGD's format")
+  parser.add_argument("--tables", metavar="DIR", help="folder with a table SERVICE.csv per service")
   parser.add_argument(
-    "--out", required=True, metavar="DIR", help="the corpus, or what --init writes"
+    "--scenarios", metavar="FILE", help="user goals and how they are linked across services"
   )
   parser.add_argument(
-    "--split", default="train", choices=SPLITS, help="of the corpus (default: train)"
+    "--templates", metavar="FILE", help="phrases for acts (default: made from the schema)"
   )
   parser.add_argument(
-    "--processes", type=int, metavar="K", help="how many at once (default: as there are cores)"
+    "--transitions", metavar="FILE", help="weights of dialogue acts (default: as in SGD)"
+  )
+  parser.add_argument(
+    "--paraphrase", metavar="NAME", help="package.module:function that paraphrases utterances"
+  )
+  parser.add_argument("--num-dialogues", type=int, metavar="N", help="number of dialogues")
+  parser.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
+  parser.add_argument(
+    "--out", required=True, metavar="DIR", help="folder of the corpus, or for the files of --init"
+  )
+  parser.add_argument(
+    "--split", default="train", choices=SPLITS, help="split to write (default: train)"
+  )
+  parser.add_argument(
+    "--processes", type=int, metavar="K", help="number of processes (default: one per core)"
   )
   parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-  """Writes a starting point, or dialogues. Returns 0. Raises SgdxError for anything wrong."""
+  """Writes files to start from, or dialogues. Returns 0. Raises SgdxError for anything wrong."""
   return _init(args) if args.init else _simulate(args)
 
 
@@ -69,8 +77,8 @@ def _init(args: argparse.Namespace) -> int:
   if given:
     raise UsageError(
       f"--init together with {', '.join(given)}",
-      expected="--init SCHEMA --out DIR, perhaps --seed S",
-      fix="make the starting point first, then the dialogues with another command",
+      expected="--init SCHEMA --out DIR, and optionally --seed S",
+      fix="write the files with --init first, then simulate dialogues with a second command",
     )
   schema = load_schema(pathlib.Path(args.init).read_bytes(), args.init)
   names = starting_point.write_starting_point(schema, args.out, args.seed)
@@ -82,7 +90,7 @@ def _init(args: argparse.Namespace) -> int:
     f"  --templates {shlex.quote(str(out / 'templates.json'))}",
     "  --num-dialogues 1000 --seed 1 --out mine",
   )
-  print("next: look at them, then\n  " + " \\\n  ".join(command))
+  print("next: review them, then\n  " + " \\\n  ".join(command))
   return 0
 
 
@@ -122,10 +130,10 @@ def _check_usage(args: argparse.Namespace) -> None:
     raise UsageError(
       f"no {', '.join(missing)}",
       expected="--schema, --tables, --scenarios and --num-dialogues",
-      fix="give them; `sgdx simulate --init SCHEMA.json --out DIR` writes tables and scenarios",
+      fix="give these options; `sgdx simulate --init SCHEMA.json --out DIR` writes the files",
     )
   if not args.out:
-    raise UsageError("--out ''", expected="a folder", fix="name one")
+    raise UsageError("--out is empty", expected="a folder", fix="give --out DIR")
   for name in ("num_dialogues", "processes"):
     value = getattr(args, name)
     if value is not None and value < 1:

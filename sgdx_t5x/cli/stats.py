@@ -1,4 +1,4 @@
-"""`sgdx stats`: how far wordings of a schema are from the original (SGD-X paper, Table 1)."""
+"""`sgdx stats`: distances of schema variants from the original (SGD-X paper, Table 1)."""
 
 import argparse
 import pathlib
@@ -31,15 +31,16 @@ examples:
   Table 1 of the paper, and the back-translations that ship with this package:
     sgdx stats --corpus dstc8-schema-guided-dialogue-master.zip
 
-  All that a command wrote, DIR/PIVOT/... or DIR/vK/..., as one set:
+  The output of a command, DIR/PIVOT/... or DIR/vK/..., as one set:
     sgdx backtranslate --corpus sgd.zip --provider google --out google
     sgdx stats --corpus sgd.zip --schemas google
 
-  Schemas of your own, under a name of your own:
+  Schemas of your own, with names:
     sgdx stats --corpus sgd.zip --schemas mine=folder other=elsewhere --format md
 
-A folder holds {split}/schema.json for one split or more, or one schema.json; services are compared
-with the original's of the same splits. A set is what self-BLEU is taken over.
+A folder holds {split}/schema.json for one or more splits, or one schema.json;
+its services are compared with the original ones of the same splits. Self-BLEU
+is computed over the variants of a set.
 """
 _LEGEND = (
   "slots, intents: % of the names of test's unseen services that occur in train",
@@ -52,7 +53,7 @@ _PAPER_LEGEND = "paper: SGD-X; of back-translations, those by Google Translate i
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(
-    subparsers, "stats", __doc__, _EPILOG, "distances of schema variants: the paper's Table 1"
+    subparsers, "stats", __doc__, _EPILOG, "distances of schema variants, as in the paper's Table 1"
   )
   add_corpus(parser)
   parser.add_argument(
@@ -60,7 +61,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs="+",
     default=[],
     metavar="[NAME=]DIR",
-    help="folders of other schemas to compare, see below",
+    help="folders of further schemas to compare, see below",
   )
   output.add_format(parser)
   parser.set_defaults(run=run)

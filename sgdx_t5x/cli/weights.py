@@ -1,4 +1,4 @@
-"""`sgdx weights`: T5 weights from Hugging Face to T5X, and back."""
+"""`sgdx weights`: converts T5 weights between Hugging Face and T5X."""
 
 import argparse
 import logging
@@ -22,9 +22,10 @@ examples:
   sgdx weights export --checkpoint runs/t5dst/checkpoint_50000 --out t5dst-hf \\
     --vocab sentencepiece.model
 
-Models: T5 1.0, T5 1.1, Flan-T5 and mT5, of any size. Hugging Face's side is a folder with
-config.json and safetensors; no torch is needed. T5X's side is a folder checkpoint_N. Either way
-takes up to 13 bytes of memory per parameter.
+Models: T5 1.0, T5 1.1, Flan-T5 and mT5, of any size. A Hugging Face folder has
+config.json and safetensors; PyTorch is not needed. A T5X checkpoint is a
+folder checkpoint_N. Both directions take up to 13 bytes of memory per
+parameter.
 """
 _STEPS = 50_000  # the paper's fine-tuning
 
@@ -37,32 +38,51 @@ def add_parser(subparsers: Any) -> None:
   verbs = parser.add_subparsers(metavar="VERB")
 
   summary = "convert a Hugging Face folder into a T5X checkpoint"
-  command = add_command(verbs, "import", f"`sgdx weights import`: {summary}.", _EPILOG, summary)
-  command.add_argument("--hf", required=True, metavar="DIR", help="config.json and safetensors")
-  command.add_argument("--out", required=True, metavar="DIR", help="gets a folder checkpoint_STEP")
+  command = add_command(
+    verbs,
+    "import",
+    "`sgdx weights import`: converts a Hugging Face folder into a T5X checkpoint.",
+    _EPILOG,
+    summary,
+  )
   command.add_argument(
-    "--step", type=_step, default=0, help="the step the checkpoint is to have (default: 0)"
+    "--hf", required=True, metavar="DIR", help="folder with config.json and safetensors"
+  )
+  command.add_argument("--out", required=True, metavar="DIR", help="folder for checkpoint_STEP")
+  command.add_argument(
+    "--step", type=_step, default=0, help="training step of the checkpoint (default: 0)"
   )
   command.add_argument("--overwrite", action="store_true", help="replace DIR/checkpoint_STEP")
   command.set_defaults(run=_import)
 
   summary = "convert a T5X checkpoint into a Hugging Face folder"
-  command = add_command(verbs, "export", f"`sgdx weights export`: {summary}.", _EPILOG, summary)
+  command = add_command(
+    verbs,
+    "export",
+    "`sgdx weights export`: converts a T5X checkpoint into a Hugging Face folder.",
+    _EPILOG,
+    summary,
+  )
   command.add_argument(
     "--checkpoint", required=True, metavar="DIR", help="checkpoint_N, Orbax or legacy layout"
   )
-  command.add_argument("--out", required=True, metavar="DIR", help="the folder to make")
+  command.add_argument("--out", required=True, metavar="DIR", help="folder to write")
   command.add_argument(
-    "--dtype", default="float32", choices=("float32", "bfloat16"), help="default: float32"
+    "--dtype",
+    default="float32",
+    choices=("float32", "bfloat16"),
+    help="type of the weights (default: float32)",
   )
-  command.add_argument("--vocab", metavar="FILE", help="SentencePiece model to put beside them")
+  command.add_argument(
+    "--vocab", metavar="FILE", help="SentencePiece model to copy into the folder"
+  )
   command.add_argument("--overwrite", action="store_true", help="replace an earlier export")
   command.set_defaults(run=_export)
 
 
 def _step(text: str) -> int:
   if not text.isdecimal() or int(text) >= 2**31:
-    raise argparse.ArgumentTypeError(f"{text!r}, not a whole number of 0 or more")
+    raise argparse.ArgumentTypeError(f"{text!r} is not an integer of 0 or more")
   return int(text)
 
 
@@ -90,7 +110,7 @@ def _export(args: argparse.Namespace) -> int:
     try:
       weights = read_checkpoint(args.checkpoint)
     except SgdxError:
-      time.sleep(0.3)  # reads that Orbax gave up still complain: here they are not seen
+      time.sleep(0.3)  # cancelled reads of Orbax still log errors, which are hidden here
       raise
   _print_read(f"{args.checkpoint}, step {weights.step}", weights)
   path = write_huggingface(weights, args.out, args.dtype, args.vocab, args.overwrite)
@@ -98,17 +118,17 @@ def _export(args: argparse.Namespace) -> int:
   print(f"written:    {path}, {args.dtype}")
   print(f"            {names}")
   if not args.vocab:
-    print("            without a tokenizer; --vocab FILE adds its SentencePiece model")
+    print("            no tokenizer; --vocab FILE adds its SentencePiece model")
   if not weights.sizes.tied:
-    print("            transformers 5 warns that it does not tie lm_head: as it should be")
-  print("config:     sizes are read off the arrays; dropout_rate is T5's default, 0.1")
+    print("            transformers 5 warns that it does not tie lm_head, which is correct")
+  print("config:     sizes come from the arrays; dropout_rate is T5's default, 0.1")
   print("next:       in Python, with transformers:")
   print(f"  AutoModelForSeq2SeqLM.from_pretrained({str(path)!r})")
   return 0
 
 
 def _quiet(debug: bool) -> Any:
-  """Keeps the conversion on the CPU, and libraries from talking, unless `debug`."""
+  """Keeps the conversion on the CPU, and hides messages of libraries unless `debug`."""
   os.environ.setdefault("JAX_PLATFORMS", "cpu")  # an idle TPU or GPU has nothing to do here
   if not debug:
     logging.getLogger("absl").setLevel(logging.ERROR)

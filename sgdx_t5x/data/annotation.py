@@ -1,8 +1,9 @@
-"""Rules that the annotation of a dialogue keeps, beyond what reading needs.
+"""Rules for the annotation of dialogues, beyond what reading a dialogue checks.
 
-All were counted on the real SGD. What it always keeps is in `ERRORS` and refuses a file; what it
-breaks in a few places is in `WARNINGS` and is counted. docs/dialogue-checks.md has the counts.
-A file may lack what the older release lacks: users' acts, canonical values, service calls.
+All were counted on the real SGD. Rules that it never violates are in `ERRORS`: a violation refuses
+the file. Rules that it violates in a few places are in `WARNINGS`: violations are counted.
+docs/dialogue-checks.md has the counts. A file may lack what the older release lacks: users' acts,
+canonical values, service calls.
 """
 
 import dataclasses
@@ -11,54 +12,54 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sgdx_t5x.data.dialogue import SYSTEM, USER, Dialogue, Frame, State, Turn, check_dialogue
 from sgdx_t5x.data.schema import DONTCARE, NO_INTENT, Schema, Service
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, malformed
 
 MAX_RESULTS = 10
 
 ERRORS = {
-  "id": "a dialogue_id without /, once in a split",
-  "services": "a dialogue lists the services of its frames, each once",
-  "ending": "the last turn is the system's, and the one in which it says GOODBYE",
-  "frames": "a turn has frames, one per service",
-  "system-frame": "a system turn has one frame, of a service of the user's turn before",
-  "keys": "a frame has slots; a state if the user's; a service_call only if the system's",
-  "span-slot": "spans are of non-categorical slots of the service",
-  "span-offsets": "a span is part of its utterance: 0 <= start < exclusive_end <= length",
-  "span-state": "the text of a user's span is one of the state's values of its slot",
-  "span-act": "spans are the values that acts give to non-categorical slots, and all of them",
-  "act": "an act of its speaker in the SGD paper's list",
-  "act-form": "slot and number of values are as SGD's README has them for the act",
-  "canonical": "as many canonical_values as values",
-  "act-intent": "the intent of an act is one of the service; the informed one is active",
-  "act-state": "what the user informs of or selects is in the state",
+  "id": "a dialogue_id contains no / and is unique in its split",
+  "services": "services lists the services of the dialogue's frames, each once",
+  "ending": "the last turn is the system's, and the only one with its GOODBYE act",
+  "frames": "a turn has at least one frame, and at most one per service",
+  "system-frame": "a system turn has one frame, of a service of the preceding user turn",
+  "keys": "a frame has slots; only user frames have a state, only system frames a service_call",
+  "span-slot": "spans belong to non-categorical slots of the service",
+  "span-offsets": "a span lies in its utterance: 0 <= start < exclusive_end <= length",
+  "span-state": "the text of a span in a user turn is one of the state's values for its slot",
+  "span-act": "spans are exactly the values of non-categorical slots in the frame's acts",
+  "act": "acts are those that the SGD paper lists for the speaker",
+  "act-form": "slot and number of values are as SGD's README describes them for the act",
+  "canonical": "there are as many canonical_values as values",
+  "act-intent": "the intent of an act is one of the service; a user's act gives the active one",
+  "act-state": "values that the user informs of or selects are in the state",
   "requested": "requested_slots are the slots of the user's REQUEST acts, each once",
   "intent-change": "an intent becomes active by INFORM_INTENT or AFFIRM_INTENT",
-  "state-slot": "a state has slots that an intent requires or accepts",
-  "state-categorical": "a categorical slot has one value: a possible one, or dontcare",
-  "state-free": "all values of a non-categorical slot were said before; or it is dontcare alone",
-  "state-said": "the value of a categorical slot was a value of an act before",
-  "call-intent": "a service call is of the active intent",
-  "call-slots": "a call has the slots of the state that its intent takes, save dontcare",
-  "call-values": "a call has possible values in categorical slots, those of the state",
-  "call-affirmed": "a transactional call follows the user's AFFIRM",
-  "results": "results come with a call: a list of at most 10, of at most 1 if transactional",
-  "result-slots": "a result has no slots but the intent's result_slots",
-  "result-match": "a result has the call's values in categorical slots",
-  "notify": "NOTIFY_SUCCESS has a call with results; a call without results has NOTIFY_FAILURE",
-  "transaction": "NOTIFY_SUCCESS or _FAILURE comes with a call, and with each transactional one",
+  "state-slot": "slots of a state are required or optional slots of an intent",
+  "state-categorical": "a categorical slot has one value: one of its possible_values, or dontcare",
+  "state-free": "values of a non-categorical slot occur in the dialogue so far, or are dontcare",
+  "state-said": "the value of a categorical slot is a value of an act so far",
+  "call-intent": "a service call is for the active intent",
+  "call-slots": "parameters of a call are the state's slots that the intent takes, except dontcare",
+  "call-values": "categorical parameters have the state's value, one of the possible_values",
+  "call-affirmed": "a transactional call follows the user's AFFIRM act",
+  "results": "a call, and only a call, has results: at most 10, at most 1 if it is transactional",
+  "result-slots": "slots of a result are result_slots of the intent",
+  "result-match": "a result has the call's values for categorical slots",
+  "notify": "NOTIFY_SUCCESS needs a call with results; a call without results has NOTIFY_FAILURE",
+  "transaction": "NOTIFY_SUCCESS or _FAILURE needs a call; a transactional call needs one of them",
   "count": "INFORM_COUNT gives the number of results",
 }
 WARNINGS = {
-  "empty-utterance": "an utterance has words",
+  "empty-utterance": "an utterance is not empty",
   "overlap": "spans of a turn do not overlap",
-  "span-slot-state": "the slot of a user's span is in the state",
-  "act-value": "acts give categorical slots possible values",
-  "state-keeps": "a service's state keeps its slots from one user turn to the next",
+  "span-slot-state": "the slot of a span in a user turn is in the state",
+  "act-value": "values of categorical slots in acts are possible_values",
+  "state-keeps": "slots stay in a service's state from one user turn to the next",
   "call-required": "a call has all required slots",
-  "result-free": "a result has the call's values in non-categorical slots",
+  "result-free": "a result has the call's values for non-categorical slots",
   "result-all-slots": "a result has all result_slots of the intent",
-  "result-value": "results have possible values in categorical slots",
-  "result-source": "what the system offers or informs of is in a result so far",
+  "result-value": "values of categorical slots in results are possible_values",
+  "result-source": "values that the system offers or informs of are in a result",
 }
 
 _NOTHING, _ONE_VALUE = frozenset({("", 0)}), frozenset({("slot", 1)})
@@ -134,7 +135,7 @@ def validate_annotation(
       _check_ending(history)
     except (KeyError, TypeError, AttributeError) as e:
       raise SgdxError(
-        f"{history.where}: {type(e).__name__} {e}",
+        f"{history.where}: {malformed(e)}",
         expected="slots, actions, service_call and service_results as in SGD's README",
         fix="correct the annotation, or write the file again",
       ) from None
@@ -367,7 +368,7 @@ def _check_call(history: _History, frame: Frame, facts: _Facts) -> None:
   acts = _acts(frame)
   if (call is None) != (results is None):
     history.report(
-      "results", f"service {frame.service}: a call without results, or they without it"
+      "results", f"service {frame.service}: a call without results, or results without a call"
     )
   if call is not None:
     _check_parameters(history, frame, facts)
@@ -411,7 +412,7 @@ def _check_parameters(history: _History, frame: Frame, facts: _Facts) -> None:
     history.report("call-required", "")
   for slot, value in given.items():
     if not isinstance(value, str):
-      raise TypeError(f"parameter {slot!r}: {value!r} is not a text")
+      raise TypeError(f"parameter {slot!r}: {value!r} is not a string")
     if slot in facts.categorical and (value,) != state.slot_values[slot]:
       found = f"{method} called with slot {slot!r}: {value!r}"
       history.report("call-values", found, ", ".join(state.slot_values[slot]))
@@ -435,7 +436,7 @@ def _check_results(
       history.report("result-all-slots", "")
     for slot, value in result.items():
       if not isinstance(value, str):
-        raise TypeError(f"result {slot!r}: {value!r} is not a text")
+        raise TypeError(f"result {slot!r}: {value!r} is not a string")
       if slot in facts.categorical and value not in facts.categorical[slot]:
         history.report("result-value", "")
       if given.get(slot, value) != value:

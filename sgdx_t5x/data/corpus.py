@@ -2,7 +2,7 @@
 
 The layout is that of the official archive: `{train,dev,test}/schema.json` and
 `dialogues_*.json`, and `sgd_x/data/v1..v5/{split}/schema.json`. Back-translated schemas,
-which the paper's authors did not release, are looked for beside them in
+which the paper's authors did not release, are read from
 `back_translations/{zh,ja,ko}/{split}/schema.json` and are called bt_zh, bt_ja, bt_ko.
 """
 
@@ -31,7 +31,7 @@ class Corpus:
   Attributes:
     origin: path it was opened from, or "sample".
     splits: splits present, of train, dev, test.
-    variants: schema versions present, `original` first.
+    variants: schema variants present, `original` first.
   """
 
   def __init__(self, source: Source):
@@ -107,9 +107,9 @@ class Corpus:
     if "train" not in self.splits:
       raise SgdxError(
         f"{self.origin}: no train/schema.json",
-        expected=f"train's schema, for which services of {split} are seen and which unseen",
+        expected=f"train's schema, which tells the seen services of {split} from the unseen ones",
         available=", ".join(self.splits),
-        fix="copy the official train/schema.json there; dialogues of train are not needed",
+        fix="copy the official train/schema.json there; its dialogues are not needed",
       )
     train = self.schema("train")
     return frozenset(name for name in self.schema(split).names if name in train)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.data.schema import NO_INTENT, Schema
-from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files import decode_json
+from sgdx_t5x.errors import SgdxError, malformed, nearest
+from sgdx_t5x.files import decode_json, json_type
 
 USER = "USER"
 SYSTEM = "SYSTEM"
@@ -104,9 +104,9 @@ class Dialogue:
       return cls(data["dialogue_id"], tuple(data["services"]), turns)
     except (KeyError, TypeError, AttributeError) as e:
       raise SgdxError(
-        f"{where}: {type(e).__name__} {e}",
+        f"{where}: {malformed(e)}",
         expected="a dialogue in the DSTC8 format (dialogue_id, services, turns with frames)",
-        fix="restore the file, or regenerate it",
+        fix="restore the file, or write it again",
       ) from None
 
   def user_frames(self) -> Iterator[tuple[int, Frame]]:
@@ -128,7 +128,7 @@ def read_dialogues(text: str | bytes, origin: str) -> Iterator[Dialogue]:
   data = decode_json(text, origin, "a complete file of dialogues", fix)
   if not isinstance(data, list):
     raise SgdxError(
-      f"{origin}: a JSON {type(data).__name__} at the top",
+      f"{origin}: the top-level JSON value is {json_type(data)}",
       expected="a list of dialogues",
       fix="give a dialogues_*.json file",
     )
@@ -155,7 +155,7 @@ def check_dialogue(dialogue: Dialogue, schema: Schema, origin: str) -> None:
     if turn.speaker != speaker:
       raise SgdxError(
         f"{where}: speaker {turn.speaker!r}",
-        expected=f"{speaker}: turns alternate, the user begins",
+        expected=f"{speaker}: speakers alternate, and the user begins",
         fix="merge or split turns so that they alternate",
       )
     for frame in turn.frames:
@@ -172,7 +172,7 @@ def _check_frame(frame: Frame, schema: Schema, where: str, needs_state: bool) ->
   if frame.state is None:
     if needs_state:
       raise SgdxError(
-        f"{where}, service {frame.service}: a user frame without a state",
+        f"{where}, service {frame.service}: a frame of a user turn has no state",
         expected="active_intent, requested_slots and slot_values",
         fix="add the state; an empty one is valid",
       )
@@ -214,7 +214,7 @@ def _parse_state(data: Mapping[str, Any]) -> State:
   values = {}
   for slot, found in data["slot_values"].items():
     if not isinstance(found, list) or not found:
-      raise TypeError(f"slot {slot!r}: {found!r} is not a list of one or more values")
+      raise TypeError(f"slot {slot!r}: {found!r} is not a non-empty list of values")
     values[slot] = tuple(found)
   return State(data["active_intent"], tuple(data.get("requested_slots", ())), values)
 

@@ -27,8 +27,8 @@ from sgdx_t5x.data.dialogue import Dialogue, check_dialogue
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.data.sources import Source
 from sgdx_t5x.data.variants import INTENT_ACTS, ORIGINAL, Renaming, renamings
-from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_write, decode_json
+from sgdx_t5x.errors import SgdxError, malformed
+from sgdx_t5x.files import atomic_write, decode_json, json_type
 from sgdx_t5x.parallel import end_with_parent
 
 ALL = "all"
@@ -95,7 +95,7 @@ def export(
 
   A schema of the corpus is copied as it is.
 
-  Every file is written whole or not at all, and replaces one that is there.
+  Every file is written atomically, and replaces an existing one.
 
   Args:
     corpus: whose source can be pickled, to open it in other processes too.
@@ -116,7 +116,7 @@ def export(
     original = corpus.schema(split)
     for variant, schema in schemas.items():
       text = _schema_text(corpus, split, variant, schema)
-      _write_whole(out / variant / split / "schema.json", text)
+      _write_file(out / variant / split / "schema.json", text)
     names = {variant: renamings(original, schema) for variant, schema in schemas.items()}
     files = corpus.dialogue_files(split) if schemas else ()
     tasks += [_Task(split, name, original, names, corpus.source, out) for name in files]
@@ -139,8 +139,8 @@ def export(
     except BrokenProcessPool:
       raise SgdxError(
         "a process that converts dialogues was killed",
-        expected=f"memory for {processes} processes, each with a file of dialogues",
-        fix="give a smaller --processes",
+        expected=f"enough memory for {processes} processes",
+        fix="use fewer processes: --processes N",
       ) from None
 
 
@@ -164,7 +164,7 @@ def convert_text(
   data = decode_json(text, origin, "a complete file of dialogues", "restore the file")
   if not isinstance(data, list):
     raise SgdxError(
-      f"{origin}: a JSON {type(data).__name__} at the top",
+      f"{origin}: the top-level JSON value is {json_type(data)}",
       expected="a list of dialogues",
       fix="give a dialogues_*.json file",
     )
@@ -176,9 +176,9 @@ def convert_text(
       _mark_dialogue(item, marks)
     except (KeyError, TypeError, AttributeError) as e:
       raise SgdxError(
-        f"{origin}, dialogue {item['dialogue_id']}: {type(e).__name__} {e}",
+        f"{origin}, dialogue {item['dialogue_id']}: {malformed(e)}",
         expected="a dialogue in the DSTC8 format",
-        fix="restore the file, or regenerate it",
+        fix="restore the file, or write it again",
       ) from None
   parts = _MARKED.split(_encode(data))  # text, number, text, number, ..., text
   numbers = [int(n) for n in parts[1::2]]
@@ -291,11 +291,11 @@ def _write(task: _Task) -> Written:
   text, variants = task.source.read(task.name), list(task.names.values())
   dialogues, texts = convert_text(text, origin, task.original, variants)
   for variant, converted in zip(task.names, texts, strict=True):
-    _write_whole(task.out / variant / task.name, converted)
+    _write_file(task.out / variant / task.name, converted)
   return Written(task.split, tuple(task.names), dialogues)
 
 
-def _write_whole(path: pathlib.Path, text: str) -> None:
+def _write_file(path: pathlib.Path, text: str) -> None:
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path, "--out") as file:
@@ -307,6 +307,6 @@ def _write_whole(path: pathlib.Path, text: str) -> None:
     found = e.found
   raise SgdxError(
     found,
-    expected="a folder that can be written, with room for the dialogues of each variant",
-    fix="make room or name another folder; what is there is whole",
+    expected="a folder that can be written, on a disk with space for the dialogues of each variant",
+    fix="free some space or name another folder; the files written so far are complete",
   )

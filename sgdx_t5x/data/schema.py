@@ -2,8 +2,8 @@
 
 A *service* is one API; a *schema* is the ordered list of services in one
 `schema.json` (SGD paper, section 3.1). SGD-X variants and back-translations reword a
-schema and keep the order of its services, slots and intents, so position is
-what joins them (SGD-X paper, section 3.2).
+schema and keep the order of its services, slots and intents, so position
+aligns them (SGD-X paper, section 3.2).
 """
 
 import dataclasses
@@ -11,8 +11,8 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files import decode_json
+from sgdx_t5x.errors import SgdxError, malformed, nearest
+from sgdx_t5x.files import decode_json, json_type
 
 NO_INTENT = "NONE"
 DONTCARE = "dontcare"
@@ -132,7 +132,7 @@ class Schema:
         f"unknown service {name!r}",
         expected=f"a service of {self.origin}",
         available=nearest(name, self.names),
-        fix="check that dialogues and schema are of the same split and variant",
+        fix="check that the dialogues and the schema belong to the same split and variant",
       ) from None
 
   @property
@@ -158,7 +158,7 @@ def parse_schema(data: Any, origin: str) -> Schema:
   """
   if not isinstance(data, list):
     raise SgdxError(
-      f"{origin}: a JSON {type(data).__name__} at the top",
+      f"{origin}: the top-level JSON value is {json_type(data)}",
       expected="a list of services, as in SGD's schema.json",
       fix="give the schema.json of a split",
     )
@@ -224,7 +224,7 @@ def _same_length(what: str, where_a: str, a: int, where_b: str, b: int) -> None:
   if a != b:
     raise SgdxError(
       f"{where_b} has {b} {what}",
-      expected=f"{a}, as many as {where_a}: variants are joined by position",
+      expected=f"{a}, as many as {where_a}: variants are aligned by position",
       fix="restore the variant's schema; it may reword elements, not add, drop or reorder them",
     )
 
@@ -255,9 +255,9 @@ def _parse_service(item: Any, origin: str) -> Service:
     _check_texts(service)
   except (KeyError, TypeError, ValueError) as e:
     raise SgdxError(
-      f"{where}: {type(e).__name__} {e}",
+      f"{where}: {malformed(e)}",
       expected="the keys of SGD's schema format (service_name, description, slots, intents ...)",
-      fix="add the missing key; README of SGD lists the format",
+      fix="correct the entry; SGD's README describes the format",
     ) from None
   _refuse_duplicates([s.name for s in slots], "slot", where)
   _refuse_duplicates([i.name for i in intents], "intent", where)
@@ -267,27 +267,27 @@ def _parse_service(item: Any, origin: str) -> Service:
 
 
 def _check_texts(service: Service) -> None:
-  """Raises TypeError where the format has a text and there is something else."""
+  """Raises TypeError for a value that the format wants to be a string and is not."""
   for x in (service, *service.slots, *service.intents):
     if not (isinstance(x.name, str) and isinstance(x.description, str)):
-      raise TypeError(f"name {x.name!r}, description {x.description!r}: not texts")
+      raise TypeError(f"name {x.name!r} and description {x.description!r} must be strings")
   for slot in service.slots:
     if not all(isinstance(value, str) for value in slot.possible_values):
-      raise TypeError(f"slot {slot.name!r}: possible_values {slot.possible_values!r}: not texts")
+      raise TypeError(f"possible_values of slot {slot.name!r} must be strings")
   for intent in service.intents:
     for name, default in intent.optional_slots.items():
       if not (isinstance(name, str) and isinstance(default, str)):
-        raise TypeError(f"intent {intent.name!r}: optional slot {name!r}: {default!r}: not texts")
+        raise TypeError(f"optional_slots of intent {intent.name!r} must map strings to strings")
     for name in (*intent.required_slots, *intent.result_slots):
       if not isinstance(name, str):
-        raise TypeError(f"intent {intent.name!r}: slot {name!r}: not a text")
+        raise TypeError(f"slot {name!r} of intent {intent.name!r} is not a string")
 
 
 def _check_intent_slots(intent: Intent, service: Service, where: str) -> None:
   for name in (*intent.required_slots, *intent.optional_slots, *intent.result_slots):
     if name not in service.slot_index:
       raise SgdxError(
-        f"{where}, intent {intent.name!r} names the slot {name!r}",
+        f"{where}, intent {intent.name!r}: unknown slot {name!r}",
         expected="a slot of this service",
         available=nearest(name, service.slot_index),
         fix="rename it in the intent, or add the slot",

@@ -41,7 +41,7 @@ def _find_root(names: list[str], origin: str) -> str:
   )  # fmt: skip
   if not roots:
     raise SgdxError(
-      f"{origin}: no schema.json of a split inside",
+      f"{origin}: contains no schema.json of a split",
       expected="the layout of the official SGD archive",
       available=nearest("schema.json", names),
       fix=f"give the official archive; {DOWNLOAD_HINT}",
@@ -53,7 +53,7 @@ class ArchiveSource:
   """The files of a zip archive; see `Source`."""
 
   def __init__(self, path: pathlib.Path):
-    """Args: path of the archive. Raises SgdxError if it is not a whole zip file."""
+    """Args: path of the archive. Raises SgdxError if it is not a complete zip file."""
     self.origin = str(path)
     try:
       self._zip = zipfile.ZipFile(path)
@@ -86,8 +86,8 @@ class ArchiveSource:
 
   def _broken(self, error: Exception) -> SgdxError:
     return SgdxError(
-      f"{self.origin}: not a whole zip file ({error})",
-      expected="the official archive, complete",
+      f"{self.origin}: not a complete zip file ({error})",
+      expected="the official archive",
       fix=f"fetch it again: the download was probably cut short; {DOWNLOAD_HINT}",
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus
 from sgdx_t5x.data.dialogue import SYSTEM, USER, Dialogue
 from sgdx_t5x.data.schema import DONTCARE, Schema
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, malformed
 from sgdx_t5x.signature import Signature
 
 # Of SGD's train. Its unique tokens and slot values are left out until somebody has checked them.
@@ -70,15 +70,15 @@ class Counts:
 
 
 def count(dialogues: Iterable[Dialogue]) -> Counts:
-  """Counts in one pass. Raises SgdxError for actions without an act, or a text that is none."""
+  """Counts in one pass. Raises SgdxError for an action without an act, or values of wrong types."""
   counts = Counts()
   for dialogue in dialogues:
     try:
       _add(counts, dialogue)
     except (AttributeError, KeyError, TypeError) as e:
       raise SgdxError(
-        f"dialogue {dialogue.dialogue_id}: {type(e).__name__} {e}",
-        expected="utterances and values that are texts, and an act in every action",
+        f"dialogue {dialogue.dialogue_id}: {malformed(e)}",
+        expected="utterances and values that are strings, and an act in every action",
         fix="restore the file from the archive, or write it again",
       ) from None
   return counts

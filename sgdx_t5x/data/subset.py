@@ -1,4 +1,4 @@
-"""Some dialogues of a corpus, drawn by a seed: for models too slow for a whole split."""
+"""A random sample of the dialogues of a corpus, for models too slow for a whole split."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -9,15 +9,15 @@ from sgdx_t5x.errors import UsageError
 
 
 class Subset(Corpus):
-  """A corpus of which some splits have some of their dialogues; schemas are whole.
+  """A corpus with a sample of the dialogues of some splits; schemas are complete.
 
-  Dialogues are drawn at random, so services keep their shares and scores estimate those of the
+  Dialogues are sampled at random, so services keep their shares and scores estimate those of the
   whole split (`sgdx prompts --limit` spreads a sample over services instead). "Random" is the order
   of a hash of seed and id, the same in every Python: a larger number adds dialogues to a smaller.
   """
 
   def __init__(self, corpus: Corpus, num_dialogues: Mapping[str, int], seed: int = 0):
-    """Args: corpus; num_dialogues, split -> dialogues to draw, others stay whole; seed.
+    """Args: corpus; num_dialogues, split -> size of its sample, other splits stay complete; seed.
 
     Raises:
       SgdxError: a split that the corpus lacks.
@@ -25,17 +25,17 @@ class Subset(Corpus):
     """
     super().__init__(corpus.source)
     self._chosen = {
-      split: self._draw(corpus, split, number, seed) for split, number in num_dialogues.items()
+      split: self._sample(corpus, split, number, seed) for split, number in num_dialogues.items()
     }
 
   def dialogues(self, split: str, check: Check = check_dialogue) -> Iterator[Dialogue]:
-    """As Corpus's; all are checked, those drawn are yielded."""
+    """As Corpus's; all are checked, those of the sample are yielded."""
     for dialogue in super().dialogues(split, check):
       if split not in self._chosen or dialogue.dialogue_id in self._chosen[split]:
         yield dialogue
 
   def is_complete(self, split: str, num_dialogues: int) -> bool:
-    """False for a split of which dialogues were drawn."""
+    """False for a split that was sampled."""
     return split not in self._chosen and super().is_complete(split, num_dialogues)
 
   def checksum(self) -> str:
@@ -45,18 +45,18 @@ class Subset(Corpus):
       digest.update(f"\n{split} {' '.join(sorted(chosen))}".encode())
     return digest.hexdigest()[:16]
 
-  def _draw(self, corpus: Corpus, split: str, number: int, seed: int) -> frozenset[str]:
+  def _sample(self, corpus: Corpus, split: str, number: int, seed: int) -> frozenset[str]:
     ids = [d.dialogue_id for d in corpus.dialogues(split, lambda *_: None)]
     if not 1 <= number <= len(ids):
       raise UsageError(
         f"{number:,} dialogues of {split}",
-        expected="a number of dialogues that there are",
+        expected="at least 1, and at most as many as the split has",
         available=f"{split} has {len(ids):,}",
-        fix=f"ask for 1 to {len(ids):,}, or leave {split} out to take all",
+        fix=f"ask for 1 to {len(ids):,}, or leave {split} out to use all of its dialogues",
       )
     return frozenset(sorted(ids, key=lambda name: rank(name, seed))[:number])
 
 
 def rank(dialogue_id: str, seed: int) -> bytes:
-  """What dialogues are sorted by to be drawn."""
+  """The key by which dialogues are sorted to be sampled."""
   return hashlib.sha256(f"{seed}/{dialogue_id}".encode()).digest()

@@ -1,4 +1,4 @@
-"""Services with data behind them: a table each, asked through SQL.
+"""Back ends of services: a table each, queried through SQL.
 
 A table holds what a service knows: a row per thing, a column per slot. Columns are either
 *matched* (a call finds the rows that have the caller's value) or *open* (marked `*` in the
@@ -41,7 +41,7 @@ def table_slots(service: Service) -> tuple[str, ...]:
 def read_table(path: pathlib.Path, service: Service, problems: list[str]) -> ServiceTable | None:
   """Reads `SERVICE.csv`. What is wrong is appended to `problems`; then None is returned."""
   if not path.exists():
-    problems.append(f"{path}: no such table; the first line must be {_header(service)}")
+    problems.append(f"{path}: no such file; its first line must be {_header(service)}")
     return None
   try:
     lines = list(csv.reader(io.StringIO(path.read_text("utf-8-sig"), newline=""), strict=True))
@@ -75,13 +75,13 @@ def _table_problems(
       yield f"no column {name!r}, which an intent of {service.name} takes or returns"
   for name in columns:
     if name not in service.slot_index:
-      yield f"column {name!r} is no slot of {service.name}"
+      yield f"column {name!r} is not a slot of {service.name}"
   if len(set(columns)) < len(columns):
-    yield "two columns of one name"
+    yield "two columns have the same name"
   if not set(columns) & set(service.slot_index):
     return  # another separator, or no header: each row would be wrong
   if not rows:
-    yield f"no rows: no intent of {service.name} can ever be satisfied"
+    yield f"no rows: no intent of {service.name} can ever succeed"
   for number, row in enumerate(rows, start=2):
     if len(row) != len(columns):
       yield f"line {number}: {len(row)} cells for {len(columns)} columns"
@@ -94,7 +94,9 @@ def _table_problems(
 def _cell_problem(service: Service, name: str, value: str) -> str:
   slot = service.slots[service.slot_index[name]]
   if not value or value == DONTCARE:
-    return f"no value of {name!r}" if not value else f"{name!r} is {value!r}, which only users say"
+    return (
+      f"no value of {name!r}" if not value else f"{name!r} is {value!r}, which only a user may say"
+    )
   if slot.is_categorical and value not in slot.possible_values:
     return f"{name!r} is {value!r}, not one of {', '.join(slot.possible_values)}"
   return ""

@@ -1,4 +1,4 @@
-"""From the files of `sgdx simulate` to a Simulation: what is wrong is found before it starts."""
+"""Reads the files of `sgdx simulate` into a Simulation; reports all problems before it starts."""
 
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ def load_simulation(
   Args:
     schema: in SGD's format.
     tables: folder with a CSV file per service.
-    scenarios: what users want.
+    scenarios: goals of users.
     templates: words; None makes them of names and descriptions.
     transitions: the automaton; None takes the default.
 
@@ -38,7 +38,7 @@ def load_simulation(
   """
   services = load_schema(_read(schema), str(schema))
   problems = [
-    f"{schema}: {service.name} has no intents: nobody can ask it for anything"
+    f"{schema}: {service.name} has no intents, so users cannot request anything from it"
     for service in services
     if not service.intents
   ]
@@ -79,7 +79,7 @@ def _read(path: pathlib.Path) -> bytes:
     raise SgdxError(
       f"{path}: {e.strerror}",
       expected="a file that can be read",
-      fix="check its name; `sgdx simulate --init SCHEMA.json --out DIR` writes all but the schema",
+      fix="check the path; `sgdx simulate --init SCHEMA.json --out DIR` writes all but the schema",
     ) from None
 
 
@@ -109,7 +109,7 @@ def _never_satisfied(
     for slot, default in defaults.items():
       if default != DONTCARE and slot not in table.open and default not in _column(table, slot):
         found.add(
-          f"{name}.{step.intent.name} can never be satisfied with its default: no row of "
+          f"{name}.{step.intent.name} can never succeed with its default: no row of "
           f"{name}.csv has {slot} {default!r}; add one, or make the column open ({slot}*)"
         )
     for link in step.links:
@@ -118,7 +118,7 @@ def _never_satisfied(
         continue
       if not _column(tables[source], source_slot) & _column(table, slot):
         found.add(
-          f"link {source}.{source_slot} -> {name}.{slot} can never hold: the columns have no "
+          f"link {source}.{source_slot} -> {name}.{slot} can never be used: the columns have no "
           f"common value; add some, or make {slot} open ({slot}*)"
         )
   yield from sorted(found)
@@ -133,9 +133,10 @@ def _all_at_once(problems: Sequence[str]) -> SgdxError:
   shown = [f"  - {text}" for text in problems[:_SHOWN]]
   if len(problems) > _SHOWN:
     shown.append(f"  - ... and {len(problems) - _SHOWN:,} more")
-  count = "a problem" if len(problems) == 1 else f"{len(problems):,} problems"
+  count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
   return SgdxError(
-    "\n".join([f"{count} in what dialogues would be made of", *shown]),
-    expected="a schema, tables, scenarios and templates that fit each other: docs/simulate.md",
-    fix="correct them; `sgdx simulate --init SCHEMA.json --out DIR` writes files that fit a schema",
+    "\n".join([f"{count} in the input files of the simulation", *shown]),
+    expected="a schema, tables, scenarios and templates that match: see docs/simulate.md",
+    fix="correct the files; `sgdx simulate --init SCHEMA.json --out DIR` writes files that match a "
+    "schema",
   )

@@ -10,6 +10,7 @@ from typing import Any
 
 from sgdx_t5x.data.schema import DONTCARE, Intent, Schema, Service
 from sgdx_t5x.errors import nearest
+from sgdx_t5x.files import json_type
 
 MAX_INTENTS = 5
 
@@ -60,7 +61,7 @@ def parse_scenarios(
     problems.append(f"{origin}: no scenarios")
   links, written = [], data.get("links", [])
   if not isinstance(written, list):
-    problems.append(f"{origin}: links are a JSON {type(written).__name__}, not a list")
+    problems.append(f"{origin}: links is {json_type(written)}, not a list")
     written = []
   for number, link in enumerate(written, start=1):
     where = f"{origin}: link {number}"
@@ -95,10 +96,10 @@ def follow_up(service: Service, intent: Intent) -> Intent | None:
 def unusable(intent: Intent) -> str:
   """Why nobody can use an intent in a dialogue, or ""."""
   if not intent.is_transactional:
-    return "" if intent.result_slots else "a search that returns nothing: it has no result_slots"
+    return "" if intent.result_slots else "a search without result_slots returns nothing"
   if intent.required_slots or set(intent.optional_slots.values()) - {DONTCARE}:
     return ""
-  return "a transaction with nothing to confirm: no required slot, no default but dontcare"
+  return "a transaction needs a required slot, or a default other than dontcare, to confirm"
 
 
 def _scenario(data: Mapping[str, Any], schema: Schema, links: Sequence[Link]) -> Scenario:
@@ -138,7 +139,7 @@ def _scenario_problems(data: Any, schema: Schema) -> Iterator[str]:
     yield f"unknown key {key!r}"
   weight = data.get("weight", 1)
   if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 < weight < 1e9:
-    yield f"weight {weight!r} is not a number above 0"
+    yield f"weight {weight!r} is not a positive number"
   if not 1 <= len(data["intents"]) <= MAX_INTENTS:
     yield f"{len(data['intents'])} intents, not 1 to {MAX_INTENTS}"
   for name in data["intents"]:
@@ -157,7 +158,7 @@ def _link_problems(data: Any, schema: Schema) -> Iterator[str]:
       yield f"{data[key]!r}: no intent {uses} it"
   say = data.get("say", [])
   if not isinstance(say, list) or not all(isinstance(s, str) and s for s in say):
-    yield f"say {say!r} is not a list of texts"
+    yield f"say {say!r} is not a list of strings"
 
 
 def _is_used(schema: Schema, service: str, slot: str, *, returned: bool) -> bool:
@@ -173,6 +174,6 @@ def _name_problems(
 ) -> Iterator[str]:
   service, found = _split(name) if isinstance(name, str) else ("", "")
   if service not in schema:
-    yield f"{name!r} names no service; {nearest(service, schema.names)}"
+    yield f"{name!r}: unknown service; {nearest(service, schema.names)}"
   elif found not in known(schema[service]):
-    yield f"{name!r}: no {what} {found!r}; {nearest(found, known(schema[service]))}"
+    yield f"{name!r}: unknown {what} {found!r}; {nearest(found, known(schema[service]))}"

@@ -1,7 +1,7 @@
-"""From a schema alone to all that a simulation needs: tables, scenarios and templates to edit.
+"""Makes all that a simulation needs from a schema alone: tables, scenarios and templates to edit.
 
-Nothing is known of a service but its schema, so values are guessed by the names of slots
-(`default_words.slot_kind`), and rows are made so that its searches find something: the columns that
+Only the schema of a service is known, so the kind of a slot's values is guessed from its name
+(`default_words.slot_kind`), and rows are chosen so that searches find something: the columns that
 a search needs have few values, and every combination of them occurs several times.
 """
 
@@ -291,9 +291,9 @@ def _check(schema: Schema) -> None:
   if problems:
     raise SgdxError(
       "\n".join(f"{schema.origin}: {problem}" for problem in problems),
-      expected="services with intents that take or return slots",
+      expected="services whose intents take or return slots",
       available=f"{len(schema)} services",
-      fix="complete the schema; docs/simulate.md has a small one",
+      fix="complete the schema; docs/simulate.md has a small example",
     )
 
 
@@ -303,13 +303,13 @@ def _problems(service: Service) -> Iterator[str]:
   elif not table_slots(service):
     yield f"service {service.name!r}: no intent takes or returns a slot"
   if not _FILE_NAME.fullmatch(service.name):
-    yield f"service {service.name!r}: a table cannot have that name"
+    yield f"service {service.name!r}: not usable as a file name, which its table needs"
   yield from (f"{service.name}.{i.name}: {text}" for i in service.intents if (text := unusable(i)))
   for slot in service.slots:
     if slot.name != slot.name.strip().removesuffix(OPEN).strip() or not slot.name:
-      yield f"{service.name}: a column cannot be named {slot.name!r}"
+      yield f"{service.name}: slot name {slot.name!r} cannot be the name of a column"
     if slot.is_categorical and not slot.possible_values:
       yield f"{service.name}.{slot.name} is categorical and has no possible_values"
     for value in slot.possible_values:
       if not isinstance(value, str) or not value or value != value.strip():
-        yield f"{service.name}.{slot.name}: a cell cannot hold the value {value!r}"
+        yield f"{service.name}.{slot.name}: a table cannot hold the value {value!r}"

@@ -301,14 +301,14 @@ def _paraphrased(
     raise SgdxError(
       f"the paraphrase function failed on {text!r}: {type(e).__name__}: {e}",
       expected="a function of (text, values) that returns another text, or None",
-      fix="correct the function; --debug shows where it failed",
+      fix="correct the function; --debug shows the traceback",
     ) from e
   if other is None or other == text:
     return text, list(spans)
   if not isinstance(other, str) or not other.strip():
     raise SgdxError(
       f"the paraphrase of {text!r} is {other!r}",
-      expected="another text, or None",
+      expected="a non-empty string, or None",
       fix="let the paraphrase function return None to keep the text",
     )
   placed, taken = {}, []
@@ -319,8 +319,8 @@ def _paraphrased(
     free = [(a, b) for a, b in places if not any(a < end and start < b for start, end in taken)]
     if not free:
       raise SgdxError(
-        f"the paraphrase {other!r} has lost the value {values[i]!r}",
-        expected=f"a text with every value of {text!r} as it is written",
+        f"the paraphrase {other!r} does not contain the value {values[i]!r}",
+        expected=f"a text that contains every value of {text!r} verbatim",
         available=", ".join(repr(v) for v in values),
         fix="let the paraphrase function keep the values, or return None to keep the text",
       )

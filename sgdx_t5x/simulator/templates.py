@@ -16,6 +16,7 @@ from typing import Any
 
 from sgdx_t5x.data.schema import Schema, Service, Slot
 from sgdx_t5x.errors import nearest
+from sgdx_t5x.files import json_type
 from sgdx_t5x.simulator.default_words import (
   BOOLEAN,
   default_intent_words,
@@ -223,7 +224,7 @@ def _slot_problems(where: str, words: Any, service: Service, name: str) -> Itera
       yield from _unknown_keys(f"{where}.say", texts, None)
       for value, ways in _entries(texts):
         if slot.is_categorical and value not in slot.possible_values:
-          yield f"{where}.say: no value {value!r}; {nearest(value, slot.possible_values)}"
+          yield f"{where}.say: unknown value {value!r}; {nearest(value, slot.possible_values)}"
         ways = [ways] if isinstance(ways, str) else ways
         yield from _text_problems(f"{where}.say.{value}", ways, set(), set())
     elif part == "ask" and texts == []:
@@ -241,7 +242,7 @@ def _text_problems(where: str, texts: Any, must: set[str], may: set[str]) -> Ite
     or not texts
     or not all(isinstance(t, str) and t.strip() for t in texts)
   ):
-    yield f"{where}: not a list of texts"
+    yield f"{where}: not a list of non-empty strings"
     return
   for text in texts:
     try:
@@ -251,13 +252,14 @@ def _text_problems(where: str, texts: Any, must: set[str], may: set[str]) -> Ite
       continue
     plain = sum(text.count(f"{{{name}}}") for name in set(names))
     if not plain == text.count("{") == text.count("}"):
-      yield f"{where}: {text!r} has braces that are no placeholder's"
+      yield f"{where}: {text!r} has braces that are not part of a placeholder"
     for name in sorted({name for name in names if names.count(name) > 1}):
-      yield f"{where}: {text!r} has {{{name}}} twice"
+      yield f"{where}: {text!r} contains {{{name}}} twice"
     for name in sorted(set(names) - must - may):
-      yield f"{where}: {text!r} has an unknown {{{name}}}; {nearest(name, must | may)}"
+      close = nearest(name, must | may)
+      yield f"{where}: {text!r} contains the unknown placeholder {{{name}}}; {close}"
     for name in sorted(must - set(names)):
-      yield f"{where}: {text!r} lacks {{{name}}}"
+      yield f"{where}: {text!r} lacks the placeholder {{{name}}}"
 
 
 def _unknown_keys(
@@ -266,7 +268,7 @@ def _unknown_keys(
   """What is no object, or has keys that are not known; all are, if `known` is None."""
   lead = f"{where}: " if where else ""
   if not isinstance(data, dict):
-    yield f"{lead}a JSON {type(data).__name__}, not an object"
+    yield f"{lead}{json_type(data)}, not an object"
     return
   for key in () if known is None else data:
     if key not in known:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files import json_type
 
 _SIDES = ("user", "system")
 
@@ -72,7 +73,7 @@ def parse_transitions(given: Any, origin: str) -> Transitions:
       f"{origin}: " + "; ".join(problems),
       expected="situations with moves (acts separated by spaces) and their weights",
       available=", ".join(default),
-      fix="correct it; simulator/transitions.json shows the form",
+      fix="correct the file; sgdx_t5x/simulator/transitions.json is an example",
     )
   merged = {part: {**default[part], **given.get(part, {})} for part in default}
   tables = {
@@ -97,11 +98,14 @@ def _default() -> dict[str, Any]:
 
 def _problems(given: Any, default: Mapping[str, Any]) -> Iterator[str]:
   if not isinstance(given, dict):
-    yield f"a JSON {type(given).__name__} at the top"
+    yield f"the top-level JSON value is {json_type(given)}, not an object"
     return
   for part, entries in given.items():
-    if part not in default or not isinstance(entries, dict):
-      yield f"{part!r} is not a part of it"
+    if part not in default:
+      yield f"{part!r} is unknown; {nearest(part, default)}"
+      continue
+    if not isinstance(entries, dict):
+      yield f"{part!r} is {json_type(entries)}, not an object"
       continue
     for name, entry in entries.items():
       where = f"{part}.{name}"
@@ -109,7 +113,7 @@ def _problems(given: Any, default: Mapping[str, Any]) -> Iterator[str]:
         yield f"{where} is unknown; {nearest(name, default[part])}"
       elif part == "chances":
         if not _is_number(entry) or entry > 1:
-          yield f"{where} is {entry!r}, not a chance in 0..1"
+          yield f"{where} is {entry!r}, not a probability between 0 and 1"
       elif not isinstance(entry, dict) or not any(_is_number(w) and w for w in entry.values()):
         yield f"{where} has no move with a weight above 0"
       else:
@@ -120,12 +124,12 @@ def _bad_moves(where: str, moves: Mapping[str, Any], known: Iterable[str]) -> It
   """Agents can make the default's `known` moves; without any, these are counts."""
   for move, weight in moves.items():
     if not _is_number(weight):
-      yield f"{where}: weight {weight!r} of {move!r}"
+      yield f"{where}: invalid weight {weight!r} of {move!r}"
     if not known:
       if not (move.isdecimal() and int(move)):
-        yield f"{where}: {move!r} is not a count above 0"
+        yield f"{where}: {move!r} is not a positive integer"
     elif move not in known:
-      yield f"{where}: no move {move!r}; {nearest(move, known)}"
+      yield f"{where}: unknown move {move!r}; {nearest(move, known)}"
 
 
 def _is_number(value: Any) -> bool:

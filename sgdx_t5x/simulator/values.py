@@ -112,7 +112,7 @@ def parse_pool(spec: Mapping[str, Any], where: str) -> ValuePool:
     if kind not in VALUE_KINDS:
       raise SgdxError(
         f"{where}: value kind {kind!r}",
-        expected="a kind that the simulator can draw",
+        expected="a kind of values that the simulator knows",
         available=", ".join(VALUE_KINDS),
         fix="use one of them, or give a list of values",
       )
@@ -124,7 +124,7 @@ def parse_pool(spec: Mapping[str, Any], where: str) -> ValuePool:
     return ValuePool((tuple(spec["list"]),))
   raise SgdxError(
     f"{where}: values {dict(spec)!r}",
-    expected="one of the keys kind, combine, list, not empty",
+    expected="one of the keys kind, combine, list, with a value that is not empty",
     fix="give the slot a kind or a list of values",
   )
 

@@ -1,4 +1,4 @@
-"""Dialogues to files of the official layout: streamed, in parallel, whole or not at all."""
+"""Writes dialogues to files of the official layout: streamed, in parallel, all or nothing."""
 
 import collections
 import concurrent.futures
@@ -91,13 +91,13 @@ def load_paraphrase(name: str) -> Paraphrase:
   try:
     found = getattr(importlib.import_module(module), function)
     if not callable(found):
-      raise TypeError(f"{function} is a {type(found).__name__}, not a function")
+      raise TypeError(f"{function} is not a function but of type {type(found).__name__}")
     return found
   except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as e:
     raise SgdxError(
       f"--paraphrase {name}: {e}",
       expected="package.module:function, importable from this folder",
-      fix="check the name, or run from the folder where the module is",
+      fix="check the name, or run the command in the folder that contains the module",
     ) from None
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError, require
-from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.files import atomic_folder, check_folder, json_type
 from sgdx_t5x.weights import layout
 
 MT5_VOCAB_SIZE = 250_112
@@ -89,7 +89,7 @@ def _read_config(folder: pathlib.Path) -> dict[str, Any]:
     raise SgdxError(
       f"{folder / _CONFIG}: model_type {kind!r}",
       expected="t5 (T5 1.0, T5 1.1, Flan-T5) or mt5",
-      fix="import one of these; other models have other networks, which T5X's T5 cannot run",
+      fix="import one of these; T5X's T5 network cannot run other models",
     )
   return config
 
@@ -102,9 +102,13 @@ def _read_json(path: pathlib.Path, fix: str) -> dict[str, Any]:
       f"{path}: {e.strerror}", expected="a JSON file", available=_listing(path.parent), fix=fix
     ) from None
   except ValueError as e:
-    raise SgdxError(f"{path}: not JSON ({e})", expected="a JSON file", fix=fix) from None
+    raise SgdxError(f"{path}: not valid JSON ({e})", expected="a JSON file", fix=fix) from None
   if not isinstance(content, dict):
-    raise SgdxError(f"{path}: not a JSON object", expected="an object {...}", fix=fix)
+    raise SgdxError(
+      f"{path}: the top-level JSON value is {json_type(content)}",
+      expected="an object {...}",
+      fix=fix,
+    )
   return content
 
 
@@ -147,7 +151,7 @@ def _sizes(config: Mapping[str, Any], folder: pathlib.Path) -> layout.Sizes:
   if problems:
     raise SgdxError(
       f"{folder / _CONFIG}: " + "; ".join(problems),
-      expected="settings of T5 1.0, T5 1.1, Flan-T5 or mT5, the only ones T5X's network has",
+      expected="settings of T5 1.0, T5 1.1, Flan-T5 or mT5, which T5X's network supports",
       fix="import a model with these settings",
     )
   return sizes
@@ -197,7 +201,7 @@ def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
   missing = [name for name in names if not (folder / name).is_file()]
   if missing:
     raise SgdxError(
-      f"{folder / _INDEX}: {len(missing)} of the {len(names)} files it names are not there: "
+      f"{folder / _INDEX}: {len(missing)} of the {len(names)} files it lists are missing: "
       + ", ".join(missing[:4]),
       expected="all shards beside their index",
       available=_listing(folder),
@@ -225,9 +229,9 @@ def _check_index(folder: pathlib.Path, arrays: Mapping[str, Any]) -> None:
   lost = [name for name in _weight_map(folder) if name not in arrays]
   if lost:
     raise SgdxError(
-      f"{folder / _INDEX}: {len(lost)} arrays are in none of the files: {', '.join(lost[:4])}",
-      expected="shards that hold what the index says",
-      fix="download index and shards again, of one version",
+      f"{folder / _INDEX}: {len(lost)} arrays are in none of its files: {', '.join(lost[:4])}",
+      expected="shards that contain the arrays of the index",
+      fix="download the index and all shards again",
     )
 
 
@@ -243,14 +247,14 @@ def _read_safetensors(path: pathlib.Path) -> tuple[dict[str, np.ndarray], set[st
           raise SgdxError(
             f"{path}: {name} is of type {dtype}",
             expected=f"floating point: {', '.join(_DTYPES)}",
-            fix="import the model that was not quantised",
+            fix="import the unquantized model",
           )
         arrays[name] = file.get_tensor(name).astype(np.float32, copy=False)
         dtypes.add(dtype)
   except (safetensors.SafetensorError, OSError) as e:
     raise SgdxError(
       f"{path}, {path.stat().st_size:,} bytes: {e}",
-      expected="a whole safetensors file",
+      expected="a complete safetensors file",
       fix="download it again; a file of about 130 bytes is a Git LFS pointer (`git lfs pull`)",
     ) from None
   return arrays, dtypes
@@ -343,7 +347,7 @@ def check_huggingface_free(
   if vocabulary is not None and not pathlib.Path(vocabulary).is_file():
     raise SgdxError(
       f"--vocab {vocabulary}: no such file",
-      expected="the SentencePiece model the weights were trained with",
+      expected="the SentencePiece model that the weights were trained with",
       fix="correct the path, or leave --vocab out",
     )
   names = (_ONE_FILE, _CONFIG, _GENERATION_CONFIG, _VOCABULARY)

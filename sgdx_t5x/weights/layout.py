@@ -181,7 +181,7 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
     found = shapes.get(path)
     if found is None or len(found) != rank or 0 in found:
       raise SgdxError(
-        f"{origin}: {path} is {'missing' if found is None else f'of shape {list(found)}'}",
+        f"{origin}: {path} {'is missing' if found is None else f'has the shape {list(found)}'}",
         expected="the parameters of T5X's t5x.examples.t5 network, with layers unstacked",
         available=nearest(path, shapes),
         fix="export checkpoints of T5 1.0, T5 1.1 or Flan-T5 only",
@@ -244,13 +244,13 @@ def check(
     "missing": missing,
     "unknown": [_with_nearest(name, missing or expected_shapes) for name in unknown[:_SHOWN]]
     + unknown[_SHOWN:],
-    "of another shape": differing,
+    "wrong shape": differing,
   }
   lines = [line for kind, names in problems.items() for line in _listed(kind, names)]
   if lines:
     count = len(missing) + len(unknown) + len(differing)
     raise SgdxError(
-      "\n".join([f"{origin}: {count} arrays do not fit", *lines]), expected=expected, fix=fix
+      "\n".join([f"{origin}: {count} arrays do not match", *lines]), expected=expected, fix=fix
     )
 
 
@@ -267,11 +267,11 @@ def _listed(kind: str, names: list[str]) -> list[str]:
 
 
 def check_finite(arrays: Mapping[str, np.ndarray], origin: str) -> None:
-  """Raises SgdxError if a value is NaN or infinite: no model trains from such, or answers."""
+  """Raises SgdxError if a value is NaN or infinite: such a model neither trains nor predicts."""
   bad = [name for name, array in arrays.items() if not np.isfinite(array).all()]
   if bad:
     raise SgdxError(
-      "\n".join([f"{origin}: values that are not finite", *_listed("in", bad)]),
+      "\n".join([f"{origin}: values are not finite", *_listed("in", bad)]),
       expected="finite numbers",
-      fix="take another checkpoint: the run that wrote this one diverged, or overflowed float16",
+      fix="use another checkpoint: the run that wrote this one diverged, or overflowed float16",
     )

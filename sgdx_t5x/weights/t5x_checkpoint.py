@@ -65,11 +65,11 @@ def _read_arrays(path: str) -> dict[str, np.ndarray]:
   except Exception as e:  # whatever TensorStore, Orbax or msgpack find wrong
     raise SgdxError(
       f"{path}: cannot be read: {_first_line(e)}",
-      expected="a whole T5X checkpoint",
-      fix="copy it again, with all its folders and files whose names begin with a dot",
+      expected="a complete T5X checkpoint",
+      fix="copy it again, including files and folders whose names start with a dot",
     ) from e
   raise SgdxError(
-    f"{path}: {'no whole T5X checkpoint in it' if folder.exists() else 'no such folder'}",
+    f"{path}: {'no complete T5X checkpoint in it' if folder.exists() else 'no such folder'}",
     expected="a folder checkpoint_N with `state/` (Orbax) or `checkpoint` (legacy) in it",
     available=_checkpoints_near(folder),
     fix="give the path of the checkpoint itself, checkpoint_N included",

@@ -192,12 +192,15 @@ def test_a_header_holds_for_records_that_do_not_say_it(tmp_path):
   ("rows", "part"),
   [
     ([HEADER, ROW, '{"element": "Ba'], "line 3: not valid JSON"),
-    ([HEADER, "[1]"], "line 2: a JSON list"),
-    ([ROW], "line 1: no text under pivot, provider, date"),
-    ([HEADER, {**ROW, "text": None}], "line 2: no text under text"),
+    ([HEADER, "[1]"], "line 2: a list"),
+    ([ROW], "line 1: no string for the key pivot, provider, date"),
+    ([HEADER, {**ROW, "text": None}], "line 2: no string for the key text"),
     ([HEADER, {**ROW, "element": "Banks_1/slut/x/name"}], "line 2: element"),
     ([{**HEADER, "format": "sgdx-backtranslations/9"}], "format 'sgdx-backtranslations/9'"),
-    ([HEADER, ROW, {**ROW, "text": "bill"}], "two texts of Banks_1/slot/account_type/name"),
+    (
+      [HEADER, ROW, {**ROW, "text": "bill"}],
+      "two different texts of Banks_1/slot/account_type/name",
+    ),
   ],
 )
 def test_a_wrong_table_is_refused(tmp_path, rows, part):
@@ -294,7 +297,7 @@ def test_a_cut_cache_loses_its_last_line(tmp_path):
     assert translator.count("zh") == 0
     assert translator.count("en") == len(ends) - max(ends.index(end), 1)
     assert [note.rpartition(": ")[2] for note in notes] == [
-      "the last line was cut short and is dropped"
+      "dropped the last line, which was cut short"
     ]
     assert there.read_bytes() == whole
   there.write_bytes(whole[:-1])
@@ -302,7 +305,9 @@ def test_a_cut_cache_loses_its_last_line(tmp_path):
   assert there.read_bytes() == whole[:-1]  # a plan writes nothing
   lines = whole.split(b"\n")
   there.write_bytes(b"\n".join([*lines[:2], b"{", *lines[2:]]))
-  with pytest.raises(SgdxError, match=r"line 3: not a translation(.|\n)*delete the line"):
+  with pytest.raises(
+    SgdxError, match=r"line 3: not a record of a translation(.|\n)*delete the line"
+  ):
     shout(tmp_path)[1].plan(ITEMS, "zh")
 
 

@@ -103,7 +103,7 @@ def test_a_failure_of_google_that_lasts_ends_the_command(tmp_path, failures, req
 def test_google_says_which_languages_it_lacks():
   translator, _ = google(FakeClient())
   translator.check(["zh", "ja", "ko"])
-  with pytest.raises(SgdxError, match=r"google: no language 'xx'(.|\n)*en, zh-CN, ja, ko"):
+  with pytest.raises(SgdxError, match=r"google: unsupported language 'xx'(.|\n)*en, zh-CN, ja, ko"):
     translator.check(["zh", "xx"])
 
 
@@ -276,7 +276,7 @@ def test_a_marian_model_of_several_targets_is_told_which(transformers, tmp_path,
   translator.check([pivot])
   tokenizer, inputs = spied(translator, folder, "en", pivot)
   assert tokenizer.convert_ids_to_tokens(inputs["input_ids"][0])[0] == code
-  with pytest.raises(SgdxError, match=r"no language 'ko'(.|\n)*cmn_Hans, jpn"):
+  with pytest.raises(SgdxError, match=r"unsupported language 'ko'(.|\n)*cmn_Hans, jpn"):
     translator.check(["ko"])
 
 
@@ -307,7 +307,7 @@ def test_a_multilingual_model_is_told_both_languages(transformers, tmp_path, kin
   assert inputs["forced_bos_token_id"] == tokenizer.convert_tokens_to_ids(target)
   tokenizer, inputs = spied(translator, folder, "ko", "en")
   assert tokenizer.convert_ids_to_tokens(inputs["input_ids"][0])[0] == target
-  with pytest.raises(SgdxError, match=r"no language 'xx'(.|\n)*--language-codes xx=CODE"):
+  with pytest.raises(SgdxError, match=r"unsupported language 'xx'(.|\n)*--language-codes xx=CODE"):
     translator.check(["xx"])
   other = {"xx": "fr" if kind == "m2m" else "fra_Latn"}
   HuggingFaceTranslator(str(folder), language_codes=other).check(["xx"])
@@ -341,7 +341,7 @@ def test_checkpoints_that_lack_or_are_broken_are_refused(marian, tmp_path):
   with pytest.raises(SgdxError, match=r"no config.json in .*en-ko, for en > ko(.|\n)*en-zh"):
     hf(marian).check(["zh", "ko"])
   (tmp_path / "config.json").write_text('{"model_type": "marian"}')
-  with pytest.raises(SgdxError, match="a whole checkpoint"):
+  with pytest.raises(SgdxError, match="a complete checkpoint"):
     HuggingFaceTranslator(str(tmp_path), str(tmp_path)).check(["zh"])
   with pytest.raises(SgdxError, match="a text of 181 tokens"):
     hf(marian).translate(["account " * 30], "en", "zh")

@@ -136,12 +136,12 @@ def test_services_are_named_as_in_sgdx():
 
 
 def test_too_few_are_refused():
-  with pytest.raises(SgdxError, match="Banks_2/service/Banks_2/description: 0 different") as e:
+  with pytest.raises(SgdxError, match="Banks_2/service/Banks_2/description: 0 distinct") as e:
     compose.compose(SCHEMA, {AB: ["x", "y"]}, 2)
   assert "and 3 more elements" in e.value.found
   assert "--fill" in e.value.fix
   one = Schema([Service("Banks_2", "", (), ())])
-  with pytest.raises(SgdxError, match="1 different"):  # some of a service's name, but not enough
+  with pytest.raises(SgdxError, match="1 distinct"):  # some of a service's name, but not enough
     compose.compose(one, {Element("Banks_2", SERVICE, "Banks_2", NAME): ["x", "X"]}, 2)
 
 
@@ -154,7 +154,7 @@ def test_texts_that_cannot_be_names_are_refused(text):
 def test_a_missing_package_is_told(monkeypatch):
   monkeypatch.setitem(sys.modules, "spacy", None)
   with pytest.raises(SgdxError, match="spacy is not installed") as e:
-    compose.lemmatiser()
+    compose.lemmatizer()
   assert e.value.fix == 'pip install "sgdx_t5x[compose]"'
 
 
@@ -226,7 +226,7 @@ def test_one_split_of_a_file_for_all(tmp_path, capsys):
   assert command(tmp_path / "tiny", file, out, "--split", "train", "--variants", "3") == 0
   found = sorted(path.relative_to(out).as_posix() for path in out.rglob("*.json*"))
   assert found == ["paraphrases.jsonl", *(f"v{k}/train/schema.json" for k in (1, 2, 3))]
-  assert "7 elements of the file are of other splits: not used" in capsys.readouterr().err
+  assert "7 elements of the file belong to other splits: not used" in capsys.readouterr().err
 
 
 GOOD = {"element": "Banks_1/slot/kind/name", "paraphrases": ["sort"]}
@@ -235,7 +235,7 @@ GOOD = {"element": "Banks_1/slot/kind/name", "paraphrases": ["sort"]}
 @pytest.mark.parametrize(
   ("rows", "args", "code", "part"),
   [
-    ([GOOD], [], 1, "Banks_1/service/Banks_1/description: 0 different paraphrases"),
+    ([GOOD], [], 1, "Banks_1/service/Banks_1/description: 0 distinct paraphrases"),
     ([GOOD, GOOD], ["--fill"], 1, "line 2: element Banks_1/slot/kind/name again"),
     ([{**GOOD, "element": "Banks_1/slot/kin/name"}], [], 1, "nearest: Banks_1/slot/kind/name"),
     ([{**GOOD, "element": "kind"}], [], 1, "element 'kind'"),

@@ -125,7 +125,7 @@ def test_services_that_collide_stay_apart():
 
 
 def test_unknown_elements_are_refused():
-  with pytest.raises(SgdxError, match=r"(?s)no element .*/slot/nothing/name.*nearest"):
+  with pytest.raises(SgdxError, match=r"(?s)unknown element .*/slot/nothing/name.*nearest"):
     reword(SCHEMA, {Element(SERVICE.name, "slot", "nothing", "name"): "x"}, "new")
   with pytest.raises(SgdxError, match="element 'Banks_1/slots/x/name'"):
     Element.from_key("Banks_1/slots/x/name")

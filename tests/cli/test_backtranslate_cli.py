@@ -186,7 +186,7 @@ def test_a_dry_run_costs_and_writes_nothing(corpus, tmp_path, capsys):
   args = ("--pivots", "zh", "ko", "--dry-run", "--price", "1000")
   assert backtranslate(corpus, out, *args) == 0
   shown = capsys.readouterr()
-  assert "ko: 16 distinct texts, 0 of them translated already\n" in shown.out
+  assert "ko: 16 distinct texts, 0 of them already translated\n" in shown.out
   assert "to send: 210 characters there, and about 210 back" in shown.out
   assert "cost: about 0.84 USD for 840 characters" in shown.out
   assert "an assumption" in shown.out
@@ -199,7 +199,7 @@ def test_a_dry_run_counts_what_is_left(corpus, shouting, tmp_path, capsys):
   assert backtranslate(corpus, tmp_path / "out", "--pivots", "zh") == 0
   assert backtranslate(corpus, tmp_path / "out", "--pivots", "zh", "ja", "--dry-run") == 0
   shown = capsys.readouterr().out
-  assert "zh: 16 distinct texts, 16 of them translated already\n" in shown
+  assert "zh: 16 distinct texts, 16 of them already translated\n" in shown
   assert "for 420 characters" in shown
 
 

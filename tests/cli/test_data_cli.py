@@ -78,7 +78,7 @@ def test_a_vocabulary_of_train(tmp_path, capsys):
   assert (model.pad_id(), model.eos_id(), model.unk_id()) == (0, 1, 2)  # T5's
   assert len(model.encode("[USER] [domain] none")) == 3
   assert main(["data", "vocabulary", "--corpus", "sample", "--out", str(out), "--pieces", "9"]) == 2
-  assert "more pieces than characters" in capsys.readouterr().err
+  assert "more pieces than the text has characters" in capsys.readouterr().err
   assert list(tmp_path.iterdir()) == [out]
 
 
@@ -121,7 +121,7 @@ def test_other_data_are_not_overwritten_silently(tmp_path, capsys):
   ("break_it", "words"),
   [
     (lambda p: p.rename(p.with_name("gone.zip")), ("no archive or folder", "--download")),
-    (lambda p: p.write_bytes(p.read_bytes()[:-500]), ("not a whole zip file",)),
+    (lambda p: p.write_bytes(p.read_bytes()[:-500]), ("not a complete zip file",)),
   ],
 )
 def test_a_broken_archive_gives_four_parts_and_leaves_nothing(tmp_path, break_it, words, capsys):
@@ -164,7 +164,7 @@ def unknown_slot_at_the_end(data):
     (
       "sgd_x/data/v4/test/schema.json",
       lambda data: data[-1]["slots"].append({**data[-1]["slots"][0], "name": "one_more"}),
-      ("slots", "joined by position"),
+      ("slots", "aligned by position"),
     ),
   ],
 )

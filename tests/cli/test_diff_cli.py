@@ -139,7 +139,7 @@ def test_lines_are_what_is_documented(tmp_path):
 
 
 def test_a_file_that_cannot_be_written(tmp_path):
-  with pytest.raises(SgdxError, match=r"(?s)--per-frame .*fix: +make the folder"):
+  with pytest.raises(SgdxError, match=r"(?s)--per-frame .*fix: +create the folder"):
     write(tmp_path / "absent" / "a.jsonl", system())
 
 

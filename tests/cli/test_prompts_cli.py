@@ -282,7 +282,11 @@ def test_a_pipe_gets_rows_and_stderr_the_rest(corpus, tmp_path):
   assert "16 prompts (v1)" in done.stderr
   assert f"--corpus {corpus} --split test --predictions v1=ANSWERS.jsonl\n" in done.stderr
   helped = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
-  for words in ("examples:", "--predictions all=answers.jsonl", "A language model can be told:"):
+  for words in (
+    "examples:",
+    "--predictions all=answers.jsonl",
+    "An instruction for a language model:",
+  ):
     assert words in helped
   assert all(len(line) <= 100 for line in helped.splitlines())
 

@@ -357,7 +357,11 @@ def test_signature_names_what_the_score_depends_on(corpus, tmp_path, capsys):
     (["v1=a", "--resamples", "1"], 2, "1 bootstrap samples"),
     (["v1=a", "--seed", "-1"], 2, "seed -1"),
     (["v1=a", "--json", ""], 2, "--json ''"),
-    (["v1=a", "--json", "x", "--per-frame", "./x"], 2, "--per-frame './x' is that of --json too"),
+    (
+      ["v1=a", "--json", "x", "--per-frame", "./x"],
+      2,
+      "--per-frame './x' is also the file of --json",
+    ),
   ],
 )
 def test_mistakes_get_an_exit_code_and_four_parts(corpus, capsys, args, code, part):

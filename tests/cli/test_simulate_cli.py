@@ -105,8 +105,8 @@ def test_the_page_leads_from_a_schema_to_a_corpus(followed):
   assert "2 tables, scenarios.json, templates.json" in printed[0]
   assert "mine/test: 50 dialogues" in printed[1]
   verified = printed[2]
-  assert re.search(r"annotation: \d+ rules kept", verified)
-  remarks = re.search(r"remarks: none|result-free: .*", verified)
+  assert re.search(r"annotation errors: none \(\d+ rules", verified)
+  remarks = re.search(r"annotation warnings: none|result-free: .*", verified)
   assert remarks
   assert verified.count(": a result has the call's values") <= 1
   assert "SGD paper" in verified  # data stats
@@ -115,7 +115,7 @@ def test_the_page_leads_from_a_schema_to_a_corpus(followed):
 
 def test_commands_say_what_comes_next(followed):
   folder, (made, simulated, _) = followed
-  command = made.partition("next: look at them, then\n")[2].partition("start-test:")[0]
+  command = made.partition("next: review them, then\n")[2].partition("start-test:")[0]
   words = command.replace("\\\n", " ").split()
   assert words[0] == "sgdx"
   found = run(*words[1:-1], "again", "--processes", 1, cwd=folder)
@@ -140,7 +140,7 @@ def test_the_pages_scenarios_templates_and_paraphrase(followed, blocks, monkeypa
   )  # fmt: skip
   assert main(given) == 0
   assert main(["data", "verify", "--archive", "own"]) == 0
-  assert "rules kept" in capsys.readouterr().out
+  assert "annotation errors: none" in capsys.readouterr().out
   text = (folder / "own/train/dialogues_001.json").read_text()
   assert "I'd like to" in text
   assert "I want to" not in text
@@ -232,11 +232,11 @@ def test_a_paraphrase_works_in_all_processes(here):
 @pytest.mark.parametrize(
   ("name", "processes", "words"),
   [
-    ("hooks:forget", 1, "has lost the value"),
-    ("hooks:forget", 2, "has lost the value"),
+    ("hooks:forget", 1, "does not contain the value"),
+    ("hooks:forget", 2, "does not contain the value"),
     ("hooks:fail", 1, "RuntimeError: no words"),
     ("hooks:fail", 2, "RuntimeError: no words"),
-    ("hooks:number", 1, "number is a int, not a function"),
+    ("hooks:number", 1, "number is not a function but of type int"),
     ("hooks:nothing", 1, "has no attribute 'nothing'"),
     ("no_such_module:f", 2, "No module named 'no_such_module'"),
     ("hooks", 1, "has no attribute"),
@@ -268,7 +268,7 @@ def test_all_that_is_wrong_is_printed_and_nothing_written(here, capsys):
   assert main(arguments(templates="templates.json")) == 1
   printed = capsys.readouterr()
   assert printed.out == ""
-  for words in ("no intent 'FindBaot'", "no column 'price'", "no rows", "unknown slot 'twon'",
+  for words in ("unknown intent 'FindBaot'", "no column 'price'", "no rows", "unknown slot 'twon'",
                 "expected:", "fix:", "docs/simulate.md"):  # fmt: skip
     assert words in printed.err
   assert not pathlib.Path("mine").exists()
@@ -356,7 +356,7 @@ def test_an_interrupted_run_leaves_nothing(here, processes):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     _, error = process.communicate(timeout=30)
   assert process.returncode == 130
-  assert error == "sgdx: interrupted; nothing half-written is left\n"
+  assert error == "sgdx: interrupted; no partial output is left\n"
   assert not (here / "deep").exists()
 
 
@@ -388,7 +388,7 @@ def test_dialogues_for_sgds_own_schema(real_archive, tmp_path, monkeypatch, caps
                     templates="start/templates.json", seed=1)  # fmt: skip
   assert main(given) == 0
   assert main(["data", "verify", "--archive", "mine"]) == 0
-  assert "rules kept" in capsys.readouterr().out
+  assert "annotation errors: none" in capsys.readouterr().out
   assert main(["data", "stats", "--corpus", "mine", "--format", "json"]) == 0
   found = json.loads(capsys.readouterr().out)["splits"]["train"]
   services = {s for d in open_corpus("mine").dialogues("train") for s in d.services}

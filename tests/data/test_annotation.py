@@ -251,7 +251,7 @@ BROKEN = [
   ("call-values", put_parameters(3, seats="1"), "slot 'seats': '1'"),
   ("call-affirmed", put_action(6, 0, act="NEGATE"), "a call of 'BookBoat'"),
   ("results", lambda d: frame(d, 3).pop("service_results"), "without results"),
-  ("results", lambda d: frame(d, 3).pop("service_call"), "without it"),
+  ("results", lambda d: frame(d, 3).pop("service_call"), "results without a call"),
   ("results", put(3, service_results=[ROW] * 11), "11 results of FindBoat"),
   ("results", put(7, service_results=[ROW] * 2), "2 results of BookBoat"),
   ("result-slots", put_result(3, deck="1"), "slots deck in a result"),
@@ -344,13 +344,13 @@ def test_every_rule_is_tested_and_written_down():
 @pytest.mark.parametrize(
   ("change", "place"),
   [
-    (lambda d: frame(d, 0)["slots"][0].pop("start"), "turn 0: KeyError 'start'"),
-    (put_span(0, start="19"), "turn 0: TypeError"),
-    (lambda d: frame(d, 1)["actions"][0].pop("slot"), "turn 1: KeyError 'slot'"),
-    (put(3, service_results=["Tern"]), "turn 3: AttributeError"),
-    (put_result(3, phone=555), "turn 3: TypeError result 'phone': 555 is not a text"),
-    (put_parameters(3, port=1), "turn 3: TypeError parameter 'port'"),
-    (lambda d: d["turns"][1].update(utterance=None), "turn 1: AttributeError"),
+    (lambda d: frame(d, 0)["slots"][0].pop("start"), "turn 0: missing key 'start'"),
+    (put_span(0, start="19"), "turn 0: wrong type"),
+    (lambda d: frame(d, 1)["actions"][0].pop("slot"), "turn 1: missing key 'slot'"),
+    (put(3, service_results=["Tern"]), "turn 3: wrong type"),
+    (put_result(3, phone=555), "turn 3: wrong type: result 'phone': 555 is not a string"),
+    (put_parameters(3, port=1), "turn 3: wrong type: parameter 'port'"),
+    (lambda d: d["turns"][1].update(utterance=None), "turn 1: wrong type"),
     (lambda d: d["turns"].clear(), "services"),
   ],
 )
@@ -379,7 +379,7 @@ def test_verify_prints_remarks_within_80_columns(tmp_path, capsys):
   assert f"call-required: {WARNINGS['call-required']}" in out
   assert max(len(line) for line in out.splitlines()) <= 80
   assert main(write_corpus(tmp_path / "clean", good())) == 0
-  assert "remarks: none" in capsys.readouterr().out
+  assert "annotation warnings: none" in capsys.readouterr().out
 
 
 def test_verify_refuses_what_reading_does_not(tmp_path, capsys):

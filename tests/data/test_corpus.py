@@ -73,7 +73,7 @@ def test_missing_or_wrong_places(tmp_path):
 def test_a_zip_cut_short_is_refused(archive, tmp_path):
   short = tmp_path / "sgd.zip"
   short.write_bytes(archive.read_bytes()[:-2000])
-  with pytest.raises(SgdxError, match="not a whole zip file"):
+  with pytest.raises(SgdxError, match="not a complete zip file"):
     open_corpus(short)
 
 
@@ -100,7 +100,7 @@ def read_all(corpus):
     (
       "sgd_x/data/v2/dev/schema.json",
       lambda data: data[0]["slots"].append(dict(data[0]["slots"][0], name="extra")),
-      ("v2/dev/schema.json", "slots", "joined by position"),
+      ("v2/dev/schema.json", "slots", "aligned by position"),
     ),
     (
       "dev/schema.json",
@@ -189,5 +189,5 @@ def test_other_files_in_the_folder_do_not_change_the_checksum(tmp_path):
 def test_seen_services_need_the_schema_of_train(tmp_path):
   root = tiny_corpus.write_corpus(tmp_path / "c")
   (root / "train" / "schema.json").unlink()
-  with pytest.raises(SgdxError, match=r"(?s)no train/schema.json.*seen and which unseen"):
+  with pytest.raises(SgdxError, match=r"(?s)no train/schema.json.*seen services of"):
     open_corpus(root).seen_services("test")

@@ -57,7 +57,7 @@ def edit(data, change):
     (lambda f: f.update(service="Ferry_1"), ("unknown service 'Ferry_1'", "turn 0")),
     (lambda f: f["state"]["slot_values"].update(prot=["x"]), ("unknown slot 'prot'", "turn 0")),
     (lambda f: f["state"].update(active_intent="Fly"), ("unknown intent 'Fly'",)),
-    (lambda f: f.pop("state"), ("without a state",)),
+    (lambda f: f.pop("state"), ("has no state",)),
   ],
 )
 def test_refuses_names_that_the_schema_lacks(sample, data, change, words):
@@ -85,5 +85,5 @@ def test_refuses_json_cut_short(sample):
   text = write_dialogues(sample.dialogues("dev"))
   with pytest.raises(SgdxError, match=r"dialogues_001.json: not valid JSON"):
     list(read_dialogues(text[: len(text) // 2], "dialogues_001.json"))
-  with pytest.raises(SgdxError, match="a JSON dict"):
+  with pytest.raises(SgdxError, match="the top-level JSON value is an object"):
     list(read_dialogues(json.dumps({"turns": []}), "file"))

@@ -306,9 +306,9 @@ def first_frame(dialogue):
   [
     (lambda d: first_frame(d).update(service="Homes_9"), "unknown service 'Homes_9'"),
     (lambda d: first_frame(d)["state"]["slot_values"].update(x=["1"]), "unknown slot 'x'"),
-    (lambda d: first_frame(d).update(service_call={"method": "Do"}), "KeyError 'parameters'"),
+    (lambda d: first_frame(d).update(service_call={"method": "Do"}), "missing key 'parameters'"),
     (lambda d: first_frame(d).update(service_results=[["area"]]), "has no attribute"),
-    (lambda d: d.clear(), "dialogue ?: KeyError"),
+    (lambda d: d.clear(), "dialogue ?: missing key"),
   ],
 )
 def test_dialogues_that_do_not_fit_are_refused(tiny, tmp_path, change, words, processes):
@@ -380,7 +380,7 @@ def test_an_interrupt_leaves_whole_files_only(many, tmp_path, processes):
   os.killpg(process.pid, signal.SIGINT)  # as a terminal does
   out, error = process.communicate()
   assert process.returncode == 130
-  assert error == "sgdx: interrupted; nothing half-written is left\n"
+  assert error == "sgdx: interrupted; no partial output is left\n"
   assert out == ""
   written = files(tmp_path)
   assert not [name for name in written if not name.endswith(".json")]

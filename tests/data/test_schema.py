@@ -66,7 +66,7 @@ def assert_four_parts(error, *words):
     ([BANK, BANK], ("service 'Banks_1'", "twice")),
     ([{**BANK, "slots": BANK["slots"][:1]}], ("Transfer", "'kind'", "amount")),
     ([{k: v for k, v in BANK.items() if k != "slots"}], ("Banks_1", "slots")),
-    ({"services": []}, ("dict",)),
+    ({"services": []}, ("the top-level JSON value is an object",)),
   ],
 )
 def test_refuses_a_broken_schema(data, words):
@@ -124,7 +124,7 @@ def test_a_variant_differs_in_wording_only(change, word):
 
 def test_names_and_descriptions_are_texts():
   for value in (None, 7, ["a"]):
-    with pytest.raises(SgdxError, match="not texts"):
+    with pytest.raises(SgdxError, match="must be strings"):
       parse_schema([changed(description=value)], "schema.json")
 
 

@@ -127,7 +127,7 @@ def test_without_train_nothing_is_said_of_what_it_lacks(tmp_path):
 def test_what_is_wrong_is_named(root):
   data = train_dialogue()
   del data["turns"][1]["frames"][0]["actions"][0]["act"]
-  with pytest.raises(SgdxError, match="9_00000: KeyError 'act'"):
+  with pytest.raises(SgdxError, match="9_00000: missing key 'act'"):
     statistics.count([Dialogue.from_json(data)])
   with pytest.raises(SgdxError, match="no split 'dev'"):
     statistics.report(open_corpus(root), ["dev"])

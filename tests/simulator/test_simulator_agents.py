@@ -368,15 +368,21 @@ def test_questions_are_about_the_service_that_was_asked():
   ("given", "words"),
   [
     ({"user": {"OFFERR": {"SELECT": 1}}}, ["user.OFFERR is unknown; nearest: OFFER"]),
-    ({"user": {"OFFER": {"SELECTT": 1}}}, ["no move 'SELECTT'", "SELECT"]),
-    ({"user": {"START": {"GOODBYE": 1}}}, ["no move 'GOODBYE'", "INFORM_INTENT INFORM"]),
+    ({"user": {"OFFER": {"SELECTT": 1}}}, ["unknown move 'SELECTT'", "SELECT"]),
+    ({"user": {"START": {"GOODBYE": 1}}}, ["unknown move 'GOODBYE'", "INFORM_INTENT INFORM"]),
     ({"user": {"OFFER": {"SELECT": 0}}}, ["user.OFFER has no move with a weight above 0"]),
     ({"user": {"OFFER": {"SELECT": -1, "REQUEST": 2}}}, ["weight -1 of 'SELECT'"]),
     ({"user": {"OFFER": {"SELECT": True, "REQUEST": 2}}}, ["weight True of 'SELECT'"]),
-    ({"counts": {"offers": {"0": 1, "one": 1}}}, ["'0' is not a count", "'one' is not a count"]),
-    ({"chances": {"does_not_care": 1.5}}, ["does_not_care is 1.5, not a chance in 0..1"]),
-    ({"chances": [], "more": {}}, ["'chances' is not a part", "'more' is not a part"]),
-    ([], ["a JSON list at the top"]),
+    (
+      {"counts": {"offers": {"0": 1, "one": 1}}},
+      ["'0' is not a positive integer", "'one' is not a positive integer"],
+    ),
+    (
+      {"chances": {"does_not_care": 1.5}},
+      ["does_not_care is 1.5, not a probability between 0 and 1"],
+    ),
+    ({"chances": [], "more": {}}, ["'chances' is a list, not an object", "'more' is unknown"]),
+    ([], ["the top-level JSON value is a list, not an object"]),
   ],
 )
 def test_transitions_that_cannot_be(given, words):

@@ -178,22 +178,32 @@ def test_all_problems_of_all_files_at_once(tmp_path):
   )
   expected = [
     ("schema.json: Idle_1 has no intents",),
-    ("scenarios.json: link 1: 'Boats_1.twon': no slot 'twon'; nearest: town",),
-    ("scenarios.json: scenario 1: weight 0 is not a number above 0",),
-    ("scenarios.json: scenario 1: 'Boats_1.FindBaot': no intent 'FindBaot'; nearest: FindBoat",),
+    ("scenarios.json: link 1: 'Boats_1.twon': unknown slot 'twon'; nearest: town",),
+    ("scenarios.json: scenario 1: weight 0 is not a positive number",),
+    (
+      "scenarios.json: scenario 1: 'Boats_1.FindBaot': unknown intent 'FindBaot'",
+      "nearest: FindBoat",
+    ),
     ("scenarios.json: scenario 2: unknown key 'wieght'",),
     ("scenarios.json: scenario 2: 6 intents, not 1 to 5",),
     ("tables/Boats_1.csv: no column 'town', which an intent of Boats_1 takes or returns",),
-    ("tables/Boats_1.csv: column 'harbor' is no slot of Boats_1",),
+    ("tables/Boats_1.csv: column 'harbor' is not a slot of Boats_1",),
     ("tables/Boats_1.csv: line 4: 'boat_type' is 'flying', not one of rowing, sailing",),
     ("tables/Boats_1.csv: line 6: 'boat_type' is 'flying'",),
-    ("tables/Trams_1.csv: no rows: no intent of Trams_1 can ever be satisfied",),
+    ("tables/Trams_1.csv: no rows: no intent of Trams_1 can ever succeed",),
     ("templates.json: acts.user: unknown key 'BYE'",),
     ("templates.json: services.Boats_1.slots: unknown slot 'twon'; nearest: town",),
-    ("templates.json: services.Boats_1.slots.town.tell: 'in {valeu}'", "unknown {valeu}"),
-    ("templates.json: services.Boats_1.slots.town.tell: 'in {valeu}' lacks {value}",),
-    ("templates.json: services.Boats_1.acts.OFFER: 'The {boat}.'", "unknown {boat}", "boat_name"),
-    ("transitions.json: user.START: no move 'HELLO'", "chances.luck is unknown"),
+    (
+      "templates.json: services.Boats_1.slots.town.tell: 'in {valeu}'",
+      "unknown placeholder {valeu}",
+    ),
+    ("templates.json: services.Boats_1.slots.town.tell: 'in {valeu}' lacks the placeholder",),
+    (
+      "templates.json: services.Boats_1.acts.OFFER: 'The {boat}.'",
+      "unknown placeholder {boat}",
+      "boat_name",
+    ),
+    ("transitions.json: user.START: unknown move 'HELLO'", "chances.luck is unknown"),
   ]
   for line, words in zip(found, expected, strict=True):
     for word in words:
@@ -208,39 +218,42 @@ def test_all_problems_of_all_files_at_once(tmp_path):
     ("scenarios.json", [], ["not of the form"]),
     ("scenarios.json", "null", ["not of the form"]),
     ("scenarios.json", {"scenarios": []}, ["no scenarios"]),
-    ("scenarios.json", {"links": 5, "scenarios": [{"intents": [FIND]}]}, ["links are a JSON int"]),
+    ("scenarios.json", {"links": 5, "scenarios": [{"intents": [FIND]}]},
+     ["links is a number, not a list"]),
     ("scenarios.json", {"scenarios": [{"intents": [5, "Boats_2.FindBoat"]}]},
-     ["scenario 1: 5 names no service", "'Boats_2.FindBoat' names no service; nearest: Boats_1"]),
+     ["scenario 1: 5: unknown service", "'Boats_2.FindBoat': unknown service; nearest: Boats_1"]),
     ("scenarios.json", {"scenarios": [[FIND]]}, ["scenario 1: not of the form"]),
     ("scenarios.json", '{"scenarios": [{"intents": ["Boats_1.FindBoat"], "weight": NaN}]}',
-     ["weight nan is not a number"]),
+     ["weight nan is not a positive number"]),
     ("scenarios.json", {"links": [{"from": TRAM}], "scenarios": [{"intents": [FIND]}]},
      ["link 1: not of the form"]),
     ("scenarios.json",
      {"links": [{**LINKS[0], "say": "there"}], "scenarios": [{"intents": [FIND]}]},
-     ["link 1: say 'there' is not a list of texts"]),
+     ["link 1: say 'there' is not a list of strings"]),
     ("templates.json", "{,", ["not valid JSON"]),
-    ("templates.json", "null", ["a JSON NoneType, not an object"]),
-    ("templates.json", {"acts": [], "services": []}, ["acts: a JSON list", "services: a JSON"]),
+    ("templates.json", "null", ["null, not an object"]),
+    ("templates.json", {"acts": [], "services": []},
+     ["acts: a list, not an object", "services: a list"]),
     ("templates.json", {"services": {"Boats_2": {}}}, ["unknown service; nearest: Boats_1"]),
     ("templates.json", {"services": {"Boats_1": {"slots": {"town": {"say": ["x"]}}}}},
-     ["slots.town.say: a JSON list, not an object"]),
+     ["slots.town.say: a list, not an object"]),
     ("templates.json", {"services": {"Boats_1": {"slots": {"boat_type": {"say": {"sail": "x"}}}}}},
-     ["slots.boat_type.say: no value 'sail'; nearest: sailing"]),
+     ["slots.boat_type.say: unknown value 'sail'; nearest: sailing"]),
     ("templates.json", {"services": {"Boats_1": {"intents": {"RentBoat": {"do": []}}}}},
-     ["RentBoat.do: not a list of texts"]),
+     ["RentBoat.do: not a list of non-empty strings"]),
     ("templates.json", {"services": {"Boats_1": {"acts": {"REQUEST": ["What?"]}}}},
      ["unknown act 'REQUEST'; OFFER, CONFIRM"]),
     ("templates.json", {"acts": {"system": {"OFFER": ["How about it?", "{slots} {slots}"]}}},
-     ["'How about it?' lacks {slots}", "'{slots} {slots}' has {slots} twice"]),
+     ["'How about it?' lacks the placeholder", "'{slots} {slots}' contains {slots} twice"]),
     ("templates.json", {"acts": {"user": {"INFORM": ["{value!r}", "{{value}}", "{value"]}}},
      ["'{value!r}' has braces", "'{{value}}' has braces", "'{value': expected '}'"]),
     ("transitions.json", "{", ["not valid JSON"]),
     ("transitions.json", {"user": {"OFFER": {"SELECT": "often"}}}, ["no move with a weight"]),
-    ("tables/Trams_1.csv", None, ["no such table", "destination,departure_time,fare"]),
+    ("tables/Trams_1.csv", None, ["no such file", "destination,departure_time,fare"]),
     ("tables/Trams_1.csv", "", ["no column 'destination'"]),
     ("tables/Trams_1.csv", "destination;departure_time;fare\na;b;c\n", ["no column 'fare'"]),
-    ("tables/Trams_1.csv", "destination,departure_time,fare,fare\na,b,c,d\n", ["of one name"]),
+    ("tables/Trams_1.csv", "destination,departure_time,fare,fare\na,b,c,d\n",
+     ["have the same name"]),
     ("tables/Trams_1.csv", "destination,departure_time,fare\na,b\nc,,d\n",
      ["line 2: 2 cells for 3 columns", "line 3: no value of 'departure_time'"]),
     ("tables/Trams_1.csv", "destination,departure_time,fare\na,b,dontcare\n",
@@ -259,9 +272,9 @@ def test_one_file_is_wrong(tmp_path, name, content, words):
   ("name", "content", "words"),
   [
     ("schema.json", "[", ["not valid JSON"]),
-    ("schema.json", {}, ["a JSON dict at the top"]),
+    ("schema.json", {}, ["the top-level JSON value is an object"]),
     ("schema.json", None, ["No such file"]),
-    ("schema.json", [{**SCHEMA[0], "slots": []}], ["FindBoat", "names the slot"]),
+    ("schema.json", [{**SCHEMA[0], "slots": []}], ["FindBoat", "unknown slot 'town'"]),
   ],
 )
 def test_without_a_schema_nothing_can_be_checked(tmp_path, name, content, words):
@@ -283,7 +296,7 @@ def test_intents_that_can_never_be_satisfied(tmp_path):
   # Two guests are RentBoat's default, and boats with other numbers only are there.
   boats = csv_text(BOATS).replace("guests*", "guests").replace(",2,$", ",1,$")
   assert problems(tmp_path, **{"tables/Boats_1.csv": boats}) == [
-    "  - Boats_1.RentBoat can never be satisfied with its default: no row of Boats_1.csv has "
+    "  - Boats_1.RentBoat can never succeed with its default: no row of Boats_1.csv has "
     "guests '2'; add one, or make the column open (guests*)"
   ]
 
@@ -291,15 +304,15 @@ def test_intents_that_can_never_be_satisfied(tmp_path):
 def test_links_that_can_never_hold(tmp_path):
   trams = "destination,departure_time*,fare\nRome,09:15,$3\n"
   (found,) = problems(tmp_path, **{"tables/Trams_1.csv": trams})
-  assert "link Boats_1.town -> Trams_1.destination can never hold" in found
+  assert "link Boats_1.town -> Trams_1.destination can never be used" in found
   load(write_files(tmp_path, files(**{"tables/Trams_1.csv": trams.replace("Rome", "Elmport")})))
 
 
 @pytest.mark.parametrize(
   ("changes", "words"),
   [
-    ({"result_slots": []}, "FindBoat: a search that returns nothing"),
-    ({"is_transactional": True, "required_slots": []}, "FindBoat: a transaction with nothing"),
+    ({"result_slots": []}, "FindBoat: a search without result_slots returns nothing"),
+    ({"is_transactional": True, "required_slots": []}, "FindBoat: a transaction needs"),
   ],
 )
 def test_intents_that_nobody_can_use(tmp_path, changes, words):

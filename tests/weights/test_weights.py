@@ -369,13 +369,13 @@ NORM = "encoder.final_layer_norm.weight"
 FAULTS = [
   ("t5_1_1", shutil.rmtree, ["no such folder", "hf download"]),
   ("t5_1_1", lambda path: (path / "config.json").unlink(), ["config.json", ONE_FILE]),
-  ("t5_1_1", lambda path: (path / "config.json").write_text("{"), ["config.json", "not JSON"]),
-  ("t5_1_1", lambda path: (path / "config.json").write_text("[]"), ["not a JSON object"]),
+  ("t5_1_1", lambda path: (path / "config.json").write_text("{"), ["not valid JSON"]),
+  ("t5_1_1", lambda path: (path / "config.json").write_text("[]"), ["JSON value is a list"]),
   ("t5_1_1", lambda path: (path / ONE_FILE).unlink(), ["no model.safetensors", "config.json"]),
   ("t5_1_1", only_torch, ["pytorch_model.bin", "save_pretrained", "safe_serialization"]),
   ("t5_1_1", truncate, [ONE_FILE, "bytes", "not fully covered", "download"]),
   ("t5_1_1", lose_a_shard, ["1 of the 2 files", "model-00002-of-00002"]),
-  ("t5_1_1", lose_an_array_of_a_shard, ["in none of the files"]),
+  ("t5_1_1", lose_an_array_of_a_shard, ["in none of its files"]),
   ("t5_1_1", point_outside, ["weight_map", "this folder"]),
   ("t5_1_1", config(model_type="umt5"), ["'umt5'", "mt5"]),
   ("t5_1_1", config(feed_forward_proj="gated-silu"), ["'gated-silu'", "gated-gelu"]),
@@ -389,7 +389,7 @@ FAULTS = [
   ("t5_1_1", config(scale_decoder_outputs=True), ["lm_head.weight differs", "Flan-T5"]),
   ("t5_1_0", config(scale_decoder_outputs=False), ["missing:", "lm_head.weight"]),
   ("t5_1_1", rename(NORM, "encoder.final_norm.weight"), [f"(nearest: {NORM})"]),
-  ("t5_1_1", put(NORM, lambda a: a.astype(np.int8)), [NORM, "type I8", "quantised"]),
+  ("t5_1_1", put(NORM, lambda a: a.astype(np.int8)), [NORM, "type I8", "unquantized"]),
   ("t5_1_1", put("lm_head.weight", nan), ["not finite", "lm_head.weight"]),
 ]  # fmt: skip
 
@@ -442,7 +442,7 @@ def test_damaged_checkpoints(tmp_path):
     weights.read_checkpoint(path)
   (path / "commit_success.txt").unlink()
   (path / "_CHECKPOINT_METADATA").write_text('{"commit_timestamp_nsecs": null}')
-  with pytest.raises(SgdxError, match="no whole T5X checkpoint"):
+  with pytest.raises(SgdxError, match="no complete T5X checkpoint"):
     weights.read_checkpoint(path)
   legacy = shutil.copytree(shared_file("golden/A/ckpt_legacy/checkpoint_3"), tmp_path / "legacy")
   (legacy / "target.encoder.encoder_norm.scale/.zarray").unlink()

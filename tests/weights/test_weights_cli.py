@@ -127,7 +127,10 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch, capsys):
       ["import", "--hf", "{data}/t5_1_0", "--out", "{data}/make.py"],
       ("make.py is a file", "name another folder"),
     ),
-    (["export", "--checkpoint", "{data}", "--out", "{tmp}/x"], ("no whole T5X checkpoint", "_N")),
+    (
+      ["export", "--checkpoint", "{data}", "--out", "{tmp}/x"],
+      ("no complete T5X checkpoint", "_N"),
+    ),
     (["export", "--checkpoint", "{tmp}", "--out", "{tmp}/x", "--vocab", "{tmp}/v"], ("vocab",)),
     (["export", "--checkpoint", "{tmp}/checkpoint_1", "--out", "{tmp}/x"], ("no such folder",)),
   ],

@@ -1,4 +1,4 @@
-"""Providers of back-translations: what makes other texts of the texts of a schema.
+"""Translation providers, which make back-translations of the texts of a schema.
 
 A new one is a file here, a function in `PROVIDERS`, and its options in `cli/backtranslate.py`.
 One that translates plain texts only needs a `texts.Translator`; `texts.TextProvider` does the rest.
@@ -29,9 +29,9 @@ def open_provider(
   if name not in PROVIDERS:
     raise UsageError(
       f"provider {name!r}",
-      expected="a provider of back-translations",
+      expected="a translation provider",
       available=nearest(name, PROVIDERS),
-      fix="name one of them",
+      fix="choose one of them",
     )
   return PROVIDERS[name](options, cache, notify)
 

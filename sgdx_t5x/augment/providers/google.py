@@ -22,7 +22,7 @@ _ONE_TRY = {"retry": None, "timeout": 60.0}  # of a call; the client's own retri
 
 
 class GoogleTranslator:
-  """Translates with Google's general model; waits and tries again while it is told to."""
+  """Translates with Google's general model; retries after temporary errors."""
 
   name = "google"
   is_paid = True
@@ -42,7 +42,7 @@ class GoogleTranslator:
     self._random = random.Random()
 
   def check(self, pivots: Sequence[str]) -> None:
-    """Asks, at no charge, for the languages there are. Raises SgdxError if one lacks."""
+    """Requests the supported languages, free of charge. Raises SgdxError if a pivot is not one."""
     request = {"parent": self._parent(), "model": f"{self._parent()}/models/{_MODEL}"}
     found = self._patiently(
       lambda: self._client.get_supported_languages(request=request, **_ONE_TRY)
@@ -51,10 +51,10 @@ class GoogleTranslator:
     for pivot in pivots:
       if _CODES.get(pivot, pivot) not in codes:
         raise SgdxError(
-          f"google: no language {pivot!r}",
-          expected="a language that Google translates both ways",
+          f"google: unsupported language {pivot!r}",
+          expected="a language that Google translates in both directions",
           available=nearest(pivot, codes),
-          fix="name others as --pivots",
+          fix="choose other languages with --pivots",
         )
 
   def settings(self, source: str, target: str) -> Mapping[str, Any]:
@@ -114,8 +114,8 @@ def _open_client(project: str | None) -> tuple[Any, str]:
     ) from None
   if not (project or own_project):
     raise SgdxError(
-      "google: the credentials name no project",
-      expected="the project that is charged for the translations",
+      "google: the credentials do not name a project",
+      expected="the project to charge for the translations",
       fix="give --project ID",
     )
   client = translate.TranslationServiceClient(credentials=credentials)

@@ -1,8 +1,8 @@
-"""The provider `hf`: Marian, M2M100, NLLB or mBART-50 checkpoints, through `transformers`.
+"""The provider `hf`: Marian, M2M100, NLLB or mBART-50 checkpoints, run by `transformers`.
 
-A Marian checkpoint mostly translates one way between two languages, the others between all that
-they know, told by language codes. Beam search is the default; the SGD-X paper proposes sampling for
-wordings that differ more. The libraries are the extra `hf`.
+A Marian checkpoint usually translates from one language to another; the others translate between
+all languages that they know, selected by language codes. Beam search is the default; the SGD-X
+paper proposes sampling for variants that differ more. The extra `hf` installs the libraries.
 """
 
 import dataclasses
@@ -39,11 +39,11 @@ _MARIAN_CODES = {
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
-  """Words are drawn, not searched for.
+  """Sampling instead of beam search.
 
   Attributes:
-    temperature: 1 leaves the model's probabilities as they are; less sharpens them.
-    top_p: only the likeliest words that have this probability together are drawn.
+    temperature: 1 keeps the model's probabilities; lower values sharpen them.
+    top_p: tokens are sampled from the likeliest that have this probability together.
     seed: the same one gives the same texts.
   """
 
@@ -83,7 +83,7 @@ class HuggingFaceTranslator:
     language_codes: language -> the checkpoint's code, where it is not the usual one.
     batch_size: texts at a time.
     beams: width of the beam search.
-    sampling: how to draw; None to search.
+    sampling: how to sample; None for beam search.
     """
     if not model_to:
       raise UsageError(
@@ -108,7 +108,7 @@ class HuggingFaceTranslator:
         if not has_codes and first != (source, target):
           raise UsageError(
             f"{folder} would translate {' > '.join(first)} and {source} > {target}",
-            expected="a checkpoint with language codes, or one for each direction",
+            expected="a checkpoint with language codes, or one checkpoint per direction",
             fix=f"give --model-to and --model-from, with {PLACEHOLDER} in both for several pivots; "
             "or run the command for each pivot",
           )
@@ -172,7 +172,7 @@ class HuggingFaceTranslator:
         f"{option}: no config.json in {folder}, for {source} > {target}",
         expected="the folder of a checkpoint, as `save_pretrained` writes it",
         available=nearest(folder.name, beside),
-        fix="download the checkpoint, or name pivots that have one as --pivots",
+        fix="download the checkpoint, or choose --pivots that have one",
       )
     return folder
 
@@ -194,10 +194,10 @@ class HuggingFaceTranslator:
       )
       return _Languages(source=source_code, target=target_id)
     raise SgdxError(
-      f"{folder}: a model of type {family!r}",
+      f"{folder}: unsupported model type {family!r}",
       expected="a Marian, M2M100, NLLB or mBART-50 checkpoint",
       available=", ".join((_MARIAN, *_MULTILINGUAL)),
-      fix="give another checkpoint",
+      fix="use another checkpoint",
     )
 
   def _code(self, folder: pathlib.Path, language: str) -> tuple[str, int]:
@@ -258,7 +258,7 @@ def _load(kind: Any, folder: pathlib.Path) -> Any:
     lines = str(e).strip().splitlines() or ["no message"]
     raise SgdxError(
       f"{folder}: {type(e).__name__}: {lines[0]}",
-      expected="a whole checkpoint: config.json, weights, and the files of its tokenizer",
+      expected="a complete checkpoint: config.json, weights, and the files of its tokenizer",
       available=nearest("", [path.name for path in sorted(folder.iterdir())]),
       fix='download it again; tokenizers of Marian and M2M100 need `pip install "sgdx_t5x[hf]"`',
     ) from e
@@ -281,8 +281,8 @@ def _room(config: Any, length: int, texts: Sequence[str]) -> int:
   if length > most:
     raise SgdxError(
       f"hf: a text of {length} tokens: {max(texts, key=len)[:60]!r} ...",
-      expected=f"at most {most}, which the checkpoint reads",
-      fix="shorten the description, or give another checkpoint",
+      expected=f"at most {most}, the maximum of the checkpoint",
+      fix="shorten the description, or use another checkpoint",
     )
   return min(_MOST_TOKENS, most - 2)
 
@@ -295,8 +295,8 @@ def _seed(seed: int, texts: Sequence[str], source: str, target: str) -> int:
 
 def _no_language(folder: pathlib.Path, language: str, known: Sequence[str]) -> SgdxError:
   return SgdxError(
-    f"{folder}: no language {language!r}",
+    f"{folder}: unsupported language {language!r}",
     expected="a language of the checkpoint",
     available=nearest(language, known),
-    fix=f"name other pivots, or its code: --language-codes {language}=CODE",
+    fix=f"choose other pivots, or give its code: --language-codes {language}=CODE",
   )

@@ -10,6 +10,7 @@ from typing import Any
 from sgdx_t5x.augment.translations import Items, Plan, Progress, Record
 from sgdx_t5x.augment.wording import Element
 from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files import json_type
 
 TABLE_FORMAT = "sgdx-backtranslations/1"
 _FIELDS = tuple(field.name for field in dataclasses.fields(Record))
@@ -19,17 +20,17 @@ class TranslationTable:
   """Records by pivot and element."""
 
   def __init__(self, records: Iterable[Record], origin: str):
-    """Args: the records; origin names them in errors. Raises SgdxError if two contradict."""
+    """Args: the records; origin names them in errors. Raises SgdxError if two differ."""
     self._origin = origin
     self._records: dict[str, dict[Element, Record]] = {}
     for record in records:
       earlier = self._records.setdefault(record.pivot, {}).setdefault(record.element, record)
       if earlier.text != record.text:
         raise SgdxError(
-          f"{origin}: two texts of {record.element.key} through {record.pivot}",
-          expected="one record of each element and pivot",
+          f"{origin}: two different texts of {record.element.key} via {record.pivot}",
+          expected="one record per element and pivot",
           available=f"{earlier.text!r}, {record.text!r}",
-          fix="remove one of the two",
+          fix="remove one of them",
         )
 
   def check(self, pivots: Sequence[str]) -> None:
@@ -40,7 +41,7 @@ class TranslationTable:
           f"{self._origin}: no records of pivot {pivot!r}",
           expected="records of every pivot of --pivots",
           available=", ".join(self._records) or "nothing",
-          fix="name pivots that it has, or give a further file to --table",
+          fix="use pivots that it has, or give another file to --table",
         )
 
   def has(self, elements: Iterable[Element], pivot: str) -> bool:
@@ -94,7 +95,7 @@ def read_records(file: pathlib.Path | Traversable) -> list[Record]:
   except (OSError, UnicodeDecodeError) as e:
     raise SgdxError(
       f"{file}: {getattr(e, 'strerror', None) or e}",
-      expected="a file of back-translations, JSON lines in UTF-8",
+      expected="a file of back-translations, JSONL in UTF-8",
       fix="check the path; `sgdx backtranslate` writes such files as texts.jsonl",
     ) from None
   defaults: Mapping[str, Any] = {}
@@ -114,12 +115,13 @@ def read_records(file: pathlib.Path | Traversable) -> list[Record]:
 def _decode(line: str, where: str) -> dict[str, Any]:
   try:
     data = json.loads(line)
+    if isinstance(data, dict):
+      return data
+    problem = json_type(data)
   except ValueError as e:
-    data = f"not valid JSON ({e})"
-  if isinstance(data, dict):
-    return data
+    problem = f"not valid JSON ({e})"
   raise SgdxError(
-    f"{where}: {data if isinstance(data, str) else f'a JSON {type(data).__name__}'}",
+    f"{where}: {problem}",
     expected="one JSON object per line",
     fix="restore the file; it may have been cut short",
   )
@@ -129,10 +131,10 @@ def _record(data: Mapping[str, Any], where: str) -> Record:
   wrong = [key for key in _FIELDS if not isinstance(data.get(key), str)]
   if wrong:
     raise SgdxError(
-      f"{where}: no text under {', '.join(wrong)}",
+      f"{where}: no string for the key {', '.join(wrong)}",
       expected=f"the keys {', '.join(_FIELDS)}",
       available=", ".join(data),
-      fix="add what is missing; pivot, provider and date may stand in a header line",
+      fix="add the missing keys; a header line may give pivot, provider and date for all lines",
     )
   return Record(Element.from_key(data["element"], where), *(data[key] for key in _FIELDS[1:]))
 
@@ -142,5 +144,5 @@ def _check_format(found: Any, where: str) -> None:
     raise SgdxError(
       f"{where}: format {found!r}",
       expected=TABLE_FORMAT,
-      fix="give a file of back-translations, or install the sgdx_t5x that wrote it",
+      fix="give a file of back-translations, or install the version of sgdx_t5x that wrote it",
     )

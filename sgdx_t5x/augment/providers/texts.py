@@ -22,7 +22,7 @@ CACHE_FORMAT = "sgdx-translations/1"
 
 
 class Translator(Protocol):
-  """Translates texts. Errors of its own that are no SgdxError are told in four parts for it.
+  """Translates texts. Other errors than SgdxError are converted to one by `TextProvider`.
 
   Attributes:
     name: of the provider, "hf".
@@ -63,7 +63,7 @@ class TextProvider:
 
   def check(self, pivots: Sequence[str]) -> None:
     """Refuses pivots that the translator lacks."""
-    with _library_errors(self._translator.name, "asked for its languages"):
+    with _library_errors(self._translator.name, "listing its languages"):
       self._translator.check(pivots)
 
   def plan(self, items: Items, pivot: str) -> Plan:
@@ -132,7 +132,7 @@ class _Cache:
     self._start = [] if newline else [header]  # lines to write before the next batch
     self._keep = len(whole + newline) if cut else None  # bytes to cut the file back to
     if cut:
-      notify(f"{self.path}: the last line was cut short and is dropped")
+      notify(f"{self.path}: dropped the last line, which was cut short")
     for number, line in enumerate(whole.split(b"\n")[1:], start=2):
       self._read(line, number)
 
@@ -155,9 +155,9 @@ class _Cache:
       self.made[row["text"]] = _Made(row["made"], row["date"])
     except (ValueError, KeyError, TypeError):
       raise SgdxError(
-        f"{self.path}, line {number}: not a translation",
+        f"{self.path}, line {number}: not a record of a translation",
         expected='{"text": ..., "made": ..., "date": ...}',
-        fix="delete the line: its text will be translated again",
+        fix="delete the line; its text will be translated again",
       ) from None
 
 
@@ -187,7 +187,7 @@ def _today() -> str:
 
 @contextlib.contextmanager
 def _library_errors(name: str, when: str, cache: pathlib.Path | None = None) -> Iterator[None]:
-  """Tells an error of a translator's library as ours; `--debug` shows where it came from."""
+  """Converts an error of a translator's library to SgdxError; `--debug` shows its traceback."""
   try:
     yield
   except SgdxError:
@@ -196,9 +196,9 @@ def _library_errors(name: str, when: str, cache: pathlib.Path | None = None) -> 
     lines = str(e).strip().splitlines() or ["no message"]
     raise SgdxError(
       f"{name} failed ({when}): {type(e).__name__}: {lines[0]}",
-      expected="a translation of each text" if cache else "a list of languages",
-      available=f"what came back so far is kept in {cache}" if cache else "",
-      fix="mend the cause and run the same command again: it goes on where it stopped",
+      expected="a translation of each text" if cache else "the list of its languages",
+      available=f"texts translated so far are kept in {cache}" if cache else "",
+      fix="solve the problem and run the same command again: it resumes where it stopped",
     ) from e
 
 
@@ -209,6 +209,6 @@ def _file_errors(path: pathlib.Path) -> Iterator[None]:
   except OSError as e:
     raise SgdxError(
       f"{path}: {e.strerror or e}",
-      expected="a file that can be read and written: the cache of translations",
-      fix="make room, or name another folder as --out; then run the command again",
+      expected="a cache of translations that can be read and written",
+      fix="free some space, or give another folder as --out; then run the command again",
     ) from None

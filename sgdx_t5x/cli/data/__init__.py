@@ -1,4 +1,4 @@
-"""`sgdx data`: check a corpus, write it as records for training, or as files of its variants."""
+"""`sgdx data`: checks a corpus and writes it as records or files."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`sgdx data export`: SGD-X dialogues as files, as the official converter writes them."""
+"""`sgdx data export`: writes SGD-X dialogues as the official converter does."""
 
 import argparse
 import os
@@ -19,20 +19,21 @@ examples:
   sgdx data export --corpus sgd.zip --variant all --split all --out sgdx    # 2.4 GB
   sgdx data export --corpus sample --variant v1 v5 --split dev test --out sample_x
 
-A variant is v1 ... v5, bt_zh, bt_ja or bt_ko (back-translations of SGD's train split ship with
-this package), corrupt_SEED, NAME=DIR for schemas of your own in DIR/SPLIT/schema.json, or all:
-every variant of the corpus.
+A variant is v1 ... v5, bt_zh, bt_ja or bt_ko (back-translations of SGD's train
+split ship with this package), corrupt_SEED, NAME=DIR for schemas of your own in
+DIR/SPLIT/schema.json, or all: every variant of the corpus.
 
-Files are OUT/VARIANT/SPLIT/dialogues_*.json, byte for byte those of generate_sgdx_dialogues.py in
-the dstc8 repository (as mended in 2023-08), and schema.json as the corpus has it. Files that are
-there are replaced. After an interrupt all files are whole; the same command writes them all again.
+Files are OUT/VARIANT/SPLIT/dialogues_*.json, byte for byte as
+generate_sgdx_dialogues.py of the dstc8 repository writes them (as fixed in
+2023-08), and schema.json as in the corpus. Existing files are replaced. After
+an interruption no file is partial; the same command writes all of them again.
 """
 
 
 def add_verb(verbs: Any) -> None:
   """Adds `export` to `sgdx data`. Args: verbs is what `add_subparsers` returned."""
   parser = add_command(
-    verbs, "export", __doc__, _EPILOG, "write the dialogues in the names of variants"
+    verbs, "export", __doc__, _EPILOG, "write dialogues with the names of SGD-X variants"
   )
   add_corpus(parser)
   parser.add_argument(
@@ -51,7 +52,7 @@ def add_verb(verbs: Any) -> None:
     type=int,
     default=os.cpu_count() or 1,
     metavar="N",
-    help="how many work at once (default: one per core)",
+    help="number of processes (default: one per core)",
   )
   output.add_format(parser)
   parser.set_defaults(run=run)
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
   if args.processes < 1:
     raise UsageError(
       f"--processes {args.processes}",
-      expected="a number of processes, 1 or more",
+      expected="1 or more processes",
       fix="leave --processes out for one per core",
     )
   corpus = open_corpus(args.corpus)

@@ -25,8 +25,8 @@ examples:
   sgdx data prepare --corpus FILE --dialogues dev=100 test=300 --data-dir small
   sgdx data prepare --download --data-dir data     # fetches the official archive, 37 MB
 
-Records lie in DIR/sgd/...; give the same DIR to t5x as --tfds_data_dir (default: TFDS_DATA_DIR,
-or ~/tensorflow_datasets).
+Records are written to DIR/sgd/...; give the same DIR to t5x as --tfds_data_dir
+(default: TFDS_DATA_DIR, or ~/tensorflow_datasets).
 """
 
 
@@ -35,16 +35,16 @@ def add_verb(verbs: Any) -> None:
   parser = add_command(verbs, "prepare", __doc__, _EPILOG, "check a corpus and write its records")
   where = add_corpus_or_alias(parser)
   where.add_argument("--download", action="store_true", help="fetch the official archive")
-  parser.add_argument("--data-dir", metavar="DIR", help="where records go; see below")
+  parser.add_argument("--data-dir", metavar="DIR", help="folder of the records, see below")
   parser.add_argument(
     "--dialogues",
     nargs="+",
     default=[],
     metavar="SPLIT=N",
-    help="of these splits, N dialogues drawn at random (marked PARTIAL)",
+    help="use a random sample of N dialogues of a split, which is then marked PARTIAL",
   )
-  parser.add_argument("--seed", type=int, default=0, help="of --dialogues (default: 0)")
-  parser.add_argument("--overwrite", action="store_true", help="replace records of other data")
+  parser.add_argument("--seed", type=int, default=0, help="random seed of --dialogues (default: 0)")
+  parser.add_argument("--overwrite", action="store_true", help="replace records of another corpus")
   output.add_format(parser)
   parser.set_defaults(run=run)
 
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     [splits_table(rows, metadata["corpus"])],
     {**report, "records": os.fspath(builder.data_dir)},
     notes=(
-      f"schema versions: {', '.join(metadata['schemas'])}",
+      f"schema variants: {', '.join(metadata['schemas'])}",
       f"corpus {metadata['corpus']}, checksum {metadata['checksum']}",
       f"records: {builder.data_dir}",
       f"next: python -m t5x.train ... --tfds_data_dir={data_dir}",
@@ -87,8 +87,8 @@ def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
   if corpus is None:
     raise UsageError(
       "--dialogues with --download",
-      expected="an archive to draw from",
-      fix="prepare the download whole, or fetch the archive and give it: --archive FILE",
+      expected="a corpus to sample from",
+      fix="prepare the complete download, or fetch the archive and give it: --corpus FILE",
     )
   wanted = {}
   for item in items:
@@ -96,9 +96,9 @@ def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
     if not re.fullmatch(r"[0-9]+", number) or split not in corpus.splits or split in wanted:
       raise UsageError(
         f"--dialogues {item}",
-        expected="SPLIT=N, each split once, N a number",
+        expected="SPLIT=N with a number N, each split once",
         available=f"splits {', '.join(corpus.splits)}",
-        fix="for instance: --dialogues dev=100 test=300",
+        fix="give, for example, --dialogues dev=100 test=300",
       )
     wanted[split] = int(number)
   return Subset(corpus, wanted, seed)

@@ -1,4 +1,4 @@
-"""`sgdx data stats`: statistics of a corpus' dialogues, beside those of the SGD paper."""
+"""`sgdx data stats`: statistics of dialogues, next to those of the SGD paper."""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -38,10 +38,10 @@ _ROWS = {  # key: how it is called, how it is written
   "oov_uses_noncategorical": ("  weighted, non-categorical", _SHARE),
 }
 _LEGEND = (
-  "tokens: words between white space, unique ones in lower case",
+  "tokens: separated by white space; unique tokens in lower case",
   "slot values: distinct (service, slot, value) of states, lower case, no dontcare",
-  "unseen: not in train's schema; not in train: in no state of train, of any slot",
-  "SGD paper: of train; Rastogi et al. 2020, Table 1. SGD train: of the release",
+  "unseen: not in train's schema; not in train: in no state of train, for any slot",
+  "SGD paper: train split, Rastogi et al. 2020, Table 1. SGD train: the release",
 )
 _EPILOG = """\
 examples:
@@ -49,19 +49,24 @@ examples:
   sgdx data stats --corpus dstc8-schema-guided-dialogue-master.zip
   sgdx data stats --corpus my_corpus --split test --format json
 
-Shares of values that are not in train need train's dialogues: they are read whatever --split says.
-Definitions, and the numbers of SGD: docs/corpus-statistics.md.
+The shares of values that are not in train need the dialogues of train, which
+are always read. docs/corpus-statistics.md has definitions and the numbers of
+SGD.
 """
 
 
 def add_verb(verbs: Any) -> argparse.ArgumentParser:
   """Adds `stats` to the verbs of `sgdx data`."""
   parser = add_command(
-    verbs, "stats", __doc__, _EPILOG, "dialogues, acts, unseen values: beside the SGD paper's"
+    verbs,
+    "stats",
+    __doc__,
+    _EPILOG,
+    "statistics of dialogues, acts and values, next to the SGD paper's",
   )
   add_corpus(parser)
   parser.add_argument(
-    "--split", nargs="+", default=[], choices=SPLITS, help="which to print (default: all)"
+    "--split", nargs="+", default=[], choices=SPLITS, help="splits to print (default: all)"
   )
   output.add_format(parser)
   parser.set_defaults(run=run)
@@ -124,4 +129,4 @@ def _notes(report: Mapping[str, Any]) -> Iterator[str]:
       if lacking := acts["frames_without_acts"]:
         yield f"{split}: {lacking:,} of {acts['frames']:,} {speaker} frames have no acts"
   if any(s["oov_values"] is None for name, s in report["splits"].items() if name != "train"):
-    yield "no dialogues of train here: no shares of values that it does not have"
+    yield "no dialogues of train: no shares of values that are not in train"

@@ -1,4 +1,4 @@
-"""`sgdx data verify`: reads a whole corpus and reports what is there."""
+"""`sgdx data verify`: reads a whole corpus, checks it, and reports what it holds."""
 
 import argparse
 import dataclasses
@@ -20,8 +20,8 @@ examples:
   sgdx data verify --corpus dstc8-schema-guided-dialogue-master.zip
   sgdx data verify --corpus my_corpus --format json
 
-Schemas must align by position, and dialogues must keep the rules of annotation that SGD keeps.
-docs/dialogue-checks.md has the rules.
+Schemas must align by position, and dialogues must follow the annotation rules
+that SGD follows: see docs/dialogue-checks.md.
 """
 
 
@@ -38,31 +38,35 @@ def run(args: argparse.Namespace) -> int:
   """Runs the command. Returns 0. Raises SgdxError for anything wrong in the input."""
   corpus = open_corpus(args.corpus)
   services = check_schemas(corpus)
-  remarks: dict[str, dict[str, AnnotationWarning]] = {split: {} for split in corpus.splits}
-  rows = [_split_row(corpus, split, remarks[split]) for split in corpus.splits]
-  rules = [rule for rule in WARNINGS if any(rule in found for found in remarks.values())]
+  warnings: dict[str, dict[str, AnnotationWarning]] = {split: {} for split in corpus.splits}
+  rows = [_split_row(corpus, split, warnings[split]) for split in corpus.splits]
+  rules = [rule for rule in WARNINGS if any(rule in found for found in warnings.values())]
   report = corpus_report(corpus.name, corpus.checksum(), services, rows)
   report["remarks"] = {
-    rule: {s: dataclasses.asdict(found[rule]) for s, found in remarks.items() if rule in found}
+    rule: {s: dataclasses.asdict(found[rule]) for s, found in warnings.items() if rule in found}
     for rule in rules
   }
   output.show(
     args.format,
-    [splits_table(rows, corpus.name), *([_remarks_table(remarks, rules)] if rules else [])],
+    [splits_table(rows, corpus.name), *([_warnings_table(warnings, rules)] if rules else [])],
     report,
     notes=(
       *(f"{rule}: {WARNINGS[rule]}" for rule in rules),
-      with_document_paths(f"annotation: {len(ERRORS)} rules kept (docs/dialogue-checks.md)"),
-      *(() if rules else (f"remarks: none of {len(WARNINGS)}",)),
-      f"schema versions, all aligned by position: {', '.join(services)}",
+      with_document_paths(
+        f"annotation errors: none ({len(ERRORS)} rules, see docs/dialogue-checks.md)"
+      ),
+      *(() if rules else (f"annotation warnings: none ({len(WARNINGS)} rules)",)),
+      f"schema variants, all aligned by position: {', '.join(services)}",
       f"corpus {corpus.name}, checksum {corpus.checksum()}",
     ),
   )
   return 0
 
 
-def _split_row(corpus: Corpus, split: str, remarks: dict[str, AnnotationWarning]) -> dict[str, Any]:
-  found = count(corpus, split, validate_annotation(corpus.schema(split), remarks))
+def _split_row(
+  corpus: Corpus, split: str, warnings: dict[str, AnnotationWarning]
+) -> dict[str, Any]:
+  found = count(corpus, split, validate_annotation(corpus.schema(split), warnings))
   return {
     "split": split,
     "dialogues": found.dialogues,
@@ -73,14 +77,14 @@ def _split_row(corpus: Corpus, split: str, remarks: dict[str, AnnotationWarning]
   }
 
 
-def _remarks_table(
-  remarks: Mapping[str, Mapping[str, AnnotationWarning]], rules: Sequence[str]
+def _warnings_table(
+  warnings: Mapping[str, Mapping[str, AnnotationWarning]], rules: Sequence[str]
 ) -> Table:
-  """How often each split breaks a rule that real SGD breaks too."""
+  """Violations per split of rules that real SGD violates as well."""
   rows = []
   for rule in rules:
-    numbers = (number(found[rule].count if rule in found else None) for found in remarks.values())
-    first = next(f"{split} {r[rule].first}" for split, r in remarks.items() if rule in r)
+    numbers = (number(found[rule].count if rule in found else None) for found in warnings.values())
+    first = next(f"{split} {r[rule].first}" for split, r in warnings.items() if rule in r)
     rows.append((rule, *numbers, first))
-  title = "remarks: how often these rules are broken, as in real SGD too"
-  return Table(title, ("", *remarks, "first"), tuple(rows))
+  title = "annotation warnings: violations of rules that real SGD violates as well"
+  return Table(title, ("", *warnings, "first"), tuple(rows))

@@ -1,4 +1,4 @@
-"""`sgdx data vocabulary`: a small SentencePiece vocabulary for a model without pretraining."""
+"""`sgdx data vocabulary`: trains a small SentencePiece vocabulary on a corpus."""
 
 import argparse
 import sys
@@ -15,7 +15,8 @@ examples:
   sgdx data vocabulary --corpus dstc8-schema-guided-dialogue-master.zip --out sgd.model
   SGDX_VOCAB=sgd.model python -m t5x.train --gin_file=gin/t5dst.gin ...
 
-It is trained on train's dialogues and original schemas; dev, test and v1 to v5 have no part in it.
+The vocabulary is for models without pretraining. The text is that of train: its
+dialogues and original schemas, nothing of dev, test or v1 to v5.
 """
 
 
@@ -25,8 +26,14 @@ def add_verb(verbs: Any) -> None:
     verbs, "vocabulary", __doc__, _EPILOG, "train a small vocabulary on a corpus"
   )
   add_corpus(parser)
-  parser.add_argument("--out", metavar="FILE", required=True, help="file to write")
-  parser.add_argument("--pieces", type=int, default=_PIECES, help=f"(default: {_PIECES:,})")
+  parser.add_argument("--out", metavar="FILE", required=True, help="SentencePiece model to write")
+  parser.add_argument(
+    "--pieces",
+    type=int,
+    default=_PIECES,
+    metavar="N",
+    help=f"size of the vocabulary (default: {_PIECES:,})",
+  )
   parser.set_defaults(run=_run)
 
 
@@ -42,8 +49,8 @@ def _run(args: argparse.Namespace) -> int:
   except (RuntimeError, OSError) as e:  # it says how many pieces the text would give
     raise UsageError(
       f"--pieces {args.pieces}: {str(e).splitlines()[-1].strip()}",
-      expected="more pieces than characters, fewer than the text has",
-      fix=f"for SGD, {_PIECES:,} are good",
+      expected="more pieces than the text has characters, and not more than it allows",
+      fix=f"leave it out for {_PIECES:,}, which suits SGD",
     ) from e
   with atomic_write(args.out, "--out") as file:
     file.buffer.write(model)
