@@ -20,7 +20,7 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from t5x._aot import account as account
+from t5x._aot import account
 from t5x._script import cli
 from t5x.errors import T5XError, UsageError, nearest
 

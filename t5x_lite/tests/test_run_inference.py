@@ -183,12 +183,12 @@ class _Scripted:
     self.ends, self.calls = ends, []
 
   def decode(self, params, batch, rng, segment):
-    rows = batch["row"] if segment.rows is None else segment.rows["decoder"]["row"]
-    size = len(rows)
+    row = batch["row"] if segment.rows is None else segment.rows["decoder"]["row"]
+    size = len(row)
     self.calls.append((segment.start, segment.stop, size, int(segment.active.sum())))
-    done = np.asarray([self.ends[int(r)] <= segment.stop for r in rows])
-    carried = {"decoder": {"row": rows}, "encoder": {"tokens": np.zeros((size, 4), np.int32)}}
-    return decoding.Paused(np.asarray(rows), done, jax.tree.map(jax.numpy.asarray, carried))
+    done = np.asarray([self.ends[int(r)] <= segment.stop for r in row])
+    carried = {"decoder": {"row": row}, "encoder": {"tokens": np.zeros((size, 4), np.int32)}}
+    return decoding.Paused(np.asarray(row), done, jax.tree.map(jax.numpy.asarray, carried))
 
 
 def test_rows_that_are_done_leave_and_the_others_fill_batches():
@@ -219,7 +219,7 @@ def test_rows_that_are_done_leave_and_the_others_fill_batches():
 def test_plan_batches():
   lengths = np.array([5, 60, 7, 33, 20, 18, 3, 64, 40, 9])
   planned = rows.plan_batches(lengths, 64, 2, compile_cost=0.0)
-  assert [list(map(int, lengths[rows])) for rows, _ in planned] == [
+  assert [list(map(int, lengths[positions])) for positions, _ in planned] == [
     [64, 60],
     [40, 33],
     [20, 18],

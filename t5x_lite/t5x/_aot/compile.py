@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from t5x import partitioning, utils
-from t5x._aot import account as account
+from t5x._aot import account
 from t5x._aot import advice
 from t5x._script import cli
 from t5x.errors import T5XError
