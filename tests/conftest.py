@@ -1,18 +1,34 @@
 """Shared fixtures. What needs real data skips with a reason, and never skips in CI."""
 
+import atexit
+import contextlib
+import gc
 import os
 import pathlib
+import shutil
+import tempfile
 
 import pytest
-from places import SHARED, shared_file
+from places import ROOT, SHARED, shared_file
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-
+# Workers and the processes that tests start compile a program once, and none of this lands in the
+# user's own cache. The first process of a session makes the folder; the others inherit the name.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+  os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="sgdx_jax_cache_")
+  atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
 # Tasks are registered when first imported, with the vocabulary that this names.
 if (SHARED / "t5/sentencepiece.model").exists():
   os.environ.setdefault("SGDX_VOCAB", str(SHARED / "t5/sentencepiece.model"))
+
+
+def pytest_collection_finish() -> None:
+  """Collects garbage seldom: reading a large corpus makes millions of objects that all stay."""
+  gc.collect()
+  gc.freeze()  # TensorFlow's and JAX's modules
+  gc.set_threshold(100_000, 20, 50)
 
 
 @pytest.fixture(scope="session")
@@ -28,11 +44,63 @@ def t5_vocabulary_file() -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
-def sample_records(tmp_path_factory) -> pathlib.Path:
-  """A data directory with the sample's records."""
-  from sgdx_t5x.corpora import open_corpus
-  from sgdx_t5x.records.prepare import prepare
+def prepared_sample(tmp_path_factory) -> pathlib.Path:
+  """A folder where `sgdx data prepare --sample` ran: `data`, and what it wrote to `out`, `err`.
 
-  folder = tmp_path_factory.mktemp("records")
-  prepare(open_corpus("sample"), folder)
-  return folder
+  Train has few dialogues, see `sample_folder`.
+  """
+  from commands import python_code
+  from once import made_once
+  from sample_folder import SGDX_WITH_FEW
+
+  def make(folder: pathlib.Path) -> None:
+    command = ("data", "prepare", "--sample", "--data-dir", folder / "data")
+    found = python_code(SGDX_WITH_FEW, *command)
+    assert found.returncode == 0, found.stderr
+    (folder / "out").write_text(found.stdout)
+    (folder / "err").write_text(found.stderr)
+
+  return made_once(tmp_path_factory, "prepared_sample", make)
+
+
+@pytest.fixture(scope="session")
+def sample_records(prepared_sample) -> pathlib.Path:
+  """A data directory with the sample's records; train has few dialogues."""
+  return prepared_sample / "data"
+
+
+@pytest.fixture(scope="session")
+def fork_server():
+  """Starts `t5x` scripts in the repository without their seconds of imports: fork_server.py."""
+  from fork_server import ForkServer
+
+  with contextlib.chdir(ROOT):
+    server = ForkServer(os.environ["JAX_COMPILATION_CACHE_DIR"])
+  with server:
+    yield server
+
+
+@pytest.fixture(scope="session")
+def real_pass(tmp_path_factory, real_archive):
+  """What one reading of the whole real archive found, a `real_pass.RealPass`."""
+  from once import computed_once
+  from real_pass import read_real
+
+  return computed_once(tmp_path_factory, "real_pass", lambda: read_real(real_archive))
+
+
+@pytest.fixture(scope="session")
+def small_sample(tmp_path_factory) -> pathlib.Path:
+  """A folder with a few of the sample's dialogues as `sample`, and their records as `data`."""
+  from once import made_once
+
+  def make(folder: pathlib.Path) -> None:
+    from sample_folder import write_sample
+
+    from sgdx_t5x.corpora import open_corpus
+    from sgdx_t5x.records.prepare import prepare
+
+    corpus = write_sample(folder / "sample", {"train": 60, "dev": 12, "test": 12})
+    prepare(open_corpus(corpus), folder / "data")
+
+  return made_once(tmp_path_factory, "small_sample", make)

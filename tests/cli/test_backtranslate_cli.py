@@ -1,13 +1,14 @@
 """`sgdx backtranslate`: files, resuming after failures and kills, dry runs, mistakes."""
 
 import json
+import os
 import pathlib
 import signal
-import subprocess
 import sys
 
 import pytest
 import tiny_corpus as tiny
+from commands import python_code
 from fake_translator import Shouting
 from places import SUPPORT
 
@@ -153,7 +154,6 @@ def test_the_same_command_goes_on_after_a_failure(corpus, shouting, tmp_path, ca
 
 _KILLED = """
 import os, signal, sys
-sys.path.insert(0, {tests!r})
 from fake_translator import Shouting
 from sgdx_t5x.augment import providers
 from sgdx_t5x.augment.providers.texts import TextProvider
@@ -171,10 +171,12 @@ main(sys.argv[1:])
 
 
 def test_a_kill_loses_one_batch(corpus, shouting, tmp_path):
-  script = _KILLED.format(tests=str(SUPPORT))
   args = ["backtranslate", "--corpus", str(corpus), "--out", str(tmp_path / "out")]
-  command = [sys.executable, "-c", script, *args, "--provider", "google", "--pivots", "zh"]
-  assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+  path = os.pathsep.join(filter(None, (str(SUPPORT), os.environ.get("PYTHONPATH"))))
+  done = python_code(
+    _KILLED, *args, "--provider", "google", "--pivots", "zh", env={**os.environ, "PYTHONPATH": path}
+  )
+  assert done.returncode == -signal.SIGKILL
   assert files(tmp_path / "out") == {}
   assert backtranslate(corpus, tmp_path / "out", "--pivots", "zh") == 0
   assert (shouting.count("en"), shouting.count("zh")) == (16 - 12, 16)

@@ -2,10 +2,10 @@
 
 import importlib
 import json
-import subprocess
-import sys
 
 import pytest
+from commands import python_code, sgdx_process
+from sample_folder import FEW_IN_TRAIN, few_in_train, write_sample
 
 from sgdx_t5x.cli import main
 from sgdx_t5x.corpora import open_corpus
@@ -13,30 +13,20 @@ from sgdx_t5x.data.annotation import WARNINGS
 from sgdx_t5x.errors import SgdxError
 
 
-def run(*args, **kwargs):
-  return subprocess.run(
-    [sys.executable, "-m", "sgdx_t5x.cli", *args],
-    capture_output=True,
-    text=True,
-    check=False,
-    **kwargs,
-  )
-
-
-def test_prepare_prints_counts_and_where_records_are(tmp_path):
-  first = run("data", "prepare", "--sample", "--data-dir", str(tmp_path))
-  assert first.returncode == 0, first.stderr
-  assert "original, v1, v2, v3, v4, v5, bt_zh, bt_ja, bt_ko" in first.stdout
-  assert f"{tmp_path}/sgd/sample/1.0.0" in first.stdout
-  assert "PARTIAL" not in first.stdout
+def test_prepare_prints_counts_and_where_records_are(prepared_sample, capfd, monkeypatch):
+  few_in_train(monkeypatch)
+  out, err = ((prepared_sample / name).read_text() for name in ("out", "err"))
+  assert "original, v1, v2, v3, v4, v5, bt_zh, bt_ja, bt_ko" in out
+  assert f"{prepared_sample}/data/sgd/sample/1.0.0" in out
+  assert "PARTIAL" not in out
   # Nothing but our own lines, on either stream.
-  assert not [line for line in first.stderr.splitlines() if "dialogues" not in line]
-  again = run("data", "prepare", "--sample", "--data-dir", str(tmp_path))
-  assert again.stdout == first.stdout
-  assert again.stderr == ""
+  assert not [line for line in err.splitlines() if "dialogues" not in line]
+  assert main(["data", "prepare", "--sample", "--data-dir", str(prepared_sample / "data")]) == 0
+  assert capfd.readouterr() == (out, "")
 
 
-def test_some_dialogues_of_a_split(tmp_path, capsys):
+def test_some_dialogues_of_a_split(tmp_path, capsys, monkeypatch):
+  few_in_train(monkeypatch)
   arguments = ["data", "prepare", "--sample", "--data-dir", str(tmp_path), "--dialogues"]
   assert main([*arguments, "train=3", "test=5"]) == 0
   rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()[2:5]}
@@ -66,9 +56,10 @@ def test_dialogues_that_cannot_be_drawn(tmp_path, capsys, words, said):
   assert not list(tmp_path.iterdir())
 
 
-def test_a_vocabulary_of_train(tmp_path, capsys):
+def test_a_vocabulary_of_train(tmp_path, capsys, monkeypatch):
   import sentencepiece
 
+  few_in_train(monkeypatch)
   out = tmp_path / "small.model"
   assert (
     main(["data", "vocabulary", "--corpus", "sample", "--out", str(out), "--pieces", "600"]) == 0
@@ -84,12 +75,7 @@ def test_a_vocabulary_of_train(tmp_path, capsys):
 
 def test_other_data_are_not_overwritten_silently(tmp_path, capsys):
   corpus = tmp_path / "sgd_mine"
-  source = open_corpus("sample").source
-  for name in source.names():
-    if "train/dialogues" in name:
-      continue
-    (corpus / name).parent.mkdir(parents=True, exist_ok=True)
-    (corpus / name).write_bytes(source.read(name))
+  write_sample(corpus, {"train": 0})
   (corpus / "train/dialogues_001.json").write_text("[]")
   arguments = ["data", "prepare", "--archive", str(corpus), "--data-dir", str(tmp_path / "data")]
   # An empty train split cannot be written by TFDS: take dev's dialogues for it.
@@ -169,16 +155,10 @@ def unknown_slot_at_the_end(data):
   ],
 )
 def test_a_fault_late_in_the_data_leaves_nothing(tmp_path, capsys, file, change, words):
-  corpus = tmp_path / "mine"
-  source = open_corpus("sample").source
-  for name in source.names():
-    (corpus / name).parent.mkdir(parents=True, exist_ok=True)
-    data = json.loads(source.read(name))
-    if name == file:
-      change(data)
-    if name == "train/dialogues_001.json":
-      del data[20:]
-    (corpus / name).write_text(json.dumps(data))
+  corpus = write_sample(tmp_path / "mine", {"train": 20})
+  data = json.loads((corpus / file).read_text())
+  change(data)
+  (corpus / file).write_text(json.dumps(data))
   data_dir = tmp_path / "data"
   assert main(["data", "prepare", "--archive", str(corpus), "--data-dir", str(data_dir)]) == 1
   error = capsys.readouterr().err
@@ -189,10 +169,11 @@ def test_a_fault_late_in_the_data_leaves_nothing(tmp_path, capsys, file, change,
 
 
 def test_verify_needs_no_tensorflow(tmp_path):
-  code = "import sys; from sgdx_t5x.cli import main; "
+  code = "import sys; from sgdx_t5x import sample; from sgdx_t5x.cli import main; "
+  code += f"sample.DIALOGUES = {{**sample.DIALOGUES, 'train': {FEW_IN_TRAIN}}}; "
   code += "main(['data', 'verify', '--sample', '--format', 'json']); "
   code += "sys.exit('tensorflow' in sys.modules or 'jax' in sys.modules)"
-  found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+  found = python_code(code)
   assert found.returncode == 0, found.stderr
   data = json.loads(found.stdout)
   assert (data["format"], data["corpus"], data["complete"]) == ("sgdx-data/1", "sample", True)
@@ -207,7 +188,7 @@ def test_verify_needs_no_tensorflow(tmp_path):
 
 @pytest.mark.parametrize("arguments", [[], ["data"], ["--help"], ["data", "prepare", "--help"]])
 def test_help_is_quick_and_has_examples(arguments):
-  found = run(*arguments)
+  found = sgdx_process(*arguments)
   assert found.returncode == 0
   assert "examples:" in found.stdout
   assert "sgdx data prepare --corpus sample" in found.stdout
@@ -236,15 +217,13 @@ def test_a_corpus_is_named_as_in_every_command(monkeypatch, capsys, verb, option
 
 
 def test_wrong_usage_is_exit_code_2(tmp_path):
-  assert run("data", "prepare").returncode == 2
-  assert run("dota").returncode == 2
+  assert sgdx_process("data", "prepare").returncode == 2
+  assert sgdx_process("dota").returncode == 2
 
 
 @pytest.mark.real
-def test_verify_reports_the_real_test_split_as_partial(real_archive):
-  found = run("data", "verify", "--archive", str(real_archive))
-  assert found.returncode == 0, found.stderr
-  rows = [line for line in found.stdout.splitlines()[:5] if line.strip()]
+def test_verify_reports_the_real_test_split_as_partial(real_pass):
+  rows = [line for line in real_pass.printed.splitlines()[:5] if line.strip()]
   lines = {line.split()[0]: line for line in rows}
   assert lines["train"].split()[1:4] == ["16,142", "164,982", "175,780"]
   assert "PARTIAL: 4,201 published" in lines["test"]

@@ -2,11 +2,10 @@
 
 import collections
 import json
-import subprocess
-import sys
 
 import pytest
 import tiny_corpus as tiny
+from commands import sgdx_process
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,20 +51,17 @@ def frames_of(rows):
 
 def test_ids_and_texts_are_those_of_the_seqio_tasks(sample_records, tmp_path):
   seqio = pytest.importorskip("seqio")
-  import sgdx_t5x.tasks  # noqa: F401  # registers them
+  from records import records_of
 
   assert prompts("sample", tmp_path / "p.jsonl", variants=("original", "v3")) == 0
   found = {row["id"]: row["prompt"] for row in read(tmp_path / "p.jsonl")}
-  seqio.set_tfds_data_dir_override(str(sample_records))
-  try:
-    expected = {}
+  expected = {}
+  with records_of(sample_records):
     for name in ("sample_t5dst_sgd", "sample_t5dst_sgdx_v3"):
       task = seqio.get_mixture_or_task(name)
       for example in task.get_dataset(None, "test", shuffle=False).as_numpy_iterator():
         key = example["example_id_pretokenized"].decode()
         expected[key] = example["inputs_pretokenized"].decode()
-  finally:
-    seqio.set_tfds_data_dir_override(None)
   assert found == expected
   assert len(read(tmp_path / "p.jsonl")) == len(expected) > 1000
 
@@ -269,19 +265,14 @@ def test_a_fault_late_in_the_data_leaves_nothing(tmp_path, capsys):
 
 
 def test_a_pipe_gets_rows_and_stderr_the_rest(corpus, tmp_path):
-  command = [sys.executable, "-m", "sgdx_t5x.cli", "prompts"]
-  done = subprocess.run(
-    [*command, "--corpus", corpus, "--variant", "v1", "v1", "--out", "-"],
-    capture_output=True,
-    text=True,
-    check=True,
-  )
+  done = sgdx_process("prompts", "--corpus", corpus, "--variant", "v1", "v1", "--out", "-")
+  assert done.returncode == 0
   assert prompts(corpus, tmp_path / "p.jsonl", variants=["v1"]) == 0
   assert done.stdout == (tmp_path / "p.jsonl").read_text()
   assert [line.split()[0] for line in done.stderr.splitlines()][:1] == ["written:"]
   assert "16 prompts (v1)" in done.stderr
   assert f"--corpus {corpus} --split test --predictions v1=ANSWERS.jsonl\n" in done.stderr
-  helped = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
+  helped = sgdx_process("prompts", "--help").stdout
   for words in (
     "examples:",
     "--predictions all=answers.jsonl",

@@ -7,11 +7,10 @@ import json
 import os
 import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
 import tiny_corpus as tiny
+from commands import sgdx_process
 
 from sgdx_t5x import scoring
 from sgdx_t5x.cli import main
@@ -378,15 +377,8 @@ def test_json_into_a_folder_that_is_not_there(corpus, tmp_path, capsys):
 
 
 def test_the_command_is_plain_when_piped_and_fits_80_columns(corpus, tmp_path):
-  code = "import sys; from sgdx_t5x.cli import main; sys.exit(main(sys.argv[1:]))"
-  command = [sys.executable, "-c", code, "score"]
-  done = subprocess.run(
-    [*command, "--corpus", corpus, "--predictions", *gold_everywhere(tmp_path)],
-    capture_output=True,
-    text=True,
-    env={**os.environ, "COLUMNS": "80"},
-    check=False,
-  )
+  given = ("--corpus", corpus, "--predictions", *gold_everywhere(tmp_path))
+  done = sgdx_process("score", *given, env={**os.environ, "COLUMNS": "80"})
   assert done.returncode == 0, done.stderr
   assert "\x1b" not in done.stdout
   lines = done.stdout.splitlines()
@@ -394,7 +386,8 @@ def test_the_command_is_plain_when_piped_and_fits_80_columns(corpus, tmp_path):
   words = [" ".join(line.split()) for line in lines]
   assert words.count("JGA_orig v1 v2 v3 v4 v5 JGA_v1-5 Diff_rel SS_JGA frames") == 2
   assert "all 100.0 100.0 100.0 100.0 100.0 100.0 100.0 0.0 0.0 6" in words
-  help_text = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True)
+  help_text = sgdx_process("score", "--help")
+  assert help_text.returncode == 0
   assert "examples:" in help_text.stdout
   for field in ("JGA_v1-5", "all=eval/inference_eval"):
     assert field in help_text.stdout

@@ -12,6 +12,7 @@ import time
 
 import pytest
 from boats import files, write_files
+from commands import sgdx, sgdx_process
 from places import DOCS
 
 from sgdx_t5x.cli import main
@@ -20,7 +21,6 @@ from sgdx_t5x.data.dialogue import read_dialogues
 from sgdx_t5x.simulator import write
 
 PAGE = DOCS / "simulate.md"
-SGDX = (sys.executable, "-m", "sgdx_t5x.cli")
 HOOKS = """
 def politely(text, values):
   return f"Well. {text}"
@@ -33,12 +33,6 @@ def fail(text, values):
 
 number = 5
 """
-
-
-def run(*args, **kwargs):
-  return subprocess.run(
-    [*SGDX, *map(str, args)], capture_output=True, text=True, check=False, **kwargs
-  )
 
 
 @pytest.fixture
@@ -118,11 +112,11 @@ def test_commands_say_what_comes_next(followed):
   command = made.partition("next: review them, then\n")[2].partition("start-test:")[0]
   words = command.replace("\\\n", " ").split()
   assert words[0] == "sgdx"
-  found = run(*words[1:-1], "again", "--processes", 1, cwd=folder)
+  found = sgdx_process(*words[1:-1], "again", "--processes", 1, cwd=folder)
   assert found.returncode == 0, found.stderr
   following = simulated.splitlines()[-1].removeprefix("next: ").split()
   assert following[0] == "sgdx"
-  found = run(*following[1:], cwd=folder)
+  found = sgdx_process(*following[1:], cwd=folder)
   assert found.returncode == 0, found.stderr
 
 
@@ -180,7 +174,7 @@ def test_the_same_seed_gives_the_same_bytes_with_any_number_of_processes(here, m
 
 def test_processes_change_nothing(here):
   number = write.DIALOGUES_PER_FILE + 20
-  found = run(*arguments(number, seed=3, processes=2, out="two"), cwd=here)
+  found = sgdx_process(*arguments(number, seed=3, processes=2, out="two"), cwd=here)
   assert found.returncode == 0, found.stderr
   assert found.stdout.startswith(f"two/train: {number} dialogues, ")
   assert main(arguments(number, seed=3, out="one")) == 0
@@ -216,7 +210,7 @@ def test_a_split_has_its_schema_and_how_it_was_made(here):
 def test_a_paraphrase_works_in_all_processes(here):
   number = write.DIALOGUES_PER_FILE + 5
   given = arguments(number, paraphrase="hooks:politely", processes=2)
-  found = run(*given, cwd=here)
+  found = sgdx_process(*given, cwd=here)
   assert found.returncode == 0, found.stderr
   dialogues = [
     dialogue
@@ -245,7 +239,7 @@ def test_a_paraphrase_works_in_all_processes(here):
 )
 def test_a_paraphrase_that_cannot_be_used(here, name, processes, words):
   number = write.DIALOGUES_PER_FILE + 1  # a file for each process
-  found = run(*arguments(number, paraphrase=name, processes=processes), cwd=here)
+  found = sgdx_process(*arguments(number, paraphrase=name, processes=processes), cwd=here)
   assert found.returncode == 1
   assert words in found.stderr
   assert "fix:" in found.stderr
@@ -287,10 +281,9 @@ def test_all_that_is_wrong_is_printed_and_nothing_written(here, capsys):
     (["--init", "schema.json"], "--out"),
   ],
 )
-def test_wrong_usage_is_exit_code_2(here, given, words):
-  found = run("simulate", *given, cwd=here)
-  assert found.returncode == 2
-  assert words in found.stderr
+def test_wrong_usage_is_exit_code_2(here, capsys, given, words):
+  assert sgdx("simulate", *given) == 2
+  assert words in capsys.readouterr().err
   assert not pathlib.Path("mine").exists()
 
 
@@ -368,7 +361,7 @@ def test_a_killed_run_leaves_no_processes(here):
 
 
 def test_help_has_examples_and_fits_the_page(here):
-  found = run("simulate", "--help", env={**os.environ, "COLUMNS": "80"})
+  found = sgdx_process("simulate", "--help", env={**os.environ, "COLUMNS": "80"})
   assert found.returncode == 0
   examples = re.findall(r"--[a-z-]+", found.stdout.partition("examples:")[2])
   usage = found.stdout.partition("examples:")[0]

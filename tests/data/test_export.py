@@ -268,8 +268,8 @@ def test_real_files_have_the_sums_of_the_official_converter(real_archive, tmp_pa
 
 @pytest.mark.real
 def test_partial_data_are_called_so(real_archive, tmp_path, capsys):
-  arguments = ["--corpus", str(real_archive), "--variant", "v1", "--out", str(tmp_path)]
-  assert main(["data", "export", *arguments]) == 0
+  arguments = ["--corpus", str(real_archive), "--variant", "v1", "--split", "test"]
+  assert main(["data", "export", *arguments, "--out", str(tmp_path)]) == 0
   assert re.search(r"test +24 +2,921 +v1 +PARTIAL: 4,201 published", capsys.readouterr().out)
 
 

@@ -1,36 +1,23 @@
 """The main job through the command line: train, kill, resume, evaluate, score."""
 
+import functools
 import json
 import re
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
+from commands import sgdx, sgdx_process
 from places import ROOT
 
 pytestmark = pytest.mark.slow
-
-
-def t5x(script, *arguments, **kwargs):
-  found = subprocess.run(
-    [sys.executable, "-m", f"t5x.{script}", *arguments],
-    cwd=ROOT,
-    capture_output=True,
-    text=True,
-    check=False,
-    **kwargs,
-  )
-  assert found.returncode == 0, found.stderr[-3000:]
-  return found
+GIN = "gin/sample/{}.gin"
 
 
 def train_arguments(model_dir, records, steps):
   return [
-    "--gin_file=gin/sample/t5dst_backtrans.gin",
     f"--gin.MODEL_DIR='{model_dir}'",
     f"--gin.TRAIN_STEPS={steps}",
+    "--gin.BATCH_SIZE=4",
     "--gin.EVAL_PERIOD=10",
     "--gin.EVAL_STEPS=1",
     "--gin.EVALUATOR_NUM_EXAMPLES=48",  # the first frames, original and v1 to v5
@@ -55,25 +42,22 @@ def not_written(folder, pattern):
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory, sample_records):
+def model(tmp_path_factory, fork_server, small_sample):
   """A model trained for 30 steps; its process was killed after step 10 and started again."""
   folder = tmp_path_factory.mktemp("model")
-  arguments = train_arguments(folder, sample_records, 30)
-  process = subprocess.Popen(
-    [sys.executable, "-m", "t5x.train", *arguments],
-    cwd=ROOT,
-    stdout=subprocess.DEVNULL,
-    stderr=subprocess.DEVNULL,
-  )
+  command = ("train", GIN.format("t5dst_backtrans"))
+  arguments = train_arguments(folder, small_sample / "data", 30)
+  run = fork_server.start(*command, *arguments)
   deadline = time.time() + 300
   while not (folder / "checkpoint_10").exists() and time.time() < deadline:
-    assert process.poll() is None
+    assert run.poll() is None, run.err()
     time.sleep(0.05)
-  process.send_signal(signal.SIGKILL)
-  process.wait()
+  run.kill()
+  run.wait()
   assert (folder / "checkpoint_10").exists()
-  again = t5x("train", *arguments)
-  assert "step 10" in again.stderr or "checkpoint_10" in again.stderr
+  code, again = fork_server.start(*command, *arguments).wait(timeout=300)
+  assert code == 0, again[-3000:]
+  assert "step 10" in again or "checkpoint_10" in again
   return folder
 
 
@@ -92,22 +76,27 @@ def test_tensorboard_has_the_documented_names(model):
   assert not not_written(model, names)
 
 
-def test_evaluation_is_scored_as_the_library_scores_it(model, sample_records, tmp_path):
-  t5x(
+def run_to_the_end(fork_server, script, *arguments):
+  command = (script, GIN.format(script), "--gin.utils.DatasetConfig.split='dev'", *arguments)
+  code, err = fork_server.start(*command).wait(timeout=300)
+  assert code == 0, err[-3000:]
+
+
+def test_evaluation_is_scored_as_the_library_scores_it(model, fork_server, small_sample, tmp_path):
+  run_to_the_end(
+    fork_server,
     "eval",
-    "--gin_file=gin/sample/eval.gin",
     f"--gin.CHECKPOINT_PATH='{model}/checkpoint_30'",
     f"--gin.EVAL_OUTPUT_DIR='{tmp_path}'",
-    "--gin.utils.DatasetConfig.split='dev'",
-    f"--tfds_data_dir={sample_records}",
+    "--gin.TASK_FEATURE_LENGTHS={'inputs': 224, 'targets': 20}",  # fewer lengths to compile for
+    f"--tfds_data_dir={small_sample}/data",
   )
   assert not not_written(tmp_path, r"inference_eval/t5dst_sgd(?:x_v1)?/")
   predictions = tmp_path / "inference_eval"
-  found = subprocess.run(
-    [sys.executable, "-m", "sgdx_t5x.cli", "score", "--corpus", "sample", "--split", "dev",
-     "--predictions", f"all={predictions}", "--json", str(tmp_path / "scores.json")],
-    capture_output=True, text=True, check=False,
-  )  # fmt: skip
+  found = sgdx_process(
+    *("score", "--corpus", small_sample / "sample", "--split", "dev"),
+    *("--predictions", f"all={predictions}", "--json", tmp_path / "scores.json"),
+  )
   assert found.returncode == 0, found.stderr
   assert "SS_JGA" in found.stdout
   assert "predict nothing" in found.stdout
@@ -121,20 +110,20 @@ def test_evaluation_is_scored_as_the_library_scores_it(model, sample_records, tm
     assert seqio_jga == pytest.approx(official, abs=1e-9)
 
 
-def test_infer_writes_rows_that_can_be_scored(model, sample_records, tmp_path):
-  t5x(
+def test_infer_writes_rows_that_can_be_scored(model, fork_server, small_sample, tmp_path):
+  run_to_the_end(
+    fork_server,
     "infer",
-    "--gin_file=gin/sample/infer.gin",
     "--gin.MIXTURE_OR_TASK_NAME='sample_t5dst_sgdx_v3'",
     f"--gin.CHECKPOINT_PATH='{model}/checkpoint_30'",
     f"--gin.INFER_OUTPUT_DIR='{tmp_path}'",
-    "--gin.utils.DatasetConfig.split='dev'",
-    f"--tfds_data_dir={sample_records}",
+    "--gin.TASK_FEATURE_LENGTHS={'inputs': 224, 'targets': 20}",
+    f"--tfds_data_dir={small_sample}/data",
   )
-  from sgdx_t5x.cli import main
-
-  arguments = ["score", "--corpus", "sample", "--split", "dev", "--predictions", f"v3={tmp_path}"]
-  assert main([*arguments, "--json", str(tmp_path / "scores.json")]) == 0
+  assert not sgdx(
+    *("score", "--corpus", small_sample / "sample", "--split", "dev"),
+    *("--predictions", f"v3={tmp_path}", "--json", tmp_path / "scores.json"),
+  )
   scores = json.loads((tmp_path / "scores.json").read_text())
   assert scores["sgdx"]["all"]["jga_v3"] is not None
   assert scores["sgdx"]["all"]["ss_jga"] is None  # needs v1 to v5
@@ -153,9 +142,8 @@ def test_the_structured_start_is_t5_with_other_numbers():
     num_encoder_layers=1, num_decoder_layers=1, dropout_rate=0.0, logits_via_embedding=True,
   )  # fmt: skip
   tokens = np.ones((1, 4), np.int32)
-  params = network.Transformer(config).init(
-    jax.random.PRNGKey(0), tokens, tokens, tokens, enable_dropout=False
-  )["params"]
+  init = functools.partial(network.Transformer(config).init, enable_dropout=False)
+  params = jax.jit(init)(jax.random.PRNGKey(0), tokens, tokens, tokens)["params"]
   new = restructure(params, neighbour=6.0, match=9.0)
   assert jax.tree.map(np.shape, new) == jax.tree.map(np.shape, jax.tree.map(lambda x: x, params))
   bias = new["encoder"]["relpos_bias"]["rel_embedding"]

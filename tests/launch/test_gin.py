@@ -1,11 +1,12 @@
 """Every gin file parses and resolves, alone or on top of the experiment it is made for."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+from commands import python_code
 from places import ROOT
+
+from sgdx_t5x.weights import gin_files
 
 EXPERIMENTS = ["t5dst", "t5dst_backtrans", "t5dst_oracle", "t5dst_corrupt"]
 
@@ -18,34 +19,26 @@ from t5x.train import train
 from t5x.eval import evaluate
 from t5x.infer import infer
 
-MACROS = ("MIXTURE_OR_TASK_NAME", "BATCH_SIZE", "TRAIN_STEPS", "INITIAL_CHECKPOINT_PATH")
 
-
-def value(macro):
+def value(parameter):
   try:
-    return gin.query_parameter(f"{macro}/macro.value")
+    return gin.query_parameter(parameter)
   except ValueError:  # not bound: evaluation has no TRAIN_STEPS
     return None
 
 
 found = {}
-for name, files, bindings in json.load(sys.stdin):
+for name, files, bindings, parameters in json.load(sys.stdin):
   gin.clear_config()
   for function in (train, evaluate, infer):
     gin.external_configurable(function, module="__main__")
   try:
     gin_utils.parse_gin_flags([], files, bindings)
-    found[name] = {macro: value(macro) for macro in MACROS}
+    found[name] = {key: value(parameter) for key, parameter in parameters.items()}
   except Exception as e:
     found[name] = f"{type(e).__name__}: {e}"
 print(json.dumps(found))
 """
-
-
-def run(*args, **kwargs):
-  return subprocess.run(
-    [sys.executable, *args], capture_output=True, text=True, check=False, cwd=ROOT, **kwargs
-  )
 
 
 def names(folder):
@@ -77,14 +70,22 @@ CASES = {
 }  # fmt: skip
 
 
+MACROS = ("MIXTURE_OR_TASK_NAME", "BATCH_SIZE", "TRAIN_STEPS", "INITIAL_CHECKPOINT_PATH")
+
+
 @pytest.fixture(scope="module")
 def parsed():
-  """What each case's configuration resolves to, all parsed in one process."""
+  """What each case's configuration resolves to, and each model's: all parsed in one process."""
+  macros = {macro: f"{macro}/macro.value" for macro in MACROS}
   cases = [
-    (name, files, [b.removeprefix("--gin.").replace("=", " = ", 1) for b in bindings])
+    (name, files, [b.removeprefix("--gin.").replace("=", " = ", 1) for b in bindings], macros)
     for name, (files, bindings) in CASES.items()
   ]
-  found = run("-c", PARSE, input=json.dumps(cases))
+  for name, sizes in gin_files.MODELS.items():
+    files = ["gin/t5dst.gin", *([name] if name else [])]
+    fields = {field: f"network.T5Config.{field}" for field in sizes.gin()}
+    cases.append((f"sizes of {name}", files, ["MODEL_DIR = '/nowhere'"], fields))
+  found = python_code(PARSE, input=json.dumps(cases), cwd=ROOT)
   assert found.returncode == 0, found.stderr[-2000:]
   return json.loads(found.stdout.splitlines()[-1])
 
@@ -119,14 +120,20 @@ def test_the_batch_divides_over_the_gpus_of_a_machine(parsed):
   assert all(parsed["scale/gpu"]["BATCH_SIZE"] % gpus == 0 for gpus in (1, 2, 4, 8))
 
 
-def test_dry_run_from_the_command_line():
-  arguments = ["--run_mode=train", "--dry_run", "--gin_file=gin/t5dst_backtrans.gin", *TRAIN]
-  found = run("-m", "t5x.main", *arguments)
-  assert found.returncode == 0, found.stderr
+def test_model_files_have_the_sizes_they_are_named_for(parsed):
+  """Those that `sgdx weights` names them by."""
+  for name, sizes in gin_files.MODELS.items():
+    assert parsed[f"sizes of {name}"] == json.loads(json.dumps(sizes.gin()))
 
 
-def test_unset_macros_are_all_named():
-  found = run("-m", "t5x.eval", "--gin_file=gin/eval.gin")
-  assert found.returncode == 1
+def test_dry_run_from_the_command_line(fork_server):
+  arguments = ("--run_mode=train", "--dry_run", *TRAIN)
+  code, err = fork_server.start("main", "gin/t5dst_backtrans.gin", *arguments).wait()
+  assert code == 0, err
+
+
+def test_unset_macros_are_all_named(fork_server):
+  code, err = fork_server.start("eval", "gin/eval.gin").wait()
+  assert code == 1
   for name in ("MIXTURE_OR_TASK_NAME", "CHECKPOINT_PATH", "EVAL_OUTPUT_DIR"):
-    assert name in found.stderr
+    assert name in err

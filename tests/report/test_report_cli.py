@@ -10,10 +10,10 @@ import sys
 
 import pytest
 import tiny_corpus as tiny
+from commands import sgdx
 
-from sgdx_t5x.cli import main
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.report import runs
+from sgdx_t5x.report import plot_style, runs
 
 ALL = ("original", *tiny.VARIANTS)
 TEXT = "wrong </script><b>value"  # of a prediction
@@ -49,12 +49,10 @@ def write_predictions(folder, found):
   return folder
 
 
-def sgdx(*args):
-  """Returns the exit code, whichever way `main` gives it."""
-  try:
-    return main([str(arg) for arg in args])
-  except SystemExit as e:
-    return e.code
+@pytest.fixture(autouse=True)
+def svg_only(monkeypatch, report):
+  """Drawing all formats is most of a report's time; `report` has them all."""
+  monkeypatch.setattr(plot_style, "FILE_FORMATS", ("svg",))
 
 
 def score(corpus, folder, out, *args, frames=True):

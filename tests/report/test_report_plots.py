@@ -3,13 +3,13 @@
 import copy
 import dataclasses
 import re
-import subprocess
 import sys
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from commands import python_code
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.report import plot_style, plots
@@ -274,7 +274,7 @@ def test_inline_svgs_stand_together_in_a_page_and_take_its_colour():
 
 def test_matplotlib_is_loaded_late_and_if_missing_the_fix_is_told(monkeypatch):
   code = "import sys, sgdx_t5x.report.plots; print('matplotlib' in sys.modules)"
-  done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+  done = python_code(code)
   assert done.stdout == "False\n"
   monkeypatch.setitem(sys.modules, "matplotlib", None)
   with pytest.raises(SgdxError) as caught:

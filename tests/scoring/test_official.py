@@ -12,6 +12,7 @@ import pytest
 from places import FIXTURES
 
 from sgdx_t5x import metrics
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.variants import renamings
 from sgdx_t5x.scoring.score import score_predictions
 
@@ -45,9 +46,8 @@ def our_numbers(frames, across_turn, names):
   }
 
 
-def check(name, folder, archive=None):
+def check(name, corpus, folder):
   case, entry = official_case.CASES[name], RECORDED["cases"][name]
-  corpus = official_case.open_case_corpus(case, folder / "tiny", archive)
   assert corpus.checksum() == entry["corpus"], "recorded for another corpus: run make.py"
   predictions = official_case.write_predictions(folder / "predictions", corpus, case)
   schemas = [corpus.schema(official_case.SPLIT, v) for v in ("original", case.variant)]
@@ -69,13 +69,24 @@ def check(name, folder, archive=None):
 
 @pytest.mark.parametrize("name", SMALL)
 def test_small_corpora(name, tmp_path):
-  check(name, tmp_path)
+  corpus = official_case.open_case_corpus(official_case.CASES[name], tmp_path / "tiny", None)
+  check(name, corpus, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def real_corpus(real_archive):
+  """The real corpus, whose test split is read once: each score and each case reads it again."""
+  corpus = open_corpus(real_archive)
+  dialogues = {official_case.SPLIT: list(corpus.dialogues(official_case.SPLIT))}
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(corpus, "dialogues", lambda split, check=None: iter(dialogues[split]))
+    yield corpus
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("name", REAL)
-def test_real_corpus(name, tmp_path, real_archive):
-  check(name, tmp_path, real_archive)
+def test_real_corpus(name, tmp_path, real_corpus):
+  check(name, real_corpus, tmp_path)
 
 
 def test_recorded_numbers_can_tell_rules_apart():

@@ -1,7 +1,11 @@
 """Tasks and mixtures: which there are, what they read, what they say when they cannot."""
 
+import shutil
+
 import pytest
 import seqio
+from records import records_of
+from sample_folder import write_sample
 
 from sgdx_t5x import tasks
 from sgdx_t5x.corpora import open_corpus
@@ -18,10 +22,9 @@ SUFFIXES = [
 
 
 @pytest.fixture(autouse=True)
-def data_dir(sample_records):
-  seqio.set_tfds_data_dir_override(str(sample_records))
-  yield sample_records
-  seqio.set_tfds_data_dir_override(None)
+def data_dir(small_sample):
+  with records_of(small_sample / "data"):
+    yield
 
 
 def fresh(monkeypatch):
@@ -94,14 +97,15 @@ def test_all_variants_of_a_frame_come_together():
     assert [i for i in found if i.startswith(f"{variant}/")] == expected
 
 
-def test_tasks_of_a_mixture_are_shuffled_apart():
+def test_tasks_of_a_mixture_are_shuffled_apart(sample_records):
   """Else a mixture would show the same frames in all variants at the same time."""
 
   def frames(name):
     ids = [e["example_id_pretokenized"].decode() for e in take(name, "train", 200, seed=1)]
     return {i.split("/")[2] for i in ids}
 
-  a, b = frames("sample_t5dst_sgd"), frames("sample_t5dst_sgd_bt_zh")
+  with records_of(sample_records):  # of fewer frames most would be in both
+    a, b = frames("sample_t5dst_sgd"), frames("sample_t5dst_sgd_bt_zh")
   assert len(a & b) < len(a) / 2
 
 
@@ -205,47 +209,35 @@ def test_ls_tasks_lists_them_all(capsys):
 
 def test_unprepared_data_say_how_to_prepare_them(tmp_path, monkeypatch):
   fresh(monkeypatch)
-  seqio.set_tfds_data_dir_override(str(tmp_path))
   for name, command in (
     ("sample_t5dst_sgd", "sgdx data prepare --sample"),
     ("t5dst_sgd", "sgdx data prepare --archive FILE"),
   ):
     task = seqio.get_mixture_or_task(name)
-    task.source.tfds_dataset._data_dir_override = None
-    with pytest.raises(SgdxError) as error:
+    with records_of(tmp_path), pytest.raises(SgdxError) as error:
       task.get_dataset(LENGTHS, "train")
     assert command in str(error.value)
     assert "expected:" in str(error.value)
-    task.source.tfds_dataset._data_dir_override = None
 
 
 def test_backtrans_without_back_translations_says_so(tmp_path, monkeypatch, t5_vocabulary_file):
   """They ship for SGD's train services, and for the sample; this corpus has other ones."""
   fresh(monkeypatch)
-  corpus = tmp_path / "sgd_without"
+  corpus = write_sample(tmp_path / "sgd_without", {"train": 0, "dev": 12, "test": 12})
+  shutil.rmtree(corpus / "back_translations")
   source = open_corpus("sample").source
-  for name in source.names():
-    if name.startswith("back_translations") or name == "train/dialogues_001.json":
-      continue
-    (corpus / name).parent.mkdir(parents=True, exist_ok=True)
-    (corpus / name).write_bytes(source.read(name))
-  (corpus / "train/dialogues_001.json").write_bytes(source.read("dev/dialogues_001.json"))
+  shutil.copy(corpus / "dev/dialogues_001.json", corpus / "train/dialogues_001.json")
   for split in ("train", "dev"):  # dev's unseen services, for its dialogues are train's here
     (corpus / split / "schema.json").write_bytes(source.read("dev/schema.json"))
     for k in range(1, 6):
       path = f"sgd_x/data/v{k}/dev/schema.json"
       (corpus / f"sgd_x/data/v{k}/{split}/schema.json").write_bytes(source.read(path))
   prepare(open_corpus(corpus), tmp_path / "records")
-  seqio.set_tfds_data_dir_override(str(tmp_path / "records"))
   mixture = seqio.get_mixture_or_task("t5dst_backtrans")
-  for task in mixture.tasks:
-    task.source.tfds_dataset._data_dir_override = None
-  with pytest.raises(SgdxError) as error:
+  with records_of(tmp_path / "records"), pytest.raises(SgdxError) as error:
     mixture.get_dataset({"inputs": 512, "targets": 64}, "train")
   for word in ("bt_", "sgdx backtranslate --split train", "tasks/README.md", "expected:"):
     assert word in str(error.value)
-  for task in mixture.tasks:
-    task.source.tfds_dataset._data_dir_override = None
 
 
 def test_a_missing_vocabulary_file_is_refused(monkeypatch):

@@ -9,13 +9,11 @@ import importlib.util
 import json
 import pathlib
 import shutil
-import subprocess
-import sys
 
 import ml_dtypes
 import numpy as np
 import pytest
-from places import FIXTURES, ROOT, shared_file
+from places import FIXTURES, shared_file
 from safetensors.numpy import load_file, save_file
 
 from sgdx_t5x import weights
@@ -131,36 +129,6 @@ def test_arrays_and_slots_are_those_of_a_fresh_t5x_train_state(name):
   for tensor in table:
     expected = {k: getattr(slots[tensor.t5x], k).shape for k in ("m", "v", "v_col", "v_row")}
     assert weights.adafactor_slots(tensor.shape) == expected, tensor.t5x
-
-
-def test_gin_files_have_the_sizes_they_are_named_for():
-  """Resolved by gin in a process of its own."""
-  code = """
-import json, sys
-import gin
-import __main__
-from t5x import gin_utils
-from t5x.train import train
-gin.external_configurable(train, module="__main__")
-found = {}
-for name, fields in json.load(sys.stdin).items():
-  gin.clear_config()
-  files = ["gin/t5dst.gin", *([name] if name else [])]
-  gin_utils.parse_gin_flags([], files, ["MODEL_DIR = '/nowhere'"])
-  found[name] = {k: gin.query_parameter(f"network.T5Config.{k}") for k in fields}
-print(json.dumps(found))
-"""
-  wanted = {name: sizes.gin() for name, sizes in gin_files.MODELS.items()}
-  found = subprocess.run(
-    [sys.executable, "-c", code],
-    input=json.dumps(wanted),
-    capture_output=True,
-    text=True,
-    check=False,
-    cwd=ROOT,
-  )
-  assert found.returncode == 0, found.stderr[-2000:]
-  assert json.loads(found.stdout.splitlines()[-1]) == json.loads(json.dumps(wanted))
 
 
 # --- values --------------------------------------------------------------------------------

@@ -2,10 +2,9 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 import pytest
+from commands import python_code
 from places import FIXTURES
 
 from sgdx_t5x.cli import main
@@ -146,6 +145,6 @@ def test_wrong_paths(tmp_path, capsys, arguments, words):
 def test_help_needs_neither_jax_nor_safetensors():
   code = "import sys; from sgdx_t5x.cli import main; main(['weights']); "
   code += "sys.exit(bool({'jax', 'tensorflow', 'safetensors', 'numpy'} & set(sys.modules)))"
-  found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+  found = python_code(code)
   assert found.returncode == 0, found.stderr
   assert "examples:" in found.stdout

@@ -1,0 +1,67 @@
+"""One pass over the real archive, which takes half a minute, for all tests that need to read it.
+
+`sgdx data verify` reads and checks every dialogue; what passes by is counted.
+"""
+
+import contextlib
+import dataclasses
+import io
+import pathlib
+from collections.abc import Mapping
+
+from commands import sgdx
+
+from sgdx_t5x.cli.data import verify
+from sgdx_t5x.data.corpus import SplitCounts
+
+
+@dataclasses.dataclass(frozen=True)
+class RealPass:
+  """What one reading found.
+
+  Attributes:
+    printed: by `sgdx data verify --archive`.
+    counts: split -> its counts.
+    remarks: split -> rule -> how often it is broken.
+    untracked: split -> (service, slot) that a user's state has though it is not tracked.
+  """
+
+  printed: str
+  counts: Mapping[str, SplitCounts]
+  remarks: Mapping[str, Mapping[str, int]]
+  untracked: Mapping[str, frozenset[tuple[str, str]]]
+
+
+def read_real(archive: pathlib.Path) -> RealPass:
+  """Runs the command and returns what it printed and what it read."""
+  counts, remarks, untracked = {}, {}, {}
+  count, validate_annotation = verify.count, verify.validate_annotation
+  split_remarks = {}  # of the split that is being read
+
+  def spied_validation(schema, found):
+    split_remarks["now"] = found
+    return validate_annotation(schema, found)
+
+  def spied_count(corpus, split, check):
+    schema, found = corpus.schema(split), set()
+    tracked = {s.name: {s.slots[i].name for i in s.tracked_slots} for s in schema}
+
+    def checked(dialogue, schema, origin):
+      check(dialogue, schema, origin)
+      for _, frame in dialogue.user_frames():
+        slots = frame.state.slot_values.keys() - tracked[frame.service]
+        found.update((frame.service, slot) for slot in slots)
+
+    counts[split] = count(corpus, split, checked)
+    remarks[split] = {rule: remark.count for rule, remark in split_remarks["now"].items()}
+    untracked[split] = frozenset(found)
+    return counts[split]
+
+  printed = io.StringIO()
+  verify.count, verify.validate_annotation = spied_count, spied_validation
+  try:
+    with contextlib.redirect_stdout(printed):
+      assert sgdx("data", "verify", "--archive", archive) == 0
+  finally:
+    verify.count, verify.validate_annotation = count, validate_annotation
+  return RealPass(printed.getvalue(), counts, remarks, untracked)

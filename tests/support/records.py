@@ -1,0 +1,29 @@
+"""Which prepared records the registered tasks read."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+import seqio
+
+import sgdx_t5x.tasks  # noqa: F401  # registers them
+
+
+@contextlib.contextmanager
+def records_of(data_dir: str | os.PathLike) -> Iterator[None]:
+  """Makes all tasks read from a data directory, whatever they have read from before."""
+  _forget()
+  seqio.set_tfds_data_dir_override(os.fspath(data_dir))
+  try:
+    yield
+  finally:
+    seqio.set_tfds_data_dir_override(None)
+    _forget()
+
+
+def _forget() -> None:
+  """Each task keeps the first data directory that it read from."""
+  for name in seqio.TaskRegistry.names():
+    source = seqio.TaskRegistry.get(name).source
+    if isinstance(source, seqio.TfdsDataSource):
+      source.tfds_dataset.override_data_dir(None)
