@@ -1,10 +1,10 @@
-# Shared by tpu_vm.sh, gpu.sh, cpu.sh and worker.sh (sourced): errors, dry runs, checks of commands.
+# Sourced by tpu_vm.sh, gpu.sh, cpu.sh, study.sh and worker.sh: errors, dry runs, command checks.
 # shellcheck shell=bash
 
 say() { printf '\n%s\n' "$*" >&2; }
 note() { printf 'note: %s\n' "$*" >&2; }
 
-# fail STATUS FOUND EXPECTED AVAILABLE FIX: 1 for what went wrong, 2 for a wrong command line.
+# fail STATUS FOUND EXPECTED AVAILABLE FIX: exits with 1 for a failure, 2 for a usage error.
 fail() {
   printf '%s\n' "$2" >&2
   printf '  %-10s %s\n' expected: "$3" available: "$4" fix: "$5" >&2
@@ -15,7 +15,7 @@ if [ "${BASH_VERSINFO[0]}" -lt 4 ] || [ "${BASH_VERSINFO[0]}${BASH_VERSINFO[1]}"
   fail 1 "bash $BASH_VERSION is too old" "bash 4.4 or newer" "$BASH" "macOS: brew install bash"
 fi
 
-# The words as one line that can be pasted into a shell.
+# Prints the words as one line that can be pasted into a shell.
 quoted() {
   local word line=""
   for word in "$@"; do
@@ -31,15 +31,15 @@ dry_run=""
 # Runs a command; with --dry-run prints it.
 perform() { if [ -n "$dry_run" ]; then quoted "$@"; else "$@"; fi; }
 
-# usage FILE: the comment on top of a script.
+# usage FILE: prints the comment at the top of a script.
 usage() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p;}' "$1"; }
 
-# value_of OPTION LEFT: refuses an option that ends the line.
+# value_of OPTION LEFT: rejects an option without a value.
 value_of() {
-  [ "$2" -ge 2 ] || fail 2 "$1 has no value" "$1 VALUE" "$1 at the end of the line" "$0 --help"
+  [ "$2" -ge 2 ] || fail 2 "$1 has no value" "$1 VALUE" "$1 is the last argument" "$0 --help"
 }
 
-# nearest WORD CANDIDATE...: the candidate with the fewest edits.
+# nearest WORD CANDIDATE...: the candidate with the smallest edit distance.
 nearest() {
   printf '%s\n' "$@" | awk '
     function low(a, b) { return a < b ? a : b }
@@ -56,7 +56,8 @@ nearest() {
     END { print best }'
 }
 
-# values_of FLAG WORD...: what a command gives a flag, as --flag=VALUE or --flag VALUE, a line each.
+# values_of FLAG WORD...: the values that a command gives a flag (--flag=VALUE or --flag VALUE), one
+# per line.
 values_of() {
   local flag="$1" previous="" word
   shift
@@ -67,7 +68,7 @@ values_of() {
   done
 }
 
-# binding_of MACRO WORD...: what --gin.MACRO=... binds, without quotes.
+# binding_of MACRO WORD...: the value that --gin.MACRO=... binds, without quotes.
 binding_of() {
   local macro="$1"
   shift
@@ -76,19 +77,19 @@ binding_of() {
 
 is_t5x() { [[ " $* " == *" t5x."* ]]; }
 
-# Refuses a command without words, one that was meant to be dry, gin files that are not here.
+# Rejects an empty command, a misplaced --dry-run, and gin files that do not exist.
 check_command() {
   [ $# -gt 0 ] || fail 2 "no command to run" "-- python -m t5x.train --gin_file=FILE.gin ..." \
     "nothing after --" "$0 --help"
-  [[ " $* " != *" --dry-run "* ]] || fail 2 "--dry-run comes after --, so nothing would be dry" \
-    "options of $0 before --" "t5x's own, which checks the gin files only, is --dry_run" \
+  [[ " $* " != *" --dry-run "* ]] || fail 2 "--dry-run comes after --, so this would be a real run" \
+    "options of $0 before --" "t5x's own --dry_run only checks the gin files" \
     "$0 ... --dry-run -- ..."
   local file
   while IFS= read -r file; do
     case "$file" in t5x/* | gs://*) continue ;; esac
-    [ -f "$file" ] || fail 2 "--gin_file=$file: there is no such file" \
-      "a path from the repository's root, $PWD" \
-      "nearest: $(nearest_file "$file")" "name one of them"
+    [ -f "$file" ] || fail 2 "--gin_file=$file: no such file" \
+      "a path relative to the repository root, $PWD" \
+      "nearest: $(nearest_file "$file")" "correct the path"
   done < <(values_of --gin_file "$@")
 }
 
@@ -98,8 +99,8 @@ nearest_file() {
   nearest "$1" "${files[@]}"
 }
 
-# Sets `scale` to the words that --scale adds: its file, or for training, unless a gin/scale file is
-# named or the sample is trained (it has settings of its own), the machine's.
+# Sets `scale` to the flags to add: the file that --scale names, or by default the machine's, for
+# training commands that name no gin/scale file and do not train the sample (it has its own settings).
 choose_scale() {
   local wanted="$1" machine="$2" file
   shift 2
@@ -113,7 +114,7 @@ choose_scale() {
     case "$file" in gin/scale/* | gin/sample/*) return ;; esac
   done < <(values_of --gin_file "$@")
   scale=("--gin_file=$machine")
-  note "adding ${scale[0]} (--scale none: without, --scale FILE: another)"
+  note "adding ${scale[0]} (--scale none omits it, --scale FILE replaces it)"
 }
 
 jax_version() { sed -n 's/^jax==//p' constraints.txt; }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs a command of t5x (or any other) on this machine's CPU: sets up .venv, adds gin/scale/cpu.gin.
+# Runs a t5x command (or any other) on this machine's CPU: sets up .venv, adds gin/scale/cpu.gin.
 #
 #   launch/cpu.sh [--dry-run] [--scale FILE|none] -- python -m t5x.train --gin_file=gin/t5dst.gin \
 #     --gin.MODEL_DIR="'runs/t5dst'" --tfds_data_dir=data
 #
-# Training that names no file of gin/scale gets cpu.gin, last; the sample has settings of its own.
+# Training commands that name no gin/scale file get cpu.gin last; the sample has its own settings.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source launch/common.sh
@@ -17,7 +17,7 @@ while [ $# -gt 0 ]; do
     --scale=*) wanted_scale="${1#*=}" ;;
     -h | --help) usage "$0"; exit ;;
     --) shift; break ;;
-    *) fail 2 "$1 is unknown" "the command after --" "--dry-run, --scale" "$0 --help" ;;
+    *) fail 2 "$1 is not an option" "the command after --" "--dry-run, --scale" "$0 --help" ;;
   esac
   shift
 done

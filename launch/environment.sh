@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Makes .venv with the project, t5x_lite and the test tools in it; sourced by the other scripts.
+# Creates .venv with the project, t5x_lite and the test tools; sourced by the other scripts.
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*" >&2; }
 [ -t 2 ] || say() { printf '\n%s\n' "$*" >&2; }
@@ -15,13 +15,13 @@ for candidate in ${python:-python3.11 python3.12 python3.13 python3}; do
 done
 if [ -z "$python" ]; then
   echo "no Python 3.11 or newer found" >&2
-  echo "  expected:  python3 --version of 3.11 or more" >&2
+  echo "  expected:  Python 3.11 or newer" >&2
   echo "  available: $(python3 --version 2>&1)" >&2
-  echo "  fix:       install one, or name it: PYTHON=/path/to/python3.12 $0" >&2
+  echo "  fix:       install it, or set its path: PYTHON=/path/to/python3.12 $0" >&2
   exit 1
 fi
 
-# Install again only if what is to be installed has changed.
+# Reinstall only if the requirements have changed.
 wanted="$(cat setup.py t5x_lite/setup.py constraints.txt | cksum)"
 if [ "$(cat .venv/installed 2>/dev/null)" != "$wanted" ]; then
   say "Installing into .venv (once; 1-3 minutes, 2 GB)"

@@ -1,29 +1,30 @@
 #!/usr/bin/env bash
-# Runs a command of t5x on all NVIDIA GPUs of this machine, or of a Slurm cluster.
+# Runs a t5x command on all NVIDIA GPUs of this machine, or on a Slurm cluster.
 #
 #   launch/gpu.sh [OPTIONS] -- python -m t5x.train --gin_file=gin/t5dst.gin \
 #     --gin.MODEL_DIR="'runs/t5dst'" --tfds_data_dir=data
 #
-# Sets up .venv with NVIDIA's wheels of JAX (constraints.txt's version; CUDA 13 or 12 by the driver)
-# and, for training that names no file of gin/scale, adds gin/scale/gpu.gin. One process drives all
-# GPUs of a machine.
-#   --scale FILE|none   that file instead, or none
-#   --cuda 12|13        without asking nvidia-smi (a login node may have none)
-#   --dry-run           print what would be done, do nothing
+# Sets up .venv with JAX's CUDA wheels (version from constraints.txt; CUDA 13 or 12, by the driver).
+# Training commands that name no gin/scale file get gin/scale/gpu.gin. One process uses all GPUs of a
+# machine.
+#   --scale FILE|none   use this scale file, or none
+#   --cuda 12|13        CUDA version; default: detected by nvidia-smi (missing on some login nodes)
+#   --dry-run           print the commands without running them
 # Slurm: writes runs/slurm/NAME.sbatch and submits it.
-#   --slurm             one job
-#   --seeds 0,1,2       an array of jobs: %SEED% in the command becomes a seed, and
-#                       --gin.RANDOM_SEED is set to it
-#   --gin_files A,B     an array of jobs: %GIN% becomes the name of a file without .gin, and
-#                       --gin_file=FILE is put before the command's own
-#   --nodes N           N machines a job, one process each (jax.distributed); default 1
-#   --gpus N --time HH:MM:SS --partition NAME --account NAME   N: of each machine, default 8
-#   --name NAME         of the job; default sgdx
-#   --sbatch OPTION     any other option of sbatch; may be repeated
+#   --slurm             submit one job
+#   --seeds 0,1,2       job array over seeds: replaces %SEED% in the command and sets
+#                       --gin.RANDOM_SEED
+#   --gin_files A,B     job array over gin files: adds --gin_file=FILE before the command's own and
+#                       replaces %GIN% by the file's name without .gin
+#   --nodes N           machines per job, one process each (jax.distributed); default 1
+#   --gpus N            GPUs per machine; default 8
+#   --time HH:MM:SS --partition NAME --account NAME   as in sbatch
+#   --name NAME         job name; default sgdx
+#   --sbatch OPTION     any other sbatch option; may be repeated
 #
-# A job gets SIGTERM two minutes before its time limit, and t5x saves. One that Slurm preempts is
-# queued again where the partition allows it. Both resume from MODEL_DIR when they start again.
-# Exit codes: 0 ok, 1 failed, 2 wrong command line.
+# Two minutes before its time limit, a job gets SIGTERM and t5x saves a checkpoint. A preempted job is
+# requeued where the partition allows it. Either resumes from MODEL_DIR when restarted.
+# Exit codes: 0 ok, 1 failed, 2 usage error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source launch/common.sh
@@ -41,7 +42,7 @@ parse() {
       --slurm) slurm=yes ;;
       --) shift; break ;;
       --*)
-        [[ " ${options[*]} " == *" $1 "* ]] || fail 2 "$1 is unknown" "the command comes after --" \
+        [[ " ${options[*]} " == *" $1 "* ]] || fail 2 "$1 is not an option" "the command after --" \
           "nearest: $(nearest "$1" "${options[@]}")" "$0 --help"
         value_of "$1" $#
         case "$1" in
@@ -56,7 +57,7 @@ parse() {
           --sbatch) more+=("$2") ;;
         esac
         shift ;;
-      *) fail 2 "$1 is no option" "the command comes after --" "${options[*]}" "$0 --help" ;;
+      *) fail 2 "$1 is not an option" "the command after --" "${options[*]}" "$0 --help" ;;
     esac
     shift
   done
@@ -68,10 +69,10 @@ check() {
   check_command ${program[@]+"${program[@]}"}
   for file in ${gin_files[@]+"${gin_files[@]}"}; do check_command "--gin_file=$file"; done
   case "$cuda" in "" | 12 | 13) ;; *) fail 2 "--cuda $cuda" "12 or 13" "jax[cuda12], jax[cuda13]" \
-    "leave it out to ask nvidia-smi" ;; esac
+    "omit it to detect the version by nvidia-smi" ;; esac
   for number in "$nodes" "$gpus" ${seeds[@]+"${seeds[@]}"}; do
-    [[ "$number" =~ ^[0-9]+$ ]] || fail 2 "$number is no whole number" \
-      "as in --nodes 2 --seeds 0,1" "$number" "$0 --help"
+    [[ "$number" =~ ^[0-9]+$ ]] || fail 2 "$number is not a whole number" \
+      "for example --nodes 2 --seeds 0,1" "$number" "$0 --help"
   done
   [[ "$name" =~ ^[A-Za-z0-9_.-]+$ ]] || fail 2 "--name $name" "letters, digits, _ . and -" "$name" \
     "--name sgdx"
@@ -85,11 +86,11 @@ check() {
   check_array
 }
 
-# Jobs of an array that wrote to one folder would spoil each other's checkpoints.
+# Array jobs that write to the same folder would overwrite each other's checkpoints.
 check_array() {
   local folder macro
   [ ${#seeds[@]} = 0 ] || [ ${#gin_files[@]} = 0 ] || fail 2 "--seeds and --gin_files together" \
-    "one of them" "the other in the command" "submit once per seed, or once per file"
+    "only one of them" "the other set in the command" "submit once per seed, or once per file"
   [ $((${#seeds[@]} + ${#gin_files[@]})) -gt 0 ] || return 0
   local mark="%SEED%"
   [ ${#seeds[@]} -gt 0 ] || mark="%GIN%"
@@ -97,24 +98,24 @@ check_array() {
     folder="$(binding_of "$macro" "${program[@]}")"
     [ -z "$folder" ] || [[ "$folder" == *"$mark"* ]] || fail 2 \
       "all jobs of the array would write to $macro = $folder" \
-      "a folder of its own for each: $mark" \
+      "a separate folder for each job, by $mark" \
       "$folder" "--gin.$macro=\"'$folder/$mark'\""
   done
 }
 
-# Sets `cuda` from the driver: CUDA 13 needs 580 and GPUs from Turing (7.5) on, CUDA 12 needs 525.
+# Detects `cuda`: CUDA 13 needs driver 580 and compute capability 7.5 (Turing); CUDA 12 needs 525.
 ask_driver() {
   [ -z "$cuda" ] || return 0
   local answer driver capability
   command -v nvidia-smi >/dev/null || fail 1 "nvidia-smi is not on PATH" \
     "an NVIDIA driver" "$PATH" \
-    "install it; on a login node without GPUs: --cuda 13 (or 12); without GPU: launch/cpu.sh"
+    "install it; on a login node: --cuda 13 (or 12); without a GPU: launch/cpu.sh"
   answer="$(nvidia-smi --query-gpu=driver_version,compute_cap,name --format=csv,noheader 2>&1)" ||
     fail 1 "nvidia-smi failed: $answer" "a working driver" "$(command -v nvidia-smi)" \
-      "restart the machine or install the driver again"
+      "reboot, or reinstall the driver"
   driver="${answer%%.*}"
   capability="$(cut -d, -f2 <<< "$answer" | tr -d ' .' | sort -n | sed -n 1p)"
-  [[ "$driver" =~ ^[0-9]+$ ]] || fail 1 "nvidia-smi says: $answer" \
+  [[ "$driver" =~ ^[0-9]+$ ]] || fail 1 "nvidia-smi printed no driver version: $answer" \
     "a driver version" "$answer" "--cuda 12"
   [ "$driver" -ge 525 ] || fail 1 "NVIDIA driver $driver is too old" "525 or newer, for CUDA 12" \
     "$answer" "install a newer driver"
@@ -141,7 +142,7 @@ install() {
   [ -n "$dry_run" ] || echo "$wheels $(cat .venv/installed)" > .venv/installed-gpu
 }
 
-# Prints the sbatch script. %SEED% and %GIN% become shell variables of the job.
+# Prints the sbatch script, with shell variables for %SEED% and %GIN%.
 # shellcheck disable=SC2016  # single quotes: for the job's shell
 write_job() {
   local words=() word line count=$((${#seeds[@]} + ${#gin_files[@]})) option
@@ -149,7 +150,7 @@ write_job() {
     line="$(quoted "$word")"
     line="${line//%SEED%/\'\"\$seed\"\'}"
     line="${line//%GIN%/\'\"\$gin\"\'}"
-    # A word without quotes of its own gets them, for the variable to end and begin again.
+    # The variable is placed between two quoted parts, so an unquoted word is quoted first.
     [ "$line" = "$(quoted "$word")" ] || [[ "$line" == \'* ]] || line="'$line'"
     words+=("$line")
     if [ ${#gin_files[@]} -gt 0 ] && [[ "$word" == t5x.* ]]; then
@@ -180,7 +181,7 @@ export seed=\"\${seeds[\$SLURM_ARRAY_TASK_ID]}\""
 export gin_file=\"\${gin_files[\$SLURM_ARRAY_TASK_ID]}\"
 export gin=\"\$(basename \"\$gin_file\" .gin)\""
     if [ "$nodes" -gt 1 ]; then
-      echo '# The first machine coordinates; a port of the job'"'"'s own lets jobs share machines.'
+      echo '# The first machine is the coordinator; a port per job lets jobs share machines.'
       echo 'first="$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)"'
       echo 'export coordinator="$first:$((20000 + SLURM_JOB_ID % 20000))"'
       words+=('--multiprocess_gpu' '--coordinator_address="$coordinator"'
@@ -201,12 +202,12 @@ submit() {
     echo END
   else
     command -v sbatch >/dev/null || fail 1 "sbatch is not on PATH" "a Slurm login node" "$PATH" \
-      "run it there; on a machine of your own: without --slurm"
+      "run it on one; on your own machine: omit --slurm"
     mkdir -p runs/slurm
     write_job > "$script.part"
     mv "$script.part" "$script"
   fi
-  perform sbatch "$script" || fail 1 "sbatch refused $script" "what it says above" \
+  perform sbatch "$script" || fail 1 "sbatch rejected $script" "a valid job: see its message above" \
     "nothing was submitted; sinfo lists partitions" \
     "--partition, --account, --time, --sbatch=--OPTION"
 }
@@ -217,6 +218,6 @@ choose_scale "$wanted_scale" gin/scale/gpu.gin "${program[@]}"
 install
 if [ -n "$slurm" ]; then
   submit
-else # without JAX_PLATFORMS, JAX would go on with the CPU if it cannot use the GPUs
+else # without JAX_PLATFORMS, JAX falls back to the CPU if it cannot use the GPUs
   perform env JAX_PLATFORMS=cuda "${program[@]}" ${scale[@]+"${scale[@]}"}
 fi

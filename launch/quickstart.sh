@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The whole way once, on the sample corpus: install, prepare, train T5DST with back-translated
-# schemas, evaluate on original and v1-v5 schemas, print the SGD-X table and write a page of plots
-# and errors. About 10 minutes on two cores. Run it again and it goes on where it stopped.
+# The whole pipeline on the sample corpus: installs, prepares the data, trains T5DST with
+# back-translated schemas, evaluates on the original and v1-v5 schemas, prints the SGD-X table and
+# writes an HTML report. About 10 minutes on two cores. Rerun it to continue where it stopped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 run=runs/quickstart
@@ -9,12 +9,12 @@ mkdir -p "$run"
 
 source launch/environment.sh
 
-say "1/5 Data: the sample corpus as records"
+say "1/5 Data: TFDS records of the sample corpus"
 sgdx data prepare --sample --data-dir data
 
 say "2/5 Training: gin/sample/t5dst_backtrans.gin (TensorBoard: tensorboard --logdir $run)"
 if [ -e "$run/trained" ]; then
-  echo "done already: $run/model" >&2
+  echo "already done: $run/model" >&2
 else
   python -m t5x.train --gin_file=gin/sample/t5dst_backtrans.gin \
     --gin.MODEL_DIR="'$run/model'" --tfds_data_dir=data
@@ -23,7 +23,7 @@ fi
 
 say "3/5 Evaluation: original schemas and v1-v5 of the test split"
 if [ -e "$run/evaluated" ]; then
-  echo "done already: $run/eval" >&2
+  echo "already done: $run/eval" >&2
 else
   rm -rf "$run/eval"
   python -m t5x.eval --gin_file=gin/sample/eval.gin --gin.CHECKPOINT_PATH="'$run/model'" \
@@ -40,9 +40,9 @@ say "5/5 Report"
 sgdx report "backtrans=$run/scores.json" --training "$run/model" \
   --out "$run/report" --title "T5DST on the sample" >/dev/null
 cat <<END
-report       $run/report/report.html (tables, plots and errors: open it in a browser)
+report       $run/report/report.html (tables, plots and errors; open it in a browser)
 scores       $run/scores.json
 predictions  $run/eval/inference_eval/*.jsonl
 model        $run/model
-again        rm -r $run
+start over   rm -r $run
 END

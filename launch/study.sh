@@ -1,28 +1,29 @@
 #!/usr/bin/env bash
-# The study of docs/study.md: T5DST trained with original, back-translated, v1-v5 (oracle) and
-# corrupted schemas, same steps each, evaluated on the original schemas and v1-v5.
+# Runs the study of docs/study.md: trains T5DST with original, back-translated, v1-v5 (oracle) and
+# corrupted schemas for the same number of steps, and evaluates on the original schemas and v1-v5.
 #
 #   launch/study.sh --archive dstc8-schema-guided-dialogue-master.zip
 #
-#   --archive FILE      the official archive, or its folder
-#   --out DIR           everything goes there (default: runs/study); run again, it goes on
-#   --arms A,B          of none,backtrans,oracle,corrupt (default: all)
-#   --seeds 0,1         each arm is trained with each (default: 0)
-#   --dialogues SPEC    of dev and test, drawn at random, or "all" (default: dev=100,test=400)
-#   --jobs N            trainings and evaluations at a time, each on its share of the cores (default: 1)
-#   --skip A,B          of train,eval,score,report
-#   --overfit           only check first that the model learns 200 dialogues by heart (95% JGA)
-#   --dry-run           print the commands, do nothing
-# Another size: the default trains 0.9 million parameters from scratch, which a CPU can.
-#   --model FILE        gin file of the model, after the arm's or gin/eval.gin
+#   --archive FILE      the official archive (zip), or its folder
+#   --out DIR           output folder (default: runs/study); rerun to resume
+#   --arms A,B          any of none,backtrans,oracle,corrupt (default: all)
+#   --seeds 0,1         seeds to train each arm with (default: 0)
+#   --dialogues SPEC    size of random samples of dev and test, or "all" (default: dev=100,test=400)
+#   --jobs N            arms to run in parallel, each on its share of the cores (default: 1)
+#   --skip A,B          stages to skip, of train,eval,score,report
+#   --overfit           only run the sanity check: overfit 200 training dialogues (95% JGA)
+#   --dry-run           print the commands without running them
+# Other sizes: the default is a model of 0.9 million parameters trained from scratch on a CPU.
+#   --model FILE        gin file of the model, given after the arm's file or gin/eval.gin
 #                       (default: gin/study/model.gin)
-#   --train FILE        gin file of steps, batch, machine, after that (default: gin/study/train.gin)
-#   --vocabulary FILE   instead of one trained on the archive's train split; T5's for T5's checkpoints
-# For instance T5 1.1 Base from its checkpoint, on GPUs:
+#   --train FILE        gin file of steps, batch and hardware, given last (default: gin/study/train.gin)
+#   --vocabulary FILE   SentencePiece model (default: trained on the archive's train split); T5's
+#                       checkpoints need T5's
+# For example, T5 1.1 Base from its checkpoint, on GPUs:
 #   launch/study.sh --archive FILE --out runs/study_base --seeds 0,1,2 --dialogues all \
 #     --train gin/scale/gpu.gin --model gin/models/t5_1_1_base.gin --vocabulary sentencepiece.model
 #
-# --out then holds results/: scores, what was trained and how, versions, checksums, report.
+# DIR/results then holds scores, gin configurations, versions, checksums and the report.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source launch/common.sh
@@ -42,7 +43,7 @@ parse() {
       --dry-run) dry_run=yes; shift; continue ;;
       --overfit) overfit=yes; shift; continue ;;
     esac
-    [[ " ${options[*]} " == *" $1 "* ]] || fail 2 "$1 is unknown" "an option of $0" \
+    [[ " ${options[*]} " == *" $1 "* ]] || fail 2 "$1 is not an option" "an option of $0" \
       "nearest: $(nearest "$1" "${options[@]}")" "$0 --help"
     value_of "$1" $#
     case "$1" in
@@ -63,37 +64,37 @@ parse() {
 
 check() {
   local word
-  [ -e "$archive" ] || fail 2 "--archive ${archive:-is missing}${archive:+: nothing is there}" \
+  [ -e "$archive" ] || fail 2 "--archive ${archive:-is missing}${archive:+ does not exist}" \
     "the official SGD archive (zip), or its folder" "$(compgen -G '*.zip' || echo 'no zip file here')" \
-    "sgdx data prepare --download says where to get it; $0 --archive FILE"
+    "sgdx data prepare --download prints where to get it; $0 --archive FILE"
   for word in "${arms[@]}"; do gin_of "$word" >/dev/null; done
   for word in ${skip[@]+"${skip[@]}"}; do
     [[ " ${stages[*]} " == *" $word "* ]] || fail 2 "--skip $word" "one of ${stages[*]}" \
       "nearest: $(nearest "$word" "${stages[@]}")" "$0 --help"
   done
   for word in "$jobs" "${seeds[@]}"; do
-    [[ "$word" =~ ^[0-9]+$ ]] || fail 2 "$word is no whole number" "as in --seeds 0,1 --jobs 2" \
+    [[ "$word" =~ ^[0-9]+$ ]] || fail 2 "$word is not a whole number" "for example --seeds 0,1 --jobs 2" \
       "$word" "$0 --help"
   done
   [ "$jobs" -ge 1 ] || fail 2 "--jobs $jobs" "1 or more" "$jobs" "--jobs 1"
   check_command "--gin_file=$train" "--gin_file=$model"
   [ -z "$vocabulary" ] || [ -f "$vocabulary" ] || fail 2 "--vocabulary $vocabulary: no such file" \
-    "a SentencePiece model" "without it, one is trained" "leave it out, or name the file"
+    "a SentencePiece model" "by default one is trained" "omit it, or correct the path"
 }
 
-# The experiment of an arm.
+# Prints the gin file of an arm.
 gin_of() {
   case "$1" in
     none) echo gin/t5dst.gin ;;
     backtrans | oracle | corrupt) echo "gin/t5dst_$1.gin" ;;
-    *) fail 2 "--arms $1" "of none,backtrans,oracle,corrupt" \
+    *) fail 2 "--arms $1" "any of none,backtrans,oracle,corrupt" \
       "nearest: $(nearest "$1" none backtrans oracle corrupt)" "$0 --help" ;;
   esac
 }
 
 skips() { [[ " ${skip[*]-} " == *" $1 "* ]]; }
 
-# once MARK COMMAND...: runs a command and leaves a mark with it, so that it is done once.
+# once MARK COMMAND...: runs a command unless MARK exists, then writes the command to MARK.
 once() {
   local mark="$1" command
   shift
@@ -103,19 +104,19 @@ once() {
     [ -n "$dry_run" ] || echo "$command" > "$mark"
   elif [ "$(cat "$mark")" != "$command" ]; then
     fail 1 "$mark was made by another command" "$command" "$(cat "$mark")" \
-      "another --out for other settings, or rm -r $(dirname "$mark")"
+      "a different --out for different settings, or rm -r $(dirname "$mark")"
   fi
 }
 
-# prepare FOLDER SPEC: records of the dialogues that SPEC names.
+# prepare FOLDER SPEC: writes records of the dialogues that SPEC selects.
 prepare() {
-  local drawn=()
-  [ "$2" = all ] || IFS=, read -r -a drawn <<< "$2"
+  local counts=()
+  [ "$2" = all ] || IFS=, read -r -a counts <<< "$2"
   perform sgdx data prepare --archive "$archive" --data-dir "$1" \
-    ${drawn[@]+--dialogues "${drawn[@]}"}
+    ${counts[@]+--dialogues "${counts[@]}"}
 }
 
-# evaluate RUN SPLIT DATA TASK: predictions of the last checkpoint, and their scores.
+# evaluate RUN SPLIT DATA TASK: predicts with the last checkpoint and scores the predictions.
 evaluate() {
   local run="$1" split="$2" data="$3" task="$4" name
   name="$(basename "$run")"
@@ -131,10 +132,10 @@ evaluate() {
     --per-frame "$out/results/$split/$name.frames.jsonl"
 }
 
-# Line by line: sed would hold back what is not yet 4 kB.
+# Prefixes lines as they arrive; sed would buffer 4 kB.
 labelled() { local line; while IFS= read -r line; do printf '%s: %s\n' "$1" "$line"; done; }
 
-# arm NAME SEED: trains, evaluates on dev and test, scores.
+# arm NAME SEED: trains an arm, evaluates it on dev and test, and scores it.
 arm() {
   local run="$out/$1-$2" split
   [ -n "$dry_run" ] || mkdir -p "$run"
@@ -145,7 +146,7 @@ arm() {
   [ -n "$dry_run" ] || cp "$run/model/config.gin" "$out/results/$1-$2.gin"
 }
 
-# worker I: every jobs-th arm, from the I-th on, on its share of the cores.
+# worker I: runs every jobs-th arm, starting with the I-th, on its share of the cores.
 worker() {
   local i=0 cores each name seed
   if [ "$jobs" -gt 1 ] && [ -z "$dry_run" ] && command -v taskset >/dev/null; then
@@ -163,11 +164,11 @@ worker() {
   done
 }
 
-# All workers at once. Ctrl-C or SIGTERM stops them: a training saves, and the next start goes on.
+# Runs all workers in parallel. Ctrl-C or SIGTERM stops them: training saves, and a rerun resumes.
 work_together() {
   local i failed=0
   workers=()
-  set -m # a process group for each, so that it is stopped whole
+  set -m # one process group per worker, so that `stop` reaches all of it
   trap 'stop 130' INT
   trap 'stop 143' TERM
   for ((i = 0; i < jobs; i++)); do
@@ -176,8 +177,8 @@ work_together() {
   done
   for i in "${workers[@]}"; do wait "$i" || failed=1; done
   trap - INT TERM
-  [ "$failed" = 0 ] || fail 1 "an arm failed" "all to end well" "the messages above" \
-    "mend it and start again: what is done stays done"
+  [ "$failed" = 0 ] || fail 1 "an arm failed" "every arm to succeed" "the messages above" \
+    "fix the cause and rerun: finished stages are skipped"
 }
 
 stop() {
@@ -188,8 +189,8 @@ stop() {
   exit "$1"
 }
 
-# Trains on 200 dialogues and evaluates on the same.
-learn_by_heart() {
+# Sanity check: trains on 200 dialogues and evaluates on the same ones.
+overfit_dialogues() {
   local run="$out/overfit"
   prepare "$run/data" train=200,dev=1,test=1
   once "$run/trained" python -m t5x.train --gin_file=gin/t5dst.gin --gin_file="$model" \
@@ -199,12 +200,12 @@ learn_by_heart() {
   [ -z "$dry_run" ] || return 0
   python -c 'import json, sys
 jga = json.load(open(sys.argv[1]))["sgdx"]["all"]["jga_orig"]
-print(f"JGA on what was learnt: {100 * jga:.1f}")
-sys.exit(jga < 0.95)' "$out/results/train/overfit.json" || fail 1 "less than 95% JGA by heart" \
-    "a sound model, trained long enough" "$run/model" "look for the defect before any study"
+print(f"JGA on the training dialogues: {100 * jga:.1f}")
+sys.exit(jga < 0.95)' "$out/results/train/overfit.json" || fail 1 "JGA below 95% on the training dialogues" \
+    "a model that overfits them" "$run/model" "find the defect before running the study"
 }
 
-# The page of the paper's tables and figures, of all arms and seeds; no dialogues, to be published.
+# Writes the report of all arms and seeds, without dialogues, so that it can be published.
 report() {
   local named=() name seed
   for name in "${arms[@]}"; do
@@ -216,7 +217,7 @@ report() {
     --title "Does back-translation make T5DST robust?" --out "$out/results/report"
 }
 
-# What made the results, and their checksums, beside them.
+# Writes about.txt (provenance of the results) and SHA256SUMS.
 describe() {
   {
     echo "commit: $(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)"
@@ -235,7 +236,7 @@ describe() {
   say "Results: $out/results (report/report.html, scores in dev/ and test/, about.txt)"
 }
 
-# macOS has no sha256sum. A folder has no digest; the scores' signatures have its checksum.
+# macOS has no sha256sum. A folder gets no digest: the scores' signatures contain its checksum.
 digest() {
   if [ -d "$1" ]; then echo "folder $1"
   elif command -v sha256sum >/dev/null; then sha256sum "$1"
@@ -261,7 +262,7 @@ main() {
   fi
   export SGDX_VOCAB="$vocabulary"
   [ -z "$dry_run" ] || echo "export SGDX_VOCAB=$(quoted "$vocabulary")"
-  if [ -n "$overfit" ]; then learn_by_heart; return; fi
+  if [ -n "$overfit" ]; then overfit_dialogues; return; fi
   if [ -n "$dry_run" ]; then jobs=1; fi
   if [ "$jobs" = 1 ]; then worker 0; else work_together; fi
   skips report || report

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Same set-up as the quickstart, then linting and all tests, by two processes. Arguments go to pytest:
+# Sets up .venv like the quickstart, then lints and runs the tests in two processes, except those marked
+# long. Arguments go to pytest:
 #   launch/test.sh -k score        launch/test.sh -m "not real and not slow"        launch/test.sh -m long
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,35 +1,35 @@
 #!/usr/bin/env bash
-# Runs commands of t5x on a Cloud TPU slice. Step by step: docs/launch.md.
+# Runs t5x commands on a Cloud TPU slice. Step by step: docs/launch.md.
 #
 #   launch/tpu_vm.sh COMMAND SLICE [OPTIONS] [-- python -m t5x.train --gin_file=FILE.gin ...]
 #
 # COMMAND
-#   create   the slice, which costs money until `delete`
-#   setup    copy this repository's HEAD to every worker and install it there (again: updates)
-#   run      the command after --, on every worker; its log comes here and to runs/launch/NAME.log.
-#            It goes on when this machine sleeps: `logs` follows it again
+#   create   create the slice, which costs money until `delete`
+#   setup    copy this repository's HEAD to every worker and install it; rerun it to update
+#   run      run the command after -- on every worker; its log is shown here and saved to
+#            runs/launch/NAME.log. The run continues if this machine sleeps; `logs` follows it again
 #   all      create, setup, run
 #   logs     follow the log of the run
-#   stop     SIGTERM to the run: t5x saves and ends
-#   fetch    --from gs://BUCKET/FOLDER, or a path on the first worker, --to FOLDER
-#   status   what exists and what it does
-#   delete   the slice (asks first), never a bucket
+#   stop     send SIGTERM to the run: t5x saves and exits
+#   fetch    copy --from gs://BUCKET/FOLDER (or a path on the first worker) --to FOLDER
+#   status   print the state of the slice and of the run
+#   delete   delete the slice (asks first), never a bucket
 # SLICE      v3-8 v3-32 v4-8 v4-32 v5e-4 v5e-8 v5e-32 v6e-4
 # OPTIONS
 #   --project ID, --zone ZONE   default: those of `gcloud config`
 #   --name NAME      default: sgdx-SLICE
-#   --spot           cheaper, and taken back at any time. After that `run` and `all` remove what is
-#                    left of the slice, create it again and start the command again, which resumes
+#   --spot           cheaper, but can be preempted at any time. `run` and `all` then delete the
+#                    remains of the slice, create it again and restart the command, which resumes
 #                    from its MODEL_DIR
-#   --restarts N     so many times at most (default 20)
+#   --restarts N     maximum number of restarts (default 20)
 #   --queued         wait in Google's queue instead of failing when there is no capacity
-#   --wait HOURS     in the queue, at most (default 24)
-#   --t5x google     Google's T5X instead of t5x_lite
+#   --wait HOURS     maximum time in the queue (default 24)
+#   --t5x google     use Google's T5X instead of t5x_lite
 #   --repo URL       clone this repository on the workers instead of copying HEAD
 #   --yes            delete without asking
-#   --dry-run        print every command, run none
+#   --dry-run        print the commands without running them
 #
-# Exit codes: 0 ok, 1 failed, 2 wrong command line, 130 interrupted.
+# Exit codes: 0 ok, 1 failed, 2 usage error, 130 interrupted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source launch/common.sh
@@ -37,7 +37,7 @@ source launch/common.sh
 slices=(v3-8 v3-32 v4-8 v4-32 v5e-4 v5e-8 v5e-32 v6e-4)
 commands=(create setup run all logs stop fetch status delete)
 poll="${LAUNCH_POLL_SECONDS:-30}"
-attempts=4  # of a step that may pass: no capacity, no connection
+attempts=4  # for transient failures: no capacity, no connection
 
 # --- the command line ------------------------------------------------------------------------
 
@@ -65,7 +65,7 @@ parse() {
     -h | --help) usage "$0"; exit ;;
     "") usage "$0" >&2; exit 2 ;;
   esac
-  [[ " ${commands[*]} " == *" $action "* ]] || fail 2 "$action is no command" \
+  [[ " ${commands[*]} " == *" $action "* ]] || fail 2 "$action is not a command" \
     "one of ${commands[*]}" "nearest: $(nearest "$action" "${commands[@]}")" "$0 --help"
   [[ -n "$slice" && " ${slices[*]} " == *" $slice "* ]] ||
     fail 2 "slice ${slice:-(none given)} is unknown" "one of ${slices[*]}" \
@@ -95,7 +95,7 @@ parse() {
           --to) to="$2" ;;
         esac
         shift ;;
-      *) fail 2 "$1 is unknown" "an option of $0, the command to run after --" \
+      *) fail 2 "$1 is not an option" "an option of $0, the command to run after --" \
         "nearest: $(nearest "$1" --name --project --zone --spot --queued --restarts --wait --t5x \
           --repo --from --to --yes --dry-run)" "$0 --help" ;;
     esac
@@ -108,10 +108,10 @@ check_values() {
   local number
   for number in "$restarts" "$wait_hours"; do
     [[ "$number" =~ ^[0-9]+$ ]] ||
-      fail 2 "$number is no whole number" "--restarts 20, --wait 24" "$number" "$0 --help"
+      fail 2 "$number is not a whole number" "--restarts 20, --wait 24" "$number" "$0 --help"
   done
   [[ "$name" =~ ^[a-z]([-a-z0-9]{0,60}[a-z0-9])?$ ]] || fail 2 "--name $name" \
-    "small letters, digits and -, beginning with a letter" "$name" "--name sgdx-$slice"
+    "lowercase letters, digits and -, starting with a letter" "$name" "--name sgdx-$slice"
   case "$engine" in lite | google) ;; *) fail 2 "--t5x $engine is unknown" "lite or google" \
     "t5x_lite, Google's T5X" "--t5x google" ;; esac
   case "$action" in
@@ -122,14 +122,14 @@ check_values() {
   esac
 }
 
-# Refuses what would fail on the slice after minutes that cost money.
+# Rejects commands that would fail on the slice, after paid minutes.
 check_program() {
   check_command ${program[@]+"${program[@]}"}
   local file macro folder
   while IFS= read -r file; do
     case "$file" in t5x/* | gs://*) continue ;; esac
     [ -n "$repository" ] || git cat-file -e "HEAD:$file" 2>/dev/null || fail 2 \
-      "--gin_file=$file is here but not in HEAD, and HEAD is what the workers get" \
+      "--gin_file=$file is not in HEAD, which the workers get a copy of" \
       "a committed file, by its path in the repository" \
       "$(git status --short -- "$file" 2>/dev/null || echo "outside the repository")" \
       "git commit it"
@@ -141,7 +141,7 @@ check_program() {
       "" | gs://*) ;;
       *) fail 2 "$macro is $folder" "gs://BUCKET/FOLDER: $(
           if [ -n "$multi_host" ]; then echo "$slice has several hosts, which share no disk"
-          else echo "a spot slice loses its disk when it is taken back"; fi)" \
+          else echo "a spot slice loses its disk when it is preempted"; fi)" \
         "buckets: gcloud storage ls" "--gin.$macro=\"'gs://BUCKET/${folder##*/}'\"" ;;
     esac
   done
@@ -161,7 +161,7 @@ check_cloud() {
     "gcloud projects list" "--project ID, or gcloud config set project ID"
   [ -n "$zone" ] || fail 2 "no zone" "--zone ZONE, or one in $asked" "with $slice: $zones" \
     "--zone ${zones%% *}"
-  [[ " $zones " == *" $zone "* ]] || note "$slice was offered in $zones when this was written," \
+  [[ " $zones " == *" $zone "* ]] || note "when this was written, $slice was offered in $zones," \
     "not in $zone: see https://cloud.google.com/tpu/docs/regions-zones"
   where=(--project="$project" --zone="$zone")
   again=("$slice" --name "$name" "${where[@]}")
@@ -172,7 +172,7 @@ check_cloud() {
 log=runs/launch/tpu_vm.log
 output=""
 
-# Runs a command; shows what it prints, adds that to the log and leaves the end of it in `output`.
+# Runs a command, prints its output and appends it to the log; sets `output` to the last 40 lines.
 attempt() {
   if [ -n "$dry_run" ]; then quoted "$@"; return; fi
   local before status=0
@@ -186,8 +186,8 @@ on_workers() {
   attempt gcloud compute tpus tpu-vm ssh "$name" "${where[@]}" --worker=all --quiet --command="$1"
 }
 
-# ask KIND FIELD: sets `answer` to the field of the slice or its queued request, NONE where there is
-# none. A failure that may pass is tried again: a run of days outlives a broken connection.
+# ask KIND FIELD: sets `answer` to a field of the slice or its queued request, NONE if it does not
+# exist. Retries transient failures, so that a run of days survives a broken connection.
 ask() {
   local try
   for ((try = 1; ; try++)); do
@@ -207,13 +207,13 @@ ask() {
 look() { ask tpu-vm state; state="$answer"; }  # READY, PREEMPTED, ...
 look_at_queue() { ask queued-resources state.state; queue="$answer"; }  # ACTIVE, SUSPENDED, ...
 
-# Whether the slice was taken back. After a failure its state may take a minute to say so.
-taken_back() {
+# Whether the slice was preempted. After a failure its state may take a minute to show it.
+preempted() {
   local try
   for try in 1 2 3; do
     look
     look_at_queue
-    [ "$queue" = NONE ] || queued=yes  # so that it is created again as it was
+    [ "$queue" = NONE ] || queued=yes  # so that it is recreated the same way
     case "$queue" in SUSPENDING | SUSPENDED) state="$queue" ;; esac
     case "$state" in
       PREEMPTED | TERMINATED | SUSPENDING | SUSPENDED) return 0 ;;
@@ -225,65 +225,65 @@ taken_back() {
   return 1
 }
 
-# Ends with what gcloud's answer means.
+# Fails with an explanation of gcloud's error.
 explain() {
   local said="${1##*ERROR: }"
   local quotas="https://console.cloud.google.com/iam-admin/quotas"
   quotas+="?project=$project&service=tpu.googleapis.com"
   case "$1" in
     *ALREADY_EXISTS* | *"already exists"*)
-      fail 1 "$name already exists in $zone" "a name that is free" \
+      fail 1 "$name already exists in $zone" "an unused name" \
         "$0 status $(quoted "${again[@]}")" \
-        "use it: $0 run $(quoted "${again[@]}") -- ...; or another: --name NAME" ;;
+        "use it: $0 run $(quoted "${again[@]}") -- ...; or choose another: --name NAME" ;;
     *"no more capacity"* | *"nsufficient"*"capacity"*)
       fail 1 "no capacity for $slice in $zone" "a free slice" "zones with $slice: $zones" \
-        "--queued waits for one; or another --zone" ;;
+        "--queued waits for one; or choose another --zone" ;;
     *SERVICE_DISABLED* | *"has not been used in project"*)
-      fail 1 "Cloud TPU is off in project $project" "its API enabled" "$said" \
+      fail 1 "the Cloud TPU API is disabled in project $project" "the API enabled" "$said" \
         "gcloud services enable tpu.googleapis.com --project=$project" ;;
     *[Qq]uota* | *QUOTA* | *RESOURCE_EXHAUSTED*)
       fail 1 "quota exceeded: $said" \
         "quota for $quota${spot:+ (preemptible)} in $zone or its region" \
-        "zones with $slice: $zones" "ask for it at $quotas, or take another zone or slice" ;;
+        "zones with $slice: $zones" "request it at $quotas, or choose another zone or slice" ;;
     *PERMISSION_DENIED* | *"credentials"* | *"gcloud auth login"*)
-      fail 1 "Google Cloud refuses: $said" "roles/tpu.admin in project $project" \
+      fail 1 "Google Cloud denied access: $said" "roles/tpu.admin in project $project" \
         "gcloud auth list" "gcloud auth login, or ask the project's owner for the role" ;;
     *NOT_FOUND* | *"not found"*)
       fail 1 "not found: $said" "an existing $name in $zone" \
         "gcloud compute tpus tpu-vm list $(quoted "${where[@]}")" \
         "$0 create $(quoted "${again[@]}"), or the right --name and --zone" ;;
   esac
-  fail 1 "gcloud failed: $said" "success" "the whole answer in $log" \
-    "$0 status $(quoted "${again[@]}") says what exists"
+  fail 1 "gcloud failed: $said" "success" "the full output in $log" \
+    "$0 status $(quoted "${again[@]}") shows what exists"
 }
 
-# Ends with what an ssh or scp to the workers came to.
+# Fails with an explanation of an ssh or scp error.
 explain_ssh() {
   local step="$1" bad
   bad="$(sed -n 's/.*on worker \([0-9]*\) failed.*/\1/p' <<< "$output" | sort -un | paste -sd, -)"
   look
   [ "$state" = READY ] || fail 1 "$step failed: $name is $state" "READY" \
-    "nothing of it is deleted" \
-    "$0 status $(quoted "${again[@]}"); a slice that was taken back restarts with --spot"
+    "nothing was deleted" \
+    "$0 status $(quoted "${again[@]}"); --spot restarts a preempted slice"
   case "$output" in
     *ssh-add* | *"not present in the SSH agent"*)
-      fail 1 "$step failed: ssh wants gcloud's key in its agent for several workers" \
-        "the key there" \
-        "ssh-add -l" "eval \$(ssh-agent); ssh-add ~/.ssh/google_compute_engine; again" ;;
+      fail 1 "$step failed: with several workers, ssh needs gcloud's key in its agent" \
+        "the key in the agent" \
+        "ssh-add -l" "eval \$(ssh-agent); ssh-add ~/.ssh/google_compute_engine; then retry" ;;
   esac
-  fail 1 "$step failed on worker ${bad:-(not said which)}; others may have done it" \
-    "success on every worker" "the whole answer in $log; $name runs and costs money" \
-    "$0 $step $(quoted "${again[@]}") repeats it; look: gcloud compute tpus tpu-vm ssh $name \
+  fail 1 "$step failed on worker ${bad:-(unknown)}; it may have succeeded on others" \
+    "success on every worker" "the full output in $log; $name is running and costs money" \
+    "$0 $step $(quoted "${again[@]}") repeats it; to look: gcloud compute tpus tpu-vm ssh $name \
 $(quoted "${where[@]}") --worker=${bad%%,*}"
 }
 
-# pause TRY: waits longer each time, 10 minutes at most.
+# pause TRY: waits with exponential backoff, 10 minutes at most.
 pause() {
   local seconds=$((poll * (1 << ($1 < 6 ? $1 : 6))))
   sleep "$((seconds < 600 ? seconds : 600))"
 }
 
-# --- steps: each returns 3 when the slice was taken back meanwhile -----------------------------
+# --- steps: each returns 3 if the slice was preempted ------------------------------------------
 
 create() {
   local try kind=(tpu-vm create "$name" --version="$runtime")
@@ -295,7 +295,7 @@ create() {
       ${spot:+--spot} --quiet && break
     case "$output" in *"no more capacity"*)
       [ "$try" -ge "$attempts" ] || {
-        note "no capacity; trying again ($try of $((attempts - 1)))"
+        note "no capacity; retrying ($try of $((attempts - 1)))"
         pause "$try"
         continue
       } ;;
@@ -327,8 +327,8 @@ describe $name $(quoted "${where[@]}")" "$0 delete $(quoted "${again[@]}"), then
     sleep "$poll"
   done
   fail 1 "no slice after $wait_hours hours in the queue" "ACTIVE" \
-    "the request is still there: $queue" \
-    "--wait HOURS for longer, $0 delete $(quoted "${again[@]}") to give up"
+    "the request still exists: $queue" \
+    "--wait HOURS to wait longer, $0 delete $(quoted "${again[@]}") to give up"
 }
 
 setup() {
@@ -338,23 +338,23 @@ setup() {
 else git clone $(quoted "$repository") sgdx_t5x; fi"
   else
     archive="runs/launch/$name.tar.gz"
-    [ -z "$(git status --porcelain)" ] || note "uncommitted changes stay here; workers get HEAD"
+    [ -z "$(git status --porcelain)" ] || note "uncommitted changes are not copied; the workers get HEAD"
     perform mkdir -p runs/launch
     perform git archive --format=tar.gz --prefix=sgdx_t5x/ --output="$archive" HEAD || fail 1 \
       "git archive failed" "a git checkout with a commit" "$PWD" "--repo URL clones on the workers"
   fi
-  say "Setting up $name (some minutes)"
+  say "Setting up $name (takes a few minutes)"
   for ((try = 1; ; try++)); do
     if { [ -n "$repository" ] || attempt gcloud compute tpus tpu-vm scp "$archive" \
         "$name:sgdx_t5x.tar.gz" "${where[@]}" --worker=all --quiet; } &&
       on_workers "$unpack && bash sgdx_t5x/launch/worker.sh setup $engine"; then
       return 0
     fi
-    [ -z "$spot" ] || ! taken_back || return 3
-    # A slice that was just made may refuse connections for a minute.
+    [ -z "$spot" ] || ! preempted || return 3
+    # A new slice may refuse connections for a minute.
     case "$output" in
       *"exit status 255"* | *"return code [255]"* | *"onnection"*) [ "$try" -ge "$attempts" ] || {
-        note "no connection; trying again ($try of $((attempts - 1)))"
+        note "no connection; retrying ($try of $((attempts - 1)))"
         pause "$try"
         continue
       } ;;
@@ -365,20 +365,20 @@ else git clone $(quoted "$repository") sgdx_t5x; fi"
 
 run() {
   local words=("${program[@]}")
-  # jax.distributed, which saving from several hosts needs; on a TPU it finds the others itself.
+  # jax.distributed, which multi-host checkpoints need; on a TPU it finds the other hosts itself.
   if [ -n "$multi_host" ] && is_t5x "${words[@]}" &&
     [[ " ${words[*]} " != *" --multiprocess_gpu"* ]]; then
     words+=(--multiprocess_gpu)
   fi
   say "Starting on $name: $(quoted "${words[@]}")"
   if ! on_workers "bash sgdx_t5x/launch/worker.sh start $(quoted "${words[@]}")"; then
-    [ -z "$spot" ] || ! taken_back || return 3
-    case "$output" in *"a command already runs here"*)
-      fail 1 "a command already runs on $name" "one at a time" \
-        "$0 logs $(quoted "${again[@]}") follows it" "$0 stop $(quoted "${again[@]}") ends it" ;;
+    [ -z "$spot" ] || ! preempted || return 3
+    case "$output" in *"a command is already running here"*)
+      fail 1 "a command is already running on $name" "one at a time" \
+        "$0 logs $(quoted "${again[@]}") follows it" "$0 stop $(quoted "${again[@]}") stops it" ;;
     esac
     local failed="$output"
-    note "it did not start on every worker; stopping it on the others"
+    note "the command did not start on every worker; stopping it on the others"
     on_workers "bash sgdx_t5x/launch/worker.sh stop" || true
     output="$failed"
     explain_ssh run
@@ -392,14 +392,14 @@ follow() {
     status=0 began="$SECONDS"
     on_workers "bash sgdx_t5x/launch/worker.sh follow $lines" || status=$?
     [ "$status" != 0 ] || return 0
-    [ -z "$spot" ] || ! taken_back || return 3
-    [ $((SECONDS - began)) -lt 300 ] || try=1  # it had worked for a while
+    [ -z "$spot" ] || ! preempted || return 3
+    [ $((SECONDS - began)) -lt 300 ] || try=1  # the connection had worked for a while
     case "$status" in
       4) fail 1 "nothing was started on $name" "a run to follow" \
         "$0 status $(quoted "${again[@]}")" \
         "$0 run $(quoted "${again[@]}") -- ..." ;;
-      255) [ "$try" -ge "$attempts" ] || {  # ssh's own
-        note "the connection broke, the run goes on; following again ($try of $((attempts - 1)))"
+      255) [ "$try" -ge "$attempts" ] || {  # ssh itself failed
+        note "connection lost, the run continues; reconnecting ($try of $((attempts - 1)))"
         pause "$try"
         lines=20
         continue
@@ -409,15 +409,15 @@ follow() {
     look
     [ "$state" = READY ] || explain_ssh logs
     fail 1 "the command failed on $name with exit code $status" "exit code 0" \
-      "the log in $log; $name still runs and costs money" \
-      "correct and commit it, then $0 setup and $0 run; or $0 delete $(quoted "${again[@]}")"
+      "the log in $log; $name is still running and costs money" \
+      "commit a fix, then $0 setup and $0 run; or $0 delete $(quoted "${again[@]}")"
   done
 }
 
-# What is left of a slice that was taken back holds its name. Never removes a live one: looks again,
-# and without --force Google refuses to remove a queued resource that is alive.
+# The remains of a preempted slice still hold its name. A live slice is never deleted: its state is
+# checked again, and without --force Google refuses to delete an active queued resource.
 remove_remains() {
-  say "Removing what is left of $name ($state: its machines and disks are gone already)"
+  say "Deleting the remains of $name ($state: its machines and disks are already gone)"
   look
   look_at_queue
   if [ "$queue" != NONE ]; then
@@ -425,12 +425,12 @@ remove_remains() {
       explain "$output"
   elif [ "$state" != NONE ]; then
     case "$state" in READY | CREATING) fail 1 "$name is $state again" "PREEMPTED" \
-      "nothing of it was deleted" "$0 run $(quoted "${again[@]}") --spot -- ..." ;; esac
+      "nothing was deleted" "$0 run $(quoted "${again[@]}") --spot -- ..." ;; esac
     attempt gcloud compute tpus tpu-vm delete "$name" "${where[@]}" --quiet || explain "$output"
   fi
 }
 
-# steps NAME...: in turn; with --spot, from the beginning of a slice after each time it was taken.
+# steps NAME...: runs steps in order; with --spot, starts over with a new slice after a preemption.
 steps() {
   local count=0 step status
   while :; do
@@ -441,18 +441,18 @@ steps() {
     [ "$status" != 0 ] || break
     count=$((count + 1))
     [ -n "$spot" ] ||
-      fail 1 "$name was taken back" "a slice" "state ${queue:-$state}" "--spot restarts"
-    [ "$count" -le "$restarts" ] || fail 1 "$name was taken back $count times" \
-      "at most --restarts $restarts" "what is saved in MODEL_DIR; what is left of $name: $state" \
-      "$0 all $(quoted "${again[@]}") --spot -- ... goes on later, after $0 delete"
-    say "$name was taken back ($count of at most $restarts): again, from what is saved"
+      fail 1 "$name was preempted" "a slice" "state ${queue:-$state}" "--spot restarts it"
+    [ "$count" -le "$restarts" ] || fail 1 "$name was preempted $count times" \
+      "at most --restarts $restarts" "checkpoints in MODEL_DIR; state of $name: $state" \
+      "$0 all $(quoted "${again[@]}") --spot -- ... resumes later, after $0 delete"
+    say "$name was preempted ($count of at most $restarts): restarting from MODEL_DIR"
     until [ "${state:-}" != SUSPENDING ]; do sleep "$poll"; look_at_queue; state="$queue"; done
     remove_remains
     pause "$((count - 1))"
     set -- create setup run
   done
   [ -z "$dry_run" ] || [ -z "$spot" ] ||
-    echo "# taken back (PREEMPTED, SUSPENDED): what is left is deleted, then create, setup, run"
+    echo "# if preempted (PREEMPTED, SUSPENDED): delete the remains, then create, setup, run"
 }
 
 # --- commands --------------------------------------------------------------------------------
@@ -479,7 +479,7 @@ status() {
   look_at_queue
   echo "$name in $zone of $project: slice $state, queued request $queue"
   [ "$state" != READY ] || on_workers "bash sgdx_t5x/launch/worker.sh status" ||
-    note "the workers did not all answer; without setup there is nothing to ask"
+    note "not all workers answered; before setup there is nothing to query"
 }
 
 delete() {
@@ -495,13 +495,13 @@ delete() {
     confirm
   fi
   attempt gcloud compute tpus "${kind[@]}" "${where[@]}" --quiet || explain "$output"
-  [ -n "$dry_run" ] || say "$name is deleted. Buckets are as they were and cost what they hold."
+  [ -n "$dry_run" ] || say "$name was deleted. Buckets were not touched; their contents still cost money."
 }
 
 confirm() {
   [ -z "$yes" ] || return 0
   local answer=""
-  printf 'Delete %s (slice %s, queued request %s) in %s of %s? Its disk goes too. [y/N] ' \
+  printf 'Delete %s (slice %s, queued request %s) in %s of %s? Its disk is deleted too. [y/N] ' \
     "$name" "$state" "$queue" "$zone" "$project" >&2
   read -r answer || true
   case "$answer" in
@@ -513,7 +513,7 @@ confirm() {
 
 interrupted() {
   trap - INT
-  say "interrupted. On Google Cloud nothing was stopped or deleted: if $name exists it costs money."
+  say "interrupted. Nothing was stopped or deleted on Google Cloud: if $name exists, it costs money."
   local command
   for command in status logs stop delete; do
     printf '  %s %s %s\n' "$0" "$command" "$(quoted "${again[@]}")" >&2
@@ -522,7 +522,7 @@ interrupted() {
 }
 
 reminder() {
-  [ -n "$dry_run" ] || note "$name runs and costs money until $0 delete $(quoted "${again[@]}")"
+  [ -n "$dry_run" ] || note "$name is running and costs money until $0 delete $(quoted "${again[@]}")"
 }
 
 parse "$@"
@@ -536,8 +536,8 @@ if [ -z "$dry_run" ]; then
 fi
 case "$action" in
   all) steps create setup run; reminder ;;
-  create) create || fail 1 "$name was taken back before it was ready" "ACTIVE" "$queue" \
-    "$0 delete $(quoted "${again[@]}"), then again"; reminder ;;
+  create) create || fail 1 "$name was preempted before it was ready" "ACTIVE" "$queue" \
+    "$0 delete $(quoted "${again[@]}"), then retry"; reminder ;;
   setup) steps setup; reminder ;;
   run) steps run; reminder ;;
   logs) spot=""; follow +1; reminder ;;

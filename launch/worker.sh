@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# What tpu_vm.sh runs on each worker of a slice, in the copy of the repository there.
-#   worker.sh setup lite|google   install into .venv; jax[tpu] of constraints.txt's version
-#   worker.sh start COMMAND...    run it detached: it outlives the connection
-#   worker.sh follow LINES        print its log (of which the last LINES, or +1: all) until it ends;
-#                                 exits with its exit code, 70 if it was killed, 4 if there is none
-#   worker.sh stop                SIGTERM: t5x saves and ends
-#   worker.sh status              one line
+# Run by tpu_vm.sh on each worker of a slice, in the worker's copy of the repository.
+#   worker.sh setup lite|google   install into .venv, with jax[tpu] at constraints.txt's version
+#   worker.sh start COMMAND...    run the command detached, so that it survives a disconnect
+#   worker.sh follow LINES        print the last LINES lines of its log (+1: all) and follow it; exits
+#                                 with its exit code, 70 if it was killed, 4 if none was started
+#   worker.sh stop                send SIGTERM: t5x saves and exits
+#   worker.sh status              print the state in one line
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source launch/common.sh
@@ -17,7 +17,7 @@ running() {
 }
 
 setup() {
-  # Runtimes come with Python 3.10; JAX needs 3.11. uv brings one without root.
+  # TPU runtimes ship Python 3.10; JAX needs 3.11. uv installs it without root.
   if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' && [ -z "${PYTHON:-}" ]; then
     python3 -m pip install --quiet --user uv
     python3 -m uv python install 3.11
@@ -32,7 +32,7 @@ setup() {
   python -c 'import jax, t5x; print("ready: JAX", jax.__version__, "and", *t5x.__path__)'
 }
 
-# Its requirements name git heads, which would replace the released packages; see benchmarks/README.
+# Its requirements are git heads, which would replace the released packages; see benchmarks/README.
 google_t5x() {
   mkdir -p google
   local repository
@@ -53,7 +53,7 @@ google_path() {
 
 start() {
   if running; then
-    echo "a command already runs here: $(cat "$state/command")" >&2
+    echo "a command is already running here: $(cat "$state/command")" >&2
     exit 4
   fi
   rm -f "$state/exit" "$state/pid"
@@ -61,18 +61,18 @@ start() {
   quoted "$@" > "$state/command"
   setsid bash launch/worker.sh child "$@" </dev/null >/dev/null 2>&1 &
   local tries=0
-  until [ -e "$state/pid" ]; do  # whoever follows it next has to find it
+  until [ -e "$state/pid" ]; do  # the next `follow` must find it
     [ $((tries += 1)) -le 300 ] || { echo "the command did not start within 30 s" >&2; exit 1; }
     sleep 0.1
   done
 }
 
 child() {
-  echo $$ > "$state/pid.part"  # the leader of its own group: stop reaches all of it
+  echo $$ > "$state/pid.part"  # leader of its own process group, so that `stop` reaches all of it
   mv "$state/pid.part" "$state/pid"
   export PATH="$PWD/.venv/bin:$PATH"
   google_path
-  trap : TERM  # the command gets it too, and this shell must outlive it
+  trap : TERM  # the command gets SIGTERM too, and this shell must outlive it
   local status=0
   "$@" > "$state/log" 2>&1 || status=$?
   echo "$status" > "$state/exit.part"
@@ -81,7 +81,7 @@ child() {
 
 follow() {
   [ -s "$state/pid" ] || { echo "nothing was started here" >&2; exit 4; }
-  # The process itself may stay as a zombie for a while after it has written its exit code.
+  # The process may remain a zombie for a while after writing its exit code.
   while running; do sleep 0.2; done &
   tail -n "$1" -F -s 0.2 --pid=$! "$state/log" 2>/dev/null || true
   [ -e "$state/exit" ] || { echo "the command was killed (out of memory?)" >&2; exit 70; }
@@ -90,9 +90,9 @@ follow() {
 
 status() {
   if running; then
-    echo "$(hostname): runs $(cat "$state/command")"
+    echo "$(hostname): running $(cat "$state/command")"
   elif [ -e "$state/exit" ]; then
-    echo "$(hostname): ended with $(cat "$state/exit"): $(cat "$state/command")"
+    echo "$(hostname): exited with $(cat "$state/exit"): $(cat "$state/command")"
   else
     echo "$(hostname): nothing was started"
   fi

@@ -1,18 +1,25 @@
-"""Metric functions for SeqIO tasks whose examples ask for one slot of one frame.
+"""Metric functions for SeqIO tasks whose examples ask for one slot of a frame, or for all of it.
 
 The official JGA is a product over all slots of a service. A tracker that is asked for the
 tracked slots only gives the same number: the other slots are in no gold state and in no
 prediction, so each of them scores 1.
 
-Both functions take what a task's postprocessor made:
+Both functions take what a task's postprocessor made (`prompts.seqio_steps.read_back`), by the unit
+of the task's prompt format.
   targets: one dict per example,
     id: "v3/dev/1_00000-002-Banks_2/account_type", that is variant, split, frame and slot,
-      with the original names of service and slot;
+      with the original names of service and slot; without the slot if the unit is "frame";
+    seen: whether the frame's service is also in train.
+  A target of unit "slot" also has
     values: acceptable gold values, empty if the slot is not in the gold state;
     service_slots: number of slots that this frame is asked for;
-    categorical: whether the slot is;
-    seen: whether the frame's service is also in train.
-  predictions: a value, or None for "not in the state", per example in the same order.
+    categorical: whether the slot is.
+  A target of unit "frame" also has
+    state: the gold state, slot -> acceptable gold values;
+    slots: slot -> whether it is categorical, of all that can be in a state;
+    active_intent, requested_slots: the gold ones.
+  predictions: one per example in the same order. For unit "slot" a value, or None for "not in the
+    state"; for unit "frame" a `PredictedFrame`.
 A frame of which examples are missing (an evaluation cut by `num_examples`) has no JGA: it is
 left out and counted in `num_frames_incomplete`. What cannot be computed has no key.
 """
@@ -24,23 +31,32 @@ from typing import Any
 
 import numpy as np
 
+from sgdx_t5x.data.example_id import FRAME, SLOT, ExampleId
 from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.metrics.f1 import multiset_f1
+from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.metrics.goals import slot_score
+from sgdx_t5x.metrics.intents import intent_score
 from sgdx_t5x.metrics.sensitivity import summarise
 
-_ID_FORM = "variant/split/frame/slot, as in v3/dev/1_00000-002-Banks_2/account_type"
+Prediction = str | PredictedFrame | None
+INTENT, REQUESTED = "active_intent_accuracy", "requested_slots_f1"  # official keys
 
 
 @dataclasses.dataclass
 class _Frame:
-  asked: int
+  """The scores of a frame, as far as its examples are there."""
+
+  num_examples: int  # of a complete frame
   seen: bool
-  scores: dict[str, float] = dataclasses.field(default_factory=dict)
+  examples: set[str | None] = dataclasses.field(default_factory=set)  # the slots they ask for
+  scores: dict[str, float] = dataclasses.field(default_factory=dict)  # per slot
+  further: dict[str, float] = dataclasses.field(default_factory=dict)  # INTENT, REQUESTED
 
   @property
   def complete(self) -> bool:
-    return len(self.scores) == self.asked
+    return len(self.examples) == self.num_examples
 
   @property
   def jga(self) -> float:
@@ -49,7 +65,7 @@ class _Frame:
 
 def joint_goal_accuracy(
   targets: Sequence[Mapping[str, Any]],
-  predictions: Sequence[str | None],
+  predictions: Sequence[Prediction],
   backend: str = "difflib",
 ) -> dict[str, float]:
   """Returns JGA of one variant.
@@ -60,8 +76,9 @@ def joint_goal_accuracy(
     backend: see `fuzzy.match`.
 
   Returns:
-    jga, jga_seen, jga_unseen, slot_accuracy (mean over the examples of complete frames),
-    num_frames, num_frames_incomplete.
+    jga, slot_accuracy (mean over the slots that complete frames are asked for), num_frames,
+    num_frames_incomplete; active_intent_accuracy and requested_slots_f1 if they are predicted. All
+    but slot_accuracy and the counts also with _seen and _unseen.
 
   Raises:
     SgdxError: examples of several variants, a repeated example, or a malformed id.
@@ -83,12 +100,14 @@ def joint_goal_accuracy(
     result["slot_accuracy"] = float(np.mean(slots))
   for suffix, group in _groups([frame.seen for frame in whole]):
     result[f"jga{suffix}"] = float(np.mean([frame.jga for frame in whole], where=group))
+    for key, scores in _further(whole).items():
+      result[f"{key}{suffix}"] = float(np.mean(scores, where=group))
   return result
 
 
 def schema_sensitivity(
   targets: Sequence[Mapping[str, Any]],
-  predictions: Sequence[str | None],
+  predictions: Sequence[Prediction],
   backend: str = "difflib",
   zero_mean: str = "zero",
 ) -> dict[str, float]:
@@ -105,7 +124,9 @@ def schema_sensitivity(
   Returns:
     jga_v1 ... jga_v5, jga_v1_5, ss_jga, ss_jga_exclude, zero_mean_share, num_frames, each also
     with _seen and _unseen, and num_frames_incomplete; jga_orig and diff_rel if the task
-    holds the original too. As in `sensitivity.summarise`, the means need v1 to v5.
+    holds the original too. As in `sensitivity.summarise`, the means need v1 to v5. If intents
+    or requested slots are predicted, active_intent_accuracy_v1 ..., ss_active_intent_accuracy
+    and so on, as jga.
 
   Raises:
     SgdxError: a repeated example, or a malformed id.
@@ -115,9 +136,18 @@ def schema_sensitivity(
   shared = [key for key in keys if all(key in f and f[key].complete for f in variants.values())]
   result = {"num_frames_incomplete": float(len(keys) - len(shared))}
   jga = {v: np.array([found[key].jga for key in shared]) for v, found in variants.items()}
+  by_variant = {v: _further([found[key] for key in shared]) for v, found in variants.items()}
+  further = {
+    name: {v: scores[name] for v, scores in by_variant.items()}
+    for name in (INTENT, REQUESTED)
+    if by_variant and all(name in scores for scores in by_variant.values())
+  }
   seen = [next(iter(variants.values()))[key].seen for key in shared]
   for suffix, group in _groups(seen):
     row = summarise({v: scores[group] for v, scores in jga.items()}, zero_mean)
+    for name, scores in further.items():
+      found = summarise({v: x[group] for v, x in scores.items()}, zero_mean, name)
+      row |= {key: x for key, x in found.items() if name in key}  # others bear no name of a metric
     result.update({f"{k}{suffix}": x for k, x in row.items() if not math.isnan(x)})
     result[f"num_frames{suffix}"] = float(group.sum())
   result.setdefault("num_frames", 0.0)
@@ -131,41 +161,59 @@ def _groups(seen: Sequence[bool]) -> list[tuple[str, np.ndarray]]:
   return [(suffix, group) for suffix, group in groups if group.any()]
 
 
+def _further(frames: Sequence[_Frame]) -> dict[str, np.ndarray]:
+  """Returns scores besides JGA, each [F], of those that all frames have."""
+  keys = [key for key in (INTENT, REQUESTED) if frames and all(key in f.further for f in frames)]
+  return {key: np.array([frame.further[key] for frame in frames]) for key in keys}
+
+
 def _collect(
-  targets: Sequence[Mapping[str, Any]], predictions: Sequence[str | None], backend: str
-) -> dict[str, dict[str, _Frame]]:
-  """Returns variant -> split and frame id -> its slots' scores."""
+  targets: Sequence[Mapping[str, Any]], predictions: Sequence[Prediction], backend: str
+) -> dict[str, dict[tuple[str, str], _Frame]]:
+  """Returns variant -> (split, frame id) -> its scores."""
   if len(targets) != len(predictions):
     raise SgdxError(
       f"{len(targets)} targets and {len(predictions)} predictions",
       expected="one prediction per target",
       fix="give the predictions of the same examples, in their order",
     )
-  variants: dict[str, dict[str, _Frame]] = {}
+  variants: dict[str, dict[tuple[str, str], _Frame]] = {}
   for target, prediction in zip(targets, predictions, strict=True):
-    variant, key, slot = _parse_id(target["id"])
-    frames = variants.setdefault(variant, {})
-    frame = frames.setdefault(key, _Frame(target["service_slots"], bool(target["seen"])))
-    if slot in frame.scores:
+    unit = FRAME if "state" in target else SLOT
+    example = ExampleId.parse(target["id"], unit)
+    num_examples = 1 if unit == FRAME else target["service_slots"]
+    frame = variants.setdefault(example.variant, {}).setdefault(
+      (example.split, example.frame_id), _Frame(num_examples, bool(target["seen"]))
+    )
+    if example.slot in frame.examples:
       raise SgdxError(
-        f"example {target['id']} occurs twice",
+        f"example {example} occurs twice",
         expected="each example once: a repeated one would count twice",
         fix="evaluate a data set that does not repeat and whose dialogue ids are unique",
       )
-    predicted = [] if prediction is None else [prediction]
-    frame.scores[slot] = slot_score(target["values"], predicted, target["categorical"], backend)
+    frame.examples.add(example.slot)
+    if unit == FRAME:
+      _score_frame(frame, target, prediction, backend)
+    else:
+      predicted = [] if prediction is None else [prediction]
+      score = slot_score(target["values"], predicted, target["categorical"], backend)
+      frame.scores[example.slot] = score
   # The original first, then v1 ...: `shared` keeps its order, whatever the order of examples.
   return dict(sorted(variants.items(), key=lambda item: (item[0] != ORIGINAL, item[0])))
 
 
-def _parse_id(example_id: str) -> tuple[str, str, str]:
-  """Splits an example id into variant, "split/frame" and slot; a frame may hold slashes."""
-  variant, _, rest = example_id.partition("/")
-  key, _, slot = rest.rpartition("/")
-  if not (variant and slot and "/" in key):
-    raise SgdxError(
-      f"example id {example_id!r}",
-      expected=_ID_FORM,
-      fix="make examples with the tasks of sgdx_t5x.tasks",
-    )
-  return variant, key, slot
+def _score_frame(
+  frame: _Frame, target: Mapping[str, Any], prediction: PredictedFrame, backend: str
+) -> None:
+  """Scores an example that asks for the whole frame."""
+  gold, predicted = target["state"], prediction.slot_values
+  for slot in dict.fromkeys((*target["slots"], *predicted)):
+    # A slot that no gold state can have is wrong as soon as it is predicted.
+    categorical = target["slots"].get(slot, False)
+    values = gold.get(slot, ()), predicted.get(slot, ())
+    frame.scores[slot] = slot_score(*values, categorical, backend)
+  if prediction.active_intent is not None:
+    frame.further[INTENT] = intent_score(target["active_intent"], prediction.active_intent)
+  if prediction.requested_slots is not None:
+    found = multiset_f1(tuple(target["requested_slots"]), tuple(prediction.requested_slots))
+    frame.further[REQUESTED] = found[0]

@@ -2,8 +2,10 @@
 
 import difflib
 import functools
+import importlib
 import os
 import re
+import types
 from collections.abc import Iterable
 
 _DOCUMENT = re.compile(r"(?<![\w./])(?:(?:docs|tasks)/(?:[\w-]+/)*[\w-]+\.md|docs/metrics/)")
@@ -52,6 +54,34 @@ class UsageError(SgdxError):
   """A command called with arguments that cannot work together."""
 
   exit_code = 2
+
+
+def require(module: str, *, extra: str, why: str, beside: str = "") -> types.ModuleType:
+  """Imports a package that `pip install sgdx_t5x` alone does not install.
+
+  Args:
+    module: dotted name of the package or of a module in it.
+    extra: the extra of sgdx_t5x that installs it, see setup.py.
+    why: what it is needed for.
+    beside: what else to give to `pip install`, for packages that no extra installs.
+
+  Returns:
+    The module.
+
+  Raises:
+    SgdxError: it is not installed, or cannot be imported.
+  """
+  try:
+    return importlib.import_module(module)
+  except ImportError as e:
+    found = f"{module} cannot be imported: {next(iter(str(e).splitlines()), '')}"
+    if isinstance(e, ModuleNotFoundError) and e.name:
+      found = f"the package {e.name} is not installed"
+    raise SgdxError(
+      found,
+      expected=f"{module}, for {why}",
+      fix=f'pip install "sgdx_t5x[{extra}]" {beside}'.rstrip(),
+    ) from None
 
 
 def nearest(name: str, names: Iterable[str], limit: int = 8) -> str:

@@ -1,14 +1,14 @@
-"""Files that are read with care, and written whole or not at all."""
+"""Validated reading, atomic writing, and the policy for output folders."""
 
 import contextlib
 import json
 import os
 import pathlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, nearest
 
 
 @contextlib.contextmanager
@@ -41,50 +41,98 @@ def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
       temporary.unlink()
 
 
-def check_empty(folder: str | pathlib.Path, why: str) -> None:
-  """Refuses a folder, given with --out, that has something in it. Raises SgdxError saying `why`."""
-  path = pathlib.Path(folder)
-  if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+def check_folder(
+  path: str | pathlib.Path,
+  option: str = "--out",
+  *,
+  replace: bool = False,
+  ours: Callable[[pathlib.PurePath], bool] | None = None,
+  expected: str = "a folder that is new or empty",
+) -> pathlib.Path:
+  """Refuses a folder that must not be written to: the one policy of all commands.
+
+  Usually together with the writing: `with atomic_folder(check_folder(out)) as folder: ...`.
+
+  A folder that is new or empty may be written. One that holds files is replaced as a whole, if the
+  user allows it and each of its files is of a kind that the command writes.
+
+  Args:
+    path: the folder.
+    option: which named it, for messages.
+    replace: whether files that are `ours` may be replaced.
+    ours: tells by its path in the folder whether the command writes such a file; None if the
+      command never replaces anything.
+    expected: what the folder may be, for messages.
+
+  Returns:
+    The absolute path.
+
+  Raises:
+    SgdxError: it is not local, is or lies below a file, or holds files that must not be lost.
+  """
+  if "://" in str(path):
     raise SgdxError(
-      f"--out {folder} is there already",
-      expected=f"a folder that is new or empty: {why}",
-      fix="remove it, or name another one",
+      f"{option} {path}",
+      expected="a folder on this machine",
+      fix="write to a local folder and copy it, e.g. with `gcloud storage cp -r`",
     )
+  folder = pathlib.Path(path)
+  present = next(p for p in (folder, *folder.absolute().parents) if p.exists())
+  if not present.is_dir():
+    below = "" if present == folder else f": {present}"
+    raise SgdxError(
+      f"{option} {path}{below} is a file", expected=expected, fix="name another folder"
+    )
+  names = list_files(folder)
+  foreign = names if ours is None else [x for x in names if not ours(pathlib.PurePath(x))]
+  if foreign or (names and not replace):
+    shown = foreign or names
+    replaceable = not foreign
+    raise SgdxError(
+      f"{option} {path} already exists and is not empty",
+      expected=expected,
+      available=", ".join(shown[:6]) + (f" and {len(shown) - 6:,} more" if shown[6:] else ""),
+      fix="name another folder"
+      + (", or give --overwrite to replace it" if replaceable else ", or move these files away"),
+    )
+  return folder.resolve()
+
+
+def list_files(folder: pathlib.Path) -> list[str]:
+  """Everything below a folder that is not itself a folder, by its path in it, sorted."""
+  paths = (path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
+  return sorted(path.relative_to(folder).as_posix() for path in paths)
 
 
 @contextlib.contextmanager
-def atomic_folder(
-  folder: pathlib.Path,
-  option: str = "",
-  expected: str = "a folder that can be made and written",
-  fix: str = "name another one",
-) -> Iterator[pathlib.Path]:
+def atomic_folder(folder: pathlib.Path, option: str = "--out") -> Iterator[pathlib.Path]:
   """Yields a path; the folder that the block makes there becomes `folder` if it succeeds.
 
   Args:
-    folder: replaced if it exists; those above it are made, and removed again after a failure.
+    folder: replaced if it exists; missing folders above it are created, and removed again after a
+      failure.
     option: which named the folder, for messages.
-    expected: what it should have been, for messages.
-    fix: what to do, for messages.
 
   Raises:
     SgdxError: the folder cannot be written. Nothing is left of it then.
   """
   folder = folder.resolve()  # a link stays, and "." has a name
   temporary = _beside(folder, "tmp")
-  made = [parent for parent in folder.parents if not parent.exists()]  # innermost first
+  created = [parent for parent in folder.parents if not parent.exists()]  # innermost first
   try:
     temporary.mkdir(parents=True)
     yield temporary / folder.name
     _replace(folder, temporary / folder.name)
-    made = []
+    created = []
   except OSError as e:
     raise SgdxError(
-      f"{option} {folder}: {e.strerror or e}".lstrip(), expected=expected, fix=fix
+      f"{option} {folder}: {e.strerror or e}",
+      expected="a folder that can be created and written, on a disk with enough space",
+      fix="free some space, or name another folder",
     ) from e
   finally:
     shutil.rmtree(temporary, ignore_errors=True)
-    for parent in made:
+    for parent in created:
       with contextlib.suppress(OSError):
         parent.rmdir()
 
@@ -106,6 +154,23 @@ def _replace(folder: pathlib.Path, new: pathlib.Path) -> None:
 
 def _beside(folder: pathlib.Path, ending: str) -> pathlib.Path:
   return folder.with_name(f".{folder.name}.{os.getpid()}.{ending}")
+
+
+def not_found(path: pathlib.Path, expected: str, what: str = "file") -> SgdxError:
+  """Returns the error for a path where nothing is, with the names beside it that come nearest.
+
+  Args:
+    path: where nothing is.
+    expected: what should be there.
+    what: "file", or "file or folder".
+  """
+  beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+  return SgdxError(
+    f"no {what} at {path}",
+    expected=expected,
+    available=nearest(path.name, beside),
+    fix="check the path",
+  )
 
 
 def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> Any:

@@ -6,11 +6,12 @@ They are listed in `mixtures.py`; README.md beside this file shows how to add on
 # Registered in a module of its own, so once: gin's `from sgdx_t5x import tasks` can run this file
 # twice (it asks for the package's submodule "", which an editable install finds to be this).
 from sgdx_t5x.tasks import mixtures  # noqa: F401
-from sgdx_t5x.tasks.t5dst import (
+from sgdx_t5x.tasks.registration import (
   REGISTERED,
   register,
   register_family,
   register_mixture,
+  register_variant,
   register_wording,
 )
 from sgdx_t5x.tasks.vocabularies import sample_vocabulary, vocabulary
@@ -20,6 +21,7 @@ __all__ = [
   "register",
   "register_family",
   "register_mixture",
+  "register_variant",
   "register_wording",
   "sample_vocabulary",
   "vocabulary",

@@ -1,6 +1,6 @@
 """All tasks and mixtures of this project. A new one is one call here."""
 
-from sgdx_t5x.tasks.t5dst import register_family
+from sgdx_t5x.tasks.registration import register_family
 from sgdx_t5x.tasks.vocabularies import sample_vocabulary, vocabulary
 
 register_family("", data="full", vocabulary=vocabulary)

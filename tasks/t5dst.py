@@ -1,156 +1,21 @@
-"""T5DST tasks: what `register` makes of records, a variant's schema and a prompt style."""
+"""The names of `registration.py` under an earlier path, which task modules of users import."""
 
-import dataclasses
-import os
-import re
-from collections.abc import Callable, Mapping, Sequence
+from sgdx_t5x.tasks.registration import (
+  REGISTERED,
+  Registered,
+  register,
+  register_family,
+  register_mixture,
+  register_variant,
+  register_wording,
+)
 
-import seqio
-
-from sgdx_t5x.augment.variant_schemas import Schemas
-from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.metrics.seqio_metrics import joint_goal_accuracy, schema_sensitivity
-from sgdx_t5x.prompts.t5dst import PromptStyle
-from sgdx_t5x.prompts.t5dst_examples import preprocessors
-from sgdx_t5x.records.source import RecordSource
-
-
-@dataclasses.dataclass(frozen=True)
-class Registered:
-  """What a name stands for, for `sgdx ls tasks`.
-
-  Attributes:
-    name: for MIXTURE_OR_TASK_NAME.
-    data: config of the record data set.
-    variants: schema versions, of all tasks if it is a mixture.
-    mixture: whether it is one.
-  """
-
-  name: str
-  data: str
-  variants: tuple[str, ...]
-  mixture: bool = False
-
-
-REGISTERED: dict[str, Registered] = {}  # in the order of registration
-
-
-def register(
-  name: str,
-  *,
-  data: str,
-  variants: Sequence[str],
-  vocabulary: Callable[[], seqio.Vocabulary],
-  style: PromptStyle | None = None,
-  folders: Mapping[str, str | os.PathLike] | None = None,
-) -> seqio.Task:
-  """Registers a T5DST task.
-
-  Args:
-    name: the task's name, for MIXTURE_OR_TASK_NAME.
-    data: config of the record data set, "full" or "sample".
-    variants: schema versions; with several, each record gives examples for all of them and
-      the metrics are per variant, their average, and schema sensitivity.
-    vocabulary: a function of `vocabularies.py`, the same as in the gin file.
-    style: the prompt style; default the paper's Figure 3, plus values.
-    folders: wordings of your own: variant -> folder with {split}/schema.json, aligned by
-      position with the original.
-
-  Returns:
-    The task. Nothing is read from disk until it is used.
-  """
-  source = RecordSource(data, name)
-  schemas = Schemas(source, folders)
-  steps, read_back = preprocessors(schemas, variants, style or PromptStyle())
-  feature = seqio.Feature(vocabulary=vocabulary(), add_eos=True)
-  task = seqio.TaskRegistry.add(
-    name,
-    source=source,
-    preprocessors=steps,
-    postprocess_fn=read_back,
-    output_features={"inputs": feature, "targets": feature},
-    metric_fns=[joint_goal_accuracy if len(variants) == 1 else schema_sensitivity],
-  )
-  REGISTERED[name] = Registered(name, data, tuple(variants))
-  return task
-
-
-def register_mixture(name: str, tasks: Sequence[str]) -> seqio.Mixture:
-  """Registers a mixture of tasks of this module, at rates proportional to their size.
-
-  Each example of a dialogue then comes once per schema version in an epoch (SGD-X paper,
-  section 5: the same dialogues, other schema inputs).
-  """
-  unknown = [task for task in tasks if task not in REGISTERED]
-  if unknown or not tasks:
-    raise SgdxError(
-      f"mixture {name!r} of {', '.join(unknown) or 'no tasks'}",
-      expected="tasks that `register` or `register_wording` made",
-      available=nearest(unknown[0], REGISTERED) if unknown else "",
-      fix="register the task first; `sgdx ls tasks` lists those that are there",
-    )
-  parts = [REGISTERED[task] for task in tasks]
-  if len({part.data for part in parts}) > 1:
-    raise SgdxError(
-      f"mixture {name!r} of tasks on {', '.join(sorted({part.data for part in parts}))} data",
-      expected="tasks of one data set: they have one vocabulary",
-      fix='mix tasks that all begin with "sample_", or none',
-    )
-  mixture = seqio.MixtureRegistry.add(name, tasks, default_rate=_size)
-  variants = tuple(dict.fromkeys(v for part in parts for v in part.variants))
-  REGISTERED[name] = Registered(name, parts[0].data, variants, mixture=True)
-  return mixture
-
-
-def register_wording(
-  name: str,
-  folder: str | os.PathLike,
-  *,
-  vocabulary: Callable[[], seqio.Vocabulary],
-  prefix: str = "",
-  data: str = "full",
-) -> seqio.Task:
-  """Registers the task `{prefix}t5dst_sgd_{name}`: SGD's dialogues with schemas of your own.
-
-  Args:
-    name: of the wording.
-    folder: with {split}/schema.json for the splits to use, as `sgdx backtranslate` and
-      `sgdx compose` write them.
-    vocabulary: see `register`.
-    prefix: "sample_" with data "sample".
-    data: see `register`.
-  """
-  task = f"{prefix}t5dst_sgd_{name}"
-  if task in REGISTERED or not re.fullmatch(r"[A-Za-z0-9_]+", name):
-    raise SgdxError(
-      f"a wording called {name!r}",
-      expected="a name of letters, digits and underscores that is not taken",
-      available=f"{task} is there already" if task in REGISTERED else "",
-      fix="choose another name",
-    )
-  return register(task, data=data, variants=[name], vocabulary=vocabulary, folders={name: folder})
-
-
-def register_family(prefix: str, *, data: str, vocabulary: Callable[[], seqio.Vocabulary]) -> None:
-  """Registers the tasks and mixtures of one data set; `prefix` is "" or "sample_"."""
-
-  def task(suffix: str, *variants: str) -> str:
-    name = f"{prefix}t5dst_{suffix}"
-    register(name, data=data, variants=variants, vocabulary=vocabulary)
-    return name
-
-  original = task("sgd", "original")
-  sgdx = [task(f"sgdx_v{k}", f"v{k}") for k in range(1, 6)]
-  task("sgdx", *(f"v{k}" for k in range(1, 6)))
-  task("sgd_sgdx", "original", *(f"v{k}" for k in range(1, 6)))
-  back_translated = [task(f"sgd_bt_{pivot}", f"bt_{pivot}") for pivot in ("zh", "ja", "ko")]
-  corrupted = [task(f"sgd_corrupt_{seed}", f"corrupt_{seed}") for seed in (1, 2, 3)]
-  register_mixture(f"{prefix}t5dst_backtrans", [original, *back_translated])
-  register_mixture(f"{prefix}t5dst_oracle", [original, *sgdx])
-  register_mixture(f"{prefix}t5dst_corrupt", [original, *corrupted])
-  register_mixture(f"{prefix}t5dst_all_variants", [original, *sgdx])
-
-
-def _size(task: seqio.Task) -> float:
-  """Records times schema versions: SeqIO asks for rates before any example is made."""
-  return float(task.num_input_examples("train") or 1) * len(REGISTERED[task.name].variants)
+__all__ = [
+  "REGISTERED",
+  "Registered",
+  "register",
+  "register_family",
+  "register_mixture",
+  "register_variant",
+  "register_wording",
+]

@@ -1,8 +1,8 @@
-"""A schema through another language and back: the paper's augmentation (SGD-X paper, section 5).
+"""Back-translation of a schema: the paper's augmentation (SGD-X paper, section 5).
 
-Every name and description goes English -> pivot -> English; names go as words and are joined
-again. What comes back and cannot stand in a schema is repaired by the rules of `RULES`, and every
-repair is kept.
+Every name and description is translated from English into a pivot language and back; names are
+translated as words and joined again. A text that comes back and cannot be used in a schema is
+repaired by `REPAIR_RULES`, and every repair is recorded.
 """
 
 import dataclasses
@@ -14,12 +14,11 @@ from collections.abc import Iterable, Mapping
 from sgdx_t5x.augment.translations import Progress, Provider, Record
 from sgdx_t5x.augment.wording import NAME, Element, Repair, reword, wording
 from sgdx_t5x.data.schema import Schema
-from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_write
+from sgdx_t5x.files import atomic_folder, check_folder
 
 SCHEMA, TEXTS, REPAIRS = "schema.json", "texts.jsonl", "repairs.jsonl"
 UNTRANSLATED = "untranslated"
-RULES = {  # the first here, the others by `wording.reword`
+REPAIR_RULES = {  # the first here, the others by `wording.reword`
   UNTRANSLATED: "letters that are not Latin, nor in the original, came back: the original stays",
   "empty": "nothing came back: the original stays",
   "not a name": "nothing of what came back can be in a name: the original stays",
@@ -72,7 +71,7 @@ def back_translate(
 def apply_records(
   schema: Schema, records: Iterable[Record], origin: str
 ) -> tuple[Schema, list[Repair]]:
-  """Returns the schema with the texts of records, repaired by `RULES`, and the repairs.
+  """Returns the schema with the texts of records, repaired by `REPAIR_RULES`, and the repairs.
 
   Args:
     schema: the original; elements without a record stay as they are.
@@ -105,19 +104,21 @@ def _foreign_letters(text: str) -> set[str]:
   }
 
 
-def write(result: BackTranslation, folder: pathlib.Path, overwrite: bool = False) -> list[str]:
-  """Writes schema, texts and, if any, repairs.
+def write_back_translation(
+  result: BackTranslation, folder: pathlib.Path, overwrite: bool = False
+) -> list[str]:
+  """Writes schema, texts and, if any, repairs, all or nothing.
 
   Args:
     result: what to write.
-    folder: DIR/{pivot}/{split}; made if it is not there.
+    folder: DIR/{pivot}/{split}, new or empty, or holding what an earlier call wrote.
     overwrite: whether files of other content may be replaced.
 
   Returns:
     The names of the files.
 
   Raises:
-    SgdxError: the folder holds other texts, or cannot be written.
+    SgdxError: the folder holds other texts or other files, or cannot be written.
   """
   contents = {
     TEXTS: _json_lines(record.to_json() for record in result.records),
@@ -127,29 +128,21 @@ def write(result: BackTranslation, folder: pathlib.Path, overwrite: bool = False
     ),
     SCHEMA: json.dumps(result.schema.to_json(), indent=2) + "\n",
   }
-  try:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in contents.items():
-      path = folder / name
-      if not overwrite and path.exists() and path.read_text("utf-8") != text:
-        raise SgdxError(
-          f"{path} holds something else",
-          expected="no such file, or what this command writes",
-          available="translations that were paid or waited for are kept: nothing is sent again",
-          fix="name another folder, or give --overwrite to replace it",
-        )
-    (folder / REPAIRS).unlink(missing_ok=True)
-  except (OSError, UnicodeDecodeError) as e:
-    raise SgdxError(
-      f"--out {folder}: {getattr(e, 'strerror', None) or e}",
-      expected="a folder that can be written",
-      fix="name another folder",
-    ) from None
-  written = {name: text for name, text in contents.items() if text}
-  for name, text in written.items():
-    with atomic_write(folder / name, "--out") as file:
-      file.write(text)
-  return sorted(written)
+  contents = {name: text.encode() for name, text in contents.items() if text}
+  present = [path for path in map(folder.joinpath, (SCHEMA, TEXTS, REPAIRS)) if path.is_file()]
+  same = {path.name: path.read_bytes() for path in present} == contents
+  path = check_folder(
+    folder,
+    replace=overwrite or same,
+    ours=lambda path: path.as_posix() in (SCHEMA, TEXTS, REPAIRS),
+    expected="a folder that is new or empty, or the same schema and texts (texts that were "
+    "translated stay in the cache, nothing is sent again)",
+  )
+  with atomic_folder(path) as temporary:
+    temporary.mkdir()
+    for name, data in contents.items():
+      (temporary / name).write_bytes(data)
+  return sorted(contents)
 
 
 def _json_lines(rows: Iterable[Mapping[str, str]]) -> str:

@@ -20,10 +20,11 @@ from typing import Any
 from sgdx_t5x import files
 from sgdx_t5x.augment.wording import NAME, SERVICE, Element, join_words, reword, wording
 from sgdx_t5x.data.schema import Schema, Service
-from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.errors import SgdxError, nearest, require
 
 RECORD = "paraphrases.jsonl"
-RULES = {  # why a paraphrase is not used, or not as it is; "collision" is of `wording.reword`
+# Why a paraphrase is not used, or not as it is; `wording.reword` applies "collision".
+PLACEMENT_RULES = {
   "same": "the original, or an earlier paraphrase: not used",
   "surplus": "there are nearer ones for all variants: not used",
   "filled": "there are too few: the farthest is used again",
@@ -48,7 +49,7 @@ class Placement:
     variant: 1 to K; None if it is not used.
     text: as it was given, a name as words; the original if there is none.
     distance: to the original, in edits for names, 0 to 1 for descriptions.
-    rules: of `RULES`, where it is not used or not as it is.
+    rules: of `PLACEMENT_RULES`, where it is not used or not as it is.
     made: what stands in the schema if a name was repaired.
   """
 
@@ -188,15 +189,9 @@ def lemmatiser() -> Lemmas:
   Raises:
     SgdxError: spaCy or its look-up tables are not installed.
   """
-  try:
-    import spacy
-    import spacy_lookups_data  # noqa: F401  # found by spaCy through its entry points
-  except ImportError as e:
-    raise SgdxError(
-      f"the package {e.name} is not installed",
-      expected="spacy and spacy-lookups-data, for lemmas of descriptions",
-      fix='pip install "sgdx_t5x[compose]"',
-    ) from None
+  spacy = require("spacy", extra="compose", why="lemmas of descriptions")
+  # spaCy finds its look-up tables through entry points.
+  require("spacy_lookups_data", extra="compose", why="lemmas of descriptions")
   nlp = spacy.blank("en")
   nlp.add_pipe("lemmatizer", config={"mode": "lookup"})
   nlp.initialize()
@@ -208,7 +203,7 @@ def lemmatiser() -> Lemmas:
   return lemmas
 
 
-def write(
+def write_variants(
   composition: Composition,
   originals: Mapping[str, Schema],
   folder: str | pathlib.Path,
@@ -225,10 +220,9 @@ def write(
   Raises:
     SgdxError: there is something in the folder, or it cannot be written.
   """
-  folder = pathlib.Path(folder).resolve()
-  check_empty(folder)
+  folder = check_out(folder)
   names = list(dict.fromkeys(s.name for schema in originals.values() for s in schema))
-  with files.atomic_folder(folder, "--out") as temporary:
+  with files.atomic_folder(folder) as temporary:
     for k, variant in enumerate(composition.variants, start=1):
       made = dict(zip(names, variant, strict=True))
       for split, original in originals.items():
@@ -241,9 +235,10 @@ def write(
     (temporary / RECORD).write_text(text, encoding="utf-8")
 
 
-def check_empty(folder: str | pathlib.Path) -> None:
-  """Refuses a folder with something in it. Raises SgdxError."""
-  files.check_empty(folder, "variants of two compositions must not mix")
+def check_out(folder: str | pathlib.Path) -> pathlib.Path:
+  """Returns the absolute path of the folder to write. Raises SgdxError if it is not empty."""
+  expected = "a folder that is new or empty: variants of two compositions must not mix"
+  return files.check_folder(folder, expected=expected)
 
 
 # --- parts ---------------------------------------------------------------------------------
@@ -260,7 +255,7 @@ def _rank(
   from rapidfuzz.distance import Levenshtein
 
   is_name = element.field == NAME
-  taken = {element.name if is_name else " ".join(original.split())}
+  used = {element.name if is_name else " ".join(original.split())}
   before = lemmas(original) if texts and not is_name else frozenset()
   ranked, unused = [], []
   for text in texts:
@@ -275,10 +270,10 @@ def _rank(
       distance = float(Levenshtein.distance(element.name, made))
     else:
       distance = _jaccard(before, lemmas(made))
-    if made in taken:
+    if made in used:
       unused.append(Placement(element, None, text, distance, ("same",)))
     else:
-      taken.add(made)
+      used.add(made)
       ranked.append((text, distance))
   ranked.sort(key=lambda item: item[1])  # stable: ties keep their order
   return ranked, unused

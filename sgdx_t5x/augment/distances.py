@@ -8,10 +8,11 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.schema import Schema, Service, check_aligned
-from sgdx_t5x.data.variants import SGDX_VARIANTS
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.data.variants import BACK_TRANSLATIONS, SGDX_VARIANTS
+from sgdx_t5x.errors import require
 from sgdx_t5x.signature import package_version
 
 # What the paper prints of them; the distance it calls Levenshtein is `indel_distance`.
@@ -187,6 +188,17 @@ def report(corpus: Corpus, sets: Mapping[str, Set]) -> dict[str, Any]:
   }
 
 
+def variant_sets(schemas: VariantSchemas) -> dict[str, Set]:
+  """Returns the sets of variants that a data set has: SGD-X, back-translations, shipped ones."""
+  released = schemas.released()
+  sets = {
+    SGDX: {v: found for v, found in released.items() if v in SGDX_VARIANTS},
+    "back-translations": {v: found for v, found in released.items() if v in BACK_TRANSLATIONS},
+    "back-translations that ship with sgdx_t5x": schemas.shipped(),
+  }
+  return {name: variants for name, variants in sets.items() if variants}
+
+
 # --- parts ---------------------------------------------------------------------------------
 
 
@@ -222,14 +234,7 @@ def _paper_of(name: str, variants: Collection[str]) -> Mapping[str, Any] | None:
 
 
 def _bleu() -> Any:
-  try:
-    import sacrebleu
-  except ImportError:
-    raise SgdxError(
-      "the package sacrebleu is not installed",
-      expected="sacrebleu, for BLEU of descriptions",
-      fix='pip install "sgdx_t5x[stats]"',
-    ) from None
+  sacrebleu = require("sacrebleu", extra="stats", why="BLEU of descriptions")
   return sacrebleu.BLEU(lowercase=True, force=True)  # force: no advice on tokenised text
 
 

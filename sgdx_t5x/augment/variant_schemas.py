@@ -1,81 +1,130 @@
-"""What the schema of a variant is, and where it comes from."""
+"""What the schema of a variant is, and where it comes from: the one answer for every command.
+
+A variant of a split's schema is the first of these that exists:
+
+  a folder    of one's own, given as NAME=FOLDER: FOLDER/{split}/schema.json
+  released    in the data set: original, v1 to v5, and bt_* where its corpus has them
+  shipped     with this package: bt_zh, bt_ja, bt_ko of SGD's train services
+  corrupted   corrupt_1, corrupt_2 ...: the number is the seed
+"""
 
 import os
 import pathlib
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Protocol
 
-from sgdx_t5x.augment import shipped
 from sgdx_t5x.augment.corrupt import corrupt_schema
-from sgdx_t5x.augment.distances import SGDX, Set
 from sgdx_t5x.augment.shipped import shipped_schema
-from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.schema import Schema, Service, check_aligned, load_schema, parse_schema
+from sgdx_t5x.data.schema import Schema, Service, check_aligned, load_schema
 from sgdx_t5x.data.variants import BACK_TRANSLATIONS, ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
 
 _CORRUPTED = re.compile(r"corrupt_(\d+)")
 
 
-class Schemas:
-  """Schemas for a prepared data set, each read or made when first asked for."""
+class ReleasedSchemas(Protocol):
+  """Schemas that belong to a data set: those of a `Corpus`, or of prepared records."""
 
-  def __init__(self, source: Any, folders: Mapping[str, str | os.PathLike] | None = None):
-    """Args: source; folders, variant -> folder of its schemas, see `sgdx_t5x.tasks.register`."""
-    self._source, self._folders = source, dict(folders or {})
-    self._cache: dict[tuple[str, str], Schema] = {}
+  origin: str
+  splits: tuple[str, ...]
+  variants: tuple[str, ...]
+
+  def has_schema(self, split: str, variant: str) -> bool:
+    """Whether there is a schema of that variant for that split."""
+
+  def schema(self, split: str, variant: str = ORIGINAL) -> Schema:
+    """Returns it, aligned with the original. Raises SgdxError if there is none."""
+
+
+class VariantSchemas:
+  """The schemas of a data set in any variant, each read or made when first asked for."""
+
+  def __init__(
+    self,
+    released: ReleasedSchemas,
+    folders: Mapping[str, str | os.PathLike] | None = None,
+  ):
+    """Args: released, schemas of the data set; folders, variant -> folder of one's own schemas."""
+    self._released, self._folders = released, dict(folders or {})
+    self._made: dict[tuple[str, str], Schema] = {}
 
   def get(self, split: str, variant: str = ORIGINAL) -> Schema:
-    """Returns a split's schema in the wording of a variant, aligned with the original.
-
-    That is, the first there is of: the folder given for the variant; the schemas of the data set
-    (original, v1 to v5, bt_* if its corpus has them); if that has no bt_*, back-translations that
-    ship with this package (bt_zh, bt_ja, bt_ko, for SGD's train services); corruption (corrupt_1,
-    corrupt_2 ...: the number is the seed).
+    """Returns a split's schema in a variant, aligned with the original; see the module.
 
     Raises:
-      SgdxError: there is none, or it does not align.
+      SgdxError: an unknown split or variant, or a schema that does not align.
     """
     key = (split, variant)
-    if key not in self._cache:
+    if key not in self._made:
       schema = self._find(split, variant)
       if schema is None:
         raise self._missing(split, variant)
-      self._cache[key] = schema
-    return self._cache[key]
+      self._made[key] = schema
+    return self._made[key]
 
   def service(self, split: str, name: str) -> Service:
-    """Returns a service in the original wording."""
+    """Returns a service of the original schema."""
     return self.get(split)[name]
+
+  def has(self, split: str, variant: str) -> bool:
+    """Whether there is a schema of that variant for that split."""
+    return (split, variant) in self._made or self._find(split, variant) is not None
+
+  def names(self, split: str) -> tuple[str, ...]:
+    """Variants of a split that can be listed: all but the corrupted ones, which have no end."""
+    named = (*self._released.variants, *BACK_TRANSLATIONS, *self._folders)
+    return tuple(name for name in dict.fromkeys(named) if self.has(split, name))
+
+  def shipped(self) -> dict[str, dict[str, Schema]]:
+    """Returns variant -> split -> schema of the shipped back-translations that apply here."""
+    found = {
+      variant: {s: x for s in self._released.splits if (x := self._find_shipped(s, variant))}
+      for variant in BACK_TRANSLATIONS
+    }
+    return {variant: schemas for variant, schemas in found.items() if schemas}
+
+  def released(self) -> dict[str, dict[str, Schema]]:
+    """Returns variant -> split -> schema of all variants of the data set but the original."""
+    found = {
+      variant: {
+        s: self._released.schema(s, variant)
+        for s in self._released.splits
+        if self._released.has_schema(s, variant)
+      }
+      for variant in (*SGDX_VARIANTS, *BACK_TRANSLATIONS)
+    }
+    return {variant: schemas for variant, schemas in found.items() if schemas}
 
   def _find(self, split: str, variant: str) -> Schema | None:
     if variant in self._folders:
       return _read_folder(pathlib.Path(self._folders[variant]), split, self.get(split))
-    schemas = self._source.metadata()["schemas"]
-    if split in schemas.get(variant, {}):
-      return parse_schema(schemas[variant][split], f"{variant} schema of {split}")
-    # Not beside somebody's own: a mixture of two translators would be neither's.
-    own = any(split in schemas[v] for v in schemas if v.startswith("bt_"))
-    if variant.startswith("bt_") and split in schemas[ORIGINAL] and not own:
-      return shipped.shipped_schema(self.get(split), variant)
-    if (seed := _CORRUPTED.fullmatch(variant)) and split in schemas[ORIGINAL]:
+    if variant == ORIGINAL or self._released.has_schema(split, variant):
+      return self._released.schema(split, variant)
+    if schema := self._find_shipped(split, variant):
+      return schema
+    if seed := _CORRUPTED.fullmatch(variant):
       return corrupt_schema(self.get(split), int(seed[1]))[0]
     return None
 
+  def _find_shipped(self, split: str, variant: str) -> Schema | None:
+    # Not beside somebody's own: a mixture of two translators would be neither's.
+    if any(self._released.has_schema(split, v) for v in BACK_TRANSLATIONS):
+      return None
+    return shipped_schema(self._released.schema(split), variant)
+
   def _missing(self, split: str, variant: str) -> SgdxError:
-    schemas = self._source.metadata()["schemas"]
-    fix = "prepare a corpus that has it with: sgdx data prepare --archive FILE --overwrite"
-    if variant.startswith("bt_"):
+    fix = "name one of them; SGD-X is part of the official archive"
+    if variant in BACK_TRANSLATIONS:
       fix = (
         "back-translations of SGD's train services ship with sgdx_t5x; make those of other "
-        f"services with sgdx backtranslate --split {split} --out FOLDER, and register FOLDER (see "
-        "tasks/README.md)"
+        f"services with `sgdx backtranslate --split {split} --out FOLDER` and use FOLDER as a "
+        "variant of your own (tasks/README.md)"
       )
     return SgdxError(
-      f"{self._source.tfds_dataset.name}: no schema of variant {variant!r} for split {split!r}",
-      expected="a variant of the prepared data set, or a registered folder of schemas",
-      available=", ".join(v for v in schemas if split in schemas[v]),
+      f"{self._released.origin}: no schema of variant {variant!r} for split {split!r}",
+      expected="a variant of the data set, of this package, or in a folder of your own",
+      available=", ".join((*self.names(split), "corrupt_1, corrupt_2, ...")),
       fix=fix,
     )
 
@@ -85,33 +134,10 @@ def _read_folder(folder: pathlib.Path, split: str, original: Schema) -> Schema:
   if not path.is_file():
     raise SgdxError(
       f"no file at {path}",
-      expected=f"the schemas of {split} in the folder registered for this wording",
+      expected=f"the schemas of {split} in the folder given for this variant",
       available=", ".join(sorted(p.parent.name for p in folder.glob("*/schema.json"))),
       fix="put it there, or use a split that the folder has",
     )
   schema = load_schema(path.read_bytes(), str(path))
   check_aligned(original, schema)
   return schema
-
-
-def corpus_sets(corpus: Corpus) -> dict[str, Set]:
-  """Returns SGD-X's variants and the back-translations of a corpus, and those that we ship for it.
-
-  Those that ship are of SGD's train services, and left out where the corpus has its own.
-  """
-  found = {
-    v: {s: corpus.schema(s, v) for s in corpus.splits if corpus.has_schema(s, v)}
-    for v in (*SGDX_VARIANTS, *BACK_TRANSLATIONS)
-  }
-  shipped = {
-    v: {s: schema for s in corpus.splits if (schema := shipped_schema(corpus.schema(s), v))}
-    for v in BACK_TRANSLATIONS
-    if not found[v]
-  }
-  sets = {
-    SGDX: {v: found[v] for v in SGDX_VARIANTS},
-    "back-translations": {v: found[v] for v in BACK_TRANSLATIONS},
-    "back-translations that ship with sgdx_t5x": shipped,
-  }
-  sets = {name: {v: x for v, x in variants.items() if x} for name, variants in sets.items()}
-  return {name: variants for name, variants in sets.items() if variants}

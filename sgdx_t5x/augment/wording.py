@@ -95,13 +95,13 @@ def wording(schema: Schema, original: Schema | None = None) -> dict[Element, str
   original = schema if original is None else original
   check_aligned(original, schema)
   texts: dict[Element, str] = {}
-  for theirs, ours in zip(original, schema, strict=True):
-    pairs = [(SERVICE, theirs, ours)]
-    pairs += [(SLOT, a, b) for a, b in zip(theirs.slots, ours.slots, strict=True)]
-    pairs += [(INTENT, a, b) for a, b in zip(theirs.intents, ours.intents, strict=True)]
+  for before, after in zip(original, schema, strict=True):
+    pairs = [(SERVICE, before, after)]
+    pairs += [(SLOT, a, b) for a, b in zip(before.slots, after.slots, strict=True)]
+    pairs += [(INTENT, a, b) for a, b in zip(before.intents, after.intents, strict=True)]
     for kind, a, b in pairs:
-      texts[Element(theirs.name, kind, a.name, NAME)] = name_words(b.name, kind)
-      texts[Element(theirs.name, kind, a.name, DESCRIPTION)] = b.description
+      texts[Element(before.name, kind, a.name, NAME)] = name_words(b.name, kind)
+      texts[Element(before.name, kind, a.name, DESCRIPTION)] = b.description
   return texts
 
 
@@ -167,9 +167,9 @@ def reword(
       fix="use texts made for this schema",
     )
   writer = _Writer(texts)
-  services, taken = [], set()
+  services, used = [], set()
   for service in schema:
-    services.append(writer.service(service, taken))
+    services.append(writer.service(service, used))
   return Schema(services, origin), writer.repairs
 
 
@@ -180,8 +180,8 @@ class _Writer:
     self._texts = texts
     self.repairs: list[Repair] = []
 
-  def service(self, service: Service, taken: set[str]) -> Service:
-    name = self._name(Element(service.name, SERVICE, service.name, NAME), taken)
+  def service(self, service: Service, used: set[str]) -> Service:
+    name = self._name(Element(service.name, SERVICE, service.name, NAME), used)
     slots = self._names(service, SLOT, service.slots)
     intents = self._names(service, INTENT, service.intents)
     return Service(
@@ -207,10 +207,10 @@ class _Writer:
     )
 
   def _names(self, service: Service, kind: str, items: Sequence[Slot | Intent]) -> dict[str, str]:
-    taken: set[str] = set()
-    return {x.name: self._name(Element(service.name, kind, x.name, NAME), taken) for x in items}
+    used: set[str] = set()
+    return {x.name: self._name(Element(service.name, kind, x.name, NAME), used) for x in items}
 
-  def _name(self, element: Element, taken: set[str]) -> str:
+  def _name(self, element: Element, used: set[str]) -> str:
     made = element.name
     if (words := self._texts.get(element)) is not None:
       found = join_words(words, element.kind, element.name)
@@ -224,12 +224,12 @@ class _Writer:
       else:
         made = found
     unique, number = made, 2
-    while unique in taken:
+    while unique in used:
       unique = _numbered(made, element.kind, number)
       number += 1
     if unique != made:
       self._repair(element, self._texts.get(element, made), unique, "collision")
-    taken.add(unique)
+    used.add(unique)
     return unique
 
   def _description(self, service: Service, kind: str, item: Service | Slot | Intent) -> str:

@@ -36,8 +36,8 @@ _COMMANDS = (
 )
 _EPILOG = """\
 examples:
-  sgdx data prepare --sample --data-dir data
-  sgdx data verify --archive dstc8-schema-guided-dialogue-master.zip
+  sgdx data prepare --corpus sample --data-dir data
+  sgdx data verify --corpus dstc8-schema-guided-dialogue-master.zip
   sgdx score --corpus sample --predictions all=runs/quickstart/eval/inference_eval
   sgdx diff scores_a.json scores_b.json
   sgdx report scores_a.json scores_b.json --out report

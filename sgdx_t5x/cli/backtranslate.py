@@ -2,19 +2,19 @@
 
 import argparse
 import collections
-import contextlib
 import pathlib
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.options import add_command, add_corpus
+from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import UsageError, with_document_paths
 
 if TYPE_CHECKING:
   from sgdx_t5x.augment.backtranslate import BackTranslation
-  from sgdx_t5x.augment.translations import Plan, Progress
+  from sgdx_t5x.augment.translations import Plan
 
 _PIVOT = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _PRICE = 20.0  # USD per million characters
@@ -54,12 +54,8 @@ name that collides). Interrupted or failed, the same command goes on where it st
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = subparsers.add_parser(
-    "backtranslate",
-    help="reword schemas through other languages",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+  parser = add_command(
+    subparsers, "backtranslate", __doc__, _EPILOG, "reword schemas through other languages"
   )
   add_corpus(parser)
   parser.add_argument("--split", default="train", help="train, dev or test (default: train)")
@@ -135,17 +131,15 @@ def run(args: argparse.Namespace) -> int:
   provider = open_provider(args.provider, options, out / _CACHE, _say)
   items = list(wording(schema).items())
   plans = {pivot: provider.plan(items, pivot) for pivot in pivots}
-  items = list(wording(schema).items())
-  plans = {pivot: provider.plan(items, pivot) for pivot in pivots}
   if args.dry_run:
     _print_plans(plans, args)
     return 0
   if any(plan.known < plan.texts for plan in plans.values()):  # else nobody is called
     provider.check(pivots)
   for pivot in pivots:
-    with _bar() as progress:
-      result = backtranslate.back_translate(schema, provider, pivot, progress)
-    files = backtranslate.write(result, out / pivot / args.split, args.overwrite)
+    with progress("texts") as update:
+      result = backtranslate.back_translate(schema, provider, pivot, update)
+    files = backtranslate.write_back_translation(result, out / pivot / args.split, args.overwrite)
     _print_result(result, out / pivot / args.split, files)
   _print_next(args, pivots)
   return 0
@@ -217,27 +211,6 @@ def _hf_options(given: dict[str, Any]) -> dict[str, Any]:
 
 def _say(line: str) -> None:
   print(with_document_paths(line), file=sys.stderr)
-
-
-@contextlib.contextmanager
-def _bar() -> "Iterator[Progress]":
-  """Yields what shows progress, on a terminal."""
-  from rich.console import Console
-  from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-  console = Console(stderr=True)
-  columns = "{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-  with Progress(
-    *columns, console=console, transient=True, disable=not console.is_terminal
-  ) as progress:
-    tasks: dict[str, Any] = {}
-
-    def show(what: str, done: int, total: int) -> None:
-      if what not in tasks:
-        tasks[what] = progress.add_task(what)
-      progress.update(tasks[what], completed=done, total=total)
-
-    yield show
 
 
 def _print_plans(plans: "Mapping[str, Plan]", args: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,16 +39,11 @@ with its distance, and what was not taken as it is:
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  from sgdx_t5x.augment.compose import RULES
+  from sgdx_t5x.augment.compose import PLACEMENT_RULES
 
-  rules = "".join(f"  {rule:10} {text}\n" for rule, text in RULES.items())
-  parser = subparsers.add_parser(
-    "compose",
-    help="make variant schemas of paraphrases",
-    description=__doc__,
-    epilog=_EPILOG + rules,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
-  )
+  rules = "".join(f"  {rule:10} {text}\n" for rule, text in PLACEMENT_RULES.items())
+  summary = "make variant schemas of paraphrases"
+  parser = add_command(subparsers, "compose", __doc__, _EPILOG + rules, summary)
   add_corpus(parser)
   parser.add_argument("--paraphrases", required=True, metavar="FILE", help="JSONL, see below")
   parser.add_argument("--out", required=True, metavar="DIR", help="folder to write, new or empty")
@@ -76,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     raise UsageError(
       f"--variants {args.variants}", expected="1 or more", fix="leave it out for 5, as in SGD-X"
     )
-  compose.check_empty(args.out)
+  compose.check_out(args.out)
   corpus = open_corpus(args.corpus)
   originals = {split: corpus.schema(split) for split in args.split or corpus.splits}
   schema = compose.union(list(originals.values()), f"{'+'.join(originals)} of {corpus.origin}")
@@ -91,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     "variants": args.variants,
     "distances": {"name": "Levenshtein, edits", "description": "Jaccard, lemmas"},
   }
-  compose.write(made, originals, args.out, header)
+  compose.write_variants(made, originals, args.out, header)
   _print_summary(args, made, len(schema), len(found) - len(used))
   return 0
 
@@ -99,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
 def _print_summary(
   args: argparse.Namespace, made: "Composition", num_services: int, num_other: int
 ) -> None:
-  from sgdx_t5x.augment.compose import RULES
+  from sgdx_t5x.augment.compose import PLACEMENT_RULES
 
   means = []
   for field in ("name", "description"):
@@ -113,7 +108,7 @@ def _print_summary(
   lines = [
     f"written: {args.out}, {len(made.variants)} variants of {num_services} services",
     f"mean distance from v1 on: {means[0]} edits; {means[1]}",
-    *(f"{counts[rule]:,} {rule}: {text}" for rule, text in RULES.items() if counts[rule]),
+    *(f"{counts[rule]:,} {rule}: {text}" for rule, text in PLACEMENT_RULES.items() if counts[rule]),
   ]
   if num_other:
     lines.append(f"{num_other:,} elements of the file are of other splits: not used")

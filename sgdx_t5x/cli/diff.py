@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.cli import output
+from sgdx_t5x.cli.options import add_command
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.tables import Cell, Number, Table, count, percent, points
 
@@ -33,12 +34,12 @@ wrong in A and right in B.
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = subparsers.add_parser(
+  parser = add_command(
+    subparsers,
     "diff",
-    help="compare two systems: differences, intervals, flipped frames",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+    __doc__,
+    _EPILOG,
+    "compare two systems: differences, intervals, flipped frames",
   )
   kind = "report of `sgdx score` with --json and --per-frame, or the latter's file"
   parser.add_argument("a", metavar="A", help=kind)
@@ -52,8 +53,18 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     action="store_true",
     help="compare what both have, and mark it PARTIAL, if frames are in one of the two only",
   )
-  parser.add_argument("--seed", type=int, default=0, help="of the resamples (default: 0)")
-  parser.add_argument("--resamples", type=int, default=1000, help="of dialogues (default: 1000)")
+  parser.add_argument(
+    "--seed", type=int, default=0, help="random seed of the bootstrap (default: 0)"
+  )
+  parser.add_argument(
+    "--bootstrap-samples",
+    "--resamples",
+    dest="resamples",
+    type=int,
+    default=1000,
+    metavar="N",
+    help="number of bootstrap samples (of dialogues; default: 1000)",
+  )
   parser.add_argument("--json", metavar="OUT", help="also write all numbers to this JSON file")
   output.add_format(parser)
   parser.set_defaults(run=run)

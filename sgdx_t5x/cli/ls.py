@@ -7,7 +7,8 @@ import sys
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.errors import UsageError
+from sgdx_t5x.cli.options import add_command
+from sgdx_t5x.errors import UsageError, require
 from sgdx_t5x.tables import Table
 
 _EPILOG = """\
@@ -23,13 +24,7 @@ one; a folder of schemas of your own takes one call.
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = subparsers.add_parser(
-    "ls",
-    help="list tasks and mixtures",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
-  )
+  parser = add_command(subparsers, "ls", __doc__, _EPILOG, "list tasks and mixtures")
   parser.add_argument(
     "what", nargs="?", default="tasks", choices=("tasks",), help="what to list (default: tasks)"
   )
@@ -46,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.cli.progress import native_stderr_hidden
 
   with native_stderr_hidden(args.debug):
+    require("seqio", extra="train", why="tasks and mixtures")
     from sgdx_t5x.tasks import REGISTERED
   for name in args.module:
     _import(name)

@@ -7,17 +7,58 @@ import gc
 import os
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.errors import SgdxError, UsageError
-from sgdx_t5x.prompts.t5dst import PromptStyle
+
+if TYPE_CHECKING:
+  from sgdx_t5x.prompts.protocol import PromptFormat
+
+_CORPUS = 'the official archive (zip or folder), or "sample"'
+
+
+def add_command(
+  subparsers: Any, name: str, doc: str, epilog: str, help: str
+) -> argparse.ArgumentParser:
+  """Adds a subcommand.
+
+  Args:
+    subparsers: what `ArgumentParser.add_subparsers` returned.
+    name: of the subcommand.
+    doc: its description, usually the docstring of its module.
+    epilog: examples and notes below the options; doc and epilog keep their line breaks.
+    help: a line for the list of subcommands.
+
+  Returns:
+    Its parser.
+  """
+  return subparsers.add_parser(
+    name,
+    help=help,
+    description=doc,
+    epilog=epilog,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
 
 
 def add_corpus(parser: argparse.ArgumentParser) -> None:
   """Adds `--corpus`, as every command has it."""
-  parser.add_argument(
-    "--corpus", required=True, help='the official archive (zip or folder), or "sample"'
+  parser.add_argument("--corpus", required=True, help=_CORPUS)
+
+
+def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
+  """Adds `--corpus` and what it was called before, `--archive` and `--sample`.
+
+  Returns:
+    Their group, of which one option must be given; alternatives can be added to it.
+  """
+  group = parser.add_mutually_exclusive_group(required=True)
+  group.add_argument("--corpus", help=_CORPUS)
+  group.add_argument("--archive", dest="corpus", metavar="CORPUS", help="the same as --corpus")
+  group.add_argument(
+    "--sample", dest="corpus", action="store_const", const="sample", help="for --corpus sample"
   )
+  return group
 
 
 def add_scoring(parser: argparse.ArgumentParser) -> None:
@@ -47,42 +88,84 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
     help="score what is there, and mark it PARTIAL, if frames are missing or dialogues unknown",
   )
   parser.add_argument(
+    "--bootstrap-samples",
     "--resamples",
+    dest="resamples",
     type=int,
     default=1000,
     metavar="N",
-    help="of dialogues, for 95%% intervals (default: 1000; 0: no intervals)",
+    help="number of bootstrap samples (of dialogues) for 95%% confidence intervals "
+    "(default: 1000; 0: no intervals)",
   )
-  parser.add_argument("--seed", type=int, default=0, help="of the resamples (default: 0)")
+  parser.add_argument(
+    "--seed", type=int, default=0, help="random seed of the bootstrap (default: 0)"
+  )
 
 
 def scoring_settings(args: argparse.Namespace) -> dict[str, Any]:
   """Returns the attributes of `scoring.Settings` that `add_scoring` added."""
   names = ("fuzzy", "zero_mean", "allow_missing", "resamples", "seed")
-  return {"style": parse_style(args.prompt_style), **{name: getattr(args, name) for name in names}}
+  prompt_format = parse_format(args.prompt_style)
+  return {"prompt_format": prompt_format, **{name: getattr(args, name) for name in names}}
 
 
-def parse_style(items: Sequence[str]) -> PromptStyle:
+def parse_format(items: Sequence[str]) -> "PromptFormat":
   """Reads `--prompt-style FIELD=VALUE ...`; what is not named keeps its default.
 
+  The field "format" names the prompt format, a key of `prompts.FORMATS`; the others are those of
+  its style.
+
   Raises:
-    UsageError: an unknown field, or a flag that is neither true nor false.
-    SgdxError: a value that PromptStyle refuses.
+    UsageError: an unknown field or format, or a value that is not of the field's type.
+    SgdxError: a value that the style refuses.
   """
-  defaults = dataclasses.asdict(PromptStyle())
+  from sgdx_t5x.prompts import DEFAULT, FORMATS, load_format
+
+  pairs = [item.partition("=")[::2] for item in items]
+  name = {"format": DEFAULT, **dict(pairs)}["format"]
+  style = load_format(name).style
+  defaults = {field.name: getattr(style, field.name) for field in dataclasses.fields(style)}
   changes: dict[str, Any] = {}
-  for item in items:
-    field, _, value = item.partition("=")
-    is_flag = isinstance(defaults.get(field), bool)
-    if field not in defaults or (is_flag and value.lower() not in ("true", "false")):
+  for item, (field, value) in zip(items, pairs, strict=True):
+    if field == "format":
+      continue
+    try:
+      changes[field] = _typed(value, defaults[field])
+    except (KeyError, ValueError):
       raise UsageError(
         f"--prompt-style {item}",
-        expected="FIELD=VALUE of PromptStyle; flags are true or false",
-        available=", ".join(defaults),
-        fix="give what the gin file of the run gives PromptStyle",
+        expected=f"FIELD=VALUE of {type(style).__name__}; flags are true or false",
+        available=", ".join((*defaults, "format") if len(FORMATS) > 1 else defaults),
+        fix=f"give what the gin file of the run gives {type(style).__name__}",
+      ) from None
+  return load_format(name, dataclasses.replace(style, **changes))
+
+
+def _typed(text: str, default: Any) -> Any:
+  """Returns the text as a value of the default's type. Raises KeyError or ValueError."""
+  if isinstance(default, bool):
+    return {"true": True, "false": False}[text.lower()]
+  return int(text) if isinstance(default, int) else text
+
+
+def parse_variants(items: Sequence[str]) -> dict[str, str | None]:
+  """Reads `--variant NAME NAME=DIR ...`. Returns name -> folder of its schemas, None without one.
+
+  Raises:
+    UsageError: a variant with two folders, or NAME= without one.
+  """
+  variants: dict[str, str | None] = {}
+  for item in items:
+    name, sign, folder = item.partition("=")
+    again = variants.get(name, folder or None) != (folder or None)
+    if not name or again or (sign and not folder):
+      raise UsageError(
+        f"--variant {item}",
+        expected="NAME, or NAME=DIR for schemas of your own, one DIR per name",
+        fix="for instance: --variant original v3 mine=my_schemas",
       )
-    changes[field] = value.lower() == "true" if is_flag else value
-  return PromptStyle(**changes)
+    variants[name] = folder or None
+  return variants
 
 
 def check_outputs(outputs: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:

@@ -1,21 +1,60 @@
-"""What a command shows of its work while it runs."""
+"""Progress of a command on stderr: a terminal shows it while it runs, a pipe or file never."""
 
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+_T = TypeVar("_T")
+Update = Callable[..., None]  # (task, done, total=None)
 
 
 @contextlib.contextmanager
-def status(text: str) -> Iterator[Callable[[str], None]]:
-  """Shows a line on stderr while the block runs, on a terminal only; yields what changes it."""
-  if not sys.stderr.isatty():
-    yield lambda text: None
-    return
+def progress(unit: str, enabled: bool = True) -> Iterator[Update]:
+  """Shows a line per task while the block runs, on a terminal only; they vanish afterwards.
+
+  Args:
+    unit: what is counted: "dialogues".
+    enabled: whether to show anything on a terminal either.
+
+  Yields:
+    A function of (task, done, total): a line's text, how much is done, and of how much; None, the
+    default, if nobody knows.
+  """
   from rich.console import Console
 
-  with Console(stderr=True).status(text) as shown:
-    yield shown.update
+  console = Console(stderr=True)
+  if not (enabled and console.is_terminal):
+    yield lambda task, done, total=None: None
+    return
+  from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+
+  columns = "{task.description}", BarColumn(), TaskProgressColumn(), "{task.fields[count]}"
+  # Results go to stdout, which must not be led through the console.
+  with Progress(
+    *columns, TimeRemainingColumn(), console=console, transient=True, redirect_stdout=False
+  ) as bars:
+    tasks = {}
+
+    def update(task: str, done: int, total: int | None = None) -> None:
+      if task not in tasks:
+        tasks[task] = bars.add_task(task, total=total, count="")
+      count = f"{done:,} {unit}" if total is None else f"{done:,} of {total:,} {unit}"
+      bars.update(tasks[task], completed=done, total=total, count=count)
+
+    yield update
+
+
+def track(
+  items: Iterable[_T], task: str, unit: str, total: int | None = None, enabled: bool = True
+) -> Iterator[_T]:
+  """Yields the items and shows how many were yielded; arguments as of `progress`."""
+  with progress(unit, enabled) as update:
+    update(task, 0, total)
+    for done, item in enumerate(items, start=1):
+      yield item
+      update(task, done, total)
 
 
 @contextlib.contextmanager

@@ -6,30 +6,35 @@ import dataclasses
 import json
 import shlex
 import sys
+import textwrap
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
   from sgdx_t5x.data.corpus import Corpus
   from sgdx_t5x.data.dialogue import Dialogue
-  from sgdx_t5x.prompts.rows import SlotPrompts
-  from sgdx_t5x.prompts.t5dst import PromptStyle
+  from sgdx_t5x.prompts.protocol import PromptFormat
+  from sgdx_t5x.prompts.rows import Pairs
 
 _STDOUT = "-"
+_WIDTH = 90
 _EPILOG = """\
 examples:
-  The test split in one wording:
+  The test split with one variant of the schema:
     sgdx prompts --corpus dstc8-schema-guided-dialogue-master.zip --variant v3 --out v3.jsonl
 
-  At most 5,000 prompts of each wording, the same frames in all, for a model that costs money:
+  At most 5,000 prompts of each variant, the same frames in all, for a model that costs money:
     sgdx prompts --corpus sgd.zip --variant original v1 v2 v3 v4 v5 --limit 5000 \\
       --out prompts.jsonl
 
   The score of the answers:
     sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing
+
+A variant is original, v1 ... v5, bt_zh, bt_ja or bt_ko (back-translations of SGD's train split ship
+with this package), corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
 
 A line is {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": "[USER] ... [slot] ..."}, and
 for a categorical slot "possible_values": [...], besides which "none" and "dontcare" can be right.
@@ -46,17 +51,17 @@ compare a sample's scores with those of the same sample. The same seed gives the
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = subparsers.add_parser(
-    "prompts",
-    help="write prompts for any language model to answer",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+  parser = add_command(
+    subparsers, "prompts", __doc__, _EPILOG, "write prompts for any language model to answer"
   )
   add_corpus(parser)
   parser.add_argument("--split", default="test", help="train, dev or test (default: test)")
   parser.add_argument(
-    "--variant", required=True, nargs="+", metavar="NAME", help="original, v1 ... v5; one or more"
+    "--variant",
+    required=True,
+    nargs="+",
+    metavar="NAME[=DIR]",
+    help="variants of the schema, see below",
   )
   parser.add_argument("--out", required=True, metavar="FILE", help="JSONL to write; - for stdout")
   parser.add_argument(
@@ -78,10 +83,11 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Writes the prompts and says what to do next. Returns 0. Raises SgdxError for bad input."""
-  from sgdx_t5x.cli.options import parse_style
+  from sgdx_t5x.augment.variant_schemas import VariantSchemas
+  from sgdx_t5x.cli.options import parse_format, parse_variants
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.files import atomic_write
-  from sgdx_t5x.prompts.rows import schema_prompts
+  from sgdx_t5x.prompts.rows import services_of
 
   if args.limit is not None and args.limit < 1:
     raise UsageError(
@@ -89,18 +95,17 @@ def run(args: argparse.Namespace) -> int:
       expected="a number of prompts, 1 or more",
       fix="leave --limit out for the whole split",
     )
-  style = parse_style(args.prompt_style)
+  prompt_format = parse_format(args.prompt_style)
   corpus = open_corpus(args.corpus)
-  original = corpus.schema(args.split)
-  questions = {
-    variant: schema_prompts(original, corpus.schema(args.split, variant), style)
-    for variant in args.variant
-  }
+  variants = parse_variants(args.variant)
+  schemas = VariantSchemas(corpus, {name: folder for name, folder in variants.items() if folder})
+  reworded = {variant: schemas.get(args.split, variant) for variant in variants}
+  services = services_of(prompt_format, args.split, corpus.schema(args.split), reworded)
   whole = args.out != _STDOUT
   with atomic_write(args.out, "--out") if whole else contextlib.nullcontext(sys.stdout) as out:
-    chosen = _choose(corpus, args, style)
-    written = _write(corpus, args, style, questions, chosen, out)
-  _print_summary(corpus, args, list(questions), written)
+    chosen = _choose(corpus, args, prompt_format)
+    written = _write(corpus, args, prompt_format, services, chosen, out)
+  _print_summary(corpus, args, list(services), prompt_format.answer, written)
   return 0
 
 
@@ -115,7 +120,7 @@ class _Written:
 
 
 def _choose(
-  corpus: "Corpus", args: argparse.Namespace, style: "PromptStyle"
+  corpus: "Corpus", args: argparse.Namespace, prompt_format: "PromptFormat"
 ) -> Collection[str] | None:
   """Returns the ids of the dialogues to write; None for all."""
   from sgdx_t5x.prompts.selection import choose_dialogues, dialogue_sizes
@@ -123,7 +128,7 @@ def _choose(
   if args.limit is None:
     return None
   dialogues = _dialogues(corpus, args, "choosing")
-  sizes = list(dialogue_sizes(dialogues, corpus.schema(args.split), style))
+  sizes = list(dialogue_sizes(dialogues, corpus.schema(args.split), prompt_format))
   if not any(size.num_prompts for size in sizes):
     raise _nothing(corpus, args.split)
   return choose_dialogues(sizes, args.limit, args.seed)
@@ -132,8 +137,8 @@ def _choose(
 def _write(
   corpus: "Corpus",
   args: argparse.Namespace,
-  style: "PromptStyle",
-  questions: "Mapping[str, SlotPrompts]",
+  prompt_format: "PromptFormat",
+  services: "Mapping[str, Pairs]",
   chosen: Collection[str] | None,
   out: TextIO,
 ) -> _Written:
@@ -144,8 +149,8 @@ def _write(
     written.of_dialogues += 1
     if chosen is not None and dialogue.dialogue_id not in chosen:
       continue
-    rows = [json.dumps(row) for row in dialogue_rows(dialogue, args.split, questions, style)]
-    out.writelines(f"{row}\n" for row in rows)
+    rows = list(dialogue_rows(prompt_format, dialogue, args.split, services))
+    out.writelines(f"{json.dumps(row)}\n" for row in rows)
     written.prompts += len(rows)
     written.frames += sum(1 for _ in dialogue.user_frames())
     written.dialogues += 1
@@ -156,13 +161,9 @@ def _write(
 
 def _dialogues(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterable[Dialogue]":
   """Yields a split's dialogues, with a bar on a terminal that shows nothing else."""
-  from rich.console import Console
-  from rich.progress import track
+  from sgdx_t5x.cli.progress import track
 
-  console = Console(stderr=True)
-  shown = console.is_terminal and args.out != _STDOUT
-  dialogues = corpus.dialogues(args.split)
-  return track(dialogues, what, console=console, transient=True, disable=not shown)
+  return track(corpus.dialogues(args.split), what, "dialogues", enabled=args.out != _STDOUT)
 
 
 def _nothing(corpus: "Corpus", split: str) -> SgdxError:
@@ -178,7 +179,11 @@ def _nothing(corpus: "Corpus", split: str) -> SgdxError:
 
 
 def _print_summary(
-  corpus: "Corpus", args: argparse.Namespace, variants: list[str], written: _Written
+  corpus: "Corpus",
+  args: argparse.Namespace,
+  variants: list[str],
+  answer: str,
+  written: _Written,
 ) -> None:
   from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 
@@ -196,9 +201,7 @@ def _print_summary(
     command += ["--prompt-style", *args.prompt_style]
   if written.dialogues < written.of_dialogues:
     command.append("--allow-missing")
-  lines += [
-    f"next:    {shlex.join(command)}",
-    '         ANSWERS.jsonl holds {"id": ..., "prediction": ...} per line; prediction is the',
-    '         value, or "none" if the slot is not set',
-  ]
+  what = f'ANSWERS.jsonl holds {{"id": ..., "prediction": ...}} per line; prediction is {answer}'
+  lines.append(f"next:    {shlex.join(command)}")
+  lines += textwrap.wrap(what, _WIDTH, initial_indent=" " * 9, subsequent_indent=" " * 9)
   print("\n".join(lines), file=sys.stderr)

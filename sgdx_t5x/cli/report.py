@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_scoring, no_cycles
-from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.cli.options import add_command, add_scoring, no_cycles
+from sgdx_t5x.errors import SgdxError, UsageError, require
 
 if TYPE_CHECKING:
   from sgdx_t5x.data.corpus import Corpus
@@ -43,12 +43,12 @@ all failures (JSONL). docs/report.md says more.
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = subparsers.add_parser(
+  parser = add_command(
+    subparsers,
     "report",
-    help="a page of tables, figures and errors of one run or several",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+    __doc__,
+    _EPILOG,
+    "a page of tables, figures and errors of one run or several",
   )
   parser.add_argument("runs", nargs="+", metavar="RUN", help="[NAME=]PATH, see below")
   parser.add_argument("--out", required=True, metavar="DIR", help="folder of the report")
@@ -121,15 +121,8 @@ def _overall(run: "Run") -> dict[str, Any]:
 
 def _check_libraries() -> None:
   """Refuses before the work what would fail after it."""
-  try:
-    import jinja2  # noqa: F401
-    import matplotlib  # noqa: F401
-  except ImportError as e:
-    raise SgdxError(
-      f"sgdx report needs {e.name}, which is not installed",
-      expected="matplotlib and Jinja",
-      fix="pip install 'sgdx_t5x[report]'",
-    ) from None
+  require("jinja2", extra="report", why="the page of `sgdx report`")
+  require("matplotlib", extra="report", why="the plots of `sgdx report`")
 
 
 def _check_inputs(out: pathlib.Path, inputs: Iterable[pathlib.Path]) -> None:

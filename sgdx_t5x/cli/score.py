@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_corpus, add_scoring, no_cycles
+from sgdx_t5x.cli.options import add_command, add_corpus, add_scoring, no_cycles
 from sgdx_t5x.errors import UsageError
 
 _EPILOG = """\
@@ -35,12 +35,12 @@ to v5. docs/metrics/ defines every number, docs/score-json.md the JSON.
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = subparsers.add_parser(
+  parser = add_command(
+    subparsers,
     "score",
-    help="score predictions: JGA per variant and schema sensitivity",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+    __doc__,
+    _EPILOG,
+    "score predictions: JGA per variant and schema sensitivity",
   )
   add_corpus(parser)
   parser.add_argument("--split", default="test", help="train, dev or test (default: test)")

@@ -6,7 +6,8 @@ import pathlib
 import shlex
 from typing import Any
 
-from sgdx_t5x.cli.progress import status
+from sgdx_t5x.cli.options import add_command
+from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.errors import UsageError
 
@@ -18,7 +19,7 @@ examples:
   Dialogues of it, as the train split of a corpus in SGD's layout:
     sgdx simulate --schema schema.json --tables start/tables --scenarios start/scenarios.json \\
       --templates start/templates.json --num-dialogues 1000 --seed 1 --out mine
-    sgdx data verify --archive mine
+    sgdx data verify --corpus mine
 
 docs/simulate.md describes the files. Everything is checked before the first dialogue. The same seed
 gives the same files, with however many processes.
@@ -28,12 +29,8 @@ _NEEDED = ("schema", "tables", "scenarios", "num_dialogues")
 
 def add_parser(subparsers: Any) -> None:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = subparsers.add_parser(
-    "simulate",
-    help="make dialogues for a schema of your own",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+  parser = add_command(
+    subparsers, "simulate", __doc__, _EPILOG, "make dialogues for a schema of your own"
   )
   parser.add_argument(
     "--init", metavar="SCHEMA", help="write tables, scenarios and templates for it"
@@ -76,7 +73,7 @@ def _init(args: argparse.Namespace) -> int:
       fix="make the starting point first, then the dialogues with another command",
     )
   schema = load_schema(pathlib.Path(args.init).read_bytes(), args.init)
-  names = starting_point.write(schema, args.out, args.seed)
+  names = starting_point.write_starting_point(schema, args.out, args.seed)
   out = pathlib.Path(args.out)
   print(f"{out}: {len(names) - 2} tables, scenarios.json, templates.json")
   command = (
@@ -103,7 +100,7 @@ def _simulate(args: argparse.Namespace) -> int:
   if args.paraphrase:
     load_paraphrase(args.paraphrase)
   folder = pathlib.Path(args.out) / args.split
-  with status("simulating") as say:
+  with progress("dialogues") as update:
     totals = write_split(
       simulation,
       folder,
@@ -111,11 +108,11 @@ def _simulate(args: argparse.Namespace) -> int:
       seed=str(args.seed),
       processes=args.processes or len(os.sched_getaffinity(0)),
       paraphrase=args.paraphrase,
-      tell=lambda done: say(f"{done:,} of {args.num_dialogues:,} dialogues"),
+      on_progress=lambda done: update("simulating", done, args.num_dialogues),
     )
   count, turns, frames = (totals[key] for key in ("dialogues", "turns", "user_frames"))
   print(f"{folder}: {count:,} dialogues, {turns:,} turns, {frames:,} user frames")
-  print(f"next: sgdx data verify --archive {shlex.quote(args.out)}")
+  print(f"next: sgdx data verify --corpus {shlex.quote(args.out)}")
   return 0
 
 

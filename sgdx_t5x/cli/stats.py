@@ -5,9 +5,8 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.augment import variant_schemas
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.variants import PIVOTS
 from sgdx_t5x.errors import SgdxError, UsageError
@@ -52,12 +51,8 @@ _PAPER_LEGEND = "paper: SGD-X; of back-translations, those by Google Translate i
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
-  parser = subparsers.add_parser(
-    "stats",
-    help="distances of schema variants: the paper's Table 1",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+  parser = add_command(
+    subparsers, "stats", __doc__, _EPILOG, "distances of schema variants: the paper's Table 1"
   )
   add_corpus(parser)
   parser.add_argument(
@@ -75,9 +70,10 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
   """Compares and prints. Returns 0. Raises SgdxError for anything wrong in the input."""
   from sgdx_t5x.augment import distances
+  from sgdx_t5x.augment.variant_schemas import VariantSchemas
 
   corpus = open_corpus(args.corpus)
-  sets = variant_schemas.corpus_sets(corpus)
+  sets = distances.variant_sets(VariantSchemas(corpus))
   for name, variant, schemas in _given(args.schemas, corpus):
     if variant in sets.setdefault(name, {}):
       raise UsageError(

@@ -8,6 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from sgdx_t5x.cli.options import add_command
 from sgdx_t5x.cli.progress import native_stderr_hidden
 from sgdx_t5x.errors import SgdxError
 
@@ -30,16 +31,13 @@ _STEPS = 50_000  # the paper's fine-tuning
 
 def add_parser(subparsers: Any) -> None:
   """Adds `weights import` and `weights export`."""
-  text = {"epilog": _EPILOG, "formatter_class": argparse.RawDescriptionHelpFormatter}
-  parser = subparsers.add_parser(
-    "weights", help="T5 weights from Hugging Face to T5X, and back", description=__doc__, **text
-  )
+  summary = "convert T5 weights between Hugging Face and T5X"
+  parser = add_command(subparsers, "weights", __doc__, _EPILOG, summary)
   parser.set_defaults(run=lambda args: parser.print_help() or 0)
   verbs = parser.add_subparsers(metavar="VERB")
 
-  command = verbs.add_parser(
-    "import", help="make a T5X checkpoint of a Hugging Face folder", **text
-  )
+  summary = "convert a Hugging Face folder into a T5X checkpoint"
+  command = add_command(verbs, "import", f"`sgdx weights import`: {summary}.", _EPILOG, summary)
   command.add_argument("--hf", required=True, metavar="DIR", help="config.json and safetensors")
   command.add_argument("--out", required=True, metavar="DIR", help="gets a folder checkpoint_STEP")
   command.add_argument(
@@ -48,9 +46,8 @@ def add_parser(subparsers: Any) -> None:
   command.add_argument("--overwrite", action="store_true", help="replace DIR/checkpoint_STEP")
   command.set_defaults(run=_import)
 
-  command = verbs.add_parser(
-    "export", help="make a Hugging Face folder of a T5X checkpoint", **text
-  )
+  summary = "convert a T5X checkpoint into a Hugging Face folder"
+  command = add_command(verbs, "export", f"`sgdx weights export`: {summary}.", _EPILOG, summary)
   command.add_argument(
     "--checkpoint", required=True, metavar="DIR", help="checkpoint_N, Orbax or legacy layout"
   )

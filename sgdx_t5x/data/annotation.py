@@ -106,13 +106,13 @@ class AnnotationWarning:
 
 
 def validate_annotation(
-  schema: Schema, remarks: dict[str, AnnotationWarning]
+  schema: Schema, warnings: dict[str, AnnotationWarning]
 ) -> Callable[[Dialogue, Schema, str], None]:
   """Returns a check for `Corpus.dialogues`, for one reading of one split.
 
   Args:
     schema: of the split.
-    remarks: rule -> what was found; grows with each dialogue.
+    warnings: rule -> its violations; grows with each dialogue.
 
   Returns:
     A function of dialogue, schema and origin that raises SgdxError for what
@@ -123,18 +123,18 @@ def validate_annotation(
 
   def check(dialogue: Dialogue, schema: Schema, origin: str) -> None:
     check_dialogue(dialogue, schema, origin)
-    talk = _Talk(dialogue, origin, services, remarks)
+    history = _History(dialogue, origin, services, warnings)
     try:
       if dialogue.dialogue_id in ids or "/" in dialogue.dialogue_id:
-        talk.tell("id", "it occurs twice" if dialogue.dialogue_id in ids else "a / in its id")
+        history.report("id", "it occurs twice" if dialogue.dialogue_id in ids else "a / in its id")
       ids.add(dialogue.dialogue_id)
-      _check_services(talk)
-      for talk.number, turn in enumerate(dialogue.turns):
-        _check_turn(talk, turn)
-      _check_ending(talk)
+      _check_services(history)
+      for history.number, turn in enumerate(dialogue.turns):
+        _check_turn(history, turn)
+      _check_ending(history)
     except (KeyError, TypeError, AttributeError) as e:
       raise SgdxError(
-        f"{talk.where}: {type(e).__name__} {e}",
+        f"{history.where}: {type(e).__name__} {e}",
         expected="slots, actions, service_call and service_results as in SGD's README",
         fix="correct the annotation, or write the file again",
       ) from None
@@ -170,13 +170,13 @@ def _facts(service: Service) -> _Facts:
 
 
 @dataclasses.dataclass
-class _Talk:
-  """What is known of a dialogue up to the turn that is looked at."""
+class _History:
+  """What a dialogue has said and done up to the turn that is checked."""
 
   dialogue: Dialogue
   origin: str
   services: Mapping[str, _Facts]
-  remarks: dict[str, AnnotationWarning]
+  warnings: dict[str, AnnotationWarning]
   number: int = -1  # of the turn
   text: str = ""  # all utterances
   said: set[str] = dataclasses.field(default_factory=set)  # values of acts
@@ -190,11 +190,11 @@ class _Talk:
     place = f"{self.origin}, dialogue {self.dialogue.dialogue_id}"
     return place if self.number < 0 else f"{place}, turn {self.number}"
 
-  def tell(self, rule: str, found: str, available: str = "") -> None:
-    """Counts a remark; raises the error if the rule is one."""
+  def report(self, rule: str, found: str, available: str = "") -> None:
+    """Counts a violation of a rule of `WARNINGS`; raises SgdxError for one of `ERRORS`."""
     if rule in WARNINGS:
       first = f"{self.dialogue.dialogue_id}, turn {self.number}"
-      self.remarks.setdefault(rule, AnnotationWarning(0, first)).count += 1
+      self.warnings.setdefault(rule, AnnotationWarning(0, first)).count += 1
       return
     raise SgdxError(
       f"{self.where}: {found}",
@@ -204,237 +204,245 @@ class _Talk:
     )
 
 
-def _check_services(talk: _Talk) -> None:
-  services = talk.dialogue.services
-  found = {frame.service for turn in talk.dialogue.turns for frame in turn.frames}
+def _check_services(history: _History) -> None:
+  services = history.dialogue.services
+  found = {frame.service for turn in history.dialogue.turns for frame in turn.frames}
   if found != set(services) or len(services) != len(found):
-    talk.tell("services", f"services {', '.join(services)}", ", ".join(sorted(found)))
+    history.report("services", f"services {', '.join(services)}", ", ".join(sorted(found)))
 
 
-def _check_ending(talk: _Talk) -> None:
-  turns = talk.dialogue.turns
+def _check_ending(history: _History) -> None:
+  turns = history.dialogue.turns
   goodbyes = [
     i
     for i, turn in enumerate(turns)
     if turn.speaker == SYSTEM and "GOODBYE" in _acts(turn.frames[0])
   ]
   if not turns or goodbyes != [len(turns) - 1]:
-    talk.tell("ending", f"{len(turns)} turns, the system's GOODBYE in {goodbyes or 'none'}")
+    history.report("ending", f"{len(turns)} turns, the system's GOODBYE in {goodbyes or 'none'}")
 
 
-def _check_turn(talk: _Talk, turn: Turn) -> None:
+def _check_turn(history: _History, turn: Turn) -> None:
   names = [frame.service for frame in turn.frames]
   if not names or len(set(names)) != len(names):
-    talk.tell("frames", f"frames of {', '.join(names) or 'no service'}")
+    history.report("frames", f"frames of {', '.join(names) or 'no service'}")
   if not turn.utterance.strip():
-    talk.tell("empty-utterance", "")
-  talk.text += f"{turn.utterance}\n"
+    history.report("empty-utterance", "")
+  history.text += f"{turn.utterance}\n"
   if turn.speaker == USER:
-    talk.user_frames = {frame.service: frame for frame in turn.frames}
-  elif len(names) != 1 or names[0] not in talk.user_frames:
-    talk.tell("system-frame", f"frames of {', '.join(names)}")
+    history.user_frames = {frame.service: frame for frame in turn.frames}
+  elif len(names) != 1 or names[0] not in history.user_frames:
+    history.report("system-frame", f"frames of {', '.join(names)}")
   spans = []
   for frame in turn.frames:
-    facts = talk.services[frame.service]
+    facts = history.services[frame.service]
     if (
       frame.slots is None
       or (frame.state is None) != (turn.speaker == SYSTEM)
       or (turn.speaker == USER and (frame.service_call, frame.service_results) != (None, None))
     ):
-      talk.tell("keys", f"service {frame.service}: {', '.join(frame.to_json())}")
-    spans += _check_spans(talk, turn, frame, facts)
+      history.report("keys", f"service {frame.service}: {', '.join(frame.to_json())}")
+    spans += _check_spans(history, turn, frame, facts)
     if frame.actions is None:
-      talk.has_all_acts = False
+      history.has_all_acts = False
     else:
-      _check_actions(talk, turn, frame, facts)
+      _check_actions(history, turn, frame, facts)
     if turn.speaker == USER:
-      _check_state(talk, frame, facts)
+      _check_state(history, frame, facts)
     else:
-      _check_call(talk, frame, facts)
+      _check_call(history, frame, facts)
   spans.sort()
   if any(b[0] < a[1] for a, b in itertools.pairwise(spans)):
-    talk.tell("overlap", "")
+    history.report("overlap", "")
 
 
-def _check_spans(talk: _Talk, turn: Turn, frame: Frame, facts: _Facts) -> Sequence[tuple[int, int]]:
+def _check_spans(
+  history: _History, turn: Turn, frame: Frame, facts: _Facts
+) -> Sequence[tuple[int, int]]:
   """Checks the spans of a frame and returns them."""
   spans, texts = [], set()
   for span in frame.slots:
     slot, start, end = span["slot"], span["start"], span["exclusive_end"]
     if slot not in facts.free:
-      talk.tell("span-slot", f"a span of slot {slot!r} of service {frame.service}")
+      history.report("span-slot", f"a span of slot {slot!r} of service {frame.service}")
     if not 0 <= start < end <= len(turn.utterance):
       found = f"slot {slot!r}: span {start}..{end} of {len(turn.utterance)} characters"
-      talk.tell("span-offsets", found)
+      history.report("span-offsets", found)
     text = turn.utterance[start:end]
     if turn.speaker == USER:
       values = frame.state.slot_values.get(slot)
       if values is None:
-        talk.tell("span-slot-state", "")
+        history.report("span-slot-state", "")
       elif text not in values:
-        talk.tell("span-state", f"slot {slot!r}: a span of {text!r}", ", ".join(values))
+        history.report("span-state", f"slot {slot!r}: a span of {text!r}", ", ".join(values))
     spans.append((start, end))
     texts.add((slot, text))
   if frame.actions is not None:
-    told = {
+    act_values = {
       (action["slot"], value)
       for action in frame.actions
       if action["slot"] in facts.free and action["act"] not in _NAMED
       for value in action["values"]
       if value != DONTCARE
     }
-    for slot, text in sorted(texts ^ told):
+    for slot, text in sorted(texts ^ act_values):
       has, lacks = ("span", "act") if (slot, text) in texts else ("act", "span")
-      talk.tell(
+      history.report(
         "span-act", f"slot {slot!r}: {text!r} of service {frame.service}: {has}, no {lacks}"
       )
   return spans
 
 
-def _check_actions(talk: _Talk, turn: Turn, frame: Frame, facts: _Facts) -> None:
+def _check_actions(history: _History, turn: Turn, frame: Frame, facts: _Facts) -> None:
   state = frame.state
   for action in frame.actions:
     act, slot, values = action["act"], action["slot"], action["values"]
     forms = ACTS[turn.speaker].get(act)
     if forms is None:
-      talk.tell("act", f"{turn.speaker}'s act {act!r}", ", ".join(ACTS[turn.speaker]))
+      history.report("act", f"{turn.speaker}'s act {act!r}", ", ".join(ACTS[turn.speaker]))
     kind = slot if not slot or act in _NAMED else "slot" if slot in facts.slots else "unknown"
     if (kind, min(len(values), 2)) not in forms:
-      talk.tell("act-form", f"{act} of slot {slot!r} of {frame.service}, {len(values)} values")
+      history.report("act-form", f"{act} of slot {slot!r} of {frame.service}, {len(values)} values")
     canonical = action.get("canonical_values", values)
     if len(canonical) != len(values):
-      talk.tell("canonical", f"{act} of slot {slot!r}: {len(canonical)} for {len(values)} values")
-    talk.said.update(canonical)
+      history.report(
+        "canonical", f"{act} of slot {slot!r}: {len(canonical)} for {len(values)} values"
+      )
+    history.said.update(canonical)
     if kind == "intent":
       wrong = values[0] not in facts.required
       if wrong or (turn.speaker == USER and values[0] != state.active_intent):
         found = state.active_intent if state else ", ".join(facts.required)
-        talk.tell("act-intent", f"{act} of {values[0]!r} of service {frame.service}", found)
+        history.report("act-intent", f"{act} of {values[0]!r} of service {frame.service}", found)
     elif kind == "slot":
       if slot in facts.categorical:
         if not all(v in facts.categorical[slot] or v == DONTCARE for v in canonical):
-          talk.tell("act-value", "")
+          history.report("act-value", "")
         values = canonical  # as states have them
       if act in ("INFORM", "SELECT") and turn.speaker == USER:
         has = state.slot_values.get(slot, ())
         if values[0] not in has:
-          talk.tell("act-state", f"{act} of slot {slot!r}: {values[0]!r}", ", ".join(has))
+          history.report("act-state", f"{act} of slot {slot!r}: {values[0]!r}", ", ".join(has))
 
 
-def _check_state(talk: _Talk, frame: Frame, facts: _Facts) -> None:
-  state, before = frame.state, talk.states.get(frame.service)
+def _check_state(history: _History, frame: Frame, facts: _Facts) -> None:
+  state, before = frame.state, history.states.get(frame.service)
   requested = list(state.requested_slots)
   asked = {a["slot"] for a in frame.actions or () if a["act"] == "REQUEST"}
   if len(set(requested)) != len(requested) or (
     frame.actions is not None and set(requested) != asked
   ):
-    talk.tell("requested", f"requested_slots {requested}", ", ".join(sorted(asked)))
+    history.report("requested", f"requested_slots {requested}", ", ".join(sorted(asked)))
   intent = NO_INTENT if before is None else before.active_intent
   if frame.actions is not None and state.active_intent not in (NO_INTENT, intent):
     acts = _acts(frame)
     if "INFORM_INTENT" not in acts and "AFFIRM_INTENT" not in acts:
-      talk.tell("intent-change", f"{state.active_intent!r} after {intent!r}", ", ".join(acts))
+      history.report("intent-change", f"{state.active_intent!r} after {intent!r}", ", ".join(acts))
   known = {} if before is None else before.slot_values
   if known.keys() - state.slot_values.keys():
-    talk.tell("state-keeps", "")
+    history.report("state-keeps", "")
   for slot, values in state.slot_values.items():
     if known.get(slot) != values:  # what did not change was looked at then
-      _check_values(talk, slot, values, facts)
-  talk.states[frame.service] = state
+      _check_values(history, slot, values, facts)
+  history.states[frame.service] = state
 
 
-def _check_values(talk: _Talk, slot: str, values: tuple[str, ...], facts: _Facts) -> None:
+def _check_values(history: _History, slot: str, values: tuple[str, ...], facts: _Facts) -> None:
   if slot not in facts.tracked:
-    talk.tell("state-slot", f"slot {slot!r} in the state", ", ".join(sorted(facts.tracked)))
+    history.report("state-slot", f"slot {slot!r} in the state", ", ".join(sorted(facts.tracked)))
   if values == (DONTCARE,):
     return
   found = f"slot {slot!r}: {', '.join(values)}"
   if slot in facts.free:
-    if not all(value in talk.text for value in values):
-      talk.tell("state-free", found)
+    if not all(value in history.text for value in values):
+      history.report("state-free", found)
   elif len(values) != 1 or values[0] not in facts.categorical[slot]:
-    talk.tell("state-categorical", found, ", ".join(sorted(facts.categorical[slot])))
-  elif talk.has_all_acts and values[0] not in talk.said:
-    talk.tell("state-said", found)
+    history.report("state-categorical", found, ", ".join(sorted(facts.categorical[slot])))
+  elif history.has_all_acts and values[0] not in history.said:
+    history.report("state-said", found)
 
 
-def _check_call(talk: _Talk, frame: Frame, facts: _Facts) -> None:
+def _check_call(history: _History, frame: Frame, facts: _Facts) -> None:
   call, results = frame.service_call, frame.service_results
   acts = _acts(frame)
   if (call is None) != (results is None):
-    talk.tell("results", f"service {frame.service}: a call without results, or they without it")
+    history.report(
+      "results", f"service {frame.service}: a call without results, or they without it"
+    )
   if call is not None:
-    _check_parameters(talk, frame, facts)
-    _check_results(talk, call["method"], call["parameters"], results, facts)
-    talk.results.setdefault(frame.service, []).extend(results)
+    _check_parameters(history, frame, facts)
+    _check_results(history, call["method"], call["parameters"], results, facts)
+    history.results.setdefault(frame.service, []).extend(results)
     if not results and ("NOTIFY_SUCCESS" in acts or "NOTIFY_FAILURE" not in acts):
-      talk.tell("notify", f"{len(results)} results and acts {', '.join(acts)}")
+      history.report("notify", f"{len(results)} results and acts {', '.join(acts)}")
   is_older = any("canonical_values" not in action for action in frame.actions or ())
   if not is_older and (
     not _NOTIFY.isdisjoint(acts) if call is None
     else _NOTIFY.isdisjoint(acts) and call["method"] in facts.transactional
   ):  # fmt: skip
-    talk.tell("transaction", f"acts {', '.join(acts)}, {'no ' if call is None else ''}service call")
-  known = talk.results.get(frame.service, ())
+    history.report(
+      "transaction", f"acts {', '.join(acts)}, {'no ' if call is None else ''}service call"
+    )
+  known = history.results.get(frame.service, ())
   for action in frame.actions or ():
     act = action["act"]
     if act in ("OFFER", "INFORM") and not is_older:
-      given = {result.get(action["slot"]) for result in known}
-      if not given.issuperset(action["canonical_values"]):
-        talk.tell("result-source", "")
+      result_values = {result.get(action["slot"]) for result in known}
+      if not result_values.issuperset(action["canonical_values"]):
+        history.report("result-source", "")
     elif act == "INFORM_COUNT" and results is not None and action["values"] != [str(len(results))]:
-      talk.tell("count", f"INFORM_COUNT {action['values']}, {len(results)} results")
+      history.report("count", f"INFORM_COUNT {action['values']}, {len(results)} results")
 
 
-def _check_parameters(talk: _Talk, frame: Frame, facts: _Facts) -> None:
+def _check_parameters(history: _History, frame: Frame, facts: _Facts) -> None:
   method, given = frame.service_call["method"], frame.service_call["parameters"]
-  state = talk.states[frame.service]
+  state = history.states[frame.service]
   if method != state.active_intent or method not in facts.required:
-    talk.tell("call-intent", f"a call of {method!r}", state.active_intent)
-  wanted = {
+    history.report("call-intent", f"a call of {method!r}", state.active_intent)
+  expected = {
     slot
     for slot, values in state.slot_values.items()
     if slot in facts.accepted[method] and values != (DONTCARE,)
   }
-  if given.keys() != wanted:
+  if given.keys() != expected:
     found = f"{method} called with {', '.join(given)}"
-    talk.tell("call-slots", found, ", ".join(sorted(wanted)))
+    history.report("call-slots", found, ", ".join(sorted(expected)))
   if not facts.required[method] <= given.keys():
-    talk.tell("call-required", "")
+    history.report("call-required", "")
   for slot, value in given.items():
     if not isinstance(value, str):
       raise TypeError(f"parameter {slot!r}: {value!r} is not a text")
     if slot in facts.categorical and (value,) != state.slot_values[slot]:
       found = f"{method} called with slot {slot!r}: {value!r}"
-      talk.tell("call-values", found, ", ".join(state.slot_values[slot]))
+      history.report("call-values", found, ", ".join(state.slot_values[slot]))
   if method in facts.transactional:
-    user = talk.user_frames[frame.service]
+    user = history.user_frames[frame.service]
     if user.actions is not None and "AFFIRM" not in _acts(user):
-      talk.tell("call-affirmed", f"a call of {method!r}", ", ".join(_acts(user)))
+      history.report("call-affirmed", f"a call of {method!r}", ", ".join(_acts(user)))
 
 
 def _check_results(
-  talk: _Talk, method: str, given: Mapping[str, str], results: list[dict], facts: _Facts
+  history: _History, method: str, given: Mapping[str, str], results: list[dict], facts: _Facts
 ) -> None:
   if len(results) > (1 if method in facts.transactional else MAX_RESULTS):
-    talk.tell("results", f"{len(results)} results of {method}")
+    history.report("results", f"{len(results)} results of {method}")
   slots = facts.results[method]
   for result in results:
     if result.keys() != slots:
       if more := result.keys() - slots:
         found = f"slots {', '.join(sorted(more))} in a result of {method}"
-        talk.tell("result-slots", found, ", ".join(sorted(slots)))
-      talk.tell("result-all-slots", "")
+        history.report("result-slots", found, ", ".join(sorted(slots)))
+      history.report("result-all-slots", "")
     for slot, value in result.items():
       if not isinstance(value, str):
         raise TypeError(f"result {slot!r}: {value!r} is not a text")
       if slot in facts.categorical and value not in facts.categorical[slot]:
-        talk.tell("result-value", "")
+        history.report("result-value", "")
       if given.get(slot, value) != value:
         if slot in facts.categorical:
           found = f"slot {slot!r}: {value!r} in a result of {method}"
-          talk.tell("result-match", found, given[slot])
-        talk.tell("result-free", "")
+          history.report("result-match", found, given[slot])
+        history.report("result-free", "")
 
 
 def _acts(frame: Frame) -> list[str]:

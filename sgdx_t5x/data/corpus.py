@@ -136,17 +136,11 @@ class Corpus:
 
   def _missing(self, split: str, variant: str) -> SgdxError:
     self._check_split(split)
-    fix = f"name one of them; SGD-X is part of the official archive: {DOWNLOAD_HINT}"
-    if variant in BACK_TRANSLATIONS:
-      fix = (
-        "back-translated schemas are not part of SGD-X; put them into the corpus as "
-        f"{schema_path(variant, split)} and prepare it again, or use the sample, which has them"
-      )
     return SgdxError(
       f"{self.origin}: no schema of variant {variant!r} for split {split!r}",
-      expected="a variant of this corpus",
+      expected=f"a file {schema_path(variant, split)}",
       available=", ".join(self.variants),
-      fix=fix,
+      fix=f"name one of them; SGD-X is part of the official archive: {DOWNLOAD_HINT}",
     )
 
 

@@ -53,25 +53,28 @@ class Written:
 
 
 def choose(
-  corpus: Corpus, variants: Iterable[str], splits: Iterable[str]
-) -> dict[str, tuple[str, ...]]:
-  """Returns split -> variants to write.
+  corpus: Corpus,
+  variants: Iterable[str],
+  splits: Iterable[str],
+  schema: Callable[[str, str], Schema] | None = None,
+) -> dict[str, dict[str, Schema]]:
+  """Returns split -> variant -> schema of what is to be written.
 
   Args:
-    corpus: where they are.
-    variants: names; "all" for all variants but the original that a split has a schema of.
+    corpus: where the dialogues are.
+    variants: names; "all" for all variants of the corpus but the original.
     splits: names, or "all".
+    schema: gives the schema of a split in a variant; by default the corpus does.
 
   Raises:
-    SgdxError: the corpus lacks one that is named, or there are no dialogues in them.
+    SgdxError: there is no such split or variant, or there are no dialogues in them.
   """
+  schema = schema or corpus.schema
   variants, chosen = list(dict.fromkeys(variants)), {}
   for split in corpus.splits if ALL in splits else dict.fromkeys(splits):
-    there = [v for v in corpus.variants if v != ORIGINAL and corpus.has_schema(split, v)]
     corpus.schema(split)  # or there is no such split
-    chosen[split] = tuple(there if ALL in variants else variants)
-    for variant in chosen[split]:
-      corpus.schema(split, variant)
+    released = [v for v in corpus.variants if v != ORIGINAL and corpus.has_schema(split, v)]
+    chosen[split] = {v: schema(split, v) for v in (released if ALL in variants else variants)}
   if not any(names and corpus.dialogue_files(split) for split, names in chosen.items()):
     raise SgdxError(
       f"{corpus.origin}: no dialogues to write in split {', '.join(chosen)}",
@@ -84,17 +87,19 @@ def choose(
 
 def export(
   corpus: Corpus,
-  chosen: Mapping[str, Sequence[str]],
+  chosen: Mapping[str, Mapping[str, Schema]],
   out: str | pathlib.Path,
   processes: int = 1,
 ) -> Iterator[Written]:
-  """Writes {out}/{variant}/{split}/: schema.json as it is, and the dialogues converted.
+  """Writes {out}/{variant}/{split}/: schema.json, and the dialogues converted.
+
+  A schema of the corpus is copied as it is.
 
   Every file is written whole or not at all, and replaces one that is there.
 
   Args:
     corpus: whose source can be pickled, to open it in other processes too.
-    chosen: split -> variants, see `choose`.
+    chosen: split -> variant -> schema, see `choose`.
     out: folder; made if it is not there.
     processes: how many work at once. If several, the calling script needs a
       `if __name__ == "__main__"`.
@@ -106,32 +111,31 @@ def export(
     SgdxError: dialogues that do not fit the schema, or a file that cannot be written.
   """
   out = pathlib.Path(out)
-  for split, variants in chosen.items():
-    for variant in variants:
-      text = corpus.source.read(schema_path(variant, split)).decode("utf-8")
+  tasks = []
+  for split, schemas in chosen.items():
+    original = corpus.schema(split)
+    for variant, schema in schemas.items():
+      text = _schema_text(corpus, split, variant, schema)
       _write_whole(out / variant / split / "schema.json", text)
-  tasks = [
-    _Task(split, tuple(variants), name, str(out))
-    for split, variants in chosen.items()
-    for name in corpus.dialogue_files(split)
-    if variants
-  ]
+    names = {variant: renamings(original, schema) for variant, schema in schemas.items()}
+    files = corpus.dialogue_files(split) if schemas else ()
+    tasks += [_Task(split, name, original, names, corpus.source, out) for name in files]
   processes = min(processes, len(tasks))
   if processes <= 1:
     for task in tasks:
-      yield _write(corpus, task)
+      yield _write(task)
     return
-  # Fresh processes: a zip file that is open must not be shared.
+  # Fresh processes, not forks: a zip file that is open must not be shared.
   context = multiprocessing.get_context("spawn")
   with concurrent.futures.ProcessPoolExecutor(processes, context, end_with_parent) as pool:
     # What is started here inherits that an interrupt is not for it, but for this process.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-      found = pool.map(functools.partial(_write_in_worker, corpus.source), tasks)
+      results = pool.map(_write, tasks)
     finally:
       signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     try:
-      yield from found
+      yield from results
     except BrokenProcessPool:
       raise SgdxError(
         "a process that converts dialogues was killed",
@@ -180,8 +184,8 @@ def convert_text(
   numbers = [int(n) for n in parts[1::2]]
 
   def fill(names: _Renamings) -> str:
-    found = [marked(names) for marked in marks.fills]
-    parts[1::2] = [found[n] for n in numbers]
+    filled = [marked(names) for marked in marks.fills]
+    parts[1::2] = [filled[n] for n in numbers]
     return "".join(parts)
 
   return len(data), map(fill, variants)
@@ -266,20 +270,29 @@ def _mark_frame(frame: dict[str, Any], service: str, marks: _Marks) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Task:
+  """A file of dialogues to convert, with all that a worker process needs for it."""
+
   split: str
-  variants: tuple[str, ...]
   name: str
-  out: str
+  original: Schema
+  names: Mapping[str, _Renamings]  # by variant
+  source: Source
+  out: pathlib.Path
 
 
-def _write(corpus: Corpus, task: _Task) -> Written:
-  original = corpus.schema(task.split)
-  names = [renamings(original, corpus.schema(task.split, v)) for v in task.variants]
-  origin = f"{corpus.origin}: {task.name}"
-  dialogues, texts = convert_text(corpus.source.read(task.name), origin, original, names)
-  for variant, text in zip(task.variants, texts, strict=True):
-    _write_whole(pathlib.Path(task.out, variant, task.name), text)
-  return Written(task.split, task.variants, dialogues)
+def _schema_text(corpus: Corpus, split: str, variant: str, schema: Schema) -> str:
+  if corpus.has_schema(split, variant) and schema is corpus.schema(split, variant):
+    return corpus.source.read(schema_path(variant, split)).decode("utf-8")
+  return json.dumps(schema.to_json(), indent=2) + "\n"
+
+
+def _write(task: _Task) -> Written:
+  origin = f"{task.source.origin}: {task.name}"
+  text, variants = task.source.read(task.name), list(task.names.values())
+  dialogues, texts = convert_text(text, origin, task.original, variants)
+  for variant, converted in zip(task.names, texts, strict=True):
+    _write_whole(task.out / variant / task.name, converted)
+  return Written(task.split, tuple(task.names), dialogues)
 
 
 def _write_whole(path: pathlib.Path, text: str) -> None:
@@ -297,12 +310,3 @@ def _write_whole(path: pathlib.Path, text: str) -> None:
     expected="a folder that can be written, with room for the dialogues of each variant",
     fix="make room or name another folder; what is there is whole",
   )
-
-
-_corpus: Corpus | None = None  # of a worker process, opened with its first task
-
-
-def _write_in_worker(source: Source, task: _Task) -> Written:
-  global _corpus
-  _corpus = _corpus or Corpus(source)
-  return _write(_corpus, task)

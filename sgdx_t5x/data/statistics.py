@@ -152,7 +152,7 @@ def report(
   train = corpus.schema(_TRAIN) if _TRAIN in corpus.splits else None
   known, found, warnings = None, {}, []
   for split in dict.fromkeys(splits if train is None else (_TRAIN, *splits)):
-    counts = count(_watched(corpus, split, on_dialogue))
+    counts = count(_with_progress(corpus, split, on_dialogue))
     number = counts.service_sets.total()
     complete = corpus.is_complete(split, number)
     if not complete and (number or split in splits):
@@ -175,9 +175,11 @@ def report(
   }
 
 
-def _watched(corpus: Corpus, split: str, tell: Callable[[str, int], None]) -> Iterable[Dialogue]:
+def _with_progress(
+  corpus: Corpus, split: str, on_dialogue: Callable[[str, int], None]
+) -> Iterable[Dialogue]:
   for number, dialogue in enumerate(corpus.dialogues(split), start=1):
-    tell(split, number)
+    on_dialogue(split, number)
     yield dialogue
 
 

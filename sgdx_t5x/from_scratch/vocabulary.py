@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 import sentencepiece
 
 from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.schema import Service
 
 # One piece each: spelled out, the tags would be half of a short prompt.
@@ -21,33 +22,32 @@ TAGS = ("[USER]", "[SYSTEM]", "[domain]", "[slot]", "[PVs]", "none", "dontcare")
 _SCHEMA_WEIGHT = 20  # every prompt has some words of a schema, and of all utterances a few
 
 
-def texts(corpus: Corpus) -> Iterator[str]:
+def corpus_lines(corpus: Corpus) -> Iterator[str]:
   """Yields the lines of train: utterances once, schemas often."""
-  for dialogue in corpus.dialogues("train"):
+  return lines(corpus.dialogues("train"), [*corpus.schema("train")] * _SCHEMA_WEIGHT)
+
+
+def lines(dialogues: Iterable[Dialogue], services: Iterable[Service]) -> Iterator[str]:
+  """Yields the utterances of dialogues, then all that a prompt can show of services."""
+  for dialogue in dialogues:
     for turn in dialogue.turns:
       yield turn.utterance
-  for _ in range(_SCHEMA_WEIGHT):
-    for service in corpus.schema("train"):
-      yield from service_texts(service)
+  for service in services:
+    yield f"{service.name} {service.description}"
+    for slot in service.slots:
+      yield f"{slot.name.replace('_', ' ')} {slot.description}"
+      yield f"{', '.join(slot.possible_values)}"
 
 
-def service_texts(service: Service) -> Iterator[str]:
-  """Yields what a prompt can show of a service."""
-  yield f"{service.name} {service.description}"
-  for slot in service.slots:
-    yield f"{slot.name.replace('_', ' ')} {slot.description}"
-    yield f"{', '.join(slot.possible_values)}"
-
-
-def train(lines: Iterable[str], num_pieces: int) -> bytes:
-  """Returns a unigram model of `num_pieces` pieces, the same on every machine."""
-  lines, model = list(lines), io.BytesIO()
+def train_vocabulary(text: Iterable[str], num_pieces: int) -> bytes:
+  """Returns a unigram model of `num_pieces` pieces for lines of text, the same on every machine."""
+  model = io.BytesIO()
   # The model keeps the name of its rules' file, so that must be the same on every machine.
   with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
     # One rule, no-break space to space: a model without rules logs a line whenever it is loaded.
     pathlib.Path("rules.tsv").write_text("A0\t20\n")
     sentencepiece.SentencePieceTrainer.train(
-      sentence_iterator=iter(lines),
+      sentence_iterator=iter(text),
       model_writer=model,
       vocab_size=num_pieces,
       model_type="unigram",

@@ -1,0 +1,51 @@
+"""Prompt formats: one room each, behind the protocol of `protocol.py`.
+
+README.md beside this file shows how to add one. Nothing here imports TensorFlow or JAX.
+"""
+
+import dataclasses
+import importlib
+from typing import Any
+
+from sgdx_t5x.errors import UsageError
+from sgdx_t5x.prompts.protocol import PromptFormat
+
+DEFAULT = "t5dst"
+FORMATS = {DEFAULT: "sgdx_t5x.prompts.t5dst:T5DST"}  # name -> module:class, imported when asked for
+
+
+def load_format(name: str = DEFAULT, style: Any = None) -> PromptFormat:
+  """Returns a registered prompt format.
+
+  Args:
+    name: a key of `FORMATS`.
+    style: its style; None for the default.
+
+  Raises:
+    UsageError: no format has that name.
+  """
+  if name not in FORMATS:
+    raise UsageError(
+      f"prompt format {name!r}",
+      expected="a prompt format of this package",
+      available=", ".join(FORMATS),
+      fix="name one of them",
+    )
+  module, _, attribute = FORMATS[name].partition(":")
+  made = getattr(importlib.import_module(module), attribute)
+  return made() if style is None else made(style)
+
+
+def style_changes(prompt_format: PromptFormat) -> dict[str, Any]:
+  """Returns the fields of a format's style that are not as by default."""
+  usual = type(prompt_format)().style
+  values = {f.name: getattr(prompt_format.style, f.name) for f in dataclasses.fields(usual)}
+  return {name: value for name, value in values.items() if value != getattr(usual, name)}
+
+
+def signature_fields(prompt_format: PromptFormat) -> dict[str, str]:
+  """Returns what a score's signature says of the prompts; nothing for T5DST's default style."""
+  fields = {} if prompt_format.name == DEFAULT else {"format": prompt_format.name}
+  if changes := style_changes(prompt_format):
+    fields["style"] = "+".join(f"{name}={value}" for name, value in changes.items())
+  return fields

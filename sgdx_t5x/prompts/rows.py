@@ -1,79 +1,59 @@
-"""T5DST prompts as rows {"id", "prompt"}, for models that are not trained with SeqIO.
+"""Prompts as rows {"id", "prompt"}, for models that are not trained with SeqIO.
 
 Ids and texts are those of the SeqIO tasks (`example_id_pretokenized`, `inputs_pretokenized`).
-A row says nothing of the gold state.
+A row does not reveal the gold state.
 """
 
-import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.data.dialogue import Dialogue, frame_id
+from sgdx_t5x.data.example_id import ExampleId
 from sgdx_t5x.data.schema import Schema
-from sgdx_t5x.prompts.t5dst import PromptStyle, slot_indices, slot_text, target_text, utterance_text
+from sgdx_t5x.prompts.protocol import (
+  PromptFormat,
+  ServicePair,
+  prompts_without_history,
+  service_pairs,
+)
+
+Pairs = Mapping[str, ServicePair]  # service, by its original name -> its schemas
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SlotPrompt:
-  """What a frame is asked for a slot.
-
-  Attributes:
-    slot: its original name.
-    text: the slot prompt, in the variant's wording.
-    answers: possible values as the style writes them; () if the slot is not categorical.
-  """
-
-  slot: str
-  text: str
-  answers: tuple[str, ...]
-
-
-SlotPrompts = Mapping[str, Sequence[SlotPrompt]]  # service, by its original name -> its questions
-
-
-def schema_prompts(original: Schema, variant: Schema, style: PromptStyle) -> SlotPrompts:
-  """Returns what is asked of every service of a split, in a variant's wording.
+def services_of(
+  prompt_format: PromptFormat, split: str, original: Schema, variants: Mapping[str, Schema]
+) -> dict[str, Pairs]:
+  """Returns variant -> services to ask about, after trying the format on each of them.
 
   Raises:
-    SgdxError: a slot has more possible values than the style can show.
+    SgdxError: the format's style cannot show a service.
   """
-  found: dict[str, list[SlotPrompt]] = {}
-  for theirs, ours in zip(original, variant, strict=True):
-    found[theirs.name] = []
-    for i in slot_indices(theirs, style):
-      slot = ours.slots[i]
-      values = slot.possible_values if slot.is_categorical else ()
-      answers = tuple(target_text(slot, [value], style) for value in values)
-      question = SlotPrompt(theirs.slots[i].name, slot_text(ours, slot, style), answers)
-      found[theirs.name].append(question)
+  found = {variant: service_pairs(original, schema) for variant, schema in variants.items()}
+  for variant, pairs in found.items():
+    for _ in prompts_without_history(prompt_format, split, variant, pairs):
+      pass
   return found
 
 
 def dialogue_rows(
-  dialogue: Dialogue, split: str, questions: Mapping[str, SlotPrompts], style: PromptStyle
+  prompt_format: PromptFormat, dialogue: Dialogue, split: str, services: Mapping[str, Pairs]
 ) -> Iterator[dict[str, Any]]:
-  """Yields the prompts of a dialogue: frame by frame, then by variant, then by slot.
+  """Yields the prompts of a dialogue: frame by frame, then by variant, then by example.
 
   Args:
+    prompt_format: the format.
     dialogue: in original names.
     split: named in the ids.
-    questions: variant -> its questions.
-    style: the one that the questions were made with.
+    services: variant -> its services, see `services_of`.
 
   Yields:
-    {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": str}, and for categorical slots
-    "possible_values": list of str.
+    {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": str}, and what else the format writes.
   """
-  turns = [utterance_text(turn.speaker, turn.utterance, style) for turn in dialogue.turns]
+  turns = [(turn.speaker, turn.utterance) for turn in dialogue.turns]
   for turn, frame in dialogue.user_frames():
     name = frame_id(dialogue.dialogue_id, turn, frame.service)
-    history = " ".join(turns[: turn + 1])
-    for variant, asked in questions.items():
-      for question in asked[frame.service]:
-        row = {
-          "id": f"{variant}/{split}/{name}/{question.slot}",
-          "prompt": f"{history} {question.text}",
-        }
-        if question.answers:
-          row["possible_values"] = list(question.answers)
-        yield row
+    for variant, pairs in services.items():
+      example, pair = ExampleId(variant, split, name), pairs[frame.service]
+      prompts = prompt_format.prompts(example, pair, turns[: turn + 1])
+      for slot, prompt in zip(prompt_format.asked(pair.original), prompts, strict=True):
+        yield {"id": str(example.with_slot(slot)), "prompt": prompt.text, **prompt.row}

@@ -12,7 +12,7 @@ from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.data.subset import rank
 from sgdx_t5x.errors import UsageError
-from sgdx_t5x.prompts.t5dst import PromptStyle, slot_indices
+from sgdx_t5x.prompts.protocol import PromptFormat
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class DialogueSize:
 
 
 def dialogue_sizes(
-  dialogues: Iterable[Dialogue], schema: Schema, style: PromptStyle
+  dialogues: Iterable[Dialogue], schema: Schema, prompt_format: PromptFormat
 ) -> Iterator[DialogueSize]:
   """Yields the sizes of a split's dialogues. Args: schema is the split's original one."""
-  asked = {service.name: len(slot_indices(service, style)) for service in schema}
+  asked = {service.name: len(prompt_format.asked(service)) for service in schema}
   for dialogue in dialogues:
     frames = collections.Counter(frame.service for _, frame in dialogue.user_frames())
     num_prompts = sum(asked[name] * n for name, n in frames.items())

@@ -1,1 +1,1 @@
-"""Records on disk: the TensorFlow Datasets builder, how it is prepared, and T5DST examples."""
+"""Records on disk: the TensorFlow Datasets builder, how it is prepared, and what tasks read."""

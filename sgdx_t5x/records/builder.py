@@ -2,7 +2,7 @@
 
 A record is written for the original schema. Variants and back-translations are in the
 builder's metadata as schema tables; what a variant calls a slot is looked up when a
-prompt is made (see `examples.py`), so no copy of the dialogues is ever written.
+prompt is made (see `sgdx_t5x/prompts/`), so no copy of the dialogues is ever written.
 """
 
 from collections.abc import Callable

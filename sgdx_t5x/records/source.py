@@ -1,12 +1,15 @@
-"""What tasks read: the records of a prepared data set, and the wordings to ask in."""
+"""What tasks read: the records of a prepared data set, and the schemas stored with them."""
 
 import zlib
 from collections.abc import Mapping
+from typing import Any
 
 import seqio
 import tensorflow as tf
 
 import sgdx_t5x.records.builder  # noqa: F401  # TFDS finds the builder once it is imported
+from sgdx_t5x.data.schema import Schema, parse_schema
+from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
 
 _SHUFFLED_RECORDS = 20_000  # about 30 MB of SGD
@@ -38,7 +41,7 @@ class RecordSource(seqio.TfdsDataSource):
     """As TfdsDataSource, after making sure that there is something to read.
 
     SeqIO shuffles within 1,000 examples: a few hundred frames, and in a mixture the same frames
-    for each schema version at the same time. So records are shuffled here too, in an
+    for each variant at the same time. So records are shuffled here too, in an
     order of its own for each task.
     """
     self.metadata()
@@ -47,7 +50,7 @@ class RecordSource(seqio.TfdsDataSource):
     records = super().get_dataset(split, shuffle, seed, *args, **kwargs)
     if shuffle:
       records = records.shuffle(_SHUFFLED_RECORDS, seed=seed)
-    records.sgdx_split = _SPLITS.get(split)  # for `_split_of`
+    records.sgdx_split = _SPLITS.get(split)  # for `split_of`
     return records
 
   def num_input_examples(self, split):
@@ -59,6 +62,52 @@ class RecordSource(seqio.TfdsDataSource):
     """Files of a split."""
     self.metadata()
     return super().list_shards(split)
+
+
+class RecordSchemas:
+  """The schemas stored with prepared records, as `augment.variant_schemas` asks for them."""
+
+  def __init__(self, source: RecordSource):
+    """Args: source, read when a schema is first asked for."""
+    self._source = source
+    self._parsed: dict[tuple[str, str], Schema] = {}
+
+  @property
+  def origin(self) -> str:
+    """Name of the data set, for errors."""
+    return self._source.tfds_dataset.name
+
+  @property
+  def splits(self) -> tuple[str, ...]:
+    """Splits that were prepared."""
+    return tuple(self._stored()[ORIGINAL])
+
+  @property
+  def variants(self) -> tuple[str, ...]:
+    """Variants with a schema for some split, `original` first."""
+    return tuple(self._stored())
+
+  def has_schema(self, split: str, variant: str) -> bool:
+    """Whether there is a schema of that variant for that split."""
+    return split in self._stored().get(variant, {})
+
+  def schema(self, split: str, variant: str = ORIGINAL) -> Schema:
+    """Returns a split's schema. Raises SgdxError if nothing of that split is prepared."""
+    if not self.has_schema(split, variant):
+      raise SgdxError(
+        f"{self.origin}: no {variant} schema of split {split!r}",
+        expected="a split of the prepared data set",
+        available=", ".join(self.splits),
+        fix="prepare a corpus that has it: sgdx data prepare --archive FILE --overwrite",
+      )
+    key = (split, variant)
+    if key not in self._parsed:
+      origin = f"{variant} schema of {split}"
+      self._parsed[key] = parse_schema(self._stored()[variant][split], origin)
+    return self._parsed[key]
+
+  def _stored(self) -> Mapping[str, Mapping[str, Any]]:
+    return self._source.metadata()["schemas"]
 
 
 def split_of(records: tf.data.Dataset) -> str | None:

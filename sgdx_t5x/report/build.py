@@ -9,7 +9,7 @@ from typing import Any
 
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_folder
+from sgdx_t5x.files import atomic_folder, check_folder, list_files
 from sgdx_t5x.report import browser, plot_numbers, plots, run_tables, runs
 from sgdx_t5x.report.page import Page, Plot, Section, render, table_files
 from sgdx_t5x.report.runs import Run
@@ -114,31 +114,21 @@ def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES)
       ", ".join(words),
     )
     (folder / PAGE).write_text(render(page), encoding="utf-8")
-    (folder / FILES).write_text("".join(f"{name}\n" for name in (*_files(folder), FILES)), "utf-8")
+    names = (*list_files(folder), FILES)
+    (folder / FILES).write_text("".join(f"{name}\n" for name in names), "utf-8")
   return out / PAGE
 
 
 def check_out(out: pathlib.Path) -> None:
   """Refuses a folder that holds anything but a report, file by file. Raises SgdxError."""
-  if not out.exists():
-    return
-  there = _files(out) if out.is_dir() else [out.name]
   listed = out / FILES
   ours = listed.read_text("utf-8").splitlines() if listed.is_file() else []
-  strange = [name for name in there if name not in ours]
-  if strange:
-    more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
-    raise SgdxError(
-      f"--out {out} holds {strange[0]}{more}, not of a report",
-      expected=f"a folder that is new or empty, or a report and nothing else: see its {FILES}",
-      fix="move that away, or name another folder: a report that is there is replaced as a whole",
-    )
-
-
-def _files(folder: pathlib.Path) -> list[str]:
-  """Everything in a folder that is no folder, by its path in it."""
-  found = (path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
-  return sorted(path.relative_to(folder).as_posix() for path in found)
+  check_folder(
+    out,
+    replace=True,
+    ours=lambda path: path.as_posix() in ours,
+    expected=f"a folder that is new or empty, or holds a report and nothing else: see its {FILES}",
+  )
 
 
 # --- what it says --------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import require
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
@@ -86,14 +86,7 @@ def style() -> Iterator[None]:
   Raises:
     SgdxError: matplotlib is not installed.
   """
-  try:
-    import matplotlib
-  except ImportError:
-    raise SgdxError(
-      "plots need matplotlib, which is not installed",
-      expected="the packages of the extra `report`",
-      fix="pip install 'sgdx_t5x[report]'",
-    ) from None
+  matplotlib = require("matplotlib", extra="report", why="plots")
   with matplotlib.rc_context(), warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # a box then
     matplotlib.rcdefaults()

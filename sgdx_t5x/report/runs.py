@@ -10,7 +10,8 @@ from typing import Any
 from sgdx_t5x import scoring
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
-from sgdx_t5x.errors import SgdxError, UsageError, nearest
+from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.files import not_found
 from sgdx_t5x.metrics import JOINT_GOAL
 from sgdx_t5x.report.steps import step_files
 from sgdx_t5x.scoring import score_files
@@ -96,13 +97,8 @@ def is_predictions(path: pathlib.Path) -> bool:
     SgdxError: there is nothing, or something that is neither.
   """
   if not path.exists():
-    beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-    raise SgdxError(
-      f"RUN {path}: no such file or folder",
-      expected="a file of `sgdx score --json`, or predictions: a folder or JSONL",
-      available=nearest(path.name, beside),
-      fix="check the path",
-    )
+    expected = "a file of `sgdx score --json`, or predictions: a folder or JSONL"
+    raise not_found(path, expected, "file or folder")
   report = path / "report.html" if path.is_dir() else path
   if report.name == "report.html" and report.is_file():
     scores = sorted(str(file) for file in report.parent.glob("scores/*.json"))

@@ -18,7 +18,7 @@ from sgdx_t5x.data.dialogue import Dialogue, write_dialogues
 from sgdx_t5x.data.schema import Intent, Schema, Service, Slot, parse_schema
 from sgdx_t5x.data.variants import ORIGINAL, PIVOTS, SGDX_VARIANTS, SPLITS
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.simulator.backend import Table, table_slots
+from sgdx_t5x.simulator.backend import ServiceTable, table_slots
 from sgdx_t5x.simulator.generate import Simulation, simulate
 from sgdx_t5x.simulator.scenarios import parse_scenarios
 from sgdx_t5x.simulator.templates import read_words
@@ -33,7 +33,7 @@ ROWS = {"train": 2000, "dev": 200, "test": 200}  # of each service's table
 SEARCHED_VALUES = {"train": 400, "dev": 20, "test": 20}
 # Share of free values that no train dialogue holds; SGD's own test has many such too.
 HELD_OUT = {"train": 0.0, "dev": 0.3, "test": 0.3}
-VERSIONS = (ORIGINAL, *SGDX_VARIANTS, *PIVOTS)
+VARIANTS = (ORIGINAL, *SGDX_VARIANTS, *PIVOTS)
 
 
 class SampleSource:
@@ -76,12 +76,12 @@ def authored_services() -> tuple[Mapping[str, Any], ...]:
   return tuple(sorted(services, key=lambda data: SPLITS.index(data["role"])))
 
 
-def schema(split: str, version: str = ORIGINAL) -> Schema:
+def schema(split: str, variant: str = ORIGINAL) -> Schema:
   """Returns a split's schema: train's services, then the split's own unseen ones."""
   services = [
-    _service(data, version) for data in authored_services() if data["role"] in ("train", split)
+    _service(data, variant) for data in authored_services() if data["role"] in ("train", split)
   ]
-  origin = f"sample {version} {split}"
+  origin = f"sample {variant} {split}"
   return parse_schema([service.to_json() for service in services], origin)
 
 
@@ -129,16 +129,16 @@ def _files() -> dict[str, Any]:
   files = {}
   for split in SPLITS:
     files[f"{split}/dialogues_001.json"] = functools.partial(_dialogue_text, split)
-    for version in VERSIONS:
-      folder = "" if version == ORIGINAL else f"sgd_x/data/{version}/"
-      if version in PIVOTS:
-        folder = f"back_translations/{version}/"
-      files[f"{folder}{split}/schema.json"] = functools.partial(_schema_text, split, version)
+    for variant in VARIANTS:
+      folder = "" if variant == ORIGINAL else f"sgd_x/data/{variant}/"
+      if variant in PIVOTS:
+        folder = f"back_translations/{variant}/"
+      files[f"{folder}{split}/schema.json"] = functools.partial(_schema_text, split, variant)
   return files
 
 
-def _schema_text(split: str, version: str) -> str:
-  return json.dumps(schema(split, version).to_json(), indent=2) + "\n"
+def _schema_text(split: str, variant: str) -> str:
+  return json.dumps(schema(split, variant).to_json(), indent=2) + "\n"
 
 
 @functools.cache  # 45 MB of train: making it takes seconds
@@ -146,17 +146,17 @@ def _dialogue_text(split: str) -> str:
   return write_dialogues(dialogues(split))
 
 
-def _text(data: Mapping[str, Any], version: str) -> str:
+def _text(data: Mapping[str, Any], variant: str) -> str:
   """One wording; of a back-translation, what came out of the pivot."""
-  return data[version][1] if version in PIVOTS else data["versions"][VERSIONS.index(version)]
+  return data[variant][1] if variant in PIVOTS else data["versions"][VARIANTS.index(variant)]
 
 
-def _service(data: Mapping[str, Any], version: str) -> Service:
-  slot_name = {s["name"]["versions"][0]: _text(s["name"], version) for s in data["slots"]}
+def _service(data: Mapping[str, Any], variant: str) -> Service:
+  slot_name = {s["name"]["versions"][0]: _text(s["name"], variant) for s in data["slots"]}
   slots = tuple(
     Slot(
-      _text(s["name"], version),
-      _text(s["description"], version),
+      _text(s["name"], variant),
+      _text(s["description"], variant),
       s["is_categorical"],
       tuple(s.get("possible_values", ())),
     )
@@ -164,8 +164,8 @@ def _service(data: Mapping[str, Any], version: str) -> Service:
   )
   intents = tuple(
     Intent(
-      _text(i["name"], version),
-      _text(i["description"], version),
+      _text(i["name"], variant),
+      _text(i["description"], variant),
       i["is_transactional"],
       tuple(slot_name[s] for s in i["required_slots"]),
       {slot_name[s]: default for s, default in i["optional_slots"].items()},
@@ -173,15 +173,15 @@ def _service(data: Mapping[str, Any], version: str) -> Service:
     )
     for i in data["intents"]
   )
-  return Service(_service_name(data, version), _text(data["description"], version), slots, intents)
+  return Service(_service_name(data, variant), _text(data["description"], variant), slots, intents)
 
 
-def _service_name(data: Mapping[str, Any], version: str) -> str:
+def _service_name(data: Mapping[str, Any], variant: str) -> str:
   """SGD-X appends the variant's digit; a back-translation words the domain anew."""
   name = data["service"]
-  if version in PIVOTS:
-    return f"{data['service_names'][version]}_{name.rpartition('_')[2]}"
-  return name if version == ORIGINAL else name + version.removeprefix("v")
+  if variant in PIVOTS:
+    return f"{data['service_names'][variant]}_{name.rpartition('_')[2]}"
+  return name if variant == ORIGINAL else name + variant.removeprefix("v")
 
 
 def _templates(services: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def _templates(services: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
   }
 
 
-def _table(service: Service, data: Mapping[str, Any], split: str) -> Table:
+def _table(service: Service, data: Mapping[str, Any], split: str) -> ServiceTable:
   """Draws a service's table; what searches ask for takes few values, so that they find some."""
   rng = random.Random(f"{SEED}/{VERSION}/{split}/{service.name}")
   authored = dict(zip(service.slot_index, data["slots"], strict=True))
@@ -220,7 +220,7 @@ def _table(service: Service, data: Mapping[str, Any], split: str) -> Table:
       values = _cities(split) if is_city else _draw(spec, rng, split, count)
     cells.append([rng.choice(values) for _ in range(ROWS[split])])
   is_open = frozenset(name for name in columns if authored[name].get("open"))
-  return Table(columns, is_open, tuple(zip(*cells, strict=True)))
+  return ServiceTable(columns, is_open, tuple(zip(*cells, strict=True)))
 
 
 @functools.cache

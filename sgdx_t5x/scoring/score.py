@@ -21,7 +21,8 @@ from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
-from sgdx_t5x.prompts.t5dst import PromptStyle
+from sgdx_t5x.prompts import load_format, signature_fields
+from sgdx_t5x.prompts.protocol import PromptFormat
 from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
 from sgdx_t5x.scoring.predictions.files import (
   Predictions,
@@ -46,7 +47,7 @@ class Settings:
     across_turn: multiply joint metrics over the frames of a turn (official, for MultiWOZ).
     metrics: official keys to summarise over variants too, besides JGA.
     allow_missing: score what is there if frames are missing or dialogues unknown.
-    style: how the prompts of JSONL predictions were made, to read the text back.
+    prompt_format: how the prompts of JSONL predictions were made, to read the text back.
     resamples: of dialogues, for 95% intervals; 0 makes none.
     seed: of the resamples.
   """
@@ -56,7 +57,7 @@ class Settings:
   across_turn: bool = False
   metrics: tuple[str, ...] = ()
   allow_missing: bool = False
-  style: PromptStyle = dataclasses.field(default_factory=PromptStyle)
+  prompt_format: PromptFormat = dataclasses.field(default_factory=load_format)
   resamples: int = 1000
   seed: int = 0
 
@@ -117,6 +118,7 @@ class Scored:
   @property
   def signature(self) -> str:
     """What the scores depend on, in one line to copy beside them (as sacreBLEU does)."""
+    prompts = signature_fields(self.settings.prompt_format)
     return "|".join(
       (
         "sgdx",
@@ -125,7 +127,7 @@ class Scored:
         f"variants:{'+'.join(self.frames)}",
         "services:all+seen+unseen",
         f"fuzzy:{self.settings.fuzzy}",
-        *([f"style:{style}"] if (style := self._style()) else []),
+        *(f"{name}:{text}" for name, text in prompts.items()),
         f"jga:official-{'across-turn' if self.settings.across_turn else 'per-frame'}",
         f"zero_mean:{self.settings.zero_mean}",
         f"frames:{len(self.nothing)}",
@@ -145,11 +147,6 @@ class Scored:
         found[frame.frame_id] = failed
     return found
 
-  def _style(self) -> str:
-    """What of the prompt style is not the default: it decides how rows are read."""
-    ours, usual = (dataclasses.asdict(style) for style in (self.settings.style, PromptStyle()))
-    return "+".join(f"{name}={ours[name]}" for name in ours if ours[name] != usual[name])
-
 
 def score_predictions(
   corpus: Corpus | str | pathlib.Path,
@@ -164,11 +161,14 @@ def score_predictions(
     split: "train", "dev" or "test".
     predictions: variant -> file, folder or files, see `predictions.read_predictions`; the key "all"
       takes every variant that JSONL ids name.
-    **settings: attributes of `Settings`.
+    **settings: attributes of `Settings`; style=PromptStyle(...) is short for
+      prompt_format=T5DST(PromptStyle(...)).
 
   Raises:
     SgdxError: anything that does not fit; missing frames, unless allowed.
   """
+  if style := settings.pop("style", None):
+    settings["prompt_format"] = load_format(style=style)
   how = Settings(**settings)
   if not predictions:
     raise UsageError(
@@ -184,7 +184,7 @@ def score_predictions(
       fix="name a split that has dialogues",
     )
   schema, seen = corpus.schema(split), corpus.seen_services(split)
-  selection = Selection(corpus, split, gold, how.style, how.allow_missing)
+  selection = Selection(corpus, split, gold, how.prompt_format, how.allow_missing)
   found: dict[str, FrameScores] = {}
   extra: dict[str, int] = {}
   states: dict[str, dict[str, State]] = {}

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files import atomic_write, decode_json
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import atomic_write, decode_json, not_found
 from sgdx_t5x.metrics.failures import KINDS, Failure
 from sgdx_t5x.metrics.frames import FrameScores, common_frames
 from sgdx_t5x.scoring.score import FORMAT as REPORT_FORMAT
@@ -235,13 +235,7 @@ def _first_line(path: pathlib.Path) -> Any:
 
 def _check_file(path: pathlib.Path) -> None:
   if not path.is_file():
-    beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-    raise SgdxError(
-      f"no file at {path}",
-      expected="what `sgdx score` wrote with --json or --per-frame",
-      available=nearest(path.name, beside),
-      fix="check the path",
-    )
+    raise not_found(path, "what `sgdx score` wrote with --json or --per-frame")
 
 
 def _uncompressed(path: pathlib.Path) -> bytes:

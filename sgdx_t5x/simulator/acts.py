@@ -51,18 +51,18 @@ class CommonGround:
 
   Attributes:
     state: slot -> canonical value that the user wants.
-    told: slot -> canonical value that the system told of the result being talked about.
+    mentioned: slot -> canonical value that the system has mentioned of the result under discussion.
     intent: the active intent, or NONE.
     offers_left: results that the system has not offered yet. A user cannot know it; ours asks
       for alternatives mostly where there are some, as people who know the town would.
   """
 
   state: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
-  told: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
+  mentioned: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
   intent: dict[str, str] = dataclasses.field(default_factory=dict)
   offers_left: int = 0
 
   def take_up(self, service: str) -> None:
     """Makes room for a service that has not been talked about."""
     if service not in self.state:
-      self.state[service], self.told[service], self.intent[service] = {}, {}, NO_INTENT
+      self.state[service], self.mentioned[service], self.intent[service] = {}, {}, NO_INTENT

@@ -22,7 +22,7 @@ OPEN = "*"
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class ServiceTable:
   """Rows of canonical values; `columns` name slots, `open` those that match any value."""
 
   columns: tuple[str, ...]
@@ -38,7 +38,7 @@ def table_slots(service: Service) -> tuple[str, ...]:
   return tuple(slot.name for slot in service.slots if slot.name in used)
 
 
-def read_table(path: pathlib.Path, service: Service, problems: list[str]) -> Table | None:
+def read_table(path: pathlib.Path, service: Service, problems: list[str]) -> ServiceTable | None:
   """Reads `SERVICE.csv`. What is wrong is appended to `problems`; then None is returned."""
   if not path.exists():
     problems.append(f"{path}: no such table; the first line must be {_header(service)}")
@@ -57,7 +57,9 @@ def read_table(path: pathlib.Path, service: Service, problems: list[str]) -> Tab
   found = list(_table_problems(columns, rows, service))
   problems.extend(f"{path}: {text}" for text in found)
   return (
-    None if found else Table(columns, is_open, tuple(tuple(v.strip() for v in r) for r in rows))
+    None
+    if found
+    else ServiceTable(columns, is_open, tuple(tuple(v.strip() for v in r) for r in rows))
   )
 
 
@@ -106,7 +108,7 @@ class Backend:
     open: its open slots.
   """
 
-  def __init__(self, service: Service, table: Table):
+  def __init__(self, service: Service, table: ServiceTable):
     """Args: the service; its table, checked."""
     self.service, self.open = service, table.open
     self._columns = table.columns
@@ -116,7 +118,7 @@ class Backend:
     self._db = sqlite3.connect(":memory:", isolation_level=None)
     self._fill(table)
 
-  def _fill(self, table: Table) -> None:
+  def _fill(self, table: ServiceTable) -> None:
     names = ", ".join(f"{c} TEXT" for c in self._sql.values())
     marks = ", ".join("?" * len(table.columns))
     self._db.execute(f"CREATE TABLE t (id INTEGER PRIMARY KEY, {names})")
@@ -155,10 +157,10 @@ class Backend:
 
   def matching(self, values: Mapping[str, str]) -> list[tuple[str, ...]]:
     """Returns up to MAX_RESULTS rows that have those values in their matched columns."""
-    wanted = [(slot, v) for slot, v in values.items() if slot not in self.open]
+    conditions = [(slot, v) for slot, v in values.items() if slot not in self.open]
     columns = ", ".join(self._sql.values())
-    where = " AND ".join([f"{self._sql[slot]} = ?" for slot, _ in wanted] or ["1"])
-    matched = [value for _, value in wanted]
+    where = " AND ".join([f"{self._sql[slot]} = ?" for slot, _ in conditions] or ["1"])
+    matched = [value for _, value in conditions]
     # A call that matches much would always get the first rows: each has its own start instead.
     start = zlib.crc32(repr(sorted(values.items())).encode()) % self._size
     query = f"SELECT {columns} FROM t WHERE {where} AND id {{}} ? ORDER BY id LIMIT ?"

@@ -89,7 +89,7 @@ _CUT = re.compile(
 
 
 def slot_kind(slot: Slot) -> str:
-  """Returns what the values of a slot are: BOOLEAN, CATEGORY or a key of `values.KINDS`.
+  """Returns what the values of a slot are: BOOLEAN, CATEGORY or a key of `values.VALUE_KINDS`.
 
   "title" is a name of any thing, and what a slot is about which nothing is known.
   """

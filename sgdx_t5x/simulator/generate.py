@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.schema import Schema
-from sgdx_t5x.simulator.backend import Backend, Table
+from sgdx_t5x.simulator.backend import Backend, ServiceTable
 from sgdx_t5x.simulator.outline import outline
 from sgdx_t5x.simulator.scenarios import Scenario
 from sgdx_t5x.simulator.surface import Paraphrase, Surface
@@ -28,7 +28,7 @@ class Simulation:
   """
 
   schema: Schema
-  tables: Mapping[str, Table]
+  tables: Mapping[str, ServiceTable]
   scenarios: Sequence[Scenario]
   words: Mapping[str, Words]
   transitions: Transitions

@@ -7,7 +7,7 @@ from typing import Any
 from sgdx_t5x.data.schema import DONTCARE, load_schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import decode_json
-from sgdx_t5x.simulator.backend import Table, read_table
+from sgdx_t5x.simulator.backend import ServiceTable, read_table
 from sgdx_t5x.simulator.generate import Simulation
 from sgdx_t5x.simulator.scenarios import Scenario, parse_scenarios, unusable
 from sgdx_t5x.simulator.templates import read_words
@@ -44,23 +44,23 @@ def load_simulation(
   ]
   if not len(services):
     problems.append(f"{schema}: no services")
-  wanted = _decoded(scenarios, problems)
-  found = (
-    parse_scenarios(wanted, services, str(scenarios), problems) if wanted is not _BROKEN else ()
-  )
-  names = dict.fromkeys(name for scenario in found for name in scenario.services)
-  if not found:  # nobody knows which are needed: those that are there are looked at
+  scenario_data = _decoded(scenarios, problems)
+  parsed: Sequence[Scenario] = ()
+  if scenario_data is not _BROKEN:
+    parsed = parse_scenarios(scenario_data, services, str(scenarios), problems)
+  names = dict.fromkeys(name for scenario in parsed for name in scenario.services)
+  if not parsed:  # which tables are needed is unknown: all that exist are checked
     names = dict.fromkeys(s.name for s in services if (tables / f"{s.name}.csv").exists())
-  if found and not tables.is_dir():
+  if parsed and not tables.is_dir():
     problems.append(f"{tables}: no such folder")
     names = {}
   read = {n: read_table(tables / f"{n}.csv", services[n], problems) for n in names}
-  known = {name: table for name, table in read.items() if table is not None}
-  problems += _never_satisfied(found, known)
-  written = {} if templates is None else _decoded(templates, problems)
+  valid = {name: table for name, table in read.items() if table is not None}
+  problems += _never_satisfied(parsed, valid)
+  template_data = {} if templates is None else _decoded(templates, problems)
   words = {}
-  if written is not _BROKEN:
-    words = read_words(written, services, names, str(templates), problems)
+  if template_data is not _BROKEN:
+    words = read_words(template_data, services, names, str(templates), problems)
   automaton = default_transitions()
   if transitions is not None and (given := _decoded(transitions, problems)) is not _BROKEN:
     try:
@@ -69,7 +69,7 @@ def load_simulation(
       problems.append(e.found)
   if problems:
     raise _all_at_once(problems)
-  return Simulation(services, known, found, words, automaton)
+  return Simulation(services, valid, parsed, words, automaton)
 
 
 def _read(path: pathlib.Path) -> bytes:
@@ -91,9 +91,11 @@ def _decoded(path: pathlib.Path, problems: list[str]) -> Any:
     return _BROKEN
 
 
-def _never_satisfied(scenarios: Sequence[Scenario], tables: Mapping[str, Table]) -> Iterator[str]:
+def _never_satisfied(
+  scenarios: Sequence[Scenario], tables: Mapping[str, ServiceTable]
+) -> Iterator[str]:
   """Intents whose default no row has, and links between columns without a common value."""
-  told = {
+  found = {
     f"{step.service.name}.{step.intent.name}: {text}"
     for scenario in scenarios
     for step in scenario.steps
@@ -106,7 +108,7 @@ def _never_satisfied(scenarios: Sequence[Scenario], tables: Mapping[str, Table])
     defaults = step.intent.optional_slots if step.intent.is_transactional else {}
     for slot, default in defaults.items():
       if default != DONTCARE and slot not in table.open and default not in _column(table, slot):
-        told.add(
+        found.add(
           f"{name}.{step.intent.name} can never be satisfied with its default: no row of "
           f"{name}.csv has {slot} {default!r}; add one, or make the column open ({slot}*)"
         )
@@ -115,14 +117,14 @@ def _never_satisfied(scenarios: Sequence[Scenario], tables: Mapping[str, Table])
       if slot in table.open or source not in tables or source_slot not in tables[source].columns:
         continue
       if not _column(tables[source], source_slot) & _column(table, slot):
-        told.add(
+        found.add(
           f"link {source}.{source_slot} -> {name}.{slot} can never hold: the columns have no "
           f"common value; add some, or make {slot} open ({slot}*)"
         )
-  yield from sorted(told)
+  yield from sorted(found)
 
 
-def _column(table: Table, slot: str) -> frozenset[str]:
+def _column(table: ServiceTable, slot: str) -> frozenset[str]:
   i = table.columns.index(slot)
   return frozenset(row[i] for row in table.rows)
 

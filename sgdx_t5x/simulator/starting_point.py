@@ -18,8 +18,8 @@ from typing import Any
 
 from sgdx_t5x.data.schema import DONTCARE, Schema, Service
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_folder, check_empty
-from sgdx_t5x.simulator.backend import OPEN, Table, table_slots
+from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.simulator.backend import OPEN, ServiceTable, table_slots
 from sgdx_t5x.simulator.default_words import (
   callers_number,
   default_intent_words,
@@ -61,7 +61,7 @@ def starting_point(schema: Schema, seed: int = 0) -> dict[str, str]:
   return files
 
 
-def write(schema: Schema, folder: str | pathlib.Path, seed: int = 0) -> list[str]:
+def write_starting_point(schema: Schema, folder: str | pathlib.Path, seed: int = 0) -> list[str]:
   """Writes the files of `starting_point` into a folder, all or none. Returns their names.
 
   Args:
@@ -73,21 +73,15 @@ def write(schema: Schema, folder: str | pathlib.Path, seed: int = 0) -> list[str
     SgdxError: as `starting_point`; there is something in the folder, or it cannot be written.
   """
   texts = starting_point(schema, seed)
-  folder = pathlib.Path(folder).resolve()
-  check_empty(folder, "templates that you edited stay")
-  with atomic_folder(
-    folder,
-    "--out",
-    "a folder in one that exists and can be written",
-    "make it, or name another one",
-  ) as temporary:
+  folder = check_folder(folder, expected="a folder that is new or empty: edited files are kept")
+  with atomic_folder(folder) as temporary:
     for name, text in texts.items():
       (temporary / name).parent.mkdir(parents=True, exist_ok=True)
       (temporary / name).write_text(text, encoding="utf-8", newline="")
   return list(texts)
 
 
-def make_table(service: Service, seed: int = 0) -> Table:
+def make_table(service: Service, seed: int = 0) -> ServiceTable:
   """Makes a service's table of about NUM_ROWS rows. See `open_slots` for its open columns."""
   return _TableMaker(service, random.Random(f"{seed}/{service.name}")).table()
 
@@ -134,7 +128,7 @@ class _TableMaker:
     self._keys = [name for name in self._keys if name not in self._names]
     self._choices = self._choices_by_slot()
 
-  def table(self) -> Table:
+  def table(self) -> ServiceTable:
     combinations = self._combinations()
     rows = []
     num_groups = max(NUM_ROWS, 2 * len(combinations)) // (_ROWS_PER_NAME if self._names else 1)
@@ -144,7 +138,7 @@ class _TableMaker:
       has_defaults = group < 2 * len(combinations)  # so that a search that says no more finds two
       rows += [self._row(common, has_defaults) for _ in range(_ROWS_PER_NAME if self._names else 1)]
     self._rng.shuffle(rows)
-    return Table(tuple(self._slots), self._open, tuple(rows))
+    return ServiceTable(tuple(self._slots), self._open, tuple(rows))
 
   def _matched(self, groups: Iterable[Iterable[str]]) -> list[str]:
     names = dict.fromkeys(name for group in groups for name in group)
@@ -258,7 +252,7 @@ def _pool(kind: str) -> ValuePool:
 # --- texts ---------------------------------------------------------------------------------
 
 
-def _csv_text(table: Table) -> str:
+def _csv_text(table: ServiceTable) -> str:
   out = io.StringIO()
   writer = csv.writer(out, lineterminator="\n")
   writer.writerow(f"{name}{OPEN if name in table.open else ''}" for name in table.columns)

@@ -126,20 +126,20 @@ class System:
       return self._plain("NOTHING_FOUND")
     self._row = dict(self._results[self._next])
     self._next += 1
-    self._ground.told[self._service] = {}
+    self._ground.mentioned[self._service] = {}
     acts = []
     for act in self._move(situation):
       if act == "INFORM_COUNT":
         acts.append(Act(act, "count", (str(len(self._results)),)))
       else:
-        acts += self._told("OFFER", self._headline())
+        acts += self._mention("OFFER", self._headline())
     return acts
 
   def _headline(self) -> list[str]:
     """Slots of an offer: what a transaction needs to name it, and some more."""
     search = self._intent
     things = [s for s in search.result_slots if s not in self._backend.open]
-    # What differs from an earlier search of the same service is told again.
+    # What differs from an earlier search of the same service is mentioned again.
     new = [s for s in things if self._state.get(s) not in (self._row[s], DONTCARE)]
     booking = follow_up(self._backend.service, search)
     keys = [s for s in new if booking and s in booking.required_slots]
@@ -149,12 +149,12 @@ class System:
     more = self._transitions.counts["offers"].draw(self._rng) - len(keys)
     return [*keys, *self._rng.sample(others, max(0, min(more, len(others))))]
 
-  def _told(self, act: str, slots: Sequence[str]) -> list[Act]:
-    self._ground.told[self._service].update({slot: self._row[slot] for slot in slots})
+  def _mention(self, act: str, slots: Sequence[str]) -> list[Act]:
+    self._ground.mentioned[self._service].update({slot: self._row[slot] for slot in slots})
     return [Act(act, slot, (self._row[slot],)) for slot in slots]
 
   def _inform(self, slots: Sequence[str]) -> list[Act]:
-    return self._told("INFORM", [s for s in slots if s in self._row])
+    return self._mention("INFORM", [s for s in slots if s in self._row])
 
   def _after_selection(self) -> list[Act]:
     """Proposes the transaction that is about what was selected, if there is one."""
@@ -171,7 +171,7 @@ class System:
     given = given or {s: v for s, v in intent.optional_slots.items() if v != DONTCARE}
     given = {s: given[s] for s in (*intent.required_slots, *intent.optional_slots) if s in given}
     slots = [s for s in given if corrected is None or s in corrected] or list(given)
-    self._ground.told[self._service].update(given)
+    self._ground.mentioned[self._service].update(given)
     return [Act("CONFIRM", slot, (given[slot],)) for slot in slots]
 
   def _transact(self, questions: Sequence[str]) -> list[Act]:
@@ -190,7 +190,7 @@ class System:
         return [
           Act("NOTIFY_FAILURE"),
           *self._inform(questions),
-          *self._told("OFFER", [s for s in given if s in instead]),
+          *self._mention("OFFER", [s for s in given if s in instead]),
         ]
       if "NOTIFY_SUCCESS" in move:
         self._called = found[:1]

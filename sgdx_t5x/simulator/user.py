@@ -139,13 +139,13 @@ class User:
       return set()
     name = self._step.service.name
     needed = {link.source[1] for link in self._left[0].links if link.source[0] == name}
-    known = (*self._ground.told[name], *self._state)
+    known = (*self._ground.mentioned[name], *self._state)
     return {s for s in needed if s in self._step.intent.result_slots and s not in known}
 
   def _draw_questions(self) -> list[str]:
-    told = self._ground.told[self._step.service.name]
+    mentioned = self._ground.mentioned[self._step.service.name]
     slots = self._step.intent.result_slots
-    unknown = [s for s in slots if s not in (*told, *self._state, *self._backend.open)]
+    unknown = [s for s in slots if s not in (*mentioned, *self._state, *self._backend.open)]
     linked = self._lacks_linked()
     unknown = [s for s in unknown if s in linked] or unknown
     count = self._transitions.counts["questions"].draw(self._rng)
@@ -219,7 +219,7 @@ class User:
     service, slot = link.source
     if self._state.get(link.target[1], DONTCARE) != DONTCARE:
       return None
-    value = {**self._ground.told[service], **self._ground.state[service]}.get(slot)
+    value = {**self._ground.mentioned[service], **self._ground.state[service]}.get(slot)
     target = self._step.service.slots[self._step.service.slot_index[link.target[1]]]
     if value == DONTCARE or (target.is_categorical and value not in target.possible_values):
       return None

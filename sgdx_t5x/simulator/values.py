@@ -18,7 +18,7 @@ HELD_OUT_PERCENT = 30
 TODAY = datetime.date(2019, 3, 1)  # when SGD's dialogues take place
 _NUM_DAYS = 120
 
-KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
+VALUE_KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
   "city": (
     ("Alder", "Brook", "Cedar", "Dun", "Elm", "Fair", "Glen", "Hart", "Iron", "Kings", "Lake",
      "Marsh", "North", "Oak", "Pen", "Quarry", "Rose", "Stone", "Thorn", "Under", "Vale", "West",
@@ -109,14 +109,14 @@ def parse_pool(spec: Mapping[str, Any], where: str) -> ValuePool:
   """Reads `{"kind": ...}`, `{"combine": [[...], ...]}` or `{"list": [...]}`."""
   if "kind" in spec:
     kind = spec["kind"]
-    if kind not in KINDS:
+    if kind not in VALUE_KINDS:
       raise SgdxError(
         f"{where}: value kind {kind!r}",
         expected="a kind that the simulator can draw",
-        available=", ".join(KINDS),
+        available=", ".join(VALUE_KINDS),
         fix="use one of them, or give a list of values",
       )
-    return ValuePool(KINDS[kind], kind not in _CLOSED)
+    return ValuePool(VALUE_KINDS[kind], kind not in _CLOSED)
   if "combine" in spec:
     *heads, tail = spec["combine"]
     return ValuePool((*(tuple(f"{w} " for w in words) for words in heads), tuple(tail)))

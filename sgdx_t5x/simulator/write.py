@@ -13,14 +13,14 @@ import sys
 from collections.abc import Callable, Iterator
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_folder
+from sgdx_t5x.files import atomic_folder, check_folder
 from sgdx_t5x.parallel import end_with_parent
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.simulator.generate import Simulation, simulate
 from sgdx_t5x.simulator.surface import Paraphrase
 
 DIALOGUES_PER_FILE = 500
-FORMAT = "sgdx-simulation/1"
+SIMULATION_FORMAT = "sgdx-simulation/1"
 
 
 def write_split(
@@ -31,38 +31,27 @@ def write_split(
   seed: str,
   processes: int = 1,
   paraphrase: str | None = None,
-  tell: Callable[[int], None] = lambda done: None,
+  on_progress: Callable[[int], None] = lambda done: None,
 ) -> collections.Counter:
   """Writes `schema.json`, `simulation.json` and `dialogues_001.json`, ... into a new folder.
 
   Args:
     simulation: what dialogues are made of.
-    folder: must not exist; the one above is made if it is not there.
+    folder: must be new or empty; missing folders above it are created.
     num_dialogues: how many.
     seed: any text; the same files come of the same seed, with however many processes.
     processes: how many make dialogues at once.
     paraphrase: `package.module:function`, see `load_paraphrase`.
-    tell: called with the number of dialogues written so far.
+    on_progress: called with the number of dialogues written so far.
 
   Returns:
     How many dialogues, turns and user frames were written.
 
   Raises:
-    SgdxError: the folder exists or cannot be written, or a paraphrase fails; nothing is left then.
+    SgdxError: the folder is not empty or cannot be written, or a paraphrase fails; nothing is left
+      then.
   """
-  folder = folder.resolve()
-  if not folder.parent.is_dir() and folder.parent.exists():
-    raise SgdxError(
-      f"--out {folder.parent} is a file",
-      expected="a folder, or a name that is free",
-      fix="name another one",
-    )
-  if folder.exists():
-    raise SgdxError(
-      f"{folder} exists",
-      expected="a folder to be made",
-      fix="remove it, or choose another --out or --split",
-    )
+  folder = check_folder(folder, expected="a new or empty folder for the split of --split")
   starts = range(0, num_dialogues, DIALOGUES_PER_FILE)
   digits = max(3, len(str(len(starts))))
   totals: collections.Counter = collections.Counter()
@@ -71,7 +60,7 @@ def write_split(
     text = json.dumps(simulation.schema.to_json(), indent=2) + "\n"
     (temporary / "schema.json").write_text(text, "utf-8")
     origin = {
-      "format": FORMAT,
+      "format": SIMULATION_FORMAT,
       "version": package_version(),
       "seed": seed,
       "num_dialogues": num_dialogues,
@@ -86,7 +75,7 @@ def write_split(
     with _workers(simulation, paraphrase, min(processes, len(parts))) as run:
       for found in run(_write_part, parts):
         totals.update(found)
-        tell(totals["dialogues"])
+        on_progress(totals["dialogues"])
   return totals
 
 

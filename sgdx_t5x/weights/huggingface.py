@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.weights import files, layout
+from sgdx_t5x.errors import SgdxError, require
+from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.weights import layout
 
 MT5_VOCAB_SIZE = 250_112
 _CONFIG, _ONE_FILE, _INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -256,16 +257,9 @@ def _read_safetensors(path: pathlib.Path) -> tuple[dict[str, np.ndarray], set[st
 
 
 def _import_safetensors() -> Any:
-  try:
-    import ml_dtypes  # noqa: F401  # makes NumPy know bfloat16
-    import safetensors.numpy
-  except ImportError as e:
-    raise SgdxError(
-      f"the package {e.name} is not installed",
-      expected="safetensors, which `pip install sgdx_t5x[train]` brings",
-      fix="pip install safetensors",
-    ) from None
-  return safetensors
+  require("ml_dtypes", extra="train", why="bfloat16 in NumPy")
+  require("safetensors.numpy", extra="train", why="Hugging Face's weight files")
+  return require("safetensors", extra="train", why="Hugging Face's weight files")
 
 
 def _without_aliases(
@@ -328,7 +322,7 @@ def write_huggingface(
     array = weights.arrays[t.t5x]
     # Contiguous, since safetensors writes an array's memory, whatever its strides.
     arrays[t.hf] = np.ascontiguousarray(array.T if t.transposed else array, dtype=kind)
-  with files.written_whole(folder) as temporary:
+  with atomic_folder(folder) as temporary:
     temporary.mkdir()
     safetensors.numpy.save_file(arrays, temporary / _ONE_FILE, metadata={"format": "pt"})
     _write_json(temporary / _CONFIG, _config(weights.sizes, dtype))
@@ -352,10 +346,13 @@ def check_huggingface_free(
       expected="the SentencePiece model the weights were trained with",
       fix="correct the path, or leave --vocab out",
     )
-  folder = files.check_local(folder, "--out")
-  ours = (_ONE_FILE, _CONFIG, _GENERATION_CONFIG, _VOCABULARY)
-  files.check_free(folder, overwrite, lambda path: path.name in ours, "what an export wrote")
-  return folder
+  names = (_ONE_FILE, _CONFIG, _GENERATION_CONFIG, _VOCABULARY)
+  return check_folder(
+    folder,
+    replace=overwrite,
+    ours=lambda path: path.as_posix() in names,
+    expected="a folder that is new or empty, or an earlier export to replace",
+  )
 
 
 _TOKENS = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}

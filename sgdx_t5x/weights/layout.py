@@ -215,8 +215,8 @@ def _num_layers(paths: Mapping[str, Any], stack: str) -> int:
 
 
 def check(
-  wanted: Mapping[str, tuple[int, ...]],
-  found: Mapping[str, tuple[int, ...]],
+  expected_shapes: Mapping[str, tuple[int, ...]],
+  shapes: Mapping[str, tuple[int, ...]],
   origin: str,
   expected: str,
   fix: str,
@@ -224,8 +224,8 @@ def check(
   """Compares names and shapes.
 
   Args:
-    wanted: {name: shape} that the sizes ask for.
-    found: {name: shape} in the file or checkpoint.
+    expected_shapes: {name: shape} that the sizes ask for.
+    shapes: {name: shape} in the file or checkpoint.
     origin: the file or checkpoint, for messages.
     expected: the error's second part.
     fix: the error's fourth part.
@@ -233,22 +233,22 @@ def check(
   Raises:
     SgdxError: listing all that is missing, unknown or differently shaped.
   """
-  missing = [name for name in wanted if name not in found]
-  unknown = [name for name in found if name not in wanted]
-  shapes = [
-    f"{name}: {list(found[name])}, not {list(shape)}"
-    for name, shape in wanted.items()
-    if name in found and tuple(found[name]) != tuple(shape)
+  missing = [name for name in expected_shapes if name not in shapes]
+  unknown = [name for name in shapes if name not in expected_shapes]
+  differing = [
+    f"{name}: {list(shapes[name])}, not {list(shape)}"
+    for name, shape in expected_shapes.items()
+    if name in shapes and tuple(shapes[name]) != tuple(shape)
   ]
   problems = {
     "missing": missing,
-    "unknown": [_with_nearest(name, missing or wanted) for name in unknown[:_SHOWN]]
+    "unknown": [_with_nearest(name, missing or expected_shapes) for name in unknown[:_SHOWN]]
     + unknown[_SHOWN:],
-    "of another shape": shapes,
+    "of another shape": differing,
   }
   lines = [line for kind, names in problems.items() for line in _listed(kind, names)]
   if lines:
-    count = len(missing) + len(unknown) + len(shapes)
+    count = len(missing) + len(unknown) + len(differing)
     raise SgdxError(
       "\n".join([f"{origin}: {count} arrays do not fit", *lines]), expected=expected, fix=fix
     )

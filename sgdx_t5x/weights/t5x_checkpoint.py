@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import pathlib
 import re
@@ -11,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.weights import files, layout
+from sgdx_t5x.errors import SgdxError, require
+from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.weights import layout
 
 _MIN_DIM_TO_FACTOR = 128  # adafactor.Adafactor.min_dim_size_to_factor
 
@@ -51,7 +51,7 @@ def read_checkpoint(path: str | pathlib.Path) -> layout.Weights:
 
 def _read_arrays(path: str) -> dict[str, np.ndarray]:
   """Returns {"target/...": array, "state/step": array}."""
-  _need("orbax.checkpoint", "t5x.checkpoints")
+  _require("orbax.checkpoint", "t5x.checkpoints")
   from etils import epath
 
   folder = epath.Path(path)
@@ -61,7 +61,7 @@ def _read_arrays(path: str) -> dict[str, np.ndarray]:
     if (folder / "checkpoint").exists():
       from t5x import checkpoints  # Google's T5X has this function for this layout alone
 
-      return _wanted(_flatten(checkpoints.load_t5x_checkpoint(path)))
+      return _parameters_and_step(_flatten(checkpoints.load_t5x_checkpoint(path)))
   except Exception as e:  # whatever TensorStore, Orbax or msgpack find wrong
     raise SgdxError(
       f"{path}: cannot be read: {_first_line(e)}",
@@ -89,7 +89,7 @@ def _read_orbax(folder: Any) -> dict[str, np.ndarray]:
 
   handler = ocp.PyTreeCheckpointHandler()
   state = folder.absolute() / "state"  # TensorStore wants absolute paths
-  tree = _wanted(_flatten(handler.metadata(state).tree))
+  tree = _parameters_and_step(_flatten(handler.metadata(state).tree))
   # The optimizer's slots stay on disk.
   restore_args = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in tree}
   restored = handler.restore(
@@ -102,7 +102,7 @@ def _read_orbax(folder: Any) -> dict[str, np.ndarray]:
   return {name: np.asarray(array) for name, array in _flatten(restored).items()}
 
 
-def _wanted(flat: Mapping[str, Any]) -> dict[str, Any]:
+def _parameters_and_step(flat: Mapping[str, Any]) -> dict[str, Any]:
   return {k: v for k, v in flat.items() if k.startswith("target/") or k == "state/step"}
 
 
@@ -147,7 +147,7 @@ def write_checkpoint(
     SgdxError: nothing is written then.
   """
   folder = check_checkpoint_free(out, step, overwrite)
-  _need("orbax.checkpoint")
+  _require("orbax.checkpoint")
   import jax.numpy as jnp
 
   target = {name: jnp.asarray(array, jnp.float32) for name, array in weights.arrays.items()}
@@ -157,7 +157,7 @@ def write_checkpoint(
     for slot, shape in adafactor_slots(array.shape).items()
   }
   state = {"step": jnp.asarray(step, jnp.int32), "param_states": _unflatten(slots)}
-  with files.written_whole(folder) as temporary:
+  with atomic_folder(folder) as temporary:
     _save_orbax(temporary, {"state": state, "target": _unflatten(target)})
   return folder
 
@@ -176,10 +176,13 @@ def adafactor_slots(shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
 
 def check_checkpoint_free(out: str | pathlib.Path, step: int, overwrite: bool) -> pathlib.Path:
   """Returns the path of the checkpoint to write; raises SgdxError if it may not be written."""
-  folder = files.check_local(out, "--out") / f"checkpoint_{step}"
   parts = ("state", "dataset", "checkpoint", "_CHECKPOINT_METADATA", "commit_success.txt")
-  files.check_free(folder, overwrite, lambda path: path.name in parts, "an Orbax checkpoint")
-  return folder
+  return check_folder(
+    f"{out or '.'}/checkpoint_{step}",  # Path would turn gs:// into gs:/
+    replace=overwrite,
+    ours=lambda path: path.parts[0] in parts,
+    expected="a folder that is new or empty, or a checkpoint to replace",
+  )
 
 
 def _save_orbax(folder: pathlib.Path, tree: Mapping[str, Any]) -> None:
@@ -211,14 +214,7 @@ def _unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
   return traverse_util.unflatten_dict(dict(flat), sep="/")
 
 
-def _need(*modules: str) -> None:
-  """Imports packages that `pip install sgdx_t5x` alone does not bring."""
+def _require(*modules: str) -> None:
+  """Imports what T5X's checkpoints need; T5X is this project's t5x_lite, or Google's."""
   for module in modules:
-    try:
-      importlib.import_module(module)
-    except ImportError as e:
-      raise SgdxError(
-        f"{module} cannot be imported: {_first_line(e)}",
-        expected="JAX, Orbax and T5X (this project's t5x_lite, or Google's)",
-        fix="install them: pip install 'sgdx_t5x[train]' ./t5x_lite",
-      ) from None
+    require(module, extra="train", why="T5X checkpoints", beside="./t5x_lite")

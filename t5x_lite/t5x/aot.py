@@ -20,8 +20,9 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from t5x._aot import account as account
-from t5x._script import cli
+from t5x._aot import account
+from t5x._process.log import log
+from t5x._script import cli, gin_config
 from t5x.errors import T5XError, UsageError, nearest
 
 STEPS = ("train", "eval", "decode")
@@ -70,7 +71,7 @@ def run(train: Callable) -> None:
   version = prepare_environment()
   settings = _read_gin(train)
   if flags.dry_run:
-    cli.log("the gin configuration is complete (--dry_run: nothing was compiled)")
+    log("the gin configuration is complete (--dry_run: nothing was compiled)")
     return
   from t5x._aot import compile  # only now: it imports JAX and Flax
 
@@ -202,23 +203,21 @@ def _read_gin(train: Callable) -> Mapping[str, Any]:
   """Returns the arguments that gin binds to `train`, references evaluated."""
   import gin
 
-  from t5x import gin_utils
-
   flags = cli.FLAGS
   if not flags.gin_file and not flags.gin_bindings:
     raise UsageError("No gin file is given.", fix="pass --gin_file=FILE.gin, that of the training.")
   cli.import_libraries()
-  gin_utils.parse_gin_flags(
+  gin_config.parse_gin_flags(
     flags.gin_search_paths, flags.gin_file or [], flags.gin_bindings, finalize_config=False
   )
-  macros = gin_utils._macros()
+  macros = gin_config.macros()
   for name, value in _UNUSED_MACROS.items():
-    if name in macros and gin_utils._is_required(macros[name]):
+    if name in macros and gin_config.is_required(macros[name]):
       gin.parse_config(f"{name} = {value}")
-  gin_utils.check_config()
+  gin_config.check_config()
   gin.finalize()
   settings = {}
-  with gin_utils.friendly_gin_errors():
+  with gin_config.friendly_gin_errors():
     if _is_configured(train):
       settings = gin.get_bindings(train)
   required = ("model", "partitioner", "trainer_cls", "train_dataset_cfg")

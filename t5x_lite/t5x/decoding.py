@@ -121,23 +121,10 @@ def temperature_sample(
     raise CannotPauseError
   batch, length = inputs.shape
   inputs = flat_batch_beam_expand(inputs.astype(jnp.int32), num_decodes)
-  rows = inputs.shape[0]
   max_len = length if max_decode_steps is None else jnp.minimum(max_decode_steps, length)
   stop = max_len if segment is None else jnp.minimum(segment.stop, max_len)
   rng = jax.random.PRNGKey(0) if decode_rng is None else decode_rng
-  if segment is not None and segment.rows is not None:
-    flat = {k: x.reshape(rows, *x.shape[2:]) for k, x in segment.rows.items()}
-    initial = _SampleState(index=jnp.int32(segment.start), rng=rng, cache=cache, **flat)
-  else:
-    initial = _SampleState(
-      index=jnp.zeros((), jnp.int32),
-      sequences=jnp.zeros((rows, length), jnp.int32),
-      cur_token=inputs[:, :1],
-      ended=jnp.zeros((rows,), bool),
-      log_prob=jnp.zeros((rows,), jnp.float32),
-      rng=rng,
-      cache=expand_cache(cache, num_decodes, cache_offset),
-    )
+  initial = _initial_state(inputs, cache, rng, num_decodes, cache_offset, segment)
 
   def done(state: _SampleState) -> Array:
     return state.ended.reshape(batch, num_decodes).all(axis=1)
@@ -179,6 +166,30 @@ def temperature_sample(
   names = ("sequences", "cur_token", "ended", "log_prob")
   rows = {n: (x := getattr(final, n)).reshape(batch, num_decodes, *x.shape[1:]) for n in names}
   return Paused(outputs, done(final) | (final.index >= max_len), rows, final.cache)
+
+
+def _initial_state(
+  inputs: Array,
+  cache: PyTree,
+  rng: Array,
+  num_decodes: int,
+  cache_offset: int,
+  segment: Segment | None,
+) -> _SampleState:
+  """The state before the first token, or that in which the segment before left its rows."""
+  rows, length = inputs.shape
+  if segment is not None and segment.rows is not None:
+    flat = {k: x.reshape(rows, *x.shape[2:]) for k, x in segment.rows.items()}
+    return _SampleState(index=jnp.int32(segment.start), rng=rng, cache=cache, **flat)
+  return _SampleState(
+    index=jnp.zeros((), jnp.int32),
+    sequences=jnp.zeros((rows, length), jnp.int32),
+    cur_token=inputs[:, :1],
+    ended=jnp.zeros((rows,), bool),
+    log_prob=jnp.zeros((rows,), jnp.float32),
+    rng=rng,
+    cache=expand_cache(cache, num_decodes, cache_offset),
+  )
 
 
 def _sort_decodes(decodes: Array, scores: Array) -> tuple[Array, Array]:

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from t5x._process.log import log
 from t5x._script import cli
 from t5x.errors import T5XError
 
@@ -87,12 +88,11 @@ def evaluate(
   """
   import functools
 
-  import jax
   import seqio
   from etils import epath
 
   from t5x import gin_utils, utils
-  from t5x._process.progress import StopRequest
+  from t5x._process.stop import StopRequest
   from t5x.errors import not_in_lite
 
   del use_orbax, train_eval_get_dataset_fn
@@ -134,29 +134,43 @@ def evaluate(
   # ----------------------------------------------------------------- evaluate
   if fallback_init_rng is not None:
     restore_checkpoint_cfg.fallback_to_scratch = True
-  name = dataset_cfg.mixture_or_task_name
-  done_file = epath.Path(output_dir) / f"eval.{name}.ckpt"
-  done = _done(done_file) if restore_checkpoint_cfg.mode == "all" else set()
-  results = {}
   with stop.listening():
-    for choice in _choices(restore_checkpoint_cfg):
-      from t5x import checkpoints
+    results = _evaluate_all(
+      initializer,
+      evaluator,
+      restore_checkpoint_cfg,
+      epath.Path(output_dir) / f"eval.{dataset_cfg.mixture_or_task_name}.ckpt",
+      fallback_init_rng or 0,
+      stop.check,
+    )
+  log(f"outputs are in {output_dir}")
+  return results
 
-      step = checkpoints.checkpoint_step(choice)
-      if choice.path in done:
-        cli.log(f"{choice.path} is in {done_file}: skipped")
-        continue
-      rng = jax.random.PRNGKey(fallback_init_rng or 0)
-      state = initializer.from_checkpoint(choice, restore_checkpoint_cfg, rng)
-      if not results:
-        utils.log_model_info(os.path.join(output_dir, "model-info.txt"), state)
-      stop.check()
-      results[step] = evaluator.finish(evaluator.evaluate(state))
-      done.add(choice.path)
-      if jax.process_index() == 0:
-        by_step = sorted(done, key=lambda path: (len(path), path))
-        done_file.write_text("\n".join(by_step))
-  cli.log(f"outputs are in {output_dir}")
+
+def _evaluate_all(
+  initializer, evaluator, restore_cfg, done_file, seed: int, check_stop: Callable[[], None]
+) -> dict[int, dict[str, dict[str, Any]]]:
+  """Evaluates the checkpoints that `done_file` does not list, and lists them there."""
+  import jax
+
+  from t5x import checkpoints, utils
+
+  done = _done(done_file) if restore_cfg.mode == "all" else set()
+  results = {}
+  for choice in _choices(restore_cfg):
+    step = checkpoints.checkpoint_step(choice)
+    if choice.path in done:
+      log(f"{choice.path} is in {done_file}: skipped")
+      continue
+    state = initializer.from_checkpoint(choice, restore_cfg, jax.random.PRNGKey(seed))
+    if not results:
+      utils.log_model_info(str(done_file.parent / "model-info.txt"), state)
+    check_stop()
+    results[step] = evaluator.finish(evaluator.evaluate(state))
+    done.add(choice.path)
+    if jax.process_index() == 0:
+      by_step = sorted(done, key=lambda path: (len(path), path))
+      done_file.write_text("\n".join(by_step))
   return results
 
 

@@ -1,336 +1,29 @@
-"""Gin for T5X scripts: flags to bindings, parsing with complete errors, config.gin, helpers.
-
-Gin itself stops at the first unset macro and drops misspelt ones silently; here everything that
-is wrong with a configuration is reported at once, with the nearest known names.
-"""
+"""Gin for T5X scripts, under T5X's names: parsing, config.gin, helpers of gin files."""
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import os
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import gin
 from etils import epath
-from gin import config as _gin_config
 
-from t5x._script.search_paths import installed_search_paths
-from t5x.errors import T5XError, UsageError, nearest
+from t5x._script import cli
+from t5x._script.gin_config import parse_gin_flags, rewrite_gin_args
 
-_PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-DEFAULT_SEARCH_PATHS = (".", _PACKAGE_PARENT)
-
-# NAME=VALUE where NAME is MACRO, scope/mod.Class.param or mod.fn.param.
-_BINDING = re.compile(r"^\s*([A-Za-z_][\w./]*)\s*=(.*)$", re.DOTALL)
-_PROMPT_FREE_LITERAL = re.compile(r"^[@%(\[{'\"\d+-]|^(None|True|False)\b")
-
-
-def rewrite_gin_args(args: Sequence[str]) -> list[str]:
-  """Turns `--gin.NAME=VALUE` into `--gin_bindings=NAME = VALUE`, other arguments untouched.
-
-  Raises:
-      UsageError: if an argument starts with `--gin.` but has no `=VALUE`.
-
-  >>> rewrite_gin_args(["--gin.MODEL_DIR='/tmp'", "--debug"])
-  ["--gin_bindings=MODEL_DIR = '/tmp'", '--debug']
-  """
-  rewritten = []
-  for arg in args:
-    match = re.match(r"^--?gin\.(.*)$", arg, re.DOTALL)
-    if not match:
-      rewritten.append(arg)
-      continue
-    name, equals, value = match.group(1).partition("=")
-    if not equals or not value.strip():
-      raise UsageError(
-        f"{arg!r} has no value.",
-        expected="--gin.NAME=VALUE, where VALUE is a gin literal",
-        fix=f"""write --gin.{name.strip()}=VALUE; strings need quotes: "'/tmp/run'".""",
-      )
-    rewritten.append(f"--gin_bindings={name.strip()} = {value.strip()}")
-  return rewritten
+__all__ = [
+  "bool_fn",
+  "get_gin_config_str",
+  "parse_gin_flags",
+  "rewrite_gin_args",
+  "run",
+  "string_split_fn",
+  "sum_fn",
+  "summarize_gin_config",
+]
 
 
-def check_literal(binding: str) -> None:
-  """Raises UsageError where a command-line value is an unquoted string (the usual slip)."""
-  if re.match(r"\s*(import|from|include)\s", binding):
-    return
-  match = _BINDING.match(binding)
-  if not match:
-    raise UsageError(f"--gin_bindings={binding!r} is not of the form NAME = VALUE.")
-  name, value = match.group(1), match.group(2).strip()
-  if _PROMPT_FREE_LITERAL.match(value) and not re.match(r"^\d+[A-Za-z_/]", value):
-    return
-  with contextlib.suppress(ValueError, SyntaxError):
-    ast.literal_eval(value)
-    return
-  raise UsageError(
-    f"The value of --gin.{name} is not a gin literal.",
-    found=value,
-    expected="a number, a quoted string, a list, a dict, True, False, None, @name or %MACRO",
-    fix=f"""quote strings twice, once for gin and once for the shell: """
-    f"""--gin.{name}="'{value}'" """.rstrip(),
-  )
-
-
-def _is_macro(key: tuple[str, str]) -> bool:
-  return key[1] in ("gin.macro", "macro")
-
-
-def _macros() -> dict[str, Any]:
-  return {k[0]: v.get("value") for k, v in _gin_config._CONFIG.items() if _is_macro(k)}
-
-
-def _referenced_macros() -> dict[str, str]:
-  """Returns {macro name: one place that refers to it} over the parsed configuration."""
-  places = {}
-  for (scope, selector), params in _gin_config._CONFIG.items():
-    for param, value in params.items():
-      for leaf in _gin_config._iterate_flattened_values(value):
-        if not isinstance(leaf, gin.config.ConfigurableReference):
-          continue
-        if leaf.configurable.wrapped is _gin_config.macro:
-          place = scope if _is_macro((scope, selector)) else f"{selector}.{param}"
-          places.setdefault("/".join(leaf._scopes), place)
-  return places
-
-
-def _known_configurables() -> list[str]:
-  """Short names (last two components and last one) of everything gin knows by now."""
-  names = set()
-  for selector in _gin_config._REGISTRY._selector_map:
-    parts = selector.split(".")
-    names.update({parts[-1], ".".join(parts[-2:])})
-  return sorted(names - {"macro", "constant", "singleton"})
-
-
-def _known_parameters(selector: str) -> list[str]:
-  import inspect
-
-  with contextlib.suppress(Exception):
-    fn = _gin_config._REGISTRY.get_match(selector).wrapped
-    return [p for p in inspect.signature(fn).parameters if p not in ("self", "args", "kwargs")]
-  return []
-
-
-def _explain(error: Exception, source: str) -> T5XError:
-  """Rephrases an exception from gin's parser."""
-  text = str(error)
-  first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
-  if match := re.search(r"No configurable matching '([^']*)'", text):
-    name = match.group(1)
-    close = nearest(name, _known_configurables()) or nearest(
-      name.rsplit(".", 1)[-1], _known_configurables()
-    )
-    if name.isupper():
-      close = nearest(name, {**_macros(), **_referenced_macros()}) or close
-    return T5XError(
-      f"gin does not know {name!r} ({source}).",
-      found=name,
-      available="nearest known names: " + (", ".join(close) or "none is close"),
-      fix="correct the name; on the command line use the name without its module alias, "
-      "for example --gin.train.eval_period=100 or --gin.MODEL_DIR=\"'/tmp/run'\".",
-    )
-  if match := re.search(r"onfigurable '([^']*)' doesn't have a parameter named '(\w*)'", text):
-    selector, param = match.groups()
-    known = _known_parameters(selector)
-    return T5XError(
-      f"{selector!r} has no parameter {param!r} ({source}).",
-      available=", ".join(nearest(param, known) or known),
-      fix="correct the parameter's name.",
-    )
-  if match := re.search(r"[Cc]ouldn't resolve selector (\S+); .*has no attribute (\S+?)\.", text):
-    import sys
-
-    selector, attr = match.groups()
-    module = re.search(r"<module '([^']+)'", text)
-    known = vars(sys.modules[module.group(1)]) if module and module.group(1) in sys.modules else {}
-    close = nearest(attr, (k for k in known if not k.startswith("_")))
-    return T5XError(
-      f"{selector!r} does not exist ({source}).",
-      found=first,
-      available="nearest names: " + (", ".join(close) or "none is close"),
-      fix="correct the name; if it is a part of T5X, t5x_lite may not cover it "
-      "(Google's T5X has it).",
-    )
-  if match := re.search(r"No module named '([^']+)'", text):
-    module = match.group(1)
-    extra = ""
-    if module == "t5" or module.startswith("t5."):
-      extra = " (`pip install t5` brings t5.data.mixtures; it is not needed otherwise)"
-    return T5XError(
-      f"A gin file imports {module!r}, which is not installed ({source}).",
-      found=first,
-      fix=f"install it, or set PYTHONPATH so that Python finds it{extra}.",
-    )
-  if isinstance(error, OSError) and "Unable to open file" in text:
-    name = text.split("Unable to open file:", 1)[1].split(".gin")[0].strip() + ".gin"
-    return T5XError(
-      f"The gin file {name!r} was not found.",
-      expected="a path, or a path below one of: " + ", ".join(search_paths()),
-      available=_gin_neighbours(name) or None,
-      fix="correct --gin_file or the include, or add --gin_search_paths=DIR.",
-    )
-  return T5XError(f"gin failed {source}.", found=text.strip())
-
-
-def _gin_neighbours(path: str) -> str:
-  """Names of gin files close to `path` (in the same folder under any search path)."""
-  found: set[str] = set()
-  for root in search_paths():
-    folder = os.path.join(root, os.path.dirname(path))
-    if os.path.isdir(folder):
-      found.update(f for f in os.listdir(folder) if f.endswith(".gin"))
-  close = nearest(os.path.basename(path), found) or sorted(found)[:8]
-  return ", ".join(close)
-
-
-def _exists_in_package(path: str) -> bool:
-  """Whether `path` is `some/package/file.gin` of an importable package."""
-  from gin import resource_reader
-
-  try:
-    return os.path.isfile(resource_reader._parse_config_path(path))
-  except (ImportError, ValueError, TypeError):  # TypeError: a folder without __init__.py
-    return False
-
-
-def _use_safe_readers() -> None:
-  """Replaces gin's file readers: its own fail on folders that look like packages, and log."""
-  from gin import resource_reader
-
-  _gin_config._FILE_READERS[:] = [
-    (open, os.path.isfile),
-    (lambda p: epath.Path(resource_reader._parse_config_path(p)).open(), _exists_in_package),
-    (lambda p: epath.Path(p).open(), lambda p: "://" in p and epath.Path(p).exists()),
-  ]
-
-
-def search_paths() -> list[str]:
-  """The folders gin looks in, in order."""
-  return [str(p) for p in _gin_config._LOCATION_PREFIXES] or ["."]
-
-
-def parse_gin_flags(
-  gin_search_paths: Sequence[str],
-  gin_files: Sequence[str],
-  gin_bindings: Sequence[str],
-  skip_unknown: bool | Sequence[str] = False,
-  finalize_config: bool = True,
-) -> None:
-  """Parses gin files in order, then the command-line bindings, and checks the whole.
-
-  Args:
-      gin_search_paths: folders for files and includes, after the default ones.
-      gin_files: gin files, later ones win.
-      gin_bindings: `NAME = VALUE` strings; they win over the files.
-      skip_unknown: as in gin.
-      finalize_config: lock the configuration and run the checks of `check_config`.
-
-  Raises:
-      T5XError: for the first unreadable line, or all unset and unknown macros together.
-  """
-  _use_safe_readers()
-  for path in (*DEFAULT_SEARCH_PATHS, *installed_search_paths(), *gin_search_paths):
-    if path and path not in _gin_config._LOCATION_PREFIXES:
-      gin.add_config_file_search_path(path)
-  for gin_file in gin_files:
-    try:
-      gin.parse_config_file(gin_file, skip_unknown=skip_unknown)
-    except T5XError:
-      raise
-    except Exception as e:
-      raise _explain(e, f"while reading {gin_file}") from e
-  from_files = set(_macros())
-  for binding in gin_bindings:
-    check_literal(binding)
-    try:
-      gin.parse_config(binding, skip_unknown=skip_unknown)
-    except Exception as e:
-      raise _explain(e, f"on the command line: {binding}") from e
-  _check_command_line_macros(gin_bindings, from_files)
-  if finalize_config:
-    check_config()
-    gin.finalize()
-
-
-def _check_command_line_macros(gin_bindings: Sequence[str], from_files: set[str]) -> None:
-  """A macro given on the command line must be one a file defines or something refers to."""
-  names = [m.group(1) for b in gin_bindings if (m := _BINDING.match(b))]
-  known = from_files | set(_referenced_macros())
-  unknown = [n for n in names if n in _macros() and n not in known]
-  if unknown:
-    raise T5XError(
-      "Unknown macro on the command line: " + ", ".join(unknown) + ".",
-      found="no gin file defines or uses it, so it would have no effect",
-      available="; ".join(
-        f"{n}: " + (", ".join(nearest(n, known)) or "no name is close") for n in unknown
-      ),
-      fix="correct the name, or check that the gin file that uses it is given.",
-    )
-
-
-def _is_required(value: Any) -> bool:
-  """Whether a bound value is gin.REQUIRED or the reference `%gin.REQUIRED`."""
-  is_reference = isinstance(value, gin.config.ConfigurableReference)
-  if is_reference and value.configurable.wrapped is _gin_config._retrieve_constant:
-    value = value.scoped_configurable_fn()
-  return value is gin.REQUIRED
-
-
-def check_config() -> None:
-  """Raises one T5XError that names every unset or undefined macro and required parameter."""
-  unset, undefined = {}, {}
-  macros, references = _macros(), _referenced_macros()
-  for (scope, selector), params in _gin_config._CONFIG.items():
-    for param, value in params.items():
-      if _is_required(value):
-        is_macro = _is_macro((scope, selector))
-        path = "/".join(filter(None, [scope, selector]))
-        name = scope if is_macro else f"{path}.{param}"
-        unset[name] = references.get(scope, "") if is_macro else ""
-  for name, place in references.items():
-    if name not in macros:
-      undefined[name] = place
-  if not unset and not undefined:
-    return
-  lines = [f"{n}" + (f" (used by {p})" if p else "") for n, p in sorted(unset.items())]
-  for name, place in sorted(undefined.items()):
-    close = nearest(name, macros)
-    hint = f"; nearest: {', '.join(close)}" if close else ""
-    lines.append(f"{name} (used by {place}, defined nowhere{hint})")
-  missing = [*sorted(unset), *sorted(undefined)]
-  raise T5XError(
-    f"{len(missing)} required setting{'s are' if len(missing) > 1 else ' is'} not set: "
-    + ", ".join(missing),
-    found="\n".join(lines),
-    fix="set each one after the includes of your gin file (an include's "
-    "`X = %gin.REQUIRED` undoes a value set above it), or on the command line: "
-    + " ".join(f"--gin.{n}=..." for n in missing[:6]),
-  )
-
-
-@contextlib.contextmanager
-def friendly_gin_errors():
-  """Turns gin's complaints while calling configured functions into T5XErrors."""
-  try:
-    yield
-  except TypeError as e:
-    match = re.search(r"missing \d+ required .*?: (.*)", str(e))
-    if not match or "In call to configurable" not in str(e):
-      raise
-    where = re.search(r"In call to configurable '([^']+)'", str(e))
-    names = re.findall(r"'(\w+)'", match.group(1).splitlines()[0])
-    raise T5XError(
-      f"gin does not bind all parameters of {where.group(1)!r}.",
-      found="missing: " + ", ".join(names),
-      fix="\n".join(f"{where.group(1)}.{n} = ..." for n in names),
-    ) from e
-
-
+# Part of T5X's surface: nothing here calls it; kept for users' code.
 def get_gin_config_str() -> str:
   """Returns the parsed configuration as gin text."""
   return gin.config_str()
@@ -361,8 +54,6 @@ def summarize_gin_config(model_dir: str, summary_writer=None, step: int = 0) -> 
 
 def run(main: Callable[[Sequence[str]], Any]) -> None:
   """Runs `main(argv)` as a script, accepting `--gin.NAME=VALUE` (as T5X's `gin_utils.run`)."""
-  from t5x._script import cli
-
   cli.run(main)
 
 

@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from t5x._process.log import log
 from t5x._script import cli
 from t5x.errors import T5XError, not_in_lite
 
@@ -150,7 +151,7 @@ def infer(
   """
   from t5x import gin_utils, utils
   from t5x._infer.journal import config_hash
-  from t5x._process.progress import StopRequest
+  from t5x._process.stop import StopRequest
 
   del checkpoint_period, merge_chunked_results, checkpoint_ds_iter, use_orbax
   if merge_fn is not None:
@@ -213,7 +214,7 @@ def _infer_task(
 
   completed = epath.Path(path + ".COMPLETED")
   if completed.exists() and completed.read_text() == settings_hash and epath.Path(path).exists():
-    cli.log(f"{path} is complete with these settings: skipped")
+    log(f"{path} is complete with these settings: skipped")
     return False
   folder, name = os.path.split(path)
   to_text = decoder(vocabulary) if mode != "score" else None
@@ -227,7 +228,7 @@ def _infer_task(
       completed.unlink(missing_ok=True)
       write_fn(path, (outputs, aux), task_ds.as_numpy_iterator(), mode, vocabulary)
       completed.write_text(settings_hash)
-      cli.log(f"wrote {len(outputs)} rows to {path}")
+      log(f"wrote {len(outputs)} rows to {path}")
     journal.close(complete=True)
   finally:
     journal.close(complete=False)

@@ -17,10 +17,10 @@ import jax
 import jax.numpy as jnp
 import seqio
 from flax import linen as nn
-from flax import traverse_util
 
 from t5x import active_mesh, decoding, optimizers
 from t5x._model.base import BaseModel, BaseTransformerModel
+from t5x._model.decode_rows import cache_of_rows, rows_of_cache, tokens_and_prompt
 from t5x.errors import T5XError
 
 __all__ = [
@@ -291,7 +291,7 @@ class EncoderDecoderModel(BaseTransformerModel):
       result = self._decode_segment(params, batch, segment, prompt_with_targets, kwargs)
       decodes, scores = result.outputs
     else:
-      tokens, prompt = _tokens_and_prompt(batch, prompt_with_targets, kwargs["eos_id"])
+      tokens, prompt = tokens_and_prompt(batch, prompt_with_targets, kwargs["eos_id"])
       length = prompt.shape[1]
       cache, cross_cache = self.prefill(params, tokens, length)
       step = functools.partial(self.decode_step, params, cross_cache, tokens, length)
@@ -319,7 +319,7 @@ class EncoderDecoderModel(BaseTransformerModel):
     if axis is None or "segment" not in inspect.signature(self._decode_fn).parameters:
       raise decoding.CannotPauseError
     if segment.rows is None:
-      tokens, prompt = _tokens_and_prompt(batch, prompt_with_targets, kwargs["eos_id"])
+      tokens, prompt = tokens_and_prompt(batch, prompt_with_targets, kwargs["eos_id"])
       encoded, decoded = self._encode_in_chunks(params, tokens), None
     else:
       encoder, decoder = segment.rows["encoder"], segment.rows["decoder"]
@@ -328,7 +328,7 @@ class EncoderDecoderModel(BaseTransformerModel):
     stop = min(segment.stop, prompt.shape[1])
     cache, cross_cache = self._make_caches(params, encoded, tokens, stop)
     if segment.rows is not None:
-      cache = _cache_of_rows(cache, decoder["cache"], segment.start, axis)
+      cache = cache_of_rows(cache, decoder["cache"], segment.start, axis)
     step = functools.partial(self.decode_step, params, cross_cache, tokens, stop)
     if segment.rows is None and jax.default_backend() == "cpu":
       # Few steps: attending to the encoder's output is less work than making keys and values.
@@ -345,39 +345,10 @@ class EncoderDecoderModel(BaseTransformerModel):
       "decoder": {
         "prompt": prompt,
         "decoded": paused.rows,
-        "cache": _rows_of_cache(paused.cache, len(tokens)),
+        "cache": rows_of_cache(paused.cache, len(tokens)),
       },
     }
     return paused.replace(rows=rows, cache=None)
-
-
-def _tokens_and_prompt(batch: Batch, with_targets: bool, eos_id: int) -> tuple[Array, Array]:
-  """Returns the encoder's tokens `[B, S]` and the decoder's prompt `[B, T]`, 0: not forced."""
-  prompt = batch["decoder_input_tokens"]
-  # The forced part of a row ends at its EOS.
-  prompt = jnp.where(prompt == eos_id, 0, prompt) if with_targets else jnp.zeros_like(prompt)
-  return batch["encoder_input_tokens"], prompt
-
-
-def _rows_of_cache(cache: PyTree, batch: int) -> dict[str, Array]:
-  """Returns the arrays of a cache as `{name: [B, N, ...]}`; the scalars only count tokens."""
-  flat = traverse_util.flatten_dict(flax.core.unfreeze(cache), sep="/")
-  return {k: x.reshape(batch, -1, *x.shape[1:]) for k, x in flat.items() if x.ndim}
-
-
-def _cache_of_rows(empty: PyTree, rows: Mapping[str, Array], start: int, axis: int) -> PyTree:
-  """The inverse of `_rows_of_cache`, in a cache as long as `empty` that holds `start` tokens."""
-
-  def fill(name: str, template: Array) -> Array:
-    if not template.ndim:
-      return jnp.full_like(template, start)
-    x = rows[name].reshape(-1, *rows[name].shape[2:])
-    padding = [(0, 0)] * x.ndim
-    padding[axis] = (0, template.shape[axis] - x.shape[axis])
-    return jnp.pad(x, padding)
-
-  flat = traverse_util.flatten_dict(flax.core.unfreeze(empty), sep="/")
-  return traverse_util.unflatten_dict({k: fill(k, x) for k, x in flat.items()}, sep="/")
 
 
 class DecoderOnlyModel:
@@ -393,6 +364,7 @@ class DecoderOnlyModel:
     )
 
 
+# Part of T5X's surface: nothing here calls these two; kept for users' code.
 def get_input_vocabulary(model: BaseTransformerModel) -> seqio.Vocabulary:
   """Returns the vocabulary of a model's inputs."""
   return model.input_vocabulary

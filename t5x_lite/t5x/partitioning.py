@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import logging
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,13 +16,23 @@ from typing import Any
 import jax
 import numpy as np
 from flax.linen import partitioning as flax_partitioning
-from jax.experimental import mesh_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t5x import active_mesh
-from t5x._process.devices import find_devices
+from t5x._partition.mesh import describe_mesh, divisors, get_mesh, listed
 from t5x.active_mesh import LogicalAxisRules
 from t5x.errors import T5XError
+
+__all__ = [
+  "DataLayout",
+  "LogicalAxisRules",
+  "PartitionedCallable",
+  "PjitPartitioner",
+  "describe_mesh",
+  "divisors",
+  "get_mesh",
+  "standard_logical_axis_rules",
+]
 
 PyTree = Any
 
@@ -72,90 +80,6 @@ def standard_logical_axis_rules(
       rules.append(("embed", "data"))
   whole = ("relpos_buckets", "abspos_buckets", "length", "layers", "stack", "mlp_activations")
   return rules + [(name, None) for name in whole] + list(additional_rules or ())
-
-
-def get_mesh(
-  num_partitions: int | None = None,
-  model_parallel_submesh: Sequence[int] | None = None,
-  backend: str | None = None,
-  ici_mesh_shape: Sequence[int] | None = None,
-  dcn_mesh_shape: Sequence[int] | None = None,
-  devices: Sequence[Any] | None = None,
-) -> Mesh:
-  """Makes a mesh with the axes ('data', 'model').
-
-  Args:
-    num_partitions: devices that share one copy of the model. On CPU it is ignored, as in T5X:
-      the mesh is (processes, local devices).
-    model_parallel_submesh: the same as a product, e.g. (1, 1, 1, 2); counts on CPU too.
-    backend: jax backend; None is the default one.
-    ici_mesh_shape: (data, model) within a slice; overrides the first two.
-    dcn_mesh_shape: (data, model) across slices.
-    devices: devices to use; None is all.
-
-  Raises:
-    T5XError: there is no device, or they cannot be divided so.
-  """
-  devices = list(find_devices(backend) if devices is None else devices)
-  if ici_mesh_shape is not None:
-    return _explicit_mesh(ici_mesh_shape, dcn_mesh_shape, devices)
-  if model_parallel_submesh is not None:
-    num_model = math.prod(model_parallel_submesh)
-  elif devices[0].platform == "cpu":
-    num_model = len(devices) // len({d.process_index for d in devices})
-    if num_partitions not in (None, num_model):
-      logging.warning(
-        "num_partitions=%s is ignored on CPU: the model axis has all %d local devices. "
-        "Set model_parallel_submesh=(1, 1, 1, %s) to choose it.",
-        num_partitions,
-        num_model,
-        num_partitions,
-      )
-  else:
-    num_model = num_partitions or 1
-  if num_model < 1 or len(devices) % num_model:
-    raise T5XError(
-      found=f"{num_model} model partitions for {len(devices)} devices",
-      expected="a divisor of the number of devices",
-      available=_listed(divisors(len(devices))),
-      fix="set partitioning.PjitPartitioner.num_partitions",
-    )
-  shape = (len(devices) // num_model, num_model)
-  return Mesh(_arrange(shape, devices), ("data", "model"))
-
-
-def _explicit_mesh(ici: Sequence[int], dcn: Sequence[int] | None, devices: list[Any]) -> Mesh:
-  if math.prod(ici) * math.prod(dcn or (1,)) != len(devices):
-    raise T5XError(
-      found=f"ici_mesh_shape {tuple(ici)}, dcn_mesh_shape {dcn}, {len(devices)} devices",
-      expected="shapes (data, model) whose products multiply to the number of devices",
-      fix="set partitioning.PjitPartitioner.ici_mesh_shape and .dcn_mesh_shape",
-    )
-  if dcn is None or math.prod(dcn) == 1:
-    return Mesh(_arrange(tuple(ici), devices), ("data", "model"))
-  grid = mesh_utils.create_hybrid_device_mesh(tuple(ici), tuple(dcn), devices)
-  return Mesh(grid, ("data", "model"))
-
-
-def _arrange(shape: tuple[int, int], devices: list[Any]) -> np.ndarray:
-  if devices[0].platform != "tpu":
-    # Devices are listed process by process: model partitions stay within a process.
-    return np.array(devices).reshape(shape)
-  return mesh_utils.create_device_mesh(shape, devices, allow_split_physical_axes=True)
-
-
-def describe_mesh(mesh: Mesh) -> str:
-  """Returns for instance `16 data x 2 model`."""
-  return " x ".join(f"{size} {name}" for name, size in mesh.shape.items())
-
-
-def divisors(n: int) -> list[int]:
-  """Returns the positive divisors of n, ascending."""
-  return [i for i in range(1, n + 1) if n % i == 0]
-
-
-def _listed(numbers: Sequence[int]) -> str:
-  return ", ".join(map(str, numbers)) or "none"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -272,7 +196,7 @@ class PjitPartitioner:
         found=f"batch size {batch_size} in {num_microbatches} microbatches on {num_data} data "
         "partitions",
         expected="microbatches of whole rows on every device",
-        available=f"microbatches {_listed(divisors(batch_size // num_data))}",
+        available=f"microbatches {listed(divisors(batch_size // num_data))}",
         fix="set trainer.Trainer.num_microbatches or BATCH_SIZE",
       )
 
@@ -286,8 +210,8 @@ class PjitPartitioner:
       "The batch does not divide over the devices.",
       found=f"batch size {batch_size} on {num_data} data partitions ({num_devices} devices)",
       expected=f"a multiple of {num_data}",
-      available=f"batch sizes {_listed(sizes)}; model partitions for {batch_size}: "
-      + _listed(counts),
+      available=f"batch sizes {listed(sizes)}; model partitions for {batch_size}: "
+      + listed(counts),
       fix=f"set BATCH_SIZE = {nearest}, or {self._setting(counts[0])}",
     )
 
@@ -316,7 +240,7 @@ class PjitPartitioner:
       f"Parameters do not divide over the mesh of {describe_mesh(self.mesh)}.",
       found="\n".join(shown),
       expected="sizes that are multiples of the partitions they are divided over",
-      available=f"model partitions that divide all: {_listed(counts)}",
+      available=f"model partitions that divide all: {listed(counts)}",
       fix=(f"set {self._setting(max(counts))}, or change" if counts else "change")
       + " the model's sizes (network.T5Config)",
     )
@@ -418,13 +342,7 @@ class PjitPartitioner:
     """Compiles ahead of time for arguments (arrays or ShapeDtypeStructs) like these."""
     return partitioned_fn.lower(*args).compile()
 
-  def shard_batch(self, batch: PyTree) -> PyTree:
-    """Makes global arrays from this process's rows of a batch (NumPy arrays)."""
-    sharding = self.sharding(self.data_partition_spec)
-    return jax.tree_util.tree_map(
-      lambda x: jax.make_array_from_process_local_data(sharding, np.asarray(x)), batch
-    )
-
+  # Part of T5X's surface: nothing here calls it; kept for users' code.
   def move_params_to_devices(self, train_state: Any, train_state_axes: Any) -> Any:
     """Puts a train state on the mesh, sharded by `get_mesh_axes`."""
     return jax.device_put(train_state, self.get_shardings(train_state_axes))

@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from t5x._process.log import log
 from t5x._script import cli
 
 
@@ -90,15 +91,16 @@ def train(
   import jax
 
   from t5x import gin_utils, utils
-  from t5x._process.progress import StopRequest
-  from t5x._step import actions
-  from t5x._train import loop, setup
+  from t5x._process.stop import StopRequest
+  from t5x._step.actions import Actions
+  from t5x._train import setup
+  from t5x._train.loop import Evaluations, Loop, Saver
   from t5x.examples.t5 import network, softmax_attention
 
   # ----------------------------------------------------------------- check the settings
   save_cfg, restore_cfg = checkpoint_cfg.save, checkpoint_cfg.restore
   periods = setup.check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps)
-  actions = actions.Actions(actions)
+  actions = Actions(actions)
   if use_hardware_rng:
     jax.config.update("jax_default_prng_impl", "rbg")
   verify_vocabs = verify_matching_vocabs_fn or utils.verify_matching_vocabs
@@ -146,9 +148,9 @@ def train(
       list(eval_sets),
       model_dir,
     )
-    cli.log(setup.describe_step(model, partitioner, train_dataset_cfg, trainer))
+    log(setup.describe_step(model, partitioner, train_dataset_cfg, trainer))
     if isinstance(getattr(model, "module", None), network.Transformer):
-      cli.log(softmax_attention.describe())
+      log(softmax_attention.describe())
     stop = StopRequest()
     evaluator = setup.make_evaluator(
       infer_eval_dataset_cfg,
@@ -161,16 +163,16 @@ def train(
       stop.check,
     )
     rows = train_eval_dataset_cfg.batch_size // num_shards if eval_sets else 0
-    evaluations = loop.Evaluations(
+    evaluations = Evaluations(
       trainer, model, eval_sets, rows, evaluator, actions, concurrent_metrics
     )
     at_end.callback(trainer.close)
     checkpointer = setup.make_checkpointer(model_dir, save_cfg, use_orbax)
-    saver = loop.Saver(model_dir, checkpointer, save_cfg, trainer, model, actions)
+    saver = Saver(model_dir, checkpointer, save_cfg, trainer, model, actions)
     at_end.callback(saver.close)
 
     # --------------------------------------------------------------- train
-    loop = loop.Loop(
+    loop = Loop(
       trainer,
       setup.never_empty(batches, train_dataset_cfg),
       start.total_steps,
@@ -181,7 +183,7 @@ def train(
       stop,
     )
     loop.run(eval_first=run_eval_before_training)
-  cli.log(f"done at step {loop.step}; outputs are in {model_dir}")
+  log(f"done at step {loop.step}; outputs are in {model_dir}")
   return loop.step, trainer.train_state
 
 

@@ -96,6 +96,7 @@ class FlaxOptimTrainState:
     optimizer = self.optimizer.apply_gradient(grads, learning_rate=learning_rate)
     return self.replace(optimizer=optimizer, flax_mutables=flax_mutables)
 
+  # Part of T5X's surface: nothing here calls it; kept for users' code.
   def replace_params(self, params: PyTree) -> FlaxOptimTrainState:
     """Returns the state with other parameters."""
     return self.replace(optimizer=self.optimizer.replace(target=params))

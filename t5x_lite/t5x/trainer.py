@@ -18,8 +18,8 @@ import numpy as np
 from clu import metrics as clu_metrics
 
 from t5x import metrics as metrics_lib
-from t5x._data.datasets import pad_rows, to_device
-from t5x._script import cli
+from t5x._data.devices import pad_rows, to_device
+from t5x._process.log import log
 from t5x._step.actions import EarlyStoppingAction, TerminateOnNanAction
 from t5x._step.divergence import LossWatch
 from t5x._step.weight_metrics import WeightMetricsComputer
@@ -329,7 +329,7 @@ class Trainer:
         device_batch = to_device(pad_rows(batch, batch_size), self._sharding)
         parts.append(self._eval_step(self.train_state.params, device_batch))
       if not parts:
-        cli.log(f"training_eval {task}: no examples")
+        log(f"training_eval {task}: no examples")
         continue
       merged = functools.reduce(metrics_lib.merge_metrics, jax.device_get(parts))
       values = compute_metrics(merged, time.time() - started)

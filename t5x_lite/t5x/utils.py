@@ -13,7 +13,6 @@ from typing import Any
 from t5x._checkpoint.init_state import InferenceState, TrainStateInitializer, log_model_info
 from t5x._data.datasets import (
   DatasetConfig,
-  DevicePrefetcher,
   batch_shapes,
   get_dataset,
   get_mixture_or_task,
@@ -23,6 +22,7 @@ from t5x._data.datasets import (
   resume_data,
   verify_matching_vocabs,
 )
+from t5x._data.devices import DevicePrefetcher
 from t5x._infer.evaluation import InferenceEvaluator
 from t5x._infer.inference import get_infer_fn
 from t5x._process.compilation_cache import compilation_cache
@@ -160,6 +160,7 @@ def round_vocab_size_to_multiple(vocabulary, divisor: int = 128) -> int:
   return -(-size // divisor) * divisor
 
 
+# Part of T5X's surface: nothing here calls it; kept for users' code.
 def get_vocabulary(cfg: DatasetConfig) -> tuple[Any, Any]:
   """Returns the (inputs, targets) vocabularies of a dataset's task or mixture."""
   import_module(cfg.module)
@@ -167,13 +168,3 @@ def get_vocabulary(cfg: DatasetConfig) -> tuple[Any, Any]:
   targets = features["targets"].vocabulary
   inputs = features["inputs"].vocabulary if "inputs" in features else targets
   return inputs, targets
-
-
-def get_zeros_batch_like_dataset(ds, batch_size: int | None = None):
-  """Returns a batch of zeros with the features of a batched dataset."""
-  import numpy as np
-
-  return {
-    k: np.zeros((batch_size or v.shape[0], *v.shape[1:]), v.dtype.as_numpy_dtype)
-    for k, v in ds.element_spec.items()
-  }

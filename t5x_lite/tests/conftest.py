@@ -1,18 +1,14 @@
-"""Fixtures of the tests: the golden numbers recorded from Google's T5X, and tiny models."""
+"""Fixtures of the tests: the golden numbers recorded from Google's T5X, and started scripts."""
 
 import os
-import pathlib
-import sys
 
 import jax
 import pytest
+from fork_server import ForkServer
+from goldens import MODELS, GoldenModel, GoldenSet, require_golden
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-# Pytest's importlib mode does not do this, and tests import helpers that lie beside them.
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
 jax.config.update("jax_platforms", "cpu")
-
-from goldens import MODELS, GoldenModel, GoldenSet, require_golden  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +21,21 @@ def golden_set() -> GoldenSet:
 def golden(request, golden_set) -> GoldenModel:
   """One golden model after the other."""
   return GoldenModel(golden_set.root, request.param)
+
+
+@pytest.fixture(scope="session")
+def jax_cache(tmp_path_factory):
+  """The folder of compiled programs, one for all processes of a test session."""
+  base = tmp_path_factory.getbasetemp()
+  # Each of pytest-xdist's workers has a folder of its own in that of the session.
+  return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "jax_cache"
+
+
+@pytest.fixture(scope="session")
+def server(jax_cache) -> ForkServer:
+  """Starts scripts."""
+  with ForkServer(jax_cache) as server:
+    yield server
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -11,11 +11,10 @@ import sys
 import types
 
 import pytest
-from run_scripts import HERE
+from run_scripts import SUPPORT, T5X_LITE
 
 from t5x import aot
-from t5x._aot import account as account
-from t5x._aot import advice
+from t5x._aot import account, advice
 from t5x.errors import T5XError, UsageError
 
 needs_libtpu = pytest.mark.skipif(
@@ -228,11 +227,11 @@ def test_refusal_says_by_how_much():
 def _aot(*args, code=0):
   process = subprocess.run(
     [
-      *(sys.executable, "-m", "t5x.main", "--run_mode=aot", f"--gin_search_paths={HERE}"),
+      *(sys.executable, "-m", "t5x.main", "--run_mode=aot", f"--gin_search_paths={SUPPORT}"),
       *("--gin_file=run_train.gin", *args),
     ],
     env=os.environ
-    | {"PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE), *filter(None, sys.path)])},
+    | {"PYTHONPATH": os.pathsep.join([str(T5X_LITE), str(SUPPORT), *filter(None, sys.path)])},
     capture_output=True,
     text=True,
     timeout=300,

@@ -2,9 +2,6 @@
 
 import json
 import os
-import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,7 +9,6 @@ import run_crash
 
 from t5x import checkpoints
 
-HERE = pathlib.Path(__file__).resolve().parent
 # The steps that must be complete afterwards. The first checkpoint is deleted after the second
 # save (keep=1), by a rename and only then file by file.
 EXPECTED = {
@@ -34,17 +30,9 @@ EXPECTED |= {k.replace("orbax", "async"): v for k, v in EXPECTED.items() if "orb
 
 
 @pytest.fixture(scope="module")
-def crashes(tmp_path_factory):
+def crashes(server, tmp_path_factory):
   root = tmp_path_factory.mktemp("crashes")
-  out = subprocess.run(
-    [sys.executable, HERE / "run_crash.py", root],
-    env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(HERE.parent)},
-    capture_output=True,
-    text=True,
-    timeout=120,
-  )
-  assert out.returncode == 0, out.stderr
-  results = json.loads(out.stdout.splitlines()[-1])
+  results = json.loads(server.run_file("run_crash.py", root).splitlines()[-1])
   assert results.keys() == EXPECTED.keys()
   return root, results
 

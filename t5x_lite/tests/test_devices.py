@@ -1,18 +1,16 @@
 """Data, model and 2D parallel training on 8 devices against one device, through `t5x.train`."""
 
 import json
-import pathlib
-import subprocess
-import sys
 import types
 
 import jax
 import numpy as np
 import pytest
 from events import scalars
-from fork_server import ForkServer
+from run_scripts import EIGHT_DEVICES
 
 from t5x import partitioning
+from t5x._process.devices import find_devices
 from t5x.errors import T5XError
 
 STEPS = 6
@@ -25,13 +23,6 @@ LAYOUTS = {
 
 
 MESHES = {"one": "1 data x 1 model", "data": "8 data x 1 model", "model": "1 data x 8 model"}
-EIGHT = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-  with ForkServer(tmp_path_factory.getbasetemp() / "jax_cache") as server:
-    yield server
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +37,7 @@ def runs(server, tmp_path_factory):
       f"--gin.MODEL_DIR='{folder}'",
       f"--gin.TRAIN_STEPS={STEPS}",
       *LAYOUTS.get(name, ["--gin.SUBMESH=(1, 1, 1, 1)"]),
-      env=EIGHT if name in LAYOUTS else None,
+      env=EIGHT_DEVICES if name in LAYOUTS else None,
     )
     assert err.startswith(f"t5x: devices: {8 if name in LAYOUTS else 1} x cpu\n")
     what = "float32 activations; 16 rows a step (inputs 48, targets 8)\n"
@@ -63,10 +54,9 @@ def test_losses_are_those_of_one_device(runs, layout):
       assert got[step] == pytest.approx(values, rel=1e-5), (step, tag)
 
 
-def test_each_device_draws_its_share_and_the_embedding_is_summed_once():
+def test_each_device_draws_its_share_and_the_embedding_is_summed_once(server):
   """Of 16 rows on 8 devices: 2 each. T5X's devices draw all, and sum the embedding per use."""
-  script = pathlib.Path(__file__).with_name("run_partitioned.py")
-  found = json.loads(subprocess.run([sys.executable, script], check=True, stdout=-1).stdout)
+  found = json.loads(server.run_file("run_partitioned.py", env=EIGHT_DEVICES))
   # Residual stream, MLP, attention, and the end of the encoder, where every position has its own.
   assert sorted(found["drawn"]) == [[2, 1, 40], [2, 1, 48], [2, 2, 1, 24], [2, 24, 40]]
   assert found["different_partitions"] == 8
@@ -77,7 +67,7 @@ def test_each_device_draws_its_share_and_the_embedding_is_summed_once():
 # ---------------------------------------------------------------------------- what does not fit
 
 
-def _refused(server, folder, *args, env=EIGHT):
+def _refused(server, folder, *args, env=EIGHT_DEVICES):
   args = (f"--gin.MODEL_DIR='{folder}'", f"--gin.TRAIN_STEPS={STEPS}", *args)
   err = server.run("train", "run_devices.gin", *args, env=env, code=1)
   assert "Traceback" not in err
@@ -105,7 +95,7 @@ def test_batch_that_does_not_divide(server, tmp_path):
 def test_microbatches_that_do_not_divide(server, tmp_path):
   args = ("--gin.SUBMESH=(1, 1, 1, 1)", "--gin.trainer.Trainer.num_microbatches=4")
   args = (f"--gin.MODEL_DIR='{tmp_path}'", f"--gin.TRAIN_STEPS={STEPS}", *args)
-  err = server.run("train", "run_devices.gin", *args, env=EIGHT, code=1)
+  err = server.run("train", "run_devices.gin", *args, env=EIGHT_DEVICES, code=1)
   assert "batch size 16 in 4 microbatches on 8 data partitions" in err
   assert "available: microbatches 1, 2\n" in err
   assert "compiled the training step" not in err
@@ -135,9 +125,9 @@ def test_no_nvidia_gpu(monkeypatch):
   def devices(backend=None):
     raise AssertionError
 
-  monkeypatch.setattr(devices.jax, "devices", devices)
+  monkeypatch.setattr(jax, "devices", devices)
   with pytest.raises(T5XError) as e:
-    devices.find_devices("cuda")
+    find_devices("cuda")
   assert "found:     backend 'cuda': JAX finds no such device" in e.value.text
   assert "pip install 'jax[cuda" in e.value.text
 

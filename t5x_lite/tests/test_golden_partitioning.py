@@ -1,13 +1,10 @@
 """Logical axes and PartitionSpecs against Google's T5X (golden set A); a sharded step."""
 
-import os
-import subprocess
-import sys
-
 import jax
 import pytest
 from flax import traverse_util
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from run_scripts import EIGHT_DEVICES
 
 from t5x import adafactor, partitioning
 from t5x.errors import T5XError
@@ -99,52 +96,6 @@ def test_batch_has_to_divide():
     partitioning.get_mesh(model_parallel_submesh=(1, 1, 1, len(devices) + 1))
 
 
-_SHARDED = """
-import jax, numpy as np
-from t5x import adafactor, losses, partitioning, train_state
-from t5x.examples.t5 import network
-
-module = network.Transformer(network.T5Config(
-    vocab_size=64, emb_dim=16, num_heads=4, head_dim=8, mlp_dim=32, num_encoder_layers=1,
-    num_decoder_layers=1, dropout_rate=0.0, mlp_activations=('gelu', 'linear')))
-rng = np.random.default_rng(0)
-x, y = (rng.integers(1, 64, (8, n)).astype('int32') for n in (6, 5))
-make = lambda key: train_state.FlaxOptimTrainState.create(
-    adafactor.Adafactor(), module.init(key, x, y, y, enable_dropout=False))
-key = jax.random.PRNGKey(0)
-
-def step(state, x, y):
-  def loss(params):
-    logits = module.apply({'params': params}, x, y, y, enable_dropout=False)
-    return losses.compute_weighted_cross_entropy(logits, y)[0]
-  value, grads = jax.value_and_grad(loss)(state.params)
-  return state.apply_gradient(grads, 0.0), value, grads
-
-state = jax.jit(make)(key)
-_, want, want_grads = jax.jit(step)(state, x, y)
-cpu = partitioning.PjitPartitioner(num_partitions=2)
-assert cpu.mesh.devices.shape == (1, 8), cpu.mesh
-# Both kinds of dimensions on both mesh axes: the hardest of the four settings.
-partitioner = partitioning.PjitPartitioner(
-    model_parallel_submesh=(1, 1, 1, 2),
-    logical_axis_rules=partitioning.standard_logical_axis_rules(2, 2))
-assert partitioner.mesh.devices.shape == (4, 2)
-assert partitioner.get_data_layout(8).num_shards == 1
-axes = partitioner.get_mesh_axes(jax.eval_shape(make, key))
-state = partitioner.move_params_to_devices(state, axes)
-data = partitioner.data_partition_spec
-run = partitioner.partition(step, (axes, data, data), (axes, None, axes.params))
-_, got, grads = run(state, partitioner.shard_batch(x), partitioner.shard_batch(y))
-np.testing.assert_allclose(got, want, rtol=1e-5)
-jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-3), grads, want_grads)
-print('sharded equals single')
-"""
-
-
-def test_sharded_step_on_8_devices():
-  env = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=8", JAX_PLATFORMS="cpu")
-  env["PYTHONPATH"] = os.pathsep.join(sys.path)
-  done = subprocess.run(
-    [sys.executable, "-c", _SHARDED], env=env, capture_output=True, text=True, check=False
-  )
-  assert "sharded equals single" in done.stdout, done.stderr[-3000:]
+def test_sharded_step_on_8_devices(server):
+  out = server.run_file("run_sharded_step.py", env=EIGHT_DEVICES)
+  assert "sharded equals single" in out

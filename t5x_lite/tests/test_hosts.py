@@ -11,19 +11,11 @@ import pytest
 import run_tasks
 import seqio
 from events import scalars
-from fork_server import ForkServer
+from run_scripts import NO_EVAL
 
 from t5x import checkpoints, partitioning, utils
 from t5x._process import hosts
 from t5x.errors import T5XError, UsageError
-
-NO_EVAL = ("--gin.train.train_eval_dataset_cfg=None", "--gin.train.infer_eval_dataset_cfg=None")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-  with ForkServer(tmp_path_factory.getbasetemp() / "jax_cache") as server:
-    yield server
 
 
 def _free_port():

@@ -5,18 +5,18 @@ import run_tasks  # noqa: F401 - registers tasks
 import seqio
 
 from t5x import utils
-from t5x._data import datasets
+from t5x._data import packing
 
 
 def test_order_for_packing_is_first_fit_decreasing():
   # By hand, rows of 10: 7 | 6 | 5, 4 | 4 | 3 into the first row with room, that of 7.
   sizes = np.array([[4, 1], [7, 1], [3, 1], [6, 1], [5, 1]])
-  order = datasets.order_for_packing(sizes, np.array([10, 3])).tolist()
+  order = packing.order_for_packing(sizes, np.array([10, 3])).tolist()
   assert sorted(order) == [0, 1, 2, 3, 4]
   assert order.index(2) == order.index(1) + 1  # 7 and 3
   assert order.index(0) == order.index(3) + 1  # 6 and 4
   # The second feature has room for one example a row only: every row is its own.
-  alone = datasets.order_for_packing(sizes, np.array([10, 1])).tolist()
+  alone = packing.order_for_packing(sizes, np.array([10, 1])).tolist()
   assert sorted(alone) == [0, 1, 2, 3, 4]
 
 

@@ -4,10 +4,6 @@ The documentation fine-tunes T5 1.1 on a WMT mixture that the package `t5` regis
 is not needed here: a folder of the same name stands for it.
 """
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 FINETUNE = """
@@ -55,10 +51,9 @@ seqio.TaskRegistry.add(
 """
 
 
-def _main(folder, *args):
-  env = dict(os.environ, PYTHONPATH=str(folder))
-  command = [sys.executable, "-m", "t5x.main", "--run_mode=train", *args]
-  return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+def _dry_run(server, folder, model_dir, code=0):
+  args = ("--run_mode=train", "--dry_run", f"--gin.MODEL_DIR='{model_dir}'")
+  return server.run("main", "user.gin", *args, cwd=folder, code=code)
 
 
 @pytest.fixture
@@ -72,17 +67,14 @@ def user(tmp_path):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_published_fine_tuning_gin_resolves_unchanged(user, form):
+def test_a_published_fine_tuning_gin_resolves_unchanged(server, user, form):
   (user / "user.gin").write_text(FORMS[form] + FINETUNE)
-  done = _main(user, "--dry_run", "--gin_file=user.gin", "--gin.MODEL_DIR='/tmp/finetune-model/'")
-  assert done.returncode == 0, done.stderr
-  assert "configuration is complete" in done.stderr
+  assert "configuration is complete" in _dry_run(server, user, "/tmp/finetune-model/")
 
 
-def test_a_missing_t5_package_is_named(tmp_path):
+def test_a_missing_t5_package_is_named(server, tmp_path):
   (tmp_path / "user.gin").write_text(FORMS["dynamic"] + FINETUNE)
-  done = _main(tmp_path, "--dry_run", "--gin_file=user.gin", "--gin.MODEL_DIR='m'")
-  assert done.returncode == 1
-  assert "t5.data" in done.stderr
-  assert "fix:" in done.stderr
-  assert "Traceback" not in done.stderr
+  err = _dry_run(server, tmp_path, "m", code=1)
+  assert "t5.data" in err
+  assert "fix:" in err
+  assert "Traceback" not in err

@@ -3,26 +3,21 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import pytest
-from run_scripts import HERE, Runner
+import run_tasks
+import seqio
+from run_scripts import EIGHT_DEVICES
 
-from t5x import checkpoints
-
-
-@pytest.fixture(scope="module")
-def runner(tmp_path_factory):
-  # One compilation cache for all test modules.
-  return Runner(tmp_path_factory.getbasetemp() / "jax_cache")
+from t5x import checkpoints, utils
+from t5x.errors import T5XError
 
 
 @pytest.fixture(scope="module")
-def stopped(runner, tmp_path_factory):
+def stopped(server, tmp_path_factory):
   """A run with the settings of run_actions.gin."""
   model_dir = tmp_path_factory.mktemp("actions")
-  _, err = runner.run(
+  err = server.run(
     "train", "run_actions.gin", f"--gin.MODEL_DIR='{model_dir}'", "--gin.TRAIN_STEPS=1000"
   )
   return model_dir, err
@@ -48,16 +43,15 @@ def test_weight_metrics_reach_tensorboard(stopped):
   assert {f"{name}/{kernel}" for name in names} | {"weight_gradient_norm"} <= tags
 
 
-def test_dry_run_of_main_and_config_gin(stopped, runner):
+def test_dry_run_of_main_and_config_gin(stopped, server):
   """MODEL_DIR/config.gin names configurables by the paths T5X has, and can be used again."""
   config = stopped[0] / "config.gin"
   text = config.read_text()
   assert "checkpointer_cls = @checkpoints.SaveBestCheckpointer" in text
   assert "[@trainer.EarlyStoppingAction()]" in text
-  # Both at once: each is a process that mostly imports.
   processes = [
-    runner.start("main", str(config), "--dry_run", "--run_mode=train"),
-    runner.start(
+    server.start("main", str(config), "--dry_run", "--run_mode=train"),
+    server.start(
       "main",
       "run_eval.gin",
       "--dry_run",
@@ -67,16 +61,16 @@ def test_dry_run_of_main_and_config_gin(stopped, runner):
     ),
   ]
   for process in processes:
-    _, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
+    code, err = process.wait()
+    assert code == 0, err
     assert "the gin configuration is complete" in err
   assert not os.path.exists("/nowhere")
 
 
-def test_full_disk(runner, stopped, tmp_path):
+def test_full_disk(server, stopped, tmp_path):
   model_dir = tmp_path / "run"
   shutil.copytree(stopped[0], model_dir)  # the run before is resumed, from the legacy layout
-  _, err = runner.run(
+  err = server.run(
     "train",
     "run_full_disk.gin",
     f"--gin.MODEL_DIR='{model_dir}'",
@@ -96,10 +90,9 @@ def test_full_disk(runner, stopped, tmp_path):
   assert checkpoints.load_checkpoint(choice.path)["state"]["step"] == 15
 
 
-def test_nan_ends_the_run_and_is_not_saved(runner, tmp_path):
+def test_nan_ends_the_run_and_is_not_saved(server, tmp_path):
   model_dir, cache = tmp_path / "run", tmp_path / "cache"
-  runner = Runner(cache)
-  del runner.env["JAX_COMPILATION_CACHE_DIR"]  # it would win over gin's
+  env = {"JAX_COMPILATION_CACHE_DIR": None}  # it would win over gin's
   args = (
     f"--gin.CACHE='{cache}'",
     f"--gin.MODEL_DIR='{model_dir}'",
@@ -107,7 +100,7 @@ def test_nan_ends_the_run_and_is_not_saved(runner, tmp_path):
   )
   # With the action the run ends where T5X ends it, but a state that is NaN is not saved.
   action = "--gin.train.actions={'TRAIN': [@TerminateOnNanAction()]}"
-  _, err = runner.run("train", "run_nan.gin", *args, action)
+  err = server.run("train", "run_nan.gin", *args, action, env=env)
   assert "train loss is nan: stopping" in err
   assert "an action ended training at step 10" in err
   assert "its last state is not saved" in err
@@ -115,7 +108,7 @@ def test_nan_ends_the_run_and_is_not_saved(runner, tmp_path):
   assert list(cache.iterdir())  # utils.compilation_cache.folder is where programs are kept
 
   # Without it, it is an error; the run starts again from the good checkpoint.
-  _, err = runner.run("train", "run_nan.gin", *args, code=1)
+  err = server.run("train", "run_nan.gin", *args, env=env, code=1)
   assert f"restored {model_dir}/checkpoint_0 (step 0)" in err
   assert "The training loss is nan at step 2." in err  # the first update is NaN
   assert "9 such losses in steps 2 to 10" in err
@@ -127,58 +120,9 @@ def test_nan_ends_the_run_and_is_not_saved(runner, tmp_path):
   assert checkpoints.checkpoint_steps(model_dir) == [0]
 
 
-ON_8_DEVICES = """
-import json, sys
-import jax, jax.numpy as jnp, numpy as np
-from jax.sharding import PartitionSpec as P
-from t5x import checkpoints, partitioning
-from t5x.errors import T5XError
-
-partitioner = partitioning.PjitPartitioner(ici_mesh_shape=(4, 2))
-try:
-  partitioner.get_data_layout(18)
-except T5XError as e:
-  print(json.dumps(e.text))
-
-class State:
-  def __init__(self, w):
-    self.w, self.step = w, jnp.int32(1)
-  def state_dict(self):
-    return {'target': {'w': self.w}, 'state': {'step': self.step}}
-  def restore_state(self, tree):
-    return State(tree['target']['w'])
-
-def put(x, *spec):
-  return jax.device_put(x, partitioner.sharding(P(*spec)))
-
-w = np.arange(48, dtype=np.float32).reshape(8, 6)
-saver = checkpoints.Checkpointer(sys.argv[1])
-saver.save(State(put(w, None, 'model')))  # 4 copies of 2 halves
-shardings = State(partitioner.sharding(P('data', None)))
-shardings.step = partitioner.sharding(P())
-restored = checkpoints.restore(
-  checkpoints.choose_checkpoint(sys.argv[1]), State(jnp.zeros((8, 6))), shardings
-)
-assert restored.w.sharding.spec == P('data', None), restored.w.sharding
-np.testing.assert_array_equal(restored.w, w)
-"""
-
-
-def test_batch_and_legacy_layout_on_8_devices(tmp_path):
-  out = subprocess.run(
-    [sys.executable, "-c", ON_8_DEVICES, str(tmp_path)],
-    env={
-      **os.environ,
-      "JAX_PLATFORMS": "cpu",
-      "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
-      "PYTHONPATH": str(HERE.parent),
-    },
-    capture_output=True,
-    text=True,
-    timeout=120,
-  )
-  assert out.returncode == 0, out.stderr[-3000:]
-  error = json.loads(out.stdout)
+def test_batch_and_legacy_layout_on_8_devices(server, tmp_path):
+  out = server.run_file("run_layouts.py", tmp_path, env=EIGHT_DEVICES)
+  error = json.loads(out)
   assert "batch size 18 on 4 data partitions" in error
   assert "16, 20" in error
   assert "BATCH_SIZE" in error
@@ -188,12 +132,6 @@ def test_batch_and_legacy_layout_on_8_devices(tmp_path):
 
 
 def test_vocabulary_mismatch():
-  import run_tasks
-  import seqio
-
-  from t5x import utils
-  from t5x.errors import T5XError
-
   class Model:
     input_vocabulary = seqio.ByteVocabulary(extra_ids=100)
     output_vocabulary = run_tasks.VOCAB

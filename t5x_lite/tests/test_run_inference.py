@@ -2,22 +2,17 @@
 
 import collections
 import functools
-import os
-import pathlib
-import subprocess
-import sys
 
 import gin
 import jax
 import numpy as np
 import pytest
 import tensorflow as tf
+from run_scripts import EIGHT_DEVICES
+from tiny_model import tiny_model
 
 from t5x import decoding, partitioning, utils
 from t5x._infer import inference, journal, rows, staged_decode
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from tiny_model import tiny_model
 
 LENGTH, TARGETS = 64, 18
 
@@ -183,12 +178,12 @@ class _Scripted:
     self.ends, self.calls = ends, []
 
   def decode(self, params, batch, rng, segment):
-    rows = batch["row"] if segment.rows is None else segment.rows["decoder"]["row"]
-    size = len(rows)
+    row = batch["row"] if segment.rows is None else segment.rows["decoder"]["row"]
+    size = len(row)
     self.calls.append((segment.start, segment.stop, size, int(segment.active.sum())))
-    done = np.asarray([self.ends[int(r)] <= segment.stop for r in rows])
-    carried = {"decoder": {"row": rows}, "encoder": {"tokens": np.zeros((size, 4), np.int32)}}
-    return decoding.Paused(np.asarray(rows), done, jax.tree.map(jax.numpy.asarray, carried))
+    done = np.asarray([self.ends[int(r)] <= segment.stop for r in row])
+    carried = {"decoder": {"row": row}, "encoder": {"tokens": np.zeros((size, 4), np.int32)}}
+    return decoding.Paused(np.asarray(row), done, jax.tree.map(jax.numpy.asarray, carried))
 
 
 def test_rows_that_are_done_leave_and_the_others_fill_batches():
@@ -219,7 +214,7 @@ def test_rows_that_are_done_leave_and_the_others_fill_batches():
 def test_plan_batches():
   lengths = np.array([5, 60, 7, 33, 20, 18, 3, 64, 40, 9])
   planned = rows.plan_batches(lengths, 64, 2, compile_cost=0.0)
-  assert [list(map(int, lengths[rows])) for rows, _ in planned] == [
+  assert [list(map(int, lengths[positions])) for positions, _ in planned] == [
     [64, 60],
     [40, 33],
     [20, 18],
@@ -278,9 +273,6 @@ def test_small_sets_run_in_small_batches():
   assert rows.rows_per_batch(3, 128, 8) == 8
 
 
-def test_stages_on_a_mesh_of_devices():
-  here = pathlib.Path(__file__).resolve().parent
-  env = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=8", JAX_PLATFORMS="cpu")
-  command = [sys.executable, str(here / "run_sharded_inference.py")]
-  done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
-  assert done.stdout.split() == ["same"], done.stderr[-3000:]
+def test_stages_on_a_mesh_of_devices(server):
+  out = server.run_file("run_sharded_inference.py", env=EIGHT_DEVICES)
+  assert out.split() == ["same"]

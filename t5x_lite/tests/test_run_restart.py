@@ -2,12 +2,10 @@
 
 import json
 import os
-import signal
 import time
 
 import jax
 import pytest
-from run_scripts import Runner
 from tiny_model import tiny_model
 
 from t5x import checkpoints, decoding, partitioning, utils
@@ -50,13 +48,13 @@ def _wait_for_lines(folder, number, process):
       return lines
     time.sleep(0.1)
   process.kill()
-  raise AssertionError(f"no {number} lines in {folder}: {process.communicate()[1][-2000:]}")
+  process.wait()
+  raise AssertionError(f"no {number} lines in {folder}: {process.err()[-2000:]}")
 
 
 @pytest.mark.parametrize("script", RUNS)
-def test_a_killed_run_goes_on(tmp_path, checkpoint, script):
+def test_a_killed_run_goes_on(server, tmp_path, checkpoint, script):
   gin_file, macro, result = RUNS[script]
-  runner = Runner(tmp_path / "jax_cache")
   out = tmp_path / "out"
   args = (
     gin_file,
@@ -71,16 +69,14 @@ def test_a_killed_run_goes_on(tmp_path, checkpoint, script):
     block, wanted = "RUN_TASKS_BLOCK_AT", 504
   else:  # the evaluator reads everything before it starts; the metric comes last
     block, wanted = "RUN_TASKS_BLOCK_METRIC", 1000
-  runner.env[block] = "700"
-  process = runner.start(script, *args)
+  process = server.start(script, *args, env={block: "700"})
   try:
     _wait_for_lines(out / "partial", wanted, process)
   finally:
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    process.kill()
+    process.wait()
   assert not (out / result).exists()
-  del runner.env[block]
-  _, err = runner.run(script, *args)
+  err = server.run(script, *args)
   assert f"{wanted} results of an earlier run" in err
   assert f"{wanted} known from before" in err
   rows = [json.loads(line) for line in (out / result).read_text().splitlines()]
@@ -89,6 +85,6 @@ def test_a_killed_run_goes_on(tmp_path, checkpoint, script):
   if script == "infer":
     assert [row["inputs"]["targets_pretokenized"] for row in rows] == [str(i) for i in range(1000)]
     before = os.stat(out / result).st_mtime_ns
-    _, err = runner.run(script, *args)
+    err = server.run(script, *args)
     assert "is complete with these settings: skipped" in err
     assert os.stat(out / result).st_mtime_ns == before

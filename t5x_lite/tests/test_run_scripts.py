@@ -9,24 +9,30 @@ import sys
 import time
 
 import pytest
-from run_scripts import HERE, NO_EVAL, Runner
+import run_tasks
+from fork_server import environment
+from run_scripts import NO_EVAL, SUPPORT
 
 
 @pytest.fixture(scope="module")
-def runner(tmp_path_factory):
-  # One compilation cache for all test modules.
-  return Runner(tmp_path_factory.getbasetemp() / "jax_cache")
-
-
-@pytest.fixture(scope="module")
-def trained(runner, tmp_path_factory):
+def trained(jax_cache, tmp_path_factory):
+  """A run in a process that starts from nothing, as users start it; all others are forked."""
   model_dir = tmp_path_factory.mktemp("run")
   started = time.time()
-  _, err = runner.run(
-    "train", "run_train.gin", f"--gin.MODEL_DIR='{model_dir}'", "--gin.TRAIN_STEPS=20"
+  done = subprocess.run(
+    [
+      *(sys.executable, "-m", "t5x.train", f"--gin_search_paths={SUPPORT}"),
+      "--gin_file=run_train.gin",
+      *(f"--gin.MODEL_DIR='{model_dir}'", "--gin.TRAIN_STEPS=20"),
+    ],
+    env=environment(jax_cache),
+    capture_output=True,
+    text=True,
+    timeout=300,
   )
+  assert done.returncode == 0, done.stderr[-4000:]
   print(f"20 steps as a process, nothing cached: {time.time() - started:.1f} s")
-  return model_dir, err
+  return model_dir, done.stderr
 
 
 def _steps(model_dir):
@@ -82,14 +88,14 @@ def test_quiet_start(trained):
   assert all(line.startswith("t5x: ") for line in trained[1].splitlines()), trained[1]
 
 
-def test_eval_all_checkpoints_once(runner, trained, tmp_path):
+def test_eval_all_checkpoints_once(server, trained, tmp_path):
   args = (
     f"--gin.CHECKPOINT_PATH='{trained[0]}'",
     "--gin.utils.RestoreCheckpointConfig.mode='all'",
     "--gin.utils.DatasetConfig.split='validation'",
     f"--gin.EVAL_OUTPUT_DIR='{tmp_path}'",
   )
-  runner.run("eval", "run_eval.gin", *args)
+  server.run("eval", "run_eval.gin", *args)
   results = {r["step"]: r for r in _rows(tmp_path / "inference_eval/run_last3-metrics.jsonl")}
   assert sorted(results) == [0, 10, 20]
   # The same parameters give the same scores as in training.
@@ -104,21 +110,18 @@ def test_eval_all_checkpoints_once(runner, trained, tmp_path):
   assert (tmp_path / "config.gin").exists()
 
 
-def test_infer_keeps_order_and_main_runs_it(runner, trained, tmp_path):
+def test_infer_keeps_order_and_main_runs_it(server, trained, tmp_path):
   args = (
     "--run_mode=infer",
     f"--gin.CHECKPOINT_PATH='{trained[0]}/checkpoint_20'",
     "--gin.infer.mode='predict_with_aux'",
     f"--gin.INFER_OUTPUT_DIR='{tmp_path}'",
   )
-  _, err = runner.run("main", "run_infer.gin", *args)
+  err = server.run("main", "run_infer.gin", *args)
   assert "22 examples (20 distinct)" in err
   path = tmp_path / "run_last3-predict_with_aux.jsonl-00000-of-00001"
   assert pathlib.Path(f"{path}.COMPLETED").exists()
   rows = _rows(path)
-  sys.path.insert(0, str(HERE))
-  import run_tasks
-
   assert [r["inputs"]["inputs_pretokenized"] for r in rows] == [
     r["inputs"] for r in run_tasks._examples("test")
   ]
@@ -132,39 +135,39 @@ def _wait_for(condition, process, seconds=120):
   while time.time() < end:
     if condition():
       return
-    assert process.poll() is None, process.communicate()[1][-3000:]
+    assert process.poll() is None, process.err()[-3000:]
     time.sleep(0.02)
   raise AssertionError("timed out")
 
 
-def test_kill_resume_and_sigterm(runner, tmp_path):
+def test_kill_resume_and_sigterm(server, tmp_path):
   args = (f"--gin.MODEL_DIR='{tmp_path}'", "--gin.EVAL_PERIOD=5", *NO_EVAL)
-  process = runner.start("train", "run_train.gin", "--gin.TRAIN_STEPS=100000", *args)
+  process = server.start("train", "run_train.gin", "--gin.TRAIN_STEPS=100000", *args)
   _wait_for(lambda: len(_steps(tmp_path)) >= 3, process)
   process.kill()
-  process.communicate()
+  process.wait()
   last = _steps(tmp_path)[-1]
 
   # After kill -9 the last complete checkpoint is where the next run starts.
-  _, err = runner.run("train", "run_train.gin", f"--gin.TRAIN_STEPS={last + 7}", *args)
+  err = server.run("train", "run_train.gin", f"--gin.TRAIN_STEPS={last + 7}", *args)
   assert f"restored {tmp_path}/checkpoint_{last} (step {last})" in err
   assert "the latest checkpoint in MODEL_DIR wins" in err
   assert f"training data seed 17 since step 0; passing over the {last} batches seen" in err
   assert _steps(tmp_path)[-1] == last + 7
 
   # SIGTERM stops between two steps, saves, and says how to go on.
-  process = runner.start("train", "run_train.gin", "--gin.TRAIN_STEPS=100000", *args)
+  process = server.start("train", "run_train.gin", "--gin.TRAIN_STEPS=100000", *args)
   _wait_for(lambda: _steps(tmp_path)[-1] > last + 7, process)
-  process.send_signal(signal.SIGTERM)
-  err = process.communicate(timeout=60)[1]
-  assert process.returncode == 128 + signal.SIGTERM
+  process.kill(signal.SIGTERM)
+  code, err = process.wait(timeout=60)
+  assert code == 128 + signal.SIGTERM
   stopped = int(re.search(r"stopped at step (\d+); saved", err).group(1))
   assert _steps(tmp_path)[-1] == stopped
   assert f"The same command continues from {tmp_path}/checkpoint_{stopped}" in err
 
 
-def test_unset_macros_are_named_all_at_once(runner):
-  _, err = runner.run("train", "t5x/configs/runs/finetune.gin", "--dry_run", code=1)
+def test_unset_macros_are_named_all_at_once(server):
+  err = server.run("train", "t5x/configs/runs/finetune.gin", "--dry_run", code=1)
   names = [
     "MODEL_DIR",
     "MIXTURE_OR_TASK_NAME",
@@ -188,16 +191,16 @@ def test_unset_macros_are_named_all_at_once(runner):
     ("--gin_fil=x.gin", 2, "--gin_file"),
   ],
 )
-def test_typos_on_the_command_line(runner, argument, code, expected):
-  _, err = runner.run(
+def test_typos_on_the_command_line(server, argument, code, expected):
+  err = server.run(
     "train", "run_train.gin", "--gin.TRAIN_STEPS=1", "--dry_run", argument, code=code
   )
   assert expected in err
   assert "Traceback" not in err
 
 
-def test_checkpoint_of_another_size(runner, trained):
-  _, err = runner.run(
+def test_checkpoint_of_another_size(server, trained):
+  err = server.run(
     "train",
     "run_train.gin",
     f"--gin.MODEL_DIR='{trained[0]}'",
@@ -212,8 +215,8 @@ def test_checkpoint_of_another_size(runner, trained):
   assert "Traceback" not in err
 
 
-def test_failing_metric_fails_the_run(runner, tmp_path):
-  _, err = runner.run(
+def test_failing_metric_fails_the_run(server, tmp_path):
+  err = server.run(
     "train",
     "run_train.gin",
     f"--gin.MODEL_DIR='{tmp_path}'",
@@ -227,7 +230,7 @@ def test_failing_metric_fails_the_run(runner, tmp_path):
 
 
 @pytest.mark.parametrize("script", ["train", "eval", "infer", "main"])
-def test_help_imports_nothing_heavy(runner, script):
+def test_help_imports_nothing_heavy(jax_cache, script):
   code = (
     f"import runpy, sys; sys.argv = ['{script}', '--help']\n"
     f"try: runpy.run_module('t5x.{script}', run_name='__main__', alter_sys=True)\n"
@@ -236,7 +239,11 @@ def test_help_imports_nothing_heavy(runner, script):
     "assert code == 0 and not heavy, heavy\n"
   )
   out = subprocess.run(
-    [sys.executable, "-c", code], env=runner.env, capture_output=True, text=True, timeout=60
+    [sys.executable, "-c", code],
+    env=environment(jax_cache),
+    capture_output=True,
+    text=True,
+    timeout=60,
   )
   assert out.returncode == 0, out.stderr
   assert "--gin_file" in out.stdout

@@ -12,13 +12,9 @@ from events import scalars
 from fork_server import ForkServer
 
 from t5x import checkpoints
+from t5x._checkpoint.read import flatten
 
 STEPS = 40  # a checkpoint every 4
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-  return tmp_path_factory.getbasetemp() / "jax_cache"
 
 
 def _args(folder, steps=STEPS):
@@ -31,16 +27,15 @@ def _env(folder, point):
 
 def _final(folder):
   loaded = checkpoints.load_checkpoint(str(folder / f"checkpoint_{STEPS}"))
-  return checkpoints.flatten(loaded)
+  return flatten(loaded)
 
 
 @pytest.fixture(scope="module")
-def reference(cache, tmp_path_factory):
+def reference(server, tmp_path_factory):
   """A run that is not disturbed: (losses, last checkpoint, changes to files, seconds)."""
   root = tmp_path_factory.mktemp("reference")
-  with ForkServer(cache) as server:
-    folder = root / "run"
-    server.run(*_args(folder), env=_env(folder, {"count": str(root / "count.json")}))
+  folder = root / "run"
+  server.run(*_args(folder), env=_env(folder, {"count": str(root / "count.json")}))
   losses = scalars(folder / "train", "loss")
   assert sorted(losses) == list(range(1, STEPS + 1))
   assert len({tuple(v) for v in losses.values()}) > STEPS / 2
@@ -103,16 +98,16 @@ def _survive_all(cache, root, kills, processes, reference):
   return {name: sum(part[name] for part in parts) for name in parts[0]}
 
 
-def test_three_kills(cache, tmp_path, reference):
-  hits = _survive_all(cache, tmp_path, 3, 1, reference)
+def test_three_kills(server, tmp_path, reference):
+  hits = _survive(server, tmp_path, 0, 3, reference)
   assert hits["kills"] == 3
 
 
 @pytest.mark.slow
 @pytest.mark.long  # two to three minutes on two cores
-def test_fifty_kills(cache, tmp_path, reference, record_property):
+def test_fifty_kills(jax_cache, tmp_path, reference, record_property):
   started = time.time()
-  hits = _survive_all(cache, tmp_path, 50, 2, reference)
+  hits = _survive_all(jax_cache, tmp_path, 50, 2, reference)
   record_property("report", f"survived {hits} in {time.time() - started:.0f} s")
   assert hits["kills"] == 50
   assert hits["in a save"] >= 5

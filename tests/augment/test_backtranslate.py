@@ -8,9 +8,14 @@ import pytest
 import tiny_corpus as tiny
 from fake_translator import Shouting
 
-from sgdx_t5x.augment.backtranslate import RULES, apply_records, back_translate, write
+from sgdx_t5x.augment.backtranslate import (
+  REPAIR_RULES,
+  apply_records,
+  back_translate,
+  write_back_translation,
+)
 from sgdx_t5x.augment.providers import texts
-from sgdx_t5x.augment.providers.table import Table, open_table, read_records
+from sgdx_t5x.augment.providers.table import TranslationTable, open_table, read_records
 from sgdx_t5x.augment.providers.texts import TextProvider
 from sgdx_t5x.augment.shipped import shipped_schema, shipped_table
 from sgdx_t5x.augment.translations import Plan, Record
@@ -51,7 +56,7 @@ def test_texts_of_the_sample_make_its_own_back_translations(pivot):
   corpus = open_corpus("sample")
   original, written = corpus.schema("train"), corpus.schema("train", f"bt_{pivot}")
   records = [record(e, text, pivot) for e, text in wording(written, original).items()]
-  result = back_translate(original, Table(records, "sample"), pivot)
+  result = back_translate(original, TranslationTable(records, "sample"), pivot)
   assert result.schema.to_json() == written.to_json()
   assert result.repairs == ()
   same = sum(a == b for a, b in zip_texts(original, written))
@@ -120,16 +125,16 @@ def test_repairs_by_hand(element, text, made, rule):
   assert [(r.element, r.found, r.made, r.rule) for r in repairs] == (
     [(element, text, made, rule)] if rule else []
   )
-  assert rule is None or rule in RULES
+  assert rule is None or rule in REPAIR_RULES
 
 
 def test_files_are_written_once_and_replaced_when_asked(tmp_path):
-  table = Table([record(e, f"{t} 文" if e == NAME else t) for e, t in ITEMS], "table")
+  table = TranslationTable([record(e, f"{t} 文" if e == NAME else t) for e, t in ITEMS], "table")
   result = back_translate(SCHEMA, table, "zh")
   assert (result.unchanged, len(result.repairs)) == (len(ITEMS) - 1, 1)
   folder = tmp_path / "zh" / "train"
   for _ in range(2):  # the same again is no overwriting
-    assert write(result, folder) == ["repairs.jsonl", "schema.json", "texts.jsonl"]
+    assert write_back_translation(result, folder) == ["repairs.jsonl", "schema.json", "texts.jsonl"]
   assert parse_schema(json.loads((folder / "schema.json").read_text()), "x").names == ("Banks_1",)
   assert [json.loads(line) for line in (folder / "repairs.jsonl").open()] == [
     {
@@ -147,11 +152,11 @@ def test_files_are_written_once_and_replaced_when_asked(tmp_path):
     "provider": "by hand",
     "date": "2026-11-21",
   }
-  other = back_translate(SCHEMA, Table([record(e, t) for e, t in ITEMS], "table"), "zh")
+  other = back_translate(SCHEMA, TranslationTable([record(e, t) for e, t in ITEMS], "table"), "zh")
   with pytest.raises(SgdxError, match="give --overwrite"):
-    write(other, folder)
+    write_back_translation(other, folder)
   assert len(list(folder.iterdir())) == 3
-  assert write(other, folder, overwrite=True) == ["schema.json", "texts.jsonl"]
+  assert write_back_translation(other, folder, overwrite=True) == ["schema.json", "texts.jsonl"]
   assert not (folder / "repairs.jsonl").exists()
 
 
@@ -202,7 +207,7 @@ def test_a_wrong_table_is_refused(tmp_path, rows, part):
 
 
 def test_a_table_that_lacks_something_is_refused(tmp_path):
-  table = Table([record(e, t) for e, t in ITEMS if e != NAME], "the table")
+  table = TranslationTable([record(e, t) for e, t in ITEMS if e != NAME], "the table")
   with pytest.raises(SgdxError, match="no zh record of Banks_1/slot/account_type/name; 1 of 8"):
     table.plan(ITEMS, "zh")
   with pytest.raises(SgdxError, match=r"no records of pivot 'ko'(.|\n)*available: zh"):

@@ -109,7 +109,7 @@ def test_rules_are_recorded():
   made = compose_names({AB: ["abc"]}, 2)
   assert placed(made) == [(1, "abc", 1.0, ()), (2, "abc", 1.0, ("filled",))]
   assert placed(made, BC) == [(1, "bc", 0.0, ("none",)), (2, "bc", 0.0, ("none",))]
-  assert {rule for p in made.placements for rule in p.rules} <= compose.RULES.keys()
+  assert {rule for p in made.placements for rule in p.rules} <= compose.PLACEMENT_RULES.keys()
 
 
 def test_names_that_collide_get_a_number():
@@ -245,8 +245,8 @@ GOOD = {"element": "Banks_1/slot/kind/name", "paraphrases": ["sort"]}
     ([GOOD], ["--variants", "0"], 2, "--variants 0"),
     ([GOOD], ["--split", "dev"], 1, "no split 'dev'"),
     ([GOOD], ["--paraphrases", "nowhere"], 1, "--paraphrases nowhere: No such file"),
-    ([GOOD], ["--fill", "--out", "taken"], 1, "--out taken is there already"),
-    ([GOOD], ["--fill", "--out", "taken/file/out"], 1, "taken/file/out: Not a directory"),
+    ([GOOD], ["--fill", "--out", "taken"], 1, "--out taken already exists and is not empty"),
+    ([GOOD], ["--fill", "--out", "taken/file/out"], 1, "taken/file is a file"),
   ],
 )
 def test_mistakes_get_four_parts_and_leave_nothing(

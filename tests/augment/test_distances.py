@@ -7,7 +7,8 @@ import sys
 import pytest
 import tiny_corpus as tiny
 
-from sgdx_t5x.augment import distances, variant_schemas
+from sgdx_t5x.augment import distances
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.cli import main
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.schema import Intent, Schema, Service, Slot
@@ -255,7 +256,7 @@ def test_the_real_table_fits_and_has_the_papers_numbers(real_archive, capsys):
 def test_back_translations_that_ship_are_like_the_papers(real_archive):
   """Paper: indel .14, BLEU 34.1, by Google Translate."""
   corpus = open_corpus(real_archive)
-  sets = variant_schemas.corpus_sets(corpus)
+  sets = distances.variant_sets(VariantSchemas(corpus))
   [name] = [name for name in sets if "ship" in name]
   [part] = distances.report(corpus, {name: sets[name]})["sets"]
   assert {row["num_services"] for row in part["variants"].values()} == {26}

@@ -209,7 +209,7 @@ def test_schemas_of_other_texts_are_not_lost(corpus, shouting, tmp_path, capsys)
   path = out / "zh" / "train" / "schema.json"
   path.write_text(path.read_text().replace("kind_zh_en", "kind_by_hand"))
   assert backtranslate(corpus, out, "--pivots", "zh") == 1
-  assert "holds something else" in capsys.readouterr().err
+  assert "already exists and is not empty" in capsys.readouterr().err
   assert "kind_by_hand" in path.read_text()
   assert backtranslate(corpus, out, "--pivots", "zh", "--overwrite") == 0
   assert "kind_by_hand" not in path.read_text()

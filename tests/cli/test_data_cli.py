@@ -1,5 +1,6 @@
 """`sgdx data`: what is printed, what is refused, and that nothing half-built is left."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 from sgdx_t5x.cli import main
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.annotation import WARNINGS
+from sgdx_t5x.errors import SgdxError
 
 
 def run(*args, **kwargs):
@@ -208,7 +210,29 @@ def test_help_is_quick_and_has_examples(arguments):
   found = run(*arguments)
   assert found.returncode == 0
   assert "examples:" in found.stdout
-  assert "sgdx data prepare --sample" in found.stdout
+  assert "sgdx data prepare --corpus sample" in found.stdout
+
+
+@pytest.mark.parametrize("verb", ["verify", "prepare"])
+@pytest.mark.parametrize(
+  ("options", "where"),
+  [
+    (["--corpus", "nowhere.zip"], "nowhere.zip"),
+    (["--archive", "nowhere.zip"], "nowhere.zip"),
+    (["--corpus", "sample"], "sample"),
+    (["--sample"], "sample"),
+  ],
+)
+def test_a_corpus_is_named_as_in_every_command(monkeypatch, capsys, verb, options, where):
+  def opened(given):
+    raise SgdxError(f"opened {given}", expected="a test", fix="none")
+
+  module = importlib.import_module(f"sgdx_t5x.cli.data.{verb}")
+  monkeypatch.setattr(module, "open_corpus", opened)
+  assert main(["data", verb, *options]) == 1
+  assert f"opened {where}\n" in capsys.readouterr().err
+  with pytest.raises(SystemExit, match="2"):
+    main(["data", verb, *options, "--archive" if "--corpus" in options else "--corpus", "x"])
 
 
 def test_wrong_usage_is_exit_code_2(tmp_path):

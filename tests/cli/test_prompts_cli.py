@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from sgdx_t5x.cli import main
 from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.schema import Intent, Schema, Service, Slot
+from sgdx_t5x.data.example_id import ExampleId
+from sgdx_t5x.data.schema import Intent, Service, Slot
 from sgdx_t5x.errors import UsageError
-from sgdx_t5x.prompts.rows import schema_prompts
+from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.selection import DialogueSize, choose_dialogues
-from sgdx_t5x.prompts.t5dst import PromptStyle, read_value
+from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle
 
 ALL = ("original", *tiny.VARIANTS)
 
@@ -105,9 +106,13 @@ def test_answers_offered_are_read_as_the_values_they_stand_for(style):
   style, values = PromptStyle(**style), ("None", "English")
   slot = Slot("subtitles", "Language of subtitles", True, values)
   intent = Intent("Play", "Play it", True, ("subtitles",), {}, ())
-  schema = Schema([Service("Media_2", "Films", (slot,), (intent,))])
-  [question] = schema_prompts(schema, schema, style)["Media_2"]
-  assert tuple(read_value(answer, slot, style) for answer in question.answers) == values
+  service = Service("Media_2", "Films", (slot,), (intent,))
+  pair, prompts = ServicePair(service, service), T5DST(style)
+  example = ExampleId("original", "test", "1_00000-000-Media_2")
+  [prompt] = prompts.prompts(example, pair, [("USER", "A film")])
+  answers = prompt.row["possible_values"]
+  example = example.with_slot("subtitles")
+  assert tuple(prompts.read(answer, example, pair) for answer in answers) == values
 
 
 def test_rows_say_nothing_of_the_gold(corpus, tmp_path, monkeypatch):
@@ -218,7 +223,7 @@ def test_a_sample_of_the_sample(tmp_path, capsys):
   assert set(counts) == set(open_corpus("sample").schema("test").names)
   assert max(counts.values()) <= 4 * min(counts.values())  # a dialogue may bring a second service
   assert f"{len(whole)} frames, {len(chosen)} of 160 dialogues of test" in capsys.readouterr().err
-  # Another wording, another call: the same frames. Another seed: others.
+  # Another variant, another call: the same frames. Another seed: others.
   assert prompts("sample", tmp_path / "q.jsonl", *args, variants=["bt_ja"]) == 0
   assert frames_of(read(tmp_path / "q.jsonl")) == {"bt_ja": whole}
   assert prompts("sample", tmp_path / "q.jsonl", "--limit", "500") == 0

@@ -194,7 +194,7 @@ def test_splits_lie_side_by_side_and_are_not_overwritten(here, capsys):
   before = contents("mine/train")
   assert main(arguments(6)) == 1
   error = capsys.readouterr().err
-  assert f"{here}/mine/train exists" in error
+  assert "--out mine/train already exists and is not empty" in error
   assert "fix:" in error
   assert contents("mine/train") == before
   assert sorted(p.name for p in pathlib.Path("mine").iterdir()) == ["dev", "train"]
@@ -372,7 +372,7 @@ def test_help_has_examples_and_fits_the_page(here):
   assert found.returncode == 0
   examples = re.findall(r"--[a-z-]+", found.stdout.partition("examples:")[2])
   usage = found.stdout.partition("examples:")[0]
-  assert set(examples) - {"--archive"} <= set(re.findall(r"--[a-z-]+", usage))
+  assert set(examples) - {"--corpus"} <= set(re.findall(r"--[a-z-]+", usage))
 
 
 # --- real SGD ----------------------------------------------------------------------------------

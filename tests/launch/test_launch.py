@@ -236,7 +236,7 @@ def test_delete_asks(cloud):
   done = cloud.tpu("delete", "v3-8", *WHERE, stdin="y\n")
   assert done.returncode == 0, done.stderr
   assert cloud.calls[-1] == f"gcloud compute tpus tpu-vm delete sgdx-v3-8 {AT} --quiet"
-  assert "Buckets are as they were" in done.stderr
+  assert "Buckets were not touched" in done.stderr
   four_parts(cloud.tpu("delete", "v3-8", *WHERE, "--yes"), 1, "there is no sgdx-v3-8")
 
 
@@ -302,7 +302,7 @@ def test_restarts_after_preemption_twice_then_succeeds(cloud, queued):
   assert done.returncode == 0, done.stderr
   once = ["create", "scp", "setup", "start", "follow"]
   assert cloud.verbs() == [*once, "delete", *once, "delete", *once]
-  assert "taken back (2 of at most 20)" in done.stderr
+  assert "preempted (2 of at most 20)" in done.stderr
   creations = [call for call in cloud.calls if " create " in call]
   assert len(set(creations)) == 1  # as it was, --spot too
   starts = [call for call in cloud.calls if "worker.sh\\ start" in call]
@@ -340,7 +340,7 @@ def test_state_that_says_preempted_late(cloud):
 def test_restarts_are_bounded(cloud):
   preempted(cloud, 9, queued=False)
   done = cloud.tpu("all", "v3-8", *WHERE, "--spot", "--restarts=2", *IN_BUCKET)
-  four_parts(done, 1, "taken back 3 times", "--restarts 2")
+  four_parts(done, 1, "preempted 3 times", "--restarts 2")
   assert cloud.verbs().count("create") == 3
 
 
@@ -355,7 +355,7 @@ def test_without_spot_nothing_restarts_or_is_deleted(cloud):
 def test_a_command_that_fails_is_not_repeated(cloud, spot):
   cloud.rule("*worker.sh follow*", code=1, times=9, text="t5x: NaN loss")
   done = cloud.tpu("all", "v3-8", *WHERE, *spot, *IN_BUCKET)
-  four_parts(done, 1, "exit code 1", "still runs and costs money")
+  four_parts(done, 1, "exit code 1", "still running and costs money")
   assert cloud.verbs() == ["create", "scp", "setup", "start", "follow"]
 
 
@@ -458,8 +458,8 @@ def test_several_workers_need_the_key_in_the_agent(cloud):
 
 def test_one_command_at_a_time(cloud):
   (cloud.state / "node").write_text("READY")
-  cloud.rule("*worker.sh start*", "a command already runs here: python", code=4)
-  four_parts(cloud.tpu("run", "v3-8", *WHERE, *TRAIN), 1, "already runs", "tpu_vm.sh logs")
+  cloud.rule("*worker.sh start*", "a command is already running here: python", code=4)
+  four_parts(cloud.tpu("run", "v3-8", *WHERE, *TRAIN), 1, "already running", "tpu_vm.sh logs")
   assert cloud.verbs() == ["start"]
 
 
@@ -476,10 +476,10 @@ def test_one_command_at_a_time(cloud):
     (("create", "v3-8", *WHERE, "--sopt"), "nearest: --spot"),
     (("create", "v3-8", "--project"), "--project has no value"),
     (("create", "v3-8", *WHERE, "--name", "My_TPU"), "--name My_TPU"),
-    (("create", "v3-8", *WHERE, "--wait", "soon"), "soon is no whole number"),
+    (("create", "v3-8", *WHERE, "--wait", "soon"), "soon is not a whole number"),
     (("setup", "v3-8", *WHERE, "--t5x", "gogle"), "lite or google"),
     (("run", "v3-8", *WHERE), "no command to run"),
-    (("all", "v3-8", *WHERE, *TRAIN, "--dry-run"), "nothing would be dry"),
+    (("all", "v3-8", *WHERE, *TRAIN, "--dry-run"), "this would be a real run"),
     (("run", "v3-8", *WHERE, "--", "python", "-m", "t5x.train", "--gin_file=gin/t5dts.gin"),
      "nearest: gin/t5dst.gin"),
     (("run", "v3-8", *WHERE, "--", "python", "-m", "t5x.eval", "--gin_file", "gin/evl.gin"),
@@ -522,7 +522,7 @@ def test_worker_runs_detached_and_is_followed(cloud):
   assert cloud.run("worker.sh", "start", *program).returncode == 4
   done = cloud.run("worker.sh", "follow", "+1")
   assert (done.stdout, done.returncode) == ("one\ntwo\n", 3)
-  assert "ended with 3" in cloud.run("worker.sh", "status").stdout
+  assert "exited with 3" in cloud.run("worker.sh", "status").stdout
   assert cloud.run("worker.sh", "start", "true").returncode == 0  # the next one may start
   assert cloud.run("worker.sh", "follow", "+1").returncode == 0
 
@@ -716,7 +716,7 @@ def test_ctrl_c_says_what_still_costs_money(cloud):
   os.killpg(running.pid, signal.SIGINT)
   _, said = running.communicate(timeout=10)
   assert running.returncode == 130
-  assert "nothing was stopped or deleted" in said
+  assert "Nothing was stopped or deleted" in said
   assert f"launch/tpu_vm.sh delete v3-8 --name sgdx-v3-8 {AT}" in said
   assert "delete" not in cloud.verbs()
 

@@ -433,11 +433,11 @@ def test_broken_frames_are_refused(scored, tmp_path, capsys, change):
 @pytest.mark.parametrize(
   ("args", "said"),
   [
-    (["{first}", "--out", "{full}"], "holds thesis.tex, not of a report"),
+    (["{first}", "--out", "{full}"], "already exists and is not empty"),
     (["{first}", "{first}", "--out", "{new}"], "two runs are called first"),
     (["a={first}", "a={second}", "--out", "{new}"], "each name once"),
     (["{folder}", "--out", "{new}"], "no --corpus is given"),
-    (["{missing}", "--out", "{new}"], "no such file or folder"),
+    (["{missing}", "--out", "{new}"], "no file or folder at"),
     (["{frames}", "--out", "{new}"], "not a report of `sgdx score`"),
     (["{first}", "--out", "{new}", "--corpus", "sample"], "is not the corpus of first"),
     (["{first}", "--out", "{new}", "--training", "other={folder}"], "--training other="),
@@ -475,7 +475,7 @@ def test_frames_of_another_run_are_refused(scored, tmp_path, capsys):
 def test_missing_libraries_are_told_before_the_work(scored, tmp_path, capsys, monkeypatch):
   monkeypatch.setitem(sys.modules, "jinja2", None)
   assert sgdx("report", scored / "first.json", "--out", tmp_path / "out") == 1
-  assert "pip install 'sgdx_t5x[report]'" in capsys.readouterr().err
+  assert 'pip install "sgdx_t5x[report]"' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

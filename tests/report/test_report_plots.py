@@ -279,7 +279,7 @@ def test_matplotlib_is_loaded_late_and_if_missing_the_fix_is_told(monkeypatch):
   monkeypatch.setitem(sys.modules, "matplotlib", None)
   with pytest.raises(SgdxError) as caught:
     plots.jga_by_variant([make_run()])
-  assert caught.value.fix == "pip install 'sgdx_t5x[report]'"
+  assert caught.value.fix == 'pip install "sgdx_t5x[report]"'
 
 
 def test_drawing_changes_no_report():

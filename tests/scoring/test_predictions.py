@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import GOAL_METRICS, gold_frames, score_frames
-from sgdx_t5x.prompts.t5dst import PromptStyle
+from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle
 from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
 from sgdx_t5x.scoring.predictions.files import Selection
 
@@ -86,9 +86,11 @@ def test_text_is_read_with_the_style_of_its_prompts(tmp_path, selection):
   for row in rows:
     row["prediction"] = row["prediction"].lower()
   path = tiny.write_rows(tmp_path / "p.jsonl", rows)
-  states = read_states(path, "v1", with_(selection, style=PromptStyle(lowercase=True)))
+  states = read_states(
+    path, "v1", with_(selection, prompt_format=T5DST(PromptStyle(lowercase=True)))
+  )
   assert states["1_00000-002-Banks_1"] == {"kind": ["Checking"], "to": ["anna lee"]}
-  every = with_(selection, style=PromptStyle(slots="all"))
+  every = with_(selection, prompt_format=T5DST(PromptStyle(slots="all")))
   with pytest.raises(SgdxError, match=r"4 of 6 frames of v1 are missing.*\(slot balance\)"):
     read_predictions(path, "v1", every)
 

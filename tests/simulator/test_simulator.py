@@ -334,10 +334,10 @@ def test_the_sample_has_dialogues_of_one_and_of_several_services(sample_test):
 def test_the_vocabulary_is_what_its_script_makes(tmp_path):
   import sentencepiece
 
-  from sgdx_t5x.from_scratch.vocabulary import train
-  from sgdx_t5x.sample.vocabulary import NUM_PIECES, VOCABULARY, texts
+  from sgdx_t5x.from_scratch.vocabulary import train_vocabulary
+  from sgdx_t5x.sample.vocabulary import NUM_PIECES, VOCABULARY, sample_lines
 
-  (tmp_path / "again.model").write_bytes(train(texts(), NUM_PIECES))
+  (tmp_path / "again.model").write_bytes(train_vocabulary(sample_lines(), NUM_PIECES))
   again, kept = (
     sentencepiece.SentencePieceProcessor(model_file=str(path))
     for path in (tmp_path / "again.model", VOCABULARY)

@@ -9,7 +9,7 @@ from sgdx_t5x.data.annotation import validate_annotation
 from sgdx_t5x.data.dialogue import USER
 from sgdx_t5x.data.schema import DONTCARE
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.simulator.backend import Table
+from sgdx_t5x.simulator.backend import ServiceTable
 from sgdx_t5x.simulator.generate import simulate
 from sgdx_t5x.simulator.outline import MAX_TURNS, outline
 from sgdx_t5x.simulator.transitions import default_transitions, parse_transitions
@@ -31,8 +31,8 @@ FORCED = {
   "counts": {"informs": {"9": 1}, "requests": {"9": 1}, "offers": {"1": 1}, "questions": {"1": 1}},
   "chances": dict.fromkeys(default_transitions().chances, 0),
 }
-ONE_BOAT = Table(BOATS.columns, BOATS.open, BOATS.rows[:1])  # Heron in Elmport
-ONE_TRAM = Table(TRAMS.columns, TRAMS.open, TRAMS.rows[1:2])  # to 12 Hill Street at 18:30
+ONE_BOAT = ServiceTable(BOATS.columns, BOATS.open, BOATS.rows[:1])  # Heron in Elmport
+ONE_TRAM = ServiceTable(TRAMS.columns, TRAMS.open, TRAMS.rows[1:2])  # to 12 Hill Street at 18:30
 
 
 def forced(**situations):
@@ -156,7 +156,7 @@ def test_a_user_who_asks_for_more_than_there_is():
 def test_nobody_talks_for_ever():
   # Every confirmation is refused, and a date can always be another one.
   rows = tuple((*BOATS.rows[0][:4], f"2019-03-{n:02}", "2", "$1") for n in range(1, 31))
-  boats = Table(BOATS.columns, BOATS.open, rows)
+  boats = ServiceTable(BOATS.columns, BOATS.open, rows)
   made = simulation((RENT,), transitions=forced(user_CONFIRM={"NEGATE INFORM": 1}), boats=boats)
   check = validate_annotation(made.schema, {})
   dialogues = list(simulate(made, numbers=range(30), seed="s"))
@@ -321,7 +321,7 @@ def test_what_was_carried_is_not_taken_back():
 
 def test_of_things_of_one_name_the_one_that_was_selected_is_booked():
   rows = tuple((*BOATS.rows[0][:4], "2019-03-05", "2", f"${n}") for n in range(1, 9))
-  made = simulation((FIND, RENT), boats=Table(BOATS.columns, BOATS.open, rows))
+  made = simulation((FIND, RENT), boats=ServiceTable(BOATS.columns, BOATS.open, rows))
   prices = set()
   for _, turns in outlines(made, 200):
     offered, results = -1, []
@@ -344,7 +344,9 @@ def test_questions_are_about_the_service_that_was_asked():
   schema[1]["intents"] = [
     intent("BuyTicket", True, ["destination", "departure_time"], {}, ["fare", "price"])
   ]
-  trams = Table((*TRAMS.columns, "price"), TRAMS.open, tuple((*r, "$99") for r in TRAMS.rows))
+  trams = ServiceTable(
+    (*TRAMS.columns, "price"), TRAMS.open, tuple((*r, "$99") for r in TRAMS.rows)
+  )
   transitions = {
     "user": {"CONFIRM": {"AFFIRM REQUEST": 1}},
     "system": {"AFFIRM": {"NOTIFY_FAILURE REQ_MORE": 1, "NOTIFY_SUCCESS": 1}},

@@ -13,7 +13,12 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.simulator.backend import Backend, read_table
 from sgdx_t5x.simulator.default_words import default_intent_words, default_slot_words, slot_kind
 from sgdx_t5x.simulator.scenarios import parse_scenarios
-from sgdx_t5x.simulator.starting_point import make_table, open_slots, starting_point, write
+from sgdx_t5x.simulator.starting_point import (
+  make_table,
+  open_slots,
+  starting_point,
+  write_starting_point,
+)
 from sgdx_t5x.simulator.templates import read_words
 
 BOATS = {
@@ -211,7 +216,7 @@ def problems_of(folder, schema) -> list[str]:
 
 
 def test_files_are_what_the_simulator_reads(boats, tmp_path):
-  names = write(boats, tmp_path / "start", 3)
+  names = write_starting_point(boats, tmp_path / "start", 3)
   assert names == ["tables/Boats_1.csv", "scenarios.json", "templates.json"]
   header = (tmp_path / "start/tables/Boats_1.csv").read_text().splitlines()[0]
   assert (
@@ -227,10 +232,10 @@ def test_files_are_what_the_simulator_reads(boats, tmp_path):
 def test_nothing_is_overwritten_and_nothing_is_left(boats, tmp_path):
   (tmp_path / "start").mkdir()
   (tmp_path / "start/mine.txt").write_text("mine")
-  with pytest.raises(SgdxError, match="is there already"):
-    write(boats, tmp_path / "start")
+  with pytest.raises(SgdxError, match="already exists and is not empty"):
+    write_starting_point(boats, tmp_path / "start")
   with pytest.raises(SgdxError, match=r"fix:"):
-    write(boats, tmp_path / "start/mine.txt/below")
+    write_starting_point(boats, tmp_path / "start/mine.txt/below")
   assert [path.name for path in tmp_path.rglob("*")] == ["start", "mine.txt"]
 
 
@@ -240,11 +245,13 @@ def test_all_that_is_wrong_with_a_schema_is_said_at_once(tmp_path):
   broken["slots"][8]["name"] = "color*"
   idle = {**BOATS, "service_name": "Idle_1", "intents": []}
   with pytest.raises(SgdxError) as error:
-    write(schema_of(broken, idle, {**BOATS, "service_name": "a/b"}), tmp_path / "start")
+    write_starting_point(
+      schema_of(broken, idle, {**BOATS, "service_name": "a/b"}), tmp_path / "start"
+    )
   for found in ("boat_type is categorical", "'color*'", "'Idle_1' has no intents", "'a/b'"):
     assert found in error.value.found
   with pytest.raises(SgdxError, match="no services"):
-    write(schema_of(), tmp_path / "start")
+    write_starting_point(schema_of(), tmp_path / "start")
   assert list(tmp_path.iterdir()) == []
 
 
@@ -280,7 +287,7 @@ def test_kinds_of_sgd(real_schema):
 
 @pytest.mark.real
 def test_a_starting_point_for_sgd(real_schema, tmp_path):
-  write(real_schema, tmp_path / "start")
+  write_starting_point(real_schema, tmp_path / "start")
   assert problems_of(tmp_path / "start", real_schema) == []
   rng = random.Random(0)
   for service in real_schema:

@@ -20,7 +20,7 @@ from boats import (
 )
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.simulator.backend import MAX_RESULTS, Backend, Table
+from sgdx_t5x.simulator.backend import MAX_RESULTS, Backend, ServiceTable
 from sgdx_t5x.simulator.generate import simulate
 from sgdx_t5x.simulator.load import load_simulation
 
@@ -69,7 +69,7 @@ def test_calls_need_all_required_slots(boats, given):
 def test_a_call_about_a_result_gets_it_first(boats):
   """Boats of one name: the one that was talked about is rented."""
   rows = tuple(("Heron", "Elmport", "sailing", "True", "2019-03-05", "2", f"${n}") for n in "1234")
-  backend = Backend(boats.service, Table(BOATS.columns, BOATS.open, rows))
+  backend = Backend(boats.service, ServiceTable(BOATS.columns, BOATS.open, rows))
   _, rent = backend.service.intents
   call = {"boat_name": "Heron", "rental_date": "2019-03-09"}
   for n in "1234":
@@ -83,7 +83,7 @@ def test_at_most_ten_results_in_table_order_from_a_start_of_the_calls_own(boats)
     for n in range(40)
     for town in "ABCDEFGH"
   )
-  backend = Backend(boats.service, Table(BOATS.columns, BOATS.open, rows))
+  backend = Backend(boats.service, ServiceTable(BOATS.columns, BOATS.open, rows))
   find, _ = backend.service.intents
   starts = set()
   for town in "ABCDEFGH":
@@ -105,7 +105,7 @@ def test_slots_may_have_any_name():
   schema = copy.deepcopy(SCHEMA)
   schema[1]["slots"] = [slot('a "b" c'), slot("select"), slot("id")]
   schema[1]["intents"] = [intent("Buy", True, ['a "b" c', "id"], {}, ["select"])]
-  trams = Table(('a "b" c', "select", "id"), frozenset(), (("x", "'; DROP TABLE t", "7"),))
+  trams = ServiceTable(('a "b" c', "select", "id"), frozenset(), (("x", "'; DROP TABLE t", "7"),))
   backend = simulation((FIND,), schema=schema, trams=trams, links=[]).backends["Trams_1"]
   assert backend.call(backend.service.intents[0], {'a "b" c': "x", "id": "7"}) == [
     {"select": "'; DROP TABLE t"}
@@ -143,7 +143,7 @@ def test_tables_as_spreadsheets_write_them(tmp_path):
   """A byte order mark, blanks, quotes, blank lines, CRLF, columns in another order."""
   table = '\ufeffdeparture_time* ,"fare",destination*\r\n09:15, $3 ,"Hill, 12"\r\n\r\n'
   made = load(write_files(tmp_path, files(**{"tables/Trams_1.csv": table})))
-  assert made.tables["Trams_1"] == Table(
+  assert made.tables["Trams_1"] == ServiceTable(
     ("departure_time", "fare", "destination"),
     frozenset({"departure_time", "destination"}),
     (("09:15", "$3", "Hill, 12"),),

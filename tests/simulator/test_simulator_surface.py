@@ -9,7 +9,7 @@ from sgdx_t5x.data.annotation import validate_annotation
 from sgdx_t5x.data.dialogue import USER
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.simulator.acts import Act, FrameOutline, TurnOutline
-from sgdx_t5x.simulator.backend import Table
+from sgdx_t5x.simulator.backend import ServiceTable
 from sgdx_t5x.simulator.generate import simulate
 from sgdx_t5x.simulator.surface import Surface
 from sgdx_t5x.simulator.variation import forms, is_moment, is_name
@@ -191,7 +191,7 @@ def test_slots_may_be_named_like_words_of_the_format():
     SCHEMA[1],
   ]
   rows = tuple((f"Boat {n}", n, v) for n in "123" for v in "12")  # three for each of the values
-  boats = Table(("intent", "count", "values"), frozenset(), rows)
+  boats = ServiceTable(("intent", "count", "values"), frozenset(), rows)
   wanted = ("Boats_1.Find", "Boats_1.Book")
   made = simulation(wanted, wanted[::-1], schema=schema, boats=boats, links=[])
   said = {

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from sgdx_t5x.simulator.values import KINDS, TODAY, parse_pool
+from sgdx_t5x.simulator.values import TODAY, VALUE_KINDS, parse_pool
 
 # What a value of a kind looks like; the simulator says the first four in other ways.
 FORMS = {
@@ -34,7 +34,7 @@ def drawn(kind: str, *, held_out: bool = False, number: int = 2000) -> set[str]:
 
 
 def test_every_kind_is_tested_here():
-  assert set(FORMS) == set(KINDS)
+  assert set(FORMS) == set(VALUE_KINDS)
 
 
 @pytest.mark.parametrize("kind", FORMS)

@@ -6,7 +6,7 @@ from typing import Any
 
 from sgdx_t5x.data.dialogue import USER
 from sgdx_t5x.data.schema import parse_schema
-from sgdx_t5x.simulator.backend import Table
+from sgdx_t5x.simulator.backend import ServiceTable
 from sgdx_t5x.simulator.generate import Simulation
 from sgdx_t5x.simulator.outline import TurnOutline
 from sgdx_t5x.simulator.scenarios import parse_scenarios
@@ -61,7 +61,7 @@ SCHEMA = [
     ],
   },
 ]  # fmt: skip
-BOATS = Table(
+BOATS = ServiceTable(
   tuple(BOAT_SLOTS),
   frozenset({"rental_date", "guests"}),
   (
@@ -72,7 +72,7 @@ BOATS = Table(
     ("New York Pizza", "New York", "rowing", "True", "2020-01-21", "3", "$9"),
   ),
 )
-TRAMS = Table(
+TRAMS = ServiceTable(
   ("destination", "departure_time", "fare"),
   frozenset({"destination", "departure_time"}),
   (("Elmport", "09:15", "$3"), ("12 Hill Street", "18:30", "$4"), ("Oakham", "12:00", "$5")),
@@ -95,7 +95,7 @@ def files(**changes: Any) -> dict[str, Any]:
   }
 
 
-def csv_text(table: Table) -> str:
+def csv_text(table: ServiceTable) -> str:
   header = [f"{c}*" if c in table.open else c for c in table.columns]
   return "".join(f"{','.join(line)}\n" for line in (header, *table.rows))
 

@@ -6,7 +6,7 @@ import seqio
 from sgdx_t5x import tasks
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.prompts.t5dst import PromptStyle, slot_text
+from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle, slot_text
 from sgdx_t5x.records.prepare import prepare
 
 LENGTHS = {"inputs": 224, "targets": 20}
@@ -65,7 +65,7 @@ def test_a_mixture_draws_from_all_its_tasks():
   assert min(counts.values()) > 50
 
 
-def test_every_example_once_per_schema_version_in_an_epoch():
+def test_every_example_once_per_variant_in_an_epoch():
   found = take("sample_t5dst_sgdx", "dev", 10**6, shuffle=False)
   ids = [e["example_id_pretokenized"].decode() for e in found]
   assert len(set(ids)) == len(ids)
@@ -75,7 +75,7 @@ def test_every_example_once_per_schema_version_in_an_epoch():
   assert all(other == first for other in others)
 
 
-def test_all_versions_of_a_frame_come_together():
+def test_all_variants_of_a_frame_come_together():
   """So the first frames are whole in each of them if an evaluation takes the first prompts."""
 
   def ids(name, n):
@@ -89,13 +89,13 @@ def test_all_versions_of_a_frame_come_together():
   whole = [i for i in original if frame(i) != frame(original[-1])]
   assert whole
   found = ids("sample_t5dst_sgd_sgdx", 6 * len(whole))
-  for version in ("original", "v1", "v2", "v3", "v4", "v5"):
-    expected = [i.replace("original", version, 1) for i in whole]
-    assert [i for i in found if i.startswith(f"{version}/")] == expected
+  for variant in ("original", "v1", "v2", "v3", "v4", "v5"):
+    expected = [i.replace("original", variant, 1) for i in whole]
+    assert [i for i in found if i.startswith(f"{variant}/")] == expected
 
 
 def test_tasks_of_a_mixture_are_shuffled_apart():
-  """Else a mixture would show the same frames in all wordings at the same time."""
+  """Else a mixture would show the same frames in all variants at the same time."""
 
   def frames(name):
     ids = [e["example_id_pretokenized"].decode() for e in take(name, "train", 200, seed=1)]
@@ -118,7 +118,7 @@ def test_schemas_of_your_own(tmp_path):
   (tmp_path / "dev").mkdir()
   (tmp_path / "dev/schema.json").write_bytes(source.read("sgd_x/data/v2/dev/schema.json"))
   vocabulary = tasks.sample_vocabulary
-  task = tasks.register_wording(
+  task = tasks.register_variant(
     "mine", tmp_path, vocabulary=vocabulary, prefix="sample_", data="sample"
   )
   mixture = tasks.register_mixture("sample_t5dst_mine", ["sample_t5dst_sgd", task.name])
@@ -129,10 +129,10 @@ def test_schemas_of_your_own(tmp_path):
       take("sample_t5dst_sgdx_v2", "dev", 50, shuffle=False),
       strict=True,
     )
-    for ours, theirs in pairs:
-      assert ours["inputs_pretokenized"] == theirs["inputs_pretokenized"]
-      name = theirs["example_id_pretokenized"].decode().replace("v2/", "mine/", 1)
-      assert ours["example_id_pretokenized"].decode() == name
+    for found, released in pairs:
+      assert found["inputs_pretokenized"] == released["inputs_pretokenized"]
+      name = released["example_id_pretokenized"].decode().replace("v2/", "mine/", 1)
+      assert found["example_id_pretokenized"].decode() == name
     with pytest.raises(SgdxError, match=r"(?s)no file at .*train/schema\.json.*dev"):
       take(task.name, "train", 1)
   finally:
@@ -151,7 +151,18 @@ def test_schemas_of_your_own(tmp_path):
     (lambda: tasks.register_mixture("m", []), "no tasks"),
     (lambda: tasks.register_mixture("m", ["t5dst_sgd", "sample_t5dst_sgd"]), "one vocabulary"),
     (lambda: tasks.register_wording("bt_zh", ".", vocabulary=tasks.vocabulary), "there already"),
-    (lambda: tasks.register_wording("a b", ".", vocabulary=tasks.vocabulary), "'a b'"),
+    (lambda: tasks.register_variant("a b", ".", vocabulary=tasks.vocabulary), "'a b'"),
+    (
+      lambda: tasks.register(
+        "m",
+        data="sample",
+        variants=["v1"],
+        vocabulary=tasks.sample_vocabulary,
+        style=PromptStyle(),
+        prompt_format=T5DST(),
+      ),
+      "a style and a prompt format",
+    ),
   ],
 )
 def test_wrong_registrations_are_refused(call, part):
@@ -161,7 +172,7 @@ def test_wrong_registrations_are_refused(call, part):
   assert "m" not in tasks.REGISTERED
 
 
-def test_rates_count_schema_versions():
+def test_rates_count_variants():
   mixture = tasks.register_mixture("sample_t5dst_rates", ["sample_t5dst_sgd", "sample_t5dst_sgdx"])
   try:
     one, five = (mixture.get_rate(task) for task in mixture.tasks)

@@ -125,7 +125,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch, capsys):
     (["import", "--hf", "{data}/t5_1_0", "--out", "gs://bucket/x"], ("gs://bucket/x", "copy")),
     (
       ["import", "--hf", "{data}/t5_1_0", "--out", "{data}/make.py"],
-      ("make.py", "Not a directory"),
+      ("make.py is a file", "name another folder"),
     ),
     (["export", "--checkpoint", "{data}", "--out", "{tmp}/x"], ("no whole T5X checkpoint", "_N")),
     (["export", "--checkpoint", "{tmp}", "--out", "{tmp}/x", "--vocab", "{tmp}/v"], ("vocab",)),

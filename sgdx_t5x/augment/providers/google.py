@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from sgdx_t5x.augment.translations import Notify
-from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.errors import SgdxError, nearest, require
 
 _T = TypeVar("_T")
 _MODEL = "general/nmt"
@@ -101,18 +101,11 @@ class GoogleTranslator:
 
 def _open_client(project: str | None) -> tuple[Any, str]:
   """Returns a client and the project to charge."""
+  translate = require("google.cloud.translate_v3", extra="google", why="--provider google")
+  auth = require("google.auth", extra="google", why="--provider google")
   try:
-    import google.auth
-    from google.cloud import translate_v3
-  except ImportError:
-    raise SgdxError(
-      "google-cloud-translate is not installed",
-      expected="Google's client, for --provider google",
-      fix='pip install "sgdx_t5x[google]"',
-    ) from None
-  try:
-    credentials, own_project = google.auth.default()
-  except google.auth.exceptions.GoogleAuthError as e:
+    credentials, own_project = auth.default()
+  except auth.exceptions.GoogleAuthError as e:
     raise SgdxError(
       f"google: {str(e).splitlines()[0]}",
       expected="credentials of a project with the Cloud Translation API",
@@ -125,5 +118,5 @@ def _open_client(project: str | None) -> tuple[Any, str]:
       expected="the project that is charged for the translations",
       fix="give --project ID",
     )
-  client = translate_v3.TranslationServiceClient(credentials=credentials)
+  client = translate.TranslationServiceClient(credentials=credentials)
   return client, project or own_project

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.augment.providers.texts import SOURCE
-from sgdx_t5x.errors import SgdxError, UsageError, nearest
+from sgdx_t5x.errors import SgdxError, UsageError, nearest, require
 
 PLACEHOLDER = "{pivot}"
 _MARIAN = "marian"
@@ -189,8 +189,10 @@ class HuggingFaceTranslator:
         return _Languages()
       raise _no_language(folder, target, [code.strip("<>") for code in known])
     if family in _MULTILINGUAL:
-      (ours, _), (_, theirs) = (self._code(folder, language) for language in (source, target))
-      return _Languages(source=ours, target=theirs)
+      (source_code, _), (_, target_id) = (
+        self._code(folder, language) for language in (source, target)
+      )
+      return _Languages(source=source_code, target=target_id)
     raise SgdxError(
       f"{folder}: a model of type {family!r}",
       expected="a Marian, M2M100, NLLB or mBART-50 checkpoint",
@@ -240,15 +242,8 @@ class _Languages:
 
 
 def _transformers() -> Any:
-  try:
-    import torch  # noqa: F401  # transformers loads without it, and has no models then
-    import transformers
-  except ImportError as e:
-    raise SgdxError(
-      f"{e.name} is not installed",
-      expected="PyTorch and transformers, for --provider hf",
-      fix='pip install "sgdx_t5x[hf]"',
-    ) from None
+  require("torch", extra="hf", why="--provider hf")  # transformers has no models without it
+  transformers = require("transformers", extra="hf", why="--provider hf")
   transformers.logging.set_verbosity_error()
   transformers.logging.disable_progress_bar()
   return transformers

@@ -11,11 +11,11 @@ from sgdx_t5x.augment.translations import Items, Plan, Progress, Record
 from sgdx_t5x.augment.wording import Element
 from sgdx_t5x.errors import SgdxError, nearest
 
-FORMAT = "sgdx-backtranslations/1"
+TABLE_FORMAT = "sgdx-backtranslations/1"
 _FIELDS = tuple(field.name for field in dataclasses.fields(Record))
 
 
-class Table:
+class TranslationTable:
   """Records by pivot and element."""
 
   def __init__(self, records: Iterable[Record], origin: str):
@@ -74,10 +74,10 @@ class Table:
     return [records[element] for element, _ in items]
 
 
-def open_table(table: Sequence[str]) -> Table:
+def open_table(table: Sequence[str]) -> TranslationTable:
   """Reads the files of --table as one table. Raises SgdxError if one is missing or wrong."""
   records = [record for file in table for record in read_records(pathlib.Path(file))]
-  return Table(records, ", ".join(table))
+  return TranslationTable(records, ", ".join(table))
 
 
 def read_records(file: pathlib.Path | Traversable) -> list[Record]:
@@ -138,9 +138,9 @@ def _record(data: Mapping[str, Any], where: str) -> Record:
 
 
 def _check_format(found: Any, where: str) -> None:
-  if found != FORMAT:
+  if found != TABLE_FORMAT:
     raise SgdxError(
       f"{where}: format {found!r}",
-      expected=FORMAT,
+      expected=TABLE_FORMAT,
       fix="give a file of back-translations, or install the sgdx_t5x that wrote it",
     )

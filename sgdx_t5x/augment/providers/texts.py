@@ -18,7 +18,7 @@ from sgdx_t5x.augment.translations import Items, Notify, Plan, Progress, Record
 from sgdx_t5x.errors import SgdxError
 
 SOURCE = "en"
-FORMAT = "sgdx-translations/1"
+CACHE_FORMAT = "sgdx-translations/1"
 
 
 class Translator(Protocol):
@@ -63,18 +63,18 @@ class TextProvider:
 
   def check(self, pivots: Sequence[str]) -> None:
     """Refuses pivots that the translator lacks."""
-    with _told(self._translator.name, "asked for its languages"):
+    with _library_errors(self._translator.name, "asked for its languages"):
       self._translator.check(pivots)
 
   def plan(self, items: Items, pivot: str) -> Plan:
     """Returns what is left to do. Calls and writes nothing."""
     texts = _distinct(text for _, text in items)
-    there, back = self._cache(SOURCE, pivot).made, self._cache(pivot, SOURCE).made
-    to_send = [text for text in texts if text not in there]
-    returning = _distinct(there[text].made for text in texts if text in there)
+    forward, back = self._cache(SOURCE, pivot).made, self._cache(pivot, SOURCE).made
+    to_send = [text for text in texts if text not in forward]
+    returning = _distinct(forward[text].made for text in texts if text in forward)
     return Plan(
       len(texts),
-      known=sum(text in there and there[text].made in {"", *back} for text in texts),
+      known=sum(text in forward and forward[text].made in {"", *back} for text in texts),
       characters_to=_characters(to_send),
       characters_back=_characters(to_send) + _characters(t for t in returning if t not in back),
       is_paid=self._translator.is_paid,
@@ -83,12 +83,12 @@ class TextProvider:
   def back_translate(self, items: Items, pivot: str, progress: Progress) -> list[Record]:
     """Returns the records of all items. Raises SgdxError if the translator fails."""
     texts = _distinct(text for _, text in items)
-    there = self._translate(texts, SOURCE, pivot, progress)
-    back = self._translate(_distinct(m.made for m in there.values()), pivot, SOURCE, progress)
+    forward = self._translate(texts, SOURCE, pivot, progress)
+    back = self._translate(_distinct(m.made for m in forward.values()), pivot, SOURCE, progress)
     label, nothing = self._translator.label(pivot), _Made("", _today())
     records = []
     for element, text in items:
-      pivot_text = there.get(text, nothing).made
+      pivot_text = forward.get(text, nothing).made
       came = back.get(pivot_text, nothing)
       records.append(Record(element, pivot, pivot_text, came.made, label, came.date))
     return records
@@ -101,7 +101,9 @@ class TextProvider:
     what, done = f"{source} > {target}", len(texts) - len(left)
     progress(what, done, len(texts))
     for batch in _batches(left, translator.batch_texts, translator.batch_characters):
-      with _told(translator.name, f"{what}, {done} of {len(texts)} texts done", cache.path):
+      with _library_errors(
+        translator.name, f"{what}, {done} of {len(texts)} texts done", cache.path
+      ):
         made = translator.translate(batch, source, target)
         if len(made) != len(batch):
           raise ValueError(f"{len(made)} texts came back for {len(batch)}")
@@ -120,7 +122,7 @@ class _Cache:
   """A file of translations that only grows; one for each direction and set of settings."""
 
   def __init__(self, folder: pathlib.Path, settings: Mapping[str, Any], notify: Notify):
-    header = json.dumps({"format": FORMAT, **settings}, ensure_ascii=False)
+    header = json.dumps({"format": CACHE_FORMAT, **settings}, ensure_ascii=False)
     name = f"{settings['provider']}-{settings['source']}-{settings['target']}"
     self.path = folder / f"{name}-{hashlib.sha256(header.encode()).hexdigest()[:12]}.jsonl"
     self.made: dict[str, _Made] = {}
@@ -184,7 +186,7 @@ def _today() -> str:
 
 
 @contextlib.contextmanager
-def _told(name: str, when: str, cache: pathlib.Path | None = None) -> Iterator[None]:
+def _library_errors(name: str, when: str, cache: pathlib.Path | None = None) -> Iterator[None]:
   """Tells an error of a translator's library as ours; `--debug` shows where it came from."""
   try:
     yield

@@ -5,7 +5,7 @@ import importlib.resources
 import zlib
 
 from sgdx_t5x.augment.backtranslate import apply_records
-from sgdx_t5x.augment.providers.table import Table, read_records
+from sgdx_t5x.augment.providers.table import TranslationTable, read_records
 from sgdx_t5x.augment.wording import wording
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.data.variants import PIVOTS
@@ -20,11 +20,13 @@ def wording_checksum(schema: Schema) -> str:
 
 
 @functools.cache
-def shipped_table() -> Table:
+def shipped_table() -> TranslationTable:
   """Returns the records in this folder, one file per pivot."""
   folder = importlib.resources.files("sgdx_t5x.augment.shipped")
   files = [file for pivot in PIVOTS if (file := folder / f"{pivot}.jsonl").is_file()]
-  return Table([r for file in files for r in read_records(file)], "the shipped back-translations")
+  return TranslationTable(
+    [r for file in files for r in read_records(file)], "the shipped back-translations"
+  )
 
 
 def shipped_schema(original: Schema, variant: str) -> Schema | None:

@@ -2,17 +2,15 @@
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_corpus
+from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.cli.output import splits_table
+from sgdx_t5x.cli.progress import track
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.tables import Table, count
-
-if TYPE_CHECKING:
-  from sgdx_t5x.data.export import Written
 
 _FORMAT = "sgdx-export/1"  # of `--format json`; raise the number when a reader must change
 _EPILOG = """\
@@ -20,6 +18,10 @@ examples:
   sgdx data export --corpus dstc8-schema-guided-dialogue-master.zip --variant v3 --out sgdx
   sgdx data export --corpus sgd.zip --variant all --split all --out sgdx    # 2.4 GB
   sgdx data export --corpus sample --variant v1 v5 --split dev test --out sample_x
+
+A variant is v1 ... v5, bt_zh, bt_ja or bt_ko (back-translations of SGD's train split ship with
+this package), corrupt_SEED, NAME=DIR for schemas of your own in DIR/SPLIT/schema.json, or all:
+every variant of the corpus.
 
 Files are OUT/VARIANT/SPLIT/dialogues_*.json, byte for byte those of generate_sgdx_dialogues.py in
 the dstc8 repository (as mended in 2023-08), and schema.json as the corpus has it. Files that are
@@ -29,16 +31,12 @@ there are replaced. After an interrupt all files are whole; the same command wri
 
 def add_verb(verbs: Any) -> None:
   """Adds `export` to `sgdx data`. Args: verbs is what `add_subparsers` returned."""
-  parser = verbs.add_parser(
-    "export",
-    help="write the dialogues in the names of variants",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+  parser = add_command(
+    verbs, "export", __doc__, _EPILOG, "write the dialogues in the names of variants"
   )
   add_corpus(parser)
   parser.add_argument(
-    "--variant", required=True, nargs="+", metavar="NAME", help="v1 ... v5, or all that are there"
+    "--variant", required=True, nargs="+", metavar="NAME[=DIR]", help="variants to write, see below"
   )
   parser.add_argument(
     "--split",
@@ -61,6 +59,8 @@ def add_verb(verbs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
   """Writes the files, prints what was written. Returns 0. Raises SgdxError for bad input."""
+  from sgdx_t5x.augment.variant_schemas import VariantSchemas
+  from sgdx_t5x.cli.options import parse_variants
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.data.export import choose, export
 
@@ -71,11 +71,14 @@ def run(args: argparse.Namespace) -> int:
       fix="leave --processes out for one per core",
     )
   corpus = open_corpus(args.corpus)
-  chosen = choose(corpus, args.variant, args.split)
+  variants = parse_variants(args.variant)
+  schemas = VariantSchemas(corpus, {name: folder for name, folder in variants.items() if folder})
+  chosen = choose(corpus, variants, args.split, schemas.get)
   total = sum(len(corpus.dialogue_files(split)) for split, names in chosen.items() if names)
   files: dict[str, int] = dict.fromkeys(chosen, 0)
   dialogues: dict[str, int] = dict.fromkeys(chosen, 0)
-  for written in _shown(export(corpus, chosen, args.out, args.processes), total):
+  exported = export(corpus, chosen, args.out, args.processes)
+  for written in track(exported, "writing", "files", total):
     files[written.split] += 1
     dialogues[written.split] += written.dialogues
   report = {
@@ -103,13 +106,3 @@ def _layout(report: Mapping[str, Mapping[str, Any]]) -> Table:
   }
   partial = [split for split, x in report.items() if not x["complete"]]
   return splits_table(("files", "dialogues", "variants"), rows, partial)
-
-
-def _shown(written: "Iterable[Written]", total: int) -> "Iterator[Written]":
-  """Yields what was written, with a bar on a terminal."""
-  from rich.console import Console
-  from rich.progress import track
-
-  console = Console(stderr=True)
-  hidden = not console.is_terminal
-  yield from track(written, "writing", total, console=console, transient=True, disable=hidden)

@@ -1,29 +1,39 @@
 """`sgdx data prepare`: checks a corpus and writes its records for training."""
 
 import argparse
+import contextlib
 import logging
 import os
 import re
 import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
-from sgdx_t5x.cli.progress import native_stderr_hidden
-from sgdx_t5x.corpora import SAMPLE, open_corpus
+from sgdx_t5x.cli.options import add_command, add_corpus_or_alias
+from sgdx_t5x.cli.progress import native_stderr_hidden, progress
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import Corpus, check_schemas
 from sgdx_t5x.data.subset import Subset
-from sgdx_t5x.errors import UsageError
+from sgdx_t5x.errors import UsageError, require
+
+_EPILOG = """\
+examples:
+  sgdx data prepare --corpus sample --data-dir data
+  sgdx data prepare --corpus dstc8-schema-guided-dialogue-master.zip --data-dir data
+  sgdx data prepare --corpus FILE --dialogues dev=100 test=300 --data-dir small
+  sgdx data prepare --download --data-dir data     # fetches the official archive, 37 MB
+
+Records lie in DIR/sgd/...; give the same DIR to t5x as --tfds_data_dir (default: TFDS_DATA_DIR,
+or ~/tensorflow_datasets).
+"""
 
 
-def add_verb(verbs: Any, text: Mapping[str, Any]) -> None:
-  """Adds `prepare` to `sgdx data`. Args: verbs, of `add_subparsers`; text, for its help."""
-  parser = verbs.add_parser("prepare", help="check a corpus and write its records", **text)
-  where = parser.add_mutually_exclusive_group(required=True)
-  where.add_argument("--archive", metavar="FILE", help="the official archive (zip), or its folder")
-  where.add_argument("--sample", action="store_true", help="the embedded sample corpus")
+def add_verb(verbs: Any) -> None:
+  """Adds `prepare` to the verbs of `sgdx data`."""
+  parser = add_command(verbs, "prepare", __doc__, _EPILOG, "check a corpus and write its records")
+  where = add_corpus_or_alias(parser)
   where.add_argument("--download", action="store_true", help="fetch the official archive")
   parser.add_argument("--data-dir", metavar="DIR", help="where records go; see below")
   parser.add_argument(
@@ -41,22 +51,21 @@ def add_verb(verbs: Any, text: Mapping[str, Any]) -> None:
 
 def run(args: argparse.Namespace) -> int:
   """Runs the command. Returns 0. Raises SgdxError for anything wrong in the input."""
-  corpus = None if args.download else open_corpus(SAMPLE if args.sample else args.archive)
+  corpus = None if args.download else open_corpus(args.corpus)
   if args.dialogues:
     corpus = _subset(corpus, args.dialogues, args.seed)
   if corpus is not None:
     check_schemas(corpus)  # before TensorFlow is loaded and anything is written
   with native_stderr_hidden(args.debug):
-    import tensorflow  # noqa: F401  # takes seconds, and talks; TFDS would import it later
-
+    require("tensorflow", extra="train", why="records")  # logs a lot; TFDS would import it later
+    require("tensorflow_datasets", extra="train", why="records")
     from sgdx_t5x.records import prepare
   data_dir = args.data_dir or prepare.default_data_dir()
   if args.download:
     print(f"fetching {prepare.ARCHIVE_URL}", file=sys.stderr, flush=True)
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # it warns at each of its retries
-  progress = _Progress()
-  builder = prepare.prepare(corpus, data_dir, overwrite=args.overwrite, on_dialogue=progress)
-  progress.done()
+  with _split_progress() as on_dialogue:
+    builder = prepare.prepare(corpus, data_dir, overwrite=args.overwrite, on_dialogue=on_dialogue)
   rows = prepare.summary(builder)
   metadata = builder.info.metadata
   report = corpus_report(metadata["corpus"], metadata["checksum"], metadata["schemas"], rows)
@@ -95,24 +104,22 @@ def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
   return Subset(corpus, wanted, seed)
 
 
-class _Progress:
-  """One line that grows on a terminal; elsewhere a line when a split is done."""
+@contextlib.contextmanager
+def _split_progress() -> Iterator[Callable[[str, Mapping[str, int]], None]]:
+  """Yields what is to be called with each dialogue's split; prints a line when a split is done."""
+  texts: dict[str, str] = {}  # split -> how much of it is written; the last one grows
 
-  def __init__(self):
-    self._split, self._text, self._last = "", "", 0.0
+  def print_last() -> None:
+    for text in list(texts.values())[-1:]:
+      print(f"{text} written", file=sys.stderr, flush=True)
 
-  def __call__(self, split: str, counts: dict[str, int]) -> None:
-    if split != self._split:
-      self.done()
-      self._split = split
-    self._text = f"{split}: {counts['dialogues']:,} dialogues, {counts['frames']:,} frames"
-    if sys.stderr.isatty() and time.monotonic() - self._last > 0.2:
-      self._last = time.monotonic()
-      print(f"\r{self._text} ", end="", file=sys.stderr, flush=True)
+  with progress("dialogues") as update:
 
-  def done(self) -> None:
-    """Ends the line of the current split."""
-    if self._text:
-      start = "\r" if sys.stderr.isatty() else ""
-      print(f"{start}{self._text} written", file=sys.stderr, flush=True)
-    self._text = ""
+    def on_dialogue(split: str, counts: Mapping[str, int]) -> None:
+      if split not in texts:
+        print_last()
+      texts[split] = f"{split}: {counts['dialogues']:,} dialogues, {counts['frames']:,} frames"
+      update(f"writing {split}", counts["dialogues"])
+
+    yield on_dialogue
+  print_last()

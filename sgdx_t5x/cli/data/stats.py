@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_corpus
-from sgdx_t5x.cli.progress import status
+from sgdx_t5x.cli.options import add_command, add_corpus
+from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.tables import Number, Table, percent
@@ -56,12 +56,8 @@ Definitions, and the numbers of SGD: docs/corpus-statistics.md.
 
 def add_verb(verbs: Any) -> argparse.ArgumentParser:
   """Adds `stats` to the verbs of `sgdx data`."""
-  parser = verbs.add_parser(
-    "stats",
-    help="dialogues, acts, unseen values: beside the SGD paper's",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+  parser = add_command(
+    verbs, "stats", __doc__, _EPILOG, "dialogues, acts, unseen values: beside the SGD paper's"
   )
   add_corpus(parser)
   parser.add_argument(
@@ -76,13 +72,8 @@ def run(args: argparse.Namespace) -> int:
   """Counts and prints. Returns 0. Raises SgdxError for anything wrong in the corpus."""
   from sgdx_t5x.data import statistics
 
-  with status("reading") as say:
-
-    def tell(split: str, number: int) -> None:
-      if number % 100 == 0:
-        say(f"{split}: {number:,} dialogues")
-
-    report = statistics.report(open_corpus(args.corpus), args.split, tell)
+  with progress("dialogues") as update:
+    report = statistics.report(open_corpus(args.corpus), args.split, update)
   output.show(
     args.format,
     _layout(report),

@@ -7,27 +7,36 @@ from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
-from sgdx_t5x.corpora import SAMPLE, open_corpus
+from sgdx_t5x.cli.options import add_command, add_corpus_or_alias
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.annotation import ERRORS, WARNINGS, AnnotationWarning, validate_annotation
 from sgdx_t5x.data.corpus import Corpus, check_schemas, count
 from sgdx_t5x.errors import with_document_paths
 from sgdx_t5x.tables import Table
 from sgdx_t5x.tables import count as number
 
+_EPILOG = """\
+examples:
+  sgdx data verify --corpus dstc8-schema-guided-dialogue-master.zip
+  sgdx data verify --corpus my_corpus --format json
 
-def add_verb(verbs: Any, text: Mapping[str, Any]) -> None:
-  """Adds `verify` to `sgdx data`. Args: verbs, of `add_subparsers`; text, for its help."""
-  parser = verbs.add_parser("verify", help="read everything, report what is there", **text)
-  where = parser.add_mutually_exclusive_group(required=True)
-  where.add_argument("--archive", metavar="FILE", help="the official archive (zip), or its folder")
-  where.add_argument("--sample", action="store_true", help="the embedded sample corpus")
+Schemas must align by position, and dialogues must keep the rules of annotation that SGD keeps.
+docs/dialogue-checks.md has the rules.
+"""
+
+
+def add_verb(verbs: Any) -> None:
+  """Adds `verify` to the verbs of `sgdx data`."""
+  summary = "read a whole corpus, check it, report what it holds"
+  parser = add_command(verbs, "verify", __doc__, _EPILOG, summary)
+  add_corpus_or_alias(parser)
   output.add_format(parser)
   parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
   """Runs the command. Returns 0. Raises SgdxError for anything wrong in the input."""
-  corpus = open_corpus(SAMPLE if args.sample else args.archive)
+  corpus = open_corpus(args.corpus)
   services = check_schemas(corpus)
   remarks: dict[str, dict[str, AnnotationWarning]] = {split: {} for split in corpus.splits}
   rows = [_split_row(corpus, split, remarks[split]) for split in corpus.splits]

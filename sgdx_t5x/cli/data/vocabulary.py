@@ -4,9 +4,9 @@ import argparse
 import sys
 from typing import Any
 
-from sgdx_t5x.cli.options import check_outputs
+from sgdx_t5x.cli.options import add_command, add_corpus, check_outputs
 from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.errors import UsageError
+from sgdx_t5x.errors import UsageError, require
 from sgdx_t5x.files import atomic_write
 
 _PIECES = 2000
@@ -21,14 +21,10 @@ It is trained on train's dialogues and original schemas; dev, test and v1 to v5 
 
 def add_verb(verbs: Any) -> None:
   """Adds `data vocabulary`."""
-  parser = verbs.add_parser(
-    "vocabulary",
-    help="train a small vocabulary on a corpus",
-    description=__doc__,
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
+  parser = add_command(
+    verbs, "vocabulary", __doc__, _EPILOG, "train a small vocabulary on a corpus"
   )
-  parser.add_argument("--corpus", required=True, help="the official archive, its folder, or sample")
+  add_corpus(parser)
   parser.add_argument("--out", metavar="FILE", required=True, help="file to write")
   parser.add_argument("--pieces", type=int, default=_PIECES, help=f"(default: {_PIECES:,})")
   parser.set_defaults(run=_run)
@@ -36,14 +32,13 @@ def add_verb(verbs: Any) -> None:
 
 def _run(args: argparse.Namespace) -> int:
   check_outputs({"--out": args.out}, [args.corpus])
-  from sgdx_t5x.from_scratch.vocabulary import (  # SentencePiece: not for who only scores
-    texts,
-    train,
-  )
+  # SentencePiece is an optional dependency: scoring does not need it.
+  require("sentencepiece", extra="train", why="vocabularies")
+  from sgdx_t5x.from_scratch.vocabulary import corpus_lines, train_vocabulary
 
-  lines = list(texts(open_corpus(args.corpus)))
+  lines = list(corpus_lines(open_corpus(args.corpus)))
   try:
-    model = train(lines, args.pieces)
+    model = train_vocabulary(lines, args.pieces)
   except (RuntimeError, OSError) as e:  # it says how many pieces the text would give
     raise UsageError(
       f"--pieces {args.pieces}: {str(e).splitlines()[-1].strip()}",

@@ -1,8 +1,8 @@
 """Predictions on disk -> predicted frames, joined to gold frames and in original names.
 
-Two formats are read. DSTC8 dialogues, as the official scorer reads them, with the names of
-the variant or of the original; and JSONL, one row per (frame, slot).
-Nothing is passed over in silence: what is missing, unknown or there twice is refused.
+Two kinds of files are read. DSTC8 dialogues, as the official scorer reads them, with the names
+of the variant or of the original; and JSONL, one row per example of a prompt format.
+What is missing, unknown or repeated is refused, never skipped silently.
 """
 
 import pathlib
@@ -26,7 +26,7 @@ def read_predictions(path: str | pathlib.Path, variant: str, selection: Selectio
   Args:
     path: a file, or a folder of `dialogues*.json` or `*.jsonl`. JSONL may hold other
       variants too, which are not looked at.
-    variant: schema version that the tracker was given, "original" or "v1" to "v5".
+    variant: of the schema that the tracker was given, "original" or "v1" to "v5".
     selection: what to join them to.
 
   Raises:

@@ -8,8 +8,10 @@ from typing import Any
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files import not_found
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
-from sgdx_t5x.prompts.t5dst import PromptStyle
+from sgdx_t5x.prompts import load_format
+from sgdx_t5x.prompts.protocol import PromptFormat, ServicePair, service_pairs
 
 # Where predictions are: a file, a folder to look through, or files that were found already.
 PredictionSource = str | pathlib.Path | Sequence[pathlib.Path]
@@ -25,7 +27,7 @@ class Selection:
     corpus: for the schemas of variants.
     split: the split predicted.
     gold: its frames.
-    style: how the prompts of JSONL predictions were made, to read the text back.
+    prompt_format: how the prompts of JSONL predictions were made, to read the text back.
     allow_missing: leave missing frames out instead of refusing, and dialogues that the corpus
       does not have.
   """
@@ -33,13 +35,17 @@ class Selection:
   corpus: Corpus
   split: str
   gold: Sequence[GoldFrame]
-  style: PromptStyle = dataclasses.field(default_factory=PromptStyle)
+  prompt_format: PromptFormat = dataclasses.field(default_factory=load_format)
   allow_missing: bool = False
 
   @property
   def schema(self) -> Schema:
     """The original schema of the split."""
     return self.corpus.schema(self.split)
+
+  def services(self, variant: str) -> Mapping[str, ServicePair]:
+    """Returns the split's services in the original schema and a variant's, by original name."""
+    return service_pairs(self.schema, self.corpus.schema(self.split, variant))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,13 +77,7 @@ def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
   if path.is_file():
     return [path]
   if not path.is_dir():
-    beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-    raise SgdxError(
-      f"no file or folder at {path}",
-      expected="predictions",
-      available=nearest(path.name, beside),
-      fix="check the path",
-    )
+    raise not_found(path, "predictions", "file or folder")
   for folder in (path, path / "inference_eval", path / split):
     files = sorted(p for p in folder.glob("*") if p.is_file() and _holds_predictions(p.name))
     formats = {is_rows(p) for p in files}

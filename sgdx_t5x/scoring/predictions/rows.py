@@ -1,20 +1,21 @@
-"""JSONL predictions: one row per example, its id naming variant, split, frame and slot.
+"""JSONL predictions: one row per example of a prompt format.
 
-What `t5x.infer` writes, {"inputs": {...}, "prediction"}; what SeqIO's JSONLogger writes after an
-evaluation, {"input": {...}, "output", "prediction"}; and answers to `sgdx prompts` by any model,
-{"id", "prediction"}.
+The id of a row names variant, split and frame, and the slot if the format asks for one slot at a
+time (`data.example_id`). Three kinds of rows are read: what `t5x.infer` writes, {"inputs": {...},
+"prediction"}; what SeqIO's JSONLogger writes after an evaluation, {"input": {...}, "output",
+"prediction"}; and answers to `sgdx prompts` by any model, {"id", "prediction"}.
 """
 
 import dataclasses
 import pathlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.data.example_id import FRAME, SLOT, ExampleId, Unit
+from sgdx_t5x.data.schema import Service
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files import decode_json
 from sgdx_t5x.metrics.frames import PredictedFrame
-from sgdx_t5x.prompts.t5dst import read_value, slot_indices
 from sgdx_t5x.scoring.predictions.files import (
   EXTRA,
   Predictions,
@@ -31,15 +32,11 @@ class PredictionRow:
   """One row of JSONL. `text` is None where the reader already found "not in the state"."""
 
   where: str
-  example_id: str
-  variant: str
-  split: str
-  frame_id: str
-  slot: str
+  example: ExampleId
   text: str | None
 
 
-def read_rows(file: pathlib.Path) -> Iterator[PredictionRow]:
+def read_rows(file: pathlib.Path, unit: Unit) -> Iterator[PredictionRow]:
   """Yields the rows of a JSONL file. Raises SgdxError, with the line, if one is broken."""
   with file.open("rb") as lines:
     for number, line in enumerate(lines, start=1):
@@ -53,10 +50,12 @@ def read_rows(file: pathlib.Path) -> Iterator[PredictionRow]:
           expected=expected,
           fix="DSTC8 dialogues belong into a file called *.json",
         )
-      yield _parse_row(decode_json(line, where, expected, "write one row per line"), where)
+      row = decode_json(line, where, expected, "write one row per line")
+      example = ExampleId.parse(_row_id(row, where), unit, where)
+      yield PredictionRow(where, example, _row_text(row, where, unit))
 
 
-def _parse_row(row: Any, where: str) -> PredictionRow:
+def _row_id(row: Any, where: str) -> str:
   inputs = row.get("inputs", row.get("input")) if isinstance(row, dict) else None
   example_id = None
   if isinstance(inputs, dict):
@@ -70,26 +69,17 @@ def _parse_row(row: Any, where: str) -> PredictionRow:
       available=", ".join(inputs or row)[:80] if isinstance(row, dict) else type(row).__name__,
       fix="run inference with a task of sgdx_t5x.tasks, or answer the prompts of sgdx prompts",
     )
-  variant, _, rest = example_id.partition("/")
-  split, _, rest = rest.partition("/")
-  frame, _, slot = rest.rpartition("/")
-  if not (variant and split and frame and slot):
-    raise SgdxError(
-      f"{where}: example id {example_id!r}",
-      expected="variant/split/frame/slot, as in v3/dev/1_00000-002-Banks_2/account_type",
-      fix="run inference with a task of sgdx_t5x.tasks",
-    )
-  return PredictionRow(where, example_id, variant, split, frame, slot, _row_text(row, where))
+  return example_id
 
 
-def _row_text(row: Mapping[str, Any], where: str) -> str | None:
+def _row_text(row: Mapping[str, Any], where: str, unit: Unit) -> str | None:
   # SeqIO's "prediction" has been through the postprocessor: a value, or null for "not in the
   # state". Its "output" is the generated text, which can tell the value "None" from "none".
   if "input" in row and isinstance(row.get("output"), str):
     return row["output"]
   if "prediction" in row:
     text = row["prediction"]
-    if isinstance(text, str) or (text is None and "input" in row):
+    if isinstance(text, str) or (text is None and "input" in row and unit == SLOT):
       return text
   raise SgdxError(
     f"{where}: prediction {row.get('prediction', 'is absent')!r}"[:200],
@@ -99,95 +89,95 @@ def _row_text(row: Mapping[str, Any], where: str) -> str | None:
   )
 
 
-_FRAME_ID = re.compile(r"(.+)-\d{3,}-.+")  # dialogue, turn, service
-
-
-# variant -> frame id -> slot -> value, or None where the slot was asked for and is inactive
-RowValues = dict[str, dict[str, dict[str, str | None]]]
+# variant -> frame id -> slot -> value, or None where the slot was asked for and is inactive. Where
+# an example asks for the whole frame, its slot is None and the value is a PredictedFrame.
+Readings = dict[str, dict[str, dict[str | None, str | PredictedFrame | None]]]
 
 
 def collect_rows(
   files: Sequence[pathlib.Path], selection: Selection, only: str | None = None
-) -> tuple[RowValues, Mapping[str, set[str]]]:
+) -> tuple[Readings, Mapping[str, set[str]]]:
   """Returns the answers, and per variant the dialogues that the corpus does not have."""
   frames = {frame.frame_id: selection.schema[frame.service] for frame in selection.gold}
   dialogue_ids = {frame.dialogue_id for frame in selection.gold}
   known = set(selection.corpus.variants)
-  answers: RowValues = {}
+  read, unit = selection.prompt_format.read, selection.prompt_format.unit
+  answers: Readings = {}
   extra: dict[str, set[str]] = {}
   for file in files:
-    for answer in read_rows(file):
-      named = answer.frame_id not in frames and _FRAME_ID.fullmatch(answer.frame_id)
-      is_extra = bool(named and selection.allow_missing and named[1] not in dialogue_ids)
-      _check_row(answer, selection, frames, known, is_extra)
+    for row in read_rows(file, unit):
+      example = row.example
+      dialogue = "" if example.frame_id in frames else example.dialogue_id
+      is_extra = bool(dialogue and selection.allow_missing and dialogue not in dialogue_ids)
+      _check_row(row, selection, frames, known, is_extra)
       if is_extra:
-        extra.setdefault(answer.variant, set()).add(named[1])
+        extra.setdefault(example.variant, set()).add(dialogue)
         continue
-      slots = answers.setdefault(answer.variant, {})
-      if only not in (None, answer.variant):
+      of_variant = answers.setdefault(example.variant, {})
+      if only not in (None, example.variant):
         continue
-      slots = slots.setdefault(answer.frame_id, {})
-      if answer.slot in slots:
+      of_frame = of_variant.setdefault(example.frame_id, {})
+      if example.slot in of_frame:
         raise SgdxError(
-          f"{answer.where}: example {answer.example_id} occurs twice",
+          f"{row.where}: example {example} occurs twice",
           expected="each example once",
           available="read: " + ", ".join(f.name for f in files),
           fix="give the file of one task and one step instead of the folder",
         )
-      service = frames[answer.frame_id]
-      slot = service.slots[service.slot_index[answer.slot]]
-      text = answer.text
-      slots[answer.slot] = None if text is None else read_value(text, slot, selection.style)
+      if row.text is None:
+        of_frame[example.slot] = None
+      else:
+        pair = selection.services(example.variant)[frames[example.frame_id].name]
+        of_frame[example.slot] = read(row.text, example, pair)
   return answers, extra
 
 
 def _check_row(
-  answer: PredictionRow,
+  row: PredictionRow,
   selection: Selection,
-  frames: Mapping[str, Any],
+  frames: Mapping[str, Service],
   known: set[str],
   is_extra: bool,
 ) -> None:
-  found, where = "", answer.where
-  if answer.variant not in known:
-    found, expected = (
-      f"unknown variant {answer.variant!r}",
-      f"a variant of {selection.corpus.origin}",
-    )
-    available, fix = nearest(answer.variant, known), "score with the corpus that was predicted"
-  elif answer.split != selection.split:
-    found, expected = f"a prediction for split {answer.split!r}", f"split {selection.split!r}"
-    available, fix = (
-      "",
-      f"score with --split {answer.split}, or give the files of {selection.split}",
-    )
+  """Raises SgdxError if a row is of another corpus, split or prompt format."""
+  example, available = row.example, ""
+  if example.variant not in known:
+    found = f"unknown variant {example.variant!r}"
+    expected = f"a variant of {selection.corpus.origin}"
+    available, fix = nearest(example.variant, known), "score with the corpus that was predicted"
+  elif example.split != selection.split:
+    found = f"a prediction for split {example.split!r}"
+    expected = f"split {selection.split!r}"
+    fix = f"score with --split {example.split}, or give the files of {selection.split}"
   elif is_extra:
     return
-  elif answer.frame_id not in frames:
-    found, expected = f"unknown frame {answer.frame_id!r}", f"a user frame of {selection.split}"
-    available, fix = nearest(answer.frame_id, similar_names(answer.frame_id, frames)), EXTRA
-  elif answer.slot not in frames[answer.frame_id].slot_index:
-    found = f"unknown slot {answer.slot!r} in {answer.frame_id}"
+  elif example.frame_id not in frames:
+    found, expected = f"unknown frame {example.frame_id!r}", f"a user frame of {selection.split}"
+    available = nearest(example.frame_id, similar_names(example.frame_id, frames))
+    fix = EXTRA
+  elif example.slot is not None and example.slot not in frames[example.frame_id].slot_index:
+    found = f"unknown slot {example.slot!r} in {example.frame_id}"
     expected = "a slot of the service, by its original name"
-    available = nearest(answer.slot, frames[answer.frame_id].slot_index)
+    available = nearest(example.slot, frames[example.frame_id].slot_index)
     fix = "make examples with the tasks of sgdx_t5x.tasks"
-  if found:
-    raise SgdxError(
-      f"{where}: {found} (id {answer.example_id!r})",
-      expected=expected,
-      available=available,
-      fix=fix,
-    )
+  else:
+    return
+  raise SgdxError(
+    f"{row.where}: {found} (id {str(example)!r})",
+    expected=expected,
+    available=available,
+    fix=fix,
+  )
 
 
 def row_frames(
-  answers: RowValues,
+  answers: Readings,
   extra: Mapping[str, set[str]],
   path: str | pathlib.Path,
   variant: str,
   selection: Selection,
 ) -> Predictions:
-  """Returns the frames of a variant, each with all of its slots. Raises SgdxError."""
+  """Returns the frames of a variant, each with all of its examples. Raises SgdxError."""
   if variant not in answers:
     raise SgdxError(
       f"{path}: no predictions for {variant}"
@@ -196,20 +186,22 @@ def row_frames(
       available=", ".join(answers) or "no rows at all",
       fix="give the file of that variant's task, or --predictions all=DIR for what is there",
     )
-  asked: dict[str, list[str]] = {
-    s.name: [s.slots[i].name for i in slot_indices(s, selection.style)] for s in selection.schema
-  }
+  asked = {service.name: selection.prompt_format.asked(service) for service in selection.schema}
   frames: dict[str, PredictedFrame] = {}
+  missing: list[str | None] = []  # of the first frame that lacks an example
   for frame in selection.gold:
     # A service without slots to ask for has no examples; its state is always empty.
-    slots = answers[variant].get(frame.frame_id, {})
-    if all(name in slots for name in asked[frame.service]):
-      state = {n: (value,) for n, value in slots.items() if value is not None}
-      frames[frame.frame_id] = PredictedFrame(state)
-  missing_slot = ""
-  if len(frames) < len(selection.gold):
-    frame = next(f for f in selection.gold if f.frame_id not in frames)
-    slots = answers[variant].get(frame.frame_id, {})
-    missing_slot = next(n for n in asked[frame.service] if n not in slots)
+    found = answers[variant].get(frame.frame_id, {})
+    lacking = [slot for slot in asked[frame.service] if slot not in found]
+    missing = missing or lacking
+    if not lacking:
+      frames[frame.frame_id] = _joined(found, selection.prompt_format.unit)
   predictions = Predictions(frames, len(extra.get(variant, ())))
-  return check_missing(predictions, path, variant, selection, missing_slot)
+  return check_missing(predictions, path, variant, selection, missing[0] or "" if missing else "")
+
+
+def _joined(found: Mapping[str | None, Any], unit: Unit) -> PredictedFrame:
+  """Returns what the examples of a frame say of it together."""
+  if unit == FRAME:
+    return found[None]
+  return PredictedFrame({slot: (value,) for slot, value in found.items() if value is not None})

@@ -14,9 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from t5x import partitioning, utils
-from t5x._aot import account as account
-from t5x._aot import advice
-from t5x._script import cli
+from t5x._aot import account, advice
+from t5x._process.log import log
 from t5x.errors import T5XError
 from t5x.examples.t5 import network
 
@@ -85,7 +84,7 @@ def _compile_all(settings, device: account.Device, kind: str, steps) -> dict[str
     "steps": {},
   }
   for name, step in _programs(settings, steps, batch, trainer, initializer):
-    cli.log(f"compiling the {name} step for {data * model} x {kind}")
+    log(f"compiling the {name} step for {data * model} x {kind}")
     # The optimizer's slots stay in memory while something else is run.
     resident = 0 if name == "train" else sizes["state"] - sizes["params"]
     report["steps"][name] = _compile_step(step, device, (data, model), resident)

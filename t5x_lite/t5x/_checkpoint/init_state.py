@@ -17,8 +17,11 @@ from flax import struct
 from flax.linen import partitioning as flax_partitioning
 from jax.sharding import PartitionSpec
 
-from t5x import checkpoints, train_state
-from t5x._script import cli
+from t5x import train_state
+from t5x._checkpoint.choose import CheckpointChoice
+from t5x._checkpoint.read import flatten
+from t5x._checkpoint.restore import restore
+from t5x._process.log import log
 
 PyTree = Any
 
@@ -100,10 +103,10 @@ class TrainStateInitializer:
       self._initialize, in_axis_resources=(None,), out_axis_resources=self.train_state_axes
     )
     state = jax.block_until_ready(init(init_rng))
-    cli.log(f"initialised from scratch in {time.time() - started:.1f} s")
+    log(f"initialised from scratch in {time.time() - started:.1f} s")
     return state
 
-  def from_checkpoint(self, choice: checkpoints.CheckpointChoice, restore_cfg=None, init_rng=None):
+  def from_checkpoint(self, choice: CheckpointChoice, restore_cfg=None, init_rng=None):
     """Restores the checkpoint `choice` (see `checkpoints.choose_checkpoint`).
 
     Args:
@@ -113,7 +116,7 @@ class TrainStateInitializer:
     """
     started = time.time()
     rng = jax.random.PRNGKey(0) if init_rng is None else init_rng
-    state = checkpoints.restore(
+    state = restore(
       choice,
       self.global_train_state_shape,
       self.shardings,
@@ -121,7 +124,7 @@ class TrainStateInitializer:
       init_fn=lambda: self.from_scratch(rng),
     )
     state = jax.block_until_ready(state)
-    cli.log(
+    log(
       f"restored {choice.path} (step {int(state.step)}) in {time.time() - started:.1f} s; "
       f"{choice.rule}"
     )
@@ -132,8 +135,6 @@ def log_model_info(path: str | None, state) -> None:
   """Writes model-info.txt: one line per parameter with shape, and the total; logs the total."""
   if jax.process_index() != 0:
     return
-  from t5x._checkpoint.read import flatten
-
   shapes = {k: tuple(v.shape) for k, v in flatten(state.state_dict()).items()}
   total = sum(int(np.prod(s)) for k, s in shapes.items() if k.startswith("target/"))
   lines = [f"{name:<100} shape {shape}" for name, shape in sorted(shapes.items())]
@@ -144,4 +145,4 @@ def log_model_info(path: str | None, state) -> None:
     target = epath.Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text("\n".join(lines) + "\n")
-  cli.log(f"{total:,} parameters")
+  log(f"{total:,} parameters")

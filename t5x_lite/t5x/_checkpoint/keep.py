@@ -11,7 +11,7 @@ from typing import Any
 
 from etils import epath
 
-from t5x._script import cli
+from t5x._process.log import log
 from t5x.errors import T5XError
 
 
@@ -101,7 +101,7 @@ class Best:
     values = self._events.read()
     if not values and len(steps) > (self._keep or len(steps)) + 1 and not self._warned:
       self._warned = True
-      cli.log(
+      log(
         f"SaveBestCheckpointer: no value of {self._events.metric!r} so far; the events have: "
         + (", ".join(sorted(self._events.tags)[:12]) or "nothing under the folders it names")
       )

@@ -194,54 +194,53 @@ def _split_inline(tree: Mapping[str, Any], prefix: str = ""):
       yield from _split_inline(value, name + "/")
 
 
-def _open_legacy(path: str) -> StoredCheckpoint:
-  import tensorstore as ts
+def _legacy_leaves(path: str) -> dict[str, Any]:
+  """Reads the msgpack file: {name: array, or the TensorStore spec of one}."""
   from flax import serialization
 
-  folder = epath.Path(path)
-  content = serialization.msgpack_restore((folder / "checkpoint").read_bytes())
+  content = serialization.msgpack_restore((epath.Path(path) / "checkpoint").read_bytes())
   if "optimizer" not in content:
     raise T5XError(
       f"{path}/checkpoint is a msgpack file, but not T5X's.",
       found="keys " + ", ".join(map(repr, content)),
       expected="keys 'version' (2 or more) and 'optimizer'",
     )
-  specs, inline, arrays = {}, {}, {}
-  for name, leaf in _split_inline(content["optimizer"]):
+  return {name: leaf for name, leaf in _split_inline(content["optimizer"]) if leaf is not None}
+
+
+def _open_zarr(folder: epath.Path):
+  """Starts to open an array; returns TensorStore's future of it."""
+  import tensorstore as ts
+
+  return ts.open({"driver": "zarr", "kvstore": kvstore_spec(folder)}, open=True, read=True)
+
+
+def _stored_shape(spec: Mapping[str, Any], folder: epath.Path) -> jax.ShapeDtypeStruct:
+  shape = spec.get("metadata", {}).get("shape")
+  if shape is None:  # Specs written by old versions carry none; only then the array is opened.
+    store = _open_zarr(folder).result()
+    return jax.ShapeDtypeStruct(tuple(store.shape), store.dtype.numpy_dtype)
+  return jax.ShapeDtypeStruct(tuple(shape), jax.numpy.dtype(spec.get("dtype", "float32")))
+
+
+def _open_legacy(path: str) -> StoredCheckpoint:
+  """Opens a checkpoint of small arrays in a msgpack file and a zarr folder for each other one."""
+  folders, inline, arrays = {}, {}, {}
+  for name, leaf in _legacy_leaves(path).items():
     if _is_spec(leaf):
       inner = leaf.get("kvstore", leaf).get("path", leaf.get("path", "")).rstrip("/")
-      specs[name] = folder / inner
-      shape = leaf.get("metadata", {}).get("shape")
-      dtype = leaf.get("dtype", "float32")
-      arrays[name] = jax.ShapeDtypeStruct(
-        tuple(shape) if shape is not None else None, jax.numpy.dtype(dtype)
-      )
-    elif leaf is not None:
+      folders[name] = epath.Path(path) / inner
+      arrays[name] = _stored_shape(leaf, folders[name])
+    else:
       inline[name] = np.asarray(leaf)
       arrays[name] = jax.ShapeDtypeStruct(inline[name].shape, inline[name].dtype)
 
-  def open_zarr(name):
-    return ts.open({"driver": "zarr", "kvstore": kvstore_spec(specs[name])}, open=True, read=True)
-
-  # Specs written by old versions carry no shape; only then is the array opened for it.
-  for name in specs:
-    if arrays[name].shape is None:
-      store = open_zarr(name).result()
-      arrays[name] = jax.ShapeDtypeStruct(tuple(store.shape), store.dtype.numpy_dtype)
-
   def read(wanted):
-    opened = {n: open_zarr(n) for n in wanted if n in specs}  # all requests in flight at once
+    # All requests are in flight at once.
+    opened = {name: _open_zarr(folders[name]) for name in wanted if name in folders}
     stores, pending = {}, {}
     for name, future in opened.items():
-      try:
-        stores[name] = future.result()
-      except Exception as e:
-        raise T5XError(
-          f"Array {name!r} of checkpoint {path} cannot be read.",
-          found=str(e).splitlines()[0],
-          expected=f"a zarr folder {specs[name]} with its `.zarray` file",
-          fix="copy the checkpoint again, dot-files included.",
-        ) from e
+      stores[name] = _opened(future, name, path, folders[name])
       if wanted[name][0] is None:
         pending[name] = stores[name].read()
     out = {}
@@ -249,20 +248,37 @@ def _open_legacy(path: str) -> StoredCheckpoint:
       if sharding is None:
         value = inline[name] if name in inline else pending[name].result()
         out[name] = value.astype(dtype) if dtype is not None else value
-        continue
-      source = inline[name] if name in inline else stores[name]
-      dtype = dtype or arrays[name].dtype
-
-      def shard(index, source=source, dtype=dtype):
-        part = source[index]
-        # Inline scalars come as numpy scalars, zarr folders as something still to be read.
-        part = part.read().result() if hasattr(part, "read") else part
-        return np.asarray(part).astype(dtype)
-
-      out[name] = jax.make_array_from_callback(arrays[name].shape, sharding, shard)
+      else:
+        source = inline[name] if name in inline else stores[name]
+        out[name] = _read_shards(source, arrays[name], sharding, dtype)
     return out
 
   return StoredCheckpoint(str(path), "legacy", arrays, read)
+
+
+def _opened(future, name: str, path: str, folder: epath.Path):
+  try:
+    return future.result()
+  except Exception as e:
+    raise T5XError(
+      f"Array {name!r} of checkpoint {path} cannot be read.",
+      found=str(e).splitlines()[0],
+      expected=f"a zarr folder {folder} with its `.zarray` file",
+      fix="copy the checkpoint again, dot-files included.",
+    ) from e
+
+
+def _read_shards(source, stored: jax.ShapeDtypeStruct, sharding, dtype) -> jax.Array:
+  """Each device gets its part of `source`, an array or a TensorStore."""
+  dtype = dtype or stored.dtype
+
+  def shard(index):
+    part = source[index]
+    # Inline scalars come as numpy scalars, zarr folders as something still to be read.
+    part = part.read().result() if hasattr(part, "read") else part
+    return np.asarray(part).astype(dtype)
+
+  return jax.make_array_from_callback(stored.shape, sharding, shard)
 
 
 def load_checkpoint(path: str) -> dict[str, Any]:

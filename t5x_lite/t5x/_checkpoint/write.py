@@ -21,7 +21,8 @@ import numpy as np
 from etils import epath
 from jax.sharding import PartitionSpec
 
-from t5x._checkpoint import keep, legacy_layout
+from t5x._checkpoint import keep as keep_rules
+from t5x._checkpoint import legacy_layout
 from t5x._checkpoint.read import checkpoint_steps, flatten, unflatten
 from t5x.errors import T5XError
 
@@ -52,7 +53,7 @@ class OrbaxCheckpointManagerInterface:
     del use_orbax
     self._directory = epath.Path(directory).absolute()
     self._save_dtype = np.dtype(jnp.dtype(save_dtype)) if save_dtype else None
-    self._retention = retention or keep.latest(keep)
+    self._retention = retention or keep_rules.latest(keep)
     self._writer = _OrbaxWriter(self._directory) if self._orbax else _LegacyWriter(self._directory)
     self._saving: tuple[int, int] | None = None  # (step, bytes) until it is complete
     if jax.process_index() == 0:
@@ -98,7 +99,7 @@ class OrbaxCheckpointManagerInterface:
     self._saving = None
     if jax.process_index() == 0:
       for step in self._retention(_not_pinned(self._directory)):
-        keep.delete(self._directory / f"checkpoint_{step}")
+        keep_rules.delete(self._directory / f"checkpoint_{step}")
 
   def close(self) -> None:
     """Waits and releases threads."""
@@ -163,7 +164,7 @@ class SaveBestCheckpointer(OrbaxCheckpointManagerInterface):
     force_keep_period: int | None = None,
   ):
     self._orbax = use_orbax is not False
-    best = keep.Best(
+    best = keep_rules.Best(
       directory,
       keep,
       metric_name_to_monitor,

@@ -5,12 +5,9 @@ Re-exported by `t5x.utils`, where gin files look for these names.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import importlib
-import queue
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gin
@@ -19,10 +16,9 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from t5x._script import cli
+from t5x._data.packing import reorder_for_packing
+from t5x._process.log import log
 from t5x.errors import T5XError, nearest
-
-Batch = Mapping[str, np.ndarray]
 
 
 @dataclasses.dataclass
@@ -134,7 +130,7 @@ def resolve_seed(cfg: DatasetConfig, random_seed: int | None, step: int, what: s
     seed = (seed + step * 1_000_003) % 2**31
     origin += f" and step {step}"
   if cfg.shuffle:
-    cli.log(f"{what} seed {seed} (from {origin})")
+    log(f"{what} seed {seed} (from {origin})")
   return seed
 
 
@@ -194,7 +190,7 @@ def get_dataset(
     trim_output_features=cfg.trim_output_features,
   )
   if cfg.pack:
-    ds = _order_for_packing(ds, converter, cfg.task_feature_lengths)
+    ds = reorder_for_packing(ds, converter, cfg.task_feature_lengths)
   if not cfg.pack and _makes_one_row_of_each(converter):
     ds = ds.skip(skip_batches * cfg.batch_size)
     skip_batches = 0
@@ -241,64 +237,6 @@ def resume_data(exactly: bool = True) -> bool:
   return exactly
 
 
-# Examples among which those that fill a row well are looked for.
-_PACKING_WINDOW = 256
-
-
-def order_for_packing(sizes: np.ndarray, capacity: np.ndarray) -> np.ndarray:
-  """Orders examples so that filling rows with one after the other leaves little room.
-
-  First fit decreasing (Johnson 1973): the largest example first, each into the first row with room
-  for it. The rows then come in a random order, which is the same for the same examples.
-
-  Args:
-      sizes: int `[N, F]`, lengths of the F features of N examples.
-      capacity: int `[F]`, lengths of a packed row.
-
-  Returns:
-      int64 `[N]`, a permutation.
-  """
-  room = np.tile(capacity, (len(sizes), 1))
-  row_of = np.zeros(len(sizes), np.int64)
-  by_size = np.argsort(-(sizes / capacity).max(axis=1), kind="stable")
-  for example in by_size:
-    fits = (room >= sizes[example]).all(axis=1)
-    row_of[example] = row = int(np.argmax(fits))
-    room[row] -= sizes[example]
-  shuffled = np.random.default_rng(sizes.sum()).permutation(len(sizes))
-  return by_size[np.argsort(shuffled[row_of[by_size]], kind="stable")]
-
-
-def _order_for_packing(
-  ds: tf.data.Dataset, converter: seqio.FeatureConverter, lengths: Mapping[str, int]
-) -> tf.data.Dataset:
-  """Puts neighbours together that fill a row well, among `_PACKING_WINDOW` examples at a time.
-
-  SeqIO packs in the order examples come in: of T5DST's prompts it fits 1.7 in a row of 512 tokens,
-  where there is room for 2.2.
-  """
-  names = [n for n in converter.TASK_FEATURES if n in ds.element_spec]
-  if any(ds.element_spec[n].shape.rank != 1 for n in names):
-    return ds
-  capacity = np.array([lengths[n] for n in names])
-
-  def reorder(batch):
-    ragged = {n: _as_ragged(batch[n]) for n in names}
-    sizes = tf.stack([tf.cast(x.row_lengths(), tf.int64) for x in ragged.values()], axis=1)
-    order = tf.numpy_function(
-      lambda s: order_for_packing(np.minimum(s, capacity), capacity), [sizes], tf.int64
-    )
-    order.set_shape([None])
-    return {n: tf.gather(x, order) for n, x in ragged.items()}
-
-  ds = ds.map(lambda example: {n: example[n] for n in names})
-  return ds.ragged_batch(_PACKING_WINDOW).map(reorder, tf.data.AUTOTUNE).unbatch()
-
-
-def _as_ragged(x) -> tf.RaggedTensor:
-  return x if isinstance(x, tf.RaggedTensor) else tf.RaggedTensor.from_tensor(x)
-
-
 def get_training_eval_datasets(
   cfg: DatasetConfig,
   shard_id: int,
@@ -321,7 +259,7 @@ def get_training_eval_datasets(
   datasets = {}
   for task in seqio.get_subtasks(provider):
     if cfg.split not in task.splits:
-      cli.log(f"{task.name} has no split {cfg.split!r}; no training_eval for it")
+      log(f"{task.name} has no split {cfg.split!r}; no training_eval for it")
       continue
     task_cfg = dataclasses.replace(cfg, mixture_or_task_name=task.name)
     ds = get_dataset_fn(task_cfg, shard_id, num_shards, feature_converter_cls, num_epochs=1).take(
@@ -350,75 +288,6 @@ def verify_matching_vocabs(cfg: DatasetConfig, model) -> None:
         "path and extra_ids",
         fix="give the model and the tasks one and the same vocabulary object or path.",
       )
-
-
-def pad_rows(batch: Batch, rows: int) -> Batch:
-  """Fills the first axis of every array up to `rows` with zeros (zero weights: no effect)."""
-  have = len(next(iter(batch.values())))
-  if have == rows:
-    return batch
-  return {
-    k: np.concatenate([v, np.zeros((rows - have, *v.shape[1:]), v.dtype)]) for k, v in batch.items()
-  }
-
-
-def to_device(batch: Batch, sharding) -> Mapping[str, jax.Array]:
-  """Puts this host's part of a batch on its devices."""
-  if sharding is None:
-    return jax.device_put(batch)
-  return {k: jax.make_array_from_process_local_data(sharding, v) for k, v in batch.items()}
-
-
-class DevicePrefetcher:
-  """Iterates over device batches, which a background thread reads and transfers ahead.
-
-  Args:
-      ds: batched dataset (or iterable of dicts of numpy arrays) of this host.
-      sharding: sharding of every feature's batch axis, or None for the default device.
-      depth: batches kept ready.
-  """
-
-  _END = object()
-
-  def __init__(self, ds, sharding=None, depth: int = 2):
-    self._queue: queue.Queue = queue.Queue(maxsize=depth)
-    self._stop = threading.Event()
-    self._batches = ds.as_numpy_iterator() if isinstance(ds, tf.data.Dataset) else iter(ds)
-    self._sharding = sharding
-    self._thread = threading.Thread(target=self._fill, daemon=True, name="t5x-input")
-    self._thread.start()
-
-  def _put(self, item) -> None:
-    while not self._stop.is_set():
-      with contextlib.suppress(queue.Full):
-        self._queue.put(item, timeout=0.2)
-        return
-
-  def _fill(self) -> None:
-    try:
-      for batch in self._batches:
-        if self._stop.is_set():
-          return
-        self._put(to_device(batch, self._sharding))
-      self._put(self._END)
-    except BaseException as e:  # handed to the consumer
-      self._put(e)
-
-  def __iter__(self) -> Iterator[Mapping[str, jax.Array]]:
-    return self
-
-  def __next__(self) -> Mapping[str, jax.Array]:
-    item = self._queue.get()
-    if item is self._END:
-      raise StopIteration
-    if isinstance(item, BaseException):
-      raise item
-    return item
-
-  def close(self) -> None:
-    """Stops the thread."""
-    self._stop.set()
-    self._thread.join(timeout=5)
 
 
 def shard_info() -> seqio.ShardInfo:

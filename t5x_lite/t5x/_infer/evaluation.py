@@ -10,15 +10,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from t5x import utils
 from t5x._data.datasets import (
   DatasetConfig,
   get_mixture_or_task,
   import_module,
   verify_matching_vocabs,
 )
+from t5x._infer.inference import get_infer_fn
 from t5x._infer.journal import Journal, broadcast_text, config_hash, decoder
-from t5x._script import cli
+from t5x._process.log import log
 from t5x.errors import T5XError
 
 _SHOWN = 12  # scores of a task on the console; all are in its files
@@ -76,7 +76,7 @@ class InferenceEvaluator:
     self._journals: list[Journal] = []
 
     def make(step):
-      return utils.get_infer_fn(
+      return get_infer_fn(
         step, cfg.batch_size, train_state_axes, partitioner, check_stop=check_stop
       )
 
@@ -175,7 +175,7 @@ class InferenceEvaluator:
       shown = [f"{k} {_scalar(v)}" for k, v in values.items()]
       more = len(shown) - _SHOWN
       more = f" and {more} more" if more > 0 else ""
-      cli.log(f"{task}: {', '.join(shown[:_SHOWN])}{more}")
+      log(f"{task}: {', '.join(shown[:_SHOWN])}{more}")
     return results
 
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import os
-import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -35,8 +33,8 @@ from t5x._infer.rows import (
   rows_per_batch,
 )
 from t5x._infer.staged_decode import StagedDecode
-from t5x._process.progress import duration, short_number
-from t5x._script import cli
+from t5x._process.log import log
+from t5x._process.progress import ProgressLine, duration, short_number
 from t5x.errors import T5XError
 
 # Time of a compilation over that of a full-length batch (measured with T5-small; on accelerators
@@ -49,8 +47,6 @@ _MOST_ROWS_ON_CPU = 32
 
 # Rows are sorted by length within so many batches; those after them are read meanwhile.
 _BATCHES_PER_WINDOW = 64
-
-_SECONDS_BETWEEN_LINES = 30.0
 
 
 def uses_prompts() -> bool:
@@ -304,35 +300,29 @@ class BatchInference:
     return len(seen)
 
 
-class _Progress:
-  """A line about a long evaluation: redrawn on a terminal, otherwise one per 30 s."""
+class _Progress(ProgressLine):
+  """The line `eval sgd: 120/1000 rows | 80 rows/s | ETA 0:11`, and what was done at the end."""
 
   def __init__(self, what: str):
+    super().__init__()
     self._what, self._done = what, 0
-    self._terminal = sys.stderr.isatty() and not os.environ.get("TQDM_DISABLE")
-    self._started = self._shown = time.time()
 
   def advance(self, rows: int, of: int) -> None:
     """Counts `rows` more, `of` those that have been read."""
     self._done += rows
-    now = time.time()
-    if not self._what or now - self._shown < (1.0 if self._terminal else _SECONDS_BETWEEN_LINES):
-      return
-    self._shown = now
-    rate = self._done / (now - self._started)
+    if self._what:
+      self.show(lambda: self._line(of))
+
+  def _line(self, of: int) -> str:
+    rate = self._done / (time.time() - self.started)
     left = duration((of - self._done) / rate)
-    line = f"{self._what}: {self._done}/{of} rows | {short_number(rate)} rows/s | ETA {left}"
-    if self._terminal:
-      print(f"\r\x1b[2Kt5x: {line}", end="", file=sys.stderr, flush=True)
-    else:
-      cli.log(line)
+    return f"{self._what}: {self._done}/{of} rows | {short_number(rate)} rows/s | ETA {left}"
 
   def done(self, stats: Mapping[str, float]) -> None:
     """Says what was done."""
     if not self._what:
       return
-    if self._terminal:
-      print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+    self.clear()
     details = []
     if stats["distinct"] < stats["examples"]:
       details.append(f"{stats['distinct']} distinct")
@@ -340,7 +330,7 @@ class _Progress:
       details.append(f"{stats['distinct'] - stats['rows_run']} known from before")
     note = f" ({', '.join(details)})" if details else ""
     rate = stats["rows_run"] / stats["seconds"]
-    cli.log(
+    log(
       f"{self._what}: {stats['examples']} examples{note} in {stats['seconds']:.1f} s, "
       f"{short_number(rate)} rows/s"
     )

@@ -23,7 +23,7 @@ from etils import epath
 from gin import config as _gin_config
 from jax.experimental import multihost_utils
 
-from t5x._script import cli
+from t5x._process.log import log
 
 # Settings that say where and in what portions the work is done, not what comes out.
 _WITHOUT_EFFECT = (
@@ -116,7 +116,7 @@ class Journal:
       except (ValueError, KeyError):
         continue  # the line that was being written when the run was killed
     if outputs:
-      cli.log(f"{len(outputs)} results of an earlier run are in {self._path}: going on from there")
+      log(f"{len(outputs)} results of an earlier run are in {self._path}: going on from there")
     return outputs
 
   def write(self, keys: Sequence[str], outputs: Sequence[Any]) -> None:

@@ -6,7 +6,7 @@ import os
 
 import gin
 
-from t5x._script import cli
+from t5x._process.log import log
 
 DEFAULT = "default"
 
@@ -46,7 +46,7 @@ def compilation_cache(folder: str | None = DEFAULT) -> str | None:
     try:
       os.makedirs(folder, exist_ok=True)
     except OSError as e:  # a read-only home only costs compile time
-      cli.log(f"no compilation cache: {e}; set utils.compilation_cache.folder")
+      log(f"no compilation cache: {e}; set utils.compilation_cache.folder")
       folder = None
   jax.config.update("jax_compilation_cache_dir", folder or None)
   jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)

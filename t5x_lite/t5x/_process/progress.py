@@ -1,70 +1,18 @@
-"""The training loop's surroundings: stop requests and the progress line."""
+"""Progress lines of long work."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable
 
-from t5x._process import hosts
-from t5x._script import cli
-from t5x.errors import Interrupted
+from t5x._process.log import log
 
 _SECONDS_BETWEEN_LINES = 30.0
 _SECONDS_BETWEEN_REDRAWS = 1.0
 _COLUMNS = 99 - len("t5x: ")
-
-
-class StopRequest:
-  """Turns Ctrl-C and SIGTERM into a stop between two steps; a second one stops at once.
-
-  Of several processes, all stop at the same step, whichever of them got the signal: JAX's
-  preemption service, which listens to SIGTERM then, finds the first step that none has begun.
-  """
-
-  def __init__(self):
-    self.signum: int | None = None
-    self._several = hosts.process_count() > 1
-    self._checks = 0
-
-  def _handle(self, signum, frame) -> None:
-    del frame
-    if self.signum is not None:
-      raise KeyboardInterrupt
-    self.signum = signum
-    name = signal.Signals(signum).name
-    where = "at a step that all processes reach" if self._several else "after this step"
-    os.write(2, f"\nt5x: {name}: stopping {where} (again: at once)\n".encode())
-    if self._several:
-      os.kill(os.getpid(), signal.SIGTERM)  # to JAX's handler, which tells the others
-
-  @contextlib.contextmanager
-  def listening(self):
-    """Handles the signals inside the `with` block."""
-    old = {}
-    for signum in (signal.SIGINT,) if self._several else (signal.SIGINT, signal.SIGTERM):
-      with contextlib.suppress(ValueError):  # not in the main thread: leave them alone
-        old[signum] = signal.signal(signum, self._handle)
-    try:
-      yield self
-    finally:
-      for signum, handler in old.items():
-        signal.signal(signum, handler)
-
-  def check(self) -> None:
-    """Raises Interrupted if a stop was requested; all processes have to call it alike."""
-    if not self._several:
-      if self.signum is not None:
-        raise Interrupted(self.signum)
-      return
-    from jax.experimental import multihost_utils
-
-    self._checks += 1
-    if multihost_utils.reached_preemption_sync_point(self._checks):
-      raise Interrupted(self.signum or signal.SIGTERM)
 
 
 def duration(seconds: float) -> str:
@@ -91,13 +39,38 @@ def short_number(value: float) -> str:
   return f"{value:.3g}T"
 
 
-class Progress:
+class ProgressLine:
+  """A line about long work: redrawn in place on a terminal, otherwise one every 30 s."""
+
+  def __init__(self):
+    self._terminal = sys.stderr.isatty() and not os.environ.get("TQDM_DISABLE")
+    self._every = _SECONDS_BETWEEN_REDRAWS if self._terminal else _SECONDS_BETWEEN_LINES
+    self.started = self._shown = time.time()
+
+  def show(self, line: Callable[[], str], force: bool = False) -> None:
+    """Shows what `line` returns if it is time to, or `force`; else does not call it."""
+    now = time.time()
+    if not force and now - self._shown < self._every:
+      return
+    self._shown = now
+    if self._terminal:
+      end = "\n" if force else ""
+      print(f"\r\x1b[2Kt5x: {line()}", end=end, file=sys.stderr, flush=True)
+    else:
+      log(line())
+
+  def clear(self) -> None:
+    """Ends a line being redrawn, before other output."""
+    if self._terminal:
+      print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+
+
+class Progress(ProgressLine):
   """The line `step 120/1000 | 9.8 steps/s | 12.3k tokens/s | ETA 1:29 | loss 3.2 | lr 0.001`.
 
   Tokens are real ones (no padding) of encoder inputs and decoder targets over all hosts.
-  Compilation and evaluation do not count in the rates. Redrawn in place on a terminal, otherwise
-  a line every 30 s and one at the end. The learning rate is left out where a line would get
-  longer than 99 columns.
+  Compilation and evaluation do not count in the rates. The learning rate is left out where a line
+  would get longer than 99 columns.
 
   Args:
       first_step: step before the first one of this run.
@@ -111,13 +84,11 @@ class Progress:
     last_step: int,
     last_metrics: Callable[[], dict[str, float]],
   ):
+    super().__init__()
     self._first, self._last = first_step, last_step
     self._last_metrics = last_metrics
-    self._terminal = sys.stderr.isatty() and not os.environ.get("TQDM_DISABLE")
-    self._every = _SECONDS_BETWEEN_REDRAWS if self._terminal else _SECONDS_BETWEEN_LINES
     self._excluded = 0.0
     self._untimed_steps = 0
-    self._started = self._shown = time.time()
 
   @contextlib.contextmanager
   def excluded(self, steps: int = 0):
@@ -131,7 +102,7 @@ class Progress:
 
   def seconds(self) -> float:
     """Seconds of training so far, without what was excluded."""
-    return max(time.time() - self._started - self._excluded, 1e-9)
+    return max(time.time() - self.started - self._excluded, 1e-9)
 
   def line(self, step: int) -> str:
     """The progress line after `step`."""
@@ -154,17 +125,4 @@ class Progress:
 
   def update(self, step: int, force: bool = False) -> None:
     """Shows the line if it is time to, or `force`."""
-    now = time.time()
-    if not force and now - self._shown < self._every:
-      return
-    self._shown = now
-    if self._terminal:
-      end = "\n" if force else ""
-      print(f"\r\x1b[2Kt5x: {self.line(step)}", end=end, file=sys.stderr, flush=True)
-    else:
-      cli.log(self.line(step))
-
-  def clear(self) -> None:
-    """Ends a line being redrawn, before other output."""
-    if self._terminal:
-      print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+    self.show(lambda: self.line(step), force)

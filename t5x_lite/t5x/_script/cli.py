@@ -17,6 +17,9 @@ from typing import Any
 from absl import flags, logging
 
 from t5x._process import hosts
+from t5x._process.compilation_cache import compilation_cache
+from t5x._process.log import log
+from t5x._script import gin_config
 from t5x.errors import Interrupted, T5XError, UsageError, nearest
 
 FLAGS = flags.FLAGS
@@ -53,9 +56,7 @@ def _print_help(doc: str) -> None:
 
 def parse_flags(argv: Sequence[str], doc: str = "") -> list[str]:
   """Parses the command line; prints help and exits, or raises UsageError, where due."""
-  from t5x.gin_utils import rewrite_gin_args
-
-  args = rewrite_gin_args(argv[1:])
+  args = gin_config.rewrite_gin_args(argv[1:])
   if any(a.lstrip("-") in ("help", "helpshort", "helpfull", "h") for a in args):
     _print_help(doc)
     sys.exit(0)
@@ -154,9 +155,7 @@ def setup_jax() -> None:
       with contextlib.suppress(RuntimeError, ValueError):
         tf.config.set_visible_devices([], kind)
     tf.config.list_logical_devices()
-  from t5x import utils
-
-  utils.compilation_cache()  # as gin configures it
+  compilation_cache()  # as gin configures it
   if FLAGS.multiprocess_gpu:
     hosts.join(
       FLAGS.coordinator_address,
@@ -182,15 +181,6 @@ def setup_data() -> None:
     seqio.add_global_cache_dirs(FLAGS.seqio_additional_cache_dirs)
 
 
-def log(message: str) -> None:
-  """Writes one line for the user to stderr (first process only)."""
-  jax = sys.modules.get("jax")
-  distributed = FLAGS.is_parsed() and FLAGS["multiprocess_gpu"].value
-  if jax is not None and distributed and jax.process_index() != 0:
-    return
-  print(f"t5x: {message}", file=sys.stderr, flush=True)
-
-
 def load_config() -> None:
   """Parses the gin files and bindings of the command line (heavy imports happen here)."""
   if not FLAGS.gin_file and not FLAGS.gin_bindings:
@@ -198,16 +188,14 @@ def load_config() -> None:
       "No gin file is given.",
       fix="pass --gin_file=FILE.gin; `--help` shows an example.",
     )
-  from t5x import gin_utils
-
   for binding in FLAGS.gin_bindings:  # before the seconds that imports take
-    gin_utils.check_literal(binding)
+    gin_config.check_literal(binding)
   # Libraries make millions of objects that stay: looking for garbage among them, now and at every
   # collection later, takes longer than some of the imports.
   gc.disable()
   try:
     import_libraries()
-    gin_utils.parse_gin_flags(FLAGS.gin_search_paths, FLAGS.gin_file or [], FLAGS.gin_bindings)
+    gin_config.parse_gin_flags(FLAGS.gin_search_paths, FLAGS.gin_file or [], FLAGS.gin_bindings)
   finally:
     gc.freeze()
     gc.enable()
@@ -222,11 +210,9 @@ def run_configured(entry_point: Callable) -> None:
   if FLAGS.dry_run:
     log("the gin configuration is complete (--dry_run: nothing was run)")
     return
-  from t5x import gin_utils
-
   setup_jax()
   setup_data()
-  with gin_utils.friendly_gin_errors():
+  with gin_config.friendly_gin_errors():
     configured()
 
 

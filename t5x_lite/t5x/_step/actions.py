@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from t5x._script import cli
+from t5x._process.log import log
 from t5x.errors import T5XError, nearest
 
 MODES = ("TRAIN", "TRAIN_EVAL", "INFER_EVAL")
@@ -87,7 +87,7 @@ def _number(action: Any, metrics_by_task: MetricsByTask, task: str, metric: str)
   if values is None or metric not in values:
     known = [f"{t}: {', '.join(m)}" for t, m in metrics_by_task.items()]
     close = nearest(task, metrics_by_task) if values is None else nearest(metric, values)
-    cli.log(
+    log(
       f"{type(action).__name__} does nothing: no metric ({task!r}, {metric!r}); "
       + (f"nearest: {', '.join(close)}" if close else f"there are: {'; '.join(known) or 'none'}")
     )
@@ -97,7 +97,7 @@ def _number(action: Any, metrics_by_task: MetricsByTask, task: str, metric: str)
   try:
     return float(value)
   except (TypeError, ValueError):
-    cli.log(f"{type(action).__name__} does nothing: {task} {metric} is {value!r}, not a number")
+    log(f"{type(action).__name__} does nothing: {task} {metric} is {value!r}, not a number")
     return None
 
 
@@ -165,7 +165,7 @@ class EarlyStoppingAction:
     if len(self._history) < self._patience or any(self._improved(a, b) for a, b in pairs):
       return False
     shown = ", ".join(f"{v:.6g}" for v in self._history)
-    cli.log(f"{self._task} {self._metric} has stopped improving ({shown}): stopping")
+    log(f"{self._task} {self._metric} has stopped improving ({shown}): stopping")
     return True
 
 
@@ -191,5 +191,5 @@ class TerminateOnNanAction:
     value = _number(self, metrics_by_task, self._task, self._metric)
     if value is None or math.isfinite(value):
       return False
-    cli.log(f"{self._task} {self._metric} is {value}: stopping")
+    log(f"{self._task} {self._metric} is {value}: stopping")
     return True

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from t5x import checkpoints
-from t5x._process.progress import Progress, StopRequest
-from t5x._script import cli
+from t5x._process.log import log
+from t5x._process.progress import Progress
+from t5x._process.stop import StopRequest
 from t5x._step import divergence
 from t5x._step.actions import Actions
 from t5x._train.setup import Periods
@@ -53,7 +54,7 @@ class Saver:
     if self._handle_nan:
       if not self.diverged:
         what = f"loss is {watch.value} at step {watch.first_bad}" if watch.first_bad else ""
-        cli.log(f"{what or f'parameters are not finite at step {step}'}: nothing more is saved")
+        log(f"{what or f'parameters are not finite at step {step}'}: nothing more is saved")
       self.diverged = True
       return
     if self._checkpointer is not None:
@@ -82,10 +83,10 @@ class Saver:
     started = time.time()
     if not self.save(step):
       why = "it is not finite" if self.diverged else "checkpoint_cfg.save is None"
-      cli.log(f"stopped at step {step}; nothing is saved ({why})")
+      log(f"stopped at step {step}; nothing is saved ({why})")
       return
     self._checkpointer.wait()
-    cli.log(
+    log(
       f"stopped at step {step}; saved in {time.time() - started:.1f} s. The same command "
       f"continues from {os.path.join(self._model_dir, f'checkpoint_{step}')}."
     )
@@ -135,7 +136,7 @@ class Evaluations:
       results = self._trainer.evaluate(self._eval_sets, self._rows)
       for task, values in results.items():
         shown = [f"{k} {values[k]:.4f}" for k in self._shown if k in values]
-        cli.log(f"training_eval {task}: " + ", ".join(shown))
+        log(f"training_eval {task}: " + ", ".join(shown))
       ended |= self._actions.run("TRAIN_EVAL", self._trainer.train_state, results)
     if self._evaluator is not None:
       self.wait()
@@ -216,10 +217,10 @@ class Loop:
       self._train_until(self._periods.next_stop(self.step, self._total_steps))
       ended = self._saver.diverged or self._between_steps()
     if ended:
-      cli.log(f"an action ended training at step {self.step}")
+      log(f"an action ended training at step {self.step}")
       with self._progress.excluded():
         if not self._saver.save(self.step):
-          cli.log("its last state is not saved")
+          log("its last state is not saved")
     self._progress.update(self.step, force=True)
 
   def _train_until(self, target: int) -> None:
@@ -230,7 +231,7 @@ class Loop:
       if self._trainer.compile_seconds is None:
         with self._progress.excluded(steps=1):
           self._trainer.step(batch)
-        cli.log(f"compiled the training step in {self._trainer.compile_seconds:.1f} s")
+        log(f"compiled the training step in {self._trainer.compile_seconds:.1f} s")
         self._stats_seconds = self._progress.seconds()
       else:
         self._trainer.step(batch)

@@ -16,7 +16,7 @@ from etils import epath
 
 from t5x import checkpoints, partitioning, utils
 from t5x._data.datasets import lengths_str
-from t5x._script import cli
+from t5x._process.log import log
 from t5x.errors import T5XError
 
 # ------------------------------------------------------------------------------- settings
@@ -253,7 +253,7 @@ def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) ->
   resuming = start.choice is not None and start.choice.resuming
   kept = _read_stream(path) if resuming and utils.resume_data() else None
   if kept is not None and kept.settings == settings and kept.first_step <= start.step:
-    cli.log(
+    log(
       f"training data seed {kept.data_seed} since step {kept.first_step}; passing over the "
       f"{start.step - kept.first_step} batches seen"
     )
@@ -261,7 +261,7 @@ def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) ->
   else:
     if resuming:
       why = "" if kept is None else ": its settings have changed"
-      cli.log(f"training data begins in a new order at step {start.step}{why}")
+      log(f"training data begins in a new order at step {start.step}{why}")
     data_seed = utils.resolve_seed(cfg, random_seed, start.step, "training data")
     stream = Stream(start.step, data_seed, _seed(random_seed), settings)
   if jax.process_count() > 1:
@@ -285,7 +285,7 @@ def _seed(random_seed: int | None) -> int:
     from jax.experimental import multihost_utils
 
     seed = int(multihost_utils.broadcast_one_to_all(np.int32(seed)))
-  cli.log(f"RANDOM_SEED is not set: using {seed}")
+  log(f"RANDOM_SEED is not set: using {seed}")
   return seed
 
 
@@ -375,7 +375,7 @@ def make_evaluator(
   )
   if evaluator.eval_tasks:
     return evaluator
-  cli.log(f"no inference_eval: no task has split {cfg.split!r} and metrics")
+  log(f"no inference_eval: no task has split {cfg.split!r} and metrics")
   return None
 
 

@@ -9,8 +9,11 @@ import tensorflow as tf
 
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.prompts import t5dst, t5dst_examples
-from sgdx_t5x.prompts.t5dst import PromptStyle
+from sgdx_t5x.prompts import t5dst
+from sgdx_t5x.prompts.seqio_steps import read_back
+from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle
+from sgdx_t5x.prompts.t5dst.examples import SlotTable
+from sgdx_t5x.prompts.text_examples import text_examples
 from sgdx_t5x.records.builder import frame_records
 from sgdx_t5x.tasks import sample_vocabulary
 
@@ -65,6 +68,8 @@ def dataset(records):
       "utterances": (1, tf.string),
       "gold_slot": (1, tf.int32),
       "gold_value": (1, tf.string),
+      "active_intent": (0, tf.string),
+      "requested_slots": (1, tf.string),
     }.items()
   }
   rows = [{key: record[key] for key in signature} for record in records]
@@ -72,19 +77,23 @@ def dataset(records):
 
 
 def make(corpus, records, variants, style, length=None):
-  found = t5dst_examples.t5dst_examples(
-    dataset(records),
-    {"inputs": length, "targets": 32} if length else None,
-    FEATURES,
-    schemas=CorpusSchemas(corpus),
-    variants=variants,
-    style=style,
+  found = T5DST(style).examples(
+    dataset(records), lengths(length), FEATURES, schemas=CorpusSchemas(corpus), variants=variants
   )
   return list(found.as_numpy_iterator())
 
 
+def lengths(inputs):
+  return {"inputs": inputs, "targets": 32} if inputs else None
+
+
 def history(record):
   return [(("USER", "SYSTEM")[i % 2], text) for i, text in enumerate(record["utterances"])]
+
+
+def prompt_text(history, service, slot, style):
+  turns = [t5dst.utterance_text(speaker, text, style) for speaker, text in history]
+  return " ".join([*turns, t5dst.slot_text(service, slot, style)])
 
 
 STYLES = {
@@ -112,7 +121,7 @@ def test_equals_the_plain_prompt(corpus, records, style):
         expected.append(
           {
             "id": name,
-            "inputs": t5dst.prompt_text(history(record), service, service.slots[i], style),
+            "inputs": prompt_text(history(record), service, service.slots[i], style),
             "targets": t5dst.target_text(service.slots[i], gold.get(i, []), style, record["pick"]),
             "gold": gold.get(i, []),
             "num_slots": len(slots),
@@ -129,6 +138,27 @@ def test_equals_the_plain_prompt(corpus, records, style):
     assert f["targets"].tolist() == VOCABULARY.encode(e["targets"])
     assert [v.decode() for v in f["gold"]] == e["gold"]
     assert f["num_slots"] == e["num_slots"]
+
+
+@pytest.mark.parametrize("length", [None, 72, 112])
+@pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
+def test_the_graph_makes_what_the_python_functions_make(corpus, records, style, length):
+  """`text_examples` of any format, with T5DST's prompts and targets: every feature is equal."""
+  records, variants = records[::3], ("original", "v3")
+  expected = text_examples(
+    T5DST(style),
+    dataset(records),
+    lengths(length),
+    FEATURES,
+    schemas=CorpusSchemas(corpus),
+    variants=variants,
+  )
+  found = make(corpus, records, variants, style, length)
+  for f, e in zip(found, expected.as_numpy_iterator(), strict=True):
+    assert f.keys() == e.keys()
+    for key, value in f.items():
+      assert np.array_equal(value, e[key]), key
+      assert np.asarray(value).dtype == np.asarray(e[key]).dtype, key
 
 
 @pytest.mark.parametrize("length", [48, 64, 96])
@@ -157,19 +187,18 @@ def test_a_length_without_room_for_the_prompt_is_refused(corpus, records):
 
 def test_what_metrics_are_given(corpus, records):
   example = make(corpus, records, ("v1",), PromptStyle())[0]
-  schemas = CorpusSchemas(corpus)
-  target = t5dst_examples.read_back("", example, True, schemas=schemas, style=PromptStyle())
+  how = {"prompt_format": T5DST(), "schemas": CorpusSchemas(corpus)}
+  target = read_back("", example, True, **how)
   name = example["example_id_pretokenized"].decode()
   assert target["id"] == name
   assert target["service_slots"] == 4
-  assert t5dst_examples.read_back("none", example, schemas=schemas, style=PromptStyle()) is None
-  said = t5dst_examples.read_back(" Some  Port", example, schemas=schemas, style=PromptStyle())
-  assert said == "Some Port"
+  assert read_back("none", example, **how) is None
+  assert read_back(" Some  Port", example, **how) == "Some Port"
 
 
 def test_slot_tables_keep_variants_apart(corpus):
   original, v1 = corpus.schema("dev"), corpus.schema("dev", "v1")
-  table = t5dst_examples.SlotTable.build(original, [original, v1], PromptStyle())
+  table = SlotTable.build(original, [original, v1], PromptStyle())
   assert table.num_services == len(original)
   assert len(table.starts) == 2 * len(original) + 1
   half = table.starts[len(original)]
@@ -189,7 +218,7 @@ def test_runs_equal_joint_tokenisation_on_real_prompts(real_archive, t5_vocabula
     said = [(t.speaker, t.utterance) for t in dialogue.turns[: turn + 1]]
     service = corpus.schema("dev")[frame.service]
     for i in service.tracked_slots[:2]:
-      prompt = t5dst.prompt_text(said, service, service.slots[i], style)
+      prompt = prompt_text(said, service, service.slots[i], style)
       runs = [vocabulary.encode(t5dst.utterance_text(*turn, style)) for turn in said]
       runs.append(vocabulary.encode(t5dst.slot_text(service, service.slots[i], style)))
       assert list(itertools.chain(*runs)) == vocabulary.encode(prompt)

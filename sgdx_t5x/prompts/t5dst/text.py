@@ -103,14 +103,6 @@ def slot_text(service: Service, slot: Slot, style: PromptStyle) -> str:
   return " ".join(_case(" ".join(parts), style).split())
 
 
-def prompt_text(
-  history: Sequence[tuple[str, str]], service: Service, slot: Slot, style: PromptStyle
-) -> str:
-  """Returns the whole prompt. Args: history is (speaker, utterance) from the oldest."""
-  turns = [utterance_text(speaker, text, style) for speaker, text in history]
-  return " ".join([*turns, slot_text(service, slot, style)])
-
-
 def target_text(slot: Slot, values: Sequence[str], style: PromptStyle, pick: int = 0) -> str:
   """Returns what the model is to generate.
 
@@ -118,7 +110,7 @@ def target_text(slot: Slot, values: Sequence[str], style: PromptStyle, pick: int
     slot: the slot asked for.
     values: acceptable gold values, empty if the slot is not in the state.
     style: how.
-    pick: a number that is fixed for the example, see `example_pick`.
+    pick: a number that is fixed for the frame, see `data.dialogue.example_pick`.
   """
   if not values:
     return NONE

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from flax import traverse_util
 
-GOLDEN = pathlib.Path(__file__).resolve().parents[3] / "shared" / "golden" / "A"
+GOLDEN = pathlib.Path(__file__).resolve().parents[4] / "shared" / "golden" / "A"
 MODELS = ("t5_1_1", "t5_1_0")
 
 

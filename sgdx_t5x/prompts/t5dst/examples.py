@@ -6,17 +6,17 @@ text (tested). The oldest turns are cut to fit, never the slot prompt.
 """
 
 import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import seqio
 import tensorflow as tf
 
-from sgdx_t5x.augment.variant_schemas import Schemas
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.prompts import t5dst
+from sgdx_t5x.prompts.t5dst import text
+from sgdx_t5x.prompts.t5dst.text import PromptStyle
 from sgdx_t5x.records.source import split_of
 
 _KEY = "\x1f"  # joins the parts of a look-up key; occurs in no value
@@ -25,7 +25,7 @@ _RECORDS_AT_A_TIME = 64
 
 @dataclasses.dataclass(frozen=True)
 class SlotTable:
-  """What is asked of each service of a split, in the wording of each variant.
+  """What is asked of each service of a split, in each variant of its schema.
 
   Row p of the arrays is one prompt. The i-th service in the v-th variant has the rows
   starts[g] to starts[g + 1], g = v * num_services + i.
@@ -40,19 +40,17 @@ class SlotTable:
   targets: Mapping[str, str]  # "row, possible value" -> target
 
   @classmethod
-  def build(
-    cls, original: Schema, variants: Sequence[Schema], style: t5dst.PromptStyle
-  ) -> "SlotTable":
-    """Args: a split's original schema, the same in each variant's wording, the style."""
+  def build(cls, original: Schema, variants: Sequence[Schema], style: PromptStyle) -> "SlotTable":
+    """Args: a split's original schema, the variants of it, the style."""
     starts, rows, targets = [0], [], {}
     for variant in variants:
-      for theirs, ours in zip(original, variant, strict=True):
-        for i in t5dst.slot_indices(theirs, style):
-          slot = ours.slots[i]
+      for service, reworded in zip(original, variant, strict=True):
+        for i in text.slot_indices(service, style):
+          slot = reworded.slots[i]
           for value in slot.possible_values:
-            targets[f"{len(rows)}{_KEY}{value}"] = t5dst.target_text(slot, [value], style)
-          text = t5dst.slot_text(ours, slot, style)
-          rows.append((i, theirs.slots[i].name, text, slot.is_categorical))
+            targets[f"{len(rows)}{_KEY}{value}"] = text.target_text(slot, [value], style)
+          prompt = text.slot_text(reworded, slot, style)
+          rows.append((i, service.slots[i].name, prompt, slot.is_categorical))
         starts.append(len(rows))
     index, names, texts, categorical = zip(*rows, strict=True)
     return cls(
@@ -71,18 +69,18 @@ def t5dst_examples(
   sequence_length: Mapping[str, int] | None,
   output_features: Mapping[str, seqio.Feature],
   *,
-  schemas: Schemas,
+  schemas: VariantSchemas,
   variants: Sequence[str],
-  style: t5dst.PromptStyle,
+  style: PromptStyle,
 ) -> tf.data.Dataset:
-  """Turns records into examples; a SeqIO preprocessor.
+  """Turns records into examples: the graph of `text_examples.text_examples(T5DST(style), ...)`.
 
   Args:
     records: dataset of `sgd` records of one split.
     sequence_length: lengths of inputs and targets, one kept for EOS; None cuts nothing.
     output_features: whose `inputs` vocabulary tokenises.
-    schemas: where the wording of a variant comes from.
-    variants: schema versions; every record gives examples for each.
+    schemas: schemas of all variants.
+    variants: every record gives examples for each.
     style: the prompt style.
 
   Returns:
@@ -95,8 +93,8 @@ def t5dst_examples(
   split = split_of(records)
   if split is None:
     return records
-  wordings = [schemas.get(split, variant) for variant in variants]
-  table = SlotTable.build(schemas.get(split), wordings, style)
+  reworded = [schemas.get(split, variant) for variant in variants]
+  table = SlotTable.build(schemas.get(split), reworded, style)
   make = _example_maker(table, variants, style, vocabulary, limit)
   # Many records at a time: the graph's cost is per operation, not per token.
   batches = records.ragged_batch(_RECORDS_AT_A_TIME)
@@ -114,10 +112,11 @@ class _Histories:
   text: tf.Tensor  # [records] string
 
   @classmethod
-  def of(cls, utterances: tf.RaggedTensor, style: t5dst.PromptStyle, vocabulary) -> "_Histories":
-    said = utterances.flat_values
+  def of(cls, utterances: tf.RaggedTensor, style: PromptStyle, vocabulary) -> "_Histories":
     position = tf.ragged.range(utterances.row_lengths()).flat_values
-    turns = tf.where(position % 2 == 0, "[USER] ", "[SYSTEM] ") + tf.strings.strip(said)
+    turns = tf.where(position % 2 == 0, "[USER] ", "[SYSTEM] ") + tf.strings.strip(
+      utterances.flat_values
+    )
     if style.lowercase:
       turns = tf.strings.lower(turns, encoding="utf-8")
     runs = vocabulary.encode_tf(turns)
@@ -200,8 +199,8 @@ def _example_maker(table: SlotTable, variants, style, vocabulary, limit):
   return make
 
 
-def _target_texts(gold: tf.RaggedTensor, rows, pick, lookup, style: t5dst.PromptStyle):
-  """The graph's `t5dst.target_text`: gold string [examples, values] -> string [examples]."""
+def _target_texts(gold: tf.RaggedTensor, rows, pick, lookup, style: PromptStyle):
+  """The graph's `text.target_text`: gold string [examples, values] -> string [examples]."""
   keys = tf.strings.as_string(tf.gather(rows, gold.value_rowids())) + _KEY + gold.flat_values
   plain = gold.flat_values
   if style.lowercase:
@@ -209,13 +208,13 @@ def _target_texts(gold: tf.RaggedTensor, rows, pick, lookup, style: t5dst.Prompt
   known = lookup.lookup(keys)
   shown = gold.with_flat_values(tf.where(known == "", plain, known))
   if style.target == "join":
-    chosen = tf.strings.reduce_join(shown, axis=-1, separator=t5dst.JOIN)
+    chosen = tf.strings.reduce_join(shown, axis=-1, separator=text.JOIN)
   else:
     counts = tf.cast(tf.maximum(gold.row_lengths(), 1), tf.int32)
     nth = pick % counts if style.target == "sample" else tf.zeros_like(counts)
     padded = tf.concat([shown, tf.fill([tf.size(nth), 1], "")], axis=1).to_tensor("")
     chosen = tf.gather(padded, nth, batch_dims=1)
-  return tf.where(gold.row_lengths() > 0, chosen, t5dst.NONE)
+  return tf.where(gold.row_lengths() > 0, chosen, text.NONE)
 
 
 def _check_fits(table: SlotTable, runs: Sequence[np.ndarray], limit: int) -> None:
@@ -226,36 +225,3 @@ def _check_fits(table: SlotTable, runs: Sequence[np.ndarray], limit: int) -> Non
       expected=f"room for it, some history and </s> in {limit} input tokens",
       fix=f"set TASK_FEATURE_LENGTHS['inputs'] to {len(runs[longest]) + 64} or more",
     )
-
-
-def read_back(output, example=None, is_target=False, *, schemas: Schemas, style: t5dst.PromptStyle):
-  """SeqIO postprocessor: targets become frame facts, predictions become values.
-
-  Returns:
-    For a target {"id", "values", "service_slots", "categorical", "seen"} as
-    `sgdx_t5x.metrics` takes them; for a prediction the value, None where the slot is inactive.
-  """
-  example_id = example["example_id_pretokenized"]
-  example_id = example_id.decode() if isinstance(example_id, bytes) else str(example_id)
-  if is_target:
-    return {
-      "id": example_id,
-      "values": [v.decode() for v in np.asarray(example["gold"]).tolist()],
-      "service_slots": int(example["num_slots"]),
-      "categorical": bool(example["categorical"]),
-      "seen": bool(example["seen"]),
-    }
-  _, split, frame, slot_name = example_id.split("/", 3)
-  service = schemas.service(split, frame.rsplit("-", 1)[1])
-  return t5dst.read_value(output, service.slots[service.slot_index[slot_name]], style)
-
-
-def preprocessors(
-  schemas: Schemas, variants: Sequence[str], style: t5dst.PromptStyle
-) -> tuple[list, functools.partial]:
-  """Returns what a SeqIO task needs: (preprocessors, postprocess_fn)."""
-  make = functools.partial(t5dst_examples, schemas=schemas, variants=tuple(variants), style=style)
-  return (
-    [make, seqio.preprocessors.append_eos],
-    functools.partial(read_back, schemas=schemas, style=style),
-  )

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sgdx_t5x.data.example_id import ExampleId
 from sgdx_t5x.data.schema import Intent, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts import t5dst
-from sgdx_t5x.prompts.t5dst import PromptStyle
+from sgdx_t5x.prompts.protocol import ServicePair
+from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle
 
 KIND = Slot("account_type", "Which account", True, ("checking", "Savings", "None"))
 CITY = Slot("city", "Where to", False)
@@ -50,7 +52,9 @@ SAID = "[USER] I need cash. [SYSTEM] How much? [USER] Fifty"
 def test_prompt_of_each_style(style, slot, expected):
   style = PromptStyle(**style)
   said = SAID.lower() if style.lowercase else SAID
-  assert t5dst.prompt_text(HISTORY, BANK, slot, style) == f"{said} {expected}"
+  frame = ExampleId("v1", "test", "1_00000-004-Banks_1")
+  prompts = T5DST(style).prompts(frame, ServicePair(BANK, BANK), HISTORY)
+  assert prompts[BANK.slots.index(slot)].text == f"{said} {expected}"
 
 
 def test_which_slots_are_asked_for():

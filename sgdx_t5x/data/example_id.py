@@ -1,0 +1,79 @@
+"""Names of examples: which frame a prompt is about, for which variant, and which slot it asks for.
+
+  unit "slot":   v3/dev/1_00000-002-Banks_2/account_type
+  unit "frame":  v3/dev/1_00000-002-Banks_2
+
+Names of services and slots are those of the original schema. The unit belongs to the prompt format:
+it says how much of a frame one example asks for.
+"""
+
+import dataclasses
+import re
+from typing import Literal
+
+from sgdx_t5x.errors import SgdxError
+
+Unit = Literal["slot", "frame"]
+SLOT: Unit = "slot"
+FRAME: Unit = "frame"
+_FORMS = {
+  SLOT: "variant/split/frame/slot, as in v3/dev/1_00000-002-Banks_2/account_type",
+  FRAME: "variant/split/frame, as in v3/dev/1_00000-002-Banks_2",
+}
+_FRAME_ID = re.compile(r"(.+)-\d{3,}-(.+)")  # dialogue, turn, service: see `dialogue.frame_id`
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ExampleId:
+  """The id of an example; of a frame in a variant, if it has no slot.
+
+  Attributes:
+    variant: of the schema, "original" or "v1" to "v5", or another.
+    split: "train", "dev" or "test".
+    frame_id: dialogue-turn-service, see `dialogue.frame_id`; a dialogue id may hold slashes.
+    slot: original name of the slot asked for; None where the example asks for the whole frame.
+  """
+
+  variant: str
+  split: str
+  frame_id: str
+  slot: str | None = None
+
+  def __str__(self) -> str:
+    frame = f"{self.variant}/{self.split}/{self.frame_id}"
+    return frame if self.slot is None else f"{frame}/{self.slot}"
+
+  @property
+  def service(self) -> str:
+    """Original name of the frame's service."""
+    return _frame_parts(self.frame_id)[1]
+
+  @property
+  def dialogue_id(self) -> str:
+    """Id of the frame's dialogue; "" if the frame's id has not the form of one."""
+    return _frame_parts(self.frame_id)[0]
+
+  def with_slot(self, slot: str | None) -> "ExampleId":
+    """Returns the id of an example of the same frame."""
+    return ExampleId(self.variant, self.split, self.frame_id, slot)
+
+  @classmethod
+  def parse(cls, text: str, unit: Unit, where: str = "") -> "ExampleId":
+    """Reads an id. Args: where, file and line for errors. Raises SgdxError if it is malformed."""
+    variant, _, rest = text.partition("/")
+    split, _, frame = rest.partition("/")
+    slot = None
+    if unit == SLOT:
+      frame, _, slot = frame.rpartition("/")
+    if not (variant and split and frame and slot != ""):
+      raise SgdxError(
+        f"{where}: example id {text!r}" if where else f"example id {text!r}",
+        expected=_FORMS[unit],
+        fix="run inference with a task of sgdx_t5x.tasks",
+      )
+    return cls(variant, split, frame, slot)
+
+
+def _frame_parts(frame_id: str) -> tuple[str, str]:
+  found = _FRAME_ID.fullmatch(frame_id)
+  return (found[1], found[2]) if found else ("", "")

@@ -1,0 +1,167 @@
+"""What a prompt format is: the one door through which predictions, tasks and commands ask for it.
+
+A format says how a frame becomes prompts, what their targets are, and how an answer becomes a
+state again. It is pure Python; only `examples` may import TensorFlow, when it is called.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from sgdx_t5x.data.dialogue import State, frame_id
+from sgdx_t5x.data.example_id import ExampleId, Unit
+from sgdx_t5x.data.schema import Schema, Service
+
+if TYPE_CHECKING:
+  import seqio
+  import tensorflow as tf
+
+  from sgdx_t5x.augment.variant_schemas import VariantSchemas
+  from sgdx_t5x.metrics.frames import PredictedFrame
+
+History = Sequence[tuple[str, str]]  # (speaker, utterance) from the first turn to the user's last
+
+
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
+class ServicePair:
+  """One service in two schemas, whose slots and intents align by position.
+
+  Compared by identity, so that a format can keep what it makes of a pair (`functools.lru_cache`).
+
+  Attributes:
+    original: in the original schema: names of states, ids and readings.
+    variant: in the schema of a variant: what a prompt shows.
+  """
+
+  original: Service
+  variant: Service
+
+
+@functools.lru_cache(maxsize=256)
+def service_pairs(original: Schema, variant: Schema) -> Mapping[str, ServicePair]:
+  """Returns the services of two aligned schemas, by their original names."""
+  return {a.name: ServicePair(a, b) for a, b in zip(original, variant, strict=True)}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Prompt:
+  """The input of one example; its parts are joined by blanks.
+
+  The parts are apart because the oldest turns are cut from an input that is too long, and
+  because each is tokenised once. None begins or ends with white space.
+
+  Attributes:
+    turns: the history as the format writes it, from the oldest turn.
+    before: what precedes the history; "" if nothing does.
+    after: what follows it.
+    row: further keys of the row that `sgdx prompts` writes, for instance possible answers.
+  """
+
+  turns: tuple[str, ...]
+  before: str = ""
+  after: str = ""
+  row: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+  @property
+  def text(self) -> str:
+    """The whole input."""
+    return " ".join(part for part in (self.before, *self.turns, self.after) if part)
+
+
+class PromptFormat(Protocol):
+  """A prompt format: a frozen dataclass with the field `style` and no other.
+
+  Attributes:
+    name: of its tasks ("t5dst_sgd") and in `prompts.FORMATS`.
+    unit: what one example asks for: "slot" (one slot of a frame) or "frame" (its whole state).
+    answer: what an answer is, to complete the sentence "prediction is ...".
+    style: the format's switches: a frozen dataclass whose fields are bool, int or str, each with
+      a default. Scores of another style than the default say so in their signature.
+  """
+
+  name: ClassVar[str]
+  unit: ClassVar[Unit]
+  answer: ClassVar[str]
+
+  @property
+  def style(self) -> Any:
+    """See the class."""
+
+  def asked(self, service: Service) -> Sequence[str | None]:
+    """Returns what the examples of a frame ask for, one entry per example, in their order.
+
+    Args:
+      service: the frame's service in the original schema.
+
+    Returns:
+      Names of slots if the unit is "slot"; (None,) if it is "frame".
+    """
+
+  def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> Sequence[Prompt]:
+    """Returns the inputs of a frame's examples, one per entry of `asked`.
+
+    Args:
+      frame: id of the frame in the variant, without a slot.
+      service: the frame's service.
+      history: the dialogue so far.
+    """
+
+  def targets(self, frame: ExampleId, service: ServicePair, state: State) -> Sequence[str]:
+    """Returns what a model is to answer, one text per entry of `asked`.
+
+    Args:
+      frame: as for `prompts`; whatever is drawn at random must follow from it alone.
+      service: as for `prompts`.
+      state: the gold state, in original names.
+    """
+
+  def read(
+    self, text: str, example: ExampleId, service: ServicePair
+  ) -> "str | PredictedFrame | None":
+    """Reads an answer. It never raises: text that makes no sense is a wrong answer.
+
+    Args:
+      text: what a model generated.
+      example: whose answer it is.
+      service: as for `prompts`.
+
+    Returns:
+      If the unit is "slot", the slot's value, or None where the slot is not in the state. If
+      it is "frame", what the answer says of the frame, in original names: None for what the
+      format does not ask for, be it intent or requested slots.
+    """
+
+  def examples(
+    self,
+    records: "tf.data.Dataset",
+    sequence_length: Mapping[str, int] | None,
+    output_features: "Mapping[str, seqio.Feature]",
+    *,
+    schemas: "VariantSchemas",
+    variants: Sequence[str],
+  ) -> "tf.data.Dataset":
+    """Turns records into examples: a SeqIO preprocessor; it may import TensorFlow.
+
+    `text_examples.text_examples(self, ...)` does it for any format with the functions above, and
+    says what an example holds. A graph of the format's own can be faster.
+
+    Args:
+      records: dataset of `sgd` records of one split.
+      sequence_length: lengths of inputs and targets, one kept for EOS; None cuts nothing.
+      output_features: whose vocabularies tokenise.
+      schemas: schemas of all variants.
+      variants: every record gives examples for each.
+    """
+
+
+def prompts_without_history(
+  prompt_format: PromptFormat, split: str, variant: str, pairs: Mapping[str, ServicePair]
+) -> Iterator[Prompt]:
+  """Yields the prompts of every service of a variant, before anything has been said.
+
+  To find, before the first real one, what a style cannot show and what is too long.
+  """
+  for name, pair in pairs.items():
+    frame = ExampleId(variant, split, frame_id("0", 0, name))
+    yield from prompt_format.prompts(frame, pair, ())

@@ -1,0 +1,77 @@
+"""What a SeqIO task of any prompt format needs: preprocessors, and the way back to values."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import seqio
+
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
+from sgdx_t5x.data.example_id import SLOT, ExampleId
+from sgdx_t5x.data.schema import Service
+from sgdx_t5x.prompts.protocol import PromptFormat, service_pairs
+
+
+def task_steps(
+  prompt_format: PromptFormat, schemas: VariantSchemas, variants: Sequence[str]
+) -> tuple[list, functools.partial]:
+  """Returns what a SeqIO task needs: (preprocessors, postprocess_fn)."""
+  make = functools.partial(prompt_format.examples, schemas=schemas, variants=tuple(variants))
+  back = functools.partial(read_back, prompt_format=prompt_format, schemas=schemas)
+  return [make, seqio.preprocessors.append_eos], back
+
+
+def read_back(
+  output: str,
+  example: Mapping[str, Any] | None = None,
+  is_target: bool = False,
+  *,
+  prompt_format: PromptFormat,
+  schemas: VariantSchemas,
+) -> Any:
+  """SeqIO postprocessor: targets become facts of a frame, predictions become values or states.
+
+  Returns:
+    What `metrics.seqio_metrics` takes: for a target its dict; for a prediction what the format's
+    `read` returns.
+  """
+  example_id = example["example_id_pretokenized"]
+  example_id = example_id.decode() if isinstance(example_id, bytes) else str(example_id)
+  parsed = ExampleId.parse(example_id, prompt_format.unit)
+  original = schemas.get(parsed.split)
+  if not is_target:
+    pairs = service_pairs(original, schemas.get(parsed.split, parsed.variant))
+    return prompt_format.read(output, parsed, pairs[parsed.service])
+  if prompt_format.unit == SLOT:
+    return {
+      "id": example_id,
+      "values": _texts(example["gold"]),
+      "service_slots": int(example["num_slots"]),
+      "categorical": bool(example["categorical"]),
+      "seen": bool(example["seen"]),
+    }
+  return {"id": example_id, **_frame_facts(example, original[parsed.service])}
+
+
+def _frame_facts(example: Mapping[str, Any], service: Service) -> dict[str, Any]:
+  state: dict[str, list[str]] = {}
+  values = zip(
+    np.asarray(example["gold_slot"]).tolist(), _texts(example["gold_value"]), strict=True
+  )
+  for position, value in values:
+    state.setdefault(service.slots[position].name, []).append(value)
+  tracked = {service.slots[i].name for i in service.tracked_slots}
+  slots = [slot for slot in service.slots if slot.name in tracked or slot.name in state]
+  intent = np.asarray(example["active_intent"]).item()
+  return {
+    "state": state,
+    "slots": {slot.name: slot.is_categorical for slot in slots},
+    "active_intent": intent.decode() if isinstance(intent, bytes) else intent,
+    "requested_slots": _texts(example["requested_slots"]),
+    "seen": bool(example["seen"]),
+  }
+
+
+def _texts(values: Any) -> list[str]:
+  return [value.decode() for value in np.asarray(values).tolist()]

@@ -1,0 +1,105 @@
+"""T5DST as a prompt format: see `protocol.PromptFormat`."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from sgdx_t5x.data.dialogue import State, example_pick
+from sgdx_t5x.data.example_id import SLOT, ExampleId, Unit
+from sgdx_t5x.data.schema import Service
+from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair
+from sgdx_t5x.prompts.t5dst.text import (
+  PromptStyle,
+  read_value,
+  slot_indices,
+  slot_text,
+  target_text,
+  utterance_text,
+)
+
+if TYPE_CHECKING:
+  import seqio
+  import tensorflow as tf
+
+  from sgdx_t5x.augment.variant_schemas import VariantSchemas
+
+
+@dataclasses.dataclass(frozen=True)
+class T5DST:
+  """One example per tracked slot of a frame."""
+
+  style: PromptStyle = dataclasses.field(default_factory=PromptStyle)
+  name: ClassVar[str] = "t5dst"
+  unit: ClassVar[Unit] = SLOT
+  answer: ClassVar[str] = 'the value, or "none" if the slot is not set'
+
+  def asked(self, service: Service) -> tuple[str, ...]:
+    """Original names of the slots asked for."""
+    return tuple(service.slots[i].name for i in slot_indices(service, self.style))
+
+  def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
+    """The history, then the slot; rows for language models name its possible values."""
+    turns = tuple(utterance_text(speaker, text, self.style) for speaker, text in history)
+    return [
+      Prompt(turns, after=text, row={"possible_values": list(answers)} if answers else {})
+      for text, answers in slot_prompts(service, self.style)
+    ]
+
+  def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
+    """A value each, or "none"."""
+    original, variant = service.original, service.variant
+    pick = example_pick(frame.frame_id)
+    return [
+      target_text(
+        variant.slots[i], state.slot_values.get(original.slots[i].name, ()), self.style, pick
+      )
+      for i in slot_indices(original, self.style)
+    ]
+
+  def read(self, text: str, example: ExampleId, service: ServicePair) -> str | None:
+    """The value of the slot, or None. Possible values are the same in every variant."""
+    original = service.original
+    return read_value(text, original.slots[original.slot_index[example.slot]], self.style)
+
+  def examples(
+    self,
+    records: "tf.data.Dataset",
+    sequence_length: Mapping[str, int] | None,
+    output_features: "Mapping[str, seqio.Feature]",
+    *,
+    schemas: "VariantSchemas",
+    variants: Sequence[str],
+  ) -> "tf.data.Dataset":
+    """See `examples.t5dst_examples`."""
+    from sgdx_t5x.prompts.t5dst.examples import t5dst_examples
+
+    return t5dst_examples(
+      records,
+      sequence_length,
+      output_features,
+      schemas=schemas,
+      variants=variants,
+      style=self.style,
+    )
+
+
+@functools.lru_cache(maxsize=4096)  # services of all variants: dialogues ask for them again
+def slot_prompts(
+  service: ServicePair, style: PromptStyle
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+  """Returns what a frame of a service is asked, per slot.
+
+  Returns:
+    (slot prompt, possible values as the style writes them; () if it is not categorical).
+
+  Raises:
+    SgdxError: a slot has more possible values than the style can show.
+  """
+  found = []
+  for i in slot_indices(service.original, style):
+    slot = service.variant.slots[i]
+    values = slot.possible_values if slot.is_categorical else ()
+    answers = tuple(target_text(slot, [value], style) for value in values)
+    found.append((slot_text(service.variant, slot, style), answers))
+  return tuple(found)

@@ -1,0 +1,210 @@
+"""Records -> examples of any prompt format, by its Python functions inside tf.data.
+
+A format's `examples` calls `text_examples`, unless it has a faster graph of its own. Parts of a
+prompt are tokenised apart and joined as token runs: pieces of T5's SentencePiece never cross
+white space, so the result equals tokenising the joined text (tested).
+"""
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import seqio
+import tensorflow as tf
+
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
+from sgdx_t5x.data.dialogue import SYSTEM, USER, State
+from sgdx_t5x.data.example_id import SLOT, ExampleId
+from sgdx_t5x.data.schema import Service
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.protocol import (
+  Prompt,
+  PromptFormat,
+  ServicePair,
+  prompts_without_history,
+  service_pairs,
+)
+from sgdx_t5x.records.source import split_of
+
+_RECORDS_AT_A_TIME = 64
+_CACHED_TEXTS = 50_000  # turns and parts of prompts, about 20 MB
+_SCALARS = ("frame_id", "service_index", "active_intent")
+_LISTS = ("utterances", "gold_slot", "gold_value", "requested_slots")
+_Encode = Callable[[str], tuple[int, ...]]
+_TYPES = {
+  "record": tf.int32,
+  "inputs": tf.int32,
+  "targets": tf.int32,
+  "inputs_pretokenized": tf.string,
+  "targets_pretokenized": tf.string,
+  "example_id_pretokenized": tf.string,
+  "gold": tf.string,
+  "num_slots": tf.int32,
+  "categorical": tf.bool,
+}
+_RAGGED = ("inputs", "targets", "gold")
+
+
+def text_examples(
+  prompt_format: PromptFormat,
+  records: tf.data.Dataset,
+  sequence_length: Mapping[str, int] | None,
+  output_features: Mapping[str, seqio.Feature],
+  *,
+  schemas: VariantSchemas,
+  variants: Sequence[str],
+) -> tf.data.Dataset:
+  """Turns records into examples of a format; see `protocol.PromptFormat.examples`.
+
+  The oldest turns are cut to fit, never the rest of a prompt.
+
+  Returns:
+    Examples in the records' order, of a record by variant, {inputs, targets: int32 [length],
+    inputs_pretokenized, targets_pretokenized, example_id_pretokenized: string, seen: bool},
+    and what `seqio_steps.read_back` takes for the gold: if the unit is "slot", {gold: string
+    [values], num_slots: int32, categorical: bool}; if it is "frame", {gold_slot: int32 [values],
+    gold_value: string [values], active_intent: string, requested_slots: string [slots]}.
+  """
+  split = split_of(records)
+  if split is None:
+    return records
+  original = schemas.get(split)
+  pairs = {v: service_pairs(original, schemas.get(split, v)) for v in variants}
+  encode = _encoder(output_features["inputs"].vocabulary)
+  encode_target = _encoder(output_features["targets"].vocabulary)
+  limit = (sequence_length or {}).get("inputs")
+  if limit is not None:
+    _check_fits(prompt_format, split, pairs, encode, limit)
+
+  def rows(*arrays: np.ndarray) -> list[np.ndarray]:
+    """Returns the columns of a batch's examples: what the graph takes out of Python."""
+    columns: dict[str, list] = {key: [] for key in _TYPES}
+    for i, (frame_id, service, state, history) in enumerate(_frames(arrays, original.services)):
+      for variant in variants:
+        pair, frame = pairs[variant][service.name], ExampleId(variant, split, frame_id)
+        asked = prompt_format.asked(service)
+        prompts = prompt_format.prompts(frame, pair, history)
+        targets = prompt_format.targets(frame, pair, state)
+        for slot, prompt, target in zip(asked, prompts, targets, strict=True):
+          columns["record"].append(i)
+          columns["inputs"].append(_fitting(prompt, encode, limit))
+          columns["targets"].append(encode_target(target))
+          columns["inputs_pretokenized"].append(prompt.text)
+          columns["targets_pretokenized"].append(target)
+          columns["example_id_pretokenized"].append(str(frame.with_slot(slot)))
+          columns["gold"].append(state.slot_values.get(slot, ()))
+          columns["num_slots"].append(len(asked))
+          known = slot is not None and service.slots[service.slot_index[slot]].is_categorical
+          columns["categorical"].append(known)
+    return list(_flat(columns))
+
+  types = []
+  for key, kind in _TYPES.items():
+    types += [kind, tf.int64] if key in _RAGGED else [kind]
+
+  @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
+  def make(batch: Mapping[str, Any]) -> dict[str, Any]:
+    lists = [part for key in _LISTS for part in (batch[key].flat_values, batch[key].row_lengths())]
+    found = tf.numpy_function(rows, [*(batch[key] for key in _SCALARS), *lists], types)
+    for column in found:
+      column.set_shape([None])
+    columns = iter(found)
+    example = {
+      key: tf.RaggedTensor.from_row_lengths(next(columns), next(columns), validate=False)
+      if key in _RAGGED
+      else next(columns)
+      for key in _TYPES
+    }
+    record = example.pop("record")
+    example["seen"] = tf.gather(batch["seen"], record)
+    if prompt_format.unit == SLOT:
+      return example
+    for key in ("gold", "num_slots", "categorical"):
+      del example[key]
+    for key in ("gold_slot", "gold_value", "active_intent", "requested_slots"):
+      example[key] = tf.gather(batch[key], record)
+    return example
+
+  return records.ragged_batch(_RECORDS_AT_A_TIME).map(make).prefetch(1).unbatch()
+
+
+def _frames(
+  arrays: Sequence[np.ndarray], services: Sequence[Service]
+) -> Iterator[tuple[str, Service, State, list[tuple[str, str]]]]:
+  """Yields (frame id, original service, gold state, history) of a batch of records."""
+  scalars, lists = arrays[: len(_SCALARS)], arrays[len(_SCALARS) :]
+  split_lists = [
+    np.split(values, np.cumsum(lengths)[:-1])
+    for values, lengths in zip(lists[::2], lists[1::2], strict=True)
+  ]
+  for frame_id, index, intent, *texts in zip(*scalars, *split_lists, strict=True):
+    utterances, slots, values, requested = texts
+    service, state = services[index], {}
+    for slot, value in zip(slots, values, strict=True):
+      state.setdefault(service.slots[slot].name, []).append(value.decode())
+    gold = State(
+      intent.decode(),
+      tuple(name.decode() for name in requested),
+      {slot: tuple(found) for slot, found in state.items()},
+    )
+    history = [((USER, SYSTEM)[i % 2], text.decode()) for i, text in enumerate(utterances)]
+    yield frame_id.decode(), service, gold, history
+
+
+def _flat(columns: Mapping[str, list]) -> Iterator[np.ndarray]:
+  """Yields the columns as arrays; ragged ones as their values, then the lengths of their rows."""
+  for key, column in columns.items():
+    kind = np.dtype(object) if _TYPES[key] == tf.string else _TYPES[key].as_numpy_dtype
+    if key not in _RAGGED:
+      yield np.array(column, kind)
+      continue
+    yield np.array(list(itertools.chain.from_iterable(column)), kind)
+    yield np.array([len(row) for row in column], np.int64)
+
+
+def _encoder(vocabulary: seqio.Vocabulary) -> _Encode:
+  @functools.lru_cache(maxsize=_CACHED_TEXTS)  # turns come again in the next frame
+  def encode(text: str) -> tuple[int, ...]:
+    return tuple(vocabulary.encode(text))
+
+  return encode
+
+
+def _fitting(prompt: Prompt, encode: _Encode, limit: int | None) -> list[int]:
+  """Returns the tokens of a prompt, of whole newest turns within a limit, one kept for EOS.
+
+  If not even the newest turn fits, its end does.
+  """
+  before, after = encode(prompt.before), encode(prompt.after)
+  turns = [encode(turn) for turn in prompt.turns]
+  if limit is not None:
+    room = limit - 1 - len(before) - len(after)
+    newest = turns[-1:]
+    while turns and sum(map(len, turns)) > room:
+      del turns[0]
+    if not turns and newest:
+      turns = [newest[0][max(0, len(newest[0]) - room) :] if room > 0 else ()]
+  return [*before, *itertools.chain.from_iterable(turns), *after]
+
+
+def _check_fits(
+  prompt_format: PromptFormat,
+  split: str,
+  pairs: Mapping[str, Mapping[str, ServicePair]],
+  encode: _Encode,
+  limit: int,
+) -> None:
+  longest, text = 0, ""
+  for variant, services in pairs.items():
+    for prompt in prompts_without_history(prompt_format, split, variant, services):
+      length = len(encode(prompt.before)) + len(encode(prompt.after))
+      if length > longest:
+        longest, text = length, prompt.text
+  if longest + 2 > limit:
+    raise SgdxError(
+      f"prompt of {longest} tokens without history: {text[:80]!r}",
+      expected=f"room for it, some history and </s> in {limit} input tokens",
+      fix=f"set TASK_FEATURE_LENGTHS['inputs'] to {longest + 64} or more",
+    )

@@ -1,0 +1,171 @@
+"""Restoring a checkpoint into a train state: names, shapes, types and places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from t5x._checkpoint.choose import CheckpointChoice
+from t5x._checkpoint.read import StoredCheckpoint, flatten, open_checkpoint, unflatten
+from t5x.errors import T5XError
+
+
+def _assign(
+  wanted: Mapping[str, Any], assignment_map: Sequence[tuple[str, str | None]] | None
+) -> tuple[dict[str, str], set[str]]:
+  """Returns ({name in the state: name in the checkpoint}, names to leave initialised)."""
+  source = {name: name for name in wanted}
+  skipped: set[str] = set()
+  unused = {pattern for pattern, _ in assignment_map or ()}
+  for name in wanted:
+    for pattern, replacement in assignment_map or ():
+      match = re.fullmatch(pattern, name)
+      if not match:
+        continue
+      unused.discard(pattern)
+      if replacement is None:
+        skipped.add(name)
+      else:
+        source[name] = match.expand(replacement)
+      break
+  if unused:
+    raise T5XError(
+      "assignment_map has patterns that match no array of the train state.",
+      found=", ".join(sorted(unused)),
+      available="for example " + ", ".join(list(wanted)[:3]),
+      fix="correct RestoreCheckpointConfig.assignment_map.",
+    )
+  return source, skipped
+
+
+def _some(lines: list[str], limit: int = 8) -> str:
+  more = [f"... and {len(lines) - limit} more"] if len(lines) > limit else []
+  return "\n".join(lines[:limit] + more)
+
+
+def _check_match(
+  choice: CheckpointChoice,
+  wanted: Mapping[str, Any],
+  stored: Mapping[str, Any],
+  source: Mapping[str, str],
+  strict: bool,
+  allow_missing: bool,
+) -> None:
+  """Raises one T5XError listing missing, unknown and differently shaped arrays."""
+  # Parameters first: the optimizer's slots only repeat what is wrong with them.
+  source = dict(sorted(source.items(), key=lambda item: not item[0].startswith("target/")))
+  missing = [n for n, s in source.items() if s not in stored]
+  shapes = [
+    f"{n}: checkpoint {tuple(stored[s].shape)}, model {tuple(wanted[n].shape)}"
+    for n, s in source.items()
+    if s in stored and tuple(stored[s].shape) != tuple(wanted[n].shape)
+  ]
+  kinds = {n.split("/")[0] for n in wanted} | {"target"}
+  if not any(n.startswith("state/param_states") for n in wanted):
+    kinds.discard("state")  # evaluation does not read the optimizer's slots
+  used = set(source.values())
+  extra = [n for n in stored if n not in used and n.split("/")[0] in kinds] if strict else []
+  if allow_missing:
+    missing = []
+  if not (missing or shapes or extra):
+    return
+  parts = []
+  if shapes:
+    parts.append(f"{len(shapes)} arrays differ in shape:\n{_some(shapes)}")
+  if missing:
+    parts.append(f"{len(missing)} arrays are missing in the checkpoint:\n{_some(missing)}")
+  if extra:
+    parts.append(f"{len(extra)} arrays are unknown to the model:\n{_some(extra)}")
+  fix = "use the model size (gin file) the checkpoint was made with, or another checkpoint"
+  if choice.resuming:
+    fix = "use a new --gin.MODEL_DIR, or the model size (gin file) of the one it holds"
+  elif missing or extra:
+    fix += "; or map names with RestoreCheckpointConfig.assignment_map"
+  raise T5XError(
+    f"The checkpoint {choice.path} does not fit the model.",
+    found="\n".join(parts),
+    expected=f"the train state of this configuration; this checkpoint was chosen because "
+    f"{choice.rule}",
+    fix=fix + ".",
+  )
+
+
+def restore(
+  choice: CheckpointChoice,
+  train_state,
+  shardings=None,
+  restore_cfg=None,
+  init_fn: Callable[[], Any] | None = None,
+):
+  """Restores a checkpoint into a train state.
+
+  Args:
+      choice: which checkpoint, from `choose_checkpoint`.
+      train_state: train state of arrays or ShapeDtypeStructs with `state_dict()` and
+          `restore_state(state_dict)`.
+      shardings: matching train state of shardings, or None for the first device.
+      restore_cfg: `utils.RestoreCheckpointConfig`, for dtype, assignment_map, strict,
+          state_transformation_fns (ignored when resuming, but for dtype).
+      init_fn: returns an initialised train state; called only if some arrays are to keep
+          their initial values.
+
+  Returns:
+      The restored train state.
+
+  Raises:
+      T5XError: if names or shapes differ, with both trees' differences and the rule that
+          chose the checkpoint.
+  """
+  stored = open_checkpoint(choice.path)
+  wanted = flatten(train_state.state_dict())
+  placed = flatten(shardings.state_dict()) if shardings is not None else {}
+  default = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+  cfg = None if choice.resuming else restore_cfg
+  fns = list(getattr(cfg, "state_transformation_fns", None) or ())
+  if fns:
+    stored = _transform(stored, fns, train_state)
+  source, skipped = _assign(wanted, getattr(cfg, "assignment_map", None))
+  scratch = bool(getattr(cfg, "fallback_to_scratch", False))
+  if scratch:
+    skipped |= {n for n, s in source.items() if s not in stored.arrays}
+  source = {n: s for n, s in source.items() if n not in skipped}
+  strict = getattr(cfg, "strict", True) and not getattr(cfg, "assignment_map", None)
+  _check_match(choice, wanted, stored.arrays, source, strict, allow_missing=scratch)
+
+  dtype = getattr(restore_cfg, "dtype", None)
+  dtype = jnp.dtype(dtype) if dtype else None
+  requests: dict[str, tuple[Any, Any]] = {}
+  for name, key in source.items():
+    floating = jnp.issubdtype(wanted[name].dtype, jnp.floating)
+    cast = dtype if dtype and floating and name.startswith("target/") else wanted[name].dtype
+    sharding = placed.get(name)
+    requests[key] = (sharding if isinstance(sharding, jax.sharding.Sharding) else default, cast)
+  values = stored.read(requests)
+  flat = {name: values[key] for name, key in source.items()}
+  if skipped:
+    initial = flatten((init_fn() if init_fn else train_state).state_dict())
+    flat.update({name: initial[name] for name in skipped})
+  return train_state.restore_state(unflatten({n: flat[n] for n in wanted}))
+
+
+def _transform(stored: StoredCheckpoint, fns, train_state) -> StoredCheckpoint:
+  """Applies state_transformation_fns to the whole checkpoint, read on the host."""
+  tree = unflatten(stored.read({name: (None, None) for name in stored.arrays}))
+  for fn in fns:
+    tree = fn(tree, train_state.state_dict(), is_resuming=False)
+  flat = flatten(tree)
+
+  def read(wanted):
+    out = {}
+    for name, (sharding, dtype) in wanted.items():
+      value = np.asarray(flat[name]).astype(dtype)
+      out[name] = value if sharding is None else jax.device_put(value, sharding)
+    return out
+
+  shapes = {n: jax.ShapeDtypeStruct(np.shape(v), np.asarray(v).dtype) for n, v in flat.items()}
+  return StoredCheckpoint(stored.path, stored.layout, shapes, read)

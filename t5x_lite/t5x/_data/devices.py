@@ -1,0 +1,83 @@
+"""Batches on the devices."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Iterator, Mapping
+
+import jax
+import numpy as np
+import tensorflow as tf
+
+Batch = Mapping[str, np.ndarray]
+
+
+def pad_rows(batch: Batch, rows: int) -> Batch:
+  """Fills the first axis of every array up to `rows` with zeros (zero weights: no effect)."""
+  have = len(next(iter(batch.values())))
+  if have == rows:
+    return batch
+  return {
+    k: np.concatenate([v, np.zeros((rows - have, *v.shape[1:]), v.dtype)]) for k, v in batch.items()
+  }
+
+
+def to_device(batch: Batch, sharding) -> Mapping[str, jax.Array]:
+  """Puts this host's part of a batch on its devices."""
+  if sharding is None:
+    return jax.device_put(batch)
+  return {k: jax.make_array_from_process_local_data(sharding, v) for k, v in batch.items()}
+
+
+class DevicePrefetcher:
+  """Iterates over device batches, which a background thread reads and transfers ahead.
+
+  Args:
+      ds: batched dataset (or iterable of dicts of numpy arrays) of this host.
+      sharding: sharding of every feature's batch axis, or None for the default device.
+      depth: batches kept ready.
+  """
+
+  _END = object()
+
+  def __init__(self, ds, sharding=None, depth: int = 2):
+    self._queue: queue.Queue = queue.Queue(maxsize=depth)
+    self._stop = threading.Event()
+    self._batches = ds.as_numpy_iterator() if isinstance(ds, tf.data.Dataset) else iter(ds)
+    self._sharding = sharding
+    self._thread = threading.Thread(target=self._fill, daemon=True, name="t5x-input")
+    self._thread.start()
+
+  def _put(self, item) -> None:
+    while not self._stop.is_set():
+      with contextlib.suppress(queue.Full):
+        self._queue.put(item, timeout=0.2)
+        return
+
+  def _fill(self) -> None:
+    try:
+      for batch in self._batches:
+        if self._stop.is_set():
+          return
+        self._put(to_device(batch, self._sharding))
+      self._put(self._END)
+    except BaseException as e:  # handed to the consumer
+      self._put(e)
+
+  def __iter__(self) -> Iterator[Mapping[str, jax.Array]]:
+    return self
+
+  def __next__(self) -> Mapping[str, jax.Array]:
+    item = self._queue.get()
+    if item is self._END:
+      raise StopIteration
+    if isinstance(item, BaseException):
+      raise item
+    return item
+
+  def close(self) -> None:
+    """Stops the thread."""
+    self._stop.set()
+    self._thread.join(timeout=5)

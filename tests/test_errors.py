@@ -1,0 +1,61 @@
+"""Errors of four parts, and packages of extras."""
+
+import math
+import sys
+
+import pytest
+
+from sgdx_t5x.errors import SgdxError, require
+
+
+def test_a_module_that_is_installed_is_returned():
+  assert require("math", extra="train", why="sums") is math
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch):
+  monkeypatch.setitem(sys.modules, "spacy", None)
+  with pytest.raises(SgdxError) as e:
+    require("spacy", extra="compose", why="lemmas of descriptions")
+  assert e.value.text == (
+    "the package spacy is not installed\n"
+    "  expected:  spacy, for lemmas of descriptions\n"
+    '  fix:       pip install "sgdx_t5x[compose]"'
+  )
+
+
+def test_the_package_that_a_module_lacks_is_named(monkeypatch, tmp_path):
+  (tmp_path / "needs_more.py").write_text("import a_package_that_nobody_has\n")
+  monkeypatch.syspath_prepend(tmp_path)
+  with pytest.raises(SgdxError) as e:
+    require("needs_more", extra="train", why="sums", beside="./t5x_lite")
+  assert e.value.found == "the package a_package_that_nobody_has is not installed"
+  assert e.value.expected == "needs_more, for sums"
+  assert e.value.fix == 'pip install "sgdx_t5x[train]" ./t5x_lite'
+
+
+def test_a_package_that_breaks_says_why(monkeypatch, tmp_path):
+  (tmp_path / "broken.py").write_text("raise ImportError('libmissing.so: no such file\\nmore')\n")
+  monkeypatch.syspath_prepend(tmp_path)
+  with pytest.raises(SgdxError) as e:
+    require("broken", extra="train", why="sums")
+  assert e.value.found == "broken cannot be imported: libmissing.so: no such file"
+
+
+@pytest.mark.parametrize(
+  ("module", "args"),
+  [
+    ("seqio", ("ls", "tasks")),
+    ("tensorflow", ("data", "prepare", "--sample")),
+    ("sentencepiece", ("data", "vocabulary", "--corpus", "sample", "--out", "new.model")),
+  ],
+)
+def test_commands_name_the_extra_that_they_lack(module, args, monkeypatch, tmp_path, capsys):
+  from sgdx_t5x import cli
+
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.setitem(sys.modules, module, None)
+  assert cli.main(args) == 1
+  error = capsys.readouterr().err
+  assert f"the package {module} is not installed" in error
+  assert 'pip install "sgdx_t5x[train]"' in error
+  assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,94 @@
+"""The one policy for output folders, and files and folders that are written atomically."""
+
+import pathlib
+
+import pytest
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import atomic_folder, check_folder, list_files, not_found
+
+
+def is_ours(path):
+  return path.parts[0] in ("model", "config.json")
+
+
+@pytest.fixture
+def full(tmp_path):
+  """A folder as a command wrote it."""
+  (tmp_path / "full/model").mkdir(parents=True)
+  (tmp_path / "full/model/weights").write_text("numbers")
+  (tmp_path / "full/config.json").write_text("{}")
+  return tmp_path / "full"
+
+
+def test_a_new_folder_and_an_empty_one_may_be_written(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  assert check_folder("new/below") == tmp_path / "new/below"
+  assert not (tmp_path / "new").exists()
+  (tmp_path / "empty/below").mkdir(parents=True)  # folders alone are nothing to lose
+  assert check_folder("empty") == tmp_path / "empty"
+
+
+def test_nothing_is_replaced_unless_it_is_ours_and_wanted(full):
+  assert check_folder(full, replace=True, ours=is_ours) == full
+  with pytest.raises(SgdxError, match="give --overwrite to replace it") as e:
+    check_folder(full, replace=False, ours=is_ours)
+  assert e.value.found == f"--out {full} already exists and is not empty"
+  (full / "thesis.tex").write_text("years of work")
+  for replace in (False, True):
+    with pytest.raises(SgdxError, match=r"available: thesis\.tex\n.*move these files away"):
+      check_folder(full, replace=replace, ours=is_ours)
+
+
+def test_a_command_that_never_replaces_says_what_is_there(full):
+  for number in range(7):
+    (full / f"{number}").write_text("")
+  with pytest.raises(SgdxError) as e:
+    check_folder(full, "--to", expected="a new folder: variants must not mix")
+  assert e.value.text == (
+    f"--to {full} already exists and is not empty\n"
+    "  expected:  a new folder: variants must not mix\n"
+    "  available: 0, 1, 2, 3, 4, 5 and 3 more\n"
+    "  fix:       name another folder, or move these files away"
+  )
+
+
+@pytest.mark.parametrize("below", ["", "/a/b"])
+def test_a_file_is_no_folder(full, below):
+  path = f"{full}/config.json{below}"
+  with pytest.raises(SgdxError, match=r"config\.json is a file"):
+    check_folder(path, replace=True, ours=is_ours)
+
+
+def test_a_bucket_is_no_folder():
+  with pytest.raises(SgdxError, match="a folder on this machine") as e:
+    check_folder("gs://bucket/x")
+  assert e.value.found == "--out gs://bucket/x"
+
+
+def test_links_are_listed_and_not_followed(full):
+  (full / "link").symlink_to(full.parent)
+  assert list_files(full) == ["config.json", "link", "model/weights"]
+
+
+def test_a_folder_is_replaced_as_a_whole_or_not_at_all(full):
+  def write_half():
+    with atomic_folder(full) as temporary:
+      temporary.mkdir()
+      (temporary / "half").write_text("")
+      raise OSError(28, "No space left on device")
+
+  with pytest.raises(SgdxError, match="No space left"):
+    write_half()
+  assert list_files(full.parent) == ["full/config.json", "full/model/weights"]
+  with atomic_folder(check_folder(full, replace=True, ours=is_ours)) as temporary:
+    temporary.mkdir()
+    (temporary / "config.json").write_text("[]")
+  assert list_files(full.parent) == ["full/config.json"]
+
+
+def test_what_is_not_there_has_its_neighbours_named(full):
+  error = not_found(full / "confg.json", "a configuration")
+  assert error.found == f"no file at {full}/confg.json"
+  assert error.available == "nearest: config.json"
+  assert not_found(pathlib.Path("no/such"), "x", "file or folder").available == "nothing"

@@ -1,0 +1,51 @@
+"""The tree in CONTRIBUTING.md names the folders that exist, and the tests mirror the library."""
+
+import re
+
+from places import ROOT
+
+# Private folders, and those that are not tracked.
+IGNORED = re.compile(r"[._].*|build|data|runs|dist|.*\.egg-info")
+# Their folders are those of the library (tests), or hold files only.
+WHOLE = {"tests", "t5x_lite/tests", "t5x_lite/t5x", "docs", "benchmarks/results"}
+
+
+def named_folders():
+  text = (ROOT / "CONTRIBUTING.md").read_text()
+  tree = re.search(r"## Where things are.*?```\n(.*?)```", text, re.DOTALL)[1]
+  folders, path = set(), []
+  for line in tree.splitlines():
+    indent, name = re.match(r"( *)(\S+)/ ", line).groups()
+    path[len(indent) // 2 :] = [name]
+    folders.add("/".join(path))
+  return folders
+
+
+def holds_files(folder):
+  """False for a folder of which only compiled files are left after a pull."""
+  return any(p.is_file() and "__pycache__" not in p.parts for p in folder.rglob("*"))
+
+
+def folders_in(folder):
+  found = (p for p in sorted((ROOT / folder).iterdir()) if p.is_dir() and holds_files(p))
+  # `data` is a room, but at the root it is the user's.
+  names = (p for p in found if (folder and p.name == "data") or not IGNORED.fullmatch(p.name))
+  return [p.relative_to(ROOT).as_posix() for p in names]
+
+
+def test_the_tree_names_every_folder_and_no_other():
+  named, found, waiting = named_folders(), set(), [""]
+  while waiting:
+    for folder in folders_in(waiting.pop()):
+      found.add(folder)
+      if folder not in WHOLE:
+        waiting.append(folder)
+  assert {f for f in named if f.rpartition("/")[0] not in WHOLE} == found
+  assert all((ROOT / folder).is_dir() for folder in named)
+
+
+def test_folders_of_tests_are_those_of_the_library():
+  rooms = {folder.partition("/")[2] for folder in folders_in("sgdx_t5x")}
+  others = {"tasks", "metrics", "launch", "end_to_end", "support", "fixtures"}
+  tests = {folder.partition("/")[2] for folder in folders_in("tests")}
+  assert tests <= rooms | others
