@@ -1,4 +1,4 @@
-"""Scores of dialogue state trackers: per frame first, aggregates after. NumPy only."""
+"""Metrics of dialogue state tracking: per-frame scores and their aggregates. NumPy only."""
 
 from sgdx_t5x.metrics.aggregate import (
   ALL_SERVICES,

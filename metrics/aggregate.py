@@ -1,7 +1,7 @@
-"""Official aggregation: means over frames, for all services, seen, unseen, each and domain.
+"""Official aggregation: means over the frames of all, seen and unseen services, services, domains.
 
-Keys and rules of the official scorer (google-research, schema_guided_dst/evaluate.py): every
-frame weighs the same, whatever its service or dialogue, and "NA" is skipped.
+Follows keys and rules of the official scorer (google-research, schema_guided_dst/evaluate.py): all
+frames have the same weight, whatever their service or dialogue, and "NA" is skipped.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ UNSEEN_SERVICES = "#UNSEEN_SERVICES"
 
 
 def frame_groups(scores: FrameScores) -> dict[str, np.ndarray]:
-  """Returns the official key -> [F] bool, the frames it averages over; no key is empty.
+  """Returns official key -> [F] bool, the frames averaged under it; no group is empty.
 
-  A domain is a service's name before the first underscore ("Banks" of "Banks_2").
+  The domain is the part of a service name before the first underscore ("Banks" in "Banks_2").
   """
   names = sorted(set(scores.services.tolist()))
   groups = {
@@ -39,13 +39,13 @@ def official_scores(scores: FrameScores, across_turn: bool = False) -> dict[str,
   """Returns official group -> official metric -> mean over frames.
 
   Args:
-    scores: of one variant.
+    scores: scores of one variant.
     across_turn: multiply the joint metrics over the frames of a turn first (the official
-      `joint_acc_across_turn`, for MultiWOZ): their means are then over turns. A turn counts in a
-      group with its frames of that group only.
+      `joint_acc_across_turn`, for MultiWOZ) and average over turns. In each group, a turn has only
+      its frames of that group.
 
   Returns:
-    A metric that is NA in every frame of a group is nan; the official scorer leaves it out.
+    A metric that is NA in every frame of a group is nan; the official scorer omits it.
   """
   return {
     group: {key: mean(unit_values(scores, key, mask, across_turn)[0]) for key in scores.metrics}
@@ -56,16 +56,16 @@ def official_scores(scores: FrameScores, across_turn: bool = False) -> dict[str,
 def unit_values(
   scores: FrameScores, metric: str, mask: np.ndarray, across_turn: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns what a mean of a metric is over, and which frame each value is of.
+  """Returns the values that a metric averages over, and the frame of each.
 
   Args:
-    scores: of one variant.
+    scores: scores of one variant.
     metric: a key of `scores.metrics`.
-    mask: [F] bool, frames to take.
-    across_turn: see `official_scores`; it changes joint metrics only.
+    mask: [F] bool, the frames to use.
+    across_turn: see `official_scores`; only affects joint metrics.
 
   Returns:
-    ([U] float, [U] int): of the U frames, or of the U turns that have any, and their first frame.
+    ([U] float, [U] int): values and frames of the U units: frames, or turns (their first frame).
   """
   frames = np.flatnonzero(mask)
   values = scores.metrics[metric]
@@ -81,7 +81,7 @@ def unit_values(
 
 
 def mean(values: np.ndarray) -> float:
-  """Returns the mean of [F] float without nan; nan if nothing is left."""
+  """Returns the mean of [F] float, ignoring nan; nan if no value is left."""
   values = values[~np.isnan(values)]
   return float(values.mean()) if values.size else float("nan")
 

@@ -22,8 +22,8 @@ from sgdx_t5x.metrics.sensitivity import frame_cov, summarise
 
 RESAMPLES = 1000
 LEVEL = 0.95
-# Two sums of the same scores can differ in the last bits with their order; a difference of
-# less than this is none.
+# The order of summation can change the last bits of a mean; differences are rounded to so many
+# decimals.
 _DECIMALS = 12
 
 
@@ -98,15 +98,15 @@ class BootstrapSamples:
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-  """A number of two systems; fractions, nan what cannot be computed.
+  """A statistic of two systems and its difference, as fractions; nan where undefined.
 
   Attributes:
-    a: of the first.
-    b: of the second.
+    a: value of the first system.
+    b: value of the second system.
     difference: b - a.
-    low: lower end of the interval of the difference.
+    low: lower end of the confidence interval of the difference.
     high: its upper end.
-    p: two-sided, see `paired_differences`.
+    p: two-sided p-value, see `paired_differences`.
   """
 
   a: float
@@ -118,7 +118,7 @@ class Difference:
 
 
 def interval(samples: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
-  """Returns the percentile interval of [R] samples; nan is left out, (nan, nan) if all are."""
+  """Returns the percentile interval of [R] samples, ignoring nan; (nan, nan) if all are nan."""
   samples = samples[~np.isnan(samples)]
   if not samples.size:
     return float("nan"), float("nan")
@@ -161,7 +161,7 @@ def summary_intervals(
 ) -> dict[str, tuple[float, float]]:
   """Returns the 95% interval of every number of `summarise`: its keys -> (low, high).
 
-  Args: see `summary_samples`. (nan, nan) what cannot be computed, or is of one dialogue.
+  Args: see `summary_samples`. (nan, nan) if undefined or based on one dialogue.
   """
   samples = summary_samples(values, dialogue_ids, resamples, zero_mean, name)
   return {key: interval(x) for key, x in samples.items()}
@@ -179,13 +179,13 @@ def paired_differences(
 
   With R resamples of which n- have a difference <= 0 and n+ one >= 0,
   p = min(1, 2 (1 + min(n-, n+)) / (R + 1)): Koehn's one-sided share, doubled, and never 0. If
-  p < 0.05, the 95% interval does not hold 0; systems without a difference get p = 1. Of D dialogues
-  p is at least 2 / 2^D, as of a sign test: so few cannot say more.
+  p < 0.05, the 95% interval excludes 0; identical systems get p = 1. With D dialogues, p is at
+  least 2 / 2^D, as in a sign test.
 
   Args:
     a: first system, variant -> [U] float.
-    b: second system; variants that only one of the two has are not looked at. A score that is
-      nan in one is left out of both.
+    b: second system; variants that only one of the two has are ignored, and a score that is nan in
+      one is excluded from both.
     dialogue_ids: [U] str, the dialogue of each.
     resamples: see `summary_samples`.
     zero_mean: see `summarise`.

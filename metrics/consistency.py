@@ -1,8 +1,8 @@
-"""cJGA: right under both of two wordings of a schema, or under all of them.
+"""Consistent JGA (cJGA): share of frames that are correct under two schema variants, or under all.
 
-CheckDST (Cho et al. 2022) defines it between a test set and a perturbed one, as the mean over
-pairs of 1[both right]; here the perturbation is the wording of the schema. Unlike schema
-sensitivity it has no 0/0, and it cannot be raised by being wrong everywhere.
+CheckDST (Cho et al. 2022) defines it for a test set and a perturbed one, as the mean over pairs of
+1[both correct]; here the perturbation is the schema variant. Unlike schema sensitivity, it has no
+0/0 and does not reward a tracker that is wrong everywhere.
 """
 
 import numpy as np
@@ -11,10 +11,10 @@ from sgdx_t5x.metrics.aggregate import mean, whole_frames
 
 
 def consistent_jga(scores: np.ndarray) -> float:
-  """Returns the share of frames that are wholly right in every row of [K, F] JGA, 0 to 1.
+  """Returns the share of frames that are correct in every row of [K, F] JGA, 0 to 1.
 
-  Right is a JGA of 1: a value that only nearly matches is not. nan if there is no row or no
-  frame; frames with nan in a row are left out.
+  Correct means a JGA of 1, which excludes partial fuzzy matches. nan if there is no row or no
+  frame; frames with nan in a row are excluded.
   """
   return mean(frame_consistency(whole_frames(scores)))
 

@@ -1,8 +1,8 @@
 """Official F1 scores of one frame: requested slots and slot tagging.
 
-Rules and names of the official scorer (google-research, schema_guided_dst/metrics.py,
-compute_f1, get_requested_slots_f1, get_slot_tagging_f1). Where nothing is to be found and nothing
-was, the score is 1 and counts: the SGD paper speaks of skipping such turns, its scorer does not.
+Follows rules and names of the official scorer (google-research, schema_guided_dst/metrics.py,
+compute_f1, get_requested_slots_f1, get_slot_tagging_f1). If gold and prediction are both empty, the
+score is 1 and counts; the SGD paper says that such turns are skipped, but its scorer counts them.
 """
 
 from collections import Counter
@@ -19,11 +19,11 @@ def multiset_f1(
   """Returns (F1, precision, recall) of two multisets, each from 0 to 1.
 
   Args:
-    gold: what there is: names of requested slots, or (slot, text) of spans.
-    predicted: what was found; None, if the tracker does not predict it, gives nan.
+    gold: names of requested slots, or (slot, text) of spans.
+    predicted: the same; None, if the tracker does not predict them, gives nan.
 
   Returns:
-    Precision is 1 if nothing is predicted, recall 1 if there is nothing, F1 0 if both are 0.
+    Precision is 1 if `predicted` is empty, recall 1 if `gold` is empty, F1 0 if both are 0.
   """
   if predicted is None:
     return _NAN, _NAN, _NAN

@@ -1,8 +1,8 @@
-"""What is wrong with a slot: the kinds of failure behind a joint goal accuracy.
+"""Error types of slots: what lowers joint goal accuracy.
 
-SGD-X paper (Lee et al. 2022), section 5 and Table 4, tells errors by hand; these kinds are ours.
-A slot fails in a frame where its official score is below 1, so a frame's joint goal accuracy is
-below 1 if and only if one of its slots fails.
+The SGD-X paper (Lee et al. 2022, section 5 and Table 4) categorizes errors manually; these types
+are ours. A slot is an error in a frame if its official score is below 1, so a frame's joint goal
+accuracy is below 1 if and only if at least one of its slots is an error.
 """
 
 import dataclasses
@@ -23,13 +23,13 @@ State = Mapping[str, Sequence[str]]  # slot -> values, of slots that are in the 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Failure:
-  """A slot of a frame that fails with one schema version or more.
+  """A slot of a frame that is an error under at least one variant.
 
   Attributes:
     slot: original name.
     gold: acceptable values; empty if the slot is not in the gold state.
-    predicted: version -> the value that counts, None if the slot is not in that state.
-    kinds: version -> one of `KINDS`, of the versions with which the slot fails.
+    predicted: variant -> the value that is scored, None if the slot is not in the predicted state.
+    kinds: variant -> one of `KINDS`, for the variants under which the slot is an error.
   """
 
   slot: str
@@ -41,12 +41,12 @@ class Failure:
 def slot_failures(
   service: Service, gold: State, predicted: Mapping[str, State], backend: str = "difflib"
 ) -> tuple[Failure, ...]:
-  """Returns the slots of a frame that fail, in the order of the schema.
+  """Returns the slots of a frame that are errors, in schema order.
 
   Args:
-    service: the frame's, in the original schema.
+    service: the frame's service in the original schema.
     gold: the gold state.
-    predicted: version -> predicted state, in original names.
+    predicted: variant -> predicted state, in original names.
     backend: see `fuzzy.match`.
   """
   if all(state == gold for state in predicted.values()):
@@ -54,10 +54,10 @@ def slot_failures(
   failures = []
   for slot in service.slots:
     right, kinds = gold.get(slot.name, ()), {}
-    for version, state in predicted.items():
+    for variant, state in predicted.items():
       found = state.get(slot.name, ())
       if slot_score(right, found, slot.is_categorical, backend) < 1:
-        kinds[version] = _kind(slot, gold, found)
+        kinds[variant] = _kind(slot, gold, found)
     if kinds:
       values = {v: next(iter(state.get(slot.name, ())), None) for v, state in predicted.items()}
       failures.append(Failure(slot.name, tuple(right), values, kinds))
@@ -65,7 +65,7 @@ def slot_failures(
 
 
 def _kind(slot: Slot, gold: State, found: Sequence[str]) -> str:
-  """The kind of a failure. Another slot's value tells more than that it should not be here."""
+  """Returns the error type. A value of another slot takes precedence over a spurious value."""
   if not found:
     return MISSED
   if _is_of_another(slot, gold, found[0]):
@@ -76,7 +76,7 @@ def _kind(slot: Slot, gold: State, found: Sequence[str]) -> str:
 
 
 def _is_of_another(slot: Slot, gold: State, value: str) -> bool:
-  """Whether a value is another slot's. "dontcare", or one that a categorical slot may have, not."""
+  """Whether a value is another slot's; never for "dontcare" or a possible value of the slot."""
   if value == DONTCARE or (slot.is_categorical and value in slot.possible_values):
     return False
   return any(value in values for name, values in gold.items() if name != slot.name)

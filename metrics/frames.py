@@ -1,4 +1,4 @@
-"""Scores per frame: what all aggregates, tables and tests of a run are made from.
+"""Per-frame scores, the basis of all aggregates, tables and significance tests.
 
 A *frame* is (dialogue, user turn, service): the unit of the official scorer.
 """
@@ -21,18 +21,18 @@ OFFICIAL_METRICS = (*INTENT_METRICS, *REQUESTED_METRICS, *TAGGING_METRICS, *GOAL
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GoldFrame:
-  """What a frame is scored against; no utterances, so memory grows with frames.
+  """The gold annotation of a frame; holds no utterances, to save memory.
 
   Attributes:
-    frame_id: as the official scorer names it, "1_00000-002-Banks_2".
+    frame_id: in the official scorer's format, "1_00000-002-Banks_2".
     dialogue_id: unique in the split.
     turn: index over all turns of the dialogue.
     service: original name.
     slot_values: the gold state, slot -> acceptable values.
-    utterance_crc: CRC-32 of the user's utterance, to notice predictions of another split.
+    utterance_crc: CRC-32 of the user's utterance, to detect predictions for another split.
     active_intent: its name, or "NONE".
     requested_slots: names.
-    spans: (slot, text of the utterance) of the slots tagged in it.
+    spans: (slot, text) of the slot spans in the utterance.
   """
 
   frame_id: str
@@ -48,13 +48,13 @@ class GoldFrame:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PredictedFrame:
-  """What a tracker says of a frame, in original names; None is what it does not predict.
+  """A tracker's prediction for a frame, in original names; None for what it does not predict.
 
   Attributes:
-    slot_values: the state, slot -> values; {} is the state in which no slot has one.
+    slot_values: the state, slot -> values; {} is the empty state.
     active_intent: its name, or "NONE".
     requested_slots: names.
-    spans: (slot, text of the utterance).
+    spans: (slot, text).
   """
 
   slot_values: Mapping[str, Sequence[str]]
@@ -69,10 +69,10 @@ class FrameScores:
 
   Attributes:
     frame_ids: [F] str.
-    dialogue_ids: [F] str: the unit to resample for intervals.
+    dialogue_ids: [F] str, the bootstrap's resampling unit.
     turns: [F] int32, index over all turns of the dialogue.
     services: [F] str, original names.
-    seen: [F] bool, whether the service is also in train's schema.
+    seen: [F] bool, whether the service is also in the train schema.
     metrics: official key -> [F] float64 from 0 to 1; nan where the official scorer has "NA".
   """
 
@@ -87,7 +87,7 @@ class FrameScores:
     return len(self.frame_ids)
 
   def take(self, frames: np.ndarray) -> "FrameScores":
-    """Returns the frames of a mask [F] bool, or of positions [any] int, in that order."""
+    """Selects frames by a mask [F] bool, or by positions [any] int, in that order."""
     return FrameScores(
       self.frame_ids[frames],
       self.dialogue_ids[frames],
@@ -99,12 +99,12 @@ class FrameScores:
 
 
 def utterance_crc(text: str) -> int:
-  """CRC-32 of an utterance; JSON can hold half a surrogate pair, which is no valid text."""
+  """CRC-32 of an utterance; JSON may contain lone surrogates, which are not valid Unicode."""
   return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
 def gold_frames(dialogues: Iterable[Dialogue]) -> list[GoldFrame]:
-  """Returns the frames of dialogues (original names) that are to be scored, in order.
+  """Returns the frames to score of dialogues in original names, in order.
 
   Raises:
     SgdxError: a dialogue, or a service within a turn, occurs twice.
@@ -116,8 +116,8 @@ def gold_frames(dialogues: Iterable[Dialogue]) -> list[GoldFrame]:
       if key in frames:
         raise SgdxError(
           f"frame {key} occurs twice in the corpus",
-          expected="each dialogue id once in a split, each service once in a turn",
-          fix="remove the file or the dialogue that repeats it",
+          expected="unique dialogue ids in a split, unique services in a turn",
+          fix="remove the duplicate file or dialogue",
         )
       said, state = dialogue.turns[turn].utterance, frame.state
       frames[key] = GoldFrame(
@@ -144,11 +144,11 @@ def score_frames(
   """Scores predictions frame by frame.
 
   Args:
-    gold: frames of a split. Those absent from `predicted` are left out, not counted
-      as wrong; `predictions.read_predictions` refuses absent ones unless told otherwise.
-    predicted: frame id -> what a tracker says of the frame.
+    gold: frames of a split. Frames missing from `predicted` are skipped, not counted as wrong;
+      by default, `predictions.read_predictions` rejects missing frames.
+    predicted: frame id -> prediction for the frame.
     schema: the split's original schema.
-    seen_services: names of services that are in train too.
+    seen_services: names of services that are also in train.
     backend: see `fuzzy.match`.
   """
   gold = [frame for frame in gold if frame.frame_id in predicted]
@@ -190,15 +190,15 @@ def _of_noncategorical(
 
 
 def predict_nothing(gold: Iterable[GoldFrame]) -> dict[str, PredictedFrame]:
-  """Returns what a tracker says that never gives a slot a value: the floor to beat."""
+  """Returns the predictions of the trivial baseline that never predicts a value."""
   return {frame.frame_id: PredictedFrame({}, NO_INTENT, (), ()) for frame in gold}
 
 
 def common_frames(scores: Mapping[str, FrameScores]) -> dict[str, FrameScores]:
-  """Keeps the frames that all variants have, in one order, so that they can be compared.
+  """Keeps the frames that all variants share, in the same order, so that they are comparable.
 
   Args:
-    scores: variant -> its scores; which frames they have may differ.
+    scores: variant -> its scores, possibly of different frames.
 
   Returns:
     variant -> scores of the same frames, in the order of the first variant.

@@ -1,6 +1,6 @@
-"""Official goal metrics of one frame: is the predicted dialogue state the gold one?
+"""Official goal accuracies of one frame, which compare the predicted with the gold dialogue state.
 
-Rules and names of the official scorer (google-research, schema_guided_dst/metrics.py,
+Follows rules and names of the official scorer (google-research, schema_guided_dst/metrics.py,
 get_average_and_joint_goal_accuracy); SGD paper (Rastogi et al. 2020), section 5.2.
 """
 
@@ -20,19 +20,19 @@ GOAL_METRICS = (
   "joint_noncat_accuracy",
 )
 JOINT_METRICS = (JOINT_GOAL, "joint_cat_accuracy", "joint_noncat_accuracy")
-NA = float("nan")  # the official scorer writes "NA" and leaves it out of averages
+NA = float("nan")  # the official scorer writes "NA" and excludes it from averages
 
 
 def slot_score(
   gold: Sequence[str], predicted: Sequence[str], categorical: bool, backend: str = "difflib"
 ) -> float:
-  """Returns how right one slot of one frame is, from 0 to 1.
+  """Returns the score of one slot of one frame, from 0 to 1.
 
   Args:
     gold: acceptable values; empty if the slot is not in the gold state.
-    predicted: predicted values, of which only the first counts; empty if there is none.
-    categorical: a categorical value must equal the first gold value, in case too; another
-      one takes its best match among the gold values. "dontcare" is a value like others.
+    predicted: predicted values, of which only the first is scored; empty if there is none.
+    categorical: a categorical value must equal the first gold value, case-sensitively; others get
+      their best fuzzy match among the gold values. "dontcare" is treated like any other value.
     backend: see `fuzzy.match`.
   """
   if not gold or not predicted:
@@ -51,13 +51,13 @@ def goal_scores(
   """Returns the six official goal metrics of one frame.
 
   "average" is the mean over slots of the gold state, "joint" the product over all slots of
-  the service: with a fuzzy back end, JGA is a fraction. "cat" and "noncat" restrict to
-  categorical slots and to the others.
+  the service, so JGA is fractional with a fuzzy back end. "cat" and "noncat" are restricted to
+  categorical and non-categorical slots.
 
   Args:
-    service: the frame's service in the original schema. Slots it lacks are not looked at.
-    gold: slot -> acceptable values, of slots that are in the gold state.
-    predicted: slot -> predicted values, of slots that are in the predicted state.
+    service: the frame's service in the original schema. Slots it lacks are ignored.
+    gold: slot -> acceptable values, for slots in the gold state.
+    predicted: slot -> predicted values, for slots in the predicted state.
     backend: see `fuzzy.match`.
 
   Returns:
@@ -69,7 +69,7 @@ def goal_scores(
   for slot in service.slots:
     in_gold, in_predicted = slot.name in gold, slot.name in predicted
     if not in_gold and not in_predicted:
-      continue  # scores 1, which changes no product
+      continue  # a score of 1 does not change the product
     score = slot_score(
       gold.get(slot.name, ()), predicted.get(slot.name, ()), slot.is_categorical, backend
     )

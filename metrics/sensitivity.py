@@ -1,13 +1,13 @@
-"""Schema sensitivity: how far a metric moves when only the wording of the schema changes.
+"""Schema sensitivity (SS): the variability of a metric when only the wording of the schema changes.
 
 SGD-X paper (Lee et al. 2022), section 3.4: for frame t and K variants, the coefficient of
-variation CoV_t = s_t / mean_t with s_t the sample standard deviation (K-1); SS is the mean of
-CoV_t over frames. "Turn" there is the official frame, else JGA would not be the official
-one. The original schema is not among the K.
+variation is CoV_t = s_t / mean_t, where s_t is the sample standard deviation (K-1); SS is the mean
+of CoV_t over frames. The paper's "turn" is the official scorer's frame; otherwise JGA would not be
+the official one. The K variants do not include the original schema.
 
-The paper does not say what CoV is where every variant is wrong (0/0). "zero" counts
-such frames as 0: nothing moved, and the paper divides by |T|. "exclude" leaves them out
-(robust-dst, Coca et al. 2023). SS(zero) = SS(exclude) * (1 - zero_mean_share).
+The paper does not define CoV for frames that every variant gets wrong (0/0). "zero" counts them as
+0, since their scores do not vary and the paper divides by |T|; "exclude" drops them (robust-dst,
+Coca et al. 2023). SS(zero) = SS(exclude) * (1 - zero_mean_share).
 """
 
 from collections.abc import Mapping
@@ -87,19 +87,19 @@ def summarise(
   """Returns one row of the paper's Table 2, as fractions.
 
   Args:
-    values: variant -> [F] float, a metric of the same frames in the same order. Any of
-      the original and v1 to v5.
+    values: variant -> [F] float, a metric of the same frames in the same order; any subset of the
+      original and v1 to v5.
     zero_mean: the rule of `ss_jga`, see `schema_sensitivity`.
-    name: what to call the metric; the paper defines all of this for any metric of a frame.
+    name: name of the metric; the paper's definitions apply to any metric of a frame.
 
-  Frames without a score (nan) in one of the variants given are left out of all numbers: a
-  difference of means over different frames is none of wording.
+  Frames without a score (nan) in any given variant are excluded from all numbers: means over
+  different frames would differ for reasons other than the variant.
 
   Returns:
     jga_orig, jga_v1 ... jga_v5, jga_v1_5, diff_rel, ss_jga, ss_jga_exclude, zero_mean_share with
-    `name` for "jga"; of JGA also cjga_v1 ... cjga_v5 (right with the original schema and with
-    that variant) and cjga_all (with v1 to v5). nan what cannot be computed: what is over v1 to
-    v5 needs all five, for under its name a mean over fewer would be taken for the paper's.
+    `name` instead of "jga"; for JGA also cjga_v1 ... cjga_v5 (correct under the original schema and
+    that variant) and cjga_all (under v1 to v5). nan where undefined: statistics over v1 to v5 need
+    all five, because a mean over fewer would be mistaken for the paper's.
   """
   values, row = compared(values), {}
   original = values.get(ORIGINAL)

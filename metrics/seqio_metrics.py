@@ -1,27 +1,26 @@
-"""Metric functions for SeqIO tasks whose examples ask for one slot of a frame, or for all of it.
+"""Metric functions for SeqIO tasks with one example per slot of a frame, or one per frame.
 
-The official JGA is a product over all slots of a service. A tracker that is asked for the
-tracked slots only gives the same number: the other slots are in no gold state and in no
-prediction, so each of them scores 1.
+The official JGA is a product over all slots of a service. Examples for the tracked slots alone give
+the same number: the other slots are never in a gold or predicted state, so each of them scores 1.
 
-Both functions take what a task's postprocessor made (`prompts.seqio_steps.read_back`), by the unit
-of the task's prompt format.
+Both functions take the output of a task's postprocessor (`prompts.seqio_steps.read_back`), which
+depends on the unit of the task's prompt format.
   targets: one dict per example,
     id: "v3/dev/1_00000-002-Banks_2/account_type", that is variant, split, frame and slot,
       with the original names of service and slot; without the slot if the unit is "frame";
     seen: whether the frame's service is also in train.
   A target of unit "slot" also has
     values: acceptable gold values, empty if the slot is not in the gold state;
-    service_slots: number of slots that this frame is asked for;
-    categorical: whether the slot is.
+    service_slots: number of slots with an example in this frame;
+    categorical: whether the slot is categorical.
   A target of unit "frame" also has
     state: the gold state, slot -> acceptable gold values;
-    slots: slot -> whether it is categorical, of all that can be in a state;
-    active_intent, requested_slots: the gold ones.
+    slots: slot -> whether it is categorical, for all slots that can be in a state;
+    active_intent, requested_slots: gold values.
   predictions: one per example in the same order. For unit "slot" a value, or None for "not in the
     state"; for unit "frame" a `PredictedFrame`.
-A frame of which examples are missing (an evaluation cut by `num_examples`) has no JGA: it is
-left out and counted in `num_frames_incomplete`. What cannot be computed has no key.
+A frame with missing examples (an evaluation limited by `num_examples`) has no JGA: it is excluded
+and counted in `num_frames_incomplete`. Undefined metrics are omitted.
 """
 
 import dataclasses
@@ -46,7 +45,7 @@ INTENT, REQUESTED = "active_intent_accuracy", "requested_slots_f1"  # official k
 
 @dataclasses.dataclass
 class _Frame:
-  """The scores of a frame, as far as its examples are there."""
+  """The scores of a frame, from the examples seen so far."""
 
   num_examples: int  # of a complete frame
   seen: bool
@@ -76,7 +75,7 @@ def joint_goal_accuracy(
     backend: see `fuzzy.match`.
 
   Returns:
-    jga, slot_accuracy (mean over the slots that complete frames are asked for), num_frames,
+    jga, slot_accuracy (mean over the scored slots of complete frames), num_frames,
     num_frames_incomplete; active_intent_accuracy and requested_slots_f1 if they are predicted. All
     but slot_accuracy and the counts also with _seen and _unseen.
 
@@ -87,9 +86,9 @@ def joint_goal_accuracy(
   if len(variants) > 1:
     raise SgdxError(
       f"joint_goal_accuracy got examples of {len(variants)} variants",
-      expected="the examples of one",
+      expected="examples of one variant",
       available=", ".join(variants),
-      fix="use schema_sensitivity as metric of a task that holds several variants",
+      fix="use schema_sensitivity as the metric of a task with several variants",
     )
   frames = [frame for found in variants.values() for frame in found.values()]
   whole = [frame for frame in frames if frame.complete]
@@ -111,7 +110,7 @@ def schema_sensitivity(
   backend: str = "difflib",
   zero_mean: str = "zero",
 ) -> dict[str, float]:
-  """Returns JGA per variant and schema sensitivity, of a task that holds several variants.
+  """Returns JGA per variant and schema sensitivity, for a task with several variants.
 
   All numbers are over the frames that are complete in every variant found.
 
@@ -175,7 +174,7 @@ def _collect(
     raise SgdxError(
       f"{len(targets)} targets and {len(predictions)} predictions",
       expected="one prediction per target",
-      fix="give the predictions of the same examples, in their order",
+      fix="pass one prediction per example, in the same order",
     )
   variants: dict[str, dict[tuple[str, str], _Frame]] = {}
   for target, prediction in zip(targets, predictions, strict=True):
@@ -188,8 +187,8 @@ def _collect(
     if example.slot in frame.examples:
       raise SgdxError(
         f"example {example} occurs twice",
-        expected="each example once: a repeated one would count twice",
-        fix="evaluate a data set that does not repeat and whose dialogue ids are unique",
+        expected="unique examples: a repeated one would count twice",
+        fix="evaluate a data set without repetition and with unique dialogue ids",
       )
     frame.examples.add(example.slot)
     if unit == FRAME:

@@ -1,10 +1,10 @@
-"""SeqIO tasks and mixtures; importing this module registers them all.
+"""SeqIO tasks and mixtures; importing this module registers all of them.
 
-They are listed in `mixtures.py`; README.md beside this file shows how to add one.
+`mixtures.py` lists them; README.md in this folder shows how to add one.
 """
 
-# Registered in a module of its own, so once: gin's `from sgdx_t5x import tasks` can run this file
-# twice (it asks for the package's submodule "", which an editable install finds to be this).
+# A separate module registers them, so that it happens once: gin's `from sgdx_t5x import tasks` can
+# execute this file twice (it imports the submodule "", which an editable install resolves to this).
 from sgdx_t5x.tasks import mixtures  # noqa: F401
 from sgdx_t5x.tasks.registration import (
   REGISTERED,

@@ -1,4 +1,4 @@
-"""All tasks and mixtures of this project. A new one is one call here."""
+"""All tasks and mixtures of this project. To add one, add a call here."""
 
 from sgdx_t5x.tasks.registration import register_family
 from sgdx_t5x.tasks.vocabularies import sample_vocabulary, vocabulary

@@ -1,4 +1,4 @@
-"""Tasks: what `register` makes of records, the schemas of variants, and a prompt format."""
+"""Registration of tasks, built from records, schema variants and a prompt format."""
 
 import dataclasses
 import os
@@ -19,13 +19,13 @@ from sgdx_t5x.records.source import RecordSchemas, RecordSource
 
 @dataclasses.dataclass(frozen=True)
 class Registered:
-  """What a name stands for, for `sgdx ls tasks`.
+  """A registered task or mixture, as listed by `sgdx ls tasks`.
 
   Attributes:
-    name: for MIXTURE_OR_TASK_NAME.
-    data: config of the record data set.
-    variants: of the schema, those of all tasks if it is a mixture.
-    mixture: whether it is one.
+    name: value of MIXTURE_OR_TASK_NAME.
+    data: configuration of the record data set.
+    variants: schema variants; for a mixture, those of all its tasks.
+    mixture: whether it is a mixture.
   """
 
   name: str
@@ -34,7 +34,7 @@ class Registered:
   mixture: bool = False
 
 
-REGISTERED: dict[str, Registered] = {}  # in the order of registration
+REGISTERED: dict[str, Registered] = {}  # in order of registration
 
 
 def register(
@@ -50,27 +50,27 @@ def register(
   """Registers a task.
 
   Args:
-    name: the task's name, for MIXTURE_OR_TASK_NAME.
-    data: config of the record data set, "full" or "sample".
-    variants: of the schema; with several, each record gives examples for all of them and
-      the metrics are per variant, their average, and schema sensitivity.
+    name: name of the task, for MIXTURE_OR_TASK_NAME.
+    data: configuration of the record data set, "full" or "sample".
+    variants: schema variants; with several, each record yields examples for all of them, and the
+      metrics are JGA per variant, its average, and schema sensitivity.
     vocabulary: a function of `vocabularies.py`, the same as in the gin file.
-    style: a `PromptStyle` of T5DST; default the paper's Figure 3, plus values.
-    folders: variants of your own: variant -> folder with {split}/schema.json, aligned by
-      position with the original.
-    prompt_format: instead of style, another prompt format, or T5DST with its style.
+    style: a `PromptStyle` of T5DST; default: the paper's Figure 3, plus values.
+    folders: custom variants: name -> folder with {split}/schema.json, aligned by position with the
+      original.
+    prompt_format: alternative to `style`: another prompt format, or T5DST with its style.
 
   Returns:
     The task. Nothing is read from disk until it is used.
 
   Raises:
-    SgdxError: both a style and a prompt format.
+    SgdxError: both `style` and `prompt_format` are given.
   """
   if style is not None and prompt_format is not None:
     raise SgdxError(
       f"task {name!r} with a style and a prompt format",
-      expected="one of the two: the style is part of the format",
-      fix="give prompt_format=T5DST(style)",
+      expected="only one of them: the style is part of the format",
+      fix="pass prompt_format=T5DST(style)",
     )
   prompt_format = prompt_format or load_format(style=style)
   source = RecordSource(data, name)
@@ -90,25 +90,25 @@ def register(
 
 
 def register_mixture(name: str, tasks: Sequence[str]) -> seqio.Mixture:
-  """Registers a mixture of tasks of this module, at rates proportional to their size.
+  """Registers a mixture of tasks of this module, with rates proportional to their size.
 
-  Each example of a dialogue then comes once per variant in an epoch (SGD-X paper, section 5: the
-  same dialogues, other schema inputs).
+  In an epoch, each example of a dialogue then occurs once per variant (SGD-X paper, section 5: the
+  same dialogues with different schema inputs).
   """
   unknown = [task for task in tasks if task not in REGISTERED]
   if unknown or not tasks:
     raise SgdxError(
       f"mixture {name!r} of {', '.join(unknown) or 'no tasks'}",
-      expected="tasks that `register` or `register_variant` made",
+      expected="tasks registered by `register` or `register_variant`",
       available=nearest(unknown[0], REGISTERED) if unknown else "",
-      fix="register the task first; `sgdx ls tasks` lists those that are there",
+      fix="register the task first; `sgdx ls tasks` lists the registered ones",
     )
   parts = [REGISTERED[task] for task in tasks]
   if len({part.data for part in parts}) > 1:
     raise SgdxError(
       f"mixture {name!r} of tasks on {', '.join(sorted({part.data for part in parts}))} data",
-      expected="tasks of one data set: they have one vocabulary",
-      fix='mix tasks that all begin with "sample_", or none',
+      expected="tasks of one data set, which share one vocabulary",
+      fix='mix only tasks whose names start with "sample_", or only others',
     )
   mixture = seqio.MixtureRegistry.add(name, tasks, default_rate=_size)
   variants = tuple(dict.fromkeys(v for part in parts for v in part.variants))
@@ -125,24 +125,24 @@ def register_variant(
   data: str = "full",
   prompt_format: PromptFormat | None = None,
 ) -> seqio.Task:
-  """Registers the task `{prefix}t5dst_sgd_{name}`: SGD's dialogues with schemas of your own.
+  """Registers the task `{prefix}t5dst_sgd_{name}`: SGD's dialogues with a custom schema variant.
 
   Args:
-    name: of the variant.
-    folder: with {split}/schema.json for the splits to use, as `sgdx backtranslate` and
-      `sgdx compose` write them.
+    name: name of the variant.
+    folder: folder with {split}/schema.json for the splits to use, as written by
+      `sgdx backtranslate` and `sgdx compose`.
     vocabulary: see `register`.
     prefix: "sample_" with data "sample".
     data: see `register`.
-    prompt_format: default T5DST; another one's name replaces "t5dst" in the task's.
+    prompt_format: default T5DST; the name of another format replaces "t5dst" in the task's name.
   """
   prompt_format = prompt_format or load_format()
   task = f"{prefix}{prompt_format.name}_sgd_{name}"
   if task in REGISTERED or not re.fullmatch(r"[A-Za-z0-9_]+", name):
     raise SgdxError(
-      f"a variant called {name!r}",
-      expected="a name of letters, digits and underscores that is not taken",
-      available=f"{task} is there already" if task in REGISTERED else "",
+      f"variant name {name!r}",
+      expected="an unused name of letters, digits and underscores",
+      available=f"{task} already exists" if task in REGISTERED else "",
       fix="choose another name",
     )
   return register(
@@ -155,7 +155,7 @@ def register_variant(
   )
 
 
-register_wording = register_variant  # its name until 0.1.0, which task modules of users may import
+register_wording = register_variant  # its name until 0.1.0, which users' task modules may import
 
 
 def register_family(
@@ -168,7 +168,7 @@ def register_family(
   """Registers the tasks and mixtures of one data set and prompt format.
 
   Args:
-    prefix: of their names, "" or "sample_"; the format's name follows.
+    prefix: prefix of their names, "" or "sample_", before the name of the format.
     data: see `register`.
     vocabulary: see `register`.
     prompt_format: default T5DST.
@@ -194,5 +194,5 @@ def register_family(
 
 
 def _size(task: seqio.Task) -> float:
-  """Records times variants: SeqIO asks for rates before any example is made."""
+  """Number of records times variants: SeqIO needs rates before any example exists."""
   return float(task.num_input_examples("train") or 1) * len(REGISTERED[task.name].variants)

@@ -1,4 +1,4 @@
-"""The names of `registration.py` under an earlier path, which task modules of users import."""
+"""Former path of `registration.py`, kept for users' task modules that import it."""
 
 from sgdx_t5x.tasks.registration import (
   REGISTERED,

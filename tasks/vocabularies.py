@@ -1,7 +1,7 @@
-"""The vocabularies, one function each: tasks and gin files must get them from here.
+"""The vocabularies, one function each; tasks and gin files must both use these functions.
 
-SeqIO holds two vocabularies equal if path and extra ids are equal, so a second way
-to write the same path would end in "Model and Task vocabularies do not match".
+SeqIO compares vocabularies by path and extra ids, so another spelling of the same path would fail
+with "Model and Task vocabularies do not match".
 """
 
 import importlib.resources
@@ -15,10 +15,10 @@ T5_VOCABULARY = "gs://t5-data/vocabs/cc_all.32000.100extra/sentencepiece.model"
 
 
 def vocabulary() -> seqio.SentencePieceVocabulary:
-  """T5's public vocabulary: the file that SGDX_VOCAB names, or the one in Google's storage.
+  """T5's public vocabulary: the file named by SGDX_VOCAB, or the one in Google's storage.
 
   Raises:
-    SgdxError: SGDX_VOCAB names a file that is not there.
+    SgdxError: the file named by SGDX_VOCAB does not exist.
   """
   path = os.environ.get("SGDX_VOCAB", T5_VOCABULARY)
   if "://" not in path:

@@ -31,6 +31,22 @@ def jax_cache(tmp_path_factory):
   return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "jax_cache"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _programs_are_kept(jax_cache):
+  """Functions that tests make anew are not compiled anew."""
+  jax.config.update("jax_compilation_cache_dir", str(jax_cache))
+  jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+  jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+@pytest.fixture
+def unoptimized():
+  """Leaves XLA's optimizations out, for tests of behaviour: compiling is what takes their time."""
+  jax.config.update("jax_disable_most_optimizations", True)
+  yield
+  jax.config.update("jax_disable_most_optimizations", False)
+
+
 @pytest.fixture(scope="session")
 def server(jax_cache) -> ForkServer:
   """Starts scripts."""

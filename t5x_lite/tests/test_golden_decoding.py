@@ -10,6 +10,7 @@ import pytest
 from t5x import decoding
 from t5x.errors import T5XError
 
+pytestmark = pytest.mark.usefixtures("unoptimized")
 GREEDY = functools.partial(decoding.temperature_sample, topk=1)
 RAW = functools.partial(decoding.temperature_sample, topk=1, rescale_log_probs=False)
 SAMPLE = functools.partial(decoding.temperature_sample, topk=0, temperature=0.7)
@@ -64,8 +65,13 @@ def test_decodes_in_segments_are_the_same(golden, case):
   model = golden.model(decode_fn=decode_fn)
   batch, rows, outputs = golden.batches[batch_name], None, {}
   for start, stop in ((0, 2), (2, 5), (5, 14)):
-    segment = decoding.Segment(start, stop, rows)
-    paused = model.predict_batch_with_aux(golden.params, batch, segment=segment, **kwargs)
+
+    @jax.jit
+    def predict(params, batch, rows, start=start, stop=stop):
+      segment = decoding.Segment(start, stop, rows)
+      return model.predict_batch_with_aux(params, batch, segment=segment, **kwargs)
+
+    paused = predict(golden.params, batch, rows)
     decodes, aux = paused.outputs
     for row in np.flatnonzero(paused.done):  # a row that is done stays as it is
       outputs.setdefault(int(row), (decodes[row], aux["scores"][row]))

@@ -1,5 +1,6 @@
 """Training by several processes: `jax.distributed` on one machine, as on several hosts."""
 
+import functools
 import json
 import re
 import signal
@@ -60,13 +61,14 @@ class _Converter(seqio.EncDecFeatureConverter):
   pass
 
 
-def _batches(num_shards, pack, batches, seed=3, batch_size=8, skip=0):
+@functools.cache
+def _batches(num_shards, pack, batches, converter=_Converter, skip=0):
   """Global batches put together from what each host reads."""
   cfg = utils.DatasetConfig(
-    "run_last3", {"inputs": 96, "targets": 16}, "train", batch_size, True, seed, pack=pack
+    "run_last3", {"inputs": 96, "targets": 16}, "train", 8, True, seed=3, pack=pack
   )
   hosts = [
-    utils.get_dataset(cfg, shard, num_shards, _Converter, skip_batches=skip).take(batches)
+    utils.get_dataset(cfg, shard, num_shards, converter, skip_batches=skip).take(batches)
     for shard in range(num_shards)
   ]
   hosts = [list(ds.as_numpy_iterator()) for ds in hosts]
@@ -96,13 +98,12 @@ class _DropsExamples(seqio.EncDecFeatureConverter):
 
 @pytest.mark.parametrize("pack", [False, True])
 @pytest.mark.parametrize("converter", [_Converter, _DropsExamples])
-def test_batches_passed_over_are_those_before(pack, converter, monkeypatch):
+def test_batches_passed_over_are_those_before(pack, converter):
   """Over three epochs of 200 examples, on one host and on two."""
-  monkeypatch.setitem(globals(), "_Converter", converter)
   skip = 20 if pack else 60
-  want = _batches(1, pack, skip + 4)[skip:]
+  want = _batches(1, pack, skip + 4, converter)[skip:]
   for num_shards in (1, 2):
-    for a, b in zip(want, _batches(num_shards, pack, 4, skip=skip), strict=True):
+    for a, b in zip(want, _batches(num_shards, pack, 4, converter, skip), strict=True):
       for name, array in a.items():
         np.testing.assert_array_equal(b[name], array, err_msg=name)
 
@@ -220,7 +221,9 @@ def _wait_for_step(runs, folder, step, seconds=180):
     time.sleep(0.05)
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+  "signum", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
+)
 def test_a_signal_to_one_stops_all_at_one_step(server, tmp_path, signum):
   """The one that got it says so in its exit code; the others were asked by JAX's service."""
   runs = _start(server, 2, tmp_path, 10**6, *NO_EVAL)
@@ -232,7 +235,7 @@ def test_a_signal_to_one_stops_all_at_one_step(server, tmp_path, signum):
   assert checkpoints.checkpoint_steps(tmp_path)[-1] == step
 
 
-@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("victim", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_a_lost_process_ends_the_others(server, tmp_path, victim):
   runs = _start(server, 2, tmp_path, 10**6, *NO_EVAL)
   _wait_for_step(runs, tmp_path, 4)

@@ -14,6 +14,7 @@ from tiny_model import tiny_model
 from t5x import decoding, partitioning, utils
 from t5x._infer import inference, journal, rows, staged_decode
 
+pytestmark = pytest.mark.usefixtures("unoptimized")
 LENGTH, TARGETS = 64, 18
 
 
