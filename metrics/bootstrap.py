@@ -12,6 +12,7 @@ Koehn, "Statistical significance tests for machine translation evaluation" (2004
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -199,7 +200,11 @@ def paired_differences(
   rows = [summarise(x, zero_mean, name) for x in (a, b)]
   drawn = [summary_samples(x, dialogue_ids, resamples, zero_mean, name) for x in (a, b)]
   least = 2.0 ** (1 - len(np.unique(dialogue_ids)))
-  return {key: _difference(*(x[key] for x in (*rows, *drawn)), least) for key in rows[0]}
+  systems: list[Mapping[str, Any]] = [*rows, *drawn]
+  return {
+    key: _difference(*(x[key] for x in systems), least)  # type: ignore[call-arg]
+    for key in rows[0]
+  }
 
 
 def _difference(

@@ -21,4 +21,4 @@ def consistent_jga(scores: np.ndarray) -> float:
 
 def frame_consistency(scores: np.ndarray) -> np.ndarray:
   """Returns 1.0 or 0.0 per frame: [K, F] without nan -> [F]; [0, 0] -> [0]."""
-  return (scores >= 1.0).all(axis=0).astype(np.float64)
+  return np.all(scores >= 1.0, axis=0).astype(np.float64)

@@ -61,7 +61,7 @@ def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
   return group
 
 
-def add_scoring(parser: argparse.ArgumentParser) -> None:
+def add_scoring(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
   """Adds what a score depends on, of `scoring.Settings`; `scoring_settings` reads it."""
   parser.add_argument(
     "--fuzzy",

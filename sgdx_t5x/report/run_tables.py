@@ -114,7 +114,7 @@ def slots(run: Run) -> Table | None:
 
   rows = sorted(
     (row(service, slot, found) for (service, slot), found in counts.items()),
-    key=lambda cells: -sum(cell.value for cell in cells[-1 - len(KINDS) : -1]),
+    key=lambda cells: -sum(cell.value for cell in cells[-1 - len(KINDS) : -1]),  # type: ignore
   )
   where = mean_of(rewordings)
   header = (

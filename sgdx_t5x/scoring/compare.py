@@ -141,7 +141,8 @@ def row(comparison: Comparison, mask: np.ndarray, drawn: BootstrapSamples) -> di
     frames = next(iter(units.values()))[1]
   dialogues = comparison.frames.dialogue_ids[frames]
   zero_mean = rules.get("zero_mean", "zero")
-  found = metrics.paired_differences(*systems, dialogues, drawn, zero_mean, comparison.name)
+  first, second = systems
+  found = metrics.paired_differences(first, second, dialogues, drawn, zero_mean, comparison.name)
   counts = {}
   for variant in comparison.scores[0]:
     broken, fixed = comparison.flipped(variant)

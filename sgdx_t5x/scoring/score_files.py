@@ -24,7 +24,7 @@ from sgdx_t5x.scoring.score import FORMAT as REPORT_FORMAT
 from sgdx_t5x.signature import signature_fields
 
 FRAMES_FORMAT = "sgdx-frames/1"
-_REPORT = {  # keys of a report, and what they hold
+_REPORT: dict[str, Any] = {  # keys of a report, and what they hold
   "signature": str,
   "complete": bool,
   "warnings": list,
