@@ -4,8 +4,6 @@ Follows keys and rules of the official scorer (google-research, schema_guided_ds
 frames have the same weight, whatever their service or dialogue, and "NA" is skipped.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from sgdx_t5x.metrics.frames import FrameScores
@@ -84,12 +82,6 @@ def mean(values: np.ndarray) -> float:
   """Returns the mean of [F] float, ignoring nan; nan if no value is left."""
   values = values[~np.isnan(values)]
   return float(values.mean()) if values.size else float("nan")
-
-
-def compared(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-  """Returns variant -> scores of the frames that have one in every variant given."""
-  whole = ~np.isnan(np.stack(list(values.values()))).any(axis=0) if values else None
-  return {variant: scores[whole] for variant, scores in values.items()}
 
 
 def whole_frames(scores: np.ndarray) -> np.ndarray:

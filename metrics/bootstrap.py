@@ -1,9 +1,9 @@
-"""How sure a score is: 95% intervals and paired tests by resampling dialogues.
+"""Bootstrap confidence intervals and paired tests, by resampling dialogues.
 
 The frames of a dialogue share its history, and a value missed once is missed in the turns after
-it; so what is drawn, with replacement and as many as there are, is whole dialogues. Every number
-of `summarise` is a mean over frames or made of two such means. A resample weighs each dialogue
-by how often it was drawn, and its means need the sums of each dialogue only: all resamples of all
+it; so whole dialogues are drawn, with replacement and as many as there are. Every number of
+`summarise` is a mean over frames or made of two such means. A bootstrap sample weighs each dialogue
+by how often it was drawn, and its means need only the sums of each dialogue: all samples of all
 statistics are one matrix product.
 
 Sources: Efron, "Bootstrap methods: another look at the jackknife" (1979), percentile interval;
@@ -12,16 +12,14 @@ Koehn, "Statistical significance tests for machine translation evaluation" (2004
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.metrics.consistency import frame_consistency
-from sgdx_t5x.metrics.sensitivity import frame_cov, summarise
+from sgdx_t5x.metrics.sensitivity import frame_statistics, summarise
 
-RESAMPLES = 1000
+NUM_BOOTSTRAP_SAMPLES = 1000
 LEVEL = 0.95
 # The order of summation can change the last bits of a mean; differences are rounded to so many
 # decimals.
@@ -30,11 +28,11 @@ _DECIMALS = 12
 
 @dataclasses.dataclass(frozen=True)
 class BootstrapSamples:
-  """R draws of D dialogues. Draw once: rows that share draws can be compared.
+  """R samples of D dialogues. Draw once: rows that share samples can be compared.
 
   Attributes:
     dialogue_ids: [D] str, sorted, each once.
-    weights: [R, D] float, how often a draw holds a dialogue.
+    weights: [R, D] float, how often a sample holds a dialogue.
   """
 
   dialogue_ids: np.ndarray
@@ -42,29 +40,29 @@ class BootstrapSamples:
 
   @classmethod
   def draw(
-    cls, dialogue_ids: np.ndarray, resamples: int = RESAMPLES, seed: int = 0
+    cls, dialogue_ids: np.ndarray, bootstrap_samples: int = NUM_BOOTSTRAP_SAMPLES, seed: int = 0
   ) -> "BootstrapSamples":
-    """Draws from the dialogues of some frames: [F] str, repeated and in any order.
+    """Draws samples of the dialogues of some frames: [F] str, repeated and in any order.
 
-    The draws depend on which dialogues there are and on the seed, on nothing else.
+    The samples depend on which dialogues there are and on the seed, on nothing else.
     """
     ids = np.unique(dialogue_ids)
     rng = np.random.default_rng(seed)
-    weights = np.empty((resamples, len(ids)))
+    weights = np.empty((bootstrap_samples, len(ids)))
     for row in weights:
       row[:] = np.bincount(rng.integers(len(ids), size=len(ids)), minlength=len(ids))
     return cls(ids, weights)
 
   def means(self, values: np.ndarray, dialogue_ids: np.ndarray) -> np.ndarray:
-    """Returns the mean of each statistic in each resample: [N, U], [U] str -> [R, N].
+    """Returns the mean of each statistic in each sample: [N, U], [U] str -> [R, N].
 
     Args:
       values: N statistics of U frames (or turns); nan is left out, of its statistic only.
       dialogue_ids: the dialogue of each of the U.
 
     Returns:
-      nan where a resample holds no value, and everywhere for a statistic of which fewer than two
-      dialogues have values: drawing one dialogue again and again says nothing.
+      nan where a sample holds no value, and everywhere for a statistic of which fewer than two
+      dialogues have values: samples of one dialogue are all the same.
 
     Raises:
       SgdxError: a dialogue that was not drawn from.
@@ -85,16 +83,16 @@ class BootstrapSamples:
   def _positions(self, dialogue_ids: np.ndarray) -> np.ndarray:
     if not len(self.dialogue_ids):
       return np.zeros(0, dtype=np.intp)
-    found = np.searchsorted(self.dialogue_ids, dialogue_ids)
-    found = np.minimum(found, len(self.dialogue_ids) - 1)
-    strange = np.flatnonzero(self.dialogue_ids[found] != dialogue_ids)
-    if strange.size:
+    positions = np.searchsorted(self.dialogue_ids, dialogue_ids)
+    positions = np.minimum(positions, len(self.dialogue_ids) - 1)
+    unknown = np.flatnonzero(self.dialogue_ids[positions] != dialogue_ids)
+    if unknown.size:
       raise SgdxError(
-        f"dialogue {dialogue_ids[strange[0]]} was not drawn from",
+        f"dialogue {dialogue_ids[unknown[0]]} was not drawn from",
         expected=f"one of the {len(self.dialogue_ids):,} dialogues resampled",
         fix="draw from the dialogues of all frames, then ask for the means of some",
       )
-    return found
+    return positions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,33 +128,35 @@ def interval(samples: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
 def summary_samples(
   values: Mapping[str, np.ndarray],
   dialogue_ids: np.ndarray,
-  resamples: BootstrapSamples,
+  samples: BootstrapSamples,
   zero_mean: str = "zero",
   name: str = "jga",
 ) -> dict[str, np.ndarray]:
-  """Returns what `summarise` returns, of each resample: its keys -> [R] float.
+  """Returns what `summarise` returns, of each bootstrap sample: its keys -> [R] float.
 
   Args:
     values: variant -> [U] float, of the same frames (or turns) in the same order.
     dialogue_ids: [U] str, the dialogue of each.
-    resamples: drawn from these dialogues, or from more: in a service of few dialogues, how
-      many of them a resample holds varies too.
+    samples: of these dialogues, or of more: in a service of few dialogues, how many of them a
+      sample holds varies too.
     zero_mean: see `summarise`.
     name: see `summarise`.
   """
-  statistics = _frame_statistics(values, len(dialogue_ids), zero_mean, name)
-  means = resamples.means(np.stack(list(statistics.values())), dialogue_ids)
-  samples = dict(zip(statistics, means.T, strict=True))
-  original, variants = samples[f"{name}_orig"], samples[f"{name}_v1_5"]
-  nothing = np.full(len(original), np.nan)
-  samples["diff_rel"] = np.divide(variants - original, original, out=nothing, where=original > 0)
-  return samples
+  values = values or {ORIGINAL: np.full(len(dialogue_ids), np.nan)}
+  statistics = frame_statistics(values, zero_mean, name)
+  per_frame = [x if x.ndim == 1 else x.mean(axis=0) for x in statistics.values()]
+  means = samples.means(np.stack(per_frame), dialogue_ids)
+  row = dict(zip(statistics, means.T, strict=True))
+  original, variants = row[f"{name}_orig"], row[f"{name}_v1_5"]
+  undefined = np.full(len(original), np.nan)
+  row["diff_rel"] = np.divide(variants - original, original, out=undefined, where=original > 0)
+  return row
 
 
 def summary_intervals(
   values: Mapping[str, np.ndarray],
   dialogue_ids: np.ndarray,
-  resamples: BootstrapSamples,
+  samples: BootstrapSamples,
   zero_mean: str = "zero",
   name: str = "jga",
 ) -> dict[str, tuple[float, float]]:
@@ -164,21 +164,21 @@ def summary_intervals(
 
   Args: see `summary_samples`. (nan, nan) if undefined or based on one dialogue.
   """
-  samples = summary_samples(values, dialogue_ids, resamples, zero_mean, name)
-  return {key: interval(x) for key, x in samples.items()}
+  row = summary_samples(values, dialogue_ids, samples, zero_mean, name)
+  return {key: interval(x) for key, x in row.items()}
 
 
 def paired_differences(
   a: Mapping[str, np.ndarray],
   b: Mapping[str, np.ndarray],
   dialogue_ids: np.ndarray,
-  resamples: BootstrapSamples,
+  samples: BootstrapSamples,
   zero_mean: str = "zero",
   name: str = "jga",
 ) -> dict[str, Difference]:
-  """Compares two systems on the same frames: both are seen through the same resamples.
+  """Compares two systems on the same frames, with the same bootstrap samples for both.
 
-  With R resamples of which n- have a difference <= 0 and n+ one >= 0,
+  With R samples of which n- have a difference <= 0 and n+ one >= 0,
   p = min(1, 2 (1 + min(n-, n+)) / (R + 1)): Koehn's one-sided share, doubled, and never 0. If
   p < 0.05, the 95% interval excludes 0; identical systems get p = 1. With D dialogues, p is at
   least 2 / 2^D, as in a sign test.
@@ -188,7 +188,7 @@ def paired_differences(
     b: second system; variants that only one of the two has are ignored, and a score that is nan in
       one is excluded from both.
     dialogue_ids: [U] str, the dialogue of each.
-    resamples: see `summary_samples`.
+    samples: see `summary_samples`.
     zero_mean: see `summarise`.
     name: see `summarise`.
 
@@ -198,13 +198,9 @@ def paired_differences(
   shared = {variant: ~np.isnan(a[variant] + b[variant]) for variant in a if variant in b}
   a, b = ({v: np.where(both, x[v], np.nan) for v, both in shared.items()} for x in (a, b))
   rows = [summarise(x, zero_mean, name) for x in (a, b)]
-  drawn = [summary_samples(x, dialogue_ids, resamples, zero_mean, name) for x in (a, b)]
+  sampled = [summary_samples(x, dialogue_ids, samples, zero_mean, name) for x in (a, b)]
   least = 2.0 ** (1 - len(np.unique(dialogue_ids)))
-  systems: list[Mapping[str, Any]] = [*rows, *drawn]
-  return {
-    key: _difference(*(x[key] for x in systems), least)  # type: ignore[call-arg]
-    for key in rows[0]
-  }
+  return {key: _difference(*(x[key] for x in (*rows, *sampled)), least) for key in rows[0]}
 
 
 def _difference(
@@ -217,39 +213,6 @@ def _difference(
   if samples.size:
     p = min(1.0, max(least, 2 * (1 + float(tail)) / (samples.size + 1)))
   return Difference(a, b, round(b - a, _DECIMALS), *interval(samples), p)
-
-
-def _frame_statistics(
-  values: Mapping[str, np.ndarray], num_frames: int, zero_mean: str, name: str
-) -> dict[str, np.ndarray]:
-  """Returns the [U] float whose means are the numbers of `summarise`, diff_rel apart.
-
-  A variant that is not given is nan in all frames, and so is what needs it; a frame that is nan
-  in one of those given is nan in all, see `summarise`.
-  """
-  absent = np.full(num_frames, np.nan)
-  unknown = np.isnan(sum(values.values(), np.zeros(num_frames)))
-  values = {variant: np.where(unknown, np.nan, scores) for variant, scores in values.items()}
-  original = values.get(ORIGINAL, absent)
-  scores = np.stack([values.get(variant, absent) for variant in SGDX_VARIANTS])
-  whole = ~np.isnan(scores).any(axis=0)
-  cov = frame_cov(scores)
-  cov_zero = np.where(whole & np.isnan(cov), 0.0, cov)
-  statistics = {f"{name}_orig": original}
-  statistics |= {f"{name}_{v}": row for v, row in zip(SGDX_VARIANTS, scores, strict=True)}
-  statistics[f"{name}_v1_5"] = scores.mean(axis=0)
-  statistics[f"ss_{name}"] = cov_zero if zero_mean == "zero" else cov
-  statistics[f"ss_{name}_exclude"] = cov
-  statistics["zero_mean_share"] = np.where(whole, (scores == 0).all(axis=0), np.nan)
-  if name == "jga":
-    for variant, row in zip(SGDX_VARIANTS, scores, strict=True):
-      statistics[f"cjga_{variant}"] = _consistency(np.stack([original, row]))
-    statistics["cjga_all"] = _consistency(scores)
-  return statistics
-
-
-def _consistency(scores: np.ndarray) -> np.ndarray:
-  return np.where(np.isnan(scores).any(axis=0), np.nan, frame_consistency(scores))
 
 
 def _per_dialogue(values: np.ndarray, position: np.ndarray, num_dialogues: int) -> np.ndarray:

@@ -7,7 +7,7 @@ CheckDST (Cho et al. 2022) defines it for a test set and a perturbed one, as the
 
 import numpy as np
 
-from sgdx_t5x.metrics.aggregate import mean, whole_frames
+from sgdx_t5x.metrics.aggregate import mean
 
 
 def consistent_jga(scores: np.ndarray) -> float:
@@ -16,9 +16,9 @@ def consistent_jga(scores: np.ndarray) -> float:
   Correct means a JGA of 1, which excludes partial fuzzy matches. nan if there is no row or no
   frame; frames with nan in a row are excluded.
   """
-  return mean(frame_consistency(whole_frames(scores)))
+  return mean(frame_consistency(scores))
 
 
 def frame_consistency(scores: np.ndarray) -> np.ndarray:
-  """Returns 1.0 or 0.0 per frame: [K, F] without nan -> [F]; [0, 0] -> [0]."""
-  return np.all(scores >= 1.0, axis=0).astype(np.float64)
+  """Returns 1.0 or 0.0 per frame, nan where a row has no score: [K, F] -> [F]; [0, 0] -> [0]."""
+  return np.where(np.isnan(scores).any(axis=0), np.nan, (scores >= 1.0).all(axis=0))

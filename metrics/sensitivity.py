@@ -16,8 +16,8 @@ import numpy as np
 
 from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.metrics.aggregate import compared, mean, whole_frames
-from sgdx_t5x.metrics.consistency import consistent_jga
+from sgdx_t5x.metrics.aggregate import mean, whole_frames
+from sgdx_t5x.metrics.consistency import frame_consistency
 
 ZERO_MEAN_RULES = ("zero", "exclude")
 _NAN = float("nan")
@@ -37,6 +37,32 @@ def frame_cov(scores: np.ndarray) -> np.ndarray:
   return np.divide(deviations, means, out=np.full_like(means, _NAN), where=means > 0)
 
 
+def frame_sensitivity(scores: np.ndarray, zero_mean: str = "zero") -> np.ndarray:
+  """Returns what a frame counts in SS: [K, F] -> [F].
+
+  Args:
+    scores: see `schema_sensitivity`.
+    zero_mean: what a frame counts that every variant gets wrong: "zero" or "exclude".
+
+  Returns:
+    CoV, see `frame_cov`; 0 instead of nan where all variants score 0, under the rule "zero".
+
+  Raises:
+    SgdxError: unknown rule.
+  """
+  if zero_mean not in ZERO_MEAN_RULES:
+    raise SgdxError(
+      f"zero-mean rule {zero_mean!r}",
+      expected="what a frame counts that every variant gets wrong",
+      available=", ".join(ZERO_MEAN_RULES),
+      fix="name one of them; zero is the default",
+    )
+  cov = frame_cov(scores)
+  if zero_mean == "exclude" or len(scores) < 2:
+    return cov
+  return np.where(np.isnan(cov) & ~np.isnan(scores).any(axis=0), 0.0, cov)
+
+
 def schema_sensitivity(scores: np.ndarray, zero_mean: str = "zero") -> float:
   """Returns SS, a fraction (the paper prints 100 times that); lower is more robust.
 
@@ -51,24 +77,12 @@ def schema_sensitivity(scores: np.ndarray, zero_mean: str = "zero") -> float:
   Raises:
     SgdxError: unknown rule.
   """
-  if zero_mean not in ZERO_MEAN_RULES:
-    raise SgdxError(
-      f"zero-mean rule {zero_mean!r}",
-      expected="what a frame counts that every variant gets wrong",
-      available=", ".join(ZERO_MEAN_RULES),
-      fix="name one of them; zero is the default",
-    )
-  scores = whole_frames(scores)
-  if len(scores) < 2:
-    return _NAN
-  cov = frame_cov(scores)
-  return mean(np.nan_to_num(cov, nan=0.0) if zero_mean == "zero" else cov)
+  return mean(frame_sensitivity(scores, zero_mean))
 
 
 def zero_mean_share(scores: np.ndarray) -> float:
   """Returns the share of frames that every variant gets wrong: [K, F] -> 0 to 1, or nan."""
-  scores = whole_frames(scores)
-  return mean((scores == 0).all(axis=0).astype(float)) if len(scores) else _NAN
+  return mean(_all_wrong(scores)) if len(scores) else _NAN
 
 
 def mean_over_variants(scores: np.ndarray) -> float:
@@ -79,6 +93,37 @@ def mean_over_variants(scores: np.ndarray) -> float:
 def relative_difference(original: float, variants: float) -> float:
   """Returns Diff_rel = (variants - original) / original, a fraction; nan if original is 0."""
   return (variants - original) / original if original > 0 else _NAN
+
+
+def frame_statistics(
+  values: Mapping[str, np.ndarray], zero_mean: str = "zero", name: str = "jga"
+) -> dict[str, np.ndarray]:
+  """Returns the statistics of single frames: `summarise` takes their means, the bootstrap too.
+
+  Args: see `summarise`.
+
+  Returns:
+    The keys of `summarise` without diff_rel, which is made of two means -> [F] float, or [K, F]
+    where a frame has a value per variant. A variant that is not given is nan in all frames, and so
+    is what needs it; a frame that is nan in one of those given is nan in all.
+  """
+  unknown = np.isnan(sum(values.values(), np.zeros(len(next(iter(values.values()), ())))))
+  values = {variant: np.where(unknown, np.nan, scores) for variant, scores in values.items()}
+  absent = np.full(len(unknown), np.nan)
+  original = values.get(ORIGINAL, absent)
+  variants = {variant: values.get(variant, absent) for variant in SGDX_VARIANTS}
+  scores = np.stack(list(variants.values()))
+  statistics = {f"{name}_orig": original}
+  statistics |= {f"{name}_{variant}": row for variant, row in variants.items()}
+  statistics[f"{name}_v1_5"] = np.where(np.isnan(scores).any(axis=0), np.nan, scores)
+  statistics[f"ss_{name}"] = frame_sensitivity(scores, zero_mean)
+  statistics[f"ss_{name}_exclude"] = frame_sensitivity(scores, "exclude")
+  statistics["zero_mean_share"] = _all_wrong(scores)
+  if name == "jga":
+    for variant, row in variants.items():
+      statistics[f"cjga_{variant}"] = frame_consistency(np.stack([original, row]))
+    statistics["cjga_all"] = frame_consistency(scores)
+  return statistics
 
 
 def summarise(
@@ -101,22 +146,14 @@ def summarise(
     that variant) and cjga_all (under v1 to v5). nan where undefined: statistics over v1 to v5 need
     all five, because a mean over fewer would be mistaken for the paper's.
   """
-  values, row = compared(values), {}
-  original = values.get(ORIGINAL)
-  row[f"{name}_orig"] = _NAN if original is None else mean(original)
-  for variant in SGDX_VARIANTS:
-    row[f"{name}_{variant}"] = mean(values[variant]) if variant in values else _NAN
-  complete = all(variant in values for variant in SGDX_VARIANTS)
-  scores = np.stack([values[v] for v in SGDX_VARIANTS]) if complete else np.empty((0, 0))
-  row[f"{name}_v1_5"] = mean_over_variants(scores)
-  row["diff_rel"] = relative_difference(row[f"{name}_orig"], row[f"{name}_v1_5"])
-  row[f"ss_{name}"] = schema_sensitivity(scores, zero_mean)
-  row[f"ss_{name}_exclude"] = schema_sensitivity(scores, "exclude")
-  row["zero_mean_share"] = zero_mean_share(scores)
-  if name == "jga":
-    for variant in SGDX_VARIANTS:
-      both = original is not None and variant in values
-      pair = np.stack([original, values[variant]]) if both else np.empty((0, 0))
-      row[f"cjga_{variant}"] = consistent_jga(pair)
-    row["cjga_all"] = consistent_jga(scores)
+  row = {}
+  for key, statistic in frame_statistics(values, zero_mean, name).items():
+    row[key] = mean(statistic.ravel())
+    if key == f"{name}_v1_5":
+      row["diff_rel"] = relative_difference(row[f"{name}_orig"], row[key])
   return row
+
+
+def _all_wrong(scores: np.ndarray) -> np.ndarray:
+  """Returns 1.0 per frame that every variant gets wrong, else 0.0, nan where one has no score."""
+  return np.where(np.isnan(scores).any(axis=0), np.nan, (scores == 0).all(axis=0))

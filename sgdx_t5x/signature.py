@@ -1,8 +1,15 @@
 """Signatures: what a score depends on, in one line to copy beside it (as sacreBLEU does)."""
 
+import dataclasses
 import importlib.metadata
+from collections.abc import Mapping
 
 _SOURCE_TREE = "0.0.0+source"  # imported from a checkout that was never installed
+_PARTIAL, _COMPLETE = "PARTIAL", "complete"
+# Scores are comparable if all fields agree but these: `scoring.compare` takes the frames and the
+# variants that both have.
+_FRAME_FIELDS = ("frames", "sample")
+_FREE_FIELDS = ("sgdx", "variants", *_FRAME_FIELDS, _COMPLETE, _PARTIAL, "version")
 
 
 def package_version() -> str:
@@ -13,29 +20,88 @@ def package_version() -> str:
     return _SOURCE_TREE
 
 
-def signature_fields(signature: str) -> dict[str, str]:
-  """Splits "sgdx|corpus:sample:1a2b|...|PARTIAL|version:1" at the first colons; no colon: ""."""
-  return {name: value for name, _, value in (x.partition(":") for x in signature.split("|"))}
+@dataclasses.dataclass(frozen=True)
+class Signature:
+  """A signature; `str` gives its line, "sgdx|corpus:sample:1a2b|...|complete|version:1".
 
-
-# Scores may differ in these fields of their signatures, and in no other.
-_FREE_FIELDS = ("sgdx", "variants", "frames", "sample", "complete", "PARTIAL", "version")
-
-
-def unlike_fields(a: str, b: str) -> dict[str, tuple[str | None, str | None]]:
-  """Returns field -> its values in two signatures, where scores cannot be compared for them.
-
-  How many frames there are does not matter here: `compare` takes those that both have.
+  Attributes:
+    fields: name -> value, in the order of the line; "" for a name that stands alone.
   """
-  first, second = (signature_fields(signature) for signature in (a, b))
+
+  fields: Mapping[str, str]
+
+  @classmethod
+  def of(
+    cls,
+    corpus: str,
+    checksum: str,
+    fields: Mapping[str, str | int],
+    complete: bool | None = None,
+  ) -> "Signature":
+    """Builds the signature of numbers that this version of sgdx_t5x computes.
+
+    Args:
+      corpus: name of the corpus.
+      checksum: its checksum.
+      fields: what else the numbers depend on, name -> value, in order; "" leaves a field out.
+      complete: False marks the numbers PARTIAL; None: neither.
+    """
+    state = {} if complete is None else {_COMPLETE if complete else _PARTIAL: ""}
+    shown = {name: str(value) for name, value in fields.items() if value != ""}
+    version = {"version": package_version()}
+    return cls({"sgdx": "", "corpus": f"{corpus}:{checksum}"} | shown | state | version)
+
+  @classmethod
+  def parse(cls, line: str) -> "Signature":
+    """Reads a line. A field's name ends at its first colon."""
+    return cls({name: value for name, _, value in (x.partition(":") for x in line.split("|"))})
+
+  def __str__(self) -> str:
+    return "|".join(f"{name}:{value}" if value else name for name, value in self.fields.items())
+
+  @property
+  def corpus(self) -> str:
+    """Name of the corpus; "" if the signature has none."""
+    return self.fields.get("corpus", "").rpartition(":")[0]
+
+  @property
+  def checksum(self) -> str:
+    """Checksum of the corpus; "" if the signature has none."""
+    return self.fields.get("corpus", "").rpartition(":")[2]
+
+  @property
+  def split(self) -> str:
+    """Split of the corpus; "" if the signature has none."""
+    return self.fields.get("split", "")
+
+  @property
+  def partial(self) -> bool:
+    """Whether the numbers are marked PARTIAL."""
+    return _PARTIAL in self.fields
+
+
+def differences(
+  a: Signature, b: Signature, same_frames: bool = False
+) -> dict[str, tuple[str | None, str | None]]:
+  """Returns the fields for which scores of two signatures are not comparable.
+
+  Args:
+    a: of the first scores.
+    b: of the second.
+    same_frames: whether both must be of the same frames too.
+
+  Returns:
+    Name -> (value of a, value of b), None where it has no such field. A corpus is known by its
+    checksum, whatever its name.
+  """
+  free = {*_FREE_FIELDS}.difference(_FRAME_FIELDS if same_frames else ())
+  names = [name for name in {**a.fields, **b.fields} if name not in free]
   pairs = {
-    name: (first.get(name), second.get(name))
-    for name in {**first, **second}
-    if name not in _FREE_FIELDS
+    name: (a.fields.get(name), b.fields.get(name))
+    for name in sorted(names, key=lambda name: name in _FRAME_FIELDS)
   }
   return {name: pair for name, pair in pairs.items() if len({_value(name, x) for x in pair}) > 1}
 
 
 def _value(name: str, text: str | None) -> str | None:
-  """What of a field matters: a corpus is what its checksum says, whatever its folder's name."""
   return text.rpartition(":")[2] if text and name == "corpus" else text

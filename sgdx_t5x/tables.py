@@ -69,6 +69,11 @@ def points(difference: float | None) -> Number:
   return Number(difference, "0.0" if text in ("+0.0", "-0.0") else text)
 
 
+def p_value(p: float | None) -> Number:
+  """A p-value: 0.0316 is "0.032", below 0.0005 "<.001", None is "-"."""
+  return Number(p, "-" if p is None else f"{p:.3f}" if p >= 0.0005 else "<.001")
+
+
 def count(number: int | None) -> Number:
   """A whole number: 42297 is "42,297", None is "-"."""
   return Number(number, "-" if number is None else f"{number:,}")

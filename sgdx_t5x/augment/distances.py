@@ -13,7 +13,7 @@ from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.schema import Intent, Schema, Service, Slot, check_aligned
 from sgdx_t5x.data.variants import BACK_TRANSLATIONS, SGDX_VARIANTS
 from sgdx_t5x.errors import require
-from sgdx_t5x.signature import package_version
+from sgdx_t5x.signature import Signature
 
 # What the paper prints of them; the distance it calls Levenshtein is `indel_distance`.
 _PAPER_KEYS = ("slot_names_in_train", "intent_names_in_train", "indel_distance", "bleu")
@@ -243,11 +243,10 @@ def _bleu() -> Any:
 def _signature(corpus: Corpus, num_services: int, num_unseen: int) -> str:
   bleu = _bleu()
   bleu.corpus_score(["-"], [["-"]])  # it has no signature before its first use
-  return "|".join(
-    (
-      f"sgdx|corpus:{corpus.name}:{corpus.checksum()}",
-      f"splits:{'+'.join(corpus.splits)}|services:{num_services}|unseen:{num_unseen}",
-      "bleu:" + str(bleu.get_signature()).replace(":", "=").replace("|", ","),
-      f"version:{package_version()}",
-    )
-  )
+  fields = {
+    "splits": "+".join(corpus.splits),
+    "services": num_services,
+    "unseen": num_unseen,
+    "bleu": str(bleu.get_signature()).replace(":", "=").replace("|", ","),
+  }
+  return str(Signature.of(corpus.name, corpus.checksum(), fields))

@@ -2,16 +2,14 @@
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_command
 from sgdx_t5x.errors import UsageError
-from sgdx_t5x.tables import Cell, Number, Table, count, percent, points
 
 _JOINT_GOAL = "joint_goal_accuracy"
-_FEWEST_RESAMPLES = 100  # with fewer, the 2.5% at each end are one or two resamples
+_FEWEST_SAMPLES = 100  # with fewer, the 2.5% at each end are one or two samples
 
 _EPILOG = """\
 examples:
@@ -59,11 +57,10 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument(
     "--bootstrap-samples",
     "--resamples",
-    dest="resamples",
     type=int,
     default=1000,
     metavar="N",
-    help="number of bootstrap samples (of dialogues; default: 1000)",
+    help="number of bootstrap samples of dialogues (default: 1000)",
   )
   parser.add_argument("--json", metavar="OUT", help="also write all numbers to this JSON file")
   output.add_format(parser)
@@ -75,86 +72,42 @@ def run(args: argparse.Namespace) -> int:
   """Compares, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
   from sgdx_t5x.cli.options import check_outputs
   from sgdx_t5x.files import atomic_write
-  from sgdx_t5x.scoring import compare
+  from sgdx_t5x.scoring import compare, comparison_tables
   from sgdx_t5x.scoring.score_files import read_frames
 
   _check_numbers(args)
   check_outputs({"--json": args.json, "--flips": args.flips}, inputs=(args.a, args.b))
   a, b = (read_frames(path, [args.metric]) for path in (args.a, args.b))
   compared = compare.compare(a, b, args.metric, args.allow_missing)
-  report = compare.report(compared, args.resamples, args.seed)
+  report = compare.comparison_report(compared, args.bootstrap_samples, args.seed)
   if args.flips:
     with atomic_write(args.flips, "--flips") as file:
       file.writelines(f"{json.dumps(flip)}\n" for flip in compare.flips(compared))
   if args.json:
     with atomic_write(args.json, "--json") as file:
       file.write(output.as_json(report))
-  _show(report, compared.name, args.format)
-  return 0
-
-
-def _check_numbers(args: argparse.Namespace) -> None:
-  if args.resamples < _FEWEST_RESAMPLES:
-    raise UsageError(
-      f"--resamples {args.resamples}",
-      expected=f"{_FEWEST_RESAMPLES} or more: a 95% interval needs the ends of many",
-      fix="leave it out for 1,000",
-    )
-  if args.seed < 0:
-    raise UsageError(f"--seed {args.seed}", expected="0 or more", fix="leave it out for 0")
-
-
-# --- output --------------------------------------------------------------------------------
-
-
-def _show(report: Mapping[str, Any], name: str, form: str) -> None:
   output.show(
-    form,
-    _layout(report, name, form == "csv"),
+    args.format,
+    comparison_tables.layout(report, split_intervals=args.format == "csv"),
     report,
     warnings=report["warnings"],
     heading=(*report["notes"], *(f"{x.upper()} {report[x]['file']}" for x in ("a", "b"))),
     notes=(
       "broken: right (1) in A, wrong in B; fixed: the reverse. Of SS, less is better.",
-      f"Interval (95%) and two-sided p of B-A: {report['resamples']:,} paired resamples of "
+      f"95% interval, two-sided p of B-A: {report['resamples']:,} paired bootstrap samples of "
       "dialogues.",
     ),
     signatures={x.upper(): report[x]["signature"] for x in ("a", "b")},
   )
+  return 0
 
 
-def _layout(report: Mapping[str, Any], name: str, numbers: bool) -> list[Table]:
-  """Returns a table per group of frames. Args: numbers, whether the interval has two columns."""
-  interval = ("95% low", "95% high") if numbers else ("95% interval",)
-  header = ("", "A", "B", "B-A", *interval, "p", "broken", "fixed")
-  shown = []
-  for group, row in report["rows"].items():
-    lines = []
-    for key, heading, variant in _lines(name):
-      if (found := row["differences"].get(key)) is not None:
-        flips = row["flips"].get(variant, {})
-        counts = [count(flips[x]) if flips else Number(None, "") for x in ("broken", "fixed")]
-        lines.append((heading, *_cells(found, numbers), *counts))
-    size = f"{row['num_frames']:,} frames, {row['num_dialogues']:,} dialogues"
-    shown.append(Table(f"{group}: {report['metric']} (%), {size}", header, tuple(lines)))
-  return shown
-
-
-def _lines(name: str) -> Iterator[tuple[str, str, str]]:
-  """Yields (key of `summarise`, heading, variant or "") in the order of the paper's Table 2."""
-  yield f"{name}_orig", "original", "original"
-  for variant in (f"v{k}" for k in range(1, 6)):
-    yield f"{name}_{variant}", variant, variant
-  yield f"{name}_v1_5", "v1-5", ""
-  yield "diff_rel", "Diff_rel", ""
-  yield f"ss_{name}", "SS", ""
-  yield "cjga_all", "cJGA_all", ""
-
-
-def _cells(found: Mapping[str, Any], numbers: bool) -> list[Cell]:
-  low, high = map(points, found["ci95"] or (None, None))
-  p = found["p"]
-  shown = "-" if p is None else f"{p:.3f}" if p >= 0.0005 else "<.001"
-  interval = [low, high] if numbers else ["-" if low.value is None else f"[{low}, {high}]"]
-  shares = percent(found["a"]), percent(found["b"])
-  return [*shares, points(found["difference"]), *interval, Number(p, shown)]
+def _check_numbers(args: argparse.Namespace) -> None:
+  if args.bootstrap_samples < _FEWEST_SAMPLES:
+    raise UsageError(
+      f"--bootstrap-samples {args.bootstrap_samples}",
+      expected=f"{_FEWEST_SAMPLES} or more: a 95% interval needs the ends of many",
+      fix="leave it out for 1,000",
+    )
+  if args.seed < 0:
+    raise UsageError(f"--seed {args.seed}", expected="0 or more", fix="leave it out for 0")

@@ -90,7 +90,6 @@ def add_scoring(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> 
   parser.add_argument(
     "--bootstrap-samples",
     "--resamples",
-    dest="resamples",
     type=int,
     default=1000,
     metavar="N",
@@ -104,7 +103,7 @@ def add_scoring(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> 
 
 def scoring_settings(args: argparse.Namespace) -> dict[str, Any]:
   """Returns the attributes of `scoring.Settings` that `add_scoring` added."""
-  names = ("fuzzy", "zero_mean", "allow_missing", "resamples", "seed")
+  names = ("fuzzy", "zero_mean", "allow_missing", "bootstrap_samples", "seed")
   prompt_format = parse_format(args.prompt_style)
   return {"prompt_format": prompt_format, **{name: getattr(args, name) for name in names}}
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
   from sgdx_t5x.report.runs import Run
 
 _OF_PREDICTIONS = ("split", "step", "fuzzy", "zero_mean", "prompt_style", "allow_missing")
-_OF_PREDICTIONS += ("resamples", "seed")
+_OF_PREDICTIONS += ("bootstrap_samples", "seed")
 _EPILOG = """\
 examples:
   What t5x.eval wrote, scored and shown:
@@ -34,10 +34,10 @@ examples:
     sgdx report bt=runs/bt/eval --training bt=runs/bt/model --corpus sgd.zip --out report
 
 RUN is a file of `sgdx score --json`, with its --per-frame file where it was; or predictions: a
-folder or JSONL file of t5x.eval or t5x.infer, or a folder with a folder or file per schema version
+folder or JSONL file of t5x.eval or t5x.infer, or a folder with a folder or file per schema variant
 (original, v1 ... v5). Without a name it is called as its file or folder. DIR gets report.html,
 which needs no other file and no network, plots (SVG, PDF, PNG), tables (Markdown, LaTeX, CSV) and
-all failures (JSONL). docs/report.md says more.
+all errors (JSONL). docs/report.md says more.
 """
 
 
@@ -68,7 +68,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     type=int,
     default=5,
     metavar="N",
-    help="frames in the page of each run, service, slot, version and kind (default: 5); 0: no "
+    help="frames in the page of each run, service, slot, variant and kind (default: 5); 0: no "
     "browser of errors, for a page to publish where the corpus may not be",
   )
   parser.add_argument(
@@ -96,24 +96,24 @@ def run(args: argparse.Namespace) -> int:
   out = pathlib.Path(args.out)
   build.check_out(out)
   with no_cycles():
-    found, corpus = _runs(args)
-    content = build.make(args.title, found, corpus, args.force)
+    scored, corpus = _runs(args)
+    content = build.make(args.title, scored, corpus, args.force)
     page = build.write(content, out, args.examples)
   output.show(
     args.format,
-    [run_tables.versions(found), *([means] if (means := run_tables.seeds(found)) else [])],
-    {"report": str(page), "runs": {run.name: _overall(run) for run in found}},
+    [run_tables.variants(scored), *([means] if (means := run_tables.seeds(scored)) else [])],
+    {"report": str(page), "runs": {run.name: _overall(run) for run in scored}},
     marks=content.marks,
     warnings=content.warnings,
     notes=[*content.lacks, f"report: {page}"],
-    signatures=runs.signatures(found) if len(found) > 1 else {"": found[0].report["signature"]},
+    signatures=runs.signatures(scored) if len(scored) > 1 else {"": scored[0].report["signature"]},
   )
   return 0
 
 
 def _overall(run: "Run") -> dict[str, Any]:
   """What --format json prints of a run: no domains and services."""
-  from sgdx_t5x.scoring.score_tables import GROUPS
+  from sgdx_t5x.scoring.rows import GROUPS
 
   groups = {group: run.report["sgdx"][group] for group in GROUPS}
   return {"signature": run.report["signature"], "warnings": run.report["warnings"], **groups}
@@ -149,17 +149,17 @@ def _runs(args: argparse.Namespace) -> "tuple[list[Run], Corpus | None]":
   _check_options(args, [named[name] for name in named if name in unscored])
   corpus = open_corpus(args.corpus) if args.corpus else None
   settings = scoring_settings(args)
-  found = [
+  scored = [
     runs.score_run(name, path, corpus, args.split, args.step, **settings)
     if name in unscored
     else runs.read_run(name, path)
     for name, path in named.items()
   ]
-  per_frame = [named[r.name].parent / r.report["per_frame"]["file"] for r in found if _is_kept(r)]
+  per_frame = [named[r.name].parent / r.report["per_frame"]["file"] for r in scored if _is_kept(r)]
   _check_inputs(out, per_frame)
-  if corpus is None and all(runs.corpus_of(run)[0] == SAMPLE for run in found):
-    corpus = _sample_of(found)
-  return _with_steps(found, folders), corpus
+  if corpus is None and all(run.signature.corpus == SAMPLE for run in scored):
+    corpus = _sample_of(scored)
+  return _with_steps(scored, folders), corpus
 
 
 def _check_options(args: argparse.Namespace, unscored: list[pathlib.Path]) -> None:
@@ -185,21 +185,24 @@ def _is_kept(run: "Run") -> bool:
   return run.table is not None and run.scored is None
 
 
-def _sample_of(found: "list[Run]") -> "Corpus | None":
-  """The sample, unless the runs are of another version of it."""
+def _sample_of(scored: "list[Run]") -> "Corpus | None":
+  """The sample, unless the runs were scored with another release of it."""
   from sgdx_t5x.corpora import SAMPLE, open_corpus
-  from sgdx_t5x.report import runs
 
   corpus = open_corpus(SAMPLE)
-  same = any(runs.corpus_of(run)[1] == corpus.checksum() for run in found)
+  same = any(run.signature.checksum == corpus.checksum() for run in scored)
   return corpus if same else None
 
 
-def _with_steps(found: "list[Run]", folders: Mapping[str, pathlib.Path]) -> "list[Run]":
+def _with_steps(scored: "list[Run]", folders: Mapping[str, pathlib.Path]) -> "list[Run]":
   """Gives runs the scores per step of --training."""
   from sgdx_t5x.report import steps
+  from sgdx_t5x.scoring.rows import Row
 
-  curves = {name: steps.rows(folder) for name, folder in folders.items()}
+  curves = {
+    name: tuple((step, Row.from_json(row)) for step, row in steps.rows(folder))
+    for name, folder in folders.items()
+  }
   for name, curve in curves.items():
     if len(curve) < 2:
       raise SgdxError(
@@ -215,7 +218,7 @@ def _with_steps(found: "list[Run]", folders: Mapping[str, pathlib.Path]) -> "lis
     )
     if run.name in curves
     else run
-    for run in found
+    for run in scored
   ]
 
 

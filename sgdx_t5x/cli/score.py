@@ -1,7 +1,6 @@
 """`sgdx score`: the official numbers and schema sensitivity, for anybody's predictions."""
 
 import argparse
-import pathlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -83,8 +82,8 @@ def _run(args: argparse.Namespace) -> int:
   sources = _parse_sources(args.predictions)
   from sgdx_t5x import scoring
   from sgdx_t5x.cli.options import check_outputs, scoring_settings
-  from sgdx_t5x.files import atomic_write
   from sgdx_t5x.scoring import score_files, score_tables
+  from sgdx_t5x.scoring.rows import Row
 
   check_outputs({"--json": args.json, "--per-frame": args.per_frame})
   scored = scoring.score_predictions(
@@ -95,32 +94,18 @@ def _run(args: argparse.Namespace) -> int:
     metrics=tuple(dict.fromkeys(args.metric)),
     **scoring_settings(args),
   )
-  per_frame = None
-  if args.per_frame:
-    checksum = score_files.write_frames(
-      args.per_frame, scored.signature, scored.common, scored.failures()
-    )
-    per_frame = {"file": _beside(args.per_frame, args.json), "checksum": checksum}
-  report = scoring.report(scored, per_frame)
-  if args.json:
-    with atomic_write(args.json, "--json") as file:
-      file.write(output.as_json(report))
+  table = scored.table(args.per_frame) if args.per_frame else None
+  report = score_files.save(scoring.score_report(scored), table, args.json, args.per_frame)
   output.show(
     args.format,
     score_tables.layout(report),
     report,
     warnings=report["warnings"],
-    notes=(*score_tables.absent(report), *report["notes"]),
+    notes=(*score_tables.absent(Row.from_json(report["sgdx"]["all"])), *report["notes"]),
     signatures={"": report["signature"]},
     csv=score_tables.long_csv(report),
   )
   return 0
-
-
-def _beside(per_frame: str, report: str | None) -> str:
-  """How the report names the file of frames, so that both can be moved together."""
-  path, folder = pathlib.Path(per_frame).resolve(), pathlib.Path(report or ".").resolve().parent
-  return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)
 
 
 def _parse_sources(items: Sequence[str]) -> dict[str, str]:

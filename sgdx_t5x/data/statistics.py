@@ -13,7 +13,7 @@ from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus
 from sgdx_t5x.data.dialogue import SYSTEM, USER, Dialogue
 from sgdx_t5x.data.schema import DONTCARE, Schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.signature import package_version
+from sgdx_t5x.signature import Signature
 
 # Of SGD's train. Its unique tokens and slot values are left out until somebody has checked them.
 PAPER = {
@@ -162,11 +162,10 @@ def report(
       found[split] = {"complete": complete, **numbers}
     if split == _TRAIN and number:
       known = {value for _, _, value in counts.values}
-  state = "PARTIAL" if warnings else "complete"
+  fields = {"splits": "+".join(splits), "tokens": "white-space"}
   return {
     "format": "sgdx-corpus-statistics/1",
-    "signature": f"sgdx|corpus:{corpus.name}:{corpus.checksum()}|splits:{'+'.join(splits)}"
-    f"|tokens:white-space|{state}|version:{package_version()}",
+    "signature": str(Signature.of(corpus.name, corpus.checksum(), fields, not warnings)),
     "complete": not warnings,
     "warnings": warnings,
     "splits": {split: found[split] for split in splits},

@@ -1,7 +1,6 @@
 """Writes a report: the page, and its plots, tables and examples as files beside it."""
 
 import dataclasses
-import json
 import pathlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,16 +9,16 @@ from typing import Any
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_folder, check_folder, list_files
-from sgdx_t5x.report import browser, plot_numbers, plots, run_tables, runs
+from sgdx_t5x.report import browser, plot_numbers, plot_style, plots, run_tables, runs
 from sgdx_t5x.report.page import Page, Plot, Section, render, table_files
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring import compare, comparison_tables, score_files, score_tables
 from sgdx_t5x.signature import package_version
-from sgdx_t5x.tables import Table, count, document, percent
+from sgdx_t5x.tables import Table, document, percent
 
 PAGE = "report.html"
-FILES = "files.txt"  # of a report: a report is replaced, and what is not in the list never
-_CORPUS = "dialogues and wordings are not shown: give the corpus with --corpus"
+FILES = "files.txt"  # lists the files of a report: they are replaced, other files never
+_NOT_SHOWN = "dialogues and names of slots are not shown: "
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,12 +28,12 @@ class Content:
   Attributes:
     title: of the page.
     runs: in order, the first is what others are compared with.
-    marks: what makes the runs incomparable, if they are shown side by side all the same.
+    marks: what makes the runs incomparable, if they are shown side by side nevertheless.
     warnings: what makes them PARTIAL, a line each.
     sections: of the page; plots without their drawings.
     figures: name of a plot -> matplotlib figure.
     texts: of the corpus.
-    lacks: what is missing for a whole report, and how to get it, a line each.
+    lacks: what is missing for a full report, and how to get it, a line each.
   """
 
   title: str
@@ -47,46 +46,46 @@ class Content:
   lacks: tuple[str, ...]
 
 
-def make(title: str, found: Sequence[Run], corpus: Corpus | None, force: bool = False) -> Content:
+def make(title: str, scored: Sequence[Run], corpus: Corpus | None, force: bool = False) -> Content:
   """Makes a report of runs.
 
   Args:
     title: of the page.
-    found: the runs, at least one.
-    corpus: that they were scored with, for dialogues and the wordings of slots, if it is at hand.
+    scored: the runs, at least one.
+    corpus: that they were scored with, for dialogues and descriptions of slots, if it is at hand.
     force: show runs side by side that were scored on other data or by other rules.
 
   Raises:
     SgdxError: such runs, without `force`; a corpus that is not theirs.
   """
-  marks = _refuse_unlike(found, force)
-  texts, lacks = _texts(found, corpus)
-  lacks = [*(line for run in found for line in run.lacks), *lacks]
-  warnings = _lines(found, lambda run: run.report["warnings"])
+  marks = _check_comparable(scored, force)
+  texts, lacks = _texts(scored, corpus)
+  lacks = [*(line for run in scored for line in run.lacks), *lacks]
+  warnings = _lines(scored, lambda run: run.report["warnings"])
   figures: dict[str, Any] = {}
   sections = (
-    _overview(found, lacks, figures),
-    *_steps(found, figures),
-    *_comparisons(found),
-    _services(found, figures),
-    *_failures(found, figures),
+    _overview(scored, lacks, figures),
+    *_steps(scored, figures),
+    *_comparisons(scored),
+    _services(scored, figures),
+    *_errors(scored, figures),
   )
   return Content(
-    title, tuple(found), marks, tuple(warnings), sections, figures, texts, tuple(lacks)
+    title, tuple(scored), marks, tuple(warnings), sections, figures, texts, tuple(lacks)
   )
 
 
 def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES) -> pathlib.Path:
-  """Writes a report into a folder, whole or not at all; returns the path of the page.
+  """Writes a report into a folder atomically; returns the path of the page.
 
   Args:
     content: from `make`.
-    out: the folder; a report that is there is replaced.
-    examples: frames to embed in the page per run, service, slot, version and kind; 0: no browser
+    out: the folder; a report in it is replaced.
+    examples: frames to embed in the page per run, service, slot, variant and kind; 0: no browser
       of errors, so nothing of the corpus but names.
 
   Raises:
-    SgdxError: something else is in the folder, or it cannot be written.
+    SgdxError: the folder holds something else, or cannot be written.
   """
   check_out(out)
   words = [
@@ -98,16 +97,17 @@ def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES)
     (folder / "plots").mkdir()
     for name, figure in content.figures.items():
       if words:
-        plots.stamp(figure, ", ".join(words))
-      plots.save(figure, folder / "plots", name)
+        plot_style.stamp(figure, ", ".join(words))
+      plot_style.save(figure, folder / "plots", name)
     _write_tables(content, folder / "tables")
     examples_of = _write_runs(content, folder)
-    browsed = examples and any(r.table and r.table.failures is not None for r in content.runs)
-    data = browser.embed(content.runs, content.texts, examples_of, examples) if browsed else None
+    data = None
+    if examples and any(_has_errors(run) for run in content.runs):
+      data = browser.embed(content.runs, content.texts, examples_of, examples)
     page = Page(
       content.title,
       (*content.marks, *(f"PARTIAL: {line}" for line in content.warnings)),
-      tuple(_drawn(section, content) for section in content.sections),
+      tuple(_with_svg(section, content) for section in content.sections),
       tuple(runs.signatures(content.runs).items()),
       data,
       package_version(),
@@ -131,75 +131,73 @@ def check_out(out: pathlib.Path) -> None:
   )
 
 
-# --- what it says --------------------------------------------------------------------------
+# --- sections ------------------------------------------------------------------------------
 
 
-def _refuse_unlike(found: Sequence[Run], force: bool) -> tuple[str, ...]:
-  unlike = list(runs.differences(found))
-  if unlike and not force:
+def _check_comparable(scored: Sequence[Run], force: bool) -> tuple[str, ...]:
+  differences = list(runs.differences(scored))
+  if differences and not force:
     raise SgdxError(
-      "the runs were not scored alike: " + "; ".join(unlike),
+      "the runs were scored with different settings: " + "; ".join(differences),
       expected="the same corpus, split and frames, scored by the same rules",
-      fix="score them alike, or report them one by one; --force shows them all the same, marked",
+      fix="score them with the same settings, or report them one by one; --force shows them "
+      "side by side, marked",
     )
-  return tuple(f"NOT COMPARABLE: {line}" for line in unlike)
+  return tuple(f"NOT COMPARABLE: {line}" for line in differences)
 
 
-def _texts(found: Sequence[Run], corpus: Corpus | None) -> tuple[browser.Texts, list[str]]:
+def _texts(scored: Sequence[Run], corpus: Corpus | None) -> tuple[browser.Texts, list[str]]:
   if corpus is None:
-    has_failures = any(run.table and run.table.failures for run in found)
-    return browser.Texts(), [_CORPUS] if has_failures else []
-  if all(runs.corpus_of(run)[1] != corpus.checksum() for run in found):
+    has_errors = any(run.table and run.table.failures for run in scored)
+    return browser.Texts(), [_NOT_SHOWN + "give the corpus with --corpus"] if has_errors else []
+  if all(run.signature.checksum != corpus.checksum() for run in scored):
     raise SgdxError(
-      f"{corpus.origin} is not the corpus of {found[0].name}",
-      expected=f"checksum {runs.corpus_of(found[0])[1]}, as its signature says",
+      f"{corpus.origin} is not the corpus of {scored[0].name}",
+      expected=f"checksum {scored[0].signature.checksum}, as its signature says",
       available=f"checksum {corpus.checksum()}",
-      fix="give --corpus what `sgdx score` was given, or leave it out: the page has less then",
+      fix="give --corpus what `sgdx score` was given, or leave it out: the page shows less then",
     )
-  data = {(runs.corpus_of(run)[1], runs.split_of(run)) for run in found}
+  data = {(run.signature.checksum, run.signature.split) for run in scored}
   if len(data) > 1:  # ids of dialogues are the same in other corpora and splits
-    return browser.Texts(), ["dialogues and wordings are not shown: the runs are of different data"]
-  return browser.read_texts(corpus, runs.split_of(found[0]), found), []
+    return browser.Texts(), [_NOT_SHOWN + "the runs are of different data"]
+  return browser.read_texts(corpus, scored[0].signature.split, scored), []
 
 
-def _overview(found: Sequence[Run], lacks: Sequence[str], figures: dict[str, Any]) -> Section:
+def _overview(scored: Sequence[Run], lacks: Sequence[str], figures: dict[str, Any]) -> Section:
   lines = [
     *lacks,
-    *_lines(found, lambda run: [*run.report["notes"], *score_tables.absent(run.report)]),
+    *_lines(
+      scored,
+      lambda run: [*run.report["notes"], *score_tables.absent(run.rows.groups["all"])],
+    ),
   ]
-  means = run_tables.seeds(found)
-  shown = [run_tables.sources(found), run_tables.summary(found), run_tables.versions(found)]
+  means = run_tables.seeds(scored)
+  shown = [run_tables.sources(scored), run_tables.summary(scored), run_tables.variants(scored)]
   shown += [means] if means else []
   drawn = {
-    "jga_by_variant": ("JGA by schema version", plots.jga_by_variant(found)),
-    "jga_by_augmentation": ("JGA by run", plots.jga_by_augmentation(found)),
+    "jga_by_variant": ("JGA by schema variant", plots.jga_by_variant(scored)),
+    "jga_by_augmentation": ("JGA by run", plots.jga_by_augmentation(scored)),
   }
   return Section(
-    "overview", "Overview", tuple(lines), tuple(shown), _plots(drawn, _caption(found), figures)
+    "overview", "Overview", tuple(lines), tuple(shown), _plots(drawn, _caption(scored), figures)
   )
 
 
-def _lines(found: Sequence[Run], lines: Callable[[Run], Iterable[str]]) -> list[str]:
-  return [f"{names}: {line}" for names, line in runs.said(found, lines)]
+def _lines(scored: Sequence[Run], lines: Callable[[Run], Iterable[str]]) -> list[str]:
+  return [f"{names}: {line}" for names, line in runs.by_line(scored, lines)]
 
 
-def _steps(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
+def _steps(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
   shown, lines = [], []
-  for run in found:
+  for run in scored:
     if plot_numbers.num_points(run) > 1:
-      keys = {"jga_orig": "JGA_orig", "jga_v1_5": "JGA_v1-5", "ss_jga": "SS_JGA"}
-      rows = tuple(
-        (count(step), *(percent(row.get(key)) for key in keys), count(row.get("num_frames")))
-        for step, row in run.steps
-      )
-      title = f"Checkpoints{', as logged' if run.steps_note else ''}: {run.name} (%)"
-      shown.append(Table(title, ("step", *keys.values(), "frames"), rows))
+      shown.append(run_tables.checkpoints(run))
       lines += [f"{run.name}: {run.steps_note}"] if run.steps_note else []
       lines.append(_best_steps(run))
   if shown:
-    drawn = {"by_step": ("JGA and SS against training step", plots.by_step(found))}
-    notes = [f"{run.name}: {run.steps_note}." for run in found if run.steps_note]
-    caption = " ".join(notes) if notes else _caption(found)
+    drawn = {"by_step": ("JGA and SS against training step", plots.by_step(scored))}
+    notes = [f"{run.name}: {run.steps_note}." for run in scored if run.steps_note]
+    caption = " ".join(notes) if notes else _caption(scored)
     placed = _plots(drawn, caption, figures)
     lines, shown = tuple(lines), tuple(shown)
     yield Section("checkpoints", "Checkpoints", lines, shown, placed, signed=not notes)
@@ -208,12 +206,12 @@ def _steps(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
 def _best_steps(run: Run) -> str:
   """The best checkpoint on the original schemas need not be the most robust one (CheckDST)."""
   best = plot_numbers.best_checkpoints(run).items()
-  said = (f"best {plot_numbers.NAMES[key]} at step {step:,}" for key, (step, _) in best)
-  return f"{run.name}: {', '.join(said)}"
+  words = (f"best {plot_numbers.NAMES[key]} at step {step:,}" for key, (step, _) in best)
+  return f"{run.name}: {', '.join(words)}"
 
 
-def _comparisons(found: Sequence[Run]) -> Iterator[Section]:
-  first, *others = found
+def _comparisons(scored: Sequence[Run]) -> Iterator[Section]:
+  first, *others = scored
   for number, run in enumerate(others):
     title = f"{run.name} against {first.name}"
     yield Section(f"comparison-{number + 1}", title, *_comparison(first, run))
@@ -228,52 +226,58 @@ def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...
     compared = compare.compare(first.table, run.table, allow_missing=True)
   except SgdxError as e:
     return (f"no paired comparison: {e.found} ({names})",), ()
-  said = (*compared.notes, *(f"PARTIAL: {line}" for line in compared.warnings))
+  notes = (*compared.notes, *(f"PARTIAL: {line}" for line in compared.warnings))
   shown = comparison_tables.tables(first.name, run.name, compared)
   lines = (
     f"Differences are {run.name} minus {first.name} in percentage points, with 95% intervals by "
     "paired resampling of dialogues; more is better, except that less SS is. p is two-sided, of "
     "JGA_v1-5 in the table of services, at least 2 / 2^D of D dialogues, and not corrected for how "
     f"many numbers are looked at. Broken: frames right (JGA 1) with {first.name} and wrong with "
-    f"{run.name}, counted per schema version; fixed: the reverse.",
-    *((f"{line} ({names})") for line in said),
+    f"{run.name}, counted per schema variant; fixed: the reverse.",
+    *((f"{line} ({names})") for line in notes),
     *comparison_tables.worst_and_best(shown[1]),
   )
   return lines, tuple(shown)
 
 
-def _services(found: Sequence[Run], figures: dict[str, Any]) -> Section:
+def _services(scored: Sequence[Run], figures: dict[str, Any]) -> Section:
   drawn = {
     "sensitivity_by_service": (
       "Schema sensitivity and JGA_v1-5 per service",
-      plots.sensitivity_by_service(found),
+      plots.sensitivity_by_service(scored),
     )
   }
-  shown = tuple(run_tables.services(run) for run in found)
-  return Section("services", "Services", (), shown, _plots(drawn, _caption(found), figures))
+  shown = tuple(run_tables.services(run) for run in scored)
+  return Section("services", "Services", (), shown, _plots(drawn, _caption(scored), figures))
 
 
-def _failures(found: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
-  known = [run for run in found if run.table and run.table.failures is not None]
-  if not known:
+def _has_errors(run: Run) -> bool:
+  """Whether it is known which slots of a run are wrong, though there may be none."""
+  return run.table is not None and run.table.failures is not None
+
+
+def _errors(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
+  listed = [run for run in scored if _has_errors(run)]
+  if not listed:
     return
-  sizes = {run.name: run.report["sgdx"]["all"]["num_frames"] for run in known}
-  counts = {run.name: browser.kind_counts(run) for run in known}
-  drawn = {"failure_kinds": ("How slots fail", plots.failure_kinds(counts, sizes))}
-  shown = [table for run in known for table in (run_tables.failures(run), run_tables.slots(run))]
+  sizes = {run.name: run.rows.groups["all"].num_frames for run in listed}
+  counts = {run.name: browser.kind_counts(run) for run in listed}
+  drawn = {"error_kinds": ("Kinds of slot errors", plots.error_kinds(counts, sizes))}
+  shown = [table for run in listed for table in (run_tables.errors(run), run_tables.slots(run))]
   lines = (
-    "A slot of a frame fails if its official score is below 1. The first of these that fits is the "
-    "kind. missed: the gold state has the slot, the predicted one not. value of another slot: the "
-    "predicted value is another slot's in the gold state of the frame. spurious: the gold state "
-    "does not have the slot. wrong categorical choice, wrong value: it has another value.",
-    *(_most(run.name, counts[run.name]) for run in known),
+    "A slot of a frame is an error if its official score is below 1. The first of these that fits "
+    "is its kind. missed: the gold state has the slot, the predicted one not. value of another "
+    "slot: the predicted value is another slot's in the gold state of the frame. spurious: the "
+    "gold state does not have the slot. wrong categorical choice, wrong value: it has another "
+    "value.",
+    *(_most(run.name, counts[run.name]) for run in listed),
   )
   yield Section(
-    "failures",
-    "Failures",
+    "errors",
+    "Errors",
     lines,
     tuple(table for table in shown if table),
-    _plots(drawn, _caption(found), figures),
+    _plots(drawn, _caption(scored), figures),
   )
 
 
@@ -281,7 +285,7 @@ def _most(name: str, counts: Mapping[str, Mapping[str, int]]) -> str:
   """The paper's observation, or that it does not hold: most errors are slots not predicted."""
   of, shares = plot_numbers.shares_of_kinds(counts)
   if not any(shares.values()):
-    return f"{name}: no slot fails"
+    return f"{name}: no errors"
   shown = ", ".join(f"{kind} {percent(share)}%" for kind, share in shares.items())
   kind = max(shares, key=lambda kind: shares[kind])
   return f"{name}: the most frequent kind is {kind} ({of}: {shown})"
@@ -290,33 +294,28 @@ def _most(name: str, counts: Mapping[str, Mapping[str, int]]) -> str:
 def _plots(
   drawn: Mapping[str, tuple[str, Any]], caption: str, figures: dict[str, Any]
 ) -> tuple[Plot, ...]:
-  """Keeps the figures that there are, and returns their places in the page."""
+  """Keeps the figures that could be drawn, and returns their places in the page."""
   kept = {name: item for name, item in drawn.items() if item[1] is not None}
   figures.update({name: figure for name, (_, figure) in kept.items()})
   return tuple(Plot(name, title, caption, "") for name, (title, _) in kept.items())
 
 
-def _caption(found: Sequence[Run]) -> str:
+def _caption(scored: Sequence[Run]) -> str:
   """n, what the intervals are, and the signature: of each run if they differ."""
-  rows = {run.name: run.report["sgdx"]["all"] for run in found}
-  sizes = {
-    f"n = {row['num_frames']:,} frames of {row['num_dialogues']:,} dialogues"
-    for row in rows.values()
-  }
-  signatures = runs.signatures(found).values()
-  intervals = (
-    " 95% intervals by resampling dialogues." if any("ci95" in r for r in rows.values()) else ""
-  )
+  rows = [run.rows.groups["all"] for run in scored]
+  sizes = {f"n = {row.num_frames:,} frames of {row.num_dialogues:,} dialogues" for row in rows}
+  signatures = runs.signatures(scored).values()
+  intervals = " 95% intervals by resampling dialogues." if any(r.intervals for r in rows) else ""
   return f"{'; '.join(sorted(sizes))}.{intervals} Signature: {' '.join(signatures)}"
 
 
 # --- files ---------------------------------------------------------------------------------
 
 
-def _drawn(section: Section, content: Content) -> Section:
+def _with_svg(section: Section, content: Content) -> Section:
   """Puts the drawings into a section's plots."""
   filled = tuple(
-    dataclasses.replace(plot, svg=plots.inline_svg(content.figures[plot.name]))
+    dataclasses.replace(plot, svg=plot_style.inline_svg(content.figures[plot.name]))
     for plot in section.plots
   )
   return dataclasses.replace(section, plots=filled)
@@ -344,22 +343,15 @@ def _write_runs(content: Content, folder: pathlib.Path) -> list[str]:
     stem = re.sub(r"[^\w.-]+", "-", run.name)[:60].strip(".") or "run"
     stem = stem if len(content.runs) == 1 else f"{number}-{stem}"
     if run.scored:
-      _write_scores(run, folder / "scores", stem)
-    if run.table and run.table.failures is not None:
+      scores = folder / "scores"
+      scores.mkdir(exist_ok=True)
+      score_files.save(
+        run.report, run.table, scores / f"{stem}.json", scores / f"{stem}.frames.jsonl"
+      )
+    if _has_errors(run):
       (folder / "errors").mkdir(exist_ok=True)
       written.append(f"errors/{stem}.jsonl")
       first = content.runs[0] if number > 1 else None
       with (folder / written[-1]).open("w", encoding="utf-8", errors="replace") as file:
         file.writelines(f"{line}\n" for line in browser.jsonl_lines(run, content.texts, first))
   return written
-
-
-def _write_scores(run: Run, folder: pathlib.Path, stem: str) -> None:
-  folder.mkdir(exist_ok=True)
-  frames = folder / f"{stem}.frames.jsonl"
-  checksum = score_files.write_frames(
-    frames, run.report["signature"], run.table.scores, run.table.failures
-  )
-  report = {**run.report, "per_frame": {"file": frames.name, "checksum": checksum}}
-  text = json.dumps(report, indent=2, allow_nan=False) + "\n"
-  (folder / f"{stem}.json").write_text(text, encoding="utf-8")

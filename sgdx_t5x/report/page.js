@@ -133,15 +133,15 @@ function makeFilters(data, onChange) {
     .filter(([, ], i) => !data.unknown.includes(i));
   const filters = {
     frames: makeSelect("Frames", "", [
-      [RIGHT_IN_SOME, "right with some versions, wrong with others"],
-      ["any", "wrong with any version"],
+      [RIGHT_IN_SOME, "right with some variants, wrong with others"],
+      ["any", "wrong with any variant"],
       ...(broken ? [[BROKEN, `right with run ${data.runs[0]}, wrong with another`]] : []),
     ]),
     run: makeSelect("Run", "all runs", runs),
     service: makeSelect("Service", "all services", pairs(services)),
     slot: makeSelect("Slot", "all slots", []),
-    version: makeSelect("Version", "all versions", pairs(data.versions)),
-    kind: makeSelect("Kind of failure", "all kinds", pairs(data.kinds)),
+    variant: makeSelect("Variant", "all variants", pairs(data.variants)),
+    kind: makeSelect("Kind of error", "all kinds", pairs(data.kinds)),
   };
   const text = el("input", { type: "search" });
   filters.text = { element: text, box: labelled("Text of dialogue or value", text) };
@@ -162,7 +162,7 @@ function makeFilters(data, onChange) {
   });
   for (const filter of Object.values(filters)) filter.element.addEventListener("input", onChange);
   filters.run.box.hidden = runs.length < 2;
-  filters.version.box.hidden = filters.frames.box.hidden = data.versions.length < 2;
+  filters.variant.box.hidden = filters.frames.box.hidden = data.variants.length < 2;
   return filters;
 }
 
@@ -172,7 +172,7 @@ function readFilters(filters) {
     run: value("run") === "" ? null : Number(value("run")),
     service: value("service"),
     slot: value("slot"),
-    version: value("version"),
+    variant: value("variant"),
     kind: value("kind"),
     changes: value("frames") === RIGHT_IN_SOME,
     broken: value("frames") === BROKEN,
@@ -209,13 +209,13 @@ function makeSearch(data) {
   };
 }
 
-function failureMatches(failure, wanted) {
-  if (wanted.slot && failure.slot !== wanted.slot) return false;
-  if (wanted.version) {
-    const kind = own(failure.kinds, wanted.version);
+function errorMatches(error, wanted) {
+  if (wanted.slot && error.slot !== wanted.slot) return false;
+  if (wanted.variant) {
+    const kind = own(error.kinds, wanted.variant);
     return kind !== undefined && (!wanted.kind || kind === wanted.kind);
   }
-  return !wanted.kind || Object.values(failure.kinds).includes(wanted.kind);
+  return !wanted.kind || Object.values(error.kinds).includes(wanted.kind);
 }
 
 function frameMatches(frame, wanted, search) {
@@ -223,16 +223,16 @@ function frameMatches(frame, wanted, search) {
     (wanted.run === null || frame.run === wanted.run) &&
     (!wanted.service || frame.service === wanted.service) &&
     (!wanted.changes || frame.changes) &&
-    (!wanted.broken || frame.broken.some((v) => !wanted.version || v === wanted.version)) &&
-    (!(wanted.slot || wanted.version || wanted.kind) ||
-      frame.failures.some((failure) => failureMatches(failure, wanted))) &&
+    (!wanted.broken || frame.broken.some((v) => !wanted.variant || v === wanted.variant)) &&
+    (!(wanted.slot || wanted.variant || wanted.kind) ||
+      frame.failures.some((error) => errorMatches(error, wanted))) &&
     (!wanted.text || search(frame, wanted.text))
   );
 }
 
-// Returns kind -> version -> failures, of the run, service, slot and frames that are wanted.
-function countFailures(data, wanted) {
-  const zeros = () => new Map(data.versions.map((version) => [version, 0]));
+// Returns kind -> variant -> errors, of the run, service, slot and frames that are wanted.
+function countErrors(data, wanted) {
+  const zeros = () => new Map(data.variants.map((variant) => [variant, 0]));
   const counts = new Map(data.kinds.map((kind) => [kind, zeros()]));
   for (const total of data.totals) {
     if (
@@ -242,40 +242,40 @@ function countFailures(data, wanted) {
     ) {
       const row = counts.get(total.kind);
       const count = wanted.changes ? total.changes : wanted.broken ? total.broken : total.frames;
-      row.set(total.version, row.get(total.version) + count);
+      row.set(total.variant, row.get(total.variant) + count);
     }
   }
   return counts;
 }
 
-// Args: kind and version, "" for all.
-function sumCounts(data, counts, kind, version) {
+// Args: kind and variant, "" for all.
+function sumCounts(data, counts, kind, variant) {
   const kinds = kind ? [kind] : data.kinds;
-  const versions = version ? [version] : data.versions;
-  return kinds.flatMap((k) => versions.map((v) => counts.get(k).get(v))).reduce((a, b) => a + b, 0);
+  const variants = variant ? [variant] : data.variants;
+  return kinds.flatMap((k) => variants.map((v) => counts.get(k).get(v))).reduce((a, b) => a + b, 0);
 }
 
 const shown = (number) => number.toLocaleString("en");
 
-// Counts per kind and version; each is a button that filters by both, and again by neither.
+// Counts per kind and variant; each is a button that filters by both, and again by neither.
 function countsTable(data, counts, wanted, choose) {
-  const versions = data.versions.length > 1 ? [...data.versions, ""] : data.versions;
+  const variants = data.variants.length > 1 ? [...data.variants, ""] : data.variants;
   const kinds = [...data.kinds, ""];
-  const cell = (kind, version) => {
-    const count = sumCounts(data, counts, kind, version);
-    const chosen = kind === wanted.kind && version === wanted.version;
+  const cell = (kind, variant) => {
+    const count = sumCounts(data, counts, kind, variant);
+    const chosen = kind === wanted.kind && variant === wanted.variant;
     const button = el("button", {
       type: "button",
-      "aria-pressed": String(chosen && Boolean(kind || version)),
-      "aria-label": `${shown(count)}: ${kind || "all kinds"}, ${version || "all versions"}`,
+      "aria-pressed": String(chosen && Boolean(kind || variant)),
+      "aria-label": `${shown(count)}: ${kind || "all kinds"}, ${variant || "all variants"}`,
     }, shown(count));
-    button.addEventListener("click", () => choose(kind, version));
+    button.addEventListener("click", () => choose(kind, variant));
     return el("td", { class: "number" }, count ? button : "0");
   };
   const heading = (text) => el("th", { scope: "col", class: "number" }, text || "all");
-  const head = el("tr", {}, el("th", { scope: "col" }, "failures"), ...versions.map(heading));
+  const head = el("tr", {}, el("th", { scope: "col" }, "errors"), ...variants.map(heading));
   const rows = kinds.map((kind) =>
-    el("tr", {}, el("th", { scope: "row" }, kind || "all"), ...versions.map((v) => cell(kind, v))),
+    el("tr", {}, el("th", { scope: "row" }, kind || "all"), ...variants.map((v) => cell(kind, v))),
   );
   return el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows));
 }
@@ -289,8 +289,8 @@ function valueNode(value) {
   return el("span", { class: "value" }, value === "" ? "“”" : value);
 }
 
-function scoreMark(version, score) {
-  const text = `${version} `;
+function scoreMark(variant, score) {
+  const text = `${variant} `;
   if (typeof score !== "number") return el("li", { class: "muted" }, text, "not scored");
   if (score === 1) return el("li", { class: "right" }, text, "✓ right");
   return el("li", { class: "wrong" }, text, score === 0 ? "✗ wrong" : `✗ ${score.toFixed(2)}`);
@@ -310,36 +310,36 @@ function dialogueNodes(data, frame) {
   return [el("details", {}, el("summary", {}, count), ...earlier.map(turnNode)), ...nodes];
 }
 
-// One row per version: what the model saw, what it should have said and what it said.
-function slotTable(data, frame, failure) {
-  const worded = own(own(data.services, frame.service), "versions") || {};
+// One row per variant: what the model saw, what it should have said and what it said.
+function slotTable(data, frame, error) {
+  const worded = own(own(data.services, frame.service), "variants") || {};
   const hasSchema = Object.keys(worded).length > 0;
-  const gold = failure.gold.length ? failure.gold.join(" | ") : null;
-  const row = (version) => {
-    const service = own(worded, version);
-    const [name, description] = own(service && service.slots, failure.slot) || ["", ""];
-    const kind = own(failure.kinds, version);
+  const gold = error.gold.length ? error.gold.join(" | ") : null;
+  const row = (variant) => {
+    const service = own(worded, variant);
+    const [name, description] = own(service && service.slots, error.slot) || ["", ""];
+    const kind = own(error.kinds, variant);
     const schema = service && el(
       "td", { class: "described" }, `${service.name} · ${name}`, el("br"), absent(description),
     );
     return el(
       "tr", {},
-      el("th", { scope: "row" }, version),
+      el("th", { scope: "row" }, variant),
       el("td", {}, gold === null ? absent("not active") : valueNode(gold)),
-      el("td", {}, valueNode(own(failure.predicted, version))),
+      el("td", {}, valueNode(own(error.predicted, variant))),
       el("td", { class: kind ? "wrong" : "right" }, kind ? `✗\u00a0${kind}` : "✓\u00a0right"),
       ...(hasSchema ? [schema || el("td", {}, absent("not known"))] : []),
     );
   };
-  const names = ["version", "gold", "predicted", "result"];
+  const names = ["variant", "gold", "predicted", "result"];
   if (hasSchema) names.push("service · slot, description");
   return scrollBox(
-    "slot", failure.slot,
+    "slot", error.slot,
     el(
       "table", {},
-      el("caption", {}, failure.slot),
+      el("caption", {}, error.slot),
       el("thead", {}, el("tr", {}, ...names.map((name) => el("th", { scope: "col" }, name)))),
-      el("tbody", {}, ...data.versions.filter((v) => Object.hasOwn(frame.scores, v)).map(row)),
+      el("tbody", {}, ...data.variants.filter((v) => Object.hasOwn(frame.scores, v)).map(row)),
     ),
   );
 }
@@ -355,17 +355,17 @@ function card(data, frame, wanted) {
   return el(
     "article", { class: "card", "data-frame": frame.id },
     el("header", {}, el("h3", {}, frame.id), absent(facts.join(" · "))),
-    el("ul", { class: "marks" }, ...data.versions.map((v) => scoreMark(v, own(frame.scores, v)))),
+    el("ul", { class: "marks" }, ...data.variants.map((v) => scoreMark(v, own(frame.scores, v)))),
     ...dialogueNodes(data, frame),
     ...[...frame.failures]
-      .sort((a, b) => failureMatches(b, wanted) - failureMatches(a, wanted))
-      .map((failure) => slotTable(data, frame, failure)),
+      .sort((a, b) => errorMatches(b, wanted) - errorMatches(a, wanted))
+      .map((error) => slotTable(data, frame, error)),
   );
 }
 
 // What the files that the page was made from lacked.
 function missingParts(data) {
-  const hasSchemas = Object.values(data.services).some((s) => Object.keys(s.versions).length);
+  const hasSchemas = Object.values(data.services).some((s) => Object.keys(s.variants).length);
   const lacks = [
     ...(Object.keys(data.dialogues).length ? [] : ["dialogues"]),
     ...(hasSchemas ? [] : ["names and descriptions of slots"]),
@@ -375,19 +375,19 @@ function missingParts(data) {
   return [el("p", { class: "muted" }, `Not shown: ${lacks.join(", ")}; ${why}`)];
 }
 
-function statusText(data, wanted, numShown, numFound, numFailures) {
+function statusText(data, wanted, numShown, numFound, numErrors) {
   const chosen = [
     ...(data.runs.length > 1 && wanted.run !== null ? [`run ${data.runs[wanted.run]}`] : []),
-    ...[wanted.service, wanted.slot, wanted.version, wanted.kind].filter((x) => x),
-    ...(wanted.changes ? ["right with some versions, wrong with others"] : []),
+    ...[wanted.service, wanted.slot, wanted.variant, wanted.kind].filter((x) => x),
+    ...(wanted.changes ? ["right with some variants, wrong with others"] : []),
     ...(wanted.broken ? [`right with run ${data.runs[0]}, wrong with another`] : []),
     ...(wanted.text ? [`with “${wanted.text}”`] : []),
   ];
   const of = chosen.length ? ` (${chosen.join("; ")})` : "";
   const aside = wanted.text ? ", whatever their text" : "";
-  const failures = numFailures === 1 ? "such failure" : "such failures";
+  const errors = numErrors === 1 ? "such error" : "such errors";
   return `Showing ${shown(numShown)} of ${shown(numFound)} embedded examples${of}; ` +
-    `${shown(numFailures)} ${failures} in all${aside}.`;
+    `${shown(numErrors)} ${errors} in all${aside}.`;
 }
 
 function startBrowser(root, data) {
@@ -403,7 +403,7 @@ function startBrowser(root, data) {
   const more = el("button", { type: "button", class: "controls" });
   let found = [];
   let wanted = null;
-  let numFailures = 0;
+  let numErrors = 0;
 
   const showMore = () => {
     const next = found.slice(cards.childElementCount, cards.childElementCount + CARDS);
@@ -412,23 +412,23 @@ function startBrowser(root, data) {
     more.hidden = left === 0;
     more.textContent = `Show ${Math.min(left, CARDS)} more`;
     const numShown = cards.childElementCount;
-    status.textContent = statusText(data, wanted, numShown, found.length, numFailures);
+    status.textContent = statusText(data, wanted, numShown, found.length, numErrors);
   };
   const update = () => {
     wanted = readFilters(filters);
     found = data.frames.filter((frame) => frameMatches(frame, wanted, search));
-    const counted = countFailures(data, wanted);
-    numFailures = sumCounts(data, counted, wanted.kind, wanted.version);
+    const counted = countErrors(data, wanted);
+    numErrors = sumCounts(data, counted, wanted.kind, wanted.variant);
     const focused = [...counts.querySelectorAll("button")].indexOf(document.activeElement);
     counts.replaceChildren(countsTable(data, counted, wanted, choose));
     if (focused >= 0) counts.querySelectorAll("button")[focused].focus();
     cards.replaceChildren();
     showMore();
   };
-  const choose = (kind, version) => {
-    const again = kind === wanted.kind && version === wanted.version;
+  const choose = (kind, variant) => {
+    const again = kind === wanted.kind && variant === wanted.variant;
     filters.kind.element.value = again ? "" : kind;
-    filters.version.element.value = again || data.versions.length < 2 ? "" : version;
+    filters.variant.element.value = again || data.variants.length < 2 ? "" : variant;
     update();
   };
   const filters = makeFilters(data, update);

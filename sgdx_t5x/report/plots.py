@@ -1,4 +1,4 @@
-"""The plots of a report: the paper's Figures 4, 5 and 6, kinds of failure, scores by step.
+"""The plots of a report: the paper's Figures 4, 5 and 6, kinds of error, scores by step.
 
 Each function returns a matplotlib figure, or None where there is nothing to draw; a number that a
 run lacks is left out. Dots are scores in percent, the lines through them 95% intervals.
@@ -8,49 +8,41 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.report.plot_numbers import (
+  MEAN,
   NAMES,
   ORIG,
-  REWORDED,
   SENSITIVITY,
   VARIANTS,
-  VERSIONS,
-  Row,
   best_checkpoints,
   best_in_words,
   extremes_in_words,
   floor_of,
   groups_with,
-  has,
-  interval,
   num_points,
-  percent,
-  row_of,
   runs_in_words,
-  seen_services,
+  seen_or_unseen,
   services_of,
   shares_of_kinds,
 )
 from sgdx_t5x.report.plot_style import (
   COLOURS,
   FAINT,
-  FILE_FORMATS,
   INK,
   PAGE,
   clean,
-  describe,
   finish,
-  inline_svg,
   label_points,
   legend,
   look,
   name_places,
   panels,
   printable,
-  save,
-  stamp,
   style,
 )
+from sgdx_t5x.scoring.columns import JGA
+from sgdx_t5x.scoring.rows import Row
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
@@ -59,22 +51,9 @@ if TYPE_CHECKING:
 
   from sgdx_t5x.report.runs import Run
 
-__all__ = (
-  "FILE_FORMATS",
-  "by_step",
-  "describe",
-  "failure_kinds",
-  "inline_svg",
-  "jga_by_augmentation",
-  "jga_by_variant",
-  "save",
-  "sensitivity_by_service",
-  "stamp",
-)
-
 _PAIR = {  # where the two stand side by side
   ORIG: {"color": COLOURS[0], "marker": "o", "linestyle": "none"},
-  REWORDED: {"color": COLOURS[1], "marker": "s", "linestyle": "none"},
+  MEAN: {"color": COLOURS[1], "marker": "s", "linestyle": "none"},
 }
 _SEEN = {
   "": {"color": COLOURS[0], "marker": "o"},  # not known
@@ -83,12 +62,12 @@ _SEEN = {
 }
 _CURVES = {
   ORIG: {"linestyle": "-"},
-  REWORDED: {"linestyle": "--", "fillstyle": "none"},
+  MEAN: {"linestyle": "--", "fillstyle": "none"},
   SENSITIVITY: {"linestyle": "-"},
 }
 _RINGS = {  # around the dots of a checkpoint
   ORIG: {"marker": "o", "linestyle": "none", "fillstyle": "none", "markersize": 9.0},
-  REWORDED: {"marker": "s", "linestyle": "none", "fillstyle": "none", "markersize": 8.0},
+  MEAN: {"marker": "s", "linestyle": "none", "fillstyle": "none", "markersize": 8.0},
 }
 _MOST_CROSSES = 25  # services with intervals; more would hide the dots
 
@@ -98,8 +77,8 @@ _MOST_CROSSES = 25  # services with intervals; more would hide the dots
 
 @style()
 def jga_by_variant(runs: Sequence["Run"]) -> "Figure | None":
-  """JGA of each version of the schemas, a series per run: the paper's Figure 4."""
-  keys = [key for key in VERSIONS if any(has(row_of(run, "all"), key) for run in runs)]
+  """JGA with each schema variant, a series per run: the paper's Figure 4."""
+  keys = [key for key in VARIANTS if any(run.rows.groups["all"].has(key) for run in runs)]
   groups = groups_with(runs, keys)
   if not groups:
     return None
@@ -107,40 +86,39 @@ def jga_by_variant(runs: Sequence["Run"]) -> "Figure | None":
   entries: dict[int, tuple[str, Line2D]] = {}
   for ax, group in zip(axes, groups, strict=True):
     for index, run in enumerate(runs):
-      cells = [(row_of(run, group), key) for key in keys]
-      if any(has(*cell) for cell in cells):
+      row = run.rows.groups[group]
+      if any(row.has(key) for key in keys):
         shift = (index - (len(runs) - 1) / 2) * min(0.12, 0.6 / len(runs))
         places = [place + shift for place in range(len(keys))]
+        cells = [(row, key) for key in keys]
         entries[index] = run.name, _dots(ax, places, cells, **look(index))
     for floor in dict.fromkeys(floor_of(run, group) for run in runs):
       line = ax.axhline(floor, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
       entries[len(runs)] = "predict nothing", line
-    ax.set_xticks(range(len(keys)), [_short(VERSIONS[key]) for key in keys])
+    ax.set_xticks(range(len(keys)), [_short(VARIANTS[key]) for key in keys])
     ax.set(title=_title(runs, group), xlim=(-0.5, len(keys) - 0.5))
   axes[0].set(ylabel="JGA (%)", ylim=(0, None))
   legend(figure, [entries[index] for index in sorted(entries)])
-  return finish(
-    figure, f"JGA by version of the schemas, all services: {runs_in_words(runs, keys)}."
-  )
+  return finish(figure, f"JGA by schema variant, all services: {runs_in_words(runs, keys)}.")
 
 
 @style()
 def jga_by_augmentation(runs: Sequence["Run"]) -> "Figure | None":
   """JGA_orig and JGA_v1-5 of each run, its variants faint beside them: the paper's Figure 5."""
-  runs = [run for run in runs if any(has(row_of(run, "all"), key) for key in _PAIR)]
-  if not any(has(row_of(run, "all"), REWORDED) for run in runs):
+  runs = [run for run in runs if any(run.rows.groups["all"].has(key) for key in _PAIR)]
+  if not any(run.rows.groups["all"].has(MEAN) for run in runs):
     return None
   groups = groups_with(runs, _PAIR)
   figure, axes = panels(len(groups), 3, 2.2, sharey=True)
   entries: dict[str, Line2D] = {}
   for ax, group in zip(axes, groups, strict=True):
     for x, run in enumerate(runs):
-      row = row_of(run, group)
+      row = run.rows.groups[group]
       for (key, marks), shift in zip(_PAIR.items(), (-0.2, 0.05), strict=True):
         entries[NAMES[key]] = _dots(ax, [x + shift], [(row, key)], **marks)
-      each = [percent(row, f"jga_{variant}") for variant in VARIANTS]
-      faint = {**_PAIR[REWORDED], "alpha": FAINT, "markersize": 2.5}
-      (entries["v1 to v5"],) = ax.plot([x + 0.2] * 5, each, **faint)
+      each = [row.percent(column.key) for column in JGA.variants]
+      faint = {**_PAIR[MEAN], "alpha": FAINT, "markersize": 2.5}
+      (entries["v1 to v5"],) = ax.plot([x + 0.2] * len(each), each, **faint)
     ax.set(title=_title(runs, group), xlim=(-0.5, len(runs) - 0.5))
     ax.grid(visible=False, axis="x")
     width = figure.get_figwidth() / len(groups) - 0.4
@@ -151,7 +129,7 @@ def jga_by_augmentation(runs: Sequence["Run"]) -> "Figure | None":
   return finish(figure, f"JGA by run, all services: {runs_in_words(runs, _PAIR)}.")
 
 
-# --- services, failures, steps ---------------------------------------------------------------
+# --- services, errors, steps -----------------------------------------------------------------
 
 
 @style()
@@ -160,66 +138,66 @@ def sensitivity_by_service(runs: Sequence["Run"]) -> "Figure | None":
 
   Dots of services unseen in training are open; all are alike in a run without scores per frame.
   """
-  found = [(run, services) for run in runs if (services := services_of(run))]
-  if not found:
+  shown = [(run, services) for run in runs if (services := services_of(run))]
+  if not shown:
     return None
-  height = 3.2 if len(found) < 3 else 2.4
-  figure, axes = panels(len(found), 3, height, page=True, sharex=True, sharey=True)
+  height = 3.2 if len(shown) < 3 else 2.4
+  figure, axes = panels(len(shown), 3, height, page=True, sharex=True, sharey=True)
   entries: dict[str, Line2D] = {}
-  for ax, (run, services) in zip(axes, found, strict=True):
+  for ax, (run, services) in zip(axes, shown, strict=True):
     if len(services) <= _MOST_CROSSES:
       _crosses(ax, services.values())
-    seen = seen_services(run)
+    seen = seen_or_unseen(run)
     for kind, marks in _SEEN.items():
       rows = [row for service, row in services.items() if seen.get(service, "") == kind]
       (dots,) = ax.plot(*_places(rows), linestyle="none", **marks)
       if kind and rows:
         entries[kind] = dots
-    ax.set_title(printable(run.name, PAGE / min(3, len(found)) - 0.5))
+    ax.set_title(printable(run.name, PAGE / min(3, len(shown)) - 0.5))
   figure.supxlabel("SS_JGA (%)")
   figure.supylabel("JGA_v1-5 (%)")
   legend(figure, [(kind, entries[kind]) for kind in _SEEN if kind in entries])
-  said = "; ".join(extremes_in_words(run, services) for run, services in found)
-  finish(figure, f"SS_JGA and JGA_v1-5 by service: {said}.")
-  for ax, (_, services) in zip(axes, found, strict=True):  # the layout is known now
+  words = "; ".join(extremes_in_words(run, services) for run, services in shown)
+  finish(figure, f"SS_JGA and JGA_v1-5 by service: {words}.")
+  for ax, (_, services) in zip(axes, shown, strict=True):  # the layout is known now
     label_points(ax, list(services), list(zip(*_places(services.values()), strict=True)))
   return figure
 
 
 @style()
-def failure_kinds(
+def error_kinds(
   counts: Mapping[str, Mapping[str, Mapping[str, int]]], num_frames: Mapping[str, int]
 ) -> "Figure | None":
-  """Failures per 100 frames by kind and version of the schemas, a panel per run.
+  """Errors per 100 frames by kind and schema variant, a panel per run.
 
   Args:
-    counts: run -> version -> kind -> failures, each of a slot in a frame.
-    num_frames: run -> frames that each version has.
+    counts: run -> variant -> kind -> errors, each of a slot in a frame.
+    num_frames: run -> frames that each variant has.
   """
-  found = {name: run for name, run in counts.items() if num_frames.get(name) and any(run.values())}
-  if not any(sum(each.values()) for run in found.values() for each in run.values()):
+  shown = {name: run for name, run in counts.items() if num_frames.get(name) and any(run.values())}
+  if not any(sum(each.values()) for run in shown.values() for each in run.values()):
     return None
-  kinds = list(dict.fromkeys(k for run in found.values() for each in run.values() for k in each))
-  versions = [v for v in VERSIONS.values() if any(v in run for run in found.values())]
-  figure, axes = panels(len(found), 2, 2.2, page=True, sharex=True, sharey=True)
-  said = []
-  for ax, (name, run) in zip(axes, found.items(), strict=True):
+  kinds = list(dict.fromkeys(k for run in shown.values() for each in run.values() for k in each))
+  variants = [v for v in VARIANTS.values() if any(v in run for run in shown.values())]
+  figure, axes = panels(len(shown), 2, 2.2, page=True, sharex=True, sharey=True)
+  words = []
+  for ax, (name, run) in zip(axes, shown.items(), strict=True):
     of, shares = shares_of_kinds(run)
     for index, kind in enumerate(kinds):
-      failures = [run[v].get(kind, 0) if v in run else math.nan for v in versions]
+      errors = [run[v].get(kind, 0) if v in run else math.nan for v in variants]
       label = printable(f"{kind} {shares.get(kind, 0):.0%}", 1.1)
-      ax.plot([100 * n / num_frames[name] for n in failures], **look(index), label=label)
+      ax.plot([100 * n / num_frames[name] for n in errors], **look(index), label=label)
     order = sorted(range(len(kinds)), key=lambda index: -shares.get(kinds[index], 0))
     handles = [ax.lines[index] for index in order]
     beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "alignment": "left"}
     ax.legend(handles=handles, title=of, **beside)
-    ax.set_xticks(range(len(versions)), [_short(version) for version in versions])
+    ax.set_xticks(range(len(variants)), [_short(variant) for variant in variants])
     ax.set_title(printable(name, 2.8))
     each = ", ".join(line.get_label().replace("\n", " ") for line in handles)
-    said.append(f"{clean(name)} {each} ({of})")
+    words.append(f"{clean(name)} {each} ({of})")
   axes[0].set_ylim(bottom=0)
-  figure.supylabel("failures per 100 frames")
-  return finish(figure, f"Kinds of failure: {'; '.join(said)}.")
+  figure.supylabel("errors per 100 frames")
+  return finish(figure, f"Kinds of error: {'; '.join(words)}.")
 
 
 @style()
@@ -231,13 +209,13 @@ def by_step(runs: Sequence["Run"]) -> "Figure | None":
   """
   from matplotlib.lines import Line2D
 
-  found = [(run, look(index)) for index, run in enumerate(runs) if num_points(run) > 1]
-  if not found:
+  shown = [(run, look(index)) for index, run in enumerate(runs) if num_points(run) > 1]
+  if not shown:
     return None
-  keys = [key for key in _CURVES if any(has(row, key) for run, _ in found for _, row in run.steps)]
+  keys = [key for key in _CURVES if any(row.has(key) for run, _ in shown for _, row in run.steps)]
   figure, axes = panels(2 if SENSITIVITY in keys else 1, 1, 2.0, page=True, sharex=True)
   entries: list[tuple[str, Line2D]] = []
-  for run, marks in found:
+  for run, marks in shown:
     entries.append((run.name, Line2D([], [], **marks | {"linestyle": "none"})))
     steps = [step for step, _ in run.steps]
     for key in keys:
@@ -245,7 +223,7 @@ def by_step(runs: Sequence["Run"]) -> "Figure | None":
       _dots(ax, steps, [(row, key) for _, row in run.steps], **marks | _CURVES[key])
       for chosen, (step, row) in best_checkpoints(run).items():
         if key in (chosen, SENSITIVITY):
-          ax.plot([step], [percent(row, key)], **_RINGS[chosen], color=marks["color"])
+          ax.plot([step], [row.percent(key)], **_RINGS[chosen], color=marks["color"])
   for key in [key for key in keys if key in _RINGS]:
     entries.append((NAMES[key], Line2D([], [], color=INK, marker="o", **_CURVES[key])))
     entries.append((f"best {NAMES[key]}", Line2D([], [], color=INK, **_RINGS[key])))
@@ -256,8 +234,8 @@ def by_step(runs: Sequence["Run"]) -> "Figure | None":
   if SENSITIVITY in keys:
     axes[1].set_ylabel("SS_JGA (%)")
   legend(figure, entries)
-  said = "; ".join(best_in_words(run) for run, _ in found)
-  return finish(figure, f"Scores by training step, all services: {said}.")
+  words = "; ".join(best_in_words(run) for run, _ in shown)
+  return finish(figure, f"Scores by training step, all services: {words}.")
 
 
 # --- what is drawn -------------------------------------------------------------------------
@@ -267,32 +245,33 @@ def _dots(
   ax: "Axes", places: Sequence[float], cells: Sequence[tuple[Row, str]], **marks: Any
 ) -> "Line2D":
   """Draws numbers with their intervals; returns the artist for a legend."""
-  (line,) = ax.plot(places, [percent(*cell) for cell in cells], **marks)
-  known = [(x, *ends) for x, cell in zip(places, cells, strict=True) if (ends := interval(*cell))]
-  if known:
-    ax.vlines(*zip(*known, strict=True), color=marks["color"], linewidth=0.9)
+  (line,) = ax.plot(places, [row.percent(key) for row, key in cells], **marks)
+  intervals = [row.interval(key) for row, key in cells]
+  bars = [(x, *ends) for x, ends in zip(places, intervals, strict=True) if ends]
+  if bars:
+    ax.vlines(*zip(*bars, strict=True), color=marks["color"], linewidth=0.9)
   return line
 
 
 def _places(rows: Iterable[Row]) -> tuple[list[float], list[float]]:
   rows = list(rows)
-  return [percent(row, SENSITIVITY) for row in rows], [percent(row, REWORDED) for row in rows]
+  return [row.percent(SENSITIVITY) for row in rows], [row.percent(MEAN) for row in rows]
 
 
 def _crosses(ax: "Axes", rows: Iterable[Row]) -> None:
   """Draws both intervals of each service, faintly."""
   faint = {"color": INK, "alpha": FAINT, "linewidth": 0.5, "zorder": 1.5}
   for row in rows:
-    if ends := interval(row, SENSITIVITY):
-      ax.hlines(percent(row, REWORDED), *ends, **faint)
-    if ends := interval(row, REWORDED):
-      ax.vlines(percent(row, SENSITIVITY), *ends, **faint)
+    if ends := row.interval(SENSITIVITY):
+      ax.hlines(row.percent(MEAN), *ends, **faint)
+    if ends := row.interval(MEAN):
+      ax.vlines(row.percent(SENSITIVITY), *ends, **faint)
 
 
-def _short(version: str) -> str:
-  return "orig." if version == "original" else version
+def _short(variant: str) -> str:
+  return "orig." if variant == ORIGINAL else variant
 
 
 def _title(runs: Sequence["Run"], group: str) -> str:
-  counts = dict.fromkeys(f"{row_of(run, group)['num_frames']:,}" for run in runs)
+  counts = dict.fromkeys(f"{run.rows.groups[group].num_frames:,}" for run in runs)
   return f"{group}, n = {' / '.join(counts)}"

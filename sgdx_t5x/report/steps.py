@@ -23,8 +23,8 @@ KEYS = tuple(summarise({ORIGINAL: np.zeros(1)}))  # of a row
 _STEP = re.compile(r"-(\d{6,})\.jsonl")
 _METRICS = "-metrics.jsonl"
 # As `tasks.t5dst.register_family` names them; to ask it would cost TensorFlow.
-_ONE_VERSION = re.compile(r"(?:.*_)?t5dst_sgd(?:x_(v[1-5]))?")
-_SEVERAL = "several versions"
+_ONE_VARIANT = re.compile(r"(?:.*_)?t5dst_sgd(?:x_(v[1-5]))?")
+_SEVERAL = "several variants"
 _EXPECTED = 'an object with "step", a line per evaluation, as SeqIO writes it'
 _FIX = "evaluate again with t5x.train or t5x.eval, or move the file away"
 
@@ -33,20 +33,20 @@ def step_files(path: str | pathlib.Path, split: str) -> dict[int | None, list[pa
   """Returns the prediction files at a path by the training step in their names, ascending.
 
   Args:
-    path: a file or folder, see `prediction_files.find_files`.
+    path: a file or folder, see `predictions.files.find_files`.
     split: of the predictions.
 
   Returns:
     step -> files; None, first, for those without a step.
 
   Raises:
-    SgdxError: no predictions there, or of both formats.
+    SgdxError: no predictions, or predictions of both formats.
   """
-  found: dict[int | None, list[pathlib.Path]] = {}
+  steps: dict[int | None, list[pathlib.Path]] = {}
   for file in find_files(path, split):
     named = _STEP.search(file.name)
-    found.setdefault(int(named[1]) if named else None, []).append(file)
-  return dict(sorted(found.items(), key=lambda item: -1 if item[0] is None else item[0]))
+    steps.setdefault(int(named[1]) if named else None, []).append(file)
+  return dict(sorted(steps.items(), key=lambda item: -1 if item[0] is None else item[0]))
 
 
 def curves(
@@ -68,8 +68,8 @@ def curves(
   folder = pathlib.Path(folder)
   places = (folder, folder / "inference_eval")
   files = next(filter(None, (sorted(place.glob("*" + _METRICS)) for place in places)), [])
-  found = {file.name.removesuffix(_METRICS): _read_curve(file) for file in files}
-  return {task: curve for task, curve in found.items() if curve}
+  by_task = {file.name.removesuffix(_METRICS): _read_curve(file) for file in files}
+  return {task: curve for task, curve in by_task.items() if curve}
 
 
 def as_row(task: str, metrics: Mapping[str, float]) -> dict[str, float | None]:
@@ -80,11 +80,11 @@ def as_row(task: str, metrics: Mapping[str, float]) -> dict[str, float | None]:
     metrics: of `metrics.seqio_metrics`.
 
   Returns:
-    `KEYS`, None where the task does not say it, and num_frames.
+    `KEYS`, None where the task does not have them, and num_frames.
   """
   row: dict[str, float | None] = {key: metrics.get(key) for key in KEYS}
-  if version := _version(task):
-    row[_jga(version)] = metrics.get("jga")
+  if variant := _variant(task):
+    row[_jga(variant)] = metrics.get("jga")
   frames = metrics.get("num_frames")
   return row | {"num_frames": None if frames is None else int(frames)}
 
@@ -92,9 +92,9 @@ def as_row(task: str, metrics: Mapping[str, float]) -> dict[str, float | None]:
 def rows(folder: str | pathlib.Path) -> tuple[tuple[int, dict[str, float | None]], ...]:
   """Returns one row per step, of all tasks in a folder together.
 
-  What a task with several versions says comes first, then the tasks of one version. JGA_v1-5
-  and Diff_rel are computed from the latter where all are over equally many frames: such tasks
-  ask the same in the same order, so those are the same frames. num_frames is None where the
+  The scores of a task with several variants come first, then those of tasks of one variant.
+  JGA_v1-5 and Diff_rel are computed from the latter where all are over equally many frames: such
+  tasks ask the same in the same order, so those are the same frames. num_frames is None where the
   numbers of a row are over different frames.
 
   Args:
@@ -104,7 +104,7 @@ def rows(folder: str | pathlib.Path) -> tuple[tuple[int, dict[str, float | None]
     (step, row as of `as_row`), ascending; nothing of steps without any such score.
 
   Raises:
-    SgdxError: see `curves`; or two tasks are of the same schema version.
+    SgdxError: see `curves`; or two tasks are of the same schema variant.
   """
   steps: dict[int, dict[str, dict[str, float]]] = {}
   for task, curve in curves(folder).items():
@@ -117,7 +117,7 @@ def rows(folder: str | pathlib.Path) -> tuple[tuple[int, dict[str, float | None]
 def _read_curve(file: pathlib.Path) -> tuple[tuple[int, dict[str, float]], ...]:
   text = file.read_bytes()
   lines = text.splitlines()
-  found: dict[int, dict[str, float]] = {}
+  curve: dict[int, dict[str, float]] = {}
   for number, line in enumerate(lines, start=1):
     if not line.strip():
       continue
@@ -135,8 +135,8 @@ def _read_curve(file: pathlib.Path) -> tuple[tuple[int, dict[str, float]], ...]:
         expected=_EXPECTED,
         fix=_FIX,
       )
-    found[step] = {name: float(x) for name, x in values.items() if _is_number(x)}
-  return tuple(sorted(found.items()))
+    curve[step] = {name: float(x) for name, x in values.items() if _is_number(x)}
+  return tuple(sorted(curve.items()))
 
 
 def _is_number(value: Any) -> bool:
@@ -144,14 +144,14 @@ def _is_number(value: Any) -> bool:
   return type(value) in (int, float) and math.isfinite(value)
 
 
-def _version(task: str) -> str | None:
-  """Returns the schema version that a task is of; None for several, and for other wordings."""
-  named = _ONE_VERSION.fullmatch(task)
+def _variant(task: str) -> str | None:
+  """Returns the schema variant that a task is of; None for several, and for other variants."""
+  named = _ONE_VARIANT.fullmatch(task)
   return (named[1] or ORIGINAL) if named else None
 
 
-def _jga(version: str) -> str:
-  return "jga_orig" if version == ORIGINAL else f"jga_{version}"
+def _jga(variant: str) -> str:
+  return "jga_orig" if variant == ORIGINAL else f"jga_{variant}"
 
 
 def _merge(
@@ -171,7 +171,7 @@ def _merge(
     first, *others = {frames.get(key, (None,)) for key in keys}
     return not others and None not in first
 
-  five = [_jga(version) for version in SGDX_VARIANTS]
+  five = [_jga(variant) for variant in SGDX_VARIANTS]
   if row["jga_v1_5"] is None and same(*five):
     row["jga_v1_5"] = float(np.mean([row[key] for key in five]))
     frames["jga_v1_5"] = frames[five[0]]
@@ -184,17 +184,17 @@ def _merge(
 
 
 def _ordered(tasks: Mapping[str, Mapping[str, float]], folder: str | pathlib.Path) -> list[str]:
-  """Returns the tasks that have something to say, that of several versions first."""
+  """Returns the tasks that have scores, that of several variants first."""
   held: dict[str, str] = {}
   for task, metrics in tasks.items():
-    version = _version(task) or (_SEVERAL if any(key in metrics for key in KEYS) else None)
-    if version in held:
+    variant = _variant(task) or (_SEVERAL if any(key in metrics for key in KEYS) else None)
+    if variant in held:
       raise SgdxError(
-        f"{folder}: {held[version]} and {task} are both of {version}",
-        expected="one task of each schema version, and one of several",
+        f"{folder}: {held[variant]} and {task} are both of {variant}",
+        expected="one task of each schema variant, and one of several",
         available=", ".join(tasks),
         fix=f"move the {_METRICS} file of one of the two away",
       )
-    if version:
-      held[version] = task
+    if variant:
+      held[variant] = task
   return sorted(held.values(), key=lambda task: task != held.get(_SEVERAL))

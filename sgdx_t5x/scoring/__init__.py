@@ -1,5 +1,6 @@
 """Predictions in, scores out: reading predictions, scoring, comparing two systems."""
 
-from sgdx_t5x.scoring.score import ALL, FORMAT, Scored, Settings, report, score_predictions
+from sgdx_t5x.scoring.score import ALL, FORMAT, Scored, report, score_predictions, score_report
+from sgdx_t5x.scoring.settings import Settings
 
-__all__ = ["ALL", "FORMAT", "Scored", "Settings", "report", "score_predictions"]
+__all__ = ["ALL", "FORMAT", "Scored", "Settings", "report", "score_predictions", "score_report"]

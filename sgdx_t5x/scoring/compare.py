@@ -1,9 +1,9 @@
 """Two systems on the same frames: what `sgdx diff` does, for a notebook or another program.
 
-from sgdx_t5x import comparison, frames_file
-a, b = (frames_file.read_frames(f"{name}.json") for name in ("base", "ours"))
-compared = comparison.compare(a, b)
-comparison.report(compared)["rows"]["unseen"]["differences"]["jga_v5"]["p"]
+from sgdx_t5x.scoring import compare, score_files
+a, b = (score_files.read_frames(f"{name}.json") for name in ("base", "ours"))
+compared = compare.compare(a, b)
+compare.comparison_report(compared)["rows"]["unseen"]["differences"]["jga_v5"]["p"]
 """
 
 import dataclasses
@@ -16,9 +16,9 @@ import numpy as np
 from sgdx_t5x import metrics
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import BootstrapSamples, Difference, FrameScores
-from sgdx_t5x.metrics.bootstrap import RESAMPLES
-from sgdx_t5x.scoring.score_files import FrameTable
-from sgdx_t5x.signature import signature_fields, unlike_fields
+from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
+from sgdx_t5x.scoring.frame_table import FrameTable
+from sgdx_t5x.signature import Signature, differences
 
 FORMAT = "sgdx-diff/1"  # raise the number when a reader of the report must change
 _ALIKE = "scores of the same frames"
@@ -45,7 +45,7 @@ class Comparison:
   @property
   def name(self) -> str:
     """How `metrics.summarise` calls the metric."""
-    return "jga" if self.metric == metrics.JOINT_GOAL else self.metric
+    return short_name(self.metric)
 
   @property
   def frames(self) -> FrameScores:
@@ -66,13 +66,18 @@ class Comparison:
     return (a >= 1) & (b < 1), (a < 1) & (b >= 1)
 
 
+def short_name(metric: str) -> str:
+  """Returns how `metrics.summarise` calls an official metric."""
+  return "jga" if metric == metrics.JOINT_GOAL else metric
+
+
 def compare(
   a: FrameTable, b: FrameTable, metric: str = metrics.JOINT_GOAL, allow_missing: bool = False
 ) -> Comparison:
   """Brings two systems to the same variants and frames.
 
   Args:
-    a: scores of the first, see `frames_file.read_frames`.
+    a: scores of the first, see `score_files.read_frames`.
     b: scores of the second.
     metric: official key that both have.
     allow_missing: leave out of both what one lacks, a frame or its score, and say so in
@@ -83,28 +88,30 @@ def compare(
       frames or scores that one lacks, unless allowed.
   """
   tables = (a, b)
-  _check_alike(tables)
+  _check_comparable(tables)
   variants, notes = _common_variants(tables, metric)
-  places, missing = _common_frames(tables, allow_missing)
-  taken = [
-    {variant: table.scores[variant].take(place) for variant in variants}
-    for table, place in zip(tables, places, strict=True)
+  positions, missing = _common_frames(tables, allow_missing)
+  shared = [
+    {variant: table.scores[variant].take(frames) for variant in variants}
+    for table, frames in zip(tables, positions, strict=True)
   ]
-  scores, unscored = _common_scores(taken, metric, allow_missing)
-  said = [f"{x}: {line}" for x, table in zip("AB", tables, strict=True) for line in table.warnings]
-  return Comparison(tables, metric, scores, (*said, *missing, *unscored), notes)
+  scores, unscored = _common_scores(shared, metric, allow_missing)
+  warnings = [f"{x}: {line}" for x, t in zip("AB", tables, strict=True) for line in t.warnings]
+  return Comparison(tables, metric, scores, (*warnings, *missing, *unscored), notes)
 
 
-def report(comparison: Comparison, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Any]:
+def comparison_report(
+  comparison: Comparison, bootstrap_samples: int = NUM_BOOTSTRAP_SAMPLES, seed: int = 0
+) -> dict[str, Any]:
   """Returns what `sgdx diff --json` writes: fractions, None where there is nothing to compare.
 
   Args:
     comparison: from `compare`.
-    resamples: of dialogues, at least 1.
-    seed: of the resamples.
+    bootstrap_samples: how many samples of dialogues to draw, at least 1.
+    seed: random seed of the bootstrap.
   """
   frames = comparison.frames
-  drawn = BootstrapSamples.draw(frames.dialogue_ids, resamples, seed)
+  samples = BootstrapSamples.draw(frames.dialogue_ids, bootstrap_samples, seed)
   masks = {"all": np.ones(len(frames), dtype=bool), "seen": frames.seen, "unseen": ~frames.seen}
   a, b = ({"file": str(t.path), "signature": t.signature} for t in comparison.tables)
   return {
@@ -116,21 +123,24 @@ def report(comparison: Comparison, resamples: int = RESAMPLES, seed: int = 0) ->
     "complete": not comparison.warnings,
     "warnings": list(comparison.warnings),
     "notes": list(comparison.notes),
-    "resamples": resamples,
+    "resamples": bootstrap_samples,
     "seed": seed,
-    "rows": {name: row(comparison, mask, drawn) for name, mask in masks.items()},
+    "rows": {name: row(comparison, mask, samples) for name, mask in masks.items()},
   }
 
 
-def row(comparison: Comparison, mask: np.ndarray, drawn: BootstrapSamples) -> dict[str, Any]:
-  """Returns a row of `report`.
+report = comparison_report  # its name in version 0.1
+
+
+def row(comparison: Comparison, mask: np.ndarray, samples: BootstrapSamples) -> dict[str, Any]:
+  """Returns a row of `comparison_report`.
 
   Args:
     comparison: from `compare`.
     mask: [F] bool, the frames to take.
-    drawn: from the dialogues of all frames.
+    samples: of the dialogues of all frames.
   """
-  rules = signature_fields(comparison.tables[0].signature)
+  rules = Signature.parse(comparison.tables[0].signature).fields
   across_turn = rules.get("jga", "").endswith("across-turn")
   systems, frames = [], np.flatnonzero(mask)
   for scores in comparison.scores:
@@ -141,8 +151,7 @@ def row(comparison: Comparison, mask: np.ndarray, drawn: BootstrapSamples) -> di
     frames = next(iter(units.values()))[1]
   dialogues = comparison.frames.dialogue_ids[frames]
   zero_mean = rules.get("zero_mean", "zero")
-  first, second = systems
-  found = metrics.paired_differences(first, second, dialogues, drawn, zero_mean, comparison.name)
+  differences = metrics.paired_differences(*systems, dialogues, samples, zero_mean, comparison.name)
   counts = {}
   for variant in comparison.scores[0]:
     broken, fixed = comparison.flipped(variant)
@@ -150,7 +159,7 @@ def row(comparison: Comparison, mask: np.ndarray, drawn: BootstrapSamples) -> di
   return {
     "num_frames": int(mask.sum()),
     "num_dialogues": len(np.unique(dialogues)),
-    "differences": {key: _for_json(difference) for key, difference in found.items()},
+    "differences": {key: _for_json(difference) for key, difference in differences.items()},
     "flips": counts,
   }
 
@@ -178,15 +187,15 @@ def flips(comparison: Comparison) -> Iterator[dict[str, Any]]:
 # --- what both have ------------------------------------------------------------------------
 
 
-def _check_alike(tables: Sequence[FrameTable]) -> None:
-  unlike = unlike_fields(*(table.signature for table in tables))
-  if unlike:
-    a, b = (", ".join(f"{name}:{x[i]}" for name, x in unlike.items()) for i in (0, 1))
+def _check_comparable(tables: Sequence[FrameTable]) -> None:
+  pairs = differences(*(Signature.parse(table.signature) for table in tables))
+  if pairs:
+    a, b = (", ".join(f"{name}:{x[i]}" for name, x in pairs.items()) for i in (0, 1))
     raise SgdxError(
-      f"A and B were not scored alike: {' '.join(unlike)}",
+      f"A and B were scored with different settings: {', '.join(pairs)}",
       expected="scores of the same corpus and split, by the same rules",
       available=f"A: {a} | B: {b}",
-      fix=f"score one of them again as the other was: {tables[0].path}, {tables[1].path}",
+      fix=f"score one again with the settings of the other: {tables[0].path}, {tables[1].path}",
     )
 
 
@@ -214,31 +223,31 @@ def _common_variants(
       available=f"A: {', '.join(a) or 'none'} | B: {', '.join(b) or 'none'}",
       fix="score the same variants of both",
     )
-  lone = (("A", [v for v in a if v not in b]), ("B", [v for v in b if v not in a]))
-  return shared, tuple(f"not compared, in {x} only: {', '.join(v)}" for x, v in lone if v)
+  unshared = (("A", [v for v in a if v not in b]), ("B", [v for v in b if v not in a]))
+  return shared, tuple(f"not compared, in {x} only: {', '.join(v)}" for x, v in unshared if v)
 
 
 def _common_frames(
   tables: Sequence[FrameTable], allow_missing: bool
 ) -> tuple[list[np.ndarray], list[str]]:
   """Returns where in A and in B the frames of both are, and what makes them PARTIAL."""
-  a, b = places = [{key: i for i, key in enumerate(t.frame_ids.tolist())} for t in tables]
+  a, b = positions = [{key: i for i, key in enumerate(t.frame_ids.tolist())} for t in tables]
   shared = [key for key in a if key in b]
-  lone = [key for key in (*a, *b) if not (key in a and key in b)]
+  unshared = [key for key in (*a, *b) if not (key in a and key in b)]
   missing = [
-    f"{len(place) - len(shared):,} of {len(place):,} frames of {x} are not in {y}"
-    for place, x, y in ((a, "A", "B"), (b, "B", "A"))
-    if len(place) > len(shared)
+    f"{len(ids) - len(shared):,} of {len(ids):,} frames of {x} are not in {y}"
+    for ids, x, y in ((a, "A", "B"), (b, "B", "A"))
+    if len(ids) > len(shared)
   ]
   if missing and not (allow_missing and shared):
     compares = "; --allow-missing compares what both have" if shared else ""
     raise SgdxError(
-      f"{'; '.join(missing)}; the first is {lone[0]}",
+      f"{'; '.join(missing)}; the first is {unshared[0]}",
       expected=_ALIKE,
       available=f"{len(shared):,} frames in both",
       fix=f"score both on the same dialogues{compares}",
     )
-  return [np.array([place[key] for key in shared], dtype=np.intp) for place in places], missing
+  return [np.array([ids[key] for key in shared], dtype=np.intp) for ids in positions], missing
 
 
 def _common_scores(
@@ -250,8 +259,8 @@ def _common_scores(
   for variant in systems[0]:
     values = np.stack([system[variant].metrics[metric] for system in systems])
     unknown = np.isnan(values)
-    if lone := int((unknown[0] != unknown[1]).sum()):
-      missing.append(f"{lone:,} frames of {variant} have {metric} in one of A and B only")
+    if unshared := int((unknown[0] != unknown[1]).sum()):
+      missing.append(f"{unshared:,} frames of {variant} have {metric} in one of A and B only")
     values[:, unknown.any(axis=0)] = np.nan
     for into, system, row in zip(kept, systems, values, strict=True):
       into[variant] = dataclasses.replace(system[variant], metrics={metric: row})
@@ -267,11 +276,11 @@ def _common_scores(
 def _for_json(found: Difference) -> dict[str, Any] | None:
   if math.isnan(found.difference):
     return None
-  unsure = math.isnan(found.p)
+  has_interval = not math.isnan(found.p)
   return {
     "a": found.a,
     "b": found.b,
     "difference": found.difference,
-    "ci95": None if unsure else [found.low, found.high],
-    "p": None if unsure else found.p,
+    "ci95": [found.low, found.high] if has_interval else None,
+    "p": found.p if has_interval else None,
   }

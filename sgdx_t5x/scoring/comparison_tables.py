@@ -1,78 +1,156 @@
-"""Two runs against each other: differences with paired intervals, services, slots that flipped."""
+"""Tables of two systems: differences with paired intervals, services, slots that flipped."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.metrics import BootstrapSamples
-from sgdx_t5x.metrics.bootstrap import RESAMPLES
+from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES, BootstrapSamples
 from sgdx_t5x.scoring import compare
+from sgdx_t5x.scoring.columns import JGA, Column, Columns, columns
 from sgdx_t5x.scoring.compare import Comparison
-from sgdx_t5x.scoring.score_files import FrameTable
-from sgdx_t5x.scoring.score_tables import GROUPS
-from sgdx_t5x.tables import Cell, Number, Table, count, points
+from sgdx_t5x.scoring.frame_table import FrameTable
+from sgdx_t5x.scoring.rows import GROUPS
+from sgdx_t5x.tables import Cell, Number, Table, count, p_value, percent, points
 
-_KEYS = {
-  "jga_orig": "JGA_orig",
-  **{f"jga_v{k}": f"v{k}" for k in range(1, 6)},
-  "jga_v1_5": "JGA_v1-5",
-  "diff_rel": "Diff_rel",
-  "ss_jga": "SS_JGA",
-  "cjga_all": "cJGA_all",
-}
+_Row = Mapping[str, Any]  # of `compare.row`
+
+
+def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Table]:
+  """Returns the tables of `sgdx diff`, one per group of frames.
+
+  Args:
+    report: of `compare.comparison_report`.
+    split_intervals: whether the ends of an interval are two columns, as CSV has them.
+  """
+
+  def cells(row: _Row, column: Column) -> list[Cell]:
+    found = row["differences"][column.key]
+    low, high = map(points, found["ci95"] or (None, None))
+    interval = [low, high]
+    if not split_intervals:
+      interval = ["-" if low.value is None else f"[{low}, {high}]"]
+    flips = row["flips"].get(column.variant, {})
+    return [
+      *(percent(found["a"]), percent(found["b"]), points(found["difference"])),
+      *(*interval, p_value(found["p"])),
+      *(count(flips[x]) if flips else Number(None, "") for x in ("broken", "fixed")),
+    ]
+
+  metric = report["metric"]
+  lines = [(x, x.plain) for x in _compared(columns(compare.short_name(metric)))]
+  interval = ("95% low", "95% high") if split_intervals else ("95% interval",)
+  header = ("", "A", "B", "B-A", *interval, "p", "broken", "fixed")
+  tables = []
+  for group, row in report["rows"].items():
+    size = f"{row['num_frames']:,} frames, {row['num_dialogues']:,} dialogues"
+    tables.append(_table(f"{group}: {metric} (%), {size}", header, [row], lines, cells))
+  return tables
 
 
 def tables(
-  name_a: str, name_b: str, compared: Comparison, resamples: int = RESAMPLES
+  name_a: str, name_b: str, compared: Comparison, bootstrap_samples: int = NUM_BOOTSTRAP_SAMPLES
 ) -> list[Table]:
   """Returns the tables of B against A: of all frames, per service, and slots that flipped."""
-  drawn = BootstrapSamples.draw(compared.frames.dialogue_ids, resamples, seed=0)
+  samples = BootstrapSamples.draw(compared.frames.dialogue_ids, bootstrap_samples, seed=0)
   title = f"{name_b} minus {name_a}"
-  found = [_overall(title, compared, drawn), _services(title, compared, drawn)]
+  shown = [_overall(title, compared, samples), _services(title, compared, samples)]
   flipped = _slots(title, compared)
-  return [*found, flipped] if flipped else found
+  return [*shown, flipped] if flipped else shown
 
 
-def _overall(title: str, compared: Comparison, drawn: BootstrapSamples) -> Table:
-  seen = compared.frames.seen
-  masks = dict(zip(GROUPS, (seen | True, seen, ~seen), strict=True))
-  rows = {group: compare.row(compared, mask, drawn) for group, mask in masks.items() if mask.any()}
-  lines = tuple(
-    (label, *(cell for row in rows.values() for cell in _tested(row["differences"].get(key))))
-    for key, label in _KEYS.items()
-    if any(row["differences"].get(key) for row in rows.values())
+def worst_and_best(table: Table, number: int = 3) -> Sequence[str]:
+  """Returns a line on the services that lost and gained most, of `_services`' table."""
+  column = 2 if any(row[2].value is not None for row in table.rows) else 1
+
+  def names(rows: Sequence[tuple[Cell, ...]]) -> str:
+    return ", ".join(f"{row[0]} {row[column]}" for row in rows)
+
+  rows = [row for row in table.rows if row[column].value is not None]
+  if len(rows) < 2:
+    return []
+  number, heading = min(number, len(rows) // 2), table.header[column]
+  return [f"Least {heading}: {names(rows[:number])}. Most: {names(rows[: -number - 1 : -1])}."]
+
+
+# --- differences ---------------------------------------------------------------------------
+
+
+def _compared(metric: Columns) -> tuple[Column, ...]:
+  return (*metric.per_variant, *metric.summary, metric.consistent_all)
+
+
+def _table(
+  title: str,
+  header: tuple[str, ...],
+  rows: Sequence[_Row],
+  lines: Iterable[tuple[Column, str]],
+  cells: Callable[[_Row, Column], Sequence[Cell]],
+) -> Table:
+  """Returns a table of differences, a line per number that could be computed of one of the rows.
+
+  Args:
+    title: of the table.
+    header: of the table.
+    rows: side by side.
+    lines: (number, what it is called).
+    cells: what to show of a row and a number.
+  """
+  body = tuple(
+    (name, *(cell for row in rows for cell in cells(row, column)))
+    for column, name in lines
+    if any(row["differences"].get(column.key) for row in rows)
   )
-  header = tuple(name for group in rows for name in (group, f"p ({group})"))
-  return Table(f"Differences: {title} (points)", ("", *header), lines)
+  return Table(title, header, body)
 
 
-def _services(title: str, compared: Comparison, drawn: BootstrapSamples) -> Table:
+def _overall(title: str, compared: Comparison, samples: BootstrapSamples) -> Table:
+  def cells(row: _Row, column: Column) -> tuple[Cell, Cell]:
+    found = row["differences"].get(column.key)
+    return _difference(found), p_value(found["p"] if found else None)
+
+  seen = compared.frames.seen
+  masks = zip(GROUPS, (seen | True, seen, ~seen), strict=True)
+  rows = {group: compare.row(compared, mask, samples) for group, mask in masks if mask.any()}
+  header = ("", *(name for group in rows for name in (group, f"p ({group})")))
+  lines = [(x, x.heading) for x in _compared(JGA)]
+  return _table(f"Differences: {title} (points)", header, [*rows.values()], lines, cells)
+
+
+def _services(title: str, compared: Comparison, samples: BootstrapSamples) -> Table:
   """Services from the worst difference to the best."""
-  frames, lines, num_versions = compared.frames, [], len(compared.scores[0])
+  frames, lines, num_variants = compared.frames, [], len(compared.scores[0])
   for service in sorted(set(frames.services.tolist())):
-    row = compare.row(compared, frames.services == service, drawn)
+    row = compare.row(compared, frames.services == service, samples)
     found = row["differences"]
-    key = next((key for key in ("jga_v1_5", *_KEYS) if found.get(key)), None)
-    if key is None:  # a service without slots has no JGA
+    known = [x.key for x in (JGA.mean, *_compared(JGA)) if found.get(x.key)]
+    if not known:  # a service without slots has no JGA
       continue
-    lines.append(
-      (
-        service,
-        _difference(found.get("jga_orig")),
-        _difference(found.get("jga_v1_5")),
-        _p(found[key]),
-        _difference(found.get("ss_jga")),
-        *(count(sum(n[kind] for n in row["flips"].values())) for kind in ("broken", "fixed")),
-        count(row["num_frames"] * num_versions),
-        count(row["num_dialogues"]),
-        found[key]["difference"],
-      )
-    )
-  lines.sort(key=lambda line: line[-1])
-  header = ("", "JGA_orig", "JGA_v1-5", "p", "SS_JGA", "broken", "fixed", "frames x versions")
-  header += ("dialogues",)
-  rows = tuple(line[:-1] for line in lines)
+    shown = (found.get(x.key) for x in (JGA.original, JGA.mean, JGA.sensitivity))
+    original, mean, sensitivity = map(_difference, shown)
+    flips = (sum(n[kind] for n in row["flips"].values()) for kind in ("broken", "fixed"))
+    sizes = (row["num_frames"] * num_variants, row["num_dialogues"])
+    cells = (service, original, mean, p_value(found[known[0]]["p"]), sensitivity)
+    lines.append((found[known[0]]["difference"], (*cells, *map(count, (*flips, *sizes)))))
+  lines.sort(key=lambda line: line[0])
+  header = (
+    *("", JGA.original.heading, JGA.mean.heading, "p", JGA.sensitivity.heading),
+    *("broken", "fixed", "frames x variants", "dialogues"),
+  )
+  rows = tuple(cells for _, cells in lines)
   return Table(f"Services: {title} (points), worst first", header, rows)
+
+
+def _difference(found: Mapping[str, Any] | None) -> Number:
+  if not found:
+    return Number(None, "-")
+  shown = points(found["difference"])
+  if not found["ci95"]:
+    return shown
+  low, high = (points(end) for end in found["ci95"])
+  return Number(shown.value, f"{shown} [{low}, {high}]", (low.value, high.value))
+
+
+# --- slots ---------------------------------------------------------------------------------
 
 
 def _slots(title: str, compared: Comparison) -> Table | None:
@@ -98,49 +176,16 @@ def _slots(title: str, compared: Comparison) -> Table | None:
     for name in names
   )
   header = ("", "broken", "fixed", "fixed - broken")
-  return Table(f"Slots that flipped: {title} (frames x versions), most first", header, rows)
+  return Table(f"Slots that flipped: {title} (frames x variants), most first", header, rows)
 
 
 def _failing(
   table: FrameTable, scores: Mapping[str, Any]
 ) -> Iterator[tuple[tuple[str, str, str], tuple[str, str]]]:
-  """Yields ((frame, slot, version), (service, slot)) of the frames and versions compared."""
+  """Yields ((frame, slot, variant), (service, slot)) of the frames and variants compared."""
   first = next(iter(scores.values()))
   for key, service in zip(first.frame_ids.tolist(), first.services.tolist(), strict=True):
     for failure in table.failures.get(key, ()):
-      for version in failure.kinds:
-        if version in scores:
-          yield (key, failure.slot, version), (service, failure.slot)
-
-
-def _difference(found: Mapping[str, Any] | None) -> Number:
-  if not found:
-    return Number(None, "-")
-  shown = points(found["difference"])
-  if not found["ci95"]:
-    return shown
-  low, high = (points(end) for end in found["ci95"])
-  return Number(shown.value, f"{shown} [{low}, {high}]", (low.value, high.value))
-
-
-def _tested(found: Mapping[str, Any] | None) -> tuple[Number, Number]:
-  return _difference(found), _p(found) if found else Number(None, "-")
-
-
-def _p(found: Mapping[str, Any]) -> Number:
-  p = found["p"]
-  return Number(p, "-" if p is None else f"{p:.3f}" if p >= 0.0005 else "<.001")
-
-
-def worst_and_best(table: Table, number: int = 3) -> Sequence[str]:
-  """Returns a line on the services that lost and gained most, of `_services`' table."""
-  column = 2 if any(row[2].value is not None for row in table.rows) else 1
-
-  def names(rows: Sequence[tuple[Cell, ...]]) -> str:
-    return ", ".join(f"{row[0]} {row[column]}" for row in rows)
-
-  known = [row for row in table.rows if row[column].value is not None]
-  if len(known) < 2:
-    return []
-  number, what = min(number, len(known) // 2), table.header[column]
-  return [f"Least {what}: {names(known[:number])}. Most: {names(known[: -number - 1 : -1])}."]
+      for variant in failure.kinds:
+        if variant in scores:
+          yield (key, failure.slot, variant), (service, failure.slot)

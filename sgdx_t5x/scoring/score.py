@@ -1,9 +1,9 @@
 """Predictions in, scores out: what `sgdx score` does, for a notebook or another program.
 
-from sgdx_t5x.scoring import score_predictions
+from sgdx_t5x.scoring import score_predictions, score_report
 scored = score_predictions("sgd.zip", "test", {"original": "preds/original", "v1": "preds/v1"})
 scored.frames["v1"].metrics["joint_goal_accuracy"]  # [F], one score per frame
-report(scored)["sgdx"]["unseen"]["jga_v1"]          # what --json writes
+score_report(scored)["sgdx"]["unseen"]["jga_v1"]    # what --json writes
 """
 
 import dataclasses
@@ -18,11 +18,11 @@ import numpy as np
 from sgdx_t5x import metrics
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus
-from sgdx_t5x.errors import SgdxError, UsageError, nearest
+from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
 from sgdx_t5x.prompts import load_format, signature_fields
-from sgdx_t5x.prompts.protocol import PromptFormat
+from sgdx_t5x.scoring.frame_table import FrameTable, scores_checksum
 from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
 from sgdx_t5x.scoring.predictions.files import (
   Predictions,
@@ -31,51 +31,12 @@ from sgdx_t5x.scoring.predictions.files import (
   find_files,
   is_rows,
 )
-from sgdx_t5x.signature import package_version
+from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
+from sgdx_t5x.scoring.score_files import REPORT_FORMAT as FORMAT
+from sgdx_t5x.scoring.settings import Settings
+from sgdx_t5x.signature import Signature
 
 ALL = "all"  # stands for every variant that JSONL ids name
-FORMAT = "sgdx-score/1"  # raise the number when a reader of the report must change
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-  """What a score depends on besides corpus and predictions.
-
-  Attributes:
-    fuzzy: how non-categorical values are compared, see `metrics.fuzzy.match`.
-    zero_mean: what SS counts for a frame that every variant gets wrong: "zero" or "exclude".
-    across_turn: multiply joint metrics over the frames of a turn (official, for MultiWOZ).
-    metrics: official keys to summarise over variants too, besides JGA.
-    allow_missing: score what is there if frames are missing or dialogues unknown.
-    prompt_format: how the prompts of JSONL predictions were made, to read the text back.
-    resamples: of dialogues, for 95% intervals; 0 makes none.
-    seed: of the resamples.
-  """
-
-  fuzzy: str = "difflib"
-  zero_mean: str = "zero"
-  across_turn: bool = False
-  metrics: tuple[str, ...] = ()
-  allow_missing: bool = False
-  prompt_format: PromptFormat = dataclasses.field(default_factory=load_format)
-  resamples: int = 1000
-  seed: int = 0
-
-  def __post_init__(self):
-    if self.seed < 0 or not (self.resamples == 0 or 100 <= self.resamples <= 1_000_000):
-      raise UsageError(
-        f"{self.resamples} resamples, seed {self.seed}",
-        expected="0 resamples (no intervals) or 100 to 1,000,000; a seed of 0 or more",
-        fix="leave both out: 1,000 resamples, seed 0",
-      )
-    for name in self.metrics:
-      if name not in metrics.OFFICIAL_METRICS:
-        raise UsageError(
-          f"metric {name!r}",
-          expected="an official metric of a frame",
-          available=nearest(name, metrics.OFFICIAL_METRICS),
-          fix="name one of: " + ", ".join(metrics.OFFICIAL_METRICS),
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,34 +79,40 @@ class Scored:
   @property
   def signature(self) -> str:
     """What the scores depend on, in one line to copy beside them (as sacreBLEU does)."""
-    prompts = signature_fields(self.settings.prompt_format)
-    return "|".join(
-      (
-        "sgdx",
-        f"corpus:{self.corpus.name}:{self.corpus.checksum()}",
-        f"split:{self.split}",
-        f"variants:{'+'.join(self.frames)}",
-        "services:all+seen+unseen",
-        f"fuzzy:{self.settings.fuzzy}",
-        *(f"{name}:{text}" for name, text in prompts.items()),
-        f"jga:official-{'across-turn' if self.settings.across_turn else 'per-frame'}",
-        f"zero_mean:{self.settings.zero_mean}",
-        f"frames:{len(self.nothing)}",
-        *([f"sample:{self.sample}"] if self.sample else []),
-        "complete" if self.complete else "PARTIAL",
-        f"version:{package_version()}",
-      )
-    )
+    fields = {
+      "split": self.split,
+      "variants": "+".join(self.frames),
+      "services": "all+seen+unseen",
+      "fuzzy": self.settings.fuzzy,
+      **signature_fields(self.settings.prompt_format),
+      "jga": f"official-{'across-turn' if self.settings.across_turn else 'per-frame'}",
+      "zero_mean": self.settings.zero_mean,
+      "frames": len(self.nothing),
+      "sample": self.sample,
+    }
+    return str(Signature.of(self.corpus.name, self.corpus.checksum(), fields, self.complete))
 
   def failures(self) -> dict[str, tuple[Failure, ...]]:
     """Returns frame id -> slots that fail, of the common frames in which one does."""
-    schema, found = self.corpus.schema(self.split), {}
+    schema, failures = self.corpus.schema(self.split), {}
     for frame in self.gold:
-      states = {version: known[frame.frame_id] for version, known in self.states.items()}
+      states = {variant: by_id[frame.frame_id] for variant, by_id in self.states.items()}
       service, fuzzy = schema[frame.service], self.settings.fuzzy
       if failed := metrics.slot_failures(service, frame.slot_values, states, fuzzy):
-        found[frame.frame_id] = failed
-    return found
+        failures[frame.frame_id] = failed
+    return failures
+
+  def table(self, path: str | pathlib.Path) -> FrameTable:
+    """Returns the scores per frame, as `score_files.read_frames` reads them from `path`."""
+    return FrameTable(
+      pathlib.Path(path),
+      self.signature,
+      scores_checksum(self.common),
+      self.common,
+      tuple(next(iter(self.common.values())).metrics),
+      self.warnings,
+      self.failures(),
+    )
 
 
 def score_predictions(
@@ -169,6 +136,8 @@ def score_predictions(
   """
   if style := settings.pop("style", None):
     settings["prompt_format"] = load_format(style=style)
+  if "resamples" in settings:  # as it was called in version 0.1
+    settings["bootstrap_samples"] = settings.pop("resamples")
   how = Settings(**settings)
   if not predictions:
     raise UsageError(
@@ -185,33 +154,33 @@ def score_predictions(
     )
   schema, seen = corpus.schema(split), corpus.seen_services(split)
   selection = Selection(corpus, split, gold, how.prompt_format, how.allow_missing)
-  found: dict[str, FrameScores] = {}
+  scores: dict[str, FrameScores] = {}
   extra: dict[str, int] = {}
   states: dict[str, dict[str, State]] = {}
   for variant, predicted in _read(predictions, selection):
     states[variant] = {key: frame.slot_values for key, frame in predicted.frames.items()}
-    found[variant] = metrics.score_frames(gold, predicted.frames, schema, seen, how.fuzzy)
+    scores[variant] = metrics.score_frames(gold, predicted.frames, schema, seen, how.fuzzy)
     extra[variant] = predicted.extra_dialogues
-  found = {variant: found[variant] for variant in corpus.variants if variant in found}
-  missing = {variant: len(gold) - len(scores) for variant, scores in found.items()}
+  scores = {variant: scores[variant] for variant in corpus.variants if variant in scores}
+  missing = {variant: len(gold) - len(frames) for variant, frames in scores.items()}
   if how.across_turn and any(missing.values()):
-    found = {v: _whole_turns(scores, gold) for v, scores in found.items()}
-  common = _common(found)
-  kept = set(next(iter(common.values())).frame_ids.tolist())
-  rest = tuple(frame for frame in gold if frame.frame_id in kept)
-  states = {variant: states[variant] for variant in found}
-  nothing = metrics.score_frames(rest, metrics.predict_nothing(rest), schema, seen, how.fuzzy)
+    scores = {variant: _whole_turns(frames, gold) for variant, frames in scores.items()}
+  common = _common(scores)
+  ids = set(next(iter(common.values())).frame_ids.tolist())
+  kept = tuple(frame for frame in gold if frame.frame_id in ids)
+  states = {variant: states[variant] for variant in scores}
+  nothing = metrics.score_frames(kept, metrics.predict_nothing(kept), schema, seen, how.fuzzy)
   sample = ""
-  if len(rest) < len(gold):
-    sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in rest).encode()):08x}"
+  if len(kept) < len(gold):
+    sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in kept).encode()):08x}"
   warnings = tuple(_warnings(missing, extra, selection))
-  notes = tuple(_notes(found, predictions, split, how))
+  notes = tuple(_notes(scores, predictions, split, how))
   return Scored(
-    corpus, split, how, found, common, rest, states, nothing, sample, missing, warnings, notes
+    corpus, split, how, scores, common, kept, states, nothing, sample, missing, warnings, notes
   )
 
 
-def report(scored: Scored, per_frame: Mapping[str, str] | None = None) -> dict[str, Any]:
+def score_report(scored: Scored, per_frame: Mapping[str, str] | None = None) -> dict[str, Any]:
   """Returns what `sgdx score --json` writes; docs/score-json.md describes it.
 
   Args:
@@ -219,30 +188,34 @@ def report(scored: Scored, per_frame: Mapping[str, str] | None = None) -> dict[s
     per_frame: name and checksum of the file of scores per frame, if there is one.
   """
   how, common = scored.settings, scored.common
-  resamples = None
-  if how.resamples:
+  samples = None
+  if how.bootstrap_samples:
     first = next(iter(common.values()))
-    resamples = metrics.BootstrapSamples.draw(first.dialogue_ids, how.resamples, how.seed)
+    samples = metrics.BootstrapSamples.draw(first.dialogue_ids, how.bootstrap_samples, how.seed)
   jga = metrics.JOINT_GOAL
   nothing = dict.fromkeys(common, scored.nothing)
-  return _null_for_nan(
-    {
-      "format": FORMAT,
-      "signature": scored.signature,
-      "complete": scored.complete,
-      "warnings": list(scored.warnings),
-      "notes": list(scored.notes),
-      "missing": dict(scored.missing),
-      "per_frame": per_frame,
-      "variants": {
-        variant: metrics.official_scores(scores, how.across_turn)
-        for variant, scores in scored.frames.items()
-      },
-      "sgdx": _rows(common, jga, "jga", how, resamples),
-      "metrics": {name: _rows(common, name, name, how, resamples) for name in how.metrics},
-      "predict_nothing": _rows(nothing, jga, "jga", how, None, per_service=False),
-    }
-  )
+  return {
+    "format": FORMAT,
+    "signature": scored.signature,
+    "complete": scored.complete,
+    "warnings": list(scored.warnings),
+    "notes": list(scored.notes),
+    "missing": dict(scored.missing),
+    "per_frame": per_frame,
+    "variants": {
+      variant: {
+        group: _null_for_nan(means)
+        for group, means in metrics.official_scores(scores, how.across_turn).items()
+      }
+      for variant, scores in scored.frames.items()
+    },
+    "sgdx": _rows(common, jga, "jga", how, samples).to_json(),
+    "metrics": {n: _rows(common, n, n, how, samples).to_json() for n in how.metrics},
+    "predict_nothing": _rows(nothing, jga, "jga", how, None, per_service=False).to_json(),
+  }
+
+
+report = score_report  # its name in version 0.1
 
 
 # --- reading -------------------------------------------------------------------------------
@@ -252,30 +225,30 @@ def _read(
   sources: Mapping[str, PredictionSource], selection: Selection
 ) -> Iterator[tuple[str, Predictions]]:
   """Yields (variant, predictions), one variant after the other, so that one is in memory."""
-  done: set[str] = set()
+  read: set[str] = set()
   for name, path in sources.items():
     if name == ALL:
-      found = read_all_variants(path, selection)
+      by_variant = read_all_variants(path, selection)
     else:
-      found = {name: read_predictions(path, name, selection)}
-    if again := done.intersection(found):
+      by_variant = {name: read_predictions(path, name, selection)}
+    if repeated := read.intersection(by_variant):
       raise UsageError(
-        f"{', '.join(sorted(again))}: predictions in {path} and in another place",
+        f"{', '.join(sorted(repeated))}: predictions in {path} and in another place",
         expected="each variant once",
         fix="leave one of the two out",
       )
-    done.update(found)
-    while found:
-      yield found.popitem()
+    read.update(by_variant)
+    while by_variant:
+      yield by_variant.popitem()
 
 
-def _common(found: Mapping[str, FrameScores]) -> dict[str, FrameScores]:
-  common = metrics.common_frames(found)
+def _common(scores: Mapping[str, FrameScores]) -> dict[str, FrameScores]:
+  common = metrics.common_frames(scores)
   if not len(next(iter(common.values()))):
     raise SgdxError(
       "no frame has predictions in all variants given",
       expected="predictions for the same frames",
-      available=", ".join(f"{v}: {len(score):,} frames" for v, score in found.items()),
+      available=", ".join(f"{v}: {len(frames):,} frames" for v, frames in scores.items()),
       fix="score the variants one by one, or complete their predictions",
     )
   return common
@@ -283,10 +256,10 @@ def _common(found: Mapping[str, FrameScores]) -> dict[str, FrameScores]:
 
 def _whole_turns(scores: FrameScores, gold: Sequence[GoldFrame]) -> FrameScores:
   """Keeps the turns of which all frames have a prediction."""
-  known = set(scores.frame_ids.tolist())
-  cut = {(f.dialogue_id, f.turn) for f in gold if f.frame_id not in known}
+  ids = set(scores.frame_ids.tolist())
+  incomplete = {(f.dialogue_id, f.turn) for f in gold if f.frame_id not in ids}
   turns = zip(scores.dialogue_ids.tolist(), scores.turns.tolist(), strict=True)
-  return scores.take(np.array([turn not in cut for turn in turns], dtype=bool))
+  return scores.take(np.array([turn not in incomplete for turn in turns], dtype=bool))
 
 
 def _warnings(
@@ -313,7 +286,7 @@ def _by_count(counts: Mapping[str, int]) -> Iterator[tuple[int, str]]:
 
 
 def _notes(
-  found: Mapping[str, FrameScores],
+  by_variant: Mapping[str, FrameScores],
   sources: Mapping[str, PredictionSource],
   split: str,
   how: Settings,
@@ -325,9 +298,9 @@ def _notes(
     if len(variants) > 1 and not is_rows(file):
       yield f"the same predictions are given for {', '.join(variants)}: nothing can differ"
   for name in how.metrics:
-    if absent := [v for v, scores in found.items() if np.isnan(scores.metrics[name]).all()]:
+    if absent := [v for v, scores in by_variant.items() if np.isnan(scores.metrics[name]).all()]:
       yield f"{name}: the predictions for {', '.join(absent)} do not have it"
-  for variant, scores in found.items():
+  for variant, scores in by_variant.items():
     absent = int(np.isnan(scores.metrics["slot_tagging_f1"]).sum())
     if 0 < absent < len(scores):
       yield (
@@ -344,9 +317,9 @@ def _rows(
   metric: str,
   name: str,
   how: Settings,
-  resamples: "metrics.BootstrapSamples | None",
+  samples: metrics.BootstrapSamples | None,
   per_service: bool = True,
-) -> dict[str, Any]:
+) -> Rows:
   """Returns the rows of the paper's Table 2, and one per domain and service.
 
   Args:
@@ -354,47 +327,43 @@ def _rows(
     metric: official key to summarise.
     name: see `metrics.summarise`.
     how: see `Settings`.
-    resamples: of the frames' dialogues, or None: no intervals.
+    samples: of the frames' dialogues, or None: no intervals.
     per_service: whether to add the rows of domains and services.
   """
 
-  def row(mask: np.ndarray) -> dict[str, Any]:
+  def row(mask: np.ndarray) -> Row:
     units = {v: metrics.unit_values(s, metric, mask, how.across_turn) for v, s in frames.items()}
-    values = {variant: found for variant, (found, _) in units.items()}
-    positions = next(iter(units.values()))[1]
-    result: dict[str, Any] = dict(metrics.summarise(values, how.zero_mean, name))
-    known = frames_with_score[mask]
-    result["num_frames"] = int(known.sum())
-    result["num_dialogues"] = len(np.unique(first.dialogue_ids[mask][known]))
-    if resamples is not None:
-      dialogues = first.dialogue_ids[positions]
-      found = metrics.summary_intervals(values, dialogues, resamples, how.zero_mean, name)
-      result["ci95"] = {key: _interval(ends) for key, ends in found.items()}
-    return result
+    values = {variant: scores for variant, (scores, _) in units.items()}
+    intervals: dict[str, tuple[float, float] | None] = {}
+    if samples is not None:
+      dialogues = first.dialogue_ids[next(iter(units.values()))[1]]
+      intervals = metrics.summary_intervals(values, dialogues, samples, how.zero_mean, name)
+      intervals = {key: None if math.isnan(ends[0]) else ends for key, ends in intervals.items()}
+    scored = mask & frames_with_score
+    return Row(
+      _null_for_nan(metrics.summarise(values, how.zero_mean, name)),
+      int(scored.sum()),
+      len(np.unique(first.dialogue_ids[scored])),
+      intervals,
+    )
+
+  def rows(masks: Mapping[str, np.ndarray]) -> dict[str, Row]:
+    return {key: row(mask) for key, mask in masks.items()}
 
   first = next(iter(frames.values()))
   everything = np.ones(len(first), dtype=bool)
   frames_with_score = ~np.isnan(sum(scores.metrics[metric] for scores in frames.values()))
-  masks = {"all": everything, "seen": first.seen, "unseen": ~first.seen}
-  rows: dict[str, Any] = {key: row(mask) for key, mask in masks.items()}
-  if per_service:
-    services = sorted(set(first.services.tolist()))
-    domains: dict[str, np.ndarray] = {}
-    by_service = {service: first.services == service for service in services}
-    for service, mask in by_service.items():
-      domain = service.split("_")[0]
-      domains[domain] = domains.get(domain, False) | mask
-    rows["domains"] = {domain: row(mask) for domain, mask in domains.items()}
-    rows["services"] = {service: row(mask) for service, mask in by_service.items()}
-  return rows
+  groups = rows(dict(zip(GROUPS, (everything, first.seen, ~first.seen), strict=True)))
+  if not per_service:
+    return Rows(groups)
+  services = {s: first.services == s for s in sorted(set(first.services.tolist()))}
+  domains: dict[str, np.ndarray] = {}
+  for service, mask in services.items():
+    domain = service.split("_")[0]
+    domains[domain] = domains.get(domain, False) | mask
+  return Rows(groups, rows(domains), rows(services))
 
 
-def _interval(ends: tuple[float, float]) -> list[float] | None:
-  return None if math.isnan(ends[0]) else list(ends)
-
-
-def _null_for_nan(value: Any) -> Any:
+def _null_for_nan(numbers: Mapping[str, float]) -> dict[str, float | None]:
   """JSON has no nan: what cannot be computed is null."""
-  if isinstance(value, dict):
-    return {key: _null_for_nan(v) for key, v in value.items()}
-  return None if isinstance(value, float) and math.isnan(value) else value
+  return {key: None if math.isnan(value) else value for key, value in numbers.items()}

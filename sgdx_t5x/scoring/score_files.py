@@ -1,8 +1,8 @@
-"""Scores per frame on disk: what `sgdx score --per-frame` writes, and what is read back.
+"""Scores on disk: the report and the scores per frame of `sgdx score`, written and read.
 
-JSON lines, described in docs/score-json.md: a header, then one line per frame that all variants
-have, in the order of the corpus. A report of `sgdx score --json` names the file, relative to its
-own folder or absolute, with its checksum.
+Both are described in docs/score-json.md. Scores per frame are JSON lines: a header, then one line
+per frame that all variants have, in the order of the corpus. The report names the file, relative to
+its own folder or absolute, with its checksum.
 """
 
 import dataclasses
@@ -20,9 +20,11 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_write, decode_json, not_found
 from sgdx_t5x.metrics.failures import KINDS, Failure
 from sgdx_t5x.metrics.frames import FrameScores, common_frames
-from sgdx_t5x.scoring.score import FORMAT as REPORT_FORMAT
-from sgdx_t5x.signature import signature_fields
+from sgdx_t5x.scoring.frame_table import FrameTable, scores_checksum
+from sgdx_t5x.scoring.rows import Rows
+from sgdx_t5x.signature import Signature
 
+REPORT_FORMAT = "sgdx-score/1"  # raise the number when a reader of the report must change
 FRAMES_FORMAT = "sgdx-frames/1"
 _REPORT: dict[str, Any] = {  # keys of a report, and what they hold
   "signature": str,
@@ -38,47 +40,37 @@ _REPORT: dict[str, Any] = {  # keys of a report, and what they hold
 _RESTORE = "the file was probably cut short; run `sgdx score` again"
 
 
-@dataclasses.dataclass(frozen=True)
-class FrameTable:
-  """Scores per frame of one system.
+def save(
+  report: Mapping[str, Any],
+  table: FrameTable | None,
+  report_path: str | pathlib.Path | None,
+  frames_path: str | pathlib.Path | None,
+) -> dict[str, Any]:
+  """Writes a report and its scores per frame.
 
-  Attributes:
-    path: what they were read from, the file or the report that names it.
-    signature: of the `sgdx score` that wrote them.
-    checksum: see `scores_checksum`.
-    scores: variant -> scores, all of the same frames.
-    metrics: names of all metrics in the file, read or not.
-    warnings: what makes them PARTIAL, a line each.
-    failures: frame id -> slots that fail; None in files written before they were kept.
+  Args:
+    report: of `scoring.score_report`.
+    table: its scores per frame; None if they are not written.
+    report_path: where to write the report, if at all.
+    frames_path: where to write the scores per frame, if at all.
+
+  Returns:
+    The report, which names the file of scores per frame.
+
+  Raises:
+    SgdxError: a file cannot be written.
   """
-
-  path: pathlib.Path
-  signature: str
-  checksum: str
-  scores: Mapping[str, FrameScores]
-  metrics: tuple[str, ...]
-  warnings: tuple[str, ...] = ()
-  failures: Mapping[str, tuple[Failure, ...]] | None = None
-
-  @property
-  def frames(self) -> FrameScores:
-    """Of any version: which frames, dialogues and services, in the order of the file."""
-    return next(iter(self.scores.values()))
-
-  @property
-  def frame_ids(self) -> np.ndarray:
-    """[F] str, in the order of the file."""
-    return self.frames.frame_ids
-
-
-def scores_checksum(scores: Mapping[str, FrameScores]) -> str:
-  """8 hex digits over variants, frames and scores: signatures are the same for all systems."""
-  crc = 0
-  for variant, frames in scores.items():
-    crc = zlib.crc32(f"{variant} {' '.join(frames.frame_ids.tolist())}".encode(), crc)
-    for metric, values in frames.metrics.items():
-      crc = zlib.crc32(np.ascontiguousarray(values).tobytes(), zlib.crc32(metric.encode(), crc))
-  return f"{crc:08x}"
+  if frames_path is not None:
+    checksum = write_frames(frames_path, table.signature, table.scores, table.failures)
+    file = pathlib.Path(frames_path).resolve()
+    folder = pathlib.Path(report_path).resolve().parent if report_path else pathlib.Path.cwd()
+    # Relative if it can be, so that both can be moved together.
+    name = file.relative_to(folder).as_posix() if file.is_relative_to(folder) else str(file)
+    report = {**report, "per_frame": {"file": name, "checksum": checksum}}
+  if report_path is not None:
+    with atomic_write(report_path, "--json") as out:
+      out.write(json.dumps(report, indent=2, allow_nan=False) + "\n")
+  return dict(report)
 
 
 def write_frames(
@@ -128,10 +120,16 @@ def read_frames(path: str | pathlib.Path, metrics: Collection[str] | None = None
   head = _first_line(path)
   if isinstance(head, dict) and head.get("format") == FRAMES_FORMAT:
     table = _read_table(path, metrics)
-    partial = "PARTIAL" in signature_fields(table.signature)
+    partial = Signature.parse(table.signature).partial
     warnings = ("its signature says PARTIAL; the report says why",) if partial else ()
     return dataclasses.replace(table, warnings=warnings)
-  report = read_report(path, ("signature", "warnings", "per_frame"))
+  return read_frames_of(_read_report(path, ("signature", "warnings", "per_frame")), path, metrics)
+
+
+def read_frames_of(
+  report: Mapping[str, Any], path: pathlib.Path, metrics: Collection[str] | None = None
+) -> FrameTable:
+  """Reads the scores per frame that a report at a path names. Args, raises: see `read_frames`."""
   if not {"file", "checksum"} <= set(report["per_frame"] or ()):
     raise SgdxError(
       f"{path}: the report names no scores per frame",
@@ -150,17 +148,35 @@ def read_frames(path: str | pathlib.Path, metrics: Collection[str] | None = None
   return dataclasses.replace(table, path=path, warnings=tuple(report["warnings"]))
 
 
-def read_report(path: str | pathlib.Path, keys: Collection[str] = tuple(_REPORT)) -> dict[str, Any]:
-  """Reads what `sgdx score --json` wrote.
-
-  Args:
-    path: the file, perhaps compressed with gzip: NAME.json.gz.
-    keys: those that must be there; all by default.
+def read_report(path: str | pathlib.Path) -> dict[str, Any]:
+  """Reads what `sgdx score --json` wrote; its rows of JGA have been checked, see `rows.Rows`.
 
   Raises:
-    SgdxError: no such file, or of another kind.
+    SgdxError: no such file, of another kind, or with a number that is none.
   """
-  path, expected = pathlib.Path(path), "what `sgdx score` wrote with --json"
+  path = pathlib.Path(path)
+  report = _read_report(path, tuple(_REPORT))
+  part = ""
+  try:
+    for part in ("sgdx", "predict_nothing"):
+      for _, name, row in Rows.from_json(report[part]).items():
+        if row.num_frames is None or row.num_dialogues is None:
+          raise ValueError(f"{name}: no number of frames or dialogues")
+    part = "variants"
+    for groups in report["variants"].values():
+      groups["#ALL_SERVICES"].items()
+  except (AttributeError, KeyError, TypeError, ValueError) as e:
+    raise SgdxError(
+      f"{path}: {part}: {type(e).__name__}: {e}",
+      expected="the scores that `sgdx score --json` writes",
+      fix="run `sgdx score` again",
+    ) from None
+  return report
+
+
+def _read_report(path: pathlib.Path, keys: Collection[str]) -> dict[str, Any]:
+  """Reads a report. Args: keys are those that must be there."""
+  expected = "what `sgdx score` wrote with --json"
   if _is_head(_first_line(path)):
     raise SgdxError(
       f"{path}: scores per frame, not a report of `sgdx score`",
@@ -207,8 +223,8 @@ def _lines(
   for *name, values in zip(*(x.tolist() for x in names), zip(*columns, strict=True), strict=True):
     row = dict(zip(("id", "dialogue_id", "turn", "service", "seen"), name, strict=True))
     row["scores"] = {
-      metric: {v: None if math.isnan(x) else x for v, x in zip(variants, found, strict=True)}
-      for metric, found in zip(metrics, values, strict=True)
+      metric: {v: None if math.isnan(x) else x for v, x in zip(variants, row_values, strict=True)}
+      for metric, row_values in zip(metrics, values, strict=True)
     }
     if failures and row["id"] in failures:
       row["failures"] = [failure_json(failure) for failure in failures[row["id"]]]
@@ -320,10 +336,10 @@ def _parse_row(
   try:
     row = json.loads(line)
     frame = row["dialogue_id"], int(row["turn"]), row["service"], bool(row["seen"])
-    found = [row["scores"][metric][variant] for metric in metrics for variant in variants]
-    scores = [math.nan if x is None else float(x) for x in found]
+    values = [row["scores"][metric][variant] for metric in metrics for variant in variants]
+    scores = [math.nan if x is None else float(x) for x in values]
     if not all(isinstance(x, str) for x in (row["id"], frame[0], frame[2])):
-      raise TypeError("id, dialogue_id and service are texts")
+      raise TypeError("id, dialogue_id and service must be strings")
     if not 0 <= frame[1] < 2**31:
       raise ValueError(f"turn {frame[1]}")
     failures = tuple(_failure(variants, **x) for x in row.get("failures", ()))
@@ -344,9 +360,9 @@ def _failure(
   kinds: Mapping[str, str],
 ) -> Failure:
   if not isinstance(slot, str):
-    raise TypeError("a slot is a text")
+    raise TypeError("a slot must be a string")
   if not (set(predicted) == set(variants) and kinds.keys() <= set(variants)):
-    raise ValueError(f"failure of {slot}: not the versions of the first line")
+    raise ValueError(f"failure of {slot}: not the variants of the first line")
   if unknown := set(kinds.values()).difference(KINDS):
     raise ValueError(f"kind of failure {unknown.pop()!r}")
   return Failure(slot, tuple(gold), predicted, kinds)
@@ -354,10 +370,10 @@ def _failure(
 
 def _check_count(path: pathlib.Path, signature: str, num_frames: int) -> None:
   """A file cut between two lines is whole JSON; the signature says how many there were."""
-  said = signature_fields(signature).get("frames", str(num_frames))
-  if said != str(num_frames):
+  expected = Signature.parse(signature).fields.get("frames", str(num_frames))
+  if expected != str(num_frames):
     raise SgdxError(
       f"{path}: {num_frames:,} frames",
-      expected=f"{said} frames, as its signature says",
+      expected=f"{expected} frames, as its signature says",
       fix=_RESTORE,
     )

@@ -5,34 +5,32 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sgdx_t5x.tables import Number, Table, count, percent
-
-GROUPS = ("all", "seen", "unseen")  # the row groups of the paper's Table 2
+from sgdx_t5x.scoring.columns import JGA, columns
+from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
+from sgdx_t5x.tables import Table, count, percent
 
 
 def layout(report: Mapping[str, Any]) -> list[Table]:
-  """Returns the tables of a report of `scoring.report`, in percent."""
-  tables = [_variants_table("predictions", "jga", report["sgdx"])]
-  tables.append(_official_table(report["variants"]))
-  for name, rows in report["metrics"].items():
-    tables.append(_variants_table(name, name, rows))
-  if "ci95" in report["sgdx"]["all"]:
-    tables.append(_interval_table("95% intervals", "jga", report["sgdx"]))
-    for name, rows in report["metrics"].items():
-      if rows["all"]["num_frames"]:
+  """Returns the tables of a report of `scoring.score_report`, in percent."""
+  jga = Rows.from_json(report["sgdx"])
+  others = {name: Rows.from_json(rows) for name, rows in report["metrics"].items()}
+  tables = [_variants_table("predictions", "jga", jga), _official_table(report["variants"])]
+  tables += [_variants_table(name, name, rows) for name, rows in others.items()]
+  if jga.groups["all"].intervals:
+    tables.append(_interval_table("95% intervals", "jga", jga))
+    for name, rows in others.items():
+      if rows.groups["all"].num_frames:
         tables.append(_interval_table(f"{name}, 95% intervals", name, rows))
-  tables.append(_variants_table("predict nothing", "jga", report["predict_nothing"]))
-  return tables
+  floor = Rows.from_json(report["predict_nothing"])
+  return [*tables, _variants_table("predict nothing", "jga", floor)]
 
 
-def absent(report: Mapping[str, Any]) -> Iterator[str]:
-  """Yields what the tables could not show, and what it takes."""
-  row = report["sgdx"]["all"]
-  if row["ss_jga"] is None:
-    names = {"jga_orig": "JGA_orig", **{f"jga_v{k}": f"v{k}" for k in range(1, 6)}}
-    lacking = ", ".join(name for key, name in names.items() if row[key] is None)
+def absent(row: Row) -> Iterator[str]:
+  """Yields what the tables could not show of all services, and what it takes."""
+  if not row.has(JGA.sensitivity.key):
+    lacking = ", ".join(x.heading for x in JGA.per_variant if not row.has(x.key))
     yield f"JGA_v1-5, Diff_rel and SS_JGA need v1 to v5; not given: {lacking}"
-  elif row["jga_orig"] is None:
+  elif not row.has(JGA.original.key):
     yield "Diff_rel needs predictions for the original schemas"
 
 
@@ -50,77 +48,52 @@ def long_csv(report: Mapping[str, Any]) -> str:
         shown = "" if value is None else value
         writer.writerow((key, "official", name, variant, shown, "", "", signature))
   for metric, rows in {"joint_goal_accuracy": report["sgdx"], **report["metrics"]}.items():
-    for group, name, row in _all_rows(rows):
-      for key, value in row.items():
-        if key != "ci95":
-          ends = row.get("ci95", {}).get(key) or ("", "")
-          shown = "" if value is None else value
-          writer.writerow((metric, group, name, key, shown, *ends, signature))
+    for group, name, row in Rows.from_json(rows).items():
+      counts = {"num_frames": row.num_frames, "num_dialogues": row.num_dialogues}
+      for key, value in {**row.values, **counts}.items():
+        ends = row.intervals.get(key) or ("", "")
+        shown = "" if value is None else value
+        writer.writerow((metric, group, name, key, shown, *ends, signature))
   return out.getvalue()
-
-
-def with_interval(row: Mapping[str, Any], key: str) -> Number:
-  """Returns a number of a row in percent, with its interval if there is one."""
-  number, ends = percent(row[key]), row.get("ci95", {}).get(key)
-  if ends is None:
-    return number
-  return Number(number.value, f"{number} [{percent(ends[0])}, {percent(ends[1])}]", tuple(ends))
 
 
 # --- parts ---------------------------------------------------------------------------------
 
 
-def _variants_table(title: str, name: str, rows: Mapping[str, Any]) -> Table:
-  keys = {f"{name}_orig": "JGA_orig" if name == "jga" else "orig"}
-  keys |= {f"{name}_v{k}": f"v{k}" for k in range(1, 6)}
-  keys |= {f"{name}_v1_5": "JGA_v1-5" if name == "jga" else "v1-5", "diff_rel": "Diff_rel"}
-  keys[f"ss_{name}"] = "SS_JGA" if name == "jga" else "SS"
+def _variants_table(title: str, name: str, rows: Rows) -> Table:
+  shown = (*columns(name).per_variant, *columns(name).summary)
   cells = tuple(
-    (group, *(percent(rows[group][key]) for key in keys), count(rows[group]["num_frames"]))
-    for group in GROUPS
+    (group, *(row.cell(x.key) for x in shown), count(row.num_frames))
+    for group, row in rows.groups.items()
   )
-  return Table(f"{title} (%)", ("", *keys.values(), "frames"), cells)
+  return Table(f"{title} (%)", ("", *(x.heading for x in shown), "frames"), cells)
 
 
 def _official_table(variants: Mapping[str, Any]) -> Table:
   """The official metrics of all services; those that no prediction has are left out."""
-  found = {variant: groups["#ALL_SERVICES"] for variant, groups in variants.items()}
-  keys = next(iter(found.values()))
+  scores = {variant: groups["#ALL_SERVICES"] for variant, groups in variants.items()}
   rows = tuple(
-    (key, *(percent(scores[key]) for scores in found.values()))
-    for key in keys
-    if any(scores[key] is not None for scores in found.values())
+    (key, *(percent(by_key[key]) for by_key in scores.values()))
+    for key in next(iter(scores.values()))
+    if any(by_key[key] is not None for by_key in scores.values())
   )
-  return Table("official metrics, all services (%)", ("", *found), rows)
+  return Table("official metrics, all services (%)", ("", *scores), rows)
 
 
-def _interval_table(title: str, name: str, rows: Mapping[str, Any]) -> Table:
-  short = "JGA" if name == "jga" else "mean"
-  keys = {
-    f"{name}_orig": f"{short}_orig",
-    f"{name}_v1_5": f"{short}_v1-5",
-    "diff_rel": "Diff_rel",
-    f"ss_{name}": "SS_JGA" if name == "jga" else "SS",
-    f"ss_{name}_exclude": "SS, exclude",
-    "zero_mean_share": "wrong in all",
-    **{f"cjga_v{k}": f"cJGA_v{k}" for k in range(1, 6)},
-    "cjga_all": "cJGA_all",
-  }
-  lines = []
-  for key, heading in keys.items():
-    if any(rows[group].get(key) is not None for group in GROUPS):
-      lines.append((heading, *(with_interval(rows[group], key) for group in GROUPS)))
-  for variant in range(1, 6):  # without all five there is no v1-5: the variants themselves
-    key = f"{name}_v{variant}"
-    if rows["all"][f"{name}_v1_5"] is None and rows["all"][key] is not None:
-      lines.append((f"{short}_v{variant}", *(with_interval(rows[g], key) for g in GROUPS)))
-  counts = (count(rows[group]["num_dialogues"]) for group in GROUPS)
+def _interval_table(title: str, name: str, rows: Rows) -> Table:
+  metric, groups = columns(name), rows.groups.values()
+  shown = (
+    metric.original,
+    *metric.summary,
+    metric.sensitivity_exclude,
+    metric.all_wrong,
+    *metric.consistent,
+    metric.consistent_all,
+  )
+  shown = [x for x in shown if any(row.has(x.key) for row in groups)]
+  overall = rows.groups["all"]
+  if not overall.has(metric.mean.key):  # without v1 to v5 there is no mean: those that there are
+    shown += [x for x in metric.variants if overall.has(x.key)]
+  lines = tuple((x.full, *(row.cell_with_interval(x.key) for row in groups)) for x in shown)
+  counts = (count(row.num_dialogues) for row in groups)
   return Table(f"{title} (%)", ("", *GROUPS), (*lines, ("dialogues", *counts)))
-
-
-def _all_rows(rows: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-  for group in GROUPS:
-    yield "overall", group, rows[group]
-  for kind in ("domains", "services"):
-    for name, row in rows[kind].items():
-      yield kind.removesuffix("s"), name, row

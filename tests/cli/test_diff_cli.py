@@ -11,7 +11,6 @@ from sgdx_t5x.cli import diff
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import FrameScores
 from sgdx_t5x.scoring.score_files import read_frames, scores_checksum, write_frames
-from sgdx_t5x.signature import signature_fields
 
 ALL = ("original", "v1", "v2", "v3", "v4", "v5")
 # Five frames of three dialogues; Banks_1 is seen.
@@ -292,8 +291,8 @@ def test_swapping_the_systems_turns_the_signs(pair, capsys):
     assert y["p"] == x["p"]
 
 
-def test_seed_and_resamples(pair, capsys):
-  few = report_of(*pair, "--resamples", 100, capsys=capsys)
+def test_seed_and_bootstrap_samples(pair, capsys):
+  few = report_of(*pair, "--bootstrap-samples", 100, capsys=capsys)
   assert few == report_of(*pair, "--resamples", 100, capsys=capsys)
   other = report_of(*pair, "--resamples", 100, "--seed", 1, capsys=capsys)
   p = [x["rows"]["all"]["differences"]["jga_v1"]["p"] for x in (few, other)]
@@ -340,7 +339,7 @@ def test_joint_metrics_across_turns(tmp_path, capsys):
 def test_scores_of_other_rules_are_refused(pair, tmp_path, field):
   other = write(tmp_path / "c.jsonl", system(), **field)
   (name, value) = next(iter(field.items()))
-  message = f"(?s)not scored alike: {name}\n.*B: {name}:{value}.*fix"
+  message = f"(?s)scored with different settings: {name}\n.*B: {name}:{value}.*fix"
   with pytest.raises(SgdxError, match=message):
     run(pair[0], other)
 
@@ -417,7 +416,3 @@ def test_one_dialogue_has_no_interval(tmp_path, capsys):
   one = write(tmp_path / "a.jsonl", scores)
   found = report_of(one, one, capsys=capsys)["rows"]["all"]["differences"]["jga_v1"]
   assert found == {"a": 0.5, "b": 0.5, "difference": 0.0, "ci95": None, "p": None}
-
-
-def test_signature_fields():
-  assert signature_fields("sgdx|corpus:a:1|PARTIAL") == {"sgdx": "", "corpus": "a:1", "PARTIAL": ""}

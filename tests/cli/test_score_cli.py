@@ -13,6 +13,7 @@ import sys
 import pytest
 import tiny_corpus as tiny
 
+from sgdx_t5x import scoring
 from sgdx_t5x.cli import main
 
 ALL = ("original", *tiny.VARIANTS)
@@ -93,8 +94,8 @@ def test_a_table_by_hand(corpus, tmp_path):
   assert found["services"]["Banks_1"] == found["domains"]["Banks"] == found["seen"]
   # Right with the original and with v1: five of six; with v1 to v5 all: four.
   assert (found["all"]["cjga_v1"], found["all"]["cjga_all"]) == pytest.approx((5 / 6, 4 / 6))
-  # v1 is wrong in one dialogue of three, in one of its three frames; a resample holds that
-  # dialogue 0 to 3 times: JGA 1 at most, 2/3 at least, each in more than 2.5% of resamples.
+  # v1 is wrong in one dialogue of three, in one of its three frames; a sample holds that
+  # dialogue 0 to 3 times: JGA 1 at most, 2/3 at least, each in more than 2.5% of samples.
   assert found["all"]["ci95"]["jga_v1"] == pytest.approx([2 / 3, 1.0])
 
 
@@ -320,6 +321,15 @@ def test_scores_per_frame_and_no_intervals(corpus, tmp_path):
   assert rows[0]["scores"]["average_goal_accuracy"]["v1"] is None
 
 
+def test_a_printed_report_names_its_file_from_where_it_is_printed(
+  corpus, tmp_path, capsys, monkeypatch
+):
+  monkeypatch.chdir(tmp_path)
+  options = ("--per-frame", "f.jsonl", "--resamples", "0", "--format", "json")
+  assert score(corpus, *gold_everywhere(tmp_path), *options) == 0
+  assert json.loads(capsys.readouterr().out)["per_frame"]["file"] == "f.jsonl"
+
+
 def test_signature_names_what_the_score_depends_on(corpus, tmp_path, capsys):
   assert score(corpus, *gold_everywhere(tmp_path), "--format", "json") == 0
   report = json.loads(capsys.readouterr().out)
@@ -344,7 +354,7 @@ def test_signature_names_what_the_score_depends_on(corpus, tmp_path, capsys):
     (["v1=a", "--split", "dev"], 1, "no split 'dev'"),
     (["v1=a", "--split", "train"], 1, "no user frames in split train"),
     (["v1=/nowhere"], 1, "no file or folder"),
-    (["v1=a", "--resamples", "1"], 2, "1 resamples"),
+    (["v1=a", "--resamples", "1"], 2, "1 bootstrap samples"),
     (["v1=a", "--seed", "-1"], 2, "seed -1"),
     (["v1=a", "--json", ""], 2, "--json ''"),
     (["v1=a", "--json", "x", "--per-frame", "./x"], 2, "--per-frame './x' is that of --json too"),
@@ -384,3 +394,10 @@ def test_the_command_is_plain_when_piped_and_fits_80_columns(corpus, tmp_path):
   assert "examples:" in help_text.stdout
   for field in ("JGA_v1-5", "all=eval/inference_eval"):
     assert field in help_text.stdout
+
+
+def test_settings_take_the_old_name_of_bootstrap_samples(corpus, tmp_path):
+  sources = dict(pair.split("=", 1) for pair in gold_everywhere(tmp_path))
+  scored = scoring.score_predictions(corpus, "test", sources, resamples=0)
+  assert scored.settings.bootstrap_samples == 0
+  assert scoring.report(scored) == scoring.score_report(scored)

@@ -14,7 +14,17 @@ import pytest
 import tiny_corpus as tiny
 
 from sgdx_t5x.cli import main, output
-from sgdx_t5x.tables import Number, Table, count, csv_lines, latex, markdown, percent, points
+from sgdx_t5x.tables import (
+  Number,
+  Table,
+  count,
+  csv_lines,
+  latex,
+  markdown,
+  p_value,
+  percent,
+  points,
+)
 
 ODD = Table(
   "a_b, 50% of $x & {y}",
@@ -35,6 +45,7 @@ def test_numbers_are_shown_as_in_the_paper():
   texts = [str(points(x)) for x in (0.0249, -0.0864, 0.0, -0.0001, 0.0004, None)]
   assert texts == ["+2.5", "-8.6", "0.0", "0.0", "0.0", "-"]
   assert [str(count(x)) for x in (42297, 0, None)] == ["42,297", "0", "-"]
+  assert [str(p_value(x)) for x in (1.0, 0.0316, 0.0004, None)] == ["1.000", "0.032", "<.001", "-"]
   assert (percent(0.7264).value, count(42297).value, points(None).value) == (0.7264, 42297, None)
 
 

@@ -1,4 +1,4 @@
-"""Intervals and paired tests: cases small enough to list every resample, and simulations."""
+"""Intervals and paired tests: cases small enough to list every sample, and simulations."""
 
 import math
 
@@ -31,11 +31,11 @@ def random_scores(rng, num_frames, variants=("original", *VARIANTS), missing=0.0
   return {v: np.where(rng.random(num_frames) < missing, np.nan, x) for v, x in scores.items()}
 
 
-# --- resamples -----------------------------------------------------------------------------
+# --- bootstrap samples ---------------------------------------------------------------------
 
 
 def test_draws_are_of_dialogues_each_as_likely():
-  drawn = BootstrapSamples.draw(np.array(["b", "a", "b", "c", "a"]), resamples=5000)
+  drawn = BootstrapSamples.draw(np.array(["b", "a", "b", "c", "a"]), bootstrap_samples=5000)
   assert drawn.dialogue_ids.tolist() == ["a", "b", "c"]
   assert (drawn.weights.sum(axis=1) == 3).all()
   # Of the 27 draws of three, 3! hold each dialogue once; a given one is held thrice in 1.
@@ -61,7 +61,7 @@ def test_means_by_hand():
 
 
 def test_means_of_some_of_the_dialogues():
-  """A resample without any of them has no mean."""
+  """A sample without any of them has no mean."""
   weights = np.array([[1.0, 1, 1], [0, 0, 3], [2, 1, 0]])
   drawn = BootstrapSamples(np.array(["a", "b", "c"]), weights)
   means = drawn.means(np.array([[0.0, 0.6]]), np.array(["b", "a"]))[:, 0]
@@ -91,7 +91,7 @@ def test_percentiles_by_hand():
 # --- the numbers of summarise --------------------------------------------------------------
 
 
-def test_every_number_in_every_resample_by_hand():
+def test_every_number_in_every_bootstrap_sample_by_hand():
   # a: one of five variants right, CoV sqrt(5); b: all right, CoV 0.
   found = summary_samples(right(1, 5), np.array(["a", "b"]), TWO)
   expected = {
@@ -112,7 +112,7 @@ def test_every_number_in_every_resample_by_hand():
     assert found[key] == pytest.approx(samples), key
 
 
-def test_zero_mean_rules_in_resamples():
+def test_zero_mean_rules_in_bootstrap_samples():
   # a: CoV sqrt(5), b: all right, c: all wrong. The draw ccc has no CoV under "exclude".
   weights = np.array([[1.0, 1, 1], [0, 0, 3], [2, 0, 1]])
   drawn = BootstrapSamples(np.array(["a", "b", "c"]), weights)

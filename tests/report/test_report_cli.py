@@ -25,11 +25,11 @@ def corpus(tmp_path_factory):
 
 
 def states(**changes):
-  """Gold states per version, of which some differ: v1={(dialogue, turn, service): state}."""
-  found = {version: copy.deepcopy(tiny.GOLD) for version in ALL}
-  for version, frames in changes.items():
+  """Gold states per variant, of which some differ: v1={(dialogue, turn, service): state}."""
+  found = {variant: copy.deepcopy(tiny.GOLD) for variant in ALL}
+  for variant, frames in changes.items():
     for (dialogue, turn, service), state in frames.items():
-      found[version][dialogue][turn][service] = state
+      found[variant][dialogue][turn][service] = state
   return found
 
 
@@ -44,8 +44,8 @@ SECOND = states(v2={("1_00001", 0, "Homes_2"): {}}, v5={("2_00000", 0, "Homes_2"
 
 
 def write_predictions(folder, found):
-  for version, state in found.items():
-    tiny.write_dialogues(folder / version, state, version)
+  for variant, state in found.items():
+    tiny.write_dialogues(folder / variant, state, variant)
   return folder
 
 
@@ -58,7 +58,7 @@ def sgdx(*args):
 
 
 def score(corpus, folder, out, *args, frames=True):
-  sources = [f"{version}={folder / version}" for version in ALL]
+  sources = [f"{variant}={folder / variant}" for variant in ALL]
   kept = ["--per-frame", out.with_suffix(".frames.jsonl")] if frames else []
   command = ["score", "--corpus", corpus, "--predictions", *sources, "--json", out]
   assert sgdx(*command, *kept, *args) == 0
@@ -102,7 +102,7 @@ def embedded(report):
 
 def test_every_file_of_the_report(report):
   names = {p.relative_to(report).as_posix() for p in report.rglob("*") if p.is_file()}
-  plots = {"jga_by_variant", "jga_by_augmentation", "sensitivity_by_service", "failure_kinds"}
+  plots = {"jga_by_variant", "jga_by_augmentation", "sensitivity_by_service", "error_kinds"}
   assert {f"plots/{name}.{end}" for name in plots for end in ("svg", "pdf", "png")} <= names
   assert {"errors/1-base.jsonl", "errors/2-our-2nd.jsonl", "report.html"} <= names
   tables = {name.rpartition(".")[0] for name in names if name.startswith("tables/")}
@@ -122,10 +122,10 @@ def test_tables_hold_the_scores_as_fractions(report, scored):
     assert float(summary[f"base, {group}", "SS_JGA"]) == found[group]["ss_jga"]
   # Of six frames v1 has one wrong, v2 two; the value of `to` shares letters with the gold one,
   # but `kind` is wrong too.
-  versions = rows(report, "jga-by-schema-version")
-  assert float(versions["base, all", "v1"]) == pytest.approx(5 / 6)
-  assert float(versions["base, all", "v2"]) == pytest.approx(4 / 6)
-  assert float(versions["our 2nd, all", "v2"]) == pytest.approx(5 / 6)
+  variants = rows(report, "jga-by-schema-variant")
+  assert float(variants["base, all", "v1"]) == pytest.approx(5 / 6)
+  assert float(variants["base, all", "v2"]) == pytest.approx(4 / 6)
+  assert float(variants["our 2nd, all", "v2"]) == pytest.approx(5 / 6)
 
 
 def test_seeds_of_a_system_have_means(scored, tmp_path, capsys):
@@ -146,7 +146,7 @@ def test_seeds_of_a_system_have_means(scored, tmp_path, capsys):
 
 
 def test_failures_by_hand(report):
-  per_frame = rows(report, "failures-of-slots-per-100-frames-base")
+  per_frame = rows(report, "slot-errors-per-100-frames-base")
   assert float(per_frame["missed", "v1"]) == pytest.approx(1 / 6)
   assert float(per_frame["wrong categorical choice", "v2"]) == pytest.approx(1 / 6)
   assert float(per_frame["spurious", "v2"]) == pytest.approx(1 / 6)
@@ -194,10 +194,10 @@ def test_the_page_holds_examples_and_all_counts(report):
     "1_00000-002-Banks_1",
     "1_00001-000-Homes_2",
   }
-  cell = {"run": 0, "service": "Banks_1", "slot": "to", "version": "v2", "kind": "wrong value"}
+  cell = {"run": 0, "service": "Banks_1", "slot": "to", "variant": "v2", "kind": "wrong value"}
   assert {**cell, "frames": 1, "changes": 1, "broken": 0} in data["totals"]
   assert data["services"]["Homes_2"]["seen"] is False
-  assert data["services"]["Banks_1"]["versions"]["v3"]["slots"]["kind"][0] == "amount"
+  assert data["services"]["Banks_1"]["variants"]["v3"]["slots"]["kind"][0] == "amount"
   text = (report / "report.html").read_text()
   assert "Tiny &amp; small" in text
   assert TEXT not in text
@@ -207,7 +207,7 @@ def test_no_examples_leave_nothing_of_the_corpus_in_the_page(corpus, scored, tmp
   runs = (scored / "first.json", scored / "second.json", "--corpus", corpus)
   assert sgdx("report", *runs, "--examples", "0", "--out", tmp_path / "out") == 0
   page = (tmp_path / "out/report.html").read_text()
-  assert "How slots fail" in page
+  assert "Kinds of slot errors" in page
   assert "application/json" not in page
   for said in ("Anna Lee", "wrong &lt;", "Soho"):
     assert said not in page
@@ -254,7 +254,7 @@ def test_checkpoints_are_drawn_and_the_last_is_shown(corpus, tmp_path):
   ]
   assert (out / "plots/by_step.svg").exists()
   assert "best JGA_v1-5 at step 1,000" in (out / "report.html").read_text()
-  assert float(rows(out, "jga-by-schema-version")["all", "v1"]) == pytest.approx(5 / 6)
+  assert float(rows(out, "jga-by-schema-variant")["all", "v1"]) == pytest.approx(5 / 6)
 
 
 def test_a_checkpoint_can_be_named(corpus, tmp_path, capsys):
@@ -325,8 +325,8 @@ def test_runs_of_other_data_are_shown_without_texts(corpus, scored, tmp_path):
   assert sgdx(*command, "--force", "--out", out) == 0
   data = embedded(out)
   assert data["dialogues"] == {}
-  assert all(service["versions"] == {} for service in data["services"].values())
-  assert "dialogues and wordings are not shown" in (out / "report.html").read_text()
+  assert all(service["variants"] == {} for service in data["services"].values())
+  assert "dialogues and names of slots are not shown" in (out / "report.html").read_text()
 
 
 def edit_json(source, target, change):
@@ -355,7 +355,7 @@ def test_failures_that_are_not_known_are_not_none(corpus, scored, tmp_path):
   assert any("-minus-" in name and name.startswith("services") for name in names)
   assert not any("flipped" in name for name in names)
   assert embedded(out)["unknown"] == [0]
-  assert "is of an older version and names no failures" in (out / "report.html").read_text()
+  assert "is of an older version and does not list errors" in (out / "report.html").read_text()
 
 
 def test_only_a_report_is_replaced(scored, tmp_path, monkeypatch, capsys):
@@ -506,7 +506,7 @@ def test_mistakes_of_a_newcomer(corpus, scored, tmp_path, capsys, args, said):
 
 
 def test_broken_frames_are_told_apart(report):
-  """Frames that the first run has right and the second wrong, with which version."""
+  """Frames that the first run has right and the second wrong, with which variant."""
   found = {frame["id"]: frame["broken"] for frame in embedded(report)["frames"] if frame["run"]}
   # The former is wrong with v2 in both runs, though for other slots.
   assert found == {"1_00001-000-Homes_2": [], "2_00000-000-Homes_2": ["v5"]}

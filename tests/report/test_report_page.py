@@ -56,7 +56,7 @@ def frame(run, number, service, slot, kinds, changes, gold=("4",)):
 
 
 def total(run, service, slot, version, kind, frames, changes):
-  names = ("run", "service", "slot", "version", "kind", "frames", "changes", "broken")
+  names = ("run", "service", "slot", "variant", "kind", "frames", "changes", "broken")
   values = (run, service, slot, version, kind, frames, changes, frames if run else 0)
   return dict(zip(names, values, strict=True))
 
@@ -72,7 +72,7 @@ def browser_data():
   return {
     "runs": ["none", "backtrans"],
     "unknown": [],
-    "versions": ["original", "v1"],
+    "variants": ["original", "v1"],
     "kinds": list(KINDS),
     "megabytes": 10,
     "examples": 25,
@@ -80,12 +80,12 @@ def browser_data():
     "services": {
       "Hotels_4": {
         "seen": False,
-        "versions": {
+        "variants": {
           "original": {"name": "Hotels_4", "slots": {"star_rating": ["star_rating", "Its stars"]}},
           "v1": {"name": "Hotels_41", "slots": {"star_rating": ["hotel_class", "How fine it is"]}},
         },
       },
-      "Banks_1": {"seen": True, "versions": {}},
+      "Banks_1": {"seen": True, "variants": {}},
     },
     "dialogues": {
       "1_00000": [
@@ -283,11 +283,11 @@ def test_filters_rows_of_long_tables(opened):
   assert tab.locator(".long tbody tr:visible").count() == 60
 
 
-STATUS = re.compile(r"Showing (\d+) of (\d+) embedded examples.*; (\d+) such failures? in all")
+STATUS = re.compile(r"Showing (\d+) of (\d+) embedded examples.*; (\d+) such errors? in all")
 
 
 def numbers(tab):
-  """(examples shown, examples found, failures in all), as the page says."""
+  """(examples shown, examples found, errors in all), as the page says."""
   return tuple(map(int, STATUS.match(tab.locator(".status").inner_text()).groups()))
 
 
@@ -295,7 +295,7 @@ def test_error_browser_filters_and_counts(opened):
   tab = opened(page(browser_data()))
   select = {
     name: tab.get_by_label(name, exact=True)
-    for name in ("Run", "Service", "Slot", "Version", "Kind of failure", "Frames")
+    for name in ("Run", "Service", "Slot", "Variant", "Kind of error", "Frames")
   }
   # Run "none", frames that change: 25 of Hotels_4 and one of Banks_1; 120 + 2 failures.
   assert numbers(tab) == (20, 26, 122)
@@ -309,15 +309,15 @@ def test_error_browser_filters_and_counts(opened):
   select["Service"].select_option("Banks_1")
   assert numbers(tab) == (2, 2, 4 + 3 + 3)
   assert select["Slot"].locator("option").all_inner_texts() == ["all slots", "account", "amount"]
-  select["Version"].select_option("v1")
+  select["Variant"].select_option("v1")
   assert numbers(tab) == (1, 1, 3)
   assert tab.locator(".card").get_attribute("data-frame") == "1_00025-002-Banks_1"
-  select["Version"].select_option("")
+  select["Variant"].select_option("")
   select["Slot"].select_option("account")
   assert numbers(tab) == (1, 1, 3)
-  select["Kind of failure"].select_option("missed")
+  select["Kind of error"].select_option("missed")
   assert numbers(tab) == (0, 0, 0)
-  select["Kind of failure"].select_option("")
+  select["Kind of error"].select_option("")
   select["Run"].select_option("")
   assert numbers(tab) == (2, 2, 3 + 1)
   assert tab.locator(".card", has_text="run backtrans").count() == 1
@@ -329,13 +329,13 @@ def test_counts_choose_kind_and_version(opened):
   tab = opened(page(browser_data()))
   tab.get_by_label("Frames", exact=True).select_option("any")
   rows = [row.split("\t") for row in tab.locator(".counts table").inner_text().splitlines()]
-  assert rows[0] == ["failures", "original", "v1", "all"]
+  assert rows[0] == ["errors", "original", "v1", "all"]
   assert [row[1:] for row in rows[1:4]] == [["0", "132", "132"], ["4", "3", "7"], ["3", "0", "3"]]
   assert rows[-1] == ["all", "7", "135", "142"]
   cell = tab.get_by_role("button", name="4: spurious, original")
   cell.click()
   assert numbers(tab) == (1, 1, 4)
-  assert tab.get_by_label("Version", exact=True).input_value() == "original"
+  assert tab.get_by_label("Variant", exact=True).input_value() == "original"
   assert cell.get_attribute("aria-pressed") == "true"
   cell.click()
   assert numbers(tab) == (20, 27, 142)
@@ -374,14 +374,14 @@ def cells(row):
 
 
 def test_error_browser_without_a_corpus_and_with_one_version(opened):
-  data = browser_data() | {"dialogues": {}, "versions": ["original"], "runs": ["none"]}
-  data["services"] = {name: {"seen": True, "versions": {}} for name in data["services"]}
+  data = browser_data() | {"dialogues": {}, "variants": ["original"], "runs": ["none"]}
+  data["services"] = {name: {"seen": True, "variants": {}} for name in data["services"]}
   data["frames"] = [f for f in data["frames"] if "original" in f["scores"]][25:26]
-  data["totals"] = [t for t in data["totals"] if t["version"] == "original"][:1]
+  data["totals"] = [t for t in data["totals"] if t["variant"] == "original"][:1]
   tab = opened(page(data))
   assert "Not shown: dialogues, names and descriptions" in tab.locator("#browser").inner_text()
   assert numbers(tab) == (1, 1, 4)
-  for label in ("Run", "Version", "Frames"):
+  for label in ("Run", "Variant", "Frames"):
     assert not tab.get_by_label(label, exact=True).is_visible()
   assert cells(tab.locator(".card tbody tr")).all_inner_texts() == [
     *("original", "not active", "4", "✗\u00a0spurious")
@@ -390,7 +390,7 @@ def test_error_browser_without_a_corpus_and_with_one_version(opened):
 
 def test_a_version_that_a_run_lacks_is_not_right(opened):
   data = browser_data()
-  data["versions"].append("v2")
+  data["variants"].append("v2")
   card = opened(page(data)).locator(".card").first
   assert card.locator(".marks").inner_text().endswith("v2 not scored")
   assert card.locator("tbody tr").count() == 2
@@ -411,7 +411,7 @@ def test_text_of_others_stays_text(opened):
     "frames": [shown, frame(0, 1, "constructor", "__proto__", {"v1": "missed"}, True)],
     "totals": [total(0, HOSTILE, HOSTILE, "v1", "missed", 1, 1)],
     "dialogues": {HOSTILE: [["USER", HOSTILE]] * 3},
-    "services": {HOSTILE: {"seen": True, "versions": words}},
+    "services": {HOSTILE: {"seen": True, "variants": words}},
     "jsonl": [f"errors/{HOSTILE}.jsonl"],
   }
   table = Table(HOSTILE, (HOSTILE, "n"), ((HOSTILE, Number(1, HOSTILE)), ("b", HOSTILE)))

@@ -1,6 +1,7 @@
 """Plots of a report: what is drawn equals the numbers; names, files and inline SVG are safe."""
 
 import copy
+import dataclasses
 import re
 import subprocess
 import sys
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.report import plots
+from sgdx_t5x.report import plot_style, plots
+from sgdx_t5x.report.runs import Run
+from sgdx_t5x.scoring.rows import Row
 
 matplotlib = pytest.importorskip("matplotlib", reason="plots need the extra `report`")
 
@@ -43,12 +46,12 @@ def make_run(name="base", table=True, **changes):
   scores = SimpleNamespace(
     services=np.array(["Boats_1", "Boats_2", "Boats_1"]), seen=np.array([True, False, True])
   )
-  return SimpleNamespace(
-    name=name,
-    report={"sgdx": sgdx, "predict_nothing": floor},
-    table=SimpleNamespace(frames=scores) if table else None,
-    steps=(),
-  )
+  table = SimpleNamespace(frames=scores) if table else None
+  return Run(name, {"sgdx": sgdx, "predict_nothing": floor}, table)
+
+
+def at_steps(run, *steps):
+  return dataclasses.replace(run, steps=tuple((step, Row.from_json(x)) for step, x in steps))
 
 
 def texts(svg):
@@ -82,7 +85,7 @@ def test_jga_by_variant_draws_the_reports_numbers_with_intervals():
   assert len(intervals(unseen)) == 6
   np.testing.assert_allclose(unseen.lines[1].get_ydata(), [5, 5])
   assert names_in_legend(figure) == ["base", "predict nothing"]
-  assert "base JGA_orig 70.0%, v1 60.0%" in plots.describe(figure)
+  assert "base JGA_orig 70.0%, v1 60.0%" in plot_style.describe(figure)
 
 
 def test_a_group_without_frames_and_a_version_without_predictions_are_left_out():
@@ -101,7 +104,7 @@ def test_a_run_without_numbers_is_left_out_and_the_others_keep_their_look():
   figure = plots.jga_by_variant(runs)
   alone = plots.jga_by_variant(runs[1:])
   assert names_in_legend(figure) == ["base", "predict nothing"]
-  assert "empty" not in plots.describe(figure)
+  assert "empty" not in plot_style.describe(figure)
   assert figure.axes[0].lines[0].get_color() != alone.axes[0].lines[0].get_color()
 
 
@@ -167,21 +170,20 @@ def test_failures_are_per_100_frames_and_shares_of_those_with_variants():
     "none failed": {},
     "no frames": {"v1": {"missed": 1}},
   }
-  figure = plots.failure_kinds(counts, {"base": 200, "none failed": 200, "no frames": 0})
+  figure = plots.error_kinds(counts, {"base": 200, "none failed": 200, "no frames": 0})
   (axes,) = figure.axes
   missed, spurious = axes.lines
   np.testing.assert_allclose(missed.get_ydata(), [25, 60, 30])
   np.testing.assert_allclose(spurious.get_ydata(), [15, 15, 45])
   labels = [text.get_text() for text in axes.get_legend().get_texts()]
   assert labels == ["missed 60%", "spurious 40%"]  # 180 and 120 of 300
-  assert axes.get_legend().get_title().get_text() == "% of failures, v1+v2"
-  assert plots.failure_kinds({"base": {"v1": {"missed": 0}}}, {"base": 200}) is None
+  assert axes.get_legend().get_title().get_text() == "% of errors, v1+v2"
+  assert plots.error_kinds({"base": {"v1": {"missed": 0}}}, {"base": 200}) is None
 
 
 def test_scores_by_step_mark_the_best_checkpoints_in_both_panels():
-  run = make_run()
   later = row(0.75, *[None] * 5, 0.45, 0.35)
-  run.steps = ((1000, ALL), (2000, later))
+  run = at_steps(make_run(), (1000, ALL), (2000, later))
   figure = plots.by_step([run, make_run("final only")])
   jga, sensitivity = figure.axes
   by_look = [(line.get_xdata(), line.get_ydata(), line.get_markersize()) for line in jga.lines]
@@ -193,13 +195,12 @@ def test_scores_by_step_mark_the_best_checkpoints_in_both_panels():
   np.testing.assert_allclose(rings, [(2000, 35), (1000, 30)])
   np.testing.assert_allclose(intervals(sensitivity), [(1000, 27, 32), (2000, 32, 37)])
   assert "final only" not in names_in_legend(figure)
-  run.steps = run.steps[:1]
-  assert plots.by_step([run]) is None
+  assert plots.by_step([at_steps(run, (1000, ALL))]) is None
 
 
 def test_nothing_to_draw_is_none():
   empty = make_run(all=NOTHING, seen=NOTHING, unseen=NOTHING, services={"Cars_1": NOTHING})
-  empty.steps = ((1, NOTHING), (2, NOTHING))
+  empty = at_steps(empty, (1, NOTHING), (2, NOTHING))
   for draw in (
     plots.jga_by_variant,
     plots.jga_by_augmentation,
@@ -208,7 +209,7 @@ def test_nothing_to_draw_is_none():
   ):
     assert draw([]) is None
     assert draw([empty]) is None
-  assert plots.failure_kinds({}, {}) is None
+  assert plots.error_kinds({}, {}) is None
 
 
 # --- names, files, inline SVG --------------------------------------------------------------
@@ -217,23 +218,22 @@ def test_nothing_to_draw_is_none():
 def test_names_are_literal_and_long_or_unprintable_ones_do_no_harm(tmp_path):
   services = {ODD: row(*[None] * 6, 0.6, 0.2)}
   runs = [make_run(ODD, services=services), make_run("n" * 60), make_run("字\x00\udc80\u202e\nx")]
-  for run in runs:
-    run.steps = ((1, ALL), (2, ALL))
+  runs = [at_steps(run, (1, ALL), (2, ALL)) for run in runs]
   counts = {run.name: {"v1": {"missed": 1}} for run in runs}
   drawn = {
     "variant": plots.jga_by_variant(runs),
     "augmentation": plots.jga_by_augmentation(runs[:1]),
     "service": plots.sensitivity_by_service(runs[:1]),
-    "failures": plots.failure_kinds(counts, {run.name: 10 for run in runs}),
+    "failures": plots.error_kinds(counts, {run.name: 10 for run in runs}),
     "step": plots.by_step(runs),
   }
   for figure in drawn.values():
-    svg = plots.inline_svg(figure)
+    svg = plot_style.inline_svg(figure)
     assert ODD in " ".join(texts(svg))
     assert "<b>" not in svg
-    assert ODD in plots.describe(figure)
-  assert "字\ufffd\ufffd\ufffd x" in texts(plots.inline_svg(drawn["variant"]))
-  plots.save(drawn["variant"], tmp_path, "odd")
+    assert ODD in plot_style.describe(figure)
+  assert "字\ufffd\ufffd\ufffd x" in texts(plot_style.inline_svg(drawn["variant"]))
+  plot_style.save(drawn["variant"], tmp_path, "odd")
 
 
 def test_files_are_the_same_byte_for_byte_whatever_the_users_settings(tmp_path):
@@ -241,9 +241,9 @@ def test_files_are_the_same_byte_for_byte_whatever_the_users_settings(tmp_path):
     (tmp_path / name).mkdir()
     with matplotlib.rc_context(settings):
       before = dict(matplotlib.rcParams)
-      plots.save(plots.jga_by_variant([make_run()]), tmp_path / name, "plot")
+      plot_style.save(plots.jga_by_variant([make_run()]), tmp_path / name, "plot")
       assert dict(matplotlib.rcParams) == before
-  for form in plots.FILE_FORMATS:
+  for form in plot_style.FILE_FORMATS:
     found = [(tmp_path / name / f"plot.{form}").read_bytes() for name in "ab"]
     assert found[0] == found[1], form
   pdf = (tmp_path / "a" / "plot.pdf").read_bytes()
@@ -252,8 +252,8 @@ def test_files_are_the_same_byte_for_byte_whatever_the_users_settings(tmp_path):
 
 
 def test_inline_svgs_stand_together_in_a_page_and_take_its_colour():
-  first = plots.inline_svg(plots.jga_by_variant([make_run()]))
-  second = plots.inline_svg(plots.jga_by_variant([make_run("other")]))
+  first = plot_style.inline_svg(plots.jga_by_variant([make_run()]))
+  second = plot_style.inline_svg(plots.jga_by_variant([make_run("other")]))
   ids = [re.findall(r'\bid="([^"]+)"', svg) for svg in (first, second)]
   assert ids[0]
   assert len(set(ids[0] + ids[1])) == len(ids[0] + ids[1])
@@ -262,7 +262,7 @@ def test_inline_svgs_stand_together_in_a_page_and_take_its_colour():
   root = ElementTree.fromstring(first)
   assert "viewBox" in root.attrib
   assert not {"width", "height"} & set(root.attrib)
-  assert root.get("aria-label").startswith("JGA by version")
+  assert root.get("aria-label").startswith("JGA by schema variant")
   assert {element.tag.partition("}")[2] for element in root.iter()}.isdisjoint(
     {"style", "metadata"}
   )

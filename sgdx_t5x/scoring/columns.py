@@ -1,0 +1,86 @@
+"""The numbers of a row of scores, and what tables and plots call them."""
+
+import dataclasses
+import functools
+
+from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+  """A number of a row.
+
+  Attributes:
+    key: of `metrics.summarise`, in JSON and CSV.
+    heading: in a table of several numbers: "JGA_orig", "v1", "JGA_v1-5", "SS_JGA".
+    plain: where the title names the metric: "original", "v1", "v1-5", "SS".
+    full: where the rows of a table are numbers: "JGA_orig", "JGA_v1", "JGA_v1-5", "SS_JGA".
+    variant: the one that the number is of; "" if it is of several.
+  """
+
+  key: str
+  heading: str
+  plain: str
+  full: str
+  variant: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+  """The numbers of `metrics.summarise` for one metric.
+
+  Attributes:
+    original: with the original schemas.
+    variants: with v1 to v5.
+    mean: over v1 to v5.
+    diff_rel: change from the original to that mean, relative to the original.
+    sensitivity: schema sensitivity, under the zero-mean rule of the scores.
+    sensitivity_exclude: schema sensitivity under the rule "exclude".
+    all_wrong: share of frames that v1 to v5 all get wrong.
+    consistent: right with the original and with v1 to v5, one each; of JGA only.
+    consistent_all: right with all of v1 to v5; of JGA only.
+  """
+
+  original: Column
+  variants: tuple[Column, ...]
+  mean: Column
+  diff_rel: Column
+  sensitivity: Column
+  sensitivity_exclude: Column
+  all_wrong: Column
+  consistent: tuple[Column, ...]
+  consistent_all: Column
+
+  @property
+  def per_variant(self) -> tuple[Column, ...]:
+    """The original, then v1 to v5."""
+    return (self.original, *self.variants)
+
+  @property
+  def summary(self) -> tuple[Column, ...]:
+    """What says how much the variants change, of the paper's Table 2."""
+    return (self.mean, self.diff_rel, self.sensitivity)
+
+
+@functools.cache
+def columns(name: str = "jga") -> Columns:
+  """Returns the columns of a metric. Args: name: as `metrics.summarise` calls it."""
+  before, after, short = ("JGA_", "_JGA", "JGA") if name == "jga" else ("", "", "mean")
+
+  def column(key: str, heading: str, plain: str = "", full: str = "", variant: str = "") -> Column:
+    return Column(key, heading, plain or heading, full or heading, variant)
+
+  return Columns(
+    original=column(f"{name}_orig", f"{before}orig", "original", f"{short}_orig", ORIGINAL),
+    variants=tuple(column(f"{name}_{v}", v, v, f"{short}_{v}", v) for v in SGDX_VARIANTS),
+    mean=column(f"{name}_v1_5", f"{before}v1-5", "v1-5", f"{short}_v1-5"),
+    diff_rel=column("diff_rel", "Diff_rel"),
+    sensitivity=column(f"ss_{name}", f"SS{after}", "SS"),
+    sensitivity_exclude=column(f"ss_{name}_exclude", "SS, exclude"),
+    all_wrong=column("zero_mean_share", "wrong in all"),
+    consistent=tuple(column(f"cjga_{v}", f"cJGA_{v}") for v in SGDX_VARIANTS),
+    consistent_all=column("cjga_all", "cJGA_all"),
+  )
+
+
+JGA = columns()

@@ -1,0 +1,54 @@
+"""Scores per frame of one system, as `score_files` writes and reads them."""
+
+import dataclasses
+import pathlib
+import zlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from sgdx_t5x.metrics.failures import Failure
+from sgdx_t5x.metrics.frames import FrameScores
+
+
+@dataclasses.dataclass(frozen=True)
+class FrameTable:
+  """Scores per frame of one system.
+
+  Attributes:
+    path: what they were read from, the file or the report that names it.
+    signature: of the `sgdx score` that wrote them.
+    checksum: see `scores_checksum`.
+    scores: variant -> scores, all of the same frames.
+    metrics: names of all metrics in the file, read or not.
+    warnings: what makes them PARTIAL, a line each.
+    failures: frame id -> slots that fail; None in files written before they were kept.
+  """
+
+  path: pathlib.Path
+  signature: str
+  checksum: str
+  scores: Mapping[str, FrameScores]
+  metrics: tuple[str, ...]
+  warnings: tuple[str, ...] = ()
+  failures: Mapping[str, tuple[Failure, ...]] | None = None
+
+  @property
+  def frames(self) -> FrameScores:
+    """Of any variant: which frames, dialogues and services, in the order of the file."""
+    return next(iter(self.scores.values()))
+
+  @property
+  def frame_ids(self) -> np.ndarray:
+    """[F] str, in the order of the file."""
+    return self.frames.frame_ids
+
+
+def scores_checksum(scores: Mapping[str, FrameScores]) -> str:
+  """8 hex digits over variants, frames and scores: signatures are the same for all systems."""
+  crc = 0
+  for variant, frames in scores.items():
+    crc = zlib.crc32(f"{variant} {' '.join(frames.frame_ids.tolist())}".encode(), crc)
+    for metric, values in frames.metrics.items():
+      crc = zlib.crc32(np.ascontiguousarray(values).tobytes(), zlib.crc32(metric.encode(), crc))
+  return f"{crc:08x}"

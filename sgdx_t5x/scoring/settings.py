@@ -1,0 +1,51 @@
+"""What a score depends on besides corpus and predictions."""
+
+import dataclasses
+
+from sgdx_t5x.errors import UsageError, nearest
+from sgdx_t5x.metrics import OFFICIAL_METRICS
+from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
+from sgdx_t5x.prompts import load_format
+from sgdx_t5x.prompts.protocol import PromptFormat
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """What a score depends on besides corpus and predictions.
+
+  Attributes:
+    fuzzy: how non-categorical values are compared, see `metrics.fuzzy.match`.
+    zero_mean: what SS counts for a frame that every variant gets wrong: "zero" or "exclude".
+    across_turn: multiply joint metrics over the frames of a turn (official, for MultiWOZ).
+    metrics: official keys to summarise over variants too, besides JGA.
+    allow_missing: score the frames present if frames are missing or dialogues unknown.
+    prompt_format: how the prompts of JSONL predictions were made, to read the text back.
+    bootstrap_samples: how many samples of dialogues to draw for 95% intervals; 0: no intervals.
+    seed: random seed of the bootstrap.
+  """
+
+  fuzzy: str = "difflib"
+  zero_mean: str = "zero"
+  across_turn: bool = False
+  metrics: tuple[str, ...] = ()
+  allow_missing: bool = False
+  prompt_format: PromptFormat = dataclasses.field(default_factory=load_format)
+  bootstrap_samples: int = NUM_BOOTSTRAP_SAMPLES
+  seed: int = 0
+
+  def __post_init__(self):
+    number = self.bootstrap_samples
+    if self.seed < 0 or not (number == 0 or 100 <= number <= 1_000_000):
+      raise UsageError(
+        f"{number} bootstrap samples, seed {self.seed}",
+        expected="0 bootstrap samples (no intervals) or 100 to 1,000,000; a seed of 0 or more",
+        fix="leave both out: 1,000 bootstrap samples, seed 0",
+      )
+    for name in self.metrics:
+      if name not in OFFICIAL_METRICS:
+        raise UsageError(
+          f"metric {name!r}",
+          expected="an official metric of a frame",
+          available=nearest(name, OFFICIAL_METRICS),
+          fix="name one of: " + ", ".join(OFFICIAL_METRICS),
+        )
