@@ -243,7 +243,7 @@ def _bleu() -> Any:
 def _signature(corpus: Corpus, num_services: int, num_unseen: int) -> str:
   bleu = _bleu()
   bleu.corpus_score(["-"], [["-"]])  # it has no signature before its first use
-  fields = {
+  fields: dict[str, str | int] = {
     "splits": "+".join(corpus.splits),
     "services": num_services,
     "unseen": num_unseen,
