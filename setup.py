@@ -77,6 +77,7 @@ setuptools.setup(
       "fuzzywuzzy>=0.18",
       "hypothesis>=6",
       "import-linter>=2.16",
+      "mypy>=2.4",
       "playwright>=1.50",  # drives a Chromium that is there; none is downloaded
       "pytest>=8",
       "pytest-xdist>=3.8",

@@ -7,9 +7,10 @@ cd "$(dirname "$0")/.."
 source launch/environment.sh
 ruff check .
 ruff format --check .
-# The tree as it is installed: imports are checked against the contracts of pyproject.toml.
+# The tree as it is installed: imports are checked against the contracts of pyproject.toml, and types.
 rm -rf build/lint
 python setup.py --quiet build_py --build-lib build/lint
 cp -r t5x_lite/t5x build/lint
 (cd build/lint && lint-imports --no-logo --config ../../pyproject.toml)
+(cd build/lint && mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache)
 python -m pytest --numprocesses 2 --dist loadfile -m "not long" "$@"

@@ -12,6 +12,7 @@ Koehn, "Statistical significance tests for machine translation evaluation" (2004
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -200,7 +201,11 @@ def paired_differences(
   rows = [summarise(x, zero_mean, name) for x in (a, b)]
   sampled = [summary_samples(x, dialogue_ids, samples, zero_mean, name) for x in (a, b)]
   least = 2.0 ** (1 - len(np.unique(dialogue_ids)))
-  return {key: _difference(*(x[key] for x in (*rows, *sampled)), least) for key in rows[0]}
+  parts: list[Any] = [*rows, *sampled]
+  return {
+    key: _difference(*(x[key] for x in parts), least)  # type: ignore[call-arg]
+    for key in rows[0]
+  }
 
 
 def _difference(

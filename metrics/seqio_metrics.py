@@ -192,9 +192,9 @@ def _collect(
       )
     frame.examples.add(example.slot)
     if unit == FRAME:
-      _score_frame(frame, target, prediction, backend)
+      _score_frame(frame, target, prediction, backend)  # type: ignore[arg-type]
     else:
-      predicted = [] if prediction is None else [prediction]
+      predicted: list[Any] = [] if prediction is None else [prediction]
       score = slot_score(target["values"], predicted, target["categorical"], backend)
       frame.scores[example.slot] = score
   # The original first, then v1 ...: `shared` keeps its order, whatever the order of examples.

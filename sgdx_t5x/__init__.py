@@ -27,10 +27,8 @@ if TYPE_CHECKING:  # the names of PUBLIC, for editors and type checkers
   from sgdx_t5x.report.build import make as make_report
   from sgdx_t5x.report.build import write as write_report
   from sgdx_t5x.report.runs import read_run
-  from sgdx_t5x.scoring.compare import compare
-  from sgdx_t5x.scoring.compare import report as comparison_report
-  from sgdx_t5x.scoring.score import report as score_report
-  from sgdx_t5x.scoring.score import score_predictions
+  from sgdx_t5x.scoring.compare import compare, comparison_report
+  from sgdx_t5x.scoring.score import score_predictions, score_report
   from sgdx_t5x.scoring.score_files import read_frames, write_frames
 
 __all__ = [
@@ -54,32 +52,32 @@ PUBLIC = {
   "PromptStyle": "prompts.t5dst",
   "SgdxError": "errors",
   "compare": "scoring.compare",
-  "comparison_report": "scoring.compare:report",
+  "comparison_report": "scoring.compare",
   "make_report": "report.build:make",
   "open_corpus": "corpora",
   "read_frames": "scoring.score_files",
   "read_run": "report.runs",
   "score_predictions": "scoring.score",
-  "score_report": "scoring.score:report",
+  "score_report": "scoring.score",
   "write_frames": "scoring.score_files",
   "write_report": "report.build:write",
 }
 
 # Old module -> the modules that have its names now, one that defines a name before its importers.
 MOVED = {
-  "augment.statistics": ("augment.variant_schemas", "augment.distances"),
-  "comparison": ("signature", "scoring.compare"),
+  "augment.statistics": ("augment.distances",),
+  "comparison": ("scoring.compare",),
   "corpus": ("data.variants", "data.sources", "data.corpus", "corpora"),
   "corpus_statistics": ("data.statistics",),
   "datasets": ("records",),
-  "datasets.examples": ("prompts.t5dst_examples",),
+  "datasets.examples": ("prompts.seqio_steps", "prompts.t5dst.examples"),
   "datasets.prepare": ("records.prepare",),
-  "datasets.records": ("augment.variant_schemas", "records.source"),
+  "datasets.records": ("records.source",),
   "datasets.sgd": ("records.builder",),
   "dialogue": ("data.dialogue",),
   "dialogue_checks": ("data.annotation",),
   "export": ("data.export",),
-  "frames_file": ("signature", "scoring.score_files"),
+  "frames_file": ("scoring.score_files",),
   "prediction_files": (
     "scoring.predictions.files",
     "scoring.predictions.rows",
@@ -143,21 +141,22 @@ class _MovedModules:
   def exec_module(module: "ModuleType") -> None:
     """Gives the module the names that are elsewhere now, each when it is asked for."""
     old = module.__name__
+    places = [f"{__name__}.{new}" for new in MOVED[old.partition(".")[2]]]
 
     def find(name: str) -> "Any":
       import warnings
       from importlib import import_module
 
-      for new in () if name.startswith("__") else MOVED[old.partition(".")[2]]:
-        found = import_module(f"{__name__}.{new}")
+      for new in () if name.startswith("__") else places:
+        found = import_module(new)
         if hasattr(found, name):
           moved = f"{old}.{name} has moved to {found.__name__}.{name}"
           warnings.warn(moved, DeprecationWarning, stacklevel=2)
           setattr(module, name, getattr(found, name))
           return getattr(found, name)
-      raise AttributeError(f"module {old!r} has no attribute {name!r}")
+      raise AttributeError(f"module {old!r} has no attribute {name!r}: see {', '.join(places)}")
 
-    module.__doc__ = f"Has moved: {', '.join(MOVED[old.partition('.')[2]])}."
+    module.__doc__ = f"Has moved to {', '.join(places)}."
     setattr(module, "__getattr__", find)  # noqa: B010 - checkers do not know it of a module
 
 

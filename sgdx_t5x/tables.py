@@ -9,7 +9,7 @@ import dataclasses
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _MINUS = re.compile(r"-(?=\d)(?<!v1-)")  # of a number: not in "v1-5"
 _UNIT = re.compile(r" \((%|points)\)$")  # which CSV does not have
@@ -36,6 +36,7 @@ class Number(NamedTuple):
 
 
 Cell = str | Number
+Row = tuple[Any, ...]  # of cells; checkers take a mixed row for one of sequences
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Table:
 
   title: str
   header: tuple[str, ...]
-  rows: tuple[tuple[Cell, ...], ...]
+  rows: tuple[Row, ...]
   left: int = 1
 
 

@@ -35,4 +35,4 @@ def vocabulary() -> seqio.SentencePieceVocabulary:
 def sample_vocabulary() -> seqio.SentencePieceVocabulary:
   """The sample's own small vocabulary (sgdx_t5x/sample/vocabulary.py)."""
   path = importlib.resources.files("sgdx_t5x.sample") / "vocabulary.model"
-  return seqio.SentencePieceVocabulary(os.fspath(path), extra_ids=0)
+  return seqio.SentencePieceVocabulary(str(path), extra_ids=0)

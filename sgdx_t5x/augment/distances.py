@@ -10,7 +10,7 @@ from typing import Any
 
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.schema import Schema, Service, check_aligned
+from sgdx_t5x.data.schema import Intent, Schema, Service, Slot, check_aligned
 from sgdx_t5x.data.variants import BACK_TRANSLATIONS, SGDX_VARIANTS
 from sgdx_t5x.errors import require
 from sgdx_t5x.signature import Signature
@@ -96,9 +96,7 @@ def schema_statistics(
 
   pairs = _pairs(originals, variants)
   names = [
-    (a.name, b.name)
-    for x, y in pairs
-    for a, b in zip((*x.slots, *x.intents), (*y.slots, *y.intents), strict=True)
+    (a.name, b.name) for x, y in pairs for a, b in zip(_elements(x), _elements(y), strict=True)
   ]
   shares: list[float | None] = [None, None]
   if train is not None:
@@ -110,7 +108,7 @@ def schema_statistics(
     len(pairs),
     len(names),
     len(after),
-    *shares,
+    *shares,  # type: ignore[call-arg]  # two of them
     _mean([Indel.normalized_distance(a, b) for a, b in names]),
     _mean([Levenshtein.normalized_distance(a, b) for a, b in names]),
     corpus_bleu(after, before),
@@ -214,7 +212,11 @@ def _pairs(
 
 
 def _descriptions(service: Service) -> list[str]:
-  return [x.description for x in (service, *service.slots, *service.intents)]
+  return [service.description, *(x.description for x in _elements(service))]
+
+
+def _elements(service: Service) -> tuple[Slot | Intent, ...]:
+  return (*service.slots, *service.intents)
 
 
 def _share_in_train(services: Sequence[Service], train: Schema, kind: str) -> float | None:
@@ -241,7 +243,7 @@ def _bleu() -> Any:
 def _signature(corpus: Corpus, num_services: int, num_unseen: int) -> str:
   bleu = _bleu()
   bleu.corpus_score(["-"], [["-"]])  # it has no signature before its first use
-  fields = {
+  fields: dict[str, str | int] = {
     "splits": "+".join(corpus.splits),
     "services": num_services,
     "unseen": num_unseen,

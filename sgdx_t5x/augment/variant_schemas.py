@@ -26,9 +26,17 @@ _CORRUPTED = re.compile(r"corrupt_(\d+)")
 class ReleasedSchemas(Protocol):
   """Schemas that belong to a data set: those of a `Corpus`, or of prepared records."""
 
-  origin: str
-  splits: tuple[str, ...]
-  variants: tuple[str, ...]
+  @property
+  def origin(self) -> str:
+    """Name of the data set, for errors."""
+
+  @property
+  def splits(self) -> tuple[str, ...]:
+    """Splits that it has."""
+
+  @property
+  def variants(self) -> tuple[str, ...]:
+    """Variants with a schema for some split, `original` first."""
 
   def has_schema(self, split: str, variant: str) -> bool:
     """Whether there is a schema of that variant for that split."""

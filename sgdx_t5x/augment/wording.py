@@ -9,6 +9,7 @@ import dataclasses
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sgdx_t5x.data.schema import NO_INTENT, Intent, Schema, Service, Slot, check_aligned
 from sgdx_t5x.errors import SgdxError, nearest
@@ -96,7 +97,7 @@ def wording(schema: Schema, original: Schema | None = None) -> dict[Element, str
   check_aligned(original, schema)
   texts: dict[Element, str] = {}
   for before, after in zip(original, schema, strict=True):
-    pairs = [(SERVICE, before, after)]
+    pairs: list[tuple[str, Any, Any]] = [(SERVICE, before, after)]
     pairs += [(SLOT, a, b) for a, b in zip(before.slots, after.slots, strict=True)]
     pairs += [(INTENT, a, b) for a, b in zip(before.intents, after.intents, strict=True)]
     for kind, a, b in pairs:

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     from sgdx_t5x.tasks import REGISTERED
   for name in args.module:
     _import(name)
-  entries = [
+  entries: list[dict[str, Any]] = [
     {
       "name": entry.name,
       "kind": "mixture" if entry.mixture else "task",

@@ -61,7 +61,7 @@ def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
   return group
 
 
-def add_scoring(parser: argparse.ArgumentParser) -> None:
+def add_scoring(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
   """Adds the options of `scoring.Settings`, which scores depend on; see `scoring_settings`."""
   parser.add_argument(
     "--fuzzy",

@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 from sgdx_t5x.tables import Cell, Number, Table, document, signature_lines
@@ -67,8 +67,12 @@ def _print_text(
   """
   from rich.console import Console
 
-  colors = None if os.environ.get("NO_COLOR") else "auto"
-  console = Console(color_system=colors, highlight=False, markup=False, emoji=False)
+  console = Console(
+    color_system=None if os.environ.get("NO_COLOR") else "auto",
+    highlight=False,
+    markup=False,
+    emoji=False,
+  )
   made = {id(table): _rich_table(table) for table in tables if table.rows}
   width, console.width = max(console.width, _WIDTH), 10_000
   console.width = max([width, *(console.measure(x).minimum for x in made.values())])
@@ -96,7 +100,7 @@ def _rich_table(table: Table) -> Any:
   for i, name in enumerate(table.header):
     # Texts may be folded; numbers never, nor a heading above them.
     numbers = any(isinstance(row[i], Number) for row in table.rows)
-    side = "left" if i < table.left else "right"
+    side: Literal["left", "right"] = "left" if i < table.left else "right"
     least = 0 if i else min(_NAME, max(len(str(row[0])) for row in table.rows))
     text.add_column(name, justify=side, no_wrap=numbers, overflow="fold", min_width=least)
   for row in table.rows:

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.augment.variant_schemas import VariantSchemas
 
   corpus = open_corpus(args.corpus)
-  sets = distances.variant_sets(VariantSchemas(corpus))
+  sets: dict[str, Any] = distances.variant_sets(VariantSchemas(corpus))
   for name, variant, schemas in _given(args.schemas, corpus):
     if variant in sets.setdefault(name, {}):
       raise UsageError(

@@ -34,7 +34,7 @@ def add_parser(subparsers: Any) -> None:
   """Adds `weights import` and `weights export`."""
   summary = "convert T5 weights between Hugging Face and T5X"
   parser = add_command(subparsers, "weights", __doc__, _EPILOG, summary)
-  parser.set_defaults(run=lambda args: parser.print_help() or 0)
+  parser.set_defaults(run=lambda args: parser.print_help() or 0)  # type: ignore[func-returns-value]
   verbs = parser.add_subparsers(metavar="VERB")
 
   summary = "convert a Hugging Face folder into a T5X checkpoint"
@@ -161,7 +161,7 @@ def _family(sizes: "Sizes") -> str:
   )
 
 
-def _print_next(sizes: "Sizes", checkpoint: str, args: argparse.Namespace) -> None:
+def _print_next(sizes: "Sizes", checkpoint: pathlib.Path, args: argparse.Namespace) -> None:
   """Prints the gin settings the checkpoint needs, and the command that fine-tunes it."""
   from sgdx_t5x.weights import gin_files
 

@@ -268,7 +268,8 @@ def _parse_service(item: Any, origin: str) -> Service:
 
 def _check_texts(service: Service) -> None:
   """Raises TypeError for a value that the format wants to be a string and is not."""
-  for x in (service, *service.slots, *service.intents):
+  named: tuple[Service | Slot | Intent, ...] = (service, *service.slots, *service.intents)
+  for x in named:
     if not (isinstance(x.name, str) and isinstance(x.description, str)):
       raise TypeError(f"name {x.name!r} and description {x.description!r} must be strings")
   for slot in service.slots:

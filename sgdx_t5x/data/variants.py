@@ -92,7 +92,7 @@ def _action(action: dict[str, Any], to: Renaming) -> dict[str, Any]:
     return action
   # Homes_2 has a real slot called "intent": only these two acts speak of intents.
   if action["slot"] == "intent" and action["act"] in INTENT_ACTS:
-    lists = {
+    lists: dict[str, list[str]] = {
       k: _names(action[k], to.intents) for k in ("values", "canonical_values") if k in action
     }
     return {**action, **lists}

@@ -103,7 +103,7 @@ def best_in_words(run: "Run") -> str:
   return f"{clean(run.name)} {', '.join(best)}"
 
 
-def extremes_in_words(run: "Run", services: Mapping[str, Row]) -> str:
+def extremes_in_words(run: "Run", services: dict[str, Row]) -> str:
   """The most and the least sensitive service. Args: services: of `services_of`."""
   ends = dict.fromkeys((next(iter(services)), next(reversed(services))))
   shown = (f"{clean(s)} ({in_words(services[s], (SENSITIVITY, MEAN))})" for s in ends)

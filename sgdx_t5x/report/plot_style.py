@@ -273,7 +273,7 @@ def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, f
         way = [unit * gap * part / 6 for part in range(1, 6)]
         boxes += [_square(x + side * z, y + level * z, unit / 2) for z in way]
       clear = unit * (4 if gap > _NEAR else 6)
-      full = [*taken, *(_square(*other, clear) for other in others)]
+      full = [*taken, *(_square(a, b, clear) for a, b in others)]
       if _inside(boxes[0], axes.bbox.extents) and not _any_overlap(boxes, full):
         _label(axes, name, xy[index], side, level, gap)
         taken += boxes

@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.metrics import KINDS
@@ -89,7 +90,7 @@ def slots(run: Run) -> Table | None:
     return None
   sgdx_variants = [variant for variant in run.variants if variant in SGDX_VARIANTS]
 
-  def line(service: str, slot: str, errors: Mapping[str, int]) -> tuple[Cell, ...]:
+  def line(service: str, slot: str, errors: Mapping[str, int]) -> tuple[Any, ...]:
     frames = run.rows.services[service].num_frames
     right = {variant: 1 - errors[variant] / frames for variant in run.variants}
     mean = sum(right[v] for v in sgdx_variants) / len(sgdx_variants) if sgdx_variants else None

@@ -151,7 +151,10 @@ def row(comparison: Comparison, mask: np.ndarray, samples: BootstrapSamples) -> 
     frames = next(iter(units.values()))[1]
   dialogues = comparison.frames.dialogue_ids[frames]
   zero_mean = rules.get("zero_mean", "zero")
-  differences = metrics.paired_differences(*systems, dialogues, samples, zero_mean, comparison.name)
+  first, second = systems
+  differences = metrics.paired_differences(
+    first, second, dialogues, samples, zero_mean, comparison.name
+  )
   counts = {}
   for variant in comparison.scores[0]:
     broken, fixed = comparison.flipped(variant)
@@ -188,7 +191,8 @@ def flips(comparison: Comparison) -> Iterator[dict[str, Any]]:
 
 
 def _check_comparable(tables: Sequence[FrameTable]) -> None:
-  pairs = differences(*(Signature.parse(table.signature) for table in tables))
+  first, second = (Signature.parse(table.signature) for table in tables)
+  pairs = differences(first, second)
   if pairs:
     a, b = (", ".join(f"{name}:{x[i]}" for name, x in pairs.items()) for i in (0, 1))
     raise SgdxError(

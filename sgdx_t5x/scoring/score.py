@@ -80,7 +80,7 @@ class Scored:
   @property
   def signature(self) -> str:
     """What the scores depend on, in one line to copy beside them (as sacreBLEU does)."""
-    fields = {
+    fields: dict[str, str | int] = {
       "split": self.split,
       "variants": "+".join(self.frames),
       "services": "all+seen+unseen",

@@ -26,7 +26,7 @@ from sgdx_t5x.signature import Signature
 
 REPORT_FORMAT = "sgdx-score/1"  # raise the number when a reader of the report must change
 FRAMES_FORMAT = "sgdx-frames/1"
-_REPORT = {  # keys of a report, and what they hold
+_REPORT: dict[str, Any] = {  # keys of a report, and what they hold
   "signature": str,
   "complete": bool,
   "warnings": list,

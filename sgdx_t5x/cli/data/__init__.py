@@ -21,7 +21,7 @@ def add_parser(subparsers: Any) -> None:
   """Adds `data prepare`, `verify`, `export`, `stats` and `vocabulary`."""
   summary = "check a corpus, write it as records or files"
   parser = add_command(subparsers, "data", __doc__, _EPILOG, summary)
-  parser.set_defaults(run=lambda args: parser.print_help() or 0)
+  parser.set_defaults(run=lambda args: parser.print_help() or 0)  # type: ignore[func-returns-value]
   verbs = parser.add_subparsers(metavar="VERB")
   for verb in (prepare, verify, export, stats, vocabulary):
     verb.add_verb(verbs)

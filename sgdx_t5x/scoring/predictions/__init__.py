@@ -21,7 +21,7 @@ from sgdx_t5x.scoring.predictions.files import (
 from sgdx_t5x.scoring.predictions.rows import collect_rows, row_frames
 
 
-def read_predictions(path: str | pathlib.Path, variant: str, selection: Selection) -> Predictions:
+def read_predictions(path: PredictionSource, variant: str, selection: Selection) -> Predictions:
   """Reads the predictions for one variant.
 
   Args:

@@ -125,7 +125,7 @@ def similar_names(name: str, names: Mapping[str, Any]) -> list[str]:
 
 
 def check_missing(
-  found: Predictions, path: str | pathlib.Path, variant: str, selection: Selection, slot: str = ""
+  found: Predictions, path: PredictionSource, variant: str, selection: Selection, slot: str = ""
 ) -> Predictions:
   """Returns the predictions; raises SgdxError if frames are missing, unless that is allowed."""
   frames = found.frames

@@ -19,6 +19,7 @@ from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.scoring.predictions.files import (
   EXTRA,
   Predictions,
+  PredictionSource,
   Selection,
   check_missing,
   similar_names,
@@ -172,7 +173,7 @@ def _check_row(
 def row_frames(
   answers: Readings,
   extra: Mapping[str, set[str]],
-  path: str | pathlib.Path,
+  path: PredictionSource,
   variant: str,
   selection: Selection,
 ) -> Predictions:

@@ -131,7 +131,7 @@ def _explain(error: Exception, source: str) -> T5XError:
       fix="correct the parameter's name.",
     )
   if match := re.search(r"[Cc]ouldn't resolve selector (\S+); .*has no attribute (\S+?)\.", text):
-    return _unknown_attribute(*match.groups(), text, source)
+    return _unknown_attribute(match.group(1), match.group(2), text, source)
   if match := re.search(r"No module named '([^']+)'", text):
     return _missing_module(match.group(1), text, source)
   if isinstance(error, OSError) and "Unable to open file" in text:
