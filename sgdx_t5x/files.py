@@ -177,7 +177,7 @@ def json_type(value: Any) -> str:
   """Returns what a decoded JSON value is, with its article: "an object", "a list", "null"."""
   if value is None or isinstance(value, bool):
     return "null" if value is None else "a boolean"
-  types = {dict: "an object", list: "a list", str: "a string"}
+  types: dict[type, str] = {dict: "an object", list: "a list", str: "a string"}
   return types.get(type(value), "a number")
 
 

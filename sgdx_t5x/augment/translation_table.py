@@ -1,4 +1,4 @@
-"""The provider `table`: recorded back-translations, looked up by element."""
+"""Recorded back-translations, looked up by element: the shipped ones, or those of a file."""
 
 import dataclasses
 import json
