@@ -1,12 +1,12 @@
 """Writes a corpus's dialogues in the names of its variants, as the official converter does.
 
-Byte for byte what generate_sgdx_dialogues.py of the dstc8 repository (as mended in 2023-08) makes
+Byte for byte what generate_sgdx_dialogues.py of the dstc8 repository (as fixed in 2023-08) makes
 of the same files: its rules (`variants.py` has them for `Dialogue`), and the text of Python's
 json.dump with an indent of 2 and sorted keys.
 
 That text costs most of the time, and all variants share most of it. So a file is written once,
 with marks for names; a variant then fills in its own. Renamed keys may sort anew: mappings whose
-keys are slots are marked whole.
+keys are slots are marked as a whole.
 """
 
 import concurrent.futures

@@ -1,7 +1,7 @@
 """Carries schemas and dialogues onto a variant: the SGD-X conversion, by position.
 
 The rules are those of the official converter (dstc8 repository,
-sgd_x/generate_sgdx_dialogues.py as mended in 2023-08): services, slots and intents are
+sgd_x/generate_sgdx_dialogues.py as fixed in 2023-08): services, slots and intents are
 renamed wherever a dialogue names them; utterances, values and spans stay. Always convert
 from the original, never from a variant.
 """

@@ -1,7 +1,7 @@
 """The embedded corpus: a small mirror of SGD-X, every word of it written here.
 
-`services/*.json` holds one service per file: its texts in nine wordings (original, five
-variants by distance, three back-translations with their pivot texts), and the words and
+`services/*.json` holds one service per file: its texts in nine variants (original, v1 to
+v5 by distance, three back-translations with their pivot texts), and the words and
 values from which the simulator makes dialogues. Nothing is stored twice: schemas
 and dialogues are made from these files when they are read, the same in every process.
 """
@@ -147,7 +147,7 @@ def _dialogue_text(split: str) -> str:
 
 
 def _text(data: Mapping[str, Any], variant: str) -> str:
-  """One wording; of a back-translation, what came out of the pivot."""
+  """The text of a variant; of a back-translation, the text that came back."""
   return data[variant][1] if variant in PIVOTS else data["versions"][VARIANTS.index(variant)]
 
 
@@ -177,7 +177,7 @@ def _service(data: Mapping[str, Any], variant: str) -> Service:
 
 
 def _service_name(data: Mapping[str, Any], variant: str) -> str:
-  """SGD-X appends the variant's digit; a back-translation words the domain anew."""
+  """SGD-X appends the variant's digit; a back-translation translates the domain."""
   name = data["service"]
   if variant in PIVOTS:
     return f"{data['service_names'][variant]}_{name.rpartition('_')[2]}"

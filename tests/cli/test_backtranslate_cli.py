@@ -189,7 +189,7 @@ def test_a_dry_run_costs_and_writes_nothing(corpus, tmp_path, capsys):
   assert backtranslate(corpus, out, *args) == 0
   shown = capsys.readouterr()
   assert "ko: 16 distinct texts, 0 of them already translated\n" in shown.out
-  assert "to send: 210 characters there, and about 210 back" in shown.out
+  assert "to send: 210 characters to the pivot language, about 210 back" in shown.out
   assert "cost: about 0.84 USD for 840 characters" in shown.out
   assert "an assumption" in shown.out
   assert shown.err == ""

@@ -177,7 +177,7 @@ class HuggingFaceTranslator:
     return folder
 
   def _languages(self, folder: pathlib.Path, source: str, target: str) -> "_Languages":
-    """Returns how the checkpoint is told the languages. Raises SgdxError if it lacks one."""
+    """Returns how the languages are passed to the checkpoint. Raises SgdxError if it lacks one."""
     family = _config(folder).get("model_type")
     tokenizer = self._tokenizer(folder)
     if family == _MARIAN:
@@ -234,7 +234,7 @@ class HuggingFaceTranslator:
 
 @dataclasses.dataclass(frozen=True)
 class _Languages:
-  """How a checkpoint is told what to translate from and to; nothing if it knows one way only."""
+  """How source and target language are passed to a checkpoint; empty if it has one direction."""
 
   prefix: str = ""
   source: str | None = None  # code, for the tokenizer
