@@ -30,7 +30,7 @@ OLD_NAMES = [
   ("corpus", "PIVOTS", "data.variants"),
   ("corpus", "DOWNLOAD_HINT", "data.sources"),
   ("corpus_statistics", "count", "data.statistics"),
-  ("datasets.examples", "SlotTable", "prompts.t5dst_examples"),
+  ("datasets.examples", "SlotTable", "prompts.t5dst.examples"),
   ("datasets.prepare", "prepare", "records.prepare"),
   ("datasets.records", "RecordSource", "records.source"),
   ("datasets.sgd", "Sgd", "records.builder"),
