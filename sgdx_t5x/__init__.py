@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # the names of PUBLIC, for editors and type checkers
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.data.corpus import Corpus
   from sgdx_t5x.errors import SgdxError
-  from sgdx_t5x.prompts.t5dst import PromptStyle
+  from sgdx_t5x.prompts.t5dst.text import PromptStyle
   from sgdx_t5x.report.build import make as make_report
   from sgdx_t5x.report.build import write as write_report
   from sgdx_t5x.report.runs import read_run
@@ -49,7 +49,7 @@ __all__ = [
 # Public name -> module, and the name there if it is another one.
 PUBLIC = {
   "Corpus": "data.corpus",
-  "PromptStyle": "prompts.t5dst",
+  "PromptStyle": "prompts.t5dst.text",
   "SgdxError": "errors",
   "compare": "scoring.compare",
   "comparison_report": "scoring.compare",

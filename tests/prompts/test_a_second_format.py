@@ -177,9 +177,11 @@ def test_frames_score_as_dstc8_dialogues_do(corpus, sample_records, tmp_path):
   assert len(rows) == len(VARIANTS) * len(gold)
 
   path = tiny.write_rows(tmp_path / "p.jsonl", rows)
-  found = score_predictions(corpus, "dev", {"all": path}, prompt_format=StateJson(), resamples=0)
+  found = score_predictions(
+    corpus, "dev", {"all": path}, prompt_format=StateJson(), bootstrap_samples=0
+  )
   folders = {v: write_dstc8(tmp_path / v, corpus, v) for v in VARIANTS}
-  expected = score_predictions(corpus, "dev", folders, resamples=0)
+  expected = score_predictions(corpus, "dev", folders, bootstrap_samples=0)
   assert found.states == expected.states
   for variant in VARIANTS:
     for key, values in expected.frames[variant].metrics.items():
