@@ -25,6 +25,19 @@ def train_arguments(model_dir, records, steps):
   ]
 
 
+def test_dry_run_from_the_command_line(fork_server):
+  arguments = ("--run_mode=train", "--dry_run", "--gin.MODEL_DIR='/nowhere'")
+  code, err = fork_server.start("main", "gin/t5dst_backtrans.gin", *arguments).wait()
+  assert code == 0, err
+
+
+def test_unset_macros_are_all_named(fork_server):
+  code, err = fork_server.start("eval", "gin/eval.gin").wait()
+  assert code == 1
+  for name in ("MIXTURE_OR_TASK_NAME", "CHECKPOINT_PATH", "EVAL_OUTPUT_DIR"):
+    assert name in err
+
+
 def not_written(folder, pattern):
   """Names in docs/tensorboard.md that match a pattern and are in no event file of a folder."""
   from tensorboard.backend.event_processing.event_file_loader import EventFileLoader

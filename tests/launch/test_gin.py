@@ -124,16 +124,3 @@ def test_model_files_have_the_sizes_they_are_named_for(parsed):
   """Those that `sgdx weights` names them by."""
   for name, sizes in gin_files.MODELS.items():
     assert parsed[f"sizes of {name}"] == json.loads(json.dumps(sizes.gin()))
-
-
-def test_dry_run_from_the_command_line(fork_server):
-  arguments = ("--run_mode=train", "--dry_run", *TRAIN)
-  code, err = fork_server.start("main", "gin/t5dst_backtrans.gin", *arguments).wait()
-  assert code == 0, err
-
-
-def test_unset_macros_are_all_named(fork_server):
-  code, err = fork_server.start("eval", "gin/eval.gin").wait()
-  assert code == 1
-  for name in ("MIXTURE_OR_TASK_NAME", "CHECKPOINT_PATH", "EVAL_OUTPUT_DIR"):
-    assert name in err

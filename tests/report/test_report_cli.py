@@ -50,9 +50,9 @@ def write_predictions(folder, found):
 
 
 @pytest.fixture(autouse=True)
-def svg_only(monkeypatch, report):
-  """Drawing all formats is most of a report's time; `report` has them all."""
-  monkeypatch.setattr(plot_style, "FILE_FORMATS", ("svg",))
+def plots_in_the_page_only(monkeypatch, report):
+  """Drawing the files of plots is most of a report's time; `report` has them all."""
+  monkeypatch.setattr(plot_style, "FILE_FORMATS", ())
 
 
 def score(corpus, folder, out, *args, frames=True):
@@ -236,7 +236,8 @@ def write_rows(file, found):
   tiny.write_rows(file, [row for v, state in found.items() for row in tiny.example_rows(state, v)])
 
 
-def test_checkpoints_are_drawn_and_the_last_is_shown(corpus, tmp_path):
+def test_checkpoints_are_drawn_and_the_last_is_shown(corpus, tmp_path, monkeypatch):
+  monkeypatch.setattr(plot_style, "FILE_FORMATS", ("svg",))
   folder = tmp_path / "eval"
   folder.mkdir()
   for step, found in ((900, FIRST), (1000, SECOND), (1100, FIRST)):
