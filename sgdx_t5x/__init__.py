@@ -75,7 +75,7 @@ MOVED = {
   "datasets.records": ("records.source",),
   "datasets.sgd": ("records.builder",),
   "dialogue": ("data.dialogue",),
-  "dialogue_checks": ("data.annotation",),
+  "dialogue_checks": ("data.annotation_rules", "data.annotation"),
   "export": ("data.export",),
   "frames_file": ("scoring.score_files",),
   "prediction_files": (

@@ -34,7 +34,7 @@ OLD_NAMES = [
   ("datasets.records", "RecordSource", "records.source"),
   ("datasets.sgd", "Sgd", "records.builder"),
   ("dialogue", "Dialogue", "data.dialogue"),
-  ("dialogue_checks", "ERRORS", "data.annotation"),
+  ("dialogue_checks", "ERRORS", "data.annotation_rules"),
   ("export", "export", "data.export"),
   ("frames_file", "read_frames", "scoring.score_files"),
   ("prediction_files", "find_files", "scoring.predictions.files"),

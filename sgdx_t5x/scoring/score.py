@@ -145,14 +145,7 @@ def score_predictions(
       "no predictions", expected="variant -> file or folder", fix='give {"original": PATH}'
     )
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
-  gold = metrics.gold_frames(corpus.dialogues(split))
-  if not gold:
-    raise SgdxError(
-      f"{corpus.origin}: no user frames in split {split}",
-      expected="dialogues with gold states",
-      available=", ".join(f"{s}: {len(corpus.dialogue_files(s))} files" for s in corpus.splits),
-      fix="name a split that has dialogues",
-    )
+  gold = _gold_frames(corpus, split)
   schema, seen = corpus.schema(split), corpus.seen_services(split)
   selection = Selection(corpus, split, gold, how.prompt_format, how.allow_missing)
   scores: dict[str, FrameScores] = {}
@@ -220,6 +213,18 @@ report = score_report  # its name in version 0.1
 
 
 # --- reading -------------------------------------------------------------------------------
+
+
+def _gold_frames(corpus: Corpus, split: str) -> Sequence[GoldFrame]:
+  gold = metrics.gold_frames(corpus.dialogues(split))
+  if not gold:
+    raise SgdxError(
+      f"{corpus.origin}: no user frames in split {split}",
+      expected="dialogues with gold states",
+      available=", ".join(f"{s}: {len(corpus.dialogue_files(s))} files" for s in corpus.splits),
+      fix="name a split that has dialogues",
+    )
+  return gold
 
 
 def _read(

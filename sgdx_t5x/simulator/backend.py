@@ -15,7 +15,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from sgdx_t5x.data.annotation import MAX_RESULTS
+from sgdx_t5x.data.annotation_rules import MAX_RESULTS
 from sgdx_t5x.data.schema import DONTCARE, Intent, Service
 
 OPEN = "*"

@@ -15,9 +15,9 @@ from sgdx_t5x.augment.backtranslate import (
   write_back_translation,
 )
 from sgdx_t5x.augment.providers import texts
-from sgdx_t5x.augment.translation_table import TranslationTable, open_table, read_records
 from sgdx_t5x.augment.providers.texts import TextProvider
 from sgdx_t5x.augment.shipped import shipped_schema, shipped_table
+from sgdx_t5x.augment.translation_table import TranslationTable, open_table, read_records
 from sgdx_t5x.augment.translations import Plan, Record
 from sgdx_t5x.augment.wording import Element, wording
 from sgdx_t5x.corpora import open_corpus

@@ -9,7 +9,7 @@ from sample_folder import FEW_IN_TRAIN, few_in_train, write_sample
 
 from sgdx_t5x.cli import main
 from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.annotation import WARNINGS
+from sgdx_t5x.data.annotation_rules import WARNINGS
 from sgdx_t5x.errors import SgdxError
 
 

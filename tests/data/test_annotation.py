@@ -8,7 +8,8 @@ from places import DOCS
 
 from sgdx_t5x.cli import main
 from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.annotation import ERRORS, WARNINGS, validate_annotation
+from sgdx_t5x.data.annotation import validate_annotation
+from sgdx_t5x.data.annotation_rules import ERRORS, WARNINGS
 from sgdx_t5x.data.corpus import count
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.schema import parse_schema

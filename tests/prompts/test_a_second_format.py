@@ -307,8 +307,8 @@ def test_a_slot_that_no_state_can_have_is_wrong_in_a_task_too():
   [
     (["format=jsn"], "available: t5dst, json"),
     (["format=json", "turns=many"], "--prompt-style turns=many"),
-    (["format=json", "values=list"], "FIELD=VALUE of JsonStyle"),
-    (["turns=2"], "FIELD=VALUE of PromptStyle"),
+    (["format=json", "values=list"], "a field of JsonStyle"),
+    (["turns=2"], "a field of PromptStyle"),
   ],
 )
 def test_styles_of_another_format_are_refused(small, tmp_path, capsys, style, part):

@@ -10,7 +10,8 @@ from boats import SCENARIOS, TRAM, simulation
 
 from sgdx_t5x import sample
 from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.annotation import ACTS, validate_annotation
+from sgdx_t5x.data.annotation import validate_annotation
+from sgdx_t5x.data.annotation_rules import ACTS
 from sgdx_t5x.data.dialogue import SYSTEM, USER, write_dialogues
 from sgdx_t5x.simulator.generate import simulate
 from sgdx_t5x.simulator.variation import forms

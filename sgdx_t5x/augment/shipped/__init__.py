@@ -5,7 +5,7 @@ import importlib.resources
 import zlib
 
 from sgdx_t5x.augment.backtranslate import apply_records
-from sgdx_t5x.augment.translation_table import (TranslationTable, read_records)
+from sgdx_t5x.augment.translation_table import TranslationTable, read_records
 from sgdx_t5x.augment.wording import wording
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.data.variants import PIVOTS

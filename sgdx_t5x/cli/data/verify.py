@@ -9,7 +9,8 @@ from sgdx_t5x.cli import output
 from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
 from sgdx_t5x.cli.options import add_command, add_corpus_or_alias
 from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.annotation import ERRORS, WARNINGS, AnnotationWarning, validate_annotation
+from sgdx_t5x.data.annotation import AnnotationWarning, validate_annotation
+from sgdx_t5x.data.annotation_rules import ERRORS, WARNINGS
 from sgdx_t5x.data.corpus import Corpus, check_schemas, count
 from sgdx_t5x.errors import with_document_paths
 from sgdx_t5x.tables import Table

@@ -140,15 +140,15 @@ def _check_row(
 ) -> None:
   """Raises SgdxError if a row is of another corpus, split or prompt format."""
   example, available = row.example, ""
-  if example.split != selection.split:
-    found = f"a prediction for split {example.split!r}"
-    expected = f"split {selection.split!r}"
-    fix = f"score with --split {example.split}, or give the files of {selection.split}"
-  elif not selection.schemas.has(selection.split, example.variant):
+  if not selection.schemas.has(selection.split, example.variant):
     found = f"unknown variant {example.variant!r}"
     expected = f"a variant of {selection.corpus.origin}"
     available = nearest(example.variant, selection.schemas.names(selection.split))
     fix = "score with the corpus that was predicted"
+  elif example.split != selection.split:
+    found = f"a prediction for split {example.split!r}"
+    expected = f"split {selection.split!r}"
+    fix = f"score with --split {example.split}, or give the files of {selection.split}"
   elif is_extra:
     return
   elif example.frame_id not in frames:
