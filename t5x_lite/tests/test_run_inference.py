@@ -277,3 +277,9 @@ def test_small_sets_run_in_small_batches():
 def test_stages_on_a_mesh_of_devices(server):
   out = server.run_file("run_sharded_inference.py", env=EIGHT_DEVICES)
   assert out.split() == ["same"]
+
+
+def test_progress_line_before_the_first_row_is_done():
+  """After 30 seconds there is a line, and compiling the first batch may take longer."""
+  progress = inference._Progress("eval sgd")
+  assert progress._line(9) == "eval sgd: 0/9 rows"

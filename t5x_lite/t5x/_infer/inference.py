@@ -314,9 +314,12 @@ class _Progress(ProgressLine):
       self.show(lambda: self._line(of))
 
   def _line(self, of: int) -> str:
+    line = f"{self._what}: {self._done}/{of} rows"
+    if not self._done:  # none has ended while the first batches were compiled
+      return line
     rate = self._done / (time.time() - self.started)
     left = duration((of - self._done) / rate)
-    return f"{self._what}: {self._done}/{of} rows | {short_number(rate)} rows/s | ETA {left}"
+    return f"{line} | {short_number(rate)} rows/s | ETA {left}"
 
   def done(self, stats: Mapping[str, float]) -> None:
     """Says what was done."""
