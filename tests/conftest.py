@@ -1,7 +1,6 @@
 """Shared fixtures. What needs real data skips with a reason, and never skips in CI."""
 
 import atexit
-import contextlib
 import gc
 import os
 import pathlib
@@ -9,7 +8,7 @@ import shutil
 import tempfile
 
 import pytest
-from places import ROOT, SHARED, shared_file
+from places import SHARED, shared_file
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -71,12 +70,10 @@ def sample_records(prepared_sample) -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def fork_server():
-  """Starts `t5x` scripts in the repository without their seconds of imports: fork_server.py."""
+  """Starts `t5x` scripts without their seconds of imports; see fork_server.py."""
   from fork_server import ForkServer
 
-  with contextlib.chdir(ROOT):
-    server = ForkServer(os.environ["JAX_COMPILATION_CACHE_DIR"])
-  with server:
+  with ForkServer(os.environ["JAX_COMPILATION_CACHE_DIR"]) as server:
     yield server
 
 

@@ -25,14 +25,20 @@ def train_arguments(model_dir, records, steps):
   ]
 
 
-def test_dry_run_from_the_command_line(fork_server):
+@pytest.fixture(scope="module")
+def start(fork_server):
+  """Starts t5x.SCRIPT with a gin file and further arguments, in the repository."""
+  return functools.partial(fork_server.start, cwd=ROOT)
+
+
+def test_dry_run_from_the_command_line(start):
   arguments = ("--run_mode=train", "--dry_run", "--gin.MODEL_DIR='/nowhere'")
-  code, err = fork_server.start("main", "gin/t5dst_backtrans.gin", *arguments).wait()
+  code, err = start("main", "gin/t5dst_backtrans.gin", *arguments).wait()
   assert code == 0, err
 
 
-def test_unset_macros_are_all_named(fork_server):
-  code, err = fork_server.start("eval", "gin/eval.gin").wait()
+def test_unset_macros_are_all_named(start):
+  code, err = start("eval", "gin/eval.gin").wait()
   assert code == 1
   for name in ("MIXTURE_OR_TASK_NAME", "CHECKPOINT_PATH", "EVAL_OUTPUT_DIR"):
     assert name in err
@@ -55,12 +61,12 @@ def not_written(folder, pattern):
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory, fork_server, small_sample):
+def model(tmp_path_factory, start, small_sample):
   """A model trained for 30 steps; its process was killed after step 10 and started again."""
   folder = tmp_path_factory.mktemp("model")
   command = ("train", GIN.format("t5dst_backtrans"))
   arguments = train_arguments(folder, small_sample / "data", 30)
-  run = fork_server.start(*command, *arguments)
+  run = start(*command, *arguments)
   deadline = time.time() + 300
   while not (folder / "checkpoint_10").exists() and time.time() < deadline:
     assert run.poll() is None, run.err()
@@ -68,7 +74,7 @@ def model(tmp_path_factory, fork_server, small_sample):
   run.kill()
   run.wait()
   assert (folder / "checkpoint_10").exists()
-  code, again = fork_server.start(*command, *arguments).wait(timeout=300)
+  code, again = start(*command, *arguments).wait(timeout=300)
   assert code == 0, again[-3000:]
   assert "step 10" in again or "checkpoint_10" in again
   return folder
@@ -89,15 +95,15 @@ def test_tensorboard_has_the_documented_names(model):
   assert not not_written(model, names)
 
 
-def run_to_the_end(fork_server, script, *arguments):
+def run_to_the_end(start, script, *arguments):
   command = (script, GIN.format(script), "--gin.utils.DatasetConfig.split='dev'", *arguments)
-  code, err = fork_server.start(*command).wait(timeout=300)
+  code, err = start(*command).wait(timeout=300)
   assert code == 0, err[-3000:]
 
 
-def test_evaluation_is_scored_as_the_library_scores_it(model, fork_server, small_sample, tmp_path):
+def test_evaluation_is_scored_as_the_library_scores_it(model, start, small_sample, tmp_path):
   run_to_the_end(
-    fork_server,
+    start,
     "eval",
     f"--gin.CHECKPOINT_PATH='{model}/checkpoint_30'",
     f"--gin.EVAL_OUTPUT_DIR='{tmp_path}'",
@@ -123,9 +129,9 @@ def test_evaluation_is_scored_as_the_library_scores_it(model, fork_server, small
     assert seqio_jga == pytest.approx(official, abs=1e-9)
 
 
-def test_infer_writes_rows_that_can_be_scored(model, fork_server, small_sample, tmp_path):
+def test_infer_writes_rows_that_can_be_scored(model, start, small_sample, tmp_path):
   run_to_the_end(
-    fork_server,
+    start,
     "infer",
     "--gin.MIXTURE_OR_TASK_NAME='sample_t5dst_sgdx_v3'",
     f"--gin.CHECKPOINT_PATH='{model}/checkpoint_30'",
