@@ -10,7 +10,7 @@ mkdir -p "$run"
 source launch/environment.sh
 
 say "1/5 Data: TFDS records of the sample corpus"
-sgdx data prepare --sample --data-dir data
+sgdx data prepare --corpus sample --data-dir data
 
 say "2/5 Training: gin/sample/t5dst_backtrans.gin (TensorBoard: tensorboard --logdir $run)"
 if [ -e "$run/trained" ]; then

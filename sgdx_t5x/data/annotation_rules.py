@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from sgdx_t5x.data.dialogue import SYSTEM, USER
 
 MAX_RESULTS = 10
-
-
 ERRORS = {
   "id": "a dialogue_id contains no / and is unique in its split",
   "services": "services lists the services of the dialogue's frames, each once",
@@ -43,8 +41,6 @@ ERRORS = {
   "transaction": "NOTIFY_SUCCESS or _FAILURE needs a call; a transactional call needs one of them",
   "count": "INFORM_COUNT gives the number of results",
 }
-
-
 WARNINGS = {
   "empty-utterance": "an utterance is not empty",
   "overlap": "spans of a turn do not overlap",
@@ -57,15 +53,9 @@ WARNINGS = {
   "result-value": "values of categorical slots in results are possible_values",
   "result-source": "values that the system offers or informs of are in a result",
 }
-
-
 _NOTHING, _ONE_VALUE = frozenset({("", 0)}), frozenset({("slot", 1)})
 _ANY_VALUES = frozenset({("slot", 0), ("slot", 1), ("slot", 2)})
-
-
 _INTENT = frozenset({("intent", 1)})
-
-
 # speaker -> act -> allowed (kind of slot, number of values; 2 stands for more).
 ACTS: Mapping[str, Mapping[str, frozenset[tuple[str, int]]]] = {
   USER: {

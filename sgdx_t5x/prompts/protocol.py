@@ -20,7 +20,7 @@ if TYPE_CHECKING:
   from sgdx_t5x.augment.variant_schemas import VariantSchemas
   from sgdx_t5x.metrics.frames import PredictedFrame
 
-History = Sequence[tuple[str, str]]  # (speaker, utterance) from the first turn to the user's last
+History = tuple[tuple[str, str], ...]  # (speaker, utterance) from the first turn to the user's last
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -66,7 +66,8 @@ class Prompt:
   @property
   def text(self) -> str:
     """The whole input."""
-    return " ".join(part for part in (self.before, *self.turns, self.after) if part)
+    parts = [self.before, *self.turns] if self.before else [*self.turns]
+    return " ".join([*parts, self.after] if self.after else parts)
 
 
 class PromptFormat(Protocol):

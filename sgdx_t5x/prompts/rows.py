@@ -52,8 +52,9 @@ def dialogue_rows(
   turns = [(turn.speaker, turn.utterance) for turn in dialogue.turns]
   for turn, frame in dialogue.user_frames():
     name = frame_id(dialogue.dialogue_id, turn, frame.service)
+    history = tuple(turns[: turn + 1])
     for variant, pairs in services.items():
       example, pair = ExampleId(variant, split, name), pairs[frame.service]
-      prompts = prompt_format.prompts(example, pair, turns[: turn + 1])
+      prompts = prompt_format.prompts(example, pair, history)
       for slot, prompt in zip(prompt_format.asked(pair.original), prompts, strict=True):
         yield {"id": str(example.with_slot(slot)), "prompt": prompt.text, **prompt.row}

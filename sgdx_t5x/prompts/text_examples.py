@@ -153,7 +153,7 @@ def _graph(columns: Callable[..., list[np.ndarray]], unit: Unit) -> Callable[[An
 
 def _frames(
   arrays: Sequence[np.ndarray], services: Sequence[Service]
-) -> Iterator[tuple[str, Service, State, list[tuple[str, str]]]]:
+) -> Iterator[tuple[str, Service, State, History]]:
   """Yields (frame id, original service, gold state, history) of a batch of records."""
   scalars, lists = arrays[: len(_SCALARS)], arrays[len(_SCALARS) :]
   split_lists = [
@@ -170,7 +170,7 @@ def _frames(
       tuple(name.decode() for name in requested),
       {slot: tuple(found) for slot, found in state.items()},
     )
-    history = [((USER, SYSTEM)[i % 2], text.decode()) for i, text in enumerate(utterances)]
+    history = tuple(((USER, SYSTEM)[i % 2], x.decode()) for i, x in enumerate(utterances))
     yield frame_id.decode(), service, gold, history
 
 

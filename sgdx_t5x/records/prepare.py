@@ -92,7 +92,7 @@ def _download_failed(error: Exception) -> SgdxError:
   return SgdxError(
     f"could not fetch {ARCHIVE_URL}: {reason}",
     expected="the archive whose checksum is in sgdx_t5x/records/checksums.tsv",
-    fix="try again, or fetch it with a browser and give it: sgdx data prepare --archive FILE",
+    fix="try again, or fetch it with a browser and give it: sgdx data prepare --corpus FILE",
   )
 
 

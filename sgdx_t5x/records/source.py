@@ -29,7 +29,7 @@ class RecordSource(seqio.TfdsDataSource):
     """The builder's metadata. Raises SgdxError if nothing is prepared."""
     builder = self.tfds_dataset.builder
     if not builder.info.metadata:
-      what = "--sample" if self._config == "sample" else "--archive FILE (or --download)"
+      what = "--corpus sample" if self._config == "sample" else "--corpus FILE (or --download)"
       raise SgdxError(
         f"no records of {self.tfds_dataset.name} at {builder.data_dir}",
         expected="a prepared data set",
@@ -98,7 +98,7 @@ class RecordSchemas:
         f"{self.origin}: no {variant} schema of split {split!r}",
         expected="a split of the prepared data set",
         available=", ".join(self.splits),
-        fix="prepare a corpus that has it: sgdx data prepare --archive FILE --overwrite",
+        fix="prepare a corpus that has it: sgdx data prepare --corpus FILE --overwrite",
       )
     key = (split, variant)
     if key not in self._parsed:

@@ -279,7 +279,16 @@ def test_stages_on_a_mesh_of_devices(server):
   assert out.split() == ["same"]
 
 
-def test_progress_line_before_the_first_row_is_done():
-  """After 30 seconds there is a line, and compiling the first batch may take longer."""
+def test_the_progress_line_before_the_first_rows_are_done(monkeypatch, capsys):
+  """A rate of 0 rows/s has no ETA: this divided by zero where the first rows took 30 s."""
+  now = [100.0]
+  monkeypatch.setattr("t5x._process.progress.time.time", lambda: now[0])
   progress = inference._Progress("eval sgd")
-  assert progress._line(9) == "eval sgd: 0/9 rows"
+  now[0] += 31
+  progress.advance(0, of=100)
+  now[0] += 31
+  progress.advance(62, of=100)
+  assert capsys.readouterr().err.splitlines() == [
+    "t5x: eval sgd: 0/100 rows",
+    "t5x: eval sgd: 62/100 rows | 1 rows/s | ETA 0:38",
+  ]

@@ -105,7 +105,7 @@ def test_answers_offered_are_read_as_the_values_they_stand_for(style):
   service = Service("Media_2", "Films", (slot,), (intent,))
   pair, prompts = ServicePair(service, service), T5DST(style)
   example = ExampleId("original", "test", "1_00000-000-Media_2")
-  [prompt] = prompts.prompts(example, pair, [("USER", "A film")])
+  [prompt] = prompts.prompts(example, pair, (("USER", "A film"),))
   answers = prompt.row["possible_values"]
   example = example.with_slot("subtitles")
   assert tuple(prompts.read(answer, example, pair) for answer in answers) == values

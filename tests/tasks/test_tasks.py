@@ -210,8 +210,8 @@ def test_ls_tasks_lists_them_all(capsys):
 def test_unprepared_data_say_how_to_prepare_them(tmp_path, monkeypatch):
   fresh(monkeypatch)
   for name, command in (
-    ("sample_t5dst_sgd", "sgdx data prepare --sample"),
-    ("t5dst_sgd", "sgdx data prepare --archive FILE"),
+    ("sample_t5dst_sgd", "sgdx data prepare --corpus sample"),
+    ("t5dst_sgd", "sgdx data prepare --corpus FILE"),
   ):
     task = seqio.get_mixture_or_task(name)
     with records_of(tmp_path), pytest.raises(SgdxError) as error:

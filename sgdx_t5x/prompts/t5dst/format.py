@@ -40,7 +40,7 @@ class T5DST:
 
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The history, then the slot; rows for language models name its possible values."""
-    turns = tuple(utterance_text(speaker, text, self.style) for speaker, text in history)
+    turns = turn_texts(history, self.style)
     return [
       Prompt(turns, after=text, row={"possible_values": list(answers)} if answers else {})
       for text, answers in slot_prompts(service, self.style)
@@ -82,6 +82,12 @@ class T5DST:
       variants=variants,
       style=self.style,
     )
+
+
+@functools.lru_cache(maxsize=64)  # the variants of a frame have one history
+def turn_texts(history: History, style: PromptStyle) -> tuple[str, ...]:
+  """Returns the turns of a history."""
+  return tuple(utterance_text(speaker, text, style) for speaker, text in history)
 
 
 @functools.lru_cache(maxsize=4096)  # services of all variants: dialogues ask for them again

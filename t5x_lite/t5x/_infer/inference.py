@@ -315,7 +315,7 @@ class _Progress(ProgressLine):
 
   def _line(self, of: int) -> str:
     line = f"{self._what}: {self._done}/{of} rows"
-    if not self._done:  # none has ended while the first batches were compiled
+    if not self._done:  # the first rows can take longer than the time between two lines
       return line
     rate = self._done / (time.time() - self.started)
     left = duration((of - self._done) / rate)

@@ -22,7 +22,7 @@ BANK = Service(
   (KIND, CITY, ID),
   (Intent("Find", "Find it", False, ("city",), {"account_type": "checking"}, ("account_id",)),),
 )
-HISTORY = [("USER", "I need cash. "), ("SYSTEM", "How much?"), ("USER", "Fifty")]
+HISTORY = (("USER", "I need cash. "), ("SYSTEM", "How much?"), ("USER", "Fifty"))
 SAID = "[USER] I need cash. [SYSTEM] How much? [USER] Fifty"
 
 
