@@ -173,11 +173,6 @@ def rows_of(corpus, splits, variants):
   return [{"element": key, "paraphrases": list(x.values())} for key, x in texts.items()]
 
 
-def write_rows(path, rows):
-  path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
-  return path
-
-
 def command(corpus, file, out, *args):
   where = ["--corpus", str(corpus), "--paraphrases", str(file), "--out", str(out)]
   return main(["compose", *where, *args])
@@ -192,7 +187,7 @@ def test_the_sample_of_its_own_variants(tmp_path, capsys):
   """All splits; what was composed can be compared, and the record tells all of it."""
   corpus = open_corpus("sample")
   rows = rows_of(corpus, corpus.splits, SGDX_VARIANTS)
-  file, out = write_rows(tmp_path / "texts.jsonl", rows), tmp_path / "out"
+  file, out = tiny.write_rows(tmp_path / "texts.jsonl", rows), tmp_path / "out"
   assert command("sample", file, out, "--fill") == 0
   assert f"written: {out}, 5 variants of 18 services" in capsys.readouterr().err
   for split in corpus.splits:
@@ -221,7 +216,7 @@ def test_one_split_of_a_file_for_all(tmp_path, capsys):
   rows = rows_of(corpus, corpus.splits, SGDX_VARIANTS)
   for row in rows:  # the intent is called the same in all variants
     row["paraphrases"] = [f"{x} {i}" for i, x in enumerate(row["paraphrases"])]
-  file, out = write_rows(tmp_path / "texts.jsonl", rows), tmp_path / "out"
+  file, out = tiny.write_rows(tmp_path / "texts.jsonl", rows), tmp_path / "out"
   out.mkdir()
   assert command(tmp_path / "tiny", file, out, "--split", "train", "--variants", "3") == 0
   found = sorted(path.relative_to(out).as_posix() for path in out.rglob("*.json*"))
@@ -256,7 +251,7 @@ def test_mistakes_get_four_parts_and_leave_nothing(
   corpus = tiny.write_corpus(tmp_path / "tiny")
   (tmp_path / "taken").mkdir()
   (tmp_path / "taken/file").write_text("earlier")
-  file = write_rows(tmp_path / "texts.jsonl", rows)
+  file = tiny.write_rows(tmp_path / "texts.jsonl", rows)
   before = sorted(tmp_path.rglob("*"))
   assert command(corpus, file, "out", *args) == code
   error = capsys.readouterr().err
@@ -282,7 +277,7 @@ def test_sgdx_is_composed_again_of_its_own_texts(real_archive, tmp_path):
   Of descriptions 94%: the paper's lemmas were other ones.
   """
   corpus = open_corpus(real_archive)
-  file = write_rows(tmp_path / "t.jsonl", rows_of(corpus, corpus.splits, SGDX_VARIANTS))
+  file = tiny.write_rows(tmp_path / "t.jsonl", rows_of(corpus, corpus.splits, SGDX_VARIANTS))
   assert command(real_archive, file, tmp_path / "out") == 0
   same, descriptions = 0, 0
   for split in corpus.splits:

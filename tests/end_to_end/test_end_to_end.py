@@ -66,7 +66,7 @@ def model(tmp_path_factory, start, small_sample):
   folder = tmp_path_factory.mktemp("model")
   command = ("train", GIN.format("t5dst_backtrans"))
   arguments = train_arguments(folder, small_sample / "data", 30)
-  run = start(*command, *arguments)
+  run = start(*command, *arguments, autograph=True)
   deadline = time.time() + 300
   while not (folder / "checkpoint_10").exists() and time.time() < deadline:
     assert run.poll() is None, run.err()
@@ -74,7 +74,7 @@ def model(tmp_path_factory, start, small_sample):
   run.kill()
   run.wait()
   assert (folder / "checkpoint_10").exists()
-  code, again = start(*command, *arguments).wait(timeout=300)
+  code, again = start(*command, *arguments, autograph=True).wait(timeout=300)
   assert code == 0, again[-3000:]
   assert "step 10" in again or "checkpoint_10" in again
   return folder

@@ -5,17 +5,23 @@ import os
 from collections.abc import Iterator
 
 import seqio
+from tensorflow.python.autograph.core import ag_ctx
 
 import sgdx_t5x.tasks  # noqa: F401  # registers them
 
 
 @contextlib.contextmanager
 def records_of(data_dir: str | os.PathLike) -> Iterator[None]:
-  """Makes all tasks read from a data directory, whatever they have read from before."""
+  """Makes all tasks read from a data directory, whatever they have read from before.
+
+  TensorFlow does not rewrite the pipelines' functions meanwhile, which is most of the time that
+  building one takes: only packing has functions that need it, and would raise an error.
+  """
   _forget()
   seqio.set_tfds_data_dir_override(os.fspath(data_dir))
   try:
-    yield
+    with ag_ctx.ControlStatusCtx(status=ag_ctx.Status.DISABLED):
+      yield
   finally:
     seqio.set_tfds_data_dir_override(None)
     _forget()

@@ -95,16 +95,18 @@ class ForkServer:
     request |= {"argv": list(map(str, argv)), "env": env or {}, "log": str(log)}
     return Run(self, self.ask(request), log)
 
-  def start(self, script, gin_file, *args, env=None, cwd=None):
+  def start(self, script, gin_file, *args, env=None, cwd=None, autograph=False):
     """Starts t5x.SCRIPT with a gin file (or None) and further arguments.
 
     Args:
       env: environment variables, on top of the server's; None removes one.
       cwd: folder to start it in, also the first one that Python imports from.
+      autograph: whether TensorFlow rewrites the pipeline's functions, which packing needs.
     """
     argv = [script, f"--gin_search_paths={SUPPORT}"]
     argv += [f"--gin_file={gin_file}"] if gin_file else []
-    return self._start([*argv, *args], env, module=f"t5x.{script}", cwd=cwd and str(cwd))
+    request = {"module": f"t5x.{script}", "cwd": cwd and str(cwd), "autograph": autograph}
+    return self._start([*argv, *args], env, **request)
 
   def run(self, script, gin_file, *args, code=0, **kwargs):
     """Runs it to its end and returns what it wrote."""
@@ -133,7 +135,7 @@ class ForkServer:
 def _without_autograph():
   """Keeps TensorFlow from rewriting the pipeline's functions: two seconds of each start.
 
-  A function that needs it raises an error then. Only packing has such, which no script packs here.
+  A function that needs it raises an error then; only packing has such.
   """
   from tensorflow.python.autograph.core import ag_ctx
 
@@ -157,7 +159,7 @@ def _child(request):
     os.chdir(request["cwd"])
     sys.path.insert(0, request["cwd"])
   sys.argv = request["argv"]
-  with _without_autograph():
+  with contextlib.nullcontext() if request.get("autograph") else _without_autograph():
     if "file" in request:
       runpy.run_path(request["file"], run_name="__main__")
     else:

@@ -163,7 +163,7 @@ def test_joint_goal_accuracy_of_a_task():
     example("v1", "c-000-C_1", "to", ["Hanna"], seen=False),  # cut: `kind` is missing
   ]
   found = sm.joint_goal_accuracy(targets, ["x", None, None, "Anna", "Hanna"])
-  assert found == {  # frame a scores 1, frame b 1 * 0.89 (test_metrics_goals)
+  assert found == {  # frame a scores 1, frame b 1 * 0.89 (test_goals)
     "jga": pytest.approx((1 + 0.89) / 2),
     "jga_seen": 1.0,
     "jga_unseen": 0.89,

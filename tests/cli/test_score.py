@@ -86,7 +86,7 @@ def test_a_table_by_hand(corpus, tmp_path):
   assert found["seen"]["jga_v2"] == pytest.approx(2 / 4)
   assert found["all"]["jga_v1_5"] == pytest.approx((5 / 6 + 4 / 6 + 3) / 5)
   assert found["all"]["diff_rel"] == pytest.approx((5 / 6 + 4 / 6 + 3) / 5 - 1)
-  # 3, 4, 5, 5, 5 and 5 of 5 variants right: CoV .9129, .5590 and 0 (test_metrics_sensitivity)
+  # 3, 4, 5, 5, 5 and 5 of 5 variants right: CoV .9129, .5590 and 0 (metrics/test_sensitivity.py)
   assert found["all"]["ss_jga"] == pytest.approx((0.9129 + 0.5590) / 6, abs=5e-5)
   assert found["seen"]["ss_jga"] == pytest.approx((0.9129 + 0.5590) / 4, abs=5e-5)
   assert found["unseen"]["ss_jga"] == 0.0
