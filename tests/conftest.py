@@ -27,7 +27,7 @@ def pytest_collection_finish() -> None:
   """Collects garbage seldom: reading a large corpus makes millions of objects that all stay."""
   gc.collect()
   gc.freeze()  # TensorFlow's and JAX's modules
-  gc.set_threshold(100_000, 20, 50)
+  gc.set_threshold(100_000, 10, 10)
 
 
 @pytest.fixture(scope="session")
