@@ -45,6 +45,7 @@ def runs(server, tmp_path_factory):
   return folders
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_losses_are_those_of_one_device(runs, layout):
   for tag in ("loss", "z_loss"):

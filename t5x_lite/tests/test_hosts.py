@@ -79,7 +79,7 @@ def _batches(num_shards, pack, batches, converter=_Converter, skip=0):
 
 
 @pytest.mark.parametrize("pack", [False, True])
-@pytest.mark.parametrize("num_shards", [2, 4])
+@pytest.mark.parametrize("num_shards", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_hosts_split_each_batch_of_one(num_shards, pack):
   one, several = _batches(1, pack, 12), _batches(num_shards, pack, 12)
   for want, got in zip(one, several, strict=True):
@@ -188,6 +188,7 @@ def _same_metrics(one, folder):
     assert b["mean_score"] == pytest.approx(a["mean_score"], rel=1e-4)
 
 
+@pytest.mark.long
 def test_two_processes_and_then_one(server, one, tmp_path):
   err = _train(server, 2, tmp_path, 4)
   assert err.startswith("t5x: devices: 2 x cpu of 2 processes\n")
