@@ -222,9 +222,8 @@ def _wait_for_step(runs, folder, step, seconds=180):
     time.sleep(0.05)
 
 
-@pytest.mark.parametrize(
-  "signum", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_one_stops_all_at_one_step(server, tmp_path, signum):
   """The one that got it says so in its exit code; the others were asked by JAX's service."""
   runs = _start(server, 2, tmp_path, 10**6, *NO_EVAL)
@@ -236,7 +235,8 @@ def test_a_signal_to_one_stops_all_at_one_step(server, tmp_path, signum):
   assert checkpoints.checkpoint_steps(tmp_path)[-1] == step
 
 
-@pytest.mark.parametrize("victim", [pytest.param(0, marks=pytest.mark.long), 1])
+@pytest.mark.long
+@pytest.mark.parametrize("victim", [0, 1])
 def test_a_lost_process_ends_the_others(server, tmp_path, victim):
   runs = _start(server, 2, tmp_path, 10**6, *NO_EVAL)
   _wait_for_step(runs, tmp_path, 4)
