@@ -37,6 +37,7 @@ def crashes(server, tmp_path_factory):
   return root, results
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", EXPECTED)
 def test_what_is_left(crashes, case):
   root, results = crashes

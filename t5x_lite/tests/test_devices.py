@@ -45,6 +45,7 @@ def runs(server, tmp_path_factory):
   return folders
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_losses_are_those_of_one_device(runs, layout):
   for tag in ("loss", "z_loss"):
@@ -54,6 +55,7 @@ def test_losses_are_those_of_one_device(runs, layout):
       assert got[step] == pytest.approx(values, rel=1e-5), (step, tag)
 
 
+@pytest.mark.long
 def test_each_device_draws_its_share_and_the_embedding_is_summed_once(server):
   """Of 16 rows on 8 devices: 2 each. T5X's devices draw all, and sum the embedding per use."""
   found = json.loads(server.run_file("run_partitioned.py", env=EIGHT_DEVICES))

@@ -72,6 +72,7 @@ def test_number_of_parameters(size):
   assert sum(int(np.prod(x.shape)) for x in jax.tree_util.tree_leaves(params)) == PUBLISHED[size]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("unoptimized")
 def test_bindings_reach_the_model():
   model = _make(

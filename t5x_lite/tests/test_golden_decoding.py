@@ -59,6 +59,7 @@ def test_decodes_as_computed_on_a_tpu(golden, case, monkeypatch):
   test_decodes(golden, case)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", ["beam1", "beam2_prompt", "sample_topk1_prompt"])
 def test_decodes_in_segments_are_the_same(golden, case):
   decode_fn, batch_name, kwargs = CASES[case]

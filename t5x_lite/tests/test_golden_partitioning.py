@@ -96,6 +96,7 @@ def test_batch_has_to_divide():
     partitioning.get_mesh(model_parallel_submesh=(1, 1, 1, len(devices) + 1))
 
 
+@pytest.mark.long
 def test_sharded_step_on_8_devices(server):
   out = server.run_file("run_sharded_step.py", env=EIGHT_DEVICES)
   assert "sharded equals single" in out

@@ -79,7 +79,7 @@ def _batches(num_shards, pack, batches, converter=_Converter, skip=0):
 
 
 @pytest.mark.parametrize("pack", [False, True])
-@pytest.mark.parametrize("num_shards", [2, 4])
+@pytest.mark.parametrize("num_shards", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_hosts_split_each_batch_of_one(num_shards, pack):
   one, several = _batches(1, pack, 12), _batches(num_shards, pack, 12)
   for want, got in zip(one, several, strict=True):
@@ -188,6 +188,7 @@ def _same_metrics(one, folder):
     assert b["mean_score"] == pytest.approx(a["mean_score"], rel=1e-4)
 
 
+@pytest.mark.long
 def test_two_processes_and_then_one(server, one, tmp_path):
   err = _train(server, 2, tmp_path, 4)
   assert err.startswith("t5x: devices: 2 x cpu of 2 processes\n")
@@ -221,9 +222,8 @@ def _wait_for_step(runs, folder, step, seconds=180):
     time.sleep(0.05)
 
 
-@pytest.mark.parametrize(
-  "signum", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_one_stops_all_at_one_step(server, tmp_path, signum):
   """The one that got it says so in its exit code; the others were asked by JAX's service."""
   runs = _start(server, 2, tmp_path, 10**6, *NO_EVAL)
@@ -235,7 +235,8 @@ def test_a_signal_to_one_stops_all_at_one_step(server, tmp_path, signum):
   assert checkpoints.checkpoint_steps(tmp_path)[-1] == step
 
 
-@pytest.mark.parametrize("victim", [pytest.param(0, marks=pytest.mark.long), 1])
+@pytest.mark.long
+@pytest.mark.parametrize("victim", [0, 1])
 def test_a_lost_process_ends_the_others(server, tmp_path, victim):
   runs = _start(server, 2, tmp_path, 10**6, *NO_EVAL)
   _wait_for_step(runs, tmp_path, 4)

@@ -90,6 +90,7 @@ def test_full_disk(server, stopped, tmp_path):
   assert checkpoints.load_checkpoint(choice.path)["state"]["step"] == 15
 
 
+@pytest.mark.long
 def test_nan_ends_the_run_and_is_not_saved(server, tmp_path):
   model_dir, cache = tmp_path / "run", tmp_path / "cache"
   env = {"JAX_COMPILATION_CACHE_DIR": None}  # it would win over gin's

@@ -66,7 +66,14 @@ DECODES = {
 
 
 @pytest.mark.parametrize(
-  ("kind", "batch_size"), [("greedy", 4), ("greedy", 32), ("beam1", 8), ("beam3", 4), ("score", 8)]
+  ("kind", "batch_size"),
+  [
+    ("greedy", 4),
+    pytest.param("greedy", 32, marks=pytest.mark.long),
+    pytest.param("beam1", 8, marks=pytest.mark.long),
+    pytest.param("beam3", 4, marks=pytest.mark.long),
+    ("score", 8),
+  ],
 )
 def test_equal_to_the_plain_path(setup, monkeypatch, kind, batch_size):
   monkeypatch.setattr(staged_decode, "_SHORT_DECODE", 8)
@@ -274,6 +281,7 @@ def test_small_sets_run_in_small_batches():
   assert rows.rows_per_batch(3, 128, 8) == 8
 
 
+@pytest.mark.long
 def test_stages_on_a_mesh_of_devices(server):
   out = server.run_file("run_sharded_inference.py", env=EIGHT_DEVICES)
   assert out.split() == ["same"]

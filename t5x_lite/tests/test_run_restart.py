@@ -52,6 +52,7 @@ def _wait_for_lines(folder, number, process):
   raise AssertionError(f"no {number} lines in {folder}: {process.err()[-2000:]}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", RUNS)
 def test_a_killed_run_goes_on(server, tmp_path, checkpoint, script):
   gin_file, macro, result = RUNS[script]

@@ -88,6 +88,7 @@ def test_quiet_start(trained):
   assert all(line.startswith("t5x: ") for line in trained[1].splitlines()), trained[1]
 
 
+@pytest.mark.long
 def test_eval_all_checkpoints_once(server, trained, tmp_path):
   args = (
     f"--gin.CHECKPOINT_PATH='{trained[0]}'",
@@ -140,6 +141,7 @@ def _wait_for(condition, process, seconds=120):
   raise AssertionError("timed out")
 
 
+@pytest.mark.long
 def test_kill_resume_and_sigterm(server, tmp_path):
   args = (f"--gin.MODEL_DIR='{tmp_path}'", "--gin.EVAL_PERIOD=5", *NO_EVAL)
   process = server.start("train", "run_train.gin", "--gin.TRAIN_STEPS=100000", *args)

@@ -98,6 +98,7 @@ def _survive_all(cache, root, kills, processes, reference):
   return {name: sum(part[name] for part in parts) for name in parts[0]}
 
 
+@pytest.mark.long
 def test_three_kills(server, tmp_path, reference):
   hits = _survive(server, tmp_path, 0, 3, reference)
   assert hits["kills"] == 3

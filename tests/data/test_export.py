@@ -244,6 +244,7 @@ def test_text_is_as_written_by_hand(indent):
 
 
 @pytest.mark.real
+@pytest.mark.long
 def test_real_files_have_the_sums_of_the_official_converter(real_archive, tmp_path):
   lines = [line for line in CHECKSUMS.read_text().splitlines() if not line.startswith("#")]
   rows = list(csv.DictReader(lines, delimiter="\t"))

@@ -84,6 +84,7 @@ def real_corpus(real_archive):
 
 
 @pytest.mark.real
+@pytest.mark.long
 @pytest.mark.parametrize("name", REAL)
 def test_real_corpus(name, tmp_path, real_corpus):
   check(name, real_corpus, tmp_path)
