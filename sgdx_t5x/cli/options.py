@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
+  from sgdx_t5x.augment.variant_schemas import VariantSchemas
+  from sgdx_t5x.data.corpus import Corpus
   from sgdx_t5x.prompts.protocol import PromptFormat
 
 _CORPUS = 'the official archive (zip or folder), or "sample"'
@@ -148,12 +150,16 @@ def _typed(text: str, default: Any) -> Any:
   return int(text) if isinstance(default, int) else text
 
 
-def parse_variants(items: Sequence[str]) -> dict[str, str | None]:
-  """Reads `--variant NAME NAME=DIR ...`. Returns name -> folder of its schemas, None without one.
+def parse_variants(
+  items: Sequence[str], corpus: "Corpus"
+) -> "tuple[tuple[str, ...], VariantSchemas]":
+  """Reads `--variant NAME NAME=DIR ...`. Returns the names, and the schemas they stand for.
 
   Raises:
     UsageError: a variant with two folders, or NAME= without one.
   """
+  from sgdx_t5x.augment.variant_schemas import VariantSchemas
+
   variants: dict[str, str | None] = {}
   for item in items:
     name, sign, folder = item.partition("=")
@@ -165,7 +171,8 @@ def parse_variants(items: Sequence[str]) -> dict[str, str | None]:
         fix="for instance: --variant original v3 mine=my_schemas",
       )
     variants[name] = folder or None
-  return variants
+  folders = {name: folder for name, folder in variants.items() if folder}
+  return tuple(variants), VariantSchemas(corpus, folders)
 
 
 def check_outputs(outputs: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:

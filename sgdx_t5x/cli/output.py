@@ -42,7 +42,7 @@ def show(
     form: one of `FORMATS`.
     tables: in the order shown.
     data: what "json" prints instead: all of it, warnings and signatures too.
-    marks, warnings, heading, notes, signatures: see `report.tables.document`.
+    marks, warnings, heading, notes, signatures: see `tables.document`.
     csv: what "csv" prints instead of the cells of `tables`.
   """
   if form == "json":

@@ -88,7 +88,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Writes the prompts and says what to do next. Returns 0. Raises SgdxError for bad input."""
-  from sgdx_t5x.augment.variant_schemas import VariantSchemas
   from sgdx_t5x.cli.options import parse_format, parse_variants
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.files import atomic_write
@@ -102,8 +101,7 @@ def run(args: argparse.Namespace) -> int:
     )
   prompt_format = parse_format(args.prompt_style)
   corpus = open_corpus(args.corpus)
-  variants = parse_variants(args.variant)
-  schemas = VariantSchemas(corpus, {name: folder for name, folder in variants.items() if folder})
+  variants, schemas = parse_variants(args.variant, corpus)
   reworded = {variant: schemas.get(args.split, variant) for variant in variants}
   services = services_of(prompt_format, args.split, corpus.schema(args.split), reworded)
   whole = args.out != _STDOUT
@@ -175,7 +173,7 @@ def _nothing(corpus: "Corpus", split: str) -> SgdxError:
   return SgdxError(
     f"{corpus.origin}: no prompts in split {split}",
     expected="dialogues with user frames of services that have slots",
-    available=", ".join(f"{s}: {len(corpus.dialogue_files(s))} files" for s in corpus.splits),
+    available=corpus.file_counts(),
     fix="name a split that has dialogues",
   )
 

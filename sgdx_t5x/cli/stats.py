@@ -159,7 +159,7 @@ def _layout(report: Mapping[str, Any], distinct: bool) -> list[Table]:
   """Returns a table per set; the original stands in the first.
 
   Args:
-    report: of `statistics.report`.
+    report: of `distances.report`.
     distinct: whether the paper's columns say which column they belong to.
   """
   shown = []

@@ -96,6 +96,10 @@ class Corpus:
     self._check_split(split)
     return [n for n in self._names if n.startswith(f"{split}/dialogues_")]
 
+  def file_counts(self) -> str:
+    """Dialogue files per split, for errors: "train: 127 files, dev: 20 files"."""
+    return ", ".join(f"{s}: {len(self.dialogue_files(s))} files" for s in self.splits)
+
   def is_complete(self, split: str, num_dialogues: int) -> bool:
     """Whether a split has as many dialogues as were published; True if never published."""
     if len(self.schema(split)) != _PUBLISHED_SERVICES[split] or self.name != "sgd":

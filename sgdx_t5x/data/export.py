@@ -79,7 +79,7 @@ def choose(
     raise SgdxError(
       f"{corpus.origin}: no dialogues to write in split {', '.join(chosen)}",
       expected="dialogues_*.json in the folder of the split, and a variant's schema",
-      available=", ".join(f"{s}: {len(corpus.dialogue_files(s))} files" for s in corpus.splits),
+      available=corpus.file_counts(),
       fix="name a split that has both",
     )
   return chosen

@@ -125,7 +125,7 @@ def score_predictions(
   """Reads and scores predictions.
 
   Args:
-    corpus: an opened one, or what `corpus.open_corpus` opens.
+    corpus: an opened one, or what `corpora.open_corpus` opens.
     split: "train", "dev" or "test".
     predictions: variant -> file, folder or files, see `predictions.read_predictions`; the key "all"
       takes every variant that JSONL ids name.
@@ -221,7 +221,7 @@ def _gold_frames(corpus: Corpus, split: str) -> Sequence[GoldFrame]:
     raise SgdxError(
       f"{corpus.origin}: no user frames in split {split}",
       expected="dialogues with gold states",
-      available=", ".join(f"{s}: {len(corpus.dialogue_files(s))} files" for s in corpus.splits),
+      available=corpus.file_counts(),
       fix="name a split that has dialogues",
     )
   return gold

@@ -60,7 +60,6 @@ def add_verb(verbs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
   """Writes the files, prints what was written. Returns 0. Raises SgdxError for bad input."""
-  from sgdx_t5x.augment.variant_schemas import VariantSchemas
   from sgdx_t5x.cli.options import parse_variants
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.data.export import choose, export
@@ -72,8 +71,7 @@ def run(args: argparse.Namespace) -> int:
       fix="leave --processes out for one per core",
     )
   corpus = open_corpus(args.corpus)
-  variants = parse_variants(args.variant)
-  schemas = VariantSchemas(corpus, {name: folder for name, folder in variants.items() if folder})
+  variants, schemas = parse_variants(args.variant, corpus)
   chosen = choose(corpus, variants, args.split, schemas.get)
   total = sum(len(corpus.dialogue_files(split)) for split, names in chosen.items() if names)
   files: dict[str, int] = dict.fromkeys(chosen, 0)
