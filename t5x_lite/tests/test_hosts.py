@@ -160,9 +160,9 @@ def test_batch_has_to_divide_over_hosts():
 
 @pytest.fixture(scope="module")
 def one(server, tmp_path_factory):
-  """Eight steps by one process, evaluated after four and eight."""
+  """Twelve steps by one process, evaluated after every four."""
   folder = tmp_path_factory.mktemp("one")
-  args = (f"--gin.MODEL_DIR='{folder}'", "--gin.TRAIN_STEPS=8")
+  args = (f"--gin.MODEL_DIR='{folder}'", "--gin.TRAIN_STEPS=12")
   return folder, server.run("train", "run_hosts.gin", *args)
 
 
@@ -188,26 +188,21 @@ def _same_metrics(one, folder):
     assert b["mean_score"] == pytest.approx(a["mean_score"], rel=1e-4)
 
 
-@pytest.mark.long
-def test_two_processes_and_then_one(server, one, tmp_path):
-  err = _train(server, 2, tmp_path, 4)
-  assert err.startswith("t5x: devices: 2 x cpu of 2 processes\n")
+@pytest.mark.slow
+@pytest.mark.long  # a minute
+def test_four_processes_and_then_two_and_then_one(server, one, tmp_path):
+  err = _train(server, 4, tmp_path, 4)
+  assert err.startswith("t5x: devices: 4 x cpu of 4 processes\n")
   assert checkpoints.checkpoint_steps(tmp_path) == [0, 4]
   _same_losses(one[0], tmp_path, 4)
-  args = (f"--gin.MODEL_DIR='{tmp_path}'", "--gin.TRAIN_STEPS=8")
-  err = server.run("train", "run_hosts.gin", *args)
+  err = _train(server, 2, tmp_path, 8)
+  assert err.startswith("t5x: devices: 2 x cpu of 2 processes\n")
   assert f"restored {tmp_path}/checkpoint_4" in err
   _same_losses(one[0], tmp_path, 8)
-  _same_metrics(one[0], tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.long  # a minute and a half
-def test_four_processes_and_then_two(server, one, tmp_path):
-  _train(server, 4, tmp_path, 4)
-  _same_losses(one[0], tmp_path, 4)
-  _train(server, 2, tmp_path, 8)
-  _same_losses(one[0], tmp_path, 8)
+  args = (f"--gin.MODEL_DIR='{tmp_path}'", "--gin.TRAIN_STEPS=12")
+  err = server.run("train", "run_hosts.gin", *args)
+  assert f"restored {tmp_path}/checkpoint_8" in err
+  _same_losses(one[0], tmp_path, 12)
   _same_metrics(one[0], tmp_path)
 
 

@@ -15,7 +15,7 @@ from t5x import decoding, partitioning, utils
 from t5x._infer import inference, journal, rows, staged_decode
 
 pytestmark = pytest.mark.usefixtures("unoptimized")
-LENGTH, TARGETS = 64, 18
+LENGTH, TARGETS = 48, 18
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import pathlib
 import re
 import shlex
@@ -11,18 +12,25 @@ import sys
 
 import pytest
 from places import ROOT
+from sample_folder import write_sample
 
-from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.report.runs import read_run
 
 RESULTS = ROOT / "benchmarks/results/study"
 ARMS = ("none", "backtrans", "oracle", "corrupt")
 
 
+# Compiling is what takes the time of a model this small.
+QUICKLY_COMPILED = {
+  "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+  "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+}
+
+
 def study(*words, root=ROOT):
-  return subprocess.run(
-    [root / "launch/study.sh", *words], cwd=root, capture_output=True, text=True, check=False
-  )
+  env = os.environ | QUICKLY_COMPILED
+  command = [root / "launch/study.sh", *words]
+  return subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=False)
 
 
 def test_dry_run_prints_every_command(tmp_path):
@@ -108,19 +116,24 @@ def repository(tmp_path):
     "TRAIN_STEPS = 4\nEVAL_PERIOD = 4\nEVAL_STEPS = 1\nEVALUATOR_NUM_EXAMPLES = 12\n"
     "utils.SaveCheckpointConfig.period = 4\n"
   )
+  (tmp_path / "gin/study/tiny_model.gin").write_text(
+    "from __gin__ import dynamic_registration\n"
+    "from t5x.examples.t5 import network\n"
+    "include 'gin/study/model.gin'\n"
+    "TASK_FEATURE_LENGTHS = {'inputs': 256, 'targets': 16}\n"
+    "network.T5Config.num_encoder_layers = 1\n"
+    "network.T5Config.num_decoder_layers = 1\n"
+  )
   return tmp_path
 
 
 @pytest.mark.long
 def test_a_study_of_two_arms_ends_and_goes_on(repository):
-  corpus = open_corpus("sample")
-  for name in corpus.source.names():  # an archive whose services are not SGD's
-    file = repository / "archive" / name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(corpus.source.read(name))
+  # An archive whose services are not SGD's.
+  write_sample(repository / "archive", {"train": 60, "dev": 12, "test": 12})
   words = (
     *("--archive", "archive", "--arms", "none,corrupt", "--dialogues", "train=40,dev=2,test=4"),
-    *("--train", "gin/study/tiny.gin", "--jobs", "2"),
+    *("--train", "gin/study/tiny.gin", "--model", "gin/study/tiny_model.gin", "--jobs", "2"),
     *("--vocabulary", ROOT / "sgdx_t5x/sample/vocabulary.model"),
   )
   first = study(*words, "--skip", "report", root=repository)

@@ -197,6 +197,9 @@ def get_dataset(
   ds = converter(ds, cfg.task_feature_lengths)
   options = tf.data.Options()
   options.deterministic = True
+  # The end of a tuned iterator can wait a minute for the thread that tunes it: that thread looks
+  # whether it is cancelled when it is woken, and what wakes it comes before what cancels it.
+  options.autotune.enabled = False
   ds = ds.with_options(options)
   ds = ds.batch(cfg.batch_size, drop_remainder=num_epochs is None).skip(skip_batches)
   if num_shards > 1:

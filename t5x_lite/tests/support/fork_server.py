@@ -10,6 +10,7 @@ a JAX backend runs before the fork.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -17,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from run_scripts import SUPPORT, T5X_LITE
@@ -68,7 +70,7 @@ class Run:
 
 
 class ForkServer:
-  """Starts runs with one compilation cache."""
+  """Starts runs with one compilation cache; threads may share it."""
 
   def __init__(self, cache):
     self._logs = tempfile.TemporaryDirectory()
@@ -82,16 +84,17 @@ class ForkServer:
       stderr=subprocess.DEVNULL,
       text=True,
     )
-    self._count = 0
+    self._lock = threading.Lock()  # an answer belongs to the request before it
+    self._count = itertools.count()
 
   def ask(self, request):
-    self._process.stdin.write(json.dumps(request) + "\n")
-    self._process.stdin.flush()
-    return json.loads(self._process.stdout.readline())
+    with self._lock:
+      self._process.stdin.write(json.dumps(request) + "\n")
+      self._process.stdin.flush()
+      return json.loads(self._process.stdout.readline())
 
   def _start(self, argv, env=None, **request):
-    self._count += 1
-    log = pathlib.Path(self._logs.name) / str(self._count)
+    log = pathlib.Path(self._logs.name) / str(next(self._count))
     request |= {"argv": list(map(str, argv)), "env": env or {}, "log": str(log)}
     return Run(self, self.ask(request), log)
 
