@@ -11,6 +11,10 @@ from places import ROOT
 
 pytestmark = pytest.mark.slow
 GIN = "gin/sample/{}.gin"
+SMALL = (  # compiling is what takes the time
+  "--gin.network.T5Config.num_encoder_layers=1",
+  "--gin.network.T5Config.num_decoder_layers=1",
+)
 
 
 def train_arguments(model_dir, records, steps):
@@ -22,6 +26,7 @@ def train_arguments(model_dir, records, steps):
     "--gin.EVAL_STEPS=1",
     "--gin.EVALUATOR_NUM_EXAMPLES=48",  # the first frames, original and v1 to v5
     f"--tfds_data_dir={records}",
+    *SMALL,
   ]
 
 
@@ -96,7 +101,8 @@ def test_tensorboard_has_the_documented_names(model):
 
 
 def run_to_the_end(start, script, *arguments):
-  command = (script, GIN.format(script), "--gin.utils.DatasetConfig.split='dev'", *arguments)
+  split = "--gin.utils.DatasetConfig.split='dev'"
+  command = (script, GIN.format(script), split, *SMALL, *arguments)
   code, err = start(*command).wait(timeout=300)
   assert code == 0, err[-3000:]
 
