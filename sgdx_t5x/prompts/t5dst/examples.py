@@ -7,6 +7,7 @@ text (tested). The oldest turns are cut to fit, never the slot prompt.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import seqio
@@ -21,6 +22,7 @@ from sgdx_t5x.records.source import split_of
 
 _KEY = "\x1f"  # joins the parts of a look-up key; occurs in no value
 _RECORDS_AT_A_TIME = 64
+_TRACED: list[tuple[Any, seqio.Vocabulary, Any]] = []  # see `_traced`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,9 +97,9 @@ def t5dst_examples(
     return records
   reworded = [schemas.get(split, variant) for variant in variants]
   table = SlotTable.build(schemas.get(split), reworded, style)
-  make = _example_maker(table, variants, style, vocabulary, limit)
   # Many records at a time: the graph's cost is per operation, not per token.
   batches = records.ragged_batch(_RECORDS_AT_A_TIME)
+  make = _example_maker(table, variants, style, vocabulary, limit, batches.element_spec)
   return batches.map(make, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
 
 
@@ -151,61 +153,119 @@ class _Histories:
     return tf.gather(self.tokens, tf.ragged.range(end - tf.cast(kept, tf.int64), end))
 
 
-def _example_maker(table: SlotTable, variants, style, vocabulary, limit):
-  """Returns the function from a batch of records to the batch of their examples."""
+class _Tables(NamedTuple):
+  """What the graph reads of a `SlotTable`, as tensors of any length."""
+
+  prompts: tf.RaggedTensor  # [num_prompts, tokens] int32
+  starts: tf.Tensor
+  slot_index: tf.Tensor
+  names: tf.Tensor
+  texts: tf.Tensor
+  categorical: tf.Tensor
+  offsets: tf.Tensor  # [num_variants] int32, added to a service's index
+  prefixes: tf.Tensor  # [num_variants] string, of example ids
+  targets: tf.Tensor  # resource, the look-up table of targets
+
+  @classmethod
+  def of(cls, table: SlotTable, variants: Sequence[str], runs: Sequence[np.ndarray], targets):
+    """Args: runs, the tokens of the prompts; targets, handle of the look-up table."""
+    return cls(
+      tf.RaggedTensor.from_row_lengths(np.concatenate(runs), [len(run) for run in runs]),
+      tf.constant(table.starts),
+      tf.constant(table.slot_index),
+      tf.constant(table.names),
+      tf.constant(table.texts),
+      tf.constant(table.categorical),
+      tf.constant(np.arange(len(variants), dtype=np.int32) * table.num_services),
+      tf.constant([f"{variant}/" for variant in variants]),
+      targets,
+    )
+
+  def spec(self) -> "_Tables":
+    """The types that `tf.function` traces for: no length is fixed."""
+    prompts = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
+    rest = (tf.TensorSpec([None] * x.shape.rank, x.dtype) for x in self[1:-1])
+    return _Tables(prompts, *rest, tf.TensorSpec([], tf.resource))
+
+
+def _example_maker(table: SlotTable, variants, style, vocabulary, limit, spec):
+  """Returns the function from a batch of records (their types: `spec`) to their examples."""
   runs = [np.array(vocabulary.encode(text), np.int32) for text in table.texts]
   if limit is not None:
     _check_fits(table, runs, limit)
-  prompts = tf.RaggedTensor.from_row_lengths(np.concatenate(runs), [len(run) for run in runs])
   targets = list(table.targets.items()) or [("", "")]
   lookup = tf.lookup.StaticHashTable(
     tf.lookup.KeyValueTensorInitializer(*map(tf.constant, zip(*targets, strict=True))), ""
   )
-  starts, slot_index = tf.constant(table.starts), tf.constant(table.slot_index)
-  names, texts = tf.constant(table.names), tf.constant(table.texts)
-  categorical = tf.constant(table.categorical)
-  offsets = tf.constant([v * table.num_services for v in range(len(variants))])
-  prefixes = tf.constant([f"{variant}/" for variant in variants])
+  tables = _Tables.of(table, variants, runs, lookup.resource_handle)
+  make = _traced(style, limit, vocabulary, tables.spec(), spec)
 
-  @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
-  def make(batch):
-    history = _Histories.of(batch["utterances"], style, vocabulary)
-    # (record, variant) pairs, then one example per slot asked for in each.
-    group = tf.reshape(batch["service_index"][:, None] + offsets, [-1])
-    asked = tf.ragged.range(tf.gather(starts, group), tf.gather(starts, group + 1))
-    rows, pair = asked.flat_values, asked.value_rowids()
-    record = pair // len(variants)
-    slot = tf.gather(batch["gold_slot"], record)
-    asked_slot = tf.gather(slot_index, tf.gather(rows, slot.value_rowids()))
-    matches = slot.with_flat_values(slot.flat_values == asked_slot)
-    gold = tf.ragged.boolean_mask(tf.gather(batch["gold_value"], record), matches)
-    targets = _target_texts(gold, rows, tf.gather(batch["pick"], record), lookup, style)
-    prompt = tf.gather(prompts, rows)
-    budget = None if limit is None else limit - 1 - tf.cast(prompt.row_lengths(), tf.int32)  # EOS
-    frame = tf.strings.join([batch["split"], batch["frame_id"]], separator="/")
-    prefix = tf.gather(prefixes, pair % len(variants)) + tf.gather(frame, record)
-    return {
-      "inputs": tf.concat([history.fitting(record, budget), prompt], axis=1),
-      "targets": tf.cast(vocabulary.encode_tf(targets), tf.int32),
-      "inputs_pretokenized": tf.gather(history.text, record) + " " + tf.gather(texts, rows),
-      "targets_pretokenized": targets,
-      "example_id_pretokenized": prefix + "/" + tf.gather(names, rows),
-      "gold": gold,
-      "num_slots": tf.cast(tf.gather(asked.row_lengths(), pair), tf.int32),
-      "seen": tf.gather(batch["seen"], record),
-      "categorical": tf.gather(categorical, rows),
-    }
+  @tf.autograph.experimental.do_not_convert
+  def maker(batch):
+    return make(tables._replace(targets=lookup.resource_handle), batch)  # `lookup` has to live
 
-  return make
+  return maker
 
 
-def _target_texts(gold: tf.RaggedTensor, rows, pick, lookup, style: PromptStyle):
+def _traced(style: PromptStyle, limit, vocabulary, *signature):
+  """Returns `_make_examples` as a traced function, one for all tasks that differ in their tables.
+
+  Tracing takes longer than all else that makes a task's data set. Tasks have vocabularies of
+  their own, which are equal.
+  """
+  key = style, limit, repr(signature)
+  for known, of, traced in _TRACED:
+    if known == key and of == vocabulary:
+      return traced
+
+  @tf.function(input_signature=signature, autograph=False)
+  def traced(tables, batch):
+    return _make_examples(tables, batch, style, vocabulary, limit)
+
+  _TRACED.append((key, vocabulary, traced))
+  return traced
+
+
+def _make_examples(tables: _Tables, batch, style: PromptStyle, vocabulary, limit):
+  """The graph: a batch of records -> the batch of their examples."""
+  history = _Histories.of(batch["utterances"], style, vocabulary)
+  # (record, variant) pairs, then one example per slot asked for in each.
+  num_variants = tf.size(tables.offsets, tf.int64)
+  group = tf.reshape(batch["service_index"][:, None] + tables.offsets, [-1])
+  asked = tf.ragged.range(tf.gather(tables.starts, group), tf.gather(tables.starts, group + 1))
+  rows, pair = asked.flat_values, asked.value_rowids()
+  record = pair // num_variants
+  slot = tf.gather(batch["gold_slot"], record)
+  asked_slot = tf.gather(tables.slot_index, tf.gather(rows, slot.value_rowids()))
+  matches = slot.with_flat_values(slot.flat_values == asked_slot)
+  gold = tf.ragged.boolean_mask(tf.gather(batch["gold_value"], record), matches)
+  pick = tf.gather(batch["pick"], record)
+  targets = _target_texts(gold, rows, pick, tables.targets, style)
+  prompt = tf.gather(tables.prompts, rows)
+  budget = None if limit is None else limit - 1 - tf.cast(prompt.row_lengths(), tf.int32)  # EOS
+  frame = tf.strings.join([batch["split"], batch["frame_id"]], separator="/")
+  prefix = tf.gather(tables.prefixes, pair % num_variants) + tf.gather(frame, record)
+  return {
+    "inputs": tf.concat([history.fitting(record, budget), prompt], axis=1),
+    "targets": tf.cast(vocabulary.encode_tf(targets), tf.int32),
+    "inputs_pretokenized": tf.gather(history.text, record) + " " + tf.gather(tables.texts, rows),
+    "targets_pretokenized": targets,
+    "example_id_pretokenized": prefix + "/" + tf.gather(tables.names, rows),
+    "gold": gold,
+    "num_slots": tf.cast(tf.gather(asked.row_lengths(), pair), tf.int32),
+    "seen": tf.gather(batch["seen"], record),
+    "categorical": tf.gather(tables.categorical, rows),
+  }
+
+
+def _target_texts(gold: tf.RaggedTensor, rows, pick, table, style: PromptStyle):
   """The graph's `text.target_text`: gold string [examples, values] -> string [examples]."""
   keys = tf.strings.as_string(tf.gather(rows, gold.value_rowids())) + _KEY + gold.flat_values
   plain = gold.flat_values
   if style.lowercase:
     plain = tf.strings.lower(plain, encoding="utf-8")
-  known = lookup.lookup(keys)
+  known = tf.raw_ops.LookupTableFindV2(table_handle=table, keys=keys, default_value="")
+  known = tf.ensure_shape(known, keys.shape)
   shown = gold.with_flat_values(tf.where(known == "", plain, known))
   if style.target == "join":
     chosen = tf.strings.reduce_join(shown, axis=-1, separator=text.JOIN)
