@@ -13,7 +13,7 @@ jax.config.update("jax_platforms", "cpu")
 
 @pytest.fixture(scope="session")
 def golden_set() -> GoldenSet:
-  """The golden set."""
+  """The golden numbers."""
   return GoldenSet(require_golden())
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from flax import traverse_util
 from jax.sharding import PartitionSpec
+from packed_goldens import assert_close
 
 from t5x import adafactor, optimizers
 from t5x.errors import T5XError
@@ -42,9 +43,9 @@ def test_toy(golden_set, variant):
     grads = {k: np.roll(arrays[f"grad/{k}"], i, axis=-1) * np.float32(i + 1) for k in expected}
     optimizer = update(optimizer, grads)
   for key, value in expected.items():
-    np.testing.assert_allclose(optimizer.target[key], value, rtol=2e-6, atol=2e-7, err_msg=key)
+    assert_close(optimizer.target[key], value, rtol=2e-6, atol=2e-7, err_msg=key)
     for slot in SLOTS:
-      np.testing.assert_allclose(
+      assert_close(
         getattr(optimizer.state.param_states[key], slot),
         arrays[f"{variant}/slots_3/{key}/{slot}"],
         rtol=2e-6,
@@ -85,15 +86,13 @@ class _Runs:
 
   def check_params(self, state, key, atol):
     for path, value in traverse_util.flatten_dict(state.params, sep="/").items():
-      np.testing.assert_allclose(
-        value, self.expected[f"{key}/{path}"], rtol=0, atol=atol, err_msg=path
-      )
+      assert_close(value, self.expected[f"{key}/{path}"], rtol=0, atol=atol, err_msg=path)
 
   def check_slots(self, state, run, rtol=1e-4):
     atol = self.golden.atol("run1/slots_3")
     for path, slots in traverse_util.flatten_dict(state.param_states, sep="/").items():
       for slot in SLOTS:
-        np.testing.assert_allclose(
+        assert_close(
           getattr(slots, slot),
           self.expected[f"{run}/slots_3/{path}/{slot}"],
           rtol=rtol,

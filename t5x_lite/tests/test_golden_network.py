@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 from flax import traverse_util
+from packed_goldens import assert_close
 
 from t5x.examples.t5 import layers
 
@@ -38,7 +39,7 @@ def test_encoder_logits_and_scores(golden, batch_name):
 def test_gradients(golden):
   grads = golden.packed_grads(golden.params)
   for path, grad in traverse_util.flatten_dict(grads, sep="/").items():
-    np.testing.assert_allclose(
+    assert_close(
       grad, golden.expected[f"grads/{path}"], rtol=0, atol=golden.atol("grads"), err_msg=path
     )
 
@@ -48,7 +49,7 @@ def test_gradients_as_computed_on_a_tpu(golden, monkeypatch):
   monkeypatch.setattr(jax, "default_backend", lambda: "tpu")
   grads = type(golden).packed_grads.func(golden)(golden.params)  # traced anew
   for path, grad in traverse_util.flatten_dict(grads, sep="/").items():
-    np.testing.assert_allclose(
+    assert_close(
       grad, golden.expected[f"grads/{path}"], rtol=0, atol=golden.atol("grads"), err_msg=path
     )
 

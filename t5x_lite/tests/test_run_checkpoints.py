@@ -4,14 +4,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from packed_goldens import assert_equal
 
 from t5x import checkpoints
 from t5x._checkpoint.read import flatten
 from t5x.errors import T5XError
 
 
-def _expected(golden):
-  arrays = np.load(golden / "t5_1_1/adafactor.npz")
+def _expected(golden_set):
+  arrays = golden_set.arrays("t5_1_1/adafactor.npz")
   expected = {"state/step": np.int32(3)}
   for key, value in arrays.items():
     if key.startswith("factored8/params_3/"):
@@ -24,13 +25,13 @@ def _expected(golden):
 @pytest.mark.parametrize("layout", ["ckpt_orbax", "ckpt_legacy"])
 def test_golden_checkpoints(layout, golden_set):
   golden = golden_set.root
-  expected = _expected(golden)
+  expected = _expected(golden_set)
   path = golden / layout / "checkpoint_3"
   assert checkpoints.checkpoint_steps(golden / layout) == [3]
   loaded = flatten(checkpoints.load_checkpoint(path))
   assert loaded.keys() == expected.keys()
   for name, value in expected.items():
-    np.testing.assert_array_equal(loaded[name], value, err_msg=name)
+    assert_equal(loaded[name], value, err_msg=name)
 
 
 class _State:

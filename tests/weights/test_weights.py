@@ -13,7 +13,9 @@ import shutil
 import ml_dtypes
 import numpy as np
 import pytest
-from places import FIXTURES, shared_file
+from goldens import require_golden
+from packed_goldens import load_arrays
+from places import FIXTURES
 from safetensors.numpy import load_file, save_file
 
 from sgdx_t5x import weights
@@ -254,14 +256,12 @@ def test_a_checkpoint_starts_a_training_run(family, tmp_path):
 @pytest.mark.parametrize("kind", ["ckpt_orbax", "ckpt_legacy"])
 def test_checkpoints_of_googles_t5x_are_read(kind):
   """Both layouts, after three steps of training; the expected parameters lie beside them."""
-  golden = shared_file("golden/A")
+  golden = require_golden()
   found = weights.read_checkpoint(golden / kind / "checkpoint_3")
   assert found.step == 3
   assert (found.sizes.gated, found.sizes.tied, found.sizes.num_heads) == (True, False, 3)
-  with np.load(golden / "t5_1_1/params.npz") as params:
-    assert {k: v.shape for k, v in found.arrays.items()} == {
-      k: params[k].shape for k in params.files
-    }
+  params = load_arrays(golden / "t5_1_1/params.npz")
+  assert {k: v.shape for k, v in found.arrays.items()} == {k: v.shape for k, v in params.items()}
 
 
 def test_transformers_itself_agrees(family, tmp_path):
@@ -412,7 +412,7 @@ def test_damaged_checkpoints(tmp_path):
   (path / "_CHECKPOINT_METADATA").write_text('{"commit_timestamp_nsecs": null}')
   with pytest.raises(SgdxError, match="no complete T5X checkpoint"):
     weights.read_checkpoint(path)
-  legacy = shutil.copytree(shared_file("golden/A/ckpt_legacy/checkpoint_3"), tmp_path / "legacy")
+  legacy = shutil.copytree(require_golden() / "ckpt_legacy/checkpoint_3", tmp_path / "legacy")
   (legacy / "target.encoder.encoder_norm.scale/.zarray").unlink()
   with pytest.raises(SgdxError, match="cannot be read: Array 'target/encoder/encoder_norm/scale'"):
     weights.read_checkpoint(legacy)

@@ -1,4 +1,7 @@
-"""The golden numbers recorded from Google's T5X, and the models they were recorded of."""
+"""The golden numbers recorded from Google's T5X, and the models they were recorded of.
+
+Tests read the full recordings where ../shared/golden is, else the set of them in the repository.
+"""
 
 import functools
 import json
@@ -9,25 +12,19 @@ import jax
 import numpy as np
 import pytest
 from flax import traverse_util
+from packed_goldens import Sample, load_arrays, unpacked
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[4] / "shared" / "golden" / "A"
 MODELS = ("t5_1_1", "t5_1_0")
 
 
 def require_golden() -> pathlib.Path:
-  """Returns the directory of the golden set; skips without it, and fails under CI=true."""
+  """Returns where the golden numbers are: the full recordings, which CI must have, or the set."""
   if GOLDEN.is_dir():
     return GOLDEN
-  reason = f"golden numbers of Google's T5X are not at {GOLDEN}"
-  if os.environ.get("CI", "").lower() == "true":
-    pytest.fail(reason)
-  pytest.skip(reason)
-
-
-def load_npz(path: pathlib.Path) -> dict[str, np.ndarray]:
-  """Reads all arrays of an npz file."""
-  with np.load(path) as archive:
-    return dict(archive)
+  if os.environ.get("CI"):
+    pytest.fail(f"the full recordings of Google's T5X are not at {GOLDEN}, but CI must have them")
+  return unpacked()
 
 
 def subtree(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
@@ -56,10 +53,10 @@ class GoldenModel:
         logits_via_embedding=name == "t5_1_0",
       )
     )
-    self.flat_params = load_npz(self.root / "params.npz")
+    self.flat_params = load_arrays(self.root / "params.npz")
     self.params = traverse_util.unflatten_dict(self.flat_params, sep="/")
-    self.expected = load_npz(self.root / "expected.npz")
-    arrays = load_npz(self.root / "batch.npz")
+    self.expected = load_arrays(self.root / "expected.npz")
+    arrays = load_arrays(self.root / "batch.npz")
     unpacked = subtree(arrays, "unpacked")
     self.batches = {
       "unpacked": unpacked,
@@ -98,14 +95,14 @@ class GoldenModel:
 
 
 class GoldenSet:
-  """Reads files of the golden set."""
+  """Reads files of the golden numbers."""
 
   def __init__(self, root: pathlib.Path):
     self.root = root
 
-  def arrays(self, name: str) -> dict[str, np.ndarray]:
-    """All arrays of an npz file."""
-    return load_npz(self.root / name)
+  def arrays(self, name: str) -> dict[str, np.ndarray | Sample]:
+    """All arrays of an npz file; the set of the repository has samples of the large ones."""
+    return load_arrays(self.root / name)
 
   def json(self, name: str):
     """A JSON file."""
