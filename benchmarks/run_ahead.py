@@ -2,9 +2,9 @@
 
   python benchmarks/run_ahead.py
 
-Two models on random tokens, one with steps of some 10 ms, one of some 100 ms; batches come from the
-prefetcher, as in `t5x.train`. Of each model there is one trainer, whose steps are taken in turn with
-and without `Trainer.wait_for_room`. Target: at least 0.99 of the steps/s without.
+Two models on random tokens, one with steps of some 10 ms, one of some 100 ms; batches come from
+the prefetcher, as in `t5x.train`. Of each model there is one trainer, whose steps are taken in turn
+with and without `Trainer.wait_for_room`. Target: at least 0.99 of the steps/s without.
 """
 
 from __future__ import annotations
