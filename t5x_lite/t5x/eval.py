@@ -92,6 +92,7 @@ def evaluate(
   from etils import epath
 
   from t5x import gin_utils, utils
+  from t5x._process import folder_lock
   from t5x._process.stop import StopRequest
   from t5x.errors import not_in_lite
 
@@ -101,48 +102,51 @@ def evaluate(
   if inference_evaluator_cls is None:
     loggers = [seqio.TensorBoardLogger, seqio.JSONLogger]
     inference_evaluator_cls = functools.partial(seqio.Evaluator, logger_cls=loggers)
-  (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
+  name = dataset_cfg.mixture_or_task_name
+  results_of = os.path.join(output_dir, f"eval.{name if isinstance(name, str) else name.name}")
+  with folder_lock.held([f"{results_of}.lock"], "EVAL_OUTPUT_DIR"):
+    (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
 
-  # ----------------------------------------------------------------- data and shapes
-  stop = StopRequest()
-  axes = _Deferred()  # the evaluator measures the lengths the train state is made with
-  evaluator = utils.InferenceEvaluator(
-    dataset_cfg,
-    inference_evaluator_cls,
-    model,
-    partitioner,
-    axes,
-    log_dir=os.path.join(output_dir, "inference_eval"),
-    check_stop=stop.check,
-    journal_dir=os.path.join(output_dir, "partial"),
-  )
-  if not evaluator.eval_tasks:
-    raise T5XError(
-      f"Nothing of {dataset_cfg.mixture_or_task_name!r} can be evaluated.",
-      found=f"no task with split {dataset_cfg.split!r} and metrics",
-      available=_splits_and_metrics(dataset_cfg),
-      fix="set utils.DatasetConfig.split, or give the tasks metric_fns.",
+    # ----------------------------------------------------------------- data and shapes
+    stop = StopRequest()
+    axes = _Deferred()  # the evaluator measures the lengths the train state is made with
+    evaluator = utils.InferenceEvaluator(
+      dataset_cfg,
+      inference_evaluator_cls,
+      model,
+      partitioner,
+      axes,
+      log_dir=os.path.join(output_dir, "inference_eval"),
+      check_stop=stop.check,
+      journal_dir=os.path.join(output_dir, "partial"),
     )
-  initializer = (train_state_initializer_cls or utils.TrainStateInitializer)(
-    optimizer_def=None,
-    init_fn=model.get_initial_variables,
-    input_shapes=_input_shapes(evaluator.model_feature_shapes, dataset_cfg.batch_size),
-    partitioner=partitioner,
-  )
-  axes.fill(initializer.train_state_axes)
+    if not evaluator.eval_tasks:
+      raise T5XError(
+        f"Nothing of {dataset_cfg.mixture_or_task_name!r} can be evaluated.",
+        found=f"no task with split {dataset_cfg.split!r} and metrics",
+        available=_splits_and_metrics(dataset_cfg),
+        fix="set utils.DatasetConfig.split, or give the tasks metric_fns.",
+      )
+    initializer = (train_state_initializer_cls or utils.TrainStateInitializer)(
+      optimizer_def=None,
+      init_fn=model.get_initial_variables,
+      input_shapes=_input_shapes(evaluator.model_feature_shapes, dataset_cfg.batch_size),
+      partitioner=partitioner,
+    )
+    axes.fill(initializer.train_state_axes)
 
-  # ----------------------------------------------------------------- evaluate
-  if fallback_init_rng is not None:
-    restore_checkpoint_cfg.fallback_to_scratch = True
-  with stop.listening():
-    results = _evaluate_all(
-      initializer,
-      evaluator,
-      restore_checkpoint_cfg,
-      epath.Path(output_dir) / f"eval.{dataset_cfg.mixture_or_task_name}.ckpt",
-      fallback_init_rng or 0,
-      stop.check,
-    )
+    # ----------------------------------------------------------------- evaluate
+    if fallback_init_rng is not None:
+      restore_checkpoint_cfg.fallback_to_scratch = True
+    with stop.listening():
+      results = _evaluate_all(
+        initializer,
+        evaluator,
+        restore_checkpoint_cfg,
+        epath.Path(output_dir) / f"eval.{dataset_cfg.mixture_or_task_name}.ckpt",
+        fallback_init_rng or 0,
+        stop.check,
+      )
   log(f"outputs are in {output_dir}")
   return results
 

@@ -151,6 +151,7 @@ def infer(
   """
   from t5x import gin_utils, utils
   from t5x._infer.journal import config_hash
+  from t5x._process import folder_lock
   from t5x._process.stop import StopRequest
 
   del checkpoint_period, merge_chunked_results, checkpoint_ds_iter, use_orbax
@@ -159,47 +160,49 @@ def infer(
   if cli.FLAGS.is_parsed() and getattr(cli.FLAGS, "shard_id", None) is not None:
     shard_id = cli.FLAGS.shard_id
   _check_settings(mode, dataset_cfg, shard_id, num_shards)
-  (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
   utils.import_module(dataset_cfg.module)
   (verify_matching_vocabs_fn or utils.verify_matching_vocabs)(dataset_cfg, model)
   tasks = _tasks(dataset_cfg)
-  state, axes = _restore(
-    model,
-    dataset_cfg,
-    restore_checkpoint_cfg,
-    partitioner,
-    train_state_initializer_cls or utils.TrainStateInitializer,
-    fallback_init_rng,
-  )
-  utils.log_model_info(os.path.join(output_dir, "model-info.txt"), state)
-  stop = StopRequest()
-  step_fn = {
-    "predict": model.predict_batch,
-    "predict_with_aux": model.predict_batch_with_aux,
-    "score": model.score_batch,
-  }[mode]
-  infer_fn = utils.get_infer_fn(
-    step_fn,
-    dataset_cfg.batch_size,
-    axes,
-    partitioner,
-    keep_aux_as_numpy=keep_aux_as_numpy,
-    check_stop=stop.check,
-  )
-  settings_hash = config_hash(state.params, {"mode": mode, "split": dataset_cfg.split})
-  written = []
-  with stop.listening():
-    for task in tasks:
-      name = f"{task.name}-{mode}.{file_extension}-{shard_id:05}-of-{num_shards:05}"
-      path = os.path.join(output_dir, name)
-      vocabulary = task.output_features[output_vocab_feature_name].vocabulary
-      # Read once: for the model, and from memory for the file.
-      task_ds = _examples(task, dataset_cfg, shard_id, num_shards).cache()
-      model_ds = model.FEATURE_CONVERTER_CLS(pack=False)(task_ds, dataset_cfg.task_feature_lengths)
-      if _infer_task(
-        path, task_ds, model_ds, infer_fn, state, settings_hash, mode, vocabulary, write_fn
-      ):
-        written.append(path)
+  part = f"{mode}.{file_extension}-{shard_id:05}-of-{num_shards:05}"
+  paths = [os.path.join(output_dir, f"{task.name}-{part}") for task in tasks]
+  with folder_lock.held([f"{path}.lock" for path in paths], "INFER_OUTPUT_DIR"):
+    (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
+    state, axes = _restore(
+      model,
+      dataset_cfg,
+      restore_checkpoint_cfg,
+      partitioner,
+      train_state_initializer_cls or utils.TrainStateInitializer,
+      fallback_init_rng,
+    )
+    utils.log_model_info(os.path.join(output_dir, "model-info.txt"), state)
+    stop = StopRequest()
+    step_fn = {
+      "predict": model.predict_batch,
+      "predict_with_aux": model.predict_batch_with_aux,
+      "score": model.score_batch,
+    }[mode]
+    infer_fn = utils.get_infer_fn(
+      step_fn,
+      dataset_cfg.batch_size,
+      axes,
+      partitioner,
+      keep_aux_as_numpy=keep_aux_as_numpy,
+      check_stop=stop.check,
+    )
+    settings_hash = config_hash(state.params, {"mode": mode, "split": dataset_cfg.split})
+    written = []
+    with stop.listening():
+      for task, path in zip(tasks, paths, strict=True):
+        vocabulary = task.output_features[output_vocab_feature_name].vocabulary
+        # Read once: for the model, and from memory for the file.
+        task_ds = _examples(task, dataset_cfg, shard_id, num_shards).cache()
+        lengths = dataset_cfg.task_feature_lengths
+        model_ds = model.FEATURE_CONVERTER_CLS(pack=False)(task_ds, lengths)
+        if _infer_task(
+          path, task_ds, model_ds, infer_fn, state, settings_hash, mode, vocabulary, write_fn
+        ):
+          written.append(path)
   return written
 
 

@@ -9,6 +9,7 @@ in MODEL_DIR if there is one. Ctrl-C stops between two steps and saves.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -91,6 +92,7 @@ def train(
   import jax
 
   from t5x import gin_utils, utils
+  from t5x._process import folder_lock
   from t5x._process.stop import StopRequest
   from t5x._step.actions import Actions
   from t5x._train import setup
@@ -104,24 +106,25 @@ def train(
   if use_hardware_rng:
     jax.config.update("jax_default_prng_impl", "rbg")
   verify_vocabs = verify_matching_vocabs_fn or utils.verify_matching_vocabs
-  (summarize_config_fn or gin_utils.summarize_gin_config)(model_dir, None, 0)
-  start = setup.choose_start(model_dir, restore_cfg, total_steps, relative_steps)
-
-  # ----------------------------------------------------------------- data
-  utils.import_module(train_dataset_cfg.module)
-  utils.get_mixture_or_task(train_dataset_cfg.mixture_or_task_name)
-  verify_vocabs(train_dataset_cfg, model)
-  stream = setup.choose_stream(model_dir, start, random_seed, train_dataset_cfg)
-  init_rng, trainer_rng = jax.random.split(jax.random.PRNGKey(stream.seed))
-  train_ds, num_shards = setup.training_data(
-    train_dataset_cfg,
-    model,
-    partitioner,
-    get_dataset_fn or utils.get_dataset,
-    stream,
-    start.step,
-  )
   with contextlib.ExitStack() as at_end:
+    at_end.enter_context(folder_lock.held([os.path.join(model_dir, "train.lock")], "MODEL_DIR"))
+    (summarize_config_fn or gin_utils.summarize_gin_config)(model_dir, None, 0)
+    start = setup.choose_start(model_dir, restore_cfg, total_steps, relative_steps)
+
+    # ----------------------------------------------------------------- data
+    utils.import_module(train_dataset_cfg.module)
+    utils.get_mixture_or_task(train_dataset_cfg.mixture_or_task_name)
+    verify_vocabs(train_dataset_cfg, model)
+    stream = setup.choose_stream(model_dir, start, random_seed, train_dataset_cfg)
+    init_rng, trainer_rng = jax.random.split(jax.random.PRNGKey(stream.seed))
+    train_ds, num_shards = setup.training_data(
+      train_dataset_cfg,
+      model,
+      partitioner,
+      get_dataset_fn or utils.get_dataset,
+      stream,
+      start.step,
+    )
     # It reads while the rest is being prepared.
     sharding = partitioner.sharding(partitioner.data_partition_spec)
     batches = utils.DevicePrefetcher(train_ds, sharding)

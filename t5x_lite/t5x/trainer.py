@@ -6,6 +6,7 @@ never lie in memory together.
 
 from __future__ import annotations
 
+import collections
 import functools
 import os
 import time
@@ -39,6 +40,10 @@ Metrics = Mapping[str, Any]
 
 # Metrics of this many steps are fetched from the device at once.
 _STEPS_PER_FETCH = 50
+
+# Steps that are dispatched and not done, at most: the one that runs and the one that the device
+# goes on with while the host prepares the next. A stop has to wait for all of them.
+_STEPS_AHEAD = 2
 
 
 def _split(batch, num_microbatches: int):
@@ -182,6 +187,7 @@ class Trainer:
     self._last: dict[str, float] = {}
     self.compile_seconds: float | None = None
     self._pending: list[Metrics] = []
+    self._in_flight: collections.deque[jax.Array] = collections.deque(maxlen=_STEPS_AHEAD)
     self._merged: Metrics | None = None
     self._latest: Metrics | None = None  # of the last step that was fetched
     self._step = int(train_state.step)
@@ -237,8 +243,18 @@ class Trainer:
       out_axis_resources=None,
     )
 
+  def wait_for_room(self) -> None:
+    """Waits until all steps but the latest are done: the next one may then be dispatched.
+
+    Without it the host runs ahead of the device by as many steps as JAX allows (32 on a CPU).
+    """
+    while len(self._in_flight) >= _STEPS_AHEAD:
+      jax.block_until_ready(self._in_flight.popleft())
+
   def step(self, batch) -> None:
     """Takes one training step; returns as soon as it is dispatched (but for the first).
+
+    Call `wait_for_room` before, or the host runs far ahead of the device.
 
     Args:
         batch: {feature: global array [B, ...]} on the devices.
@@ -247,6 +263,7 @@ class Trainer:
     started = time.time()
     self.train_state, metrics, rate = self._train_step(self.train_state, batch, self._rng)
     self._learning_rate = rate
+    self._in_flight.append(rate)
     if first:
       jax.block_until_ready(rate)
       self.compile_seconds = time.time() - started

@@ -17,7 +17,8 @@ from t5x._data.datasets import (
   verify_matching_vocabs,
 )
 from t5x._infer.inference import get_infer_fn
-from t5x._infer.journal import Journal, broadcast_text, config_hash, decoder
+from t5x._infer.journal import Journal, config_hash, decoder
+from t5x._process.hosts import broadcast_text
 from t5x._process.log import log
 from t5x.errors import T5XError
 

@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from etils import epath
 from gin import config as _gin_config
-from jax.experimental import multihost_utils
 
+from t5x._process.hosts import broadcast_text
 from t5x._process.log import log
 
 # Settings that say where and in what portions the work is done, not what comes out.
@@ -144,12 +144,3 @@ class Journal:
       # Other tasks' journals may be there, or it is not a local folder.
       with contextlib.suppress(OSError):
         os.rmdir(self._path.parent)
-
-
-def broadcast_text(text: str) -> str:
-  """The first process's text, on every process."""
-  data = np.frombuffer(text.encode(), np.uint8)
-  size = int(multihost_utils.broadcast_one_to_all(np.int32(data.size)))
-  padded = np.zeros(size, np.uint8)
-  padded[: data.size] = data[:size]
-  return bytes(multihost_utils.broadcast_one_to_all(padded)).decode() if size else ""

@@ -155,6 +155,27 @@ def process_count() -> int:
     return 1
 
 
+def is_first() -> bool:
+  """Whether this process is the first of its run, which writes the files."""
+  if process_count() == 1:
+    return True
+  import jax
+
+  return jax.process_index() == 0
+
+
+def broadcast_text(text: str) -> str:
+  """The first process's text, on every process."""
+  import numpy as np
+  from jax.experimental import multihost_utils
+
+  data = np.frombuffer(text.encode(), np.uint8)
+  size = int(multihost_utils.broadcast_one_to_all(np.int32(data.size)))
+  padded = np.zeros(size, np.uint8)
+  padded[: data.size] = data[:size]
+  return bytes(multihost_utils.broadcast_one_to_all(padded)).decode() if size else ""
+
+
 def lost(error: BaseException) -> T5XError | None:
   """Returns the error to show if `error` comes of a process that is gone, else None."""
   if process_count() == 1:

@@ -226,6 +226,8 @@ class Loop:
   def _train_until(self, target: int) -> None:
     """Takes steps up to `target`, or until a loss is not finite."""
     while self.step < target and not self._saver.diverged:
+      # First the wait, then the look: a request that comes meanwhile finds one step dispatched.
+      self._trainer.wait_for_room()
       self._stop.check()
       batch = next(self._batches)
       if self._trainer.compile_seconds is None:
