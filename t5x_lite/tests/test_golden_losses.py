@@ -94,6 +94,29 @@ def test_unknown_factor_is_named():
     losses.get_loss_normalizing_factor_and_weights("NUM_TOKENS", {})
 
 
+@pytest.mark.parametrize(
+  ("factor", "divisor"), [("NUM_TOTAL_TARGET_TOKENS", 8), ("NUM_REAL_TARGET_TOKENS", 5)]
+)
+def test_padding_has_no_weight_unless_weights_are_given(factor, divisor):
+  batch = {"decoder_target_tokens": jnp.asarray([[7, 8, 1, 0], [9, 1, 0, 0]])}
+  found, weights = losses.get_loss_normalizing_factor_and_weights(factor, batch)
+  assert found == divisor
+  np.testing.assert_array_equal(weights, [[1, 1, 1, 0], [1, 1, 0, 0]])
+
+
+def test_padding_of_a_packed_row_is_no_sequence():
+  """By hand: two sequences and padding, which has weights by mistake."""
+  batch = {
+    "decoder_target_tokens": jnp.asarray([[7, 1, 8, 1, 0, 0]]),
+    "decoder_loss_weights": jnp.asarray([[3.0, 1.0, 0.0, 2.0, 5.0, 5.0]]),
+    "decoder_segment_ids": jnp.asarray([[1, 1, 2, 2, 0, 0]]),
+    "decoder_positions": jnp.asarray([[0, 1, 0, 1, 0, 0]]),
+  }
+  found, weights = losses.get_loss_normalizing_factor_and_weights("AVERAGE_PER_SEQUENCE", batch)
+  assert found == 2
+  np.testing.assert_allclose(weights, [[0.75, 0.25, 0, 1, 0, 0]])
+
+
 def test_accuracy_is_that_of_argmax_with_ties():
   rng = np.random.default_rng(0)
   logits = rng.integers(0, 4, (8, 9, 6)).astype(np.float32)  # most rows have their largest twice
