@@ -64,7 +64,9 @@ def test_rows_start_where_their_caches_are_filled_to():
   seen = []
 
   def model(state):
-    see = lambda index, token: seen.append((index.tolist(), token[:, 0].tolist()))
+    def see(index, token):
+      seen.append((index.tolist(), token[:, 0].tolist()))
+
     jax.debug.callback(see, state.cur_index, state.cur_token)
     return _says(4, 6)(state)
 
