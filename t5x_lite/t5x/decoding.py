@@ -14,10 +14,11 @@ from typing import Any
 import flax
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from t5x._decode.beam_search import beam_search, brevity_penalty
+from t5x._decode.sample_rows import SamplingLoopState, sample_rows
+from t5x._decode.sample_token import MIN_TEMPERATURE, sample_token
 from t5x._decode.state import (
   NEG_INF,
   CannotPauseError,
@@ -25,28 +26,41 @@ from t5x._decode.state import (
   Paused,
   Segment,
   TokensToLogits,
+  add_beam_dim,
   all_of,
+  cache_map,
   expand_cache,
   flat_batch_beam_expand,
+  flatten_beam_dim,
   forced_token,
+  unflatten_beam_dim,
 )
 from t5x.errors import T5XError
 
 __all__ = [
+  "MIN_TEMPERATURE",
+  "NEG_INF",
   "CannotPauseError",
   "DecodingState",
   "Paused",
+  "SamplingLoopState",
   "Segment",
+  "add_beam_dim",
   "beam_search",
   "brevity_penalty",
+  "cache_map",
   "flat_batch_beam_expand",
+  "flatten_beam_dim",
   "temperature_sample",
+  "top_k_two_stage",
+  "unflatten_beam_dim",
 ]
 
 Array = jax.Array
 PyTree = Any
 
-MIN_TEMPERATURE = 1e-4
+# T5X's name; where it divides the work in two stages, XLA does so by itself.
+top_k_two_stage = lax.top_k
 
 
 @flax.struct.dataclass
@@ -73,13 +87,17 @@ def temperature_sample(
   topk: int = 1,
   topp: float = 0.0,
   cache_offset: int = 0,
+  initial_index: Array | None = None,
   max_decode_steps: int | Array | None = None,
+  max_decode_steps_hard_limit: int | None = None,
   rescale_log_probs: bool = True,
-  state_callback_fn: Callable[[DecodingState], DecodingState] | None = None,
-  logit_callback_fn: Callable[[Array, DecodingState], Array] | None = None,
+  state_callback_fn: Callable[[SamplingLoopState], SamplingLoopState] | None = None,
+  logit_callback_fn: Callable[[Array, SamplingLoopState], Array] | None = None,
   segment: Segment | None = None,
 ) -> tuple[Array, Array] | Paused:
   """Samples tokens; with `topk=1`, the default, greedy. Stops when all rows have an EOS.
+
+  An EOS that is forced does not end a decode.
 
   Args:
     inputs: as for `beam_search`.
@@ -88,16 +106,21 @@ def temperature_sample(
     eos_id: token that ends a decode.
     decode_rng: key; None is key 0.
     num_decodes: decodes per example.
-    temperature: logits are divided by it.
+    temperature: logits are divided by it; 0 is greedy. A number, or one per example `[B]`.
     topk: keep the k most probable tokens; 0 keeps all.
     topp: keep the most probable tokens that together have this probability, in [0, 1); 0 keeps
       all (Holtzman et al. 2020, arXiv:1904.09751). At most one of topk and topp is not 0.
     cache_offset: position of the batch axis in the caches.
-    max_decode_steps: tokens to decode at most; None is L.
+    initial_index: as for `beam_search`; each row then is at a position of its own.
+    max_decode_steps: tokens to decode after the prompt at most; None is up to L. The prompt
+      and these together are L tokens at most.
+    max_decode_steps_hard_limit: largest `max_decode_steps`, for one that is traced; None or 0 is
+      no limit.
     rescale_log_probs: score by the distribution sampled from (so exactly 0 when greedy) instead of
       the model's.
-    state_callback_fn: called with the state before each step.
-    logit_callback_fn: called with logits and state at each step.
+    state_callback_fn: from the SamplingLoopState before each step, and after the last, to the one
+      to go on with.
+    logit_callback_fn: from logits and SamplingLoopState at each step to logits.
     segment: decode this stretch only; `cache` is then as the stretch before left it.
 
   Returns:
@@ -115,15 +138,34 @@ def temperature_sample(
       expected="at most one of them other than 0",
       fix="set decoding.temperature_sample.topk = 0 to sample by topp",
     )
-  callbacks = (state_callback_fn, logit_callback_fn)
-  if segment is not None and not (isinstance(topk, int) and topk == 1 and not any(callbacks)):
+  by_row = bool(state_callback_fn or logit_callback_fn or initial_index is not None)
+  if segment is not None and (by_row or not (isinstance(topk, int) and topk == 1)):
     # Which random numbers a row gets depends on the rows beside it.
     raise CannotPauseError
   batch, length = inputs.shape
   inputs = flat_batch_beam_expand(inputs.astype(jnp.int32), num_decodes)
-  max_len = length if max_decode_steps is None else jnp.minimum(max_decode_steps, length)
-  stop = max_len if segment is None else jnp.minimum(segment.stop, max_len)
+  limits = _lengths_at_most(inputs, max_decode_steps, max_decode_steps_hard_limit)
   rng = jax.random.PRNGKey(0) if decode_rng is None else decode_rng
+  if jnp.ndim(temperature):
+    temperature = flat_batch_beam_expand(temperature, num_decodes)
+  sampling = (temperature, topk, topp, rescale_log_probs)
+  if by_row:
+    sequences, log_prob = sample_rows(
+      inputs,
+      expand_cache(cache, num_decodes, cache_offset),
+      tokens_to_logits,
+      eos_id,
+      rng,
+      sampling,
+      None if initial_index is None else flat_batch_beam_expand(initial_index, num_decodes),
+      limits,
+      state_callback_fn or (lambda state: state),
+      logit_callback_fn or (lambda logits, state: logits),
+    )
+    return _sort_decodes(
+      sequences.reshape(batch, num_decodes, length), log_prob.reshape(batch, num_decodes)
+    )
+  stop = length if segment is None else jnp.minimum(segment.stop, length)
   initial = _initial_state(inputs, cache, rng, num_decodes, cache_offset, segment)
 
   def done(state: _SampleState) -> Array:
@@ -133,24 +175,23 @@ def temperature_sample(
     return (state.index < stop) & ~all_of(done(state), segment)
 
   def step(state: _SampleState) -> _SampleState:
-    visible = DecodingState(state.index, state.sequences, state.cur_token, state.cache)
-    if state_callback_fn is not None:
-      visible = state_callback_fn(visible)
-    logits, new_cache = tokens_to_logits(visible)
-    logits = logits.astype(jnp.float32)
-    if logit_callback_fn is not None:
-      logits = logit_callback_fn(logits, visible)
+    logits, new_cache = tokens_to_logits(
+      DecodingState(state.index, state.sequences, state.cur_token, state.cache)
+    )
     key, rng = jax.random.split(state.rng)
-    token, logp = _sample_token(key, logits, temperature, topk, topp, rescale_log_probs)
+    token, logp = sample_token(key, logits.astype(jnp.float32), *sampling)
     forced = forced_token(inputs, state.index)
+    ended = state.ended | ((token == eos_id) & (forced == 0))
+    if limits is not None:
+      ended |= state.index + 1 >= limits
     token = jnp.where(forced != 0, forced, token)
     logp = jnp.where((forced != 0) | state.ended, 0.0, logp)
     token = jnp.where(state.ended, 0, token)[:, None]
     return _SampleState(
       index=state.index + 1,
-      sequences=lax.dynamic_update_slice_in_dim(visible.sequences, token, state.index, axis=1),
+      sequences=lax.dynamic_update_slice_in_dim(state.sequences, token, state.index, axis=1),
       cur_token=token,
-      ended=state.ended | (token[:, 0] == eos_id),
+      ended=ended,
       log_prob=state.log_prob + logp,
       rng=rng,
       cache=new_cache,
@@ -165,7 +206,18 @@ def temperature_sample(
     return outputs
   names = ("sequences", "cur_token", "ended", "log_prob")
   rows = {n: (x := getattr(final, n)).reshape(batch, num_decodes, *x.shape[1:]) for n in names}
-  return Paused(outputs, done(final) | (final.index >= max_len), rows, final.cache)
+  return Paused(outputs, done(final) | (final.index >= length), rows, final.cache)
+
+
+def _lengths_at_most(
+  inputs: Array, max_decode_steps: int | Array | None, hard_limit: int | None
+) -> Array | None:
+  """Returns how long each row of `inputs` may become, int32 `[R]`; None is no limit but L."""
+  if max_decode_steps is None:
+    return None
+  if hard_limit:
+    max_decode_steps = jnp.minimum(max_decode_steps, hard_limit)
+  return jnp.minimum(jnp.sum(inputs != 0, axis=1) + max_decode_steps, inputs.shape[1])
 
 
 def _initial_state(
@@ -201,42 +253,3 @@ def _sort_decodes(decodes: Array, scores: Array) -> tuple[Array, Array]:
     jnp.take_along_axis(decodes, order[:, :, None], axis=1),
     jnp.take_along_axis(scores, order, axis=1),
   )
-
-
-def _sample_token(
-  key: Array,
-  logits: Array,
-  temperature: float | Array,
-  topk: int,
-  topp: float,
-  rescale_log_probs: bool,
-) -> tuple[Array, Array]:
-  """Chooses a token per row of logits `[R, V]`; returns tokens int32 `[R]` and log p `[R]`."""
-  if isinstance(topk, int) and topk == 1:
-    token = jnp.argmax(logits, axis=-1).astype(jnp.int32)
-    if rescale_log_probs:
-      return token, jnp.zeros(token.shape, jnp.float32)
-    return token, _log_prob_of(token, logits)
-  scaled = logits / jnp.maximum(temperature, MIN_TEMPERATURE)
-  if topk:
-    kth = lax.top_k(scaled, topk)[0][:, -1:]
-    scaled = jnp.where(scaled < kth, NEG_INF, scaled)
-  elif not isinstance(topp, float) or topp:
-    scaled = _keep_nucleus(scaled, topp)
-  token = jax.random.categorical(key, scaled).astype(jnp.int32)
-  return token, _log_prob_of(token, scaled if rescale_log_probs else logits)
-
-
-def _log_prob_of(token: Array, logits: Array) -> Array:
-  logp = jax.nn.log_softmax(logits)
-  return jnp.take_along_axis(logp, token[:, None], axis=1)[:, 0]
-
-
-def _keep_nucleus(logits: Array, topp: float | Array) -> Array:
-  """Masks all but the fewest most probable tokens with joint probability `topp` or more."""
-  ordered = jnp.flip(jnp.sort(logits, axis=-1), axis=-1)
-  before = jnp.cumsum(jax.nn.softmax(ordered), axis=-1) - jax.nn.softmax(ordered)
-  # The most probable token stays whatever topp is: nothing comes before it.
-  num_kept = jnp.sum(before < jnp.maximum(topp, np.finfo(np.float32).tiny), axis=-1)
-  threshold = jnp.take_along_axis(ordered, num_kept[:, None] - 1, axis=-1)
-  return jnp.where(logits < threshold, NEG_INF, logits)

@@ -195,10 +195,11 @@ def get_loss_normalizing_factor_and_weights(
   Args:
     loss_normalizing_factor: None, a number, a SpecialLossNormalizingFactor or its name.
     batch: reads `decoder_target_tokens`, `decoder_loss_weights` (optional) and, for
-      AVERAGE_PER_SEQUENCE of packed examples, `decoder_positions`.
+      AVERAGE_PER_SEQUENCE of packed examples, `decoder_segment_ids`.
 
   Returns:
-    (factor or None, weights `[B, T]` or None).
+    (factor or None, weights `[B, T]`). Without `decoder_loss_weights`, a special factor gives every
+    token but padding (0) the weight 1; any other factor returns None as weights.
   """
   weights = batch.get("decoder_loss_weights")
   factor = loss_normalizing_factor
@@ -207,23 +208,25 @@ def get_loss_normalizing_factor_and_weights(
   if not isinstance(factor, SpecialLossNormalizingFactor):
     return factor, weights
   targets = batch["decoder_target_tokens"]
-  if factor is SpecialLossNormalizingFactor.NUM_TOTAL_TARGET_TOKENS:
-    return targets.size, weights
   if weights is None:
     weights = (targets > 0).astype(jnp.float32)
+  if factor is SpecialLossNormalizingFactor.NUM_TOTAL_TARGET_TOKENS:
+    return targets.size, weights
   if factor is SpecialLossNormalizingFactor.AVERAGE_PER_SEQUENCE:
-    weights = _weights_per_sequence(weights, batch.get("decoder_positions"))
+    weights = _weights_per_sequence(weights, batch.get("decoder_segment_ids"))
   return jnp.sum(weights), weights
 
 
-def _weights_per_sequence(weights: Array, positions: Array | None) -> Array:
-  """Divides weights by their sum over the sequence, `[B, T]` -> float32 `[B, T]`."""
+def _weights_per_sequence(weights: Array, segments: Array | None) -> Array:
+  """Divides weights by their sum over the sequence, `[B, T]` -> float32 `[B, T]`.
+
+  Padding of packed rows, segment 0, is no sequence: its weights become 0.
+  """
   weights = weights.astype(jnp.float32)
-  if positions is None:
+  if segments is None:
     sums = jnp.sum(weights, axis=-1, keepdims=True)
   else:
-    # A packed sequence starts where its position is 0.
-    sequence = jnp.cumsum(positions == 0, axis=-1)
-    same = sequence[:, :, None] == sequence[:, None, :]
+    weights = jnp.where(segments == 0, 0.0, weights)
+    same = segments[:, :, None] == segments[:, None, :]
     sums = jnp.sum(jnp.where(same, weights[:, None, :], 0.0), axis=-1)
   return weights / jnp.where(sums == 0, 1.0, sums)

@@ -127,14 +127,21 @@ class TimeRate(Time):
 
 
 @flax.struct.dataclass
-class StepsPerTime(TimeRate):
+class StepsPerTime(Step, Time):
   """Steps per second."""
 
-  numerator: Any = 1
+  @classmethod
+  def from_model_output(cls, steps: Any = 1, **_) -> StepsPerTime:
+    """Makes a rate of `steps` steps per second."""
+    return cls(steps=steps)
 
-  def replace_steps(self, steps: Any) -> StepsPerTime:
-    """Returns the metric with another number of steps."""
-    return self.replace(numerator=steps)
+  def merge(self, other: StepsPerTime) -> StepsPerTime:
+    """Adds the other metric up."""
+    return type(self)(steps=self.steps + other.steps, duration=self.duration)
+
+  def compute(self) -> Any:
+    """Returns the number."""
+    return self.steps / self._seconds()
 
 
 def is_time_metric(metric: Any) -> bool:
@@ -160,17 +167,31 @@ def set_microbatch_adjusted_metrics_microbatches(
   for name, metric in metrics.items():
     if isinstance(metric, Step):
       adjusted[name] = metric.replace_steps(metric.steps / num_microbatches)
-    elif isinstance(metric, StepsPerTime):
-      adjusted[name] = metric.replace_steps(metric.numerator / num_microbatches)
   return adjusted
+
+
+# Part of T5X's surface: nothing here calls it; kept for users' code.
+def set_step_metrics_num_steps(
+  metrics: Mapping[str, clu_metrics.Metric], num_steps: Any
+) -> dict[str, clu_metrics.Metric]:
+  """Returns the metrics with the number of steps set in those per step."""
+  return {
+    name: metric.replace_steps(num_steps) if isinstance(metric, Step) else metric
+    for name, metric in metrics.items()
+  }
 
 
 def untimed(metrics: Mapping[str, clu_metrics.Metric]) -> dict[str, clu_metrics.Metric]:
   """Returns the metrics of a step whose time does not count (it was compiled)."""
-  return {
-    name: m.replace(numerator=0 * m.numerator) if isinstance(m, TimeRate) else m
-    for name, m in metrics.items()
-  }
+
+  def without_count(metric: clu_metrics.Metric) -> clu_metrics.Metric:
+    if isinstance(metric, TimeRate):
+      return metric.replace(numerator=0 * metric.numerator)
+    if isinstance(metric, StepsPerTime):
+      return metric.replace_steps(0 * metric.steps)
+    return metric
+
+  return {name: without_count(metric) for name, metric in metrics.items()}
 
 
 # Part of T5X's surface: nothing here calls it; kept for users' code.

@@ -273,6 +273,8 @@ class PjitPartitioner:
     logical = self.get_logical_axes(train_state)
     if hasattr(train_state, "params"):  # the optimizer's slots have the same axes or fewer
       self._check_divides(logical.params, train_state.params)
+    if hasattr(train_state, "in_structure"):
+      logical = train_state.in_structure(logical)
     return jax.tree_util.tree_map(self.logical_to_mesh, logical)
 
   def logical_to_mesh(self, axes: PartitionSpec) -> PartitionSpec:

@@ -8,7 +8,7 @@ from typing import Any
 import flax.core
 import flax.serialization
 import flax.traverse_util
-import jax
+import jax.numpy as jnp
 from flax import struct
 from flax.linen import partitioning as flax_partitioning
 from jax.sharding import PartitionSpec
@@ -17,7 +17,7 @@ from t5x import optimizers
 from t5x.errors import T5XError
 
 PyTree = Any
-EMPTY: Mapping[str, Any] = flax.core.freeze({})
+EMPTY_DICT: Mapping[str, Any] = flax.core.freeze({})
 
 
 @struct.dataclass
@@ -31,11 +31,13 @@ class FlaxOptimTrainState:
     optimizer: parameters, slots and step.
     params_axes: `params_axes` collection of logical axis names, or None.
     flax_mutables: other variable collections of the model (empty for T5).
+    flax_mutables_axes: their logical axis names, from collections `<name>_axes`, or None.
   """
 
   optimizer: optimizers.Optimizer
   params_axes: PyTree = struct.field(pytree_node=False, default=None)
-  flax_mutables: PyTree = EMPTY
+  flax_mutables: PyTree = EMPTY_DICT
+  flax_mutables_axes: PyTree = struct.field(pytree_node=False, default=None)
 
   @classmethod
   def create(
@@ -51,18 +53,15 @@ class FlaxOptimTrainState:
     Returns:
       The train state.
     """
-    variables = dict(flax.core.unfreeze(model_variables))
-    params = variables.pop("params")
-    params_axes = variables.pop("params_axes", None)
+    params, params_axes, mutables, mutables_axes = _split(model_variables)
     if params_axes is not None:
-      _check_axes_cover(params, params_axes)
       axes = flax.core.unfreeze(flax_partitioning.get_axis_names(params_axes))
       optimizer_def = optimizer_def.with_logical_axes(axes)
-      params_axes = flax.core.freeze(params_axes)
     return cls(
       optimizer=optimizer_def.create(params),
       params_axes=params_axes,
-      flax_mutables=flax.core.freeze(variables),
+      flax_mutables=mutables,
+      flax_mutables_axes=mutables_axes,
     )
 
   @property
@@ -81,7 +80,7 @@ class FlaxOptimTrainState:
     return self.optimizer.state.param_states
 
   def apply_gradient(
-    self, grads: PyTree, learning_rate: Any, flax_mutables: PyTree = EMPTY
+    self, grads: PyTree, learning_rate: Any, flax_mutables: PyTree = EMPTY_DICT
   ) -> FlaxOptimTrainState:
     """Returns the state after one update.
 
@@ -100,6 +99,11 @@ class FlaxOptimTrainState:
   def replace_params(self, params: PyTree) -> FlaxOptimTrainState:
     """Returns the state with other parameters."""
     return self.replace(optimizer=self.optimizer.replace(target=params))
+
+  # Part of T5X's surface: nothing here calls it; kept for users' code.
+  def replace_flax_mutables(self, flax_mutables: PyTree) -> FlaxOptimTrainState:
+    """Returns the state with other variable collections."""
+    return self.replace(flax_mutables=flax_mutables)
 
   def replace_step(self, step: Any) -> FlaxOptimTrainState:
     """Returns the state with another step (int32 scalar)."""
@@ -130,28 +134,156 @@ class FlaxOptimTrainState:
     )
 
   def as_logical_axes(self) -> FlaxOptimTrainState:
-    """Returns a state of the same structure whose leaves are PartitionSpecs of logical names.
+    """Returns a state whose leaves are PartitionSpecs of logical names.
 
-    A leaf without logical axes (step, factored and unused slots) has the empty spec.
+    A leaf without logical axes (step, factored and unused slots) has the empty spec. As in T5X,
+    its parameters are a FrozenDict, it has no `params_axes`, and of `flax_mutables` those with
+    axes; `in_structure` makes it like this state.
 
     Raises:
       T5XError: the model recorded no logical axes.
     """
-    if self.params_axes is None:
-      raise T5XError(
-        found="a train state without logical axes",
-        expected="model variables with a 'params_axes' collection",
-        fix="create parameters with layers.param_with_axes",
-      )
-    axes = flax.core.unfreeze(flax_partitioning.get_axis_names(self.params_axes))
-    mutables = flax.core.freeze({})
+    axes = flax.core.unfreeze(_axis_names(self.params_axes))
+    optimizer = self.optimizer.derive_logical_axes(axes)
+    return type(self)(
+      optimizer=optimizer.replace(target=flax.core.freeze(axes)),
+      flax_mutables=_mutables_axis_names(self.flax_mutables_axes),
+    )
+
+  def in_structure(self, axes: FlaxOptimTrainState) -> FlaxOptimTrainState:
+    """Returns the result of `as_logical_axes` in the tree structure of this state."""
+    target = axes.params
+    if not isinstance(self.params, flax.core.FrozenDict):
+      target = flax.core.unfreeze(target)
+    return self.replace(
+      optimizer=axes.optimizer.replace(target=target),
+      flax_mutables=_one_spec_each(self.flax_mutables, axes.flax_mutables),
+    )
+
+
+@struct.dataclass
+class InferenceState:
+  """Parameters and step, without an optimizer: what evaluation reads of a checkpoint.
+
+  Attributes:
+    step: int32 scalar: updates made so far.
+    params: FrozenDict of parameters.
+    params_axes: as for FlaxOptimTrainState.
+    flax_mutables: as for FlaxOptimTrainState.
+    flax_mutables_axes: as for FlaxOptimTrainState.
+  """
+
+  step: Any
+  params: PyTree
+  params_axes: PyTree = struct.field(pytree_node=False, default=None)
+  flax_mutables: PyTree = EMPTY_DICT
+  flax_mutables_axes: PyTree = struct.field(pytree_node=False, default=None)
+
+  @classmethod
+  def create(cls, model_variables: Mapping[str, Any]) -> InferenceState:
+    """Makes a state at step 0 from `model.get_initial_variables(...)`."""
+    params, *others = _split(model_variables)
+    return cls(jnp.zeros((), jnp.int32), flax.core.freeze(params), *others)
+
+  def state_dict(self) -> dict[str, Any]:
+    """Returns `{'target': params, 'state': {'step'}}`, a part of a train state's."""
+    state: dict[str, Any] = {
+      "target": flax.core.unfreeze(self.params),
+      "state": {"step": self.step},
+    }
     if self.flax_mutables:
-      mutables = jax.tree_util.tree_map(lambda _: PartitionSpec(), self.flax_mutables)
-    return self.replace(optimizer=self.optimizer.derive_logical_axes(axes), flax_mutables=mutables)
+      state["flax_mutables"] = flax.core.unfreeze(self.flax_mutables)
+    return state
+
+  def restore_state(self, state_dict: Mapping[str, Any]) -> InferenceState:
+    """Returns the state with the values of `state_dict`."""
+    return self.replace(
+      params=flax.core.freeze(state_dict["target"]),
+      step=state_dict["state"]["step"],
+      flax_mutables=flax.core.freeze(state_dict.get("flax_mutables", self.flax_mutables)),
+    )
+
+  # Part of T5X's surface: nothing here calls these three; kept for users' code.
+  def replace_params(self, params: PyTree) -> InferenceState:
+    """Returns the state with other parameters."""
+    return self.replace(params=params)
+
+  def replace_step(self, step: Any) -> InferenceState:
+    """Returns the state with another step (int32 scalar)."""
+    return self.replace(step=step)
+
+  def replace_flax_mutables(self, flax_mutables: PyTree) -> InferenceState:
+    """Returns the state with other variable collections."""
+    return self.replace(flax_mutables=flax_mutables)
+
+  def as_logical_axes(self) -> InferenceState:
+    """As for FlaxOptimTrainState."""
+    return type(self)(
+      step=PartitionSpec(),
+      params=flax.core.freeze(_axis_names(self.params_axes)),
+      flax_mutables=_mutables_axis_names(self.flax_mutables_axes),
+    )
+
+  def in_structure(self, axes: InferenceState) -> InferenceState:
+    """As for FlaxOptimTrainState."""
+    return self.replace(
+      step=axes.step,
+      params=axes.params,
+      flax_mutables=_one_spec_each(self.flax_mutables, axes.flax_mutables),
+    )
+
+
+def _split(model_variables: Mapping[str, Any]) -> tuple[PyTree, PyTree, PyTree, PyTree]:
+  """Returns (parameters as plain dicts, their axes, other collections, theirs); axes may be None.
+
+  Raises:
+    T5XError: arrays and axes do not fit.
+  """
+  variables = dict(flax.core.unfreeze(model_variables))
+  axes = {k: variables.pop(k) for k in list(variables) if k.endswith("_axes")}
+  for name, names in axes.items():
+    _check_axes_cover(variables[name.removesuffix("_axes")], names)
+  params, params_axes = variables.pop("params"), axes.pop("params_axes", None)
+  mutables_axes = {name.removesuffix("_axes"): names for name, names in axes.items()}
+  return (
+    params,
+    None if params_axes is None else flax.core.freeze(params_axes),
+    flax.core.freeze(variables),
+    flax.core.freeze(mutables_axes) if mutables_axes else None,
+  )
+
+
+def _axis_names(params_axes: PyTree) -> PyTree:
+  """Returns a tree of PartitionSpecs of logical names.
+
+  Raises:
+    T5XError: the model recorded no logical axes.
+  """
+  if params_axes is None:
+    raise T5XError(
+      found="a train state without logical axes",
+      expected="model variables with a 'params_axes' collection",
+      fix="create parameters with layers.param_with_axes",
+    )
+  return flax_partitioning.get_axis_names(params_axes)
+
+
+def _mutables_axis_names(mutables_axes: PyTree) -> PyTree:
+  return flax.core.freeze(
+    {name: flax_partitioning.get_axis_names(tree) for name, tree in (mutables_axes or {}).items()}
+  )
+
+
+def _one_spec_each(mutables: PyTree, axes: PyTree) -> PyTree:
+  """Returns `mutables` with specs as leaves, those of `axes` where it has one, else empty ones."""
+  known = flax.traverse_util.flatten_dict(flax.core.unfreeze(axes))
+  flat = flax.traverse_util.flatten_dict(flax.core.unfreeze(mutables))
+  specs = {path: known.get(path, PartitionSpec()) for path in flat}
+  return flax.core.freeze(flax.traverse_util.unflatten_dict(specs))
 
 
 def _check_axes_cover(params: PyTree, params_axes: PyTree) -> None:
-  """Raises T5XError unless exactly the parameters have logical axes."""
+  """Raises T5XError unless exactly the parameters of a collection have logical axes."""
   names = flax.core.unfreeze(flax_partitioning.get_axis_names(params_axes))
   have = set(flax.traverse_util.flatten_dict(names, sep="/"))
   want = set(flax.traverse_util.flatten_dict(flax.core.unfreeze(params), sep="/"))

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from t5x._checkpoint.init_state import InferenceState, TrainStateInitializer, log_model_info
+from t5x._checkpoint.init_state import TrainStateInitializer, log_model_info
 from t5x._data.datasets import (
   DatasetConfig,
   batch_shapes,
@@ -28,6 +28,7 @@ from t5x._infer.inference import get_infer_fn
 from t5x._process.compilation_cache import compilation_cache
 from t5x.errors import T5XError, not_in_lite
 from t5x.schedules import create_learning_rate_scheduler
+from t5x.train_state import InferenceState
 
 __all__ = [
   "CheckpointConfig",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from t5x import decoding
+from t5x._decode.sample_token import keep_nucleus
 from t5x.errors import T5XError
 
 pytestmark = pytest.mark.usefixtures("unoptimized")
@@ -107,7 +108,8 @@ def _scripted(script, vocab=8):
 
   def tokens_to_logits(state):
     wanted = jnp.repeat(script, state.cur_token.shape[0] // script.shape[0], axis=0)
-    token = jax.lax.dynamic_index_in_dim(wanted, state.cur_index, axis=1, keepdims=False)
+    index = jnp.max(state.cur_index)  # with a callback there is one per row, here all equal
+    token = jax.lax.dynamic_index_in_dim(wanted, index, axis=1, keepdims=False)
     logits = 20.0 * jax.nn.one_hot(token, vocab)
     return logits, {"steps": state.cache["steps"] + 1}
 
@@ -118,7 +120,7 @@ def test_greedy_stops_when_all_rows_have_eos():
   steps = []
 
   def observe(state):
-    jax.debug.callback(lambda i: steps.append(int(i)), state.cur_index)
+    jax.debug.callback(lambda i: steps.append(int(i)), state.step)
     return state
 
   decodes, scores = decoding.temperature_sample(
@@ -129,14 +131,14 @@ def test_greedy_stops_when_all_rows_have_eos():
     state_callback_fn=observe,
   )
   jax.effects_barrier()
-  assert sorted(steps) == [0, 1, 2]
+  assert sorted(steps) == [0, 1, 2, 3]  # before each step, and after the last
   assert decodes[:, 0, :4].tolist() == [[3, 1, 0, 0], [4, 5, 1, 0]]
   assert scores.shape == (2, 1)
 
 
 def test_nucleus_keeps_the_fewest_tokens():
   logits = jnp.log(jnp.asarray([[0.5, 0.3, 0.15, 0.05]]))
-  masked = [decoding._keep_nucleus(logits, topp) for topp in (1e-9, 0.4, 0.6, 0.9, 0.999)]
+  masked = [keep_nucleus(logits, topp) for topp in (1e-9, 0.4, 0.6, 0.9, 0.999)]
   assert [int((x > decoding.NEG_INF / 2).sum()) for x in masked] == [1, 1, 2, 3, 4]
 
 

@@ -94,6 +94,29 @@ def test_unknown_factor_is_named():
     losses.get_loss_normalizing_factor_and_weights("NUM_TOKENS", {})
 
 
+@pytest.mark.parametrize(
+  ("factor", "divisor"), [("NUM_TOTAL_TARGET_TOKENS", 8), ("NUM_REAL_TARGET_TOKENS", 5)]
+)
+def test_padding_has_no_weight_unless_weights_are_given(factor, divisor):
+  batch = {"decoder_target_tokens": jnp.asarray([[7, 8, 1, 0], [9, 1, 0, 0]])}
+  found, weights = losses.get_loss_normalizing_factor_and_weights(factor, batch)
+  assert found == divisor
+  np.testing.assert_array_equal(weights, [[1, 1, 1, 0], [1, 1, 0, 0]])
+
+
+def test_padding_of_a_packed_row_is_no_sequence():
+  """By hand: two sequences and padding, which has weights by mistake."""
+  batch = {
+    "decoder_target_tokens": jnp.asarray([[7, 1, 8, 1, 0, 0]]),
+    "decoder_loss_weights": jnp.asarray([[3.0, 1.0, 0.0, 2.0, 5.0, 5.0]]),
+    "decoder_segment_ids": jnp.asarray([[1, 1, 2, 2, 0, 0]]),
+    "decoder_positions": jnp.asarray([[0, 1, 0, 1, 0, 0]]),
+  }
+  found, weights = losses.get_loss_normalizing_factor_and_weights("AVERAGE_PER_SEQUENCE", batch)
+  assert found == 2
+  np.testing.assert_allclose(weights, [[0.75, 0.25, 0, 1, 0, 0]])
+
+
 def test_accuracy_is_that_of_argmax_with_ties():
   rng = np.random.default_rng(0)
   logits = rng.integers(0, 4, (8, 9, 6)).astype(np.float32)  # most rows have their largest twice
@@ -102,3 +125,16 @@ def test_accuracy_is_that_of_argmax_with_ties():
   want = (logits.argmax(-1) == targets)[mask > 0].mean()
   assert 0.1 < want < 0.9
   np.testing.assert_allclose(metric.compute(), want, rtol=1e-6)
+
+
+def test_steps_are_set_where_they_count():
+  """By hand: 12 in 4 steps is 3 per step; 4 steps in 2 seconds are 2 per second."""
+  by_name = {
+    "loss": metrics.AveragePerStep.from_model_output([5.0, 7.0]),
+    "speed": metrics.StepsPerTime.from_model_output(steps=9),
+    "sum": metrics.Sum.from_model_output(3.0),
+  }
+  by_name = metrics.set_time_metrics_duration(metrics.set_step_metrics_num_steps(by_name, 4), 2.0)
+  assert {k: float(m.compute()) for k, m in by_name.items()} == {"loss": 3, "speed": 2, "sum": 3}
+  assert float(metrics.untimed(by_name)["speed"].compute()) == 0
+  assert by_name["speed"].merge(by_name["speed"]).steps == 8

@@ -9,13 +9,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import flax.core
 import jax
-import jax.numpy as jnp
 import numpy as np
-from flax import struct
-from flax.linen import partitioning as flax_partitioning
-from jax.sharding import PartitionSpec
 
 from t5x import train_state
 from t5x._checkpoint.choose import CheckpointChoice
@@ -26,41 +21,11 @@ from t5x._process.log import log
 PyTree = Any
 
 
-@struct.dataclass
-class InferenceState:
-  """Parameters and step, without an optimizer: what evaluation reads of a checkpoint."""
-
-  step: Any
-  params: PyTree
-  params_axes: PyTree = struct.field(pytree_node=False, default=None)
-
-  @classmethod
-  def create(cls, model_variables: Mapping[str, Any]) -> InferenceState:
-    """Makes a state at step 0 from `model.get_initial_variables(...)`."""
-    variables = flax.core.unfreeze(model_variables)
-    axes = variables.get("params_axes")
-    axes = None if axes is None else flax.core.freeze(axes)
-    return cls(jnp.zeros((), jnp.int32), variables["params"], axes)
-
-  def state_dict(self) -> dict[str, Any]:
-    """{'target': params, 'state': {'step': step}}, a part of a train state's."""
-    return {"target": flax.core.unfreeze(self.params), "state": {"step": self.step}}
-
-  def restore_state(self, state_dict: Mapping[str, Any]) -> InferenceState:
-    """The state with the values of `state_dict`."""
-    return self.replace(params=state_dict["target"], step=state_dict["state"]["step"])
-
-  def as_logical_axes(self) -> InferenceState:
-    """The same structure with PartitionSpecs of logical axis names as leaves."""
-    axes = flax.core.unfreeze(flax_partitioning.get_axis_names(self.params_axes))
-    return self.replace(step=PartitionSpec(), params=axes)
-
-
 class TrainStateInitializer:
   """Makes the train state of a model, from a checkpoint or from scratch.
 
   Args:
-      optimizer_def: the optimizer; None makes an `InferenceState`.
+      optimizer_def: the optimizer; None makes a `train_state.InferenceState`.
       init_fn: `model.get_initial_variables(rng, input_shapes, input_types)`.
       input_shapes: {feature: global shape} of a batch.
       partitioner: places the arrays.
@@ -88,7 +53,7 @@ class TrainStateInitializer:
     def initialize(rng):
       variables = init_fn(rng=rng, input_shapes=input_shapes, input_types=input_types)
       if optimizer_def is None:
-        return InferenceState.create(variables)
+        return train_state.InferenceState.create(variables)
       return train_state.FlaxOptimTrainState.create(optimizer_def, variables)
 
     self._initialize = initialize

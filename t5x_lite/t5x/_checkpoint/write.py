@@ -298,11 +298,11 @@ def _has_axes(train_state) -> dict[str, bool]:
 
   Google's T5X writes those without (step, row and column means, unused slots) into the index.
   """
-  if not hasattr(train_state, "as_logical_axes"):
+  if not hasattr(train_state, "in_structure"):
     return {}
   axes = jax.tree_util.tree_map(
     lambda spec: len(spec) > 0,
-    train_state.as_logical_axes(),
+    train_state.in_structure(train_state.as_logical_axes()),
     is_leaf=lambda x: isinstance(x, PartitionSpec),
   )
   return flatten(axes.state_dict())

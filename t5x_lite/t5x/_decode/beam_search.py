@@ -15,11 +15,13 @@ from jax import lax
 
 from t5x._decode.state import (
   NEG_INF,
+  CannotPauseError,
   DecodingState,
   Paused,
   Segment,
   TokensToLogits,
   all_of,
+  cache_map,
   expand_cache,
   forced_token,
 )
@@ -35,13 +37,17 @@ def brevity_penalty(alpha: float, length: Any) -> Array:
 
 @flax.struct.dataclass
 class _BeamState:
-  """Loop state; scores are log probabilities, and finished ones are length-normalised."""
+  """Loop state; scores are log probabilities, and finished ones are length-normalised.
+
+  Beams are in ascending order. Of equal candidates, that of the beam before wins, and goes after
+  the others.
+  """
 
   index: Array  # int32 scalar: tokens decoded so far
-  live_scores: Array  # float32 [B, N], descending
+  live_scores: Array  # float32 [B, N]
   live_sequences: Array  # int32 [B, N, L]
   live_tokens: Array  # int32 [B, N]: next input
-  finished_scores: Array  # float32 [B, N], descending; NEG_INF where a slot is empty
+  finished_scores: Array  # float32 [B, N]; NEG_INF where a slot is empty
   finished_sequences: Array  # int32 [B, N, L]
   cache: PyTree
 
@@ -54,8 +60,11 @@ def beam_search(
   num_decodes: int = 4,
   alpha: float = 0.6,
   max_decode_len: int | None = None,
+  min_log_prob: float | None = None,
   decode_rng: Array | None = None,
   cache_offset: int = 0,
+  initial_index: Array | None = None,
+  max_decode_step: int | Array | None = None,
   segment: Segment | None = None,
 ) -> tuple[Array, Array] | Paused:
   """Beam search; stops when no live beam of any row can beat the worst finished one.
@@ -67,22 +76,38 @@ def beam_search(
     tokens_to_logits: from a DecodingState to logits `[B*N, V]` and the new cache.
     eos_id: token that ends a decode.
     num_decodes: beams per example.
-    alpha: exponent of the length penalty; the length counts the EOS.
+    alpha: exponent of the length penalty; the length counts the prompt and the EOS.
     max_decode_len: tokens to decode at most; None is L.
+    min_log_prob: stop when the live beams of all examples have lower log probabilities; None is
+      no limit.
     decode_rng: not used.
     cache_offset: position of the batch axis in the caches.
+    initial_index: int32 `[B]`, position in `inputs` of the last token of each prompt, if the
+      caches hold the prompts up to there; decoding starts from that token. None: from the BOS.
+    max_decode_step: steps to make at most; None or 0 is no limit.
     segment: decode this stretch only; `cache` is then as the stretch before left it.
 
   Returns:
     (decodes int32 `[B, N, L]`, scores float32 `[B, N]`), ascending. Of a row without a finished
     decode these are its live beams with log probabilities that are not length-normalised. An
     empty slot has zeros and score -1e7. With a segment, `Paused` with that as outputs.
+
+  Raises:
+    CannotPauseError: a segment of a decode with filled caches.
   """
   del decode_rng
+  if segment is not None and initial_index is not None:
+    raise CannotPauseError
   batch, length = inputs.shape
   max_len = length if max_decode_len is None else min(max_decode_len, length)
   stop = max_len if segment is None else min(segment.stop, max_len)
   inputs = inputs.astype(jnp.int32)
+  prompts, num_cached = inputs, None
+  if initial_index is not None:
+    num_cached = jnp.asarray(initial_index, jnp.int32)[:, None]
+    # Nothing is forced: the caches hold what comes before the last token of the prompt.
+    inputs = _only_first(jnp.take_along_axis(inputs, num_cached, axis=1), length)
+    stop = stop - jnp.min(num_cached)
   if segment is not None and segment.rows is not None:
     initial = _BeamState(index=jnp.int32(segment.start), cache=cache, **segment.rows)
   else:
@@ -90,10 +115,15 @@ def beam_search(
   max_penalty = brevity_penalty(alpha, max_len)
 
   def settled(state: _BeamState) -> Array:
-    return state.finished_scores[:, -1] > state.live_scores[:, 0] / max_penalty
+    return state.finished_scores[:, 0] > state.live_scores[:, -1] / max_penalty
 
   def may_improve(state: _BeamState) -> Array:
-    return (state.index < stop) & ~all_of(settled(state), segment)
+    go_on = (state.index < stop) & ~all_of(settled(state), segment)
+    if max_decode_step is not None:
+      go_on &= (max_decode_step <= 0) | (state.index < max_decode_step)
+    if min_log_prob is not None:
+      go_on &= (state.index == 0) | jnp.any(state.live_scores[:, -1] >= min_log_prob)
+    return go_on
 
   def step(state: _BeamState) -> _BeamState:
     logits, new_cache = tokens_to_logits(_beam_decoding_state(state))
@@ -101,18 +131,51 @@ def beam_search(
     forced = forced_token(inputs, state.index)[:, None, None]
     only_forced = jnp.where(jnp.arange(logp.shape[-1]) == forced, 0.0, NEG_INF)
     logp = jnp.where(forced != 0, only_forced, logp)
-    return _beam_select(state, logp, new_cache, eos_id, alpha, cache_offset)
+    lengths = state.index + 1 if num_cached is None else state.index + 1 + num_cached
+    return _beam_select(
+      state, logp, new_cache, eos_id, brevity_penalty(alpha, lengths), cache_offset
+    )
 
   final = lax.while_loop(may_improve, step, initial)
-  any_finished = (final.finished_scores[:, 0] > NEG_INF)[:, None]
-  scores = jnp.where(any_finished, final.finished_scores, final.live_scores)
-  decodes = jnp.where(any_finished[:, :, None], final.finished_sequences, final.live_sequences)
-  outputs = jnp.flip(decodes, axis=1), jnp.flip(scores, axis=1)
+  outputs = _best_beams(final)
+  if num_cached is not None:
+    outputs = _after_prompts(prompts, num_cached, outputs[0]), outputs[1]
   if segment is None:
     return outputs
   rows = {f.name: getattr(final, f.name) for f in dataclasses.fields(final)}
   del rows["index"], rows["cache"]
   return Paused(outputs, settled(final) | (final.index >= max_len), rows, final.cache)
+
+
+def _best_beams(final: _BeamState) -> tuple[Array, Array]:
+  """Returns (sequences `[B, N, L]`, scores `[B, N]`), of live beams where none has finished."""
+  any_finished = (final.finished_scores[:, -1] > NEG_INF)[:, None]
+  scores = jnp.where(any_finished, final.finished_scores, final.live_scores)
+  decodes = jnp.where(any_finished[:, :, None], final.finished_sequences, final.live_sequences)
+  return decodes, scores
+
+
+def _only_first(token: Array, length: int) -> Array:
+  """Returns tokens `[B, 1]` followed by zeros, `[B, length]`."""
+  return jnp.pad(token, ((0, 0), (0, length - 1)))
+
+
+def _after_prompts(prompts: Array, num_cached: Array, decodes: Array) -> Array:
+  """Puts the prompts before what was decoded from them.
+
+  Args:
+    prompts: int32 `[B, L]`, with the BOS.
+    num_cached: int32 `[B, 1]`, tokens of the prompt after the BOS.
+    decodes: int32 `[B, N, L]`.
+
+  Returns:
+    int32 `[B, N, L]`, without the BOS; what exceeds L is cut off.
+  """
+  length = prompts.shape[1]
+  source = jnp.arange(length) - num_cached
+  following = jnp.pad(prompts[:, 1:], ((0, 0), (0, 1)))[:, None, :]
+  shifted = jnp.take_along_axis(decodes, jnp.maximum(source, 0)[:, None, :], axis=2)
+  return jnp.where(source[:, None, :] < 0, following, shifted)
 
 
 def _first_beam_state(inputs: Array, num_decodes: int, cache: PyTree) -> _BeamState:
@@ -141,9 +204,12 @@ def _beam_decoding_state(state: _BeamState) -> DecodingState:
 
 
 def _beam_select(
-  state: _BeamState, logp: Array, cache: PyTree, eos_id: int, alpha: float, cache_axis: int
+  state: _BeamState, logp: Array, cache: PyTree, eos_id: int, penalty: Array, cache_axis: int
 ) -> _BeamState:
-  """Extends the beams by one token with log probabilities `logp`, `[B, N, V]`."""
+  """Extends the beams by one token with log probabilities `logp`, `[B, N, V]`.
+
+  `penalty`, that of the length with this token, is a scalar or `[B, 1]`.
+  """
   batch, num_beams, vocab = logp.shape
   scores = (state.live_scores[:, :, None] + logp).reshape(batch, -1)
   # Twice as many candidates as beams: at most half of them can end.
@@ -153,15 +219,15 @@ def _beam_select(
   sequences = lax.dynamic_update_index_in_dim(sequences, tokens[:, :, None], state.index, axis=2)
   ends = tokens == eos_id
 
-  live_scores, chosen = lax.top_k(jnp.where(ends, NEG_INF + scores, scores), num_beams)
+  live_scores, chosen = _top_k_ascending(jnp.where(ends, NEG_INF + scores, scores), num_beams)
   live_sequences = jnp.take_along_axis(sequences, chosen[:, :, None], axis=1)
   live_tokens = jnp.take_along_axis(tokens, chosen, axis=1)
   parents = jnp.take_along_axis(parents, chosen, axis=1)
 
   possible = ends & (scores > 0.5 * NEG_INF)
-  ended = jnp.where(possible, scores / brevity_penalty(alpha, state.index + 1), 2 * NEG_INF)
+  ended = jnp.where(possible, scores / penalty, 2 * NEG_INF)
   all_scores = jnp.concatenate([state.finished_scores, ended], axis=1)
-  finished_scores, kept = lax.top_k(all_scores, num_beams)
+  finished_scores, kept = _top_k_ascending(all_scores, num_beams)
   all_sequences = jnp.concatenate([state.finished_sequences, sequences], axis=1)
   return _BeamState(
     index=state.index + 1,
@@ -174,6 +240,12 @@ def _beam_select(
   )
 
 
+def _top_k_ascending(scores: Array, k: int) -> tuple[Array, Array]:
+  """Returns the `k` best scores of each row and their positions; of equals, the first is last."""
+  best, positions = lax.top_k(scores, k)
+  return jnp.flip(best, axis=1), jnp.flip(positions, axis=1)
+
+
 def _reorder_cache(cache: PyTree, parents: Array, axis: int) -> PyTree:
   """Gives each beam the cache of its parent, `[B, N]`."""
   batch, num_beams = parents.shape
@@ -184,4 +256,4 @@ def _reorder_cache(cache: PyTree, parents: Array, axis: int) -> PyTree:
   def reorder(x: Array) -> Array:
     return x if x.ndim <= axis else jnp.take(x, rows, axis=axis)
 
-  return jax.tree_util.tree_map(reorder, cache)
+  return cache_map(reorder, cache, apply_to_index=True)

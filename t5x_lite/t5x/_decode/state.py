@@ -78,15 +78,58 @@ class CannotPauseError(Exception):
   """Raised while tracing: this decode cannot be cut into segments without changing it."""
 
 
-def flat_batch_beam_expand(x: Array, num_decodes: int, axis: int = 0) -> Array:
+# Caches that all rows share: T5X's layers keep relative positions and position counters in them.
+_SHARED_CACHES = ("cached_bias", "position_embedder_index")
+
+
+def cache_map(fn: Callable[[Array], Array], cache: PyTree, apply_to_index: bool = False) -> PyTree:
+  """Applies a function to the arrays of a cache that have a row per decode.
+
+  Args:
+    fn: from an array to an array.
+    cache: tree of arrays.
+    apply_to_index: also apply it to `cache_index`, which has rows where caches are filled to
+      different lengths (`initial_index`).
+
+  Returns:
+    The cache; arrays called `cached_bias` and `position_embedder_index` as they were.
+  """
+  kept = _SHARED_CACHES if apply_to_index else (*_SHARED_CACHES, "cache_index")
+
+  def apply(path: tuple[Any, ...], x: Array) -> Array:
+    return x if path and getattr(path[-1], "key", None) in kept else fn(x)
+
+  return jax.tree_util.tree_map_with_path(apply, cache)
+
+
+def flat_batch_beam_expand(x: Array, beam_size: int, offset: int = 0) -> Array:
   """Repeats each row of the batch axis: `[B, …]` -> `[B*N, …]`; scalars stay as they are."""
   x = jnp.asarray(x)
-  return x if x.ndim <= axis or num_decodes == 1 else jnp.repeat(x, num_decodes, axis=axis)
+  return x if x.ndim <= offset or beam_size == 1 else jnp.repeat(x, beam_size, axis=offset)
+
+
+def add_beam_dim(x: Array, beam_size: int, offset: int = 0) -> Array:
+  """Repeats each row along a new axis after the batch axis: `[B, …]` -> `[B, N, …]`."""
+  return jnp.repeat(jnp.expand_dims(x, offset + 1), beam_size, axis=offset + 1)
+
+
+def flatten_beam_dim(x: Array, offset: int = 0) -> Array:
+  """`[B, N, …]` -> `[B*N, …]`, with `offset` axes before B; scalars stay as they are."""
+  return x if x.ndim <= offset else x.reshape(*x.shape[:offset], -1, *x.shape[offset + 2 :])
+
+
+def unflatten_beam_dim(x: Array, batch_size: int, beam_size: int, offset: int = 0) -> Array:
+  """The inverse of `flatten_beam_dim`."""
+  if x.ndim <= offset:
+    return x
+  return x.reshape(*x.shape[:offset], batch_size, beam_size, *x.shape[offset + 1 :])
 
 
 def expand_cache(cache: PyTree, num_decodes: int, axis: int) -> PyTree:
   """Repeats each row of a cache `num_decodes` times along `axis`."""
-  return jax.tree_util.tree_map(lambda x: flat_batch_beam_expand(x, num_decodes, axis), cache)
+  return cache_map(
+    lambda x: flat_batch_beam_expand(x, num_decodes, axis), cache, apply_to_index=True
+  )
 
 
 def all_of(done: Array, segment: Segment | None) -> Array:

@@ -1,0 +1,240 @@
+"""Decoding on models of a few numbers, with results by hand.
+
+The rules are those that Google's T5X documents for `temperature_sample` and `beam_search`.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from t5x import decoding
+
+EOS = 1
+NEVER = -1e7
+
+
+def _constant(*rows):
+  """A model that gives row i of the batch the logits `rows[i]`, whatever came before."""
+  logits = jnp.asarray(rows, jnp.float32)
+
+  def tokens_to_logits(state):
+    repeats = state.cur_token.shape[0] // len(rows)
+    return jnp.repeat(logits, repeats, axis=0), state.cache
+
+  return tokens_to_logits
+
+
+def _says(*tokens, vocab=10):
+  """A model that always says `tokens[i]` in row i."""
+  return _constant(*np.where(np.arange(vocab) == np.array(tokens)[:, None], 0.0, NEVER))
+
+
+def _sample(inputs, model, **kwargs):
+  decodes, scores = decoding.temperature_sample(
+    jnp.asarray(inputs), kwargs.pop("cache", {}), model, EOS, **kwargs
+  )
+  return np.asarray(decodes)[:, 0].tolist(), np.asarray(scores)[:, 0]
+
+
+def test_an_eos_of_the_prompt_does_not_end_a_decode():
+  decodes, _ = _sample([[0, 5, EOS, 0, 0], [0, 8, 9, EOS, 0]], _says(4, EOS))
+  assert decodes == [[5, EOS, 4, 4, 4], [8, 9, EOS, EOS, 0]]
+
+
+def test_steps_are_counted_after_the_prompt():
+  inputs = [[0, 2, 0, 0, 0, 0], [0, 2, 2, 0, 0, 0]]
+  want = [[2, 3, 3, 0, 0, 0], [2, 2, 3, 3, 0, 0]]
+  assert _sample(inputs, _says(3, 3), max_decode_steps=2)[0] == want
+  assert _sample(inputs, _says(3, 3), max_decode_steps=5, max_decode_steps_hard_limit=2)[0] == want
+  filled = {"initial_index": jnp.array([1, 2])}
+  assert _sample(inputs, _says(3, 3), max_decode_steps=2, **filled)[0] == want
+  traced = jax.jit(
+    lambda n: decoding.temperature_sample(
+      jnp.asarray(inputs), {}, _says(3, 3), EOS, max_decode_steps=n
+    )[0]
+  )
+  assert np.asarray(traced(2))[:, 0].tolist() == want
+
+
+def test_rows_start_where_their_caches_are_filled_to():
+  """The first tokens read are the last of the prompts; no step repeats the prompts."""
+  seen = []
+
+  def model(state):
+    def see(index, token):
+      seen.append((index.tolist(), token[:, 0].tolist()))
+
+    jax.debug.callback(see, state.cur_index, state.cur_token)
+    return _says(4, 6)(state)
+
+  decodes, _ = _sample(
+    [[0, 5, 7, 8, 0, 0], [0, 9, 0, 0, 0, 0]], model, initial_index=jnp.array([3, 1]), topk=0
+  )
+  jax.effects_barrier()
+  assert decodes == [[5, 7, 8, 4, 4, 4], [9, 6, 6, 6, 6, 6]]
+  assert ([3, 1], [8, 9]) in seen
+  assert len(seen) == 5  # as many as the row with the shorter prompt needs
+
+
+def test_filled_caches_are_repeated_with_their_index():
+  cache = {
+    "cached_key": jnp.arange(4.0).reshape(2, 2),
+    "cache_index": jnp.array([1, 2]),
+    "cached_bias": jnp.ones((1, 3)),
+  }
+  shapes = {}
+
+  def model(state):
+    shapes.update({k: x.shape for k, x in state.cache.items()})
+    return _says(4, 6)(state)
+
+  for decode in (decoding.temperature_sample, decoding.beam_search):
+    decode(
+      jnp.asarray([[0, 5, 0, 0], [0, 5, 7, 0]]),
+      cache,
+      model,
+      EOS,
+      num_decodes=3,
+      initial_index=cache["cache_index"],
+    )
+    assert shapes == {"cached_key": (6, 2), "cache_index": (6,), "cached_bias": (1, 3)}
+
+
+def test_temperature_zero_is_greedy_and_may_differ_by_example():
+  near = [[9.50, 9.51, 9.52, 9.49], [3.0, 0.0, 2.9, 2.8]]
+  inputs = np.zeros((2, 3), np.int32)
+  model = _constant(*near)
+  decodes, scores = _sample(inputs, model, topk=4, temperature=0.0)
+  assert decodes == [[2, 2, 2], [0, 0, 0]]
+  np.testing.assert_array_equal(scores, 0)
+  # Row 0 is greedy; row 1 at temperature 1000 is not: its four tokens are equally likely.
+  sample = functools.partial(
+    decoding.temperature_sample, topk=0, num_decodes=8, temperature=jnp.array([0.0, 1000.0])
+  )
+  decodes, scores = sample(jnp.zeros((2, 30), jnp.int32), {}, model, EOS)
+  assert np.unique(decodes[0]).tolist() == [2]
+  assert set(np.unique(decodes[1])) == {0, 1, 2, 3}
+  assert (scores[0] == 0).all()
+  assert (scores[1] < 0).all()
+
+
+def test_topk_may_be_traced():
+  model = _constant([0.0, NEVER, 3.0, 2.0, 1.0])
+
+  @jax.jit
+  def run(topk):
+    inputs = jnp.zeros((1, 40), jnp.int32)
+    return decoding.temperature_sample(inputs, {}, model, EOS, topk=topk, temperature=50.0)[0]
+
+  assert [len(np.unique(run(k))) for k in (1, 2, 3, 0)] == [1, 2, 3, 4]
+
+
+def test_callbacks_see_and_change_the_state():
+  def state_callback(state):
+    """Makes 5 the next token of each row after a 3."""
+    rows = jnp.arange(len(state.cur_index))
+    three = state.sequences[rows, state.cur_index] == 3
+    at = jnp.where(three, state.cur_index + 1, state.sequences.shape[1])
+    return state.replace(sequences=state.sequences.at[rows, at].set(5, mode="drop"))
+
+  def logit_callback(logits, state):
+    assert state.log_prob.shape == (2,)
+    return logits.at[1, 7].set(1.0)
+
+  kwargs = {"state_callback_fn": state_callback, "logit_callback_fn": logit_callback}
+  decodes, _ = _sample([[0, 6, 0, 0, 0], [0, 0, 0, 0, 0]], _says(3, 3), **kwargs)
+  assert decodes == [[6, 3, 5, 3, 5], [7, 7, 7, 7, 7]]
+
+
+# Log probabilities of tokens 2 and 3 in two examples; all else is impossible.
+TWO = ([NEVER, -1e10, -0.1, -0.9], [NEVER, -1e10, -0.9, -0.1])
+
+
+def _beam(inputs, model=None, **kwargs):
+  decodes, scores = decoding.beam_search(
+    jnp.asarray(inputs), {}, model or _constant(*TWO), EOS, num_decodes=2, **kwargs
+  )
+  return decodes.tolist(), np.asarray(scores)
+
+
+def test_equal_beams_come_in_the_order_of_google_t5x():
+  """Of equal beams, that of the lower token comes last in the first step, first in the next.
+
+  By hand: after a step the better half is reversed, so beams [2] and [3] are kept as [3], [2].
+  """
+  model = _constant([NEVER, -1e10, 0.0, 0.0])
+  steps = {n: _beam(np.zeros((1, 4), np.int32), model, max_decode_step=n)[0][0] for n in (1, 2)}
+  assert [row[:1] for row in steps[1]] == [[3], [2]]
+  # Candidates in order: 32, 33, 22, 23; all equal, the first two are kept, reversed.
+  assert [row[:2] for row in steps[2]] == [[3, 3], [3, 2]]
+
+
+@pytest.mark.parametrize(
+  ("limit", "length"), [({"max_decode_step": 2}, 2), ({"max_decode_step": 0}, 5), ({}, 5)]
+)
+def test_steps_of_a_beam_search_are_limited(limit, length):
+  decodes, scores = _beam(np.zeros((2, 5), np.int32), **limit)
+  tail = [0] * (5 - length)
+  assert decodes[0] == [[3] + [2] * (length - 1) + tail, [2] * length + tail]
+  assert decodes[1] == [[2] + [3] * (length - 1) + tail, [3] * length + tail]
+  assert (np.diff(scores) > 0).all()
+
+
+def test_a_beam_search_ends_below_the_least_log_probability():
+  # log softmax of (-0.1, -0.9) is (-0.371, -1.171): the best beams are at -0.371 n after n steps.
+  for least, length in ((-0.05, 1), (-0.5, 2), (-1.2, 4), (-9.0, 5)):
+    decodes, _ = _beam(np.zeros((2, 5), np.int32), min_log_prob=least)
+    assert decodes[0][-1] == [2] * length + [0] * (5 - length)
+
+
+def test_beams_go_on_from_filled_caches():
+  """The second example may end; its penalty counts the prompt.
+
+  By hand: log softmax of (-1.0, -0.9, -0.1) is (-1.5184, -1.4184, -0.6184).
+  """
+  model = _constant([NEVER, -1e10, -0.1, -0.9], [NEVER, -1.0, -0.9, -0.1])
+  inputs = [[0, 7, 0, 0, 0], [0, 4, 5, 0, 0]]
+  decodes, scores = _beam(inputs, model, alpha=1.0, initial_index=jnp.array([1, 2]))
+  assert decodes == [
+    [[7, 3, 2, 2, 2], [7, 2, 2, 2, 2]],
+    [[4, 5, 3, EOS, 0], [4, 5, EOS, 0, 0]],
+  ]
+  want = [-(0.6184 + 1.5184) / (9 / 6), -1.5184 / (8 / 6)]
+  np.testing.assert_allclose(scores[1], want, atol=1e-4)
+
+
+def test_a_decode_from_filled_caches_cannot_be_cut():
+  for decode in (decoding.temperature_sample, decoding.beam_search):
+    with pytest.raises(decoding.CannotPauseError):
+      decode(
+        jnp.zeros((1, 4), jnp.int32),
+        {},
+        _says(3),
+        EOS,
+        initial_index=jnp.array([1]),
+        segment=decoding.Segment(0, 2, None),
+      )
+
+
+def test_shapes_of_beams():
+  x = jnp.arange(12).reshape(2, 6)
+  beams = decoding.add_beam_dim(x, 3)
+  assert beams.shape == (2, 3, 6)
+  flat = decoding.flatten_beam_dim(beams)
+  np.testing.assert_array_equal(flat, decoding.flat_batch_beam_expand(x, 3))
+  np.testing.assert_array_equal(decoding.unflatten_beam_dim(flat, 2, 3), beams)
+  layers = jnp.zeros((5, 2, 3, 7))
+  assert decoding.flatten_beam_dim(layers, offset=1).shape == (5, 6, 7)
+  assert decoding.unflatten_beam_dim(jnp.zeros((5, 6, 7)), 2, 3, offset=1).shape == layers.shape
+
+
+def test_cache_map_leaves_what_rows_share():
+  names = ("cached_key", "cache_index", "cached_bias", "position_embedder_index")
+  cache = {"layer": {name: jnp.zeros(2) for name in names}}
+  changed = decoding.cache_map(lambda x: x + 1, cache)["layer"]
+  assert [float(changed[n][0]) for n in names] == [1, 0, 0, 0]
+  changed = decoding.cache_map(lambda x: x + 1, cache, apply_to_index=True)["layer"]
+  assert [float(changed[n][0]) for n in names] == [1, 1, 0, 0]
