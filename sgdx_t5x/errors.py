@@ -7,7 +7,11 @@ import os
 import re
 import types
 from collections.abc import Iterable
+from typing import Any
 
+_LONGEST_LINE = 1_000  # characters: what a message quotes may be a whole file
+_LONGEST_NAME = 200  # to look for names like it
+_UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _DOCUMENT = re.compile(r"(?<![\w./])(?:(?:docs|tasks)/(?:[\w-]+/)*[\w-]+\.md|docs/metrics/)")
 
 
@@ -36,11 +40,12 @@ class SgdxError(Exception):
   exit_code = 1
 
   def __init__(self, found: str, *, expected: str, available: str = "", fix: str):
-    self.found, self.expected, self.available, self.fix = found, expected, available, fix
-    parts = [found, f"  expected:  {expected}"]
+    self.found, self.expected = printable(found), printable(expected)
+    self.available, self.fix = printable(available), printable(fix)
+    parts = [self.found, f"  expected:  {self.expected}"]
     if available:
-      parts.append(f"  available: {available}")
-    parts.append(f"  fix:       {fix}")
+      parts.append(f"  available: {self.available}")
+    parts.append(f"  fix:       {self.fix}")
     self.text = with_document_paths("\n".join(parts))
     super().__init__(self.text)
 
@@ -84,6 +89,21 @@ def require(module: str, *, extra: str, why: str, beside: str = "") -> types.Mod
     ) from None
 
 
+def printable(text: str) -> str:
+  """Returns a text with control characters as escapes, and what is too long cut in the middle."""
+  lines = _UNPRINTABLE.sub(lambda m: m[0].encode("unicode_escape").decode(), text).split("\n")
+  half = _LONGEST_LINE // 2
+  return "\n".join(x if len(x) <= _LONGEST_LINE else f"{x[:half]} ... {x[-half:]}" for x in lines)
+
+
+def quoted(value: Any) -> str:
+  """Returns `repr` of decoded JSON for an error, whatever its depth and length."""
+  try:
+    return printable(repr(value))
+  except RecursionError:
+    return "nested too deeply to be shown"
+
+
 def malformed(error: Exception) -> str:
   """Returns what is wrong with decoded JSON, from the KeyError, TypeError ... that it raised."""
   return f"missing key {error}" if isinstance(error, KeyError) else f"wrong type: {error}"
@@ -92,7 +112,7 @@ def malformed(error: Exception) -> str:
 def nearest(name: str, names: Iterable[str], limit: int = 8) -> str:
   """Returns the names closest to `name`, or the first few, as one line for an error."""
   names = list(dict.fromkeys(str(n) for n in names))
-  close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+  close = difflib.get_close_matches(str(name)[:_LONGEST_NAME], names, n=3, cutoff=0.6)
   if close:
     return "nearest: " + ", ".join(close)
   more = f", ... ({len(names)} in all)" if len(names) > limit else ""

@@ -2,13 +2,17 @@
 
 import contextlib
 import json
+import math
 import os
 import pathlib
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from sgdx_t5x.errors import SgdxError, nearest
+
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 @contextlib.contextmanager
@@ -179,6 +183,20 @@ def json_type(value: Any) -> str:
     return "null" if value is None else "a boolean"
   types: dict[type, str] = {dict: "an object", list: "a list", str: "a string"}
   return types.get(type(value), "a number")
+
+
+def is_text(value: Any) -> bool:
+  """Whether decoded JSON is a string that a file can hold: escapes may be half a character."""
+  return isinstance(value, str) and not _HALF_CHARACTER.search(value)
+
+
+def is_number(value: Any) -> bool:
+  """Whether decoded JSON is a finite number that a float can hold; JSON's integers have no end."""
+  try:
+    is_real = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_real and math.isfinite(value)
+  except OverflowError:
+    return False
 
 
 def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> Any:

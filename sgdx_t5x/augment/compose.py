@@ -96,9 +96,9 @@ def read_paraphrases(
     row = files.decode_json(line, where, expected)
     if not (
       isinstance(row, dict)
-      and isinstance(row.get("element"), str)
+      and files.is_text(row.get("element"))
       and isinstance(texts := row.get("paraphrases"), list)
-      and all(isinstance(text, str) for text in texts)
+      and all(map(files.is_text, texts))
     ):
       raise SgdxError(f"{where}: {line.strip()[:60]}", expected=expected, fix="correct the line")
     element = Element.from_key(row["element"], where)

@@ -10,7 +10,7 @@ from typing import Any
 from sgdx_t5x.augment.translations import Items, Plan, Progress, Record
 from sgdx_t5x.augment.wording import Element
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files import json_type
+from sgdx_t5x.files import is_text, json_type
 
 TABLE_FORMAT = "sgdx-backtranslations/1"
 _FIELDS = tuple(field.name for field in dataclasses.fields(Record))
@@ -120,6 +120,8 @@ def _decode(line: str, where: str) -> dict[str, Any]:
     problem = json_type(data)
   except ValueError as e:
     problem = f"not valid JSON ({e})"
+  except RecursionError:
+    problem = "JSON nested too deeply"
   raise SgdxError(
     f"{where}: {problem}",
     expected="one JSON object per line",
@@ -128,7 +130,7 @@ def _decode(line: str, where: str) -> dict[str, Any]:
 
 
 def _record(data: Mapping[str, Any], where: str) -> Record:
-  wrong = [key for key in _FIELDS if not isinstance(data.get(key), str)]
+  wrong = [key for key in _FIELDS if not is_text(data.get(key))]
   if wrong:
     raise SgdxError(
       f"{where}: no string for the key {', '.join(wrong)}",

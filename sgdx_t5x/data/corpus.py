@@ -126,7 +126,7 @@ class Corpus:
   def _checksum(self) -> str:  # reads the whole corpus, or makes the sample: once is enough
     digest = hashlib.sha256()
     for name, crc in sorted(self.source.checksums()):
-      digest.update(f"{name} {crc:08x}\n".encode())
+      digest.update(f"{name} {crc:08x}\n".encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:16]
 
   def _check_split(self, split: str) -> None:

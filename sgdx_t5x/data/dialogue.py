@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.data.schema import NO_INTENT, Schema
-from sgdx_t5x.errors import SgdxError, malformed, nearest
+from sgdx_t5x.errors import SgdxError, malformed, nearest, quoted
 from sgdx_t5x.files import decode_json, json_type
 
 USER = "USER"
@@ -98,13 +98,20 @@ class Dialogue:
   @classmethod
   def from_json(cls, data: Mapping[str, Any], origin: str = "dialogue") -> "Dialogue":
     """Reads a decoded dialogue. Raises SgdxError naming file, dialogue and turn."""
-    where = f"{origin}, dialogue {data.get('dialogue_id', '?')}"
+    turns: list[Turn] = []
+    place = ""
     try:
-      turns = tuple(_parse_turn(turn) for turn in data["turns"])
-      return cls(data["dialogue_id"], tuple(data["services"]), turns)
+      name, found = _text(data["dialogue_id"], "dialogue_id"), _list(data["turns"], "turns")
+      services = _texts(data["services"], "services")
+      place = ", turn {}"
+      for turn in found:
+        turns.append(_parse_turn(turn))
+      return cls(name, services, tuple(turns))
     except (KeyError, TypeError, AttributeError) as e:
+      name = data.get("dialogue_id")
+      where = f"{origin}, dialogue {name if isinstance(name, str) else '?'}"
       raise SgdxError(
-        f"{where}: {malformed(e)}",
+        f"{where}{place.format(len(turns))}: {malformed(e)}",
         expected="a dialogue in the DSTC8 format (dialogue_id, services, turns with frames)",
         fix="restore the file, or write it again",
       ) from None
@@ -196,27 +203,60 @@ def _check_frame(frame: Frame, schema: Schema, where: str, needs_state: bool) ->
 
 
 def _parse_turn(data: Mapping[str, Any]) -> Turn:
-  frames = tuple(
-    Frame(
-      service=frame["service"],
-      state=_parse_state(frame["state"]) if "state" in frame else None,
-      slots=frame.get("slots"),
-      actions=frame.get("actions"),
-      service_call=frame.get("service_call"),
-      service_results=frame.get("service_results"),
-    )
-    for frame in data["frames"]
+  frames = tuple(_parse_frame(frame) for frame in _list(data["frames"], "frames"))
+  return Turn(_text(data["speaker"], "speaker"), _text(data["utterance"], "utterance"), frames)
+
+
+def _parse_frame(data: Mapping[str, Any]) -> Frame:
+  frame = Frame(
+    service=_text(data["service"], "service"),
+    state=_parse_state(data["state"]) if "state" in data else None,
+    slots=data.get("slots"),
+    actions=data.get("actions"),
+    service_call=data.get("service_call"),
+    service_results=data.get("service_results"),
   )
-  return Turn(data["speaker"], data["utterance"], frames)
+  for span in _list(frame.slots, "slots") if frame.slots is not None else ():
+    if not (type(span["start"]) is int and type(span["exclusive_end"]) is int):
+      raise TypeError(f"start and exclusive_end of slot {quoted(span['slot'])} are not numbers")
+    _text(span["slot"], "slot of a span")
+  for action in _list(frame.actions, "actions") if frame.actions is not None else ():
+    for key in ("act", "slot"):
+      _text(action.get(key, ""), f"{key} of an action")
+    for key in ("values", "canonical_values"):
+      _texts(action.get(key, []), f"{key} of an action")
+  if (call := frame.service_call) is not None:
+    _text(call["method"], "method of a service_call")
+    call["parameters"].items()
+  for result in _list(frame.service_results or [], "service_results"):
+    result.items()
+  return frame
+
+
+def _text(value: Any, what: str) -> str:
+  if not isinstance(value, str):
+    raise TypeError(f"{what}: {quoted(value)} is not a string")
+  return value
+
+
+def _list(value: Any, what: str) -> list:
+  if not isinstance(value, list):
+    raise TypeError(f"{what}: {quoted(value)} is not a list")
+  return value
+
+
+def _texts(value: Any, what: str) -> tuple[str, ...]:
+  return tuple(_text(x, what) for x in _list(value, what))
 
 
 def _parse_state(data: Mapping[str, Any]) -> State:
   values = {}
   for slot, found in data["slot_values"].items():
     if not isinstance(found, list) or not found:
-      raise TypeError(f"slot {slot!r}: {found!r} is not a non-empty list of values")
-    values[slot] = tuple(found)
-  return State(data["active_intent"], tuple(data.get("requested_slots", ())), values)
+      raise TypeError(f"slot {slot!r}: {quoted(found)} is not a non-empty list of values")
+    values[slot] = _texts(found, f"slot {slot!r}")
+  intent = _text(data["active_intent"], "active_intent")
+  return State(intent, _texts(data.get("requested_slots", []), "requested_slots"), values)
 
 
 def example_pick(frame_id: str) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, malformed, nearest
-from sgdx_t5x.files import decode_json, json_type
+from sgdx_t5x.files import decode_json, is_text, json_type
 
 NO_INTENT = "NONE"
 DONTCARE = "dontcare"
@@ -270,14 +270,14 @@ def _check_texts(service: Service) -> None:
   """Raises TypeError for a value that the format wants to be a string and is not."""
   named: tuple[Service | Slot | Intent, ...] = (service, *service.slots, *service.intents)
   for x in named:
-    if not (isinstance(x.name, str) and isinstance(x.description, str)):
+    if not (is_text(x.name) and is_text(x.description)):
       raise TypeError(f"name {x.name!r} and description {x.description!r} must be strings")
   for slot in service.slots:
-    if not all(isinstance(value, str) for value in slot.possible_values):
+    if not all(map(is_text, slot.possible_values)):
       raise TypeError(f"possible_values of slot {slot.name!r} must be strings")
   for intent in service.intents:
     for name, default in intent.optional_slots.items():
-      if not (isinstance(name, str) and isinstance(default, str)):
+      if not (is_text(name) and is_text(default)):
         raise TypeError(f"optional_slots of intent {intent.name!r} must map strings to strings")
     for name in (*intent.required_slots, *intent.result_slots):
       if not isinstance(name, str):

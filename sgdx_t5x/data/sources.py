@@ -15,6 +15,8 @@ from sgdx_t5x.errors import SgdxError, nearest
 _PART = re.compile(r"(train|dev|test)/dialogues_[^/]*\.json|(.+/)?(train|dev|test)/schema\.json")
 
 
+# What zipfile raises for broken archives; encrypted ones and unknown methods are RuntimeErrors.
+_BROKEN = (zipfile.BadZipFile, EOFError, OSError, RuntimeError, ValueError, zlib.error)
 DOWNLOAD_HINT = "sgdx data prepare --download fetches the official archive"
 
 
@@ -57,7 +59,7 @@ class ArchiveSource:
     self.origin = str(path)
     try:
       self._zip = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError) as e:
+    except _BROKEN as e:
       raise self._broken(e) from None
     members = [i for i in self._zip.infolist() if i.filename.endswith(".json")]
     root = _find_root([i.filename for i in members], self.origin)
@@ -73,7 +75,7 @@ class ArchiveSource:
     """The content of one file. Raises SgdxError if the archive is damaged."""
     try:
       return self._zip.read(self._members[name])
-    except (zipfile.BadZipFile, EOFError, OSError, zlib.error) as e:
+    except _BROKEN as e:
       raise self._broken(e) from None
 
   def checksums(self) -> Iterator[tuple[str, int]]:
@@ -98,12 +100,12 @@ class DirectorySource:
   def __init__(self, path: pathlib.Path):
     """Args: path of the folder. Raises SgdxError if it does not have the layout."""
     self.origin = str(path)
-    names = [p.relative_to(path).as_posix() for p in path.rglob("*.json")]
+    names = [p.relative_to(path).as_posix() for p in _json_files(path)]
     self._root = path / _find_root(names, self.origin)
 
   def names(self) -> list[str]:
     """All file names, relative to the corpus root, sorted."""
-    return sorted(p.relative_to(self._root).as_posix() for p in self._root.rglob("*.json"))
+    return sorted(p.relative_to(self._root).as_posix() for p in _json_files(self._root))
 
   def read(self, name: str) -> bytes:
     """The content of one file."""
@@ -113,3 +115,8 @@ class DirectorySource:
     """(name, CRC-32) of schemas and dialogues."""
     names = (name for name in self.names() if _PART.fullmatch(name))
     return ((name, zlib.crc32(self.read(name))) for name in names)
+
+
+def _json_files(folder: pathlib.Path) -> Iterator[pathlib.Path]:
+  """Regular files: a folder may have such a name, and to read a pipe would take forever."""
+  return (path for path in folder.rglob("*.json") if path.is_file())

@@ -5,17 +5,15 @@ t5x.train and t5x.eval have SeqIO write `inference_eval/TASK-STEP.jsonl`, predic
 predictions, but have no intervals, and are of the split and the prompts that were evaluated.
 """
 
-import math
 import pathlib
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json
+from sgdx_t5x.files import decode_json, is_number
 from sgdx_t5x.metrics.sensitivity import relative_difference, summarise
 from sgdx_t5x.scoring.predictions.files import find_files
 
@@ -135,13 +133,9 @@ def _read_curve(file: pathlib.Path) -> tuple[tuple[int, dict[str, float]], ...]:
         expected=_EXPECTED,
         fix=_FIX,
       )
-    curve[step] = {name: float(x) for name, x in values.items() if _is_number(x)}
+    # A task of one's own may log texts.
+    curve[step] = {name: float(x) for name, x in values.items() if is_number(x)}
   return tuple(sorted(curve.items()))
-
-
-def _is_number(value: Any) -> bool:
-  """Whether it is a scalar; a task of one's own may log texts."""
-  return type(value) in (int, float) and math.isfinite(value)
 
 
 def _variant(task: str) -> str | None:

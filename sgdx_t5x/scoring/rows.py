@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sgdx_t5x.files import is_number
 from sgdx_t5x.tables import Number, percent
 
 GROUPS = ("all", "seen", "unseen")  # the row groups of the paper's Table 2
@@ -34,11 +35,11 @@ class Row:
       TypeError, ValueError: something in it is not a finite number.
     """
     values = dict(data)
-    intervals = {key: ends and (ends[0], ends[1]) for key, ends in values.pop("ci95", {}).items()}
+    intervals = {key: _interval(ends) for key, ends in values.pop("ci95", {}).items()}
     row = cls(values, values.pop("num_frames", None), values.pop("num_dialogues", None), intervals)
     ends = [end for pair in intervals.values() if pair for end in pair]
-    numbers = [*row.values.values(), row.num_frames, row.num_dialogues, *ends]
-    if not all(math.isfinite(x) for x in numbers if x is not None) or None in ends:
+    numbers = [*row.values.values(), row.num_frames, row.num_dialogues]
+    if not all(map(is_number, (*(x for x in numbers if x is not None), *ends))):
       raise ValueError("not a finite number")
     return row
 
@@ -111,6 +112,13 @@ class Rows:
     for kind, rows in parts.items():
       for name, row in rows.items():
         yield kind, name, row
+
+
+def _interval(ends: Any) -> tuple[float, float] | None:
+  if ends is None:
+    return None
+  low, high = ends
+  return low, high
 
 
 def _read_rows(data: Mapping[str, Mapping[str, Any]]) -> dict[str, Row]:

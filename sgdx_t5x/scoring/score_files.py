@@ -130,15 +130,16 @@ def read_frames_of(
   report: Mapping[str, Any], path: pathlib.Path, metrics: Collection[str] | None = None
 ) -> FrameTable:
   """Reads the scores per frame that a report at a path names. Args, raises: see `read_frames`."""
-  if not {"file", "checksum"} <= set(report["per_frame"] or ()):
+  named = report["per_frame"] or {}
+  if not all(isinstance(named.get(key), str) for key in ("file", "checksum")):
     raise SgdxError(
       f"{path}: the report names no scores per frame",
       expected="a report of `sgdx score --json OUT.json --per-frame OUT.jsonl`",
       fix="score again with --per-frame",
     )
-  frames = path.parent / report["per_frame"]["file"]
+  frames = path.parent / named["file"]
   table = _read_table(frames, metrics)
-  if table.checksum != report["per_frame"]["checksum"]:
+  if table.checksum != named["checksum"]:
     raise SgdxError(
       f"{frames} is not of the run that wrote {path}",
       expected=f"checksum {report['per_frame']['checksum']}, as the report says",

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from sgdx_t5x.augment.translations import Items, Notify, Plan, Progress, Record
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import is_text
 
 SOURCE = "en"
 CACHE_FORMAT = "sgdx-translations/1"
@@ -152,13 +153,16 @@ class _Cache:
   def _read(self, line: bytes, number: int) -> None:
     try:
       row = json.loads(line)
-      self.made[row["text"]] = _Made(row["made"], row["date"])
-    except (ValueError, KeyError, TypeError):
+      text, made, date = row["text"], row["made"], row["date"]
+      if not all(map(is_text, (text, made, date))):
+        raise TypeError
+    except (KeyError, RecursionError, TypeError, ValueError):
       raise SgdxError(
         f"{self.path}, line {number}: not a record of a translation",
         expected='{"text": ..., "made": ..., "date": ...}',
         fix="delete the line; its text will be translated again",
       ) from None
+    self.made[text] = _Made(made, date)
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:

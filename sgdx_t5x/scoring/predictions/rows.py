@@ -67,7 +67,9 @@ def _row_id(row: Any, where: str) -> str:
     raise SgdxError(
       f"{where}: no id of an example",
       expected=f'{ID_KEY} in the inputs of a row of t5x.infer or SeqIO, or {{"id", "prediction"}}',
-      available=", ".join(inputs or row)[:80] if isinstance(row, dict) else type(row).__name__,
+      available=", ".join(inputs if isinstance(inputs, dict) and inputs else row)[:80]
+      if isinstance(row, dict)
+      else type(row).__name__,
       fix="run inference with a task of sgdx_t5x.tasks, or answer the prompts of sgdx prompts",
     )
   return example_id
