@@ -24,11 +24,12 @@ _WIDTH = 90
 _EPILOG = """\
 examples:
   The test split with the schemas of one variant:
-    sgdx prompts --corpus dstc8-schema-guided-dialogue-master.zip --variant v3 --out v3.jsonl
+    sgdx prompts --corpus dstc8-schema-guided-dialogue-master.zip \\
+      --variant v3 --out v3.jsonl
 
   At most 5,000 prompts per variant, for the same frames, e.g. for a paid API:
-    sgdx prompts --corpus sgd.zip --variant original v1 v2 v3 v4 v5 --limit 5000 \\
-      --out prompts.jsonl
+    sgdx prompts --corpus sgd.zip --variant original v1 v2 v3 v4 v5 \\
+      --limit 5000 --out prompts.jsonl
 
   Score the answers:
     sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing
@@ -38,7 +39,7 @@ SGD's train split ship with this package), corrupt_SEED, or NAME=DIR for schemas
 of your own in DIR/SPLIT/schema.json.
 
 A line is
-  {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": "[USER] ... [slot] ..."}
+  {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": "[USER] ... [slot] ."}
 and for a categorical slot also "possible_values": [...]; "none" and "dontcare"
 are possible answers as well. Answers are lines {"id": ..., "prediction": ...}.
 An instruction for a language model:

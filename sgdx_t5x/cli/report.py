@@ -21,17 +21,19 @@ examples:
   Predictions of t5x.eval, which are scored first:
     sgdx report runs/quickstart/eval --corpus sample --out report
 
-  Runs that were scored before, with scores per frame; the first is the baseline:
+  Runs scored before, with scores per frame; the first is the baseline:
     sgdx score --corpus sgd.zip --predictions all=base/eval --json base.json \\
       --per-frame base.frames.jsonl
     sgdx report none=base.json backtrans=bt.json --corpus sgd.zip --out report
 
   Runs of a system with several seeds, SYSTEM#SEED, for means and deviations:
-    sgdx report none#0=a0.json none#1=a1.json bt#0=b0.json bt#1=b1.json --out report
+    sgdx report none#0=a0.json none#1=a1.json bt#0=b0.json bt#1=b1.json \\
+      --out report
 
   Checkpoints: if there are predictions for several steps, tables show the last
   (or --step) and plots show all; MODEL_DIR adds scores that t5x.train logged:
-    sgdx report bt=runs/bt/eval --training bt=runs/bt/model --corpus sgd.zip --out report
+    sgdx report bt=runs/bt/eval --training bt=runs/bt/model --corpus sgd.zip \\
+      --out report
 
 RUN is a file of `sgdx score --json`, next to its --per-frame file if there is
 one; or predictions: a folder or JSONL file of t5x.eval or t5x.infer, or a

@@ -12,15 +12,15 @@ _EPILOG = """\
 examples:
   Predictions for the original schemas and the five variants of SGD-X:
     sgdx score --corpus dstc8-schema-guided-dialogue-master.zip --split test \\
-      --predictions original=preds/original v1=preds/v1 v2=preds/v2 v3=preds/v3 \\
-      v4=preds/v4 v5=preds/v5 --json scores.json
+      --predictions original=preds/original v1=preds/v1 v2=preds/v2 \\
+      v3=preds/v3 v4=preds/v4 v5=preds/v5 --json scores.json
 
   Output of t5x.eval for several tasks, whose rows name their variant:
-    sgdx score --corpus sample --split test --predictions all=eval/inference_eval
+    sgdx score --corpus sample --predictions all=eval/inference_eval
 
   The original schemas only, with the fuzzy matching of python-Levenshtein:
-    sgdx score --corpus sgd.zip --split dev --predictions original=dialogues_all.json \\
-      --fuzzy levenshtein
+    sgdx score --corpus sgd.zip --split dev --fuzzy levenshtein \\
+      --predictions original=dialogues_all.json
 
   Answers of any model to `sgdx prompts --limit`, a sample of dialogues:
     sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing

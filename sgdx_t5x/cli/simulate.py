@@ -17,8 +17,9 @@ examples:
     sgdx simulate --init schema.json --out start
 
   Dialogues, as the train split of a corpus in SGD's layout:
-    sgdx simulate --schema schema.json --tables start/tables --scenarios start/scenarios.json \\
-      --templates start/templates.json --num-dialogues 1000 --seed 1 --out mine
+    sgdx simulate --schema schema.json --tables start/tables \\
+      --scenarios start/scenarios.json --templates start/templates.json \\
+      --num-dialogues 1000 --seed 1 --out mine
     sgdx data verify --corpus mine
 
 docs/simulate.md describes the files. All of them are checked before the first

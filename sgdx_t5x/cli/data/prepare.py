@@ -21,9 +21,10 @@ from sgdx_t5x.errors import UsageError, require
 _EPILOG = """\
 examples:
   sgdx data prepare --corpus sample --data-dir data
-  sgdx data prepare --corpus dstc8-schema-guided-dialogue-master.zip --data-dir data
+  sgdx data prepare --data-dir data \\
+    --corpus dstc8-schema-guided-dialogue-master.zip
   sgdx data prepare --corpus FILE --dialogues dev=100 test=300 --data-dir small
-  sgdx data prepare --download --data-dir data     # fetches the official archive, 37 MB
+  sgdx data prepare --download --data-dir data  # the official archive, 37 MB
 
 Records are written to DIR/sgd/...; give the same DIR to t5x as --tfds_data_dir
 (default: TFDS_DATA_DIR, or ~/tensorflow_datasets).

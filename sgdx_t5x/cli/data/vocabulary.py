@@ -12,7 +12,8 @@ from sgdx_t5x.files import atomic_write
 _PIECES = 2000
 _EPILOG = """\
 examples:
-  sgdx data vocabulary --corpus dstc8-schema-guided-dialogue-master.zip --out sgd.model
+  sgdx data vocabulary --corpus dstc8-schema-guided-dialogue-master.zip \\
+    --out sgd.model
   SGDX_VOCAB=sgd.model python -m t5x.train --gin_file=gin/t5dst.gin ...
 
 The vocabulary is for models without pretraining. The text is that of train: its
