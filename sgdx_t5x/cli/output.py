@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
@@ -28,6 +29,13 @@ def add_format(parser: argparse.ArgumentParser) -> None:
 def as_json(data: Any) -> str:
   """Returns data as JSON in lines, as `--format json` and `--json` write them."""
   return json.dumps(data, indent=2, allow_nan=False) + "\n"
+
+
+def say_written(*paths: str | None) -> None:
+  """Prints "written: PATH" to stderr for each path that was given."""
+  for path in paths:
+    if path:
+      print(f"written: {path}", file=sys.stderr)
 
 
 def show(

@@ -166,8 +166,10 @@ def _write(
 def _dialogues(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterable[Dialogue]":
   """Yields a split's dialogues, with a bar on a terminal that shows nothing else."""
   from sgdx_t5x.cli.progress import track
+  from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 
-  return track(corpus.dialogues(args.split), what, "dialogues", enabled=args.out != _STDOUT)
+  total = PUBLISHED_DIALOGUES.get(args.split) if corpus.name == "sgd" else None
+  return track(corpus.dialogues(args.split), what, "dialogues", total, args.out != _STDOUT)
 
 
 def _nothing(corpus: "Corpus", split: str) -> SgdxError:
@@ -192,6 +194,7 @@ def _print_summary(
   from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 
   lines = [
+    *([f"written: {args.out}"] if args.out != _STDOUT else []),
     f"written: {written.prompts:,} prompts ({', '.join(variants)})",
     f"         {written.frames:,} frames, {written.dialogues:,} of {written.of_dialogues:,} "
     f"dialogues of {args.split}",

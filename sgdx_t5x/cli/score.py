@@ -6,6 +6,7 @@ from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_command, add_corpus, add_scoring, no_cycles
+from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import UsageError
 
 _EPILOG = """\
@@ -87,16 +88,19 @@ def _run(args: argparse.Namespace) -> int:
   from sgdx_t5x.scoring.rows import Row
 
   check_outputs({"--json": args.json, "--per-frame": args.per_frame})
-  scored = scoring.score_predictions(
-    args.corpus,
-    args.split,
-    sources,
-    across_turn=args.joint_acc_across_turn,
-    metrics=tuple(dict.fromkeys(args.metric)),
-    **scoring_settings(args),
-  )
-  table = scored.table(args.per_frame) if args.per_frame else None
-  report = score_files.save(scoring.score_report(scored), table, args.json, args.per_frame)
+  with progress("rows") as update:
+    scored = scoring.score_predictions(
+      args.corpus,
+      args.split,
+      sources,
+      on_progress=update,
+      across_turn=args.joint_acc_across_turn,
+      metrics=tuple(dict.fromkeys(args.metric)),
+      **scoring_settings(args),
+    )
+    report = scoring.score_report(scored, on_progress=update)
+    table = scored.table(args.per_frame) if args.per_frame else None
+    report = score_files.save(report, table, args.json, args.per_frame)
   output.show(
     args.format,
     score_tables.layout(report),
@@ -106,6 +110,7 @@ def _run(args: argparse.Namespace) -> int:
     signatures={"": report["signature"]},
     csv=score_tables.long_csv(report),
   )
+  output.say_written(args.json, args.per_frame)
   return 0
 
 

@@ -55,5 +55,8 @@ def _run(args: argparse.Namespace) -> int:
     ) from e
   with atomic_write(args.out, "--out") as file:
     file.buffer.write(model)
-  print(f"{args.out}: {args.pieces:,} pieces from {len(lines):,} lines of train", file=sys.stderr)
+  print(
+    f"written: {args.out}: {args.pieces:,} pieces from {len(lines):,} lines of train",
+    file=sys.stderr,
+  )
   return 0
