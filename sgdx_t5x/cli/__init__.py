@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 
 from sgdx_t5x.cli import (
@@ -18,6 +19,7 @@ from sgdx_t5x.cli import (
   stats,
   weights,
 )
+from sgdx_t5x.cli.options import HELP_WIDTH
 from sgdx_t5x.errors import SgdxError, with_document_paths
 from sgdx_t5x.signature import package_version
 
@@ -38,7 +40,7 @@ _EPILOG = """\
 examples:
   sgdx data prepare --corpus sample --data-dir data
   sgdx data verify --corpus dstc8-schema-guided-dialogue-master.zip
-  sgdx score --corpus sample --predictions all=runs/quickstart/eval/inference_eval
+  sgdx score --corpus sample --predictions all=eval/inference_eval
   sgdx diff scores_a.json scores_b.json
   sgdx report scores_a.json scores_b.json --out report
   sgdx prompts --corpus sample --variant v3 --out prompts.jsonl
@@ -47,7 +49,8 @@ examples:
   sgdx simulate --init schema.json --out start
   sgdx weights import --hf flan-t5-base --out weights/flan-t5-base
 
-exit codes: 0 success, 1 failure, 2 wrong usage. `sgdx COMMAND --help` has more examples.
+exit codes: 0 success, 1 failure, 2 wrong usage.
+`sgdx COMMAND --help` has more examples.
 """
 
 
@@ -55,11 +58,19 @@ class _Parser(argparse.ArgumentParser):
   """Names files of documentation by where they are; its subcommands' parsers do, too."""
 
   def format_help(self) -> str:
-    return with_document_paths(super().format_help())
+    lines = with_document_paths(super().format_help()).splitlines()
+    return "".join(f"{part}\n" for line in lines for part in _folded(line))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-  """Runs the command line. Returns the exit code: 0 success, 1 failure, 2 wrong usage."""
+def _folded(line: str) -> list[str]:
+  """Folds a line of text that the path of a document has made too long; no word is broken."""
+  if line.startswith(" ") or len(line) <= HELP_WIDTH:
+    return [line]
+  return textwrap.wrap(line, HELP_WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def make_parser() -> argparse.ArgumentParser:
+  """Returns the parser of the command line, with those of all subcommands."""
   parser = _Parser(
     prog="sgdx",
     description="Robustness of schema-guided dialogue state tracking: data, scores, reports.",
@@ -71,6 +82,12 @@ def main(argv: Sequence[str] | None = None) -> int:
   subparsers = parser.add_subparsers(metavar="COMMAND")
   for command in _COMMANDS:
     command.add_parser(subparsers)
+  return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+  """Runs the command line. Returns the exit code: 0 success, 1 failure, 2 wrong usage."""
+  parser = make_parser()
   args = parser.parse_args(argv)
   if not hasattr(args, "run"):
     parser.print_help()

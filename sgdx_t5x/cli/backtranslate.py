@@ -36,15 +36,17 @@ examples:
     sgdx backtranslate --corpus sgd.zip --provider google --out google --dry-run
 
   With local checkpoints, one for each direction and pivot, and sampling:
-    sgdx backtranslate --corpus sgd.zip --provider hf --pivots zh ja --out marian \\
-      --model-to 'models/en-{pivot}' --model-from 'models/{pivot}-en' --sample --seed 1
+    sgdx backtranslate --corpus sgd.zip --provider hf --pivots zh ja \\
+      --model-to 'models/en-{pivot}' --model-from 'models/{pivot}-en' \\
+      --sample --seed 1 --out marian
 
   With one NLLB, M2M100 or mBART-50 checkpoint for all directions:
-    sgdx backtranslate --corpus sgd.zip --provider hf --model-to nllb-200 --out nllb
+    sgdx backtranslate --corpus sgd.zip --provider hf --model-to nllb-200 \\
+      --out nllb
 
   From recorded texts that were corrected by hand:
-    sgdx backtranslate --corpus sgd.zip --pivots ja --provider table --out corrected \\
-      --table marian/ja/train/texts.jsonl
+    sgdx backtranslate --corpus sgd.zip --pivots ja --provider table \\
+      --table marian/ja/train/texts.jsonl --out corrected
 
 DIR/PIVOT/SPLIT/ gets schema.json; texts.jsonl with every text, its pivot text,
 provider and date; and repairs.jsonl if texts could not be used as they came

@@ -19,14 +19,14 @@ examples:
     sgdx stats --corpus sgd.zip --schemas mine
 
   Three variants of train, where some elements have fewer paraphrases:
-    sgdx compose --corpus sgd.zip --paraphrases texts.jsonl --out mine --split train \\
-      --variants 3 --fill
+    sgdx compose --corpus sgd.zip --paraphrases texts.jsonl --out mine \\
+      --split train --variants 3 --fill
 
 A line of FILE gives an element and its paraphrases, in any order; names are
 written as words:
-  {"element": "Banks_1/slot/account_type/name", "paraphrases": ["kind of account", "type"]}
-  {"element": "Banks_1/intent/CheckBalance/description", "paraphrases": ["...", "..."]}
-  {"element": "Banks_1/service/Banks_1/description", "paraphrases": ["...", "..."]}
+  {"element": "Banks_1/slot/account_type/name", "paraphrases": ["kind", "type"]}
+  {"element": "Banks_1/intent/CheckBalance/description", "paraphrases": ["..."]}
+  {"element": "Banks_1/service/Banks_1/description", "paraphrases": ["..."]}
 
 Paraphrases are sorted by distance to the original, and variant k takes the
 k-th: names by edits (Levenshtein), descriptions by Jaccard distance of lemmas

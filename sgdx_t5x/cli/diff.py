@@ -99,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
     ),
     signatures={x.upper(): report[x]["signature"] for x in ("a", "b")},
   )
+  output.say_written(args.json, args.flips)
   return 0
 
 

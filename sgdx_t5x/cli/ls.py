@@ -14,8 +14,8 @@ from sgdx_t5x.tables import Table
 _EPILOG = """\
 examples:
   sgdx ls tasks
-  sgdx ls tasks --module my_project.tasks   # and those of your module
-  sgdx ls tasks --format json               # {"tasks": [{"name", "kind", "data", "variants"}]}
+  sgdx ls tasks --module my_project.tasks  # and those of your module
+  sgdx ls tasks --format json  # name, kind, data, variants
 
 Use a name in t5x: --gin.MIXTURE_OR_TASK_NAME="'t5dst_sgdx_v3'".
 tasks/README.md shows how to add tasks; your own folder of schemas needs one

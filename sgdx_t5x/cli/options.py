@@ -6,6 +6,7 @@ import dataclasses
 import gc
 import os
 import pathlib
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
   from sgdx_t5x.prompts.protocol import PromptFormat
 
 _CORPUS = 'the official archive (zip or folder), or "sample"'
+HELP_WIDTH = 80  # of what argparse does not wrap to the terminal's width
 
 
 def add_command(
@@ -28,7 +30,7 @@ def add_command(
     subparsers: what `ArgumentParser.add_subparsers` returned.
     name: of the subcommand.
     doc: its description, usually the docstring of its module.
-    epilog: examples and notes below the options; doc and epilog keep their line breaks.
+    epilog: examples and notes below the options, in lines of 80 columns or less, which are kept.
     help: a line for the list of subcommands.
 
   Returns:
@@ -37,7 +39,7 @@ def add_command(
   return subparsers.add_parser(
     name,
     help=help,
-    description=doc,
+    description=textwrap.fill(doc, HELP_WIDTH),
     epilog=epilog,
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
@@ -49,17 +51,17 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
 
 
 def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
-  """Adds `--corpus` and what it was called before, `--archive` and `--sample`.
+  """Adds `--corpus` and, not in the help, what it was called before: `--archive` and `--sample`.
 
   Returns:
     Their group, of which one option must be given; alternatives can be added to it.
   """
   group = parser.add_mutually_exclusive_group(required=True)
   group.add_argument("--corpus", help=_CORPUS)
-  group.add_argument("--archive", dest="corpus", metavar="CORPUS", help="the same as --corpus")
-  group.add_argument(
-    "--sample", dest="corpus", action="store_const", const="sample", help="for --corpus sample"
-  )
+  # argparse never folds a group of the usage: four options do not fit on 80 columns.
+  hidden = {"dest": "corpus", "help": argparse.SUPPRESS}
+  group.add_argument("--archive", metavar="CORPUS", **hidden)
+  group.add_argument("--sample", action="store_const", const="sample", **hidden)
   return group
 
 

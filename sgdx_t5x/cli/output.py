@@ -1,17 +1,24 @@
 """Prints the tables of all commands: as text, Markdown, LaTeX, CSV or JSON."""
 
 import argparse
+import dataclasses
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 from sgdx_t5x.tables import Cell, Number, Table, document, signature_lines
 
 FORMATS = ("text", "md", "latex", "csv", "json")
-_WIDTH = 80  # most tables fit; a narrower terminal would only break their lines
-_NAME = 24  # names of rows are not folded below this
+_WIDTH = 80  # of what goes to a pipe or file, at least; most tables fit
+_NAME = 24  # names of rows are not folded below this, if there is room
+_SHORTEST_NAME = 10
+_TO_COPY = ("next:", "records:", "report:", "written:")  # commands and paths are not folded
+_SIGNATURE = re.compile(r"(PARTIAL )?signature")
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +29,13 @@ def add_format(parser: argparse.ArgumentParser) -> None:
 def as_json(data: Any) -> str:
   """Returns data as JSON in lines, as `--format json` and `--json` write them."""
   return json.dumps(data, indent=2, allow_nan=False) + "\n"
+
+
+def say_written(*paths: str | None) -> None:
+  """Prints "written: PATH" to stderr for each path that was given."""
+  for path in paths:
+    if path:
+      print(f"written: {path}", file=sys.stderr)
 
 
 def show(
@@ -61,9 +75,10 @@ def show(
 def _print_text(
   tables: Sequence[Table], alarms: Sequence[str], heading: Sequence[str], lines: Sequence[str]
 ) -> None:
-  """Prints on 80 columns or more; plain text if the output is no terminal, or NO_COLOR is set.
+  """Prints on the terminal's columns, or on 80 or more if the output is no terminal.
 
-  No number is cut: a table that needs more columns gets them.
+  No number is cut: a table that needs more columns gets them in a pipe or file, and is divided on a
+  terminal. Without a terminal, and if NO_COLOR is set, the text is plain.
   """
   from rich.console import Console
 
@@ -73,35 +88,84 @@ def _print_text(
     markup=False,
     emoji=False,
   )
-  made = {id(table): _rich_table(table) for table in tables if table.rows}
-  width, console.width = max(console.width, _WIDTH), 10_000
-  console.width = max([width, *(console.measure(x).minimum for x in made.values())])
+  width = console.width if console.is_terminal else max(console.width, _WIDTH)
+  limit = width if console.is_terminal else None
+  console.width = 10_000  # to measure
+
+  def measure(made: Any) -> int:
+    return console.measure(made).minimum
+
+  made = {id(table): _rich_tables(table, limit, measure) for table in tables if table.rows}
+  needed = (measure(part) for parts in made.values() for part in parts)
+  console.width = width if limit else max([width, *needed])
   for line in alarms:
-    console.print(line, style="bold red", soft_wrap=True)
+    _print_lines(console, line, limit, "bold red")
   for line in heading:
-    console.print(line, soft_wrap=True)
+    _print_lines(console, line, limit)
   if heading:
     console.print()
   for table in tables:
     if table.rows:
-      console.print(made[id(table)])
+      for part in made[id(table)]:
+        console.print(part)
     else:
-      console.print(table.title, style="bold", soft_wrap=True)
+      _print_lines(console, table.title, limit, "bold")
     console.print()
   for line in lines:
-    console.print(line, soft_wrap=True)
+    _print_lines(console, line, limit)
 
 
-def _rich_table(table: Table) -> Any:
+def _print_lines(console: Any, line: str, limit: int | None, style: str | None = None) -> None:
+  """Prints a text, folded between words where it is longer than `limit`, unless it is to copy."""
+  parts = [line]
+  if limit is not None and not line.startswith(_TO_COPY) and not _SIGNATURE.match(line):
+    parts = textwrap.wrap(line, limit, break_long_words=False, break_on_hyphens=False) or [""]
+  for part in parts:
+    console.print(part, style=style, soft_wrap=True)
+
+
+def _rich_tables(table: Table, limit: int | None, measure: Callable[[Any], int]) -> list[Any]:
+  """Returns the table for rich, in several parts below each other if it is wider than `limit`.
+
+  Args:
+    table: with rows.
+    limit: columns of the terminal; None: any number.
+    measure: returns the columns that a table of rich needs.
+  """
+  made = _rich_table(table, _NAME)
+  if limit is None or (surplus := measure(made) - limit) <= 0:
+    return [made]
+  longest = min(_NAME, max(len(str(row[0])) for row in table.rows))
+  short = max(_SHORTEST_NAME, longest - surplus)
+  made = _rich_table(table, short)
+  if measure(made) <= limit:
+    return [made]
+  for last in range(len(table.header) - 1, 1, -1):
+    first = _rich_table(_columns_of(table, range(last)), short)
+    if measure(first) <= limit or last == 2:
+      rest = _columns_of(table, (0, *range(last, len(table.header))))
+      return [first, *_rich_tables(dataclasses.replace(rest, title=""), limit, measure)]
+  return [made]
+
+
+def _columns_of(table: Table, columns: Sequence[int]) -> Table:
+  """Returns a table with some of the columns, the first and others."""
+  rows = tuple(tuple(row[i] for i in columns) for row in table.rows)
+  left = sum(i < table.left for i in columns)
+  return Table(table.title, tuple(table.header[i] for i in columns), rows, left)
+
+
+def _rich_table(table: Table, shortest: int) -> Any:
+  """Returns a table for rich. Args: shortest, columns of the names of rows that are not folded."""
   from rich.table import Table as RichTable
 
-  text = RichTable(title=table.title, title_justify="left", title_style="bold", box=None)
+  text = RichTable(title=table.title or None, title_justify="left", title_style="bold", box=None)
   text.padding, text.min_width = (0, 1, 0, 0), len(table.title)  # titles are not folded
   for i, name in enumerate(table.header):
     # Texts may be folded; numbers never, nor a heading above them.
     numbers = any(isinstance(row[i], Number) for row in table.rows)
     side: Literal["left", "right"] = "left" if i < table.left else "right"
-    least = 0 if i else min(_NAME, max(len(str(row[0])) for row in table.rows))
+    least = 0 if i else min(shortest, max(len(str(row[0])) for row in table.rows))
     text.add_column(name, justify=side, no_wrap=numbers, overflow="fold", min_width=least)
   for row in table.rows:
     text.add_row(*map(str, row))

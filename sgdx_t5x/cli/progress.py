@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 _T = TypeVar("_T")
-Update = Callable[..., None]  # (task, done, total=None)
+Update = Callable[..., None]  # (task, done, total=None, unit=that of the block)
 
 
 @contextlib.contextmanager
@@ -19,14 +19,14 @@ def progress(unit: str, enabled: bool = True) -> Iterator[Update]:
     enabled: whether to show anything on a terminal either.
 
   Yields:
-    A function of (task, done, total): a line's text, how much is done, and of how much; None, the
-    default, if nobody knows.
+    A function of (task, done, total, unit): a line's text, how much is done, of how much (None, the
+    default, if nobody knows), and what is counted, if not what the others count.
   """
   from rich.console import Console
 
   console = Console(stderr=True)
   if not (enabled and console.is_terminal):
-    yield lambda task, done, total=None: None
+    yield lambda task, done, total=None, unit=unit: None
     return
   from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
@@ -37,7 +37,7 @@ def progress(unit: str, enabled: bool = True) -> Iterator[Update]:
   ) as bars:
     tasks = {}
 
-    def update(task: str, done: int, total: int | None = None) -> None:
+    def update(task: str, done: int, total: int | None = None, unit: str = unit) -> None:
       if task not in tasks:
         tasks[task] = bars.add_task(task, total=total, count="")
       count = f"{done:,} {unit}" if total is None else f"{done:,} of {total:,} {unit}"

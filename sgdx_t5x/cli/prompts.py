@@ -24,11 +24,12 @@ _WIDTH = 90
 _EPILOG = """\
 examples:
   The test split with the schemas of one variant:
-    sgdx prompts --corpus dstc8-schema-guided-dialogue-master.zip --variant v3 --out v3.jsonl
+    sgdx prompts --corpus dstc8-schema-guided-dialogue-master.zip \\
+      --variant v3 --out v3.jsonl
 
   At most 5,000 prompts per variant, for the same frames, e.g. for a paid API:
-    sgdx prompts --corpus sgd.zip --variant original v1 v2 v3 v4 v5 --limit 5000 \\
-      --out prompts.jsonl
+    sgdx prompts --corpus sgd.zip --variant original v1 v2 v3 v4 v5 \\
+      --limit 5000 --out prompts.jsonl
 
   Score the answers:
     sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing
@@ -38,7 +39,7 @@ SGD's train split ship with this package), corrupt_SEED, or NAME=DIR for schemas
 of your own in DIR/SPLIT/schema.json.
 
 A line is
-  {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": "[USER] ... [slot] ..."}
+  {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": "[USER] ... [slot] ."}
 and for a categorical slot also "possible_values": [...]; "none" and "dontcare"
 are possible answers as well. Answers are lines {"id": ..., "prediction": ...}.
 An instruction for a language model:
@@ -165,8 +166,10 @@ def _write(
 def _dialogues(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterable[Dialogue]":
   """Yields a split's dialogues, with a bar on a terminal that shows nothing else."""
   from sgdx_t5x.cli.progress import track
+  from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 
-  return track(corpus.dialogues(args.split), what, "dialogues", enabled=args.out != _STDOUT)
+  total = PUBLISHED_DIALOGUES.get(args.split) if corpus.name == "sgd" else None
+  return track(corpus.dialogues(args.split), what, "dialogues", total, args.out != _STDOUT)
 
 
 def _nothing(corpus: "Corpus", split: str) -> SgdxError:
@@ -191,6 +194,7 @@ def _print_summary(
   from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 
   lines = [
+    *([f"written: {args.out}"] if args.out != _STDOUT else []),
     f"written: {written.prompts:,} prompts ({', '.join(variants)})",
     f"         {written.frames:,} frames, {written.dialogues:,} of {written.of_dialogues:,} "
     f"dialogues of {args.split}",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_command, add_scoring, no_cycles
+from sgdx_t5x.cli.progress import Update, progress
 from sgdx_t5x.errors import SgdxError, UsageError, require
 
 if TYPE_CHECKING:
@@ -21,17 +22,19 @@ examples:
   Predictions of t5x.eval, which are scored first:
     sgdx report runs/quickstart/eval --corpus sample --out report
 
-  Runs that were scored before, with scores per frame; the first is the baseline:
+  Runs scored before, with scores per frame; the first is the baseline:
     sgdx score --corpus sgd.zip --predictions all=base/eval --json base.json \\
       --per-frame base.frames.jsonl
     sgdx report none=base.json backtrans=bt.json --corpus sgd.zip --out report
 
   Runs of a system with several seeds, SYSTEM#SEED, for means and deviations:
-    sgdx report none#0=a0.json none#1=a1.json bt#0=b0.json bt#1=b1.json --out report
+    sgdx report none#0=a0.json none#1=a1.json bt#0=b0.json bt#1=b1.json \\
+      --out report
 
   Checkpoints: if there are predictions for several steps, tables show the last
   (or --step) and plots show all; MODEL_DIR adds scores that t5x.train logged:
-    sgdx report bt=runs/bt/eval --training bt=runs/bt/model --corpus sgd.zip --out report
+    sgdx report bt=runs/bt/eval --training bt=runs/bt/model --corpus sgd.zip \\
+      --out report
 
 RUN is a file of `sgdx score --json`, next to its --per-frame file if there is
 one; or predictions: a folder or JSONL file of t5x.eval or t5x.infer, or a
@@ -97,10 +100,10 @@ def run(args: argparse.Namespace) -> int:
     raise UsageError(f"--examples {args.examples}", expected="0 or more", fix="leave it out for 5")
   out = pathlib.Path(args.out)
   build.check_out(out)
-  with no_cycles():
-    scored, corpus = _runs(args)
-    content = build.make(args.title, scored, corpus, args.force)
-    page = build.write(content, out, args.examples)
+  with no_cycles(), progress("parts") as update:
+    scored, corpus = _runs(args, update)
+    content = build.make(args.title, scored, corpus, args.force, update)
+    page = build.write(content, out, args.examples, update)
   output.show(
     args.format,
     [run_tables.variants(scored), *([means] if (means := run_tables.seeds(scored)) else [])],
@@ -138,7 +141,7 @@ def _check_inputs(out: pathlib.Path, inputs: Iterable[pathlib.Path]) -> None:
       )
 
 
-def _runs(args: argparse.Namespace) -> "tuple[list[Run], Corpus | None]":
+def _runs(args: argparse.Namespace, on_progress: Update) -> "tuple[list[Run], Corpus | None]":
   from sgdx_t5x.cli.options import scoring_settings
   from sgdx_t5x.corpora import SAMPLE, open_corpus
   from sgdx_t5x.report import runs
@@ -150,7 +153,7 @@ def _runs(args: argparse.Namespace) -> "tuple[list[Run], Corpus | None]":
   unscored = {name for name, path in named.items() if runs.is_predictions(path)}
   _check_options(args, [named[name] for name in named if name in unscored])
   corpus = open_corpus(args.corpus) if args.corpus else None
-  settings = scoring_settings(args)
+  settings = {**scoring_settings(args), "on_progress": on_progress}
   scored = [
     runs.score_run(name, path, corpus, args.split, args.step, **settings)
     if name in unscored

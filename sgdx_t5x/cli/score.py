@@ -6,21 +6,22 @@ from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_command, add_corpus, add_scoring, no_cycles
+from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import UsageError
 
 _EPILOG = """\
 examples:
   Predictions for the original schemas and the five variants of SGD-X:
     sgdx score --corpus dstc8-schema-guided-dialogue-master.zip --split test \\
-      --predictions original=preds/original v1=preds/v1 v2=preds/v2 v3=preds/v3 \\
-      v4=preds/v4 v5=preds/v5 --json scores.json
+      --predictions original=preds/original v1=preds/v1 v2=preds/v2 \\
+      v3=preds/v3 v4=preds/v4 v5=preds/v5 --json scores.json
 
   Output of t5x.eval for several tasks, whose rows name their variant:
-    sgdx score --corpus sample --split test --predictions all=eval/inference_eval
+    sgdx score --corpus sample --predictions all=eval/inference_eval
 
   The original schemas only, with the fuzzy matching of python-Levenshtein:
-    sgdx score --corpus sgd.zip --split dev --predictions original=dialogues_all.json \\
-      --fuzzy levenshtein
+    sgdx score --corpus sgd.zip --split dev --fuzzy levenshtein \\
+      --predictions original=dialogues_all.json
 
   Answers of any model to `sgdx prompts --limit`, a sample of dialogues:
     sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing
@@ -87,16 +88,19 @@ def _run(args: argparse.Namespace) -> int:
   from sgdx_t5x.scoring.rows import Row
 
   check_outputs({"--json": args.json, "--per-frame": args.per_frame})
-  scored = scoring.score_predictions(
-    args.corpus,
-    args.split,
-    sources,
-    across_turn=args.joint_acc_across_turn,
-    metrics=tuple(dict.fromkeys(args.metric)),
-    **scoring_settings(args),
-  )
-  table = scored.table(args.per_frame) if args.per_frame else None
-  report = score_files.save(scoring.score_report(scored), table, args.json, args.per_frame)
+  with progress("rows") as update:
+    scored = scoring.score_predictions(
+      args.corpus,
+      args.split,
+      sources,
+      on_progress=update,
+      across_turn=args.joint_acc_across_turn,
+      metrics=tuple(dict.fromkeys(args.metric)),
+      **scoring_settings(args),
+    )
+    report = scoring.score_report(scored, on_progress=update)
+    table = scored.table(args.per_frame) if args.per_frame else None
+    report = score_files.save(report, table, args.json, args.per_frame)
   output.show(
     args.format,
     score_tables.layout(report),
@@ -106,6 +110,7 @@ def _run(args: argparse.Namespace) -> int:
     signatures={"": report["signature"]},
     csv=score_tables.long_csv(report),
   )
+  output.say_written(args.json, args.per_frame)
   return 0
 
 

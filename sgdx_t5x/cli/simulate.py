@@ -17,8 +17,9 @@ examples:
     sgdx simulate --init schema.json --out start
 
   Dialogues, as the train split of a corpus in SGD's layout:
-    sgdx simulate --schema schema.json --tables start/tables --scenarios start/scenarios.json \\
-      --templates start/templates.json --num-dialogues 1000 --seed 1 --out mine
+    sgdx simulate --schema schema.json --tables start/tables \\
+      --scenarios start/scenarios.json --templates start/templates.json \\
+      --num-dialogues 1000 --seed 1 --out mine
     sgdx data verify --corpus mine
 
 docs/simulate.md describes the files. All of them are checked before the first
@@ -83,7 +84,7 @@ def _init(args: argparse.Namespace) -> int:
   schema = load_schema(pathlib.Path(args.init).read_bytes(), args.init)
   names = starting_point.write_starting_point(schema, args.out, args.seed)
   out = pathlib.Path(args.out)
-  print(f"{out}: {len(names) - 2} tables, scenarios.json, templates.json")
+  print(f"written: {out}: {len(names) - 2} tables, scenarios.json, templates.json")
   command = (
     f"sgdx simulate --schema {shlex.quote(args.init)} --tables {shlex.quote(str(out / 'tables'))}",
     f"  --scenarios {shlex.quote(str(out / 'scenarios.json'))}",
@@ -119,7 +120,7 @@ def _simulate(args: argparse.Namespace) -> int:
       on_progress=lambda done: update("simulating", done, args.num_dialogues),
     )
   count, turns, frames = (totals[key] for key in ("dialogues", "turns", "user_frames"))
-  print(f"{folder}: {count:,} dialogues, {turns:,} turns, {frames:,} user frames")
+  print(f"written: {folder}: {count:,} dialogues, {turns:,} turns, {frames:,} user frames")
   print(f"next: sgdx data verify --corpus {shlex.quote(args.out)}")
   return 0
 

@@ -36,7 +36,7 @@ examples:
     sgdx stats --corpus sgd.zip --schemas google
 
   Schemas of your own, with names:
-    sgdx stats --corpus sgd.zip --schemas mine=folder other=elsewhere --format md
+    sgdx stats --corpus sgd.zip --schemas mine=folder other=elsewhere
 
 A folder holds {split}/schema.json for one or more splits, or one schema.json;
 its services are compared with the original ones of the same splits. Self-BLEU

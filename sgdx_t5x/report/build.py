@@ -13,6 +13,7 @@ from sgdx_t5x.report import browser, plot_numbers, plot_style, plots, run_tables
 from sgdx_t5x.report.page import Page, Plot, Section, render, table_files
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring import compare, comparison_tables, score_files, score_tables
+from sgdx_t5x.scoring.score import OnProgress
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.tables import Table, document, percent
 
@@ -46,7 +47,13 @@ class Content:
   lacks: tuple[str, ...]
 
 
-def make(title: str, scored: Sequence[Run], corpus: Corpus | None, force: bool = False) -> Content:
+def make(
+  title: str,
+  scored: Sequence[Run],
+  corpus: Corpus | None,
+  force: bool = False,
+  on_progress: OnProgress = lambda *_: None,
+) -> Content:
   """Makes a report of runs.
 
   Args:
@@ -54,28 +61,41 @@ def make(title: str, scored: Sequence[Run], corpus: Corpus | None, force: bool =
     scored: the runs, at least one.
     corpus: that they were scored with, for dialogues and descriptions of slots, if it is at hand.
     force: show runs side by side that were scored on other data or by other rules.
+    on_progress: called with a task, how much of it is done, of how much, and a unit.
 
   Raises:
     SgdxError: such runs, without `force`; a corpus that is not theirs.
   """
   marks = _check_comparable(scored, force)
+  on_progress("making sections", 0, 6, "parts")
   texts, lacks = _texts(scored, corpus)
   lacks = [*(line for run in scored for line in run.lacks), *lacks]
   warnings = _lines(scored, lambda run: run.report["warnings"])
   figures: dict[str, Any] = {}
-  sections = (
-    _overview(scored, lacks, figures),
-    *_steps(scored, figures),
-    *_comparisons(scored),
-    _services(scored, figures),
-    *_errors(scored, figures),
+  parts: tuple[Callable[[], Iterable[Section]], ...] = (
+    lambda: [_overview(scored, lacks, figures)],
+    lambda: _steps(scored, figures),
+    lambda: _comparisons(scored),
+    lambda: [_services(scored, figures)],
+    lambda: _errors(scored, figures),
   )
+  made: list[Section] = []
+  for done, part in enumerate(parts, start=1):
+    on_progress("making sections", done, 1 + len(parts), "parts")
+    made += part()
+  on_progress("making sections", 1 + len(parts), 1 + len(parts), "parts")
+  sections = tuple(made)
   return Content(
     title, tuple(scored), marks, tuple(warnings), sections, figures, texts, tuple(lacks)
   )
 
 
-def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES) -> pathlib.Path:
+def write(
+  content: Content,
+  out: pathlib.Path,
+  examples: int = browser.EXAMPLES,
+  on_progress: OnProgress = lambda *_: None,
+) -> pathlib.Path:
   """Writes a report into a folder atomically; returns the path of the page.
 
   Args:
@@ -83,6 +103,7 @@ def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES)
     out: the folder; a report in it is replaced.
     examples: frames to embed in the page per run, service, slot, variant and kind; 0: no browser
       of errors, so nothing of the corpus but names.
+    on_progress: called with a task, how much of it is done, of how much, and a unit.
 
   Raises:
     SgdxError: the folder holds something else, or cannot be written.
@@ -95,10 +116,12 @@ def write(content: Content, out: pathlib.Path, examples: int = browser.EXAMPLES)
   with atomic_folder(out, "--out") as folder:
     folder.mkdir()
     (folder / "plots").mkdir()
-    for name, figure in content.figures.items():
+    for done, (name, figure) in enumerate(content.figures.items()):
+      on_progress("saving plots", done, len(content.figures), "plots")
       if words:
         plot_style.stamp(figure, ", ".join(words))
       plot_style.save(figure, folder / "plots", name)
+    on_progress("saving plots", len(content.figures), len(content.figures), "plots")
     _write_tables(content, folder / "tables")
     examples_of = _write_runs(content, folder)
     data = None

@@ -17,6 +17,7 @@ from sgdx_t5x.report.steps import step_files
 from sgdx_t5x.scoring import score_files
 from sgdx_t5x.scoring.frame_table import FrameTable
 from sgdx_t5x.scoring.rows import Row, Rows
+from sgdx_t5x.scoring.score import OnProgress
 from sgdx_t5x.signature import Signature
 
 
@@ -178,7 +179,14 @@ def _check_table(table: FrameTable, report: Mapping[str, Any], path: pathlib.Pat
 
 
 def score_run(
-  name: str, folder: pathlib.Path, corpus: Corpus, split: str, step: int | None, **settings: Any
+  name: str,
+  folder: pathlib.Path,
+  corpus: Corpus,
+  split: str,
+  step: int | None,
+  *,
+  on_progress: OnProgress = lambda *_: None,
+  **settings: Any,
 ) -> Run:
   """Scores a folder of predictions.
 
@@ -189,6 +197,7 @@ def score_run(
     corpus: to score with.
     split: of the corpus.
     step: the checkpoint that the report is about; None takes the last.
+    on_progress: see `scoring.score_predictions`.
     **settings: attributes of `scoring.Settings`.
 
   Raises:
@@ -205,8 +214,8 @@ def score_run(
     )
   steps = []
   for number, source in sources.items():
-    scored = scoring.score_predictions(corpus, split, source, **settings)
-    report = scoring.score_report(scored)
+    scored = scoring.score_predictions(corpus, split, source, on_progress=on_progress, **settings)
+    report = scoring.score_report(scored, on_progress=on_progress)
     if number == chosen:
       last = Run(name, report, origin=str(folder), step=number, scored=scored)
     if number is not None and len(sources) > 1:

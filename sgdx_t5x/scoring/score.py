@@ -10,7 +10,7 @@ import dataclasses
 import math
 import pathlib
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from sgdx_t5x import metrics
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus
+from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.variants import in_order
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
@@ -37,7 +38,9 @@ from sgdx_t5x.scoring.score_files import REPORT_FORMAT as FORMAT
 from sgdx_t5x.scoring.settings import Settings
 from sgdx_t5x.signature import Signature
 
+OnProgress = Callable[[str, int, int | None, str], None]  # (task, done, total or None, unit)
 ALL = "all"  # stands for every variant that JSONL ids name
+_DIALOGUES_BETWEEN_CALLS, _MEGABYTE = 100, 1_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +123,8 @@ def score_predictions(
   corpus: Corpus | str | pathlib.Path,
   split: str,
   predictions: Mapping[str, PredictionSource],
+  *,
+  on_progress: OnProgress = lambda *_: None,
   **settings: Any,
 ) -> Scored:
   """Reads and scores predictions.
@@ -129,6 +134,7 @@ def score_predictions(
     split: "train", "dev" or "test".
     predictions: variant -> file, folder or files, see `predictions.read_predictions`; the key "all"
       takes every variant that JSONL ids name.
+    on_progress: called with what is being read, how much of it has been, of how much, and a unit.
     **settings: attributes of `Settings`; style=PromptStyle(...) is short for
       prompt_format=T5DST(PromptStyle(...)).
 
@@ -145,9 +151,10 @@ def score_predictions(
       "no predictions", expected="variant -> file or folder", fix='give {"original": PATH}'
     )
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
-  gold = _gold_frames(corpus, split)
+  gold = _gold_frames(corpus, split, on_progress)
   schema, seen = corpus.schema(split), corpus.seen_services(split)
-  selection = Selection(corpus, split, gold, how.prompt_format, how.allow_missing)
+  on_read = _byte_counter(predictions, split, on_progress)
+  selection = Selection(corpus, split, gold, how.prompt_format, how.allow_missing, on_read)
   scores: dict[str, FrameScores] = {}
   extra: dict[str, int] = {}
   states: dict[str, dict[str, State]] = {}
@@ -174,12 +181,17 @@ def score_predictions(
   )
 
 
-def score_report(scored: Scored, per_frame: Mapping[str, str] | None = None) -> dict[str, Any]:
+def score_report(
+  scored: Scored,
+  per_frame: Mapping[str, str] | None = None,
+  on_progress: OnProgress = lambda *_: None,
+) -> dict[str, Any]:
   """Returns what `sgdx score --json` writes; docs/score-json.md describes it.
 
   Args:
     scored: the scores.
     per_frame: name and checksum of the file of scores per frame, if there is one.
+    on_progress: called as that of `score_predictions`, while intervals are computed.
   """
   how, common = scored.settings, scored.common
   samples = None
@@ -188,6 +200,7 @@ def score_report(scored: Scored, per_frame: Mapping[str, str] | None = None) -> 
     samples = metrics.BootstrapSamples.draw(first.dialogue_ids, how.bootstrap_samples, how.seed)
   jga = metrics.JOINT_GOAL
   nothing = dict.fromkeys(common, scored.nothing)
+  on_row = _row_counter(scored, on_progress)
   return {
     "format": FORMAT,
     "signature": scored.signature,
@@ -203,8 +216,8 @@ def score_report(scored: Scored, per_frame: Mapping[str, str] | None = None) -> 
       }
       for variant, scores in scored.frames.items()
     },
-    "sgdx": _rows(common, jga, "jga", how, samples).to_json(),
-    "metrics": {n: _rows(common, n, n, how, samples).to_json() for n in how.metrics},
+    "sgdx": _rows(common, jga, "jga", how, samples, on_row).to_json(),
+    "metrics": {n: _rows(common, n, n, how, samples, on_row).to_json() for n in how.metrics},
     "predict_nothing": _rows(nothing, jga, "jga", how, None, per_service=False).to_json(),
   }
 
@@ -215,8 +228,10 @@ report = score_report  # its name in version 0.1
 # --- reading -------------------------------------------------------------------------------
 
 
-def _gold_frames(corpus: Corpus, split: str) -> Sequence[GoldFrame]:
-  gold = metrics.gold_frames(corpus.dialogues(split))
+def _gold_frames(corpus: Corpus, split: str, on_progress: OnProgress) -> Sequence[GoldFrame]:
+  total = PUBLISHED_DIALOGUES[split] if corpus.name == "sgd" else None
+  task = f"reading dialogues of {split}"
+  gold = metrics.gold_frames(_counted(corpus.dialogues(split), task, total, on_progress))
   if not gold:
     raise SgdxError(
       f"{corpus.origin}: no user frames in split {split}",
@@ -225,6 +240,45 @@ def _gold_frames(corpus: Corpus, split: str) -> Sequence[GoldFrame]:
       fix="name a split that has dialogues",
     )
   return gold
+
+
+def _counted(
+  dialogues: Iterable[Dialogue], task: str, total: int | None, on_progress: OnProgress
+) -> Iterator[Dialogue]:
+  for done, dialogue in enumerate(dialogues, start=1):
+    yield dialogue
+    if done % _DIALOGUES_BETWEEN_CALLS == 0:
+      on_progress(task, done, total, "dialogues")
+
+
+def _byte_counter(
+  sources: Mapping[str, PredictionSource], split: str, on_progress: OnProgress
+) -> Callable[[int], None]:
+  """Returns what is to be called with how many bytes of predictions were read."""
+  files = [file for source in sources.values() for file in find_files(source, split)]
+  total, done = sum(file.stat().st_size for file in files), 0
+
+  def on_read(size: int) -> None:
+    nonlocal done
+    done += size
+    on_progress("reading predictions", done // _MEGABYTE, total // _MEGABYTE, "MB")
+
+  return on_read
+
+
+def _row_counter(scored: Scored, on_progress: OnProgress) -> Callable[[], None]:
+  """Returns what is to be called when a row of a table is done, which takes as long as others."""
+  services = {frame.service for frame in scored.gold}
+  domains = {service.split("_")[0] for service in services}
+  total = (len(GROUPS) + len(domains) + len(services)) * (1 + len(scored.settings.metrics))
+  done = 0
+
+  def on_row() -> None:
+    nonlocal done
+    done += 1
+    on_progress("computing scores", done, total, "rows")
+
+  return on_row
 
 
 def _read(
@@ -324,6 +378,7 @@ def _rows(
   name: str,
   how: Settings,
   samples: metrics.BootstrapSamples | None,
+  on_row: Callable[[], None] = lambda: None,
   per_service: bool = True,
 ) -> Rows:
   """Returns the rows of the paper's Table 2, and one per domain and service.
@@ -334,6 +389,7 @@ def _rows(
     name: see `metrics.summarise`.
     how: see `Settings`.
     samples: of the frames' dialogues, or None: no intervals.
+    on_row: called after each row.
     per_service: whether to add the rows of domains and services.
   """
 
@@ -345,6 +401,7 @@ def _rows(
       dialogues = first.dialogue_ids[next(iter(units.values()))[1]]
       intervals = metrics.summary_intervals(values, dialogues, samples, how.zero_mean, name)
       intervals = {key: None if math.isnan(ends[0]) else ends for key, ends in intervals.items()}
+    on_row()
     scored = mask & frames_with_score
     return Row(
       _null_for_nan(metrics.summarise(values, how.zero_mean, name)),

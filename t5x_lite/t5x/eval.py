@@ -1,11 +1,12 @@
 """Evaluates checkpoints on the metrics of a task or mixture.
 
-  python -m t5x.eval --gin_file=FILE.gin --gin.CHECKPOINT_PATH="'/tmp/run/checkpoint_1000'" \\
+  python -m t5x.eval --gin_file=FILE.gin \\
+    --gin.CHECKPOINT_PATH="'/tmp/run/checkpoint_1000'" \\
     --gin.EVAL_OUTPUT_DIR="'/tmp/eval'"
 
-Writes EVAL_OUTPUT_DIR/inference_eval/<task>-<step>.jsonl, <task>-metrics.jsonl and TensorBoard
-events. Until then results are in EVAL_OUTPUT_DIR/partial as they come; the same command goes on
-from there.
+Writes EVAL_OUTPUT_DIR/inference_eval/<task>-<step>.jsonl, <task>-metrics.jsonl
+and TensorBoard events. Until then results are in EVAL_OUTPUT_DIR/partial as
+they come; the same command goes on from there.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """Writes a model's predictions or scores for a task or mixture.
 
-  python -m t5x.infer --gin_file=FILE.gin --gin.CHECKPOINT_PATH="'/tmp/run/checkpoint_1000'" \\
+  python -m t5x.infer --gin_file=FILE.gin \\
+    --gin.CHECKPOINT_PATH="'/tmp/run/checkpoint_1000'" \\
     --gin.INFER_OUTPUT_DIR="'/tmp/predictions'"
 
-Writes INFER_OUTPUT_DIR/<task>-<mode>.jsonl-00000-of-00001, one JSON object per example in the
-task's order, and the same name with .COMPLETED when it is complete. Until then results are in
-INFER_OUTPUT_DIR/partial as they come; the same command goes on from there.
+Writes INFER_OUTPUT_DIR/<task>-<mode>.jsonl-00000-of-00001, one JSON object per
+example in the task's order, and the same name with .COMPLETED when it is
+complete. Until then results are in INFER_OUTPUT_DIR/partial as they come; the
+same command goes on from there.
 """
 
 from __future__ import annotations

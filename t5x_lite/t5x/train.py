@@ -1,9 +1,11 @@
 """Trains a model.
 
-  python -m t5x.train --gin_file=FILE.gin --gin.MODEL_DIR="'/tmp/run'" --gin.TRAIN_STEPS=1000
+  python -m t5x.train --gin_file=FILE.gin --gin.MODEL_DIR="'/tmp/run'" \\
+    --gin.TRAIN_STEPS=1000
 
-Any gin binding can be given as --gin.NAME=VALUE. The run is resumed from the latest checkpoint
-in MODEL_DIR if there is one. Ctrl-C stops between two steps and saves.
+Any gin binding can be given as --gin.NAME=VALUE. The run is resumed from the
+latest checkpoint in MODEL_DIR if there is one. Ctrl-C stops between two steps
+and saves.
 """
 
 from __future__ import annotations

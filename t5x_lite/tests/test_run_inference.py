@@ -300,3 +300,4 @@ def test_the_progress_line_before_the_first_rows_are_done(monkeypatch, capsys):
     "t5x: eval sgd: 0/100 rows",
     "t5x: eval sgd: 62/100 rows | 1 rows/s | ETA 0:38",
   ]
+  assert progress._line(100, 40) == "eval sgd: 62/100 rows | ETA 0:38"

@@ -2,7 +2,9 @@
 
 import io
 import sys
+import time
 
+from sgdx_t5x.cli.data import prepare
 from sgdx_t5x.cli.progress import progress, track
 
 
@@ -53,3 +55,22 @@ def test_a_terminal_that_gets_results_gets_no_progress(monkeypatch):
   terminal = open_terminal(monkeypatch)
   assert list(track("abc", "writing", "dialogues", enabled=False)) == ["a", "b", "c"]
   assert terminal.getvalue() == ""
+
+
+def test_the_size_of_a_download_is_shown_until_dialogues_are_read(monkeypatch, tmp_path):
+  """`data prepare --download` was silent for the minutes of the download."""
+  monkeypatch.setattr(prepare, "_SECONDS_BETWEEN_LOOKS", 0.001)
+  seen = []
+  (tmp_path / "part").write_bytes(b"x" * 3_200_000)
+  with prepare._watched(tmp_path, lambda *words: seen.append(words)) as stop:
+    while not seen:
+      time.sleep(0.001)
+    stop()
+  assert set(seen) == {("fetching", 3, 37, "MB")}
+
+
+def test_splits_that_are_written_have_an_estimate(monkeypatch):
+  terminal = open_terminal(monkeypatch)
+  with prepare._split_progress({"dev": 2_482}, None) as on_dialogue:
+    on_dialogue("dev", {"dialogues": 100, "frames": 300})
+  assert "100 of 2,482 dialogues" in terminal.getvalue()

@@ -1,5 +1,6 @@
 """`sgdx report` from its command line: what is written, by hand; what is refused."""
 
+import contextlib
 import copy
 import csv
 import gzip
@@ -509,3 +510,26 @@ def test_broken_frames_are_told_apart(report):
   found = {frame["id"]: frame["broken"] for frame in embedded(report)["frames"] if frame["run"]}
   # The former is wrong with v2 in both runs, though for other slots.
   assert found == {"1_00001-000-Homes_2": [], "2_00000-000-Homes_2": ["v5"]}
+
+
+def test_a_report_shows_its_progress_on_a_terminal(corpus, scored, tmp_path, monkeypatch, capsys):
+  """The 14 s of a report on SGD were silent."""
+  shown = []
+
+  @contextlib.contextmanager
+  def progress(unit):
+    yield lambda task, done, total, unit=unit: shown.append((task, done, total, unit))
+
+  monkeypatch.setattr("sgdx_t5x.cli.report.progress", progress)
+  path = scored / "first_predictions"
+  assert sgdx("report", f"a={path}", "--corpus", corpus, "--out", tmp_path / "out") == 0
+  assert f"report: {tmp_path / 'out' / 'report.html'}" in capsys.readouterr().out
+  last = {task: (done, total, unit) for task, done, total, unit in shown}
+  assert list(last) == [
+    "reading predictions",
+    "computing scores",
+    "making sections",
+    "saving plots",
+  ]
+  assert all(done == total for done, total, _ in last.values())
+  assert last["making sections"] == (6, 6, "parts")

@@ -1,5 +1,6 @@
 """`sgdx score` from its command line: the table, the JSON, the flags, the refusals."""
 
+import contextlib
 import copy
 import csv
 import io
@@ -398,3 +399,21 @@ def test_settings_take_the_old_name_of_bootstrap_samples(corpus, tmp_path):
   scored = scoring.score_predictions(corpus, "test", sources, resamples=0)
   assert scored.settings.bootstrap_samples == 0
   assert scoring.report(scored) == scoring.score_report(scored)
+
+
+def test_outputs_are_named_and_progress_is_shown(corpus, tmp_path, monkeypatch, capsys):
+  """The 20 s of scoring SGD were silent."""
+  shown = []
+
+  @contextlib.contextmanager
+  def progress(unit):
+    yield lambda task, done, total, unit=unit: shown.append((task, done, total, unit))
+
+  monkeypatch.setattr("sgdx_t5x.cli.score.progress", progress)
+  sources = gold_everywhere(tmp_path)
+  out, frames = tmp_path / "s.json", tmp_path / "f.jsonl"
+  assert score(corpus, *sources, "--per-frame", str(frames), out=out) == 0
+  assert capsys.readouterr().err.splitlines() == [f"written: {out}", f"written: {frames}"]
+  rows = len(load(out)["sgdx"]["services"]) + len(load(out)["sgdx"]["domains"]) + 3
+  last = {task: (done, total, unit) for task, done, total, unit in shown}
+  assert last == {"reading predictions": (0, 0, "MB"), "computing scores": (rows, rows, "rows")}

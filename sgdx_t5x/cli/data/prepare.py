@@ -4,26 +4,31 @@ import argparse
 import contextlib
 import logging
 import os
+import pathlib
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
 from sgdx_t5x.cli.options import add_command, add_corpus_or_alias
-from sgdx_t5x.cli.progress import native_stderr_hidden, progress
+from sgdx_t5x.cli.progress import Update, native_stderr_hidden, progress
 from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.corpus import Corpus, check_schemas
+from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus, check_schemas
 from sgdx_t5x.data.subset import Subset
 from sgdx_t5x.errors import UsageError, require
 
+ARCHIVE_MEGABYTES = 37  # of the official archive
+_SECONDS_BETWEEN_LOOKS = 0.5
 _EPILOG = """\
 examples:
   sgdx data prepare --corpus sample --data-dir data
-  sgdx data prepare --corpus dstc8-schema-guided-dialogue-master.zip --data-dir data
+  sgdx data prepare --data-dir data \\
+    --corpus dstc8-schema-guided-dialogue-master.zip
   sgdx data prepare --corpus FILE --dialogues dev=100 test=300 --data-dir small
-  sgdx data prepare --download --data-dir data     # fetches the official archive, 37 MB
+  sgdx data prepare --download --data-dir data  # the official archive, 37 MB
 
 Records are written to DIR/sgd/...; give the same DIR to t5x as --tfds_data_dir
 (default: TFDS_DATA_DIR, or ~/tensorflow_datasets).
@@ -64,7 +69,9 @@ def run(args: argparse.Namespace) -> int:
   if args.download:
     print(f"fetching {prepare.ARCHIVE_URL}", file=sys.stderr, flush=True)
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # it warns at each of its retries
-  with _split_progress() as on_dialogue:
+  totals = PUBLISHED_DIALOGUES if corpus is None or corpus.name == "sgd" else {}
+  downloads = pathlib.Path(data_dir, "downloads") if args.download else None
+  with _split_progress({} if args.dialogues else totals, downloads) as on_dialogue:
     builder = prepare.prepare(corpus, data_dir, overwrite=args.overwrite, on_dialogue=on_dialogue)
   rows = prepare.summary(builder)
   metadata = builder.info.metadata
@@ -105,21 +112,59 @@ def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
 
 
 @contextlib.contextmanager
-def _split_progress() -> Iterator[Callable[[str, Mapping[str, int]], None]]:
-  """Yields what is to be called with each dialogue's split; prints a line when a split is done."""
+def _watched(folder: pathlib.Path | None, update: Update) -> Iterator[Callable[[], None]]:
+  """Shows how much of the archive a folder holds while it is fetched; TFDS has no such hook.
+
+  Yields:
+    What ends it before the block does.
+  """
+  stopped = threading.Event()
+
+  def watch(folder: pathlib.Path) -> None:
+    while not stopped.wait(_SECONDS_BETWEEN_LOOKS):
+      update("fetching", _folder_size(folder) // 1_000_000, ARCHIVE_MEGABYTES, "MB")
+
+  thread = threading.Thread(target=watch, args=(folder,), daemon=True)
+  if folder:
+    thread.start()
+  try:
+    yield stopped.set
+  finally:
+    stopped.set()
+
+
+def _folder_size(folder: pathlib.Path) -> int:
+  size = 0
+  for path in folder.rglob("*"):
+    with contextlib.suppress(OSError):  # renamed when complete
+      size += path.stat().st_size if path.is_file() else 0
+  return size
+
+
+@contextlib.contextmanager
+def _split_progress(
+  totals: Mapping[str, int], downloads: pathlib.Path | None
+) -> Iterator[Callable[[str, Mapping[str, int]], None]]:
+  """Yields what is to be called with each dialogue's split; prints a line when a split is done.
+
+  Args:
+    totals: split -> dialogues that it will have, if that is known.
+    downloads: folder whose growth to show until the first dialogue; None for none.
+  """
   texts: dict[str, str] = {}  # split -> how much of it is written; the last one grows
 
   def print_last() -> None:
     for text in list(texts.values())[-1:]:
       print(f"{text} written", file=sys.stderr, flush=True)
 
-  with progress("dialogues") as update:
+  with progress("dialogues") as update, _watched(downloads, update) as stop_watching:
 
     def on_dialogue(split: str, counts: Mapping[str, int]) -> None:
       if split not in texts:
+        stop_watching()
         print_last()
       texts[split] = f"{split}: {counts['dialogues']:,} dialogues, {counts['frames']:,} frames"
-      update(f"writing {split}", counts["dialogues"])
+      update(f"writing {split}", counts["dialogues"], totals.get(split))
 
     yield on_dialogue
   print_last()

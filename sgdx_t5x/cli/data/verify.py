@@ -2,16 +2,20 @@
 
 import argparse
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
 from sgdx_t5x.cli.options import add_command, add_corpus_or_alias
+from sgdx_t5x.cli.progress import Update, progress
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.annotation import AnnotationWarning, validate_annotation
 from sgdx_t5x.data.annotation_rules import ERRORS, WARNINGS
-from sgdx_t5x.data.corpus import Corpus, check_schemas, count
+from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus, check_schemas, count
+from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import with_document_paths
 from sgdx_t5x.tables import Table
 from sgdx_t5x.tables import count as number
@@ -40,7 +44,8 @@ def run(args: argparse.Namespace) -> int:
   corpus = open_corpus(args.corpus)
   services = check_schemas(corpus)
   warnings: dict[str, dict[str, AnnotationWarning]] = {split: {} for split in corpus.splits}
-  rows = [_split_row(corpus, split, warnings[split]) for split in corpus.splits]
+  with progress("dialogues") as update:
+    rows = [_split_row(corpus, split, warnings[split], update) for split in corpus.splits]
   rules = [rule for rule in WARNINGS if any(rule in found for found in warnings.values())]
   report = corpus_report(corpus.name, corpus.checksum(), services, rows)
   report["remarks"] = {
@@ -65,9 +70,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _split_row(
-  corpus: Corpus, split: str, warnings: dict[str, AnnotationWarning]
+  corpus: Corpus, split: str, warnings: dict[str, AnnotationWarning], update: Update
 ) -> dict[str, Any]:
-  found = count(corpus, split, validate_annotation(corpus.schema(split), warnings))
+  validate, checked = validate_annotation(corpus.schema(split), warnings), itertools.count(1)
+  total = PUBLISHED_DIALOGUES[split] if corpus.name == "sgd" else None
+
+  def check(dialogue: Dialogue, schema: Schema, origin: str) -> None:
+    validate(dialogue, schema, origin)
+    if (done := next(checked)) % 10 == 0:
+      update(f"checking {split}", done, total)
+
+  found = count(corpus, split, check)
   return {
     "split": split,
     "dialogues": found.dialogues,

@@ -12,7 +12,8 @@ from sgdx_t5x.files import atomic_write
 _PIECES = 2000
 _EPILOG = """\
 examples:
-  sgdx data vocabulary --corpus dstc8-schema-guided-dialogue-master.zip --out sgd.model
+  sgdx data vocabulary --corpus dstc8-schema-guided-dialogue-master.zip \\
+    --out sgd.model
   SGDX_VOCAB=sgd.model python -m t5x.train --gin_file=gin/t5dst.gin ...
 
 The vocabulary is for models without pretraining. The text is that of train: its
@@ -54,5 +55,8 @@ def _run(args: argparse.Namespace) -> int:
     ) from e
   with atomic_write(args.out, "--out") as file:
     file.buffer.write(model)
-  print(f"{args.out}: {args.pieces:,} pieces from {len(lines):,} lines of train", file=sys.stderr)
+  print(
+    f"written: {args.out}: {args.pieces:,} pieces from {len(lines):,} lines of train",
+    file=sys.stderr,
+  )
   return 0

@@ -195,6 +195,7 @@ def _raw_frames(
   dialogue_ids = dict.fromkeys(f.dialogue_id for f in selection.gold)
   seen: dict[str, str] = {}
   for file in files:
+    selection.on_read(file.stat().st_size)
     for item in read_dialogue_items(file):
       where = f"{file}, dialogue {item.dialogue_id}"
       if item.dialogue_id not in dialogue_ids and selection.allow_missing:

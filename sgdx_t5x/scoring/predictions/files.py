@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
@@ -32,6 +32,7 @@ class Selection:
     prompt_format: how the prompts of JSONL predictions were made, to read the text back.
     allow_missing: leave missing frames out instead of refusing, and dialogues that the corpus
       does not have.
+    on_read: called with how many bytes more of the files have been read.
   """
 
   corpus: Corpus
@@ -39,6 +40,7 @@ class Selection:
   gold: Sequence[GoldFrame]
   prompt_format: PromptFormat = dataclasses.field(default_factory=load_format)
   allow_missing: bool = False
+  on_read: Callable[[int], None] = lambda size: None
 
   @property
   def schema(self) -> Schema:

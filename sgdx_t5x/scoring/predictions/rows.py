@@ -8,7 +8,7 @@ time (`data.example_id`). Three kinds of rows are read: what `t5x.infer` writes,
 
 import dataclasses
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.data.example_id import FRAME, SLOT, ExampleId, Unit
@@ -26,6 +26,7 @@ from sgdx_t5x.scoring.predictions.files import (
 )
 
 ID_KEY = "example_id_pretokenized"
+_BYTES_BETWEEN_CALLS = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,10 +38,23 @@ class PredictionRow:
   text: str | None
 
 
-def read_rows(file: pathlib.Path, unit: Unit) -> Iterator[PredictionRow]:
-  """Yields the rows of a JSONL file. Raises SgdxError, with the line, if one is broken."""
+def read_rows(
+  file: pathlib.Path, unit: Unit, on_read: Callable[[int], None] = lambda size: None
+) -> Iterator[PredictionRow]:
+  """Yields the rows of a JSONL file. Raises SgdxError, with the line, if one is broken.
+
+  Args:
+    file: the file.
+    unit: what an example of the prompt format asks for.
+    on_read: called now and then with how many bytes more have been read.
+  """
+  size = 0
   with file.open("rb") as lines:
     for number, line in enumerate(lines, start=1):
+      size += len(line)
+      if size >= _BYTES_BETWEEN_CALLS:
+        on_read(size)
+        size = 0
       where = f"{file}, line {number}"
       if not line.strip():
         continue
@@ -54,6 +68,7 @@ def read_rows(file: pathlib.Path, unit: Unit) -> Iterator[PredictionRow]:
       row = decode_json(line, where, expected, "write one row per line")
       example = ExampleId.parse(_row_id(row, where), unit, where)
       yield PredictionRow(where, example, _row_text(row, where, unit))
+  on_read(size)
 
 
 def _row_id(row: Any, where: str) -> str:
@@ -107,7 +122,7 @@ def collect_rows(
   answers: Readings = {}
   extra: dict[str, set[str]] = {}
   for file in files:
-    for row in read_rows(file, unit):
+    for row in read_rows(file, unit, selection.on_read):
       example = row.example
       dialogue = "" if example.frame_id in frames else example.dialogue_id
       is_extra = bool(dialogue and selection.allow_missing and dialogue not in dialogue_ids)

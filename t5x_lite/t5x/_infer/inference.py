@@ -34,7 +34,7 @@ from t5x._infer.rows import (
 )
 from t5x._infer.staged_decode import StagedDecode
 from t5x._process.log import log
-from t5x._process.progress import ProgressLine, duration, short_number
+from t5x._process.progress import ProgressLine, duration, fit, short_number
 from t5x.errors import T5XError
 
 # Time of a compilation over that of a full-length batch (measured with T5-small; on accelerators
@@ -311,15 +311,15 @@ class _Progress(ProgressLine):
     """Counts `rows` more, `of` those that have been read."""
     self._done += rows
     if self._what:
-      self.show(lambda: self._line(of))
+      self.show(lambda columns: self._line(of, columns))
 
-  def _line(self, of: int) -> str:
-    line = f"{self._what}: {self._done}/{of} rows"
-    if not self._done:  # the first rows can take longer than the time between two lines
-      return line
-    rate = self._done / (time.time() - self.started)
-    left = duration((of - self._done) / rate)
-    return f"{line} | {short_number(rate)} rows/s | ETA {left}"
+  def _line(self, of: int, columns: int | None) -> str:
+    parts = {"rows": f"{self._what}: {self._done}/{of} rows"}
+    if self._done:  # the first rows can take longer than the time between two lines
+      rate = self._done / (time.time() - self.started)
+      parts["rate"] = f"{short_number(rate)} rows/s"
+      parts["ETA"] = f"ETA {duration((of - self._done) / rate)}"
+    return fit(parts, ("rate", "ETA"), columns)
 
   def done(self, stats: Mapping[str, float]) -> None:
     """Says what was done."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from t5x._process.log import log
 
 _SECONDS_BETWEEN_LINES = 30.0
 _SECONDS_BETWEEN_REDRAWS = 1.0
-_COLUMNS = 99 - len("t5x: ")
+_PREFIX = "t5x: "
+_COLUMNS = 99 - len(_PREFIX)  # of a line in a log
+_SEPARATOR = " | "
+_LEAST_IMPORTANT = ("lr", "tokens", "rate", "loss", "ETA")  # of the line of training
 
 
 def duration(seconds: float) -> str:
@@ -39,6 +43,38 @@ def short_number(value: float) -> str:
   return f"{value:.3g}T"
 
 
+def fit(parts: Mapping[str, str], least_important: Sequence[str], columns: int | None) -> str:
+  """Joins the parts of a line, without those that it has no room for.
+
+  Args:
+      parts: name -> text, in the order shown.
+      least_important: names of the parts that can be left out, in the order in which they go.
+      columns: longest line, and what is left is cut there; None: any length, in a log.
+
+  Returns:
+      The line.
+
+  >>> fit({"step": "step 5/9", "loss": "loss 3.2", "lr": "lr 0.001"}, ("lr", "loss"), 20)
+  'step 5/9 | loss 3.2'
+  """
+  kept = dict(parts)
+  if columns is None:
+    return _SEPARATOR.join(kept.values())
+  for name in least_important:
+    if len(_SEPARATOR.join(kept.values())) > columns:
+      kept.pop(name, None)
+  return _SEPARATOR.join(kept.values())[: max(columns, 0)]
+
+
+def _terminal_columns() -> int:
+  """Columns of the terminal behind stderr, which can change at any time."""
+  try:
+    columns = os.get_terminal_size(sys.stderr.fileno()).columns
+  except (OSError, ValueError, AttributeError):  # no file, or none of a terminal
+    columns = 0
+  return columns or shutil.get_terminal_size().columns  # some terminals say 0: then COLUMNS, or 80
+
+
 class ProgressLine:
   """A line about long work: redrawn in place on a terminal, otherwise one every 30 s."""
 
@@ -47,17 +83,25 @@ class ProgressLine:
     self._every = _SECONDS_BETWEEN_REDRAWS if self._terminal else _SECONDS_BETWEEN_LINES
     self.started = self._shown = time.time()
 
-  def show(self, line: Callable[[], str], force: bool = False) -> None:
-    """Shows what `line` returns if it is time to, or `force`; else does not call it."""
+  def show(self, line: Callable[[int | None], str], force: bool = False) -> None:
+    """Shows a line if it is time to, or `force`.
+
+    Args:
+        line: returns the line, given the columns that it may have, None in a log; is called only
+            if the line is shown.
+        force: show it whether or not it is time to.
+    """
     now = time.time()
     if not force and now - self._shown < self._every:
       return
     self._shown = now
     if self._terminal:
       end = "\n" if force else ""
-      print(f"\r\x1b[2Kt5x: {line()}", end=end, file=sys.stderr, flush=True)
+      # The last column stays free: some terminals fold a full line, and \r reaches one row only.
+      shown = line(_terminal_columns() - 1 - len(_PREFIX))
+      print(f"\r\x1b[2K{_PREFIX}{shown}", end=end, file=sys.stderr, flush=True)
     else:
-      log(line())
+      log(line(None))
 
   def clear(self) -> None:
     """Ends a line being redrawn, before other output."""
@@ -69,8 +113,9 @@ class Progress(ProgressLine):
   """The line `step 120/1000 | 9.8 steps/s | 12.3k tokens/s | ETA 1:29 | loss 3.2 | lr 0.001`.
 
   Tokens are real ones (no padding) of encoder inputs and decoder targets over all hosts.
-  Compilation and evaluation do not count in the rates. The learning rate is left out where a line
-  would get longer than 99 columns.
+  Compilation and evaluation do not count in the rates. Parts are left out where the line would get
+  longer than the terminal: first the learning rate, last the ETA. In a log only the learning rate
+  is, where the line would get longer than 99 columns.
 
   Args:
       first_step: step before the first one of this run.
@@ -104,25 +149,27 @@ class Progress(ProgressLine):
     """Seconds of training so far, without what was excluded."""
     return max(time.time() - self.started - self._excluded, 1e-9)
 
-  def line(self, step: int) -> str:
-    """The progress line after `step`."""
+  def line(self, step: int, columns: int | None = None) -> str:
+    """The progress line after `step`. Args: columns, see `fit`."""
     values = self._last_metrics()  # waits for the step, so that the time is that of all steps
     timed = step - self._first - self._untimed_steps
-    parts = [f"step {step}/{self._last}"]
+    parts = {"step": f"step {step}/{self._last}"}
     if timed > 0:
       rate = timed / self.seconds()
-      parts.append(f"{short_number(rate)} steps/s")
+      parts["rate"] = f"{short_number(rate)} steps/s"
       if "tokens_per_step" in values:
-        parts.append(f"{short_number(rate * values['tokens_per_step'])} tokens/s")
+        parts["tokens"] = f"{short_number(rate * values['tokens_per_step'])} tokens/s"
       if step < self._last:
-        parts.append(f"ETA {duration((self._last - step) / rate)}")
+        parts["ETA"] = f"ETA {duration((self._last - step) / rate)}"
     if "loss" in values:
       loss = values["loss"]
-      parts.append(f"loss {loss:.4f}" if abs(loss) < 1000 else f"loss {loss:.4g}")
-    line = " | ".join(parts)
-    rate = f" | lr {values['lr']:.3g}" if "lr" in values else ""
-    return line + rate if len(line + rate) <= _COLUMNS else line
+      parts["loss"] = f"loss {loss:.4f}" if abs(loss) < 1000 else f"loss {loss:.4g}"
+    if "lr" in values:
+      parts["lr"] = f"lr {values['lr']:.3g}"
+    if columns is None and len(fit(parts, (), None)) > _COLUMNS:
+      parts.pop("lr", None)
+    return fit(parts, _LEAST_IMPORTANT, columns)
 
   def update(self, step: int, force: bool = False) -> None:
     """Shows the line if it is time to, or `force`."""
-    self.show(lambda: self.line(step), force)
+    self.show(lambda columns: self.line(step, columns), force)

@@ -1,0 +1,101 @@
+"""Nothing that `sgdx` prints is wider than the terminal: help, tables, lines around them."""
+
+import argparse
+import io
+import pathlib
+import sys
+
+import pytest
+
+from sgdx_t5x.cli import make_parser, output
+from sgdx_t5x.tables import Table, count, percent
+
+
+def _parsers(parser):
+  """Yields a parser and those of its subcommands."""
+  yield parser
+  for action in parser._actions:
+    if isinstance(action, argparse._SubParsersAction):
+      for child in action.choices.values():
+        yield from _parsers(child)
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_help_is_not_wider_than_the_terminal(columns, monkeypatch):
+  monkeypatch.chdir(pathlib.Path(__file__).parents[2])  # elsewhere the paths of documents are long
+  monkeypatch.setenv("COLUMNS", str(columns))
+  helps = {parser.prog: parser.format_help() for parser in _parsers(make_parser())}
+  assert len(helps) > 15
+  lines = [(prog, line) for prog, text in helps.items() for line in text.splitlines()]
+  wide = [(prog, line) for prog, line in lines if len(line) > columns]
+  assert not wide
+
+
+def test_earlier_names_of_the_corpus_still_work():
+  parser = make_parser()
+  for words in (["--archive", "sample"], ["--sample"], ["--corpus", "sample"]):
+    assert parser.parse_args(["data", "verify", *words]).corpus == "sample"
+
+
+class _Terminal(io.StringIO):
+  def isatty(self):
+    return True
+
+
+def _show(monkeypatch, columns, *tables, **about):
+  """Returns what a terminal of so many columns shows."""
+  monkeypatch.setenv("TERM", "xterm")
+  monkeypatch.setenv("NO_COLOR", "1")
+  monkeypatch.setenv("COLUMNS", str(columns))
+  monkeypatch.setattr(sys, "stdout", _Terminal())
+  output.show("text", tables, {}, **about)
+  return sys.stdout.getvalue()
+
+
+_NUMBERS = ("JGA_orig", "v1", "v2", "v3", "v4", "v5", "JGA_v1-5", "Diff_rel", "SS_JGA", "frames")
+_WIDE = Table(
+  "JGA by schema variant (%)",
+  ("", *_NUMBERS),
+  tuple(
+    (f"back-translations, {group}", *[percent(0.726)] * 9, count(26_802))
+    for group in ("all", "seen", "unseen")
+  ),
+)
+
+
+@pytest.mark.parametrize("columns", [100, 80, 60, 40])
+def test_tables_are_not_wider_than_the_terminal(columns, monkeypatch):
+  """A table of 85 columns was folded by a terminal of 80 inside its last number."""
+  text = _show(monkeypatch, columns, _WIDE)
+  lines = text.splitlines()
+  assert max(map(len, lines)) <= columns
+  words = text.split()
+  assert words.count("26,802") == 3
+  assert [words.count(name) for name in _NUMBERS] == [1] * len(_NUMBERS)
+  assert words.count("72.6") == 27
+
+
+def test_a_pipe_gets_the_whole_table_in_one(capsys):
+  output.show("text", [_WIDE], {})
+  lines = capsys.readouterr().out.splitlines()
+  assert lines[1].split() == list(_NUMBERS)
+  assert len(lines[1]) > 80
+
+
+def test_lines_are_folded_between_words_but_what_is_to_be_copied_is_not(monkeypatch):
+  long = {"next": "next: sgdx stats " + "word " * 20, "report": "report: /" + "x" * 90}
+  signature = "sgdx|" + "a:b|" * 30
+  text = _show(
+    monkeypatch,
+    80,
+    marks=["NOT COMPARABLE: " + "other settings " * 10],
+    warnings=["frames are missing " * 6],
+    notes=("a note " * 20, *long.values()),
+    signatures={"": signature},
+  )
+  lines = [line.rstrip() for line in text.splitlines()]
+  for line in (*long.values(), f"PARTIAL signature: {signature}"):
+    assert line.rstrip() in lines
+    lines.remove(line.rstrip())
+  assert max(map(len, lines)) <= 80
+  assert " ".join(" ".join(lines).split()).count("a note") == 20
