@@ -1,11 +1,13 @@
 """`sgdx weights`: converts T5 weights between Hugging Face and T5X."""
 
 import argparse
+import contextlib
 import logging
 import os
 import pathlib
 import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.options import Takes, add_command, add_option
@@ -126,11 +128,7 @@ def _export(args: argparse.Namespace) -> int:
   with lock(args.out):
     check_huggingface_free(args.out, args.overwrite, args.vocab)
     with _quiet(args.debug):
-      try:
-        weights = read_checkpoint(args.checkpoint)
-      except SgdxError:
-        time.sleep(0.3)  # cancelled reads of Orbax still log errors, which are hidden here
-        raise
+      weights = read_checkpoint(args.checkpoint)
     _print_read(f"{args.checkpoint}, step {weights.step}", weights)
     path = write_huggingface(weights, args.out, args.dtype, args.vocab, args.overwrite)
   names = ", ".join(sorted(file.name for file in path.iterdir()))
@@ -146,12 +144,19 @@ def _export(args: argparse.Namespace) -> int:
   return 0
 
 
-def _quiet(debug: bool) -> Any:
+@contextlib.contextmanager
+def _quiet(debug: bool) -> Iterator[None]:
   """Keeps the conversion on the CPU, and hides messages of libraries unless `debug`."""
   os.environ.setdefault("JAX_PLATFORMS", "cpu")  # an idle TPU or GPU has nothing to do here
   if not debug:
     logging.getLogger("absl").setLevel(logging.ERROR)
-  return native_stderr_hidden(debug)
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # tasks of Orbax that failed
+  with native_stderr_hidden(debug):
+    try:
+      yield
+    except SgdxError:
+      time.sleep(0.3)  # what Orbax has cancelled still logs errors, which are hidden here
+      raise
 
 
 # --- output --------------------------------------------------------------------------------

@@ -43,9 +43,8 @@ def prepare(
 
   Raises:
     SgdxError: the corpus is broken, other data are there already, another process is writing
-      there, or they cannot be written. Nothing is left
-      half-built (TFDS writes to a temporary folder and renames it), and nothing lost: what
-      was to be replaced is there again.
+      there, or they cannot be written. Nothing is left half-built (TFDS writes to a temporary
+      folder and renames it), and nothing lost: what was to be replaced is there again.
   """
   folder = pathlib.Path(_builder(corpus, data_dir, on_dialogue).data_dir)
   with lock(folder.parent, "--data-dir"):
@@ -73,12 +72,19 @@ def _prepare(corpus, data_dir, overwrite, on_dialogue) -> Sgd:
     folder.rename(replaced)  # kept until the new records are complete
     builder = _builder(corpus, data_dir, on_dialogue)
   _remove_unfinished(folder.parent)
+  root = pathlib.Path(data_dir)
+  parts = ("downloads", "downloads/extracted", "sgd/.config", f"sgd/{folder.parent.name}")
+  created = [root / part for part in parts if not (root / part).exists()]
   try:
-    _write(builder, data_dir)
+    _write(builder, root)
   except BaseException:
     _remove_unfinished(folder.parent)
     if replaced.exists():
       replaced.rename(folder)
+    for part in reversed(created):  # TFDS makes them first, and leaves them
+      with contextlib.suppress(OSError):
+        (part / "metadata.json").unlink(missing_ok=True)
+        part.rmdir()
     raise
   shutil.rmtree(replaced, ignore_errors=True)
   return builder
@@ -90,7 +96,7 @@ def _remove_unfinished(folder: pathlib.Path) -> None:
     shutil.rmtree(leftover, ignore_errors=True)
 
 
-def _write(builder: Sgd, data_dir: str | pathlib.Path) -> None:
+def _write(builder: Sgd, data_dir: pathlib.Path) -> None:
   tfds.disable_progress_bar()
   with contextlib.redirect_stdout(io.StringIO()):  # TFDS's own lines; ours are the caller's
     try:
@@ -100,14 +106,20 @@ def _write(builder: Sgd, data_dir: str | pathlib.Path) -> None:
     except Exception as e:
       if builder.corpus is None:
         raise _download_failed(e) from e
-      if isinstance(e, OSError | tf.errors.OpError):
-        raise _not_written(e, data_dir) from e
-      raise
+      raise _not_written(e, data_dir) from e
 
 
-def _not_written(error: Exception, data_dir: str | pathlib.Path) -> SgdxError:
-  """The error for records that cannot be written, by Python or by TensorFlow."""
-  reason = getattr(error, "strerror", None) or getattr(error, "message", None) or str(error)
+def _not_written(error: Exception, data_dir: pathlib.Path) -> Exception:
+  """Returns what to raise instead of an error of TFDS, in whose causes one of writing may be."""
+  cause: BaseException | None = error
+  while cause is not None and not isinstance(cause, OSError | tf.errors.OpError):
+    cause = cause.__cause__
+  if cause is None:
+    return error
+  name = getattr(cause, "filename", None)
+  if name and not pathlib.Path(os.fsdecode(name)).resolve().is_relative_to(data_dir.resolve()):
+    return cause if isinstance(cause, Exception) else error  # it was read
+  reason = getattr(cause, "strerror", None) or getattr(cause, "message", None) or str(cause)
   return SgdxError(
     f"--data-dir {data_dir}: {reason.splitlines()[0][:200]}",
     expected="a folder that can be created and written, on a disk with space for the records",
