@@ -3,14 +3,14 @@
 import contextlib
 import json
 import math
-import os
 import pathlib
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.inputs import check_no_input_in, check_not_input
+from sgdx_t5x.locks import lock, remove_leftovers, temporary_name
 
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
@@ -24,25 +24,26 @@ def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
     option: the option that named the file, for messages.
 
   Raises:
-    SgdxError: it cannot be written, or is not a regular file. Nothing is left of it then.
+    SgdxError: it cannot be written, is not a regular file, or is an input of this command.
+      Nothing is left of it then.
   """
   path = pathlib.Path(path).resolve()
-  temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+  check_not_input(path, option)
+  remove_leftovers(path.parent)
   try:
-    if path.exists() and not path.is_file():  # renaming would replace a device
-      raise OSError(0, "not a regular file")
-    with temporary.open("w", encoding="utf-8", newline="\n") as file:
-      yield file
-    temporary.replace(path)
+    with temporary_name(path) as temporary:
+      if path.exists() and not path.is_file():  # renaming would replace a device
+        raise OSError(0, "not a regular file")
+      with temporary.open("w", encoding="utf-8", newline="\n") as file:
+        yield file
+      check_not_input(path, option)  # by now all inputs are known
+      temporary.replace(path)
   except OSError as e:
     raise SgdxError(
       f"{option} {path}: {e.strerror}",
       expected="a file in a folder that exists and can be written",
       fix="create the folder, or name another file",
     ) from None
-  finally:
-    with contextlib.suppress(OSError):  # of a folder that is not there
-      temporary.unlink()
 
 
 def check_folder(
@@ -58,7 +59,8 @@ def check_folder(
   Usually together with the writing: `with atomic_folder(check_folder(out)) as folder: ...`.
 
   A folder that is new or empty may be written. One that holds files is replaced as a whole, if the
-  user allows it and each of its files is of a kind that the command writes.
+  user allows it, each of its files is of a kind that the command writes, and none is an input.
+  What killed processes left beside it is removed first.
 
   Args:
     path: the folder.
@@ -87,6 +89,7 @@ def check_folder(
     raise SgdxError(
       f"{option} {path}{below} is a file", expected=expected, fix="name another folder"
     )
+  remove_leftovers(folder.resolve().parent)
   names = list_files(folder)
   foreign = names if ours is None else [x for x in names if not ours(pathlib.PurePath(x))]
   if foreign or (names and not replace):
@@ -99,6 +102,8 @@ def check_folder(
       fix="name another folder"
       + (", or give --overwrite to replace it" if replaceable else ", or move these files away"),
     )
+  if names:
+    check_no_input_in(folder, option)
   return folder.resolve()
 
 
@@ -118,46 +123,37 @@ def atomic_folder(folder: pathlib.Path, option: str = "--out") -> Iterator[pathl
     option: the option that named the folder, for messages.
 
   Raises:
-    SgdxError: the folder cannot be written. Nothing is left of it then.
+    SgdxError: the folder cannot be written, another process is writing there, or it holds inputs
+      of this command. Nothing is left of it then.
   """
   folder = folder.resolve()  # a link stays, and "." has a name
-  temporary = _beside(folder, "tmp")
-  created = [parent for parent in folder.parents if not parent.exists()]  # innermost first
   try:
-    temporary.mkdir(parents=True)
-    yield temporary / folder.name
-    _replace(folder, temporary / folder.name)
-    created = []
+    with lock(folder, option), temporary_name(folder) as temporary:
+      temporary.mkdir(parents=True)
+      yield temporary / folder.name
+      _replace(folder, temporary / folder.name, option)
   except OSError as e:
     raise SgdxError(
       f"{option} {folder}: {e.strerror or e}",
       expected="a folder that can be created and written, on a disk with enough space",
       fix="free some space, or name another folder",
     ) from e
-  finally:
-    shutil.rmtree(temporary, ignore_errors=True)
-    for parent in created:
-      with contextlib.suppress(OSError):
-        parent.rmdir()
 
 
-def _replace(folder: pathlib.Path, new: pathlib.Path) -> None:
+def _replace(folder: pathlib.Path, new: pathlib.Path, option: str) -> None:
   """Renames `new` to `folder`, whose present content is lost only once that succeeded."""
   if not folder.exists():
     new.rename(folder)
     return
-  old = _beside(folder, "old")
-  folder.rename(old)
-  try:
-    new.rename(folder)
-  except OSError:
-    old.rename(folder)
-    raise
-  shutil.rmtree(old, ignore_errors=True)
-
-
-def _beside(folder: pathlib.Path, ending: str) -> pathlib.Path:
-  return folder.with_name(f".{folder.name}.{os.getpid()}.{ending}")
+  check_no_input_in(folder, option)  # by now all inputs are known
+  with temporary_name(folder, "old") as old:
+    try:
+      folder.rename(old)
+      new.rename(folder)
+    except BaseException:
+      if not folder.exists():
+        old.rename(folder)
+      raise
 
 
 def not_found(path: pathlib.Path, expected: str, what: str = "file") -> SgdxError:

@@ -19,6 +19,7 @@ from sgdx_t5x.augment.shipped import shipped_schema
 from sgdx_t5x.data.schema import Schema, Service, check_aligned, load_schema
 from sgdx_t5x.data.variants import BACK_TRANSLATIONS, ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.inputs import protect
 
 _CORRUPTED = re.compile(r"corrupt_(\d+)")
 
@@ -149,6 +150,7 @@ def _read_folder(folder: pathlib.Path, split: str, original: Schema) -> Schema:
       available=", ".join(sorted(p.parent.name for p in folder.glob("*/schema.json"))),
       fix="put it there, or use a split that the folder has",
     )
+  protect([path])
   schema = load_schema(path.read_bytes(), str(path))
   check_aligned(original, schema)
   return schema

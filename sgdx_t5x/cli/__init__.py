@@ -1,119 +1,31 @@
-"""The command `sgdx`: one file per subcommand, each with `add_parser` and `run`."""
+"""The command `sgdx`: one file per subcommand, each with `add_parser` and `run`.
 
-import argparse
-import os
-import sys
-import textwrap
-from collections.abc import Sequence
-
-from sgdx_t5x.cli import (
-  backtranslate,
-  compose,
-  data,
-  diff,
-  ls,
-  prompts,
-  report,
-  score,
-  simulate,
-  stats,
-  weights,
-)
-from sgdx_t5x.cli.options import HELP_WIDTH
-from sgdx_t5x.errors import SgdxError, with_document_paths
-from sgdx_t5x.signature import package_version
-
-_COMMANDS = (
-  data,
-  ls,
-  prompts,
-  score,
-  diff,
-  report,
-  stats,
-  backtranslate,
-  compose,
-  simulate,
-  weights,
-)
-_EPILOG = """\
-examples:
-  sgdx data prepare --corpus sample --data-dir data
-  sgdx data verify --corpus dstc8-schema-guided-dialogue-master.zip
-  sgdx score --corpus sample --predictions all=eval/inference_eval
-  sgdx diff scores_a.json scores_b.json
-  sgdx report scores_a.json scores_b.json --out report
-  sgdx prompts --corpus sample --variant v3 --out prompts.jsonl
-  sgdx backtranslate --corpus sgd.zip --provider table --out back_translations
-  sgdx stats --corpus dstc8-schema-guided-dialogue-master.zip
-  sgdx simulate --init schema.json --out start
-  sgdx weights import --hf flan-t5-base --out weights/flan-t5-base
-
-exit codes: 0 success, 1 failure, 2 wrong usage.
-`sgdx COMMAND --help` has more examples.
+This module imports next to nothing: an interrupt is handled before the commands are imported.
 """
 
+import sys
 
-class _Parser(argparse.ArgumentParser):
-  """Names files of documentation by where they are; its subcommands' parsers do, too."""
+from sgdx_t5x.cli.interrupts import Terminated, interrupts
 
-  def format_help(self) -> str:
-    lines = with_document_paths(super().format_help()).splitlines()
-    return "".join(f"{part}\n" for line in lines for part in _folded(line))
-
-
-def _folded(line: str) -> list[str]:
-  """Folds a line of text that the path of a document has made too long; no word is broken."""
-  if line.startswith(" ") or len(line) <= HELP_WIDTH:
-    return [line]
-  return textwrap.wrap(line, HELP_WIDTH, break_long_words=False, break_on_hyphens=False)
+TYPE_CHECKING = False  # as typing's, which takes longer to import than all of this
+if TYPE_CHECKING:
+  from collections.abc import Sequence
 
 
-def make_parser() -> argparse.ArgumentParser:
-  """Returns the parser of the command line, with those of all subcommands."""
-  parser = _Parser(
-    prog="sgdx",
-    description="Robustness of schema-guided dialogue state tracking: data, scores, reports.",
-    epilog=_EPILOG,
-    formatter_class=argparse.RawDescriptionHelpFormatter,
-  )
-  parser.add_argument("--version", action="version", version=f"sgdx_t5x {package_version()}")
-  parser.add_argument("--debug", action="store_true", help="show tracebacks and library messages")
-  subparsers = parser.add_subparsers(metavar="COMMAND")
-  for command in _COMMANDS:
-    command.add_parser(subparsers)
-  return parser
+def main(argv: "Sequence[str] | None" = None) -> int:
+  """Runs the command line.
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-  """Runs the command line. Returns the exit code: 0 success, 1 failure, 2 wrong usage."""
-  parser = make_parser()
-  args = parser.parse_args(argv)
-  if not hasattr(args, "run"):
-    parser.print_help()
-    return 0
-  if not args.debug:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+  Returns:
+    The exit code: 0 success, 1 failure, 2 wrong usage, 130 after Ctrl-C, 143 after SIGTERM.
+  """
   try:
-    return args.run(args)
-  except SgdxError as e:
-    if args.debug:
-      raise
-    print(f"sgdx: {e}", file=sys.stderr)
-    return e.exit_code
-  except BrokenPipeError:  # `sgdx ... | head`
-    sys.stderr.close()
-    return 0
-  except OSError as e:
-    if args.debug:
-      raise
-    lines = (
-      f"{e.filename or 'a file'}: {e.strerror or e}",
-      "  expected:  a file that can be read or written",
-      "  fix:       check its path and permissions; --debug shows the traceback",
-    )
-    print("sgdx: " + "\n".join(lines), file=sys.stderr)
-    return 1
+    with interrupts():
+      from sgdx_t5x.cli.commands import run
+
+      return run(argv)
+  except Terminated:
+    print("sgdx: terminated; no partial output is left", file=sys.stderr)
+    return 143
   except KeyboardInterrupt:
     print("sgdx: interrupted; no partial output is left", file=sys.stderr)
     return 130

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import add_command, add_corpus
+from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import UsageError, with_document_paths
 
@@ -59,8 +59,12 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(subparsers, "backtranslate", __doc__, _EPILOG, "back-translate schemas")
   add_corpus(parser)
-  parser.add_argument("--split", default="train", help="train, dev or test (default: train)")
-  parser.add_argument(
+  add_option(
+    parser, Takes.TEXT, "--split", default="train", help="train, dev or test (default: train)"
+  )
+  add_option(
+    parser,
+    Takes.TEXT,
     "--pivots",
     nargs="+",
     default=["zh", "ja", "ko"],
@@ -70,7 +74,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument(
     "--provider", required=True, choices=list(_OPTIONS), help="translation provider"
   )
-  parser.add_argument("--out", required=True, metavar="DIR", help="folder to write to")
+  add_option(parser, Takes.FOLDER, "--out", required=True, metavar="DIR", help="folder to write to")
   parser.add_argument(
     "--dry-run", action="store_true", help="print how many texts would be translated, then exit"
   )
@@ -84,12 +88,21 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def _add_provider_options(parser: argparse.ArgumentParser) -> None:
   table = parser.add_argument_group("--provider table")
-  table.add_argument(
-    "--table", nargs="+", metavar="FILE", help="recorded texts (default: those of this package)"
+  add_option(
+    table,
+    Takes.INPUT,
+    "--table",
+    nargs="+",
+    metavar="FILE",
+    help="recorded texts (default: those of this package)",
   )
   google = parser.add_argument_group("--provider google")
-  google.add_argument(
-    "--project", metavar="ID", help="project to charge (default: that of the credentials)"
+  add_option(
+    google,
+    Takes.TEXT,
+    "--project",
+    metavar="ID",
+    help="project to charge (default: that of the credentials)",
   )
   google.add_argument(
     "--price",
@@ -98,11 +111,19 @@ def _add_provider_options(parser: argparse.ArgumentParser) -> None:
     help=f"price per million characters, for --dry-run (default: {_PRICE:g}, an assumption)",
   )
   hf = parser.add_argument_group("--provider hf")
-  hf.add_argument(
-    "--model-to", metavar="DIR", help="checkpoint for English > {pivot}, or for all directions"
+  add_option(
+    hf,
+    Takes.INPUT,
+    "--model-to",
+    metavar="DIR",
+    help="checkpoint for English > {pivot}, or for all directions",
   )
-  hf.add_argument("--model-from", metavar="DIR", help="checkpoint for {pivot} > English")
-  hf.add_argument(
+  add_option(
+    hf, Takes.INPUT, "--model-from", metavar="DIR", help="checkpoint for {pivot} > English"
+  )
+  add_option(
+    hf,
+    Takes.TEXT,
     "--language-codes",
     nargs="+",
     metavar="PIVOT=CODE",
@@ -263,7 +284,7 @@ def _print_next(args: argparse.Namespace, pivots: list[str]) -> None:
   name = re.sub(r"\W+", "_", out.name)
   _say("next: register tasks in tasks/mixtures.py or a module of your own (see tasks/README.md):")
   for pivot in pivots:
-    _say(f'  register_wording("{name}_{pivot}", "{out / pivot}"{options})')
+    _say(f'  register_variant("{name}_{pivot}", "{out / pivot}"{options})')
   tasks = ["sgd", *(f"sgd_{name}_{pivot}" for pivot in pivots)]
   listed = ", ".join(f'"{prefix}t5dst_{task}"' for task in tasks)
   if args.split == "train":

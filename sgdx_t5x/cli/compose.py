@@ -6,7 +6,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import add_command, add_corpus
+from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
 from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,11 +49,20 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   summary = "compose variant schemas from paraphrases"
   parser = add_command(subparsers, "compose", __doc__, _EPILOG + rules, summary)
   add_corpus(parser)
-  parser.add_argument("--paraphrases", required=True, metavar="FILE", help="JSONL, see below")
-  parser.add_argument(
-    "--out", required=True, metavar="DIR", help="folder to write to, new or empty"
+  add_option(
+    parser, Takes.INPUT, "--paraphrases", required=True, metavar="FILE", help="JSONL, see below"
   )
-  parser.add_argument(
+  add_option(
+    parser,
+    Takes.FOLDER,
+    "--out",
+    required=True,
+    metavar="DIR",
+    help="folder to write to, new or empty",
+  )
+  add_option(
+    parser,
+    Takes.TEXT,
     "--split",
     nargs="+",
     metavar="NAME",

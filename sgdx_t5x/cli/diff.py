@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_command
+from sgdx_t5x.cli.options import Takes, add_command, add_option
 from sgdx_t5x.errors import UsageError
 
 _JOINT_GOAL = "joint_goal_accuracy"
@@ -40,12 +40,22 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     "compare two systems: differences, intervals, flipped frames",
   )
   kind = "JSON of `sgdx score --json --per-frame`, or its file of scores per frame"
-  parser.add_argument("a", metavar="A", help=kind)
-  parser.add_argument("b", metavar="B", help="the same for the other system")
-  parser.add_argument(
-    "--metric", default=_JOINT_GOAL, help=f"official metric per frame (default: {_JOINT_GOAL})"
+  add_option(parser, Takes.INPUT, "a", metavar="A", help=kind)
+  add_option(parser, Takes.INPUT, "b", metavar="B", help="the same for the other system")
+  add_option(
+    parser,
+    Takes.TEXT,
+    "--metric",
+    default=_JOINT_GOAL,
+    help=f"official metric per frame (default: {_JOINT_GOAL})",
   )
-  parser.add_argument("--flips", metavar="OUT", help="write every flipped frame to this JSONL file")
+  add_option(
+    parser,
+    Takes.OUTPUT,
+    "--flips",
+    metavar="OUT",
+    help="write every flipped frame to this JSONL file",
+  )
   parser.add_argument(
     "--allow-missing",
     action="store_true",
@@ -62,7 +72,9 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     metavar="N",
     help="number of bootstrap samples of dialogues (default: 1000)",
   )
-  parser.add_argument("--json", metavar="OUT", help="also write all numbers to this JSON file")
+  add_option(
+    parser, Takes.OUTPUT, "--json", metavar="OUT", help="also write all numbers to this JSON file"
+  )
   output.add_format(parser)
   parser.set_defaults(run=run)
   return parser
@@ -70,13 +82,11 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Compares, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
-  from sgdx_t5x.cli.options import check_outputs
   from sgdx_t5x.files import atomic_write
   from sgdx_t5x.scoring import compare, comparison_tables
   from sgdx_t5x.scoring.score_files import read_frames
 
   _check_numbers(args)
-  check_outputs({"--json": args.json, "--flips": args.flips}, inputs=(args.a, args.b))
   a, b = (read_frames(path, [args.metric]) for path in (args.a, args.b))
   compared = compare.compare(a, b, args.metric, args.allow_missing)
   report = compare.comparison_report(compared, args.bootstrap_samples, args.seed)

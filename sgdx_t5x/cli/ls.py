@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_command
+from sgdx_t5x.cli.options import Takes, add_command, add_option
 from sgdx_t5x.errors import UsageError, require
 from sgdx_t5x.tables import Table
 
@@ -29,8 +29,14 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument(
     "what", nargs="?", default="tasks", choices=("tasks",), help="what to list (default: tasks)"
   )
-  parser.add_argument(
-    "--module", action="append", default=[], metavar="NAME", help="Python module to import first"
+  add_option(
+    parser,
+    Takes.TEXT,
+    "--module",
+    action="append",
+    default=[],
+    metavar="NAME",
+    help="Python module to import first",
   )
   output.add_format(parser)
   parser.set_defaults(run=run)

@@ -3,20 +3,23 @@
 import argparse
 import contextlib
 import dataclasses
+import enum
 import gc
 import os
 import pathlib
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.inputs import check_not_input, protect
 
 if TYPE_CHECKING:
   from sgdx_t5x.augment.variant_schemas import VariantSchemas
   from sgdx_t5x.data.corpus import Corpus
   from sgdx_t5x.prompts.protocol import PromptFormat
 
+STDOUT = "-"
 _CORPUS = 'the official archive (zip or folder), or "sample"'
 HELP_WIDTH = 80  # of what argparse does not wrap to the terminal's width
 
@@ -34,20 +37,51 @@ def add_command(
     help: a line for the list of subcommands.
 
   Returns:
-    Its parser.
+    Its parser; what it parses has it as `parser`.
   """
-  return subparsers.add_parser(
+  parser = subparsers.add_parser(
     name,
     help=help,
     description=textwrap.fill(doc, HELP_WIDTH),
     epilog=epilog,
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
+  parser.set_defaults(parser=parser)
+  return parser
+
+
+class Takes(enum.Enum):
+  """What an option's values are; `check_paths` keeps outputs from overwriting inputs."""
+
+  CORPUS = "a corpus to read: a file, a folder, or the word sample"
+  INPUT = "a file or folder to read"
+  NAMED_INPUT = "[NAME=]PATH of a file or folder to read"
+  VARIANT = "NAME[=PATH] with a file or folder to read"
+  OUTPUT = "a file to write"
+  OUTPUT_OR_STDOUT = "a file to write, or -"
+  FOLDER = "a folder to write"
+  TEXT = "no path"
+
+
+def add_option(
+  parser: "argparse.ArgumentParser | argparse._ActionsContainer",
+  takes: Takes,
+  *names: str,
+  **settings: Any,
+) -> None:
+  """Adds an option whose values are texts.
+
+  Args:
+    parser: or a group of one.
+    takes: what the texts are.
+    names, settings: of `ArgumentParser.add_argument`.
+  """
+  vars(parser.add_argument(*names, **settings))["takes"] = takes
 
 
 def add_corpus(parser: argparse.ArgumentParser) -> None:
   """Adds `--corpus`, as every command has it."""
-  parser.add_argument("--corpus", required=True, help=_CORPUS)
+  add_option(parser, Takes.CORPUS, "--corpus", required=True, help=_CORPUS)
 
 
 def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
@@ -57,10 +91,10 @@ def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
     Their group, of which one option must be given; alternatives can be added to it.
   """
   group = parser.add_mutually_exclusive_group(required=True)
-  group.add_argument("--corpus", help=_CORPUS)
+  add_option(group, Takes.CORPUS, "--corpus", help=_CORPUS)
   # argparse never folds a group of the usage: four options do not fit on 80 columns.
   hidden = {"dest": "corpus", "help": argparse.SUPPRESS}
-  group.add_argument("--archive", metavar="CORPUS", **hidden)
+  add_option(group, Takes.CORPUS, "--archive", metavar="CORPUS", **hidden)
   group.add_argument("--sample", action="store_const", const="sample", **hidden)
   return group
 
@@ -79,7 +113,9 @@ def add_scoring(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> 
     choices=("zero", "exclude"),
     help="SS of frames that are wrong under every variant: 0, or excluded (default: zero)",
   )
-  parser.add_argument(
+  add_option(
+    parser,
+    Takes.TEXT,
     "--prompt-style",
     nargs="+",
     default=[],
@@ -177,36 +213,66 @@ def parse_variants(
   return tuple(variants), VariantSchemas(corpus, folders)
 
 
-def check_outputs(outputs: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:
-  """Refuses, before any work, outputs that cannot be written or would overwrite something.
+def check_paths(args: argparse.Namespace) -> None:
+  """Protects the inputs of a command; refuses, before any work, outputs that would overwrite them.
 
-  Args:
-    outputs: option -> path; None where it was not given.
-    inputs: paths that must not be overwritten.
+  What the command reads besides, the files of a folder for instance, it protects when it reads
+  them; see `inputs`.
 
   Raises:
     UsageError: two outputs, or an output and an input, are one file.
     SgdxError: a folder that is not there or cannot be written to.
   """
-  used = {pathlib.Path(path).resolve(): "an input" for path in inputs}
-  for option, name in outputs.items():
-    if name is None:
-      continue
-    path = pathlib.Path(name).resolve()
-    if path in used or not name:
-      raise UsageError(
-        f"{option} {name!r}" + (f" is also {used[path]}" if name else " is empty"),
-        expected="a file of its own for each output",
-        fix="name another file",
-      )
-    if not os.access(path.parent, os.W_OK) or path.is_dir():
-      why = "is a folder" if path.is_dir() else f"no folder {path.parent} to write to"
-      raise SgdxError(
-        f"{option} {name}: {why}",
-        expected="a file in a folder that exists and can be written",
-        fix="create the folder, or name another file",
-      )
-    used[path] = f"the file of {option}"
+  outputs = []
+  for action in args.parser._actions:
+    takes = getattr(action, "takes", Takes.TEXT)
+    value = None if takes == Takes.TEXT else getattr(args, action.dest)
+    for text in [value] if isinstance(value, str) else value or ():
+      if takes in (Takes.OUTPUT, Takes.OUTPUT_OR_STDOUT, Takes.FOLDER):
+        outputs.append((takes, action.option_strings[0], text))
+      else:
+        protect(_input_paths(takes, text))
+  used: dict[pathlib.Path, str] = {}
+  for takes, option, name in outputs:
+    if takes == Takes.FOLDER:
+      if os.path.isfile(name):
+        check_not_input(name, option)
+    elif (takes, name) != (Takes.OUTPUT_OR_STDOUT, STDOUT):
+      _check_file(name, option, used)
+
+
+def _input_paths(takes: Takes, text: str) -> list[str]:
+  """The paths that the text of an option may be; nothing need be there."""
+  path = text.partition("=")[2]
+  if takes == Takes.VARIANT:
+    return [path]
+  if takes == Takes.NAMED_INPUT:
+    return [text, path]
+  if takes == Takes.CORPUS:
+    from sgdx_t5x.corpora import SAMPLE
+
+    return [] if text == SAMPLE else [text]
+  return [text] if takes == Takes.INPUT else []
+
+
+def _check_file(name: str, option: str, used: dict[pathlib.Path, str]) -> None:
+  """Refuses an output file that cannot be written. Args: used, path -> what it is already."""
+  path = pathlib.Path(name).resolve()
+  if path in used or not name:
+    raise UsageError(
+      f"{option} {name!r}" + (f" is also {used[path]}" if name else " is empty"),
+      expected="a file of its own for each output",
+      fix="name another file",
+    )
+  check_not_input(path, option)
+  if not os.access(path.parent, os.W_OK) or path.is_dir():
+    why = "is a folder" if path.is_dir() else f"no folder {path.parent} to write to"
+    raise SgdxError(
+      f"{option} {name}: {why}",
+      expected="a file in a folder that exists and can be written",
+      fix="create the folder, or name another file",
+    )
+  used[path] = f"the file of {option}"
 
 
 @contextlib.contextmanager

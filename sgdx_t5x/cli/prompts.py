@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sgdx_t5x.cli.options import add_command, add_corpus
+from sgdx_t5x.cli.options import STDOUT, Takes, add_command, add_corpus, add_option
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
   from sgdx_t5x.prompts.protocol import PromptFormat
   from sgdx_t5x.prompts.rows import Pairs
 
-_STDOUT = "-"
 _WIDTH = 90
 _EPILOG = """\
 examples:
@@ -61,22 +60,35 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     subparsers, "prompts", __doc__, _EPILOG, "write prompts for any language model to answer"
   )
   add_corpus(parser)
-  parser.add_argument("--split", default="test", help="train, dev or test (default: test)")
-  parser.add_argument(
+  add_option(
+    parser, Takes.TEXT, "--split", default="test", help="train, dev or test (default: test)"
+  )
+  add_option(
+    parser,
+    Takes.VARIANT,
     "--variant",
     required=True,
     nargs="+",
     metavar="NAME[=DIR]",
     help="variants of the schema, see below",
   )
-  parser.add_argument("--out", required=True, metavar="FILE", help="JSONL to write; - for stdout")
+  add_option(
+    parser,
+    Takes.OUTPUT_OR_STDOUT,
+    "--out",
+    required=True,
+    metavar="FILE",
+    help="JSONL to write; - for stdout",
+  )
   parser.add_argument(
     "--limit", type=int, metavar="N", help="at most N prompts per variant, from complete dialogues"
   )
   parser.add_argument(
     "--seed", type=int, default=0, help="random seed of the sample of --limit (default: 0)"
   )
-  parser.add_argument(
+  add_option(
+    parser,
+    Takes.TEXT,
     "--prompt-style",
     nargs="+",
     default=[],
@@ -105,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
   variants, schemas = parse_variants(args.variant, corpus)
   reworded = {variant: schemas.get(args.split, variant) for variant in variants}
   services = services_of(prompt_format, args.split, corpus.schema(args.split), reworded)
-  whole = args.out != _STDOUT
+  whole = args.out != STDOUT
   with atomic_write(args.out, "--out") if whole else contextlib.nullcontext(sys.stdout) as out:
     chosen = _choose(corpus, args, prompt_format)
     written = _write(corpus, args, prompt_format, services, chosen, out)
@@ -169,7 +181,7 @@ def _dialogues(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterab
   from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 
   total = PUBLISHED_DIALOGUES.get(args.split) if corpus.name == "sgd" else None
-  return track(corpus.dialogues(args.split), what, "dialogues", total, args.out != _STDOUT)
+  return track(corpus.dialogues(args.split), what, "dialogues", total, args.out != STDOUT)
 
 
 def _nothing(corpus: "Corpus", split: str) -> SgdxError:
@@ -194,7 +206,7 @@ def _print_summary(
   from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 
   lines = [
-    *([f"written: {args.out}"] if args.out != _STDOUT else []),
+    *([f"written: {args.out}"] if args.out != STDOUT else []),
     f"written: {written.prompts:,} prompts ({', '.join(variants)})",
     f"         {written.frames:,} frames, {written.dialogues:,} of {written.of_dialogues:,} "
     f"dialogues of {args.split}",

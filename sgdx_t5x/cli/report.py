@@ -3,13 +3,14 @@
 import argparse
 import dataclasses
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_command, add_scoring, no_cycles
+from sgdx_t5x.cli.options import Takes, add_command, add_option, add_scoring, no_cycles
 from sgdx_t5x.cli.progress import Update, progress
 from sgdx_t5x.errors import SgdxError, UsageError, require
+from sgdx_t5x.locks import lock
 
 if TYPE_CHECKING:
   from sgdx_t5x.data.corpus import Corpus
@@ -54,14 +55,24 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     _EPILOG,
     "write a page of tables, figures and errors for one or more runs",
   )
-  parser.add_argument("runs", nargs="+", metavar="RUN", help="[NAME=]PATH, see below")
-  parser.add_argument("--out", required=True, metavar="DIR", help="folder for the report")
-  parser.add_argument(
+  add_option(
+    parser, Takes.NAMED_INPUT, "runs", nargs="+", metavar="RUN", help="[NAME=]PATH, see below"
+  )
+  add_option(
+    parser, Takes.FOLDER, "--out", required=True, metavar="DIR", help="folder for the report"
+  )
+  add_option(
+    parser,
+    Takes.CORPUS,
     "--corpus",
     help='the official archive (zip or folder), or "sample": to show its dialogues and schemas',
   )
-  parser.add_argument("--title", default="Robustness to schema wording", help="title of the page")
-  parser.add_argument(
+  add_option(
+    parser, Takes.TEXT, "--title", default="Robustness to schema wording", help="title of the page"
+  )
+  add_option(
+    parser,
+    Takes.NAMED_INPUT,
     "--training",
     action="append",
     default=[],
@@ -82,7 +93,9 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="compare runs that were scored with different settings, and mark every table",
   )
   scoring = parser.add_argument_group("for predictions, which are scored first")
-  scoring.add_argument("--split", default="test", help="train, dev or test (default: test)")
+  add_option(
+    scoring, Takes.TEXT, "--split", default="test", help="train, dev or test (default: test)"
+  )
   scoring.add_argument("--step", type=int, help="checkpoint to show (default: the last)")
   add_scoring(scoring)
   output.add_format(parser)
@@ -99,8 +112,8 @@ def run(args: argparse.Namespace) -> int:
   if args.examples < 0:
     raise UsageError(f"--examples {args.examples}", expected="0 or more", fix="leave it out for 5")
   out = pathlib.Path(args.out)
-  build.check_out(out)
-  with no_cycles(), progress("parts") as update:
+  with lock(out), no_cycles(), progress("parts") as update:
+    build.check_out(out)
     scored, corpus = _runs(args, update)
     content = build.make(args.title, scored, corpus, args.force, update)
     page = build.write(content, out, args.examples, update)
@@ -130,17 +143,6 @@ def _check_libraries() -> None:
   require("matplotlib", extra="report", why="the plots of `sgdx report`")
 
 
-def _check_inputs(out: pathlib.Path, inputs: Iterable[pathlib.Path]) -> None:
-  """Refuses a folder that inputs are in: a report that is there is replaced, with all in it."""
-  for path in inputs:
-    if path.exists() and path.resolve().is_relative_to(out.resolve()):
-      raise UsageError(
-        f"--out {out} holds {path}, which the report is made from",
-        expected="a folder without inputs: what is in it is replaced",
-        fix="name another folder",
-      )
-
-
 def _runs(args: argparse.Namespace, on_progress: Update) -> "tuple[list[Run], Corpus | None]":
   from sgdx_t5x.cli.options import scoring_settings
   from sgdx_t5x.corpora import SAMPLE, open_corpus
@@ -148,8 +150,6 @@ def _runs(args: argparse.Namespace, on_progress: Update) -> "tuple[list[Run], Co
 
   named = runs.parse_names(args.runs)
   folders = _model_dirs(list(named), args.training)
-  out, given = pathlib.Path(args.out), [pathlib.Path(args.corpus)] if args.corpus else []
-  _check_inputs(out, [*named.values(), *folders.values(), *given])
   unscored = {name for name, path in named.items() if runs.is_predictions(path)}
   _check_options(args, [named[name] for name in named if name in unscored])
   corpus = open_corpus(args.corpus) if args.corpus else None
@@ -160,8 +160,6 @@ def _runs(args: argparse.Namespace, on_progress: Update) -> "tuple[list[Run], Co
     else runs.read_run(name, path)
     for name, path in named.items()
   ]
-  per_frame = [named[r.name].parent / r.report["per_frame"]["file"] for r in scored if _is_kept(r)]
-  _check_inputs(out, per_frame)
   if corpus is None and all(run.signature.corpus == SAMPLE for run in scored):
     corpus = _sample_of(scored)
   return _with_steps(scored, folders), corpus
@@ -183,11 +181,6 @@ def _check_options(args: argparse.Namespace, unscored: list[pathlib.Path]) -> No
       expected="predictions to score so: a folder, or JSONL of t5x.eval or t5x.infer",
       fix=f"give the predictions instead, or run `sgdx score` again with {option}",
     )
-
-
-def _is_kept(run: "Run") -> bool:
-  """Whether the run has a file of scores per frame."""
-  return run.table is not None and run.scored is None
 
 
 def _sample_of(scored: "list[Run]") -> "Corpus | None":

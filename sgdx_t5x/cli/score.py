@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_command, add_corpus, add_scoring, no_cycles
+from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, add_scoring, no_cycles
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import UsageError
 
@@ -44,15 +44,21 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     "score predictions: JGA per variant and schema sensitivity",
   )
   add_corpus(parser)
-  parser.add_argument("--split", default="test", help="train, dev or test (default: test)")
-  parser.add_argument(
+  add_option(
+    parser, Takes.TEXT, "--split", default="test", help="train, dev or test (default: test)"
+  )
+  add_option(
+    parser,
+    Takes.VARIANT,
     "--predictions",
     required=True,
     nargs="+",
     metavar="VARIANT=DIR",
     help="original=DIR, v1=DIR ... v5=DIR; all=DIR for JSONL whose ids name the variant",
   )
-  parser.add_argument(
+  add_option(
+    parser,
+    Takes.TEXT,
     "--metric",
     nargs="+",
     default=[],
@@ -65,9 +71,15 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="multiply joint metrics over the frames of a turn, as the official scorer for MultiWOZ",
   )
   add_scoring(parser)
-  parser.add_argument("--json", metavar="OUT", help="also write all scores to this JSON file")
-  parser.add_argument(
-    "--per-frame", metavar="OUT", help="also write every frame's scores to this JSONL file"
+  add_option(
+    parser, Takes.OUTPUT, "--json", metavar="OUT", help="also write all scores to this JSON file"
+  )
+  add_option(
+    parser,
+    Takes.OUTPUT,
+    "--per-frame",
+    metavar="OUT",
+    help="also write every frame's scores to this JSONL file",
   )
   output.add_format(parser)
   parser.set_defaults(run=run)
@@ -83,11 +95,10 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
   sources = _parse_sources(args.predictions)
   from sgdx_t5x import scoring
-  from sgdx_t5x.cli.options import check_outputs, scoring_settings
+  from sgdx_t5x.cli.options import scoring_settings
   from sgdx_t5x.scoring import score_files, score_tables
   from sgdx_t5x.scoring.rows import Row
 
-  check_outputs({"--json": args.json, "--per-frame": args.per_frame})
   with progress("rows") as update:
     scored = scoring.score_predictions(
       args.corpus,

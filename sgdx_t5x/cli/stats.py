@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_command, add_corpus
+from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.variants import PIVOTS
 from sgdx_t5x.errors import SgdxError, UsageError
@@ -56,7 +56,9 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     subparsers, "stats", __doc__, _EPILOG, "distances of schema variants, as in the paper's Table 1"
   )
   add_corpus(parser)
-  parser.add_argument(
+  add_option(
+    parser,
+    Takes.NAMED_INPUT,
     "--schemas",
     nargs="+",
     default=[],

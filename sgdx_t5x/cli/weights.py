@@ -1,16 +1,19 @@
 """`sgdx weights`: converts T5 weights between Hugging Face and T5X."""
 
 import argparse
+import contextlib
 import logging
 import os
 import pathlib
 import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import add_command
+from sgdx_t5x.cli.options import Takes, add_command, add_option
 from sgdx_t5x.cli.progress import native_stderr_hidden
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.locks import lock
 
 if TYPE_CHECKING:
   from sgdx_t5x.weights import Sizes, Weights
@@ -45,10 +48,17 @@ def add_parser(subparsers: Any) -> None:
     _EPILOG,
     summary,
   )
-  command.add_argument(
-    "--hf", required=True, metavar="DIR", help="folder with config.json and safetensors"
+  add_option(
+    command,
+    Takes.INPUT,
+    "--hf",
+    required=True,
+    metavar="DIR",
+    help="folder with config.json and safetensors",
   )
-  command.add_argument("--out", required=True, metavar="DIR", help="folder for checkpoint_STEP")
+  add_option(
+    command, Takes.FOLDER, "--out", required=True, metavar="DIR", help="folder for checkpoint_STEP"
+  )
   command.add_argument(
     "--step", type=_step, default=0, help="training step of the checkpoint (default: 0)"
   )
@@ -63,18 +73,27 @@ def add_parser(subparsers: Any) -> None:
     _EPILOG,
     summary,
   )
-  command.add_argument(
-    "--checkpoint", required=True, metavar="DIR", help="checkpoint_N, Orbax or legacy layout"
+  add_option(
+    command,
+    Takes.INPUT,
+    "--checkpoint",
+    required=True,
+    metavar="DIR",
+    help="checkpoint_N, Orbax or legacy layout",
   )
-  command.add_argument("--out", required=True, metavar="DIR", help="folder to write")
+  add_option(command, Takes.FOLDER, "--out", required=True, metavar="DIR", help="folder to write")
   command.add_argument(
     "--dtype",
     default="float32",
     choices=("float32", "bfloat16"),
     help="type of the weights (default: float32)",
   )
-  command.add_argument(
-    "--vocab", metavar="FILE", help="SentencePiece model to copy into the folder"
+  add_option(
+    command,
+    Takes.INPUT,
+    "--vocab",
+    metavar="FILE",
+    help="SentencePiece model to copy into the folder",
   )
   command.add_argument("--overwrite", action="store_true", help="replace an earlier export")
   command.set_defaults(run=_export)
@@ -90,11 +109,12 @@ def _import(args: argparse.Namespace) -> int:
   from sgdx_t5x.weights import read_huggingface, write_checkpoint
   from sgdx_t5x.weights.t5x_checkpoint import check_checkpoint_free
 
-  check_checkpoint_free(args.out, args.step, args.overwrite)  # before minutes of reading
-  weights = read_huggingface(args.hf)
-  _print_read(args.hf, weights)
-  with _quiet(args.debug):
-    path = write_checkpoint(weights, args.out, args.step, args.overwrite)
+  with lock(f"{args.out or '.'}/checkpoint_{args.step}"):
+    check_checkpoint_free(args.out, args.step, args.overwrite)  # before minutes of reading
+    weights = read_huggingface(args.hf)
+    _print_read(args.hf, weights)
+    with _quiet(args.debug):
+      path = write_checkpoint(weights, args.out, args.step, args.overwrite)
   print(f"written:    {path}")
   print(f"            float32, step {args.step}, optimizer state of a fresh Adafactor")
   _print_next(weights.sizes, path, args)
@@ -105,15 +125,12 @@ def _export(args: argparse.Namespace) -> int:
   from sgdx_t5x.weights import read_checkpoint, write_huggingface
   from sgdx_t5x.weights.huggingface import check_huggingface_free
 
-  check_huggingface_free(args.out, args.overwrite, args.vocab)
-  with _quiet(args.debug):
-    try:
+  with lock(args.out):
+    check_huggingface_free(args.out, args.overwrite, args.vocab)
+    with _quiet(args.debug):
       weights = read_checkpoint(args.checkpoint)
-    except SgdxError:
-      time.sleep(0.3)  # cancelled reads of Orbax still log errors, which are hidden here
-      raise
-  _print_read(f"{args.checkpoint}, step {weights.step}", weights)
-  path = write_huggingface(weights, args.out, args.dtype, args.vocab, args.overwrite)
+    _print_read(f"{args.checkpoint}, step {weights.step}", weights)
+    path = write_huggingface(weights, args.out, args.dtype, args.vocab, args.overwrite)
   names = ", ".join(sorted(file.name for file in path.iterdir()))
   print(f"written:    {path}, {args.dtype}")
   print(f"            {names}")
@@ -127,12 +144,19 @@ def _export(args: argparse.Namespace) -> int:
   return 0
 
 
-def _quiet(debug: bool) -> Any:
+@contextlib.contextmanager
+def _quiet(debug: bool) -> Iterator[None]:
   """Keeps the conversion on the CPU, and hides messages of libraries unless `debug`."""
   os.environ.setdefault("JAX_PLATFORMS", "cpu")  # an idle TPU or GPU has nothing to do here
   if not debug:
     logging.getLogger("absl").setLevel(logging.ERROR)
-  return native_stderr_hidden(debug)
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # tasks of Orbax that failed
+  with native_stderr_hidden(debug):
+    try:
+      yield
+    except SgdxError:
+      time.sleep(0.3)  # what Orbax has cancelled still logs errors, which are hidden here
+      raise
 
 
 # --- output --------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ keys are slots are marked as a whole.
 import concurrent.futures
 import dataclasses
 import functools
+import itertools
 import json
 import multiprocessing
 import pathlib
@@ -27,8 +28,9 @@ from sgdx_t5x.data.dialogue import Dialogue, check_dialogue
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.data.sources import Source
 from sgdx_t5x.data.variants import INTENT_ACTS, ORIGINAL, Renaming, renamings
-from sgdx_t5x.errors import SgdxError, malformed
+from sgdx_t5x.errors import SgdxError, UsageError, malformed
 from sgdx_t5x.files import atomic_write, decode_json, json_type
+from sgdx_t5x.inputs import check_not_input
 from sgdx_t5x.parallel import end_with_parent
 
 ALL = "all"
@@ -119,6 +121,8 @@ def export(
       _write_file(out / variant / split / "schema.json", text)
     names = {variant: renamings(original, schema) for variant, schema in schemas.items()}
     files = corpus.dialogue_files(split) if schemas else ()
+    for variant, name in itertools.product(names, files):  # workers do not know the inputs
+      check_not_input(out / variant / name, "--out")
     tasks += [_Task(split, name, original, names, corpus.source, out) for name in files]
   processes = min(processes, len(tasks))
   if processes <= 1:
@@ -301,6 +305,8 @@ def _write_file(path: pathlib.Path, text: str) -> None:
     with atomic_write(path, "--out") as file:
       file.write(text)
     return
+  except UsageError:  # an input
+    raise
   except OSError as e:
     found = f"--out {path.parent}: {e.strerror}"
   except SgdxError as e:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.inputs import protect
 
 # What a score depends on: dialogues of variants, which the official converter puts beside their
 # schemas, are the same once more.
@@ -57,6 +58,7 @@ class ArchiveSource:
   def __init__(self, path: pathlib.Path):
     """Args: path of the archive. Raises SgdxError if it is not a complete zip file."""
     self.origin = str(path)
+    protect([path])
     try:
       self._zip = zipfile.ZipFile(path)
     except _BROKEN as e:
@@ -102,6 +104,7 @@ class DirectorySource:
     self.origin = str(path)
     names = [p.relative_to(path).as_posix() for p in _json_files(path)]
     self._root = path / _find_root(names, self.origin)
+    protect(self._root / name for name in self.names())
 
   def names(self) -> list[str]:
     """All file names, relative to the corpus root, sorted."""

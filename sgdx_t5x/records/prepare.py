@@ -8,11 +8,14 @@ import shutil
 from collections.abc import Callable
 from typing import Any
 
+import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from sgdx_t5x.corpora import SAMPLE
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.inputs import check_no_input_in
+from sgdx_t5x.locks import lock
 from sgdx_t5x.records.builder import ARCHIVE_URL, FULL, Sgd
 
 
@@ -39,10 +42,16 @@ def prepare(
     The builder; its `info.metadata` has checksum, counts and schemas.
 
   Raises:
-    SgdxError: the corpus is broken, or other data are there already. Nothing is left
-      half-built (TFDS writes to a temporary folder and renames it), and nothing lost: what
-      was to be replaced is there again.
+    SgdxError: the corpus is broken, other data are there already, another process is writing
+      there, or they cannot be written. Nothing is left half-built (TFDS writes to a temporary
+      folder and renames it), and nothing lost: what was to be replaced is there again.
   """
+  folder = pathlib.Path(_builder(corpus, data_dir, on_dialogue).data_dir)
+  with lock(folder.parent, "--data-dir"):
+    return _prepare(corpus, data_dir, overwrite, on_dialogue)
+
+
+def _prepare(corpus, data_dir, overwrite, on_dialogue) -> Sgd:
   builder = _builder(corpus, data_dir, on_dialogue)
   folder = pathlib.Path(builder.data_dir)
   replaced = folder.with_name(f"replaced.{folder.name}")
@@ -59,22 +68,35 @@ def prepare(
         expected=f"none, or those of {corpus.origin} (checksum {corpus.checksum()})",
         fix="give another --data-dir, or --overwrite to replace them",
       )
-    folder.rename(replaced)  # kept until the new records are whole
+    check_no_input_in(folder, "--data-dir")
+    folder.rename(replaced)  # kept until the new records are complete
     builder = _builder(corpus, data_dir, on_dialogue)
-  # A killed run leaves its temporary folder behind; nobody else is writing here now.
-  for leftover in folder.parent.glob("incomplete.*"):
-    shutil.rmtree(leftover, ignore_errors=True)
+  _remove_unfinished(folder.parent)
+  root = pathlib.Path(data_dir)
+  parts = ("downloads", "downloads/extracted", "sgd/.config", f"sgd/{folder.parent.name}")
+  created = [root / part for part in parts if not (root / part).exists()]
   try:
-    _write(builder)
+    _write(builder, root)
   except BaseException:
+    _remove_unfinished(folder.parent)
     if replaced.exists():
       replaced.rename(folder)
+    for part in reversed(created):  # TFDS makes them first, and leaves them
+      with contextlib.suppress(OSError):
+        (part / "metadata.json").unlink(missing_ok=True)
+        part.rmdir()
     raise
   shutil.rmtree(replaced, ignore_errors=True)
   return builder
 
 
-def _write(builder: Sgd) -> None:
+def _remove_unfinished(folder: pathlib.Path) -> None:
+  """Removes TFDS's temporary folders, a killed run's too: nobody else writes here now."""
+  for leftover in folder.glob("incomplete.*"):
+    shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _write(builder: Sgd, data_dir: pathlib.Path) -> None:
   tfds.disable_progress_bar()
   with contextlib.redirect_stdout(io.StringIO()):  # TFDS's own lines; ours are the caller's
     try:
@@ -84,7 +106,25 @@ def _write(builder: Sgd) -> None:
     except Exception as e:
       if builder.corpus is None:
         raise _download_failed(e) from e
-      raise
+      raise _not_written(e, data_dir) from e
+
+
+def _not_written(error: Exception, data_dir: pathlib.Path) -> Exception:
+  """Returns what to raise instead of an error of TFDS, in whose causes one of writing may be."""
+  cause: BaseException | None = error
+  while cause is not None and not isinstance(cause, OSError | tf.errors.OpError):
+    cause = cause.__cause__
+  if cause is None:
+    return error
+  name = getattr(cause, "filename", None)
+  if name and not pathlib.Path(os.fsdecode(name)).resolve().is_relative_to(data_dir.resolve()):
+    return cause if isinstance(cause, Exception) else error  # it was read
+  reason = getattr(cause, "strerror", None) or getattr(cause, "message", None) or str(cause)
+  return SgdxError(
+    f"--data-dir {data_dir}: {reason.splitlines()[0][:200]}",
+    expected="a folder that can be created and written, on a disk with space for the records",
+    fix="free some space, or give another --data-dir",
+  )
 
 
 def _download_failed(error: Exception) -> SgdxError:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.locks import lock
 from sgdx_t5x.parallel import end_with_parent
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.simulator.generate import Simulation, simulate
@@ -51,11 +52,11 @@ def write_split(
     SgdxError: the folder is not empty or cannot be written, or a paraphrase fails; nothing is left
       then.
   """
-  folder = check_folder(folder, expected="a new or empty folder for the split of --split")
   starts = range(0, num_dialogues, DIALOGUES_PER_FILE)
   digits = max(3, len(str(len(starts))))
   totals: collections.Counter = collections.Counter()
-  with atomic_folder(folder) as temporary:
+  expected = "a new or empty folder for the split of --split"
+  with lock(folder), atomic_folder(check_folder(folder, expected=expected)) as temporary:
     temporary.mkdir()
     text = json.dumps(simulation.schema.to_json(), indent=2) + "\n"
     (temporary / "schema.json").write_text(text, "utf-8")

@@ -328,7 +328,10 @@ def write_huggingface(
     arrays[t.hf] = np.ascontiguousarray(array.T if t.transposed else array, dtype=kind)
   with atomic_folder(folder) as temporary:
     temporary.mkdir()
-    safetensors.numpy.save_file(arrays, temporary / _ONE_FILE, metadata={"format": "pt"})
+    try:
+      safetensors.numpy.save_file(arrays, temporary / _ONE_FILE, metadata={"format": "pt"})
+    except safetensors.SafetensorError as e:  # a full disk, for instance
+      raise OSError(str(e)) from e
     _write_json(temporary / _CONFIG, _config(weights.sizes, dtype))
     _write_json(temporary / _GENERATION_CONFIG, _TOKENS)
     if vocabulary is not None:

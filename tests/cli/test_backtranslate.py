@@ -80,12 +80,23 @@ def test_the_table_of_the_sample_gives_the_schemas_of_the_sample(tmp_path, capsy
     assert written == wordings[pivot].to_json()
   shown = capsys.readouterr()
   assert "ko: 204 texts, 18 came back unchanged\n    repairs: none\n" in shown.err
-  line = f'register_wording("out_ja", "{out}/ja", vocabulary=sample_vocabulary, prefix="sample_"'
+  line = f'register_variant("out_ja", "{out}/ja", vocabulary=sample_vocabulary, prefix="sample_"'
   assert line in shown.err
   assert 'register_mixture("sample_t5dst_out", ["sample_t5dst_sgd", "sample_t5dst_sgd_out_zh"' in (
     shown.err
   )
   assert shown.out == ""
+
+
+def test_a_folder_that_holds_the_table_is_not_replaced(corpus, shouting, tmp_path, capsys):
+  out = tmp_path / "out"
+  assert backtranslate(corpus, out) == 0
+  texts = out / "ja/train/texts.jsonl"
+  before = texts.read_bytes()
+  again = ("--table", str(texts), "--pivots", "ja", "--overwrite")
+  assert backtranslate(corpus, out, *again, provider="table") == 2
+  assert f"holds {texts}, which this command reads" in capsys.readouterr().err
+  assert texts.read_bytes() == before
 
 
 def test_a_corpus_takes_the_result_and_the_table_its_own(corpus, shouting, tmp_path, capsys):
@@ -102,7 +113,7 @@ def test_a_corpus_takes_the_result_and_the_table_its_own(corpus, shouting, tmp_p
   assert banks.intents[0].required_slots == ("kind_ja_en",)
   shown = capsys.readouterr().err
   assert "zh: 18 texts, 0 came back unchanged" in shown
-  line = f'register_wording("back_translations_zh", "{out}/zh", vocabulary=vocabulary)'
+  line = f'register_variant("back_translations_zh", "{out}/zh", vocabulary=vocabulary)'
   assert line in shown
   tables = [str(out / pivot / "train" / "texts.jsonl") for pivot in PIVOTS]
   again = tmp_path / "again"

@@ -373,7 +373,7 @@ def test_only_a_report_is_replaced(scored, tmp_path, monkeypatch, capsys):
   shutil.copy(scored / "first.json", run)
   assert sgdx("report", run, "--out", inside) == 2
   assert run.is_file()
-  assert "which the report is made from" in capsys.readouterr().err
+  assert "which this command reads" in capsys.readouterr().err
   here = tmp_path / "here"
   here.mkdir()
   monkeypatch.chdir(here)

@@ -294,7 +294,7 @@ def test_wrong_usage_is_exit_code_2(here, capsys, given, words):
     ({"schema": "nowhere.json"}, "nowhere.json: No such file"),
     ({"templates": "nowhere.json"}, "nowhere.json: No such file"),
     ({"transitions": "nowhere.json"}, "nowhere.json: No such file"),
-    ({"out": "schema.json"}, "schema.json is a file"),
+    ({"out": "hooks.py"}, "hooks.py is a file"),
     ({"out": "schema.json/below"}, "schema.json"),
   ],
 )

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from sgdx_t5x.cli import make_parser, output
+from sgdx_t5x.cli import output
+from sgdx_t5x.cli.commands import make_parser
 from sgdx_t5x.tables import Table, count, percent
 
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import add_command, add_corpus
+from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
 from sgdx_t5x.cli.output import splits_table
 from sgdx_t5x.cli.progress import track
 from sgdx_t5x.errors import UsageError
+from sgdx_t5x.locks import lock
 from sgdx_t5x.tables import Table, count
 
 _FORMAT = "sgdx-export/1"  # of `--format json`; raise the number when a reader must change
@@ -37,17 +38,25 @@ def add_verb(verbs: Any) -> None:
     verbs, "export", __doc__, _EPILOG, "write dialogues with the names of SGD-X variants"
   )
   add_corpus(parser)
-  parser.add_argument(
-    "--variant", required=True, nargs="+", metavar="NAME[=DIR]", help="variants to write, see below"
+  add_option(
+    parser,
+    Takes.VARIANT,
+    "--variant",
+    required=True,
+    nargs="+",
+    metavar="NAME[=DIR]",
+    help="variants to write, see below",
   )
-  parser.add_argument(
+  add_option(
+    parser,
+    Takes.TEXT,
     "--split",
     nargs="+",
     default=["test"],
     metavar="NAME",
     help="train, dev, test, or all (default: test)",
   )
-  parser.add_argument("--out", required=True, metavar="DIR", help="folder to write to")
+  add_option(parser, Takes.FOLDER, "--out", required=True, metavar="DIR", help="folder to write to")
   parser.add_argument(
     "--processes",
     type=int,
@@ -77,10 +86,11 @@ def run(args: argparse.Namespace) -> int:
   total = sum(len(corpus.dialogue_files(split)) for split, names in chosen.items() if names)
   files: dict[str, int] = dict.fromkeys(chosen, 0)
   dialogues: dict[str, int] = dict.fromkeys(chosen, 0)
-  exported = export(corpus, chosen, args.out, args.processes)
-  for written in track(exported, "writing", "files", total):
-    files[written.split] += 1
-    dialogues[written.split] += written.dialogues
+  with lock(args.out):
+    exported = export(corpus, chosen, args.out, args.processes)
+    for written in track(exported, "writing", "files", total):
+      files[written.split] += 1
+      dialogues[written.split] += written.dialogues
   report = {
     split: {
       "files": files[split],

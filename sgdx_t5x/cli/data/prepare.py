@@ -13,7 +13,7 @@ from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
-from sgdx_t5x.cli.options import add_command, add_corpus_or_alias
+from sgdx_t5x.cli.options import Takes, add_command, add_corpus_or_alias, add_option
 from sgdx_t5x.cli.progress import Update, native_stderr_hidden, progress
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus, check_schemas
@@ -40,8 +40,12 @@ def add_verb(verbs: Any) -> None:
   parser = add_command(verbs, "prepare", __doc__, _EPILOG, "check a corpus and write its records")
   where = add_corpus_or_alias(parser)
   where.add_argument("--download", action="store_true", help="fetch the official archive")
-  parser.add_argument("--data-dir", metavar="DIR", help="folder of the records, see below")
-  parser.add_argument(
+  add_option(
+    parser, Takes.FOLDER, "--data-dir", metavar="DIR", help="folder of the records, see below"
+  )
+  add_option(
+    parser,
+    Takes.TEXT,
     "--dialogues",
     nargs="+",
     default=[],

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Any
 
-from sgdx_t5x.cli.options import add_command, add_corpus, check_outputs
+from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.errors import UsageError, require
 from sgdx_t5x.files import atomic_write
@@ -27,7 +27,14 @@ def add_verb(verbs: Any) -> None:
     verbs, "vocabulary", __doc__, _EPILOG, "train a small vocabulary on a corpus"
   )
   add_corpus(parser)
-  parser.add_argument("--out", metavar="FILE", required=True, help="SentencePiece model to write")
+  add_option(
+    parser,
+    Takes.OUTPUT,
+    "--out",
+    metavar="FILE",
+    required=True,
+    help="SentencePiece model to write",
+  )
   parser.add_argument(
     "--pieces",
     type=int,
@@ -39,7 +46,6 @@ def add_verb(verbs: Any) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-  check_outputs({"--out": args.out}, [args.corpus])
   # SentencePiece is an optional dependency: scoring does not need it.
   require("sentencepiece", extra="train", why="vocabularies")
   from sgdx_t5x.from_scratch.vocabulary import corpus_lines, train_vocabulary

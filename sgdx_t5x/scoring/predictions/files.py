@@ -11,6 +11,7 @@ from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files import not_found
+from sgdx_t5x.inputs import protect
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.protocol import PromptFormat, ServicePair, service_pairs
@@ -72,7 +73,7 @@ class Predictions:
 
 
 def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
-  """Returns the prediction files at a path, all of one format, sorted.
+  """Returns the prediction files at a path, all of one format, sorted; no output overwrites them.
 
   A folder is looked through for `dialogues*.json` and `*.jsonl`, itself, then the
   `inference_eval/` that T5X makes in it, then its folder of the split.
@@ -84,6 +85,7 @@ def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
     return list(path)
   path = pathlib.Path(path)
   if path.is_file():
+    protect([path])
     return [path]
   if not path.is_dir():
     raise not_found(path, "predictions", "file or folder")
@@ -98,6 +100,7 @@ def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
         fix="give the file, or move one of the two away",
       )
     if files:
+      protect(files)
       return files
   raise SgdxError(
     f"{path}: no predictions in this folder",

@@ -1,0 +1,121 @@
+"""All subcommands of `sgdx`: their parsers, and what every run of one has in common."""
+
+import argparse
+import os
+import sys
+import textwrap
+from collections.abc import Sequence
+
+from sgdx_t5x.cli import (
+  backtranslate,
+  compose,
+  data,
+  diff,
+  ls,
+  prompts,
+  report,
+  score,
+  simulate,
+  stats,
+  weights,
+)
+from sgdx_t5x.cli.options import HELP_WIDTH, check_paths
+from sgdx_t5x.errors import SgdxError, with_document_paths
+from sgdx_t5x.inputs import protected
+from sgdx_t5x.signature import package_version
+
+_COMMANDS = (
+  data,
+  ls,
+  prompts,
+  score,
+  diff,
+  report,
+  stats,
+  backtranslate,
+  compose,
+  simulate,
+  weights,
+)
+_EPILOG = """\
+examples:
+  sgdx data prepare --corpus sample --data-dir data
+  sgdx data verify --corpus dstc8-schema-guided-dialogue-master.zip
+  sgdx score --corpus sample --predictions all=eval/inference_eval
+  sgdx diff scores_a.json scores_b.json
+  sgdx report scores_a.json scores_b.json --out report
+  sgdx prompts --corpus sample --variant v3 --out prompts.jsonl
+  sgdx backtranslate --corpus sgd.zip --provider table --out back_translations
+  sgdx stats --corpus dstc8-schema-guided-dialogue-master.zip
+  sgdx simulate --init schema.json --out start
+  sgdx weights import --hf flan-t5-base --out weights/flan-t5-base
+
+exit codes: 0 success, 1 failure, 2 wrong usage.
+`sgdx COMMAND --help` has more examples.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+  """Names files of documentation by where they are; its subcommands' parsers do, too."""
+
+  def format_help(self) -> str:
+    lines = with_document_paths(super().format_help()).splitlines()
+    return "".join(f"{part}\n" for line in lines for part in _folded(line))
+
+
+def _folded(line: str) -> list[str]:
+  """Folds a line of text that the path of a document has made too long; no word is broken."""
+  if line.startswith(" ") or len(line) <= HELP_WIDTH:
+    return [line]
+  return textwrap.wrap(line, HELP_WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def make_parser() -> argparse.ArgumentParser:
+  """Returns the parser of `sgdx`; `run` and `parser` of what it returns are a subcommand's."""
+  parser = _Parser(
+    prog="sgdx",
+    description="Robustness of schema-guided dialogue state tracking: data, scores, reports.",
+    epilog=_EPILOG,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  parser.add_argument("--version", action="version", version=f"sgdx_t5x {package_version()}")
+  parser.add_argument("--debug", action="store_true", help="show tracebacks and library messages")
+  subparsers = parser.add_subparsers(metavar="COMMAND")
+  for command in _COMMANDS:
+    command.add_parser(subparsers)
+  return parser
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+  """Runs the command line. Returns the exit code; raises KeyboardInterrupt."""
+  parser = make_parser()
+  args = parser.parse_args(argv)
+  if not hasattr(args, "run"):
+    parser.print_help()
+    return 0
+  if not args.debug:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+  try:
+    with protected():
+      check_paths(args)
+      code = args.run(args)
+    sys.stdout.flush()  # a full disk is noticed here
+    return code
+  except SgdxError as e:
+    if args.debug:
+      raise
+    print(f"sgdx: {e}", file=sys.stderr)
+    return e.exit_code
+  except BrokenPipeError:  # `sgdx ... | head`
+    sys.stderr.close()
+    return 0
+  except OSError as e:
+    if args.debug:
+      raise
+    lines = (
+      f"{e.filename or 'a file'}: {e.strerror or e}",
+      "  expected:  a file that can be read or written",
+      "  fix:       check its path and permissions; --debug shows the traceback",
+    )
+    print("sgdx: " + "\n".join(lines), file=sys.stderr)
+    return 1

@@ -1,0 +1,157 @@
+"""Who writes where: locks of output folders, and temporary names that tell whose they are.
+
+A temporary name holds host and process, so that what a killed process left can be told from what
+another is writing now. A lock is the kernel's (flock): it ends with its owner, however that ended.
+"""
+
+import contextlib
+import fcntl
+import functools
+import os
+import pathlib
+import re
+import shutil
+import socket
+import zlib
+from collections.abc import Iterator
+
+from sgdx_t5x.errors import SgdxError
+
+_NAME = re.compile(r"\.(?P<name>.+)\.(?P<host>[0-9a-f]{8})\.(?P<pid>[0-9]+)\.(?P<kind>tmp|old)")
+_used: set[pathlib.Path] = set()  # temporary names in use by this process
+_held: set[pathlib.Path] = set()  # locks of this process
+
+
+@functools.cache
+def _host() -> str:
+  """Eight hex digits for where process numbers mean the same: a host, or a container on it."""
+  processes = ""
+  with contextlib.suppress(OSError):
+    processes = os.readlink("/proc/self/ns/pid")
+  return f"{zlib.crc32(f'{socket.gethostname()} {processes}'.encode()):08x}"
+
+
+@contextlib.contextmanager
+def temporary_name(path: pathlib.Path, kind: str = "tmp") -> Iterator[pathlib.Path]:
+  """Yields a hidden name beside `path` for this process; whatever is there is removed at the end.
+
+  Args:
+    path: what will be renamed to.
+    kind: "tmp"; or "old" for what is being replaced, which is kept unless `path` is there.
+  """
+  name = path.with_name(f".{path.name}.{_host()}.{os.getpid()}.{kind}")
+  _used.add(name)
+  try:
+    yield name
+  finally:
+    if kind != "old" or path.exists():
+      _remove(name)
+    _used.discard(name)
+
+
+def remove_leftovers(folder: pathlib.Path) -> None:
+  """Removes what killed processes of this host left in a folder under temporary names.
+
+  What was being replaced when the process was killed gets its own name back.
+  """
+  try:
+    found = [_NAME.fullmatch(name) for name in os.listdir(folder)]
+  except OSError:
+    return
+  for match in filter(None, found):
+    path, target = folder / match[0], folder / match["name"]
+    if match["host"] != _host() or path in _used or _is_alive(int(match["pid"])):
+      continue
+    if match["kind"] == "old" and not target.exists():
+      with contextlib.suppress(OSError):
+        path.rename(target)
+    else:
+      _remove(path)
+
+
+def _is_alive(pid: int) -> bool:
+  """Whether another process has this number."""
+  try:
+    os.kill(pid, 0)
+  except (ProcessLookupError, OverflowError):
+    return False
+  except PermissionError:
+    pass
+  return pid != os.getpid()
+
+
+def _remove(path: pathlib.Path) -> None:
+  with contextlib.suppress(OSError):
+    if path.is_dir() and not path.is_symlink():
+      shutil.rmtree(path, ignore_errors=True)
+    else:
+      path.unlink()
+
+
+# --- locks ---------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def lock(path: str | pathlib.Path, option: str = "--out") -> Iterator[None]:
+  """Keeps other processes from writing to a folder while the block runs.
+
+  A file `.NAME.lock` beside the folder names host and process of the owner. One process can take
+  the same lock again within the block. Where nothing can be locked (a folder that cannot be
+  written, a file system without locks), the block runs without one.
+
+  Args:
+    path: the folder, which need not be there. Folders above it are created; those that are
+      empty at the end are removed again.
+    option: the option that named the folder, for messages.
+
+  Raises:
+    SgdxError: another process writes there. It is named.
+  """
+  folder = pathlib.Path(path).resolve()
+  file = folder.with_name(f".{folder.name}.lock") if folder.name else folder
+  if "://" in str(path) or file in _held or file == folder:
+    yield
+    return
+  created = [parent for parent in folder.parents if not parent.exists()]  # innermost first
+  descriptor = None
+  try:
+    with contextlib.suppress(OSError):
+      file.parent.mkdir(parents=True, exist_ok=True)
+      descriptor = _acquire(file, f"{option} {path}")
+      _held.add(file)
+    yield
+  finally:
+    if descriptor is not None:
+      _held.discard(file)
+      with contextlib.suppress(OSError):
+        file.unlink()  # before it is released: nobody else holds this file
+      os.close(descriptor)
+    for parent in created:
+      with contextlib.suppress(OSError):
+        parent.rmdir()
+
+
+def _acquire(file: pathlib.Path, what: str) -> int:
+  """Returns an open descriptor that holds the lock. Raises SgdxError, or OSError."""
+  while True:
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+      fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      with contextlib.suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(descriptor), os.stat(file)):
+          with contextlib.suppress(OSError):  # a full disk: the lock is none the worse
+            os.truncate(descriptor, 0)  # of an owner that was killed
+            os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+          return descriptor
+    except BlockingIOError:
+      owner = os.pread(descriptor, 300, 0).decode("utf-8", "replace").strip()
+      os.close(descriptor)
+      raise SgdxError(
+        f"{what} is being written by {owner or 'another process'}",
+        expected="a folder that no other process is writing to",
+        fix="wait until it has finished, or name another folder",
+      ) from None
+    except BaseException:
+      os.close(descriptor)
+      raise
+    os.close(descriptor)  # the owner before removed this file meanwhile: take the new one

@@ -1,0 +1,162 @@
+"""Ctrl-C, SIGTERM and SIGKILL: exit codes, nothing partial, nothing left for ever."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import tiny_corpus
+from commands import python_code, sgdx
+
+from sgdx_t5x import locks
+from sgdx_t5x.cli.interrupts import Terminated, interrupts
+from sgdx_t5x.files import atomic_folder, atomic_write, check_folder, list_files
+
+SIGNALS = [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+
+
+@pytest.mark.parametrize(("number", "code", "word"), SIGNALS)
+def test_a_signal_ends_a_command_that_is_writing(number, code, word, tmp_path, monkeypatch, capsys):
+  """It comes when the first prompts are in the temporary file."""
+  from sgdx_t5x.prompts import rows
+
+  def send(*args, **kwargs):
+    assert any(path.suffix == ".tmp" for path in tmp_path.iterdir())
+    os.kill(os.getpid(), number)
+    return real(*args, **kwargs)
+
+  real = rows.dialogue_rows
+  monkeypatch.setattr(rows, "dialogue_rows", send)
+  corpus = tiny_corpus.write_corpus(tmp_path / "tiny")
+  before = {number: signal.getsignal(number) for number, _, _ in SIGNALS}
+  command = ("prompts", "--corpus", corpus, "--variant", "v3", "--out", tmp_path / "p.jsonl")
+  assert sgdx(*command) == code
+  assert capsys.readouterr().err == f"sgdx: {word}; no partial output is left\n"
+  assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
+  assert {number: signal.getsignal(number) for number in before} == before
+
+
+# Sends a signal when a module is looked for that comes late among the imports.
+SIGNAL_DURING_IMPORTS = """
+import os, signal, sys
+class Finder:
+  def find_spec(name, path=None, target=None):
+    if name == sys.argv[1]:
+      os.kill(os.getpid(), int(sys.argv[2]))
+sys.meta_path.insert(0, Finder)
+number = int(sys.argv[2])
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from sgdx_t5x.cli import main
+sys.exit(main(["--help"]))
+"""
+
+
+@pytest.mark.parametrize(("number", "code", "word"), SIGNALS)
+def test_a_signal_while_modules_are_imported(number, code, word):
+  found = python_code(SIGNAL_DURING_IMPORTS, "sgdx_t5x.cli.score", int(number))
+  assert found.returncode == code
+  assert found.stderr == f"sgdx: {word}; no partial output is left\n"
+
+
+@pytest.mark.parametrize(("number", "code", "word"), SIGNALS)
+def test_an_exception_dropped_by_a_callback_comes_again(number, code, word):
+  """JAX has such a callback of the garbage collection, and Python drops what it raises."""
+  sent = []
+
+  def send(phase, info):
+    if not sent:
+      sent.append(number)
+      os.kill(os.getpid(), number)
+      for _ in range(1000):  # the handler runs here
+        pass
+
+  def work():
+    gc.collect()
+    assert sent
+    for _ in range(10_000):
+      time.sleep(0.01)
+
+  gc.callbacks.append(send)
+  try:
+    with pytest.raises(KeyboardInterrupt) as raised, interrupts():
+      work()
+  finally:
+    gc.callbacks.remove(send)
+  assert (raised.type is Terminated) == (number == signal.SIGTERM)
+
+
+def test_an_ignored_interrupt_stays_ignored():
+  """A shell's background job must outlive a Ctrl-C that is for the foreground."""
+  before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+  try:
+    with interrupts():
+      os.kill(os.getpid(), signal.SIGINT)
+  finally:
+    signal.signal(signal.SIGINT, before)
+
+
+# --- what a killed process leaves ----------------------------------------------------------
+
+
+@pytest.fixture
+def dead():
+  """The number of a process that has ended."""
+  process = subprocess.Popen([sys.executable, "-c", ""])
+  process.wait()
+  return process.pid
+
+
+@pytest.fixture
+def leave(tmp_path, dead, monkeypatch):
+  """Makes what a process leaves that is killed while it writes NAME; of this host by default."""
+
+  def make(name, kind="tmp", pid=dead, host=None):
+    path = tmp_path / f".{name}.{host or locks._host()}.{pid}.{kind}"
+    path.mkdir()
+    (path / "content").write_text(name)
+    return path
+
+  return make
+
+
+def test_leftovers_are_removed_by_the_next_file(tmp_path, leave):
+  leave("a.json")
+  leave("of_another.json")
+  leave("b", pid=os.getpid())  # a container gives the same number each time
+  alive = leave("c", pid=os.getppid())
+  elsewhere = leave("d", host="0123abcd")
+  mine = tmp_path / ".notes.tmp"
+  mine.write_text("mine")
+  with atomic_write(tmp_path / "a.json", "--out") as file:
+    file.write("whole")
+    check_folder(tmp_path / "new")  # what is being written stays
+  assert set(tmp_path.iterdir()) == {tmp_path / "a.json", alive, elsewhere, mine}
+
+
+def test_leftovers_are_removed_by_the_next_folder(tmp_path, leave):
+  leave("out")
+  with atomic_folder(check_folder(tmp_path / "out")) as folder:
+    folder.mkdir()
+  assert list(tmp_path.iterdir()) == [tmp_path / "out"]
+
+
+def test_what_was_being_replaced_gets_its_name_back(tmp_path, leave):
+  leave("out", "old")
+  (tmp_path / "whole").mkdir()
+  leave("whole", "old")
+  check_folder(tmp_path / "new")
+  assert list_files(tmp_path) == ["out/content"]
+
+
+def test_a_killed_process_leaves_what_the_next_one_removes(tmp_path):
+  code = "import os, sys; from sgdx_t5x.files import atomic_write\n"
+  code += "with atomic_write(sys.argv[1], '--out') as file: os.kill(os.getpid(), 9)"
+  assert python_code(code, tmp_path / "a").returncode == -signal.SIGKILL
+  (left,) = tmp_path.iterdir()
+  assert left.name.startswith(".a.")
+  with atomic_write(tmp_path / "a", "--out"):
+    pass
+  assert list(tmp_path.iterdir()) == [tmp_path / "a"]

@@ -1,0 +1,159 @@
+"""No output of any command overwrites an input, whichever way it is spelled."""
+
+import argparse
+import itertools
+import json
+import os
+
+import pytest
+import tiny_corpus
+from commands import assert_four_parts, sgdx
+
+from sgdx_t5x.cli.commands import make_parser
+from sgdx_t5x.cli.options import Takes
+
+OUTPUTS = {Takes.OUTPUT, Takes.OUTPUT_OR_STDOUT, Takes.FOLDER}
+CONTENT = b'{"precious": true}\n'
+# What a command needs besides the two options that a test is about.
+NEEDED = {
+  "score": ("--corpus", "sample", "--predictions", "v1=nothing"),
+  "diff": ("nothing", "nothing"),
+  "prompts": ("--corpus", "sample", "--variant", "v3", "--out", "-"),
+  "report": ("nothing", "--out", "new"),
+  "backtranslate": ("--corpus", "sample", "--provider", "table", "--out", "new"),
+  "compose": ("--corpus", "sample", "--paraphrases", "nothing", "--out", "new"),
+  "simulate": ("--out", "new"),
+  "data prepare": (),
+  "data export": ("--corpus", "sample", "--variant", "v3", "--out", "new"),
+  "data vocabulary": ("--corpus", "sample", "--out", "new"),
+  "weights import": ("--hf", "nothing", "--out", "new"),
+  "weights export": ("--checkpoint", "nothing", "--out", "new"),
+}
+
+
+def commands(parser: argparse.ArgumentParser, name: str = ""):
+  """Yields (name, parser) of every command that does something."""
+  below = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+  for action in below:
+    for verb, verbs_parser in action.choices.items():
+      yield from commands(verbs_parser, f"{name} {verb}".strip())
+  if not below:
+    yield name, parser
+
+
+COMMANDS = dict(commands(make_parser()))
+
+
+def pairs():
+  """(command, input, output) of every command that has both."""
+  for name, parser in COMMANDS.items():
+    takes = [(a, getattr(a, "takes", None)) for a in parser._actions]
+    inputs = [a for a, kind in takes if kind and kind not in OUTPUTS | {Takes.TEXT}]
+    outputs = [a for a, kind in takes if kind in OUTPUTS]
+    for one, other in itertools.product(inputs, outputs):
+      label = one.option_strings[0] if one.option_strings else one.dest
+      yield pytest.param(name, one, other, id=f"{name} {label} {other.option_strings[0]}")
+
+
+def test_every_option_says_whether_it_takes_a_path():
+  """An option of texts that is new must be added by `add_option`."""
+  for name, parser in COMMANDS.items():
+    for action in parser._actions:
+      is_text = action.nargs != 0 and action.type is None and action.choices is None
+      assert not is_text or hasattr(action, "takes"), f"{name} {action.dest}"
+  assert set(NEEDED) == {param.values[0] for param in pairs()}
+
+
+def arguments(name, given, output, path):
+  """The command line that reads `path`, and writes it too."""
+  value = f"v1={path}" if given.takes in (Takes.VARIANT, Takes.NAMED_INPUT) else path
+  line, needed = [*name.split()], list(NEEDED[name])
+  if not given.option_strings:  # argparse has several operands of diff
+    position = ["a", "b"].index(given.dest) if name == "diff" else 0
+    needed[position] = path
+  elif given.dest == "corpus" and "--corpus" in needed:
+    needed[needed.index("--corpus") + 1] = value
+  else:
+    needed += [given.option_strings[0], value]
+  return [*line, *needed, output.option_strings[0]]
+
+
+@pytest.mark.parametrize(("name", "given", "output"), list(pairs()))
+def test_no_output_overwrites_an_input(name, given, output, tmp_path, monkeypatch, capsys):
+  monkeypatch.chdir(tmp_path)
+  (tmp_path / "precious").write_bytes(CONTENT)
+  (tmp_path / "symbolic").symlink_to("precious")
+  os.link(tmp_path / "precious", tmp_path / "hard")
+  (tmp_path / "folder").mkdir()
+  (tmp_path / "folder/up").symlink_to("..")
+  for path in ("precious", "symbolic", "hard", "folder/up/precious"):
+    assert sgdx(*arguments(name, given, output, "precious"), path) == 2, path
+    error = capsys.readouterr().err
+    assert_four_parts(error, f"{output.option_strings[0]} '", "is also an input")
+    assert (tmp_path / "precious").read_bytes() == CONTENT
+  assert sgdx(*arguments(name, given, output, "hard"), "precious") == 2
+  found = sorted(path.name for path in tmp_path.iterdir())
+  assert found == ["folder", "hard", "precious", "symbolic"]
+
+
+# --- files that no option names ------------------------------------------------------------
+
+
+@pytest.fixture
+def corpus(tmp_path):
+  return tiny_corpus.write_corpus(tmp_path / "tiny")
+
+
+@pytest.fixture
+def predictions(tmp_path):
+  rows = tiny_corpus.example_rows(tiny_corpus.GOLD, "original")
+  return tiny_corpus.write_rows(tmp_path / "eval/predictions.jsonl", rows)
+
+
+@pytest.mark.parametrize("option", ["--json", "--per-frame"])
+def test_predictions_found_in_a_folder(option, corpus, predictions, tmp_path, capsys):
+  before = predictions.read_bytes()
+  (tmp_path / "link.jsonl").symlink_to(predictions)
+  for out in (predictions, tmp_path / "link.jsonl"):
+    command = ("score", "--corpus", corpus, "--predictions", f"original={predictions.parent}")
+    assert sgdx(*command, option, out) == 2
+    assert_four_parts(capsys.readouterr().err, option, "is also an input")
+  assert predictions.read_bytes() == before
+  assert [file.name for file in predictions.parent.iterdir()] == [predictions.name]
+
+
+def test_new_files_beside_inputs_are_written_again(corpus, predictions):
+  out = predictions.parent / "scores.json"
+  for _ in range(2):
+    source = f"original={predictions.parent}"
+    assert sgdx("score", "--corpus", corpus, "--predictions", source, "--json", out) == 0
+  assert json.loads(out.read_text())["sgdx"]
+
+
+def test_the_scores_per_frame_of_a_report(corpus, predictions, tmp_path, capsys):
+  """`sgdx diff` reads them, and nobody names them."""
+  scores, frames = tmp_path / "a.json", tmp_path / "a.frames.jsonl"
+  command = ("score", "--corpus", corpus, "--predictions", f"original={predictions}")
+  assert sgdx(*command, "--json", scores, "--per-frame", frames) == 0
+  before = frames.read_bytes()
+  for option in ("--flips", "--json"):
+    assert sgdx("diff", scores, scores, option, frames) == 2
+    assert_four_parts(capsys.readouterr().err, option, "is also an input")
+  assert frames.read_bytes() == before
+
+
+def test_files_of_a_corpus_and_of_a_variants_folder(corpus, tmp_path, capsys):
+  files = sorted(corpus.rglob("*.json"))
+  before = [file.read_bytes() for file in files]
+  mine = corpus / "sgd_x/data/v3"
+  command = ("prompts", "--corpus", corpus, "--variant", f"mine={mine}", "--out")
+  for out in (corpus / "test/dialogues_001.json", mine / "test/schema.json"):
+    assert sgdx(*command, out) == 2
+    assert_four_parts(capsys.readouterr().err, "--out", "is also an input")
+  (tmp_path / "out/v3").mkdir(parents=True)
+  (tmp_path / "out/v3/test").symlink_to(corpus / "test")
+  for processes in (1, 2):
+    command = ("data", "export", "--corpus", corpus, "--variant", "v3", "--processes", processes)
+    assert sgdx(*command, "--out", tmp_path / "out") == 2
+    assert_four_parts(capsys.readouterr().err, "--out", "is also an input")
+  assert [file.read_bytes() for file in files] == before
