@@ -220,7 +220,7 @@ def test_unprepared_data_say_how_to_prepare_them(tmp_path, monkeypatch):
     assert "expected:" in str(error.value)
 
 
-def test_backtrans_without_back_translations_says_so(tmp_path, monkeypatch, t5_vocabulary_file):
+def test_backtrans_without_back_translations_says_so(tmp_path, monkeypatch):
   """They ship for SGD's train services, and for the sample; this corpus has other ones."""
   fresh(monkeypatch)
   corpus = write_sample(tmp_path / "sgd_without", {"train": 0, "dev": 12, "test": 12})
