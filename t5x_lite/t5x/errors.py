@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import operator
 from collections.abc import Iterable
 
 
@@ -64,6 +65,32 @@ def nearest(name: str, known: Iterable[str], n: int = 4) -> list[str]:
   by_lower = {k.lower(): k for k in sorted(known)}
   close = difflib.get_close_matches(name.lower(), by_lower, n=n, cutoff=0.5)
   return [by_lower[c] for c in close]
+
+
+def check_whole(
+  value: object, name: str, least: int = 1, optional: bool = False, fix: object = None
+) -> None:
+  """Raises T5XError unless `value` is a whole number of at least `least`.
+
+  Args:
+      value: what a setting was bound to.
+      name: the setting, for the message.
+      least: smallest number that is accepted.
+      optional: None is accepted too.
+      fix: how to set it; None: by its name.
+  """
+  if value is None and optional:
+    return
+  whole = hasattr(value, "__index__") and not isinstance(value, bool)
+  if whole and operator.index(value) >= least:  # type: ignore[arg-type]
+    return
+  none = ", or None" if optional else ""
+  raise T5XError(
+    f"{name} is not a number that can be used.",
+    found=repr(value),
+    expected="a whole number" + (f" of at least {least}" if least > -(2**63) else "") + none,
+    fix=fix or f"set {name}",
+  )
 
 
 def not_in_lite(what: str, instead: str | None = None) -> T5XError:

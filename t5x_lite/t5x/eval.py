@@ -103,6 +103,9 @@ def evaluate(
   if inference_evaluator_cls is None:
     loggers = [seqio.TensorBoardLogger, seqio.JSONLogger]
     inference_evaluator_cls = functools.partial(seqio.Evaluator, logger_cls=loggers)
+  folder_lock.check_folder_name(output_dir, "EVAL_OUTPUT_DIR")
+  utils.import_module(dataset_cfg.module)
+  utils.check_lengths(dataset_cfg, model.FEATURE_CONVERTER_CLS, needed=False)
   name = dataset_cfg.mixture_or_task_name
   results_of = os.path.join(output_dir, f"eval.{name if isinstance(name, str) else name.name}")
   with folder_lock.held([f"{results_of}.lock"], "EVAL_OUTPUT_DIR"):

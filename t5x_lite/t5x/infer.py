@@ -19,7 +19,7 @@ from typing import Any
 
 from t5x._process.log import log
 from t5x._script import cli
-from t5x.errors import T5XError, not_in_lite
+from t5x.errors import T5XError, check_whole, not_in_lite
 
 MODES = ("predict", "score", "predict_with_aux")
 
@@ -161,9 +161,11 @@ def infer(
     raise not_in_lite("infer.merge_fn", "leave it unset")
   if cli.FLAGS.is_parsed() and getattr(cli.FLAGS, "shard_id", None) is not None:
     shard_id = cli.FLAGS.shard_id
+  folder_lock.check_folder_name(output_dir, "INFER_OUTPUT_DIR")
   _check_settings(mode, dataset_cfg, shard_id, num_shards)
   utils.import_module(dataset_cfg.module)
   (verify_matching_vocabs_fn or utils.verify_matching_vocabs)(dataset_cfg, model)
+  utils.check_lengths(dataset_cfg, model.FEATURE_CONVERTER_CLS)
   tasks = _tasks(dataset_cfg)
   part = f"{mode}.{file_extension}-{shard_id:05}-of-{num_shards:05}"
   paths = [os.path.join(output_dir, f"{task.name}-{part}") for task in tasks]
@@ -256,6 +258,7 @@ def _check_settings(mode: str, dataset_cfg, shard_id: int, num_shards: int) -> N
       found=f"pack={dataset_cfg.pack}, shuffle={dataset_cfg.shuffle}",
       fix="set utils.DatasetConfig.pack and .shuffle to False.",
     )
+  check_whole(num_shards, "infer.num_shards")
   if not 0 <= shard_id < num_shards:
     raise T5XError("shard_id is out of range.", found=f"{shard_id} of {num_shards} shards")
 

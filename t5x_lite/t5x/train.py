@@ -103,6 +103,7 @@ def train(
 
   # ----------------------------------------------------------------- check the settings
   save_cfg, restore_cfg = checkpoint_cfg.save, checkpoint_cfg.restore
+  setup.check_numbers(model_dir, total_steps, relative_steps, eval_steps, random_seed)
   periods = setup.check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps)
   actions = Actions(actions)
   if use_hardware_rng:
@@ -117,6 +118,11 @@ def train(
     utils.import_module(train_dataset_cfg.module)
     utils.get_mixture_or_task(train_dataset_cfg.mixture_or_task_name)
     verify_vocabs(train_dataset_cfg, model)
+    utils.check_lengths(train_dataset_cfg, model.FEATURE_CONVERTER_CLS)
+    if train_eval_dataset_cfg is not None and eval_steps:
+      utils.check_lengths(train_eval_dataset_cfg, model.FEATURE_CONVERTER_CLS)
+    if infer_eval_dataset_cfg is not None:
+      utils.check_lengths(infer_eval_dataset_cfg, model.FEATURE_CONVERTER_CLS, needed=False)
     stream = setup.choose_stream(model_dir, start, random_seed, train_dataset_cfg)
     init_rng, trainer_rng = jax.random.split(jax.random.PRNGKey(stream.seed))
     train_ds, num_shards = setup.training_data(

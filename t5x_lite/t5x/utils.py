@@ -14,6 +14,7 @@ from t5x._checkpoint.init_state import TrainStateInitializer, log_model_info
 from t5x._data.datasets import (
   DatasetConfig,
   batch_shapes,
+  check_lengths,
   get_dataset,
   get_mixture_or_task,
   get_training_eval_datasets,
@@ -26,7 +27,8 @@ from t5x._data.devices import DevicePrefetcher
 from t5x._infer.evaluation import InferenceEvaluator
 from t5x._infer.inference import get_infer_fn
 from t5x._process.compilation_cache import compilation_cache
-from t5x.errors import T5XError, not_in_lite
+from t5x._process.dtypes import check_dtype
+from t5x.errors import T5XError, check_whole, not_in_lite
 from t5x.schedules import create_learning_rate_scheduler
 from t5x.train_state import InferenceState
 
@@ -40,6 +42,7 @@ __all__ = [
   "SaveCheckpointConfig",
   "TrainStateInitializer",
   "batch_shapes",
+  "check_lengths",
   "compilation_cache",
   "create_learning_rate_scheduler",
   "get_dataset",
@@ -88,6 +91,8 @@ class SaveCheckpointConfig:
   def __post_init__(self):
     if self.save_dataset:
       raise not_in_lite("SaveCheckpointConfig.save_dataset=True", "set it to False")
+    for name in ("period", "keep"):  # those that are not positive have messages of their own
+      check_whole(getattr(self, name), f"SaveCheckpointConfig.{name}", -(2**63), optional=True)
     if self.period is not None and self.period <= 0:
       raise T5XError(
         "SaveCheckpointConfig.period is not positive.",
@@ -100,6 +105,15 @@ class SaveCheckpointConfig:
         found=self.keep,
         expected="a number of checkpoints, or None to keep all",
       )
+    if isinstance(self.checkpoint_steps, int):
+      raise T5XError(
+        "SaveCheckpointConfig.checkpoint_steps must be a list.",
+        found=self.checkpoint_steps,
+        fix=f"SaveCheckpointConfig.checkpoint_steps = [{self.checkpoint_steps}]",
+      )
+    for step in self.checkpoint_steps or ():
+      check_whole(step, "Each of SaveCheckpointConfig.checkpoint_steps", least=0)
+    check_dtype(self.dtype, "SaveCheckpointConfig.dtype")
 
 
 @dataclasses.dataclass
@@ -138,6 +152,7 @@ class RestoreCheckpointConfig:
         found=repr(self.mode),
         available=", ".join(_MODES),
       )
+    check_dtype(self.dtype, "RestoreCheckpointConfig.dtype")
     if self.restore_dataset:
       raise not_in_lite("RestoreCheckpointConfig.restore_dataset=True", "set it to False")
 

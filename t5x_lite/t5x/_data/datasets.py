@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from t5x._data.packing import reorder_for_packing
 from t5x._process.log import log
-from t5x.errors import T5XError, nearest
+from t5x.errors import T5XError, check_whole, nearest
 
 
 @dataclasses.dataclass
@@ -52,6 +52,53 @@ class DatasetConfig:
   module: str | None = None
   use_memory_cache: bool = True
   trim_output_features: bool = True
+
+  def __post_init__(self):
+    check_whole(self.batch_size, "DatasetConfig.batch_size (BATCH_SIZE)", fix="--gin.BATCH_SIZE=16")
+    lengths = self.task_feature_lengths
+    if lengths is None:
+      return
+    if not isinstance(lengths, Mapping):
+      raise T5XError(
+        "DatasetConfig.task_feature_lengths (TASK_FEATURE_LENGTHS) must be a dictionary.",
+        found=repr(lengths),
+        fix=_SET_LENGTHS,
+      )
+    for feature, length in lengths.items():
+      # A feature of several dimensions has a length for each.
+      for n in length if isinstance(length, (list, tuple)) else [length]:
+        check_whole(n, f"The length of {feature!r} in TASK_FEATURE_LENGTHS", fix=_SET_LENGTHS)
+
+
+_SET_LENGTHS = "--gin.TASK_FEATURE_LENGTHS=\"{'inputs': 512, 'targets': 128}\""
+
+
+def check_lengths(cfg: DatasetConfig, converter_cls, needed: bool = True) -> None:
+  """Raises T5XError unless there is a length for each feature that a model reads, and no other.
+
+  Args:
+      cfg: what to read; its task must be registered.
+      converter_cls: the model's feature converter class.
+      needed: whether there have to be lengths at all; else what is missing is measured.
+  """
+  lengths = cfg.task_feature_lengths
+  if lengths is None and not needed:
+    return
+  provider = get_mixture_or_task(cfg.mixture_or_task_name)
+  known, given = provider.output_features, lengths or {}
+  read = [f for f in getattr(converter_cls, "TASK_FEATURES", None) or () if f in known]
+  unknown = [f for f in given if f not in known]
+  missing = [f for f in read if f not in given] if needed else []
+  if not unknown and not missing:
+    return
+  what = f"have no {missing[0]!r}" if missing else f"name {unknown[0]!r}"
+  raise T5XError(
+    f"The lengths for {provider.name!r} {what}.",
+    found=f"TASK_FEATURE_LENGTHS = {None if lengths is None else dict(lengths)}",
+    expected=f"a number of tokens for {' and '.join(read)}",
+    available=f"features of the task: {', '.join(known)}",
+    fix=_SET_LENGTHS,
+  )
 
 
 def import_module(module: str | None) -> None:

@@ -93,6 +93,18 @@ def is_gone(owner: Owner) -> bool | None:
   return False
 
 
+def check_folder_name(name: object, setting: str) -> None:
+  """Raises T5XError unless `name` can be that of a folder; it need not exist."""
+  if isinstance(name, (str, os.PathLike)) and os.fspath(name):
+    return
+  raise T5XError(
+    f"{setting} does not name a folder.",
+    found=repr(name),
+    expected="text: a folder that there is, or a new one",
+    fix=f"--gin.{setting}=\"'FOLDER'\"",
+  )
+
+
 @contextlib.contextmanager
 def held(paths: Sequence[str], setting: str) -> Iterator[None]:
   """Holds locks inside the `with` block; the first of several processes does it for all.

@@ -16,8 +16,9 @@ from etils import epath
 
 from t5x import checkpoints, partitioning, utils
 from t5x._data.datasets import lengths_str
+from t5x._process.folder_lock import check_folder_name
 from t5x._process.log import log
-from t5x.errors import T5XError
+from t5x.errors import T5XError, check_whole
 
 # ------------------------------------------------------------------------------- settings
 
@@ -55,6 +56,30 @@ class Periods:
     return bool(self.evals and step % self.evals == 0)
 
 
+def check_numbers(model_dir, total_steps, relative_steps, eval_steps, random_seed) -> None:
+  """Raises T5XError for settings of `train` that are not what they have to be.
+
+  Args:
+      model_dir: a folder's name.
+      total_steps: TRAIN_STEPS.
+      relative_steps: TRAIN_STEPS_RELATIVE.
+      eval_steps: EVAL_STEPS.
+      random_seed: RANDOM_SEED.
+  """
+  check_folder_name(model_dir, "MODEL_DIR")
+  check_whole(total_steps, "train.total_steps (TRAIN_STEPS)", 0, fix="--gin.TRAIN_STEPS=1000")
+  check_whole(relative_steps, "train.relative_steps (TRAIN_STEPS_RELATIVE)", 0, optional=True)
+  check_whole(eval_steps, "train.eval_steps (EVAL_STEPS)", 0, optional=True)
+  check_whole(random_seed, "train.random_seed (RANDOM_SEED)", -(2**63), optional=True)
+  if random_seed is not None and random_seed >= 2**63:
+    raise T5XError(
+      "RANDOM_SEED is too large.",
+      found=random_seed,
+      expected="less than 2**63",
+      fix="--gin.RANDOM_SEED=0",
+    )
+
+
 def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -> Periods:
   """Returns the periods; raises T5XError where they do not divide one another."""
   save_period = save_cfg.period if save_cfg else None
@@ -66,7 +91,9 @@ def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -
   }
   given = {k: v for k, v in named.items() if v}
   for name, value in given.items():
-    if value < 0:
+    if not (isinstance(value, int) and value < 0):  # that has a message of its own
+      check_whole(value, name, 0, optional=True)
+    else:
       raise T5XError(f"{name} is negative.", found=value, expected="a number of steps")
   values = list(given.items())
   for i, (name_a, a) in enumerate(values):

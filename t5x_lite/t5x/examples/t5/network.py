@@ -7,6 +7,7 @@ V vocabulary, N decodes per example.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ import jax.numpy as jnp
 from flax import linen as nn
 from flax import struct
 
+from t5x._process.dtypes import check_dtype
+from t5x.errors import T5XError, check_whole
 from t5x.examples.t5 import attention, cached_attention, layers
 
 Array = jax.Array
@@ -51,6 +54,21 @@ class T5Config:
   dropout_rate: float = 0.1
   logits_via_embedding: bool = False
   float32_attention_logits: bool = False
+
+  def __post_init__(self):
+    check_dtype(self.dtype, "network.T5Config.dtype")
+    for name in ("vocab_size", "emb_dim", "num_heads", "head_dim", "mlp_dim"):
+      check_whole(getattr(self, name), f"network.T5Config.{name}")
+    for name in ("num_encoder_layers", "num_decoder_layers"):
+      check_whole(getattr(self, name), f"network.T5Config.{name}", least=0)
+    rate = self.dropout_rate
+    if isinstance(rate, bool) or not isinstance(rate, numbers.Real) or not 0 <= rate < 1:
+      raise T5XError(
+        "network.T5Config.dropout_rate (DROPOUT_RATE) is no rate.",
+        found=repr(rate),
+        expected="a number of at least 0 and below 1",
+        fix="--gin.DROPOUT_RATE=0.1",
+      )
 
 
 def _attention(config: T5Config, name: str) -> attention.MultiHeadDotProductAttention:
