@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,6 +54,42 @@ def standard_logical_factor_rules() -> dict[str, FactorDim]:
   }
 
 
+class HeuristicRule(enum.Enum):
+  """Says that a parameter is factored over its two largest dimensions."""
+
+  token = 1
+
+
+HEURISTIC_RULE = HeuristicRule.token
+
+
+@dataclasses.dataclass(frozen=True)
+class HParamMap:
+  """Settings by parameter.
+
+  Attributes:
+    rules: (pattern, setting) pairs; the first pattern found in a parameter's path, whose names are
+      joined by '/', counts.
+  """
+
+  rules: Any
+
+  def __post_init__(self) -> None:
+    # Hashable, since an optimizer is static data of a jitted train step.
+    object.__setattr__(self, "rules", tuple((pattern, value) for pattern, value in self.rules))
+
+  def __getitem__(self, path: str) -> Any:
+    for pattern, value in self.rules:
+      if re.search(pattern, path):
+        return value
+    raise T5XError(
+      found=f"parameter {path}, which no rule matches",
+      expected="a rule for each parameter",
+      available=", ".join(pattern for pattern, _ in self.rules),
+      fix="add ('.*', adafactor.HEURISTIC_RULE), or the setting for all others, at the end",
+    )
+
+
 @struct.dataclass
 class AdafactorParamState:
   """Slots of one parameter; an unused one is zeros of shape [1]."""
@@ -86,7 +123,8 @@ class Adafactor(optimizers.OptimizerDef):
   Attributes:
     learning_rate: rate used if the caller gives none.
     factored: keep second moments of matrices as row and column means.
-    multiply_by_parameter_scale: multiply updates by max(RMS of the parameter, epsilon2).
+    multiply_by_parameter_scale: multiply updates by max(RMS of the parameter, epsilon2); a bool, or
+      an HParamMap of them.
     beta1: decay in [0, 1) of the first moment; None keeps none.
     decay_rate: exponent c of the second moment's decay, 1 - (step + 1 - step_offset)^-c.
     step_offset: step at which the decay's clock starts; set it to the step of the pre-trained
@@ -98,6 +136,8 @@ class Adafactor(optimizers.OptimizerDef):
     epsilon1: added to squared gradients.
     epsilon2: smallest parameter scale.
     dtype_momentum: type of the first moment.
+    factor_map: an HParamMap of tuples of a FactorDim per dimension (ignored up to rank 2, unless
+      BATCH is among them), HEURISTIC_RULE, or None for what is not factored.
     logical_factor_rules: role of each logical axis (parameters of rank 3 and more; smaller ones
       factor over their two largest dimensions), or None.
     weight_decay_rate_lr_exponent: multiply the weight decay by learning_rate ** this.
@@ -109,7 +149,7 @@ class Adafactor(optimizers.OptimizerDef):
 
   learning_rate: Any = None
   factored: bool = True
-  multiply_by_parameter_scale: bool = True
+  multiply_by_parameter_scale: bool | HParamMap = True
   beta1: float | None = None
   decay_rate: float = 0.8
   step_offset: int = 0
@@ -119,6 +159,7 @@ class Adafactor(optimizers.OptimizerDef):
   epsilon1: float = 1e-30
   epsilon2: float = 1e-3
   dtype_momentum: Any = jnp.float32
+  factor_map: HParamMap | None = None
   logical_factor_rules: Any = None
   weight_decay_rate_lr_exponent: float | None = None
   global_norm_clip_threshold: float | None = None
@@ -205,12 +246,18 @@ class Adafactor(optimizers.OptimizerDef):
 
   def _factoring(self, path: str, shape: tuple[int, ...]) -> _Factoring:
     """Decides how the second moment of a parameter is kept."""
-    roles = self._roles(path, shape) if self.factored else None
+    if self.factored and self.factor_map is not None:
+      rule = self.factor_map[path]
+      if rule is None:
+        return _Factoring((), (), tuple(range(len(shape))))
+      roles = self._roles_of_rule(rule, path, shape)
+    else:
+      roles = self._roles(path, shape) if self.factored else None
     averaged = tuple(range(len(shape)))
     if roles is not None:
       averaged = tuple(i for i in averaged if roles[i] is not FactorDim.BATCH)
     rows, columns = (), ()
-    if roles is not None and len(shape) > 2:
+    if roles is not None and (len(shape) > 2 or FactorDim.BATCH in roles):
       rows = tuple(i for i, role in enumerate(roles) if role is FactorDim.ROW)
       columns = tuple(i for i, role in enumerate(roles) if role is FactorDim.COLUMN)
     elif self.factored and len(shape) >= 2:
@@ -238,6 +285,19 @@ class Adafactor(optimizers.OptimizerDef):
     if axes is None:
       return None
     return [rules.get(name, FactorDim.NONE) for name in axes]
+
+  def _roles_of_rule(self, rule: Any, path: str, shape: tuple[int, ...]) -> list[FactorDim] | None:
+    """Returns the role of each dimension by a rule of `factor_map`; None is the heuristic."""
+    fits = len(shape) <= 2 if rule is HEURISTIC_RULE else len(rule) == len(shape)
+    if not fits:
+      raise T5XError(
+        found=f"the rule {rule} for parameter {path} of shape {shape}",
+        expected="a FactorDim for each dimension; the heuristic is for rank 1 and 2",
+        fix="change adafactor.Adafactor.factor_map",
+      )
+    if rule is HEURISTIC_RULE or (len(shape) <= 2 and FactorDim.BATCH not in rule):
+      return None
+    return list(rule)
 
   def _init_slots(self, path: str, param: Array) -> AdafactorParamState:
     shape = param.shape
@@ -270,7 +330,8 @@ class Adafactor(optimizers.OptimizerDef):
     factoring = self._factoring(path, param.shape)
     update, new = self._precondition(grad.astype(jnp.float32), slots, factoring, decay)
     scale = learning_rate
-    if self.multiply_by_parameter_scale:
+    by_size = self.multiply_by_parameter_scale
+    if by_size[path] if isinstance(by_size, HParamMap) else by_size:
       size = jnp.maximum(_rms(param, factoring.averaged), self.epsilon2)
       if self.max_parameter_scale is not None:
         size = jnp.minimum(size, self.max_parameter_scale)

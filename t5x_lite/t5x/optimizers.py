@@ -66,8 +66,11 @@ class Optimizer:
   state: Any
   target: Any
 
-  def apply_gradient(self, grads: PyTree, learning_rate: Any) -> Optimizer:
-    """Returns the optimizer after one update with `grads`, a tree like `target`."""
+  def apply_gradient(self, grads: PyTree, learning_rate: Any = None) -> Optimizer:
+    """Returns the optimizer after one update with `grads`, a tree like `target`.
+
+    Without `learning_rate`, the optimizer's own applies.
+    """
     target, state = self.optimizer_def.apply_gradient(self.target, self.state, grads, learning_rate)
     return self.replace(target=target, state=state)
 
@@ -94,6 +97,11 @@ class Optimizer:
     """
     state = self.optimizer_def.derive_logical_axes(self.target, self.state, axes)
     return self.replace(target=axes, state=state)
+
+
+# T5X's names for annotations.
+OptimizerDefType = OptimizerDef
+OptimizerType = Optimizer
 
 
 def _with_empty_nodes(tree: Any, like: Any) -> Any:

@@ -164,3 +164,50 @@ def test_optax_rate_of_trainer_equals_own_rate(name):
   assert given.state.step == 1
   axes = given.derive_logical_axes({"w": PartitionSpec("embed")})
   assert jax.tree_util.tree_structure(axes) == jax.tree_util.tree_structure(given)
+
+
+ROW, COLUMN, BATCH = (
+  adafactor.FactorDim.ROW,
+  adafactor.FactorDim.COLUMN,
+  adafactor.FactorDim.BATCH,
+)
+
+
+@pytest.mark.parametrize(
+  ("shape", "rule", "slots"),
+  [
+    ((6, 4), (COLUMN, ROW), {"v_row": (4,), "v_col": (6,)}),  # rank 2: the smaller one is the row
+    ((6, 4), None, {"v": (6, 4)}),
+    ((6, 4), adafactor.HEURISTIC_RULE, {"v_row": (4,), "v_col": (6,)}),
+    ((6, 3, 4), (COLUMN, BATCH, ROW), {"v_row": (3, 4), "v_col": (6, 3)}),
+    ((6, 3, 4), (COLUMN, ROW, ROW), {"v_row": (3, 4), "v_col": (6,)}),
+  ],
+)
+def test_a_factor_map_decides_by_path(shape, rule, slots):
+  rules = adafactor.HParamMap([("wi/kernel", rule), (".*", None)])
+  optimizer = adafactor.Adafactor(0.1, min_dim_size_to_factor=4, factor_map=rules)
+  params = {"wi": {"kernel": jnp.ones(shape)}, "wo": {"kernel": jnp.ones((8, 8))}}
+  state = optimizer.create(params).apply_gradient(params).state.param_states
+  found = {k: x.shape for k, x in vars(state["wi"]["kernel"]).items() if x.shape != (1,)}
+  assert found == slots
+  assert state["wo"]["kernel"].v.shape == (8, 8)
+  assert hash(optimizer) == hash(
+    adafactor.Adafactor(0.1, min_dim_size_to_factor=4, factor_map=rules)
+  )
+
+
+def test_wrong_factor_rules_are_refused():
+  for rules in ([("w", (ROW,))], [("other", None)], [("w", adafactor.HEURISTIC_RULE)]):
+    optimizer = adafactor.Adafactor(0.1, factor_map=adafactor.HParamMap(rules))
+    with pytest.raises(T5XError, match=r"parameter w"):
+      optimizer.create({"w": jnp.ones((2, 3, 4))})
+
+
+def test_the_parameter_scale_may_be_left_out_by_path():
+  """By hand: clipped to RMS 1, the update of ones is 1 times 0.1, and times 50 if scaled."""
+  scaled = adafactor.HParamMap([("scale", False), (".*", True)])
+  optimizer = adafactor.Adafactor(0.1, multiply_by_parameter_scale=scaled)
+  params = {"scale": jnp.full((3,), 50.0), "bias": jnp.full((3,), 50.0)}
+  new = optimizer.create(params).apply_gradient(jax.tree.map(jnp.ones_like, params)).target
+  np.testing.assert_allclose(new["scale"], 49.9, rtol=1e-6)
+  np.testing.assert_allclose(new["bias"], 45.0, rtol=1e-6)
