@@ -17,10 +17,12 @@ from sgdx_t5x.data.dialogue import read_dialogues
 from sgdx_t5x.data.example_id import SLOT
 from sgdx_t5x.data.schema import load_schema
 from sgdx_t5x.errors import SgdxError, nearest, quoted
+from sgdx_t5x.metrics import JOINT_GOAL
+from sgdx_t5x.report.runs import read_run
 from sgdx_t5x.report.steps import curves
 from sgdx_t5x.scoring.predictions.rows import read_rows
 from sgdx_t5x.scoring.rows import Rows
-from sgdx_t5x.scoring.score_files import read_frames_of
+from sgdx_t5x.scoring.score_files import read_frames, read_frames_of
 
 HUGE = 10**400  # an integer of JSON that is no float
 
@@ -194,6 +196,35 @@ def test_a_report_that_names_no_file(tmp_path, named):
   path = tmp_path / "a.json"
   report = {"per_frame": named, "warnings": []}
   assert "names no scores per frame" in refused(read_frames_of, report, path)
+
+
+def scores_per_frame(path, score):
+  head = {"format": "sgdx-frames/1", "signature": "sgdx", "checksum": "0", "variants": ["v1"],
+          "metrics": [JOINT_GOAL]}  # fmt: skip
+  row = {"id": "1-000-A_1", "dialogue_id": "1", "turn": 0, "service": "A_1", "seen": True}
+  return write(path, head, {**row, "scores": {JOINT_GOAL: {"v1": score}}})
+
+
+@pytest.mark.parametrize("score", [1e308, -1, 1.5, HUGE])
+def test_scores_are_from_0_to_1(tmp_path, score):
+  """Sums of others overflow."""
+  path = scores_per_frame(tmp_path / "a.jsonl", 1)
+  assert len(read_frames(path).frames) == 1
+  path = scores_per_frame(tmp_path / "a.jsonl", score)
+  assert "line 2: not a row of scores per frame" in refused(read_frames, path)
+
+
+def test_a_report_without_services(tmp_path):
+  """With scores per frame, which are of services."""
+  scores_per_frame(tmp_path / "a.jsonl", 1)
+  rows = {g: {"jga": 1, "num_frames": 1, "num_dialogues": 1} for g in ("all", "seen", "unseen")}
+  report = {
+    "format": "sgdx-score/1", "signature": "sgdx", "complete": True, "warnings": [], "notes": [],
+    "per_frame": {"file": "a.jsonl", "checksum": "0"}, "metrics": {}, "sgdx": rows,
+    "variants": {"v1": {"#ALL_SERVICES": {}}}, "predict_nothing": rows,
+  }  # fmt: skip
+  path = write(tmp_path / "a.json", report)
+  assert "its scores per frame have A_1" in refused(read_run, "a", path)
 
 
 def test_half_a_character_in_paraphrases_and_translations(tmp_path):
