@@ -46,6 +46,6 @@ def test_the_tree_names_every_folder_and_no_other():
 
 def test_folders_of_tests_are_those_of_the_library():
   rooms = {folder.partition("/")[2] for folder in folders_in("sgdx_t5x")}
-  others = {"tasks", "metrics", "launch", "end_to_end", "support", "fixtures"}
+  others = {"tasks", "metrics", "launch", "end_to_end", "fuzz", "support", "fixtures"}
   tests = {folder.partition("/")[2] for folder in folders_in("tests")}
   assert tests <= rooms | others

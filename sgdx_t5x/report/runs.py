@@ -166,7 +166,7 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
 
 
 def _check_table(table: FrameTable, report: Mapping[str, Any], path: pathlib.Path) -> None:
-  scored = report["sgdx"]["services"]
+  scored = report["sgdx"].get("services", {})
   services = set(table.frames.services.tolist())
   if JOINT_GOAL not in table.metrics or not services <= set(scored):
     unknown = ", ".join(sorted(services.difference(scored))) or f"no {JOINT_GOAL}"

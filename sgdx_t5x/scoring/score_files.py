@@ -38,6 +38,7 @@ _REPORT: dict[str, Any] = {  # keys of a report, and what they hold
   "metrics": dict,
   "predict_nothing": dict,
 }
+_HIGHEST = 1 + 1e-6  # score, with room for rounding
 _RESTORE = "the file was probably cut short; run `sgdx score` again"
 
 
@@ -343,6 +344,8 @@ def _parse_row(
     scores = [math.nan if x is None else float(x) for x in values]
     if not all(isinstance(x, str) for x in (row["id"], frame[0], frame[2])):
       raise TypeError("id, dialogue_id and service must be strings")
+    if any(x < 0 or x > _HIGHEST for x in scores):
+      raise ValueError("a score that is not from 0 to 1")
     if not 0 <= frame[1] < 2**31:
       raise ValueError(f"turn {frame[1]}")
     failures = tuple(_failure(variants, **x) for x in row.get("failures", ()))

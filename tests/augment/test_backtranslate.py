@@ -304,11 +304,17 @@ def test_a_cut_cache_loses_its_last_line(tmp_path):
   assert shout(tmp_path)[1].plan(ITEMS, "zh").known == 6
   assert there.read_bytes() == whole[:-1]  # a plan writes nothing
   lines = whole.split(b"\n")
-  there.write_bytes(b"\n".join([*lines[:2], b"{", *lines[2:]]))
-  with pytest.raises(
-    SgdxError, match=r"line 3: not a record of a translation(.|\n)*delete the line"
+  found = r"line 3: not a record of a translation(.|\n)*delete the line"
+  for line in (
+    b"{",
+    b"[" * 100_000,
+    b'{"text": "a", "made": 5, "date": "2026-11-21"}',
+    b'{"text": [], "made": "b", "date": "2026-11-21"}',
+    b'{"text": "a", "made": "\\ud800", "date": "2026-11-21"}',
   ):
-    shout(tmp_path)[1].plan(ITEMS, "zh")
+    there.write_bytes(b"\n".join([*lines[:2], line, *lines[2:]]))
+    with pytest.raises(SgdxError, match=found):
+      shout(tmp_path)[1].plan(ITEMS, "zh")
 
 
 def test_a_plan_by_hand(tmp_path):

@@ -335,7 +335,7 @@ def test_score_reports(folder, scores):
       run = read_run("a", path)
     else:
       packed = gzip.compress(data, 1)
-      zipped.write_bytes(packed if count.__reduce__()[1][0] % 3 else packed[: len(packed) // 2])
+      zipped.write_bytes(packed if data[-2:] == b"}\n" else packed[: len(packed) // 2])
       run = read_run("a", zipped)
     assert run.signature is not None
     assert run.variants

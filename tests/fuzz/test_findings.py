@@ -1,0 +1,242 @@
+"""What the fuzzer of `test_readers.py` found, each with its input."""
+
+import copy
+import json
+import os
+import struct
+import zipfile
+
+import boats
+import pytest
+import tiny_corpus as tiny
+
+from sgdx_t5x.augment.compose import read_paraphrases
+from sgdx_t5x.augment.translation_table import read_records
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data.dialogue import read_dialogues
+from sgdx_t5x.data.example_id import SLOT
+from sgdx_t5x.data.schema import load_schema
+from sgdx_t5x.errors import SgdxError, nearest, quoted
+from sgdx_t5x.metrics import JOINT_GOAL
+from sgdx_t5x.report.runs import read_run
+from sgdx_t5x.report.steps import curves
+from sgdx_t5x.scoring.predictions.rows import read_rows
+from sgdx_t5x.scoring.rows import Rows
+from sgdx_t5x.scoring.score_files import read_frames, read_frames_of
+
+HUGE = 10**400  # an integer of JSON that is no float
+
+
+def refused(reader, *args):
+  """Returns what the error found; it has its other parts, too."""
+  with pytest.raises(SgdxError) as caught:
+    reader(*args)
+  assert caught.value.expected
+  assert caught.value.fix
+  return caught.value.found
+
+
+def test_errors_shorten_what_they_quote():
+  error = SgdxError(f"slot {'x' * 5_000} of a service", expected="a\nb", fix="c")
+  first, *others = str(error).split("\n")
+  assert len(first) < 1_100
+  assert first.startswith("slot xxx")
+  assert first.endswith("xx of a service")
+  assert others == ["  expected:  a", "b", "  fix:       c"]
+
+
+def test_errors_hold_no_control_characters():
+  """A terminal would obey them; half a character could not be printed."""
+  error = SgdxError("a\x1b[2J\0\x85\ud800\tb", expected="é 日本", available="\u2028", fix="c")
+  assert error.found == r"a\x1b[2J\x00\x85\ud800\tb"
+  assert error.text.split("\n")[1:3] == ["  expected:  é 日本", r"  available: \u2028"]
+
+
+def test_what_cannot_be_quoted_is_described():
+  value = []
+  for _ in range(5_000):
+    value = [value]
+  assert quoted(value) == "nested too deeply to be shown"
+  assert quoted({"a": [1, "b"]}) == "{'a': [1, 'b']}"
+
+
+def test_a_name_that_is_no_string_has_nearest_names():
+  assert nearest(1.5, ["a"]) == "a"
+
+
+def dialogue(change):
+  data = tiny.dialogue("1_00000", [{"Shops_1": {"item": ["pen"]}}] * 2)
+  change(data, data["turns"][2]["frames"][0])
+  return json.dumps([data])
+
+
+@pytest.mark.parametrize(
+  ("change", "words"),
+  [
+    (lambda d, f: d.update(dialogue_id=5), "dialogue_id: 5 is not a string"),
+    (lambda d, f: d.update(services="Shops_1"), "services: 'Shops_1' is not a list"),
+    (lambda d, f: d.update(turns={}), "turns: {} is not a list"),
+    (lambda d, f: d["turns"][2].update(utterance=None), "turn 2: wrong type: utterance: None"),
+    (lambda d, f: d["turns"][2].update(speaker=[]), "turn 2: wrong type: speaker: []"),
+    (lambda d, f: f.update(service=1.5), "turn 2: wrong type: service: 1.5 is not a string"),
+    (lambda d, f: f.update(slots=5), "turn 2: wrong type: slots: 5 is not a list"),
+    (lambda d, f: f.update(slots=[{"slot": "item", "start": "x", "exclusive_end": 2}]),
+     "start and exclusive_end of slot 'item' are not numbers"),
+    (lambda d, f: f.update(actions=[{"act": [], "slot": ""}]), "act of an action: []"),
+    (lambda d, f: f.update(actions=[{"act": "INFORM_INTENT", "slot": "intent", "values": [[]]}]),
+     "values of an action: []"),
+    (lambda d, f: f.update(service_call={"parameters": {}}), "missing key 'method'"),
+    (lambda d, f: f.update(service_call={"method": "Do", "parameters": "x"}), "no attribute"),
+    (lambda d, f: f["state"].update(requested_slots=[[]]), "requested_slots: [] is not a string"),
+    (lambda d, f: f["state"].update(active_intent=[]), "active_intent: [] is not a string"),
+    (lambda d, f: f["state"].update(slot_values={"item": [5]}), "slot 'item': 5 is not a string"),
+  ],
+)  # fmt: skip
+def test_values_of_wrong_types_in_dialogues(change, words):
+  found = refused(lambda: list(read_dialogues(dialogue(change), "file")))
+  assert found.startswith("file, dialogue ")
+  assert words in found
+
+
+def test_half_a_character_in_a_schema():
+  """Nothing that is made of the schema could be written."""
+  for path in (("description",), ("slots", 0, "name"), ("slots", 2, "possible_values", 0)):
+    schema = copy.deepcopy(boats.SCHEMA)
+    *above, last = path
+    holder = schema[0]
+    for key in above:
+      holder = holder[key]
+    holder[last] = "a\ud800"
+    assert "service 'Boats_1'" in refused(load_schema, json.dumps(schema), "schema.json")
+
+
+# --- archives and folders ------------------------------------------------------------------
+
+
+def read_all(path):
+  corpus = open_corpus(path)
+  return corpus.checksum(), list(corpus.dialogues("test"))
+
+
+@pytest.mark.parametrize(
+  ("at", "value", "words"),
+  [
+    (8, 1, "encrypted"),
+    (8, 32, "compressed patched data"),
+    (10, 97, "compression method"),
+    (6, 106, "zip file version 10.6"),
+  ],
+)
+def test_archives_of_unknown_kinds(tmp_path, at, value, words):
+  """Flags, method and version of each member, as APPNOTE.TXT places them (4.3.7, 4.3.12)."""
+  path = tmp_path / "a.zip"
+  root = tiny.write_corpus(tmp_path / "a")
+  with zipfile.ZipFile(path, "w") as archive:
+    for file in root.rglob("*.json"):
+      archive.write(file, file.relative_to(root))
+  data = bytearray(path.read_bytes())
+  for mark, offset in ((b"PK\1\2", at), (b"PK\3\4", at - 2)):
+    start = data.find(mark)
+    while start >= 0:
+      struct.pack_into("<H", data, start + offset, value)
+      start = data.find(mark, start + 4)
+  path.write_bytes(data)
+  assert words in refused(read_all, path)
+
+
+def test_what_is_no_file_is_not_read(tmp_path):
+  """A pipe would never end."""
+  root = tiny.write_corpus(tmp_path)
+  expected = read_all(root)
+  os.mkfifo(root / "test/dialogues_003.json")
+  (root / "test/dialogues_004.json").mkdir()
+  (root / "test/dialogues_005.json").symlink_to("nothing")
+  assert read_all(root) == expected
+
+
+def test_file_names_that_are_no_unicode(tmp_path):
+  root = tiny.write_corpus(tmp_path)
+  (root / "test/dialogues_\udc80.json").write_text("[]")
+  assert len(read_all(root)[1]) == 3
+
+
+# --- other files ---------------------------------------------------------------------------
+
+
+def write(path, *lines):
+  path.write_text("".join(f"{x if isinstance(x, str) else json.dumps(x)}\n" for x in lines))
+  return path
+
+
+def test_inputs_of_a_prediction_that_are_no_object(tmp_path):
+  path = write(tmp_path / "p.jsonl", {"inputs": 5, "prediction": "x"})
+  assert "line 1: no id of an example" in refused(lambda: list(read_rows(path, SLOT)))
+
+
+def test_a_score_while_training_that_is_no_float(tmp_path):
+  write(tmp_path / "t-metrics.jsonl", {"step": 1, "jga": 0.5, "num_frames": HUGE})
+  assert curves(tmp_path) == {"t": ((1, {"jga": 0.5}),)}
+
+
+@pytest.mark.parametrize(
+  "change",
+  [{"jga": HUGE}, {"jga": True}, {"num_frames": HUGE}, {"ci95": {"jga": False}},
+   {"ci95": {"jga": 0}}, {"ci95": {"jga": ""}}, {"ci95": {"jga": [0.5]}},
+   {"ci95": {"jga": ["a", "b"]}}],
+)  # fmt: skip
+def test_numbers_of_a_report_that_are_none(change):
+  rows = {group: {"jga": 0.5, "num_frames": 2} for group in ("all", "seen", "unseen")}
+  Rows.from_json(rows)
+  with pytest.raises(ValueError, match="seen: "):
+    Rows.from_json({**rows, "seen": rows["seen"] | change})
+
+
+@pytest.mark.parametrize("named", [{"file": 5, "checksum": "0"}, {"file": "a", "checksum": []}])
+def test_a_report_that_names_no_file(tmp_path, named):
+  path = tmp_path / "a.json"
+  report = {"per_frame": named, "warnings": []}
+  assert "names no scores per frame" in refused(read_frames_of, report, path)
+
+
+def scores_per_frame(path, score):
+  head = {"format": "sgdx-frames/1", "signature": "sgdx", "checksum": "0", "variants": ["v1"],
+          "metrics": [JOINT_GOAL]}  # fmt: skip
+  row = {"id": "1-000-A_1", "dialogue_id": "1", "turn": 0, "service": "A_1", "seen": True}
+  return write(path, head, {**row, "scores": {JOINT_GOAL: {"v1": score}}})
+
+
+@pytest.mark.parametrize("score", [1e308, -1, 1.5, HUGE])
+def test_scores_are_from_0_to_1(tmp_path, score):
+  """Sums of others overflow."""
+  path = scores_per_frame(tmp_path / "a.jsonl", 1)
+  assert len(read_frames(path).frames) == 1
+  path = scores_per_frame(tmp_path / "a.jsonl", score)
+  assert "line 2: not a row of scores per frame" in refused(read_frames, path)
+
+
+def test_a_report_without_services(tmp_path):
+  """With scores per frame, which are of services."""
+  scores_per_frame(tmp_path / "a.jsonl", 1)
+  rows = {g: {"jga": 1, "num_frames": 1, "num_dialogues": 1} for g in ("all", "seen", "unseen")}
+  report = {
+    "format": "sgdx-score/1", "signature": "sgdx", "complete": True, "warnings": [], "notes": [],
+    "per_frame": {"file": "a.jsonl", "checksum": "0"}, "metrics": {}, "sgdx": rows,
+    "variants": {"v1": {"#ALL_SERVICES": {}}}, "predict_nothing": rows,
+  }  # fmt: skip
+  path = write(tmp_path / "a.json", report)
+  assert "its scores per frame have A_1" in refused(read_run, "a", path)
+
+
+def test_half_a_character_in_paraphrases_and_translations(tmp_path):
+  schema = load_schema(json.dumps(boats.SCHEMA), "boats")
+  row = {"element": "Boats_1/slot/town/name", "paraphrases": ["a\ud800"]}
+  path = write(tmp_path / "p.jsonl", row)
+  assert "line 1: " in refused(read_paraphrases, path, [schema])
+  texts = {key: "a" for key in ("pivot", "pivot_text", "text", "provider", "date")}
+  path = write(tmp_path / "t.jsonl", {"element": row["element"], **texts, "text": "\udfff"})
+  assert "no string for the key text" in refused(read_records, path)
+
+
+def test_translations_nested_too_deeply(tmp_path):
+  path = write(tmp_path / "t.jsonl", "[" * 100_000)
+  assert "line 1: JSON nested too deeply" in refused(read_records, path)
