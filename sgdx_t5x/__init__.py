@@ -107,6 +107,11 @@ if not os.path.isdir(os.path.join(_HERE, "tasks")):
 
 def __getattr__(name: str) -> "Any":
   """Imports a public name when it is first used."""
+  if name == "__version__":
+    from sgdx_t5x.signature import package_version
+
+    globals()[name] = package_version()
+    return globals()[name]
   if name not in PUBLIC:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
   from importlib import import_module
@@ -117,7 +122,7 @@ def __getattr__(name: str) -> "Any":
 
 
 def __dir__() -> list[str]:
-  return sorted({*globals(), *PUBLIC})
+  return sorted({*globals(), *PUBLIC, "__version__"})
 
 
 class _MovedModules:

@@ -177,3 +177,28 @@ def test_a_saved_configuration_still_resolves():
     [sys.executable, "-m", *command], capture_output=True, text=True, check=False, cwd=ROOT
   )
   assert found.returncode == 0, found.stderr
+
+
+def test_the_version_is_that_of_the_package_and_of_the_citation():
+  from sgdx_t5x.signature import package_version
+
+  assert sgdx_t5x.__version__ == package_version()
+  assert "__version__" in dir(sgdx_t5x)
+  setup, citation = ((ROOT / name).read_text("utf-8") for name in ("setup.py", "CITATION.cff"))
+  version = setup.split('version="')[1].split('"')[0]
+  assert f"\nversion: {version}\n" in citation
+
+
+def test_results_are_shown_in_a_line(tmp_path):
+  """In a notebook each filled the screen: every score of every frame."""
+  import tiny_corpus as tiny
+
+  corpus = sgdx_t5x.open_corpus(tiny.write_corpus(tmp_path / "tiny"))
+  folders = {v: tiny.write_dialogues(tmp_path / v, tiny.GOLD, v) for v in ("original", "v1")}
+  scored = sgdx_t5x.score_predictions(corpus, "test", folders, bootstrap_samples=0)
+  table = scored.table(tmp_path / "frames.jsonl")
+  compared = sgdx_t5x.compare(table, table)
+  shown = [repr(x) for x in (corpus, scored, table, compared)]
+  assert all(len(line) < 400 and "\n" not in line and "array" not in line for line in shown)
+  assert shown[1].startswith("<Scored original, v1: ")
+  assert f"{len(scored.nothing)} frames" in shown[1]

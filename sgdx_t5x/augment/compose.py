@@ -115,6 +115,18 @@ def read_paraphrases(
   return found
 
 
+def blank_lines(schema: Schema) -> Iterator[str]:
+  """Yields a line per element to paraphrase, as `read_paraphrases` reads it once it is filled in.
+
+  The line also gives the original text, which is not read. Names of services need no paraphrase
+  and have no line.
+  """
+  for element, original in wording(schema).items():
+    if not _is_service_name(element):
+      row = {"element": element.key, "original": original, "paraphrases": []}
+      yield json.dumps(row, ensure_ascii=False) + "\n"
+
+
 def union(schemas: Sequence[Schema], origin: str) -> Schema:
   """Returns the services of several splits, each once.
 

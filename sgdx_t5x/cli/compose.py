@@ -2,18 +2,22 @@
 
 import argparse
 import collections
+import pathlib
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
-from sgdx_t5x.errors import UsageError
+from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
   from sgdx_t5x.augment.compose import Composition
 
 _EPILOG = """\
 examples:
+  A file that lists every name and description, to fill in:
+    sgdx compose --corpus sgd.zip --init texts.jsonl
+
   Five variants of all splits, and their distances from the original:
     sgdx compose --corpus sgd.zip --paraphrases texts.jsonl --out mine
     sgdx stats --corpus sgd.zip --schemas mine
@@ -37,7 +41,7 @@ Banks_2 is Banks_21 in v1.
 
 DIR gets v1/SPLIT/schema.json ... and paraphrases.jsonl, which lists the
 variant and the distance of every paraphrase, and why a paraphrase was not
-used, or not as it is:
+used, or not as it is (docs/compose.md explains the file and the rules):
 """
 
 
@@ -49,17 +53,12 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   summary = "compose variant schemas from paraphrases"
   parser = add_command(subparsers, "compose", __doc__, _EPILOG + rules, summary)
   add_corpus(parser)
+  what = parser.add_mutually_exclusive_group(required=True)
+  add_option(what, Takes.INPUT, "--paraphrases", metavar="FILE", help="JSONL, see below")
   add_option(
-    parser, Takes.INPUT, "--paraphrases", required=True, metavar="FILE", help="JSONL, see below"
+    what, Takes.OUTPUT, "--init", metavar="FILE", help="write FILE with every element, to fill in"
   )
-  add_option(
-    parser,
-    Takes.FOLDER,
-    "--out",
-    required=True,
-    metavar="DIR",
-    help="folder to write to, new or empty",
-  )
+  add_option(parser, Takes.FOLDER, "--out", metavar="DIR", help="folder to write to, new or empty")
   add_option(
     parser,
     Takes.TEXT,
@@ -86,6 +85,10 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.augment import compose
   from sgdx_t5x.corpora import open_corpus
 
+  if args.init is not None:
+    return _init(args)
+  if not args.out:
+    raise UsageError("no --out", expected="a folder to write to", fix="give --out DIR")
   if args.variants < 1:
     raise UsageError(
       f"--variants {args.variants}", expected="1 or more", fix="leave it out for 5, as in SGD-X"
@@ -107,6 +110,37 @@ def run(args: argparse.Namespace) -> int:
   }
   compose.write_variants(made, originals, args.out, header)
   _print_summary(args, made, len(schema), len(found) - len(used))
+  return 0
+
+
+def _init(args: argparse.Namespace) -> int:
+  """Writes the elements to paraphrase. Returns 0."""
+  from sgdx_t5x.augment import compose
+  from sgdx_t5x.corpora import open_corpus
+  from sgdx_t5x.files import atomic_write
+
+  if args.out or args.fill:
+    option = "--out" if args.out else "--fill"
+    raise UsageError(
+      f"--init together with {option}",
+      expected="--init FILE, and optionally --split",
+      fix="write the file first, then compose its paraphrases with a second command",
+    )
+  if pathlib.Path(args.init).exists():  # hours of work may be in it
+    raise SgdxError(
+      f"--init {args.init} exists",
+      expected="a new file: paraphrases that were filled in would be lost",
+      fix="name another file, or remove it",
+    )
+  corpus = open_corpus(args.corpus)
+  schemas = [corpus.schema(split) for split in args.split or corpus.splits]
+  lines = list(compose.blank_lines(compose.union(schemas, corpus.origin)))
+  with atomic_write(args.init, "--init") as file:
+    file.writelines(lines)
+  print(f"written: {args.init}, {len(lines):,} elements", file=sys.stderr)
+  command = ["sgdx", "compose", "--corpus", args.corpus, "--paraphrases", args.init]
+  command += ["--split", *args.split] if args.split else []
+  print(f"next:    fill in, then {shlex.join(command)} --out DIR", file=sys.stderr)
   return 0
 
 

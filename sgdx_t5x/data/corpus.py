@@ -52,6 +52,10 @@ class Corpus:
         fix=f"give the archive or the folder that holds train/, dev/ and test/; {DOWNLOAD_HINT}",
       )
 
+  def __repr__(self) -> str:
+    splits, variants = ", ".join(self.splits), ", ".join(self.variants)
+    return f"<Corpus {self.origin}: {splits}; {variants}>"
+
   @functools.cached_property
   def name(self) -> str:
     """Short name for tables and signatures: "sgd" if its services are SGD's, else the file's."""

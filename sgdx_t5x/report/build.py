@@ -46,6 +46,10 @@ class Content:
   texts: browser.Texts
   lacks: tuple[str, ...]
 
+  def __repr__(self) -> str:
+    names = ", ".join(run.name for run in self.runs)
+    return f"<Content {self.title!r} of {names}: {len(self.sections)} sections>"
+
 
 def make(
   title: str,
@@ -249,7 +253,10 @@ def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...
     compared = compare.compare(first.table, run.table, allow_missing=True)
   except SgdxError as e:
     return (f"no paired comparison: {e.found} ({names})",), ()
-  notes = (*compared.notes, *(f"PARTIAL: {line}" for line in compared.warnings))
+  # What makes the runs themselves PARTIAL is at the top of the page.
+  above = {f"{x}: {line}" for x, r in (("A", first), ("B", run)) for line in r.report["warnings"]}
+  new = (line for line in compared.warnings if line not in above)
+  notes = (*compared.notes, *(f"PARTIAL: {line}" for line in new))
   shown = comparison_tables.tables(first.name, run.name, compared)
   lines = (
     f"Differences are {run.name} minus {first.name} in percentage points, with 95% intervals by "

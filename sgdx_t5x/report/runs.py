@@ -47,6 +47,10 @@ class Run:
   step: int | None = None
   scored: scoring.Scored | None = None
 
+  def __repr__(self) -> str:
+    state = "complete" if self.report["complete"] else "PARTIAL"
+    return f"<Run {self.name!r}: {', '.join(self.variants)}, {state}, {self.origin}>"
+
   @property
   def signature(self) -> Signature:
     """What its scores depend on."""

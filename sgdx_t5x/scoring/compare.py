@@ -42,6 +42,10 @@ class Comparison:
   warnings: tuple[str, ...]
   notes: tuple[str, ...]
 
+  def __repr__(self) -> str:
+    names = " and ".join(str(table.path) for table in self.tables)
+    return f"<Comparison of {names}: {self.metric}, {len(self.frames):,} frames>"
+
   @property
   def name(self) -> str:
     """How `metrics.summarise` calls the metric."""

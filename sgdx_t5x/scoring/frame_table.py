@@ -33,6 +33,9 @@ class FrameTable:
   warnings: tuple[str, ...] = ()
   failures: Mapping[str, tuple[Failure, ...]] | None = None
 
+  def __repr__(self) -> str:
+    return f"<FrameTable {self.path}: {', '.join(self.scores)}, {len(self.frames):,} frames>"
+
   @property
   def frames(self) -> FrameScores:
     """Of any variant: which frames, dialogues and services, in the order of the file."""

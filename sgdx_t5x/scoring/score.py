@@ -75,6 +75,11 @@ class Scored:
   warnings: tuple[str, ...]
   notes: tuple[str, ...]
 
+  def __repr__(self) -> str:
+    state = "complete" if self.complete else "PARTIAL"
+    frames = f"{len(self.nothing):,} frames of {self.split} of {self.corpus.name}"
+    return f"<Scored {', '.join(self.frames)}: {frames}, {state}>"
+
   @property
   def complete(self) -> bool:
     """Whether every frame of the published split has been scored, in every variant given."""

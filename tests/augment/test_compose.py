@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import tiny_corpus as tiny
+from commands import assert_four_parts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -304,3 +305,24 @@ def test_in_any_order_of_the_file_distances_are_those_of_sgdx(real_archive):
   backward = compose.compose(schema, {e: x[::-1] for e, x in names.items()}, fill=True)
   assert [p.distance for p in forward.placements] == [p.distance for p in backward.placements]
   assert all([p.text for p in forward.placements if p.element == e] == x for e, x in names.items())
+
+
+def test_a_file_to_fill_in_lists_every_element_and_is_never_replaced(tmp_path, capsys):
+  file = tmp_path / "texts.jsonl"
+  init = ["compose", "--corpus", "sample", "--init", str(file)]
+  assert main(init) == 0
+  assert capsys.readouterr().err.startswith(f"written: {file}, ")
+  rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+  assert len({row["element"] for row in rows}) == len(rows) > 100
+  assert all(row["paraphrases"] == [] and row["original"] for row in rows)
+  for row in rows:  # what a user fills in
+    row["paraphrases"] = [f"other {row['original']}"]
+  file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+  filled = file.read_bytes()
+  assert main(init) == 1
+  assert_four_parts(capsys.readouterr().err, str(file), "exists")
+  assert file.read_bytes() == filled
+  out = ["--out", str(tmp_path / "mine"), "--variants", "1"]
+  assert main(["compose", "--corpus", "sample", "--paraphrases", str(file), *out]) == 0
+  assert main([*init, *out]) == 2
+  assert main(["compose", "--corpus", "sample", "--paraphrases", str(file)]) == 2

@@ -244,7 +244,7 @@ def test_csv_has_fractions(commands, capsys):
   cells, data = numbers(commands, capsys, "data stats")
   share = cells["dialogues", "dialogues with an unseen service", "test"]
   assert float(share) == data["splits"]["test"]["unseen_dialogues"] == pytest.approx(2 / 3)
-  assert cells["dialogues", "turns", "SGD paper"] == "329964"
+  assert cells["dialogues", "turns", "SGD paper, train"] == "329964"
 
 
 def test_what_ls_and_export_print_as_json(commands, registered, capsys):

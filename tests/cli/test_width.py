@@ -9,6 +9,8 @@ import pytest
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.commands import make_parser
+from sgdx_t5x.cli.data import verify
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.tables import Table, count, percent
 
 
@@ -100,3 +102,11 @@ def test_lines_are_folded_between_words_but_what_is_to_be_copied_is_not(monkeypa
     lines.remove(line.rstrip())
   assert max(map(len, lines)) <= 80
   assert " ".join(" ".join(lines).split()).count("a note") == 20
+
+
+def test_warnings_of_a_simulation_are_explained(monkeypatch):
+  corpus = open_corpus("sample")
+  assert verify._simulated(corpus, []) == []
+  monkeypatch.setattr(corpus.source, "names", lambda: ["train/simulation.json"])
+  (line,) = verify._simulated(corpus, ["a rule"])
+  assert line.startswith("train: simulated.")

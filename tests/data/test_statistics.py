@@ -163,7 +163,7 @@ def test_partial_splits_say_so(root, capsys, monkeypatch):
 def test_markdown_and_json(root, capsys):
   run("--corpus", root, "--split", "test", "--format", "md")
   out = capsys.readouterr().out
-  assert "|  | SGD paper | test |\n| --- | ---: | ---: |\n| dialogues | 16,142 | 4 |" in out
+  assert "|  | SGD paper, train | test |\n| --- | ---: | ---: |\n| dialogues | 16,142 | 4 |" in out
   run("--corpus", root, "--split", "test", "--format", "json")
   found = json.loads(capsys.readouterr().out)
   assert found == statistics.report(open_corpus(root), ["test"])

@@ -11,6 +11,7 @@ from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.tables import Number, Table, percent
 
+_PAPER = "SGD paper, train"  # it has no other split
 _COUNT, _MEAN, _SHARE = ",d", ".2f", ".1%"
 _ROWS = {  # key: how it is called, how it is written
   "dialogues": ("dialogues", _COUNT),
@@ -41,7 +42,7 @@ _LEGEND = (
   "tokens: separated by white space; unique tokens in lower case",
   "slot values: distinct (service, slot, value) of states, lower case, no dontcare",
   "unseen: not in train's schema; not in train: in no state of train, for any slot",
-  "SGD paper: train split, Rastogi et al. 2020, Table 1. SGD train: the release",
+  f"{_PAPER}: Rastogi et al. 2020, Table 1. SGD train: the release",
 )
 _EPILOG = """\
 examples:
@@ -100,7 +101,7 @@ def _layout(report: Mapping[str, Any]) -> list[Table]:
     (label, _number(paper.get(key), form), *(_number(s[key], form) for s in splits.values()))
     for key, (label, form) in _ROWS.items()
   )
-  shown = [Table("dialogues", ("", "SGD paper", *names), rows)]
+  shown = [Table("dialogues", ("", _PAPER, *names), rows)]
   for speaker in ("user", "system"):
     found = [split["acts"][speaker]["actions"] for split in splits.values()]
     known = report["sgd_train_acts"][speaker]
