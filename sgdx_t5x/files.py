@@ -5,6 +5,7 @@ import json
 import math
 import pathlib
 import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
@@ -225,4 +226,10 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
       f"{where}: not valid JSON ({e})",
       expected=expected,
       fix="the file was probably cut short; write it again" if cut or not fix else fix,
+    ) from None
+  except ValueError:  # the one left: Python reads no longer integers
+    raise SgdxError(
+      f"{where}: an integer of more than {sys.get_int_max_str_digits():,} digits",
+      expected=expected,
+      fix=fix or "write the file again",
     ) from None

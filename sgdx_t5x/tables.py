@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 _MINUS = re.compile(r"-(?=\d)(?<!v1-)")  # of a number: not in "v1-5"
 _UNIT = re.compile(r" \((%|points)\)$")  # which CSV does not have
 _TAG = re.compile(r"<(?=[a-zA-Z/!?])")  # Markdown would pass it on as HTML
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(\.[0-9]+)?(e[+-]?[0-9]+)?|-")  # "-": there is none
 _LATEX = str.maketrans(
   {character: f"\\{character}" for character in "&%_#${}"}
   | {character: f"${character}$" for character in "<>|"}  # other signs in TeX's own fonts
@@ -114,7 +116,8 @@ def csv_lines(tables: Iterable[Table]) -> str:
   """Returns tables as CSV, a line per cell: table, row, column, value.
 
   Numbers are what they are, not how they are shown: fractions where the table has percent. A
-  number that there is not is empty, and an interval has two lines of its own.
+  number that there is not is empty, and an interval has two lines of its own. Texts that a
+  spreadsheet would take for a formula, see `csv_text`, are quoted.
   """
   out = io.StringIO()
   writer = csv.writer(out, lineterminator="\n")
@@ -123,12 +126,22 @@ def csv_lines(tables: Iterable[Table]) -> str:
     title = _UNIT.sub("", table.title)
     for first, *cells in table.rows:
       for column, cell in zip(table.header[1:], cells, strict=True):
-        value = cell.value if isinstance(cell, Number) else cell
-        row = str(first).strip()
-        writer.writerow((title, row, column, "" if value is None else value))
+        value = cell.value if isinstance(cell, Number) else csv_text(cell)
+        place = csv_text(title), csv_text(str(first).strip()), csv_text(column)
+        writer.writerow((*place, "" if value is None else value))
         for name, end in zip(("low", "high"), getattr(cell, "ends", None) or (), strict=False):
-          writer.writerow((title, row, f"{column}, ci95_{name}", end))
+          writer.writerow((*place[:2], csv_text(f"{column}, ci95_{name}"), end))
   return out.getvalue()
+
+
+def csv_text(text: str) -> str:
+  """Returns a text as a cell of CSV, with a ' in front if a spreadsheet would run it.
+
+  Names and values come from a corpus, which may be anybody's. A text that is a number stays one.
+
+  Source: OWASP, CSV Injection: cells that begin with = + - @, a tab or a carriage return.
+  """
+  return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
 
 
 def document(

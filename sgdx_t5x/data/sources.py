@@ -49,6 +49,17 @@ def _find_root(names: list[str], origin: str) -> str:
       available=nearest("schema.json", names),
       fix=f"give the official archive; {DOWNLOAD_HINT}",
     )
+  found: list[str] = []  # without the variants within a corpus
+  for root in roots:
+    if not root.startswith(tuple(found)):
+      found.append(root)
+  if len(found) > 1:
+    raise SgdxError(
+      f"{origin}: holds {len(found)} corpora",
+      expected="one corpus: train/, dev/ and test/ in one folder",
+      available=", ".join(found[:8]) + (f" and {len(found) - 8:,} more" if found[8:] else ""),
+      fix="unpack it, if it is an archive, and give one of these folders",
+    )
   return roots[0]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sgdx_t5x.scoring.columns import JGA, columns
 from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
-from sgdx_t5x.tables import Table, count, percent
+from sgdx_t5x.tables import Table, count, csv_text, percent
 
 
 def layout(report: Mapping[str, Any]) -> list[Table]:
@@ -41,19 +41,20 @@ def long_csv(report: Mapping[str, Any]) -> str:
   signature = report["signature"]
   writer.writerow(("metric", "group", "name", "key", "value", "ci95_low", "ci95_high", "signature"))
   for variant, number in report["missing"].items():
-    writer.writerow(("num_missing", "overall", "all", variant, number, "", "", signature))
+    writer.writerow(("num_missing", "overall", "all", csv_text(variant), number, "", "", signature))
   for variant, groups in report["variants"].items():
     for name, scores in groups.items():
       for key, value in scores.items():
         shown = "" if value is None else value
-        writer.writerow((key, "official", name, variant, shown, "", "", signature))
+        place = key, "official", csv_text(name), csv_text(variant)
+        writer.writerow((*place, shown, "", "", signature))
   for metric, rows in {"joint_goal_accuracy": report["sgdx"], **report["metrics"]}.items():
     for group, name, row in Rows.from_json(rows).items():
       counts = {"num_frames": row.num_frames, "num_dialogues": row.num_dialogues}
       for key, value in {**row.values, **counts}.items():
         ends = row.intervals.get(key) or ("", "")
         shown = "" if value is None else value
-        writer.writerow((metric, group, name, key, shown, *ends, signature))
+        writer.writerow((metric, group, csv_text(name), key, shown, *ends, signature))
   return out.getvalue()
 
 

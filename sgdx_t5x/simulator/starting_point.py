@@ -34,7 +34,7 @@ _ROWS_PER_SEARCH = 4  # that a search finds, where its slots' values allow it
 _CHOICES = range(3, 13)  # how many values a column has that a search takes
 _ROWS_PER_NAME = 5  # of a thing that another search asks for by name: showings of a movie
 _PLACES = frozenset({"city", "station", "address"})
-_FILE_NAME = re.compile(r"[^\s/\\:*?\"<>|.][^/\\:*?\"<>|]*")
+_FILE_NAME = re.compile(r"[^\s\x00-\x1f/\\:*?\"<>|.][^\x00-\x1f/\\:*?\"<>|]*")
 
 
 def starting_point(schema: Schema, seed: int = 0) -> dict[str, str]:
@@ -291,9 +291,9 @@ def _check(schema: Schema) -> None:
   if problems:
     raise SgdxError(
       "\n".join(f"{schema.origin}: {problem}" for problem in problems),
-      expected="services whose intents take or return slots",
+      expected="services whose intents take or return slots, and whose names can be file names",
       available=f"{len(schema)} services",
-      fix="complete the schema; docs/simulate.md has a small example",
+      fix="complete or correct the schema; docs/simulate.md has a small example",
     )
 
 
