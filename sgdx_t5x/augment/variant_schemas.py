@@ -19,7 +19,7 @@ from sgdx_t5x.augment.shipped import shipped_schema
 from sgdx_t5x.data.schema import Schema, Service, check_aligned, load_schema
 from sgdx_t5x.data.variants import BACK_TRANSLATIONS, ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.inputs import protect
+from sgdx_t5x.files.inputs import protect
 
 _CORRUPTED = re.compile(r"corrupt_(\d+)")
 

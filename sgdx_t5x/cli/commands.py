@@ -21,7 +21,7 @@ from sgdx_t5x.cli import (
 )
 from sgdx_t5x.cli.options import HELP_WIDTH, check_paths
 from sgdx_t5x.errors import SgdxError, with_document_paths
-from sgdx_t5x.inputs import protected
+from sgdx_t5x.files.inputs import protected
 from sgdx_t5x.signature import package_version
 
 _COMMANDS = (

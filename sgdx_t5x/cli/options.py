@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.errors import SgdxError, UsageError
-from sgdx_t5x.inputs import check_not_input, protect
+from sgdx_t5x.files.inputs import check_not_input, protect
 
 if TYPE_CHECKING:
   from sgdx_t5x.augment.variant_schemas import VariantSchemas

@@ -10,7 +10,7 @@ from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import Takes, add_command, add_option, add_scoring, no_cycles
 from sgdx_t5x.cli.progress import Update, progress
 from sgdx_t5x.errors import SgdxError, UsageError, require
-from sgdx_t5x.locks import lock
+from sgdx_t5x.files.locks import lock
 
 if TYPE_CHECKING:
   from sgdx_t5x.data.corpus import Corpus

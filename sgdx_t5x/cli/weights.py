@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sgdx_t5x.cli.options import Takes, add_command, add_option
 from sgdx_t5x.cli.progress import native_stderr_hidden
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.locks import lock
+from sgdx_t5x.files.locks import lock
 
 if TYPE_CHECKING:
   from sgdx_t5x.weights import Sizes, Weights

@@ -30,7 +30,7 @@ from sgdx_t5x.data.sources import Source
 from sgdx_t5x.data.variants import INTENT_ACTS, ORIGINAL, Renaming, renamings
 from sgdx_t5x.errors import SgdxError, UsageError, malformed
 from sgdx_t5x.files import atomic_write, decode_json, json_type
-from sgdx_t5x.inputs import check_not_input
+from sgdx_t5x.files.inputs import check_not_input
 from sgdx_t5x.parallel import end_with_parent
 
 ALL = "all"

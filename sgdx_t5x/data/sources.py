@@ -9,7 +9,7 @@ from typing import Protocol
 
 from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.inputs import protect
+from sgdx_t5x.files.inputs import protect
 
 # What a score depends on: dialogues of variants, which the official converter puts beside their
 # schemas, are the same once more.

@@ -14,8 +14,8 @@ import tensorflow_datasets as tfds
 from sgdx_t5x.corpora import SAMPLE
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.inputs import check_no_input_in
-from sgdx_t5x.locks import lock
+from sgdx_t5x.files.inputs import check_no_input_in
+from sgdx_t5x.files.locks import lock
 from sgdx_t5x.records.builder import ARCHIVE_URL, FULL, Sgd
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_write, decode_json, not_found
-from sgdx_t5x.inputs import protect
+from sgdx_t5x.files.inputs import protect
 from sgdx_t5x.metrics.failures import KINDS, Failure
 from sgdx_t5x.metrics.frames import FrameScores, common_frames
 from sgdx_t5x.scoring.frame_table import FrameTable, scores_checksum

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_folder, check_folder
-from sgdx_t5x.locks import lock
+from sgdx_t5x.files.locks import lock
 from sgdx_t5x.parallel import end_with_parent
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.simulator.generate import Simulation, simulate

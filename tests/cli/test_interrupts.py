@@ -11,9 +11,8 @@ import pytest
 import tiny_corpus
 from commands import python_code, sgdx
 
-from sgdx_t5x import locks
 from sgdx_t5x.cli.interrupts import Terminated, interrupts
-from sgdx_t5x.files import atomic_folder, atomic_write, check_folder, list_files
+from sgdx_t5x.files import atomic_folder, atomic_write, check_folder, list_files, locks
 
 SIGNALS = [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 

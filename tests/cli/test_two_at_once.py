@@ -11,7 +11,7 @@ from places import FIXTURES
 HF = FIXTURES / "hf_t5/t5_1_0"
 HOLD = """
 import contextlib, sys
-from sgdx_t5x.locks import lock
+from sgdx_t5x.files.locks import lock
 with contextlib.ExitStack() as stack:
   for path in sys.argv[1:]:
     stack.enter_context(lock(path))

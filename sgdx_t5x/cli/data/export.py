@@ -10,7 +10,7 @@ from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
 from sgdx_t5x.cli.output import splits_table
 from sgdx_t5x.cli.progress import track
 from sgdx_t5x.errors import UsageError
-from sgdx_t5x.locks import lock
+from sgdx_t5x.files.locks import lock
 from sgdx_t5x.tables import Table, count
 
 _FORMAT = "sgdx-export/1"  # of `--format json`; raise the number when a reader must change

@@ -185,7 +185,7 @@ class _Tables(NamedTuple):
     """The types that `tf.function` traces for: no length is fixed."""
     prompts = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
     rest = (tf.TensorSpec([None] * x.shape.rank, x.dtype) for x in self[1:-1])
-    return _Tables(prompts, *rest, tf.TensorSpec([], tf.resource))
+    return _Tables._make([prompts, *rest, tf.TensorSpec([], tf.resource)])
 
 
 def _example_maker(table: SlotTable, variants, style, vocabulary, limit, spec):
@@ -214,9 +214,9 @@ def _traced(style: PromptStyle, limit, vocabulary, *signature):
   their own, which are equal.
   """
   key = style, limit, repr(signature)
-  for known, of, traced in _TRACED:
+  for known, of, function in _TRACED:
     if known == key and of == vocabulary:
-      return traced
+      return function
 
   @tf.function(input_signature=signature, autograph=False)
   def traced(tables, batch):

@@ -11,7 +11,7 @@ from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files import not_found
-from sgdx_t5x.inputs import protect
+from sgdx_t5x.files.inputs import protect
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.protocol import PromptFormat, ServicePair, service_pairs

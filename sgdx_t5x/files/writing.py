@@ -1,19 +1,13 @@
-"""Validated reading, atomic writing, and the policy for output folders."""
+"""Atomic writing, and the policy for output folders."""
 
 import contextlib
-import json
-import math
 import pathlib
-import re
-import sys
 from collections.abc import Callable, Iterator
-from typing import Any, TextIO
+from typing import TextIO
 
-from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.inputs import check_no_input_in, check_not_input
-from sgdx_t5x.locks import lock, remove_leftovers, temporary_name
-
-_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files.inputs import check_no_input_in, check_not_input
+from sgdx_t5x.files.locks import lock, remove_leftovers, temporary_name
 
 
 @contextlib.contextmanager
@@ -155,81 +149,3 @@ def _replace(folder: pathlib.Path, new: pathlib.Path, option: str) -> None:
       if not folder.exists():
         old.rename(folder)
       raise
-
-
-def not_found(path: pathlib.Path, expected: str, what: str = "file") -> SgdxError:
-  """Returns the error for a path where nothing is, with the names beside it that come nearest.
-
-  Args:
-    path: where nothing is.
-    expected: what should be there.
-    what: "file", or "file or folder".
-  """
-  beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-  return SgdxError(
-    f"no {what} at {path}",
-    expected=expected,
-    available=nearest(path.name, beside),
-    fix="check the path",
-  )
-
-
-def json_type(value: Any) -> str:
-  """Returns what a decoded JSON value is, with its article: "an object", "a list", "null"."""
-  if value is None or isinstance(value, bool):
-    return "null" if value is None else "a boolean"
-  types: dict[type, str] = {dict: "an object", list: "a list", str: "a string"}
-  return types.get(type(value), "a number")
-
-
-def is_text(value: Any) -> bool:
-  """Whether decoded JSON is a string that a file can hold: escapes may be half a character."""
-  return isinstance(value, str) and not _HALF_CHARACTER.search(value)
-
-
-def is_number(value: Any) -> bool:
-  """Whether decoded JSON is a finite number that a float can hold; JSON's integers have no end."""
-  try:
-    is_real = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_real and math.isfinite(value)
-  except OverflowError:
-    return False
-
-
-def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> Any:
-  """Decodes JSON.
-
-  Args:
-    text: str, or bytes in UTF-8.
-    where: file and line, for errors.
-    expected: what should be there.
-    fix: what to do if it is broken in the middle; a file that was cut short has a fix of its own.
-
-  Raises:
-    SgdxError: it is not JSON, or not UTF-8.
-  """
-  try:
-    return json.loads(text)
-  except UnicodeDecodeError as e:
-    raise SgdxError(
-      f"{where}: not UTF-8 ({e.reason} at byte {e.start:,})",
-      expected=expected,
-      fix="write the file again, in UTF-8",
-    ) from None
-  except RecursionError:
-    raise SgdxError(
-      f"{where}: JSON nested too deeply", expected=expected, fix="write the file again"
-    ) from None
-  except json.JSONDecodeError as e:
-    cut = e.pos >= len(e.doc.rstrip()) or e.msg.startswith("Unterminated")
-    raise SgdxError(
-      f"{where}: not valid JSON ({e})",
-      expected=expected,
-      fix="the file was probably cut short; write it again" if cut or not fix else fix,
-    ) from None
-  except ValueError:  # the one left: Python reads no longer integers
-    raise SgdxError(
-      f"{where}: an integer of more than {sys.get_int_max_str_digits():,} digits",
-      expected=expected,
-      fix=fix or "write the file again",
-    ) from None

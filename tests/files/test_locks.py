@@ -9,11 +9,11 @@ import pytest
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_folder
-from sgdx_t5x.locks import lock
+from sgdx_t5x.files.locks import lock
 
 HOLD = """
 import sys
-from sgdx_t5x.locks import lock
+from sgdx_t5x.files.locks import lock
 with lock(sys.argv[1]):
   print("held", flush=True)
   sys.stdin.read()
