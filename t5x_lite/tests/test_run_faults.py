@@ -90,6 +90,37 @@ def test_full_disk(server, stopped, tmp_path):
   assert checkpoints.load_checkpoint(choice.path)["state"]["step"] == 15
 
 
+@pytest.mark.parametrize(
+  ("args", "env"),
+  [
+    ([], {"RUN_FULL_DISK": "2500"}),  # config.gin is longer
+    pytest.param(
+      ["--gin.run_faults.FillDisk.size=2500", "--gin.train.stats_period=1"],
+      {},
+      marks=pytest.mark.long,
+    ),
+    pytest.param(
+      [
+        "--gin.run_faults.FillDisk.size=2500",
+        "--gin.train.infer_eval_dataset_cfg=@infer_eval/utils.DatasetConfig()",
+        "--gin.seqio.Evaluator.logger_cls=[@seqio.JSONLogger]",
+      ],
+      {},
+      marks=pytest.mark.long,
+    ),
+  ],
+  ids=["config.gin", "events", "predictions"],
+)
+def test_full_disk_beside_checkpoints(server, tmp_path, args, env):
+  more = ("--gin.TRAIN_STEPS=60", "--gin.utils.CheckpointConfig.save=None", *args)
+  folder = f"--gin.MODEL_DIR='{tmp_path}'"
+  err = server.run("train", "run_full_disk.gin", folder, *more, code=1, env=env)
+  assert "could not be written." in err
+  assert "File too large" in err
+  assert "free space there" in err
+  assert "Traceback" not in err
+
+
 @pytest.mark.long
 def test_nan_ends_the_run_and_is_not_saved(server, tmp_path):
   model_dir, cache = tmp_path / "run", tmp_path / "cache"

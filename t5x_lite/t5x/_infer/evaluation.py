@@ -20,6 +20,7 @@ from t5x._infer.inference import get_infer_fn
 from t5x._infer.journal import Journal, config_hash, decoder
 from t5x._process.hosts import broadcast_text
 from t5x._process.log import log
+from t5x._script.cli import find_unwritable
 from t5x.errors import T5XError
 
 _SHOWN = 12  # scores of a task on the console; all are in its files
@@ -162,6 +163,9 @@ class InferenceEvaluator:
       failure = e
     if jax.process_count() > 1:  # or actions would end training on the first process alone
       results, failure = _of_first_process(results, failure)
+    unwritable = find_unwritable(failure) if failure is not None else None
+    if unwritable is not None:  # not the metric's fault
+      raise unwritable from failure
     if failure is not None:
       raise T5XError(
         "A metric failed, so this evaluation has no scores.",

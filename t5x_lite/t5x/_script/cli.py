@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import logging as python_logging
 import os
@@ -244,6 +245,36 @@ def find_unreadable(error: BaseException) -> T5XError | None:
   return None
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_REFUSED = (errno.EROFS, errno.EACCES, errno.EPERM)
+_NO_ROOM_IN_WORDS = re.compile(r"no space left|quota exceeded|file too large", re.IGNORECASE)
+
+
+def find_unwritable(error: BaseException) -> T5XError | None:
+  """Finds a file that could not be written behind `error`: the disk is full, or read-only.
+
+  A checkpoint that cannot be written has an error of its own.
+  """
+  tf = sys.modules.get("tensorflow")
+  for e in _causes(error):
+    of_tf = tf is not None and isinstance(e, tf.errors.OpError)
+    full = getattr(e, "errno", None) in _NO_ROOM or (of_tf and _NO_ROOM_IN_WORDS.search(str(e)))
+    refused = isinstance(e, OSError) and e.errno in _REFUSED and e.filename
+    if not full and not refused:
+      continue
+    path = str(getattr(e, "filename", None) or "a file of its outputs")
+    reason = getattr(e, "strerror", None) or str(getattr(e, "message", e)).split("\n")[0]
+    return T5XError(
+      f"{path} could not be written.",
+      found=reason[:300],
+      expected="free space there" if full else "the right to write there",
+      available="checkpoints and results that are complete: nothing of them is lost",
+      fix=("free space there, or name" if full else "name")
+      + " another folder; the same command goes on where this one ended.",
+    )
+  return None
+
+
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
   seen = set()
   while error is not None and id(error) not in seen:
@@ -271,7 +302,7 @@ def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
     print("t5x: interrupted.", file=sys.stderr)
     code = 130
   except Exception as e:
-    user_error = hosts.lost(e) or find_user_error(e) or find_unreadable(e)
+    user_error = hosts.lost(e) or find_user_error(e) or find_unreadable(e) or find_unwritable(e)
     if debug or user_error is None:
       traceback.print_exc()
     if user_error is not None:

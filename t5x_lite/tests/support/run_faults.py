@@ -1,13 +1,25 @@
 """An action for the end-to-end tests: makes the disk full, as far as this process can tell."""
 
+import os
 import resource
 
 
+def _fill(size):
+  resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+if "RUN_FULL_DISK" in os.environ:  # from the start; what the process prints has to fit
+  _fill(int(os.environ["RUN_FULL_DISK"]))
+
+
 class FillDisk:
-  """From the first TensorBoard point on, no file may grow beyond 20 kB."""
+  """From the first TensorBoard point on, no file may grow beyond `size` bytes."""
+
+  def __init__(self, size=20_000):
+    self._size = size
 
   def run(self, train_state, metrics_by_task):
     """Returns False: training goes on."""
     del train_state, metrics_by_task
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+    _fill(self._size)
     return False
