@@ -59,9 +59,10 @@ def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
   group = parser.add_mutually_exclusive_group(required=True)
   group.add_argument("--corpus", help=_CORPUS)
   # argparse never folds a group of the usage: four options do not fit on 80 columns.
-  hidden = {"dest": "corpus", "help": argparse.SUPPRESS}
-  group.add_argument("--archive", metavar="CORPUS", **hidden)
-  group.add_argument("--sample", action="store_const", const="sample", **hidden)
+  group.add_argument("--archive", dest="corpus", metavar="CORPUS", help=argparse.SUPPRESS)
+  group.add_argument(
+    "--sample", dest="corpus", action="store_const", const="sample", help=argparse.SUPPRESS
+  )
   return group
 
 
