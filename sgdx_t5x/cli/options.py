@@ -93,9 +93,12 @@ def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
   group = parser.add_mutually_exclusive_group(required=True)
   add_option(group, Takes.CORPUS, "--corpus", help=_CORPUS)
   # argparse never folds a group of the usage: four options do not fit on 80 columns.
-  hidden = {"dest": "corpus", "help": argparse.SUPPRESS}
-  add_option(group, Takes.CORPUS, "--archive", metavar="CORPUS", **hidden)
-  group.add_argument("--sample", action="store_const", const="sample", **hidden)
+  add_option(
+    group, Takes.CORPUS, "--archive", dest="corpus", metavar="CORPUS", help=argparse.SUPPRESS
+  )
+  group.add_argument(
+    "--sample", dest="corpus", action="store_const", const="sample", help=argparse.SUPPRESS
+  )
   return group
 
 
