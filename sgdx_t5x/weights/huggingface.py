@@ -261,9 +261,10 @@ def _read_safetensors(path: pathlib.Path) -> tuple[dict[str, np.ndarray], set[st
 
 
 def _import_safetensors() -> Any:
+  safetensors = require("safetensors", extra="train", why="Hugging Face's weight files")
   require("safetensors.numpy", extra="train", why="Hugging Face's weight files")
   require("ml_dtypes", extra="train", why="bfloat16 in NumPy")
-  return require("safetensors", extra="train", why="Hugging Face's weight files")
+  return safetensors
 
 
 def _without_aliases(

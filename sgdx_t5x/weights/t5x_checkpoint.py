@@ -51,7 +51,7 @@ def read_checkpoint(path: str | pathlib.Path) -> layout.Weights:
 
 def _read_arrays(path: str) -> dict[str, np.ndarray]:
   """Returns {"target/...": array, "state/step": array}."""
-  _require("orbax.checkpoint", "flax.traverse_util", "t5x.checkpoints")
+  _require("orbax.checkpoint", "flax", "t5x.checkpoints")
   from etils import epath
 
   folder = epath.Path(path)
@@ -147,7 +147,7 @@ def write_checkpoint(
     SgdxError: nothing is written then.
   """
   folder = check_checkpoint_free(out, step, overwrite)
-  _require("orbax.checkpoint", "flax.traverse_util")
+  _require("orbax.checkpoint", "flax")
   import jax.numpy as jnp
 
   target = {name: jnp.asarray(array, jnp.float32) for name, array in weights.arrays.items()}
