@@ -152,9 +152,7 @@ class FlaxOptimTrainState:
 
   def in_structure(self, axes: FlaxOptimTrainState) -> FlaxOptimTrainState:
     """Returns the result of `as_logical_axes` in the tree structure of this state."""
-    target = axes.params
-    if not isinstance(self.params, flax.core.FrozenDict):
-      target = flax.core.unfreeze(target)
+    target = _as_frozen_as(self.params, axes.params)
     return self.replace(
       optimizer=axes.optimizer.replace(target=target),
       flax_mutables=_one_spec_each(self.flax_mutables, axes.flax_mutables),
@@ -167,7 +165,7 @@ class InferenceState:
 
   Attributes:
     step: int32 scalar: updates made so far.
-    params: FrozenDict of parameters.
+    params: tree of parameters, a FrozenDict from `create` and `restore_state`.
     params_axes: as for FlaxOptimTrainState.
     flax_mutables: as for FlaxOptimTrainState.
     flax_mutables_axes: as for FlaxOptimTrainState.
@@ -228,7 +226,7 @@ class InferenceState:
     """As for FlaxOptimTrainState."""
     return self.replace(
       step=axes.step,
-      params=axes.params,
+      params=_as_frozen_as(self.params, axes.params),
       flax_mutables=_one_spec_each(self.flax_mutables, axes.flax_mutables),
     )
 
@@ -272,6 +270,12 @@ def _mutables_axis_names(mutables_axes: PyTree) -> PyTree:
   return flax.core.freeze(
     {name: flax_partitioning.get_axis_names(tree) for name, tree in (mutables_axes or {}).items()}
   )
+
+
+def _as_frozen_as(params: PyTree, axes: PyTree) -> PyTree:
+  """Returns `axes` as a FrozenDict if `params` is one, else as plain dicts."""
+  frozen = isinstance(params, flax.core.FrozenDict)
+  return flax.core.freeze(axes) if frozen else flax.core.unfreeze(axes)
 
 
 def _one_spec_each(mutables: PyTree, axes: PyTree) -> PyTree:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import flax.core
 import jax
 import numpy as np
 
@@ -19,6 +20,11 @@ from t5x._checkpoint.restore import restore
 from t5x._process.log import log
 
 PyTree = Any
+
+
+def _with_plain_dicts(state):
+  """Returns a state whose parameters are plain dicts, which callers may change."""
+  return state.replace_params(flax.core.unfreeze(state.params))
 
 
 class TrainStateInitializer:
@@ -53,7 +59,7 @@ class TrainStateInitializer:
     def initialize(rng):
       variables = init_fn(rng=rng, input_shapes=input_shapes, input_types=input_types)
       if optimizer_def is None:
-        return train_state.InferenceState.create(variables)
+        return _with_plain_dicts(train_state.InferenceState.create(variables))
       return train_state.FlaxOptimTrainState.create(optimizer_def, variables)
 
     self._initialize = initialize
@@ -88,7 +94,7 @@ class TrainStateInitializer:
       restore_cfg,
       init_fn=lambda: self.from_scratch(rng),
     )
-    state = jax.block_until_ready(state)
+    state = _with_plain_dicts(jax.block_until_ready(state))
     log(
       f"restored {choice.path} (step {int(state.step)}) in {time.time() - started:.1f} s; "
       f"{choice.rule}"
