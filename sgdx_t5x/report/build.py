@@ -13,7 +13,7 @@ from sgdx_t5x.report import browser, plot_numbers, plot_style, plots, run_tables
 from sgdx_t5x.report.page import Page, Plot, Section, render, table_files
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring import compare, comparison_tables, score_files, score_tables
-from sgdx_t5x.scoring.score import OnProgress
+from sgdx_t5x.scoring.progress import OnProgress
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.tables import Table, document, percent
 

@@ -16,8 +16,8 @@ from sgdx_t5x.metrics import JOINT_GOAL
 from sgdx_t5x.report.steps import step_files
 from sgdx_t5x.scoring import score_files
 from sgdx_t5x.scoring.frame_table import FrameTable
+from sgdx_t5x.scoring.progress import OnProgress
 from sgdx_t5x.scoring.rows import Row, Rows
-from sgdx_t5x.scoring.score import OnProgress
 from sgdx_t5x.signature import Signature
 
 

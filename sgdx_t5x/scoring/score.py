@@ -10,7 +10,7 @@ import dataclasses
 import math
 import pathlib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ import numpy as np
 from sgdx_t5x import metrics
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus
-from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.variants import in_order
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
@@ -33,14 +32,13 @@ from sgdx_t5x.scoring.predictions.files import (
   find_files,
   is_rows,
 )
+from sgdx_t5x.scoring.progress import OnProgress, byte_counter, counted, row_counter
 from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
 from sgdx_t5x.scoring.score_files import REPORT_FORMAT as FORMAT
 from sgdx_t5x.scoring.settings import Settings
 from sgdx_t5x.signature import Signature
 
-OnProgress = Callable[[str, int, int | None, str], None]  # (task, done, total or None, unit)
 ALL = "all"  # stands for every variant that JSONL ids name
-_DIALOGUES_BETWEEN_CALLS, _MEGABYTE = 100, 1_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +156,7 @@ def score_predictions(
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
   gold = _gold_frames(corpus, split, on_progress)
   schema, seen = corpus.schema(split), corpus.seen_services(split)
-  on_read = _byte_counter(predictions, split, on_progress)
+  on_read = byte_counter(predictions, split, on_progress)
   selection = Selection(corpus, split, gold, how.prompt_format, how.allow_missing, on_read)
   scores: dict[str, FrameScores] = {}
   extra: dict[str, int] = {}
@@ -205,7 +203,7 @@ def score_report(
     samples = metrics.BootstrapSamples.draw(first.dialogue_ids, how.bootstrap_samples, how.seed)
   jga = metrics.JOINT_GOAL
   nothing = dict.fromkeys(common, scored.nothing)
-  on_row = _row_counter(scored, on_progress)
+  on_row = row_counter(scored.gold, len(how.metrics), on_progress)
   return {
     "format": FORMAT,
     "signature": scored.signature,
@@ -236,7 +234,7 @@ report = score_report  # its name in version 0.1
 def _gold_frames(corpus: Corpus, split: str, on_progress: OnProgress) -> Sequence[GoldFrame]:
   total = PUBLISHED_DIALOGUES[split] if corpus.name == "sgd" else None
   task = f"reading dialogues of {split}"
-  gold = metrics.gold_frames(_counted(corpus.dialogues(split), task, total, on_progress))
+  gold = metrics.gold_frames(counted(corpus.dialogues(split), task, total, on_progress))
   if not gold:
     raise SgdxError(
       f"{corpus.origin}: no user frames in split {split}",
@@ -245,45 +243,6 @@ def _gold_frames(corpus: Corpus, split: str, on_progress: OnProgress) -> Sequenc
       fix="name a split that has dialogues",
     )
   return gold
-
-
-def _counted(
-  dialogues: Iterable[Dialogue], task: str, total: int | None, on_progress: OnProgress
-) -> Iterator[Dialogue]:
-  for done, dialogue in enumerate(dialogues, start=1):
-    yield dialogue
-    if done % _DIALOGUES_BETWEEN_CALLS == 0:
-      on_progress(task, done, total, "dialogues")
-
-
-def _byte_counter(
-  sources: Mapping[str, PredictionSource], split: str, on_progress: OnProgress
-) -> Callable[[int], None]:
-  """Returns what is to be called with how many bytes of predictions were read."""
-  files = [file for source in sources.values() for file in find_files(source, split)]
-  total, done = sum(file.stat().st_size for file in files), 0
-
-  def on_read(size: int) -> None:
-    nonlocal done
-    done += size
-    on_progress("reading predictions", done // _MEGABYTE, total // _MEGABYTE, "MB")
-
-  return on_read
-
-
-def _row_counter(scored: Scored, on_progress: OnProgress) -> Callable[[], None]:
-  """Returns what is to be called when a row of a table is done, which takes as long as others."""
-  services = {frame.service for frame in scored.gold}
-  domains = {service.split("_")[0] for service in services}
-  total = (len(GROUPS) + len(domains) + len(services)) * (1 + len(scored.settings.metrics))
-  done = 0
-
-  def on_row() -> None:
-    nonlocal done
-    done += 1
-    on_progress("computing scores", done, total, "rows")
-
-  return on_row
 
 
 def _read(

@@ -294,9 +294,6 @@ def _without_aliases(
   return arrays
 
 
-# --- writing -------------------------------------------------------------------------------
-
-
 def write_huggingface(
   weights: layout.Weights,
   folder: str | pathlib.Path,
@@ -333,8 +330,10 @@ def write_huggingface(
       safetensors.numpy.save_file(arrays, temporary / _ONE_FILE, metadata={"format": "pt"})
     except safetensors.SafetensorError as e:  # a full disk, for instance
       raise OSError(str(e)) from e
-    _write_json(temporary / _CONFIG, _config(weights.sizes, dtype))
-    _write_json(temporary / _GENERATION_CONFIG, _TOKENS)
+    written = {_CONFIG: _config(weights.sizes, dtype), _GENERATION_CONFIG: _TOKENS}
+    for name, content in written.items():
+      text = json.dumps(content, indent=2, sort_keys=True) + "\n"
+      (temporary / name).write_text(text, "utf-8")
     if vocabulary is not None:
       shutil.copyfile(vocabulary, temporary / _VOCABULARY)
   return folder
@@ -390,10 +389,6 @@ def _config(sizes: layout.Sizes, dtype: str) -> dict[str, Any]:
     "torch_dtype": dtype,
     **_FIXED,
   }
-
-
-def _write_json(path: pathlib.Path, content: Mapping[str, Any]) -> None:
-  path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def _storage_type(dtype: str) -> np.dtype:

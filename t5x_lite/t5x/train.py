@@ -97,7 +97,7 @@ def train(
   from t5x._process import folder_lock
   from t5x._process.stop import StopRequest
   from t5x._step.actions import Actions
-  from t5x._train import setup
+  from t5x._train import setup, streams
   from t5x._train.loop import Evaluations, Loop, Saver
   from t5x.examples.t5 import network, softmax_attention
 
@@ -123,9 +123,9 @@ def train(
       utils.check_lengths(train_eval_dataset_cfg, model.FEATURE_CONVERTER_CLS)
     if infer_eval_dataset_cfg is not None:
       utils.check_lengths(infer_eval_dataset_cfg, model.FEATURE_CONVERTER_CLS, needed=False)
-    stream = setup.choose_stream(model_dir, start, random_seed, train_dataset_cfg)
+    stream = streams.choose_stream(model_dir, start, random_seed, train_dataset_cfg)
     init_rng, trainer_rng = jax.random.split(jax.random.PRNGKey(stream.seed))
-    train_ds, num_shards = setup.training_data(
+    train_ds, num_shards = streams.training_data(
       train_dataset_cfg,
       model,
       partitioner,
@@ -185,7 +185,7 @@ def train(
     # --------------------------------------------------------------- train
     loop = Loop(
       trainer,
-      setup.never_empty(batches, train_dataset_cfg),
+      streams.never_empty(batches, train_dataset_cfg),
       start.total_steps,
       periods,
       saver,

@@ -1,0 +1,139 @@
+"""The stream of training data: which it is, where it began, and its batches from a step on."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+from collections.abc import Callable, Iterator
+
+import jax
+import numpy as np
+from etils import epath
+
+from t5x import utils
+from t5x._process.log import log
+from t5x._train.setup import Start
+from t5x.errors import T5XError
+
+
+@dataclasses.dataclass(frozen=True)
+class Stream:
+  """The training data of a run, and where it began: kept as MODEL_DIR/stream.json.
+
+  Args:
+      first_step: the step whose batch is the stream's first.
+      data_seed: seed of the data.
+      seed: seed of parameters and dropout.
+      settings: what the batches are made from, as text.
+  """
+
+  first_step: int
+  data_seed: int
+  seed: int
+  settings: str
+
+
+def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) -> Stream:
+  """Returns the stream of data to read from `start.step` on.
+
+  A resumed run goes on in the stream it was in, with the seeds it had (also those from the
+  clock). It begins a new one if the data's settings have changed, or nothing tells of the old.
+
+  Args:
+      model_dir: MODEL_DIR.
+      start: where the run starts.
+      random_seed: RANDOM_SEED or None.
+      cfg: `utils.DatasetConfig` of the training data.
+  """
+  path = epath.Path(model_dir) / "stream.json"
+  settings = _describe(cfg, random_seed)
+  resuming = start.choice is not None and start.choice.resuming
+  kept = _read_stream(path) if resuming and utils.resume_data() else None
+  if kept is not None and kept.settings == settings and kept.first_step <= start.step:
+    log(
+      f"training data seed {kept.data_seed} since step {kept.first_step}; passing over the "
+      f"{start.step - kept.first_step} batches seen"
+    )
+    stream = kept
+  else:
+    if resuming:
+      why = "" if kept is None else ": its settings have changed"
+      log(f"training data begins in a new order at step {start.step}{why}")
+    data_seed = utils.resolve_seed(cfg, random_seed, start.step, "training data")
+    stream = Stream(start.step, data_seed, _seed(random_seed), settings)
+  if jax.process_count() > 1:
+    from jax.experimental import multihost_utils
+
+    multihost_utils.sync_global_devices("stream.json is read")  # before it is written
+  if stream is not kept and jax.process_index() == 0:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".json.tmp")
+    temporary.write_text(json.dumps(dataclasses.asdict(stream)) + "\n")
+    temporary.replace(path)
+  return stream
+
+
+def _seed(random_seed: int | None) -> int:
+  """RANDOM_SEED, or one from the clock."""
+  if random_seed is not None:
+    return int(random_seed)
+  seed = int(np.random.SeedSequence().generate_state(1)[0] % 2**31)
+  if jax.process_count() > 1:
+    from jax.experimental import multihost_utils
+
+    seed = int(multihost_utils.broadcast_one_to_all(np.int32(seed)))
+  log(f"RANDOM_SEED is not set: using {seed}")
+  return seed
+
+
+def _describe(cfg, random_seed: int | None) -> str:
+  name = cfg.mixture_or_task_name
+  lengths = cfg.task_feature_lengths
+  values = {
+    **{f.name: getattr(cfg, f.name) for f in dataclasses.fields(cfg)},
+    "mixture_or_task_name": name if isinstance(name, str) else name.name,
+    "task_feature_lengths": dict(lengths) if lengths else None,
+    "RANDOM_SEED": random_seed,
+  }
+  for without_effect in ("module", "use_memory_cache"):
+    values.pop(without_effect, None)
+  return ", ".join(f"{k} = {v!r}" for k, v in sorted(values.items()))
+
+
+def _read_stream(path: epath.Path) -> Stream | None:
+  """Returns what a run has kept, or None: it has not, or another program wrote its checkpoints."""
+  try:
+    return Stream(**json.loads(path.read_text()))
+  except (OSError, ValueError, TypeError):
+    return None
+
+
+def training_data(cfg, model, partitioner, get_dataset_fn: Callable, stream: Stream, step: int):
+  """Returns (dataset of this host's batches from `step` on, number of data shards).
+
+  Args:
+      cfg: `utils.DatasetConfig`.
+      model: gives the feature converter.
+      partitioner: gives this host's part of the data.
+      get_dataset_fn: `utils.get_dataset` or what replaces it.
+      stream: the stream, from `choose_stream`.
+      step: step the run starts from.
+  """
+  layout = partitioner.get_data_layout(cfg.batch_size)
+  cfg = dataclasses.replace(cfg, seed=stream.data_seed)
+  args = cfg, layout.shard_id, layout.num_shards, model.FEATURE_CONVERTER_CLS
+  seen = step - stream.first_step
+  if "skip_batches" in inspect.signature(get_dataset_fn).parameters:
+    return get_dataset_fn(*args, skip_batches=seen), layout.num_shards
+  return get_dataset_fn(*args).skip(seen), layout.num_shards
+
+
+def never_empty(batches: Iterator, cfg) -> Iterator:
+  """Yields the batches; raises T5XError at their end: data repeats, so they only end if empty."""
+  yield from batches
+  raise T5XError(
+    f"The training data of {cfg.mixture_or_task_name!r} is empty.",
+    found=f"no example in split {cfg.split!r} after preprocessing",
+    fix="check the split, the task's filters and its files.",
+  )
