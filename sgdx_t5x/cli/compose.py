@@ -39,9 +39,11 @@ K nearest are used. Every name and description needs K, except names of
 services, which need none. Services get the variant's digit, as in SGD-X:
 Banks_2 is Banks_21 in v1.
 
+The file and the rules: docs/compose.md
+
 DIR gets v1/SPLIT/schema.json ... and paraphrases.jsonl, which lists the
 variant and the distance of every paraphrase, and why a paraphrase was not
-used, or not as it is (docs/compose.md explains the file and the rules):
+used, or not as it is:
 """
 
 

@@ -51,6 +51,8 @@ def pairs():
     inputs = [a for a, kind in takes if kind and kind not in OUTPUTS | {Takes.TEXT}]
     outputs = [a for a, kind in takes if kind in OUTPUTS]
     for one, other in itertools.product(inputs, outputs):
+      if any({one, other} <= {*g._group_actions} for g in parser._mutually_exclusive_groups):
+        continue
       label = one.option_strings[0] if one.option_strings else one.dest
       yield pytest.param(name, one, other, id=f"{name} {label} {other.option_strings[0]}")
 
@@ -68,6 +70,11 @@ def arguments(name, given, output, path):
   """The command line that reads `path`, and writes it too."""
   value = f"v1={path}" if given.takes in (Takes.VARIANT, Takes.NAMED_INPUT) else path
   line, needed = [*name.split()], list(NEEDED[name])
+  for group in COMMANDS[name]._mutually_exclusive_groups:
+    others = {o for a in group._group_actions for o in a.option_strings}
+    if output in group._group_actions and (other := others & {*needed}):
+      at = needed.index(other.pop())  # compose writes --init in place of reading --paraphrases
+      del needed[at : at + 2]
   if not given.option_strings:  # argparse has several operands of diff
     position = ["a", "b"].index(given.dest) if name == "diff" else 0
     needed[position] = path

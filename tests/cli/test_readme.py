@@ -6,7 +6,7 @@ import shlex
 import pytest
 from places import ROOT
 
-from sgdx_t5x.cli import make_parser
+from sgdx_t5x.cli.commands import make_parser
 
 README = (ROOT / "README.md").read_text("utf-8")
 

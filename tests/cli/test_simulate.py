@@ -176,7 +176,7 @@ def test_processes_change_nothing(here):
   number = write.DIALOGUES_PER_FILE + 20
   found = sgdx_process(*arguments(number, seed=3, processes=2, out="two"), cwd=here)
   assert found.returncode == 0, found.stderr
-  assert found.stdout.startswith(f"two/train: {number} dialogues, ")
+  assert found.stdout.startswith(f"written: two/train: {number} dialogues, ")
   assert main(arguments(number, seed=3, out="one")) == 0
   assert sum(name.startswith("dialogues_") for name in contents("one/train")) == 2
   assert contents("one/train") == contents("two/train")

@@ -108,7 +108,8 @@ def test_help_names_files_that_are_there(site, tmp_path):
   assert [name for name in named if not pathlib.Path(name).exists()] == []
   assert all(name.startswith(str(site)) for name in named)
   here = python(site, "-c", HELP, *commands, cwd=ROOT)
-  assert here.stdout == away.stdout.replace(f"{site}/sgdx_t5x/", "")
+  # Lines that a long path is in are folded elsewhere.
+  assert here.stdout.split() == away.stdout.replace(f"{site}/sgdx_t5x/", "").split()
 
 
 def test_errors_name_files_that_are_there(site, tmp_path):
