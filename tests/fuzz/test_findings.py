@@ -1,4 +1,4 @@
-"""What the fuzzer of `test_readers.py` found, each with its input."""
+"""What the fuzzer found, each with its input."""
 
 import copy
 import json

@@ -1,0 +1,26 @@
+"""Folders for the fuzzers of readers."""
+
+import os
+import pathlib
+import tempfile
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+  """The current folder, which stays empty."""
+  folder = tmp_path / "current"
+  folder.mkdir()
+  monkeypatch.chdir(folder)
+  yield
+  assert not list(folder.iterdir())
+
+
+@pytest.fixture
+def folder():
+  """A folder in memory where there is one: files are written and removed thousands of times."""
+  memory = pathlib.Path("/dev/shm")
+  where = memory if os.access(memory, os.W_OK) else None
+  with tempfile.TemporaryDirectory(prefix="sgdx_fuzz_", dir=where) as made:
+    yield pathlib.Path(made)

@@ -1,0 +1,208 @@
+"""Every reader of files returns or raises an SgdxError in four parts, whatever is in the file.
+
+10,000 damaged inputs for each reader, the same every time; SGDX_FUZZ_SEED=1 makes others, and a
+failure prints how to repeat it alone. What a reader accepts, its users must be able to work with:
+dialogues are scored and counted, a simulation makes a dialogue, scores are compared.
+"""
+
+import io
+import itertools
+import json
+import os
+import zipfile
+
+import boats
+import pytest
+import tiny_corpus as tiny
+from fuzzing import Document, damaged, run
+
+from sgdx_t5x import metrics
+from sgdx_t5x.augment.wording import wording
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data import statistics
+from sgdx_t5x.data.annotation import validate_annotation
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.dialogue import check_dialogue, write_dialogues
+from sgdx_t5x.data.schema import check_aligned, load_schema, parse_schema
+from sgdx_t5x.data.variants import convert_dialogue, renamings
+from sgdx_t5x.metrics import gold_frames
+from sgdx_t5x.simulator.generate import simulate
+from sgdx_t5x.simulator.starting_point import starting_point
+
+pytestmark = pytest.mark.long
+
+
+class Memory:
+  """A corpus in memory: file name -> content. See `data.sources.Source`."""
+
+  origin = "memory"
+
+  def __init__(self, files):
+    self.files = files
+
+  def names(self):
+    return sorted(self.files)
+
+  def read(self, name):
+    return self.files[name]
+
+  def checksums(self):
+    return iter(())
+
+
+def test_schemas():
+  original = parse_schema(boats.SCHEMA, "original")
+  number = itertools.count()
+
+  def read(data):
+    schema = load_schema(data, "schema.json")
+    if next(number) % 40 == 0:  # 10 ms
+      "".join(starting_point(schema).values()).encode()
+    check_aligned(original, schema)
+    wording(original, schema)
+    renamings(schema, original)
+
+  run("schemas", Document(boats.SCHEMA), read)
+
+
+@pytest.fixture
+def dialogue():
+  """A short dialogue with a search, a transaction and results."""
+  made = list(simulate(boats.simulation((boats.FIND, boats.RENT)), numbers=range(40), seed="s"))
+  return min(made, key=lambda d: len(d.turns)).to_json()
+
+
+@pytest.fixture
+def boats_in_memory():
+  content = json.dumps(boats.SCHEMA)
+  return Corpus(Memory({"train/schema.json": content, "train/dialogues_001.json": ""}))
+
+
+def test_dialogues(dialogue, boats_in_memory):
+  schema = boats_in_memory.schema("train")
+  names = renamings(schema, schema)
+
+  def read(data):
+    boats_in_memory.source.files["train/dialogues_001.json"] = data
+    found = list(boats_in_memory.dialogues("train", check_dialogue))
+    gold = gold_frames(found)
+    said = {g.frame_id: metrics.PredictedFrame(g.slot_values) for g in gold}
+    metrics.score_frames(gold, said, schema, [])
+    statistics.summarise(statistics.count(found), schema, schema, set())
+    write_dialogues(convert_dialogue(d, names) for d in found)
+
+  run("dialogues", Document([dialogue]), read)
+
+
+def test_annotation(dialogue, boats_in_memory):
+  schema = boats_in_memory.schema("train")
+
+  def read(data):
+    boats_in_memory.source.files["train/dialogues_001.json"] = data
+    list(boats_in_memory.dialogues("train", validate_annotation(schema, {})))
+
+  run("annotation", Document([dialogue]), read)
+
+
+def read_corpus(path):
+  corpus = open_corpus(path)
+  corpus.checksum()
+  assert corpus.name is not None
+  for split in corpus.splits:
+    for variant in corpus.variants:
+      if corpus.has_schema(split, variant):
+        corpus.schema(split, variant)
+    list(corpus.dialogues(split))
+
+
+def small_corpus(folder):
+  """A split of one dialogue with one variant: reading it is quick."""
+  for variant, base in (("original", "train"), ("v1", "sgd_x/data/v1/train")):
+    tiny.write_json(folder / base / "schema.json", tiny.schema(["Shops_1"], variant))
+  states = [{"Shops_1": {"item": ["pen"]}}]
+  tiny.write_json(folder / "train/dialogues_001.json", [tiny.dialogue("1_00000", states)])
+  return folder
+
+
+def test_archives(tmp_path, folder):
+  root = small_corpus(tmp_path / "corpus")
+  files = {p.relative_to(root).as_posix(): p.read_bytes() for p in root.rglob("*.json")}
+  path = folder / "corpus.zip"
+  path.touch()
+  names = ("../x.json", "/x.json", "..\\x.json", "train/schema.json", "a/b/dev/schema.json",
+           "train/dialogues_.json", "x" * 300 + ".json", "é\udc80.json",
+           "dev/schema.json/")  # fmt: skip
+
+  def make(rng):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", rng.choice((0, 8, 8, 12))) as archive:
+      for name, data in files.items():
+        what = rng.random()
+        if what < 0.02:
+          name = rng.choice(names)
+        if what < 0.05:
+          data = damaged(rng, data)
+        if what < 0.97:
+          archive.writestr(name.encode("utf-8", "replace").decode(), data)
+    data = bytearray(content.getvalue())
+    for _ in range(rng.choice((0, 1, 2, 8)) if rng.random() < 0.8 else 0):
+      # Mostly where members are listed, at the end, and in their first header.
+      at = rng.choice(
+        (rng.randrange(60), len(data) - 1 - rng.randrange(600), rng.randrange(len(data)))
+      )
+      data[at] = rng.choice((0, 1, 255, rng.randrange(256), data[at] ^ 1))
+    return bytes(damaged(rng, bytes(data)) if rng.random() < 0.1 else data)
+
+  def read(data):
+    path.write_bytes(data)
+    read_corpus(path)
+
+  run("archives", make, read, folder)
+
+
+def test_folders(tmp_path, folder):
+  """Not only the files: also what else can have their names."""
+  root = small_corpus(folder / "corpus")
+  present = sorted(p.relative_to(root).as_posix() for p in root.rglob("*"))
+  contents = {name: (root / name).read_bytes() for name in present if (root / name).is_file()}
+  added = ("train/dialogues_x.json", "train/schema.json.json", "dev/schema.json",
+           "dialogues_1.json", "train/dialogues_\udc80.json", "x\ny/train/schema.json",
+           "test/dialogues_000.json")  # fmt: skip
+
+  def make(rng):
+    name = rng.choice((*contents, *contents, *added, "train", "test", "sgd_x"))
+    what = rng.choice(("folder", "link", "loop", "gone", "pipe", *["content"] * 8))
+    data = damaged(rng, rng.choice(list(contents.values())))
+    return name, what, data
+
+  def read(case):
+    name, what, data = case
+    path, kept = root / name, None
+    if path.exists():
+      kept = folder / "kept"
+      path.rename(kept)
+    above = next(p for p in path.parents if p.exists())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+      if what == "folder":
+        path.mkdir()
+      elif what in ("link", "loop"):
+        path.symlink_to("nothing" if what == "link" else path.name)
+      elif what == "pipe":
+        os.mkfifo(path)
+      elif what == "content":
+        path.write_bytes(data)
+      read_corpus(root)
+    finally:
+      if path.is_dir():
+        path.rmdir()
+      elif what != "gone":
+        path.unlink()
+      for parent in path.parents:
+        if parent == above:
+          break
+        parent.rmdir()
+      if kept:
+        kept.rename(path)
+
+  run("folders", make, read, folder)
