@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
+from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, add_split
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import UsageError, with_document_paths
 
@@ -59,9 +59,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   parser = add_command(subparsers, "backtranslate", __doc__, _EPILOG, "back-translate schemas")
   add_corpus(parser)
-  add_option(
-    parser, Takes.TEXT, "--split", default="train", help="train, dev or test (default: train)"
-  )
+  add_split(parser, default="train")
   add_option(
     parser,
     Takes.TEXT,

@@ -84,6 +84,20 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
   add_option(parser, Takes.CORPUS, "--corpus", required=True, help=_CORPUS)
 
 
+def add_split(
+  parser: "argparse.ArgumentParser | argparse._ActionsContainer", default: str = "test"
+) -> None:
+  """Adds `--split`, of commands that read one. Args: parser, or a group of one."""
+  text = f"train, dev or test (default: {default})"
+  add_option(parser, Takes.TEXT, "--split", default=default, help=text)
+
+
+def add_variants(parser: argparse.ArgumentParser, text: str) -> None:
+  """Adds `--variant NAME[=DIR] ...`, which `parse_variants` reads. Args: text, its help."""
+  settings: dict[str, Any] = {"required": True, "nargs": "+", "metavar": "NAME[=DIR]"}
+  add_option(parser, Takes.VARIANT, "--variant", help=text, **settings)
+
+
 def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
   """Adds `--corpus` and, not in the help, what it was called before: `--archive` and `--sample`.
 

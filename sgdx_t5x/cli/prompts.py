@@ -10,7 +10,15 @@ import textwrap
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sgdx_t5x.cli.options import STDOUT, Takes, add_command, add_corpus, add_option
+from sgdx_t5x.cli.options import (
+  STDOUT,
+  Takes,
+  add_command,
+  add_corpus,
+  add_option,
+  add_split,
+  add_variants,
+)
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
@@ -60,18 +68,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     subparsers, "prompts", __doc__, _EPILOG, "write prompts for any language model to answer"
   )
   add_corpus(parser)
-  add_option(
-    parser, Takes.TEXT, "--split", default="test", help="train, dev or test (default: test)"
-  )
-  add_option(
-    parser,
-    Takes.VARIANT,
-    "--variant",
-    required=True,
-    nargs="+",
-    metavar="NAME[=DIR]",
-    help="variants of the schema, see below",
-  )
+  add_split(parser)
+  add_variants(parser, "variants of the schema, see below")
   add_option(
     parser,
     Takes.OUTPUT_OR_STDOUT,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import Takes, add_command, add_option, add_scoring, no_cycles
+from sgdx_t5x.cli.options import Takes, add_command, add_option, add_scoring, add_split, no_cycles
 from sgdx_t5x.cli.progress import Update, progress
 from sgdx_t5x.errors import SgdxError, UsageError, require
 from sgdx_t5x.files.locks import lock
@@ -93,9 +93,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="compare runs that were scored with different settings, and mark every table",
   )
   scoring = parser.add_argument_group("for predictions, which are scored first")
-  add_option(
-    scoring, Takes.TEXT, "--split", default="test", help="train, dev or test (default: test)"
-  )
+  add_split(scoring)
   scoring.add_argument("--step", type=int, help="checkpoint to show (default: the last)")
   add_scoring(scoring)
   output.add_format(parser)

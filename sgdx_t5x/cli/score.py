@@ -5,7 +5,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, add_scoring, no_cycles
+from sgdx_t5x.cli.options import (
+  Takes,
+  add_command,
+  add_corpus,
+  add_option,
+  add_scoring,
+  add_split,
+  no_cycles,
+)
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import UsageError
 
@@ -44,9 +52,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     "score predictions: JGA per variant and schema sensitivity",
   )
   add_corpus(parser)
-  add_option(
-    parser, Takes.TEXT, "--split", default="test", help="train, dev or test (default: test)"
-  )
+  add_split(parser)
   add_option(
     parser,
     Takes.VARIANT,

@@ -147,7 +147,7 @@ def evaluate(
         initializer,
         evaluator,
         restore_checkpoint_cfg,
-        epath.Path(output_dir) / f"eval.{dataset_cfg.mixture_or_task_name}.ckpt",
+        epath.Path(f"{results_of}.ckpt"),
         fallback_init_rng or 0,
         stop.check,
       )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
+from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, add_variants
 from sgdx_t5x.cli.output import splits_table
 from sgdx_t5x.cli.progress import track
 from sgdx_t5x.errors import UsageError
@@ -38,15 +38,7 @@ def add_verb(verbs: Any) -> None:
     verbs, "export", __doc__, _EPILOG, "write dialogues with the names of SGD-X variants"
   )
   add_corpus(parser)
-  add_option(
-    parser,
-    Takes.VARIANT,
-    "--variant",
-    required=True,
-    nargs="+",
-    metavar="NAME[=DIR]",
-    help="variants to write, see below",
-  )
+  add_variants(parser, "variants to write, see below")
   add_option(
     parser,
     Takes.TEXT,

@@ -164,11 +164,10 @@ class _Tables(NamedTuple):
   categorical: tf.Tensor
   offsets: tf.Tensor  # [num_variants] int32, added to a service's index
   prefixes: tf.Tensor  # [num_variants] string, of example ids
-  targets: tf.Tensor  # resource, the look-up table of targets
 
   @classmethod
-  def of(cls, table: SlotTable, variants: Sequence[str], runs: Sequence[np.ndarray], targets):
-    """Args: runs, the tokens of the prompts; targets, handle of the look-up table."""
+  def of(cls, table: SlotTable, variants: Sequence[str], runs: Sequence[np.ndarray]) -> "_Tables":
+    """Args: runs, the tokens of the prompts."""
     return cls(
       tf.RaggedTensor.from_row_lengths(np.concatenate(runs), [len(run) for run in runs]),
       tf.constant(table.starts),
@@ -178,14 +177,13 @@ class _Tables(NamedTuple):
       tf.constant(table.categorical),
       tf.constant(np.arange(len(variants), dtype=np.int32) * table.num_services),
       tf.constant([f"{variant}/" for variant in variants]),
-      targets,
     )
 
   def spec(self) -> "_Tables":
     """The types that `tf.function` traces for: no length is fixed."""
     prompts = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
-    rest = (tf.TensorSpec([None] * x.shape.rank, x.dtype) for x in self[1:-1])
-    return _Tables._make([prompts, *rest, tf.TensorSpec([], tf.resource)])
+    rest = (tf.TensorSpec([None] * x.shape.rank, x.dtype) for x in self[1:])
+    return _Tables._make([prompts, *rest])
 
 
 def _example_maker(table: SlotTable, variants, style, vocabulary, limit, spec):
@@ -197,12 +195,12 @@ def _example_maker(table: SlotTable, variants, style, vocabulary, limit, spec):
   lookup = tf.lookup.StaticHashTable(
     tf.lookup.KeyValueTensorInitializer(*map(tf.constant, zip(*targets, strict=True))), ""
   )
-  tables = _Tables.of(table, variants, runs, lookup.resource_handle)
-  make = _traced(style, limit, vocabulary, tables.spec(), spec)
+  tables = _Tables.of(table, variants, runs)
+  make = _traced(style, limit, vocabulary, tables.spec(), tf.TensorSpec([], tf.resource), spec)
 
-  @tf.autograph.experimental.do_not_convert
+  @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
   def maker(batch):
-    return make(tables._replace(targets=lookup.resource_handle), batch)  # `lookup` has to live
+    return make(tables, lookup.resource_handle, batch)  # keeps `lookup`, which owns the table
 
   return maker
 
@@ -219,15 +217,15 @@ def _traced(style: PromptStyle, limit, vocabulary, *signature):
       return function
 
   @tf.function(input_signature=signature, autograph=False)
-  def traced(tables, batch):
-    return _make_examples(tables, batch, style, vocabulary, limit)
+  def traced(tables, lookup, batch):
+    return _make_examples(tables, lookup, batch, style, vocabulary, limit)
 
   _TRACED.append((key, vocabulary, traced))
   return traced
 
 
-def _make_examples(tables: _Tables, batch, style: PromptStyle, vocabulary, limit):
-  """The graph: a batch of records -> the batch of their examples."""
+def _make_examples(tables: _Tables, lookup, batch, style: PromptStyle, vocabulary, limit):
+  """The graph: a batch of records -> their examples. Args: lookup, handle of the target table."""
   history = _Histories.of(batch["utterances"], style, vocabulary)
   # (record, variant) pairs, then one example per slot asked for in each.
   num_variants = tf.size(tables.offsets, tf.int64)
@@ -240,7 +238,7 @@ def _make_examples(tables: _Tables, batch, style: PromptStyle, vocabulary, limit
   matches = slot.with_flat_values(slot.flat_values == asked_slot)
   gold = tf.ragged.boolean_mask(tf.gather(batch["gold_value"], record), matches)
   pick = tf.gather(batch["pick"], record)
-  targets = _target_texts(gold, rows, pick, tables.targets, style)
+  targets = _target_texts(gold, rows, pick, lookup, style)
   prompt = tf.gather(tables.prompts, rows)
   budget = None if limit is None else limit - 1 - tf.cast(prompt.row_lengths(), tf.int32)  # EOS
   frame = tf.strings.join([batch["split"], batch["frame_id"]], separator="/")
@@ -258,13 +256,13 @@ def _make_examples(tables: _Tables, batch, style: PromptStyle, vocabulary, limit
   }
 
 
-def _target_texts(gold: tf.RaggedTensor, rows, pick, table, style: PromptStyle):
+def _target_texts(gold: tf.RaggedTensor, rows, pick, lookup, style: PromptStyle):
   """The graph's `text.target_text`: gold string [examples, values] -> string [examples]."""
   keys = tf.strings.as_string(tf.gather(rows, gold.value_rowids())) + _KEY + gold.flat_values
   plain = gold.flat_values
   if style.lowercase:
     plain = tf.strings.lower(plain, encoding="utf-8")
-  known = tf.raw_ops.LookupTableFindV2(table_handle=table, keys=keys, default_value="")
+  known = tf.raw_ops.LookupTableFindV2(table_handle=lookup, keys=keys, default_value="")
   known = tf.ensure_shape(known, keys.shape)
   shown = gold.with_flat_values(tf.where(known == "", plain, known))
   if style.target == "join":
