@@ -6,7 +6,6 @@ never lie in memory together.
 
 from __future__ import annotations
 
-import collections
 import functools
 import os
 import time
@@ -22,6 +21,7 @@ from t5x import metrics as metrics_lib
 from t5x._data.devices import pad_rows, to_device
 from t5x._process.log import log
 from t5x._step.actions import EarlyStoppingAction, TerminateOnNanAction
+from t5x._step.ahead import StepsAhead
 from t5x._step.divergence import LossWatch
 from t5x._step.weight_metrics import WeightMetricsComputer
 from t5x.errors import T5XError
@@ -40,10 +40,6 @@ Metrics = Mapping[str, Any]
 
 # Metrics of this many steps are fetched from the device at once.
 _STEPS_PER_FETCH = 50
-
-# Steps that are dispatched and not done, at most: the one that runs and the one that the device
-# goes on with while the host prepares the next. A stop has to wait for all of them.
-_STEPS_AHEAD = 2
 
 
 def _split(batch, num_microbatches: int):
@@ -187,7 +183,7 @@ class Trainer:
     self._last: dict[str, float] = {}
     self.compile_seconds: float | None = None
     self._pending: list[Metrics] = []
-    self._in_flight: collections.deque[jax.Array] = collections.deque(maxlen=_STEPS_AHEAD)
+    self._ahead = StepsAhead()
     self._merged: Metrics | None = None
     self._latest: Metrics | None = None  # of the last step that was fetched
     self._step = int(train_state.step)
@@ -244,12 +240,11 @@ class Trainer:
     )
 
   def wait_for_room(self) -> None:
-    """Waits until all steps but the latest are done: the next one may then be dispatched.
+    """Waits until the host is at most two steps, or a tenth of a second, ahead of the device.
 
     Without it the host runs ahead of the device by as many steps as JAX allows (32 on a CPU).
     """
-    while len(self._in_flight) >= _STEPS_AHEAD:
-      jax.block_until_ready(self._in_flight.popleft())
+    self._ahead.wait_for_room()
 
   def step(self, batch) -> None:
     """Takes one training step; returns as soon as it is dispatched (but for the first).
@@ -263,7 +258,7 @@ class Trainer:
     started = time.time()
     self.train_state, metrics, rate = self._train_step(self.train_state, batch, self._rng)
     self._learning_rate = rate
-    self._in_flight.append(rate)
+    self._ahead.add(rate)
     if first:
       jax.block_until_ready(rate)
       self.compile_seconds = time.time() - started

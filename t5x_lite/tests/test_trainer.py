@@ -292,7 +292,12 @@ def terminal():
   def show(columns, action):
     fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
     action()
-    return os.read(reader, 10_000).decode()
+    file.write("\0")  # the terminal hands on in pieces what was written: read up to here
+    file.flush()
+    shown = ""
+    while not shown.endswith("\0"):
+      shown += os.read(reader, 10_000).decode()
+    return shown[:-1]
 
   with open(writer, "w") as file, contextlib.redirect_stderr(file):
     yield show

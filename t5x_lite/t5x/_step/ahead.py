@@ -1,0 +1,51 @@
+"""How far the host runs ahead of the device."""
+
+from __future__ import annotations
+
+import collections
+import math
+import time
+
+import jax
+
+# A step that is being stopped has to wait for this long, or for two steps if that is longer.
+_SECONDS = 0.1
+_MOST_STEPS = 32  # as many as JAX itself allows on a CPU
+
+
+class StepsAhead:
+  """The steps that are dispatched and not known to be done.
+
+  At least two may be: the one that runs, and the one that the device goes on with while the host
+  prepares the next. Of short steps there may be as many as take a tenth of a second, since the host
+  cannot prepare one within a few milliseconds every time.
+  """
+
+  def __init__(self):
+    self._steps: collections.deque[jax.Array] = collections.deque(maxlen=_MOST_STEPS)
+    self._step_seconds = math.inf
+    self._done_at: float | None = None
+
+  def add(self, result: jax.Array) -> None:
+    """Adds a dispatched step by one of its results."""
+    self._steps.append(result)
+
+  def wait_for_room(self) -> None:
+    """Waits until another step may be dispatched."""
+    while len(self._steps) >= self._room():
+      self._wait_for_oldest()
+
+  def _room(self) -> int:
+    return min(max(2, int(_SECONDS / self._step_seconds)), _MOST_STEPS)
+
+  def _wait_for_oldest(self) -> None:
+    oldest = self._steps.popleft()
+    if oldest.is_ready():
+      self._done_at = None  # done at some time before: the interval would not be the step's
+      return
+    jax.block_until_ready(oldest)
+    now = time.perf_counter()
+    if self._done_at is not None:
+      # A thread that wakes late makes the next step seem short: believe half of it at a time.
+      self._step_seconds = max(now - self._done_at, self._step_seconds / 2, 1e-6)
+    self._done_at = now
