@@ -5,7 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from t5x.examples.t5 import attention, cached_attention, layers, softmax_attention
+from t5x.examples.t5 import (
+  attention,
+  blocked_attention,
+  cached_attention,
+  layers,
+  softmax_attention,
+)
 
 B, H, Q, K, D = 3, 4, 5, 7, 8
 
@@ -31,9 +37,19 @@ def _inputs(with_bias, with_mask):
   return query, key, value, bias, mask
 
 
+@pytest.fixture(params=["whole", "rows", "rows of head pairs"])
+def attend(request, monkeypatch):
+  """Attention over the whole batch, and in blocks of one row with all heads or with two."""
+  if request.param == "whole":
+    return softmax_attention.attend
+  if request.param == "rows of head pairs":
+    monkeypatch.setattr(blocked_attention, "_BLOCK", 2 * 4 * Q * K)
+  return blocked_attention.attend
+
+
 @pytest.mark.parametrize("with_bias", [False, True])
 @pytest.mark.parametrize("with_mask", [False, True])
-def test_output_and_gradients_are_those_of_softmax(with_bias, with_mask):
+def test_output_and_gradients_are_those_of_softmax(attend, with_bias, with_mask):
   inputs, mask = _inputs(with_bias, with_mask)[:4], _inputs(with_bias, with_mask)[4]
   given = [x for x in inputs if x is not None]
   weight = _normal(5, B, H, Q, D)
@@ -43,20 +59,35 @@ def test_output_and_gradients_are_those_of_softmax(with_bias, with_mask):
       args = (*args, None) if not with_bias else args
       return jnp.sum(weight * function(*args, mask))
 
-    return jax.value_and_grad(of, argnums=tuple(range(len(given))))(*given)
+    return jax.jit(jax.value_and_grad(of, argnums=tuple(range(len(given)))))(*given)
 
-  (got, got_grads), (want, want_grads) = loss(softmax_attention.attend), loss(_plain)
+  (got, got_grads), (want, want_grads) = loss(attend), loss(_plain)
   np.testing.assert_allclose(got, want, rtol=1e-5)
   for name, a, b in zip(("query", "key", "value", "bias"), got_grads, want_grads, strict=False):
     np.testing.assert_allclose(a, b, rtol=0, atol=1e-5, err_msg=name)
 
 
-def test_bfloat16_is_as_near_to_the_truth_as_a_plain_softmax():
+def test_a_mask_for_all_queries_or_rows(attend):
+  query, key, value, bias, mask = _inputs(True, True)
+  for some in (mask[:, :, :1], mask[:1], mask[:1, :, :1]):
+    got, want = attend(query, key, value, bias, some), _plain(query, key, value, bias, some)
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-5)
+
+
+def test_blocks_are_for_one_cpu_and_scores_past_its_cache(monkeypatch):
+  query, short = (jnp.zeros((32, 8, n, 1)) for n in (256, 64))
+  assert blocked_attention.applies(query, query)
+  assert not blocked_attention.applies(short, short)
+  monkeypatch.setattr(jax, "default_backend", lambda: "tpu")
+  assert not blocked_attention.applies(query, query)
+
+
+def test_bfloat16_is_as_near_to_the_truth_as_a_plain_softmax(attend):
   """Against float64; the plain softmax in bfloat16 is what T5X computes."""
   query, key, value, bias, mask = _inputs(True, True)
   truth = _plain(*(np.asarray(x, np.float64) for x in (query, key, value, bias, mask)))
   short = [x.astype(jnp.bfloat16) for x in (query, key, value, bias, mask)]
-  ours, plain = softmax_attention.attend(*short), _plain(*short)
+  ours, plain = attend(*short), _plain(*short)
   assert ours.dtype == jnp.bfloat16
   error, of_plain = (np.abs(np.asarray(x, np.float64) - truth).max() for x in (ours, plain))
   assert error <= 1.1 * of_plain

@@ -8,7 +8,7 @@ import pytest
 from flax import traverse_util
 from packed_goldens import assert_close
 
-from t5x.examples.t5 import layers
+from t5x.examples.t5 import blocked_attention, layers
 
 
 @pytest.mark.parametrize("batch_name", ["unpacked", "packed"])
@@ -44,9 +44,13 @@ def test_gradients(golden):
     )
 
 
-def test_gradients_as_computed_on_a_tpu(golden, monkeypatch):
-  """Some sums and lookups are written otherwise there; the numbers stay."""
-  monkeypatch.setattr(jax, "default_backend", lambda: "tpu")
+@pytest.mark.parametrize("how", ["on a TPU", "with attention in blocks"])
+def test_gradients_computed_in_other_ways(golden, monkeypatch, how):
+  """Some sums, lookups and products are written otherwise there; the numbers stay."""
+  if how == "on a TPU":
+    monkeypatch.setattr(jax, "default_backend", lambda: "tpu")
+  else:
+    monkeypatch.setattr(blocked_attention, "_WHOLE", 0)
   grads = type(golden).packed_grads.func(golden)(golden.params)  # traced anew
   for path, grad in traverse_util.flatten_dict(grads, sep="/").items():
     assert_close(

@@ -15,7 +15,7 @@ from flax import linen as nn
 
 from t5x import active_mesh
 from t5x.errors import T5XError
-from t5x.examples.t5 import cached_attention, layers, softmax_attention
+from t5x.examples.t5 import blocked_attention, cached_attention, layers, softmax_attention
 
 Array = jax.Array
 
@@ -63,7 +63,9 @@ def dot_product_attention(
     keep = layers.keep_mask(dropout_rng, dropout_rate, (*value.shape[:2], 1, value.shape[2]))
     scale = keep.swapaxes(2, 3).astype(value.dtype) / jnp.asarray(1.0 - dropout_rate, value.dtype)
     value = value * scale
-  return softmax_attention.attend(query, key, value, bias, mask, float32_logits).swapaxes(1, 2)
+  blocked = blocked_attention.applies(query, key)
+  attend = (blocked_attention if blocked else softmax_attention).attend
+  return attend(query, key, value, bias, mask, float32_logits).swapaxes(1, 2)
 
 
 class MultiHeadDotProductAttention(nn.Module):

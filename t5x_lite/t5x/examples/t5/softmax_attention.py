@@ -68,43 +68,73 @@ def _attend(query, key, value, bias, mask, float32_scores):
 
 
 def _forward(query, key, value, bias, mask, float32_scores):
-  scores = jnp.einsum(
-    "bhqd,bhkd->bhqk",
-    query,
-    key,
-    preferred_element_type=jnp.float32 if float32_scores else None,
-  )
-  scores = add_terms(scores, bias, mask)
+  all_scores = scores(query, key, bias, mask, float32_scores)
+  out, largest, total = weighted_mean(all_scores, value)
+  return out, (query, key, value, bias, all_scores, largest, total, out)
+
+
+def _backward(float32_scores, residuals, d_out):
+  del float32_scores
+  query, key, value, bias, *rest = residuals
+  *gradients, d_scores = backward(query, key, value, *rest, d_out)
+  d_bias = None if bias is None else _sum_rows(d_scores).astype(bias.dtype)
+  return *gradients, d_bias, None
+
+
+def scores(
+  query: Array, key: Array, bias: Array | None, mask: Array | None, float32_scores: bool
+) -> Array:
+  """Computes `query key^T + bias + mask`, `[..., Q, K]`."""
+  dtype = jnp.float32 if float32_scores else None
+  products = jnp.einsum("...qd,...kd->...qk", query, key, preferred_element_type=dtype)
+  return add_terms(products, bias, mask)
+
+
+def weighted_mean(scores: Array, value: Array) -> tuple[Array, Array, Array]:
+  """Computes `softmax(scores) value`.
+
+  Args:
+    scores: `[..., Q, K]`.
+    value: `[..., K, D]`.
+
+  Returns:
+    The result, `[..., Q, D]`, and what `backward` needs, both `[..., Q, 1]` in float32: the largest
+    score and the sum of the exponentials relative to it.
+  """
   largest = jnp.max(scores, axis=-1, keepdims=True).astype(jnp.float32)
   weights = jnp.exp(scores.astype(jnp.float32) - largest).astype(value.dtype)
   ones = jnp.ones((*value.shape[:-1], 1), value.dtype)
   sums = jnp.einsum(
-    "bhqk,bhkd->bhqd",
+    "...qk,...kd->...qd",
     weights,
     jnp.concatenate([value, ones], axis=-1),
     preferred_element_type=jnp.float32,
   )
   total = sums[..., -1:]  # at least 1: the largest weight is
-  out = (sums[..., :-1] / total).astype(value.dtype)
   # Not as one logarithm: added to -1e10, where all keys are masked, that of the total is lost.
-  return out, (query, key, value, bias, scores, largest, total, out)
+  return (sums[..., :-1] / total).astype(value.dtype), largest, total
 
 
-def _backward(float32_scores, residuals, d_out):
-  del float32_scores
-  query, key, value, bias, scores, largest, total, out = residuals
+def backward(
+  query: Array,
+  key: Array,
+  value: Array,
+  scores: Array,
+  largest: Array,
+  total: Array,
+  out: Array,
+  d_out: Array,
+) -> tuple[Array, Array, Array, Array]:
+  """Returns the gradients of `query`, `key`, `value` and `scores`, from that of the result."""
   dtype = value.dtype
   weights = jnp.exp(scores.astype(jnp.float32) - largest) * (1.0 / total)
-  d_value = jnp.einsum("bhqk,bhqd->bhkd", weights.astype(dtype), d_out)
-  d_weights = jnp.einsum("bhqd,bhkd->bhqk", d_out, value, preferred_element_type=jnp.float32)
+  d_value = jnp.einsum("...qk,...qd->...kd", weights.astype(dtype), d_out)
+  d_weights = jnp.einsum("...qd,...kd->...qk", d_out, value, preferred_element_type=jnp.float32)
   mean = jnp.sum(d_out.astype(jnp.float32) * out.astype(jnp.float32), axis=-1, keepdims=True)
   d_scores = (weights * (d_weights - mean)).astype(dtype)
-  d_query = jnp.einsum("bhqk,bhkd->bhqd", d_scores, key)
-  d_key = jnp.einsum("bhqk,bhqd->bhkd", d_scores, query)
-  d_bias = None
-  if bias is not None:
-    d_bias = _sum_rows(d_scores).astype(bias.dtype)
-  return d_query, d_key, d_value, d_bias, None
+  d_query = jnp.einsum("...qk,...kd->...qd", d_scores, key)
+  d_key = jnp.einsum("...qk,...qd->...kd", d_scores, query)
+  return d_query, d_key, d_value, d_scores
 
 
 def _sum_rows(x):
