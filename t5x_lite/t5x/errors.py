@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import math
+import numbers
 import operator
 from collections.abc import Iterable
 
@@ -90,6 +92,65 @@ def check_whole(
     found=repr(value),
     expected="a whole number" + (f" of at least {least}" if least > -(2**63) else "") + none,
     fix=fix or f"set {name}",
+  )
+
+
+def check_number(
+  value: object,
+  name: str,
+  least: float | None = None,
+  below: float = math.inf,
+  optional: bool = False,
+  fix: object = None,
+) -> None:
+  """Raises T5XError unless `value` is a finite number in [least, below).
+
+  Args:
+      value: what a setting was bound to; a scalar array counts as a number of any size.
+      name: the setting, for the message.
+      least: smallest number that is accepted; None: any.
+      below: numbers from this one on are refused.
+      optional: None is accepted too.
+      fix: how to set it; None: by its name.
+  """
+  if value is None and optional:
+    return
+  if not isinstance(value, numbers.Real) and getattr(value, "shape", None) == ():
+    return
+  is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+  if is_number and _is_finite(value) and (least is None or value >= least) and value < below:  # type: ignore[operator]
+    return
+  limits = [f"of at least {least:g}"] if least is not None else []
+  limits += [f"below {below:g}"] if below < math.inf else []
+  raise T5XError(
+    f"{name} is not a number that can be used.",
+    found=repr(value),
+    expected=" ".join(["a number", " and ".join(limits)]).strip() + (", or None" * optional),
+    fix=fix or f"set {name}",
+  )
+
+
+def _is_finite(value: object) -> bool:
+  try:
+    return math.isfinite(value)  # type: ignore[arg-type]
+  except OverflowError:  # an integer that is too large for a float
+    return False
+
+
+def check_flag(value: object, name: str) -> None:
+  """Raises T5XError unless `value` is True or False; text would always count as True.
+
+  Args:
+      value: what a setting was bound to.
+      name: the setting, for the message.
+  """
+  if type(value).__name__ in ("bool", "bool_") or (type(value) is int and value in (0, 1)):
+    return
+  raise T5XError(
+    f"{name} is neither True nor False.",
+    found=repr(value),
+    expected="True or False, without quotes",
+    fix=f"set {name}",
   )
 
 

@@ -93,6 +93,7 @@ def evaluate(
   from etils import epath
 
   from t5x import gin_utils, utils
+  from t5x._model.check import check_model
   from t5x._process import folder_lock
   from t5x._process.stop import StopRequest
   from t5x.errors import not_in_lite
@@ -104,6 +105,7 @@ def evaluate(
     loggers = [seqio.TensorBoardLogger, seqio.JSONLogger]
     inference_evaluator_cls = functools.partial(seqio.Evaluator, logger_cls=loggers)
   folder_lock.check_folder_name(output_dir, "EVAL_OUTPUT_DIR")
+  check_model(model)
   utils.import_module(dataset_cfg.module)
   utils.check_lengths(dataset_cfg, model.FEATURE_CONVERTER_CLS, needed=False)
   name = dataset_cfg.mixture_or_task_name

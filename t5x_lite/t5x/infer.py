@@ -153,6 +153,7 @@ def infer(
   """
   from t5x import gin_utils, utils
   from t5x._infer.journal import config_hash
+  from t5x._model.check import check_model
   from t5x._process import folder_lock
   from t5x._process.stop import StopRequest
 
@@ -163,6 +164,7 @@ def infer(
     shard_id = cli.FLAGS.shard_id
   folder_lock.check_folder_name(output_dir, "INFER_OUTPUT_DIR")
   _check_settings(mode, dataset_cfg, shard_id, num_shards)
+  check_model(model)
   utils.import_module(dataset_cfg.module)
   (verify_matching_vocabs_fn or utils.verify_matching_vocabs)(dataset_cfg, model)
   utils.check_lengths(dataset_cfg, model.FEATURE_CONVERTER_CLS)
