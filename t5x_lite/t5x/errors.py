@@ -6,7 +6,11 @@ import difflib
 import math
 import numbers
 import operator
+import re
 from collections.abc import Iterable
+
+_LONGEST_LINE = 1_000  # characters: what a message quotes may be a whole file
+_UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class T5XError(ValueError):
@@ -40,8 +44,15 @@ class T5XError(ValueError):
     for name, text in parts.items():
       if text is not None:
         lines.append(f"  {name + ':':<11}" + str(text).replace("\n", "\n" + " " * 13))
-    self.text = "\n".join(lines)
+    self.text = _printable("\n".join(lines))
     super().__init__(self.text)
+
+
+def _printable(text: str) -> str:
+  """Returns a text with control characters as escapes, and lines too long cut in the middle."""
+  lines = _UNPRINTABLE.sub(lambda m: m[0].encode("unicode_escape").decode(), text).split("\n")
+  half = _LONGEST_LINE // 2
+  return "\n".join(x if len(x) <= _LONGEST_LINE else f"{x[:half]} ... {x[-half:]}" for x in lines)
 
 
 class UsageError(T5XError):
@@ -72,7 +83,7 @@ def nearest(name: str, known: Iterable[str], n: int = 4) -> list[str]:
 def check_whole(
   value: object, name: str, least: int = 1, optional: bool = False, fix: object = None
 ) -> None:
-  """Raises T5XError unless `value` is a whole number of at least `least`.
+  """Raises T5XError unless `value` is a whole number of at least `least` that is not too large.
 
   Args:
       value: what a setting was bound to.
@@ -84,9 +95,13 @@ def check_whole(
   if value is None and optional:
     return
   whole = hasattr(value, "__index__") and not isinstance(value, bool)
-  if whole and operator.index(value) >= least:  # type: ignore[arg-type]
+  # Shapes and steps are 32-bit numbers; seeds, which may be negative, have 64 bits.
+  below = 2**31 if least > -(2**63) else 2**63
+  number = operator.index(value) if whole else least  # type: ignore[arg-type]
+  if whole and least <= number < below:
     return
-  none = ", or None" if optional else ""
+  none = f" and below 2**{below.bit_length() - 1}" if number >= below else ""
+  none += ", or None" if optional else ""
   raise T5XError(
     f"{name} is not a number that can be used.",
     found=repr(value),
@@ -159,5 +174,6 @@ def not_in_lite(what: str, instead: str | None = None) -> T5XError:
   fix = "install Google's T5X (https://github.com/google-research/t5x); the gin files stay."
   return T5XError(
     f"{what} is not in t5x_lite; Google's T5X has it.",
+    expected="what t5x_lite covers",
     fix=f"{instead}, or {fix}" if instead else fix,
   )

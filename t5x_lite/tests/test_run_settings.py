@@ -9,8 +9,8 @@ import seqio
 from tiny_model import tiny_model
 
 from t5x import decoding, models, partitioning, schedules, utils
-from t5x._model.check import check_model
 from t5x._process.dtypes import check_dtype
+from t5x._settings.model import check_model
 from t5x._step.actions import Actions
 from t5x._train import setup
 from t5x.errors import T5XError
@@ -253,6 +253,15 @@ def test_other_settings_of_data(wrong):
   with pytest.raises(T5XError) as e:
     utils.DatasetConfig(**(good | wrong))
   assert_four_parts(e.value, repr(next(iter(wrong.values()))))
+
+
+def test_sizes_have_32_bits_and_seeds_64():
+  with pytest.raises(T5XError) as e:
+    _dataset(2**31)
+  assert e.value.expected == "a whole number of at least 1 and below 2**31"
+  _dataset(2**31 - 1)
+  with pytest.raises(T5XError, match="below 2"):
+    utils.DatasetConfig(TASK, LENGTHS, "train", 8, False, 2**63)
 
 
 @pytest.mark.parametrize("actions", [5, "x", [1], {"TRAIN": 5}, {"TRAIN": ["x"]}])

@@ -6,20 +6,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from t5x import utils
-from t5x._model.check import bound_to, check_kind, check_model
+from t5x._settings.kinds import bound_to, check_arguments, check_evaluator, check_kind
+from t5x._settings.model import check_model
 from t5x._step.actions import Actions
 from t5x._train import setup
-from t5x.errors import check_flag, check_whole
+from t5x.errors import check_whole
 
-_CALLABLES = (  # (argument, whether it may be None, an example)
-  ("trainer_cls", False, "@trainer.Trainer"),
-  ("summarize_config_fn", True, "@gin_utils.summarize_gin_config"),
-  ("inference_evaluator_cls", True, "@seqio.Evaluator"),
-  ("get_dataset_fn", True, "None"),
-  ("train_eval_get_dataset_fn", True, "None"),
-  ("train_state_initializer_cls", True, "None"),
-  ("verify_matching_vocabs_fn", True, "None"),
-)
+_CONFIGS = {  # argument: (class, whether it may be None, an example)
+  "train_dataset_cfg": (utils.DatasetConfig, False, "@train/utils.DatasetConfig()"),
+  "train_eval_dataset_cfg": (utils.DatasetConfig, True, "@train_eval/utils.DatasetConfig()"),
+  "infer_eval_dataset_cfg": (utils.DatasetConfig, True, "@infer_eval/utils.DatasetConfig()"),
+  "checkpoint_cfg": (utils.CheckpointConfig, False, "@utils.CheckpointConfig()"),
+}
+_CALLABLES = {  # argument: (whether it may be None, an example)
+  "trainer_cls": (False, "@trainer.Trainer"),
+  "summarize_config_fn": (True, "@gin_utils.summarize_gin_config"),
+  "inference_evaluator_cls": (True, "@seqio.Evaluator"),
+  "get_dataset_fn": (True, "None"),
+  "train_eval_get_dataset_fn": (True, "None"),
+  "train_state_initializer_cls": (True, "None"),
+  "verify_matching_vocabs_fn": (True, "None"),
+}
 _FLAGS = ("use_hardware_rng", "concurrent_metrics", "run_eval_before_training", "use_orbax")
 
 
@@ -40,7 +47,7 @@ def check(arguments: Mapping[str, Any]) -> tuple[setup.Periods, Actions]:
   setup.check_numbers(
     get("model_dir"), total_steps, get("relative_steps"), get("eval_steps"), get("random_seed")
   )
-  _check_kinds(arguments)
+  check_arguments("train", arguments, _CONFIGS, _CALLABLES, _FLAGS)
   save_cfg = get("checkpoint_cfg").save
   periods = setup.check_periods(
     get("eval_period"), get("stats_period"), save_cfg, get("gc_period"), total_steps
@@ -49,31 +56,6 @@ def check(arguments: Mapping[str, Any]) -> tuple[setup.Periods, Actions]:
   check_model(get("model"), trains=True)
   _check_classes(get("trainer_cls"), get("inference_evaluator_cls"))
   return periods, actions
-
-
-def _check_kinds(arguments: Mapping[str, Any]) -> None:
-  for name, optional, example in (
-    ("train_dataset_cfg", False, "@train/utils.DatasetConfig()"),
-    ("train_eval_dataset_cfg", True, "@train_eval/utils.DatasetConfig()"),
-    ("infer_eval_dataset_cfg", True, "@infer_eval/utils.DatasetConfig()"),
-    ("checkpoint_cfg", False, "@utils.CheckpointConfig()"),
-  ):
-    cls = utils.CheckpointConfig if name == "checkpoint_cfg" else utils.DatasetConfig
-    fits = isinstance(arguments[name], cls) or (optional and arguments[name] is None)
-    expected = f"a {cls.__name__}" + (", or None" if optional else "")
-    check_kind(arguments[name], f"train.{name}", fits, expected, f"train.{name} = {example}")
-  example = "@partitioning.PjitPartitioner()"
-  is_one = hasattr(arguments["partitioner"], "get_data_layout")
-  is_one = is_one and not isinstance(arguments["partitioner"], type)
-  check_kind(
-    arguments["partitioner"], "train.partitioner", is_one, example, f"train.partitioner = {example}"
-  )
-  for name, optional, example in _CALLABLES:
-    fits = callable(arguments[name]) or (optional and arguments[name] is None)
-    expected = "a class or function" + (", or None" if optional else "")
-    check_kind(arguments[name], f"train.{name}", fits, expected, f"train.{name} = {example}")
-  for name in _FLAGS:
-    check_flag(arguments[name], f"train.{name}")
 
 
 def _check_classes(trainer_cls: Any, evaluator_cls: Any) -> None:
@@ -86,20 +68,7 @@ def _check_classes(trainer_cls: Any, evaluator_cls: Any) -> None:
   fits = rate is None or callable(rate)
   fix = f"{name}.learning_rate_fn = {example}"
   check_kind(rate, f"{name}.learning_rate_fn", fits, f"a function of the step: {example}", fix)
-  bound = bound_to(evaluator_cls)
-  name = "seqio.Evaluator"
-  examples = f"{name}.num_examples (EVALUATOR_NUM_EXAMPLES)"
-  check_whole(bound.get("num_examples"), examples, 0, optional=True)
-  check_flag(bound.get("use_memory_cache", True), f"{name}.use_memory_cache")
-  loggers = bound.get("logger_cls", ())
-  example = "[@seqio.TensorBoardLogger, @seqio.JSONLogger]"
-  fits = isinstance(loggers, (list, tuple)) and all(map(callable, loggers))
-  check_kind(
-    loggers, f"{name}.logger_cls", fits, "a list of classes", f"{name}.logger_cls = {example}"
-  )
-  for logger in loggers:
-    rows = bound_to(logger).get("write_n_results")
-    check_whole(rows, "seqio.JSONLogger.write_n_results (JSON_WRITE_N_RESULTS)", 0, optional=True)
+  check_evaluator(evaluator_cls)
 
 
 def check_data(arguments: Mapping[str, Any]) -> None:

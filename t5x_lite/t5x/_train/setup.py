@@ -90,7 +90,12 @@ def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -
     if not (isinstance(value, int) and value < 0):  # that has a message of its own
       check_whole(value, name, 0, optional=True)
     else:
-      raise T5XError(f"{name} is negative.", found=value, expected="a number of steps")
+      raise T5XError(
+        f"{name} is negative.",
+        found=value,
+        expected="a number of steps; 0 or None is never",
+        fix=f"set {name}",
+      )
   values = list(given.items())
   for i, (name_a, a) in enumerate(values):
     for name_b, b in values[i + 1 :]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import gin
 import seqio
 from flax import linen as nn
 
 from t5x import optimizers
 from t5x._model.base import BaseTransformerModel
+from t5x._settings.kinds import bound_to, check_kind
+from t5x._settings.optimizer import check_optimizer
 from t5x.errors import T5XError, check_number, check_whole
 from t5x.examples.t5 import network
 
@@ -23,33 +23,6 @@ _DECODING: Mapping[str, Callable[[Any, str], None]] = {
   "alpha": lambda value, name: check_number(value, name),
   "max_decode_len": lambda value, name: check_whole(value, name, optional=True),
 }
-
-
-def bound_to(configurable: Any) -> Mapping[str, Any]:
-  """Returns what gin binds to a class or function that it configured; {} if it did not."""
-  # A reference is to a subclass that gin makes, or to a function around the one it knows.
-  original = [inspect.unwrap(configurable)] if callable(configurable) else []
-  for candidate in getattr(configurable, "__mro__", original):
-    try:
-      gin.get_bindings(candidate, resolve_references=False)
-    except ValueError:  # not configurable
-      continue
-    return gin.get_bindings(candidate)
-  return {}
-
-
-def check_kind(value: Any, name: str, fits: bool, expected: str, fix: str) -> None:
-  """Raises T5XError unless `fits`.
-
-  Args:
-    value: what a setting was bound to.
-    name: the setting.
-    fits: whether it can be used.
-    expected: what can be.
-    fix: a line of gin that binds that.
-  """
-  if not fits:
-    raise T5XError(f"{name} cannot be used.", found=repr(value)[:200], expected=expected, fix=fix)
 
 
 def check_model(model: Any, trains: bool = False) -> None:
@@ -86,6 +59,8 @@ def check_model(model: Any, trains: bool = False) -> None:
       _DECODING[key](value, f"{getattr(model.decode_fn, '__name__', 'decode_fn')}.{key}")
   if isinstance(model.module, network.Transformer):
     _check_network(model)
+  if trains:
+    check_optimizer(model.optimizer_def)
 
 
 def _check_network(model: BaseTransformerModel) -> None:
