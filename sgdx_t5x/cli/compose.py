@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
+from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ def run(args: argparse.Namespace) -> int:
   everything = [corpus.schema(split) for split in corpus.splits]
   found = compose.read_paraphrases(args.paraphrases, everything)
   used = {element: texts for element, texts in found.items() if element.service in schema}
-  made = compose.compose(schema, used, args.variants, fill=args.fill)
+  with progress("elements") as update:
+    made = compose.compose(schema, used, args.variants, fill=args.fill, on_progress=update)
   header = {
     "corpus": corpus.name,
     "checksum": corpus.checksum(),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.options import Takes, add_command, add_option
-from sgdx_t5x.cli.progress import native_stderr_hidden
+from sgdx_t5x.cli.progress import native_stderr_hidden, progress
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.locks import lock
 
@@ -111,10 +111,11 @@ def _import(args: argparse.Namespace) -> int:
 
   with lock(f"{args.out or '.'}/checkpoint_{args.step}"):
     check_checkpoint_free(args.out, args.step, args.overwrite)  # before minutes of reading
-    weights = read_huggingface(args.hf)
+    with progress("MB") as update:  # one for each task: between them, results are printed
+      weights = read_huggingface(args.hf, update)
     _print_read(args.hf, weights)
-    with _quiet(args.debug):
-      path = write_checkpoint(weights, args.out, args.step, args.overwrite)
+    with progress("MB") as update, _quiet(args.debug):
+      path = write_checkpoint(weights, args.out, args.step, args.overwrite, update)
   print(f"written:    {path}")
   print(f"            float32, step {args.step}, optimizer state of a fresh Adafactor")
   _print_next(weights.sizes, path, args)
@@ -127,10 +128,11 @@ def _export(args: argparse.Namespace) -> int:
 
   with lock(args.out):
     check_huggingface_free(args.out, args.overwrite, args.vocab)
-    with _quiet(args.debug):
-      weights = read_checkpoint(args.checkpoint)
+    with progress("MB") as update, _quiet(args.debug):
+      weights = read_checkpoint(args.checkpoint, update)
     _print_read(f"{args.checkpoint}, step {weights.step}", weights)
-    path = write_huggingface(weights, args.out, args.dtype, args.vocab, args.overwrite)
+    with progress("MB") as update:
+      path = write_huggingface(weights, args.out, args.dtype, args.vocab, args.overwrite, update)
   names = ", ".join(sorted(file.name for file in path.iterdir()))
   print(f"written:    {path}, {args.dtype}")
   print(f"            {names}")
