@@ -7,6 +7,7 @@ import os
 import pathlib
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -153,12 +154,23 @@ def _quiet(debug: bool) -> Iterator[None]:
   if not debug:
     logging.getLogger("absl").setLevel(logging.ERROR)
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # tasks of Orbax that failed
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)  # likewise
+  show = sys.unraisablehook
+
+  def hook(unraisable: Any) -> None:
+    # TensorStore ends writes that Orbax no longer waits for, and calls its event loop, now closed.
+    if "Event loop is closed" not in str(unraisable.exc_value):
+      show(unraisable)
+
   with native_stderr_hidden(debug):
+    sys.unraisablehook = hook
     try:
       yield
     except SgdxError:
       time.sleep(0.3)  # what Orbax has cancelled still logs errors, which are hidden here
       raise
+    finally:
+      sys.unraisablehook = show
 
 
 # --- output --------------------------------------------------------------------------------
