@@ -6,6 +6,7 @@ import json
 import math
 import pathlib
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -220,10 +221,15 @@ def check_checkpoint_free(out: str | pathlib.Path, step: int, overwrite: bool) -
 def _save_orbax(folder: pathlib.Path, tree: Mapping[str, Any]) -> None:
   import orbax.checkpoint as ocp
 
+  before = threading.enumerate()
   with ocp.Checkpointer(ocp.CompositeCheckpointHandler("state")) as checkpointer:
     try:
       checkpointer.save(folder, args=ocp.args.Composite(state=ocp.args.PyTreeSave(tree)))
     except ValueError as e:  # TensorStore's way to say that it cannot write
+      # Threads that Orbax left at work would make the folder again once it is removed.
+      for thread in threading.enumerate():
+        if thread not in before and "Executor" not in thread.name:
+          thread.join(timeout=5)
       raise OSError(_first_line(e)) from e
   for place in (folder / "state", folder):  # readers of object stores look for these
     (place / "commit_success.txt").write_text(f"Checkpoint commit was successful to {place.name}")
