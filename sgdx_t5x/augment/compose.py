@@ -152,6 +152,7 @@ def compose(
   *,
   fill: bool = False,
   lemmas: Lemmas | None = None,
+  on_progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Composition:
   """Composes variants. Names of services are paraphrased only if paraphrases are given.
 
@@ -164,6 +165,7 @@ def compose(
     fill: where there are too few, use the farthest again, and where there is none, keep the
       original; instead of refusing.
     lemmas: of a description; `lemmatizer()` by default.
+    on_progress: called with a task, how many elements are placed, and of how many.
 
   Raises:
     SgdxError: too few paraphrases of an element, one that is empty or cannot be a name, or
@@ -173,7 +175,9 @@ def compose(
     lemmas = lemmatizer()
   placements: list[Placement] = []
   too_few = []
-  for element, original in wording(schema).items():
+  elements = wording(schema)
+  for done, (element, original) in enumerate(elements.items(), start=1):
+    on_progress("ranking paraphrases", done, len(elements))
     ranked, unused = _rank(element, original, paraphrases.get(element, ()), lemmas)
     if len(ranked) < num_variants and (ranked or not _is_service_name(element)):
       too_few.append((element, len(ranked)))

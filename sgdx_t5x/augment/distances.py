@@ -5,7 +5,7 @@ Definitions, and where the released data differ from the paper: docs/schema-stat
 
 import dataclasses
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
@@ -145,13 +145,18 @@ def corpus_bleu(texts: Sequence[str], references: Sequence[str]) -> float | None
   return _bleu().corpus_score(list(texts), [list(references)]).score if texts else None
 
 
-def report(corpus: Corpus, sets: Mapping[str, Set]) -> dict[str, Any]:
+def report(
+  corpus: Corpus,
+  sets: Mapping[str, Set],
+  on_progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> dict[str, Any]:
   """Returns the statistics of sets of variants in the form of `sgdx stats --format json`.
 
   Args:
     corpus: has the originals.
     sets: name -> variant -> split -> schema; "v1" to "v5" of SGD and back-translations ("bt_...")
       get the paper's numbers beside theirs.
+    on_progress: called with a task, how many comparisons are done, and of how many.
 
   Raises:
     SgdxError: a schema that does not align, or sacrebleu is not installed.
@@ -162,9 +167,25 @@ def report(corpus: Corpus, sets: Mapping[str, Set]) -> dict[str, Any]:
   if train is not None and "test" in originals:
     unseen = frozenset(originals["test"].names) - corpus.seen_services("test")
 
+  # The BLEU of a set takes as long as its pairs of variants are many.
+  total = 1 + sum(len(variants) + len(variants) * (len(variants) - 1) for variants in sets.values())
+  done = 0
+
+  def advance(steps: int) -> None:
+    nonlocal done
+    done += steps
+    on_progress("computing distances", done, total)
+
   def numbers(variant: Mapping[str, Schema]) -> dict[str, Any]:
     pairs = [originals[s] for s in variant], list(variant.values())
-    return dataclasses.asdict(schema_statistics(*pairs, train, unseen))
+    found = dataclasses.asdict(schema_statistics(*pairs, train, unseen))
+    advance(1)
+    return found
+
+  def bleu_of_set(variants: Set) -> float | None:
+    found = self_bleu(originals, list(variants.values()))
+    advance(len(variants) * (len(variants) - 1))
+    return found
 
   is_sgd, original = corpus.name == "sgd", numbers(originals)
   rows = {name: {v: numbers(schemas) for v, schemas in x.items()} for name, x in sets.items()}
@@ -178,7 +199,7 @@ def report(corpus: Corpus, sets: Mapping[str, Set]) -> dict[str, Any]:
         "name": name,
         "variants": rows[name],
         "average": {key: _mean([row[key] for row in rows[name].values()]) for key in _KEYS},
-        "self_bleu": self_bleu(originals, list(variants.values())),
+        "self_bleu": bleu_of_set(variants),
         "paper": _paper_of(name, variants) if is_sgd else None,
       }
       for name, variants in sets.items()

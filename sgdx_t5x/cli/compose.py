@@ -7,7 +7,8 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
+from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, check_least
+from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
@@ -91,10 +92,7 @@ def run(args: argparse.Namespace) -> int:
     return _init(args)
   if not args.out:
     raise UsageError("no --out", expected="a folder to write to", fix="give --out DIR")
-  if args.variants < 1:
-    raise UsageError(
-      f"--variants {args.variants}", expected="1 or more", fix="leave it out for 5, as in SGD-X"
-    )
+  check_least(args, "variants", 1, "leave it out for 5, as in SGD-X")
   compose.check_out(args.out)
   corpus = open_corpus(args.corpus)
   originals = {split: corpus.schema(split) for split in args.split or corpus.splits}
@@ -102,7 +100,8 @@ def run(args: argparse.Namespace) -> int:
   everything = [corpus.schema(split) for split in corpus.splits]
   found = compose.read_paraphrases(args.paraphrases, everything)
   used = {element: texts for element, texts in found.items() if element.service in schema}
-  made = compose.compose(schema, used, args.variants, fill=args.fill)
+  with progress("elements") as update:
+    made = compose.compose(schema, used, args.variants, fill=args.fill, on_progress=update)
   header = {
     "corpus": corpus.name,
     "checksum": corpus.checksum(),

@@ -5,8 +5,7 @@ import json
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import Takes, add_command, add_option
-from sgdx_t5x.errors import UsageError
+from sgdx_t5x.cli.options import Takes, add_command, add_option, check_least
 
 _JOINT_GOAL = "joint_goal_accuracy"
 _FEWEST_SAMPLES = 100  # with fewer, the 2.5% at each end are one or two samples
@@ -114,11 +113,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_numbers(args: argparse.Namespace) -> None:
-  if args.bootstrap_samples < _FEWEST_SAMPLES:
-    raise UsageError(
-      f"--bootstrap-samples {args.bootstrap_samples}",
-      expected=f"{_FEWEST_SAMPLES} or more: a 95% interval needs the ends of many",
-      fix="leave it out for 1,000",
-    )
-  if args.seed < 0:
-    raise UsageError(f"--seed {args.seed}", expected="0 or more", fix="leave it out for 0")
+  expected = f"{_FEWEST_SAMPLES} or more: a 95% interval needs the ends of many"
+  check_least(args, "bootstrap-samples", _FEWEST_SAMPLES, "leave it out for 1,000", expected)
+  check_least(args, "seed", 0, "leave it out for 0")

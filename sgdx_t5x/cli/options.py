@@ -205,6 +205,23 @@ def _typed(text: str, default: Any) -> Any:
   return int(text) if isinstance(default, int) else text
 
 
+def check_least(
+  args: argparse.Namespace, name: str, least: int, fix: str, expected: str = ""
+) -> None:
+  """Raises UsageError if a number that was given is below `least`.
+
+  Args:
+    args: the parsed options.
+    name: of the option, without "--".
+    least: the smallest number that can be used.
+    fix: what to do.
+    expected: by default "LEAST or more".
+  """
+  value = getattr(args, name.replace("-", "_"))
+  if value is not None and value < least:
+    raise UsageError(f"--{name} {value}", expected=expected or f"{least} or more", fix=fix)
+
+
 def parse_variants(
   items: Sequence[str], corpus: "Corpus"
 ) -> "tuple[tuple[str, ...], VariantSchemas]":

@@ -4,7 +4,10 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar
+
+if TYPE_CHECKING:
+  from rich.console import Console
 
 _T = TypeVar("_T")
 Update = Callable[..., None]  # (task, done, total=None, unit=that of the block)
@@ -24,10 +27,27 @@ def progress(unit: str, enabled: bool = True) -> Iterator[Update]:
   """
   from rich.console import Console
 
-  console = Console(stderr=True)
-  if not (enabled and console.is_terminal):
+  if not (enabled and Console(stderr=True).is_terminal):
     yield lambda task, done, total=None, unit=unit: None
     return
+  with _terminal() as terminal, _bars(Console(file=terminal), unit) as update:
+    yield update
+
+
+@contextlib.contextmanager
+def _terminal() -> Iterator[TextIO]:
+  """The terminal behind stderr, also while `native_stderr_hidden` leads that elsewhere."""
+  try:
+    copy = os.dup(sys.stderr.fileno())
+  except OSError:  # it is no file
+    yield sys.stderr
+    return
+  with open(copy, "w", encoding=sys.stderr.encoding, errors=sys.stderr.errors) as terminal:
+    yield terminal
+
+
+@contextlib.contextmanager
+def _bars(console: "Console", unit: str) -> Iterator[Update]:
   from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
   columns = "{task.description}", BarColumn(), TaskProgressColumn(), "{task.fields[count]}"

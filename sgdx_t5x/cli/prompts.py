@@ -19,7 +19,7 @@ from sgdx_t5x.cli.options import (
   add_split,
   add_variants,
 )
-from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.errors import SgdxError
 
 if TYPE_CHECKING:
   from sgdx_t5x.data.corpus import Corpus
@@ -99,17 +99,13 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Writes the prompts and says what to do next. Returns 0. Raises SgdxError for bad input."""
-  from sgdx_t5x.cli.options import parse_format, parse_variants
+  from sgdx_t5x.cli.options import check_least, parse_format, parse_variants
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.files import atomic_write
   from sgdx_t5x.prompts.rows import services_of
 
-  if args.limit is not None and args.limit < 1:
-    raise UsageError(
-      f"--limit {args.limit}",
-      expected="a number of prompts, 1 or more",
-      fix="leave --limit out for the whole split",
-    )
+  expected = "a number of prompts, 1 or more"
+  check_least(args, "limit", 1, "leave --limit out for the whole split", expected)
   prompt_format = parse_format(args.prompt_style)
   corpus = open_corpus(args.corpus)
   variants, schemas = parse_variants(args.variant, corpus)

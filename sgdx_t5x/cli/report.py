@@ -105,10 +105,10 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
   """Scores what is not scored, writes the report, prints its summary. Returns 0."""
   _check_libraries()
+  from sgdx_t5x.cli.options import check_least
   from sgdx_t5x.report import build, run_tables, runs
 
-  if args.examples < 0:
-    raise UsageError(f"--examples {args.examples}", expected="0 or more", fix="leave it out for 5")
+  check_least(args, "examples", 0, "leave it out for 5")
   out = pathlib.Path(args.out)
   with lock(out), no_cycles(), progress("parts") as update:
     build.check_out(out)

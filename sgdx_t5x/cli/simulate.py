@@ -6,7 +6,7 @@ import pathlib
 import shlex
 from typing import Any
 
-from sgdx_t5x.cli.options import Takes, add_command, add_option
+from sgdx_t5x.cli.options import Takes, add_command, add_option, check_least
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.errors import UsageError
@@ -166,9 +166,5 @@ def _check_usage(args: argparse.Namespace) -> None:
     )
   if not args.out:
     raise UsageError("--out is empty", expected="a folder", fix="give --out DIR")
-  for name in ("num_dialogues", "processes"):
-    value = getattr(args, name)
-    if value is not None and value < 1:
-      raise UsageError(
-        f"--{name.replace('_', '-')} {value}", expected="1 or more", fix="give a larger number"
-      )
+  for name in ("num-dialogues", "processes"):
+    check_least(args, name, 1, "give a larger number")

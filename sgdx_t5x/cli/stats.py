@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
+from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.variants import PIVOTS
 from sgdx_t5x.errors import SgdxError, UsageError
@@ -85,7 +86,8 @@ def run(args: argparse.Namespace) -> int:
         fix="give one of the two another name: --schemas NAME=DIR",
       )
     sets[name][variant] = schemas
-  report = distances.report(corpus, sets)
+  with progress("comparisons") as update:
+    report = distances.report(corpus, sets, update)
   output.show(
     args.format,
     _layout(report, args.format == "csv"),

@@ -7,11 +7,12 @@ import os
 import pathlib
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.options import Takes, add_command, add_option
-from sgdx_t5x.cli.progress import native_stderr_hidden
+from sgdx_t5x.cli.progress import native_stderr_hidden, progress
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.locks import lock
 
@@ -111,10 +112,11 @@ def _import(args: argparse.Namespace) -> int:
 
   with lock(f"{args.out or '.'}/checkpoint_{args.step}"):
     check_checkpoint_free(args.out, args.step, args.overwrite)  # before minutes of reading
-    weights = read_huggingface(args.hf)
+    with progress("MB") as update:  # one for each task: between them, results are printed
+      weights = read_huggingface(args.hf, update)
     _print_read(args.hf, weights)
-    with _quiet(args.debug):
-      path = write_checkpoint(weights, args.out, args.step, args.overwrite)
+    with progress("MB") as update, _quiet(args.debug):
+      path = write_checkpoint(weights, args.out, args.step, args.overwrite, update)
   print(f"written:    {path}")
   print(f"            float32, step {args.step}, optimizer state of a fresh Adafactor")
   _print_next(weights.sizes, path, args)
@@ -127,10 +129,11 @@ def _export(args: argparse.Namespace) -> int:
 
   with lock(args.out):
     check_huggingface_free(args.out, args.overwrite, args.vocab)
-    with _quiet(args.debug):
-      weights = read_checkpoint(args.checkpoint)
+    with progress("MB") as update, _quiet(args.debug):
+      weights = read_checkpoint(args.checkpoint, update)
     _print_read(f"{args.checkpoint}, step {weights.step}", weights)
-    path = write_huggingface(weights, args.out, args.dtype, args.vocab, args.overwrite)
+    with progress("MB") as update:
+      path = write_huggingface(weights, args.out, args.dtype, args.vocab, args.overwrite, update)
   names = ", ".join(sorted(file.name for file in path.iterdir()))
   print(f"written:    {path}, {args.dtype}")
   print(f"            {names}")
@@ -151,12 +154,23 @@ def _quiet(debug: bool) -> Iterator[None]:
   if not debug:
     logging.getLogger("absl").setLevel(logging.ERROR)
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # tasks of Orbax that failed
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)  # likewise
+  show = sys.unraisablehook
+
+  def hook(unraisable: Any) -> None:
+    # TensorStore ends writes that Orbax no longer waits for, and calls its event loop, now closed.
+    if "Event loop is closed" not in str(unraisable.exc_value):
+      show(unraisable)
+
   with native_stderr_hidden(debug):
+    sys.unraisablehook = hook
     try:
       yield
     except SgdxError:
       time.sleep(0.3)  # what Orbax has cancelled still logs errors, which are hidden here
       raise
+    finally:
+      sys.unraisablehook = show
 
 
 # --- output --------------------------------------------------------------------------------

@@ -15,11 +15,14 @@ Adafactor, whose steps are relative to a weight's size, keeps them; Adam's equal
 out of the small query weights early in training.
 """
 
+import math
+import numbers
 from collections.abc import Mapping
 
 import flax
 import jax.numpy as jnp
 
+from sgdx_t5x.errors import SgdxError
 from t5x import models
 
 _NOISE = 0.1  # of T5's own initial biases
@@ -39,6 +42,15 @@ class StructuredInitModel(models.EncoderDecoderModel):
   """
 
   def __init__(self, *args, neighbour: float = 4.0, match: float = 1.0, **kwargs):
+    for name, value in (("neighbour", neighbour), ("match", match)):
+      if (
+        isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < math.inf
+      ):
+        raise SgdxError(
+          f"structured_init.StructuredInitModel.{name} = {value!r}",
+          expected="a number of at least 0",
+          fix=f"structured_init.StructuredInitModel.{name} = 4.0",
+        )
     super().__init__(*args, **kwargs)
     self._neighbour, self._match = neighbour, match
 

@@ -9,7 +9,7 @@ import contextlib
 import io
 import pathlib
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import sentencepiece
 
@@ -22,9 +22,22 @@ TAGS = ("[USER]", "[SYSTEM]", "[domain]", "[slot]", "[PVs]", "none", "dontcare")
 _SCHEMA_WEIGHT = 20  # every prompt has some words of a schema, and of all utterances a few
 
 
-def corpus_lines(corpus: Corpus) -> Iterator[str]:
-  """Yields the lines of train: utterances once, schemas often."""
-  return lines(corpus.dialogues("train"), [*corpus.schema("train")] * _SCHEMA_WEIGHT)
+def corpus_lines(
+  corpus: Corpus, on_dialogue: Callable[[int], None] = lambda _: None
+) -> Iterator[str]:
+  """Yields the lines of train: utterances once, schemas often.
+
+  Args:
+    corpus: where to read.
+    on_dialogue: called with the number of each dialogue read.
+  """
+
+  def counted() -> Iterator[Dialogue]:
+    for number, dialogue in enumerate(corpus.dialogues("train"), start=1):
+      on_dialogue(number)
+      yield dialogue
+
+  return lines(counted(), [*corpus.schema("train")] * _SCHEMA_WEIGHT)
 
 
 def lines(dialogues: Iterable[Dialogue], services: Iterable[Service]) -> Iterator[str]:

@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.errors import SgdxError, require
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_folder, check_folder, json_type
 from sgdx_t5x.weights import layout
+from sgdx_t5x.weights.progress import OnProgress, byte_counter, growing, no_progress
+from sgdx_t5x.weights.safetensors_file import import_safetensors, read_safetensors
 
 MT5_VOCAB_SIZE = 250_112
 _CONFIG, _ONE_FILE, _INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -27,7 +29,6 @@ _OTHER_FORMATS = ("pytorch_model*.bin*", "*.pt", "tf_model.h5", "flax_model*.msg
 _EMBEDDING_ALIASES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 # In the published T5 1.0 files; T5 has no relative bias in cross-attention, and nothing reads it.
 _UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
-_DTYPES = ("F32", "BF16", "F16")
 # What a network without these settings computes; another value would change the logits.
 _FIXED = {
   "relative_attention_num_buckets": layout.BUCKETS,
@@ -44,11 +45,14 @@ _ACTIVATIONS = {"relu": False, "gated-gelu": True}  # feed_forward_proj -> gated
 # --- reading -------------------------------------------------------------------------------
 
 
-def read_huggingface(folder: str | pathlib.Path) -> layout.Weights:
+def read_huggingface(
+  folder: str | pathlib.Path, on_progress: OnProgress = no_progress
+) -> layout.Weights:
   """Reads a T5, T5 1.1, Flan-T5 or mT5 of `transformers`.
 
   Args:
     folder: has config.json and model.safetensors, or its shards and their index.
+    on_progress: called with a task, how much of it is done, of how much, and a unit.
 
   Returns:
     The weights in float32, transposed where T5X has them so; float16 and bfloat16 lose nothing.
@@ -58,7 +62,7 @@ def read_huggingface(folder: str | pathlib.Path) -> layout.Weights:
   """
   folder = pathlib.Path(folder)
   config = _read_config(folder)
-  arrays, notes = _read_arrays(folder)
+  arrays, notes = _read_arrays(folder, on_progress)
   sizes = _sizes(config, folder)
   arrays = _without_aliases(arrays, folder, notes, sizes.tied)
   table = layout.tensors(sizes)
@@ -165,13 +169,16 @@ def _is_tied(config: Mapping[str, Any]) -> bool:
   return config.get("tie_word_embeddings") is not False if scaled is None else bool(scaled)
 
 
-def _read_arrays(folder: pathlib.Path) -> tuple[dict[str, np.ndarray], list[str]]:
+def _read_arrays(
+  folder: pathlib.Path, on_progress: OnProgress
+) -> tuple[dict[str, np.ndarray], list[str]]:
   """Returns {Hugging Face's name: float32 array} of all files, and notes on what they held."""
   arrays: dict[str, np.ndarray] = {}
   dtypes: set[str] = set()
   paths = _weight_files(folder)
+  on_bytes = byte_counter("reading", sum(p.stat().st_size for p in paths), on_progress)
   for path in paths:
-    found, dtype = _read_safetensors(path)
+    found, dtype = read_safetensors(path, on_bytes)
     arrays.update(found)
     dtypes |= dtype
   if paths[0].name != _ONE_FILE:
@@ -235,38 +242,6 @@ def _check_index(folder: pathlib.Path, arrays: Mapping[str, Any]) -> None:
     )
 
 
-def _read_safetensors(path: pathlib.Path) -> tuple[dict[str, np.ndarray], set[str]]:
-  """Returns {name: float32 array} of a file, and the types stored."""
-  safetensors = _import_safetensors()
-  arrays, dtypes = {}, set()
-  try:
-    with safetensors.safe_open(path, framework="numpy") as file:
-      for name in file.keys():  # noqa: SIM118  # not a dictionary
-        dtype = file.get_slice(name).get_dtype()
-        if dtype not in _DTYPES:
-          raise SgdxError(
-            f"{path}: {name} is of type {dtype}",
-            expected=f"floating point: {', '.join(_DTYPES)}",
-            fix="import the unquantized model",
-          )
-        arrays[name] = file.get_tensor(name).astype(np.float32, copy=False)
-        dtypes.add(dtype)
-  except (safetensors.SafetensorError, OSError) as e:
-    raise SgdxError(
-      f"{path}, {path.stat().st_size:,} bytes: {e}",
-      expected="a complete safetensors file",
-      fix="download it again; a file of about 130 bytes is a Git LFS pointer (`git lfs pull`)",
-    ) from None
-  return arrays, dtypes
-
-
-def _import_safetensors() -> Any:
-  safetensors = require("safetensors", extra="train", why="Hugging Face's weight files")
-  require("safetensors.numpy", extra="train", why="Hugging Face's weight files")
-  require("ml_dtypes", extra="train", why="bfloat16 in NumPy")
-  return safetensors
-
-
 def _without_aliases(
   arrays: dict[str, np.ndarray], folder: pathlib.Path, notes: list[str], tied: bool
 ) -> dict[str, np.ndarray]:
@@ -300,6 +275,7 @@ def write_huggingface(
   dtype: str = "float32",
   vocabulary: str | pathlib.Path | None = None,
   overwrite: bool = False,
+  on_progress: OnProgress = no_progress,
 ) -> pathlib.Path:
   """Writes a folder that `transformers` reads with `from_pretrained`.
 
@@ -309,6 +285,7 @@ def write_huggingface(
     dtype: "float32" or "bfloat16".
     vocabulary: SentencePiece model to copy beside the weights, or None for none.
     overwrite: replace a folder that holds such files and nothing else.
+    on_progress: see `read_huggingface`.
 
   Returns:
     The folder's absolute path.
@@ -317,17 +294,19 @@ def write_huggingface(
     SgdxError: nothing is written then.
   """
   folder = check_huggingface_free(folder, overwrite, vocabulary)
-  safetensors = _import_safetensors()
+  safetensors = import_safetensors()
   kind = _storage_type(dtype)
   arrays = {}
   for t in layout.tensors(weights.sizes):
     array = weights.arrays[t.t5x]
     # Contiguous, since safetensors writes an array's memory, whatever its strides.
     arrays[t.hf] = np.ascontiguousarray(array.T if t.transposed else array, dtype=kind)
+  size = sum(array.nbytes for array in arrays.values())
   with atomic_folder(folder) as temporary:
     temporary.mkdir()
     try:
-      safetensors.numpy.save_file(arrays, temporary / _ONE_FILE, metadata={"format": "pt"})
+      with growing(temporary, size, on_progress):
+        safetensors.numpy.save_file(arrays, temporary / _ONE_FILE, metadata={"format": "pt"})
     except safetensors.SafetensorError as e:  # a full disk, for instance
       raise OSError(str(e)) from e
     written = {_CONFIG: _config(weights.sizes, dtype), _GENERATION_CONFIG: _TOKENS}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import pathlib
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,18 +15,23 @@ import numpy as np
 from sgdx_t5x.errors import SgdxError, require
 from sgdx_t5x.files import atomic_folder, check_folder
 from sgdx_t5x.weights import layout
+from sgdx_t5x.weights.progress import OnProgress, byte_counter, growing, no_progress
 
 _MIN_DIM_TO_FACTOR = 128  # adafactor.Adafactor.min_dim_size_to_factor
+_READ_AT_ONCE = 200_000_000  # bytes
 
 
 # --- reading -------------------------------------------------------------------------------
 
 
-def read_checkpoint(path: str | pathlib.Path) -> layout.Weights:
+def read_checkpoint(
+  path: str | pathlib.Path, on_progress: OnProgress = no_progress
+) -> layout.Weights:
   """Reads the parameters of a T5X checkpoint of either layout; gs:// works where T5X's does.
 
   Args:
     path: a folder checkpoint_N.
+    on_progress: called with a task, how much of it is done, of how much, and a unit.
 
   Returns:
     The weights, in the type they were stored in.
@@ -33,7 +40,7 @@ def read_checkpoint(path: str | pathlib.Path) -> layout.Weights:
     SgdxError: there is no checkpoint, it is damaged, or not of a T5.
   """
   path = str(path)
-  flat = _read_arrays(path)
+  flat = _read_arrays(path, on_progress)
   step = int(flat.pop("state/step", 0))
   arrays = {name.removeprefix("target/"): array for name, array in flat.items()}
   shapes = {name: tuple(array.shape) for name, array in arrays.items()}
@@ -49,7 +56,7 @@ def read_checkpoint(path: str | pathlib.Path) -> layout.Weights:
   return layout.Weights(sizes, arrays, step)
 
 
-def _read_arrays(path: str) -> dict[str, np.ndarray]:
+def _read_arrays(path: str, on_progress: OnProgress) -> dict[str, np.ndarray]:
   """Returns {"target/...": array, "state/step": array}."""
   _require("orbax.checkpoint", "flax", "t5x.checkpoints")
   from etils import epath
@@ -57,7 +64,7 @@ def _read_arrays(path: str) -> dict[str, np.ndarray]:
   folder = epath.Path(path)
   try:
     if (folder / "state" / "_METADATA").exists() and _is_complete(folder):
-      return _read_orbax(folder)
+      return _read_orbax(folder, on_progress)
     if (folder / "checkpoint").exists():
       from t5x import checkpoints  # Google's T5X has this function for this layout alone
 
@@ -84,22 +91,41 @@ def _is_complete(folder: Any) -> bool:
   return bool(json.loads(metadata.read_text()).get("commit_timestamp_nsecs"))
 
 
-def _read_orbax(folder: Any) -> dict[str, np.ndarray]:
+def _read_orbax(folder: Any, on_progress: OnProgress) -> dict[str, np.ndarray]:
   import orbax.checkpoint as ocp
 
   handler = ocp.PyTreeCheckpointHandler()
   state = folder.absolute() / "state"  # TensorStore wants absolute paths
   tree = _parameters_and_step(_flatten(handler.metadata(state).tree))
-  # The optimizer's slots stay on disk.
-  restore_args = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in tree}
-  restored = handler.restore(
-    state,
-    args=ocp.args.PyTreeRestore(
-      item=_unflatten(tree), restore_args=_unflatten(restore_args), partial_restore=True
-    ),
-  )
+  sizes = {k: math.prod(m.shape) * np.dtype(m.dtype).itemsize for k, m in tree.items()}
+  on_bytes = byte_counter("reading", sum(sizes.values()), on_progress)
+  arrays = {}
+  for names in _groups(sizes):  # the optimizer's slots stay on disk
+    restore_args = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in names}
+    restored = handler.restore(
+      state,
+      args=ocp.args.PyTreeRestore(
+        item=_unflatten({name: tree[name] for name in names}),
+        restore_args=_unflatten(restore_args),
+        partial_restore=True,
+      ),
+    )
+    arrays.update({name: np.asarray(array) for name, array in _flatten(restored).items()})
+    on_bytes(sum(sizes[name] for name in names))
   handler.close()
-  return {name: np.asarray(array) for name, array in _flatten(restored).items()}
+  return arrays
+
+
+def _groups(sizes: Mapping[str, int]) -> Iterator[list[str]]:
+  """Names of arrays in groups of some size, each read in one call: between them, progress shows."""
+  group: list[str] = []
+  for name in sizes:
+    group.append(name)
+    if sum(sizes[n] for n in group) >= _READ_AT_ONCE:
+      yield group
+      group = []
+  if group:
+    yield group
 
 
 def _parameters_and_step(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,7 +152,11 @@ def _first_line(error: Exception) -> str:
 
 
 def write_checkpoint(
-  weights: layout.Weights, out: str | pathlib.Path, step: int = 0, overwrite: bool = False
+  weights: layout.Weights,
+  out: str | pathlib.Path,
+  step: int = 0,
+  overwrite: bool = False,
+  on_progress: OnProgress = no_progress,
 ) -> pathlib.Path:
   """Writes OUT/checkpoint_STEP in T5X's Orbax layout, with Adafactor's slots.
 
@@ -139,6 +169,7 @@ def write_checkpoint(
     out: folder on this machine to write to; its other checkpoints stay.
     step: updates the checkpoint says it has seen, 0 or more.
     overwrite: replace a checkpoint_STEP that is there.
+    on_progress: see `read_checkpoint`.
 
   Returns:
     The absolute path of the checkpoint.
@@ -157,7 +188,9 @@ def write_checkpoint(
     for slot, shape in adafactor_slots(array.shape).items()
   }
   state = {"step": jnp.asarray(step, jnp.int32), "param_states": _unflatten(slots)}
-  with atomic_folder(folder) as temporary:
+  size = sum(array.nbytes for array in (*target.values(), *slots.values()))
+  # Orbax gives what it has not finished another name beside it.
+  with atomic_folder(folder) as temporary, growing(temporary.parent, size, on_progress):
     _save_orbax(temporary, {"state": state, "target": _unflatten(target)})
   return folder
 
@@ -188,10 +221,15 @@ def check_checkpoint_free(out: str | pathlib.Path, step: int, overwrite: bool) -
 def _save_orbax(folder: pathlib.Path, tree: Mapping[str, Any]) -> None:
   import orbax.checkpoint as ocp
 
+  before = threading.enumerate()
   with ocp.Checkpointer(ocp.CompositeCheckpointHandler("state")) as checkpointer:
     try:
       checkpointer.save(folder, args=ocp.args.Composite(state=ocp.args.PyTreeSave(tree)))
     except ValueError as e:  # TensorStore's way to say that it cannot write
+      # Threads that Orbax left at work would make the folder again once it is removed.
+      for thread in threading.enumerate():
+        if thread not in before and "Executor" not in thread.name:
+          thread.join(timeout=5)
       raise OSError(_first_line(e)) from e
   for place in (folder / "state", folder):  # readers of object stores look for these
     (place / "commit_success.txt").write_text(f"Checkpoint commit was successful to {place.name}")

@@ -22,7 +22,7 @@ from typing import Any
 
 from t5x._aot import account
 from t5x._process.log import log
-from t5x._script import cli, gin_config
+from t5x._script import cli, gin_calls, gin_config
 from t5x.errors import T5XError, UsageError, nearest
 
 STEPS = ("train", "eval", "decode")
@@ -217,7 +217,7 @@ def _read_gin(train: Callable) -> Mapping[str, Any]:
   gin_config.check_config()
   gin.finalize()
   settings = {}
-  with gin_config.friendly_gin_errors():
+  with gin_calls.friendly_gin_errors():
     if _is_configured(train):
       settings = gin.get_bindings(train)
   required = ("model", "partitioner", "trainer_cls", "train_dataset_cfg")

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import math
+import numbers
 import operator
+import re
 from collections.abc import Iterable
+
+_LONGEST_LINE = 1_000  # characters: what a message quotes may be a whole file
+_UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class T5XError(ValueError):
@@ -38,8 +44,15 @@ class T5XError(ValueError):
     for name, text in parts.items():
       if text is not None:
         lines.append(f"  {name + ':':<11}" + str(text).replace("\n", "\n" + " " * 13))
-    self.text = "\n".join(lines)
+    self.text = _printable("\n".join(lines))
     super().__init__(self.text)
+
+
+def _printable(text: str) -> str:
+  """Returns a text with control characters as escapes, and lines too long cut in the middle."""
+  lines = _UNPRINTABLE.sub(lambda m: m[0].encode("unicode_escape").decode(), text).split("\n")
+  half = _LONGEST_LINE // 2
+  return "\n".join(x if len(x) <= _LONGEST_LINE else f"{x[:half]} ... {x[-half:]}" for x in lines)
 
 
 class UsageError(T5XError):
@@ -70,7 +83,7 @@ def nearest(name: str, known: Iterable[str], n: int = 4) -> list[str]:
 def check_whole(
   value: object, name: str, least: int = 1, optional: bool = False, fix: object = None
 ) -> None:
-  """Raises T5XError unless `value` is a whole number of at least `least`.
+  """Raises T5XError unless `value` is a whole number of at least `least` that is not too large.
 
   Args:
       value: what a setting was bound to.
@@ -82,9 +95,13 @@ def check_whole(
   if value is None and optional:
     return
   whole = hasattr(value, "__index__") and not isinstance(value, bool)
-  if whole and operator.index(value) >= least:  # type: ignore[arg-type]
+  # Shapes and steps are 32-bit numbers; seeds, which may be negative, have 64 bits.
+  below = 2**31 if least > -(2**63) else 2**63
+  number = operator.index(value) if whole else least  # type: ignore[arg-type]
+  if whole and least <= number < below:
     return
-  none = ", or None" if optional else ""
+  none = f" and below 2**{below.bit_length() - 1}" if number >= below else ""
+  none += ", or None" if optional else ""
   raise T5XError(
     f"{name} is not a number that can be used.",
     found=repr(value),
@@ -93,10 +110,70 @@ def check_whole(
   )
 
 
+def check_number(
+  value: object,
+  name: str,
+  least: float | None = None,
+  below: float = math.inf,
+  optional: bool = False,
+  fix: object = None,
+) -> None:
+  """Raises T5XError unless `value` is a finite number in [least, below).
+
+  Args:
+      value: what a setting was bound to; a scalar array counts as a number of any size.
+      name: the setting, for the message.
+      least: smallest number that is accepted; None: any.
+      below: numbers from this one on are refused.
+      optional: None is accepted too.
+      fix: how to set it; None: by its name.
+  """
+  if value is None and optional:
+    return
+  if not isinstance(value, numbers.Real) and getattr(value, "shape", None) == ():
+    return
+  is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+  if is_number and _is_finite(value) and (least is None or value >= least) and value < below:  # type: ignore[operator]
+    return
+  limits = [f"of at least {least:g}"] if least is not None else []
+  limits += [f"below {below:g}"] if below < math.inf else []
+  raise T5XError(
+    f"{name} is not a number that can be used.",
+    found=repr(value),
+    expected=" ".join(["a number", " and ".join(limits)]).strip() + (", or None" * optional),
+    fix=fix or f"set {name}",
+  )
+
+
+def _is_finite(value: object) -> bool:
+  try:
+    return math.isfinite(value)  # type: ignore[arg-type]
+  except OverflowError:  # an integer that is too large for a float
+    return False
+
+
+def check_flag(value: object, name: str) -> None:
+  """Raises T5XError unless `value` is True or False; text would always count as True.
+
+  Args:
+      value: what a setting was bound to.
+      name: the setting, for the message.
+  """
+  if type(value).__name__ in ("bool", "bool_") or (type(value) is int and value in (0, 1)):
+    return
+  raise T5XError(
+    f"{name} is neither True nor False.",
+    found=repr(value),
+    expected="True or False, without quotes",
+    fix=f"set {name}",
+  )
+
+
 def not_in_lite(what: str, instead: str | None = None) -> T5XError:
   """Returns the error for a part of T5X that t5x_lite does not cover, named by `what`."""
   fix = "install Google's T5X (https://github.com/google-research/t5x); the gin files stay."
   return T5XError(
     f"{what} is not in t5x_lite; Google's T5X has it.",
+    expected="what t5x_lite covers",
     fix=f"{instead}, or {fix}" if instead else fix,
   )

@@ -151,10 +151,13 @@ def infer(
   Returns:
       The files written.
   """
+  arguments = dict(locals())
   from t5x import gin_utils, utils
   from t5x._infer.journal import config_hash
   from t5x._process import folder_lock
   from t5x._process.stop import StopRequest
+  from t5x._settings.kinds import check_inference
+  from t5x._settings.model import check_model
 
   del checkpoint_period, merge_chunked_results, checkpoint_ds_iter, use_orbax
   if merge_fn is not None:
@@ -162,7 +165,9 @@ def infer(
   if cli.FLAGS.is_parsed() and getattr(cli.FLAGS, "shard_id", None) is not None:
     shard_id = cli.FLAGS.shard_id
   folder_lock.check_folder_name(output_dir, "INFER_OUTPUT_DIR")
+  check_inference("infer", arguments, {"write_fn": (False, "@infer.write_inferences_to_file")})
   _check_settings(mode, dataset_cfg, shard_id, num_shards)
+  check_model(model)
   utils.import_module(dataset_cfg.module)
   (verify_matching_vocabs_fn or utils.verify_matching_vocabs)(dataset_cfg, model)
   utils.check_lengths(dataset_cfg, model.FEATURE_CONVERTER_CLS)
@@ -245,22 +250,36 @@ def _infer_task(
 def _check_settings(mode: str, dataset_cfg, shard_id: int, num_shards: int) -> None:
   """Raises T5XError for settings that cannot work."""
   if mode not in MODES:
-    raise T5XError("infer.mode is unknown.", found=repr(mode), available=", ".join(MODES))
+    raise T5XError(
+      "infer.mode is unknown.",
+      found=repr(mode),
+      expected="what to write of each example",
+      available=", ".join(MODES),
+      fix="--gin.infer.mode=\"'predict'\"",
+    )
   if dataset_cfg.task_feature_lengths is None:
     raise T5XError(
       "infer needs lengths.",
       found="TASK_FEATURE_LENGTHS=None",
+      expected="a number of tokens for each feature",
       fix="--gin.TASK_FEATURE_LENGTHS=\"{'inputs': 512, 'targets': 128}\"",
     )
   if dataset_cfg.pack or dataset_cfg.shuffle:
     raise T5XError(
       "infer keeps the dataset's rows and order.",
       found=f"pack={dataset_cfg.pack}, shuffle={dataset_cfg.shuffle}",
+      expected="both False",
       fix="set utils.DatasetConfig.pack and .shuffle to False.",
     )
   check_whole(num_shards, "infer.num_shards")
-  if not 0 <= shard_id < num_shards:
-    raise T5XError("shard_id is out of range.", found=f"{shard_id} of {num_shards} shards")
+  check_whole(shard_id, "infer.shard_id", 0)
+  if shard_id >= num_shards:
+    raise T5XError(
+      "shard_id is out of range.",
+      found=f"{shard_id} of {num_shards} shards",
+      expected=f"0 to {num_shards - 1}",
+      fix="set --shard_id, or infer.num_shards",
+    )
 
 
 def _tasks(dataset_cfg) -> list:
@@ -275,6 +294,7 @@ def _tasks(dataset_cfg) -> list:
   if not tasks:
     raise T5XError(
       f"{provider.name!r} has no split {dataset_cfg.split!r}.",
+      expected="a split of its tasks",
       available=", ".join(sorted({s for t in all_tasks for s in t.splits})),
       fix="set utils.DatasetConfig.split.",
     )

@@ -17,9 +17,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from t5x.errors import T5XError
+from t5x.errors import T5XError, check_number
 
 Array = jax.Array
+
+_FACTOR = "loss_normalizing_factor (LOSS_NORMALIZING_FACTOR)"
 
 
 @enum.unique
@@ -184,6 +186,27 @@ def convert_special_loss_normalizing_factor_to_enum(name: str) -> SpecialLossNor
       available=", ".join(factor.name for factor in SpecialLossNormalizingFactor),
       fix="set LOSS_NORMALIZING_FACTOR",
     ) from None
+
+
+def checked_normalizing_factor(factor: Any) -> Any:
+  """Returns what LOSS_NORMALIZING_FACTOR was set to, names as members of the enumeration.
+
+  Raises:
+    T5XError: it is no name of a factor, and no number above 0.
+  """
+  if isinstance(factor, str):
+    return convert_special_loss_normalizing_factor_to_enum(factor)
+  if not isinstance(factor, SpecialLossNormalizingFactor):
+    check_number(factor, _FACTOR, 0, optional=True)
+    if isinstance(factor, (int, float)) and factor == 0:
+      raise T5XError(
+        f"{_FACTOR} is 0.",
+        found=repr(factor),
+        expected="None, a number above 0, or the name of a factor",
+        available=", ".join(name.name for name in SpecialLossNormalizingFactor),
+        fix="set LOSS_NORMALIZING_FACTOR; None is a plain sum",
+      )
+  return factor
 
 
 def get_loss_normalizing_factor_and_weights(

@@ -211,13 +211,22 @@ def chain(transformations: Any, learning_rate: Any = None) -> OptaxWrapper:
     learning_rate: must be None; kept so that a mistaken binding says why.
 
   Raises:
-    T5XError: `learning_rate` was given.
+    T5XError: `learning_rate` was given, or something that is no transformation.
   """
   if learning_rate is not None:
     raise T5XError(
       found="optimizers.chain.learning_rate",
       expected="a learning rate inside the list of transformations",
       fix="add @optax.scale_by_learning_rate() to optimizers.chain.transformations",
+    )
+  parts = list(transformations) if isinstance(transformations, (list, tuple)) else [transformations]
+  wrong = [part for part in parts if not isinstance(part, optax.GradientTransformation)]
+  if wrong or not parts or not isinstance(transformations, (list, tuple)):
+    raise T5XError(
+      "optimizers.chain.transformations is no list of optax transformations.",
+      found=repr((wrong or [transformations])[0])[:200],
+      expected="a list such as [@optax.scale_by_adam(), @optax.scale_by_learning_rate()]",
+      fix="set optimizers.chain.transformations; () behind a name makes the transformation",
     )
   return OptaxWrapper(optax.chain(*transformations))
 

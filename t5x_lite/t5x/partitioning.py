@@ -20,6 +20,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t5x import active_mesh
 from t5x._partition.mesh import describe_mesh, divisors, get_mesh, listed
+from t5x._partition.settings import check_mesh_settings, checked_rules
 from t5x.active_mesh import LogicalAxisRules
 from t5x.errors import T5XError
 
@@ -122,6 +123,7 @@ class PjitPartitioner:
     dcn_mesh_shape: Sequence[int] | None = None,
     logical_axis_rules: LogicalAxisRules | None = None,
   ):
+    check_mesh_settings(num_partitions, model_parallel_submesh, ici_mesh_shape, dcn_mesh_shape)
     if num_partitions and model_parallel_submesh:
       raise T5XError(
         found="both num_partitions and model_parallel_submesh",
@@ -143,7 +145,7 @@ class PjitPartitioner:
       dcn_mesh_shape=dcn_mesh_shape,
     )
     rules = standard_logical_axis_rules() if logical_axis_rules is None else logical_axis_rules
-    self.logical_axis_rules = tuple((logical, mesh) for logical, mesh in rules)
+    self.logical_axis_rules = checked_rules(rules)
 
   @functools.cached_property
   def mesh(self) -> Mesh:

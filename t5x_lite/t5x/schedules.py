@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from t5x.errors import T5XError
+from t5x.errors import T5XError, check_number
 
 FACTORS = (
   "constant",
@@ -56,8 +56,27 @@ def create_learning_rate_scheduler(
     A function from step (int scalar) to learning rate (float32 scalar).
 
   Raises:
-    T5XError: a factor has no such name.
+    T5XError: a factor has no such name, or a number cannot be used.
   """
+  prefix = "utils.create_learning_rate_scheduler"
+  if not isinstance(factors, str):
+    raise T5XError(
+      f"{prefix}.factors is not text.",
+      found=repr(factors),
+      expected="factors joined by *",
+      available=", ".join(FACTORS),
+      fix=f"{prefix}.factors = 'constant * linear_warmup'",
+    )
+  for number, what, least in (
+    (base_learning_rate, "base_learning_rate", 0),
+    (warmup_steps, "warmup_steps", 0),
+    (decay_factor, "decay_factor", 0),
+    (steps_per_decay, "steps_per_decay", 1),
+    (steps_per_cycle, "steps_per_cycle", 1),
+    (step_offset, "step_offset", None),
+    (min_learning_rate, "min_learning_rate", 0),
+  ):
+    check_number(number, f"{prefix}.{what}", least)
   names = [name.strip() for name in factors.split("*")]
   unknown = [name for name in names if name not in FACTORS]
   if unknown:

@@ -91,38 +91,28 @@ def train(
       T5XError: a setting, the data or a checkpoint does not fit; a metric failed.
       Interrupted: after Ctrl-C or SIGTERM, once the state is saved.
   """
+  arguments = dict(locals())
   import jax
 
   from t5x import gin_utils, utils
   from t5x._process import folder_lock
   from t5x._process.stop import StopRequest
-  from t5x._step.actions import Actions
-  from t5x._train import setup, streams
+  from t5x._train import settings, setup, streams
   from t5x._train.loop import Evaluations, Loop, Saver
   from t5x.examples.t5 import network, softmax_attention
 
   # ----------------------------------------------------------------- check the settings
+  periods, actions = settings.check(arguments)
   save_cfg, restore_cfg = checkpoint_cfg.save, checkpoint_cfg.restore
-  setup.check_numbers(model_dir, total_steps, relative_steps, eval_steps, random_seed)
-  periods = setup.check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps)
-  actions = Actions(actions)
   if use_hardware_rng:
     jax.config.update("jax_default_prng_impl", "rbg")
-  verify_vocabs = verify_matching_vocabs_fn or utils.verify_matching_vocabs
   with contextlib.ExitStack() as at_end:
     at_end.enter_context(folder_lock.held([os.path.join(model_dir, "train.lock")], "MODEL_DIR"))
     (summarize_config_fn or gin_utils.summarize_gin_config)(model_dir, None, 0)
     start = setup.choose_start(model_dir, restore_cfg, total_steps, relative_steps)
 
     # ----------------------------------------------------------------- data
-    utils.import_module(train_dataset_cfg.module)
-    utils.get_mixture_or_task(train_dataset_cfg.mixture_or_task_name)
-    verify_vocabs(train_dataset_cfg, model)
-    utils.check_lengths(train_dataset_cfg, model.FEATURE_CONVERTER_CLS)
-    if train_eval_dataset_cfg is not None and eval_steps:
-      utils.check_lengths(train_eval_dataset_cfg, model.FEATURE_CONVERTER_CLS)
-    if infer_eval_dataset_cfg is not None:
-      utils.check_lengths(infer_eval_dataset_cfg, model.FEATURE_CONVERTER_CLS, needed=False)
+    settings.check_data(arguments)
     stream = streams.choose_stream(model_dir, start, random_seed, train_dataset_cfg)
     init_rng, trainer_rng = jax.random.split(jax.random.PRNGKey(stream.seed))
     train_ds, num_shards = streams.training_data(
@@ -170,7 +160,7 @@ def train(
       partitioner,
       axes,
       model_dir,
-      verify_vocabs,
+      verify_matching_vocabs_fn or utils.verify_matching_vocabs,
       stop.check,
     )
     rows = train_eval_dataset_cfg.batch_size // num_shards if eval_sets else 0

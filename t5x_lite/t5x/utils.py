@@ -7,6 +7,7 @@ checkpoint configurations.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ from t5x._infer.evaluation import InferenceEvaluator
 from t5x._infer.inference import get_infer_fn
 from t5x._process.compilation_cache import compilation_cache
 from t5x._process.dtypes import check_dtype
-from t5x.errors import T5XError, check_whole, not_in_lite
+from t5x.errors import T5XError, check_flag, check_whole, not_in_lite
 from t5x.schedules import create_learning_rate_scheduler
 from t5x.train_state import InferenceState
 
@@ -89,6 +90,7 @@ class SaveCheckpointConfig:
   checkpoint_manager_cls: Any = None
 
   def __post_init__(self):
+    check_flag(self.save_dataset, "SaveCheckpointConfig.save_dataset")
     if self.save_dataset:
       raise not_in_lite("SaveCheckpointConfig.save_dataset=True", "set it to False")
     for name in ("period", "keep"):  # those that are not positive have messages of their own
@@ -98,18 +100,23 @@ class SaveCheckpointConfig:
         "SaveCheckpointConfig.period is not positive.",
         found=self.period,
         expected="a number of steps, or None",
+        fix="utils.SaveCheckpointConfig.period = 1000",
       )
     if self.keep is not None and self.keep < 1:
       raise T5XError(
         "SaveCheckpointConfig.keep is not positive.",
         found=self.keep,
         expected="a number of checkpoints, or None to keep all",
+        fix="utils.SaveCheckpointConfig.keep = 3",
       )
-    if isinstance(self.checkpoint_steps, int):
+    if not isinstance(self.checkpoint_steps, (list, tuple, type(None))):
+      is_step = isinstance(self.checkpoint_steps, int)
       raise T5XError(
         "SaveCheckpointConfig.checkpoint_steps must be a list.",
         found=self.checkpoint_steps,
-        fix=f"SaveCheckpointConfig.checkpoint_steps = [{self.checkpoint_steps}]",
+        expected="a list of steps, or None",
+        fix="SaveCheckpointConfig.checkpoint_steps = "
+        + (f"[{self.checkpoint_steps}]" if is_step else "[1000, 5000]"),
       )
     for step in self.checkpoint_steps or ():
       check_whole(step, "Each of SaveCheckpointConfig.checkpoint_steps", least=0)
@@ -150,9 +157,21 @@ class RestoreCheckpointConfig:
       raise T5XError(
         "RestoreCheckpointConfig.mode is unknown.",
         found=repr(self.mode),
+        expected="which of the checkpoints in a folder to take",
         available=", ".join(_MODES),
+        fix="RestoreCheckpointConfig.mode = 'specific'",
+      )
+    paths = self.path if isinstance(self.path, (list, tuple)) else [self.path]
+    if not all(isinstance(path, (str, os.PathLike, type(None))) for path in paths):
+      raise T5XError(
+        "RestoreCheckpointConfig.path (INITIAL_CHECKPOINT_PATH, CHECKPOINT_PATH) is no path.",
+        found=repr(self.path),
+        expected="text: a folder checkpoint_N; or [] to start from scratch",
+        fix="--gin.INITIAL_CHECKPOINT_PATH=\"'FOLDER/checkpoint_1000'\"",
       )
     check_dtype(self.dtype, "RestoreCheckpointConfig.dtype")
+    for name in ("strict", "fallback_to_scratch", "restore_dataset"):
+      check_flag(getattr(self, name), f"RestoreCheckpointConfig.{name}")
     if self.restore_dataset:
       raise not_in_lite("RestoreCheckpointConfig.restore_dataset=True", "set it to False")
 
@@ -168,6 +187,16 @@ class CheckpointConfig:
 
   save: SaveCheckpointConfig | None = None
   restore: RestoreCheckpointConfig | None = None
+
+  def __post_init__(self):
+    for name, cls in (("save", SaveCheckpointConfig), ("restore", RestoreCheckpointConfig)):
+      if not isinstance(getattr(self, name), (cls, type(None))):
+        raise T5XError(
+          f"CheckpointConfig.{name} is no {cls.__name__}.",
+          found=repr(getattr(self, name)),
+          expected=f"a {cls.__name__}, or None",
+          fix=f"utils.CheckpointConfig.{name} = @utils.{cls.__name__}()",
+        )
 
 
 def round_vocab_size_to_multiple(vocabulary, divisor: int = 128) -> int:

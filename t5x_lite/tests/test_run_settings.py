@@ -2,12 +2,16 @@
 
 import os
 
+import numpy as np
 import pytest
 import run_tasks  # noqa: F401 - registers the task
 import seqio
+from tiny_model import tiny_model
 
-from t5x import utils
+from t5x import decoding, models, partitioning, schedules, utils
 from t5x._process.dtypes import check_dtype
+from t5x._settings.model import check_model
+from t5x._step.actions import Actions
 from t5x._train import setup
 from t5x.errors import T5XError
 from t5x.examples.t5 import network
@@ -90,6 +94,10 @@ def test_types():
     {"num_encoder_layers": -1},
     {"dropout_rate": 1.5},
     {"dropout_rate": "x"},
+    {"mlp_activations": "relu"},
+    {"mlp_activations": ()},
+    {"mlp_activations": 5},
+    {"logits_via_embedding": "False"},
   ],
 )
 def test_sizes_of_a_model(wrong):
@@ -102,13 +110,165 @@ def test_sizes_of_a_model(wrong):
 
 @pytest.mark.parametrize(
   "wrong",
-  [{"period": 1.5}, {"period": "x"}, {"keep": 1.5}, {"checkpoint_steps": 5}, {"period": 0}],
+  [
+    {"period": 1.5},
+    {"period": "x"},
+    {"keep": 1.5},
+    {"checkpoint_steps": 5},
+    {"period": 0},
+    {"checkpoint_steps": "5"},
+    {"save_dataset": "no"},
+  ],
 )
 def test_saving(wrong):
   (name, value) = next(iter(wrong.items()))
   with pytest.raises(T5XError, match=f"SaveCheckpointConfig.{name}") as e:
     utils.SaveCheckpointConfig(**wrong)
   assert str(e.value.found).strip("'") == str(value)
+
+
+def assert_four_parts(error, found, *expected):
+  assert error.found == found
+  for part in (error.expected, error.fix):
+    assert part
+  for words in expected:
+    assert words in error.text
+
+
+@pytest.mark.parametrize("number", ["x", -0.1, float("nan"), None, True, [0.1], 10**400])
+def test_a_learning_rate_is_a_number(number):
+  for name in ("base_learning_rate", "warmup_steps", "min_learning_rate"):
+    with pytest.raises(T5XError) as e:
+      schedules.create_learning_rate_scheduler(**{name: number})
+    assert_four_parts(e.value, repr(number), f"create_learning_rate_scheduler.{name}", "at least 0")
+  schedules.create_learning_rate_scheduler(base_learning_rate=np.float32(0.1), warmup_steps=0)
+
+
+def test_a_cycle_of_no_steps_would_be_a_division_by_zero():
+  with pytest.raises(T5XError, match="steps_per_cycle"):
+    schedules.create_learning_rate_scheduler("cosine_decay", steps_per_cycle=0)
+  with pytest.raises(T5XError, match="factors is not text"):
+    schedules.create_learning_rate_scheduler(5)
+
+
+@pytest.mark.parametrize(
+  ("name", "value", "expected"),
+  [
+    ("label_smoothing", "x", "a number of at least 0 and below 1"),
+    ("label_smoothing", 1.0, "a number of at least 0 and below 1"),
+    ("label_smoothing", None, "a number of at least 0 and below 1"),
+    ("z_loss", "x", "a number of at least 0"),
+    ("z_loss", float("inf"), "a number of at least 0"),
+    ("loss_normalizing_factor", 0, "a number above 0"),
+    ("loss_normalizing_factor", [1], "a number of at least 0, or None"),
+  ],
+)
+def test_numbers_of_a_loss(name, value, expected):
+  with pytest.raises(T5XError) as e:
+    models.EncoderDecoderModel(None, None, None, None, **{name: value})
+  assert_four_parts(e.value, repr(value), name, expected)
+
+
+def test_a_vocabulary_that_the_model_has_no_embedding_for():
+  """It used to end as a NaN loss, with the advice to lower the learning rate."""
+  with pytest.raises(T5XError) as e:
+    check_model(tiny_model(decoding.beam_search, vocab_size=100))
+  found = "network.T5Config.vocab_size = 100, 259 tokens in the input vocabulary"
+  assert_four_parts(e.value, found, "at least 259", "network.T5Config.vocab_size = 384")
+  check_model(tiny_model(decoding.beam_search, vocab_size=259))
+
+
+@pytest.mark.parametrize("number", [0, -1, 1.5, "2", True])
+def test_partitions(number):
+  with pytest.raises(T5XError) as e:
+    partitioning.PjitPartitioner(num_partitions=number)
+  assert_four_parts(e.value, repr(number), "PjitPartitioner.num_partitions", "of at least 1")
+
+
+def test_more_partitions_than_devices():
+  """On one CPU, 3 were ignored; those that divide the devices still are, as in T5X."""
+  with pytest.raises(T5XError) as e:
+    _ = partitioning.PjitPartitioner(num_partitions=3).mesh
+  assert_four_parts(e.value, "3 model partitions for 1 device", "available: 1\n")
+
+
+@pytest.mark.parametrize(
+  "wrong",
+  [
+    {"model_parallel_submesh": 2},
+    {"model_parallel_submesh": (1, 0)},
+    {"ici_mesh_shape": "12"},
+    {"logical_axis_rules": 5},
+    {"logical_axis_rules": [("batch",)]},
+    {"logical_axis_rules": [(1, "data")]},
+  ],
+)
+def test_meshes(wrong):
+  with pytest.raises(T5XError) as e:
+    partitioning.PjitPartitioner(**wrong)
+  (name,) = wrong
+  assert name in e.value.text
+  assert e.value.expected
+  assert e.value.fix
+
+
+def test_an_initial_checkpoint_that_is_a_file(tmp_path):
+  path = tmp_path / "checkpoint_5"
+  path.write_text("mine")
+  with pytest.raises(T5XError) as e:
+    setup.choose_start(str(tmp_path / "new"), restore(path), 10, None)
+  assert_four_parts(e.value, "a file, not a folder", f"no complete checkpoint at {path}")
+  with pytest.raises(T5XError, match="no complete checkpoint in"):
+    setup.choose_start(str(tmp_path / "new"), restore(path, "latest"), 10, None)
+
+
+def test_a_checkpoint_that_is_not_there_is_not_past_the_last_step(tmp_path):
+  (tmp_path / "checkpoint_3/state").mkdir(parents=True)
+  (tmp_path / "checkpoint_3/commit_success.txt").touch()
+  with pytest.raises(T5XError) as e:
+    setup.choose_start(str(tmp_path / "new"), restore(tmp_path / "checkpoint_999900"), 10, None)
+  assert_four_parts(e.value, "no such folder", f"available: {tmp_path}/checkpoint_3\n")
+  with pytest.raises(T5XError, match="past the last step"):
+    setup.choose_start(str(tmp_path / "new"), restore(tmp_path / "checkpoint_3"), 2, None)
+
+
+@pytest.mark.parametrize("path", [5, [5], {"a": 1}, True])
+def test_a_path_is_text(path):
+  with pytest.raises(T5XError) as e:
+    utils.RestoreCheckpointConfig(path=path)
+  assert_four_parts(e.value, repr(path), "INITIAL_CHECKPOINT_PATH")
+
+
+def restore(path, mode="specific"):
+  return utils.RestoreCheckpointConfig(path=str(path), mode=mode)
+
+
+@pytest.mark.parametrize(
+  "wrong", [{"shuffle": "False"}, {"pack": None}, {"split": 5}, {"module": 5}, {"seed": "x"}]
+)
+def test_other_settings_of_data(wrong):
+  good = {"mixture_or_task_name": TASK, "task_feature_lengths": LENGTHS, "split": "train",
+          "batch_size": 8, "shuffle": False, "seed": 0}  # fmt: skip
+  utils.DatasetConfig(**good)
+  with pytest.raises(T5XError) as e:
+    utils.DatasetConfig(**(good | wrong))
+  assert_four_parts(e.value, repr(next(iter(wrong.values()))))
+
+
+def test_sizes_have_32_bits_and_seeds_64():
+  with pytest.raises(T5XError) as e:
+    _dataset(2**31)
+  assert e.value.expected == "a whole number of at least 1 and below 2**31"
+  _dataset(2**31 - 1)
+  with pytest.raises(T5XError, match="below 2"):
+    utils.DatasetConfig(TASK, LENGTHS, "train", 8, False, 2**63)
+
+
+@pytest.mark.parametrize("actions", [5, "x", [1], {"TRAIN": 5}, {"TRAIN": ["x"]}])
+def test_actions(actions):
+  with pytest.raises(T5XError) as e:
+    Actions(actions)
+  assert_four_parts(e.value, repr(actions), "train.actions")
 
 
 @pytest.mark.parametrize(
@@ -158,6 +318,12 @@ def test_periods(position, value):
     ("train", "--gin.network.T5Config.dtype='float31'", "network.T5Config.dtype"),
     ("train", "--gin.TASK_FEATURE_LENGTHS={'inputs': 48}", "have no 'targets'"),
     ("train", "--gin.MODEL_DIR='file'", "MODEL_DIR is a file."),
+    ("train", "--gin.INITIAL_CHECKPOINT_PATH='file'", "no complete checkpoint at file"),
+    ("train", "--gin.utils.create_learning_rate_scheduler.base_learning_rate='x'", "base_learning"),
+    ("train", "--gin.network.T5Config.vocab_size=200", "smaller than its vocabulary"),
+    ("train", "--gin.JSON_WRITE_N_RESULTS=-1", "JSON_WRITE_N_RESULTS"),
+    ("eval", "--gin.network.T5Config.vocab_size=200", "smaller than its vocabulary"),
+    ("infer", "--gin.network.T5Config.vocab_size=200", "smaller than its vocabulary"),
     ("eval", "--gin.utils.DatasetConfig.batch_size=0", "batch_size"),
     ("infer", "--gin.INFER_OUTPUT_DIR='file/x'", "INFER_OUTPUT_DIR cannot be written to."),
   ],

@@ -43,6 +43,7 @@ def test_records_that_were_there_are_there_again(small_sample, tmp_path, capsys)
   assert sgdx(*command) == 0
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 def test_weights(tmp_path, capsys):
   given = tmp_path / "given"
   assert sgdx("weights", "import", "--hf", HF, "--out", given) == 0

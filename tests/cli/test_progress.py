@@ -1,11 +1,20 @@
 """Progress: lines on a terminal while a command runs, nothing of them in a pipe or a file."""
 
+import contextlib
 import io
+import os
+import pty
 import sys
 import time
 
+import pytest
+import tiny_corpus
+from commands import sgdx
+from places import FIXTURES
+
 from sgdx_t5x.cli.data import prepare
-from sgdx_t5x.cli.progress import progress, track
+from sgdx_t5x.cli.progress import native_stderr_hidden, progress, track
+from sgdx_t5x.files import growth
 
 
 class Terminal(io.StringIO):
@@ -59,14 +68,14 @@ def test_a_terminal_that_gets_results_gets_no_progress(monkeypatch):
 
 def test_the_size_of_a_download_is_shown_until_dialogues_are_read(monkeypatch, tmp_path):
   """`data prepare --download` was silent for the minutes of the download."""
-  monkeypatch.setattr(prepare, "_SECONDS_BETWEEN_LOOKS", 0.001)
+  monkeypatch.setattr(growth, "_SECONDS_BETWEEN_LOOKS", 0.001)
   seen = []
   (tmp_path / "part").write_bytes(b"x" * 3_200_000)
-  with prepare._watched(tmp_path, lambda *words: seen.append(words)) as stop:
+  with growth.watched(tmp_path, seen.append) as stop:
     while not seen:
       time.sleep(0.001)
     stop()
-  assert set(seen) == {("fetching", 3, 37, "MB")}
+  assert set(seen) == {3_200_000}
 
 
 def test_splits_that_are_written_have_an_estimate(monkeypatch):
@@ -74,3 +83,92 @@ def test_splits_that_are_written_have_an_estimate(monkeypatch):
   with prepare._split_progress({"dev": 2_482}, None) as on_dialogue:
     on_dialogue("dev", {"dialogues": 100, "frames": 300})
   assert "100 of 2,482 dialogues" in terminal.getvalue()
+
+
+def test_a_download_has_an_estimate(monkeypatch, tmp_path):
+  monkeypatch.setattr(growth, "_SECONDS_BETWEEN_LOOKS", 0.001)
+  terminal = open_terminal(monkeypatch)
+  (tmp_path / "part").write_bytes(b"x" * 3_200_000)
+  with prepare._split_progress({}, tmp_path):
+    while "fetching" not in terminal.getvalue():
+      time.sleep(0.001)
+  assert "3 of 37 MB" in terminal.getvalue()
+
+
+def shown(monkeypatch, capsys, *command):
+  """What a command shows on a terminal; fails if its exit code is not 0."""
+  terminal = open_terminal(monkeypatch)
+  assert sgdx(*command) == 0, terminal.getvalue()
+  return terminal.getvalue()
+
+
+@pytest.fixture
+def corpus(tmp_path):
+  return tiny_corpus.write_corpus(tmp_path / "tiny")
+
+
+def test_stats(corpus, monkeypatch, capsys):
+  pytest.importorskip("sacrebleu")
+  assert "comparisons" in shown(monkeypatch, capsys, "stats", "--corpus", corpus)
+
+
+def test_data_stats(corpus, monkeypatch, capsys):
+  """The dialogues of a corpus that nobody knows are counted, those of SGD have an estimate."""
+  command = ("data", "stats", "--corpus", corpus, "--split", "test")
+  found = shown(monkeypatch, capsys, *command)
+  assert "counting test" in found
+  assert "1 dialogues" in found
+
+
+def test_compose(corpus, tmp_path, monkeypatch, capsys):
+  out = tmp_path / "texts.jsonl"
+  out.touch()
+  command = ("compose", "--corpus", corpus, "--paraphrases", out, "--fill", "--out", tmp_path / "o")
+  assert "ranking paraphrases" in shown(monkeypatch, capsys, *command)
+
+
+def test_data_vocabulary(corpus, tmp_path, monkeypatch, capsys):
+  vocabulary = pytest.importorskip("sgdx_t5x.from_scratch.vocabulary")
+  monkeypatch.setattr(vocabulary, "train_vocabulary", lambda lines, pieces: b"")
+  dialogue = tiny_corpus.dialogue("1_00009", [{"Shops_1": {"item": ["pen"]}}])
+  tiny_corpus.write_json(corpus / "train/dialogues_001.json", [dialogue])
+  command = ("data", "vocabulary", "--corpus", corpus, "--out", tmp_path / "x", "--pieces", 400)
+  found = shown(monkeypatch, capsys, *command)
+  assert "reading train" in found
+  assert "of 400 pieces" in found
+
+
+def test_weights(tmp_path, monkeypatch, capsys):
+  pytest.importorskip("orbax.checkpoint")
+  model = FIXTURES / "hf_t5/t5_1_0"
+  found = shown(monkeypatch, capsys, "weights", "import", "--hf", model, "--out", tmp_path)
+  assert "reading" in found
+  assert "writing" in found
+  command = ("weights", "export", "--checkpoint", tmp_path / "checkpoint_0")
+  found = shown(monkeypatch, capsys, *command, "--out", tmp_path / "hf")
+  assert "reading" in found
+  assert "writing" in found
+
+
+def test_a_terminal_shows_progress_while_libraries_are_silenced(monkeypatch):
+  """They write to the same file descriptor."""
+  ours, theirs = pty.openpty()
+  saved = os.dup(2)
+  os.dup2(theirs, 2)
+  try:
+    with open(theirs, "w") as terminal, monkeypatch.context() as patch:
+      patch.setattr(sys, "stderr", terminal)
+      patch.setenv("TERM", "xterm")
+      with progress("MB") as update, native_stderr_hidden(debug=False):
+        os.write(2, b"noise of a library")
+        update("writing", 5, 9)
+  finally:
+    os.dup2(saved, 2)
+    os.close(saved)
+  found = ""
+  with contextlib.suppress(OSError):  # at its end: nobody has the other side open
+    while part := os.read(ours, 100_000):
+      found += part.decode()
+  os.close(ours)
+  assert "noise" not in found
+  assert "5 of 9 MB" in found

@@ -533,3 +533,18 @@ def test_a_report_shows_its_progress_on_a_terminal(corpus, scored, tmp_path, mon
   ]
   assert all(done == total for done, total, _ in last.values())
   assert last["making sections"] == (6, 6, "parts")
+
+
+def test_a_partial_report_says_why_once_above_the_tables(corpus, tmp_path):
+  """Both runs lack the same dialogue: their comparison does not repeat it."""
+  for name, found in (("first", FIRST), ("second", SECOND)):
+    some = {v: {d: t for d, t in state.items() if d != "2_00000"} for v, state in found.items()}
+    folder = write_predictions(tmp_path / f"{name}_predictions", some)
+    score(corpus, folder, tmp_path / f"{name}.json", "--allow-missing")
+  out = tmp_path / "out"
+  scores = (f"{name}={tmp_path / name}.json" for name in ("first", "second"))
+  assert sgdx("report", *scores, "--out", out) == 0
+  page = (out / "report.html").read_text()
+  (reason,) = re.findall(r"PARTIAL: [^<]*", page)
+  assert reason.startswith("PARTIAL: first, second: 1 of 6 frames of original, v1, v2")
+  assert page.index(reason) < page.index('<figure class="table">')

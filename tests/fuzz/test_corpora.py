@@ -124,6 +124,7 @@ def small_corpus(folder):
   return folder
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")  # two members of one name
 def test_archives(tmp_path, folder):
   root = small_corpus(tmp_path / "corpus")
   files = {p.relative_to(root).as_posix(): p.read_bytes() for p in root.rglob("*.json")}

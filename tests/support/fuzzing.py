@@ -24,7 +24,7 @@ FIRST = int(os.environ.get("SGDX_FUZZ_FIRST", "0"))  # number of the first case
 # A case may take so many seconds: of CPU time, and, if it waits, by the clock.
 _TIMERS = ((signal.ITIMER_VIRTUAL, signal.SIGVTALRM, 5), (signal.ITIMER_REAL, signal.SIGALRM, 20))
 _LONGEST_LINE, _LONGEST = 1_500, 60_000  # characters of an error
-_SHOWN = 5  # failures
+_SHOWN = int(os.environ.get("SGDX_FUZZ_SHOWN", "5"))  # failures
 
 _DEEP, _DEEPER, _LARGE = "@deep@", "@deeper@", "@large@"
 _RAW = {  # what `json.dumps` would not write
@@ -35,7 +35,7 @@ _RAW = {  # what `json.dumps` would not write
 # Integers of more digits than Python reads (4,300) are tested with the errors of the JSON decoder.
 _NUMBERS = (0, -1, 1, 2, 1.5, -0.0, 2**31, 2**63, -(2**63), 10**18, 10**400, -(10**400), 1e308,
             math.nan, math.inf, -math.inf)  # fmt: skip
-_TEXTS = ("", " ", "\t", "\n", "\0", "a\0b", "\x1b[2J", "\x7f", "\x85", "\u2028", "\ufeff",
+TEXTS = ("", " ", "\t", "\n", "\0", "a\0b", "\x1b[2J", "\x7f", "\x85", "\u2028", "\ufeff",
           "\ud800", "a\udfff", "é", "e\u0301", "日本", "𝟘", "²", "٣", "NONE", "none", "dontcare",
           "True", "../../x", "/", "a/b", "a/b/c/d", "..", "\\", "C:\\x", "{", "}", "{}", "{value}",
           "{0}", "%s", "=1+1", "#ALL_SERVICES", "USER", "|", ":", "-", "1", "-1", "1e5", "nan", "[",
@@ -105,7 +105,9 @@ def _problem(read: Callable[[Any], Any], data: Any, counts: dict[bool, int]) -> 
     return _bad_error(e)
   except (Exception, _Hang) as e:
     _set_timers(on=False)
-    frames = [f for f in traceback.extract_tb(e.__traceback__) if "sgdx_t5x" in f.filename][-2:]
+    frames = [
+      f for f in traceback.extract_tb(e.__traceback__) if "/site-packages/" not in f.filename
+    ][-2:]
     where = " < ".join(f"{f.filename.rpartition('/')[2]}:{f.lineno}" for f in reversed(frames))
     return f"{type(e).__name__} at {where}: {str(e)[:40]}"
   finally:
@@ -195,7 +197,7 @@ def _changed(rng: random.Random, data: Any, path: tuple, places: list[tuple]) ->
   elif what < 0.7:
     holder[key] = json.loads(json.dumps(_at(data, rng.choice(places))))
   elif isinstance(holder, dict):
-    name = rng.choice((f"{key}x", key.upper(), key[:-1], *_TEXTS))
+    name = rng.choice((f"{key}x", key.upper(), key[:-1], *TEXTS))
     if what < 0.85:
       holder[name] = holder.pop(key)
     else:
@@ -215,9 +217,9 @@ def _junk(rng: random.Random, value: Any) -> Any:
   if what < 0.4:
     return rng.choice(_NUMBERS)
   if what < 0.6 or isinstance(value, dict | list):
-    return rng.choice(_TEXTS) if what < 0.75 else rng.choice(([value], {"a": value}))
+    return rng.choice(TEXTS) if what < 0.75 else rng.choice(([value], {"a": value}))
   if isinstance(value, str):
-    text = rng.choice(_TEXTS)
+    text = rng.choice(TEXTS)
     return rng.choice((value + text, text + value, value[1:], value.swapcase(), f" {value} "))
   return rng.choice((str(value), [value], {str(value): value}))
 
@@ -273,11 +275,11 @@ class Table:
       if what == 0 and row:
         del row[rng.randrange(len(row))]
       elif what == 1:
-        rows.insert(rng.randrange(len(rows) + 1), [rng.choice(_TEXTS)] * rng.choice((0, 1, 9)))
+        rows.insert(rng.randrange(len(rows) + 1), [rng.choice(TEXTS)] * rng.choice((0, 1, 9)))
       elif what == 2 and row:
         del rows[rng.randrange(len(rows))]
       elif row:
-        text = rng.choice((*_TEXTS, "*", "**", '"', '""', ",", ";", '"a,b"', '"\n"', "1" * 140_000))
+        text = rng.choice((*TEXTS, "*", "**", '"', '""', ",", ";", '"a,b"', '"\n"', "1" * 140_000))
         i = rng.randrange(len(row))
         row[i] = rng.choice((text, row[i] + text, text + row[i]))
     content = "\n".join(map(",".join, rows)).encode("utf-8", "surrogatepass") + b"\n"

@@ -9,7 +9,6 @@ from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, add_variants
 from sgdx_t5x.cli.output import splits_table
 from sgdx_t5x.cli.progress import track
-from sgdx_t5x.errors import UsageError
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.tables import Table, count
 
@@ -62,16 +61,12 @@ def add_verb(verbs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
   """Writes the files, prints what was written. Returns 0. Raises SgdxError for bad input."""
-  from sgdx_t5x.cli.options import parse_variants
+  from sgdx_t5x.cli.options import check_least, parse_variants
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.data.export import choose, export
 
-  if args.processes < 1:
-    raise UsageError(
-      f"--processes {args.processes}",
-      expected="1 or more processes",
-      fix="leave --processes out for one per core",
-    )
+  fix = "leave --processes out for one per core"
+  check_least(args, "processes", 1, fix, "1 or more processes")
   corpus = open_corpus(args.corpus)
   variants, schemas = parse_variants(args.variant, corpus)
   chosen = choose(corpus, variants, args.split, schemas.get)

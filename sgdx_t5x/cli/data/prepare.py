@@ -7,21 +7,20 @@ import os
 import pathlib
 import re
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
 from sgdx_t5x.cli.options import Takes, add_command, add_corpus_or_alias, add_option
-from sgdx_t5x.cli.progress import Update, native_stderr_hidden, progress
+from sgdx_t5x.cli.progress import native_stderr_hidden, progress
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus, check_schemas
 from sgdx_t5x.data.subset import Subset
 from sgdx_t5x.errors import UsageError, require
+from sgdx_t5x.files.growth import watched
 
 ARCHIVE_MEGABYTES = 37  # of the official archive
-_SECONDS_BETWEEN_LOOKS = 0.5
 _EPILOG = """\
 examples:
   sgdx data prepare --corpus sample --data-dir data
@@ -116,36 +115,6 @@ def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
 
 
 @contextlib.contextmanager
-def _watched(folder: pathlib.Path | None, update: Update) -> Iterator[Callable[[], None]]:
-  """Shows how much of the archive a folder holds while it is fetched; TFDS has no such hook.
-
-  Yields:
-    What ends it before the block does.
-  """
-  stopped = threading.Event()
-
-  def watch(folder: pathlib.Path) -> None:
-    while not stopped.wait(_SECONDS_BETWEEN_LOOKS):
-      update("fetching", _folder_size(folder) // 1_000_000, ARCHIVE_MEGABYTES, "MB")
-
-  thread = threading.Thread(target=watch, args=(folder,), daemon=True)
-  if folder:
-    thread.start()
-  try:
-    yield stopped.set
-  finally:
-    stopped.set()
-
-
-def _folder_size(folder: pathlib.Path) -> int:
-  size = 0
-  for path in folder.rglob("*"):
-    with contextlib.suppress(OSError):  # renamed when complete
-      size += path.stat().st_size if path.is_file() else 0
-  return size
-
-
-@contextlib.contextmanager
 def _split_progress(
   totals: Mapping[str, int], downloads: pathlib.Path | None
 ) -> Iterator[Callable[[str, Mapping[str, int]], None]]:
@@ -161,7 +130,13 @@ def _split_progress(
     for text in list(texts.values())[-1:]:
       print(f"{text} written", file=sys.stderr, flush=True)
 
-  with progress("dialogues") as update, _watched(downloads, update) as stop_watching:
+  with contextlib.ExitStack() as stack:
+    update = stack.enter_context(progress("dialogues"))
+
+    def on_size(size: int) -> None:
+      update("fetching", size // 1_000_000, ARCHIVE_MEGABYTES, "MB")
+
+    stop_watching = stack.enter_context(watched(downloads, on_size))
 
     def on_dialogue(split: str, counts: Mapping[str, int]) -> None:
       if split not in texts:

@@ -8,6 +8,7 @@ from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.tables import Number, Table, percent
 
@@ -78,8 +79,15 @@ def run(args: argparse.Namespace) -> int:
   """Counts and prints. Returns 0. Raises SgdxError for anything wrong in the corpus."""
   from sgdx_t5x.data import statistics
 
+  corpus = open_corpus(args.corpus)
+  totals = PUBLISHED_DIALOGUES if corpus.name == "sgd" else {}
   with progress("dialogues") as update:
-    report = statistics.report(open_corpus(args.corpus), args.split, update)
+
+    def on_dialogue(split: str, number: int) -> None:
+      if number % 10 == 1:
+        update(f"counting {split}", number, totals.get(split))
+
+    report = statistics.report(corpus, args.split, on_dialogue)
   output.show(
     args.format,
     _layout(report),

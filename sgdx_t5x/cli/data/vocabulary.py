@@ -5,7 +5,9 @@ import sys
 from typing import Any
 
 from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
+from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 from sgdx_t5x.errors import UsageError, require
 from sgdx_t5x.files import atomic_write
 
@@ -50,9 +52,13 @@ def _run(args: argparse.Namespace) -> int:
   require("sentencepiece", extra="train", why="vocabularies")
   from sgdx_t5x.from_scratch.vocabulary import corpus_lines, train_vocabulary
 
-  lines = list(corpus_lines(open_corpus(args.corpus)))
+  corpus = open_corpus(args.corpus)
+  total = PUBLISHED_DIALOGUES["train"] if corpus.name == "sgd" else None
   try:
-    model = train_vocabulary(lines, args.pieces)
+    with progress("dialogues") as update:
+      lines = list(corpus_lines(corpus, lambda done: update("reading train", done, total)))
+      update("training", 0, None, f"of {args.pieces:,} pieces")  # in one call, without a hook
+      model = train_vocabulary(lines, args.pieces)
   except (RuntimeError, OSError) as e:  # it says how many pieces the text would give
     raise UsageError(
       f"--pieces {args.pieces}: {str(e).splitlines()[-1].strip()}",

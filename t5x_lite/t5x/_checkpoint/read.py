@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -87,7 +87,7 @@ def layout_of(path: str) -> str | None:
 def checkpoint_steps(directory: str) -> list[int]:
   """Returns the steps of the complete checkpoints in `directory`, ascending."""
   folder = epath.Path(directory)
-  if not folder.exists():
+  if not folder.is_dir():
     return []
   found = [(int(m.group(1)), p) for p in folder.iterdir() if (m := _STEP_DIR.match(p.name))]
   return sorted(step for step, path in found if layout_of(path) in ("orbax", "legacy"))
@@ -100,30 +100,45 @@ def step_of(path: str) -> int | None:
 
 
 def open_checkpoint(path: str) -> StoredCheckpoint:
-  """Opens a checkpoint folder of either layout.
+  """Opens a checkpoint folder of either layout; raises as `check_complete`."""
+  return _open_orbax(path) if check_complete(path) == "orbax" else _open_legacy(path)
+
+
+def check_complete(path: str) -> str:
+  """Returns the layout of a checkpoint, 'orbax' or 'legacy'.
 
   Raises:
       T5XError: if there is none, it is incomplete, or it is a Mesh TensorFlow checkpoint.
   """
-  layout = layout_of(path)
-  if layout == "orbax":
-    return _open_orbax(path)
-  if layout == "legacy":
-    return _open_legacy(path)
+  try:
+    layout = layout_of(path)
+  except (OSError, ValueError) as e:
+    if "://" in str(path):
+      raise
+    raise _no_checkpoint(path, getattr(e, "strerror", None) or str(e), []) from e
   if layout == "mesh_tensorflow":
     from t5x.errors import not_in_lite
 
     raise not_in_lite(f"Reading the Mesh TensorFlow checkpoint {path}")
-  folder = epath.Path(path)
-  nearby = folder if folder.exists() else folder.parent
-  steps = checkpoint_steps(nearby)
-  raise T5XError(
+  if layout is None:
+    folder = epath.Path(path)
+    nearby = folder if folder.is_dir() else folder.parent
+    found = "no such folder"
+    if (folder / "state").exists():
+      found = "the folder holds an unfinished save"
+    elif folder.exists():
+      found = "a folder without a checkpoint in it" if folder.is_dir() else "a file, not a folder"
+    steps = checkpoint_steps(nearby)[-5:]
+    raise _no_checkpoint(path, found, [f"{nearby}/checkpoint_{step}" for step in steps])
+  return layout
+
+
+def _no_checkpoint(path: str, found: str, available: Sequence[str]) -> T5XError:
+  return T5XError(
     f"There is no complete checkpoint at {path}.",
-    found="the folder holds an unfinished save"
-    if (folder / "state").exists()
-    else ("a folder without a checkpoint in it" if folder.exists() else "no such folder"),
+    found=found,
     expected="a folder checkpoint_N of T5X (Orbax or legacy layout)",
-    available=", ".join(f"{nearby}/checkpoint_{s}" for s in steps[-5:]) or None,
+    available=", ".join(available) or None,
     fix="correct the path (it ends in /checkpoint_N), or set mode='latest' for a folder of "
     "checkpoints.",
   )

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from t5x._data.packing import reorder_for_packing
 from t5x._process.log import log
-from t5x.errors import T5XError, check_whole, nearest
+from t5x.errors import T5XError, check_flag, check_whole, nearest
 
 
 @dataclasses.dataclass
@@ -55,6 +55,20 @@ class DatasetConfig:
 
   def __post_init__(self):
     check_whole(self.batch_size, "DatasetConfig.batch_size (BATCH_SIZE)", fix="--gin.BATCH_SIZE=16")
+    check_whole(self.seed, "DatasetConfig.seed", -(2**63), optional=True)
+    for name in ("shuffle", "use_cached", "pack", "use_memory_cache", "trim_output_features"):
+      check_flag(getattr(self, name), f"DatasetConfig.{name}")
+    for name, setting, value, types in (
+      ("split", "DatasetConfig.split", self.split, str),
+      ("module", "MIXTURE_OR_TASK_MODULE", self.module, (str, type(None))),
+    ):
+      if not isinstance(value, types):
+        raise T5XError(
+          f"DatasetConfig.{name} is not text.",
+          found=repr(value),
+          expected="'train'" if name == "split" else "the name of a Python module, or None",
+          fix=f"set {setting}",
+        )
     lengths = self.task_feature_lengths
     if lengths is None:
       return
@@ -62,6 +76,7 @@ class DatasetConfig:
       raise T5XError(
         "DatasetConfig.task_feature_lengths (TASK_FEATURE_LENGTHS) must be a dictionary.",
         found=repr(lengths),
+        expected="{feature: tokens}",
         fix=_SET_LENGTHS,
       )
     for feature, length in lengths.items():
@@ -107,10 +122,11 @@ def import_module(module: str | None) -> None:
     return
   try:
     importlib.import_module(module)
-  except ImportError as e:
+  except (ImportError, TypeError, ValueError) as e:  # of a name that no module can have, too
     raise T5XError(
       f"DatasetConfig.module names {module!r}, which cannot be imported.",
       found=e,
+      expected="a module that Python finds",
       fix="correct MIXTURE_OR_TASK_MODULE, or import the module in your gin file.",
     ) from e
 
@@ -118,11 +134,19 @@ def import_module(module: str | None) -> None:
 def get_mixture_or_task(name) -> seqio.Task | seqio.Mixture:
   """Looks a seqio task or mixture up, naming the nearest ones if there is none."""
   if not isinstance(name, str):
-    return name
+    if hasattr(name, "output_features"):
+      return name
+    raise T5XError(
+      "DatasetConfig.mixture_or_task_name (MIXTURE_OR_TASK_NAME) is not text.",
+      found=repr(name),
+      expected="the name of a seqio task or mixture",
+      fix="--gin.MIXTURE_OR_TASK_NAME=\"'NAME'\"",
+    )
   known = {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
   if name not in known:
     raise T5XError(
       f"No seqio task or mixture is called {name!r}.",
+      expected="the name of one that is registered",
       available="nearest: "
       + (", ".join(nearest(name, known)) or "none is close")
       + f" ({len(known)} registered)",

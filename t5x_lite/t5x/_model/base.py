@@ -18,6 +18,7 @@ from flax import linen as nn
 
 from t5x import decoding, losses, optimizers
 from t5x import metrics as metrics_lib
+from t5x.errors import check_number
 
 Array = jax.Array
 PyTree = Any
@@ -102,18 +103,16 @@ class BaseTransformerModel(BaseModel):
     loss_normalizing_factor: Any = None,
   ):
     super().__init__(optimizer_def=optimizer_def)
+    # All of these fail when the model is made, not at the first step.
+    check_number(label_smoothing, "label_smoothing (LABEL_SMOOTHING)", 0, below=1)
+    check_number(z_loss, "z_loss (Z_LOSS)", 0)
     self.module = module
     self._input_vocabulary = input_vocabulary
     self._output_vocabulary = output_vocabulary
     self._decode_fn = decode_fn
     self._label_smoothing = label_smoothing
     self._z_loss = z_loss
-    if isinstance(loss_normalizing_factor, str):
-      # Fail when the model is made, not at the first step.
-      loss_normalizing_factor = losses.convert_special_loss_normalizing_factor_to_enum(
-        loss_normalizing_factor
-      )
-    self._loss_normalizing_factor = loss_normalizing_factor
+    self._loss_normalizing_factor = losses.checked_normalizing_factor(loss_normalizing_factor)
 
   @property
   def input_vocabulary(self) -> seqio.Vocabulary:

@@ -26,8 +26,8 @@ def get_mesh(
   """Makes a mesh with the axes ('data', 'model').
 
   Args:
-    num_partitions: devices that share one copy of the model. On CPU it is ignored, as in T5X:
-      the mesh is (processes, local devices).
+    num_partitions: devices that share one copy of the model. On CPU it is ignored, as in T5X,
+      if it divides the number of devices: the mesh is (processes, local devices).
     model_parallel_submesh: the same as a product, e.g. (1, 1, 1, 2); counts on CPU too.
     backend: jax backend; None is the default one.
     ici_mesh_shape: (data, model) within a slice; overrides the first two.
@@ -42,7 +42,7 @@ def get_mesh(
     return _explicit_mesh(ici_mesh_shape, dcn_mesh_shape, devices)
   if model_parallel_submesh is not None:
     num_model = math.prod(model_parallel_submesh)
-  elif devices[0].platform == "cpu":
+  elif devices[0].platform == "cpu" and len(devices) % (num_partitions or 1) == 0:
     num_model = len(devices) // len({d.process_index for d in devices})
     if num_partitions not in (None, num_model):
       logging.warning(
@@ -56,7 +56,9 @@ def get_mesh(
     num_model = num_partitions or 1
   if num_model < 1 or len(devices) % num_model:
     raise T5XError(
-      found=f"{num_model} model partitions for {len(devices)} devices",
+      "The devices do not divide into model partitions.",
+      found=f"{num_model} model partitions for {len(devices)} "
+      + ("device" if len(devices) == 1 else "devices"),
       expected="a divisor of the number of devices",
       available=listed(divisors(len(devices))),
       fix="set partitioning.PjitPartitioner.num_partitions",

@@ -23,12 +23,13 @@ def check_dtype(dtype: Any, name: str) -> None:
   try:
     if jnp.issubdtype(jnp.dtype(dtype), jnp.floating):
       return
-  except TypeError:
+  except (TypeError, ValueError):
     pass
   close = nearest(str(dtype), _KNOWN, n=1) or ["float32"]
   raise T5XError(
     f"{name} is not a type of floating-point numbers.",
     found=repr(dtype),
+    expected="a type, or its name",
     available=", ".join(_KNOWN),
     fix=f"{name} = {close[0]!r}",
   )

@@ -20,7 +20,7 @@ from absl import flags, logging
 from t5x._process import hosts
 from t5x._process.compilation_cache import compilation_cache
 from t5x._process.log import log
-from t5x._script import gin_config
+from t5x._script import gin_calls, gin_config
 from t5x.errors import Interrupted, T5XError, UsageError, nearest
 
 FLAGS = flags.FLAGS
@@ -213,7 +213,7 @@ def run_configured(entry_point: Callable) -> None:
     return
   setup_jax()
   setup_data()
-  with gin_config.friendly_gin_errors():
+  with gin_calls.friendly_gin_errors():
     configured()
 
 

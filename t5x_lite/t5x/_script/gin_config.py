@@ -62,7 +62,11 @@ def check_literal(binding: str) -> None:
     return
   match = _BINDING.match(binding)
   if not match:
-    raise UsageError(f"--gin_bindings={binding!r} is not of the form NAME = VALUE.")
+    raise UsageError(
+      f"--gin_bindings={binding!r} is not of the form NAME = VALUE.",
+      expected="NAME = VALUE, where NAME is that of a macro or of a parameter",
+      fix="for example --gin.BATCH_SIZE=16 or --gin.train.eval_period=100",
+    )
   name, value = match.group(1), match.group(2).strip()
   if _PROMPT_FREE_LITERAL.match(value) and not re.match(r"^\d+[A-Za-z_/]", value):
     return
@@ -127,6 +131,7 @@ def _explain(error: Exception, source: str) -> T5XError:
     known = _known_parameters(selector)
     return T5XError(
       f"{selector!r} has no parameter {param!r} ({source}).",
+      expected="one of its parameters",
       available=", ".join(nearest(param, known) or known),
       fix="correct the parameter's name.",
     )
@@ -142,7 +147,13 @@ def _explain(error: Exception, source: str) -> T5XError:
       available=_gin_neighbours(name) or None,
       fix="correct --gin_file or the include, or add --gin_search_paths=DIR.",
     )
-  return T5XError(f"gin failed {source}.", found=text.strip())
+  return T5XError(
+    f"gin failed {source}.",
+    found=text.strip() or type(error).__name__,
+    expected="lines NAME = VALUE, `import`, `from` and `include`, where VALUE is a literal of "
+    "Python, @REFERENCE() or %MACRO",
+    fix="correct that line; strings need quotes, brackets have to be closed.",
+  )
 
 
 def _unknown_name(name: str, source: str) -> T5XError:
@@ -153,6 +164,7 @@ def _unknown_name(name: str, source: str) -> T5XError:
   return T5XError(
     f"gin does not know {name!r} ({source}).",
     found=name,
+    expected="the name of a macro, or of a class, function or parameter that gin files import",
     available="nearest known names: " + (", ".join(close) or "none is close"),
     fix="correct the name; on the command line use the name without its module alias, "
     "for example --gin.train.eval_period=100 or --gin.MODEL_DIR=\"'/tmp/run'\".",
@@ -166,6 +178,7 @@ def _unknown_attribute(selector: str, attribute: str, text: str, source: str) ->
   return T5XError(
     f"{selector!r} does not exist ({source}).",
     found=text.strip().splitlines()[0],
+    expected="a name that its module has",
     available="nearest names: " + (", ".join(close) or "none is close"),
     fix="correct the name; if it is a part of T5X, t5x_lite may not cover it "
     "(Google's T5X has it).",
@@ -179,6 +192,7 @@ def _missing_module(module: str, text: str, source: str) -> T5XError:
   return T5XError(
     f"A gin file imports {module!r}, which is not installed ({source}).",
     found=text.strip().splitlines()[0],
+    expected="modules that Python finds",
     fix=f"install it, or set PYTHONPATH so that Python finds it{extra}.",
   )
 
@@ -260,7 +274,10 @@ def parse_gin_flags(
   _check_command_line_macros(gin_bindings, from_files)
   if finalize_config:
     check_config()
-    gin.finalize()
+    try:
+      gin.finalize()
+    except ValueError as e:
+      raise _explain(e, "in the whole configuration") from e
 
 
 def _check_command_line_macros(gin_bindings: Sequence[str], from_files: set[str]) -> None:
@@ -272,6 +289,7 @@ def _check_command_line_macros(gin_bindings: Sequence[str], from_files: set[str]
     raise T5XError(
       "Unknown macro on the command line: " + ", ".join(unknown) + ".",
       found="no gin file defines or uses it, so it would have no effect",
+      expected="a macro that is defined or used",
       available="; ".join(
         f"{n}: " + (", ".join(nearest(n, known)) or "no name is close") for n in unknown
       ),
@@ -313,25 +331,8 @@ def check_config() -> None:
     f"{len(missing)} required setting{'s are' if len(missing) > 1 else ' is'} not set: "
     + ", ".join(missing),
     found="\n".join(lines),
+    expected="a value for each",
     fix="set each one after the includes of your gin file (an include's "
     "`X = %gin.REQUIRED` undoes a value set above it), or on the command line: "
     + " ".join(f"--gin.{n}=..." for n in missing[:6]),
   )
-
-
-@contextlib.contextmanager
-def friendly_gin_errors():
-  """Turns gin's complaints while calling configured functions into T5XErrors."""
-  try:
-    yield
-  except TypeError as e:
-    match = re.search(r"missing \d+ required .*?: (.*)", str(e))
-    if not match or "In call to configurable" not in str(e):
-      raise
-    where = re.search(r"In call to configurable '([^']+)'", str(e))
-    names = re.findall(r"'(\w+)'", match.group(1).splitlines()[0])
-    raise T5XError(
-      f"gin does not bind all parameters of {where.group(1)!r}.",
-      found="missing: " + ", ".join(names),
-      fix="\n".join(f"{where.group(1)}.{n} = ..." for n in names),
-    ) from e

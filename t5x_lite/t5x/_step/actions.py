@@ -41,6 +41,10 @@ def mode_name(key: Any) -> str:
   return name
 
 
+def _are_actions(acts: Any) -> bool:
+  return isinstance(acts, (list, tuple)) and all(hasattr(act, "run") for act in acts)
+
+
 class Actions:
   """The actions of a run by mode.
 
@@ -50,7 +54,16 @@ class Actions:
 
   def __init__(self, actions: Mapping[Any, Sequence[Any]] | None):
     self._by_mode: dict[str, list[Any]] = {mode: [] for mode in MODES}
-    for key, acts in (actions or {}).items():
+    given = {} if actions is None else actions
+    if not isinstance(given, Mapping) or not all(map(_are_actions, given.values())):
+      raise T5XError(
+        "train.actions cannot be used.",
+        found=repr(actions),
+        expected="{mode: [actions]}, or None",
+        available=", ".join(MODES),
+        fix="train.actions = {'TRAIN_EVAL': [@trainer.EarlyStoppingAction()]}",
+      )
+    for key, acts in given.items():
       self._by_mode[mode_name(key)].extend(acts)
 
   def __bool__(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from t5x import checkpoints, partitioning, utils
+from t5x._checkpoint.read import check_complete
 from t5x._data.datasets import lengths_str
 from t5x._process.folder_lock import check_folder_name
 from t5x._process.log import log
@@ -89,7 +90,12 @@ def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -
     if not (isinstance(value, int) and value < 0):  # that has a message of its own
       check_whole(value, name, 0, optional=True)
     else:
-      raise T5XError(f"{name} is negative.", found=value, expected="a number of steps")
+      raise T5XError(
+        f"{name} is negative.",
+        found=value,
+        expected="a number of steps; 0 or None is never",
+        fix=f"set {name}",
+      )
   values = list(given.items())
   for i, (name_a, a) in enumerate(values):
     for name_b, b in values[i + 1 :]:
@@ -131,7 +137,7 @@ def choose_start(
   """Chooses the checkpoint: 1. MODEL_DIR's latest, 2. INITIAL_CHECKPOINT_PATH, 3. none.
 
   Raises:
-      T5XError: it is past the last step, or the mode is not for training.
+      T5XError: it is not there, it is past the last step, or the mode is not for training.
   """
   if restore_cfg is not None and restore_cfg.mode == "all":
     raise T5XError(
@@ -139,6 +145,8 @@ def choose_start(
       expected="'specific' or 'latest' in training",
     )
   choice = checkpoints.choose_checkpoint(model_dir, restore_cfg)
+  if choice is not None:
+    check_complete(choice.path)  # its name alone says how many steps it is old
   step = checkpoints.checkpoint_step(choice) if choice else 0
   if relative_steps:
     # Counted from the first checkpoint of this run, if it is being resumed.

@@ -345,7 +345,7 @@ def _activation(name: str) -> Callable[[Array], Array]:
   """Returns the activation called `name` ('linear' or a function of flax.linen)."""
   if name == "linear":
     return lambda x: x
-  function = getattr(nn, name, None)
+  function = getattr(nn, name, None) if isinstance(name, str) else None
   if not callable(function) or isinstance(function, type):
     raise T5XError(
       found=f"mlp_activations has {name!r}",
@@ -354,6 +354,19 @@ def _activation(name: str) -> Callable[[Array], Array]:
       fix="set network.T5Config.mlp_activations, e.g. ('gelu', 'linear')",
     )
   return function
+
+
+def check_activations(names: Sequence[str]) -> None:
+  """Raises T5XError unless `names` are a list of one activation or more."""
+  if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+    raise T5XError(
+      "network.T5Config.mlp_activations is no list of activations.",
+      found=repr(names),
+      expected="names of activations, as a tuple or list",
+      fix="network.T5Config.mlp_activations = ('relu',)",
+    )
+  for name in names:
+    _activation(name)
 
 
 def attention_mask_bias(mask: Array | None, dtype: Any) -> Array | None:

@@ -17,7 +17,7 @@ from flax import linen as nn
 from flax import struct
 
 from t5x._process.dtypes import check_dtype
-from t5x.errors import T5XError, check_whole
+from t5x.errors import T5XError, check_flag, check_whole
 from t5x.examples.t5 import attention, cached_attention, layers
 
 Array = jax.Array
@@ -61,6 +61,9 @@ class T5Config:
       check_whole(getattr(self, name), f"network.T5Config.{name}")
     for name in ("num_encoder_layers", "num_decoder_layers"):
       check_whole(getattr(self, name), f"network.T5Config.{name}", least=0)
+    for name in ("logits_via_embedding", "float32_attention_logits"):
+      check_flag(getattr(self, name), f"network.T5Config.{name}")
+    layers.check_activations(self.mlp_activations)
     rate = self.dropout_rate
     if isinstance(rate, bool) or not isinstance(rate, numbers.Real) or not 0 <= rate < 1:
       raise T5XError(

@@ -1,0 +1,53 @@
+"""What gin may bind to a partitioner: mistakes are named before devices are asked for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from t5x.errors import T5XError, check_whole
+
+
+def check_mesh_settings(num_partitions: Any, submesh: Any, ici: Any, dcn: Any) -> None:
+  """Raises T5XError for a mesh that there cannot be.
+
+  Args:
+    num_partitions: `PjitPartitioner.num_partitions`.
+    submesh: `.model_parallel_submesh`.
+    ici: `.ici_mesh_shape`.
+    dcn: `.dcn_mesh_shape`.
+  """
+  prefix = "partitioning.PjitPartitioner."
+  fix = f"{prefix}num_partitions = 1"
+  check_whole(num_partitions, f"{prefix}num_partitions", optional=True, fix=fix)
+  for name, shape, example in (
+    ("model_parallel_submesh", submesh, "(1, 1, 1, 2)"),
+    ("ici_mesh_shape", ici, "(1, 2)"),
+    ("dcn_mesh_shape", dcn, "(1, 2)"),
+  ):
+    if shape is None:
+      continue
+    if isinstance(shape, str) or not isinstance(shape, Sequence):
+      raise T5XError(
+        f"{prefix}{name} is no shape.",
+        found=repr(shape),
+        expected="numbers of devices, or None",
+        fix=f"{prefix}{name} = {example}",
+      )
+    for size in shape:
+      check_whole(size, f"Each number of {prefix}{name}", fix=f"{prefix}{name} = {example}")
+
+
+def checked_rules(rules: Any) -> tuple[tuple[str, Any], ...]:
+  """Returns (logical axis, mesh axis) pairs; raises T5XError if `rules` are none."""
+  with contextlib.suppress(TypeError, ValueError):
+    pairs = tuple((logical, mesh) for logical, mesh in rules)
+    if all(isinstance(a, str) and isinstance(b, (str, tuple, type(None))) for a, b in pairs):
+      return pairs
+  raise T5XError(
+    "partitioning.PjitPartitioner.logical_axis_rules are no rules.",
+    found=repr(rules)[:200],
+    expected="(logical axis, mesh axis or None) pairs",
+    fix="logical_axis_rules = @partitioning.standard_logical_axis_rules()",
+  )
