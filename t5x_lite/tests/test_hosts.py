@@ -102,8 +102,15 @@ class _DropsExamples(seqio.EncDecFeatureConverter):
     return ds.enumerate().filter(lambda i, _: i % 3 > 0).map(lambda _, x: x)
 
 
-@pytest.mark.parametrize("pack", [False, True])
-@pytest.mark.parametrize("converter", [_Converter, _DropsExamples])
+@pytest.mark.parametrize(
+  ("converter", "pack"),
+  [
+    (_Converter, False),
+    (_Converter, True),
+    (_DropsExamples, False),
+    pytest.param(_DropsExamples, True, marks=pytest.mark.long),
+  ],
+)
 def test_batches_passed_over_are_those_before(pack, converter):
   """Over three epochs of 200 examples, on one host and on two."""
   skip = 20 if pack else 60
