@@ -6,9 +6,11 @@ import jax
 import pytest
 from fork_server import ForkServer
 from goldens import MODELS, GoldenModel, GoldenSet, require_golden
+from run_scripts import compile_quickly
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 jax.config.update("jax_platforms", "cpu")
+compile_quickly()
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +41,7 @@ def _programs_are_kept(jax_cache):
   jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")  # before the module's other fixtures, which compile, too
 def unoptimized():
   """Leaves XLA's optimizations out, for tests of behaviour: compiling is what takes their time."""
   jax.config.update("jax_disable_most_optimizations", True)

@@ -117,7 +117,14 @@ class _Stopped(Exception):
   """What a stop request raises between two batches."""
 
 
-@pytest.mark.parametrize("kind", ["predict_batch", "predict_batch_with_aux", "score_batch"])
+@pytest.mark.parametrize(
+  "kind",
+  [
+    pytest.param("predict_batch", marks=pytest.mark.long),
+    "predict_batch_with_aux",
+    "score_batch",
+  ],
+)
 def test_a_run_that_was_stopped_goes_on_where_it_was(setup, tmp_path, kind):
   partitioner, initializer, state, ds = setup
   model = tiny_model(functools.partial(decoding.temperature_sample, topk=1))

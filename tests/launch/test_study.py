@@ -113,6 +113,7 @@ def repository(tmp_path):
     "from __gin__ import dynamic_registration\n"
     "from t5x import utils\n"
     "include 'gin/study/train.gin'\n"
+    "TASK_FEATURE_LENGTHS = {'inputs': 144, 'targets': 16}\n"
     "TRAIN_STEPS = 4\nEVAL_PERIOD = 4\nEVAL_STEPS = 1\nEVALUATOR_NUM_EXAMPLES = 12\n"
     "utils.SaveCheckpointConfig.period = 4\n"
   )
@@ -120,7 +121,7 @@ def repository(tmp_path):
     "from __gin__ import dynamic_registration\n"
     "from t5x.examples.t5 import network\n"
     "include 'gin/study/model.gin'\n"
-    "TASK_FEATURE_LENGTHS = {'inputs': 256, 'targets': 16}\n"
+    "TASK_FEATURE_LENGTHS = {'inputs': 144, 'targets': 16}\n"
     "network.T5Config.num_encoder_layers = 1\n"
     "network.T5Config.num_decoder_layers = 1\n"
   )

@@ -6,6 +6,7 @@ and to the bytes (cut, other encodings, duplicated keys, deep nesting).
 """
 
 import json
+import marshal
 import math
 import os
 import random
@@ -44,6 +45,8 @@ _BYTES = (b"\0", b"\xff", b"\x80", b"\xc3", b"\r", b"\n", b"{", b"]", b'"', b"\\
           b",", b"\\u12")  # fmt: skip
 _OTHERS = (None, True, False, [], {}, [[]], [None], [{}], [0], [""], ["a", "a"], {"": None},
            {"a": {}}, {"a": []}, _DEEP, _DEEPER, _LARGE)  # fmt: skip
+_UNPRINTABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # a line feed parts lines
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _KEY = re.compile(rb'"[a-z_0-9]+": ')
 
 
@@ -123,8 +126,8 @@ def _bad_error(error: SgdxError) -> str:
       ("a part is empty", not (error.found and error.expected and error.fix)),
       ("Traceback", "Traceback" in error.text),
       ("too long", len(error.text) > _LONGEST or max(map(len, lines)) > _LONGEST_LINE),
-      ("unprintable", any(ord(c) < 32 or 127 <= ord(c) < 160 for c in "".join(lines))),
-      ("surrogates", any(0xD800 <= ord(c) < 0xE000 for c in error.text)),
+      ("unprintable", _UNPRINTABLE.search(error.text)),
+      ("surrogates", _SURROGATE.search(error.text)),
       ("line breaks of the input", any(x.endswith("\r") for x in lines)),
     )
     if is_bad
@@ -144,12 +147,13 @@ class Document:
 
   def __init__(self, data: Any, lines: bool = False):
     """Args: the data, a list of rows if it is written as JSON `lines`."""
-    self._text, self._lines = json.dumps(data), lines
+    # As JSON has it, without tuples, and quicker to make a copy of.
+    self._data, self._lines = marshal.dumps(json.loads(json.dumps(data))), lines
     self._places = list(_places(data))
 
   def __call__(self, rng: random.Random) -> bytes:
     """Returns the document with damage; once in fifty as it is."""
-    data = json.loads(self._text)
+    data = marshal.loads(self._data)
     for _ in range(rng.choice((0, 1, 1, 1, 1, 1, 2, 3)) if rng.random() < 0.9 else 0):
       data = self._change(rng, data)
     is_ascii = rng.random() < 0.5
