@@ -9,11 +9,9 @@ import tempfile
 
 import pytest
 from places import ROOT, SHARED, shared_file
-from run_scripts import compile_quickly
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-compile_quickly()
 # Workers and the processes that tests start compile a program once, and none of this lands in the
 # user's own cache. The first process of a session makes the folder; the others inherit the name.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:

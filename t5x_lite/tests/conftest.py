@@ -6,11 +6,9 @@ import jax
 import pytest
 from fork_server import ForkServer
 from goldens import MODELS, GoldenModel, GoldenSet, require_golden
-from run_scripts import compile_quickly
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 jax.config.update("jax_platforms", "cpu")
-compile_quickly()
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ import sys
 
 import pytest
 from places import ROOT
+from run_scripts import QUICKLY_COMPILED
 from sample_folder import write_sample
 
 from sgdx_t5x.report.runs import read_run
@@ -21,14 +22,15 @@ ARMS = ("none", "backtrans", "oracle", "corrupt")
 
 
 # Compiling is what takes the time of a model this small.
-QUICKLY_COMPILED = {
+ENVIRONMENT = {
+  "XLA_FLAGS": QUICKLY_COMPILED,
   "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
   "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
 }
 
 
 def study(*words, root=ROOT):
-  env = os.environ | QUICKLY_COMPILED
+  env = os.environ | ENVIRONMENT
   command = [root / "launch/study.sh", *words]
   return subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=False)
 
