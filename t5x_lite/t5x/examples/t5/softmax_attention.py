@@ -24,8 +24,10 @@ Array = jax.Array
 
 def describe() -> str:
   """Says in a few words how attention is computed on this machine's devices."""
-  on_gpu = "; cuDNN's fused kernel is not used" if jax.default_backend() == "gpu" else ""
-  return f"attention as XLA compiles it{on_gpu}"
+  how = {"gpu": "; cuDNN's fused kernel is not used"}
+  if jax.device_count() == 1:
+    how["cpu"] = ", in blocks where a batch of scores exceeds the cache"
+  return f"attention as XLA compiles it{how.get(jax.default_backend(), '')}"
 
 
 def attend(
