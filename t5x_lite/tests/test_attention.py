@@ -67,7 +67,9 @@ def test_dropping_values_is_dropping_weights():
   query, key, value, bias, mask = _inputs(True, True)
   rng, rate = jax.random.PRNGKey(1), 0.4
   joined = [x.swapaxes(1, 2) for x in (query, key, value)]
-  got = attention.dot_product_attention(*joined, bias, mask, rng, rate)
+  got = attention.dot_product_attention(
+    *joined, bias, dropout_rng=rng, dropout_rate=rate, mask_bias=mask
+  )
   keep = jax.random.bernoulli(rng, 1 - rate, (B, H, 1, K))
   weights = jax.nn.softmax(jnp.einsum("bhqd,bhkd->bhqk", query, key) + bias + mask, axis=-1)
   want = jnp.einsum("bhqk,bhkd->bqhd", weights * keep / (1 - rate), value)
