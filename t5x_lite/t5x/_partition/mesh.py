@@ -15,7 +15,7 @@ from t5x._process.devices import find_devices
 from t5x.errors import T5XError
 
 
-def get_mesh(
+def default_mesh(
   num_partitions: int | None = None,
   model_parallel_submesh: Sequence[int] | None = None,
   backend: str | None = None,
