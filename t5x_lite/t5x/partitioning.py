@@ -17,6 +17,12 @@ from jax.sharding import PartitionSpec
 
 from t5x import active_mesh
 from t5x._partition.base import BasePartitioner, DataLayout, PjittedFnWithContext, is_spec
+from t5x._partition.chunks import (
+  LocalChunker,
+  LocalChunkInfo,
+  bounds_from_last_device,
+  get_coords,
+)
 from t5x._partition.mesh import default_mesh, describe_mesh, divisors, listed
 from t5x.active_mesh import LogicalAxisRules
 from t5x.errors import T5XError
@@ -25,13 +31,17 @@ __all__ = [
   "AxisNames",
   "BasePartitioner",
   "DataLayout",
+  "LocalChunkInfo",
+  "LocalChunker",
   "LogicalAxisRules",
   "PartitionSpec",
   "PjitPartitioner",
   "PjittedFnWithContext",
+  "bounds_from_last_device",
   "default_mesh",
   "describe_mesh",
   "divisors",
+  "get_coords",
   "get_mesh",
   "standard_logical_axis_rules",
 ]

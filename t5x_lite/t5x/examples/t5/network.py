@@ -240,6 +240,7 @@ class Transformer(nn.Module):
     self.token_embedder = layers.Embed(
       cfg.vocab_size,
       cfg.emb_dim,
+      cast_input_dtype=jnp.int32,
       dtype=cfg.dtype,
       embedding_init=nn.initializers.normal(stddev=1.0),
     )
