@@ -208,10 +208,10 @@ class BasePartitioner(abc.ABC):
 
 
 class PjittedFnWithContext:
-  """A jitted function that is traced with a mesh and its rules active.
+  """A jitted function that is called and traced with a mesh and its rules active.
 
   Args:
-    pjitted_fn: from `jax.jit`.
+    pjitted_fn: from `jax.jit`; its shardings may be PartitionSpecs.
     partition_mesh: the mesh.
     logical_axis_rules: (logical, mesh) pairs.
   """
@@ -224,12 +224,12 @@ class PjittedFnWithContext:
 
   def __call__(self, *args: Any) -> Any:
     """Calls the compiled function."""
-    with active_mesh.entered(self._mesh, self._rules):
+    with self._mesh, active_mesh.entered(self._mesh, self._rules):
       return self._pjitted_fn(*args)
 
   def lower(self, *args: Any) -> Any:
     """Lowers for these arguments, as `jax.jit(...).lower`."""
-    with active_mesh.entered(self._mesh, self._rules):
+    with self._mesh, active_mesh.entered(self._mesh, self._rules):
       return self._pjitted_fn.lower(*args)
 
 

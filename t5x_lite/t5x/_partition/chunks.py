@@ -47,7 +47,7 @@ class LocalChunker:
   """Tells which part of an array this process holds.
 
   Args:
-    global_mesh: the mesh; the devices of a process are a block of it.
+    global_mesh: the mesh; the devices of a process are a block in it.
 
   Attributes:
     num_chunks: parts of each mesh axis that are in different processes.
@@ -55,12 +55,13 @@ class LocalChunker:
   """
 
   def __init__(self, global_mesh: Mesh):
-    owners = np.vectorize(lambda d: d.process_index, otypes=[int])(global_mesh.devices)
-    own = np.argwhere(owners == jax.process_index())
-    first, sizes = own.min(axis=0), np.ptp(own, axis=0) + 1
-    names = global_mesh.axis_names
-    self.num_chunks = {n: owners.shape[i] // int(sizes[i]) for i, n in enumerate(names)}
-    self.chunk_ids = {n: int(first[i] // sizes[i]) for i, n in enumerate(names)}
+    local = global_mesh.local_mesh
+    place = np.argwhere(global_mesh.devices == local.devices.flat[0])[0]
+    sizes = dict(local.shape)
+    self.num_chunks = {axis: n // sizes[axis] for axis, n in global_mesh.shape.items()}
+    self.chunk_ids = {
+      axis: int(i) // sizes[axis] for axis, i in zip(self.num_chunks, place, strict=True)
+    }
 
   def get_local_chunk_info(
     self, global_shape: Sequence[int], mesh_axes: Sequence[str | None]
