@@ -234,7 +234,7 @@ class PjitPartitioner(BasePartitioner):
       donate_argnums=donate_argnums,
       compiler_options=dict(compiler_options) if compiler_options else None,
     )
-    return PjittedFnWithContext(jitted, self.mesh, self.logical_axis_rules)
+    return PjittedFnWithContext(jitted, self.mesh, self.logical_axis_rules, by_spec=False)
 
   def training_options(self) -> dict[str, str]:
     """Returns compiler options for a training step on these devices.

@@ -83,3 +83,26 @@ def test_places_of_devices():
   cpu = jax.devices()[-1]
   assert partitioning.get_coords(cpu) == (0, cpu.id)
   assert partitioning.bounds_from_last_device(cpu) == (1, jax.local_device_count())
+
+
+class PartitionerOfOnesOwn(partitioning.BasePartitioner):
+  """Leaves it to `jax.jit` to look the mesh up."""
+
+  def get_mesh_axes(self, train_state):
+    return jax.tree.map(lambda _: None, train_state)
+
+  def partition(
+    self, fn, in_axis_resources, out_axis_resources, static_argnums=(), donate_argnums=()
+  ):
+    jitted = jax.jit(fn, in_shardings=in_axis_resources, out_shardings=out_axis_resources)
+    return partitioning.PjittedFnWithContext(jitted, self.mesh)
+
+
+def test_shardings_may_be_specs():
+  partitioner = PartitionerOfOnesOwn(num_partitions=1)
+  spec = partitioner.data_partition_spec
+  double = partitioner.partition(lambda x: 2 * x, (spec,), spec)
+  x = double(np.arange(4.0))
+  np.testing.assert_array_equal(x, [0, 2, 4, 6])
+  assert x.sharding == partitioner.sharding(spec)
+  assert partitioner.compile(double, np.arange(4.0))(np.arange(4.0)).sum() == 12

@@ -6,9 +6,11 @@ Re-exported by `t5x.partitioning`.
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -214,23 +216,39 @@ class PjittedFnWithContext:
     pjitted_fn: from `jax.jit`; its shardings may be PartitionSpecs.
     partition_mesh: the mesh.
     logical_axis_rules: (logical, mesh) pairs.
+    by_spec: False if the function's shardings name the mesh themselves.
   """
 
   def __init__(
-    self, pjitted_fn: Any, partition_mesh: Mesh, logical_axis_rules: LogicalAxisRules = ()
+    self,
+    pjitted_fn: Any,
+    partition_mesh: Mesh,
+    logical_axis_rules: LogicalAxisRules = (),
+    by_spec: bool = True,
   ):
-    self._pjitted_fn = pjitted_fn
+    self._pjitted_fn, self._by_spec = pjitted_fn, by_spec
     self._mesh, self._rules = partition_mesh, logical_axis_rules
 
   def __call__(self, *args: Any) -> Any:
     """Calls the compiled function."""
-    with self._mesh, active_mesh.entered(self._mesh, self._rules):
+    with self._context():
       return self._pjitted_fn(*args)
 
   def lower(self, *args: Any) -> Any:
     """Lowers for these arguments, as `jax.jit(...).lower`."""
-    with self._mesh, active_mesh.entered(self._mesh, self._rules):
+    with self._context():
       return self._pjitted_fn.lower(*args)
+
+  @contextlib.contextmanager
+  def _context(self) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+      stack.enter_context(active_mesh.entered(self._mesh, self._rules))
+      if self._by_spec:
+        with warnings.catch_warnings():
+          warnings.simplefilter("ignore", DeprecationWarning)
+          stack.enter_context(self._mesh)  # what `jax.experimental.pjit` looks at
+        stack.enter_context(jax.set_mesh(self._mesh))  # and what `jax.jit` does
+      yield
 
 
 def is_spec(x: Any) -> bool:
