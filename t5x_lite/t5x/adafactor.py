@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
-from jax.sharding import PartitionSpec
 
 from t5x import optimizers
 from t5x.errors import T5XError
@@ -173,6 +172,11 @@ class Adafactor(optimizers.OptimizerDef):
       # Hashable, since an optimizer is static data of a jitted train step.
       object.__setattr__(self, "logical_factor_rules", tuple(sorted(rules.items())))
 
+  @property
+  def hyper_params(self) -> Adafactor:
+    """The settings, of which a step may override any."""
+    return self
+
   def with_logical_axes(self, axes: PyTree) -> Adafactor:
     """Returns an Adafactor that can apply its `logical_factor_rules` to these parameters."""
     flat = flax.traverse_util.flatten_dict(axes, sep="/")
@@ -186,18 +190,22 @@ class Adafactor(optimizers.OptimizerDef):
 
   def apply_gradient(
     self,
+    hyper_params: Adafactor,
     params: PyTree,
     state: optimizers.OptimizerState,
     grads: PyTree,
-    learning_rate: Any = None,
   ) -> tuple[PyTree, optimizers.OptimizerState]:
-    """Returns parameters and state after one update.
+    """Returns parameters and state after one update with these settings.
 
     Raises:
-      T5XError: no learning rate is given, here or in the settings.
+      T5XError: they have no learning rate.
     """
-    if learning_rate is None:
-      learning_rate = self.learning_rate
+    return hyper_params._updated(params, state, grads)
+
+  def _updated(
+    self, params: PyTree, state: optimizers.OptimizerState, grads: PyTree
+  ) -> tuple[PyTree, optimizers.OptimizerState]:
+    learning_rate = self.learning_rate
     if learning_rate is None:
       raise T5XError(
         found="no learning rate",
@@ -219,20 +227,19 @@ class Adafactor(optimizers.OptimizerDef):
     return new_params, optimizers.OptimizerState(step=step + 1, param_states=new_slots)
 
   def derive_logical_axes(
-    self, params: PyTree, state: optimizers.OptimizerState, axes: PyTree
-  ) -> optimizers.OptimizerState:
-    """Returns the logical axes of the slots, from those of the parameters."""
-    del state
+    self, optimizer: optimizers.Optimizer, param_logical_axes: PyTree
+  ) -> optimizers.Optimizer:
+    """Gives slots like the parameters their axes, and all else none."""
 
     def derive(path, param, spec):
-      none = PartitionSpec()
       # Row and column means are small: they stay on every device.
-      v = none if self._factoring(path, param.shape).factored else spec
-      m = none if self.beta1 is None else spec
-      return AdafactorParamState(v_row=none, v_col=none, v=v, m=m)
+      v = None if self._factoring(path, param.shape).factored else spec
+      m = None if self.beta1 is None else spec
+      return AdafactorParamState(v_row=None, v_col=None, v=v, m=m)
 
-    slots = self._map(derive, params, axes)
-    return optimizers.OptimizerState(step=PartitionSpec(), param_states=slots)
+    slots = self._map(derive, optimizer.target, param_logical_axes)
+    state = optimizers.OptimizerState(step=None, param_states=slots)
+    return optimizer.replace(state=state, target=param_logical_axes)
 
   def _map(self, function: Any, params: PyTree, *others: PyTree) -> PyTree:
     """Maps `function(path, param, *other leaves)` over a (nested dict of) parameters."""

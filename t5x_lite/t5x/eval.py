@@ -176,7 +176,7 @@ def _evaluate_all(
     if choice.path in done:
       log(f"{choice.path} is in {done_file}: skipped")
       continue
-    state = initializer.from_checkpoint(choice, restore_cfg, jax.random.PRNGKey(seed))
+    state = initializer.from_choice(choice, restore_cfg, jax.random.PRNGKey(seed))
     if not results:
       utils.log_model_info(str(done_file.parent / "model-info.txt"), state)
     check_stop()

@@ -336,7 +336,7 @@ def _restore(model, dataset_cfg, restore_cfg, partitioner, initializer_cls, fall
   if choice is None:
     raise T5XError("There is no checkpoint to run.", fix="set CHECKPOINT_PATH.")
   rng = jax.random.PRNGKey(fallback_init_rng or 0)
-  return initializer.from_checkpoint(choice, restore_cfg, rng), initializer.train_state_axes
+  return initializer.from_choice(choice, restore_cfg, rng), initializer.train_state_axes
 
 
 def create_task_from_tfexample_file(*args, **kwargs):

@@ -7,16 +7,18 @@ trainer's schedule applies, as with Adafactor), a number, or a schedule
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import flax.serialization
+import flax.traverse_util
 import jax
 import jax.numpy as jnp
 import optax
 from flax import struct
-from jax.sharding import PartitionSpec
 
 from t5x.errors import T5XError
 
@@ -31,21 +33,55 @@ class OptimizerState:
   param_states: Any
 
 
+@struct.dataclass
+class HyperParams:
+  """What a step may override: the learning rate."""
+
+  learning_rate: Any = None
+
+
 class OptimizerDef:
-  """What an optimizer does; holds settings, no arrays."""
+  """What an optimizer does; holds settings, no arrays.
+
+  Args:
+    hyper_params: a dataclass of the settings that a step may override.
+  """
+
+  def __init__(self, hyper_params: Any = None):
+    self.hyper_params = hyper_params
 
   def init_state(self, params: PyTree) -> OptimizerState:
     """Returns the state at step 0."""
     raise NotImplementedError
 
   def apply_gradient(
-    self, params: PyTree, state: OptimizerState, grads: PyTree, learning_rate: Any
+    self, hyper_params: Any, params: PyTree, state: OptimizerState, grads: PyTree
   ) -> tuple[PyTree, OptimizerState]:
-    """Returns parameters and state after one update."""
+    """Returns parameters and state after one update.
+
+    Args:
+      hyper_params: from `update_hyper_params`.
+      params: parameters.
+      state: from `init_state` or the update before.
+      grads: tree like `params`.
+    """
     raise NotImplementedError
 
-  def derive_logical_axes(self, params: PyTree, state: OptimizerState, axes: PyTree) -> PyTree:
-    """Returns `state` with PartitionSpecs of logical axes instead of arrays."""
+  def update_hyper_params(self, **hyper_param_overrides: Any) -> Any:
+    """Returns the settings of one step: `hyper_params` (the optimizer's own), with others set."""
+    given = hyper_param_overrides.pop("hyper_params", self.hyper_params)
+    return dataclasses.replace(given, **hyper_param_overrides) if hyper_param_overrides else given
+
+  def derive_logical_axes(self, optimizer: Optimizer, param_logical_axes: PyTree) -> Optimizer:
+    """Returns the optimizer with logical axes instead of arrays.
+
+    Args:
+      optimizer: of arrays, or their shapes.
+      param_logical_axes: tree like the parameters of PartitionSpecs.
+
+    Returns:
+      PartitionSpecs for what is divided like a parameter, None for all else.
+    """
     raise NotImplementedError
 
   def with_logical_axes(self, axes: PyTree) -> OptimizerDef:
@@ -57,6 +93,25 @@ class OptimizerDef:
     """Returns an optimizer for the parameters `target`, at step 0."""
     return Optimizer(self, self.init_state(target), target)
 
+  def state_dict(self, target: PyTree, state: OptimizerState) -> dict[str, Any]:
+    """Returns `{'state': {'step', 'param_states'}, 'target'}`, without nodes that are empty."""
+    slots = _without_empty_nodes(flax.serialization.to_state_dict(state.param_states))
+    return {
+      "state": {"step": state.step, "param_states": slots},
+      "target": flax.serialization.to_state_dict(target),
+    }
+
+  def restore_state(
+    self, opt_target: PyTree, opt_state: OptimizerState, state_dict: Mapping[str, Any]
+  ) -> tuple[PyTree, OptimizerState]:
+    """Returns parameters and state with the values of a `state_dict`, perhaps read from disk."""
+    known = flax.serialization.to_state_dict(opt_state)
+    state = _with_empty_nodes(state_dict["state"], known)
+    return (
+      flax.serialization.from_state_dict(opt_target, state_dict["target"]),
+      flax.serialization.from_state_dict(opt_state, state),
+    )
+
 
 @struct.dataclass
 class Optimizer:
@@ -66,37 +121,34 @@ class Optimizer:
   state: Any
   target: Any
 
-  def apply_gradient(self, grads: PyTree, learning_rate: Any = None) -> Optimizer:
+  def apply_gradient(
+    self, grads: PyTree, learning_rate: Any = None, **hyper_param_overrides: Any
+  ) -> Optimizer:
     """Returns the optimizer after one update with `grads`, a tree like `target`.
 
-    Without `learning_rate`, the optimizer's own applies.
+    Args:
+      grads: gradients.
+      learning_rate: of this step; None is the optimizer's own.
+      hyper_param_overrides: see `OptimizerDef.update_hyper_params`.
     """
-    target, state = self.optimizer_def.apply_gradient(self.target, self.state, grads, learning_rate)
+    if learning_rate is not None:
+      hyper_param_overrides["learning_rate"] = learning_rate
+    hyper_params = self.optimizer_def.update_hyper_params(**hyper_param_overrides)
+    target, state = self.optimizer_def.apply_gradient(hyper_params, self.target, self.state, grads)
     return self.replace(target=target, state=state)
 
   def state_dict(self) -> dict[str, Any]:
     """Returns `{'state': {'step', 'param_states'}, 'target'}` as nested dicts."""
-    return {
-      "state": flax.serialization.to_state_dict(self.state),
-      "target": flax.serialization.to_state_dict(self.target),
-    }
+    return self.optimizer_def.state_dict(self.target, self.state)
 
   def restore_state(self, state_dict: Mapping[str, Any]) -> Optimizer:
     """Returns the optimizer with the values of a `state_dict()`, perhaps read from disk."""
-    state = _with_empty_nodes(state_dict["state"], flax.serialization.to_state_dict(self.state))
-    return self.replace(
-      target=flax.serialization.from_state_dict(self.target, state_dict["target"]),
-      state=flax.serialization.from_state_dict(self.state, state),
-    )
+    target, state = self.optimizer_def.restore_state(self.target, self.state, state_dict)
+    return self.replace(target=target, state=state)
 
   def derive_logical_axes(self, axes: PyTree) -> Optimizer:
-    """Returns the same structure with PartitionSpecs of logical names at the leaves.
-
-    Args:
-      axes: tree like `target` of PartitionSpecs.
-    """
-    state = self.optimizer_def.derive_logical_axes(self.target, self.state, axes)
-    return self.replace(target=axes, state=state)
+    """As `OptimizerDef.derive_logical_axes` of this optimizer."""
+    return self.optimizer_def.derive_logical_axes(self, axes)
 
 
 # T5X's names for annotations.
@@ -115,6 +167,14 @@ def _with_empty_nodes(tree: Any, like: Any) -> Any:
   return {**{k: _with_empty_nodes(v, like.get(k)) for k, v in tree.items()}, **empty}
 
 
+def _without_empty_nodes(tree: Any) -> Any:
+  """Takes out of a nested dict what `_with_empty_nodes` puts back."""
+  if not isinstance(tree, Mapping):
+    return tree
+  kept = {k: v for k, v in tree.items() if jax.tree_util.tree_leaves(v)}
+  return {k: _without_empty_nodes(v) for k, v in kept.items()}
+
+
 class OptaxWrapper(OptimizerDef):
   """An optax transformation as an OptimizerDef.
 
@@ -125,6 +185,7 @@ class OptaxWrapper(OptimizerDef):
   """
 
   def __init__(self, optax_optimizer: optax.GradientTransformation, scale_by_trainer: bool = False):
+    super().__init__(HyperParams())
     self.optax_optimizer = optax_optimizer
     self.scale_by_trainer = scale_by_trainer
 
@@ -135,28 +196,32 @@ class OptaxWrapper(OptimizerDef):
     )
 
   def apply_gradient(
-    self, params: PyTree, state: OptimizerState, grads: PyTree, learning_rate: Any
+    self, hyper_params: HyperParams, params: PyTree, state: OptimizerState, grads: PyTree
   ) -> tuple[PyTree, OptimizerState]:
     """Returns parameters and state after one update."""
     updates, param_states = self.optax_optimizer.update(grads, state.param_states, params)
     if self.scale_by_trainer:
-      updates = jax.tree_util.tree_map(lambda u: u * learning_rate, updates)
+      updates = jax.tree_util.tree_map(lambda u: u * hyper_params.learning_rate, updates)
     params = optax.apply_updates(params, updates)
     return params, OptimizerState(step=state.step + 1, param_states=param_states)
 
-  def derive_logical_axes(
-    self, params: PyTree, state: OptimizerState, axes: PyTree
-  ) -> OptimizerState:
+  def derive_logical_axes(self, optimizer: Optimizer, param_logical_axes: PyTree) -> Optimizer:
     """Gives slots like the parameters their axes, and all else none."""
-    del params
     param_states = optax.tree_utils.tree_map_params(
       self.optax_optimizer,
-      lambda _, spec: spec,
-      state.param_states,
-      axes,
-      transform_non_params=lambda _: PartitionSpec(),
+      lambda slot, spec: slot if _is_masked(slot) else spec,
+      optimizer.state.param_states,
+      param_logical_axes,
+      transform_non_params=lambda _: None,
+      is_leaf=_is_masked,
     )
-    return OptimizerState(step=PartitionSpec(), param_states=param_states)
+    state = OptimizerState(step=None, param_states=param_states)
+    return optimizer.replace(state=state, target=param_logical_axes)
+
+
+def _is_masked(x: Any) -> bool:
+  """Whether it stands for a parameter that optax passes over (`optax.masked`)."""
+  return isinstance(x, optax.MaskedNode)
 
 
 def wrap_optax_optimizer(
@@ -189,6 +254,7 @@ adabelief = wrap_optax_optimizer(optax.adabelief)
 adagrad = wrap_optax_optimizer(optax.adagrad)
 adam = wrap_optax_optimizer(optax.adam)
 adamw = wrap_optax_optimizer(optax.adamw)
+fromage = wrap_optax_optimizer(optax.fromage)
 lamb = wrap_optax_optimizer(optax.lamb)
 lars = wrap_optax_optimizer(optax.lars)
 lion = wrap_optax_optimizer(optax.lion)
@@ -231,7 +297,97 @@ def chain(transformations: Any, learning_rate: Any = None) -> OptaxWrapper:
   return OptaxWrapper(optax.chain(*transformations))
 
 
-_ONLY_IN_GOOGLES = ("MultiOptimizer", "amos")
+class MultiOptimizer(OptimizerDef):
+  """Applies an optimizer to each part of the parameters; what is in no part stays as it is.
+
+  The optimizers have slots per parameter, as Adafactor. (For those of optax,
+  `optimizers.OptaxWrapper(optax.multi_transform(...))` does the same.)
+
+  Args:
+    traversals_and_optimizers: pairs of a traversal of parameters, for example
+      `flax.traverse_util.ModelParamTraversal(lambda path, _: 'bias' in path)`, and an optimizer.
+
+  Raises:
+    T5XError: an optimizer of optax.
+  """
+
+  def __init__(self, traversals_and_optimizers: Sequence[tuple[Any, OptimizerDef]]):
+    self.traversals, self.sub_optimizers = zip(*traversals_and_optimizers, strict=True)
+    if any(isinstance(sub, OptaxWrapper) for sub in self.sub_optimizers):
+      raise T5XError(
+        found="an optimizer of optax in MultiOptimizer",
+        expected="optimizers with slots per parameter, such as adafactor.Adafactor",
+        fix="use optimizers.OptaxWrapper(optax.multi_transform(...))",
+      )
+    super().__init__([sub.hyper_params for sub in self.sub_optimizers])
+
+  def _parts(self, params: PyTree) -> list[list[tuple[str, ...]]]:
+    """Returns the paths of each optimizer's parameters."""
+    flat = flax.traverse_util.flatten_dict(params)
+    names = flax.traverse_util.unflatten_dict({path: "/".join(path) for path in flat})
+    parts = [[tuple(n.split("/")) for n in t.iterate(names)] for t in self.traversals]
+    counts = collections.Counter(path for part in parts for path in part)
+    if twice := ["/".join(path) for path, n in counts.items() if n > 1]:
+      raise T5XError(
+        "Two optimizers of MultiOptimizer match one parameter.", found=", ".join(twice)
+      )
+    return parts
+
+  def init_state(self, params: PyTree) -> OptimizerState:
+    """Returns the slots of all optimizers in one tree, None for parameters in no part."""
+    slots: dict[Any, Any] = dict.fromkeys(flax.traverse_util.flatten_dict(params))
+    for sub, part in zip(self.sub_optimizers, self._parts(params), strict=True):
+      slots |= flax.traverse_util.flatten_dict(sub.init_state(_pick(params, part)).param_states)
+    param_states = flax.traverse_util.unflatten_dict(slots)
+    return OptimizerState(step=jnp.zeros((), jnp.int32), param_states=param_states)
+
+  def update_hyper_params(self, **hyper_param_overrides: Any) -> list[Any]:
+    """Returns each optimizer's settings of one step; see `OptimizerDef`."""
+    given = hyper_param_overrides.pop("hyper_params", self.hyper_params)
+    return [dataclasses.replace(own, **hyper_param_overrides) for own in given]
+
+  def apply_gradient(
+    self, hyper_params: Sequence[Any], params: PyTree, state: OptimizerState, grads: PyTree
+  ) -> tuple[PyTree, OptimizerState]:
+    """Returns parameters and state after one update; `hyper_params` has those of each optimizer."""
+    new_params, new_slots = (
+      flax.traverse_util.flatten_dict(tree) for tree in (params, state.param_states)
+    )
+    subs = zip(self.sub_optimizers, hyper_params, self._parts(params), strict=True)
+    for sub, own, part in subs:
+      mine, slots, mine_grads = (_pick(t, part) for t in (params, state.param_states, grads))
+      mine, result = sub.apply_gradient(own, mine, OptimizerState(state.step, slots), mine_grads)
+      new_params |= flax.traverse_util.flatten_dict(mine)
+      new_slots |= flax.traverse_util.flatten_dict(result.param_states)
+    return flax.traverse_util.unflatten_dict(new_params), OptimizerState(
+      step=state.step + 1, param_states=flax.traverse_util.unflatten_dict(new_slots)
+    )
+
+  def with_logical_axes(self, axes: PyTree) -> MultiOptimizer:
+    """Returns a MultiOptimizer of optimizers that know the logical axes of their parameters."""
+    subs = zip(self.sub_optimizers, self._parts(axes), strict=True)
+    known = [sub.with_logical_axes(_pick(axes, part)) for sub, part in subs]
+    return MultiOptimizer(tuple(zip(self.traversals, known, strict=True)))
+
+  def derive_logical_axes(self, optimizer: Optimizer, param_logical_axes: PyTree) -> Optimizer:
+    """Asks each optimizer about its part."""
+    params, slots = optimizer.target, optimizer.state.param_states
+    axes: dict[Any, Any] = dict.fromkeys(flax.traverse_util.flatten_dict(params))
+    for sub, part in zip(self.sub_optimizers, self._parts(params), strict=True):
+      own = Optimizer(sub, OptimizerState(None, _pick(slots, part)), _pick(params, part))
+      own = sub.derive_logical_axes(own, _pick(param_logical_axes, part))
+      axes |= flax.traverse_util.flatten_dict(own.state.param_states)
+    state = OptimizerState(step=None, param_states=flax.traverse_util.unflatten_dict(axes))
+    return optimizer.replace(state=state, target=param_logical_axes)
+
+
+def _pick(tree: PyTree, paths: Sequence[tuple[str, ...]]) -> dict[str, Any]:
+  """Returns the part of a nested dict that has these paths."""
+  flat = flax.traverse_util.flatten_dict(tree)
+  return flax.traverse_util.unflatten_dict({path: flat[path] for path in paths})
+
+
+_ONLY_IN_GOOGLES = ("amos",)
 
 
 def __getattr__(name: str) -> Any:

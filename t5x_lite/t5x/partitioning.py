@@ -7,35 +7,62 @@ mesh axes (Xu et al. 2021, GSPMD, arXiv:2105.04663).
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 from flax.linen import partitioning as flax_partitioning
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import PartitionSpec
 
 from t5x import active_mesh
-from t5x._partition.mesh import describe_mesh, divisors, get_mesh, listed
+from t5x._partition.base import BasePartitioner, DataLayout, PjittedFnWithContext, is_spec
+from t5x._partition.chunks import (
+  LocalChunker,
+  LocalChunkInfo,
+  bounds_from_last_device,
+  get_coords,
+)
+from t5x._partition.mesh import default_mesh, describe_mesh, divisors, listed
 from t5x._partition.settings import check_mesh_settings, checked_rules
 from t5x.active_mesh import LogicalAxisRules
 from t5x.errors import T5XError
 
 __all__ = [
+  "AxisNames",
+  "BasePartitioner",
   "DataLayout",
+  "LocalChunkInfo",
+  "LocalChunker",
   "LogicalAxisRules",
-  "PartitionedCallable",
+  "PartitionSpec",
   "PjitPartitioner",
+  "PjittedFnWithContext",
+  "bounds_from_last_device",
+  "default_mesh",
   "describe_mesh",
   "divisors",
+  "get_coords",
   "get_mesh",
   "standard_logical_axis_rules",
 ]
 
 PyTree = Any
+get_mesh = default_mesh  # its name before
+
+
+class AxisNames(tuple):
+  """Logical names of an array's axes; unlike a plain tuple, it is a leaf of a tree."""
+
+  __slots__ = ()
+
+  def __new__(cls, *names: str | None) -> AxisNames:
+    """Makes it of a name, or None, per axis."""
+    return super().__new__(cls, names)
+
+  def __repr__(self) -> str:
+    return f"{type(self).__name__}{super().__repr__()}"
+
 
 # By kind of device. Of the 128 MiB beside the units of a v5e, XLA gives an operation 16 unless told
 # otherwise; with 32, attention of T5 Base takes a fifth less by its own estimate, but a token of a
@@ -83,33 +110,16 @@ def standard_logical_axis_rules(
   return rules + [(name, None) for name in whole] + list(additional_rules or ())
 
 
-@dataclasses.dataclass(frozen=True)
-class DataLayout:
-  """How a global batch is divided among processes.
-
-  Attributes:
-    batch_size: examples in a global batch.
-    shard_id: which shard of the data this process reads, in [0, num_shards).
-    num_shards: shards the data is read in.
-    is_first_host_in_replica_set: False if another process reads the same shard first.
-  """
-
-  batch_size: int
-  shard_id: int
-  num_shards: int
-  is_first_host_in_replica_set: bool
-
-
-class PjitPartitioner:
-  """Partitions functions and train states over a mesh.
+class PjitPartitioner(BasePartitioner):
+  """Partitions functions and train states over a mesh by rules for logical axes.
 
   Args:
-    num_partitions: see `get_mesh`.
-    model_parallel_submesh: see `get_mesh`; give one of the two at most.
-    params_on_devices: False keeps parameters on the host between steps (not covered here).
-    backend: jax backend; None is the default one.
-    ici_mesh_shape: see `get_mesh`.
-    dcn_mesh_shape: see `get_mesh`.
+    num_partitions: see `BasePartitioner`, as the five below.
+    model_parallel_submesh: as above.
+    params_on_devices: as above.
+    backend: as above.
+    ici_mesh_shape: as above.
+    dcn_mesh_shape: as above.
     logical_axis_rules: (logical, mesh) pairs; None is `standard_logical_axis_rules()`.
   """
 
@@ -124,105 +134,23 @@ class PjitPartitioner:
     logical_axis_rules: LogicalAxisRules | None = None,
   ):
     check_mesh_settings(num_partitions, model_parallel_submesh, ici_mesh_shape, dcn_mesh_shape)
-    if num_partitions and model_parallel_submesh:
-      raise T5XError(
-        found="both num_partitions and model_parallel_submesh",
-        expected="at most one of them",
-        fix="bind partitioning.PjitPartitioner.num_partitions = None",
-      )
-    if not params_on_devices:
-      raise T5XError(
-        found="params_on_devices = False",
-        expected="True: this lite T5X keeps parameters on devices",
-        fix="bind True, or install Google's T5X, which has it",
-      )
-    self.params_on_devices = params_on_devices
-    self._mesh_args = dict(
-      num_partitions=num_partitions,
-      model_parallel_submesh=model_parallel_submesh,
-      backend=backend,
-      ici_mesh_shape=ici_mesh_shape,
-      dcn_mesh_shape=dcn_mesh_shape,
+    super().__init__(
+      num_partitions,
+      model_parallel_submesh,
+      params_on_devices,
+      backend,
+      ici_mesh_shape,
+      dcn_mesh_shape,
     )
     rules = standard_logical_axis_rules() if logical_axis_rules is None else logical_axis_rules
     self.logical_axis_rules = checked_rules(rules)
-
-  @functools.cached_property
-  def mesh(self) -> Mesh:
-    """The mesh; made on first use, since that starts the backend."""
-    return get_mesh(**self._mesh_args)
-
-  @property
-  def data_partition_spec(self) -> PartitionSpec:
-    """Spec of a batch: the first dimension over 'data'."""
-    return PartitionSpec("data")
-
-  def sharding(self, spec: PartitionSpec | None) -> NamedSharding:
-    """Returns the sharding of an array with this spec of mesh axes (None: replicated)."""
-    return NamedSharding(self.mesh, PartitionSpec() if spec is None else spec)
-
-  def get_data_layout(
-    self, batch_size: int | None = None, process_index: int | None = None
-  ) -> DataLayout:
-    """Returns which part of each global batch this process has to read.
-
-    Args:
-      batch_size: examples in a global batch; None is one per data partition.
-      process_index: the process; None is this one.
-
-    Raises:
-      T5XError: the batch does not divide into data partitions.
-    """
-    grid = self.mesh.devices
-    num_data = grid.shape[0]
-    batch_size = num_data if batch_size is None else batch_size
-    if batch_size % num_data:
-      raise self._batch_error(batch_size)
-    process_index = jax.process_index() if process_index is None else process_index
-    owners = np.vectorize(lambda d: d.process_index, otypes=[int])(grid)
-    rows = np.flatnonzero((owners == process_index).any(axis=1))
-    first_row = owners[rows[0]]
-    return DataLayout(
-      batch_size=batch_size,
-      shard_id=int(rows[0]) // len(rows),
-      num_shards=num_data // len(rows),
-      is_first_host_in_replica_set=bool(first_row[0] == process_index),
-    )
-
-  def check_microbatches(self, batch_size: int, num_microbatches: int) -> None:
-    """Raises T5XError if microbatches do not have whole rows on every data partition."""
-    num_data = self.mesh.shape["data"]
-    if batch_size % (num_microbatches * num_data):
-      raise T5XError(
-        "The microbatches do not divide over the devices.",
-        found=f"batch size {batch_size} in {num_microbatches} microbatches on {num_data} data "
-        "partitions",
-        expected="microbatches of whole rows on every device",
-        available=f"microbatches {listed(divisors(batch_size // num_data))}",
-        fix="set trainer.Trainer.num_microbatches or BATCH_SIZE",
-      )
-
-  def _batch_error(self, batch_size: int) -> T5XError:
-    num_data, num_devices = self.mesh.shape["data"], self.mesh.size
-    below = batch_size - batch_size % num_data
-    sizes = [size for size in (below, below + num_data) if size]
-    nearest = min(sizes, key=lambda size: abs(size - batch_size))
-    counts = self._model_partitions(lambda data, _: batch_size % data == 0)
-    return T5XError(
-      "The batch does not divide over the devices.",
-      found=f"batch size {batch_size} on {num_data} data partitions ({num_devices} devices)",
-      expected=f"a multiple of {num_data}",
-      available=f"batch sizes {listed(sizes)}; model partitions for {batch_size}: "
-      + listed(counts),
-      fix=f"set BATCH_SIZE = {nearest}, or {self._setting(counts[0])}",
-    )
 
   def _check_divides(self, logical: PyTree, params: PyTree) -> None:
     """Raises T5XError for parameters that their shardings do not divide: JAX would, later."""
     if self.mesh.size == 1:
       return
     divided = {}  # (logical axis, mesh axis, size): a parameter that has it
-    paths = jax.tree_util.tree_flatten_with_path(logical, is_leaf=_is_spec)[0]
+    paths = jax.tree_util.tree_flatten_with_path(logical, is_leaf=is_spec)[0]
     for (path, axes), array in zip(paths, jax.tree_util.tree_leaves(params), strict=True):
       name = "/".join(str(getattr(key, "key", key)) for key in path)
       specs = self.logical_to_mesh(axes or PartitionSpec())
@@ -246,25 +174,6 @@ class PjitPartitioner:
       fix=(f"set {self._setting(max(counts))}, or change" if counts else "change")
       + " the model's sizes (network.T5Config)",
     )
-
-  def _model_partitions(self, fits: Callable[[int, int], bool]) -> list[int]:
-    """Numbers of model partitions for which `fits(data partitions, model partitions)`."""
-    return [n for n in divisors(self.mesh.size) if fits(self.mesh.size // n, n)]
-
-  def _setting(self, num_model: int) -> str:
-    """The setting that gives so many model partitions, as far as it is known."""
-    prefix = "partitioning.PjitPartitioner."
-    if self._mesh_args["ici_mesh_shape"] is not None:
-      return prefix + "ici_mesh_shape"
-    if self._mesh_args["model_parallel_submesh"] is not None:
-      return prefix + f"model_parallel_submesh = (1, 1, 1, {num_model})"
-    if self.mesh.devices.flat[0].platform == "cpu":
-      return prefix + f"model_parallel_submesh = (1, 1, 1, {num_model}) and .num_partitions = None"
-    return prefix + f"num_partitions = {num_model}"
-
-  def get_logical_axes(self, train_state: Any) -> Any:
-    """Returns the train state with PartitionSpecs of logical axes as leaves."""
-    return train_state.as_logical_axes()
 
   def get_mesh_axes(self, train_state: Any) -> Any:
     """Returns the train state with PartitionSpecs of mesh axes as leaves.
@@ -296,10 +205,6 @@ class PjitPartitioner:
       )
     return flax_partitioning.logical_to_mesh_axes(tuple(axes), self.logical_axis_rules)
 
-  def get_shardings(self, mesh_axes: PyTree) -> PyTree:
-    """Maps a tree of PartitionSpecs (or None: replicated) to NamedShardings."""
-    return jax.tree_util.tree_map(self.sharding, mesh_axes, is_leaf=_is_spec)
-
   def partition(
     self,
     fn: Callable[..., Any],
@@ -308,7 +213,7 @@ class PjitPartitioner:
     static_argnums: int | Sequence[int] = (),
     donate_argnums: int | Sequence[int] = (),
     compiler_options: Mapping[str, str] | None = None,
-  ) -> PartitionedCallable:
+  ) -> PjittedFnWithContext:
     """Compiles a function for the mesh.
 
     Args:
@@ -331,7 +236,7 @@ class PjitPartitioner:
       donate_argnums=donate_argnums,
       compiler_options=dict(compiler_options) if compiler_options else None,
     )
-    return PartitionedCallable(jitted, self)
+    return PjittedFnWithContext(jitted, self.mesh, self.logical_axis_rules, by_spec=False)
 
   def training_options(self) -> dict[str, str]:
     """Returns compiler options for a training step on these devices.
@@ -342,37 +247,6 @@ class PjitPartitioner:
     own = os.environ.get("LIBTPU_INIT_ARGS", "")
     return {k: v for k, v in _TRAINING_OPTIONS.get(kind, {}).items() if k not in own}
 
-  def compile(self, partitioned_fn: PartitionedCallable, *args: Any) -> Any:
-    """Compiles ahead of time for arguments (arrays or ShapeDtypeStructs) like these."""
-    return partitioned_fn.lower(*args).compile()
-
-  # Part of T5X's surface: nothing here calls it; kept for users' code.
-  def move_params_to_devices(self, train_state: Any, train_state_axes: Any) -> Any:
-    """Puts a train state on the mesh, sharded by `get_mesh_axes`."""
-    return jax.device_put(train_state, self.get_shardings(train_state_axes))
-
   def activate(self) -> contextlib.AbstractContextManager[None]:
     """Makes a network that is traced meanwhile use this mesh and these rules."""
     return active_mesh.entered(self.mesh, self.logical_axis_rules)
-
-
-class PartitionedCallable:
-  """A jitted function that is traced with its partitioner active."""
-
-  def __init__(self, jitted: Any, partitioner: PjitPartitioner):
-    self._jitted = jitted
-    self._partitioner = partitioner
-
-  def __call__(self, *args: Any) -> Any:
-    """Calls the compiled function."""
-    with self._partitioner.activate():
-      return self._jitted(*args)
-
-  def lower(self, *args: Any) -> Any:
-    """Lowers for these arguments, as `jax.jit(...).lower`."""
-    with self._partitioner.activate():
-      return self._jitted.lower(*args)
-
-
-def _is_spec(x: Any) -> bool:
-  return x is None or isinstance(x, PartitionSpec)

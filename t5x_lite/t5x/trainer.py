@@ -7,15 +7,15 @@ never lie in memory together.
 from __future__ import annotations
 
 import functools
-import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent import futures
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from clu import metrics as clu_metrics
+from clu import values as clu_values
 
 from t5x import metrics as metrics_lib
 from t5x._data.devices import pad_rows, to_device
@@ -23,16 +23,19 @@ from t5x._process.log import log
 from t5x._step.actions import EarlyStoppingAction, TerminateOnNanAction
 from t5x._step.ahead import StepsAhead
 from t5x._step.divergence import LossWatch
+from t5x._step.gradients import accumulate_grads, accumulate_grads_microbatched, apply_grads
+from t5x._step.metrics_manager import MetricsManager
 from t5x._step.weight_metrics import WeightMetricsComputer
-from t5x.errors import T5XError
 
 __all__ = [
   "EarlyStoppingAction",
-  "MetricWriter",
+  "MetricsManager",
   "TerminateOnNanAction",
   "Trainer",
   "WeightMetricsComputer",
   "accumulate_grads",
+  "accumulate_grads_microbatched",
+  "apply_grads",
   "compute_metrics",
 ]
 
@@ -40,60 +43,6 @@ Metrics = Mapping[str, Any]
 
 # Metrics of this many steps are fetched from the device at once.
 _STEPS_PER_FETCH = 50
-
-
-def _split(batch, num_microbatches: int):
-  """[B, ...] -> [num_microbatches, B / num_microbatches, ...], rows in order."""
-  return jax.tree.map(
-    lambda x: x.reshape(num_microbatches, x.shape[0] // num_microbatches, *x.shape[1:]), batch
-  )
-
-
-def accumulate_grads(
-  loss_fn: Callable, params, batch, dropout_rng, num_microbatches: int | None, sharding=None
-):
-  """Returns (gradients, metrics) of a batch, computed in microbatches if asked to.
-
-  Gradients of microbatches are summed, not averaged, and metrics merged. The sum is kept in
-  float32 and only then rounded to the gradients' own type: in bfloat16, a sum that has grown to
-  256 times its terms would no longer grow.
-
-  Args:
-      loss_fn: (params, batch, rng) -> (loss, metrics).
-      params: parameters.
-      batch: {feature: [B, ...]}.
-      dropout_rng: key; microbatch i uses its own split.
-      num_microbatches: None or 1 computes the batch at once.
-      sharding: of a microbatch's features, or None.
-
-  Raises:
-      T5XError: if the batch does not divide.
-  """
-  grad_fn = jax.value_and_grad(loss_fn, has_aux=True)
-  if num_microbatches is None or num_microbatches <= 1:
-    (_, metrics), grads = grad_fn(params, batch, dropout_rng)
-    return grads, metrics
-  size = next(iter(batch.values())).shape[0]
-  if size % num_microbatches:
-    raise T5XError(
-      f"Batch size {size} does not divide into {num_microbatches} microbatches.",
-      fix="change BATCH_SIZE or trainer.Trainer.num_microbatches.",
-    )
-
-  def body(total, xs):
-    microbatch, rng = xs
-    if sharding is not None:
-      microbatch = jax.lax.with_sharding_constraint(microbatch, sharding)
-    (_, metrics), grads = grad_fn(params, microbatch, rng)
-    return jax.tree.map(lambda t, g: t + g.astype(t.dtype), total, grads), metrics
-
-  zeros = jax.tree.map(lambda p: jnp.zeros(p.shape, jnp.promote_types(p.dtype, "float32")), params)
-  rngs = jax.random.split(dropout_rng, num_microbatches)
-  total, stacked = jax.lax.scan(body, zeros, (_split(batch, num_microbatches), rngs))
-  grads = jax.tree.map(lambda t, p: t.astype(p.dtype), total, params)
-  parts = [jax.tree.map(lambda x, i=i: x[i], stacked) for i in range(num_microbatches)]
-  metrics = functools.reduce(metrics_lib.merge_metrics, parts)
-  return grads, metrics_lib.set_microbatch_adjusted_metrics_microbatches(metrics, num_microbatches)
 
 
 def compute_metrics(metrics: Metrics, seconds: float) -> dict[str, float]:
@@ -107,37 +56,6 @@ def _num_tokens(metrics: Metrics) -> float:
   """Real (non-padding) tokens of encoder and decoder in one step; 0 if the model counts none."""
   fraction = metrics.get("non_padding_fraction/overall")
   return float(getattr(fraction, "total", 0.0))
-
-
-class MetricWriter:
-  """TensorBoard events in FOLDER/NAME, written by the first process only.
-
-  Args:
-      folder: MODEL_DIR, or None to write nothing.
-      name: `train` or `training_eval/<task>`.
-  """
-
-  def __init__(self, folder: str | None, name: str):
-    self._writer = None
-    if folder and jax.process_index() == 0:
-      import tensorflow as tf
-
-      self._summary = tf.summary
-      self._writer = tf.summary.create_file_writer(os.path.join(folder, name))
-
-  def write(self, step: int, scalars: Mapping[str, float]) -> None:
-    """Writes scalars for `step` and flushes."""
-    if self._writer is None:
-      return
-    with self._writer.as_default():
-      for tag, value in scalars.items():
-        self._summary.scalar(tag, value, step=step)
-    self._writer.flush()
-
-  def close(self) -> None:
-    """Closes the file."""
-    if self._writer is not None:
-      self._writer.close()
 
 
 class Trainer:
@@ -190,8 +108,8 @@ class Trainer:
     self._tokens = self._token_steps = 0.0
     self.losses = LossWatch(last_seen=self._step)
     self._writers = {
-      "train": MetricWriter(summary_dir, "train"),
-      **{n: MetricWriter(summary_dir, f"training_eval/{n}") for n in eval_names},
+      "train": MetricsManager("train", summary_dir),
+      **{n: MetricsManager(f"training_eval/{n}", summary_dir) for n in eval_names},
     }
     self._train_step = self._make_train_step()
     self._eval_step = self._make_eval_step()
@@ -203,19 +121,13 @@ class Trainer:
 
     def train_step(state, batch, rng):
       rng = jax.random.fold_in(rng, state.step)
-      grads, metrics = accumulate_grads(
-        model.loss_fn, state.params, batch, rng, num_microbatches, constraint
+      grads, metrics, _ = accumulate_grads_microbatched(
+        model, state, batch, rng, num_microbatches, data_partition_spec=constraint
       )
       learning_rate = None
       if self._learning_rate_fn is not None:
         learning_rate = self._learning_rate_fn(state.step)
-      new_state = state.apply_gradient(grads, learning_rate=learning_rate)
-      if learning_rate is not None:
-        metrics["learning_rate"] = clu_metrics.Average(
-          total=jnp.float32(learning_rate), count=jnp.int32(1)
-        )
-      if weight_metrics is not None:
-        metrics = {**metrics, **weight_metrics.compute_metrics(grads, state, new_state)}
+      new_state, metrics = apply_grads(state, grads, metrics, learning_rate, weight_metrics)
       shown = jnp.float32(jnp.nan if learning_rate is None else learning_rate)
       return new_state, metrics, shown
 
@@ -263,11 +175,37 @@ class Trainer:
       jax.block_until_ready(rate)
       self.compile_seconds = time.time() - started
       seconds = {"timing/compilation_seconds": self.compile_seconds}
-      self._writers["train"].write(self._step, seconds)
+      self._writers["train"].write_scalars(self._step, seconds)
       metrics = metrics_lib.untimed(metrics)
     self._pending.append(metrics)
     if len(self._pending) >= _STEPS_PER_FETCH:
       self._fetch(in_flight=2)  # the device goes on while the host waits for older steps
+
+  def train(
+    self, batch_iter: Iterator, num_steps: int, start_step: int | None = None
+  ) -> futures.Future[Mapping[str, clu_values.Scalar]]:
+    """Takes some training steps and writes their metrics.
+
+    `t5x.train` calls `step` itself, to look at signals, losses and checkpoints in between.
+
+    Args:
+        batch_iter: iterator over batches of this host as numpy.
+        num_steps: steps to take.
+        start_step: number of the first one; None is the train state's.
+
+    Returns:
+        A future, which is done, of {name: `clu.values.Scalar`}.
+    """
+    started = time.time()
+    start_step = self._step + len(self._pending) if start_step is None else start_step
+    for _ in range(num_steps):
+      self.wait_for_room()
+      self.step(to_device(next(batch_iter), self._sharding))
+    self._fetch()
+    values = self.summarize(start_step + num_steps, time.time() - started)
+    done: futures.Future[Mapping[str, clu_values.Scalar]] = futures.Future()
+    done.set_result({name: clu_values.Scalar(value) for name, value in values.items()})
+    return done
 
   def _fetch(self, in_flight: int = 0) -> None:
     """Merges the pending steps' metrics on the host, but for the latest ones; looks at losses."""
@@ -319,7 +257,7 @@ class Trainer:
     self._merged = None
     if self._learning_rate_fn is not None:  # `learning_rate` itself is the mean
       values["learning_rate/current"] = float(self._learning_rate)
-    self._writers["train"].write(step, values)
+    self._writers["train"].write_scalars(step, values)
     return values
 
   def evaluate(self, datasets: Mapping[str, Iterable], batch_size: int) -> dict[str, dict]:
@@ -346,7 +284,7 @@ class Trainer:
       merged = functools.reduce(metrics_lib.merge_metrics, jax.device_get(parts))
       values = compute_metrics(merged, time.time() - started)
       values["timing/evaluation_seconds"] = time.time() - started
-      self._writers[task].write(step, values)
+      self._writers[task].write_scalars(step, values)
       results[task] = values
     return results
 

@@ -25,13 +25,14 @@ from t5x._data.datasets import (
   verify_matching_vocabs,
 )
 from t5x._data.devices import DevicePrefetcher
+from t5x._data.zeros import get_zeros_batch_like_dataset, get_zeros_batch_like_spec
 from t5x._infer.evaluation import InferenceEvaluator
 from t5x._infer.inference import get_infer_fn
 from t5x._process.compilation_cache import compilation_cache
 from t5x._process.dtypes import check_dtype
 from t5x.errors import T5XError, check_flag, check_whole, not_in_lite
 from t5x.schedules import create_learning_rate_scheduler
-from t5x.train_state import InferenceState
+from t5x.train_state import InferenceState, override_params_axes_names
 
 __all__ = [
   "CheckpointConfig",
@@ -50,8 +51,11 @@ __all__ = [
   "get_infer_fn",
   "get_mixture_or_task",
   "get_training_eval_datasets",
+  "get_zeros_batch_like_dataset",
+  "get_zeros_batch_like_spec",
   "import_module",
   "log_model_info",
+  "override_params_axes_names",
   "resolve_seed",
   "resume_data",
   "round_vocab_size_to_multiple",
@@ -136,7 +140,9 @@ class RestoreCheckpointConfig:
       fallback_to_scratch: initialise arrays the checkpoint does not have.
       dtype: type to convert parameters to; None keeps the model's.
       restore_dataset: not covered.
-      checkpointer_cls: accepted for T5X's default classes; both layouts are recognised.
+      checkpointer_cls: accepted for T5X's default classes; both layouts are recognised. A class
+          with a method `restore(path=...)`, which returns a train state, reads checkpoints itself;
+          it is made with the folder they are in.
       state_transformation_fns: called as fn(checkpoint_tree, model_tree, is_resuming=False).
       checkpoint_manager_cls: accepted for T5X's default class.
   """

@@ -76,10 +76,10 @@ def test_a_mask_for_all_queries_or_rows(attend):
 
 def test_blocks_are_for_one_cpu_and_scores_past_its_cache(monkeypatch):
   query, short = (jnp.zeros((32, 8, n, 1)) for n in (256, 64))
-  assert blocked_attention.applies(query, query)
-  assert not blocked_attention.applies(short, short)
+  assert blocked_attention.applies(query, query, None, None)
+  assert not blocked_attention.applies(short, short, None, None)
   monkeypatch.setattr(jax, "default_backend", lambda: "tpu")
-  assert not blocked_attention.applies(query, query)
+  assert not blocked_attention.applies(query, query, None, None)
 
 
 def test_bfloat16_is_as_near_to_the_truth_as_a_plain_softmax(attend):
@@ -98,7 +98,9 @@ def test_dropping_values_is_dropping_weights():
   query, key, value, bias, mask = _inputs(True, True)
   rng, rate = jax.random.PRNGKey(1), 0.4
   joined = [x.swapaxes(1, 2) for x in (query, key, value)]
-  got = attention.dot_product_attention(*joined, bias, mask, rng, rate)
+  got = attention.dot_product_attention(
+    *joined, bias, dropout_rng=rng, dropout_rate=rate, mask_bias=mask
+  )
   keep = jax.random.bernoulli(rng, 1 - rate, (B, H, 1, K))
   weights = jax.nn.softmax(jnp.einsum("bhqd,bhkd->bhqk", query, key) + bias + mask, axis=-1)
   want = jnp.einsum("bhqk,bhkd->bqhd", weights * keep / (1 - rate), value)

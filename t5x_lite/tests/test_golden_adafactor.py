@@ -163,7 +163,12 @@ def test_optax_rate_of_trainer_equals_own_rate(name):
   np.testing.assert_allclose(given.target["w"], own.target["w"], rtol=1e-6)
   assert given.state.step == 1
   axes = given.derive_logical_axes({"w": PartitionSpec("embed")})
-  assert jax.tree_util.tree_structure(axes) == jax.tree_util.tree_structure(given)
+  specs = jax.tree_util.tree_leaves(axes)  # None, for what is not divided, is no leaf
+  slots = [x for x in jax.tree_util.tree_leaves(given) if x.shape == (4,)]
+  assert specs == [PartitionSpec("embed")] * len(slots)
+  assert axes.state.step is None
+  filled = jax.tree_util.tree_map(lambda x, spec: x, given, axes)
+  assert jax.tree_util.tree_structure(filled) == jax.tree_util.tree_structure(given)
 
 
 ROW, COLUMN, BATCH = (

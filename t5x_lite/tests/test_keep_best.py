@@ -8,7 +8,7 @@ import pytest
 from t5x import checkpoints
 from t5x._checkpoint.keep import worse_than_best
 from t5x.errors import T5XError
-from t5x.trainer import MetricWriter
+from t5x.trainer import MetricsManager
 
 
 class _State:
@@ -44,7 +44,7 @@ def test_without_values():
 @pytest.mark.parametrize("use_orbax", [True, False])
 def test_force_keep_period_as_in_t5x(tmp_path, use_orbax):
   """The case T5X tests: period 3, keep 2, accuracy grows with the step, known after saving."""
-  writer = MetricWriter(str(tmp_path), "train")
+  writer = MetricsManager("train", str(tmp_path))
   checkpointer = checkpoints.SaveBestCheckpointer(
     str(tmp_path),
     keep=2,
@@ -57,7 +57,7 @@ def test_force_keep_period_as_in_t5x(tmp_path, use_orbax):
   left = {}
   for step in range(10):
     checkpointer.save(_State(step))
-    writer.write(step, {"loss": 1.0, "accuracy": step / 100})
+    writer.write_scalars(step, {"loss": 1.0, "accuracy": step / 100})
     left[step] = checkpoints.checkpoint_steps(tmp_path)
   checkpointer.close()
   assert left[8] == [0, 3, 5, 6, 7, 8]
@@ -67,9 +67,9 @@ def test_force_keep_period_as_in_t5x(tmp_path, use_orbax):
 
 def test_missing_metrics_as_in_t5x(tmp_path):
   """The case T5X tests: metrics of steps 43 to 45 are there before the run."""
-  writer = MetricWriter(str(tmp_path), "inference_eval/task")
+  writer = MetricsManager("inference_eval/task", str(tmp_path))
   for step, value in ((43, 0.6), (44, 0.5), (45, 0.4)):
-    writer.write(step, {"eval/f1": value})
+    writer.write_scalars(step, {"eval/f1": value})
   best = {"keep": 1, "use_orbax": False, "metric_name_to_monitor": "inference_eval/task/eval/f1"}
   checkpointer = checkpoints.SaveBestCheckpointer(str(tmp_path), **best)
   expected = {
@@ -91,7 +91,7 @@ def test_missing_metrics_as_in_t5x(tmp_path):
 
 
 def test_unknown_metric_names_those_there_are(tmp_path, capsys):
-  MetricWriter(str(tmp_path), "train").write(1, {"accuracy": 0.5})
+  MetricsManager("train", str(tmp_path)).write_scalars(1, {"accuracy": 0.5})
   checkpointer = checkpoints.SaveBestCheckpointer(
     str(tmp_path), keep=1, use_orbax=False, metric_name_to_monitor="train/acuracy"
   )

@@ -340,3 +340,67 @@ def test_help_fits_on_80_columns(script):
   """The docstring is what --help prints; absl wraps the flags below it."""
   text = importlib.import_module(f"t5x.{script}").__doc__
   assert not [line for line in text.splitlines() if len(line) > 80]
+
+
+def test_some_steps_at_once(tmp_path):
+  """T5X's way to train: an iterator over batches, and a number of steps."""
+  rate = {"summary_dir": str(tmp_path), "learning_rate_fn": lambda step: 0.1 * (step + 1)}
+  t = _trainer(Model(optimizers.sgd()), **rate)
+  batches = iter([{"x": np.full((2, 4), float(i))} for i in range(4)])
+  values = t.train(batches, 3).result()
+  assert int(t.train_state.step) == 3
+  assert next(batches)["x"][0, 0] == 3  # no batch more is read
+  # w = 2, then 2 - 0.1 * 0, 2 - 0.2 * (2 * 1): sums over 8 numbers of w * x.
+  assert values["loss"].value == pytest.approx((0 + 16 + 8 * 1.6 * 2) / 3)
+  assert values["learning_rate"].value == pytest.approx(0.2)
+  assert t.train(batches, 0).result() == {}
+  t.close()
+
+
+def test_a_model_of_ones_own_is_called_by_the_trainers_steps(monkeypatch):
+  """The two halves of a step are public, and the trainer uses them."""
+  seen = []
+
+  def accumulate(model, state, batch, rng, num_microbatches, data_partition_spec):
+    seen.append(rng)
+    return jax.tree.map(jnp.ones_like, state.params), {"loss": metrics.Sum(1.0)}, None
+
+  def apply(state, grads, metrics, learning_rate, weight_metrics, other_state_variables=None):
+    assert other_state_variables is weight_metrics is None
+    return state.apply_gradient(grads, learning_rate), metrics
+
+  monkeypatch.setattr(trainer, "accumulate_grads_microbatched", accumulate)
+  monkeypatch.setattr(trainer, "apply_grads", apply)
+  t = _trainer()
+  assert t.train(iter([{"x": np.zeros((2, 4))}] * 2), 2).result()["loss"].value == 2.0
+  np.testing.assert_allclose(t.train_state.params["w"], 1.0)  # 2 - 2 * 0.5 * 1
+  assert seen
+  t.close()
+
+
+def test_the_halves_of_a_step():
+  model, params = Model(), {"w": jnp.full((4,), 2.0)}
+  state = train_state.FlaxOptimTrainState.create(optimizers.sgd(), {"params": params})
+  batch, rng = {"x": jnp.ones((4, 4))}, jax.random.PRNGKey(0)
+  for num_microbatches in (None, 2):
+    grads, values, mutables = trainer.accumulate_grads_microbatched(
+      model, state, batch, rng, num_microbatches
+    )
+    np.testing.assert_array_equal(grads["w"], 4.0)
+    assert mutables is None
+  new, values = trainer.apply_grads(state, grads, values, 0.25, trainer.WeightMetricsComputer())
+  np.testing.assert_array_equal(new.params["w"], 1.0)
+  assert values["learning_rate"].compute() == 0.25
+  assert values["weight_gradient_norm"].compute() == 8.0
+
+
+def test_events_are_written_by_the_first_process_only(tmp_path, monkeypatch):
+  for process, folders in ((1, []), (0, ["eval"])):
+    monkeypatch.setattr(jax, "process_index", lambda process=process: process)
+    manager = trainer.MetricsManager("eval", str(tmp_path))
+    manager.write_scalar("loss", 1.5, 3)
+    manager.flush()
+    manager.close()
+    assert manager.summary_dir == str(tmp_path / "eval")
+    assert [p.name for p in tmp_path.iterdir()] == folders
+  assert trainer.MetricsManager("eval").summary_dir is None

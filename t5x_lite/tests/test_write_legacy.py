@@ -30,7 +30,7 @@ def written(tmp_path_factory):
   )
   source = golden / "ckpt_legacy" / "checkpoint_3"
   choice = checkpoints.CheckpointChoice(str(source), "a test")
-  state = initializer.from_checkpoint(choice)
+  state = initializer.from_choice(choice)
   assert isinstance(state, train_state.FlaxOptimTrainState)
   folder = tmp_path_factory.mktemp("legacy")
   checkpointer = checkpoints.Checkpointer(str(folder))
@@ -84,7 +84,7 @@ def test_restores_bitwise(written):
   assert ours.keys() == theirs.keys()
   jax.tree.map(np.testing.assert_array_equal, ours, theirs)
   choice = checkpoints.choose_checkpoint(str(folder.parent))
-  restored = flatten(initializer.from_checkpoint(choice).state_dict())
+  restored = flatten(initializer.from_choice(choice).state_dict())
   assert restored.keys() == theirs.keys()
   jax.tree.map(np.testing.assert_array_equal, restored, theirs)
 
@@ -126,7 +126,7 @@ def test_bfloat16_and_keep(tmp_path):
 
 def test_orbax_layout_is_googles(written, tmp_path):
   """The tree that Orbax's metadata describes is the one Google's T5X wrote, key by key."""
-  state = written[2].from_checkpoint(checkpoints.CheckpointChoice(str(written[0]), "a test"))
+  state = written[2].from_choice(checkpoints.CheckpointChoice(str(written[0]), "a test"))
   checkpointer = checkpoints.OrbaxCheckpointManagerInterface(str(tmp_path))
   checkpointer.save(state)
   checkpointer.close()

@@ -56,8 +56,10 @@ def compile_run(
   if settings.get("use_hardware_rng"):
     jax.config.update("jax_default_prng_impl", "rbg")
   partitioner = settings["partitioner"]
-  # The slot of the cached property: `get_mesh` would ask for the devices of this machine.
-  partitioner.__dict__["mesh"] = partitioning.get_mesh(**partitioner._mesh_args, devices=devices)
+  # The slot of the cached property: `default_mesh` would ask for the devices of this machine.
+  partitioner.__dict__["mesh"] = partitioning.default_mesh(
+    **partitioner._mesh_args, devices=devices
+  )
   # Models choose by it, and have to choose as on the slice.
   with unittest.mock.patch("jax.default_backend", return_value="tpu"):
     return _compile_all(settings, device, devices[0].device_kind, steps)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 from etils import epath
 
@@ -73,6 +74,28 @@ def choose_checkpoint(
   step = steps[-1] if restore_step is None else restore_step
   rule = f"step {step} of RestoreCheckpointConfig.path, mode={restore_cfg.mode!r}"
   return CheckpointChoice(str(epath.Path(path) / f"checkpoint_{step}"), rule)
+
+
+def first_choices(restore_cfgs: Sequence) -> tuple[Any, list[CheckpointChoice]]:
+  """Returns the first configuration that has checkpoints, with all of them that it names.
+
+  Args:
+      restore_cfgs: `utils.RestoreCheckpointConfig`s. Mode 'specific' names checkpoints in `path`
+          themselves, 'latest' the latest one of each folder, 'all' all of them.
+
+  Returns:
+      (configuration, checkpoints in ascending order); (None, []) if no folder holds one.
+  """
+  for cfg in restore_cfgs:
+    given = [cfg.path] if isinstance(cfg.path, str) else list(cfg.path or ())
+    paths = [str(path) for path in given]
+    if cfg.mode != "specific":
+      steps = {path: checkpoint_steps(path)[-1 if cfg.mode == "latest" else 0 :] for path in paths}
+      paths = [str(epath.Path(p) / f"checkpoint_{step}") for p in paths for step in steps[p]]
+    if paths:
+      rule = f"RestoreCheckpointConfig.path, mode={cfg.mode!r}"
+      return cfg, [CheckpointChoice(path, rule) for path in paths]
+  return None, []
 
 
 def checkpoint_step(choice: CheckpointChoice) -> int:

@@ -5,8 +5,9 @@ Re-exported by `t5x.utils`.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import flax.core
@@ -14,17 +15,21 @@ import jax
 import numpy as np
 
 from t5x import train_state
-from t5x._checkpoint.choose import CheckpointChoice
+from t5x._checkpoint.choose import CheckpointChoice, checkpoint_step, first_choices
 from t5x._checkpoint.read import flatten
 from t5x._checkpoint.restore import restore
 from t5x._process.log import log
+from t5x.errors import T5XError
 
 PyTree = Any
 
 
 def _with_plain_dicts(state):
   """Returns a state whose parameters are plain dicts, which callers may change."""
-  return state.replace_params(flax.core.unfreeze(state.params))
+  params = getattr(state, "params", None)
+  if not isinstance(params, flax.core.FrozenDict):
+    return state
+  return state.replace_params(flax.core.unfreeze(params))
 
 
 class TrainStateInitializer:
@@ -77,7 +82,7 @@ class TrainStateInitializer:
     log(f"initialised from scratch in {time.time() - started:.1f} s")
     return state
 
-  def from_checkpoint(self, choice: CheckpointChoice, restore_cfg=None, init_rng=None):
+  def from_choice(self, choice: CheckpointChoice, restore_cfg=None, init_rng=None):
     """Restores the checkpoint `choice` (see `checkpoints.choose_checkpoint`).
 
     Args:
@@ -87,23 +92,75 @@ class TrainStateInitializer:
     """
     started = time.time()
     rng = jax.random.PRNGKey(0) if init_rng is None else init_rng
-    state = restore(
-      choice,
-      self.global_train_state_shape,
-      self.shardings,
-      restore_cfg,
-      init_fn=lambda: self.from_scratch(rng),
-    )
+    own_cls = getattr(restore_cfg, "checkpointer_cls", None)
+    if hasattr(own_cls, "restore"):
+      state = own_cls(os.path.dirname(choice.path)).restore(path=choice.path)
+    else:
+      state = restore(
+        choice,
+        self.global_train_state_shape,
+        self.shardings,
+        restore_cfg,
+        init_fn=lambda: self.from_scratch(rng),
+      )
     state = _with_plain_dicts(jax.block_until_ready(state))
     log(
-      f"restored {choice.path} (step {int(state.step)}) in {time.time() - started:.1f} s; "
+      f"restored {choice.path} (step {checkpoint_step(choice)}) in {time.time() - started:.1f} s; "
       f"{choice.rule}"
     )
     return state
 
+  def from_checkpoints(
+    self, ckpt_cfgs: Sequence, ds_iter=None, init_rng=None
+  ) -> Iterator[tuple[Any, str]]:
+    """Restores all checkpoints of the first configuration that has any, one after the other.
 
-def log_model_info(path: str | None, state) -> None:
-  """Writes model-info.txt: one line per parameter with shape, and the total; logs the total."""
+    Args:
+        ckpt_cfgs: `utils.RestoreCheckpointConfig`s.
+        ds_iter: accepted for T5X's signature; no state of a dataset is restored.
+        init_rng: as for `from_choice`.
+
+    Yields:
+        (train state, path).
+    """
+    del ds_iter
+    cfg, choices = first_choices(ckpt_cfgs)
+    for choice in choices:
+      yield self.from_choice(choice, cfg, init_rng), choice.path
+
+  def from_checkpoint(self, ckpt_cfgs: Sequence, *, ds_iter=None, init_rng=None):
+    """Restores the checkpoint of the first configuration that has one; None if none has.
+
+    Args: as `from_checkpoints`.
+
+    Raises:
+        T5XError: the configuration names several checkpoints.
+    """
+    del ds_iter
+    cfg, choices = first_choices(ckpt_cfgs)
+    if len(choices) > 1:
+      raise T5XError(
+        "from_checkpoint restores one checkpoint.",
+        found="\n".join(choice.path for choice in choices),
+        fix="use from_checkpoints, or RestoreCheckpointConfig.mode = 'latest'",
+      )
+    return self.from_choice(choices[0], cfg, init_rng) if choices else None
+
+  def from_checkpoint_or_scratch(self, ckpt_cfgs: Sequence, *, init_rng, ds_iter=None):
+    """`from_checkpoint`, or `from_scratch` where no configuration has a checkpoint."""
+    state = self.from_checkpoint(ckpt_cfgs, ds_iter=ds_iter, init_rng=init_rng)
+    return self.from_scratch(init_rng) if state is None else state
+
+
+def log_model_info(path: str | None, state, partitioner=None) -> None:
+  """Writes model-info.txt: one line per parameter with shape, and the total; logs the total.
+
+  Args:
+      path: of the file, or None for none.
+      state: train state of arrays or their shapes.
+      partitioner: accepted for T5X's signature.
+  """
+  del partitioner
   if jax.process_index() != 0:
     return
   shapes = {k: tuple(v.shape) for k, v in flatten(state.state_dict()).items()}

@@ -14,6 +14,8 @@ from etils import epath
 from t5x._process.log import log
 from t5x.errors import T5XError
 
+PINNED = "PINNED"  # a checkpoint with a file of this name is never deleted
+
 
 def latest(keep: int | None) -> Callable[[list[int]], list[int]]:
   """Returns a function that gives the steps to delete so that the `keep` latest stay.
@@ -154,6 +156,11 @@ class EventReader:
               number = tensor_util.make_ndarray(value.tensor)
               self._values[event.step] = float(number)
     return self._values
+
+
+def is_pinned_checkpoint(ckpt_dir: str) -> bool:
+  """Returns whether a checkpoint must not be deleted."""
+  return (epath.Path(ckpt_dir) / PINNED).exists()
 
 
 def delete(folder: epath.Path) -> None:

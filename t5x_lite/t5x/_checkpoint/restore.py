@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -15,32 +15,45 @@ from t5x._checkpoint.read import StoredCheckpoint, flatten, open_checkpoint, unf
 from t5x.errors import T5XError
 
 
+def match_names(
+  wanted: Iterable[str], assignment_map: Sequence[tuple[Any, str | None]]
+) -> tuple[dict[str, str], set[str], list[str]]:
+  """Applies an assignment map to the names of a model; the first pattern that matches one counts.
+
+  Returns:
+      ({name: name in the checkpoint} of those with a replacement, names whose replacement is None,
+      patterns that match nothing).
+  """
+  renamed: dict[str, str] = {}
+  skipped: set[str] = set()
+  unused = {str(getattr(pattern, "pattern", pattern)) for pattern, _ in assignment_map}
+  for name in wanted:
+    for pattern, replacement in assignment_map:
+      match = re.fullmatch(pattern, name)
+      if not match:
+        continue
+      unused.discard(match.re.pattern)
+      if replacement is None:
+        skipped.add(name)
+      else:
+        renamed[name] = match.expand(replacement)
+      break
+  return renamed, skipped, sorted(unused)
+
+
 def _assign(
   wanted: Mapping[str, Any], assignment_map: Sequence[tuple[str, str | None]] | None
 ) -> tuple[dict[str, str], set[str]]:
   """Returns ({name in the state: name in the checkpoint}, names to leave initialised)."""
-  source = {name: name for name in wanted}
-  skipped: set[str] = set()
-  unused = {pattern for pattern, _ in assignment_map or ()}
-  for name in wanted:
-    for pattern, replacement in assignment_map or ():
-      match = re.fullmatch(pattern, name)
-      if not match:
-        continue
-      unused.discard(pattern)
-      if replacement is None:
-        skipped.add(name)
-      else:
-        source[name] = match.expand(replacement)
-      break
+  renamed, skipped, unused = match_names(wanted, assignment_map or ())
   if unused:
     raise T5XError(
       "assignment_map has patterns that match no array of the train state.",
-      found=", ".join(sorted(unused)),
+      found=", ".join(unused),
       available="for example " + ", ".join(list(wanted)[:3]),
       fix="correct RestoreCheckpointConfig.assignment_map.",
     )
-  return source, skipped
+  return {name: renamed.get(name, name) for name in wanted}, skipped
 
 
 def _some(lines: list[str], limit: int = 8) -> str:

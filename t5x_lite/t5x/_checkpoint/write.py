@@ -313,7 +313,7 @@ def _has_axes(train_state) -> dict[str, bool]:
 
 def _not_pinned(directory: epath.Path) -> list[int]:
   steps = checkpoint_steps(directory)
-  return [s for s in steps if not (directory / f"checkpoint_{s}" / "PINNED").exists()]
+  return [s for s in steps if not keep_rules.is_pinned_checkpoint(directory / f"checkpoint_{s}")]
 
 
 def _move_aside(folder: epath.Path) -> None:

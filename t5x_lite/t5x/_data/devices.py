@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import queue
 import threading
 from collections.abc import Iterator, Mapping
@@ -28,7 +29,8 @@ def to_device(batch: Batch, sharding) -> Mapping[str, jax.Array]:
   """Puts this host's part of a batch on its devices."""
   if sharding is None:
     return jax.device_put(batch)
-  return {k: jax.make_array_from_process_local_data(sharding, v) for k, v in batch.items()}
+  put = functools.partial(jax.make_array_from_process_local_data, sharding)
+  return jax.tree.map(put, batch)
 
 
 class DevicePrefetcher:

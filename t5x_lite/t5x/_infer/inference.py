@@ -21,6 +21,7 @@ import jax
 import numpy as np
 from gin import config as _gin_config
 from jax.experimental import multihost_utils
+from jax.sharding import NamedSharding
 
 from t5x import decoding
 from t5x._infer.journal import Journal
@@ -77,7 +78,8 @@ class BatchInference:
   Args:
       step_fn: `model.predict_batch`, `.predict_batch_with_aux` or `.score_batch`.
       batch_size: rows per device batch, over all hosts.
-      train_state_axes: the state with PartitionSpecs (its `.params` is used).
+      train_state_axes: the state with PartitionSpecs (its `.params` is used, and
+          `.flax_mutables` by a function that has an argument of this name).
       partitioner: places batches.
       efficient: False pads everything to full length, in the dataset's order and in whole
           batches (the plain path).
@@ -94,22 +96,30 @@ class BatchInference:
     check_stop: Callable[[], None] | None = None,
   ):
     self._partitioner = partitioner
-    layout = partitioner.get_data_layout()  # one row per data partition
-    self._multiple = layout.batch_size
+    self._multiple = partitioner.mesh.shape["data"]
     self._batch_size = -(-batch_size // self._multiple) * self._multiple
     self._takes_rng = "rng" in inspect.signature(step_fn).parameters
+    self._takes_mutables = "flax_mutables" in inspect.signature(step_fn).parameters
     self._efficient = efficient
     self._staged = efficient and _accepts_segments(step_fn)
     self._check_stop = check_stop or (lambda: None)
-    self._sharding = partitioner.sharding(partitioner.data_partition_spec)
+    self._sharding = NamedSharding(partitioner.mesh, partitioner.data_partition_spec)
     self._step_fn, self._axes = step_fn, train_state_axes
     self._compiled: dict[bool, Callable] = {}
     self.stats: dict[str, float] = {}
 
   # ------------------------------------------------------------------ the device function
 
+  def _variables(self, train_state):
+    """What a step reads of a train state: parameters, or a pair with the other collections."""
+    if self._takes_mutables:
+      return train_state.params, train_state.flax_mutables
+    return train_state.params
+
   def _step(self, params, batch, rng, segment):
     kwargs = {"rng": rng} if self._takes_rng else {}
+    if self._takes_mutables:
+      params, kwargs["flax_mutables"] = params
     if segment is not None:
       kwargs["segment"] = segment
     return self._step_fn(params, batch, **kwargs)
@@ -123,7 +133,7 @@ class BatchInference:
       out = decoding.Paused(outputs=None, done=None, rows=rows) if staged else None
       self._compiled[staged] = self._partitioner.partition(
         self._step,
-        in_axis_resources=(self._axes.params, rows, None, rows if staged else None),
+        in_axis_resources=(self._variables(self._axes), rows, None, rows if staged else None),
         out_axis_resources=out,
       )
     if staged:
@@ -221,7 +231,8 @@ class BatchInference:
     """
     started = time.time()
     rng = jax.random.PRNGKey(0) if rng is None else rng
-    staged = self._can_be_staged(train_state.params, ds, rng)
+    variables = self._variables(train_state)
+    staged = self._can_be_staged(variables, ds, rng)
     # Equal inputs have equal outputs, unless they are sampled.
     merge = self._efficient and (staged or not self._takes_rng)
     names = list(ds.element_spec[1])
@@ -241,7 +252,7 @@ class BatchInference:
       progress.advance(len(numbers), len(rows.keys))
 
     run = self._run_staged if staged else self._run_whole
-    shapes = run(train_state.params, rows, self._plan(rows, windows, known), rng, deliver)
+    shapes = run(variables, rows, self._plan(rows, windows, known), rng, deliver)
     if not rows.indices:
       raise T5XError(
         f"There is nothing to run the model on{f' for {what}' if what else ''}.",

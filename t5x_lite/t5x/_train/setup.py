@@ -200,7 +200,7 @@ def make_trainer(
     partitioner=partitioner,
   )
   if start.choice:
-    state = initializer.from_checkpoint(start.choice, restore_cfg, rngs[0])
+    state = initializer.from_choice(start.choice, restore_cfg, rngs[0])
   else:
     state = initializer.from_scratch(rngs[0])
   utils.log_model_info(os.path.join(model_dir, "model-info.txt"), state)

@@ -15,18 +15,18 @@ from flax import linen as nn
 
 from t5x import active_mesh
 from t5x.errors import T5XError
-from t5x.examples.t5 import blocked_attention, cached_attention, layers, softmax_attention
+from t5x.examples.t5 import blocked_attention, cached_attention, dense, masks, softmax_attention
 
 Array = jax.Array
 
 
-def scaled_query_init(head_dim: int) -> layers.Initializer:
-  """Initialiser of the query kernel: the usual one over sqrt(head_dim).
+def scaled_query_init(init: dense.Initializer, head_dim: int) -> dense.Initializer:
+  """Initialiser of the query kernel: `init` over sqrt(head_dim).
 
   T5 folds attention's 1/sqrt(d) into this initialiser; the forward pass does not rescale
   (Raffel et al. 2020; Shazeer et al. 2018, Mesh TensorFlow).
   """
-  return lambda *args: layers.kernel_init(*args) / math.sqrt(head_dim)
+  return lambda *args: init(*args) / math.sqrt(head_dim)
 
 
 def dot_product_attention(
@@ -34,10 +34,12 @@ def dot_product_attention(
   key: Array,
   value: Array,
   bias: Array | None = None,
-  mask: Array | None = None,
   dropout_rng: Array | None = None,
   dropout_rate: float = 0.0,
+  deterministic: bool = False,
+  dtype: Any = None,
   float32_logits: bool = False,
+  mask_bias: Array | None = None,
 ) -> Array:
   """Softmax attention.
 
@@ -45,27 +47,30 @@ def dot_product_attention(
     query: `[B, Q, H, D]`.
     key: `[B, K, H, D]`.
     value: `[B, K, H, D]`.
-    bias: see `softmax_attention.attend`.
-    mask: see `softmax_attention.attend`.
+    bias: added to the logits, `[B or 1, H or 1, Q or 1, K]`, or None.
     dropout_rng: drops attention weights if given.
     dropout_rate: probability in [0, 1) of dropping a weight.
+    deterministic: True drops none.
+    dtype: type of the values and the result; None is that of `value`.
     float32_logits: compute logits in float32 whatever the type of the inputs.
+    mask_bias: a second bias, with no gradient (see `softmax_attention.attend`: `mask`), or None.
 
   Returns:
-    `[B, Q, H, D]` in the type of `value`.
+    `[B, Q, H, D]`.
   """
   # Heads first: XLA on CPU multiplies batches of matrices several times faster in this layout,
   # and on an accelerator the transposition is a choice of layout.
-  query, key, value = (x.swapaxes(1, 2) for x in (query, key, value))
-  if dropout_rng is not None and dropout_rate > 0.0:
+  query, key, value = (jnp.swapaxes(x, 1, 2) for x in (query, key, value))
+  value = value if dtype is None else value.astype(dtype)
+  if dropout_rng is not None and dropout_rate > 0.0 and not deterministic:
     # T5 drops a key for all queries of a row alike. So its value can be dropped instead, which
     # leaves the weights, many times larger, alone.
-    keep = layers.keep_mask(dropout_rng, dropout_rate, (*value.shape[:2], 1, value.shape[2]))
+    keep = dense.keep_mask(dropout_rng, dropout_rate, (*value.shape[:2], 1, value.shape[2]))
     scale = keep.swapaxes(2, 3).astype(value.dtype) / jnp.asarray(1.0 - dropout_rate, value.dtype)
     value = value * scale
-  blocked = blocked_attention.applies(query, key)
+  blocked = blocked_attention.applies(query, key, bias, mask_bias)
   attend = (blocked_attention if blocked else softmax_attention).attend
-  return attend(query, key, value, bias, mask, float32_logits).swapaxes(1, 2)
+  return attend(query, key, value, bias, mask_bias, float32_logits).swapaxes(1, 2)
 
 
 class MultiHeadDotProductAttention(nn.Module):
@@ -75,70 +80,101 @@ class MultiHeadDotProductAttention(nn.Module):
   cross-attention in `cross_cache`. The first is per decode and changes every step. The second is
   per example, computed once from the encoder's output and never written again, so that decoding
   neither projects it anew, nor copies it per beam, nor carries it through the loop.
+
+  Attributes:
+    num_heads: H.
+    head_dim: D.
+    dtype: type of the computation.
+    dropout_rate: probability in [0, 1) of dropping an attention weight.
+    kernel_init: initialiser of the kernels; see `scaled_query_init`.
+    float32_logits: compute logits in float32 whatever `dtype` is.
   """
 
   num_heads: int
   head_dim: int
   dtype: Any = jnp.float32
   dropout_rate: float = 0.0
+  kernel_init: dense.Initializer = dense.kernel_init
   float32_logits: bool = False
 
   def setup(self) -> None:
     """Declares the three input projections."""
-    features, axes = self.num_heads * self.head_dim, ("embed", "joined_kv")
-    self.query = layers.Dense(
-      features, axes, init=scaled_query_init(self.head_dim), dtype=self.dtype
+    self.query = self._project_in(scaled_query_init(self.kernel_init, self.head_dim))
+    self.key = self._project_in(self.kernel_init)
+    self.value = self._project_in(self.kernel_init)
+
+  def _project_in(self, init: dense.Initializer) -> dense.DenseGeneral:
+    """`[B, L, E]` -> `[B, L, H, D]`."""
+    return dense.DenseGeneral(
+      (self.num_heads, self.head_dim),
+      dtype=self.dtype,
+      kernel_init=init,
+      kernel_axes=("embed", "joined_kv"),
     )
-    self.key = layers.Dense(features, axes, dtype=self.dtype)
-    self.value = layers.Dense(features, axes, dtype=self.dtype)
 
   @nn.compact
   def __call__(
     self,
     inputs_q: Array,
     inputs_kv: Array | None,
-    bias: Array | None = None,
     mask: Array | None = None,
-    deterministic: bool = True,
-    decode: str | None = None,
+    bias: Array | None = None,
+    *,
+    decode: bool = False,
+    deterministic: bool = False,
+    cross_decode: str | None = None,
   ) -> Array:
     """Attends from `inputs_q` to `inputs_kv`.
 
     Args:
       inputs_q: `[B, Q, E]`; `[B*N, 1, E]` when decoding.
       inputs_kv: `[B, K, E]`; not read in cross-attention once its cache exists.
-      bias: of relative positions, `[1, H, Q, K]`, or None.
-      mask: added to the logits: 0 or `layers.MASK_BIAS`, `[B or 1, 1, Q or 1, K]`, or None.
+      mask: which keys to attend to (True, or more than 0), `[B or 1, H or 1, Q or 1, K]`, or None.
+      bias: added to the logits, `[B or 1, H or 1, Q, K]`, or None; when decoding also the row of
+        this step alone, `[1, H, 1, K]`.
+      decode: self-attention with a cache: the first call makes it, each further call has one query.
       deterministic: True switches dropout off.
-      decode: None, 'self' or 'cross': whether, and as what, to use a cache; 'cross_direct':
-        cross-attention of a short decode, without one.
+      cross_decode: 'cached': cross-attention with a cache; 'direct': cross-attention of a short
+        decode, without one.
 
     Returns:
       `[B, Q, E]`.
     """
-    query = self._split(self.query(inputs_q))
+    query = self._sharded(self.query(inputs_q))
     dropout_rng = None
     if not deterministic and self.dropout_rate > 0.0:
       dropout_rng = self.make_rng("dropout")
-    if decode == "self" and self.has_variable("cache", "cached_key"):
-      x = self._attend_self_cached(query, inputs_kv, bias)
-    elif decode == "cross":
-      x = self._attend_cross_cached(query, inputs_kv, mask)
-    elif decode == "cross_direct":
-      x = self._attend_cross_directly(query, inputs_kv, mask)
+    if decode and self.has_variable("cache", "cached_key"):
+      x = self._attend_self_cached(query, inputs_kv, mask, bias)
+    elif cross_decode is not None:
+      mask_bias = masks.attention_mask_bias(mask, self.dtype)
+      attend = {"cached": self._attend_cross_cached, "direct": self._attend_cross_directly}
+      x = attend[cross_decode](query, inputs_kv, mask_bias)
     else:
-      key, value = self._split(self.key(inputs_kv)), self._split(self.value(inputs_kv))
-      if decode == "self":
+      key, value = self._sharded(self.key(inputs_kv)), self._sharded(self.value(inputs_kv))
+      if decode:
         self._create_self_cache(key)
       x = dot_product_attention(
-        query, key, value, bias, mask, dropout_rng, self.dropout_rate, self.float32_logits
+        query,
+        key,
+        value,
+        bias,
+        dropout_rng,
+        self.dropout_rate,
+        float32_logits=self.float32_logits,
+        mask_bias=masks.attention_mask_bias(mask, self.dtype),
       )
-    x = x.reshape(*x.shape[:2], self.num_heads * self.head_dim)
-    return layers.Dense(inputs_q.shape[-1], ("joined_kv", "embed"), dtype=self.dtype, name="out")(x)
+    return dense.DenseGeneral(
+      inputs_q.shape[-1],
+      axis=(-2, -1),
+      dtype=self.dtype,
+      kernel_init=self.kernel_init,
+      kernel_axes=("joined_kv", "embed"),
+      name="out",
+    )(x)
 
-  def _split(self, x: Array) -> Array:
-    """`[B, L, H*D]` -> `[B, L, H, D]`."""
-    x = x.reshape(*x.shape[:-1], self.num_heads, self.head_dim)
+  def _sharded(self, x: Array) -> Array:
+    """`x`, `[B, L, H, D]`, divided over the mesh."""
     return active_mesh.with_logical_constraint(x, ("batch", "length", "heads", "kv"))
 
   def _create_self_cache(self, key: Array) -> None:
@@ -148,7 +184,9 @@ class MultiHeadDotProductAttention(nn.Module):
     self.variable("cache", "cached_value", lambda: empty)
     self.variable("cache", "cache_index", lambda: jnp.zeros((), jnp.int32))
 
-  def _attend_self_cached(self, query: Array, x: Array, bias: Array | None) -> Array:
+  def _attend_self_cached(
+    self, query: Array, x: Array, mask: Array | None, bias: Array | None
+  ) -> Array:
     """One decoding step: appends the key and value of `x` `[B*N, 1, E]` and attends."""
     if query.shape[1] != 1:
       raise T5XError(
@@ -160,20 +198,22 @@ class MultiHeadDotProductAttention(nn.Module):
     cached_value = self.variable("cache", "cached_value")
     cache_index = self.variable("cache", "cache_index")
     index = cache_index.value
-    key, value = (cached_attention.to_cache(self._split(f(x))) for f in (self.key, self.value))
+    key, value = (cached_attention.to_cache(self._sharded(f(x))) for f in (self.key, self.value))
     axis = cached_attention.length_axis()
     key = jax.lax.dynamic_update_slice_in_dim(cached_key.value, key, index, axis=axis)
     value = jax.lax.dynamic_update_slice_in_dim(cached_value.value, value, index, axis=axis)
     cached_key.value, cached_value.value, cache_index.value = key, value, index + 1
     past = (jnp.arange(key.shape[axis]) <= index)[None, None, None, :]
-    mask = layers.attention_mask_bias(past, self.dtype)
-    return cached_attention.attend(query, key, value, bias, mask, self.float32_logits)
+    mask_bias = masks.attention_mask_bias(masks.combine_masks(mask, past, dtype=bool), self.dtype)
+    if bias is not None and bias.shape[-2] > 1:
+      bias = jax.lax.dynamic_slice_in_dim(bias, index, 1, axis=-2)
+    return cached_attention.attend(query, key, value, bias, mask_bias, self.float32_logits)
 
   def _attend_cross_cached(self, query: Array, encoded: Array, mask: Array | None) -> Array:
     """Attends to the encoder's output, whose keys and values are projected on the first call."""
 
-    def project(dense: layers.Dense) -> Array:
-      return cached_attention.to_cache(self._split(dense(encoded)))
+    def project(layer: dense.DenseGeneral) -> Array:
+      return cached_attention.to_cache(self._sharded(layer(encoded)))
 
     key = self.variable("cross_cache", "cached_key", project, self.key).value
     value = self.variable("cross_cache", "cached_value", project, self.value).value

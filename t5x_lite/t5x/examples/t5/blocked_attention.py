@@ -25,15 +25,21 @@ _WHOLE = 6_000_000
 _BLOCK = 2_000_000
 
 
-def applies(query: Array, key: Array) -> bool:
+def applies(query: Array, key: Array, bias: Array | None, mask: Array | None) -> bool:
   """Whether `attend` is the faster one: on one CPU, and with scores that are past its cache.
 
   Args:
     query: `[B, H, Q, D]`.
     key: `[B, H, K, D]`.
+    bias: None, or what can be added to the scores; `[1, H, Q, K]` or it does not apply.
+    mask: likewise; one for all heads or it does not apply.
   """
-  on_one_cpu = jax.default_backend() == "cpu" and active_mesh.num_devices() == 1
-  return on_one_cpu and 4 * math.prod(query.shape[:3]) * key.shape[2] > _WHOLE
+  if jax.default_backend() != "cpu" or active_mesh.num_devices() > 1:
+    return False
+  batch, *scores = (*query.shape[:3], key.shape[2])
+  fits = bias is None or bias.shape == (1, *scores)
+  fits = fits and (mask is None or mask.shape[1] == 1)
+  return fits and 4 * batch * math.prod(scores) > _WHOLE
 
 
 def attend(

@@ -18,7 +18,7 @@ from flax import struct
 
 from t5x._process.dtypes import check_dtype
 from t5x.errors import T5XError, check_flag, check_whole
-from t5x.examples.t5 import attention, cached_attention, layers
+from t5x.examples.t5 import cached_attention, layers
 
 Array = jax.Array
 
@@ -74,8 +74,8 @@ class T5Config:
       )
 
 
-def _attention(config: T5Config, name: str) -> attention.MultiHeadDotProductAttention:
-  return attention.MultiHeadDotProductAttention(
+def _attention(config: T5Config, name: str) -> layers.MultiHeadDotProductAttention:
+  return layers.MultiHeadDotProductAttention(
     num_heads=config.num_heads,
     head_dim=config.head_dim,
     dtype=config.dtype,
@@ -89,7 +89,7 @@ def _mlp(config: T5Config) -> layers.MlpBlock:
   return layers.MlpBlock(
     intermediate_dim=config.mlp_dim,
     activations=config.mlp_activations,
-    dropout_rate=config.dropout_rate,
+    intermediate_dropout_rate=config.dropout_rate,
     dtype=config.dtype,
     name="mlp",
   )
@@ -110,10 +110,10 @@ class EncoderLayer(nn.Module):
     """`[B, S, E]` -> `[B, S, E]`; `bias` is `[1, H, S, S]`, `mask` `[B, 1, S, S]`."""
     cfg = self.config
     y = layers.LayerNorm(dtype=cfg.dtype, name="pre_attention_layer_norm")(x)
-    y = _attention(cfg, "attention")(y, y, bias, mask, deterministic)
+    y = _attention(cfg, "attention")(y, y, mask, bias, deterministic=deterministic)
     x = x + _dropout(cfg, y, deterministic)
     y = layers.LayerNorm(dtype=cfg.dtype, name="pre_mlp_layer_norm")(x)
-    y = _mlp(cfg)(y, deterministic)
+    y = _mlp(cfg)(y, deterministic=deterministic)
     return x + _dropout(cfg, y, deterministic)
 
 
@@ -138,16 +138,16 @@ class DecoderLayer(nn.Module):
     cfg = self.config
     y = layers.LayerNorm(dtype=cfg.dtype, name="pre_self_attention_layer_norm")(x)
     y = _attention(cfg, "self_attention")(
-      y, y, self_bias, self_mask, deterministic, decode="self" if decode else None
+      y, y, self_mask, self_bias, decode=decode, deterministic=deterministic
     )
     x = x + _dropout(cfg, y, deterministic)
     y = layers.LayerNorm(dtype=cfg.dtype, name="pre_cross_attention_layer_norm")(x)
     y = _attention(cfg, "encoder_decoder_attention")(
-      y, encoded, None, cross_mask, deterministic, decode=cross_decode
+      y, encoded, cross_mask, deterministic=deterministic, cross_decode=cross_decode
     )
     x = x + _dropout(cfg, y, deterministic)
     y = layers.LayerNorm(dtype=cfg.dtype, name="pre_mlp_layer_norm")(x)
-    y = _mlp(cfg)(y, deterministic)
+    y = _mlp(cfg)(y, deterministic=deterministic)
     return x + _dropout(cfg, y, deterministic)
 
 
@@ -165,7 +165,6 @@ class Encoder(nn.Module):
     bias = layers.RelativePositionBiases(cfg.num_heads, dtype=cfg.dtype, name="relpos_bias")(
       length, length, bidirectional=True
     )
-    mask = layers.attention_mask_bias(mask, cfg.dtype)
     x = _dropout(cfg, self.embedder(tokens), deterministic)
     for i in range(cfg.num_encoder_layers):
       x = EncoderLayer(cfg, name=f"layers_{i}")(x, bias, mask, deterministic)
@@ -194,12 +193,9 @@ class Decoder(nn.Module):
     """Returns float32 logits `[B, T, V]` (`[B*N, 1, V]` in a decoding step)."""
     cfg = self.config
     self_bias = self._relative_bias(tokens.shape[1], decode, max_decode_length)
-    self_mask, cross_mask = (
-      layers.attention_mask_bias(m, cfg.dtype) for m in (self_mask, cross_mask)
-    )
-    cross_decode = "cross" if decode else None
+    cross_decode = "cached" if decode else None
     if decode and max_decode_length and encoded is not None:
-      cross_decode = "cross_direct"
+      cross_decode = "direct"
     x = _dropout(cfg, self.embedder(tokens), deterministic)
     for i in range(cfg.num_decoder_layers):
       x = DecoderLayer(cfg, name=f"layers_{i}")(
@@ -210,10 +206,10 @@ class Decoder(nn.Module):
     if cfg.logits_via_embedding:
       # The embedding has unit variance, so its products are rescaled by the width.
       return self.embedder.attend(x) / jnp.sqrt(jnp.float32(cfg.emb_dim))
-    return layers.Dense(
+    return layers.DenseGeneral(
       cfg.vocab_size,
-      ("embed", "vocab"),
       dtype=cfg.dtype,
+      kernel_axes=("embed", "vocab"),
       out_dtype=jnp.float32,
       name="logits_dense",
     )(x)
@@ -244,7 +240,13 @@ class Transformer(nn.Module):
   def setup(self) -> None:
     """Declares the embedding shared by encoder and decoder, and both stacks."""
     cfg = self.config
-    self.token_embedder = layers.Embed(cfg.vocab_size, cfg.emb_dim, dtype=cfg.dtype)
+    self.token_embedder = layers.Embed(
+      cfg.vocab_size,
+      cfg.emb_dim,
+      cast_input_dtype=jnp.int32,
+      dtype=cfg.dtype,
+      embedding_init=nn.initializers.normal(stddev=1.0),
+    )
     self.encoder = Encoder(cfg, self.token_embedder)
     self.decoder = Decoder(cfg, self.token_embedder)
 

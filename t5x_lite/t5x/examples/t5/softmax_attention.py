@@ -46,8 +46,8 @@ def attend(
     query: `[B, H, Q, D]`.
     key: `[B, H, K, D]`.
     value: `[B, H, K, D]`.
-    bias: added to the scores, `[1, H, Q, K]`; differentiated. None for none.
-    mask: added to the scores, `[B or 1, 1, Q or 1, K]`; not differentiated. None for none.
+    bias: added to the scores, `[B or 1, H or 1, Q or 1, K or 1]`; differentiated. None for none.
+    mask: added to the scores, of such a shape too; not differentiated. None for none.
     float32_scores: keep scores in float32 whatever the type of `query`.
 
   Returns:
@@ -79,7 +79,12 @@ def _backward(float32_scores, residuals, d_out):
   del float32_scores
   query, key, value, bias, *rest = residuals
   *gradients, d_scores = backward(query, key, value, *rest, d_out)
-  d_bias = None if bias is None else _sum_rows(d_scores).astype(bias.dtype)
+  d_bias = None
+  if bias is not None:
+    d_bias = d_scores if bias.shape[0] > 1 else _sum_rows(d_scores)
+    axes = tuple(i for i in (1, 2, 3) if bias.shape[i] == 1)
+    d_bias = jnp.sum(d_bias, axes, keepdims=True) if axes else d_bias
+    d_bias = d_bias.astype(bias.dtype)
   return *gradients, d_bias, None
 
 

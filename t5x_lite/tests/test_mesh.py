@@ -1,0 +1,108 @@
+"""Meshes of TPUs with several hosts: each host reads its own part of the data."""
+
+import dataclasses
+import itertools
+import sys
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import Mesh
+
+from t5x import partitioning
+
+
+@dataclasses.dataclass(frozen=True)
+class Chip:
+  """What a mesh asks a TPU's core about."""
+
+  id: int
+  process_index: int
+  coords: tuple[int, int, int]
+  core_on_chip: int
+  device_kind: str = "TPU v3"
+  platform: str = "tpu"
+
+
+def _slice(width, height):
+  """Chips with two cores; a host has 2 x 2 chips."""
+  places = itertools.product(range(height), range(width), range(2))
+  return [
+    Chip(i, (y // 2) * (width // 2) + x // 2, (x, y, 0), core)
+    for i, (y, x, core) in enumerate(places)
+  ]
+
+
+@pytest.mark.parametrize("num_partitions", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("shape", [(4, 4), (8, 4)])
+def test_hosts_read_all_data_once(monkeypatch, shape, num_partitions):
+  """On 4 x 4 chips, model partitions of 4 gave hosts 0 and 2 the same half of each batch."""
+  chips = _slice(*shape)
+  monkeypatch.setattr(jax, "devices", lambda backend=None: chips)
+  partitioner = partitioning.PjitPartitioner(num_partitions)
+  grid = partitioner.mesh.devices
+  assert grid.shape == (len(chips) // num_partitions, num_partitions)
+  assert set(grid.flat) == set(chips)
+  shards = {}
+  for host in {chip.process_index for chip in chips}:
+    layout = partitioner.get_data_layout(batch_size=64, process_index=host)
+    rows = {i for i, row in enumerate(grid) if any(d.process_index == host for d in row)}
+    size = len(grid) // layout.num_shards
+    assert rows == set(range(layout.shard_id * size, (layout.shard_id + 1) * size))
+    shards.setdefault(layout.shard_id, []).append(layout.is_first_host_in_replica_set)
+  assert sorted(shards) == list(range(layout.num_shards))
+  assert all(sum(first) == 1 for first in shards.values())
+
+
+def test_which_part_of_an_array_a_host_holds(monkeypatch):
+  """8 x 4 cores of 4 hosts with 4 x 2 each: 2 parts along either axis."""
+  cores = np.empty((8, 4), object)
+  for i, j in np.ndindex(8, 4):
+    cores[i, j] = Chip(4 * i + j, 2 * (i // 4) + j // 2, (i, j, 0), 0)
+  mesh = Mesh(cores, ("data", "model"))
+  home = sys.modules[jax.process_index.__module__]  # where meshes look it up
+  for host in range(4):
+    monkeypatch.setattr(home, "process_index", lambda *_, host=host: host)
+    chunker = partitioning.LocalChunker(mesh)
+    data, model = divmod(host, 2)
+    assert chunker.num_chunks == {"data": 2, "model": 2}
+    assert chunker.chunk_ids == {"data": data, "model": model}
+    both = chunker.get_local_chunk_info((16, 6), ("data", "model"))
+    assert both.slice == (slice(8 * data, 8 * data + 8), slice(3 * model, 3 * model + 3))
+    assert both.replica_id == 0
+    one = chunker.get_local_chunk_info((5, 6), (None, "model"))
+    assert one.slice == (slice(None), slice(3 * model, 3 * model + 3))
+    assert one.replica_id == data
+    assert chunker.get_local_chunk_info((5,), (None,)).replica_id == host
+
+
+def test_places_of_devices():
+  chip = _slice(4, 4)[-1]
+  assert partitioning.get_coords(chip) == (3, 3, 0, 1)
+  assert partitioning.bounds_from_last_device(chip) == (4, 4, 1, 2)
+  cpu = jax.devices()[-1]
+  assert partitioning.get_coords(cpu) == (0, cpu.id)
+  assert partitioning.bounds_from_last_device(cpu) == (1, jax.local_device_count())
+
+
+class PartitionerOfOnesOwn(partitioning.BasePartitioner):
+  """Leaves it to `jax.jit` to look the mesh up."""
+
+  def get_mesh_axes(self, train_state):
+    return jax.tree.map(lambda _: None, train_state)
+
+  def partition(
+    self, fn, in_axis_resources, out_axis_resources, static_argnums=(), donate_argnums=()
+  ):
+    jitted = jax.jit(fn, in_shardings=in_axis_resources, out_shardings=out_axis_resources)
+    return partitioning.PjittedFnWithContext(jitted, self.mesh)
+
+
+def test_shardings_may_be_specs():
+  partitioner = PartitionerOfOnesOwn(num_partitions=1)
+  spec = partitioner.data_partition_spec
+  double = partitioner.partition(lambda x: 2 * x, (spec,), spec)
+  x = double(np.arange(4.0))
+  np.testing.assert_array_equal(x, [0, 2, 4, 6])
+  assert x.sharding == partitioner.sharding(spec)
+  assert partitioner.compile(double, np.arange(4.0))(np.arange(4.0)).sum() == 12

@@ -1,0 +1,155 @@
+"""T5X's interface of optimizers: settings of a step, logical axes, state dictionaries, parts."""
+
+import flax.core
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import traverse_util
+from flax.linen.partitioning import AxisMetadata
+from jax.sharding import PartitionSpec
+
+from t5x import adafactor, optimizers, partitioning, train_state
+from t5x.errors import T5XError
+
+# flax deprecates the traversals that MultiOptimizer takes.
+pytestmark = pytest.mark.filterwarnings("ignore:.*Traversal:DeprecationWarning")
+
+AXES = {"wi": {"kernel": PartitionSpec("embed", "mlp")}, "scale": PartitionSpec("embed")}
+
+
+def _params(seed=0):
+  rng = np.random.default_rng(seed)
+  return {
+    "wi": {"kernel": jnp.asarray(rng.normal(size=(4, 6)), jnp.float32)},
+    "scale": jnp.asarray(rng.normal(size=4), jnp.float32),
+  }
+
+
+def test_slots_like_parameters_have_their_axes():
+  wrapper = optimizers.OptaxWrapper(optax.chain(optax.adamw(0.1), optax.clip(1.0)))
+  for freeze in (flax.core.freeze, flax.core.unfreeze):
+    axes = freeze(AXES)
+    got = wrapper.derive_logical_axes(wrapper.create(freeze(_params())), axes)
+    adam = got.state.param_states[0][0]
+    assert got.target == adam.mu == adam.nu == axes
+    assert adam.count is None
+    assert got.state.step is None
+  factored = adafactor.Adafactor(0.1, beta1=0.9, min_dim_size_to_factor=4)
+  got = factored.derive_logical_axes(factored.create(_params()), AXES).state.param_states
+  kernel, scale = got["wi"]["kernel"], got["scale"]
+  assert (kernel.v_row, kernel.v_col, kernel.v) == (None, None, None)
+  assert kernel.m == AXES["wi"]["kernel"]
+  assert (scale.v, scale.m) == (AXES["scale"], AXES["scale"])
+
+
+def test_what_optax_passes_over_has_no_axes():
+  labels = {"wi": {"kernel": "train"}, "scale": "keep"}
+  parts = optax.multi_transform({"train": optax.adam(0.1), "keep": optax.set_to_zero()}, labels)
+  wrapper = optimizers.OptaxWrapper(parts)
+  state = train_state.FlaxOptimTrainState(wrapper.create(_params()))
+  axes = wrapper.derive_logical_axes(state.optimizer, AXES)
+  slots = axes.state.param_states.inner_states["train"].inner_state[0].mu
+  assert slots["wi"] == AXES["wi"]
+  assert isinstance(slots["scale"], optax.MaskedNode)
+
+
+def test_state_dicts_leave_out_what_is_empty_and_are_restored():
+  wrapper = optimizers.OptaxWrapper(optax.adamw(0.1))
+  optimizer = wrapper.create(_params()).apply_gradient(_params(1))
+  tree = optimizer.state_dict()
+  assert set(tree["state"]["param_states"]) == {"0"}  # the other two transformations keep nothing
+  restored = wrapper.create(_params(2)).restore_state(tree)
+  jax.tree.map(np.testing.assert_array_equal, restored, optimizer)
+  sgd = optimizers.sgd(0.1).create(_params())
+  assert sgd.state_dict()["state"]["param_states"] == {}
+  jax.tree.map(np.testing.assert_array_equal, sgd.restore_state(sgd.state_dict()), sgd)
+
+
+def test_a_step_may_override_settings():
+  optimizer = adafactor.Adafactor(0.1, multiply_by_parameter_scale=False)
+
+  def step(**overrides):
+    return optimizer.create(_params()).apply_gradient(_params(1), **overrides).target
+
+  own = adafactor.Adafactor(0.3, multiply_by_parameter_scale=True)
+  want = own.create(_params()).apply_gradient(_params(1)).target
+  got = step(learning_rate=0.3, multiply_by_parameter_scale=True)
+  jax.tree.map(np.testing.assert_array_equal, got, want)
+  jax.tree.map(np.testing.assert_array_equal, step(hyper_params=own), want)
+  hyper_params = optimizer.update_hyper_params(learning_rate=0.3)
+  assert hyper_params.learning_rate == 0.3
+  assert optimizer.hyper_params.learning_rate == 0.1
+  state = optimizer.init_state(_params())
+  by_hand, _ = optimizer.apply_gradient(hyper_params, _params(), state, _params(1))
+  jax.tree.map(np.testing.assert_array_equal, by_hand, step(learning_rate=0.3))
+
+
+# -------------------------------------------------------------------------- MultiOptimizer
+
+
+def _only(text):
+  return traverse_util.ModelParamTraversal(lambda path, _: text in path)
+
+
+def _multi():
+  kernels = adafactor.Adafactor(0.1, min_dim_size_to_factor=4)
+  return optimizers.MultiOptimizer([(_only("kernel"), kernels)])
+
+
+def test_each_part_has_its_optimizer():
+  kernels, scales = adafactor.Adafactor(0.1), adafactor.Adafactor(0.2, decay_rate=0.7)
+  both = optimizers.MultiOptimizer([(_only("kernel"), kernels), (_only("scale"), scales)])
+  optimizer = both.create(_params())
+  alone = {"kernel": kernels.create(_params()), "scale": scales.create(_params())}
+  for i in range(3):
+    optimizer = jax.jit(lambda o, g: o.apply_gradient(g))(optimizer, _params(i))
+    alone = {k: o.apply_gradient(_params(i)) for k, o in alone.items()}
+  assert optimizer.state.step == 3
+  for path, which in ((("wi", "kernel"), "kernel"), (("scale",), "scale")):
+    for attribute in (lambda o: o.target, lambda o: o.state.param_states):
+      got, want = (
+        traverse_util.flatten_dict(attribute(o))[path] for o in (optimizer, alone[which])
+      )
+      jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), got, want)
+
+
+def test_the_trainers_rate_is_that_of_all_parts():
+  new = _multi().create(_params()).apply_gradient(_params(1), learning_rate=0.0).target
+  jax.tree.map(np.testing.assert_array_equal, new, _params())
+
+
+def test_what_is_in_no_part_stays_and_is_saved():
+  multi = _multi()
+  optimizer = multi.create(_params()).apply_gradient(_params(1))
+  np.testing.assert_array_equal(optimizer.target["scale"], _params()["scale"])
+  assert (optimizer.target["wi"]["kernel"] != _params()["wi"]["kernel"]).all()
+  assert optimizer.state.param_states["scale"] is None
+  tree = optimizer.state_dict()
+  assert set(tree["state"]["param_states"]) == {"wi"}
+  restored = multi.create(_params()).restore_state(tree)
+  jax.tree.map(np.testing.assert_array_equal, restored, optimizer)
+
+
+def test_parts_are_divided_over_a_mesh():
+  variables = {
+    "params": _params(),
+    "params_axes": {
+      "wi": {"kernel_axes": AxisMetadata(("embed", "mlp"))},
+      "scale_axes": AxisMetadata(("embed",)),
+    },
+  }
+  state = train_state.FlaxOptimTrainState.create(_multi(), variables)
+  mesh_axes = partitioning.PjitPartitioner(num_partitions=1).get_mesh_axes(state)
+  assert jax.tree_util.tree_structure(state) == jax.tree_util.tree_structure(mesh_axes)
+  assert mesh_axes.params["wi"]["kernel"] == PartitionSpec(None, "model")
+  assert mesh_axes.param_states["wi"]["kernel"].v_row == PartitionSpec()
+
+
+def test_mistakes_are_named():
+  twice = [(_only("kernel"), adafactor.Adafactor()), (_only("wi"), adafactor.Adafactor())]
+  with pytest.raises(T5XError, match="wi/kernel"):
+    optimizers.MultiOptimizer(twice).create(_params())
+  with pytest.raises(T5XError, match="multi_transform"):
+    optimizers.MultiOptimizer([(_only("kernel"), optimizers.adam(0.1))])
