@@ -387,11 +387,8 @@ def _pick(tree: PyTree, paths: Sequence[tuple[str, ...]]) -> dict[str, Any]:
   return flax.traverse_util.unflatten_dict({path: flat[path] for path in paths})
 
 
-_ONLY_IN_GOOGLES = ("amos",)
-
-
 def __getattr__(name: str) -> Any:
-  if name in _ONLY_IN_GOOGLES:
+  if name == "amos":  # only in Google's
     raise T5XError(
       found=f"t5x.optimizers.{name}",
       expected="an optimizer this lite T5X covers",

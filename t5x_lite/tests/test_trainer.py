@@ -1,13 +1,5 @@
 """The trainer: accumulation, donation, watching the loss, weight metrics, the progress line."""
 
-import contextlib
-import fcntl
-import importlib
-import os
-import re
-import struct
-import termios
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +8,6 @@ from clu import metrics as clu_metrics
 from jax.sharding import PartitionSpec
 
 from t5x import metrics, optimizers, partitioning, train_state, trainer
-from t5x._process import progress
 from t5x._step.actions import Actions
 from t5x._train import loop
 from t5x.errors import T5XError
@@ -251,95 +242,6 @@ def test_metrics_wait_for_the_next_evaluation_without_actions():
   assert not evaluations.run()
   assert not evaluations.run()
   assert evaluations.wait() == {"task": {"loss": 2.0}}
-
-
-# -------------------------------------------------------------------------- progress line
-
-
-def test_progress_line(monkeypatch):
-  now = [100.0]
-  monkeypatch.setattr(progress.time, "time", lambda: now[0])
-  values = {"loss": 3.25, "lr": 0.001, "tokens_per_step": 1500.0}
-  shown = progress.Progress(1000, 1100, lambda: values)
-  with shown.excluded(steps=1):  # compilation
-    now[0] += 60
-  now[0] += 5
-  # 10 timed steps in 5 s; 89 to go.
-  assert shown.line(1011) == (
-    "step 1011/1100 | 2 steps/s | 3k tokens/s | ETA 0:44 | loss 3.2500 | lr 0.001"
-  )
-  assert shown.line(1001) == "step 1001/1100 | loss 3.2500 | lr 0.001"
-
-
-def test_progress_line_is_short(monkeypatch):
-  now = [0.0]
-  monkeypatch.setattr(progress.time, "time", lambda: now[0])
-  values = {"loss": 123456.789, "lr": 1.23456e-5, "tokens_per_step": 1.234e6}
-  shown = progress.Progress(100_000_000, 110_000_000, lambda: values)
-  now[0] = 987.6
-  line = "t5x: " + shown.line(100_000_123)
-  assert len(line) < 100
-  assert re.search(
-    r"0\.125 steps/s \| 154k tokens/s \| ETA \d+:\d\d:\d\d \| loss 1\.235e\+05", line
-  )
-
-
-@contextlib.contextmanager
-def terminal():
-  """Makes stderr a terminal; yields a function of columns and an action: what it then shows."""
-  reader, writer = os.openpty()
-
-  def show(columns, action):
-    fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
-    action()
-    file.write("\0")  # the terminal hands on in pieces what was written: read up to here
-    file.flush()
-    shown = ""
-    while not shown.endswith("\0"):
-      shown += os.read(reader, 10_000).decode()
-    return shown[:-1]
-
-  with open(writer, "w") as file, contextlib.redirect_stderr(file):
-    yield show
-  os.close(reader)
-
-
-def test_progress_line_on_a_terminal_is_never_wider(monkeypatch):
-  """80 columns took a line of 85: each redraw left half of the last one above."""
-  monkeypatch.setenv("COLUMNS", "200")  # of whatever started the run; the terminal knows better
-  now = [0.0]
-  monkeypatch.setattr(progress.time, "time", lambda: now[0])
-  values = {"loss": 3.25, "lr": 0.00123, "tokens_per_step": 1.234e6}
-  seen = {}
-  with terminal() as show:
-    shown = progress.Progress(1_000_000, 1_050_000, lambda: values)
-    now[0] = 987.6
-    for columns in (110, 80, 60, 40, 20, 3):  # the window may be resized while it runs
-      text = show(columns, lambda: shown.update(1_000_123, force=True))
-      start, line = text.removesuffix("\r\n").split("\x1b[2K")
-      assert start == "\r"
-      assert len(line) < max(columns, 6)
-      seen[columns] = line
-  step, eta = "t5x: step 1000123/1050000", "ETA 111:14:35"
-  assert seen[110] == (f"{step} | 0.125 steps/s | 154k tokens/s | {eta} | loss 3.2500 | lr 0.00123")
-  assert seen[80] == f"{step} | 0.125 steps/s | {eta} | loss 3.2500"
-  assert seen[60] == f"{step} | {eta} | loss 3.2500"
-  assert seen[40] == step
-  assert seen[20] == step[:19]
-
-
-@pytest.mark.parametrize(
-  ("value", "text"), [(0.0567, "0.0567"), (999.4, "999"), (999.6, "1k"), (2.5e12, "2.5T")]
-)
-def test_short_number(value, text):
-  assert progress.short_number(value) == text
-
-
-@pytest.mark.parametrize("script", ["train", "eval", "infer", "main"])
-def test_help_fits_on_80_columns(script):
-  """The docstring is what --help prints; absl wraps the flags below it."""
-  text = importlib.import_module(f"t5x.{script}").__doc__
-  assert not [line for line in text.splitlines() if len(line) > 80]
 
 
 def test_some_steps_at_once(tmp_path):

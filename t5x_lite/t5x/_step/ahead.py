@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import math
 import time
 
 import jax
@@ -23,7 +22,7 @@ class StepsAhead:
 
   def __init__(self):
     self._steps: collections.deque[jax.Array] = collections.deque(maxlen=_MOST_STEPS)
-    self._step_seconds = math.inf
+    self._step_seconds = 1.0  # until it is known: two steps at most
     self._done_at: float | None = None
 
   def add(self, result: jax.Array) -> None:
