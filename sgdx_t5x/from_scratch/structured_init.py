@@ -6,7 +6,8 @@ has it. Here the random initial weights are given three regularities that make t
 and nothing else: no word, slot or service is in them, and all weights are trained.
 
 1. Two heads of each stack prefer a neighbour: the previous token, and the next one
-   (encoder) or the token itself (decoder).
+   (encoder) or the token itself (decoder). A third head of the encoder can prefer the tokens
+   before the previous one: "from" or "to" may stand some words before a name.
 2. Cross-attention keys are projected as queries are, so that like attends to like.
 3. Attention outputs are projected by the transpose of the values' projection, so that what is
    attended to arrives as itself; with T5 1.0's shared embedding, that is what is written.
@@ -28,7 +29,8 @@ from t5x import models
 _NOISE = 0.1  # of T5's own initial biases
 # Relative position buckets of T5 (32 buckets): in the encoder, 1 is the previous token and 17 the
 # next; in the decoder, 1 is the previous token and 0 the token itself.
-_BUCKETS = {"encoder": (1, 17), "decoder": (1, 0)}
+_NEIGHBOURS = {"encoder": (1, 17), "decoder": (1, 0)}
+_EARLIER = (2, 3, 4, 5)
 
 
 class StructuredInitModel(models.EncoderDecoderModel):
@@ -39,10 +41,15 @@ class StructuredInitModel(models.EncoderDecoderModel):
       gets a share of about e**neighbour / (e**neighbour + n).
     match: cross-attention logit of a token with itself; of others it is about 0. T5's own
       initial weights give 1.
+    earlier: attention logit, in the encoder's third head, of each of the four tokens before the
+      previous one. 0 leaves that head as it is, and two heads are enough.
   """
 
-  def __init__(self, *args, neighbour: float = 4.0, match: float = 1.0, **kwargs):
-    for name, value in (("neighbour", neighbour), ("match", match)):
+  def __init__(
+    self, *args, neighbour: float = 4.0, match: float = 1.0, earlier: float = 0.0, **kwargs
+  ):
+    self._logits = {"neighbour": neighbour, "match": match, "earlier": earlier}
+    for name, value in self._logits.items():
       if (
         isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < math.inf
       ):
@@ -52,30 +59,47 @@ class StructuredInitModel(models.EncoderDecoderModel):
           fix=f"structured_init.StructuredInitModel.{name} = 4.0",
         )
     super().__init__(*args, **kwargs)
-    self._neighbour, self._match = neighbour, match
 
   def get_initial_variables(self, *args, **kwargs):
     """As T5X's, with `params` restructured."""
     variables = super().get_initial_variables(*args, **kwargs)
     frozen = isinstance(variables, flax.core.FrozenDict)
     variables = flax.core.unfreeze(variables)
-    variables["params"] = restructure(variables["params"], self._neighbour, self._match)
+    variables["params"] = restructure(variables["params"], **self._logits)
     return flax.core.freeze(variables) if frozen else variables
 
 
-def restructure(params: Mapping, neighbour: float = 4.0, match: float = 1.0) -> dict:
-  """Returns parameters of a T5 1.0 or 1.1 (T5X's tree) with the three regularities."""
+def restructure(
+  params: Mapping, neighbour: float = 4.0, match: float = 1.0, earlier: float = 0.0
+) -> dict:
+  """Returns parameters of a T5 1.0 or 1.1 (T5X's tree) with the three regularities.
+
+  Raises:
+    SgdxError: there are not enough heads.
+  """
   params = dict(params)
-  for side, buckets in _BUCKETS.items():
+  for side, neighbours in _NEIGHBOURS.items():
     stack = dict(params[side])
     bias = stack["relpos_bias"]["rel_embedding"] * _NOISE  # [heads, buckets]
-    for head, bucket in enumerate(buckets):
+    _check_heads(len(bias), 3 if earlier else 2)
+    for head, bucket in enumerate(neighbours):
       bias = bias.at[head, bucket].add(neighbour)
+    if side == "encoder" and earlier:
+      bias = bias.at[len(neighbours), jnp.array(_EARLIER)].add(earlier)
     stack["relpos_bias"] = {"rel_embedding": bias}
     for name in [name for name in stack if name.startswith("layers_")]:
       stack[name] = _layer(stack[name], match)
     params[side] = stack
   return params
+
+
+def _check_heads(found: int, least: int) -> None:
+  if found < least:
+    raise SgdxError(
+      f"network.T5Config.num_heads = {found}",
+      expected=f"at least {least} for the structured initialization",
+      fix="set more heads; with StructuredInitModel.earlier = 0.0, two are enough",
+    )
 
 
 def _layer(layer: Mapping, match: float) -> dict:

@@ -160,11 +160,12 @@ def test_the_structured_start_is_t5_with_other_numbers():
   import jax
   import numpy as np
 
+  from sgdx_t5x.errors import SgdxError
   from sgdx_t5x.from_scratch.structured_init import restructure
   from t5x.examples.t5 import network
 
   config = network.T5Config(
-    vocab_size=32, emb_dim=8, num_heads=2, head_dim=4, mlp_dim=16,
+    vocab_size=32, emb_dim=8, num_heads=3, head_dim=4, mlp_dim=16,
     num_encoder_layers=1, num_decoder_layers=1, dropout_rate=0.0, logits_via_embedding=True,
   )  # fmt: skip
   tokens = np.ones((1, 4), np.int32)
@@ -172,13 +173,17 @@ def test_the_structured_start_is_t5_with_other_numbers():
   quickly = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
   init = jax.jit(init, compiler_options=quickly)
   params = init(jax.random.PRNGKey(0), tokens, tokens, tokens)["params"]
-  new = restructure(params, neighbour=6.0, match=9.0)
+  new = restructure(params, neighbour=6.0, match=9.0, earlier=5.0)
   assert jax.tree.map(np.shape, new) == jax.tree.map(np.shape, jax.tree.map(lambda x: x, params))
   bias = new["encoder"]["relpos_bias"]["rel_embedding"]
   assert np.argmax(bias[0]) == 1  # the previous token
   assert np.argmax(bias[1]) == 17  # the next one
   noise = params["encoder"]["relpos_bias"]["rel_embedding"]
+  too_few = jax.tree.map(lambda x: x[:2] if x.shape == noise.shape else x, params)
+  with pytest.raises(SgdxError, match="at least 3"):
+    restructure(too_few, earlier=5.0)
   assert np.allclose(bias[0, 1] - 0.1 * noise[0, 1], 6.0)
+  assert np.allclose(bias[2] - 0.1 * noise[2], [5.0 if 2 <= i <= 5 else 0.0 for i in range(32)])
   cross = new["decoder"]["layers_0"]["encoder_decoder_attention"]
   assert np.array_equal(cross["key"]["kernel"], cross["query"]["kernel"])
   query = params["decoder"]["layers_0"]["encoder_decoder_attention"]["query"]["kernel"]
