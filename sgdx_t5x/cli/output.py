@@ -54,11 +54,10 @@ def print_error(text: str) -> None:
   for line in text.splitlines():
     name, words = _PART.fullmatch(line).groups(default="")  # type: ignore[union-attr]
     kept = _COMMAND.sub(lambda m: m[0].replace(" ", "\0"), words)
-    indents = {
-      "initial_indent": name,
-      "subsequent_indent": " " * (0 if "sgdx" in name else len(name)),
-    }
-    parts = textwrap.wrap(kept, width, break_long_words=False, break_on_hyphens=False, **indents)
+    fold = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    fold.initial_indent = name
+    fold.subsequent_indent = "" if name == "sgdx: " else " " * len(name)
+    parts = fold.wrap(kept)
     print("\n".join(parts).replace("\0", " "), file=sys.stderr)
 
 
