@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Runs a t5x command (or any other) on this machine's CPU: sets up .venv, adds gin/scale/cpu.gin.
+# Runs a t5x command (or any other) on this machine's CPU: sets up .venv, adds
+# gin/scale/cpu.gin.
 #
-#   launch/cpu.sh [--dry-run] [--scale FILE|none] -- python -m t5x.train --gin_file=gin/t5dst.gin \
+#   launch/cpu.sh [--dry-run] [--scale FILE|none] -- \
+#     python -m t5x.train --gin_file=gin/t5dst.gin \
 #     --gin.MODEL_DIR="'runs/t5dst'" --tfds_data_dir=data
 #
-# Training commands that name no gin/scale file get cpu.gin last; the sample has its own settings.
+# Training commands that name no gin/scale file get cpu.gin last; the sample has
+# its own settings.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source launch/common.sh

@@ -4,26 +4,30 @@
 #   launch/gpu.sh [OPTIONS] -- python -m t5x.train --gin_file=gin/t5dst.gin \
 #     --gin.MODEL_DIR="'runs/t5dst'" --tfds_data_dir=data
 #
-# Sets up .venv with JAX's CUDA wheels (version from constraints.txt; CUDA 13 or 12, by the driver).
-# Training commands that name no gin/scale file get gin/scale/gpu.gin. One process uses all GPUs of a
-# machine.
+# Sets up .venv with JAX's CUDA wheels (version from constraints.txt; CUDA 13 or
+# 12, by the driver). Training commands that name no gin/scale file get
+# gin/scale/gpu.gin. One process uses all GPUs of a machine.
 #   --scale FILE|none   use this scale file, or none
-#   --cuda 12|13        CUDA version; default: detected by nvidia-smi (missing on some login nodes)
+#   --cuda 12|13        CUDA version; default: detected by nvidia-smi (missing on
+#                       some login nodes)
 #   --dry-run           print the commands without running them
 # Slurm: writes runs/slurm/NAME.sbatch and submits it.
 #   --slurm             submit one job
-#   --seeds 0,1,2       job array over seeds: replaces %SEED% in the command and sets
-#                       --gin.RANDOM_SEED
-#   --gin_files A,B     job array over gin files: adds --gin_file=FILE before the command's own and
-#                       replaces %GIN% by the file's name without .gin
-#   --nodes N           machines per job, one process each (jax.distributed); default 1
+#   --seeds 0,1,2       job array over seeds: replaces %SEED% in the command and
+#                       sets --gin.RANDOM_SEED
+#   --gin_files A,B     job array over gin files: adds --gin_file=FILE before the
+#                       command's own and replaces %GIN% by the file's name
+#                       without .gin
+#   --nodes N           machines per job, one process each (jax.distributed);
+#                       default 1
 #   --gpus N            GPUs per machine; default 8
 #   --time HH:MM:SS --partition NAME --account NAME   as in sbatch
 #   --name NAME         job name; default sgdx
 #   --sbatch OPTION     any other sbatch option; may be repeated
 #
-# Two minutes before its time limit, a job gets SIGTERM and t5x saves a checkpoint. A preempted job is
-# requeued where the partition allows it. Either resumes from MODEL_DIR when restarted.
+# Two minutes before its time limit, a job gets SIGTERM and t5x saves a
+# checkpoint. A preempted job is requeued where the partition allows it. Either
+# resumes from MODEL_DIR when restarted.
 # Exit codes: 0 ok, 1 failed, 2 usage error.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,9 +1,21 @@
 #!/usr/bin/env bash
-# The whole pipeline on the sample corpus: installs, prepares the data, trains T5DST with
-# back-translated schemas, evaluates on the original and v1-v5 schemas, prints the SGD-X table and
-# writes an HTML report. About 10 minutes on two cores. Rerun it to continue where it stopped.
+# The whole pipeline on the sample corpus: installs, prepares the data, trains
+# T5DST with back-translated schemas, evaluates on the original and v1-v5 schemas,
+# prints the SGD-X table and writes an HTML report. About 10 minutes on two cores.
+# Rerun it to continue where it stopped. It has no options:
+#
+#   launch/quickstart.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
+case "${1:-}" in
+  "") ;;
+  -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' launch/quickstart.sh; exit ;;
+  *)
+    echo "$1 is not an option" >&2
+    echo "  expected:  no options" >&2
+    echo "  fix:       launch/quickstart.sh" >&2
+    exit 2 ;;
+esac
 run=runs/quickstart
 mkdir -p "$run"
 

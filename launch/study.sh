@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the study of docs/study.md: trains T5DST with original, back-translated, v1-v5 (oracle) and
-# corrupted schemas for the same number of steps, and evaluates on the original schemas and v1-v5.
+# Runs the study of docs/study.md: trains T5DST with original, back-translated,
+# v1-v5 (oracle) and corrupted schemas for the same number of steps, and evaluates
+# on the original schemas and v1-v5.
 #
 #   launch/study.sh --archive dstc8-schema-guided-dialogue-master.zip
 #
@@ -8,22 +9,29 @@
 #   --out DIR           output folder (default: runs/study); rerun to resume
 #   --arms A,B          any of none,backtrans,oracle,corrupt (default: all)
 #   --seeds 0,1         seeds to train each arm with (default: 0)
-#   --dialogues SPEC    size of random samples of dev and test, or "all" (default: dev=100,test=400)
-#   --jobs N            arms to run in parallel, each on its share of the cores (default: 1)
+#   --dialogues SPEC    size of random samples of dev and test, or "all"
+#                       (default: dev=100,test=400)
+#   --jobs N            arms to run in parallel, each on its share of the cores
+#                       (default: 1)
 #   --skip A,B          stages to skip, of train,eval,score,report
-#   --overfit           only run the sanity check: overfit 200 training dialogues (95% JGA)
+#   --overfit           only run the sanity check: overfit 200 training dialogues
+#                       (95% JGA)
 #   --dry-run           print the commands without running them
-# Other sizes: the default is a model of 0.9 million parameters trained from scratch on a CPU.
-#   --model FILE        gin file of the model, given after the arm's file or gin/eval.gin
-#                       (default: gin/study/model.gin)
-#   --train FILE        gin file of steps, batch and hardware, given last (default: gin/study/train.gin)
-#   --vocabulary FILE   SentencePiece model (default: trained on the archive's train split); T5's
-#                       checkpoints need T5's
+# Other sizes: the default is a model of 0.9 million parameters trained from
+# scratch on a CPU.
+#   --model FILE        gin file of the model, given after the arm's file or
+#                       gin/eval.gin (default: gin/study/model.gin)
+#   --train FILE        gin file of steps, batch and hardware, given last
+#                       (default: gin/study/train.gin)
+#   --vocabulary FILE   SentencePiece model (default: trained on the archive's
+#                       train split); T5's checkpoints need T5's
 # For example, T5 1.1 Base from its checkpoint, on GPUs:
-#   launch/study.sh --archive FILE --out runs/study_base --seeds 0,1,2 --dialogues all \
-#     --train gin/scale/gpu.gin --model gin/models/t5_1_1_base.gin --vocabulary sentencepiece.model
+#   launch/study.sh --archive FILE --out runs/study_base --seeds 0,1,2 \
+#     --dialogues all --train gin/scale/gpu.gin \
+#     --model gin/models/t5_1_1_base.gin --vocabulary sentencepiece.model
 #
-# DIR/results then holds scores, gin configurations, versions, checksums and the report.
+# DIR/results then holds scores, gin configurations, versions, checksums and the
+# report.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source launch/common.sh

@@ -1,9 +1,15 @@
 #!/usr/bin/env bash
-# Sets up .venv like the quickstart, then lints and runs the tests in two processes, except those marked
-# long. Arguments go to pytest:
-#   launch/test.sh -k score        launch/test.sh -m "not real and not slow"        launch/test.sh -m long
+# Sets up .venv like the quickstart, then lints and runs the tests in two
+# processes, except those marked long. Arguments go to pytest:
+#
+#   launch/test.sh -k score
+#   launch/test.sh -m "not real and not slow"
+#   launch/test.sh -m long
 set -euo pipefail
 cd "$(dirname "$0")/.."
+case "${1:-}" in
+  -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' launch/test.sh; exit ;;
+esac
 source launch/environment.sh
 ruff check .
 ruff format --check .

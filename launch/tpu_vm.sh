@@ -1,28 +1,34 @@
 #!/usr/bin/env bash
 # Runs t5x commands on a Cloud TPU slice. Step by step: docs/launch.md.
 #
-#   launch/tpu_vm.sh COMMAND SLICE [OPTIONS] [-- python -m t5x.train --gin_file=FILE.gin ...]
+#   launch/tpu_vm.sh COMMAND SLICE [OPTIONS] \
+#     [-- python -m t5x.train --gin_file=FILE.gin ...]
 #
 # COMMAND
 #   create   create the slice, which costs money until `delete`
-#   setup    copy this repository's HEAD to every worker and install it; rerun it to update
-#   run      run the command after -- on every worker; its log is shown here and saved to
-#            runs/launch/NAME.log. The run continues if this machine sleeps; `logs` follows it again
+#   setup    copy this repository's HEAD to every worker and install it; rerun it
+#            to update
+#   run      run the command after -- on every worker; its log is shown here and
+#            saved to runs/launch/NAME.log. The run continues if this machine
+#            sleeps; `logs` follows it again
 #   all      create, setup, run
 #   logs     follow the log of the run
 #   stop     send SIGTERM to the run: t5x saves and exits
-#   fetch    copy --from gs://BUCKET/FOLDER (or a path on the first worker) --to FOLDER
+#   fetch    copy --from gs://BUCKET/FOLDER (or a path on the first worker)
+#            --to FOLDER
 #   status   print the state of the slice and of the run
 #   delete   delete the slice (asks first), never a bucket
 # SLICE      v3-8 v3-32 v4-8 v4-32 v5e-4 v5e-8 v5e-32 v6e-4
 # OPTIONS
-#   --project ID, --zone ZONE   default: those of `gcloud config`
+#   --project ID, --zone ZONE   default: those of `gcloud config`; --dry-run needs
+#                    both, or CLOUDSDK_CORE_PROJECT and CLOUDSDK_COMPUTE_ZONE
 #   --name NAME      default: sgdx-SLICE
-#   --spot           cheaper, but can be preempted at any time. `run` and `all` then delete the
-#                    remains of the slice, create it again and restart the command, which resumes
-#                    from its MODEL_DIR
+#   --spot           cheaper, but can be preempted at any time. `run` and `all`
+#                    then delete the remains of the slice, create it again and
+#                    restart the command, which resumes from its MODEL_DIR
 #   --restarts N     maximum number of restarts (default 20)
-#   --queued         wait in Google's queue instead of failing when there is no capacity
+#   --queued         wait in Google's queue instead of failing when there is no
+#                    capacity
 #   --wait HOURS     maximum time in the queue (default 24)
 #   --t5x google     use Google's T5X instead of t5x_lite
 #   --repo URL       clone this repository on the workers instead of copying HEAD
@@ -158,7 +164,7 @@ check_cloud() {
   local asked="gcloud's configuration"
   [ -z "$dry_run" ] || asked="the environment (--dry-run does not ask gcloud)"
   [ -n "$project" ] || fail 2 "no project" "--project ID, or one in $asked" \
-    "gcloud projects list" "--project ID, or gcloud config set project ID"
+    "those that \`gcloud projects list\` prints" "give --project ID"
   [ -n "$zone" ] || fail 2 "no zone" "--zone ZONE, or one in $asked" "with $slice: $zones" \
     "--zone ${zones%% *}"
   [[ " $zones " == *" $zone "* ]] || note "when this was written, $slice was offered in $zones," \

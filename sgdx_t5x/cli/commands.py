@@ -20,6 +20,7 @@ from sgdx_t5x.cli import (
   weights,
 )
 from sgdx_t5x.cli.options import HELP_WIDTH, check_paths
+from sgdx_t5x.cli.output import print_error
 from sgdx_t5x.errors import SgdxError, with_document_paths
 from sgdx_t5x.files.inputs import protected
 from sgdx_t5x.signature import package_version
@@ -59,15 +60,17 @@ class _Parser(argparse.ArgumentParser):
   """Names files of documentation by where they are; its subcommands' parsers do, too."""
 
   def format_help(self) -> str:
-    lines = with_document_paths(super().format_help()).splitlines()
-    return "".join(f"{part}\n" for line in lines for part in _folded(line))
+    blocks = with_document_paths(super().format_help()).split("\n\n")
+    return "\n\n".join(map(_folded, blocks))
 
 
-def _folded(line: str) -> list[str]:
-  """Folds a line of text that the path of a document has made too long; no word is broken."""
-  if line.startswith(" ") or len(line) <= HELP_WIDTH:
-    return [line]
-  return textwrap.wrap(line, HELP_WIDTH, break_long_words=False, break_on_hyphens=False)
+def _folded(block: str) -> str:
+  """Folds a paragraph again if the path of a document has made a line too long; keeps words."""
+  lines = block.splitlines()
+  if any(line.startswith(" ") for line in lines) or max(map(len, lines), default=0) <= HELP_WIDTH:
+    return block
+  parts = textwrap.wrap(" ".join(lines), HELP_WIDTH, break_long_words=False, break_on_hyphens=False)
+  return "\n".join(parts) + ("\n" if block.endswith("\n") else "")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -104,7 +107,7 @@ def run(argv: Sequence[str] | None = None) -> int:
   except SgdxError as e:
     if args.debug:
       raise
-    print(f"sgdx: {e}", file=sys.stderr)
+    print_error(f"sgdx: {e}")
     return e.exit_code
   except BrokenPipeError:  # `sgdx ... | head`
     sys.stderr.close()
@@ -117,5 +120,5 @@ def run(argv: Sequence[str] | None = None) -> int:
       "  expected:  a file that can be read or written",
       "  fix:       check its path and permissions; --debug shows the traceback",
     )
-    print("sgdx: " + "\n".join(lines), file=sys.stderr)
+    print_error("sgdx: " + "\n".join(lines))
     return 1

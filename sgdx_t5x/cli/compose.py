@@ -141,7 +141,8 @@ def _init(args: argparse.Namespace) -> int:
   print(f"written: {args.init}, {len(lines):,} elements", file=sys.stderr)
   command = ["sgdx", "compose", "--corpus", args.corpus, "--paraphrases", args.init]
   command += ["--split", *args.split] if args.split else []
-  print(f"next:    fill in, then {shlex.join(command)} --out DIR", file=sys.stderr)
+  print("next:    fill in the lists of paraphrases, then", file=sys.stderr)
+  print(f"  {shlex.join(command)} --out DIR", file=sys.stderr)
   return 0
 
 
@@ -157,11 +158,13 @@ def _print_summary(
       if p.variant and p.element.field == field:
         distances[p.variant].append(p.distance)
     shown = " ".join(f"{sum(x) / len(x):.2f}" for _, x in sorted(distances.items()))
-    means.append(f"{field}s {shown}")
+    means.append(f"{field}s: {shown}")
   counts = collections.Counter(rule for p in made.placements for rule in p.rules)
   lines = [
     f"written: {args.out}, {len(made.variants)} variants of {num_services} services",
-    f"mean distance from v1 on: {means[0]} edits; {means[1]}",
+    "mean distances from the original, v1 first:",
+    f"  {means[0]} (edits)",
+    f"  {means[1]} (Jaccard)",
     *(f"{counts[rule]:,} {rule}: {text}" for rule, text in PLACEMENT_RULES.items() if counts[rule]),
   ]
   if num_other:

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,6 +20,12 @@ _NAME = 24  # names of rows are not folded below this, if there is room
 _SHORTEST_NAME = 10
 _TO_COPY = ("next:", "records:", "report:", "written:")  # commands and paths are not folded
 _SIGNATURE = re.compile(r"(PARTIAL )?signature")
+# In an error: the name of a part, which the part's other lines are indented below; and commands,
+# which are pasted, so they are not folded.
+_PART = re.compile(r"(sgdx: |  \w+: +|  - )?(.*)")
+_COMMAND = re.compile(
+  r"`[^`]*`|(?:sgdx|pip|hf|python -m|launch/\S+)(?: [a-z\d.]+){0,2}(?: --?[\w-]+(?:[= ][^\s;,]+)?)*"
+)
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +43,22 @@ def say_written(*paths: str | None) -> None:
   for path in paths:
     if path:
       print(f"written: {path}", file=sys.stderr)
+
+
+def print_error(text: str) -> None:
+  """Prints an error to stderr; on a terminal, folded between words."""
+  if not sys.stderr.isatty():
+    print(text, file=sys.stderr)
+    return
+  width = shutil.get_terminal_size().columns
+  for line in text.splitlines():
+    name, words = _PART.fullmatch(line).groups(default="")  # type: ignore[union-attr]
+    kept = _COMMAND.sub(lambda m: m[0].replace(" ", "\0"), words)
+    fold = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    fold.initial_indent = name
+    fold.subsequent_indent = "" if name == "sgdx: " else " " * len(name)
+    parts = fold.wrap(kept)
+    print("\n".join(parts).replace("\0", " "), file=sys.stderr)
 
 
 def show(
@@ -82,7 +105,11 @@ def _print_text(
   """
   from rich.console import Console
 
-  console = Console(
+  class PipeConsole(Console):
+    def on_broken_pipe(self) -> None:  # rich exits with 1
+      raise BrokenPipeError
+
+  console = PipeConsole(
     color_system=None if os.environ.get("NO_COLOR") else "auto",
     highlight=False,
     markup=False,

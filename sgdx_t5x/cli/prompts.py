@@ -27,7 +27,7 @@ if TYPE_CHECKING:
   from sgdx_t5x.prompts.protocol import PromptFormat
   from sgdx_t5x.prompts.rows import Pairs
 
-_WIDTH = 90
+_WIDTH = 80
 _EPILOG = """\
 examples:
   The test split with the schemas of one variant:
@@ -199,9 +199,9 @@ def _print_summary(
 ) -> None:
   from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 
+  file = f"{args.out}: " if args.out != STDOUT else ""
   lines = [
-    *([f"written: {args.out}"] if args.out != STDOUT else []),
-    f"written: {written.prompts:,} prompts ({', '.join(variants)})",
+    f"written: {file}{written.prompts:,} prompts ({', '.join(variants)})",
     f"         {written.frames:,} frames, {written.dialogues:,} of {written.of_dialogues:,} "
     f"dialogues of {args.split}",
   ]

@@ -314,5 +314,5 @@ def _write_file(path: pathlib.Path, text: str) -> None:
   raise SgdxError(
     found,
     expected="a folder that can be written, on a disk with space for the dialogues of each variant",
-    fix="free some space or name another folder; the files written so far are complete",
+    fix="name another folder, or free some space; the files written so far are complete",
   )

@@ -20,7 +20,7 @@ def not_found(path: pathlib.Path, expected: str, what: str = "file") -> SgdxErro
     expected: what should be there.
     what: "file", or "file or folder".
   """
-  beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+  beside = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
   return SgdxError(
     f"no {what} at {path}",
     expected=expected,

@@ -201,6 +201,14 @@ def test_typos_on_the_command_line(server, argument, code, expected):
   assert "Traceback" not in err
 
 
+def test_a_misspelt_gin_file_names_every_folder_that_was_searched(server):
+  """The current folder was shown as nothing between two commas, and a second time as a point."""
+  err = server.run("train", "run_trian.gin", "--dry_run", code=1)
+  folders = re.search(r"a path below one of: (.*)", err)[1].split(", ")
+  assert all(folders), folders
+  assert len(set(folders)) == len(folders)
+
+
 def test_checkpoint_of_another_size(server, trained):
   err = server.run(
     "train",

@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import re
+import shlex
 
 import pytest
 from commands import python_code, sgdx_process
@@ -22,7 +24,8 @@ def test_prepare_prints_counts_and_where_records_are(prepared_sample, capfd, mon
   # Nothing but our own lines, on either stream.
   assert not [line for line in err.splitlines() if "dialogues" not in line]
   assert main(["data", "prepare", "--sample", "--data-dir", str(prepared_sample / "data")]) == 0
-  assert capfd.readouterr() == (out, "")
+  again = "nothing was written: the folder has the records of this corpus\n"
+  assert capfd.readouterr() == (out, again)
 
 
 def test_some_dialogues_of_a_split(tmp_path, capsys, monkeypatch):
@@ -71,6 +74,31 @@ def test_a_vocabulary_of_train(tmp_path, capsys, monkeypatch):
   assert main(["data", "vocabulary", "--corpus", "sample", "--out", str(out), "--pieces", "9"]) == 2
   assert "more pieces than the text has characters" in capsys.readouterr().err
   assert list(tmp_path.iterdir()) == [out]
+
+
+def test_the_most_pieces_that_a_text_gives(tmp_path, capsys, monkeypatch):
+  """The advice for the default of 2,000 pieces was to use the default."""
+  few_in_train(monkeypatch)
+  command = ["data", "vocabulary", "--corpus", "sample", "--out", str(tmp_path / "x.model")]
+  assert main(command) == 2
+  error = capsys.readouterr().err
+  assert "trainer_interface" not in error
+  most = re.search(r"fix: +give at most --pieces (\d+);", error)[1]
+  assert main([*command, "--pieces", most]) == 0
+
+
+def test_a_second_time_nothing_is_written(tmp_path, capsys, monkeypatch):
+  """And the command of the next step is one that can be pasted."""
+  few_in_train(monkeypatch)
+  folder = tmp_path / "data sets"
+  for earlier in (False, True):
+    assert main(["data", "prepare", "--corpus", "sample", "--data-dir", str(folder)]) == 0
+    out, error = capsys.readouterr()
+    assert ("nothing was written" in error) == earlier
+    command = out.splitlines()[-1].removeprefix("next: ")
+    words = shlex.split(command)
+    assert words[:4] == ["python", "-m", "t5x.train", "--gin_file=gin/sample/t5dst.gin"]
+    assert words[4:] == ["--gin.MODEL_DIR='runs/t5dst'", f"--tfds_data_dir={folder}"]
 
 
 def test_other_data_are_not_overwritten_silently(tmp_path, capsys):

@@ -80,7 +80,7 @@ def test_the_size_of_a_download_is_shown_until_dialogues_are_read(monkeypatch, t
 
 def test_splits_that_are_written_have_an_estimate(monkeypatch):
   terminal = open_terminal(monkeypatch)
-  with prepare._split_progress({"dev": 2_482}, None) as on_dialogue:
+  with prepare._split_progress({"dev": 2_482}, None) as (on_dialogue, _):
     on_dialogue("dev", {"dialogues": 100, "frames": 300})
   assert "100 of 2,482 dialogues" in terminal.getvalue()
 

@@ -308,6 +308,15 @@ def test_files_that_are_not_there(here, capsys, options, words):
   ]  # fmt: skip
 
 
+def test_init_of_a_misspelt_schema(here, capsys):
+  """It said that it was a file that can be read or written."""
+  pathlib.Path("schema.json").write_text("[]")
+  assert main(["simulate", "--init", "schema.jsn", "--out", "start"]) == 1
+  error = capsys.readouterr().err
+  assert error.startswith("sgdx: no file at schema.jsn\n  expected:  a schema in SGD's format\n")
+  assert "nearest: schema.json" in error
+
+
 def test_init_of_a_schema_without_intents_writes_nothing(here, capsys):
   write_files(here, {"idle.json": [{**files()["schema.json"][0], "intents": []}]})
   assert main(["simulate", "--init", "idle.json", "--out", "start"]) == 1

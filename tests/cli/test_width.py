@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import itertools
 import pathlib
 import sys
 
@@ -110,3 +111,52 @@ def test_warnings_of_a_simulation_are_explained(monkeypatch):
   monkeypatch.setattr(corpus.source, "names", lambda: ["train/simulation.json"])
   (line,) = verify._simulated(corpus, ["a rule"])
   assert line.startswith("train: simulated.")
+
+
+def test_help_with_long_paths_of_documents_has_full_lines(monkeypatch, tmp_path):
+  """Elsewhere than in a clone, a line that a path made too long was followed by one word."""
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.setenv("COLUMNS", "80")
+  texts = [parser.format_help() for parser in _parsers(make_parser())]
+  blocks = [block for text in texts for block in text.split("\n\n") if "/docs/" in block]
+  assert len(blocks) > 4
+  for block in blocks:
+    lines = block.splitlines()
+    for line, following in itertools.pairwise(lines):
+      assert len(f"{line} {following.split()[0]}") > 76, block
+
+
+_ERROR = """\
+sgdx: a/file/with/predictions.jsonl, line 1: what was found is a sentence of some length
+  - a problem: that is described in words so many that they need more than one line of text
+  expected:  one of the words that an expected part of an error consists of, as here
+  fix:       fetch it again, for it was cut short: `sgdx data prepare --corpus sample`; or not
+"""
+
+
+def test_errors_are_folded_between_words_on_a_terminal(monkeypatch):
+  monkeypatch.setenv("COLUMNS", "80")
+  monkeypatch.setattr(sys, "stderr", _Terminal())
+  output.print_error(_ERROR)
+  lines = sys.stderr.getvalue().splitlines()
+  assert max(map(len, lines)) <= 80
+  assert " ".join(sys.stderr.getvalue().split()) == " ".join(_ERROR.split())
+  assert "             `sgdx data prepare --corpus sample`; or not" in lines  # can be pasted
+
+
+def test_errors_in_a_pipe_have_a_line_per_part(monkeypatch):
+  monkeypatch.setattr(sys, "stderr", io.StringIO())
+  output.print_error(_ERROR.rstrip())
+  assert sys.stderr.getvalue() == _ERROR
+
+
+def test_a_table_into_a_pipe_that_was_closed(monkeypatch):
+  """`sgdx ls | head -1` ended with 1: rich's console exits when the pipe is closed."""
+
+  class Closed(io.StringIO):
+    def write(self, text):
+      raise BrokenPipeError
+
+  monkeypatch.setattr(sys, "stdout", Closed())
+  with pytest.raises(BrokenPipeError):
+    output.show("text", [_WIDE], {})

@@ -740,12 +740,31 @@ def test_the_page_shows_what_the_commands_print(cloud):
 # --- all of them -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("script", ["tpu_vm.sh", "gpu.sh", "cpu.sh", "study.sh"])
+@pytest.mark.parametrize(
+  "script", ["tpu_vm.sh", "gpu.sh", "cpu.sh", "study.sh", "quickstart.sh", "test.sh"]
+)
 def test_help(cloud, script):
+  """Not on 100 columns; of quickstart.sh and test.sh it was a whole run."""
   done = cloud.run(script, "--help")
   assert done.returncode == 0
   assert f"launch/{script}" in done.stdout
   assert "set -euo" not in done.stdout
+  assert max(map(len, done.stdout.splitlines())) <= 80
+  assert "command not found" not in done.stderr
+
+
+@pytest.mark.parametrize("script", ["gpu.sh", "quickstart.sh"])
+def test_help_from_another_folder(script):
+  command = [f"./{script}", "--help"]
+  done = subprocess.run(command, cwd=ROOT / "launch", capture_output=True, text=True)
+  assert (done.returncode, done.stderr) == (0, "")
+  assert f"launch/{script}" in done.stdout
+
+
+def test_quickstart_refuses_options(cloud):
+  done = cloud.run("quickstart.sh", "--dry-run")
+  assert done.returncode == 2
+  assert done.stderr.startswith("--dry-run is not an option\n  expected:  no options\n")
 
 
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")

@@ -192,7 +192,7 @@ BAD_ROWS = {
     "line 1",
   ),
   "no id": (lambda r: r[0]["inputs"].clear(), "no id of an example", "line 1"),
-  "no text": (lambda r: r[0].pop("prediction"), "is absent", "line 1"),
+  "no text": (lambda r: r[0].pop("prediction"), "prediction is absent", "line 1"),
   "decodes": (lambda r: r[0].update(prediction=["a", "b"]), "['a', 'b']", "one decode"),
   "null": (lambda r: r[0].update(prediction=None), "prediction None", "line 1"),
 }

@@ -6,6 +6,7 @@ import logging
 import os
 import pathlib
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -74,8 +75,10 @@ def run(args: argparse.Namespace) -> int:
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # it warns at each of its retries
   totals = PUBLISHED_DIALOGUES if corpus is None or corpus.name == "sgd" else {}
   downloads = pathlib.Path(data_dir, "downloads") if args.download else None
-  with _split_progress({} if args.dialogues else totals, downloads) as on_dialogue:
+  with _split_progress({} if args.dialogues else totals, downloads) as (on_dialogue, written):
     builder = prepare.prepare(corpus, data_dir, overwrite=args.overwrite, on_dialogue=on_dialogue)
+  if not written:
+    print("nothing was written: the folder has the records of this corpus", file=sys.stderr)
   rows = prepare.summary(builder)
   metadata = builder.info.metadata
   report = corpus_report(metadata["corpus"], metadata["checksum"], metadata["schemas"], rows)
@@ -87,10 +90,26 @@ def run(args: argparse.Namespace) -> int:
       f"schema variants: {', '.join(metadata['schemas'])}",
       f"corpus {metadata['corpus']}, checksum {metadata['checksum']}",
       f"records: {builder.data_dir}",
-      f"next: python -m t5x.train ... --tfds_data_dir={data_dir}",
+      f"next: {_training(metadata['corpus'], data_dir)}",
     ),
   )
   return 0
+
+
+def _training(corpus: str, data_dir: str | os.PathLike[str]) -> str:
+  """Returns a command that trains on the records, to be run in a clone."""
+  gin_file = "gin/sample/t5dst.gin" if corpus == "sample" else "gin/t5dst.gin"
+  command = ["python", "-m", "t5x.train", f"--gin_file={gin_file}"]
+  command += ["--gin.MODEL_DIR='runs/t5dst'", f"--tfds_data_dir={data_dir}"]
+  return " ".join(map(_quoted, command))
+
+
+def _quoted(word: str) -> str:
+  """Returns a word as a shell reads it; double quotes around single ones, as in the README."""
+  option, _, value = word.partition("=")
+  if value.startswith("'") and not re.search(r'["$`\\]', value):
+    return f'{option}="{value}"'
+  return shlex.quote(word)
 
 
 def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
@@ -117,8 +136,10 @@ def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
 @contextlib.contextmanager
 def _split_progress(
   totals: Mapping[str, int], downloads: pathlib.Path | None
-) -> Iterator[Callable[[str, Mapping[str, int]], None]]:
+) -> Iterator[tuple[Callable[[str, Mapping[str, int]], None], Mapping[str, str]]]:
   """Yields what is to be called with each dialogue's split; prints a line when a split is done.
+
+  Also yields a line per split of which a dialogue was written so far.
 
   Args:
     totals: split -> dialogues that it will have, if that is known.
@@ -145,5 +166,5 @@ def _split_progress(
       texts[split] = f"{split}: {counts['dialogues']:,} dialogues, {counts['frames']:,} frames"
       update(f"writing {split}", counts["dialogues"], totals.get(split))
 
-    yield on_dialogue
+    yield on_dialogue, texts
   print_last()

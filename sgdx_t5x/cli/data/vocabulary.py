@@ -1,6 +1,7 @@
 """`sgdx data vocabulary`: trains a small SentencePiece vocabulary on a corpus."""
 
 import argparse
+import re
 import sys
 from typing import Any
 
@@ -60,10 +61,14 @@ def _run(args: argparse.Namespace) -> int:
       update("training", 0, None, f"of {args.pieces:,} pieces")  # in one call, without a hook
       model = train_vocabulary(lines, args.pieces)
   except (RuntimeError, OSError) as e:  # it says how many pieces the text would give
+    found = re.sub(r"^INTERNAL: .*\] ", "", str(e).splitlines()[-1].strip())
+    most = re.search(r"to a value <= (\d+)", found)
     raise UsageError(
-      f"--pieces {args.pieces}: {str(e).splitlines()[-1].strip()}",
+      f"--pieces {args.pieces}: {found}",
       expected="more pieces than the text has characters, and not more than it allows",
-      fix=f"leave it out for {_PIECES:,}, which suits SGD",
+      fix=f"give at most --pieces {most[1]}; the text of train is too short for more"
+      if most
+      else f"leave it out for {_PIECES:,}, which suits SGD",
     ) from e
   with atomic_write(args.out, "--out") as file:
     file.buffer.write(model)

@@ -99,8 +99,9 @@ def _row_text(row: Mapping[str, Any], where: str, unit: Unit) -> str | None:
     text = row["prediction"]
     if isinstance(text, str) or (text is None and "input" in row and unit == SLOT):
       return text
+  found = repr(row["prediction"]) if "prediction" in row else "is absent"
   raise SgdxError(
-    f"{where}: prediction {row.get('prediction', 'is absent')!r}"[:200],
+    f"{where}: prediction {found}"[:200],
     expected="a text, one per example",
     available=", ".join(row),
     fix="one text per prompt; t5x.infer writes it with mode=predict and one decode",

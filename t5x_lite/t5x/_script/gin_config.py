@@ -143,7 +143,7 @@ def _explain(error: Exception, source: str) -> T5XError:
     name = text.split("Unable to open file:", 1)[1].split(".gin")[0].strip() + ".gin"
     return T5XError(
       f"The gin file {name!r} was not found.",
-      expected="a path, or a path below one of: " + ", ".join(search_paths()),
+      expected="a path, or a path below one of: " + ", ".join(_folders()),
       available=_gin_neighbours(name) or None,
       fix="correct --gin_file or the include, or add --gin_search_paths=DIR.",
     )
@@ -227,6 +227,11 @@ def _use_safe_readers() -> None:
     (lambda p: epath.Path(resource_reader._parse_config_path(p)).open(), _exists_in_package),
     (lambda p: epath.Path(p).open(), lambda p: "://" in p and epath.Path(p).exists()),
   ]
+
+
+def _folders() -> list[str]:
+  """Returns the search paths for an error, each once; the empty one is the current folder."""
+  return list(dict.fromkeys(folder or "." for folder in search_paths()))
 
 
 def search_paths() -> list[str]:
