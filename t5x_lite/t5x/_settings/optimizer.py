@@ -60,7 +60,8 @@ def _check_optax(optimizer: optimizers.OptaxWrapper) -> None:
   """Raises T5XError if a setting is of another type: optax notices that at the first step."""
 
   def step(params: Any) -> Any:
-    return optimizer.apply_gradient(params, optimizer.init_state(params), params, 1.0)
+    settings = optimizer.update_hyper_params(learning_rate=1.0)
+    return optimizer.apply_gradient(settings, params, optimizer.init_state(params), params)
 
   try:
     jax.eval_shape(step, {"kernel": jax.ShapeDtypeStruct((2, 2), jnp.float32)})
