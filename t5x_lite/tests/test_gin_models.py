@@ -55,9 +55,17 @@ seqio.PassThroughVocabulary.eos_id = 1
 
 @pytest.fixture(autouse=True)
 def _no_gin_left_over():
+  """Nor what gin registers as it parses: no model may derive from one of which a method is."""
+  registry, inverse = gin.config._REGISTRY, gin.config._INVERSE_REGISTRY
+  before = dict(registry.items())
   gin.clear_config()
   yield
   gin.clear_config()
+  for selector, entry in list(registry.items()):
+    if selector not in before:
+      registry.pop(selector)
+      for key in [key for key, value in inverse.items() if value is entry]:
+        del inverse[key]
 
 
 @pytest.mark.parametrize("size", PUBLISHED)
