@@ -24,7 +24,7 @@ from t5x._partition.chunks import (
   get_coords,
 )
 from t5x._partition.mesh import default_mesh, describe_mesh, divisors, listed
-from t5x._partition.settings import check_mesh_settings, checked_rules
+from t5x._partition.settings import checked_rules
 from t5x.active_mesh import LogicalAxisRules
 from t5x.errors import T5XError
 
@@ -133,7 +133,6 @@ class PjitPartitioner(BasePartitioner):
     dcn_mesh_shape: Sequence[int] | None = None,
     logical_axis_rules: LogicalAxisRules | None = None,
   ):
-    check_mesh_settings(num_partitions, model_parallel_submesh, ici_mesh_shape, dcn_mesh_shape)
     super().__init__(
       num_partitions,
       model_parallel_submesh,

@@ -19,6 +19,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t5x import active_mesh
 from t5x._partition.mesh import default_mesh, divisors, listed
+from t5x._partition.settings import check_mesh_settings
 from t5x.active_mesh import LogicalAxisRules
 from t5x.errors import T5XError
 
@@ -65,6 +66,7 @@ class BasePartitioner(abc.ABC):
     ici_mesh_shape: Sequence[int] | None = None,
     dcn_mesh_shape: Sequence[int] | None = None,
   ):
+    check_mesh_settings(num_partitions, model_parallel_submesh, ici_mesh_shape, dcn_mesh_shape)
     if num_partitions and model_parallel_submesh:
       raise T5XError(
         found="both num_partitions and model_parallel_submesh",
