@@ -1,12 +1,15 @@
 """Times `python -m t5x.infer`: T5 Small on real prompts of dev, lengths 512 / 256, greedy.
 
   SGDX_VOCAB=sentencepiece.model python benchmarks/evaluation.py \
-    --archive dstc8-schema-guided-dialogue-master.zip [--google PYTHON]
+    --archive dstc8-schema-guided-dialogue-master.zip [--google PYTHON] [--peers PYTHON]
 
-Columns: ours, ours with `utils.get_infer_fn.efficient = False`, and Google's T5X; the same gin
-files, settings and prompts of `t5dst_sgdx_v3` for all. The prompts are one shard of dev (every
-n-th frame), which `infer.num_shards` gives on either engine. The time is that of the
-whole process; compiled programs are cached, so only the first round compiles.
+Columns: ours; ours with products of float32 (`utils.cpu_matmul.operands`), with
+`utils.get_infer_fn.efficient = False`, if asked for; Google's T5X; the same gin files, settings and
+prompts of `t5dst_sgdx_v3` for all. The prompts are one shard of dev (every n-th frame), which
+`infer.num_shards` gives on either engine. With `--peers`, an interpreter with transformers and
+ctranslate2, these too, on the same weights and the prompts' token ids (_peer_driver.py), each in
+the types it offers. The time is that of the whole process; compiled programs are cached, so only
+the first round compiles.
 
 Random weights would decode noise to the full length, which nobody runs. So the model is first
 trained for a while on the CPU (once; it is kept in the work folder), until its outputs are short
@@ -27,8 +30,19 @@ import sys
 import _common
 
 TASK = "t5dst_sgdx_v3"
+FLOAT32 = "ours, products of float32"
 PLAIN = "ours, efficient = False"
-PLAIN_BINDING = "--gin_bindings=utils.get_infer_fn.efficient = False"
+BINDINGS = {
+  FLOAT32: "--gin_bindings=utils.cpu_matmul.operands = 'float32'",
+  PLAIN: "--gin_bindings=utils.get_infer_fn.efficient = False",
+}
+PEERS = (
+  "transformers-float32",
+  "transformers-bfloat16",
+  "ctranslate2-float32",
+  "ctranslate2-int8",
+)
+INPUTS, TARGETS = 512, 256
 TRAINING = (
   "--gin.INITIAL_CHECKPOINT_PATH=[]",
   "--gin.TASK_FEATURE_LENGTHS={'inputs': 128, 'targets': 16}",
@@ -90,21 +104,52 @@ def tokens_of(row: dict) -> list[int]:
   return ids[: ids.index(0)] if 0 in ids else ids
 
 
-def compare(rows: dict[str, list[dict]]) -> bool:
-  """Prints whether all columns predict the same; returns it."""
-  reference = next(iter(rows))
-  same = True
-  for name, theirs in rows.items():
-    if name == reference:
-      continue
-    pairs = list(zip(rows[reference], theirs, strict=True))
-    prompts = sum(a["inputs"] != b["inputs"] for a, b in pairs)
-    differing = sum(tokens_of(a) != tokens_of(b) for a, b in pairs)
-    same &= not prompts and not differing
-    verdict = "equal token for token" if not differing else f"{differing} differ"
-    verdict += f"; {prompts} PROMPTS DIFFER" if prompts else ""
-    print(f"predictions, {reference} and {name}: {len(pairs)} rows, {verdict}")
-  return same
+def write_prompts(work: pathlib.Path, data: pathlib.Path, shards: int) -> pathlib.Path:
+  """Writes the token ids of the prompts, in the order `infer` has them, for the peers."""
+  import seqio
+
+  import sgdx_t5x.tasks  # noqa: F401 - registers them
+
+  path = work / f"prompts_{shards}.json"
+  if not path.exists():
+    seqio.set_tfds_data_dir_override(str(data))
+    lengths = {"inputs": INPUTS, "targets": TARGETS}
+    examples = seqio.get_mixture_or_task(TASK).get_dataset(
+      lengths, "dev", shuffle=False, num_epochs=1, shard_info=seqio.ShardInfo(0, shards)
+    )
+    ids = [x["inputs"].tolist() for x in examples.as_numpy_iterator()]
+    path.write_text(json.dumps(ids))
+  return path
+
+
+def export_for_peers(python: str, checkpoint: pathlib.Path, work: pathlib.Path) -> dict[str, str]:
+  """Converts the checkpoint, once; returns {peer: folder of its model}."""
+  folders = {"transformers": work / "hf", "float32": work / "ct2", "int8": work / "ct2_int8"}
+  env = _common.environment()
+  if not folders["transformers"].is_dir():
+    command = _common.sgdx("weights", "export", "--checkpoint", str(checkpoint))
+    command += ["--out", str(folders["transformers"]), "--vocab", env["SGDX_VOCAB"]]
+    _common.run(command, work / "export.log", env)
+  for dtype in ("float32", "int8"):
+    if not folders[dtype].is_dir():
+      command = [python, "-m", "ctranslate2.converters.transformers"]
+      command += ["--model", str(folders["transformers"]), "--output_dir", str(folders[dtype])]
+      _common.run([*command, "--quantization", dtype], work / f"convert_{dtype}.log", env)
+  library = {name: name.partition("-")[0] for name in PEERS}
+  return {n: str(folders.get(library[n], folders.get(n.partition("-")[2]))) for n in PEERS}
+
+
+def compare(answers: dict[str, list[list[int]]]) -> bool:
+  """Prints how many answers are those of products in float32; returns whether Google's are."""
+  reference = FLOAT32
+  exact = True
+  for name, theirs in answers.items():
+    if name != reference:
+      pairs = list(zip(answers[reference], theirs, strict=True))
+      equal = sum(a == b for a, b in pairs)
+      print(f"answers, {reference} and {name}: {equal} of {len(pairs)} equal token for token")
+      exact &= equal == len(pairs) or name not in (_common.GOOGLE,)
+  return exact
 
 
 def print_lengths(rows: list[dict], env) -> None:
@@ -131,6 +176,8 @@ def main() -> None:
   parser.add_argument("--archive", help="the official SGD archive; needed once per work dir")
   parser.add_argument("--shards", type=int, default=155, help="take one of so many parts of dev")
   parser.add_argument("--batch-size", type=int, default=64)
+  parser.add_argument("--peers", metavar="PYTHON", help="with transformers, torch, ctranslate2")
+  parser.add_argument("--plain", action="store_true", help="ours with efficient = False, too")
   parser.add_argument("--train-steps", type=int, default=200, help="of the checkpoint")
   args = parser.parse_args()
   data = _common.real_records(args.archive, args.work_dir)
@@ -138,35 +185,46 @@ def main() -> None:
   engines = _common.find_engines(args.google)
   checkpoint = make_checkpoint(work, data, args.train_steps)
 
-  settings = {_common.OURS: (engines[_common.OURS], [])}
-  probe = [*engines[_common.OURS], "-m", "t5x.infer", "--dry_run"]
-  probe += [*infer_command(args, checkpoint, work / "probe", data), PLAIN_BINDING]
-  if subprocess.run(probe, cwd=_common.ROOT, capture_output=True).returncode:
-    print("this t5x has no utils.get_infer_fn.efficient: that column is left out")
-  else:
-    settings[PLAIN] = (engines[_common.OURS], [PLAIN_BINDING])
+  settings = {_common.OURS: []} | {FLOAT32: [BINDINGS[FLOAT32]]}
+  if args.plain:
+    settings[PLAIN] = list(BINDINGS.values())
   if _common.GOOGLE in engines:
-    settings[_common.GOOGLE] = (engines[_common.GOOGLE], [])
-
+    settings[_common.GOOGLE] = []
   rows: dict[str, list[dict]] = {}
+  answers: dict[str, list[list[int]]] = {}
 
   def measure(name: str) -> float:
-    python, extra = settings[name]
     slug = _common.slug(name)
     output = work / slug
     shutil.rmtree(output, ignore_errors=True)
-    command = [*python, "-m", "t5x.infer", *infer_command(args, checkpoint, output, data), *extra]
+    command = [*engines.get(name, engines[_common.OURS]), "-m", "t5x.infer"]
+    command += [*infer_command(args, checkpoint, output, data), *settings[name]]
     env = _common.environment(JAX_COMPILATION_CACHE_DIR=work / "cache" / slug)
     seconds = _common.run(command, work / f"{slug}.log", env)
     rows[name] = read_rows(output)
+    answers[name] = [tokens_of(row) for row in rows[name]]
     return len(rows[name]) / seconds
 
   columns = {name: functools.partial(measure, name) for name in settings}
+  if args.peers:
+    prompts = write_prompts(work, data, args.shards)
+    folders = export_for_peers(args.peers, checkpoint, work)
+
+    def measure_peer(name: str) -> float:
+      output = work / f"{name}.json"
+      driver = str(_common.ROOT / "benchmarks" / "_peer_driver.py")
+      command = [args.peers, driver, name, folders[name], str(prompts), str(output), str(TARGETS)]
+      seconds = _common.run(command, work / f"{name}.log", _common.environment())
+      answers[name] = json.loads(output.read_text())
+      return len(answers[name]) / seconds
+
+    columns |= {name: functools.partial(measure_peer, name) for name in PEERS}
+
   results = _common.interleave(columns, args.repeats)
   print()
   print_lengths(rows[_common.OURS], _common.environment())
-  same = compare(rows)
-  reference = _common.GOOGLE if _common.GOOGLE in results else list(results)[-1]
+  same = compare(answers)
+  reference = _common.GOOGLE if _common.GOOGLE in results else FLOAT32
   _common.print_table(results, f"prompts/s, {len(rows[_common.OURS])} prompts", reference)
   if not same:
     sys.exit(1)

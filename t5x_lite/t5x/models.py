@@ -23,6 +23,7 @@ from t5x._model.base import BaseModel, BaseTransformerModel
 from t5x._model.decode_rows import cache_of_rows, rows_of_cache, tokens_and_prompt
 from t5x._model.sequences import count_packed_examples, remove_prefix
 from t5x.errors import T5XError
+from t5x.examples.t5 import network, products
 
 __all__ = [
   "BaseModel",
@@ -290,6 +291,8 @@ class EncoderDecoderModel(BaseTransformerModel):
     if num_decodes is not None:
       kwargs["num_decodes"] = num_decodes
     kwargs.setdefault("num_decodes", 1)
+    if isinstance(self.module, network.Transformer):
+      params = products.cast_kernels(params)  # here, once for all tokens
     if segment is not None:
       result = self._decode_segment(params, batch, segment, prompt_with_targets, kwargs)
       decodes, scores = result.outputs

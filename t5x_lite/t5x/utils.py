@@ -30,6 +30,7 @@ from t5x._infer.evaluation import InferenceEvaluator
 from t5x._infer.inference import get_infer_fn
 from t5x._process.compilation_cache import compilation_cache
 from t5x._process.dtypes import check_dtype
+from t5x._process.matmul import cpu_matmul
 from t5x.errors import T5XError, check_flag, check_whole, not_in_lite
 from t5x.schedules import create_learning_rate_scheduler
 from t5x.train_state import InferenceState, override_params_axes_names
@@ -46,6 +47,7 @@ __all__ = [
   "batch_shapes",
   "check_lengths",
   "compilation_cache",
+  "cpu_matmul",
   "create_learning_rate_scheduler",
   "get_dataset",
   "get_infer_fn",

@@ -43,7 +43,7 @@ def attend(request, monkeypatch):
   if request.param == "whole":
     return softmax_attention.attend
   if request.param == "rows of head pairs":
-    monkeypatch.setattr(blocked_attention, "_BLOCK", 2 * 4 * Q * K)
+    monkeypatch.setattr(blocked_attention, "_GROUP", 2)
   return blocked_attention.attend
 
 

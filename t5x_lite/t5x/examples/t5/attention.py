@@ -15,7 +15,14 @@ from flax import linen as nn
 
 from t5x import active_mesh
 from t5x.errors import T5XError
-from t5x.examples.t5 import blocked_attention, cached_attention, dense, masks, softmax_attention
+from t5x.examples.t5 import (
+  blocked_attention,
+  cached_attention,
+  dense,
+  masks,
+  products,
+  softmax_attention,
+)
 
 Array = jax.Array
 
@@ -233,9 +240,9 @@ class MultiHeadDotProductAttention(nn.Module):
     key, value = (k.reshape(-1, self.num_heads, self.head_dim) for k in kernels)
     shape, encoded = query.shape, encoded.astype(self.dtype)
     query = query.reshape(encoded.shape[0], -1, *shape[2:])  # [B*N, 1] -> [B, N]
-    query = jnp.einsum("bnhd,ehd->bhne", query, key)
-    logits = jnp.einsum("bhne,bse->bhns", query, encoded)
+    query = products.einsum("bnhd,ehd->bhne", query, key)
+    logits = products.einsum("bhne,bse->bhns", query, encoded)
     logits = softmax_attention.add_terms(logits, mask)
     weights = jax.nn.softmax(logits, axis=-1).astype(self.dtype)
-    x = jnp.einsum("bhns,bse->bhne", weights, encoded)
-    return jnp.einsum("bhne,ehd->bnhd", x, value).reshape(shape)
+    x = products.einsum("bhns,bse->bhne", weights, encoded)
+    return products.einsum("bhne,ehd->bnhd", x, value).reshape(shape)

@@ -4,6 +4,9 @@ Over a whole batch the scores, `[B, H, Q, K]`, go through memory at every pass. 
 few heads are computed at a time, and the backward pass computes the scores again, as in Dao et al.
 2022 (arXiv:2205.14135), but for all keys at once. Accelerators have their own ways to do so.
 
+The heads of a group are separate products of matrices, which a CPU computes faster than one of
+batches, and which it computes at the same time.
+
 Shape letters as in `softmax_attention`; N groups of heads, G heads in a group.
 """
 
@@ -11,18 +14,20 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator, Sequence
 
 import jax
 import jax.numpy as jnp
 
 from t5x import active_mesh
-from t5x.examples.t5 import softmax_attention
+from t5x.examples.t5 import products, softmax_attention
 
 Array = jax.Array
 
 # Bytes of float32 scores. Less than these in all: the batch fits the cache as it is.
 _WHOLE = 6_000_000
-_BLOCK = 2_000_000
+# Heads at a time: more compile longer.
+_GROUP = 8
 
 
 def applies(query: Array, key: Array, bias: Array | None, mask: Array | None) -> bool:
@@ -51,74 +56,100 @@ def attend(
   float32_scores: bool = False,
 ) -> Array:
   """As `softmax_attention.attend`, equal to it up to rounding."""
-  batch, heads, queries, _ = query.shape
+  batch, heads, queries, size = query.shape
   if mask is not None:
     mask = jnp.broadcast_to(mask, (batch, 1, *mask.shape[2:]))
     mask = jax.lax.optimization_barrier(mask)  # or it is computed for each head again
   if bias is not None:
     bias = jax.lax.optimization_barrier(bias)
-  split = functools.partial(_split, group=_group_size(heads, queries * key.shape[2]))
-  out = _attend(split(query), split(key), split(value), split(bias), mask, float32_scores)
-  return out.swapaxes(0, 1).reshape(batch, heads, queries, -1)
+  # Heads side by side, as the products before have them: a head is a few columns of a row.
+  flat = (x.swapaxes(1, 2).reshape(batch, x.shape[2], -1) for x in (query, key, value))
+  groups = heads // max(n for n in range(1, _GROUP + 1) if heads % n == 0)
+  query, key, value = (_split(x, groups) for x in flat)
+  if bias is not None:
+    bias = bias.reshape(groups, -1, *bias.shape[2:])
+  out = _attend(query, key, value, bias, mask, (heads // groups, float32_scores))
+  out = jnp.moveaxis(out, 0, 2).reshape(batch, queries, heads, size)
+  return out.swapaxes(1, 2)
 
 
-def _split(x: Array | None, group: int) -> Array | None:
-  """[B, H, ...] -> [N, B, G, ...]."""
-  if x is None:
-    return None
-  batch, heads, *rest = x.shape
-  return x.reshape(batch, heads // group, group, *rest).swapaxes(0, 1)
-
-
-def _group_size(heads: int, head: int) -> int:
-  """The most heads that divide all and fit a block, at least one; `head`: scores of one."""
-  divisors = [n for n in range(1, heads + 1) if heads % n == 0]
-  return max((n for n in divisors if 4 * n * head <= _BLOCK), default=1)
+def _split(x: Array, groups: int) -> Array:
+  """[B, L, H*D] -> [N, B, L, G*D]."""
+  return jnp.moveaxis(x.reshape(*x.shape[:2], groups, -1), 2, 0)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
-def _attend(query, key, value, bias, mask, float32_scores):
-  return _forward(query, key, value, bias, mask, float32_scores)[0]
+def _attend(query, key, value, bias, mask, settings):
+  return _forward(query, key, value, bias, mask, settings)[0]
 
 
-def _forward(query, key, value, bias, mask, float32_scores):
+def _forward(query, key, value, bias, mask, settings):
+  heads, float32_scores = settings
+
+  def of_head(bias, mask, query, key, value):
+    scores = softmax_attention.scores(query, key, bias, mask, float32_scores)
+    largest = jnp.max(scores, axis=-1, keepdims=True).astype(jnp.float32)
+    weights = jnp.exp(scores.astype(jnp.float32) - largest)
+    total = jnp.sum(weights, axis=-1, keepdims=True)  # at least 1: the largest weight is
+    out = products.einsum("...qk,...kd->...qd", weights.astype(value.dtype), value, jnp.float32)
+    return (out / total).astype(value.dtype), largest, total
+
   def of_group(group):
-    *inputs, bias = group  # [B, G, ...], [1, G, Q, K]
+    bias, *inputs = group
 
     def of_row(row):
-      query, key, value, mask = row
-      scores = softmax_attention.scores(query, key, _first(bias), mask, float32_scores)
-      return softmax_attention.weighted_mean(scores, value)
+      mask, *inputs = row
+      found = [of_head(*head) for head in _heads(heads, bias, mask, inputs)]
+      return [jnp.concatenate(x, axis=-1) for x in zip(*found, strict=True)]
 
-    return jax.lax.map(of_row, (*inputs, mask))
+    return jax.lax.map(of_row, (mask, *inputs))
 
-  out, largest, total = jax.lax.map(of_group, (query, key, value, bias))
-  return out, (query, key, value, bias, largest, total, out, mask)
+  out, largest, total = jax.lax.map(of_group, (bias, query, key, value))
+  return out, (query, key, value, bias, mask, largest, total, out)
 
 
-def _backward(float32_scores, residuals, d_out):
-  *inputs, bias, largest, total, out, mask = residuals
+def _backward(settings, residuals, d_out):
+  heads, float32_scores = settings
+  query, key, value, bias, mask, *rest = residuals
+
+  def of_head(bias, mask, query, key, value, *rest):
+    scores = softmax_attention.scores(query, key, bias, mask, float32_scores)
+    return softmax_attention.backward(query, key, value, scores, *rest)
 
   def of_group(group):
-    *inputs, bias = group
+    bias, *inputs = group
 
     def of_row(d_bias, row):
-      mask, query, key, value, *rest = row
-      scores = softmax_attention.scores(query, key, _first(bias), mask, float32_scores)
-      *gradients, d_scores = softmax_attention.backward(query, key, value, scores, *rest)
-      return None if bias is None else d_bias + d_scores, gradients
+      mask, *inputs = row
+      found = [of_head(*head) for head in _heads(heads, bias, mask, inputs)]
+      *gradients, d_scores = zip(*found, strict=True)
+      if bias is not None:  # one array for each head: each is added to where it lies
+        d_bias = [a + b for a, b in zip(d_bias, d_scores, strict=True)]
+      return d_bias, [jnp.concatenate(x, axis=-1) for x in gradients]
 
-    d_bias = None if bias is None else jnp.zeros(bias.shape[1:], jnp.float32)
+    d_bias = [] if bias is None else [jnp.zeros(bias.shape[1:], jnp.float32)] * heads
     return jax.lax.scan(of_row, d_bias, (mask, *inputs))
 
-  d_bias, gradients = jax.lax.map(of_group, (*inputs, largest, total, out, d_out, bias))
-  if bias is not None:
-    d_bias = d_bias[:, None].astype(bias.dtype)
+  d_bias, gradients = jax.lax.map(of_group, (bias, query, key, value, *rest, d_out))
+  d_bias = None if bias is None else jnp.stack(d_bias, axis=1).astype(bias.dtype)
   return *gradients, d_bias, None
 
 
-def _first(x: Array | None) -> Array | None:
-  return None if x is None else x[0]
+def _heads(
+  heads: int, bias: Array | None, mask: Array | None, inputs: Sequence[Array]
+) -> Iterator[tuple[Array | None, ...]]:
+  """Yields (bias `[Q, K]`, mask, each of the inputs) of one head after the other.
+
+  Args:
+    heads: G.
+    bias: `[G, Q, K]`, or None.
+    mask: `[1, Q, K]`, or None.
+    inputs: `[L, G*D]` each; D need not be the same.
+  """
+  mask = None if mask is None else mask[0]
+  columns = [jnp.split(x, heads, axis=-1) for x in inputs]
+  for i, head in enumerate(zip(*columns, strict=True)):
+    yield (None if bias is None else bias[i]), mask, *head
 
 
 _attend.defvjp(_forward, _backward)

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from t5x import active_mesh
-from t5x.examples.t5 import softmax_attention
+from t5x.examples.t5 import products, softmax_attention
 
 Array = jax.Array
 
@@ -68,9 +68,9 @@ def attend(
   scores_type = jnp.float32 if float32_scores else None
   if not heads_side_by_side():
     query = query.swapaxes(1, 2)
-    scores = jnp.einsum("bhnd,bhld->bhnl", query, key, preferred_element_type=scores_type)
+    scores = products.einsum("bhnd,bhld->bhnl", query, key, scores_type)
     weights = _softmax(scores, bias, mask).astype(value.dtype)
-    return jnp.einsum("bhnl,bhld->bhnd", weights, value).swapaxes(1, 2)
+    return products.einsum("bhnl,bhld->bhnd", weights, value).swapaxes(1, 2)
   batch, num, heads, size = query.shape
   groups = _groups(heads)
   own = jnp.repeat(jnp.eye(heads // groups, dtype=query.dtype), size, axis=1)  # [H/G, H/G*D]

@@ -20,6 +20,7 @@ from flax.linen import partitioning as flax_partitioning
 
 from t5x import active_mesh
 from t5x.errors import T5XError
+from t5x.examples.t5 import products
 
 Array = jax.Array
 Initializer = Callable[..., Array]
@@ -84,7 +85,7 @@ class DenseGeneral(nn.Module):
     shape = (x.shape[-1], math.prod(features))
     kernel = param_with_axes(self, "kernel", self.kernel_init, shape, self.kernel_axes)
     kernel = active_mesh.whole_over_data(kernel.astype(self.dtype), self.kernel_axes)
-    y = jnp.dot(x, kernel, preferred_element_type=self.out_dtype)
+    y = products.dot(x, kernel, self.out_dtype)
     return y.reshape(*kept, *features)
 
 

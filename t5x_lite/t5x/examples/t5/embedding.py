@@ -16,6 +16,7 @@ from flax import linen as nn
 
 from t5x import active_mesh
 from t5x.errors import T5XError
+from t5x.examples.t5 import products
 from t5x.examples.t5.dense import Initializer, param_with_axes
 
 Array = jax.Array
@@ -80,7 +81,7 @@ class Embed(nn.Module):
     dtype, float32 = self.attend_dtype or self.dtype, jnp.float32
     x = jnp.asarray(query, dtype)
     if not self._divides(x):
-      return jnp.dot(x, self.table.T.astype(dtype), preferred_element_type=float32)
+      return products.dot(x, self.table.astype(dtype), float32, transposed=True)
     copies = self.copies.astype(dtype)
     logits = jnp.einsum("p...e,pve->p...v", self._split(x), copies, preferred_element_type=float32)
     return logits.reshape(*x.shape[:-1], -1)

@@ -19,6 +19,8 @@ import functools
 import jax
 import jax.numpy as jnp
 
+from t5x.examples.t5 import products
+
 Array = jax.Array
 
 
@@ -93,8 +95,8 @@ def scores(
 ) -> Array:
   """Computes `query key^T + bias + mask`, `[..., Q, K]`."""
   dtype = jnp.float32 if float32_scores else None
-  products = jnp.einsum("...qd,...kd->...qk", query, key, preferred_element_type=dtype)
-  return add_terms(products, bias, mask)
+  scores = products.einsum("...qd,...kd->...qk", query, key, dtype)
+  return add_terms(scores, bias, mask)
 
 
 def weighted_mean(scores: Array, value: Array) -> tuple[Array, Array, Array]:
@@ -111,11 +113,8 @@ def weighted_mean(scores: Array, value: Array) -> tuple[Array, Array, Array]:
   largest = jnp.max(scores, axis=-1, keepdims=True).astype(jnp.float32)
   weights = jnp.exp(scores.astype(jnp.float32) - largest).astype(value.dtype)
   ones = jnp.ones((*value.shape[:-1], 1), value.dtype)
-  sums = jnp.einsum(
-    "...qk,...kd->...qd",
-    weights,
-    jnp.concatenate([value, ones], axis=-1),
-    preferred_element_type=jnp.float32,
+  sums = products.einsum(
+    "...qk,...kd->...qd", weights, jnp.concatenate([value, ones], axis=-1), jnp.float32
   )
   total = sums[..., -1:]  # at least 1: the largest weight is
   # Not as one logarithm: added to -1e10, where all keys are masked, that of the total is lost.
@@ -135,12 +134,12 @@ def backward(
   """Returns the gradients of `query`, `key`, `value` and `scores`, from that of the result."""
   dtype = value.dtype
   weights = jnp.exp(scores.astype(jnp.float32) - largest) * (1.0 / total)
-  d_value = jnp.einsum("...qk,...qd->...kd", weights.astype(dtype), d_out)
-  d_weights = jnp.einsum("...qd,...kd->...qk", d_out, value, preferred_element_type=jnp.float32)
+  d_value = products.einsum("...qk,...qd->...kd", weights.astype(dtype), d_out)
+  d_weights = products.einsum("...qd,...kd->...qk", d_out, value, jnp.float32)
   mean = jnp.sum(d_out.astype(jnp.float32) * out.astype(jnp.float32), axis=-1, keepdims=True)
   d_scores = (weights * (d_weights - mean)).astype(dtype)
-  d_query = jnp.einsum("...qk,...kd->...qd", d_scores, key)
-  d_key = jnp.einsum("...qk,...qd->...kd", d_scores, query)
+  d_query = products.einsum("...qk,...kd->...qd", d_scores, key)
+  d_key = products.einsum("...qk,...qd->...kd", d_scores, query)
   return d_query, d_key, d_value, d_scores
 
 

@@ -1,0 +1,114 @@
+"""What a CPU multiplies matrices of: float32, or bfloat16 where it has instructions for that.
+
+Chosen when a script starts; `t5x.examples.t5.products` casts accordingly. `t5x.utils` re-exports
+`cpu_matmul`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+
+import gin
+
+from t5x.errors import T5XError, nearest
+
+FLOAT32, BFLOAT16, AUTO = "float32", "bfloat16", "auto"
+
+# Instructions that multiply bfloat16 and sum in float32; XLA uses them unless it is told of less.
+_INSTRUCTIONS = ("amx_bf16", "avx512_bf16")
+_FAST_ISA = ("AVX512_BF16", "AMX", "AMX_FP16")
+
+_operands = FLOAT32
+
+
+def operands() -> str:
+  """Returns the type that float32 operands are cast to on a CPU: 'float32' or 'bfloat16'."""
+  return _operands
+
+
+@contextlib.contextmanager
+def used(dtype: str) -> Iterator[None]:
+  """Makes `operands` return `dtype` until the end of the block, for what is traced within."""
+  global _operands
+  before, _operands = _operands, dtype
+  try:
+    yield
+  finally:
+    _operands = before
+
+
+@gin.configurable(module="t5x.utils")
+def cpu_matmul(operands: str = AUTO) -> str:
+  """Chooses the operands of a float32 network's matrix products on a CPU.
+
+  Products of bfloat16 operands, summed in float32, take about half the time on a CPU with
+  avx512_bf16, less with amx_bf16 (benchmarks/README.md). TPUs treat float32 that way by default.
+  The scripts call this when they start. In a gin file that imports `t5x.utils` (Google's T5X has
+  no such function: leave the line out there):
+
+    utils.cpu_matmul.operands = 'float32'   # the same numbers on every CPU
+
+  Args:
+      operands: 'float32'; 'bfloat16'; 'auto': bfloat16 where the CPU has instructions for it.
+
+  Returns:
+      'float32' or 'bfloat16'. It has no effect on other devices, or other types than float32.
+
+  Raises:
+      T5XError: bfloat16 is asked for, and this CPU has no instructions for it.
+  """
+  global _operands
+  if operands not in (AUTO, FLOAT32, BFLOAT16):
+    close = nearest(str(operands), (AUTO, FLOAT32, BFLOAT16), n=1) or [AUTO]
+    raise T5XError(
+      "utils.cpu_matmul.operands is not a type of operands.",
+      found=repr(operands),
+      expected="what matrices are multiplied in, on a CPU; there is no int8",
+      available=f"{AUTO}, {FLOAT32}, {BFLOAT16}",
+      fix=f"utils.cpu_matmul.operands = {close[0]!r}",
+    )
+  if operands == BFLOAT16 and not _instructions() and _on_cpu():
+    raise T5XError(
+      "utils.cpu_matmul.operands asks for bfloat16, for which this CPU has no instructions.",
+      found=f"no {' or '.join(_INSTRUCTIONS)}{_limit()}",
+      expected="a CPU that has them: AMD since Zen 4, Intel Xeon since Sapphire Rapids",
+      available="float32, which is faster here",
+      fix=f"utils.cpu_matmul.operands = {AUTO!r} takes what is faster.",
+    )
+  _operands = BFLOAT16 if operands != FLOAT32 and _instructions() else FLOAT32
+  return _operands
+
+
+def describe() -> str:
+  """Returns the line that follows the one of the devices; "" if they are no CPU."""
+  if not _on_cpu():
+    return ""
+  how = f"bfloat16 operands ({_instructions()})" if _operands == BFLOAT16 else "float32 operands"
+  return f"float32 matrix products: {how}"
+
+
+def _on_cpu() -> bool:
+  import jax
+
+  return jax.default_backend() == "cpu"
+
+
+def _limit() -> str:
+  limit = re.search(r"--xla_cpu_max_isa=\S+", os.environ.get("XLA_FLAGS", ""))
+  return f" (XLA_FLAGS has {limit[0]})" if limit else ""
+
+
+def _instructions() -> str:
+  """Names the instructions that this CPU has and XLA may use; "" for none."""
+  limit = re.search(r"=(\S+)", _limit())
+  if limit and limit[1].upper().rstrip(")") not in _FAST_ISA:
+    return ""
+  try:
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+      flags = next((line.split() for line in f if line.startswith("flags")), [])
+  except OSError:  # no Linux: what the CPU has is not known
+    return ""
+  return next((name for name in _INSTRUCTIONS if name in flags), "")

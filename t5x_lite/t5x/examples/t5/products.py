@@ -1,0 +1,135 @@
+"""Matrix products, all of a network's: on a CPU with instructions for it, of bfloat16 operands.
+
+Which those are, `t5x._process.matmul` says. They multiply bfloat16 and sum in float32 at twice the
+rate of float32 or more (benchmarks/README.md). All else stays float32: sums, norms, softmax,
+parameters, optimizer. Where the operands are not float32, or the device is no CPU, a product is
+that of `jax.numpy`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import layout
+
+from t5x import active_mesh
+from t5x._process import matmul
+
+Array = jax.Array
+
+# Products with fewer rows, columns or terms than these take less time than casting for them.
+_NARROW = 32
+
+
+def einsum(subscripts: str, a: Array, b: Array, out_dtype: Any = None) -> Array:
+  """As `jnp.einsum` of two operands.
+
+  Args:
+    subscripts: of the two operands and the result, e.g. '...qd,...kd->...qk'; each letter stands
+      in two of the three at least.
+    a: the first operand.
+    b: the second operand.
+    out_dtype: type that products are summed and returned in; None is that of the operands.
+  """
+  if _is_to_be_cast(subscripts, a, b):
+    return _einsum(subscripts, a, b)
+  return jnp.einsum(subscripts, a, b, preferred_element_type=out_dtype)
+
+
+def dot(x: Array, kernel: Array, out_dtype: Any = None, transposed: bool = False) -> Array:
+  """`[..., K]` times `[K, N]`, or times `[N, K]` transposed -> `[..., N]`; as `einsum`."""
+  rows = jax.ShapeDtypeStruct((math.prod(x.shape[:-1]), x.shape[-1]), x.dtype)
+  subscripts = "mk,nk->mn" if transposed else "mk,kn->mn"
+  if not _is_to_be_cast(subscripts, rows, kernel):
+    return jnp.dot(x, kernel.T if transposed else kernel, preferred_element_type=out_dtype)
+  return _einsum(subscripts, x.reshape(rows.shape), kernel).reshape(*x.shape[:-1], -1)
+
+
+def cast_kernels(params: Any) -> Any:
+  """Casts the kernels of a network, once for all products that they are in; or returns `params`."""
+  if not _casts():
+    return params
+
+  def cast(path, x):
+    is_kernel = jax.tree_util.keystr(path[-1:], simple=True) == "kernel"
+    return _cast(x) if is_kernel and x.dtype == jnp.float32 and min(x.shape) >= _NARROW else x
+
+  return jax.tree_util.tree_map_with_path(cast, params)
+
+
+def _casts() -> bool:
+  return matmul.operands() == matmul.BFLOAT16 and jax.default_backend() == "cpu"
+
+
+def _is_to_be_cast(subscripts: str, a: Any, b: Any) -> bool:
+  if not _casts():
+    return False
+  if not a.dtype == b.dtype == jnp.float32:
+    return False
+  of_a, of_b, out = _letters(subscripts)
+  sizes = dict(zip(of_a, a.shape[-len(of_a) :], strict=True))
+  sizes |= zip(of_b, b.shape[-len(of_b) :], strict=True)
+  rows, columns = set(out) - set(of_b), set(out) - set(of_a)
+  kinds = rows, columns, set(sizes) - set(out)
+  return min(math.prod(sizes[x] for x in letters) for letters in kinds) >= _NARROW
+
+
+def _letters(subscripts: str) -> tuple[str, str, str]:
+  """'...qd,...kd->...qk' -> ('qd', 'kd', 'qk')."""
+  inputs, out = subscripts.replace("...", "").split("->")
+  of_a, of_b = inputs.split(",")
+  return of_a, of_b, out
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _einsum(subscripts: str, a: Array, b: Array) -> Array:
+  return _multiply(subscripts, _cast(a), _cast(b))
+
+
+def _forward(subscripts, a, b):
+  a, b = _cast(a), _cast(b)
+  return _multiply(subscripts, a, b), (a, b)
+
+
+def _backward(subscripts, inputs, gradient):
+  # By itself the gradient would be float32, and so would its products.
+  a, b = inputs
+  gradient = _cast(gradient)
+  of_inputs, out = subscripts.split("->")
+  of_a, of_b = of_inputs.split(",")
+  return (
+    _multiply(f"{out},{of_b}->{of_a}", gradient, b),
+    _multiply(f"{of_a},{out}->{of_b}", a, gradient),
+  )
+
+
+_einsum.defvjp(_forward, _backward)
+
+
+def _cast(x: Array) -> Array:
+  return x.astype(jnp.bfloat16)
+
+
+def _multiply(subscripts: str, a: Array, b: Array) -> Array:
+  """As `jnp.einsum` of bfloat16 operands, in float32.
+
+  Of two matrices, the result's rows come from the first, whose rows lie one after the other: other
+  forms are multiplied at half the rate or less, or XLA has no code for them.
+  """
+  if a.ndim == b.ndim == 2 and active_mesh.num_devices() == 1:
+    of_a, of_b, out = _letters(subscripts)
+    if out[0] in of_b:
+      a, b, of_a, of_b = b, a, of_b, of_a
+    if of_a[0] not in out:
+      a, of_a = _laid_out(a.T), of_a[::-1]
+    subscripts = f"{of_a},{of_b}->{out}"
+  return jnp.einsum(subscripts, a, b, preferred_element_type=jnp.float32)
+
+
+def _laid_out(x: Array) -> Array:
+  """Keeps XLA from leaving a transposition to the operation that reads `x`."""
+  return layout.with_layout_constraint(x, layout.Layout(major_to_minor=tuple(range(x.ndim))))
