@@ -16,6 +16,7 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
+from t5x._data import batches
 from t5x._data.packing import reorder_for_packing
 from t5x._process.log import log
 from t5x.errors import T5XError, check_flag, check_whole, nearest
@@ -262,26 +263,26 @@ def get_dataset(
   )
   if cfg.pack:
     ds = reorder_for_packing(ds, converter, cfg.task_feature_lengths)
-  if not cfg.pack and _makes_one_row_of_each(converter):
+  if not cfg.pack and batches.makes_one_row_of_each(converter):
     ds = ds.skip(skip_batches * cfg.batch_size)
     skip_batches = 0
-  ds = converter(ds, cfg.task_feature_lengths)
   options = tf.data.Options()
   options.deterministic = True
   # The end of a tuned iterator can wait a minute for the thread that tunes it: that thread looks
   # whether it is cancelled when it is woken, and what wakes it comes before what cancels it.
   options.autotune.enabled = False
-  ds = ds.with_options(options)
-  ds = ds.batch(cfg.batch_size, drop_remainder=num_epochs is None).skip(skip_batches)
+  ds = batches.convert_and_batch(
+    ds,
+    converter,
+    cfg.task_feature_lengths,
+    cfg.batch_size,
+    drop_remainder=num_epochs is None,
+    trimmed=cfg.trim_output_features,
+  )
+  ds = ds.with_options(options).skip(skip_batches)
   if num_shards > 1:
     ds = ds.map(lambda batch: {name: x[rows] for name, x in batch.items()})
   return ds.prefetch(2)
-
-
-def _makes_one_row_of_each(converter: seqio.FeatureConverter) -> bool:
-  """Whether a converter is SeqIO's own: one that people write may filter."""
-  own = seqio.EncDecFeatureConverter
-  return isinstance(converter, own) and type(converter)._convert_features is own._convert_features
 
 
 def _rows_of_host(batch_size: int, shard_id: int, num_shards: int) -> slice:

@@ -1,0 +1,85 @@
+"""Batches converted as a whole against SeqIO's converter, example by example."""
+
+import numpy as np
+import pytest
+import seqio
+import tensorflow as tf
+
+from t5x._data.batches import convert_and_batch
+
+LENGTHS = {"inputs": 12, "targets": 5}
+
+
+class _Own(seqio.EncDecFeatureConverter):
+  """Somebody's own converter: every third token counts double."""
+
+  def _convert_example(self, features):
+    converted = super()._convert_example(features)
+    weights = converted["decoder_loss_weights"]
+    weights *= 1 + tf.cast(converted["decoder_target_tokens"] % 3 == 0, tf.int32)
+    return {**converted, "decoder_loss_weights": weights}
+
+
+def _examples(longest):
+  """21 examples, some empty; a feature that no model reads."""
+  rng = np.random.default_rng(0)
+  for i in range(21):
+    row = {n: rng.integers(1, 99, rng.integers(0, k)).astype(np.int32) for n, k in longest.items()}
+    yield {**row, "inputs_pretokenized": f"text {i}"}
+
+
+def _dataset(longest):
+  tokens = tf.TensorSpec([None], tf.int32)
+  spec = {"inputs": tokens, "targets": tokens, "inputs_pretokenized": tf.TensorSpec([], tf.string)}
+  return tf.data.Dataset.from_generator(lambda: _examples(longest), output_signature=spec)
+
+
+@pytest.mark.parametrize(
+  "converter",
+  [
+    seqio.EncDecFeatureConverter(pack=False),
+    seqio.EncDecFeatureConverter(pack=False, bos_id=7),
+    seqio.EncDecFeatureConverter(pack=True),
+    _Own(pack=False),
+  ],
+  ids=["plain", "bos", "packed", "own"],
+)
+@pytest.mark.parametrize("drop", [False, True])
+def test_equal(converter, drop):
+  ds = _dataset({"inputs": 13, "targets": 6})
+  found = convert_and_batch(ds, converter, LENGTHS, 4, drop_remainder=drop, trimmed=True)
+  wanted = converter(ds, LENGTHS).batch(4, drop_remainder=drop)
+  found, wanted = list(found.as_numpy_iterator()), list(wanted.as_numpy_iterator())
+  assert len(found) == len(wanted)
+  for batch, right in zip(found, wanted, strict=True):
+    assert batch.keys() == right.keys()
+    for name, array in right.items():
+      assert batch[name].dtype == array.dtype
+      np.testing.assert_array_equal(batch[name], array, err_msg=name)
+
+
+def test_the_shapes_are_known_before_reading():
+  """Programs are compiled for them."""
+  converter = seqio.EncDecFeatureConverter(pack=False)
+  ds = convert_and_batch(
+    _dataset(LENGTHS), converter, LENGTHS, 4, drop_remainder=True, trimmed=True
+  )
+  shapes = {name: spec.shape.as_list() for name, spec in ds.element_spec.items()}
+  assert shapes.pop("encoder_input_tokens") == [4, 12]
+  assert list(shapes.values()) == [[4, 5]] * 3
+
+
+def test_examples_that_are_not_trimmed_are_checked():
+  """With `trim_output_features=False`, too long an example is SeqIO's error, not cut in silence."""
+  converter = seqio.EncDecFeatureConverter(pack=False)
+  ds = _dataset({"inputs": 40, "targets": 6})
+  ds = convert_and_batch(ds, converter, LENGTHS, 4, drop_remainder=True, trimmed=False)
+  with pytest.raises(tf.errors.InvalidArgumentError):
+    list(ds)
+
+
+def test_what_is_missing_is_said():
+  ds = tf.data.Dataset.from_tensor_slices({"inputs": tf.zeros([3, 4], tf.int32)})
+  converter = seqio.EncDecFeatureConverter(pack=False)
+  with pytest.raises(ValueError, match="targets"):
+    convert_and_batch(ds, converter, LENGTHS, 4, drop_remainder=True, trimmed=True)
