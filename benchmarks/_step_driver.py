@@ -60,6 +60,8 @@ def take_steps(trainer, batches) -> None:
 def train(*, model, train_dataset_cfg, partitioner, trainer_cls, random_seed, **unused) -> None:
   """Answers numbers of steps with seconds, until standard input ends."""
   del unused
+  if hasattr(utils, "cpu_matmul"):  # t5x_lite
+    utils.cpu_matmul()
   batches, examples = read_batches(train_dataset_cfg, model.FEATURE_CONVERTER_CLS)
   sharding = jax.sharding.NamedSharding(partitioner.mesh, partitioner.data_partition_spec)
   on_device = [jax.device_put(batch, sharding) for batch in batches]

@@ -1,12 +1,13 @@
 """Times the training step of T5 Small on real SGD examples, batch 16, lengths 512 / 256.
 
   SGDX_VOCAB=sentencepiece.model python benchmarks/train_step.py \
-    --archive dstc8-schema-guided-dialogue-master.zip [--google PYTHON]
+    --archive dstc8-schema-guided-dialogue-master.zip [--google PYTHON] [--peers PYTHON]
 
 T5 1.0 Small (60 million parameters) from random weights, float32, the settings of gin/t5dst.gin.
 One process per column stays alive; the steps are taken in turn, so that only one computes at a
 time. Initialisation, compilation and reading data are not in the figures. Targets: steps/s of ours
-at least those of Google's T5X; packed, at least twice the examples/s of unpacked.
+at least those of Google's T5X; packed, at least twice the examples/s of unpacked. `--peers` is an
+interpreter with torch and transformers: PyTorch's step on random tokens of the same shapes.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ import subprocess
 
 import _common
 
-PACKED, UNPACKED = "ours, packed", "ours"
+PACKED, UNPACKED, FLOAT32 = "ours, packed", "ours", "ours, products of float32"
+TORCH = {f"PyTorch, {dtype}": dtype for dtype in ("float32", "bfloat16")}
+ROWS, INPUTS, TARGETS = 16, 512, 256
 GIN_FILES = ("gin/t5dst.gin", "gin/models/t5_1_0_small.gin")
 BINDINGS = (
-  "BATCH_SIZE = 16",
-  "TASK_FEATURE_LENGTHS = {'inputs': 512, 'targets': 256}",
+  f"BATCH_SIZE = {ROWS}",
+  f"TASK_FEATURE_LENGTHS = {{'inputs': {INPUTS}, 'targets': {TARGETS}}}",
   "network.T5Config.dtype = 'float32'",
   "INITIAL_CHECKPOINT_PATH = []",
   "MODEL_DIR = 'unused'",  # the driver writes nothing
@@ -32,15 +35,12 @@ BINDINGS = (
 class Driver:
   """A child process that takes training steps when told to."""
 
-  def __init__(
-    self, python: list[str], data: pathlib.Path, log: pathlib.Path, env, bindings: list[str]
-  ):
+  def __init__(self, command: list[str], log: pathlib.Path, env):
     log.parent.mkdir(parents=True, exist_ok=True)
-    script = str(_common.ROOT / "benchmarks" / "_step_driver.py")
     self._log = log
     with log.open("w") as errors:
       self._child = subprocess.Popen(
-        [*python, script, str(data), *GIN_FILES, "--", *bindings],
+        command,
         cwd=_common.ROOT,
         env=env,
         stdin=subprocess.PIPE,
@@ -69,27 +69,43 @@ class Driver:
     self._child.wait()
 
 
+def script(name: str) -> str:
+  """The path of a driver."""
+  return str(_common.ROOT / "benchmarks" / name)
+
+
 def main() -> None:
   """Prepares records, starts the drivers, measures, prints the tables."""
   parser = _common.make_parser(__doc__, repeats=3)
   parser.add_argument("--archive", help="the official SGD archive; needed once per work dir")
+  parser.add_argument("--peers", metavar="PYTHON", help="with torch and transformers")
   parser.add_argument("--steps", type=int, default=1, help="steps per measurement (default 1)")
   args = parser.parse_args()
   data = _common.real_records(args.archive, args.work_dir)
   work = (args.work_dir / "train_step").resolve()
   engines = _common.find_engines(args.google)
-  settings = {UNPACKED: (engines[_common.OURS], False), PACKED: (engines[_common.OURS], True)}
+  settings = {
+    UNPACKED: [],
+    FLOAT32: ["utils.cpu_matmul.operands = 'float32'"],
+    PACKED: ["train/utils.DatasetConfig.pack = True"],
+  }
   if _common.GOOGLE in engines:
-    settings[_common.GOOGLE] = (engines[_common.GOOGLE], False)
+    settings[_common.GOOGLE] = []
 
   drivers = {}
   try:
-    for name, (python, packed) in settings.items():
+    for name, changes in settings.items():
       cache = work / "cache" / ("google" if name == _common.GOOGLE else "ours")
       env = _common.environment(JAX_COMPILATION_CACHE_DIR=cache)
-      bindings = [*BINDINGS, f"train/utils.DatasetConfig.pack = {packed}"]
+      bindings = [*BINDINGS, "train/utils.DatasetConfig.pack = False", *changes]
+      python = engines.get(name, engines[_common.OURS])
+      command = [*python, script("_step_driver.py"), str(data), *GIN_FILES, "--", *bindings]
+      drivers[name] = Driver(command, work / f"{_common.slug(name)}.log", env)
+      print(f"ready  {name}: {drivers[name].about}", flush=True)
+    for name, dtype in TORCH.items() if args.peers else ():
+      command = [args.peers, script("_torch_step.py"), dtype, *map(str, (ROWS, INPUTS, TARGETS))]
       log = work / f"{_common.slug(name)}.log"
-      drivers[name] = Driver(python, data, log, env, bindings)
+      drivers[name] = Driver(command, log, _common.environment())
       print(f"ready  {name}: {drivers[name].about}", flush=True)
     columns = {
       name: functools.partial(driver.steps_per_second, args.steps)
@@ -101,7 +117,7 @@ def main() -> None:
       driver.close()
 
   steps = {name: rates for name, rates in results.items() if name != PACKED}
-  reference = _common.GOOGLE if _common.GOOGLE in steps else UNPACKED
+  reference = _common.GOOGLE if _common.GOOGLE in steps else FLOAT32
   _common.print_table(steps, "steps/s", reference, digits=4)
   examples = {
     name: [rate * drivers[name].about["examples_per_step"] for rate in results[name]]

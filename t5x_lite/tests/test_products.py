@@ -17,7 +17,7 @@ from t5x.examples.t5 import network, products
 fast = pytest.mark.skipif(
   not matmul._instructions(), reason="this CPU has no instructions that multiply bfloat16"
 )
-SIZES = {"m": 48, "n": 40, "k": 56, "b": 3}
+SIZES = {"m": 192, "n": 136, "k": 160, "b": 3}
 FORMS = ["mk,kn->mn", "mk,nk->mn", "km,kn->mn", "km,nk->mn", "mk,kn->nm", "bmk,bnk->bmn"]
 
 
@@ -60,7 +60,7 @@ def test_only_the_operands_are_rounded(form):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_elsewhere_programs_do_not_change(dtype, monkeypatch):
   """On a TPU or GPU, and for networks of other types, these are the products of jax.numpy."""
-  x, kernel = jnp.ones((4, 64, 64), dtype), jnp.ones((64, 64), dtype)
+  x, kernel = jnp.ones((4, 192, 192), dtype), jnp.ones((192, 192), dtype)
 
   def ours(x, kernel):
     return products.dot(x, kernel), products.einsum("bmk,bnk->bmn", x, x, jnp.float32)
@@ -77,12 +77,14 @@ def test_elsewhere_programs_do_not_change(dtype, monkeypatch):
     assert str(jax.make_jaxpr(ours)(x, kernel)) == wanted
 
 
-@pytest.mark.parametrize("shape", [(31, 64, 64), (64, 31, 64), (64, 64, 31)])
+@pytest.mark.parametrize(
+  "shape", [(63, 256, 256), (256, 63, 256), (256, 256, 63), (256, 128, 128), (128, 128, 256)]
+)
 def test_narrow_products_are_not_cast(shape):
   m, k, n = shape
   with matmul.used("bfloat16"):
     text = str(jax.make_jaxpr(products.dot)(jnp.ones((m, k)), jnp.ones((k, n))))
-    wide = str(jax.make_jaxpr(products.dot)(jnp.ones((64, 64)), jnp.ones((64, 64))))
+    wide = str(jax.make_jaxpr(products.dot)(jnp.ones((64, 129)), jnp.ones((129, 256))))
   assert "bf16" not in text
   assert "bf16" in wide
 
@@ -92,8 +94,8 @@ def test_narrow_products_are_not_cast(shape):
 def test_network(tied, length):
   """Logits and gradients stay near float32's, and parameters' gradients are float32."""
   config = network.T5Config(
-    vocab_size=256, emb_dim=64, num_heads=4, num_encoder_layers=1, num_decoder_layers=1,
-    head_dim=32, mlp_dim=128, dropout_rate=0.0, logits_via_embedding=tied,
+    vocab_size=256, emb_dim=192, num_heads=2, num_encoder_layers=1, num_decoder_layers=1,
+    head_dim=64, mlp_dim=256, dropout_rate=0.0, logits_via_embedding=tied,
   )  # fmt: skip
   module = network.Transformer(config)
   keys = jax.random.split(jax.random.key(0), 3)
@@ -120,9 +122,9 @@ def test_network(tied, length):
 
 def test_kernels_are_cast_once_and_nothing_else():
   params = {
-    "wide": {"kernel": jnp.ones((64, 64))},
-    "narrow": {"kernel": jnp.ones((64, 8))},
-    "embedding": jnp.ones((64, 64)),
+    "wide": {"kernel": jnp.ones((64, 256))},
+    "narrow": {"kernel": jnp.ones((256, 8))},
+    "embedding": jnp.ones((256, 256)),
     "norm": {"scale": jnp.ones(64)},
   }
   assert products.cast_kernels(params) is params

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -21,8 +22,10 @@ from t5x._process import matmul
 
 Array = jax.Array
 
-# Products with fewer rows, columns or terms than these take less time than casting for them.
-_NARROW = 32
+# Of the rows, columns and terms of a product that is cast, the fewest and the second fewest are at
+# least so many. Smaller ones gain a third at most, or take less time than casting for them, and in
+# small networks rounding weighs more.
+_FEWEST, _SECOND = 64, 129
 
 
 def einsum(subscripts: str, a: Array, b: Array, out_dtype: Any = None) -> Array:
@@ -56,7 +59,7 @@ def cast_kernels(params: Any) -> Any:
 
   def cast(path, x):
     is_kernel = jax.tree_util.keystr(path[-1:], simple=True) == "kernel"
-    return _cast(x) if is_kernel and x.dtype == jnp.float32 and min(x.shape) >= _NARROW else x
+    return _cast(x) if is_kernel and x.dtype == jnp.float32 and _is_wide(x.shape) else x
 
   return jax.tree_util.tree_map_with_path(cast, params)
 
@@ -75,7 +78,12 @@ def _is_to_be_cast(subscripts: str, a: Any, b: Any) -> bool:
   sizes |= zip(of_b, b.shape[-len(of_b) :], strict=True)
   rows, columns = set(out) - set(of_b), set(out) - set(of_a)
   kinds = rows, columns, set(sizes) - set(out)
-  return min(math.prod(sizes[x] for x in letters) for letters in kinds) >= _NARROW
+  return _is_wide([math.prod(sizes[x] for x in letters) for letters in kinds])
+
+
+def _is_wide(sizes: Sequence[int]) -> bool:
+  fewest, second = sorted(sizes)[:2]
+  return fewest >= _FEWEST and second >= _SECOND
 
 
 def _letters(subscripts: str) -> tuple[str, str, str]:
