@@ -1,8 +1,8 @@
 """Matrix products, all of a network's: on a CPU with instructions for it, of bfloat16 operands.
 
 Which those are, `t5x._process.matmul` says. They multiply bfloat16 and sum in float32 at nearly
-twice the rate of float32, or more (benchmarks/README.md). All else stays float32: sums, norms, softmax,
-parameters, optimizer. Where the operands are not float32, or the device is no CPU, a product is
+twice the rate of float32, or more (benchmarks/README.md). All else stays float32: sums, norms,
+softmax, parameters, optimizer. Where the operands are not float32, or the device is no CPU, a product is
 that of `jax.numpy`.
 """
 
