@@ -46,8 +46,8 @@ def cpu_matmul(operands: str = AUTO) -> str:
 
   Products of bfloat16 operands, summed in float32, take a little more than half the time on a CPU
   with avx512_bf16, less with amx_bf16 (benchmarks/README.md). TPUs treat float32 that way by
-  default. Narrow products stay float32. The scripts call this when they start. In a gin file that imports `t5x.utils` (Google's T5X has
-  no such function: leave the line out there):
+  default. Narrow products stay float32. The scripts call this when they start. In a gin file that
+  imports `t5x.utils` (Google's T5X has no such function: leave the line out there):
 
     utils.cpu_matmul.operands = 'float32'   # the same numbers on every CPU
 

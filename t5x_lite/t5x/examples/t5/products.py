@@ -2,8 +2,8 @@
 
 Which those are, `t5x._process.matmul` says. They multiply bfloat16 and sum in float32 at nearly
 twice the rate of float32, or more (benchmarks/README.md). All else stays float32: sums, norms,
-softmax, parameters, optimizer. Where the operands are not float32, or the device is no CPU, a product is
-that of `jax.numpy`.
+softmax, parameters, optimizer. Where the operands are not float32, or the device is no CPU, a
+product is that of `jax.numpy`.
 """
 
 from __future__ import annotations
