@@ -10,8 +10,9 @@ import termios
 
 import pytest
 
-from t5x._process import progress
+from t5x._process import log, progress
 from t5x._step import ahead
+from t5x.errors import T5XError
 
 
 class Step:
@@ -130,3 +131,17 @@ def test_help_fits_on_80_columns(script):
   """The docstring is what --help prints; absl wraps the flags below it."""
   text = importlib.import_module(f"t5x.{script}").__doc__
   assert not [line for line in text.splitlines() if len(line) > 80]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_lines_and_errors_on_a_terminal_are_never_wider(columns):
+  """Folded between words, the rest of an error's part below its beginning; nothing is lost."""
+  fix = "shorten TASK_FEATURE_LENGTHS, which are longer than any example of the task needs"
+  text = "t5x: error: " + T5XError("The rows do not fit.", found="x" * 20, fix=fix).text
+  with terminal() as show:
+    shown = show(columns, lambda: log.say(text)).replace("\r\n", "\n")
+    line = show(columns, lambda: log.log(fix)).replace("\r\n", "\n")
+  assert max(map(len, (shown + line).split("\n"))) <= columns
+  assert (shown.split(), line.split()) == (text.split(), ["t5x:", *fix.split()])
+  below = ("t5x: error: ", "  found:     ", "  fix:       ", " " * 13)
+  assert all(x.startswith(below) for x in shown.strip().split("\n"))

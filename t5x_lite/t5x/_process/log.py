@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import sys
+import textwrap
 
 from absl import flags
 
@@ -17,4 +21,41 @@ def log(message: str) -> None:
   distributed = known and _FLAGS["multiprocess_gpu"].value
   if jax is not None and distributed and jax.process_index() != 0:
     return
-  print(f"t5x: {message}", file=sys.stderr, flush=True)
+  say(f"t5x: {message}")
+
+
+def say(text: str) -> None:
+  """Writes to stderr, on a terminal folded between words."""
+  if sys.stderr.isatty():
+    text = folded(text, terminal_columns())
+  print(text, file=sys.stderr, flush=True)
+
+
+def folded(text: str, columns: int) -> str:
+  """Folds lines that are wider; the rest of a part of an error stands below its beginning.
+
+  >>> print(folded("  fix:       set BATCH_SIZE to 16", 27))
+    fix:       set BATCH_SIZE
+               to 16
+  """
+  lines = []
+  for line in text.split("\n"):
+    name = re.match(r"  \w+: +|t5x: | *", line)[0]
+    fold = textwrap.TextWrapper(
+      columns,
+      initial_indent=name,
+      subsequent_indent=" " * len(name),
+      break_long_words=False,
+      break_on_hyphens=False,
+    )
+    lines += fold.wrap(line[len(name) :]) if len(line) > columns else [line]
+  return "\n".join(lines)
+
+
+def terminal_columns() -> int:
+  """Columns of the terminal behind stderr, which can change at any time."""
+  try:
+    columns = os.get_terminal_size(sys.stderr.fileno()).columns
+  except (OSError, ValueError, AttributeError):  # no file, or none of a terminal
+    columns = 0
+  return columns or shutil.get_terminal_size().columns  # some terminals say 0: then COLUMNS, or 80

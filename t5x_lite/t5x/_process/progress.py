@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from t5x._process.log import log
+from t5x._process.log import log, terminal_columns
 
 _SECONDS_BETWEEN_LINES = 30.0
 _SECONDS_BETWEEN_REDRAWS = 1.0
@@ -66,15 +65,6 @@ def fit(parts: Mapping[str, str], least_important: Sequence[str], columns: int |
   return _SEPARATOR.join(kept.values())[: max(columns, 0)]
 
 
-def _terminal_columns() -> int:
-  """Columns of the terminal behind stderr, which can change at any time."""
-  try:
-    columns = os.get_terminal_size(sys.stderr.fileno()).columns
-  except (OSError, ValueError, AttributeError):  # no file, or none of a terminal
-    columns = 0
-  return columns or shutil.get_terminal_size().columns  # some terminals say 0: then COLUMNS, or 80
-
-
 class ProgressLine:
   """A line about long work: redrawn in place on a terminal, otherwise one every 30 s."""
 
@@ -98,7 +88,7 @@ class ProgressLine:
     if self._terminal:
       end = "\n" if force else ""
       # The last column stays free: some terminals fold a full line, and \r reaches one row only.
-      shown = line(_terminal_columns() - 1 - len(_PREFIX))
+      shown = line(terminal_columns() - 1 - len(_PREFIX))
       print(f"\r\x1b[2K{_PREFIX}{shown}", end=end, file=sys.stderr, flush=True)
     else:
       log(line(None))

@@ -19,7 +19,7 @@ from absl import flags, logging
 
 from t5x._process import hosts
 from t5x._process.compilation_cache import compilation_cache
-from t5x._process.log import log
+from t5x._process.log import log, say
 from t5x._script import gin_calls, gin_config
 from t5x.errors import Interrupted, T5XError, UsageError, nearest
 
@@ -310,7 +310,7 @@ def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
       traceback.print_exc()
     if user_error is not None:
       # Not str(): gin appends where it was called from.
-      print(f"\nt5x: error: {user_error.text}", file=sys.stderr)
+      say(f"\nt5x: error: {user_error.text}")
     code = user_error.exit_code if user_error else 1
   sys.stdout.flush()
   sys.stderr.flush()
