@@ -40,6 +40,9 @@ def folded(text: str, columns: int) -> str:
   """
   lines = []
   for line in text.split("\n"):
+    if len(line) <= columns:
+      lines.append(line)
+      continue
     name = re.match(r"  \w+: +|t5x: | *", line)[0]
     fold = textwrap.TextWrapper(
       columns,
@@ -48,7 +51,7 @@ def folded(text: str, columns: int) -> str:
       break_long_words=False,
       break_on_hyphens=False,
     )
-    lines += fold.wrap(line[len(name) :]) if len(line) > columns else [line]
+    lines += fold.wrap(line[len(name) :])
   return "\n".join(lines)
 
 

@@ -71,9 +71,10 @@ def cpu_matmul(operands: str = AUTO) -> str:
       fix=f"utils.cpu_matmul.operands = {close[0]!r}",
     )
   if operands == BFLOAT16 and not _instructions() and _on_cpu():
+    limit = _limit()
     raise T5XError(
       "utils.cpu_matmul.operands asks for bfloat16, for which this CPU has no instructions.",
-      found=f"no {' or '.join(_INSTRUCTIONS)}{_limit()}",
+      found=f"no {' or '.join(_INSTRUCTIONS)}" + (f" (XLA_FLAGS has {limit[0]})" if limit else ""),
       expected="a CPU that has them: AMD since Zen 4, Intel Xeon since Sapphire Rapids",
       available="float32, which is faster here",
       fix=f"utils.cpu_matmul.operands = {AUTO!r} takes what is faster.",
@@ -96,15 +97,15 @@ def _on_cpu() -> bool:
   return jax.default_backend() == "cpu"
 
 
-def _limit() -> str:
-  limit = re.search(r"--xla_cpu_max_isa=\S+", os.environ.get("XLA_FLAGS", ""))
-  return f" (XLA_FLAGS has {limit[0]})" if limit else ""
+def _limit() -> re.Match[str] | None:
+  """The flag that limits what XLA uses, and in group 1 to what."""
+  return re.search(r"--xla_cpu_max_isa=(\S+)", os.environ.get("XLA_FLAGS", ""))
 
 
 def _instructions() -> str:
   """Names the instructions that this CPU has and XLA may use; "" for none."""
-  limit = re.search(r"=(\S+)", _limit())
-  if limit and limit[1].upper().rstrip(")") not in _FAST_ISA:
+  limit = _limit()
+  if limit and limit[1].upper() not in _FAST_ISA:
     return ""
   try:
     with open("/proc/cpuinfo", encoding="utf-8") as f:
