@@ -101,7 +101,8 @@ def test_network(tied, length):
   keys = jax.random.split(jax.random.key(0), 3)
   inputs = jax.random.randint(keys[0], (4, length), 1, 256)
   targets = jax.random.randint(keys[1], (4, 32), 1, 256)
-  params = module.init(keys[2], inputs, targets, targets, enable_dropout=False)["params"]
+  init = jax.jit(functools.partial(module.init, enable_dropout=False))
+  params = init(keys[2], inputs, targets, targets)["params"]
 
   def loss(params):
     logits = module.apply({"params": params}, inputs, targets, targets, enable_dropout=False)

@@ -18,6 +18,12 @@ pytestmark = pytest.mark.usefixtures("unoptimized")
 LENGTH, TARGETS = 48, 18
 
 
+@pytest.fixture(autouse=True)
+def few_lengths(monkeypatch):
+  """Compiling for many padded lengths is what takes these tests' time."""
+  monkeypatch.setitem(inference._COMPILE_COST, "cpu", 1.0)
+
+
 @pytest.fixture(scope="module")
 def setup():
   model = tiny_model(decoding.beam_search)

@@ -1,6 +1,6 @@
 """Weights between Hugging Face and T5X: names, shapes, values, and the logits they give.
 
-Logits of `transformers` lie in data/hf_t5 (made by make.py there), since CI has no torch.
+Logits of `transformers` lie in tests/fixtures/hf_t5 (made by make.py there), since CI has no torch.
 """
 
 import dataclasses
@@ -266,7 +266,7 @@ def test_checkpoints_of_googles_t5x_are_read(kind):
 
 def test_transformers_itself_agrees(family, tmp_path):
   """Live, both ways; only where torch and transformers are installed."""
-  pytest.importorskip("torch", reason="torch is not installed (see data/hf_t5/make.py)")
+  pytest.importorskip("torch", reason="torch is not installed (see tests/fixtures/hf_t5/make.py)")
   transformers = pytest.importorskip("transformers", reason="transformers is not installed")
   spec = importlib.util.spec_from_file_location("make_hf_t5", DATA / "make.py")
   make = importlib.util.module_from_spec(spec)
