@@ -31,8 +31,9 @@ def _done(path) -> set[str]:
 
 
 def _choices(restore_cfg) -> list:
-  """The checkpoints to evaluate, in order of steps."""
+  """The checkpoints to evaluate, in order of steps; raises T5XError where there is none."""
   from t5x import checkpoints
+  from t5x._checkpoint.choose import check_choice
 
   if not restore_cfg.path:
     raise T5XError(
@@ -40,12 +41,12 @@ def _choices(restore_cfg) -> list:
       found=f"RestoreCheckpointConfig.path = {restore_cfg.path!r}",
       fix="set CHECKPOINT_PATH.",
     )
-  if restore_cfg.mode != "all":
-    choice = checkpoints.choose_checkpoint(None, restore_cfg)
-    return [choice] if choice else []
   first = checkpoints.choose_checkpoint(None, restore_cfg)
   if first is None:
     return []
+  if restore_cfg.mode != "all":
+    check_choice(first, restore_cfg)
+    return [first]
   path = restore_cfg.path if isinstance(restore_cfg.path, str) else restore_cfg.path[0]
   steps = checkpoints.checkpoint_steps(path)
   return [checkpoints.choose_checkpoint(None, restore_cfg, step) for step in steps]
@@ -114,7 +115,10 @@ def evaluate(
   utils.check_lengths(dataset_cfg, model.FEATURE_CONVERTER_CLS, needed=False)
   name = dataset_cfg.mixture_or_task_name
   results_of = os.path.join(output_dir, f"eval.{name if isinstance(name, str) else name.name}")
+  if fallback_init_rng is not None:
+    restore_checkpoint_cfg.fallback_to_scratch = True
   with folder_lock.held([f"{results_of}.lock"], "EVAL_OUTPUT_DIR"):
+    choices = _choices(restore_checkpoint_cfg)  # before the datasets, which take their time
     (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
 
     # ----------------------------------------------------------------- data and shapes
@@ -146,12 +150,11 @@ def evaluate(
     axes.fill(initializer.train_state_axes)
 
     # ----------------------------------------------------------------- evaluate
-    if fallback_init_rng is not None:
-      restore_checkpoint_cfg.fallback_to_scratch = True
     with stop.listening():
       results = _evaluate_all(
         initializer,
         evaluator,
+        choices,
         restore_checkpoint_cfg,
         epath.Path(f"{results_of}.ckpt"),
         fallback_init_rng or 0,
@@ -162,16 +165,22 @@ def evaluate(
 
 
 def _evaluate_all(
-  initializer, evaluator, restore_cfg, done_file, seed: int, check_stop: Callable[[], None]
+  initializer,
+  evaluator,
+  choices,
+  restore_cfg,
+  done_file,
+  seed: int,
+  check_stop: Callable[[], None],
 ) -> dict[int, dict[str, dict[str, Any]]]:
-  """Evaluates the checkpoints that `done_file` does not list, and lists them there."""
+  """Evaluates those of the chosen checkpoints that `done_file` does not list; lists them there."""
   import jax
 
   from t5x import checkpoints, utils
 
   done = _done(done_file) if restore_cfg.mode == "all" else set()
   results = {}
-  for choice in _choices(restore_cfg):
+  for choice in choices:
     step = checkpoints.checkpoint_step(choice)
     if choice.path in done:
       log(f"{choice.path} is in {done_file}: skipped")

@@ -174,15 +174,19 @@ def infer(
   tasks = _tasks(dataset_cfg)
   part = f"{mode}.{file_extension}-{shard_id:05}-of-{num_shards:05}"
   paths = [os.path.join(output_dir, f"{task.name}-{part}") for task in tasks]
+  if fallback_init_rng is not None:
+    restore_checkpoint_cfg.fallback_to_scratch = True
   with folder_lock.held([f"{path}.lock" for path in paths], "INFER_OUTPUT_DIR"):
+    choice = _choose(restore_checkpoint_cfg)  # before the model, which takes its time
     (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
     state, axes = _restore(
       model,
       dataset_cfg,
+      choice,
       restore_checkpoint_cfg,
       partitioner,
       train_state_initializer_cls or utils.TrainStateInitializer,
-      fallback_init_rng,
+      fallback_init_rng or 0,
     )
     utils.log_model_info(os.path.join(output_dir, "model-info.txt"), state)
     stop = StopRequest()
@@ -316,11 +320,26 @@ def _examples(task, dataset_cfg, shard_id: int, num_shards: int):
   )
 
 
-def _restore(model, dataset_cfg, restore_cfg, partitioner, initializer_cls, fallback_init_rng):
-  """Returns (state of the checkpoint, its PartitionSpecs)."""
-  import jax
-
+def _choose(restore_cfg):
+  """Returns the checkpoint to run; raises T5XError where there is none."""
   from t5x import checkpoints
+  from t5x._checkpoint.choose import check_choice
+
+  choice = checkpoints.choose_checkpoint(None, restore_cfg)
+  if choice is None:
+    raise T5XError(
+      "There is no checkpoint to run.",
+      found=f"RestoreCheckpointConfig.path = {restore_cfg.path!r}",
+      expected="a folder checkpoint_N of T5X",
+      fix="--gin.CHECKPOINT_PATH=\"'DIR/checkpoint_N'\"",
+    )
+  check_choice(choice, restore_cfg)
+  return choice
+
+
+def _restore(model, dataset_cfg, choice, restore_cfg, partitioner, initializer_cls, seed: int):
+  """Returns (state of the chosen checkpoint, its PartitionSpecs)."""
+  import jax
 
   converter = model.FEATURE_CONVERTER_CLS(pack=False)
   lengths = converter.get_model_feature_lengths(dataset_cfg.task_feature_lengths)
@@ -330,13 +349,8 @@ def _restore(model, dataset_cfg, restore_cfg, partitioner, initializer_cls, fall
     input_shapes={k: (dataset_cfg.batch_size, n) for k, n in lengths.items()},
     partitioner=partitioner,
   )
-  if fallback_init_rng is not None:
-    restore_cfg.fallback_to_scratch = True
-  choice = checkpoints.choose_checkpoint(None, restore_cfg)
-  if choice is None:
-    raise T5XError("There is no checkpoint to run.", fix="set CHECKPOINT_PATH.")
-  rng = jax.random.PRNGKey(fallback_init_rng or 0)
-  return initializer.from_choice(choice, restore_cfg, rng), initializer.train_state_axes
+  state = initializer.from_choice(choice, restore_cfg, jax.random.PRNGKey(seed))
+  return state, initializer.train_state_axes
 
 
 def create_task_from_tfexample_file(*args, **kwargs):

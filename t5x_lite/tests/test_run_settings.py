@@ -1,5 +1,6 @@
 """Settings that cannot be meant are errors in four parts, before anything is compiled."""
 
+import importlib
 import os
 
 import numpy as np
@@ -340,3 +341,30 @@ def test_scripts_say_so(server, tmp_path, script, argument, expected):
   assert "initialised" not in err
   assert not os.path.exists(tmp_path / "new/checkpoint_0")
   assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("mode", ["specific", "latest", "all"])
+@pytest.mark.parametrize("script", ["eval", "infer"])
+def test_a_checkpoint_is_looked_for_before_datasets_and_models_are_made(
+  script, mode, tmp_path, monkeypatch
+):
+  """They took ten seconds, after which the path turned out to be misspelt."""
+
+  def made(*args, **kwargs):
+    raise AssertionError("made before the checkpoint was looked for")
+
+  monkeypatch.setattr(utils, "InferenceEvaluator", made)
+  function = importlib.import_module(f"t5x.{script}")
+  arguments = {"mode": "predict"} if script == "infer" else {}
+  with pytest.raises(T5XError, match=f"no complete checkpoint .* {tmp_path}/checkpoint_3") as e:
+    getattr(function, {"eval": "evaluate"}.get(script, script))(
+      model=tiny_model(decoding.temperature_sample),
+      dataset_cfg=utils.DatasetConfig(TASK, LENGTHS, "test", 8, False, 0),
+      restore_checkpoint_cfg=restore(tmp_path / "checkpoint_3", mode),
+      partitioner=partitioning.PjitPartitioner(num_partitions=1),
+      output_dir=str(tmp_path / "out"),
+      train_state_initializer_cls=made,
+      **arguments,
+    )
+  assert e.value.fix
+  assert not (tmp_path / "out/config.gin").exists()

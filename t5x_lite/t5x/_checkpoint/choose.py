@@ -14,7 +14,7 @@ from typing import Any
 
 from etils import epath
 
-from t5x._checkpoint.read import checkpoint_steps, open_checkpoint, step_of
+from t5x._checkpoint.read import check_complete, checkpoint_steps, open_checkpoint, step_of
 from t5x.errors import T5XError, not_in_lite
 
 
@@ -74,6 +74,18 @@ def choose_checkpoint(
   step = steps[-1] if restore_step is None else restore_step
   rule = f"step {step} of RestoreCheckpointConfig.path, mode={restore_cfg.mode!r}"
   return CheckpointChoice(str(epath.Path(path) / f"checkpoint_{step}"), rule)
+
+
+def check_choice(choice: CheckpointChoice, restore_cfg=None) -> None:
+  """Raises T5XError if there is no complete checkpoint where one was chosen.
+
+  Args:
+      choice: as of `choose_checkpoint`, which takes a path of mode 'specific' as it is.
+      restore_cfg: `utils.RestoreCheckpointConfig`; a `checkpointer_cls` that restores checkpoints
+          itself may know other layouts.
+  """
+  if not hasattr(getattr(restore_cfg, "checkpointer_cls", None), "restore"):
+    check_complete(choice.path)
 
 
 def first_choices(restore_cfgs: Sequence) -> tuple[Any, list[CheckpointChoice]]:
