@@ -1,14 +1,16 @@
-"""Ctrl-C and SIGTERM end a command in order: what it was writing is removed."""
+"""Ctrl-C and SIGTERM end a command in order: what it was writing is removed.
 
-import contextlib
-import signal
+This module imports nothing that takes time: until it is there, Ctrl-C ends in a traceback. The
+module `signal` and `contextlib` take longer to import than Python takes for everything else here.
+"""
+
+import _signal as signal  # what `signal` adds to it are names of numbers
 import sys
-import threading
 
-TYPE_CHECKING = False  # this is imported before anything that takes time
+TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
-  from collections.abc import Iterator
   from types import FrameType
+  from typing import Any
 
 _AGAIN = 0.05  # seconds
 
@@ -17,42 +19,47 @@ class Terminated(KeyboardInterrupt):
   """SIGTERM; whoever cleans up after Ctrl-C cleans up after it too."""
 
 
-@contextlib.contextmanager
-def interrupts() -> "Iterator[None]":
-  """Raises KeyboardInterrupt in the block on Ctrl-C, `Terminated` on SIGTERM.
+class interrupts:
+  """Raises KeyboardInterrupt in a `with` block on Ctrl-C, `Terminated` on SIGTERM.
 
   Python drops an exception that is raised within a callback, and JAX has one for each garbage
   collection. So what was dropped is raised again a little later. An ignored SIGINT, as of a
   shell's background job, stays ignored; without the main thread nothing is changed.
   """
-  if threading.current_thread() is not threading.main_thread():
-    yield
-    return
-  stop: type[KeyboardInterrupt] = KeyboardInterrupt
 
-  def on_signal(number: int, frame: "FrameType | None") -> None:
-    nonlocal stop
+  def __init__(self) -> None:
+    self._stop: type[KeyboardInterrupt] = KeyboardInterrupt
+    self._before: dict[int, Any] = {}
+    self._hook = sys.unraisablehook
+
+  def __enter__(self) -> None:
+    numbers = [signal.SIGTERM, signal.SIGALRM]
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+      numbers.insert(0, signal.SIGINT)
+    try:
+      for number in numbers:
+        self._before[number] = signal.signal(number, self._on_signal)
+    except ValueError:  # not the main thread
+      return
+    self._hook = sys.unraisablehook
+    sys.unraisablehook = self._on_dropped
+
+  def __exit__(self, *_: object) -> None:
+    if not self._before:
+      return
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    sys.unraisablehook = self._hook
+    for number, handler in self._before.items():
+      signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+  def _on_signal(self, number: int, frame: "FrameType | None") -> None:
     if number == signal.SIGTERM:
       signal.signal(signal.SIGTERM, signal.SIG_IGN)  # another one must not stop the cleaning up
-      stop = Terminated
-    raise stop
+      self._stop = Terminated
+    raise self._stop
 
-  def on_dropped(dropped: "sys.UnraisableHookArgs") -> None:
+  def _on_dropped(self, dropped: "sys.UnraisableHookArgs") -> None:
     if issubclass(dropped.exc_type, KeyboardInterrupt):
       signal.setitimer(signal.ITIMER_REAL, _AGAIN)
     else:
-      hook(dropped)
-
-  hook = sys.unraisablehook
-  numbers = [signal.SIGTERM, signal.SIGALRM]
-  if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-    numbers.append(signal.SIGINT)
-  before = {number: signal.signal(number, on_signal) for number in numbers}
-  sys.unraisablehook = on_dropped
-  try:
-    yield
-  finally:
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    sys.unraisablehook = hook
-    for number, handler in before.items():
-      signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+      self._hook(dropped)

@@ -7,7 +7,8 @@ import math
 import numbers
 import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 _LONGEST_LINE = 1_000  # characters: what a message quotes may be a whole file
 _UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -67,6 +68,26 @@ class Interrupted(Exception):  # it is a request, not an error
   def __init__(self, signum: int):
     self.signum = signum
     super().__init__(f"stopped by signal {signum}")
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+  """Yields an exception and what it was raised from, or while handling, back to the first one."""
+  seen = set()
+  while error is not None and id(error) not in seen:
+    yield error
+    seen.add(id(error))
+    error = error.__cause__ or error.__context__
+
+
+def find_user_error(error: BaseException) -> Any:
+  """Finds a user's mistake behind `error`: gin and thread pools re-raise under other types.
+
+  That is a T5XError, or an error of a task's own module with the same `text` and `exit_code`.
+  """
+  for e in causes(error):
+    if isinstance(getattr(e, "text", None), str) and hasattr(e, "exit_code"):
+      return e
+  return None
 
 
 def nearest(name: str, known: Iterable[str], n: int = 4) -> list[str]:

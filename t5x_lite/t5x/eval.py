@@ -19,6 +19,8 @@ from t5x._process.log import log
 from t5x._script import cli
 from t5x.errors import T5XError
 
+_SHOWN = 12  # tasks that an error names
+
 
 def _input_shapes(feature_shapes, batch_size: int) -> dict[str, tuple[int, ...]]:
   """Global shapes of a batch from the shapes of one example."""
@@ -206,14 +208,20 @@ class _Deferred:
 
 
 def _splits_and_metrics(cfg) -> str:
+  """A line for all tasks that have the same splits and as many metrics."""
   import seqio
 
   from t5x import utils
 
-  tasks = seqio.get_subtasks(utils.get_mixture_or_task(cfg.mixture_or_task_name))
-  return "; ".join(
-    f"{t.name}: splits {', '.join(t.splits)}, {len(t.metric_fns)} metrics" for t in tasks[:5]
-  )
+  groups: dict[tuple[str, int], list[str]] = {}
+  for t in seqio.get_subtasks(utils.get_mixture_or_task(cfg.mixture_or_task_name)):
+    groups.setdefault((", ".join(t.splits), len(t.metric_fns)), []).append(t.name)
+  lines = []
+  for (splits, number), names in groups.items():
+    more = f", ... ({len(names)} tasks)" if len(names) > _SHOWN else ""
+    metrics = f"{number or 'no'} metric{'s' * (number != 1)}"
+    lines.append(f"splits {splits or 'none'}, {metrics}: {', '.join(names[:_SHOWN])}{more}")
+  return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """`python -m t5x.train|eval|infer|main` as a user runs them, on a tiny task and model."""
 
 import json
+import os
 import pathlib
 import re
 import signal
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 import run_tasks
@@ -180,6 +182,10 @@ def test_unset_macros_are_named_all_at_once(server):
   ]
   assert all(re.search(rf"\b{name}\b", err) for name in names), err
   assert "6 required settings are not set" in err
+  # As the shell and gin read them: without the double quotes, gin refused what the fix said.
+  for name, text in (("MODEL_DIR", "DIR"), ("MIXTURE_OR_TASK_NAME", "NAME")):
+    assert f"""--gin.{name}="'{text}'\"""" in err
+  assert "--gin.TRAIN_STEPS=..." in err
   assert "Traceback" not in err
 
 
@@ -199,6 +205,72 @@ def test_typos_on_the_command_line(server, argument, code, expected):
   )
   assert expected in err
   assert "Traceback" not in err
+
+
+_REFUSED = """
+class Refused(Exception):
+  text, exit_code = "no vocabulary at nope\\n  fix:       name another", 3
+
+try:
+  raise Refused()
+except Refused as e:
+  raise AttributeError("of a module that asked for it") from e
+"""
+
+
+@pytest.mark.parametrize("given", ["--gin_file=own.gin", "--gin_bindings=import own_tasks"])
+def test_a_users_error_while_gin_imports_a_module_is_the_error(server, tmp_path, given):
+  """It was quoted as what gin had found, with the advice to close brackets."""
+  (tmp_path / "own_tasks.py").write_text(_REFUSED)
+  (tmp_path / "own.gin").write_text("import own_tasks\n")
+  err = server.run("train", None, given, "--dry_run", code=3, cwd=tmp_path)
+  assert err == "\nt5x: error: no vocabulary at nope\n  fix:       name another\n"
+
+
+def test_a_split_that_no_task_has_names_all_tasks_once(monkeypatch):
+  import seqio
+
+  from t5x import eval as eval_script
+  from t5x import utils
+
+  def task(name, splits, metrics):
+    return types.SimpleNamespace(name=name, splits=splits, metric_fns=metrics)
+
+  tasks = [task(f"a{i}", ("dev", "test"), [len]) for i in range(6)]
+  tasks += [task("b", ("dev",), []), *(task(f"c{i}", ("x",), [len, len]) for i in range(20))]
+  monkeypatch.setattr(seqio, "get_subtasks", lambda mixture: tasks)
+  monkeypatch.setattr(utils, "get_mixture_or_task", lambda name: name)
+  lines = eval_script._splits_and_metrics(types.SimpleNamespace(mixture_or_task_name="m"))
+  alike, without, many = lines.split("\n")
+  assert alike == "splits dev, test, 1 metric: a0, a1, a2, a3, a4, a5"
+  assert without == "splits dev, no metrics: b"
+  assert many.startswith("splits x, 2 metrics: c0, c1, ")
+  assert many.endswith(", ... (20 tasks)")
+
+
+@pytest.mark.parametrize(
+  ("error", "cause", "shown"),
+  [
+    (KeyboardInterrupt(), None, False),
+    (ImportError("numpy"), KeyboardInterrupt(), False),
+    (ImportError("numpy"), None, True),
+  ],
+)
+def test_an_interrupt_during_imports_says_nothing_else(error, cause, shown, capfd):
+  """What libraries say while they are imported, which is hidden, was shown after Ctrl-C."""
+  from t5x._script import cli
+
+  def import_libraries():
+    with cli._silent_stderr():
+      os.write(2, b"I0000 oneDNN\n")
+      raise error from cause
+
+  with pytest.raises(type(error)):
+    import_libraries()
+  assert capfd.readouterr().err == "I0000 oneDNN\n" * shown
+  assert cli._report(error, debug=False) == (1 if shown else 130)
+  err = capfd.readouterr().err
+  assert "ImportError: numpy" in err if shown else err == "t5x: interrupted.\n"
 
 
 def test_a_misspelt_gin_file_names_every_folder_that_was_searched(server):
@@ -258,6 +330,8 @@ def test_help_imports_nothing_heavy(jax_cache, script):
   assert out.returncode == 0, out.stderr
   assert "--gin_file" in out.stdout
   assert f"python -m t5x.{script}" in out.stdout
+  assert ".;" not in out.stdout  # absl's "repeat this option" stood behind what says it already
+  assert "repeat this option" not in out.stdout
 
 
 def test_a_file_in_googles_storage_that_cannot_be_read_is_no_traceback():

@@ -1,7 +1,9 @@
 """Ctrl-C, SIGTERM and SIGKILL: exit codes, nothing partial, nothing left for ever."""
 
+import concurrent.futures
 import gc
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import pytest
 import tiny_corpus
 from commands import python_code, sgdx
 
+import sgdx_t5x
 from sgdx_t5x.cli.interrupts import Terminated, interrupts
 from sgdx_t5x.files import atomic_folder, atomic_write, check_folder, list_files, locks
 
@@ -58,6 +61,28 @@ def test_a_signal_while_modules_are_imported(number, code, word):
   found = python_code(SIGNAL_DURING_IMPORTS, "sgdx_t5x.cli.score", int(number))
   assert found.returncode == code
   assert found.stderr == f"sgdx: {word}; no partial output is left\n"
+
+
+def test_nothing_of_the_library_is_imported_before_an_interrupt_is_handled():
+  """Ctrl-C then ended in a traceback. Python imports `os` and what it needs in any case."""
+  root = pathlib.Path(sgdx_t5x.__file__).parents[1]
+  code = "import sys; sys.path.insert(0, sys.argv[1]); "
+  code += "import os; before = set(sys.modules); "
+  code += "import sgdx_t5x.cli; print(*sorted(set(sys.modules) - before))"
+  command = [sys.executable, "-I", "-S", "-c", code, root]
+  found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+  assert found == ["sgdx_t5x", "sgdx_t5x.cli", "sgdx_t5x.cli.interrupts"]
+
+
+def test_another_thread_changes_no_handlers():
+  before = {number: signal.getsignal(number) for number, _, _ in SIGNALS}
+
+  def work():
+    with interrupts():
+      assert {number: signal.getsignal(number) for number in before} == before
+
+  with concurrent.futures.ThreadPoolExecutor() as pool:
+    pool.submit(work).result()
 
 
 @pytest.mark.parametrize(("number", "code", "word"), SIGNALS)

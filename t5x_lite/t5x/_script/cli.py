@@ -12,8 +12,7 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from absl import flags, logging
 
@@ -21,7 +20,7 @@ from t5x._process import hosts
 from t5x._process.compilation_cache import compilation_cache
 from t5x._process.log import log, say
 from t5x._script import gin_calls, gin_config
-from t5x.errors import Interrupted, T5XError, UsageError, nearest
+from t5x.errors import Interrupted, T5XError, UsageError, causes, find_user_error, nearest
 
 FLAGS = flags.FLAGS
 
@@ -52,6 +51,8 @@ def _print_help(doc: str) -> None:
   for module in ("t5x._script.cli", "t5x.infer", sys.argv[0]):
     text = FLAGS.module_help(module).strip()
     if text:
+      # absl says of some flags, after a semicolon, what their own text says already.
+      text = re.sub(r";\s+repeat this option to specify a list of values", "", text)
       print(text.split("\n", 1)[1])
 
 
@@ -118,7 +119,7 @@ def _quiet_failing_saves() -> None:
 def _silent_stderr():
   """Holds file descriptor 2 back, for libraries that write to it from C++ when imported.
 
-  What was held back is shown if the import fails.
+  What was held back is shown if the import fails, but not after Ctrl-C.
   """
   sys.stderr.flush()
   saved = os.dup(2)
@@ -126,13 +127,19 @@ def _silent_stderr():
     os.dup2(held.fileno(), 2)
     try:
       yield
-    except BaseException:
-      held.seek(0)
-      os.write(saved, held.read())
+    except Exception as e:
+      if not _is_interrupted(e):
+        held.seek(0)
+        os.write(saved, held.read())
       raise
     finally:
       os.dup2(saved, 2)
       os.close(saved)
+
+
+def _is_interrupted(error: BaseException) -> bool:
+  """Whether Ctrl-C is behind an error: modules in C raise an ImportError of their own for it."""
+  return any(isinstance(e, KeyboardInterrupt) for e in causes(error))
 
 
 def import_libraries() -> None:
@@ -220,21 +227,10 @@ def run_configured(entry_point: Callable) -> None:
     configured()
 
 
-def find_user_error(error: BaseException) -> Any:
-  """Finds a user's mistake behind `error`: gin and thread pools re-raise under other types.
-
-  That is a T5XError, or an error of a task's own module with the same `text` and `exit_code`.
-  """
-  for e in _causes(error):
-    if isinstance(getattr(e, "text", None), str) and hasattr(e, "exit_code"):
-      return e
-  return None
-
-
 def find_unreadable(error: BaseException) -> T5XError | None:
   """Finds a file in Google's storage that could not be read behind `error`."""
   tf = sys.modules.get("tensorflow")
-  for e in _causes(error) if tf else ():
+  for e in causes(error) if tf else ():
     path = re.search(r"gs://\S+", str(e)) if isinstance(e, tf.errors.OpError) else None
     if path:
       reason = str(e.message).split("\n")[0].removeprefix("Error executing an HTTP request: ")
@@ -259,7 +255,7 @@ def find_unwritable(error: BaseException) -> T5XError | None:
   A checkpoint that cannot be written has an error of its own.
   """
   tf = sys.modules.get("tensorflow")
-  for e in _causes(error):
+  for e in causes(error):
     of_tf = tf is not None and isinstance(e, tf.errors.OpError)
     full = getattr(e, "errno", None) in _NO_ROOM or (of_tf and _NO_ROOM_IN_WORDS.search(str(e)))
     refused = isinstance(e, OSError) and e.errno in _REFUSED and e.filename
@@ -278,14 +274,6 @@ def find_unwritable(error: BaseException) -> T5XError | None:
   return None
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-  seen = set()
-  while error is not None and id(error) not in seen:
-    yield error
-    seen.add(id(error))
-    error = error.__cause__ or error.__context__
-
-
 def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
   """Runs a script's `main(positional_args)` and exits.
 
@@ -301,20 +289,30 @@ def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
     main(rest)
   except Interrupted as e:
     code = 128 + e.signum
-  except KeyboardInterrupt:
-    print("t5x: interrupted.", file=sys.stderr)
-    code = 130
-  except Exception as e:
-    user_error = hosts.lost(e) or find_user_error(e) or find_unreadable(e) or find_unwritable(e)
-    if debug or user_error is None:
-      traceback.print_exc()
-    if user_error is not None:
-      # Not str(): gin appends where it was called from.
-      say(f"\nt5x: error: {user_error.text}")
-    code = user_error.exit_code if user_error else 1
+  except (KeyboardInterrupt, Exception) as e:
+    code = _report(e, debug)
   sys.stdout.flush()
   sys.stderr.flush()
   if code == 1 and hosts.joined():
     # JAX would wait at exit for the others, which wait for this process in a collective.
     os._exit(code)
   sys.exit(code)
+
+
+def _report(error: BaseException, debug: bool) -> int:
+  """Says what ended a script. Returns its exit code."""
+  if _is_interrupted(error):
+    if debug:
+      traceback.print_exception(error)
+    print("t5x: interrupted.", file=sys.stderr)
+    return 130
+  user_error = (
+    hosts.lost(error) or find_user_error(error) or find_unreadable(error) or find_unwritable(error)
+  )
+  if debug or user_error is None:
+    traceback.print_exception(error)
+  if user_error is None:
+    return 1
+  # Not str(): gin appends where it was called from.
+  say(f"\nt5x: error: {user_error.text}")
+  return user_error.exit_code

@@ -20,7 +20,7 @@ from etils import epath
 from gin import config as _gin_config
 
 from t5x._script.search_paths import installed_search_paths
-from t5x.errors import T5XError, UsageError, nearest
+from t5x.errors import T5XError, UsageError, find_user_error, nearest
 
 _PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DEFAULT_SEARCH_PATHS = (".", _PACKAGE_PARENT)
@@ -256,7 +256,8 @@ def parse_gin_flags(
       finalize_config: lock the configuration and run the checks of `check_config`.
 
   Raises:
-      T5XError: for the first unreadable line, or all unset and unknown macros together.
+      T5XError: for the first unreadable line, or all unset and unknown macros together. A user's
+          error of a module that a file imports comes as it is.
   """
   _use_safe_readers()
   for path in (*DEFAULT_SEARCH_PATHS, *installed_search_paths(), *gin_search_paths):
@@ -265,9 +266,9 @@ def parse_gin_flags(
   for gin_file in gin_files:
     try:
       gin.parse_config_file(gin_file, skip_unknown=skip_unknown)
-    except T5XError:
-      raise
     except Exception as e:
+      if find_user_error(e):  # of a module that the file imports
+        raise
       raise _explain(e, f"while reading {gin_file}") from e
   from_files = set(macros())
   for binding in gin_bindings:
@@ -275,6 +276,8 @@ def parse_gin_flags(
     try:
       gin.parse_config(binding, skip_unknown=skip_unknown)
     except Exception as e:
+      if find_user_error(e):
+        raise
       raise _explain(e, f"on the command line: {binding}") from e
   _check_command_line_macros(gin_bindings, from_files)
   if finalize_config:
@@ -339,5 +342,12 @@ def check_config() -> None:
     expected="a value for each",
     fix="set each one after the includes of your gin file (an include's "
     "`X = %gin.REQUIRED` undoes a value set above it), or on the command line: "
-    + " ".join(f"--gin.{n}=..." for n in missing[:6]),
+    + " ".join(map(_example, missing[:6])),
   )
+
+
+def _example(name: str) -> str:
+  """How a setting is given on the command line: texts in one pair of quotes for gin in another."""
+  kinds = {"DIR": "DIR", "PATH": "PATH", "NAME": "NAME"}
+  text = kinds.get(re.split(r"[._/]", name)[-1].upper())
+  return f"""--gin.{name}="'{text}'\"""" if text else f"--gin.{name}=..."
