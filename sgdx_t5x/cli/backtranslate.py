@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, add_split
+from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import UsageError, with_document_paths
 
@@ -274,13 +275,15 @@ def _print_next(args: argparse.Namespace, pivots: list[str]) -> None:
 
   if args.provider == "table" and not args.table and args.split == "train":
     _say("next: train with the tasks of these texts, which need no files:")
-    _say("  python -m t5x.train --gin_file=gin/t5dst_backtrans.gin --tfds_data_dir=data ...")
+    command = "python -m t5x.train --gin_file=gin/t5dst_backtrans.gin --tfds_data_dir=data ..."
+    _say(folded_command(command.split(), "  "))
     return
   out, prefix, options = pathlib.Path(args.out).resolve(), "", ", vocabulary=vocabulary"
   if args.corpus == SAMPLE:
     prefix, options = "sample_", ', vocabulary=sample_vocabulary, prefix="sample_", data="sample"'
   name = re.sub(r"\W+", "_", out.name)
-  _say("next: register tasks in tasks/mixtures.py or a module of your own (see tasks/README.md):")
+  _say("next: register tasks in tasks/mixtures.py or a module of your own (see")
+  _say("  tasks/README.md):")
   for pivot in pivots:
     _say(f'  register_variant("{name}_{pivot}", "{out / pivot}"{options})')
   tasks = ["sgd", *(f"sgd_{name}_{pivot}" for pivot in pivots)]

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, check_least
+from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import SgdxError, UsageError
 
@@ -142,7 +143,8 @@ def _init(args: argparse.Namespace) -> int:
   command = ["sgdx", "compose", "--corpus", args.corpus, "--paraphrases", args.init]
   command += ["--split", *args.split] if args.split else []
   print("next:    fill in the lists of paraphrases, then", file=sys.stderr)
-  print(f"  {shlex.join(command)} --out DIR", file=sys.stderr)
+  command += ["--out", "DIR"]
+  print(folded_command(tuple(map(shlex.quote, command)), "  "), file=sys.stderr)
   return 0
 
 
@@ -170,5 +172,5 @@ def _print_summary(
   if num_other:
     lines.append(f"{num_other:,} elements of the file belong to other splits: not used")
   command = ["sgdx", "stats", "--corpus", args.corpus, "--schemas", args.out]
-  lines.append(f"next:    {shlex.join(command)}")
+  lines.append(folded_command(tuple(map(shlex.quote, command)), "next:    "))
   print("\n".join(lines), file=sys.stderr)

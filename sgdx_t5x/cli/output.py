@@ -45,6 +45,30 @@ def say_written(*paths: str | None) -> None:
       print(f"written: {path}", file=sys.stderr)
 
 
+def folded_command(words: Sequence[str], before: str = "next: ") -> str:
+  """Returns a line with a command, as it can be pasted: a wide one is folded with backslashes.
+
+  Args:
+    words: as a shell reads them, quoted where they must be; lines begin with options.
+    before: what the line begins with.
+  """
+  options: list[str] = []
+  for word in words:
+    if options and not word.startswith("--"):
+      options[-1] += f" {word}"
+    else:
+      options.append(word)
+  if len(line := before + " ".join(options)) <= _WIDTH:
+    return line
+  lines = [before + options[0]]
+  for option in options[1:]:
+    if len(f"{lines[-1]} {option} \\") <= _WIDTH:
+      lines[-1] += f" {option}"
+    else:
+      lines.append(f"    {option}")
+  return " \\\n".join(lines)
+
+
 def print_error(text: str) -> None:
   """Prints an error to stderr; on a terminal, folded between words."""
   if not sys.stderr.isatty():

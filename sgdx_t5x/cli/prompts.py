@@ -19,6 +19,7 @@ from sgdx_t5x.cli.options import (
   add_split,
   add_variants,
 )
+from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.errors import SgdxError
 
 if TYPE_CHECKING:
@@ -215,6 +216,6 @@ def _print_summary(
   if written.dialogues < written.of_dialogues:
     command.append("--allow-missing")
   what = f'ANSWERS.jsonl holds {{"id": ..., "prediction": ...}} per line; prediction is {answer}'
-  lines.append(f"next:    {shlex.join(command)}")
+  lines.append(folded_command(tuple(map(shlex.quote, command)), "next:    "))
   lines += textwrap.wrap(what, _WIDTH, initial_indent=" " * 9, subsequent_indent=" " * 9)
   print("\n".join(lines), file=sys.stderr)

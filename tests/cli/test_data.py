@@ -3,10 +3,9 @@
 import importlib
 import json
 import re
-import shlex
 
 import pytest
-from commands import python_code, sgdx_process
+from commands import next_command, python_code, sgdx_process
 from sample_folder import FEW_IN_TRAIN, few_in_train, write_sample
 
 from sgdx_t5x.cli import main
@@ -95,8 +94,7 @@ def test_a_second_time_nothing_is_written(tmp_path, capsys, monkeypatch):
     assert main(["data", "prepare", "--corpus", "sample", "--data-dir", str(folder)]) == 0
     out, error = capsys.readouterr()
     assert ("nothing was written" in error) == earlier
-    command = out.splitlines()[-1].removeprefix("next: ")
-    words = shlex.split(command)
+    words = next_command(out)
     assert words[:4] == ["python", "-m", "t5x.train", "--gin_file=gin/sample/t5dst.gin"]
     assert words[4:] == ["--gin.MODEL_DIR='runs/t5dst'", f"--tfds_data_dir={folder}"]
 

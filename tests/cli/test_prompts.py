@@ -5,7 +5,7 @@ import json
 
 import pytest
 import tiny_corpus as tiny
-from commands import sgdx_process
+from commands import next_command, sgdx_process
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -138,8 +138,8 @@ def test_right_answers_score_one(corpus, tmp_path, capsys, limit, num_frames):
   answers = tmp_path / "answers.jsonl"
   answers.write_text("".join(json.dumps({"id": i, "prediction": gold[i]}) + "\n" for i in ids))
   printed = capsys.readouterr().err
-  command = next(line for line in printed.splitlines() if line.startswith("next:"))
-  command = command.replace("ANSWERS.jsonl", str(answers)).split()[2:]
+  assert printed.startswith("written: ")
+  command = [word.replace("ANSWERS.jsonl", str(answers)) for word in next_command(printed)[1:]]
   assert main([*command, "--json", str(tmp_path / "s.json")]) == 0
   report = json.loads((tmp_path / "s.json").read_text())
   row = report["sgdx"]["all"]
@@ -271,7 +271,9 @@ def test_a_pipe_gets_rows_and_stderr_the_rest(corpus, tmp_path):
   assert done.stdout == (tmp_path / "p.jsonl").read_text()
   assert [line.split()[0] for line in done.stderr.splitlines()][:1] == ["written:"]
   assert "16 prompts (v1)" in done.stderr
-  assert f"--corpus {corpus} --split test --predictions v1=ANSWERS.jsonl\n" in done.stderr
+  command = ["sgdx", "score", "--corpus", str(corpus), "--split", "test", "--predictions"]
+  assert next_command(done.stderr) == [*command, "v1=ANSWERS.jsonl"]
+  assert all(len(line) <= 80 or str(corpus) in line for line in done.stderr.splitlines())
   helped = sgdx_process("prompts", "--help").stdout
   for words in (
     "examples:",

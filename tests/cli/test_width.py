@@ -4,6 +4,7 @@ import argparse
 import io
 import itertools
 import pathlib
+import shlex
 import sys
 
 import pytest
@@ -103,6 +104,19 @@ def test_lines_are_folded_between_words_but_what_is_to_be_copied_is_not(monkeypa
     lines.remove(line.rstrip())
   assert max(map(len, lines)) <= 80
   assert " ".join(" ".join(lines).split()).count("a note") == 20
+
+
+@pytest.mark.parametrize("length", [5, 30, 90])
+def test_commands_to_copy_are_folded_with_backslashes(length):
+  """Those of `sgdx prompts` had 146 columns, of `sgdx data prepare` 116."""
+  path = "x" * length
+  words = ["sgdx", "score", "--corpus", path, "--split", "test", "--predictions", f"all={path}"]
+  text = output.folded_command(words, "next:    ")
+  assert shlex.split(text.replace("\\\n", " ")) == ["next:", *words]
+  lines = text.split("\n")
+  assert len(lines) == {5: 1, 30: 2, 90: 4}[length]
+  assert max(map(len, lines)) <= max(80, length + 22)
+  assert all(line.startswith("    --") for line in lines[1:])
 
 
 def test_warnings_of_a_simulation_are_explained(monkeypatch):

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import tiny_corpus as tiny
+from commands import next_command
 
 from sgdx_t5x import prompts
 from sgdx_t5x.cli import main
@@ -250,8 +251,8 @@ def test_prompts_and_their_answers(small, tmp_path, capsys, limit, num_frames):
     names = {tiny.slot_name(service, slot, variant): v[0] for slot, v in state.items()}
     answers.append({"id": row["id"], "prediction": json.dumps({"state": names})})
   tiny.write_rows(tmp_path / "a.jsonl", answers)
-  command = next(line for line in printed.splitlines() if line.startswith("next:"))
-  command = command.replace("ANSWERS.jsonl", str(tmp_path / "a.jsonl")).split()[2:]
+  answered = str(tmp_path / "a.jsonl")
+  command = [word.replace("ANSWERS.jsonl", answered) for word in next_command(printed)[1:]]
   assert main([*command, "--json", str(tmp_path / "s.json")]) == 0
   scores = json.loads((tmp_path / "s.json").read_text())
   row = scores["sgdx"]["all"]

@@ -1,5 +1,6 @@
 """Runs `sgdx`, in this process or in one of its own, and checks the errors it prints."""
 
+import shlex
 import subprocess
 import sys
 from typing import Any
@@ -29,6 +30,11 @@ def python_code(code: str, *args: Any, **kwargs: Any) -> subprocess.CompletedPro
 
 def _run(command: list[str], kwargs: dict[str, Any]) -> subprocess.CompletedProcess[str]:
   return subprocess.run(command, **{"capture_output": True, "text": True, "check": False, **kwargs})
+
+
+def next_command(printed: str) -> list[str]:
+  """Returns the words of the command that a command says is next, which may be folded."""
+  return shlex.split(printed.partition("next: ")[2].replace("\\\n", " ").split("\n")[0])
 
 
 def assert_four_parts(error: str, *words: str) -> None:

@@ -90,18 +90,18 @@ def run(args: argparse.Namespace) -> int:
       f"schema variants: {', '.join(metadata['schemas'])}",
       f"corpus {metadata['corpus']}, checksum {metadata['checksum']}",
       f"records: {builder.data_dir}",
-      f"next: {_training(metadata['corpus'], data_dir)}",
+      output.folded_command(_training(metadata["corpus"], data_dir)),
     ),
   )
   return 0
 
 
-def _training(corpus: str, data_dir: str | os.PathLike[str]) -> str:
-  """Returns a command that trains on the records, to be run in a clone."""
+def _training(corpus: str, data_dir: str | os.PathLike[str]) -> list[str]:
+  """Returns the words of a command that trains on the records, to be run in a clone."""
   gin_file = "gin/sample/t5dst.gin" if corpus == "sample" else "gin/t5dst.gin"
   command = ["python", "-m", "t5x.train", f"--gin_file={gin_file}"]
   command += ["--gin.MODEL_DIR='runs/t5dst'", f"--tfds_data_dir={data_dir}"]
-  return " ".join(map(_quoted, command))
+  return [_quoted(word) for word in command]
 
 
 def _quoted(word: str) -> str:
