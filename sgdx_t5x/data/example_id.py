@@ -69,7 +69,7 @@ class ExampleId:
       raise SgdxError(
         f"{where}: example id {text!r}" if where else f"example id {text!r}",
         expected=_FORMS[unit],
-        fix="run inference with a task of sgdx_t5x.tasks",
+        fix="take ids as they are: of `sgdx prompts`, or of the tasks of sgdx_t5x.tasks",
       )
     return cls(variant, split, frame, slot)
 

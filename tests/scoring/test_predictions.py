@@ -347,3 +347,35 @@ def test_rows_and_dialogues_give_the_same_scores_in_any_order(tmp_path, selectio
   for key in GOAL_METRICS:  # rows hold no intents, requested slots and spans
     values = found[0].metrics[key]
     assert values.tolist() == pytest.approx(found[1].metrics[key].tolist(), abs=0, nan_ok=True)
+
+
+OWN_ROWS = {  # what is wrong, and what the fix says to users whose own system answered the prompts
+  "no text": (lambda r: r[0].pop("prediction"), '{"id": "...", "prediction": "text"}'),
+  "a number": (lambda r: r[0].update(prediction=5), "with the ids of `sgdx prompts`"),
+  "slot": (lambda r: r[0].update(id=r[0]["id"] + "s"), "of `sgdx prompts`, or of the tasks"),
+  "id": (lambda r: r[0].update(id="17"), "of `sgdx prompts`, or of the tasks"),
+  "twice": (lambda r: r.extend(r[:]), "keep one row of each id in the file"),
+  "empty": (lambda r: r.clear(), "answer the prompts, again"),
+}
+
+
+@pytest.mark.parametrize("what", OWN_ROWS)
+def test_fixes_fit_the_answers_of_other_systems(tmp_path, selection, what):
+  """They were to run inference with t5x, or to give a file instead of a folder that was a file."""
+  change, fix = OWN_ROWS[what]
+  infer = tiny.example_rows(tiny.GOLD, "v1")
+  rows = [
+    {"id": r["inputs"]["example_id_pretokenized"], "prediction": r["prediction"]} for r in infer
+  ]
+  change(rows)
+  path = tiny.write_rows(tmp_path / "own.jsonl", rows)
+  with pytest.raises(SgdxError) as e:
+    read_all_variants(path, selection)
+  assert fix in e.value.fix
+
+
+def test_a_folder_of_two_files_with_the_same_examples(tmp_path, selection):
+  rows = tiny.example_rows(tiny.GOLD, "v1")
+  for name in ("a.jsonl", "b.jsonl"):
+    tiny.write_rows(tmp_path / name, rows)
+  refused(tmp_path, "v1", selection, "occurs twice", "one task and one step instead of the folder")

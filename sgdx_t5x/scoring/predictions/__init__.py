@@ -61,8 +61,8 @@ def read_all_variants(source: PredictionSource, selection: Selection) -> dict[st
   if not found:
     raise SgdxError(
       f"{path}: no rows",
-      expected="a row per example of t5x.infer or t5x.eval",
+      expected="a row per example of t5x.infer or t5x.eval, or per prompt of `sgdx prompts`",
       available=", ".join(f.name for f in files[:8]),
-      fix="run inference again",
+      fix="run inference, or answer the prompts, again",
     )
   return {v: row_frames(answers, extra, path, v, selection) for v in found}

@@ -26,6 +26,7 @@ from sgdx_t5x.scoring.predictions.files import (
 )
 
 ID_KEY = "example_id_pretokenized"
+_OWN_ROW = '{"id": "...", "prediction": "text"}'
 _BYTES_BETWEEN_CALLS = 1_000_000
 
 
@@ -100,11 +101,14 @@ def _row_text(row: Mapping[str, Any], where: str, unit: Unit) -> str | None:
     if isinstance(text, str) or (text is None and "input" in row and unit == SLOT):
       return text
   found = repr(row["prediction"]) if "prediction" in row else "is absent"
+  fix = "one text per prompt; t5x.infer writes it with mode=predict and one decode"
+  if "inputs" not in row and "input" not in row:
+    fix = f"write rows {_OWN_ROW} with the ids of `sgdx prompts`; numbers are texts, too"
   raise SgdxError(
     f"{where}: prediction {found}"[:200],
     expected="a text, one per example",
     available=", ".join(row),
-    fix="one text per prompt; t5x.infer writes it with mode=predict and one decode",
+    fix=fix,
   )
 
 
@@ -140,7 +144,9 @@ def collect_rows(
           f"{row.where}: example {example} occurs twice",
           expected="each example once",
           available="read: " + ", ".join(f.name for f in files),
-          fix="give the file of one task and one step instead of the folder",
+          fix="give the file of one task and one step instead of the folder"
+          if files[1:]
+          else "keep one row of each id in the file",
         )
       if row.text is None:
         of_frame[example.slot] = None
@@ -177,7 +183,7 @@ def _check_row(
     found = f"unknown slot {example.slot!r} in {example.frame_id}"
     expected = "a slot of the service, by its original name"
     available = nearest(example.slot, frames[example.frame_id].slot_index)
-    fix = "make examples with the tasks of sgdx_t5x.tasks"
+    fix = "take ids as they are: of `sgdx prompts`, or of the tasks of sgdx_t5x.tasks"
   else:
     return
   raise SgdxError(
