@@ -10,8 +10,8 @@ from commands import sgdx
 
 ALL = ("original", *tiny.VARIANTS)
 NEW = ("retained", "lost", "gained", "worst", "spread", "agreement")
-# Of the six frames LAST alone is wrong with the original; it is right with all five variants. v1 and
-# v2 predict the same wrong state in BANKS, and v2 is wrong in HOMES too.
+# Of the six frames LAST alone is wrong with the original; it is right with all five variants. v1
+# and v2 predict the same wrong state in BANKS, and v2 is wrong in HOMES too.
 BANKS, HOMES, LAST = (
   ("1_00000", 1, "Banks_1"),
   ("1_00001", 0, "Homes_2"),
