@@ -70,14 +70,19 @@ class BootstrapSamples:
     Raises:
       SgdxError: a dialogue that was not drawn from.
     """
-    present, position = np.unique(self._positions(dialogue_ids), return_inverse=True)
+    positions = self._positions(dialogue_ids)
+    is_present = np.bincount(positions, minlength=len(self.dialogue_ids)) > 0
+    present = np.flatnonzero(is_present)
+    position = (np.cumsum(is_present) - 1)[positions]
     # [R, D] is large: no copy of it for rows of all dialogues.
     weights = self.weights if len(present) == self.weights.shape[1] else self.weights[:, present]
     known = ~np.isnan(values)
     sums = _per_dialogue(np.where(known, values, 0.0), position, len(present))
     # Most statistics miss the same frames (mostly none): count each pattern once.
-    patterns, which = np.unique(known, axis=0, return_inverse=True)
-    counts = _per_dialogue(patterns.astype(np.float64), position, len(present))
+    patterns: dict[bytes, int] = {}
+    which = [patterns.setdefault(row.tobytes(), len(patterns)) for row in known]
+    first = [which.index(number) for number in range(len(patterns))]
+    counts = _per_dialogue(known[first].astype(np.float64), position, len(present))
     totals = (weights @ counts.T)[:, which]
     enough = ((counts > 0).sum(axis=1) >= 2)[which]
     means = np.full(totals.shape, np.nan)
