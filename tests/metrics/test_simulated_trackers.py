@@ -22,11 +22,9 @@ def test_retained_follows_the_known_robustness_and_sensitivity_does_not(seed):
 
 
 def test_sensitivity_falls_when_a_tracker_gets_worse():
-  less_robust = [simulate(0.9, robustness) for robustness in (0.9, 0.5, 0.1)]
-  assert less_robust[2]["ss_jga"] < 0.5 * less_robust[0]["ss_jga"]
-  assert (
-    less_robust[0]["retained"] > 2 * less_robust[1]["retained"] > 4 * less_robust[2]["retained"]
-  )
+  high, middle, low = (simulate(0.9, robustness) for robustness in (0.9, 0.5, 0.1))
+  assert low["ss_jga"] < 0.5 * high["ss_jga"]
+  assert high["retained"] > 2 * middle["retained"] > 4 * low["retained"]
   good, bad = simulate(0.95, 0.8), simulate(0.5, 0.8)
   assert bad["jga_v1_5"] < 0.5 * good["jga_v1_5"]
   assert bad["ss_jga"] < 0.5 * good["ss_jga"]
@@ -38,7 +36,7 @@ def test_a_simulated_tracker_by_hand():
   assert (best["jga_orig"], best["retained"], best["ss_jga"], best["agreement"]) == (1, 1, 0, 1)
   lost = simulate(1.0, 0.0, num_frames=50)
   assert (lost["jga_orig"], lost["retained"], lost["ss_jga"], lost["agreement"]) == (1, 0, 0, 1)
-  # With slots alone, a frame of n slots is retained with probability r^n: the mean of r, ..., r^5.
+  # A frame of n slots is retained with probability r^n: the mean of r, ..., r^5.
   found = simulate(1.0, 0.8, num_frames=20_000)["retained"]
   assert found == pytest.approx(np.mean(0.8 ** np.arange(1, 6)), abs=0.01)
 
