@@ -70,7 +70,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs="+",
     default=[],
     metavar="KEY",
-    help="further official metrics to average over v1 to v5, with Diff_rel and SS, as for JGA",
+    help="further official metrics to average over v1 to v5, as JGA, with Diff_rel, SS, robustness",
   )
   parser.add_argument(
     "--joint-acc-across-turn",

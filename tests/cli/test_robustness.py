@@ -183,6 +183,15 @@ def test_differences_by_hand(scored, tmp_path, capsys):
   assert "agreement 83.3 93.3 +10.0" in " ".join(printed.split())
 
 
+def test_differences_of_other_metrics(scored, capsys):
+  paths = (scored / "base.json", scored / "ours.json")
+  assert sgdx("diff", *paths, "--metric", "joint_cat_accuracy") == 0
+  printed = " ".join(capsys.readouterr().out.split())
+  # BANKS and HOMES have a wrong categorical slot, as above; agreement is of whole states.
+  assert "retained 88.0 96.0 +8.0" in printed
+  assert "agreement" not in printed
+
+
 def test_older_scores_are_compared_without_agreement(scored, tmp_path, capsys):
   """The other five are made of scores, which older files have too."""
   old = older(tmp_path, scored, "base")
