@@ -7,6 +7,7 @@ score_report(scored)["sgdx"]["unseen"]["jga_v1"]    # what --json writes
 """
 
 import dataclasses
+import functools
 import math
 import pathlib
 import zlib
@@ -18,12 +19,12 @@ import numpy as np
 from sgdx_t5x import metrics
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus
-from sgdx_t5x.data.variants import in_order
+from sgdx_t5x.data.variants import SGDX_VARIANTS, in_order
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
 from sgdx_t5x.prompts import load_format, signature_fields
-from sgdx_t5x.scoring.frame_table import FrameTable, scores_checksum
+from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of, scores_checksum
 from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
 from sgdx_t5x.scoring.predictions.files import (
   Predictions,
@@ -109,6 +110,19 @@ class Scored:
         failures[frame.frame_id] = failed
     return failures
 
+  @functools.cached_property
+  def agreement(self) -> dict[str, float]:
+    """Frame id -> agreement of v1 to v5, of the common frames; empty unless all are given."""
+    if not set(SGDX_VARIANTS) <= self.states.keys():
+      return {}
+    schema, agreement = self.corpus.schema(self.split), {}
+    by_variant = [self.states[variant] for variant in SGDX_VARIANTS]
+    for frame in self.gold:  # of which only id and service are used
+      states = [by_id[frame.frame_id] for by_id in by_variant]
+      service, fuzzy = schema[frame.service], self.settings.fuzzy
+      agreement[frame.frame_id] = metrics.frame_agreement(service, states, fuzzy)
+    return agreement
+
   def table(self, path: str | pathlib.Path) -> FrameTable:
     """Returns the scores per frame, as `score_files.read_frames` reads them from `path`."""
     return FrameTable(
@@ -119,6 +133,7 @@ class Scored:
       tuple(next(iter(self.common.values())).metrics),
       self.warnings,
       self.failures(),
+      self.agreement or None,
     )
 
 
@@ -203,6 +218,8 @@ def score_report(
     samples = metrics.BootstrapSamples.draw(first.dialogue_ids, how.bootstrap_samples, how.seed)
   jga = metrics.JOINT_GOAL
   nothing = dict.fromkeys(common, scored.nothing)
+  agreement = in_order_of(scored.nothing, scored.agreement)
+  same = np.where(np.isnan(agreement), np.nan, 1.0)
   on_row = row_counter(scored.gold, len(how.metrics), on_progress)
   return {
     "format": FORMAT,
@@ -219,9 +236,11 @@ def score_report(
       }
       for variant, scores in scored.frames.items()
     },
-    "sgdx": _rows(common, jga, "jga", how, samples, on_row).to_json(),
+    "sgdx": _rows(common, jga, "jga", how, samples, on_row, agreement=agreement).to_json(),
     "metrics": {n: _rows(common, n, n, how, samples, on_row).to_json() for n in how.metrics},
-    "predict_nothing": _rows(nothing, jga, "jga", how, None, per_service=False).to_json(),
+    "predict_nothing": _rows(
+      nothing, jga, "jga", how, None, per_service=False, agreement=same
+    ).to_json(),
   }
 
 
@@ -344,6 +363,7 @@ def _rows(
   samples: metrics.BootstrapSamples | None,
   on_row: Callable[[], None] = lambda: None,
   per_service: bool = True,
+  agreement: np.ndarray | None = None,
 ) -> Rows:
   """Returns the rows of the paper's Table 2, and one per domain and service.
 
@@ -355,23 +375,30 @@ def _rows(
     samples: of the frames' dialogues, or None: no intervals.
     on_row: called after each row.
     per_service: whether to add the rows of domains and services.
+    agreement: [F] float, of the same frames; None leaves it out. It is of frames, also where
+      scores are of turns.
   """
 
   def row(mask: np.ndarray) -> Row:
     units = {v: metrics.unit_values(s, metric, mask, how.across_turn) for v, s in frames.items()}
     values = {variant: scores for variant, (scores, _) in units.items()}
-    intervals: dict[str, tuple[float, float] | None] = {}
+    numbers = metrics.summarise(values, how.zero_mean, name)
+    intervals: dict[str, tuple[float, float]] = {}
     if samples is not None:
       dialogues = first.dialogue_ids[next(iter(units.values()))[1]]
       intervals = metrics.summary_intervals(values, dialogues, samples, how.zero_mean, name)
-      intervals = {key: None if math.isnan(ends[0]) else ends for key, ends in intervals.items()}
+    if agreement is not None:
+      numbers["agreement"] = metrics.mean(agreement[mask])
+    if agreement is not None and samples is not None:
+      dialogues = first.dialogue_ids[mask]
+      intervals["agreement"] = metrics.mean_interval(agreement[mask], dialogues, samples)
     on_row()
     scored = mask & frames_with_score
     return Row(
-      _null_for_nan(metrics.summarise(values, how.zero_mean, name)),
+      _null_for_nan(numbers),
       int(scored.sum()),
       len(np.unique(first.dialogue_ids[scored])),
-      intervals,
+      {key: None if math.isnan(ends[0]) else ends for key, ends in intervals.items()},
     )
 
   def rows(masks: Mapping[str, np.ndarray]) -> dict[str, Row]:
