@@ -42,7 +42,7 @@ examples:
     sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing
 
   D3ST, one prompt per frame, with what to answer, to train any model:
-    sgdx prompts --corpus sgd.zip --split train --variant original \
+    sgdx prompts --corpus sgd.zip --split train --variant original \\
       --prompt-style format=d3st --targets --out train.jsonl
 
 A variant is original, v1 ... v5, bt_zh, bt_ja or bt_ko (back-translations of
@@ -53,8 +53,10 @@ A line is
   {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": "[USER] ... [slot] ."}
 and for a categorical slot also "possible_values": [...]; "none" and "dontcare"
 are possible answers as well. Answers are lines {"id": ..., "prediction": ...}.
-The id of a prompt for a whole frame ends in /*. --prompt-style names the format
-and fields of its style; docs/formats.md compares the formats. An instruction for a language model:
+The id of a prompt for a whole frame ends in /*. --prompt-style names the
+format, if not T5DST, and fields of its style. What formats there are:
+docs/formats.md
+An instruction for a language model:
 
   The prompt is a dialogue and, after [slot], a slot. Answer with nothing but
   the value that the user wants for the slot by the end of the dialogue: in the

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sgdx_t5x.data.dialogue import Dialogue, Frame, State
 from sgdx_t5x.data.example_id import FRAME, ExampleId, Unit
 from sgdx_t5x.data.schema import Service
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, frame_order, service_parts
 from sgdx_t5x.prompts.d3st.reading import read_answer
@@ -67,9 +68,15 @@ class D3ST:
     schemas: "VariantSchemas",
     variants: Sequence[str],
   ) -> "tf.data.Dataset":
-    """See `text_examples.text_examples`."""
+    """See `text_examples.text_examples`. Raises SgdxError for a style with Google's defects."""
     from sgdx_t5x.prompts.text_examples import text_examples
 
+    if not self.style.shows_own_frames:
+      raise SgdxError(
+        f"a task with frames={self.style.frames} and cumulate={self.style.cumulate}",
+        expected="frames=each and cumulate=false: a record holds one frame and its state",
+        fix="write such examples with sgdx prompts --targets; they are for comparisons of text",
+      )
     return text_examples(
       self, records, sequence_length, output_features, schemas=schemas, variants=variants
     )
