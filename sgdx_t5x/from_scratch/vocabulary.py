@@ -28,7 +28,7 @@ FRAME_TAGS = (
 )
 _SIGNS = ("=", ")", "(")  # if the text has none
 # What a character becomes before text is cut into pieces. A no-break space becomes a space (a model
-# without rules logs a line whenever it is loaded). What follows "=" gets a blank, so that a value is
+# without rules logs a line when it is loaded). What follows "=" gets a blank, so that a value is
 # the same pieces as in the dialogue: a model without pretraining could hardly copy it otherwise.
 _RULES = "A0\t20\n3D\t3D 20\n"
 _SCHEMA_WEIGHT = 20  # every prompt has some words of a schema, and of all utterances a few
