@@ -55,6 +55,8 @@ class Prompt:
     turns: the history as the format writes it, from the oldest turn.
     before: what precedes the history; "" if nothing does.
     after: what follows it.
+    before_parts: `before` in parts that come again in other prompts, to be tokenised once each;
+      joined by blanks they are `before`. () if that itself comes again.
     row: further keys of the row that `sgdx prompts` writes, for instance possible answers.
   """
 
@@ -62,6 +64,7 @@ class Prompt:
   before: str = ""
   after: str = ""
   row: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  before_parts: tuple[str, ...] = ()
 
   @property
   def text(self) -> str:

@@ -4,7 +4,7 @@ from sgdx_t5x.prompts.d3st.format import D3ST, shown_frames
 from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, frame_order, service_parts
 from sgdx_t5x.prompts.d3st.reading import read_answer
 from sgdx_t5x.prompts.d3st.style import D3stStyle
-from sgdx_t5x.prompts.d3st.text import prefix_text, target_text, utterance_text
+from sgdx_t5x.prompts.d3st.text import prefix_parts, target_text, utterance_text
 
 __all__ = [
   "D3ST",
@@ -12,7 +12,7 @@ __all__ = [
   "Order",
   "ServiceParts",
   "frame_order",
-  "prefix_text",
+  "prefix_parts",
   "read_answer",
   "service_parts",
   "shown_frames",

@@ -13,7 +13,7 @@ from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, frame_order, service_parts
 from sgdx_t5x.prompts.d3st.reading import read_answer
 from sgdx_t5x.prompts.d3st.style import D3stStyle
-from sgdx_t5x.prompts.d3st.text import prefix_text, target_text, utterance_text
+from sgdx_t5x.prompts.d3st.text import prefix_parts, target_text, utterance_text
 from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ class D3ST:
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The service, then the history."""
     turns = turn_texts(history, self.style)
-    return [Prompt(turns, before=prefix_text(*self._shown(frame, service), self.style))]
+    parts = prefix_parts(*self._shown(frame, service), self.style)
+    return [Prompt(turns, before=" ".join(parts), before_parts=parts)]
 
   def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
     """Values, intent and requested slots by index."""

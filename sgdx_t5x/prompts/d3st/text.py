@@ -23,8 +23,8 @@ def utterance_text(speaker: str, utterance: str, style: D3stStyle) -> str:
   return clean(f"{'[user]' if speaker == USER else '[system]'} {utterance}", style)
 
 
-def prefix_text(parts: ServiceParts, order: Order, style: D3stStyle) -> str:
-  """Returns what precedes the history: slots with their choices, then intents."""
+def prefix_parts(parts: ServiceParts, order: Order, style: D3stStyle) -> tuple[str, ...]:
+  """Returns what precedes the history, to be joined by blanks: slots, their choices, intents."""
   pieces = []
   for i, (slot, choices) in enumerate(zip(order.slots, order.choices, strict=True)):
     pieces.append(f"{i}{style.delimiter}{parts.slots[slot]}")
@@ -32,7 +32,7 @@ def prefix_text(parts: ServiceParts, order: Order, style: D3stStyle) -> str:
     values = parts.choices[slot]
     pieces += [f"{number}{LETTERS[k]}) {values[value]}" for k, value in enumerate(choices)]
   pieces += [f"i{j}{style.delimiter}{parts.intents[x]}" for j, x in enumerate(order.intents)]
-  return " ".join(pieces)
+  return tuple(pieces)
 
 
 def target_text(
