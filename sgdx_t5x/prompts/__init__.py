@@ -7,11 +7,15 @@ import dataclasses
 import importlib
 from typing import Any
 
+from sgdx_t5x.data.example_id import Unit
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts.protocol import PromptFormat
 
 DEFAULT = "t5dst"
-FORMATS = {DEFAULT: "sgdx_t5x.prompts.t5dst:T5DST"}  # name -> module:class, imported when asked for
+FORMATS = {  # name -> module:class, imported when asked for
+  DEFAULT: "sgdx_t5x.prompts.t5dst:T5DST",
+  "d3st": "sgdx_t5x.prompts.d3st:D3ST",
+}
 
 
 def load_format(name: str = DEFAULT, style: Any = None) -> PromptFormat:
@@ -34,6 +38,11 @@ def load_format(name: str = DEFAULT, style: Any = None) -> PromptFormat:
   module, _, attribute = FORMATS[name].partition(":")
   made = getattr(importlib.import_module(module), attribute)
   return made() if style is None else made(style)
+
+
+def formats_of(unit: Unit) -> list[str]:
+  """Returns the names of the registered formats of which an example asks for one such unit."""
+  return [name for name in FORMATS if load_format(name).unit == unit]
 
 
 def style_changes(prompt_format: PromptFormat) -> dict[str, Any]:
