@@ -1,0 +1,11 @@
+"""SDT: "Show, Don't Tell" (Gupta et al. 2022): a worked example per service, one answer per frame."""
+
+from sgdx_t5x.prompts.sdt.demonstrations import (
+  Demonstration,
+  Demonstrations,
+  load_demonstrations,
+)
+from sgdx_t5x.prompts.sdt.format import Sdt
+from sgdx_t5x.prompts.sdt.style import SdtStyle
+
+__all__ = ["Demonstration", "Demonstrations", "Sdt", "SdtStyle", "load_demonstrations"]
