@@ -24,9 +24,7 @@ from sgdx_t5x.prompts.sdt.text import (
 )
 
 
-def read_answer(
-  text: str, service: ServicePair, layout: Layout, style: SdtStyle
-) -> PredictedFrame:
+def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle) -> PredictedFrame:
   """Reads an answer.
 
   Args:

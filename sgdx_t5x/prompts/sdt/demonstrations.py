@@ -10,10 +10,12 @@ import importlib.resources
 import json
 import os
 import pathlib
+import re
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sgdx_t5x.data.dialogue import SYSTEM, USER
 from sgdx_t5x.data.schema import DONTCARE, NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed, nearest
 from sgdx_t5x.files import decode_json, is_text, not_found
@@ -23,6 +25,7 @@ SAMPLE = "sample"
 NONE = "none"
 USER_TAG, SYSTEM_TAG = "[user]", "[system]"
 _SAMPLE_FILE = "demonstrations.jsonl"
+_TAG = re.compile(r"(\[user\]|\[system\])")
 _FORM = '{"service", "text", "slots": {slot: value}, "active_intent"}, all strings'
 
 
@@ -53,10 +56,12 @@ class Demonstration:
     return {key: value for key, value in data.items() if value or key == "slots"}
 
   @functools.cached_property
-  def utterances(self) -> tuple[str, ...]:
-    """What is said in it, turn by turn."""
-    text = self.text.replace(SYSTEM_TAG, USER_TAG)
-    return tuple(said.strip() for said in text.split(USER_TAG) if said.strip())
+  def turns(self) -> tuple[tuple[str, str], ...]:
+    """(speaker, utterance) of its turns; what precedes the first tag is the user's."""
+    parts = _TAG.split(f"{USER_TAG} {self.text}")
+    speakers = (USER if tag == USER_TAG else SYSTEM for tag in parts[1::2])
+    pairs = zip(speakers, map(str.strip, parts[2::2]), strict=True)
+    return tuple((speaker, text) for speaker, text in pairs if text)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -5,14 +5,16 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import State
 from sgdx_t5x.data.example_id import FRAME, ExampleId, Unit
 from sgdx_t5x.data.schema import Service
-from sgdx_t5x.metrics.frames import PredictedFrame
-from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair
+from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
+from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
 from sgdx_t5x.prompts.sdt.answers import read_answer
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations, load_demonstrations
 from sgdx_t5x.prompts.sdt.layout import Layout, chosen, frame_layout, written_layout
+from sgdx_t5x.prompts.sdt.provenance import provenance
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 from sgdx_t5x.prompts.sdt.text import before_text, target_text, turn_text
 
@@ -62,6 +64,10 @@ class Sdt:
   def read(self, text: str, example: ExampleId, service: ServicePair) -> PredictedFrame:
     """The state, and the active intent if the style asks for it."""
     return read_answer(text, service, self.layout(example, service), self.style)
+
+  def provenance(self, corpus: Corpus, gold: Sequence[GoldFrame]) -> Provenance:
+    """See `provenance.provenance`."""
+    return provenance(self.demonstrations, self.style, corpus, gold)
 
   def examples(
     self,

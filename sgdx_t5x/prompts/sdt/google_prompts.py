@@ -44,9 +44,10 @@ def read_google_prompts(text: str, origin: str) -> list[Demonstration]:
 
 def _table(module: ast.Module) -> ast.Dict | None:
   for statement in module.body:
-    if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Dict):
-      if any(isinstance(name, ast.Name) and name.id == _TABLE for name in statement.targets):
-        return statement.value
+    value = getattr(statement, "value", None)
+    names = [getattr(name, "id", "") for name in getattr(statement, "targets", ())]
+    if _TABLE in names and isinstance(value, ast.Dict):
+      return value
   return None
 
 

@@ -24,9 +24,9 @@ class SdtStyle:
     demos: where the demonstrations are: "sample" (those of the sample corpus), or a JSONL file of
       `sgdx demos`, whose path may name environment variables ("$SGDX_DEMOS").
     demo: which demonstration of a service a prompt shows, from 0; -1 shows all of them.
-    values: possible values of a categorical slot, numbers included: "letters" ("b of possible values
-      a) small b) large", the target being the letter) or "list" ("large of possible values small,
-      large"). In lower case, "list" cannot tell a possible value "None" from an empty slot.
+    values: possible values of a categorical slot, numbers included: "letters" ("b of possible
+      values a) small b) large", the target being the letter) or "list" ("large of possible values
+      small, large"). In lower case, "list" cannot tell a possible value "None" from no value.
     intents: whether the active intent is shown and asked for, and how its choices are written.
     target: "all" (every slot of the demonstration, "none" where it is not set) or "active".
     slot_ids: numbers instead of the names of slots.
@@ -38,7 +38,7 @@ class SdtStyle:
     lowercase: lower-case everything; reading restores the case of possible values and intents.
   """
 
-  demos: str = "sample"
+  demos: str = dataclasses.field(default="sample", metadata={"file": True})
   demo: int = 0
   values: str = "letters"
   intents: str = "absent"
