@@ -6,6 +6,15 @@ from sgdx_t5x.prompts.sdt.demonstrations import (
   load_demonstrations,
 )
 from sgdx_t5x.prompts.sdt.format import Sdt
+from sgdx_t5x.prompts.sdt.ind import SdtInd, SdtIndStyle
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 
-__all__ = ["Demonstration", "Demonstrations", "Sdt", "SdtStyle", "load_demonstrations"]
+__all__ = [
+  "Demonstration",
+  "Demonstrations",
+  "Sdt",
+  "SdtInd",
+  "SdtIndStyle",
+  "SdtStyle",
+  "load_demonstrations",
+]

@@ -1,8 +1,7 @@
 """Reading answers of "Show, Don't Tell" models. Nothing raises; what is unknown is ignored.
 
-Google's converter splits at any word before "=" and writes possible values in lower case, which the
-official scorer counts as wrong. Here an answer ends where a name of the schema follows, and values
-and intents get the schema's spelling.
+Google's converter writes possible values in lower case, which the official scorer counts as wrong.
+Here values and intents get the schema's spelling, and names are those of the variant's schema.
 """
 
 import functools
@@ -47,7 +46,7 @@ def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle
     slot = slots.get(match[1].lower())
     if slot is not None and slot not in done:  # the first answer counts
       done.add(slot)
-      value = _read_value(text[match.end() : end], service, slot, layout, style)
+      value = read_value(text[match.end() : end], service, slot, layout, style)
       if value is not None:
         state[service.original.slots[slot].name] = (value,)
   return PredictedFrame(state, intent)
@@ -55,14 +54,19 @@ def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle
 
 @functools.lru_cache(maxsize=1024)
 def _names(names: tuple[str, ...]) -> re.Pattern[str]:
-  """Matches a name and "=". The longest comes first, as "to" may begin "to_city"."""
+  """Matches a name and "=", be it unknown: such an answer ends the one before, and is dropped.
+
+  Known names come first, as they need not be one word; of them the longest.
+  """
   longest_first = sorted(names, key=len, reverse=True)
-  return re.compile(rf"(?:^|(?<=\s))({'|'.join(map(re.escape, longest_first))})=", re.IGNORECASE)
+  known = "|".join(map(re.escape, longest_first))
+  return re.compile(rf"(?:^|(?<=\s))({known}|\w+)=", re.IGNORECASE)
 
 
-def _read_value(
+def read_value(
   text: str, service: ServicePair, slot: int, layout: Layout, style: SdtStyle
 ) -> str | None:
+  """Returns the value of a slot as the schema writes it, or None for none."""
   text = " ".join(text.split())
   possible = ordered_values(service.original, slot, layout)
   if style.values == "list" and not style.lowercase and text in possible:

@@ -41,8 +41,7 @@ class Sdt:
 
   def layout(self, frame: ExampleId, service: ServicePair) -> Layout:
     """Returns the order of a frame's prompt. Raises SgdxError without a demonstration of it."""
-    written = _written(service, self.demonstrations, self.style)
-    return frame_layout(written, frame, self.style)
+    return _layout(frame, _written(service, self.demonstrations, self.style), self.style)
 
   def asked(self, service: Service) -> tuple[None]:
     """One example."""
@@ -95,6 +94,11 @@ def turn_texts(history: History, style: SdtStyle) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=4096)  # services of all variants: dialogues ask for them again
 def _written(service: ServicePair, demos: Demonstrations, style: SdtStyle) -> Layout:
   return written_layout(chosen(demos.of(service.original), style), service.original)
+
+
+@functools.lru_cache(maxsize=64)  # a prompt and its target have one order
+def _layout(frame: ExampleId, written: Layout, style: SdtStyle) -> Layout:
+  return frame_layout(written, frame, style)
 
 
 @functools.lru_cache(maxsize=4096)

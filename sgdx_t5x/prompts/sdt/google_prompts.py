@@ -15,7 +15,7 @@ _TABLE = "SGD_SEPARATED_ANNOTATION_PROMPTS"
 _CHOICES = " of possible values "
 
 
-def read_google_prompts(text: str, origin: str) -> list[Demonstration]:
+def read_google_prompts(text: str | bytes, origin: str) -> list[Demonstration]:
   """Returns the demonstrations of SGD's services, in the file's order.
 
   Args:

@@ -26,16 +26,16 @@ def before_text(service: ServicePair, layout: Layout, style: SdtStyle) -> str:
   names = slot_names(service.variant, layout, style)
   for demo, slots in zip(layout.demos, layout.slots, strict=True):
     parts += ["[example]", demo.text, "[slots]"]
-    parts += [f"{names[i]}={_shown_value(service, i, demo, layout, style)}" for i in slots]
+    parts += [f"{names[i]}={shown_value(service, i, demo, layout, style)}" for i in slots]
     if style.intents != "absent":
       parts += [INTENT_TAG, _shown_intent(service, demo, layout, style)]
-  return _case(" ".join([*parts, "[context]"]), style)
+  return case(" ".join([*parts, "[context]"]), style)
 
 
 def turn_text(speaker: str, utterance: str, style: SdtStyle) -> str:
   """Returns one turn of the history; blanks within it stay as they are."""
   tag = USER_TAG if speaker == USER else SYSTEM_TAG
-  return _case(f"{tag} {utterance.strip()}".replace("\n", " "), style)
+  return case(f"{tag} {utterance.strip()}".replace("\n", " "), style)
 
 
 def target_text(service: ServicePair, state: State, layout: Layout, style: SdtStyle) -> str:
@@ -49,7 +49,7 @@ def target_text(service: ServicePair, state: State, layout: Layout, style: SdtSt
   text = f"{STATE_TAG} {' '.join(answers)}"
   if style.intents != "absent":
     text += f" {INTENT_TAG} {intent_text(service, state.active_intent, layout, style)}"
-  return _case(text, style)
+  return case(text, style)
 
 
 def slot_names(service: Service, layout: Layout, style: SdtStyle) -> dict[int, str]:
@@ -87,9 +87,10 @@ def ordered_values(service: Service, slot: int, layout: Layout) -> tuple[str, ..
   return tuple(possible[k] for k in layout.values.get(slot, ()))
 
 
-def _shown_value(
+def shown_value(
   service: ServicePair, slot: int, demo: Demonstration, layout: Layout, style: SdtStyle
 ) -> str:
+  """Returns the value of a demonstration's slot, and the possible ones."""
   value = demo.slots[service.original.slots[slot].name]
   if slot not in layout.values:
     return value
@@ -138,5 +139,6 @@ def _descriptions(service: Service, layout: Layout, style: SdtStyle) -> str:
   return " ".join(parts)
 
 
-def _case(text: str, style: SdtStyle) -> str:
+def case(text: str, style: SdtStyle) -> str:
+  """Returns the text in lower case, if the style says so."""
   return text.lower() if style.lowercase else text
