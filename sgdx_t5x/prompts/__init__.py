@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 DEFAULT = "t5dst"
 FORMATS = {  # name -> module:class, imported when asked for
   DEFAULT: "sgdx_t5x.prompts.t5dst:T5DST",
-  "sdt": "sgdx_t5x.prompts.sdt:Sdt",
-  "sdt_ind": "sgdx_t5x.prompts.sdt:SdtInd",
+  "sdt": "sgdx_t5x.prompts.sdt:SDT",
+  "sdt_ind": "sgdx_t5x.prompts.sdt:SDTInd",
 }
 
 

@@ -305,7 +305,7 @@ def test_a_slot_that_no_state_can_have_is_wrong_in_a_task_too():
 @pytest.mark.parametrize(
   ("style", "part"),
   [
-    (["format=jsn"], "available: t5dst, json"),
+    (["format=jsn"], "available: t5dst, "),
     (["format=json", "turns=many"], "--prompt-style turns=many"),
     (["format=json", "values=list"], "a field of JsonStyle"),
     (["turns=2"], "a field of PromptStyle"),

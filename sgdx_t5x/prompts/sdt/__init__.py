@@ -5,15 +5,15 @@ from sgdx_t5x.prompts.sdt.demonstrations import (
   Demonstrations,
   load_demonstrations,
 )
-from sgdx_t5x.prompts.sdt.format import Sdt
-from sgdx_t5x.prompts.sdt.ind import SdtInd, SdtIndStyle
+from sgdx_t5x.prompts.sdt.format import SDT
+from sgdx_t5x.prompts.sdt.ind import SDTInd, SdtIndStyle
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 
 __all__ = [
+  "SDT",
   "Demonstration",
   "Demonstrations",
-  "Sdt",
-  "SdtInd",
+  "SDTInd",
   "SdtIndStyle",
   "SdtStyle",
   "load_demonstrations",

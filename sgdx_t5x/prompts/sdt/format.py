@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Sdt:
+class SDT:
   """One example per frame: a demonstration of the service, then the dialogue."""
 
   style: SdtStyle = dataclasses.field(default_factory=SdtStyle)

@@ -27,7 +27,7 @@ from sgdx_t5x.prompts.sdt.demonstrations import (
   Demonstrations,
   load_demonstrations,
 )
-from sgdx_t5x.prompts.sdt.format import Sdt, turn_texts
+from sgdx_t5x.prompts.sdt.format import SDT, turn_texts
 from sgdx_t5x.prompts.sdt.layout import Layout, frame_layout
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 from sgdx_t5x.prompts.sdt.text import case, shown_value, value_text
@@ -67,7 +67,7 @@ class SdtIndStyle:
 
 
 @dataclasses.dataclass(frozen=True)
-class SdtInd:
+class SDTInd:
   """One example per tracked slot of a frame."""
 
   style: SdtIndStyle = dataclasses.field(default_factory=SdtIndStyle)
@@ -129,7 +129,7 @@ class SdtInd:
 
   def provenance(self, corpus: Corpus, gold: Sequence[GoldFrame]) -> Provenance:
     """As of SDT, of all demonstrations."""
-    return Sdt(self.style.frame_style).provenance(corpus, gold)
+    return SDT(self.style.frame_style).provenance(corpus, gold)
 
   def examples(
     self,

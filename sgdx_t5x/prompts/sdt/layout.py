@@ -89,10 +89,10 @@ def shuffled_layout(written: Layout, rng: random.Random, style: SdtStyle) -> Lay
 
 
 def frame_layout(written: Layout, frame: ExampleId, style: SdtStyle) -> Layout:
-  """Returns the order of a frame's prompt, which its id and the style decide."""
+  """Returns the order of a frame's prompt, the same in all variants, which its id decides."""
   if style.order == "demonstration":
     return written
-  key = f"{style.seed}/{frame.variant}/{frame.split}/{frame.frame_id}"
+  key = f"{style.seed}/{frame.split}/{frame.frame_id}"  # what differs between variants is words
   return shuffled_layout(written, random.Random(zlib.crc32(key.encode())), style)
 
 

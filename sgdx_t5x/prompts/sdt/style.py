@@ -32,8 +32,9 @@ class SdtStyle:
     slot_ids: numbers instead of the names of slots.
     descriptions: descriptions of slots (and intents, if they are asked for) precede the
       demonstration.
-    order: of slots, possible values and intents: "fixed" (drawn from the id of the frame in the
-      variant, and the seed) or "demonstration" (of slots as there, of values as in the schema).
+    order: of slots, possible values and intents: "fixed" (drawn from the frame's id and the
+      seed, the same in every variant) or "demonstration" (of slots as there, of values as in the
+      schema).
     seed: another number gives another fixed order.
     lowercase: lower-case everything; reading restores the case of possible values and intents.
   """

@@ -13,7 +13,7 @@ from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.frames import gold_frames
 from sgdx_t5x.prompts.protocol import service_pairs
-from sgdx_t5x.prompts.sdt import Sdt, SdtStyle, load_demonstrations
+from sgdx_t5x.prompts.sdt import SDT, SdtStyle, load_demonstrations
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstration, demonstrations_text
 from sgdx_t5x.prompts.sdt.google_prompts import read_google_prompts
 from sgdx_t5x.prompts.sdt.make import make_demonstrations
@@ -48,7 +48,7 @@ def shown(corpus, path, split="test", **style):
   schema = corpus.schema(split)
   for name, pair in service_pairs(schema, schema).items():
     frame = ExampleId("original", split, frame_id("1", 0, name))
-    yield from Sdt(SdtStyle(demos=path, **style)).prompts(frame, pair, ())
+    yield from SDT(SdtStyle(demos=path, **style)).prompts(frame, pair, ())
 
 
 def test_a_file_and_its_lines(small, tmp_path):
@@ -266,7 +266,7 @@ def test_make_prompts_score_and_the_leak(small, tmp_path, capsys):
     assert row["prompt"].startswith("[example] [user] ")
     answers.append({"id": row["id"], "prediction": "[state] [intent] none"})
   path = tiny.write_rows(tmp_path / "a.jsonl", answers)
-  prompt_format = Sdt(SdtStyle(demos=out, intents="list"))
+  prompt_format = SDT(SdtStyle(demos=out, intents="list"))
   scored = score_predictions(
     small, "test", {"all": path}, prompt_format=prompt_format, bootstrap_samples=0
   )
@@ -292,17 +292,17 @@ def test_words_of_the_scored_split_are_a_leak(tmp_path):
   path = tmp_path / "d.jsonl"
   path.write_text(demonstrations_text(demos))
   gold = gold_frames([dialogue])
-  found = Sdt(SdtStyle(demos=str(path))).provenance(corpus, gold)
+  found = SDT(SdtStyle(demos=str(path))).provenance(corpus, gold)
   assert found.fields["leak"] == "1of2"
   assert "LEAK: 1 of 2 user utterances" in found.notes[0]
-  found = Sdt(SdtStyle(demos=str(path), demo=1)).provenance(corpus, gold)
+  found = SDT(SdtStyle(demos=str(path), demo=1)).provenance(corpus, gold)
   assert (found.fields["leak"], found.notes) == ("0of0", ())
-  assert Sdt(SdtStyle(demos=str(path))).provenance(corpus, ()).fields["leak"] == "0of0"
+  assert SDT(SdtStyle(demos=str(path))).provenance(corpus, ()).fields["leak"] == "0of0"
   assert count_leak(demos, frozenset(said_in(corpus, "dev"))) == Leak(1, 2)  # different ones
 
 
 def test_demonstrations_of_an_unknown_service_are_refused(small, tmp_path):
   path = write(tmp_path / "e.jsonl", BANK, HOME, {**HOME, "service": "Homes_3"})
   with pytest.raises(SgdxError, match="a demonstration of service 'Homes_3'"):
-    Sdt(SdtStyle(demos=path)).provenance(small, ())
+    SDT(SdtStyle(demos=path)).provenance(small, ())
   assert main(["demos", "check", "--corpus", str(small.source.origin), "--demos", path]) == 1

@@ -9,7 +9,7 @@ from sgdx_t5x.data.dialogue import frame_id
 from sgdx_t5x.data.example_id import ExampleId
 from sgdx_t5x.metrics.goals import goal_scores
 from sgdx_t5x.prompts.protocol import service_pairs
-from sgdx_t5x.prompts.sdt import Sdt, SdtStyle
+from sgdx_t5x.prompts.sdt import SDT, SdtStyle
 from sgdx_t5x.prompts.sdt.answers import read_answer
 from sgdx_t5x.prompts.sdt.demonstrations import (
   Demonstration,
@@ -89,7 +89,7 @@ def test_every_frame_of_sgd_survives_the_way_there_and_back(corpus, tmp_path):
     for name, service in services.items()
   ]
   (tmp_path / "demos.jsonl").write_text(demonstrations_text(rows))
-  prompt_format = Sdt(SdtStyle(demos=str(tmp_path / "demos.jsonl"), intents="letters"))
+  prompt_format = SDT(SdtStyle(demos=str(tmp_path / "demos.jsonl"), intents="letters"))
   frames = 0
   for split in corpus.splits:
     schema = corpus.schema(split)

@@ -9,7 +9,7 @@ from sgdx_t5x.data.example_id import SLOT, ExampleId
 from sgdx_t5x.data.schema import Intent, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.protocol import ServicePair
-from sgdx_t5x.prompts.sdt import SdtInd, SdtIndStyle
+from sgdx_t5x.prompts.sdt import SDTInd, SdtIndStyle
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstration, demonstrations_text
 
 SLOTS = (
@@ -45,7 +45,7 @@ def make(tmp_path):
   (tmp_path / "d.jsonl").write_text(demonstrations_text(DEMOS))
 
   def made(**style):
-    return SdtInd(SdtIndStyle(demos=str(tmp_path / "d.jsonl"), **style))
+    return SDTInd(SdtIndStyle(demos=str(tmp_path / "d.jsonl"), **style))
 
   return made
 
@@ -58,7 +58,8 @@ def test_a_short_demonstration_of_each_slot(make):
     for shown in (
       "[user] hi [system] to whom? [user] to ann [slot] to_x=ann",
       "[user] use my savings [slot] kind_x=b of possible values a) checking b) savings",
-      "[user] hi [system] to whom? [user] to ann [system] ok [user] from savings [slot] note_x=none",
+      "[user] hi [system] to whom? [user] to ann [system] ok [user] from savings "
+      "[slot] note_x=none",
     )
   ]
 

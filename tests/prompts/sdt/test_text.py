@@ -13,7 +13,7 @@ from sgdx_t5x.data.schema import Intent, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts.protocol import ServicePair
-from sgdx_t5x.prompts.sdt import Sdt, SdtStyle
+from sgdx_t5x.prompts.sdt import SDT, SdtStyle
 from sgdx_t5x.prompts.sdt.answers import read_answer
 from sgdx_t5x.prompts.sdt.demonstrations import (
   Demonstration,
@@ -68,7 +68,7 @@ def file(tmp_path):
 
 def texts(file, pair=PAIR, **style):
   style = {"order": "demonstration"} | style
-  prompt_format = Sdt(SdtStyle(demos=file, **style))
+  prompt_format = SDT(SdtStyle(demos=file, **style))
   [prompt] = prompt_format.prompts(FRAME_ID, pair, HISTORY)
   [target] = prompt_format.targets(FRAME_ID, pair, STATE)
   return prompt, target
@@ -149,7 +149,7 @@ def test_which_demonstrations_are_shown(file):
 
 
 def test_no_state(file):
-  [target] = Sdt(SdtStyle(demos=file, target="active")).targets(
+  [target] = SDT(SdtStyle(demos=file, target="active")).targets(
     FRAME_ID, PAIR, State("NONE", (), {})
   )
   assert target == "[state] "  # as Google's script writes it
@@ -186,10 +186,11 @@ def test_googles_sequence_of_draws():
 
 def test_the_order_follows_from_the_id_and_the_seed(file):
   def order(example=FRAME_ID, **style):
-    return before_text(PAIR, Sdt(SdtStyle(demos=file, **style)).layout(example, PAIR), SdtStyle())
+    return before_text(PAIR, SDT(SdtStyle(demos=file, **style)).layout(example, PAIR), SdtStyle())
 
-  assert order() == order()
-  ids = [ExampleId(v, "test", f"1_{i:05d}-000-Banks_1") for v in ("v1", "v2") for i in range(20)]
+  assert order() == order(dataclasses.replace(FRAME_ID, variant="v2"))
+  assert order() != order(dataclasses.replace(FRAME_ID, split="dev"))
+  ids = [ExampleId("v1", "test", f"1_{i:05d}-000-Banks_1") for i in range(40)]
   assert len({order(x) for x in ids}) > 20
   assert len({order(seed=seed) for seed in range(20)}) > 10
   # 3! orders of slots, 3! and 2! of values: each occurs, about as often as the others
@@ -321,5 +322,5 @@ def test_turns_keep_their_blanks():
 
 
 def test_the_unit_is_a_frame():
-  assert (Sdt.unit, Sdt().asked(BANK)) == (FRAME, (None,))
+  assert (SDT.unit, SDT().asked(BANK)) == (FRAME, (None,))
   assert parse_demonstrations(demonstrations_text(DEMOS).encode(), "x").source == "own"
