@@ -91,7 +91,7 @@ def _add_check(verbs: Any) -> None:
   add_corpus(command)
   add_option(
     command,
-    Takes.TEXT,
+    Takes.CORPUS,  # as a corpus, the word "sample" is no path
     "--demos",
     required=True,
     metavar="FILE",

@@ -112,12 +112,11 @@ def load_demonstrations(where: str) -> Demonstrations:
   """
   if where == SAMPLE:
     return _sample()
-  name = os.path.expandvars(where)
-  path = pathlib.Path(name)
+  path = os.path.expandvars(where) if "$" in where else where
   try:
-    found = path.stat()
-  except OSError:
-    raise _no_file(where, name) from None
+    found = os.stat(path)
+  except (OSError, ValueError):  # ValueError: a NUL in the path
+    raise _no_file(where, path) from None
   protect([path])
   return _read(path, found.st_mtime_ns, found.st_size)
 
@@ -226,8 +225,8 @@ def _no_file(where: str, name: str) -> SgdxError:
 
 
 @functools.lru_cache(maxsize=8)
-def _read(path: pathlib.Path, changed: int, size: int) -> Demonstrations:
-  return parse_demonstrations(path.read_bytes(), str(path))
+def _read(path: str, changed: int, size: int) -> Demonstrations:
+  return parse_demonstrations(pathlib.Path(path).read_bytes(), path)
 
 
 @functools.cache

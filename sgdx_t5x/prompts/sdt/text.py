@@ -6,6 +6,7 @@
 As Google's script writes them (google-research/task-oriented-dialogue, state_tracking).
 """
 
+import operator
 from collections.abc import Iterable, Sequence
 
 from sgdx_t5x.data.dialogue import USER, State
@@ -18,6 +19,7 @@ from sgdx_t5x.prompts.sdt.style import SdtStyle
 
 STATE_TAG, INTENT_TAG = "[state]", "[intent]"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_LETTERED = [f"{letter}) " for letter in LETTERS]
 
 
 def before_text(service: ServicePair, layout: Layout, style: SdtStyle) -> str:
@@ -123,7 +125,7 @@ def _choices(values: Sequence[str], how: str, what: str) -> str:
 
 def lettered(values: Iterable[str]) -> list[str]:
   """Returns "a) small", "b) large"."""
-  return [f"{letter}) {value}" for letter, value in zip(LETTERS, values, strict=False)]
+  return list(map(operator.add, _LETTERED, values))
 
 
 def _descriptions(service: Service, layout: Layout, style: SdtStyle) -> str:

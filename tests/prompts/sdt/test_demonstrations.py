@@ -276,6 +276,15 @@ def test_make_prompts_score_and_the_leak(small, tmp_path, capsys):
   assert scored.common["v3"].metrics["joint_goal_accuracy"].mean() == 1 / 6
 
 
+def test_the_file_that_a_style_names_is_not_overwritten(small, tmp_path, capsys):
+  path = write(tmp_path / "d.jsonl", BANK, HOME)
+  before = (tmp_path / "d.jsonl").read_bytes()
+  command = ["prompts", "--corpus", str(small.source.origin), "--variant", "v1", "--out", path]
+  assert main([*command, "--prompt-style", "format=sdt", f"demos={path}"]) == 2
+  assert "is also an input" in capsys.readouterr().err
+  assert (tmp_path / "d.jsonl").read_bytes() == before
+
+
 def test_words_of_the_scored_split_are_a_leak(tmp_path):
   """Of demonstrations that prompts show, of services that are scored, in seven words or more."""
   corpus = open_corpus("sample")
