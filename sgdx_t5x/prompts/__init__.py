@@ -8,6 +8,7 @@ import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from sgdx_t5x.data.example_id import Unit
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts.protocol import PromptFormat, Provenance
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 DEFAULT = "t5dst"
 FORMATS = {  # name -> module:class, imported when asked for
   DEFAULT: "sgdx_t5x.prompts.t5dst:T5DST",
+  "d3st": "sgdx_t5x.prompts.d3st:D3ST",
   "sdt": "sgdx_t5x.prompts.sdt:SDT",
   "sdt_ind": "sgdx_t5x.prompts.sdt:SDTInd",
 }
@@ -43,6 +45,11 @@ def load_format(name: str = DEFAULT, style: Any = None) -> PromptFormat:
   module, _, attribute = FORMATS[name].partition(":")
   made = getattr(importlib.import_module(module), attribute)
   return made() if style is None else made(style)
+
+
+def formats_of(unit: Unit) -> list[str]:
+  """Returns the names of the registered formats of which an example asks for one such unit."""
+  return [name for name in FORMATS if load_format(name).unit == unit]
 
 
 def style_changes(prompt_format: PromptFormat) -> dict[str, Any]:

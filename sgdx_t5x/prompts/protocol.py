@@ -6,10 +6,10 @@ state again. It is pure Python; only `examples` may import TensorFlow, when it i
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from sgdx_t5x.data.dialogue import State, frame_id
+from sgdx_t5x.data.dialogue import Dialogue, Frame, State, frame_id
 from sgdx_t5x.data.example_id import ExampleId, Unit
 from sgdx_t5x.data.schema import Schema, Service
 
@@ -167,6 +167,17 @@ class PromptFormat(Protocol):
       schemas: schemas of all variants.
       variants: every record gives examples for each.
     """
+
+
+def shown_frames(prompt_format: PromptFormat, dialogue: Dialogue) -> Iterable[tuple[int, Frame]]:
+  """Returns (turn, frame) of a dialogue, as the format's prompts and targets show its user frames.
+
+  The user frames themselves, unless the format has a method `shown_frames(dialogue)`: one that
+  shows something else needs the frames before or beside each. A record holds a single frame, so
+  such a format cannot make the examples of a task.
+  """
+  of_its_own = getattr(prompt_format, "shown_frames", None)
+  return dialogue.user_frames() if of_its_own is None else of_its_own(dialogue)
 
 
 def prompts_without_history(

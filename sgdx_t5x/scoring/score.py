@@ -166,7 +166,9 @@ def score_predictions(
   scores: dict[str, FrameScores] = {}
   extra: dict[str, int] = {}
   states: dict[str, dict[str, State]] = {}
+  ignored: dict[str, list[int]] = {}
   for variant, predicted in _read(predictions, selection):
+    ignored[variant] = [frame.ignored for frame in predicted.frames.values() if frame.ignored]
     states[variant] = {key: frame.slot_values for key, frame in predicted.frames.items()}
     scores[variant] = metrics.score_frames(gold, predicted.frames, schema, seen, how.fuzzy)
     extra[variant] = predicted.extra_dialogues
@@ -183,7 +185,11 @@ def score_predictions(
   if len(kept) < len(gold):
     sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in kept).encode()):08x}"
   warnings = tuple(_warnings(missing, extra, selection))
-  notes = (*_notes(scores, predictions, split, how), *files.notes)
+  notes = (
+    *_notes(scores, predictions, split, how),
+    *_ignored_notes(ignored, scores),
+    *files.notes,
+  )
   return Scored(
     corpus,
     split,
@@ -347,6 +353,18 @@ def _notes(
       yield (
         f"slot tagging of {variant} is over the {len(scores) - absent:,} of {len(scores):,} "
         'frames that have "slots", as officially'
+      )
+
+
+def _ignored_notes(
+  ignored: Mapping[str, Sequence[int]], by_variant: Mapping[str, FrameScores]
+) -> Iterator[str]:
+  """Yields what answers name that their frames do not have, an index out of range for instance."""
+  for variant, scores in by_variant.items():
+    if counts := ignored[variant]:
+      yield (
+        f"{len(counts):,} of {len(scores):,} answers of {variant} name slots or intents that were "
+        f"not in the prompt, {sum(counts):,} in all; these parts of the answers are ignored"
       )
 
 
