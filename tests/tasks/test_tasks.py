@@ -202,7 +202,7 @@ def test_ls_tasks_lists_them_all(capsys):
   assert "t5dst_backtrans mixture full original, bt_zh, bt_ja, bt_ko" in lines
   assert "sample_t5dst_sgdx_v3 task sample v3" in lines
   assert sum(" task " in line or " mixture " in line for line in lines) == len(tasks.REGISTERED)
-  assert len(tasks.REGISTERED) == 2 * len(SUFFIXES)
+  assert len(tasks.REGISTERED) == 2 * 3 * len(SUFFIXES)  # data sets, formats
   assert main(["ls", "tasks", "--module", "no.such.module"]) == 2
   assert "PYTHONPATH" in capsys.readouterr().err
 

@@ -33,10 +33,15 @@ def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle
     style: of that prompt.
 
   Returns:
-    The state, in original names, and the active intent if the style asks for it.
+    The state, in original names, and the active intent if the style asks for it; `ignored` counts
+    the slots and intents that the prompt did not have.
   """
   text, _, said = text.partition(INTENT_TAG)
-  intent = None if style.intents == "absent" else _read_intent(said, service, layout, style)
+  intent, ignored = None, 0
+  if style.intents != "absent":
+    intent = _read_intent(said, service, layout, style)
+    ignored += intent is None and said.strip().lower() not in ("", NONE)
+    intent = intent or NO_INTENT
   text = text.partition(STATE_TAG)[2] if STATE_TAG in text else text
   slots = {name.lower(): i for i, name in slot_names(service.variant, layout, style).items()}
   found = list(_names(tuple(slots)).finditer(text))
@@ -44,12 +49,13 @@ def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle
   state, done = {}, set()
   for match, end in zip(found, ends, strict=False):
     slot = slots.get(match[1].lower())
+    ignored += slot is None
     if slot is not None and slot not in done:  # the first answer counts
       done.add(slot)
       value = read_value(text[match.end() : end], service, slot, layout, style)
       if value is not None:
         state[service.original.slots[slot].name] = (value,)
-  return PredictedFrame(state, intent)
+  return PredictedFrame(state, intent, ignored=ignored)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -78,11 +84,11 @@ def read_value(
   return _choice(text, possible, style.values) or text
 
 
-def _read_intent(text: str, service: ServicePair, layout: Layout, style: SdtStyle) -> str:
+def _read_intent(text: str, service: ServicePair, layout: Layout, style: SdtStyle) -> str | None:
   intents = [service.original.intents[i].name for i in layout.intents]
   shown = [service.variant.intents[i].name for i in layout.intents]
   found = _choice(" ".join(text.split()), shown, style.intents)
-  return NO_INTENT if found is None else intents[shown.index(found)]
+  return None if found is None else intents[shown.index(found)]
 
 
 def _choice(text: str, choices: Sequence[str], how: str) -> str | None:
