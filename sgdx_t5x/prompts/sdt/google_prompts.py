@@ -35,7 +35,9 @@ def read_google_prompts(text: str | bytes, origin: str) -> list[Demonstration]:
   for key, found in zip(table.keys, table.values, strict=True):
     try:
       service = _text(ast.literal_eval(key))
-      demos += [_demonstration(service, call) for call in found.elts]
+      if not isinstance(found, ast.List):
+        raise TypeError("not a list")
+      demos += [_demonstration(service, _call(item)) for item in found.elts]
     except (ValueError, TypeError, KeyError, AttributeError, IndexError) as e:
       line = getattr(found, "lineno", "?")
       raise _unreadable(f"{origin}, line {line}: an entry that cannot be read ({e})") from None
@@ -54,13 +56,20 @@ def _table(module: ast.Module) -> ast.Dict | None:
 def _demonstration(service: str, call: ast.Call) -> Demonstration:
   """Reads Prompt(utt=..., slots=OrderedDict([(slot, value), ...]), intents=[...], intent_idx=0)."""
   fields = {keyword.arg: keyword.value for keyword in call.keywords}
-  pairs = ast.literal_eval(fields["slots"].args[0]) if fields["slots"].args else []
+  values = _call(fields["slots"]).args
+  pairs = ast.literal_eval(values[0]) if values else []
   intents = tuple(_text(name) for name in ast.literal_eval(fields["intents"]))
   index = ast.literal_eval(fields["intent_idx"])
   intent = NO_INTENT if index is None or index < 0 else intents[index]
   slots = dict(_slots(pairs))
   text = _text(ast.literal_eval(fields["utt"]))
   return Demonstration(service, text, slots, intent, intents, SOURCE)
+
+
+def _call(value: ast.expr) -> ast.Call:
+  if not isinstance(value, ast.Call):
+    raise TypeError("not a call")
+  return value
 
 
 def _slots(pairs: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
