@@ -97,8 +97,8 @@ def _with_frame_tags(trained: bytes) -> bytes:
   """Returns a model with the pieces added, after its own, that formats of whole frames need."""
   from sentencepiece import sentencepiece_model_pb2
 
-  model = sentencepiece_model_pb2.ModelProto.FromString(trained)
-  piece = sentencepiece_model_pb2.ModelProto.SentencePiece
+  proto: Any = sentencepiece_model_pb2  # its classes are made when it is imported
+  model, piece = proto.ModelProto.FromString(trained), proto.ModelProto.SentencePiece
   known = {each.piece for each in model.pieces}
   least = min(each.score for each in model.pieces)
   for tag in FRAME_TAGS:

@@ -73,6 +73,19 @@ class Prompt:
     return " ".join([*parts, self.after] if self.after else parts)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Provenance:
+  """What a score says of files from which its prompts were made.
+
+  Attributes:
+    fields: of its signature.
+    notes: lines below its tables.
+  """
+
+  fields: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  notes: tuple[str, ...] = ()
+
+
 class PromptFormat(Protocol):
   """A prompt format: a frozen dataclass with the field `style` and no other.
 

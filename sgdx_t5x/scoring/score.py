@@ -23,7 +23,8 @@ from sgdx_t5x.data.variants import SGDX_VARIANTS, in_order
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
-from sgdx_t5x.prompts import load_format, signature_fields
+from sgdx_t5x.prompts import load_format, provenance, signature_fields
+from sgdx_t5x.prompts.protocol import Provenance
 from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of, scores_checksum
 from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
 from sgdx_t5x.scoring.predictions.files import (
@@ -59,6 +60,7 @@ class Scored:
     missing: variant -> how many frames of the corpus have no prediction.
     warnings: what makes it PARTIAL, a line each.
     notes: what else a reader should know.
+    provenance: what the signature says of files from which prompts were made.
   """
 
   corpus: Corpus
@@ -73,6 +75,7 @@ class Scored:
   missing: dict[str, int]
   warnings: tuple[str, ...]
   notes: tuple[str, ...]
+  provenance: Provenance = dataclasses.field(default_factory=Provenance)
 
   def __repr__(self) -> str:
     state = "complete" if self.complete else "PARTIAL"
@@ -93,6 +96,7 @@ class Scored:
       "services": "all+seen+unseen",
       "fuzzy": self.settings.fuzzy,
       **signature_fields(self.settings.prompt_format),
+      **self.provenance.fields,
       "jga": f"official-{'across-turn' if self.settings.across_turn else 'per-frame'}",
       "zero_mean": self.settings.zero_mean,
       "frames": len(self.nothing),
@@ -170,6 +174,7 @@ def score_predictions(
     )
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
   gold = _gold_frames(corpus, split, on_progress)
+  files = provenance(how.prompt_format, corpus, gold)
   schema, seen = corpus.schema(split), corpus.seen_services(split)
   on_read = byte_counter(predictions, split, on_progress)
   selection = Selection(corpus, split, gold, how.prompt_format, how.allow_missing, on_read)
@@ -195,9 +200,25 @@ def score_predictions(
   if len(kept) < len(gold):
     sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in kept).encode()):08x}"
   warnings = tuple(_warnings(missing, extra, selection))
-  notes = (*_notes(scores, predictions, split, how), *_ignored_notes(ignored, scores))
+  notes = (
+    *_notes(scores, predictions, split, how),
+    *_ignored_notes(ignored, scores),
+    *files.notes,
+  )
   return Scored(
-    corpus, split, how, scores, common, kept, states, nothing, sample, missing, warnings, notes
+    corpus,
+    split,
+    how,
+    scores,
+    common,
+    kept,
+    states,
+    nothing,
+    sample,
+    missing,
+    warnings,
+    notes,
+    files,
   )
 
 

@@ -8,7 +8,7 @@ from places import ROOT
 
 from sgdx_t5x.weights import gin_files
 
-FRAME_FORMATS = ["d3st"]
+FRAME_FORMATS = ["d3st", "sdt"]
 EXPERIMENTS = [
   f"{name}{suffix}"
   for name in ("t5dst", *FRAME_FORMATS)

