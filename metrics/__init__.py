@@ -5,18 +5,23 @@ from sgdx_t5x.metrics.aggregate import (
   SEEN_SERVICES,
   UNSEEN_SERVICES,
   frame_groups,
+  mean,
   official_scores,
   unit_values,
 )
+from sgdx_t5x.metrics.agreement import frame_agreement
 from sgdx_t5x.metrics.bootstrap import (
   BootstrapSamples,
   Difference,
   interval,
+  mean_difference,
+  mean_interval,
   paired_differences,
   summary_intervals,
   summary_samples,
 )
 from sgdx_t5x.metrics.consistency import consistent_jga, frame_consistency
+from sgdx_t5x.metrics.extremes import spread, worst
 from sgdx_t5x.metrics.f1 import multiset_f1
 from sgdx_t5x.metrics.failures import KINDS, Failure, slot_failures
 from sgdx_t5x.metrics.frames import (
@@ -32,6 +37,7 @@ from sgdx_t5x.metrics.frames import (
 from sgdx_t5x.metrics.fuzzy import BACKENDS, match
 from sgdx_t5x.metrics.goals import GOAL_METRICS, JOINT_GOAL, JOINT_METRICS, goal_scores, slot_score
 from sgdx_t5x.metrics.intents import intent_score
+from sgdx_t5x.metrics.retention import gained, lost, retained
 from sgdx_t5x.metrics.sensitivity import (
   ZERO_MEAN_RULES,
   frame_cov,
@@ -61,27 +67,36 @@ __all__ = [
   "PredictedFrame",
   "common_frames",
   "consistent_jga",
+  "frame_agreement",
   "frame_consistency",
   "frame_cov",
   "frame_groups",
+  "gained",
   "goal_scores",
   "gold_frames",
   "intent_score",
   "interval",
+  "lost",
   "match",
+  "mean",
+  "mean_difference",
+  "mean_interval",
   "mean_over_variants",
   "multiset_f1",
   "official_scores",
   "paired_differences",
   "predict_nothing",
   "relative_difference",
+  "retained",
   "schema_sensitivity",
   "score_frames",
   "slot_failures",
   "slot_score",
+  "spread",
   "summarise",
   "summary_intervals",
   "summary_samples",
   "unit_values",
+  "worst",
   "zero_mean_share",
 ]

@@ -2,7 +2,7 @@
 
 The frames of a dialogue share its history, and a value missed once is missed in the turns after
 it; so whole dialogues are drawn, with replacement and as many as there are. Every number of
-`summarise` is a mean over frames or made of two such means. A bootstrap sample weighs each dialogue
+`summarise` is a mean over frames or made of such means. A bootstrap sample weighs each dialogue
 by how often it was drawn, and its means need only the sums of each dialogue: all samples of all
 statistics are one matrix product.
 
@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.data.variants import ORIGINAL
+from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.metrics.aggregate import mean
+from sgdx_t5x.metrics.extremes import extremes
 from sgdx_t5x.metrics.sensitivity import frame_statistics, summarise
 
 NUM_BOOTSTRAP_SAMPLES = 1000
@@ -68,14 +70,19 @@ class BootstrapSamples:
     Raises:
       SgdxError: a dialogue that was not drawn from.
     """
-    present, position = np.unique(self._positions(dialogue_ids), return_inverse=True)
+    positions = self._positions(dialogue_ids)
+    is_present = np.bincount(positions, minlength=len(self.dialogue_ids)) > 0
+    present = np.flatnonzero(is_present)
+    position = (np.cumsum(is_present) - 1)[positions]
     # [R, D] is large: no copy of it for rows of all dialogues.
     weights = self.weights if len(present) == self.weights.shape[1] else self.weights[:, present]
     known = ~np.isnan(values)
     sums = _per_dialogue(np.where(known, values, 0.0), position, len(present))
     # Most statistics miss the same frames (mostly none): count each pattern once.
-    patterns, which = np.unique(known, axis=0, return_inverse=True)
-    counts = _per_dialogue(patterns.astype(np.float64), position, len(present))
+    patterns: dict[bytes, int] = {}
+    which = [patterns.setdefault(row.tobytes(), len(patterns)) for row in known]
+    first = [which.index(number) for number in range(len(patterns))]
+    counts = _per_dialogue(known[first].astype(np.float64), position, len(present))
     totals = (weights @ counts.T)[:, which]
     enough = ((counts > 0).sum(axis=1) >= 2)[which]
     means = np.full(totals.shape, np.nan)
@@ -151,6 +158,9 @@ def summary_samples(
   original, variants = row[f"{name}_orig"], row[f"{name}_v1_5"]
   undefined = np.full(len(original), np.nan)
   row["diff_rel"] = np.divide(variants - original, original, out=undefined, where=original > 0)
+  row["worst"], row["spread"] = extremes(
+    np.stack([row[f"{name}_{variant}"] for variant in SGDX_VARIANTS])
+  )
   return row
 
 
@@ -200,12 +210,46 @@ def paired_differences(
   a, b = ({v: np.where(both, x[v], np.nan) for v, both in shared.items()} for x in (a, b))
   rows = [summarise(x, zero_mean, name) for x in (a, b)]
   sampled = [summary_samples(x, dialogue_ids, samples, zero_mean, name) for x in (a, b)]
-  least = 2.0 ** (1 - len(np.unique(dialogue_ids)))
+  least = _least_p(dialogue_ids)
   parts: list[Any] = [*rows, *sampled]
   return {
     key: _difference(*(x[key] for x in parts), least)  # type: ignore[call-arg]
     for key in rows[0]
   }
+
+
+def mean_interval(
+  values: np.ndarray, dialogue_ids: np.ndarray, samples: BootstrapSamples
+) -> tuple[float, float]:
+  """Returns the 95% interval of the mean of any statistic of frames, such as agreement.
+
+  Args:
+    values: [F] float; nan is left out.
+    dialogue_ids: [F] str, the dialogue of each.
+    samples: see `summary_samples`. (nan, nan) if undefined or based on one dialogue.
+  """
+  return interval(samples.means(values[None], dialogue_ids)[:, 0])
+
+
+def mean_difference(
+  a: np.ndarray, b: np.ndarray, dialogue_ids: np.ndarray, samples: BootstrapSamples
+) -> Difference:
+  """Compares the means of any statistic of frames of two systems, as `paired_differences` does.
+
+  Args:
+    a: [F] float, of the first system; what is nan in one is excluded from both.
+    b: [F] float, of the second, of the same frames.
+    dialogue_ids: [F] str, the dialogue of each.
+    samples: see `summary_samples`.
+  """
+  unknown = np.isnan(a + b)
+  both = np.where(unknown, np.nan, np.stack([a, b]))
+  first, second = samples.means(both, dialogue_ids).T
+  return _difference(mean(both[0]), mean(both[1]), first, second, _least_p(dialogue_ids))
+
+
+def _least_p(dialogue_ids: np.ndarray) -> float:
+  return float(2.0 ** (1 - len(np.unique(dialogue_ids))))
 
 
 def _difference(

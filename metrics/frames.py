@@ -55,12 +55,15 @@ class PredictedFrame:
     active_intent: its name, or "NONE".
     requested_slots: names.
     spans: (slot, text).
+    ignored: how many parts of an answer name nothing that the frame has, for instance an index out
+      of range. They count neither as right nor as wrong.
   """
 
   slot_values: Mapping[str, Sequence[str]]
   active_intent: str | None = None
   requested_slots: tuple[str, ...] | None = None
   spans: tuple[tuple[str, str], ...] | None = None
+  ignored: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,6 +18,8 @@ from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.aggregate import mean, whole_frames
 from sgdx_t5x.metrics.consistency import frame_consistency
+from sgdx_t5x.metrics.extremes import extremes
+from sgdx_t5x.metrics.retention import frame_gained, frame_retained
 
 ZERO_MEAN_RULES = ("zero", "exclude")
 _NAN = float("nan")
@@ -103,9 +105,9 @@ def frame_statistics(
   Args: see `summarise`.
 
   Returns:
-    The keys of `summarise` without diff_rel, which is made of two means -> [F] float, or [K, F]
-    where a frame has a value per variant. A variant that is not given is nan in all frames, and so
-    is what needs it; a frame that is nan in one of those given is nan in all.
+    The keys of `summarise` without diff_rel, worst and spread, which are made of several means ->
+    [F] float, or [K, F] where a frame has a value per variant. A variant that is not given is nan
+    in all frames, and so is what needs it; a frame that is nan in one of those given is nan in all.
   """
   unknown = np.isnan(sum(values.values(), np.zeros(len(next(iter(values.values()), ())))))
   values = {variant: np.where(unknown, np.nan, scores) for variant, scores in values.items()}
@@ -123,7 +125,12 @@ def frame_statistics(
     for variant, row in variants.items():
       statistics[f"cjga_{variant}"] = frame_consistency(np.stack([original, row]))
     statistics["cjga_all"] = frame_consistency(scores)
-  return statistics
+  retained = frame_retained(original, scores)
+  return statistics | {
+    "retained": retained,
+    "lost": 1 - retained,
+    "gained": frame_gained(original, scores),
+  }
 
 
 def summarise(
@@ -143,15 +150,18 @@ def summarise(
   Returns:
     jga_orig, jga_v1 ... jga_v5, jga_v1_5, diff_rel, ss_jga, ss_jga_exclude, zero_mean_share with
     `name` instead of "jga"; for JGA also cjga_v1 ... cjga_v5 (correct under the original schema and
-    that variant) and cjga_all (under v1 to v5). nan where undefined: statistics over v1 to v5 need
-    all five, because a mean over fewer would be mistaken for the paper's.
+    that variant) and cjga_all (under v1 to v5); retained, lost, gained (see `retention`), worst and
+    spread (see `extremes`). nan where undefined: statistics over v1 to v5 need all five, because a
+    mean over fewer would be mistaken for the paper's; diff_rel, retained, lost and gained need the
+    original too.
   """
   row = {}
   for key, statistic in frame_statistics(values, zero_mean, name).items():
     row[key] = mean(statistic.ravel())
     if key == f"{name}_v1_5":
       row["diff_rel"] = relative_difference(row[f"{name}_orig"], row[key])
-  return row
+  lowest, spread = extremes(np.array([row[f"{name}_{variant}"] for variant in SGDX_VARIANTS]))
+  return row | {"worst": float(lowest), "spread": float(spread)}
 
 
 def _all_wrong(scores: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ Both functions take the output of a task's postprocessor (`prompts.seqio_steps.r
 depends on the unit of the task's prompt format.
   targets: one dict per example,
     id: "v3/dev/1_00000-002-Banks_2/account_type", that is variant, split, frame and slot,
-      with the original names of service and slot; without the slot if the unit is "frame";
+      with the original names of service and slot; "*" for the slot if the unit is "frame";
     seen: whether the frame's service is also in train.
   A target of unit "slot" also has
     values: acceptable gold values, empty if the slot is not in the gold state;
@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.data.example_id import FRAME, SLOT, ExampleId
+from sgdx_t5x.data.example_id import FRAME, ExampleId
 from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.f1 import multiset_f1
@@ -178,8 +178,8 @@ def _collect(
     )
   variants: dict[str, dict[tuple[str, str], _Frame]] = {}
   for target, prediction in zip(targets, predictions, strict=True):
-    unit = FRAME if "state" in target else SLOT
-    example = ExampleId.parse(target["id"], unit)
+    example = ExampleId.parse(target["id"])
+    unit = example.unit
     num_examples = 1 if unit == FRAME else target["service_slots"]
     frame = variants.setdefault(example.variant, {}).setdefault(
       (example.split, example.frame_id), _Frame(num_examples, bool(target["seen"]))

@@ -1,7 +1,14 @@
 """All tasks and mixtures of this project. To add one, add a call here."""
 
+from sgdx_t5x.prompts import load_format
+from sgdx_t5x.prompts.sdt import SdtStyle
 from sgdx_t5x.tasks.registration import register_family
 from sgdx_t5x.tasks.vocabularies import sample_vocabulary, vocabulary
 
-register_family("", data="full", vocabulary=vocabulary)
-register_family("sample_", data="sample", vocabulary=sample_vocabulary)
+# Demonstrations of SGD's services are the user's: docs/demonstrations.md.
+_STYLES = {"sdt": SdtStyle(demos="$SGDX_DEMOS")}
+
+for _format in ("t5dst", "d3st", "sdt"):
+  _full, _sample = load_format(_format, _STYLES.get(_format)), load_format(_format)
+  register_family("", data="full", vocabulary=vocabulary, prompt_format=_full)
+  register_family("sample_", data="sample", vocabulary=sample_vocabulary, prompt_format=_sample)

@@ -26,12 +26,14 @@ class Registered:
     data: configuration of the record data set.
     variants: schema variants; for a mixture, those of all its tasks.
     mixture: whether it is a mixture.
+    format: name of the prompt format; for a mixture of several, all of them joined by "+".
   """
 
   name: str
   data: str
   variants: tuple[str, ...]
   mixture: bool = False
+  format: str = "t5dst"
 
 
 REGISTERED: dict[str, Registered] = {}  # in order of registration
@@ -85,7 +87,7 @@ def register(
     output_features={"inputs": feature, "targets": feature},
     metric_fns=[joint_goal_accuracy if len(variants) == 1 else schema_sensitivity],
   )
-  REGISTERED[name] = Registered(name, data, tuple(variants))
+  REGISTERED[name] = Registered(name, data, tuple(variants), format=prompt_format.name)
   return task
 
 
@@ -112,7 +114,8 @@ def register_mixture(name: str, tasks: Sequence[str]) -> seqio.Mixture:
     )
   mixture = seqio.MixtureRegistry.add(name, tasks, default_rate=_size)
   variants = tuple(dict.fromkeys(v for part in parts for v in part.variants))
-  REGISTERED[name] = Registered(name, parts[0].data, variants, mixture=True)
+  formats = "+".join(dict.fromkeys(part.format for part in parts))
+  REGISTERED[name] = Registered(name, parts[0].data, variants, mixture=True, format=formats)
   return mixture
 
 

@@ -10,6 +10,7 @@ from sgdx_t5x.cli import (
   backtranslate,
   compose,
   data,
+  demos,
   diff,
   ls,
   prompts,
@@ -28,6 +29,7 @@ from sgdx_t5x.signature import package_version
 _COMMANDS = (
   data,
   ls,
+  demos,
   prompts,
   score,
   diff,

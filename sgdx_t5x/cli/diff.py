@@ -102,7 +102,8 @@ def run(args: argparse.Namespace) -> int:
     warnings=report["warnings"],
     heading=(*report["notes"], *(f"{x.upper()} {report[x]['file']}" for x in ("a", "b"))),
     notes=(
-      "broken: right (1) in A, wrong in B; fixed: the reverse. Of SS, less is better.",
+      "broken: right (1) in A, wrong in B; fixed: the reverse.",
+      "Of SS, lost and spread, less is better.",
       f"95% interval, two-sided p of B-A: {report['resamples']:,} paired bootstrap samples of "
       "dialogues.",
     ),

@@ -15,7 +15,7 @@ _EPILOG = """\
 examples:
   sgdx ls tasks
   sgdx ls tasks --module my_project.tasks  # and those of your module
-  sgdx ls tasks --format json  # name, kind, data, variants
+  sgdx ls tasks --format json  # name, kind, format, data, variants
 
 Use a name in t5x: --gin.MIXTURE_OR_TASK_NAME="'t5dst_sgdx_v3'".
 tasks/README.md shows how to add tasks; your own folder of schemas needs one
@@ -56,13 +56,14 @@ def run(args: argparse.Namespace) -> int:
     {
       "name": entry.name,
       "kind": "mixture" if entry.mixture else "task",
+      "format": entry.format,
       "data": entry.data,
       "variants": list(entry.variants),
     }
     for entry in REGISTERED.values()
   ]
-  header = ("name", "kind", "data", "schema variants")
-  rows = tuple((x["name"], x["kind"], x["data"], ", ".join(x["variants"])) for x in entries)
+  header = ("name", "kind", "format", "data", "schema variants")
+  rows = tuple((*(x[key] for key in header[:4]), ", ".join(x["variants"])) for x in entries)
   table = Table("tasks and mixtures", header, rows, left=len(header))
   output.show(args.format, [table], {"format": "sgdx-tasks/1", "tasks": entries})
   return 0

@@ -137,7 +137,8 @@ def add_scoring(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> 
     nargs="+",
     default=[],
     metavar="FIELD=VALUE",
-    help="prompt style of JSONL predictions, if not the default: values=letters lowercase=true",
+    help="format and style of the prompts of JSONL predictions, if not T5DST's default: "
+    "format=d3st, or values=letters lowercase=true",
   )
   parser.add_argument(
     "--allow-missing",
@@ -176,7 +177,7 @@ def parse_format(items: Sequence[str]) -> "PromptFormat":
     UsageError: an unknown field or format, or a value that is not of the field's type.
     SgdxError: a value that the style refuses.
   """
-  from sgdx_t5x.prompts import DEFAULT, FORMATS, load_format
+  from sgdx_t5x.prompts import DEFAULT, load_format
 
   pairs = [item.partition("=")[::2] for item in items]
   name = {"format": DEFAULT, **dict(pairs)}["format"]
@@ -192,7 +193,7 @@ def parse_format(items: Sequence[str]) -> "PromptFormat":
       raise UsageError(
         f"--prompt-style {item}",
         expected=f"FIELD=VALUE with a field of {type(style).__name__}; flags are true or false",
-        available=", ".join((*defaults, "format") if len(FORMATS) > 1 else defaults),
+        available=", ".join(("format", *defaults)),
         fix=f"use the settings of {type(style).__name__} in the gin file of the run",
       ) from None
   return load_format(name, dataclasses.replace(style, **changes))

@@ -1,4 +1,4 @@
-"""`sgdx prompts`: every T5DST prompt of a split as JSONL, for any language model to answer."""
+"""`sgdx prompts`: the prompts of a split as JSONL, for any language model to answer or train on."""
 
 import argparse
 import contextlib
@@ -42,6 +42,10 @@ examples:
   Score the answers:
     sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing
 
+  D3ST, one prompt per frame, with what to answer, to train any model:
+    sgdx prompts --corpus sgd.zip --split train --variant original \\
+      --prompt-style format=d3st --targets --out train.jsonl
+
 A variant is original, v1 ... v5, bt_zh, bt_ja or bt_ko (back-translations of
 SGD's train split ship with this package), corrupt_SEED, or NAME=DIR for schemas
 of your own in DIR/SPLIT/schema.json.
@@ -50,6 +54,9 @@ A line is
   {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": "[USER] ... [slot] ."}
 and for a categorical slot also "possible_values": [...]; "none" and "dontcare"
 are possible answers as well. Answers are lines {"id": ..., "prediction": ...}.
+The id of a prompt for a whole frame ends in /*. --prompt-style names the
+format, if not T5DST, and fields of its style. What formats there are:
+docs/formats.md
 An instruction for a language model:
 
   The prompt is a dialogue and, after [slot], a slot. Answer with nothing but
@@ -80,6 +87,11 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="JSONL to write; - for stdout",
   )
   parser.add_argument(
+    "--targets",
+    action="store_true",
+    help='add the right answers as "target", to train a model; rows then reveal the gold states',
+  )
+  parser.add_argument(
     "--limit", type=int, metavar="N", help="at most N prompts per variant, from complete dialogues"
   )
   parser.add_argument(
@@ -92,7 +104,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs="+",
     default=[],
     metavar="FIELD=VALUE",
-    help="prompt style, if not the default: values=letters slot_name=false",
+    help="format and style, if not T5DST's default: format=d3st values=a",
   )
   parser.set_defaults(run=run)
   return parser
@@ -160,7 +172,7 @@ def _write(
     written.of_dialogues += 1
     if chosen is not None and dialogue.dialogue_id not in chosen:
       continue
-    rows = list(dialogue_rows(prompt_format, dialogue, args.split, services))
+    rows = list(dialogue_rows(prompt_format, dialogue, args.split, services, args.targets))
     out.writelines(f"{json.dumps(row)}\n" for row in rows)
     written.prompts += len(rows)
     written.frames += sum(1 for _ in dialogue.user_frames())
@@ -202,7 +214,8 @@ def _print_summary(
 
   file = f"{args.out}: " if args.out != STDOUT else ""
   lines = [
-    f"written: {file}{written.prompts:,} prompts ({', '.join(variants)})",
+    f"written: {file}{written.prompts:,} prompts{' with targets' * args.targets} "
+    f"({', '.join(variants)})",
     f"         {written.frames:,} frames, {written.dialogues:,} of {written.of_dialogues:,} "
     f"dialogues of {args.split}",
   ]

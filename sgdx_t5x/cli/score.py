@@ -37,8 +37,9 @@ examples:
 DIR contains dialogues*.json in DSTC8 format, with names of the variant or of
 the original schema, or *.jsonl with rows of t5x.infer or t5x.eval or with
 {"id", "prediction"}; a single file also works. Numbers are percent in tables
-and fractions in JSON and CSV. JGA_v1-5, Diff_rel and SS_JGA need v1 to v5.
-docs/metrics/ defines all metrics, docs/score-json.md the JSON.
+and fractions in JSON and CSV. JGA_v1-5, Diff_rel, SS_JGA and the table of
+robustness need v1 to v5. docs/metrics/ defines all metrics,
+docs/score-json.md the JSON.
 """
 
 
@@ -69,7 +70,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs="+",
     default=[],
     metavar="KEY",
-    help="further official metrics to average over v1 to v5, with Diff_rel and SS, as for JGA",
+    help="further official metrics to average over v1 to v5, as JGA, with Diff_rel, SS, robustness",
   )
   parser.add_argument(
     "--joint-acc-across-turn",

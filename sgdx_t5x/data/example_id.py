@@ -1,7 +1,7 @@
 """Names of examples: which frame a prompt is about, for which variant, and which slot it asks for.
 
   unit "slot":   v3/dev/1_00000-002-Banks_2/account_type
-  unit "frame":  v3/dev/1_00000-002-Banks_2
+  unit "frame":  v3/dev/1_00000-002-Banks_2/*
 
 Names of services and slots are those of the original schema. The unit belongs to the prompt format:
 it says how much of a frame one example asks for.
@@ -16,16 +16,17 @@ from sgdx_t5x.errors import SgdxError
 Unit = Literal["slot", "frame"]
 SLOT: Unit = "slot"
 FRAME: Unit = "frame"
-_FORMS = {
+FORMS = {
   SLOT: "variant/split/frame/slot, as in v3/dev/1_00000-002-Banks_2/account_type",
-  FRAME: "variant/split/frame, as in v3/dev/1_00000-002-Banks_2",
+  FRAME: "variant/split/frame/*, as in v3/dev/1_00000-002-Banks_2/*",
 }
+_WHOLE_FRAME = "*"
 _FRAME_ID = re.compile(r"(.+)-\d{3,}-(.+)")  # dialogue, turn, service: see `dialogue.frame_id`
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ExampleId:
-  """The id of an example; of a frame in a variant, if it has no slot.
+  """The id of an example: of a slot of a frame in a variant, or of the whole frame.
 
   Attributes:
     variant: of the schema, "original" or "v1" to "v5", or another.
@@ -40,8 +41,13 @@ class ExampleId:
   slot: str | None = None
 
   def __str__(self) -> str:
-    frame = f"{self.variant}/{self.split}/{self.frame_id}"
-    return frame if self.slot is None else f"{frame}/{self.slot}"
+    slot = _WHOLE_FRAME if self.slot is None else self.slot
+    return f"{self.variant}/{self.split}/{self.frame_id}/{slot}"
+
+  @property
+  def unit(self) -> Unit:
+    """What the example asks for."""
+    return FRAME if self.slot is None else SLOT
 
   @property
   def service(self) -> str:
@@ -58,20 +64,18 @@ class ExampleId:
     return ExampleId(self.variant, self.split, self.frame_id, slot)
 
   @classmethod
-  def parse(cls, text: str, unit: Unit, where: str = "") -> "ExampleId":
+  def parse(cls, text: str, where: str = "") -> "ExampleId":
     """Reads an id. Args: where, file and line for errors. Raises SgdxError if it is malformed."""
     variant, _, rest = text.partition("/")
-    split, _, frame = rest.partition("/")
-    slot = None
-    if unit == SLOT:
-      frame, _, slot = frame.rpartition("/")
-    if not (variant and split and frame and slot != ""):
+    split, _, rest = rest.partition("/")
+    frame, _, slot = rest.rpartition("/")
+    if not (variant and split and frame and slot):
       raise SgdxError(
         f"{where}: example id {text!r}" if where else f"example id {text!r}",
-        expected=_FORMS[unit],
-        fix="take ids as they are: of `sgdx prompts`, or of the tasks of sgdx_t5x.tasks",
+        expected="; ".join(FORMS.values()),
+        fix="run inference with a task of sgdx_t5x.tasks, or keep the ids of sgdx prompts",
       )
-    return cls(variant, split, frame, slot)
+    return cls(variant, split, frame, None if slot == _WHOLE_FRAME else slot)
 
 
 def _frame_parts(frame_id: str) -> tuple[str, str]:

@@ -3,6 +3,9 @@
 For a model without pretraining: 2,000 pieces cut SGD's prompts as short as T5's 32,000, and leave
 its parameters to the network. Special ids are T5's (pad 0, </s> 1, <unk> 2), so the same gin files
 fit both. The text is that of train alone: its dialogues and its original schemas.
+
+Tags and signs of the formats that ask for a whole frame come after the trained pieces, so that
+T5DST's prompts are the same tokens with and without them.
 """
 
 import contextlib
@@ -19,6 +22,15 @@ from sgdx_t5x.data.schema import Service
 
 # One piece each: spelled out, the tags would be half of a short prompt.
 TAGS = ("[USER]", "[SYSTEM]", "[domain]", "[slot]", "[PVs]", "none", "dontcare")
+FRAME_TAGS = (
+  *("[states]", "[intents]", "[req_slots]", "[user]", "[system]", "||", "|"),  # D3ST
+  *("[example]", "[slots]", "[context]", "[state]", "[intent]"),  # SDT
+)
+_SIGNS = ("=", ")", "(")  # if the text has none
+# What a character becomes before text is cut into pieces. A no-break space becomes a space (a model
+# without rules logs a line when it is loaded). What follows "=" gets a blank, so that a value is
+# the same pieces as in the dialogue: a model without pretraining could hardly copy it otherwise.
+_RULES = "A0\t20\n3D\t3D 20\n"
 _SCHEMA_WEIGHT = 20  # every prompt has some words of a schema, and of all utterances a few
 
 
@@ -53,12 +65,16 @@ def lines(dialogues: Iterable[Dialogue], services: Iterable[Service]) -> Iterato
 
 
 def train_vocabulary(text: Iterable[str], num_pieces: int) -> bytes:
-  """Returns a unigram model of `num_pieces` pieces for lines of text, the same on every machine."""
+  """Returns a unigram model for lines of text, the same on every machine.
+
+  Args:
+    text: what it is trained on.
+    num_pieces: how many pieces, before those that are added for formats of whole frames.
+  """
   model = io.BytesIO()
   # The model keeps the name of its rules' file, so that must be the same on every machine.
   with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-    # One rule, no-break space to space: a model without rules logs a line whenever it is loaded.
-    pathlib.Path("rules.tsv").write_text("A0\t20\n")
+    pathlib.Path("rules.tsv").write_text(_RULES)
     sentencepiece.SentencePieceTrainer.train(
       sentence_iterator=iter(text),
       model_writer=model,
@@ -74,4 +90,21 @@ def train_vocabulary(text: Iterable[str], num_pieces: int) -> bytes:
       num_threads=1,  # more threads give another model on another machine
       minloglevel=1,
     )
-  return model.getvalue()
+  return _with_frame_tags(model.getvalue())
+
+
+def _with_frame_tags(trained: bytes) -> bytes:
+  """Returns a model with the pieces added, after its own, that formats of whole frames need."""
+  from sentencepiece import sentencepiece_model_pb2
+
+  proto: Any = sentencepiece_model_pb2  # its classes are made when it is imported
+  model, piece = proto.ModelProto.FromString(trained), proto.ModelProto.SentencePiece
+  known = {each.piece for each in model.pieces}
+  least = min(each.score for each in model.pieces)
+  for tag in FRAME_TAGS:
+    model.pieces.add(piece=f"\u2581{tag}", score=0.0, type=piece.USER_DEFINED)
+  for sign in _SIGNS:
+    if sign not in known:
+      model.pieces.add(piece=sign, score=least, type=piece.NORMAL)
+  model.trainer_spec.vocab_size = len(model.pieces)
+  return model.SerializeToString(deterministic=True)

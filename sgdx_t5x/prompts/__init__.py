@@ -5,13 +5,24 @@ README.md beside this file shows how to add one. Nothing here imports TensorFlow
 
 import dataclasses
 import importlib
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from sgdx_t5x.data.example_id import Unit
 from sgdx_t5x.errors import UsageError
-from sgdx_t5x.prompts.protocol import PromptFormat
+from sgdx_t5x.prompts.protocol import PromptFormat, Provenance
+
+if TYPE_CHECKING:
+  from sgdx_t5x.data.corpus import Corpus
+  from sgdx_t5x.metrics.frames import GoldFrame
 
 DEFAULT = "t5dst"
-FORMATS = {DEFAULT: "sgdx_t5x.prompts.t5dst:T5DST"}  # name -> module:class, imported when asked for
+FORMATS = {  # name -> module:class, imported when asked for
+  DEFAULT: "sgdx_t5x.prompts.t5dst:T5DST",
+  "d3st": "sgdx_t5x.prompts.d3st:D3ST",
+  "sdt": "sgdx_t5x.prompts.sdt:SDT",
+  "sdt_ind": "sgdx_t5x.prompts.sdt:SDTInd",
+}
 
 
 def load_format(name: str = DEFAULT, style: Any = None) -> PromptFormat:
@@ -36,6 +47,11 @@ def load_format(name: str = DEFAULT, style: Any = None) -> PromptFormat:
   return made() if style is None else made(style)
 
 
+def formats_of(unit: Unit) -> list[str]:
+  """Returns the names of the registered formats of which an example asks for one such unit."""
+  return [name for name in FORMATS if load_format(name).unit == unit]
+
+
 def style_changes(prompt_format: PromptFormat) -> dict[str, Any]:
   """Returns the fields of a format's style that are not as by default."""
   usual = type(prompt_format)().style
@@ -46,6 +62,25 @@ def style_changes(prompt_format: PromptFormat) -> dict[str, Any]:
 def signature_fields(prompt_format: PromptFormat) -> dict[str, str]:
   """Returns what a score's signature says of the prompts; nothing for T5DST's default style."""
   fields = {} if prompt_format.name == DEFAULT else {"format": prompt_format.name}
-  if changes := style_changes(prompt_format):
+  files = {f.name for f in dataclasses.fields(prompt_format.style) if f.metadata.get("file")}
+  changes = {k: v for k, v in style_changes(prompt_format).items() if k not in files}
+  if changes:
     fields["style"] = "+".join(f"{name}={value}" for name, value in changes.items())
   return fields
+
+
+def provenance(
+  prompt_format: PromptFormat, corpus: "Corpus", gold: "Sequence[GoldFrame]"
+) -> Provenance:
+  """Returns what a score says of files from which prompts are made; nothing for most formats.
+
+  Args:
+    prompt_format: may have a function `provenance(corpus, gold)`.
+    corpus: that is scored.
+    gold: the frames that are scored.
+
+  Raises:
+    SgdxError: a file that does not fit the corpus.
+  """
+  found = getattr(prompt_format, "provenance", None)
+  return found(corpus, gold) if found else Provenance()

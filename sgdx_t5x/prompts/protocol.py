@@ -6,10 +6,10 @@ state again. It is pure Python; only `examples` may import TensorFlow, when it i
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from sgdx_t5x.data.dialogue import State, frame_id
+from sgdx_t5x.data.dialogue import Dialogue, Frame, State, frame_id
 from sgdx_t5x.data.example_id import ExampleId, Unit
 from sgdx_t5x.data.schema import Schema, Service
 
@@ -55,6 +55,8 @@ class Prompt:
     turns: the history as the format writes it, from the oldest turn.
     before: what precedes the history; "" if nothing does.
     after: what follows it.
+    before_parts: `before` in parts that come again in other prompts, to be tokenised once each;
+      joined by blanks they are `before`. () if that itself comes again.
     row: further keys of the row that `sgdx prompts` writes, for instance possible answers.
   """
 
@@ -62,12 +64,26 @@ class Prompt:
   before: str = ""
   after: str = ""
   row: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  before_parts: tuple[str, ...] = ()
 
   @property
   def text(self) -> str:
     """The whole input."""
     parts = [self.before, *self.turns] if self.before else [*self.turns]
     return " ".join([*parts, self.after] if self.after else parts)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Provenance:
+  """What a score says of files from which its prompts were made.
+
+  Attributes:
+    fields: of its signature.
+    notes: lines below its tables.
+  """
+
+  fields: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  notes: tuple[str, ...] = ()
 
 
 class PromptFormat(Protocol):
@@ -154,6 +170,17 @@ class PromptFormat(Protocol):
       schemas: schemas of all variants.
       variants: every record gives examples for each.
     """
+
+
+def shown_frames(prompt_format: PromptFormat, dialogue: Dialogue) -> Iterable[tuple[int, Frame]]:
+  """Returns (turn, frame) of a dialogue, as the format's prompts and targets show its user frames.
+
+  The user frames themselves, unless the format has a method `shown_frames(dialogue)`: one that
+  shows something else needs the frames before or beside each. A record holds a single frame, so
+  such a format cannot make the examples of a task.
+  """
+  of_its_own = getattr(prompt_format, "shown_frames", None)
+  return dialogue.user_frames() if of_its_own is None else of_its_own(dialogue)
 
 
 def prompts_without_history(

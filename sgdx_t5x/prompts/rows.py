@@ -1,7 +1,7 @@
 """Prompts as rows {"id", "prompt"}, for models that are not trained with SeqIO.
 
 Ids and texts are those of the SeqIO tasks (`example_id_pretokenized`, `inputs_pretokenized`).
-A row does not reveal the gold state.
+A row does not reveal the gold state, unless its target is asked for (`targets_pretokenized`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,6 +15,7 @@ from sgdx_t5x.prompts.protocol import (
   ServicePair,
   prompts_without_history,
   service_pairs,
+  shown_frames,
 )
 
 Pairs = Mapping[str, ServicePair]  # service, by its original name -> its schemas
@@ -36,7 +37,11 @@ def services_of(
 
 
 def dialogue_rows(
-  prompt_format: PromptFormat, dialogue: Dialogue, split: str, services: Mapping[str, Pairs]
+  prompt_format: PromptFormat,
+  dialogue: Dialogue,
+  split: str,
+  services: Mapping[str, Pairs],
+  targets: bool = False,
 ) -> Iterator[dict[str, Any]]:
   """Yields the prompts of a dialogue: frame by frame, then by variant, then by example.
 
@@ -45,16 +50,22 @@ def dialogue_rows(
     dialogue: in original names.
     split: named in the ids.
     services: variant -> its services, see `services_of`.
+    targets: add what a model is to answer.
 
   Yields:
-    {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": str}, and what else the format writes.
+    {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": str}, "target" if it is asked for, and
+    what else the format writes.
   """
   turns = [(turn.speaker, turn.utterance) for turn in dialogue.turns]
-  for turn, frame in dialogue.user_frames():
+  for turn, frame in shown_frames(prompt_format, dialogue):
     name = frame_id(dialogue.dialogue_id, turn, frame.service)
     history = tuple(turns[: turn + 1])
     for variant, pairs in services.items():
       example, pair = ExampleId(variant, split, name), pairs[frame.service]
+      asked = prompt_format.asked(pair.original)
       prompts = prompt_format.prompts(example, pair, history)
-      for slot, prompt in zip(prompt_format.asked(pair.original), prompts, strict=True):
-        yield {"id": str(example.with_slot(slot)), "prompt": prompt.text, **prompt.row}
+      answers = prompt_format.targets(example, pair, frame.state) if targets else ()
+      for i, (slot, prompt) in enumerate(zip(asked, prompts, strict=True)):
+        target = {"target": answers[i]} if targets else {}
+        row = {"id": str(example.with_slot(slot)), "prompt": prompt.text}
+        yield {**row, **target, **prompt.row}

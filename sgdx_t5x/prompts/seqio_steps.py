@@ -43,7 +43,7 @@ def read_back(
   """
   example_id = example["example_id_pretokenized"]
   example_id = example_id.decode() if isinstance(example_id, bytes) else str(example_id)
-  parsed = ExampleId.parse(example_id, prompt_format.unit)
+  parsed = ExampleId.parse(example_id)
   original = schemas.get(parsed.split)
   if not is_target:
     pairs = service_pairs(original, schemas.get(parsed.split, parsed.variant))

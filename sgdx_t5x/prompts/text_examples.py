@@ -33,7 +33,8 @@ _RECORDS_AT_A_TIME = 64
 _CACHED_TEXTS = 50_000  # turns and parts of prompts, about 20 MB
 _SCALARS = ("frame_id", "service_index", "active_intent")
 _LISTS = ("utterances", "gold_slot", "gold_value", "requested_slots")
-_Encode = Callable[[str], tuple[int, ...]]
+_TOKEN = np.dtype(np.int32)
+_Encode = Callable[[str], bytes]  # tokens as bytes of _TOKEN: joined and counted fastest
 _TYPES = {
   "record": tf.int32,
   "inputs": tf.int32,
@@ -45,7 +46,8 @@ _TYPES = {
   "num_slots": tf.int32,
   "categorical": tf.bool,
 }
-_RAGGED = ("inputs", "targets", "gold")
+_TOKENS = ("inputs", "targets")
+_RAGGED = (*_TOKENS, "gold")
 _OF_A_SLOT = ("gold", "num_slots", "categorical")
 
 
@@ -181,33 +183,41 @@ def _flat(columns: Mapping[str, list]) -> Iterator[np.ndarray]:
     if key not in _RAGGED:
       yield np.array(column, kind)
       continue
+    if key in _TOKENS:
+      yield np.frombuffer(b"".join(column), _TOKEN)
+      yield np.array([len(row) for row in column], np.int64) // _TOKEN.itemsize
+      continue
     yield np.array(list(itertools.chain.from_iterable(column)), kind)
     yield np.array([len(row) for row in column], np.int64)
 
 
 def _encoder(vocabulary: seqio.Vocabulary) -> _Encode:
   @functools.lru_cache(maxsize=_CACHED_TEXTS)  # turns come again in the next frame
-  def encode(text: str) -> tuple[int, ...]:
-    return tuple(vocabulary.encode(text))
+  def encode(text: str) -> bytes:
+    return np.array(vocabulary.encode(text), _TOKEN).tobytes()
 
   return encode
 
 
-def _fitting(prompt: Prompt, encode: _Encode, limit: int | None) -> list[int]:
+def _fitting(prompt: Prompt, encode: _Encode, limit: int | None) -> bytes:
   """Returns the tokens of a prompt, of whole newest turns within a limit, one kept for EOS.
 
   If not even the newest turn fits, its end does.
   """
-  before, after = encode(prompt.before), encode(prompt.after)
+  before, after = _before(prompt, encode), encode(prompt.after)
   turns = [encode(turn) for turn in prompt.turns]
   if limit is not None:
-    room = limit - 1 - len(before) - len(after)
+    room = (limit - 1) * _TOKEN.itemsize - len(before) - len(after)
     newest = turns[-1:]
     while turns and sum(map(len, turns)) > room:
       del turns[0]
     if not turns and newest:
-      turns = [newest[0][max(0, len(newest[0]) - room) :] if room > 0 else ()]
-  return [*before, *itertools.chain.from_iterable(turns), *after]
+      turns = [newest[0][max(0, len(newest[0]) - room) :] if room > 0 else b""]
+  return b"".join([before, *turns, after])
+
+
+def _before(prompt: Prompt, encode: _Encode) -> bytes:
+  return b"".join(map(encode, prompt.before_parts or (prompt.before,)))
 
 
 def _check_fits(
@@ -220,7 +230,7 @@ def _check_fits(
   longest, text = 0, ""
   for variant, services in pairs.items():
     for prompt in prompts_without_history(prompt_format, split, variant, services):
-      length = len(encode(prompt.before)) + len(encode(prompt.after))
+      length = (len(_before(prompt, encode)) + len(encode(prompt.after))) // _TOKEN.itemsize
       if length > longest:
         longest, text = length, prompt.text
   if longest + 2 > limit:

@@ -198,9 +198,8 @@ def _overview(scored: Sequence[Run], lacks: Sequence[str], figures: dict[str, An
       lambda run: [*run.report["notes"], *score_tables.absent(run.rows.groups["all"])],
     ),
   ]
-  means = run_tables.seeds(scored)
-  shown = [run_tables.sources(scored), run_tables.summary(scored), run_tables.variants(scored)]
-  shown += [means] if means else []
+  made = (run_tables.sources, run_tables.summary, run_tables.robustness, run_tables.variants)
+  shown = [table for make in (*made, run_tables.seeds) if (table := make(scored))]
   drawn = {
     "jga_by_variant": ("JGA by schema variant", plots.jga_by_variant(scored)),
     "jga_by_augmentation": ("JGA by run", plots.jga_by_augmentation(scored)),
@@ -260,10 +259,10 @@ def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...
   shown = comparison_tables.tables(first.name, run.name, compared)
   lines = (
     f"Differences are {run.name} minus {first.name} in percentage points, with 95% intervals by "
-    "paired resampling of dialogues; more is better, except that less SS is. p is two-sided, of "
-    "JGA_v1-5 in the table of services, at least 2 / 2^D of D dialogues, and not corrected for how "
-    f"many numbers are looked at. Broken: frames right (JGA 1) with {first.name} and wrong with "
-    f"{run.name}, counted per schema variant; fixed: the reverse.",
+    "paired resampling of dialogues; more is better, but less of SS, lost and spread. p is "
+    "two-sided, of JGA_v1-5 in the table of services, at least 2 / 2^D of D dialogues, and not "
+    "corrected for how many numbers are looked at. Broken: frames right (JGA 1) with "
+    f"{first.name} and wrong with {run.name}, counted per schema variant; fixed: the reverse.",
     *((f"{line} ({names})") for line in notes),
     *comparison_tables.worst_and_best(shown[1]),
   )

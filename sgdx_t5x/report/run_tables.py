@@ -1,7 +1,7 @@
 """Tables of a report: the paper's Tables 2 and 3 for any runs, per service, slot and error."""
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
@@ -33,6 +33,15 @@ def summary(runs: Sequence[Run]) -> Table:
   """Returns the paper's Table 2, and Table 3 if the runs are augmentations, with intervals."""
   columns = (*_SUMMARY, JGA.consistent_all, JGA.all_wrong)
   return _table("Summary (%)", columns, _group_rows(runs), Row.cell_with_interval)
+
+
+def robustness(runs: Sequence[Run]) -> Table | None:
+  """Returns what rewording does to frames, with intervals; None if no scores have it."""
+  rows = list(_group_rows(runs))
+  columns = [x for x in JGA.robustness if any(row.has(x.key) for _, row in rows)]
+  if not columns:
+    return None
+  return _table("Robustness (%)", columns, rows, Row.cell_with_interval)
 
 
 def variants(runs: Sequence[Run]) -> Table:
@@ -137,7 +146,7 @@ def errors(run: Run) -> Table | None:
 def _table(
   title: str,
   columns: Sequence[Column],
-  rows: Iterator[tuple[Cell, Row]],
+  rows: Iterable[tuple[Cell, Row]],
   cell: Callable[[Row, str], Number] = Row.cell,
   first: str = "",
 ) -> Table:

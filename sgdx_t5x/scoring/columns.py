@@ -5,6 +5,8 @@ import functools
 
 from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 
+_ROBUSTNESS = ("retained", "lost", "gained", "worst", "spread", "agreement")
+
 
 @dataclasses.dataclass(frozen=True)
 class Column:
@@ -39,6 +41,11 @@ class Columns:
     all_wrong: share of frames that v1 to v5 all get wrong.
     consistent: right with the original and with v1 to v5, one each; of JGA only.
     consistent_all: right with all of v1 to v5; of JGA only.
+    retained, lost: right and wrong with v1 to v5, of those right with the original.
+    gained: wrong with the original, right with v1 to v5.
+    worst: the lowest of v1 to v5.
+    spread: the highest of v1 to v5 less the lowest.
+    agreement: pairs of v1 to v5 with equal predicted states; with JGA only.
   """
 
   original: Column
@@ -50,6 +57,12 @@ class Columns:
   all_wrong: Column
   consistent: tuple[Column, ...]
   consistent_all: Column
+  retained: Column
+  lost: Column
+  gained: Column
+  worst: Column
+  spread: Column
+  agreement: Column
 
   @property
   def per_variant(self) -> tuple[Column, ...]:
@@ -60,6 +73,11 @@ class Columns:
   def summary(self) -> tuple[Column, ...]:
     """What says how much the variants change, of the paper's Table 2."""
     return (self.mean, self.diff_rel, self.sensitivity)
+
+  @property
+  def robustness(self) -> tuple[Column, ...]:
+    """What the variants do to frames that are right with the original, and among each other."""
+    return (self.retained, self.lost, self.gained, self.worst, self.spread, self.agreement)
 
 
 @functools.cache
@@ -80,6 +98,7 @@ def columns(name: str = "jga") -> Columns:
     all_wrong=column("zero_mean_share", "wrong in all"),
     consistent=tuple(column(f"cjga_{v}", f"cJGA_{v}") for v in SGDX_VARIANTS),
     consistent_all=column("cjga_all", "cJGA_all"),
+    **{key: column(key, key) for key in _ROBUSTNESS},
   )
 
 

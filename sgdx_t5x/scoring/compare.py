@@ -17,7 +17,7 @@ from sgdx_t5x import metrics
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import BootstrapSamples, Difference, FrameScores
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
-from sgdx_t5x.scoring.frame_table import FrameTable
+from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of
 from sgdx_t5x.signature import Signature, differences
 
 FORMAT = "sgdx-diff/1"  # raise the number when a reader of the report must change
@@ -32,6 +32,8 @@ class Comparison:
     tables: the first and the second, as read.
     metric: official key.
     scores: of the first and of the second, variant -> scores; the same variants.
+    agreement: of the first and of the second, [F] float; None if one lacks it, or of another
+      metric.
     warnings: what makes the comparison PARTIAL, a line each.
     notes: what else a reader should know.
   """
@@ -39,6 +41,7 @@ class Comparison:
   tables: tuple[FrameTable, FrameTable]
   metric: str
   scores: tuple[Mapping[str, FrameScores], Mapping[str, FrameScores]]
+  agreement: tuple[np.ndarray, np.ndarray] | None
   warnings: tuple[str, ...]
   notes: tuple[str, ...]
 
@@ -101,7 +104,8 @@ def compare(
   ]
   scores, unscored = _common_scores(shared, metric, allow_missing)
   warnings = [f"{x}: {line}" for x, t in zip("AB", tables, strict=True) for line in t.warnings]
-  return Comparison(tables, metric, scores, (*warnings, *missing, *unscored), notes)
+  agreement = _agreement(tables, metric, next(iter(scores[0].values())))
+  return Comparison(tables, metric, scores, agreement, (*warnings, *missing, *unscored), notes)
 
 
 def comparison_report(
@@ -159,6 +163,10 @@ def row(comparison: Comparison, mask: np.ndarray, samples: BootstrapSamples) -> 
   differences = metrics.paired_differences(
     first, second, dialogues, samples, zero_mean, comparison.name
   )
+  if comparison.agreement:
+    a, b = (agreement[mask] for agreement in comparison.agreement)
+    frames_of = comparison.frames.dialogue_ids[mask]
+    differences["agreement"] = metrics.mean_difference(a, b, frames_of, samples)
   counts = {}
   for variant in comparison.scores[0]:
     broken, fixed = comparison.flipped(variant)
@@ -279,6 +287,16 @@ def _common_scores(
       fix="complete the predictions; --allow-missing compares what both have",
     )
   return kept, missing
+
+
+def _agreement(
+  tables: tuple[FrameTable, FrameTable], metric: str, frames: FrameScores
+) -> tuple[np.ndarray, np.ndarray] | None:
+  """Returns the agreement of both, of these frames; None if one lacks it, or of another metric."""
+  if metric != metrics.JOINT_GOAL or any(table.agreement is None for table in tables):
+    return None
+  first, second = (in_order_of(frames, table.agreement) for table in tables)
+  return first, second
 
 
 def _for_json(found: Difference) -> dict[str, Any] | None:

@@ -76,7 +76,7 @@ def worst_and_best(table: Table, number: int = 3) -> Sequence[str]:
 
 
 def _compared(metric: Columns) -> tuple[Column, ...]:
-  return (*metric.per_variant, *metric.summary, metric.consistent_all)
+  return (*metric.per_variant, *metric.summary, metric.consistent_all, *metric.robustness)
 
 
 def _table(

@@ -23,6 +23,8 @@ class FrameTable:
     metrics: names of all metrics in the file, read or not.
     warnings: what makes them PARTIAL, a line each.
     failures: frame id -> slots that fail; None in files written before they were kept.
+    agreement: frame id -> agreement of v1 to v5; None in files written before it was kept, and
+      where one of the five is absent.
   """
 
   path: pathlib.Path
@@ -32,6 +34,7 @@ class FrameTable:
   metrics: tuple[str, ...]
   warnings: tuple[str, ...] = ()
   failures: Mapping[str, tuple[Failure, ...]] | None = None
+  agreement: Mapping[str, float] | None = None
 
   def __repr__(self) -> str:
     return f"<FrameTable {self.path}: {', '.join(self.scores)}, {len(self.frames):,} frames>"
@@ -45,6 +48,12 @@ class FrameTable:
   def frame_ids(self) -> np.ndarray:
     """[F] str, in the order of the file."""
     return self.frames.frame_ids
+
+
+def in_order_of(frames: FrameScores, by_frame: Mapping[str, float] | None) -> np.ndarray:
+  """Returns a number of each frame, nan where there is none: [F] float."""
+  by_frame = by_frame or {}
+  return np.array([by_frame.get(key, np.nan) for key in frames.frame_ids.tolist()], dtype=float)
 
 
 def scores_checksum(scores: Mapping[str, FrameScores]) -> str:

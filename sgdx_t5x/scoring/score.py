@@ -7,6 +7,7 @@ score_report(scored)["sgdx"]["unseen"]["jga_v1"]    # what --json writes
 """
 
 import dataclasses
+import functools
 import math
 import pathlib
 import zlib
@@ -18,12 +19,13 @@ import numpy as np
 from sgdx_t5x import metrics
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus
-from sgdx_t5x.data.variants import in_order
+from sgdx_t5x.data.variants import SGDX_VARIANTS, in_order
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
-from sgdx_t5x.prompts import load_format, signature_fields
-from sgdx_t5x.scoring.frame_table import FrameTable, scores_checksum
+from sgdx_t5x.prompts import load_format, provenance, signature_fields
+from sgdx_t5x.prompts.protocol import Provenance
+from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of, scores_checksum
 from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
 from sgdx_t5x.scoring.predictions.files import (
   Predictions,
@@ -58,6 +60,7 @@ class Scored:
     missing: variant -> how many frames of the corpus have no prediction.
     warnings: what makes it PARTIAL, a line each.
     notes: what else a reader should know.
+    provenance: what the signature says of files from which prompts were made.
   """
 
   corpus: Corpus
@@ -72,6 +75,7 @@ class Scored:
   missing: dict[str, int]
   warnings: tuple[str, ...]
   notes: tuple[str, ...]
+  provenance: Provenance = dataclasses.field(default_factory=Provenance)
 
   def __repr__(self) -> str:
     state = "complete" if self.complete else "PARTIAL"
@@ -92,6 +96,7 @@ class Scored:
       "services": "all+seen+unseen",
       "fuzzy": self.settings.fuzzy,
       **signature_fields(self.settings.prompt_format),
+      **self.provenance.fields,
       "jga": f"official-{'across-turn' if self.settings.across_turn else 'per-frame'}",
       "zero_mean": self.settings.zero_mean,
       "frames": len(self.nothing),
@@ -109,6 +114,19 @@ class Scored:
         failures[frame.frame_id] = failed
     return failures
 
+  @functools.cached_property
+  def agreement(self) -> dict[str, float]:
+    """Frame id -> agreement of v1 to v5, of the common frames; empty unless all are given."""
+    if not set(SGDX_VARIANTS) <= self.states.keys():
+      return {}
+    schema, agreement = self.corpus.schema(self.split), {}
+    by_variant = [self.states[variant] for variant in SGDX_VARIANTS]
+    for frame in self.gold:  # of which only id and service are used
+      states = [by_id[frame.frame_id] for by_id in by_variant]
+      service, fuzzy = schema[frame.service], self.settings.fuzzy
+      agreement[frame.frame_id] = metrics.frame_agreement(service, states, fuzzy)
+    return agreement
+
   def table(self, path: str | pathlib.Path) -> FrameTable:
     """Returns the scores per frame, as `score_files.read_frames` reads them from `path`."""
     return FrameTable(
@@ -119,6 +137,7 @@ class Scored:
       tuple(next(iter(self.common.values())).metrics),
       self.warnings,
       self.failures(),
+      self.agreement or None,
     )
 
 
@@ -155,13 +174,16 @@ def score_predictions(
     )
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
   gold = _gold_frames(corpus, split, on_progress)
+  files = provenance(how.prompt_format, corpus, gold)
   schema, seen = corpus.schema(split), corpus.seen_services(split)
   on_read = byte_counter(predictions, split, on_progress)
   selection = Selection(corpus, split, gold, how.prompt_format, how.allow_missing, on_read)
   scores: dict[str, FrameScores] = {}
   extra: dict[str, int] = {}
   states: dict[str, dict[str, State]] = {}
+  ignored: dict[str, list[int]] = {}
   for variant, predicted in _read(predictions, selection):
+    ignored[variant] = [frame.ignored for frame in predicted.frames.values() if frame.ignored]
     states[variant] = {key: frame.slot_values for key, frame in predicted.frames.items()}
     scores[variant] = metrics.score_frames(gold, predicted.frames, schema, seen, how.fuzzy)
     extra[variant] = predicted.extra_dialogues
@@ -178,9 +200,25 @@ def score_predictions(
   if len(kept) < len(gold):
     sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in kept).encode()):08x}"
   warnings = tuple(_warnings(missing, extra, selection))
-  notes = tuple(_notes(scores, predictions, split, how))
+  notes = (
+    *_notes(scores, predictions, split, how),
+    *_ignored_notes(ignored, scores),
+    *files.notes,
+  )
   return Scored(
-    corpus, split, how, scores, common, kept, states, nothing, sample, missing, warnings, notes
+    corpus,
+    split,
+    how,
+    scores,
+    common,
+    kept,
+    states,
+    nothing,
+    sample,
+    missing,
+    warnings,
+    notes,
+    files,
   )
 
 
@@ -203,6 +241,8 @@ def score_report(
     samples = metrics.BootstrapSamples.draw(first.dialogue_ids, how.bootstrap_samples, how.seed)
   jga = metrics.JOINT_GOAL
   nothing = dict.fromkeys(common, scored.nothing)
+  agreement = in_order_of(scored.nothing, scored.agreement)
+  same = np.where(np.isnan(agreement), np.nan, 1.0)
   on_row = row_counter(scored.gold, len(how.metrics), on_progress)
   return {
     "format": FORMAT,
@@ -219,9 +259,11 @@ def score_report(
       }
       for variant, scores in scored.frames.items()
     },
-    "sgdx": _rows(common, jga, "jga", how, samples, on_row).to_json(),
+    "sgdx": _rows(common, jga, "jga", how, samples, on_row, agreement=agreement).to_json(),
     "metrics": {n: _rows(common, n, n, how, samples, on_row).to_json() for n in how.metrics},
-    "predict_nothing": _rows(nothing, jga, "jga", how, None, per_service=False).to_json(),
+    "predict_nothing": _rows(
+      nothing, jga, "jga", how, None, per_service=False, agreement=same
+    ).to_json(),
   }
 
 
@@ -333,6 +375,18 @@ def _notes(
       )
 
 
+def _ignored_notes(
+  ignored: Mapping[str, Sequence[int]], by_variant: Mapping[str, FrameScores]
+) -> Iterator[str]:
+  """Yields what answers name that their frames do not have, an index out of range for instance."""
+  for variant, scores in by_variant.items():
+    if counts := ignored[variant]:
+      yield (
+        f"{len(counts):,} of {len(scores):,} answers of {variant} name slots or intents that were "
+        f"not in the prompt, {sum(counts):,} in all; these parts of the answers are ignored"
+      )
+
+
 # --- rows ----------------------------------------------------------------------------------
 
 
@@ -344,6 +398,7 @@ def _rows(
   samples: metrics.BootstrapSamples | None,
   on_row: Callable[[], None] = lambda: None,
   per_service: bool = True,
+  agreement: np.ndarray | None = None,
 ) -> Rows:
   """Returns the rows of the paper's Table 2, and one per domain and service.
 
@@ -355,23 +410,30 @@ def _rows(
     samples: of the frames' dialogues, or None: no intervals.
     on_row: called after each row.
     per_service: whether to add the rows of domains and services.
+    agreement: [F] float, of the same frames; None leaves it out. It is of frames, also where
+      scores are of turns.
   """
 
   def row(mask: np.ndarray) -> Row:
     units = {v: metrics.unit_values(s, metric, mask, how.across_turn) for v, s in frames.items()}
     values = {variant: scores for variant, (scores, _) in units.items()}
-    intervals: dict[str, tuple[float, float] | None] = {}
+    numbers = metrics.summarise(values, how.zero_mean, name)
+    intervals: dict[str, tuple[float, float]] = {}
     if samples is not None:
       dialogues = first.dialogue_ids[next(iter(units.values()))[1]]
       intervals = metrics.summary_intervals(values, dialogues, samples, how.zero_mean, name)
-      intervals = {key: None if math.isnan(ends[0]) else ends for key, ends in intervals.items()}
+    if agreement is not None:
+      numbers["agreement"] = metrics.mean(agreement[mask])
+    if agreement is not None and samples is not None:
+      dialogues = first.dialogue_ids[mask]
+      intervals["agreement"] = metrics.mean_interval(agreement[mask], dialogues, samples)
     on_row()
     scored = mask & frames_with_score
     return Row(
-      _null_for_nan(metrics.summarise(values, how.zero_mean, name)),
+      _null_for_nan(numbers),
       int(scored.sum()),
       len(np.unique(first.dialogue_ids[scored])),
-      intervals,
+      {key: None if math.isnan(ends[0]) else ends for key, ends in intervals.items()},
     )
 
   def rows(masks: Mapping[str, np.ndarray]) -> dict[str, Row]:

@@ -63,7 +63,9 @@ def save(
     SgdxError: a file cannot be written.
   """
   if frames_path is not None:
-    checksum = write_frames(frames_path, table.signature, table.scores, table.failures)
+    checksum = write_frames(
+      frames_path, table.signature, table.scores, table.failures, table.agreement
+    )
     file = pathlib.Path(frames_path).resolve()
     folder = pathlib.Path(report_path).resolve().parent if report_path else pathlib.Path.cwd()
     # Relative if it can be, so that both can be moved together.
@@ -80,6 +82,7 @@ def write_frames(
   signature: str,
   scores: Mapping[str, FrameScores],
   failures: Mapping[str, Sequence[Failure]] | None = None,
+  agreement: Mapping[str, float] | None = None,
 ) -> str:
   """Writes the frames that all variants have.
 
@@ -88,6 +91,7 @@ def write_frames(
     signature: of the report.
     scores: variant -> scores.
     failures: frame id -> slots that fail, see `scoring.Scored.failures`; None leaves them out.
+    agreement: frame id -> agreement, see `scoring.Scored.agreement`; None leaves it out.
 
   Returns:
     `scores_checksum`, for the report that names the file.
@@ -98,7 +102,8 @@ def write_frames(
   scores = common_frames(scores)
   checksum = scores_checksum(scores)
   with atomic_write(path, "--per-frame") as file:
-    file.writelines(f"{line}\n" for line in _lines(signature, checksum, scores, failures))
+    lines = _lines(signature, checksum, scores, failures, agreement)
+    file.writelines(f"{line}\n" for line in lines)
   return checksum
 
 
@@ -206,6 +211,7 @@ def _lines(
   checksum: str,
   scores: Mapping[str, FrameScores],
   failures: Mapping[str, Sequence[Failure]] | None,
+  agreement: Mapping[str, float] | None,
 ) -> Iterator[str]:
   frames = next(iter(scores.values()))
   variants, metrics = list(scores), list(frames.metrics)
@@ -217,6 +223,7 @@ def _lines(
       "variants": variants,
       "metrics": metrics,
       "failures": failures is not None,
+      **({} if agreement is None else {"agreement": True}),
     }
   )
   columns = [
@@ -229,6 +236,8 @@ def _lines(
       metric: {v: None if math.isnan(x) else x for v, x in zip(variants, row_values, strict=True)}
       for metric, row_values in zip(metrics, values, strict=True)
     }
+    if agreement and not math.isnan(share := agreement.get(row["id"], math.nan)):
+      row["agreement"] = share
     if failures and row["id"] in failures:
       row["failures"] = [failure_json(failure) for failure in failures[row["id"]]]
     yield json.dumps(row)
@@ -286,19 +295,23 @@ def _read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTab
   frames: dict[str, tuple[Any, ...]] = {}
   values: list[list[float]] = []
   failures: dict[str, tuple[Failure, ...]] = {}
+  agreement: dict[str, float] = {}
   with path.open("rb") as lines:
     next(lines)
     for number, line in enumerate(lines, start=2):
-      key, frame, scores, failed = _parse_row(line, f"{path}, line {number}", variants, kept)
+      where = f"{path}, line {number}"
+      key, frame, scores, failed, agreed = _parse_row(line, where, variants, kept)
       if key in frames:
         raise SgdxError(
-          f"{path}, line {number}: frame {key} occurs twice",
+          f"{where}: frame {key} occurs twice",
           expected="each frame once",
           fix="run `sgdx score` again",
         )
       frames[key] = frame
       if failed:
         failures[key] = failed
+      if agreed is not None:
+        agreement[key] = agreed
       values.append(scores)
   _check_count(path, head["signature"], len(frames))
   table = np.array(values, dtype=np.float64).reshape(len(frames), len(kept), len(variants))
@@ -314,9 +327,14 @@ def _read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTab
     variant: FrameScores(*columns, {name: table[:, m, v] for m, name in enumerate(kept)})
     for v, variant in enumerate(variants)
   }
-  kept_failures = failures if head.get("failures") else None
   return FrameTable(
-    path, head["signature"], head["checksum"], scores, names, failures=kept_failures
+    path,
+    head["signature"],
+    head["checksum"],
+    scores,
+    names,
+    failures=failures if head.get("failures") else None,
+    agreement=agreement if head.get("agreement") else None,
   )
 
 
@@ -335,8 +353,12 @@ def _is_head(head: Any) -> bool:
 
 def _parse_row(
   line: bytes, where: str, variants: Collection[str], metrics: Collection[str]
-) -> tuple[str, tuple[Any, ...], list[float], tuple[Failure, ...]]:
-  """Returns frame id, (dialogue, turn, service, seen), scores by metric, then variant, failures."""
+) -> tuple[str, tuple[Any, ...], list[float], tuple[Failure, ...], float | None]:
+  """Returns a row of scores per frame.
+
+  It is frame id, (dialogue, turn, service, seen), scores by metric, then variant, failures,
+  agreement.
+  """
   try:
     row = json.loads(line)
     frame = row["dialogue_id"], int(row["turn"]), row["service"], bool(row["seen"])
@@ -344,12 +366,14 @@ def _parse_row(
     scores = [math.nan if x is None else float(x) for x in values]
     if not all(isinstance(x, str) for x in (row["id"], frame[0], frame[2])):
       raise TypeError("id, dialogue_id and service must be strings")
-    if any(x < 0 or x > _HIGHEST for x in scores):
+    agreed = row.get("agreement")
+    agreed = None if agreed is None else float(agreed)
+    if any(x < 0 or x > _HIGHEST for x in scores) or not 0 <= (agreed or 0) <= _HIGHEST:
       raise ValueError("a score that is not from 0 to 1")
     if not 0 <= frame[1] < 2**31:
       raise ValueError(f"turn {frame[1]}")
     failures = tuple(_failure(variants, **x) for x in row.get("failures", ()))
-    return row["id"], frame, scores, failures
+    return row["id"], frame, scores, failures, agreed
   except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as e:
     raise SgdxError(
       f"{where}: not a row of scores per frame ({type(e).__name__}: {e})",

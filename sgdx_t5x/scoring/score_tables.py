@@ -14,8 +14,11 @@ def layout(report: Mapping[str, Any]) -> list[Table]:
   """Returns the tables of a report of `scoring.score_report`, in percent."""
   jga = Rows.from_json(report["sgdx"])
   others = {name: Rows.from_json(rows) for name, rows in report["metrics"].items()}
-  tables = [_variants_table("predictions", "jga", jga), _official_table(report["variants"])]
-  tables += [_variants_table(name, name, rows) for name, rows in others.items()]
+  tables = [_variants_table("predictions", "jga", jga), *_robustness_table("", "jga", jga)]
+  tables.append(_official_table(report["variants"]))
+  for name, rows in others.items():
+    tables.append(_variants_table(name, name, rows))
+    tables += _robustness_table(f"{name}, ", name, rows)
   if jga.groups["all"].intervals:
     tables.append(_interval_table("95% intervals", "jga", jga))
     for name, rows in others.items():
@@ -29,9 +32,9 @@ def absent(row: Row) -> Iterator[str]:
   """Yields what the tables could not show of all services, and what it takes."""
   if not row.has(JGA.sensitivity.key):
     lacking = ", ".join(x.heading for x in JGA.per_variant if not row.has(x.key))
-    yield f"JGA_v1-5, Diff_rel and SS_JGA need v1 to v5; not given: {lacking}"
+    yield f"JGA_v1-5, Diff_rel, SS_JGA, robustness need v1 to v5; not given: {lacking}"
   elif not row.has(JGA.original.key):
-    yield "Diff_rel needs predictions for the original schemas"
+    yield "Diff_rel, retained, lost, gained need predictions for the original schemas"
 
 
 def long_csv(report: Mapping[str, Any]) -> str:
@@ -70,6 +73,24 @@ def _variants_table(title: str, name: str, rows: Rows) -> Table:
   return Table(f"{title} (%)", ("", *(x.heading for x in shown), "frames"), cells)
 
 
+def _robustness_table(title: str, name: str, rows: Rows) -> list[Table]:
+  """Returns a table of what rewording does to frames; none without v1 to v5.
+
+  Args:
+    title: what goes before the table's own.
+    name: of the metric.
+    rows: its scores.
+  """
+  everything = rows.groups["all"]
+  shown = [x for x in columns(name).robustness if everything.has(x.key)]
+  cells = tuple(
+    (group, *(row.cell(x.key) for x in shown), count(row.num_frames))
+    for group, row in rows.groups.items()
+  )
+  header = ("", *(x.heading for x in shown), "frames")
+  return [Table(f"{title}robustness (%)", header, cells)] if shown else []
+
+
 def _official_table(variants: Mapping[str, Any]) -> Table:
   """The official metrics of all services; those that no prediction has are left out."""
   scores = {variant: groups["#ALL_SERVICES"] for variant, groups in variants.items()}
@@ -90,6 +111,7 @@ def _interval_table(title: str, name: str, rows: Rows) -> Table:
     metric.all_wrong,
     *metric.consistent,
     metric.consistent_all,
+    *metric.robustness,
   )
   shown = [x for x in shown if any(row.has(x.key) for row in groups)]
   overall = rows.groups["all"]

@@ -173,22 +173,54 @@ class EncoderDecoderModel(BaseTransformerModel):
     encoded = self._encode(params, encoder_input_tokens)
     return self._make_caches(params, encoded, encoder_input_tokens, decode_length)
 
-  def _encode(self, params: PyTree, encoder_input_tokens: Array) -> Array:
-    """int `[B, S]` -> `[B, S, E]`."""
+  def gains_by_packing(self, length: int) -> bool:
+    """Whether a CPU gains by `encode_packed`: where attention to a whole row is little work.
+
+    Args:
+      length: S, tokens of a packed row.
+
+    Returns:
+      False also for other networks than T5, which may count positions across a row.
+    """
+    if not isinstance(self.module, network.Transformer):
+      return False
+    cfg = self.module.config
+    heads = cfg.num_heads * cfg.head_dim
+    dense = (4 * heads + (len(cfg.mlp_activations) + 1) * cfg.mlp_dim) * cfg.emb_dim
+    return 4 * (2 * length * heads) <= dense
+
+  def encode_packed(
+    self, params: PyTree, encoder_input_tokens: Array, encoder_segment_ids: Array
+  ) -> Array:
+    """Encodes rows that hold several examples each; `decoding.Segment.encoded` is taken from it.
+
+    Args:
+      params: parameters.
+      encoder_input_tokens: int `[B, S]`.
+      encoder_segment_ids: int `[B, S]`: 1, 2, ... for the examples of a row, 0 for padding.
+
+    Returns:
+      `[B, S, E]`.
+    """
+    params = products.cast_kernels(params)
+    return self._encode_in_chunks(params, encoder_input_tokens, encoder_segment_ids)
+
+  def _encode(self, params: PyTree, *tokens_and_segments: Array) -> Array:
+    """int `[B, S]`, and segment ids of packed rows -> `[B, S, E]`."""
     return self.module.apply(
-      {"params": params}, encoder_input_tokens, enable_dropout=False, method="encode"
+      {"params": params}, *tokens_and_segments, enable_dropout=False, method="encode"
     )
 
-  def _encode_in_chunks(self, params: PyTree, encoder_input_tokens: Array) -> Array:
+  def _encode_in_chunks(self, params: PyTree, *tokens_and_segments: Array) -> Array:
     """`_encode`; on a CPU, a few rows at a time, so that activations stay in its caches."""
-    batch, length = encoder_input_tokens.shape
+    batch, length = tokens_and_segments[0].shape
     if jax.default_backend() != "cpu" or active_mesh.num_devices() > 1:
-      return self._encode(params, encoder_input_tokens)
+      return self._encode(params, *tokens_and_segments)
     rows = max(
       n for n in range(1, batch + 1) if batch % n == 0 and (n == 1 or n * length <= _CHUNK)
     )
-    chunks = encoder_input_tokens.reshape(batch // rows, rows, length)
-    encoded = jax.lax.map(functools.partial(self._encode, params), chunks)
+    chunks = [x.reshape(batch // rows, rows, length) for x in tokens_and_segments]
+    encoded = jax.lax.map(lambda chunk: self._encode(params, *chunk), chunks)
     return encoded.reshape(batch, length, -1)
 
   def _make_caches(
@@ -326,7 +358,9 @@ class EncoderDecoderModel(BaseTransformerModel):
       raise decoding.CannotPauseError
     if segment.rows is None:
       tokens, prompt = tokens_and_prompt(batch, prompt_with_targets, kwargs["eos_id"])
-      encoded, decoded = self._encode_in_chunks(params, tokens), None
+      encoded, decoded = segment.encoded, None
+      if encoded is None:
+        encoded = self._encode_in_chunks(params, tokens)
     else:
       encoder, decoder = segment.rows["encoder"], segment.rows["decoder"]
       tokens, encoded = encoder["tokens"], encoder["encoded"]

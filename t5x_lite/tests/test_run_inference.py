@@ -11,8 +11,8 @@ import tensorflow as tf
 from run_scripts import EIGHT_DEVICES
 from tiny_model import tiny_model
 
-from t5x import decoding, partitioning, utils
-from t5x._infer import inference, journal, rows, staged_decode
+from t5x import decoding, models, partitioning, utils
+from t5x._infer import inference, journal, packed_rows, rows, staged_decode
 
 pytestmark = pytest.mark.usefixtures("unoptimized")
 LENGTH, TARGETS = 48, 18
@@ -66,6 +66,7 @@ def setup():
 
 DECODES = {
   "greedy": (functools.partial(decoding.temperature_sample, topk=1), {}),
+  "packed": (functools.partial(decoding.temperature_sample, topk=1), {}),
   "beam1": (decoding.beam_search, {}),
   "beam3": (decoding.beam_search, {"num_decodes": 3, "return_all_decodes": True}),
 }
@@ -78,10 +79,17 @@ DECODES = {
     pytest.param("greedy", 32, marks=pytest.mark.long),
     pytest.param("beam1", 8, marks=pytest.mark.long),
     pytest.param("beam3", 4, marks=pytest.mark.long),
+    ("packed", 4),
+    pytest.param("packed", 32, marks=pytest.mark.long),
     ("score", 8),
   ],
 )
 def test_equal_to_the_plain_path(setup, monkeypatch, kind, batch_size):
+  if kind == "packed":  # rows of up to 24 tokens side by side in 24, longer ones in 48
+    monkeypatch.setattr(models.EncoderDecoderModel, "gains_by_packing", lambda *_: True)
+    monkeypatch.setattr(packed_rows, "_LENGTH", 24)
+    monkeypatch.setattr(packed_rows, "_TOKENS", 96)
+    monkeypatch.setattr(inference, "_BATCHES_PER_WINDOW", 3)  # of 4: the rows come in two windows
   monkeypatch.setattr(staged_decode, "_SHORT_DECODE", 8)
   partitioner, initializer, state, ds = setup
   decode_fn, kwargs = DECODES.get(kind, (decoding.beam_search, {}))

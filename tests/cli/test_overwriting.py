@@ -26,6 +26,8 @@ NEEDED = {
   "data prepare": (),
   "data export": ("--corpus", "sample", "--variant", "v3", "--out", "new"),
   "data vocabulary": ("--corpus", "sample", "--out", "new"),
+  "demos import": ("--from", "nothing", "--out", "new"),
+  "demos make": ("--corpus", "sample", "--out", "new"),
   "weights import": ("--hf", "nothing", "--out", "new"),
   "weights export": ("--checkpoint", "nothing", "--out", "new"),
 }

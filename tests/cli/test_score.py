@@ -57,8 +57,8 @@ def test_gold_scores_one(corpus, tmp_path):
     for group in report["variants"][variant].values():
       assert set(group.values()) <= {1.0, None}
   ones = [f"jga_{v}" for v in ("orig", *tiny.VARIANTS, "v1_5")]
-  ones += [f"cjga_{v}" for v in (*tiny.VARIANTS, "all")]
-  zeros = ("diff_rel", "ss_jga", "ss_jga_exclude", "zero_mean_share")
+  ones += [*(f"cjga_{v}" for v in (*tiny.VARIANTS, "all")), "retained", "worst", "agreement"]
+  zeros = ("diff_rel", "ss_jga", "ss_jga_exclude", "zero_mean_share", "lost", "gained", "spread")
   scores = {**dict.fromkeys(ones, 1.0), **dict.fromkeys(zeros, 0.0)}
   for name, frames, dialogues in (("all", 6, 3), ("seen", 4, 2), ("unseen", 2, 2)):
     row = report["sgdx"][name]

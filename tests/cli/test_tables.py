@@ -173,7 +173,9 @@ def commands(tmp_path_factory):
 @pytest.fixture
 def registered(monkeypatch):
   """Stands for the tasks: TensorFlow takes seconds to import."""
-  entry = types.SimpleNamespace(name="t5dst_x", mixture=True, data="full", variants=("v1", "v2"))
+  entry = types.SimpleNamespace(
+    name="t5dst_x", mixture=True, data="full", variants=("v1", "v2"), format="t5dst"
+  )
   module = types.SimpleNamespace(REGISTERED={"t5dst_x": entry})
   monkeypatch.setitem(sys.modules, "sgdx_t5x.tasks", module)
 
@@ -252,7 +254,8 @@ def test_csv_has_fractions(commands, capsys):
 
 def test_what_ls_and_export_print_as_json(commands, registered, capsys):
   _, data = numbers(commands, capsys, "ls")
-  entry = {"name": "t5dst_x", "kind": "mixture", "data": "full", "variants": ["v1", "v2"]}
+  entry = {"name": "t5dst_x", "kind": "mixture", "format": "t5dst", "data": "full"}
+  entry["variants"] = ["v1", "v2"]
   assert data == {"format": "sgdx-tasks/1", "tasks": [entry]}
   _, data = numbers(commands, capsys, "data export")
   expected = {"files": 2, "dialogues": 3, "variants": ["v1", "v2"], "complete": True}

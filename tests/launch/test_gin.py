@@ -8,7 +8,12 @@ from places import ROOT
 
 from sgdx_t5x.weights import gin_files
 
-EXPERIMENTS = ["t5dst", "t5dst_backtrans", "t5dst_oracle", "t5dst_corrupt"]
+FRAME_FORMATS = ["d3st", "sdt"]
+EXPERIMENTS = [
+  f"{name}{suffix}"
+  for name in ("t5dst", *FRAME_FORMATS)
+  for suffix in ("", "_backtrans", "_oracle", "_corrupt")
+]
 
 # Runs as __main__, where T5X's run files look for train, evaluate and infer.
 PARSE = """
@@ -22,7 +27,8 @@ from t5x.infer import infer
 
 def value(parameter):
   try:
-    return gin.query_parameter(parameter)
+    found = gin.query_parameter(parameter)
+    return repr(found) if isinstance(found, gin.config.ConfigurableReference) else found
   except ValueError:  # not bound: evaluation has no TRAIN_STEPS
     return None
 
@@ -46,6 +52,8 @@ def names(folder):
 
 
 TRAIN = ["--gin.MODEL_DIR='/nowhere'"]
+EVAL = ["--gin.CHECKPOINT_PATH='/c'", "--gin.EVAL_OUTPUT_DIR='/o'"]
+INFER = ["--gin.CHECKPOINT_PATH='/c'", "--gin.INFER_OUTPUT_DIR='/o'"]
 STUDY = ["gin/study/model.gin", "gin/study/train.gin"]
 CASES = {
   **{name: ([f"gin/{name}.gin"], TRAIN) for name in EXPERIMENTS},
@@ -62,6 +70,11 @@ CASES = {
      for name in names("models")},
   **{f"scale/{name}": (["gin/t5dst.gin", f"gin/scale/{name}.gin"], TRAIN)
      for name in names("scale")},
+  **{f"{name} {folder}/{file}": ([f"gin/{name}.gin", f"gin/{folder}/{file}.gin"], TRAIN)
+     for name in FRAME_FORMATS for folder in ("models", "scale") for file in names(folder)},
+  **{f"{folder}{run} {name}": ([f"gin/{folder}{run}.gin", f"gin/{folder}formats/{name}.gin"], last)
+     for name in FRAME_FORMATS for folder in ("", "sample/")
+     for run, last in (("eval", EVAL), ("infer", INFER))},
   "study/train": (["gin/t5dst_oracle.gin", *STUDY], TRAIN),
   "study/overfit": (["gin/t5dst.gin", *STUDY, "gin/study/overfit.gin"], TRAIN),
   "study/model": (["gin/eval.gin", "gin/study/model.gin"],
@@ -71,6 +84,7 @@ CASES = {
 
 
 MACROS = ("MIXTURE_OR_TASK_NAME", "BATCH_SIZE", "TRAIN_STEPS", "INITIAL_CHECKPOINT_PATH")
+LENGTHS = "utils.DatasetConfig.task_feature_lengths"
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +99,11 @@ def parsed():
     files = ["gin/t5dst.gin", *([name] if name else [])]
     fields = {field: f"network.T5Config.{field}" for field in sizes.gin()}
     cases.append((f"sizes of {name}", files, ["MODEL_DIR = '/nowhere'"], fields))
+  for name in FRAME_FORMATS:
+    lengths = {scope: f"{scope}/{LENGTHS}" for scope in ("train", "train_eval", "infer_eval")}
+    for scale in names("scale"):
+      files = [f"gin/{name}.gin", f"gin/scale/{scale}.gin"]
+      cases.append((f"lengths of {name} {scale}", files, ["MODEL_DIR = '/nowhere'"], lengths))
   found = python_code(PARSE, input=json.dumps(cases), cwd=ROOT)
   assert found.returncode == 0, found.stderr[-2000:]
   return json.loads(found.stdout.splitlines()[-1])
@@ -114,6 +133,14 @@ def test_the_papers_settings(parsed):
       start = int(settings["INITIAL_CHECKPOINT_PATH"].rsplit("_", 1)[1])
       assert settings["TRAIN_STEPS"] == start + 50_000
     assert settings["MIXTURE_OR_TASK_NAME"] == "t5dst_backtrans"
+
+
+@pytest.mark.parametrize("name", FRAME_FORMATS)
+def test_machines_do_not_cut_frames_to_the_lengths_of_slots(parsed, name):
+  """gin/scale has 512 and 64 tokens; the longest target of a frame has more."""
+  for scale in names("scale"):
+    for lengths in parsed[f"lengths of {name} {scale}"].values():
+      assert lengths == "%FRAME_LENGTHS"
 
 
 def test_the_batch_divides_over_the_gpus_of_a_machine(parsed):

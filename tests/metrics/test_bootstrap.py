@@ -10,6 +10,8 @@ from sgdx_t5x.metrics import summarise
 from sgdx_t5x.metrics.bootstrap import (
   BootstrapSamples,
   interval,
+  mean_difference,
+  mean_interval,
   paired_differences,
   summary_intervals,
   summary_samples,
@@ -106,6 +108,11 @@ def test_every_number_in_every_bootstrap_sample_by_hand():
     "cjga_v1": [1, 1, 1, 1],
     **{f"cjga_v{k}": [0, 0.5, 0.5, 1] for k in range(2, 6)},
     "cjga_all": [0, 0.5, 0.5, 1],
+    "retained": [0.2, 0.6, 0.6, 1],
+    "lost": [0.8, 0.4, 0.4, 0],
+    "gained": [0, 0, 0, 0],
+    "worst": [0, 0.5, 0.5, 1],
+    "spread": [1, 0.5, 0.5, 0],
   }
   assert set(found) == set(expected)
   for key, samples in expected.items():
@@ -172,6 +179,41 @@ def test_order_and_sharding_of_frames_do_not_matter():
       assert differences[key].low == pytest.approx(difference.low, abs=1e-11)
 
 
+def test_worst_and_spread_are_of_each_bootstrap_sample_by_hand():
+  """v1 is right in a only, v2 in b only: the worst variant is another one in aa than in bb."""
+  scores = {v: np.ones(2) for v in ("original", *VARIANTS)}
+  scores["v1"], scores["v2"] = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+  found = summary_samples(scores, np.array(["a", "b"]), TWO)
+  assert found["worst"] == pytest.approx([0, 0.5, 0.5, 0])
+  assert found["spread"] == pytest.approx([1, 0.5, 0.5, 1])
+
+
+def test_retained_of_samples_without_a_frame_to_retain():
+  """Of a and b, only a is right with the original: the draw bb has nothing to retain or to lose."""
+  scores = {"original": np.array([1.0, 0, 1]), **{v: np.array([1.0, 1, 0]) for v in VARIANTS}}
+  ids = np.array(["a", "b", "c"])
+  drawn = BootstrapSamples(ids, np.array([[1.0, 1, 1], [0, 3, 0], [2, 1, 0]]))
+  found = summary_samples(scores, ids, drawn)
+  assert found["retained"] == pytest.approx([1 / 2, np.nan, 1], nan_ok=True)
+  assert found["lost"] == pytest.approx([1 / 2, np.nan, 0], nan_ok=True)
+  assert found["gained"] == pytest.approx([1 / 3, 1, 1 / 3])
+
+
+def test_interval_and_difference_of_any_mean_by_hand():
+  """Of agreement, for instance: dialogue a has the frames 1 and 0, b one of .4; .8 in the other."""
+  ids, a, b = np.array(["a", "a", "b"]), np.array([1.0, 0.0, 0.4]), np.array([1.0, 0.0, 0.8])
+  # Means in the draws aa, ab, ba, bb: 1/2, 7/15, 7/15, 2/5; their differences 0, 2/15, 2/15, .4.
+  assert mean_interval(a, ids, TWO) == interval(np.array([1 / 2, 7 / 15, 7 / 15, 2 / 5]))
+  found = mean_difference(a, b, ids, TWO)
+  assert (found.a, found.b) == pytest.approx((7 / 15, 9 / 15))
+  assert found.difference == pytest.approx(2 / 15)
+  assert (found.low, found.high) == pytest.approx(interval(np.array([0, 2 / 15, 2 / 15, 0.4])))
+  assert found.p == pytest.approx(0.8)  # 2 (1 + 1) / 5: one difference is <= 0
+  assert mean_difference(a, a, ids, TWO).p == 1.0
+  known = mean_difference(np.array([np.nan, 0.0, 0.4]), b, ids, TWO)
+  assert (known.a, known.b) == pytest.approx((0.2, 0.4))
+
+
 # --- two systems ---------------------------------------------------------------------------
 
 
@@ -225,6 +267,28 @@ def test_differences_of_sensitivity_are_paired():
   assert found.p == pytest.approx(2 / 501)
   low, high = summary_intervals(scores, ids, drawn)["ss_jga"]
   assert found.high - found.low < 0.7 * (high - low)
+
+
+def test_differences_of_retained_are_paired():
+  """Both are right with the original in the same frames; B loses a tenth of what it retained."""
+  rng = np.random.default_rng(11)
+  a = {v: rng.choice([0.0, 1.0], 400) for v in ("original", *VARIANTS)}
+  b = {v: np.where(rng.random(400) < 0.1, 0.0, x) for v, x in a.items()} | {
+    "original": a["original"]
+  }
+  ids = rng.choice([f"{i:02d}" for i in range(60)], 400)
+  drawn = BootstrapSamples.draw(ids, 500)
+  found = paired_differences(a, b, ids, drawn)
+  difference = found["retained"]
+  assert (difference.a, difference.b) == (summarise(a)["retained"], summarise(b)["retained"])
+  assert difference.low < difference.difference < difference.high < 0
+  assert difference.p == pytest.approx(2 / 501)
+  low, high = summary_intervals(a, ids, drawn)["retained"]
+  assert difference.high - difference.low < 0.7 * (high - low)
+  assert found["lost"].difference == pytest.approx(-difference.difference)
+  assert (found["lost"].low, found["lost"].high) == pytest.approx(
+    (-difference.high, -difference.low)
+  )
 
 
 def test_frames_and_variants_of_one_system_only_are_left_out():

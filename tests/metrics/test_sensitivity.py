@@ -81,6 +81,8 @@ def test_fewer_than_five_variants_have_no_sensitivity(scores, variant):
   row = summarise({variant: np.array(scores)})
   for key in ("jga_v1_5", "diff_rel", "ss_jga", "ss_jga_exclude", "zero_mean_share", "cjga_all"):
     assert np.isnan(row[key])
+  for key in ("retained", "lost", "gained", "worst", "spread"):
+    assert np.isnan(row[key])
   assert np.isnan(schema_sensitivity(np.array([scores])))
 
 
@@ -105,6 +107,12 @@ def test_a_row_of_the_table():
     "zero_mean_share": 0.0,
     **dict.fromkeys(("cjga_v1", "cjga_v2", "cjga_v3", "cjga_v4"), 1.0),
     **dict.fromkeys(("cjga_v5", "cjga_all"), 0.5),
+    # Both frames are right with the original; of their ten chances one is lost.
+    "retained": pytest.approx(0.9),
+    "lost": pytest.approx(0.1),
+    "gained": 0.0,
+    "worst": 0.5,
+    "spread": 0.5,
   }
 
 

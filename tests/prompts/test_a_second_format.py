@@ -166,7 +166,7 @@ def test_frames_score_as_dstc8_dialogues_do(corpus, sample_records, tmp_path):
   for example in examples:
     assert len(example["inputs"]) <= 128
     key = example["example_id_pretokenized"].decode()
-    parsed = ExampleId.parse(key, FRAME)
+    parsed = ExampleId.parse(key)
     pair = service_pairs(original, corpus.schema("dev", parsed.variant))[parsed.service]
     [text] = StateJson().targets(parsed, pair, gold[parsed.frame_id])
     assert example["targets_pretokenized"].decode() == text
@@ -235,9 +235,9 @@ def test_prompts_and_their_answers(small, tmp_path, capsys, limit, num_frames):
   assert "prediction is a JSON" in " ".join(printed.split())
   rows = read(tmp_path / "p.jsonl")
   assert len(rows) == 2 * num_frames
-  row = next(row for row in rows if row["id"] == "v3/test/1_00000-002-Banks_1")
+  row = next(row for row in rows if row["id"] == "v3/test/1_00000-002-Banks_1/*")
   assert row == {
-    "id": "v3/test/1_00000-002-Banks_1",
+    "id": "v3/test/1_00000-002-Banks_1/*",
     "prompt": "slots: amount, to_v3, amount_v3, balance_v3 SYSTEM: answer 0 "
     "USER: user turn 1 of 1_00000",
     "slots": ["amount", "to_v3", "amount_v3", "balance_v3"],
@@ -245,7 +245,7 @@ def test_prompts_and_their_answers(small, tmp_path, capsys, limit, num_frames):
 
   answers = []
   for row in rows:
-    variant, _, frame = row["id"].split("/")
+    variant, _, frame, _ = row["id"].split("/")
     dialogue, turn, service = frame.split("-")
     state = tiny.GOLD[dialogue][int(turn) // 2][service]
     names = {tiny.slot_name(service, slot, variant): v[0] for slot, v in state.items()}
@@ -271,26 +271,36 @@ def refused(small, path, rows, **settings):
 def test_answers_of_the_other_unit_are_refused(small, tmp_path):
   rows = tiny.example_rows(tiny.GOLD, "v1")
   found = refused(small, tmp_path / "a.jsonl", rows, prompt_format=StateJson())
-  assert "unknown frame '1_00000-000-Banks_1/kind'" in found
-  rows = [{"id": "v1/test/1_00000-000-Banks_1", "prediction": "{}"}]
+  assert "line 1: an answer for a slot (id 'v1/test/1_00000-000-Banks_1/kind')" in found
+  assert "fix:       name the format of the prompts: --prompt-style format=t5dst" in found
+  rows = [{"id": "v1/test/1_00000-000-Banks_1/*", "prediction": "{}"}]
   found = refused(small, tmp_path / "b.jsonl", rows)
-  assert "expected:  variant/split/frame/slot" in found
+  assert "line 1: an answer for a frame (id 'v1/test/1_00000-000-Banks_1/*')" in found
+  assert "expected:  answers for a slot each" in found
+  assert "--prompt-style format=d3st or format=sdt or format=json, and its fields" in found
+
+
+def test_half_ids_are_refused(small, tmp_path):
+  rows = [{"id": "v1/test/1_00000-000-Banks_1", "prediction": "{}"}]
+  found = refused(small, tmp_path / "a.jsonl", rows, prompt_format=StateJson())
+  assert "line 1: example id 'v1/test/1_00000-000-Banks_1'" in found
+  assert "as in v3/dev/1_00000-002-Banks_2/*" in found
 
 
 def test_missing_and_repeated_frames_are_refused(small, tmp_path):
-  rows = [{"id": "v1/test/1_00000-000-Banks_1", "prediction": "no JSON"}]
+  rows = [{"id": "v1/test/1_00000-000-Banks_1/*", "prediction": "no JSON"}]
   found = refused(small, tmp_path / "a.jsonl", rows, prompt_format=StateJson())
   assert "5 of 6 frames of v1 are missing, the first is 1_00000-002-Banks_1\n" in found
   found = refused(small, tmp_path / "b.jsonl", 2 * rows, prompt_format=StateJson())
-  assert "example v1/test/1_00000-000-Banks_1 occurs twice" in found
+  assert "example v1/test/1_00000-000-Banks_1/* occurs twice" in found
   target = {"id": rows[0]["id"], "seen": True, "state": {}, "slots": {}, "active_intent": "NONE"}
   target["requested_slots"] = []
-  with pytest.raises(SgdxError, match="Banks_1 occurs twice"):
+  with pytest.raises(SgdxError, match=r"Banks_1/\* occurs twice"):
     joint_goal_accuracy(2 * [target], 2 * [PredictedFrame({})])
 
 
 def test_a_slot_that_no_state_can_have_is_wrong_in_a_task_too():
-  target = {"id": "v1/test/a-000-B_1", "seen": True, "state": {"to": ["Anna"]}}
+  target = {"id": "v1/test/a-000-B_1/*", "seen": True, "state": {"to": ["Anna"]}}
   target |= {"slots": {"to": False, "kind": True}, "active_intent": "Do", "requested_slots": []}
   right, wrong = {"to": ("Anna",)}, {"to": ("Anna",), "balance": ("$5",)}
   assert joint_goal_accuracy([target], [PredictedFrame(right)]) == {
@@ -306,7 +316,7 @@ def test_a_slot_that_no_state_can_have_is_wrong_in_a_task_too():
 @pytest.mark.parametrize(
   ("style", "part"),
   [
-    (["format=jsn"], "available: t5dst, json"),
+    (["format=jsn"], "available: t5dst, "),
     (["format=json", "turns=many"], "--prompt-style turns=many"),
     (["format=json", "values=list"], "a field of JsonStyle"),
     (["turns=2"], "a field of PromptStyle"),

@@ -343,6 +343,7 @@ def test_the_vocabulary_is_what_its_script_makes(tmp_path):
     sentencepiece.SentencePieceProcessor(model_file=str(path))
     for path in (tmp_path / "again.model", VOCABULARY)
   )
-  assert [again.id_to_piece(i) for i in range(NUM_PIECES)] == [
-    kept.id_to_piece(i) for i in range(NUM_PIECES)
+  assert len(again) == len(kept) > NUM_PIECES
+  assert [again.id_to_piece(i) for i in range(len(kept))] == [
+    kept.id_to_piece(i) for i in range(len(kept))
   ]

@@ -19,6 +19,7 @@ SUFFIXES = [
   "sgd_bt_zh", "sgd_bt_ja", "sgd_bt_ko", "sgd_corrupt_1", "sgd_corrupt_2", "sgd_corrupt_3",
   "backtrans", "oracle", "corrupt", "all_variants",
 ]  # fmt: skip
+FORMATS_WITH_TASKS = ("t5dst", "d3st", "sdt")
 
 
 @pytest.fixture(autouse=True)
@@ -34,8 +35,10 @@ def fresh(monkeypatch):
 
 @pytest.mark.parametrize("prefix", ["", "sample_"])
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_names_are_registered(prefix, suffix):
-  task = seqio.get_mixture_or_task(f"{prefix}t5dst_{suffix}")
+@pytest.mark.parametrize("name", FORMATS_WITH_TASKS)
+def test_names_are_registered(prefix, name, suffix):
+  task = seqio.get_mixture_or_task(f"{prefix}{name}_{suffix}")
+  assert tasks.REGISTERED[f"{prefix}{name}_{suffix}"].format == name
   vocabulary = tasks.sample_vocabulary() if prefix else tasks.vocabulary()
   assert task.output_features["inputs"].vocabulary == vocabulary
 
@@ -199,10 +202,11 @@ def test_ls_tasks_lists_them_all(capsys):
 
   assert main(["ls", "tasks"]) == 0
   lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-  assert "t5dst_backtrans mixture full original, bt_zh, bt_ja, bt_ko" in lines
-  assert "sample_t5dst_sgdx_v3 task sample v3" in lines
+  assert "t5dst_backtrans mixture t5dst full original, bt_zh, bt_ja, bt_ko" in lines
+  assert "sample_t5dst_sgdx_v3 task t5dst sample v3" in lines
+  assert "sample_d3st_sgdx_v3 task d3st sample v3" in lines
   assert sum(" task " in line or " mixture " in line for line in lines) == len(tasks.REGISTERED)
-  assert len(tasks.REGISTERED) == 2 * len(SUFFIXES)
+  assert len(tasks.REGISTERED) == 2 * len(FORMATS_WITH_TASKS) * len(SUFFIXES)
   assert main(["ls", "tasks", "--module", "no.such.module"]) == 2
   assert "PYTHONPATH" in capsys.readouterr().err
 

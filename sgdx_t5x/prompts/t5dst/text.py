@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from sgdx_t5x.data.dialogue import USER
 from sgdx_t5x.data.schema import DONTCARE, Service, Slot
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.values import NONE, loose
 
-NONE = "none"
 JOIN = " || "
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _CHOICES = {
@@ -143,9 +143,9 @@ def read_value(text: str, slot: Slot, style: PromptStyle) -> str | None:
     return text
   if style.values == "letters" and (letter := text.rstrip(")").lower()) in _letters(slot):
     return slot.possible_values[_letters(slot).index(letter)]
-  key = _loose(text)
+  key = loose(text)
   for value in slot.possible_values:
-    if key in (_loose(value), _loose(_shown(value, style))):
+    if key in (loose(value), loose(_shown(value, style))):
       return value
   return text
 
@@ -181,7 +181,3 @@ def _shown(value: str, style: PromptStyle) -> str:
 
 def _case(text: str, style: PromptStyle) -> str:
   return text.lower() if style.lowercase else text
-
-
-def _loose(text: str) -> str:
-  return "".join(c for c in text.lower() if c.isalnum())

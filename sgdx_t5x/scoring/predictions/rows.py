@@ -1,9 +1,9 @@
 """JSONL predictions: one row per example of a prompt format.
 
 The id of a row names variant, split and frame, and the slot if the format asks for one slot at a
-time (`data.example_id`). Three kinds of rows are read: what `t5x.infer` writes, {"inputs": {...},
-"prediction"}; what SeqIO's JSONLogger writes after an evaluation, {"input": {...}, "output",
-"prediction"}; and answers to `sgdx prompts` by any model, {"id", "prediction"}.
+time, else "*" (`data.example_id`). Three kinds of rows are read: what `t5x.infer` writes,
+{"inputs": {...}, "prediction"}; what SeqIO's JSONLogger writes after an evaluation, {"input":
+{...}, "output", "prediction"}; and answers to `sgdx prompts` by any model, {"id", "prediction"}.
 """
 
 import dataclasses
@@ -11,11 +11,12 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.data.example_id import FRAME, SLOT, ExampleId, Unit
+from sgdx_t5x.data.example_id import FORMS, FRAME, SLOT, ExampleId, Unit
 from sgdx_t5x.data.schema import Service
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files import decode_json
 from sgdx_t5x.metrics.frames import PredictedFrame
+from sgdx_t5x.prompts import formats_of
 from sgdx_t5x.scoring.predictions.files import (
   EXTRA,
   Predictions,
@@ -67,9 +68,22 @@ def read_rows(
           fix="DSTC8 dialogues belong into a file called *.json",
         )
       row = decode_json(line, where, expected, "write one row per line")
-      example = ExampleId.parse(_row_id(row, where), unit, where)
+      example = ExampleId.parse(_row_id(row, where), where)
+      if example.unit != unit:
+        raise _other_format(example, unit, where)
       yield PredictionRow(where, example, _row_text(row, where, unit))
   on_read(size)
+
+
+def _other_format(example: ExampleId, unit: Unit, where: str) -> SgdxError:
+  """Returns the error of an answer to a prompt of another format than it is to be read with."""
+  names = [f"format={name}" for name in formats_of(example.unit)]
+  return SgdxError(
+    f"{where}: an answer for a {example.unit} (id {str(example)!r})",
+    expected=f"answers for a {unit} each, as the given prompt style asks for: {FORMS[unit]}",
+    available=", ".join(names),
+    fix=f"name the format of the prompts: --prompt-style {' or '.join(names)}, and its fields",
+  )
 
 
 def _row_id(row: Any, where: str) -> str:

@@ -49,12 +49,14 @@ class Segment:
     stop: pause when so many are decoded.
     rows: `Paused.rows` of the segment before, one row per example; None at the start.
     active: bool `[B]`, rows to wait for; None is all.
+    encoded: at the start, the encoder's output `[B, S, E]` if it is known.
   """
 
   start: int = flax.struct.field(pytree_node=False, default=0)
   stop: int = flax.struct.field(pytree_node=False, default=0)
   rows: PyTree = None
   active: Array | None = None
+  encoded: Array | None = None
 
 
 @flax.struct.dataclass

@@ -2,10 +2,11 @@
 
 Where T5X pads every example of every task to one length, decodes copies, and waits for the slowest
 row of each batch, here rows are
-(1) run once per distinct input, (2) sorted by length into a few padded lengths, (3) decoded in
-stages that rows leave as they end (`t5x._infer.staged_decode`), (4) written down as they come
-(`t5x._infer.journal`), and (5) put back in the dataset's order. Attention masks padding out, so
-predictions are those of the plain path (`utils.get_infer_fn.efficient = False`).
+(1) run once per distinct input, (2) sorted by length into a few padded lengths, or encoded side by
+side where that is faster (`t5x._infer.packed_rows`), (3) decoded in stages that rows leave as they
+end (`t5x._infer.staged_decode`), (4) written down as they come (`t5x._infer.journal`), and (5) put
+back in the dataset's order. Attention masks padding and neighbours out, so predictions are those of
+the plain path (`utils.get_infer_fn.efficient = False`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding
 
 from t5x import decoding
+from t5x._infer import packed_rows
 from t5x._infer.journal import Journal
 from t5x._infer.rows import (
   Rows,
@@ -102,10 +104,11 @@ class BatchInference:
     self._takes_mutables = "flax_mutables" in inspect.signature(step_fn).parameters
     self._efficient = efficient
     self._staged = efficient and _accepts_segments(step_fn)
+    self._model = getattr(step_fn, "__self__", None)
     self._check_stop = check_stop or (lambda: None)
     self._sharding = NamedSharding(partitioner.mesh, partitioner.data_partition_spec)
     self._step_fn, self._axes = step_fn, train_state_axes
-    self._compiled: dict[bool, Callable] = {}
+    self._compiled: dict[str, Callable] = {}
     self.stats: dict[str, float] = {}
 
   # ------------------------------------------------------------------ the device function
@@ -125,21 +128,30 @@ class BatchInference:
     return self._step_fn(params, batch, **kwargs)
 
   def _fn(self, params, batch, rng, segment=None):
-    # Made late: an evaluator measures lengths before there is a train state.
-    staged = segment is not None
-    if staged not in self._compiled:
-      rows = self._partitioner.data_partition_spec
-      # None: replicated, so that every host gets all rows.
-      out = decoding.Paused(outputs=None, done=None, rows=rows) if staged else None
-      self._compiled[staged] = self._partitioner.partition(
-        self._step,
-        in_axis_resources=(self._variables(self._axes), rows, None, rows if staged else None),
-        out_axis_resources=out,
-      )
-    if staged:
+    rows = self._partitioner.data_partition_spec
+    if segment is None:  # None: replicated, so that every host gets all rows
+      step = self._partitioned("step", self._step, (rows, None, None), None)
+    else:
       active = self._on_devices(np.asarray(segment.active))
       segment = dataclasses.replace(segment, active=active)
-    return self._compiled[staged](params, batch, rng, segment)
+      out = decoding.Paused(outputs=None, done=None, rows=rows)
+      step = self._partitioned("segment", self._step, (rows, None, rows), out)
+    return step(params, batch, rng, segment)
+
+  def _encode(self, params, packed: packed_rows.PackedRows):
+    rows = self._partitioner.data_partition_spec
+    encode = self._partitioned("encode", self._model.encode_packed, (rows, rows), rows)
+    return encode(params, *map(self._on_devices, (packed.tokens, packed.segment_ids)))
+
+  def _partitioned(self, name: str, fn: Callable, arguments: tuple[Any, ...], out: Any) -> Callable:
+    # Made late: an evaluator measures lengths before there is a train state.
+    if name not in self._compiled:
+      self._compiled[name] = self._partitioner.partition(
+        fn,
+        in_axis_resources=(self._variables(self._axes), *arguments),
+        out_axis_resources=out,
+      )
+    return self._compiled[name]
 
   def _on_devices(self, x: np.ndarray) -> jax.Array:
     """Rows that every process has, each device's part on it."""
@@ -160,6 +172,13 @@ class BatchInference:
     except decoding.CannotPauseError:
       self._staged = False
     return self._staged
+
+  def _is_to_be_packed(self, ds) -> bool:
+    """Whether rows are encoded side by side: on a CPU, whose time is that of tokens."""
+    if jax.default_backend() != "cpu" or self._partitioner.mesh.size > 1 or self._takes_mutables:
+      return False
+    length = packed_rows.packed_length(ds.element_spec[1]["encoder_input_tokens"].shape[0])
+    return hasattr(self._model, "gains_by_packing") and self._model.gains_by_packing(length)
 
   # ------------------------------------------------------------------ planning
 
@@ -210,6 +229,20 @@ class BatchInference:
         compiled.add(length)
         yield numbers, self._shapes_of(rows, numbers, length), length, size
 
+  def _plan_packed(
+    self, rows: Rows, windows: Iterator[tuple[int, bool]], known: Collection[str]
+  ) -> Iterator[tuple[packed_rows.PackedRows, int]]:
+    """Yields what is encoded together, and how many rows are decoded together."""
+    size, waiting, seen = min(self._batch_size, _MOST_ROWS_ON_CPU), [], 0
+    for until, is_all in in_background(windows):
+      waiting += [i for i in range(seen, until) if rows.keys[i] not in known]
+      if is_all and not seen:
+        size = rows_per_batch(len(waiting), size, 1)
+      seen = until
+      packed, waiting = packed_rows.pack(rows, waiting, "encoder_input_tokens", is_all)
+      for batch in packed:
+        yield batch, size
+
   def _device_batch(self, rows: Rows, numbers: list[int], shapes, size: int):
     # The last batch is filled with copies of a row: they end when that row does.
     filled = numbers + [numbers[-1]] * (size - len(numbers))
@@ -251,8 +284,11 @@ class BatchInference:
         journal.write(keys, [outputs[key] for key in keys])
       progress.advance(len(numbers), len(rows.keys))
 
-    run = self._run_staged if staged else self._run_whole
-    shapes = run(variables, rows, self._plan(rows, windows, known), rng, deliver)
+    if staged and self._is_to_be_packed(ds):
+      shapes = self._run_packed(variables, rows, windows, known, rng, deliver)
+    else:
+      run = self._run_staged if staged else self._run_whole
+      shapes = run(variables, rows, self._plan(rows, windows, known), rng, deliver)
     if not rows.indices:
       raise T5XError(
         f"There is nothing to run the model on{f' for {what}' if what else ''}.",
@@ -269,27 +305,47 @@ class BatchInference:
     progress.done(self.stats)
     return [(i, outputs[rows.keys[r]]) for i, r in zip(rows.indices, rows.row_of, strict=True)]
 
+  def _stages(self, params, rows: Rows, rng, size: int, deliver) -> StagedDecode:
+    def make_batch(numbers, length, size):
+      return self._device_batch(rows, numbers, self._shapes_of(rows, numbers, length), size)
+
+    return StagedDecode(
+      self._fn,
+      params,
+      rng,
+      rows.full_shapes["decoder_input_tokens"][0],
+      rows.full_shapes["encoder_input_tokens"][0],
+      size,
+      self._multiple,
+      _to_host,
+      deliver,
+      make_batch,
+    )
+
   def _run_staged(self, params, rows: Rows, plan, rng, deliver) -> int:
     stages = None
     for numbers, shapes, length, size in plan:
       self._check_stop()
-      if stages is None:
-        stages = StagedDecode(
-          self._fn,
-          params,
-          rng,
-          rows.full_shapes["decoder_input_tokens"][0],
-          rows.full_shapes["encoder_input_tokens"][0],
-          size,
-          self._multiple,
-          _to_host,
-          deliver,
-        )
+      stages = stages or self._stages(params, rows, rng, size, deliver)
       stages.start(numbers, self._device_batch(rows, numbers, shapes, size), length)
     if stages is None:
       return 0
     stages.finish(self._check_stop)
     return len(stages.shapes)
+
+  def _run_packed(self, params, rows: Rows, windows, known, rng, deliver) -> int:
+    """As `_run_staged`, with rows of any length encoded side by side."""
+    stages, shapes = None, set()
+    for packed, size in self._plan_packed(rows, windows, known):
+      self._check_stop()
+      stages = stages or self._stages(params, rows, rng, size, deliver)
+      shapes.add(packed.tokens.shape)
+      encoded = self._encode(params, packed)
+      stages.take(packed.numbers, packed.sizes, packed.starts, encoded)
+    if stages is None:
+      return 0
+    stages.finish(self._check_stop)
+    return len(stages.shapes | shapes)
 
   def _run_whole(self, params, rows: Rows, plan, rng, deliver) -> int:
     seen, running = set(), []

@@ -12,7 +12,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -25,6 +25,10 @@ from t5x._infer.rows import rows_per_batch
 _FIRST_STOP = 8
 # A decode of so few tokens is not worth the compilation of further stages.
 _SHORT_DECODE = 32
+# Rows that are copied at once from a packed encoding; a copy of fewer takes as long.
+_COPIED = 8
+# Encoder length that shorter rows are padded to when they wait: each length is a program.
+_SHORTEST = 64
 
 
 def stage_stops(length: int) -> list[int]:
@@ -76,6 +80,18 @@ def _move_rows(pool, rows, source, target):
   return jax.tree.map(move, pool, rows)
 
 
+@functools.partial(jax.jit, donate_argnums=0)
+def _move_packed(pool, packed, source, target):
+  """Copies what begins at the positions `source` of packed rows to `pool[target]`, and beyond."""
+
+  def move(p, x):
+    positions = source[:, None] + jnp.arange(p.shape[1])
+    found = jnp.take(x.reshape(-1, *x.shape[2:]), positions, axis=0, mode="clip")
+    return p.at[target].set(found, mode="drop")
+
+  return jax.tree.map(move, pool, packed)
+
+
 class StagedDecode:
   """Runs batches through the stages.
 
@@ -89,6 +105,8 @@ class StagedDecode:
       multiple: rows per batch must be a multiple of this.
       fetch: copies device values to this host.
       deliver: `deliver(numbers, positions, outputs)` takes the outputs of rows that are done.
+      make_batch: `make_batch(numbers, encoder length, rows)` -> the batch of rows that `take`
+          took.
   """
 
   def __init__(
@@ -102,11 +120,12 @@ class StagedDecode:
     multiple: int,
     fetch: Callable,
     deliver: Callable[[Sequence[int], Sequence[int], Any], None],
+    make_batch: Callable[[Sequence[int], int, int], Mapping[str, Any]] | None = None,
   ):
     self._decode, self._params, self._rng = decode, params, rng
     self._stops = stage_stops(decode_length)
     self._full, self._size, self._multiple = full_length, batch_size, multiple
-    self._fetch, self._deliver = fetch, deliver
+    self._fetch, self._deliver, self._make_batch = fetch, deliver, make_batch
     self._pools: dict[tuple[int, int], _Pool] = {}
     # What the device is working on: (rows, stage, encoder length, Paused). One is settled only
     # when the next is dispatched, so that the device does not wait for the host.
@@ -116,6 +135,21 @@ class StagedDecode:
   def start(self, numbers: Sequence[int], batch, length: int) -> None:
     """Starts a batch; `batch` may have more rows than `numbers`, which are ignored."""
     self._dispatch(numbers, batch, 0, length, None, len(next(iter(batch.values()))))
+
+  def take(self, numbers: Sequence[int], sizes: Sequence[int], starts: Sequence[int], encoded):
+    """Takes rows that are encoded, packed; they wait for others of similar length.
+
+    Args:
+        numbers: the rows.
+        sizes: encoder tokens of each.
+        starts: where each begins, counted over all rows of `encoded`.
+        encoded: `[P, L, E]`.
+    """
+    lengths = [_round_up(max(size, _SHORTEST), self._full) for size in sizes]
+    for length in sorted(set(lengths)):
+      chosen = [i for i, x in enumerate(lengths) if x == length]
+      rows = {"encoder": {"encoded": encoded}}
+      self._wait(0, length, [numbers[i] for i in chosen], [starts[i] for i in chosen], rows)
 
   def finish(self, check_stop: Callable[[], None]) -> None:
     """Runs everything to its end; `check_stop` raises to stop between two batches."""
@@ -128,6 +162,8 @@ class StagedDecode:
       pool = self._pools.pop(min(self._pools))
       longer = [key for key in self._pools if key[0] == pool.stage]
       rows, source = pool.rows, list(range(len(pool.numbers)))
+      if not pool.stage:
+        source = [i * pool.length for i in source]
       if longer and len(self._pools[longer[0]].numbers) + len(source) <= self._size:
         self._wait(pool.stage, longer[0][1], pool.numbers, source, rows)
       else:
@@ -137,6 +173,8 @@ class StagedDecode:
     start = self._stops[stage - 1] if stage else 0
     active = np.arange(size) < len(numbers)
     segment = decoding.Segment(start, self._stops[stage], rows, active)
+    if stage == 0 and rows is not None:  # encoded before
+      segment = dataclasses.replace(segment, rows=None, encoded=rows["encoder"]["encoded"])
     self.shapes.add((stage, length, size))
     paused = self._decode(self._params, batch, self._rng, segment)
     self._running.append((list(numbers), stage, length, paused))
@@ -157,25 +195,35 @@ class StagedDecode:
       )
 
   def _wait(self, stage: int, length: int, numbers: list[int], source: list[int], rows) -> None:
-    """Moves rows (at the positions `source` of `rows`) into a pool; a full pool goes on."""
+    """Moves rows into a pool; a full pool goes on.
+
+    Args:
+        stage: what they wait for.
+        length: of the encoder's features in the pool.
+        numbers: the rows.
+        source: where in `rows` they are: their position, or that of their first token if they are
+            packed and wait for the first stage.
+        rows: what is copied.
+    """
+    move = _move_rows if stage else _move_packed
     while numbers:
       pool = self._pools.setdefault((stage, length), _Pool(stage, length))
       if pool.rows is None:
         pool.rows = self._empty(rows, length)
       have = len(pool.numbers)
       count = min(self._size - have, len(numbers))
-      target = np.full(self._index_size(count), self._size)  # out of range: dropped
+      index_size = rows_per_batch(count, self._size, 1)
+      if not stage:
+        count, index_size = min(count, _COPIED), _COPIED
+      target = np.full(index_size, self._size)  # out of range: dropped
       target[:count] = np.arange(have, have + count)
       origin = np.zeros_like(target)
       origin[:count] = source[:count]
-      pool.rows = _move_rows(pool.rows, rows, origin, target)
+      pool.rows = move(pool.rows, rows, origin, target)
       pool.numbers += numbers[:count]
       numbers, source = numbers[count:], source[count:]
       if len(pool.numbers) == self._size:
         self._resume(self._pools.pop((stage, length)))
-
-  def _index_size(self, count: int) -> int:
-    return rows_per_batch(count, self._size, 1)
 
   def _empty(self, rows, length: int):
     """Zeros for a batch of rows with the shapes of `rows`, encoder features of `length`."""
@@ -192,4 +240,5 @@ class StagedDecode:
     rows = pool.rows
     if size < self._size:
       rows = jax.tree.map(lambda x: jax.device_put(x[:size], x.sharding), rows)
-    self._dispatch(pool.numbers, {}, pool.stage, pool.length, rows, size)
+    batch = {} if pool.stage else self._make_batch(pool.numbers, pool.length, size)
+    self._dispatch(pool.numbers, batch, pool.stage, pool.length, rows, size)

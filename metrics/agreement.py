@@ -1,0 +1,56 @@
+"""Agreement: how often two variants of a schema lead to the same predicted state. Needs no gold.
+
+For a frame with predicted states s_1 ... s_K under K variants, in original names,
+
+  agreement = #(pairs i < j whose states are equal) / (K (K - 1) / 2)
+
+and the metric is its mean over frames; in scores K is 5, v1 to v5, hence ten pairs. Two states are
+equal if each would score 1 against the other as gold under the official comparison: the same slots
+have a value, categorical values are equal, and others match with 1 (`fuzzy.equal`). As in that
+comparison, only the first value of a slot counts, and slots that the service lacks do not.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+from sgdx_t5x.data.schema import Service
+from sgdx_t5x.metrics import fuzzy
+from sgdx_t5x.metrics.failures import State
+
+
+def frame_agreement(service: Service, states: Sequence[State], backend: str = "difflib") -> float:
+  """Returns the share of pairs of predicted states of a frame that are equal.
+
+  Args:
+    service: the frame's service in the original schema.
+    states: one per variant, in original names: slot -> values.
+    backend: see `fuzzy.match`.
+
+  Returns:
+    0 to 1, higher is more robust. nan for fewer than two states, and for a service without slots,
+    which has no JGA either.
+  """
+  if len(states) < 2 or not service.slots:
+    return float("nan")
+  first = states[0]
+  if all(state == first for state in states):  # most frames
+    return 1.0
+  scored = [_scored_values(service, state) for state in states]
+  pairs = list(itertools.combinations(scored, 2))
+  return sum(_equal(service, *pair, backend) for pair in pairs) / len(pairs)
+
+
+def _scored_values(service: Service, state: State) -> tuple[str | None, ...]:
+  """Returns the value of each slot that is scored, None if the slot is not in the state."""
+  return tuple(next(iter(state.get(slot.name, ())), None) for slot in service.slots)
+
+
+def _equal(
+  service: Service, a: tuple[str | None, ...], b: tuple[str | None, ...], backend: str
+) -> bool:
+  if a == b:
+    return True
+  for slot, x, y in zip(service.slots, a, b, strict=True):
+    if x != y and (slot.is_categorical or x is None or y is None or not fuzzy.equal(x, y, backend)):
+      return False
+  return True

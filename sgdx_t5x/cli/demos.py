@@ -1,0 +1,206 @@
+"""`sgdx demos`: demonstrations of services, which "Show, Don't Tell" prompts show."""
+
+import argparse
+import collections
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sgdx_t5x.cli import output
+from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, check_least
+from sgdx_t5x.cli.progress import progress, track
+from sgdx_t5x.data.variants import SPLITS
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.tables import Table
+
+if TYPE_CHECKING:
+  from sgdx_t5x.data.corpus import Corpus
+  from sgdx_t5x.prompts.sdt.demonstrations import Demonstration, Demonstrations
+
+_EPILOG = """\
+examples:
+  From a corpus' own dialogues, for services that train has:
+    sgdx demos make --corpus sgd.zip --split train --out demos.jsonl
+
+  For all services; scores then say LEAK for those of test:
+    sgdx demos make --corpus sgd.zip --split train dev test --out demos.jsonl
+
+  Google's, from your copy of sdt_prompts.py (they are not part of sgdx_t5x):
+    sgdx demos import --from sdt_prompts.py --out google.jsonl
+
+  What a file has, and which of its words stand in which split:
+    sgdx demos check --corpus sgd.zip --demos google.jsonl
+
+  sgdx prompts --corpus sgd.zip --variant v3 --out prompts.jsonl \\
+    --prompt-style format=sdt demos=demos.jsonl
+
+docs/demonstrations.md describes the file, and how to write one's own.
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+  """Adds `demos import`, `demos make` and `demos check`."""
+  summary = "demonstrations for Show, Don't Tell prompts"
+  parser = add_command(subparsers, "demos", __doc__, _EPILOG, summary)
+  parser.set_defaults(run=lambda args: parser.print_help() or 0)  # type: ignore[func-returns-value]
+  verbs = parser.add_subparsers(metavar="VERB")
+  _add_import(verbs)
+  _add_make(verbs)
+  _add_check(verbs)
+
+
+def _add_import(verbs: Any) -> None:
+  doc = "`sgdx demos import`: reads Google's demonstrations, without running their file."
+  command = add_command(verbs, "import", doc, _EPILOG, "read Google's demonstrations")
+  text = "your copy of Google's sdt_prompts.py"
+  settings: dict[str, Any] = {"required": True, "metavar": "FILE"}
+  add_option(command, Takes.INPUT, "--from", dest="source", help=text, **settings)
+  add_option(command, Takes.OUTPUT, "--out", help="JSONL to write", **settings)
+  command.set_defaults(run=_import)
+
+
+def _add_make(verbs: Any) -> None:
+  doc = "`sgdx demos make`: makes demonstrations from a corpus' dialogues."
+  command = add_command(verbs, "make", doc, _EPILOG, "make demonstrations from a corpus")
+  add_corpus(command)
+  command.add_argument(
+    "--split",
+    nargs="+",
+    default=["train"],
+    choices=SPLITS,
+    help="splits whose dialogues to use; a service takes those of the first that has it "
+    "(default: train)",
+  )
+  command.add_argument(
+    "--per-service",
+    type=int,
+    default=5,
+    metavar="N",
+    help="at most N demonstrations per service (default: 5)",
+  )
+  command.add_argument(
+    "--seed", type=int, default=0, help="which of equally good dialogues (default: 0)"
+  )
+  add_option(command, Takes.OUTPUT, "--out", required=True, metavar="FILE", help="JSONL to write")
+  command.set_defaults(run=_make)
+
+
+def _add_check(verbs: Any) -> None:
+  doc = "`sgdx demos check`: checks demonstrations against a corpus."
+  command = add_command(verbs, "check", doc, _EPILOG, "check demonstrations against a corpus")
+  add_corpus(command)
+  add_option(
+    command,
+    Takes.CORPUS,  # as a corpus, the word "sample" is no path
+    "--demos",
+    required=True,
+    metavar="FILE",
+    help='JSONL of demonstrations, or "sample"',
+  )
+  output.add_format(command)
+  command.set_defaults(run=_check)
+
+
+def _import(args: argparse.Namespace) -> int:
+  """Writes Google's demonstrations as JSONL. Returns 0. Raises SgdxError for another file."""
+  from sgdx_t5x.prompts.sdt.google_prompts import read_google_prompts
+
+  with open(args.source, "rb") as file:
+    demos = read_google_prompts(file.read(), args.source)
+  _write(demos, args.out)
+  print("         their words are Google's and SGD's: docs/demonstrations.md", file=sys.stderr)
+  return 0
+
+
+def _make(args: argparse.Namespace) -> int:
+  """Writes demonstrations from dialogues. Returns 0. Raises SgdxError if there are none."""
+  from sgdx_t5x.corpora import open_corpus
+  from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
+  from sgdx_t5x.prompts.sdt.make import make_demonstrations
+
+  check_least(args, "per-service", 1, "leave --per-service out for 5")
+  corpus = open_corpus(args.corpus)
+  made: dict[str, list[Demonstration]] = {}
+  for split in args.split:
+    schema = corpus.schema(split)
+    wanted = [name for name in schema.names if name not in made]
+    total = PUBLISHED_DIALOGUES.get(split) if corpus.name == "sgd" else None
+    dialogues = track(corpus.dialogues(split), f"reading {split}", "dialogues", total)
+    source = f"{corpus.name}-{split}"
+    made |= make_demonstrations(dialogues, schema, args.per_service, args.seed, source, wanted)
+  if not made:
+    raise SgdxError(
+      f"{corpus.origin}: no dialogues in {', '.join(args.split)}",
+      expected="dialogues to make demonstrations from",
+      available=corpus.file_counts(),
+      fix="name a split that has dialogues",
+    )
+  _write([demo for demos in made.values() for demo in demos], args.out)
+  for split in corpus.splits:
+    if missing := [name for name in corpus.schema(split).names if name not in made]:
+      print(f"         none for {', '.join(missing)} of {split}", file=sys.stderr)
+  return 0
+
+
+def _write(demos: "Sequence[Demonstration]", path: str) -> None:
+  from sgdx_t5x.files import atomic_write
+  from sgdx_t5x.prompts.sdt.demonstrations import demonstrations_text
+
+  with atomic_write(path, "--out") as file:
+    file.write(demonstrations_text(demos))
+  services = len({demo.service for demo in demos})
+  print(f"written: {path}: {len(demos)} demonstrations of {services} services", file=sys.stderr)
+
+
+def _check(args: argparse.Namespace) -> int:
+  """Checks, and counts words per split. Returns 0. Raises SgdxError for what does not fit."""
+  from sgdx_t5x.corpora import open_corpus
+  from sgdx_t5x.prompts.sdt.demonstrations import check_services, load_demonstrations
+
+  demos, corpus = load_demonstrations(args.demos), open_corpus(args.corpus)
+  check_services(demos, [corpus.schema(split) for split in corpus.splits])
+  for split in corpus.splits:
+    for service in corpus.schema(split):
+      if service.name in demos.by_service:
+        demos.of(service)
+  with progress("splits") as update:
+    found = {}
+    for number, split in enumerate(corpus.splits):
+      update(f"reading {split}", number, len(corpus.splits))
+      found[split] = _split_facts(demos, corpus, split)
+  report = {"source": demos.source, "crc": demos.crc, "splits": found}
+  title = f"demonstrations of {args.demos} ({demos.source}:{demos.crc})"
+  keys = ("services", "demonstrations", "utterances", "standing_in_the_split")
+  rows = tuple((split, *(str(facts[key]) for key in keys)) for split, facts in found.items())
+  output.show(
+    args.format,
+    [Table(title, ("", "services", "demos", "utterances", "in its dialogues"), rows)],
+    report,
+    notes=("utterances: different ones, of seven words or more", *_missing(found)),
+  )
+  return 0
+
+
+def _split_facts(demos: "Demonstrations", corpus: "Corpus", split: str) -> dict[str, Any]:
+  """Returns how many services of a split have demonstrations, and how many words are its own."""
+  from sgdx_t5x.prompts.sdt.provenance import count_leak, said_in
+
+  schema = corpus.schema(split)
+  shown = [demo for name in schema.names for demo in demos.by_service.get(name, ())]
+  leak = count_leak(shown, frozenset(said_in(corpus, split)))
+  counts = collections.Counter(demo.service for demo in shown)
+  return {
+    "services": len(counts),
+    "missing": [name for name in schema.names if name not in counts],
+    "demonstrations": len(shown),
+    "utterances": leak.of,
+    "standing_in_the_split": leak.found,
+  }
+
+
+def _missing(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+  return [
+    f"{split}: none for {', '.join(facts['missing'])}"
+    for split, facts in found.items()
+    if facts["missing"]
+  ]

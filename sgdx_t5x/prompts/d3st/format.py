@@ -1,0 +1,109 @@
+"""D3ST as a prompt format: see `protocol.PromptFormat`."""
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from sgdx_t5x.data.dialogue import Dialogue, Frame, State
+from sgdx_t5x.data.example_id import FRAME, ExampleId, Unit
+from sgdx_t5x.data.schema import Service
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.metrics.frames import PredictedFrame
+from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, frame_order, service_parts
+from sgdx_t5x.prompts.d3st.reading import read_answer
+from sgdx_t5x.prompts.d3st.style import D3stStyle
+from sgdx_t5x.prompts.d3st.text import prefix_parts, target_text, utterance_text
+from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair
+
+if TYPE_CHECKING:
+  import seqio
+  import tensorflow as tf
+
+  from sgdx_t5x.augment.variant_schemas import VariantSchemas
+
+
+@dataclasses.dataclass(frozen=True)
+class D3ST:
+  """One example per frame: descriptions with indices, the history; values by index."""
+
+  style: D3stStyle = dataclasses.field(default_factory=D3stStyle)
+  name: ClassVar[str] = "d3st"
+  unit: ClassVar[Unit] = FRAME
+  answer: ClassVar[str] = (
+    'the state by index, as in "[states] 0=9 am 2=2b [intents] i1 [req_slots] 3"'
+  )
+
+  def asked(self, service: Service) -> tuple[None]:
+    """The frame as a whole."""
+    return (None,)
+
+  def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
+    """The service, then the history."""
+    turns = turn_texts(history, self.style)
+    parts = prefix_parts(*self._shown(frame, service), self.style)
+    return [Prompt(turns, before=" ".join(parts), before_parts=parts)]
+
+  def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
+    """Values, intent and requested slots by index."""
+    return [target_text(service.original, state, *self._shown(frame, service), self.style)]
+
+  def read(self, text: str, example: ExampleId, service: ServicePair) -> PredictedFrame:
+    """What the answer says, in original names."""
+    return read_answer(text, service, *self._shown(example, service), self.style)
+
+  def _shown(self, frame: ExampleId, service: ServicePair) -> tuple[ServiceParts, Order]:
+    parts = service_parts(service, self.style)
+    return parts, frame_order(frame, parts, self.style)
+
+  def shown_frames(self, dialogue: Dialogue) -> Iterator[tuple[int, Frame]]:
+    """The frames that Google's script shows: see `D3stStyle.frames` and `cumulate`."""
+    return shown_frames(dialogue, self.style)
+
+  def examples(
+    self,
+    records: "tf.data.Dataset",
+    sequence_length: Mapping[str, int] | None,
+    output_features: "Mapping[str, seqio.Feature]",
+    *,
+    schemas: "VariantSchemas",
+    variants: Sequence[str],
+  ) -> "tf.data.Dataset":
+    """See `text_examples.text_examples`. Raises SgdxError for a style with Google's defects."""
+    from sgdx_t5x.prompts.text_examples import text_examples
+
+    if not self.style.shows_own_frames:
+      raise SgdxError(
+        f"a task with frames={self.style.frames} and cumulate={self.style.cumulate}",
+        expected="frames=each and cumulate=false: a record holds one frame and its state",
+        fix="write such examples with sgdx prompts --targets; they are for comparisons of text",
+      )
+    return text_examples(
+      self, records, sequence_length, output_features, schemas=schemas, variants=variants
+    )
+
+
+@functools.lru_cache(maxsize=64)  # the variants of a frame have one history
+def turn_texts(history: History, style: D3stStyle) -> tuple[str, ...]:
+  """Returns the turns of a history."""
+  return tuple(utterance_text(speaker, text, style) for speaker, text in history)
+
+
+def shown_frames(dialogue: Dialogue, style: D3stStyle) -> Iterator[tuple[int, Frame]]:
+  """Yields (turn, frame) of a dialogue as prompts and targets show them.
+
+  Each user frame with its own state, unless the style repeats the defects of Google's script, which
+  need the frames before and beside it.
+  """
+  held: dict[str, dict[str, tuple[str, ...]]] = {}  # service -> all that its states have held
+  by_turn: dict[int, list[Frame]] = {}
+  for turn, frame in dialogue.user_frames():
+    if style.cumulate:
+      of_service = held.setdefault(frame.service, {})
+      of_service.update(frame.state.slot_values)
+      state = dataclasses.replace(frame.state, slot_values=dict(of_service))
+      frame = dataclasses.replace(frame, state=state)
+    by_turn.setdefault(turn, []).append(frame)
+  for turn, frames in by_turn.items():
+    for frame in frames:
+      yield turn, frames[-1] if style.frames == "last" else frame

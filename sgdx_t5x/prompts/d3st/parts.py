@@ -1,0 +1,143 @@
+"""What a service shows in D3ST prompts, and in which order a frame shows it."""
+
+import dataclasses
+import functools
+import zlib
+from collections.abc import Iterator
+
+from sgdx_t5x.data.example_id import ExampleId
+from sgdx_t5x.data.schema import Service, Slot
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.d3st.style import D3stStyle
+from sgdx_t5x.prompts.protocol import ServicePair
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
+class ServiceParts:
+  """The texts of a service in a style, in the order of its schema; compared by identity.
+
+  Attributes:
+    positions: of the slots shown, in the schema.
+    slots: what stands for each of them.
+    choices: the possible values that each of them shows; () for free text.
+    intents: what stands for each intent.
+  """
+
+  positions: tuple[int, ...]
+  slots: tuple[str, ...]
+  choices: tuple[tuple[str, ...], ...]
+  intents: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Order:
+  """The order in which a frame shows the parts of its service.
+
+  Attributes:
+    slots: index in the prompt -> number of the slot in `ServiceParts`.
+    choices: index of a slot in the prompt -> letter -> number of the possible value.
+    intents: index in the prompt -> number of the intent.
+  """
+
+  slots: tuple[int, ...]
+  choices: tuple[tuple[int, ...], ...]
+  intents: tuple[int, ...]
+
+
+@functools.lru_cache(maxsize=4096)  # all services in all variants
+def service_parts(pair: ServicePair, style: D3stStyle) -> ServiceParts:
+  """Returns what a service shows. Raises SgdxError if a slot has more choices than letters."""
+  original, variant = pair.original, pair.variant
+  tracked = style.slots == "tracked"
+  positions = original.tracked_slots if tracked else tuple(range(len(original.slots)))
+  slots = [variant.slots[i] for i in positions]
+  return ServiceParts(
+    positions,
+    tuple(_shown(variant, slot.name, slot.description, style) for slot in slots),
+    tuple(tuple(clean(v, style) for v in shown_choices(slot, style)) for slot in slots),
+    tuple(_shown(variant, intent.name, intent.description, style) for intent in variant.intents),
+  )
+
+
+def shown_choices(slot: Slot, style: D3stStyle) -> tuple[str, ...]:
+  """Returns the possible values that a prompt lists with letters; () for a free-text answer."""
+  values = slot.possible_values
+  if not slot.is_categorical or style.values == "none":
+    return ()
+  if not style.numeric_choices and all(value.isdigit() for value in values):
+    return ()
+  if len(values) > len(LETTERS):
+    raise SgdxError(
+      f"slot {slot.name!r} has {len(values)} possible values",
+      expected=f"at most {len(LETTERS)} for lettered choices",
+      fix="use values=none, which shows no choices",
+    )
+  return values
+
+
+def _shown(service: Service, name: str, description: str, style: D3stStyle) -> str:
+  full_name = f"{service.name}-{name}"
+  texts = {"name": full_name, "description": description, "both": f"{full_name} {description}"}
+  return clean(texts[style.description], style)
+
+
+def clean(text: str, style: D3stStyle) -> str:
+  """Returns a text with single blanks, and in the style's case."""
+  return _clean(text, style.lowercase)
+
+
+@functools.lru_cache(maxsize=50_000)  # turns and values come again in the next frame
+def _clean(text: str, lowercase: bool) -> str:
+  text = " ".join(text.split())
+  return text.lower() if lowercase else text
+
+
+def frame_order(frame: ExampleId, parts: ServiceParts, style: D3stStyle) -> Order:
+  """Returns the order in which a frame shows its service: the one source of indices and letters.
+
+  An order does not depend on the variant. If it did, schema sensitivity would count what
+  another order changes as what another wording changes.
+  """
+  num_choices = tuple(map(len, parts.choices))
+  if style.order == "schema":
+    return _schema_order(num_choices, len(parts.intents))
+  key = f"{style.seed}/{frame.split}/{frame.frame_id}"
+  return _drawn_order(key, num_choices, len(parts.intents))
+
+
+@functools.lru_cache(maxsize=1024)
+def _schema_order(num_choices: tuple[int, ...], num_intents: int) -> Order:
+  choices = tuple(tuple(range(n)) for n in num_choices)
+  return Order(tuple(range(len(num_choices))), choices, tuple(range(num_intents)))
+
+
+@functools.lru_cache(maxsize=64)  # a frame's prompts in all variants, and its targets, share one
+def _drawn_order(key: str, num_choices: tuple[int, ...], num_intents: int) -> Order:
+  numbers = _random_numbers(key)
+  slots = _shuffled(len(num_choices), numbers)
+  choices = tuple(_shuffled(num_choices[slot], numbers) for slot in slots)
+  return Order(slots, choices, _shuffled(num_intents, numbers))
+
+
+def _random_numbers(key: str) -> Iterator[int]:
+  """Yields numbers below 2**32, the same in every process: a linear congruential generator.
+
+  Its constants are those of Numerical Recipes (Press et al., 2nd edition, section 7.1).
+  """
+  state = zlib.crc32(key.encode())
+  while True:
+    state = (1664525 * state + 1013904223) & 0xFFFFFFFF
+    yield state
+
+
+def _shuffled(count: int, numbers: Iterator[int]) -> tuple[int, ...]:
+  """Returns a permutation (Fisher and Yates); the high bits of the numbers are the good ones."""
+  if count == 0:
+    return ()
+  order = list(range(count))
+  for i in range(count - 1, 0, -1):
+    j = next(numbers) * (i + 1) >> 32
+    order[i], order[j] = order[j], order[i]
+  return tuple(order)

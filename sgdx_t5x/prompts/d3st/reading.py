@@ -1,0 +1,100 @@
+"""D3ST answers -> states. Nothing raises: text that makes no sense is a wrong answer."""
+
+import re
+
+from sgdx_t5x.data.schema import DONTCARE, NO_INTENT, Slot
+from sgdx_t5x.metrics.frames import PredictedFrame
+from sgdx_t5x.prompts.d3st.parts import LETTERS, Order, ServiceParts
+from sgdx_t5x.prompts.d3st.style import D3stStyle
+from sgdx_t5x.prompts.d3st.text import INTENTS, REQUESTS, STATES
+from sgdx_t5x.prompts.protocol import ServicePair
+from sgdx_t5x.prompts.values import NONE, matching_value
+
+_SECTION = re.compile("|".join(map(re.escape, (INTENTS, REQUESTS))))
+_MOST_DIGITS = 9  # of an index: Python refuses to convert thousands of them
+_INTENT = re.compile(r"\bi([0-9]+)")
+_INDEX = re.compile(r"[0-9]+")
+
+
+def read_answer(
+  text: str, pair: ServicePair, parts: ServiceParts, order: Order, style: D3stStyle
+) -> PredictedFrame:
+  """Returns what an answer says of its frame, in original names.
+
+  Args:
+    text: what a model generated.
+    pair: the frame's service.
+    parts, order: what the prompt showed of the service, and how.
+    style: the prompt's style.
+
+  Returns:
+    The frame; `ignored` counts the indices that the prompt did not have.
+  """
+  slots = [pair.original.slots[parts.positions[number]] for number in order.slots]
+  sections = _sections(text)
+  values: dict[str, tuple[str, ...]] = {}
+  answered = set()
+  ignored = 0
+  # Text before the first index belongs to none; then index and value alternate.
+  pieces = re.split(rf"(?:^|\s)([0-9]+){re.escape(style.delimiter)}", sections[STATES])
+  for index, answer in zip(pieces[1::2], pieces[2::2], strict=True):
+    i = _number(index)
+    if i >= len(slots):
+      ignored += 1
+    elif i not in answered:
+      answered.add(i)
+      value = _read_value(answer, i, slots[i], order.choices[i], style)
+      if value is not None:
+        values[slots[i].name] = (value,)
+  if style.level == "states":
+    return PredictedFrame(values, ignored=ignored)
+  named = [_number(index) for index in _INTENT.findall(sections[INTENTS])]
+  intents = [pair.original.intents[order.intents[j]].name for j in named if j < len(order.intents)]
+  asked = [_number(index) for index in _INDEX.findall(sections[REQUESTS])]
+  requested = dict.fromkeys(slots[i].name for i in asked if i < len(slots))
+  ignored += sum(j >= len(order.intents) for j in named) + sum(i >= len(slots) for i in asked)
+  return PredictedFrame(values, next(iter(intents), NO_INTENT), tuple(requested), ignored=ignored)
+
+
+def _sections(text: str) -> dict[str, str]:
+  """Returns what follows the first of each tag, up to the next tag; "" where a tag is absent.
+
+  Without [states] the text itself begins with the state; before it, nothing counts.
+  """
+  found = {STATES: "", INTENTS: "", REQUESTS: ""}
+  tag, rest = STATES, text.partition(STATES)[2] if STATES in text else text
+  seen = set()
+  while tag:
+    match = _SECTION.search(rest)
+    content, following = (rest[: match.start()], match[0]) if match else (rest, "")
+    if tag not in seen:
+      found[tag] = content
+    seen.add(tag)
+    tag, rest = following, rest[match.end() :] if match else ""
+  return found
+
+
+def _number(digits: str) -> int:
+  """Returns an index as a number; a huge one, which no service has, for too many digits."""
+  return int(digits[: _MOST_DIGITS + 1])
+
+
+def _read_value(
+  text: str, i: int, slot: Slot, choices: tuple[int, ...], style: D3stStyle
+) -> str | None:
+  """Returns a slot's value as the schema spells it; None where the slot is said to be inactive."""
+  text = " ".join(text.split())
+  if not choices and style.join != "first":
+    text = f" {text} ".split(style.join)[0].strip()
+  key = text.lower()
+  if key in ("", NONE):
+    # Without letters, a possible value "None" is written like this.
+    return matching_value(text, slot) if key and slot.is_categorical and not choices else None
+  if key == DONTCARE:
+    return DONTCARE
+  if not slot.is_categorical:
+    return text
+  letter = key.rstrip(")").removeprefix(str(i))
+  if len(letter) == 1 and letter in LETTERS[: len(choices)]:
+    return slot.possible_values[choices[LETTERS.index(letter)]]
+  return matching_value(text, slot) or text

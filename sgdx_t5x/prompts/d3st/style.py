@@ -1,0 +1,77 @@
+"""The switches of D3ST."""
+
+import dataclasses
+
+from sgdx_t5x.errors import SgdxError
+
+_CHOICES = {
+  "description": ("description", "name", "both"),
+  "values": ("1a", "a", "none"),
+  "slots": ("all", "tracked"),
+  "order": ("fixed", "schema"),
+  "level": ("states+intent+requests", "states"),
+  "join": (" || ", " | ", "first"),
+  "frames": ("each", "last"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class D3stStyle:
+  """What a D3ST prompt shows and what its target is.
+
+  The defaults are Google's recipe (descriptions, choices as "1a", shuffled, all slots, intents
+  and requests) without the defects of Google's script; docs/formats.md compares the two.
+
+  Attributes:
+    description: what stands for a slot and an intent: its "description", its "name" (with the
+      service's, "banks_1-amount", as in Google's item_name), or "both".
+    values: how the choices of a categorical slot are written: "1a" ("2a) small 2b) large"), "a"
+      ("a) small b) large"), "none" (not at all; the target is the value itself).
+    numeric_choices: show choices also where all of a slot's possible values are digits.
+    slots: "all" slots of the service, or the "tracked" ones, which alone can be in a state.
+    order: "fixed": slots, choices and intents in an order drawn from the frame's id and the
+      seed, the same in every variant; "schema": in the order of the schema.
+    seed: another number draws other orders.
+    level: "states+intent+requests" or "states".
+    join: between several gold values of a free-text slot; "first" writes the first one alone.
+      " | ", Google's, also occurs inside of values.
+    lowercase: lower-case prompts and targets.
+    delimiter: between an index and what it stands for.
+    frames: "last" repeats a defect of Google's script, only to compare with its files: every frame
+      of a turn gives the example of the last one.
+    cumulate: repeats another: what a dialogue's state once held stays in it.
+  """
+
+  description: str = "description"
+  values: str = "1a"
+  numeric_choices: bool = False
+  slots: str = "all"
+  order: str = "fixed"
+  seed: int = 0
+  level: str = "states+intent+requests"
+  join: str = " || "
+  lowercase: bool = True
+  delimiter: str = "="
+  frames: str = "each"
+  cumulate: bool = False
+
+  def __post_init__(self):
+    for field, choices in _CHOICES.items():
+      if getattr(self, field) not in choices:
+        raise SgdxError(
+          f"D3stStyle.{field} = {getattr(self, field)!r}",
+          expected="one of the known ways",
+          available=", ".join(map(repr, choices)),
+          fix=f"set {field} to one of them",
+        )
+    if not self.delimiter or any(c.isspace() or c.isalnum() for c in self.delimiter):
+      raise SgdxError(
+        f"D3stStyle.delimiter = {self.delimiter!r}",
+        expected='signs that end an index, no blanks, letters or digits, as in "1=small"',
+        fix='set delimiter to "=" or ":"',
+      )
+
+  @property
+  def shows_own_frames(self) -> bool:
+    """Whether each frame has an example of its own, with its own state."""
+    return self.frames == "each" and not self.cumulate

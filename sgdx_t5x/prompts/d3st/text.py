@@ -1,0 +1,71 @@
+"""D3ST prompts and targets: one example per frame.
+
+  0=date of the crossing 1=type of ticket 1a) car 1b) foot i0=book a crossing [user] i have a car
+  [states] 1=1a [intents] i0 [req_slots]
+
+Description-Driven Task-Oriented Dialog (Zhao et al. 2022, arXiv 2201.08904): indices stand for
+slots and intents, so that the model never sees or writes a name. The text is that of the authors'
+create_sgd_schemaless_data.py (google-research/task-oriented-dialogue).
+"""
+
+from collections.abc import Sequence
+
+from sgdx_t5x.data.dialogue import USER, State
+from sgdx_t5x.data.schema import DONTCARE, Service, Slot
+from sgdx_t5x.prompts.d3st.parts import LETTERS, Order, ServiceParts, clean, shown_choices
+from sgdx_t5x.prompts.d3st.style import D3stStyle
+
+STATES, INTENTS, REQUESTS = "[states]", "[intents]", "[req_slots]"
+
+
+def utterance_text(speaker: str, utterance: str, style: D3stStyle) -> str:
+  """Returns one turn of the history."""
+  return clean(f"{'[user]' if speaker == USER else '[system]'} {utterance}", style)
+
+
+def prefix_parts(parts: ServiceParts, order: Order, style: D3stStyle) -> tuple[str, ...]:
+  """Returns what precedes the history, to be joined by blanks: slots, their choices, intents."""
+  pieces = []
+  for i, (slot, choices) in enumerate(zip(order.slots, order.choices, strict=True)):
+    pieces.append(f"{i}{style.delimiter}{parts.slots[slot]}")
+    number = i if style.values == "1a" else ""
+    values = parts.choices[slot]
+    pieces += [f"{number}{LETTERS[k]}) {values[value]}" for k, value in enumerate(choices)]
+  pieces += [f"i{j}{style.delimiter}{parts.intents[x]}" for j, x in enumerate(order.intents)]
+  return tuple(pieces)
+
+
+def target_text(
+  service: Service, state: State, parts: ServiceParts, order: Order, style: D3stStyle
+) -> str:
+  """Returns what the model is to generate.
+
+  Args:
+    service: of the frame, in the original schema.
+    state: the gold state, in original names.
+    parts, order: what the prompt shows of the service, and how.
+    style: the style.
+  """
+  pieces, requested = [STATES], {}
+  for i, (number, choices) in enumerate(zip(order.slots, order.choices, strict=True)):
+    slot = service.slots[parts.positions[number]]
+    requested[slot.name] = str(i)
+    if values := state.slot_values.get(slot.name):
+      pieces.append(f"{i}{style.delimiter}{_value_text(slot, values, i, choices, style)}")
+  if style.level != "states":
+    wanted = service.intent_index.get(state.active_intent)
+    pieces += [INTENTS, *(f"i{j}" for j, x in enumerate(order.intents) if x == wanted), REQUESTS]
+    pieces += [requested[name] for name in state.requested_slots if name in requested]
+  return " ".join(pieces)
+
+
+def _value_text(
+  slot: Slot, values: Sequence[str], i: int, choices: Sequence[int], style: D3stStyle
+) -> str:
+  """Returns gold values as the target has them. Args: i, the slot's index; choices, their order."""
+  first = values[0]
+  if choices and first != DONTCARE and first in slot.possible_values:
+    return f"{i}{LETTERS[choices.index(shown_choices(slot, style).index(first))]}"
+  if choices or style.join == "first":
+    return clean(first, style)
+  return clean(style.join.join(values), style)

@@ -1,0 +1,20 @@
+"""SDT, "Show, Don't Tell" (Gupta et al. 2022): an example per service, one answer per frame."""
+
+from sgdx_t5x.prompts.sdt.demonstrations import (
+  Demonstration,
+  Demonstrations,
+  load_demonstrations,
+)
+from sgdx_t5x.prompts.sdt.format import SDT
+from sgdx_t5x.prompts.sdt.ind import SDTInd, SdtIndStyle
+from sgdx_t5x.prompts.sdt.style import SdtStyle
+
+__all__ = [
+  "SDT",
+  "Demonstration",
+  "Demonstrations",
+  "SDTInd",
+  "SdtIndStyle",
+  "SdtStyle",
+  "load_demonstrations",
+]

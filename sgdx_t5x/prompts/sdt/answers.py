@@ -1,0 +1,107 @@
+"""Reading answers of "Show, Don't Tell" models. Nothing raises; what is unknown is ignored.
+
+Google's converter writes possible values in lower case, which the official scorer counts as wrong.
+Here values and intents get the schema's spelling, and names are those of the variant's schema.
+"""
+
+import functools
+import re
+from collections.abc import Sequence
+
+from sgdx_t5x.data.schema import DONTCARE, NO_INTENT
+from sgdx_t5x.metrics.frames import PredictedFrame
+from sgdx_t5x.prompts.protocol import ServicePair
+from sgdx_t5x.prompts.sdt.demonstrations import NONE
+from sgdx_t5x.prompts.sdt.layout import Layout
+from sgdx_t5x.prompts.sdt.style import SdtStyle
+from sgdx_t5x.prompts.sdt.text import (
+  INTENT_TAG,
+  LETTERS,
+  STATE_TAG,
+  ordered_values,
+  slot_names,
+)
+
+
+def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle) -> PredictedFrame:
+  """Reads an answer.
+
+  Args:
+    text: what a model generated.
+    service: whose variant names the slots.
+    layout: of the prompt that was answered.
+    style: of that prompt.
+
+  Returns:
+    The state, in original names, and the active intent if the style asks for it; `ignored` counts
+    the slots and intents that the prompt did not have.
+  """
+  text, _, said = text.partition(INTENT_TAG)
+  intent, ignored = None, 0
+  if style.intents != "absent":
+    intent = _read_intent(said, service, layout, style)
+    ignored += intent is None and said.strip().lower() not in ("", NONE)
+    intent = intent or NO_INTENT
+  text = text.partition(STATE_TAG)[2] if STATE_TAG in text else text
+  slots = {name.lower(): i for i, name in slot_names(service.variant, layout, style).items()}
+  found = list(_names(tuple(slots)).finditer(text))
+  ends = [*(match.start() for match in found[1:]), len(text)]
+  state, done = {}, set()
+  for match, end in zip(found, ends, strict=False):
+    slot = slots.get(match[1].lower())
+    ignored += slot is None
+    if slot is not None and slot not in done:  # the first answer counts
+      done.add(slot)
+      value = read_value(text[match.end() : end], service, slot, layout, style)
+      if value is not None:
+        state[service.original.slots[slot].name] = (value,)
+  return PredictedFrame(state, intent, ignored=ignored)
+
+
+@functools.lru_cache(maxsize=1024)
+def _names(names: tuple[str, ...]) -> re.Pattern[str]:
+  """Matches a name and "=", be it unknown: such an answer ends the one before, and is dropped.
+
+  Known names come first, as they need not be one word; of them the longest.
+  """
+  longest_first = sorted(names, key=len, reverse=True)
+  known = "|".join(map(re.escape, longest_first))
+  return re.compile(rf"(?:^|(?<=\s))({known}|\w+)=", re.IGNORECASE)
+
+
+def read_value(
+  text: str, service: ServicePair, slot: int, layout: Layout, style: SdtStyle
+) -> str | None:
+  """Returns the value of a slot as the schema writes it, or None for none."""
+  text = " ".join(text.split())
+  possible = ordered_values(service.original, slot, layout)
+  if style.values == "list" and not style.lowercase and text in possible:
+    return text  # before "none": SGD has a possible value "None"
+  if not text or text.lower() == NONE:
+    return None
+  if text.lower() == DONTCARE:
+    return DONTCARE
+  return _choice(text, possible, style.values) or text
+
+
+def _read_intent(text: str, service: ServicePair, layout: Layout, style: SdtStyle) -> str | None:
+  intents = [service.original.intents[i].name for i in layout.intents]
+  shown = [service.variant.intents[i].name for i in layout.intents]
+  found = _choice(" ".join(text.split()), shown, style.intents)
+  return None if found is None else intents[shown.index(found)]
+
+
+def _choice(text: str, choices: Sequence[str], how: str) -> str | None:
+  """Returns the choice that is meant: by its letter, or by its name but for case and spacing."""
+  letter = text.rstrip(")").lower()
+  if how == "letters" and len(letter) == 1 and letter in LETTERS[: len(choices)]:
+    return choices[LETTERS.index(letter)]
+  for same in (str, str.lower, _loose):
+    for choice in choices:
+      if same(choice) == same(text) != "":
+        return choice
+  return None
+
+
+def _loose(text: str) -> str:
+  return "".join(c for c in text.lower() if c.isalnum())

@@ -1,0 +1,235 @@
+"""Demonstrations of "Show, Don't Tell": what they are, and the JSONL files that hold them.
+
+A line is {"service", "text", "slots", "active_intent"}, with names of the original schema, and
+optionally "intents" (their order in prompts) and "source" (who wrote it).
+"""
+
+import dataclasses
+import functools
+import importlib.resources
+import json
+import os
+import pathlib
+import re
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sgdx_t5x.data.dialogue import SYSTEM, USER
+from sgdx_t5x.data.schema import DONTCARE, NO_INTENT, Schema, Service
+from sgdx_t5x.errors import SgdxError, malformed, nearest
+from sgdx_t5x.files import decode_json, is_text, not_found
+from sgdx_t5x.files.inputs import protect
+
+SAMPLE = "sample"
+NONE = "none"
+USER_TAG, SYSTEM_TAG = "[user]", "[system]"
+_SAMPLE_FILE = "demonstrations.jsonl"
+_TAG = re.compile(r"(\[user\]|\[system\])")
+_FORM = '{"service", "text", "slots": {slot: value}, "active_intent"}, all strings'
+
+
+@dataclasses.dataclass(frozen=True)
+class Demonstration:
+  """A short annotated dialogue with one service.
+
+  Attributes:
+    service: original name.
+    text: "[user] ... [system] ... [user] ...".
+    slots: every tracked slot, by its original name, in the order shown -> its value at the end of
+      the dialogue, as the schema writes it if it is categorical; "none" if it has none.
+    active_intent: original name, or "NONE".
+    intents: original names in the order shown; () for that of the schema.
+    source: who wrote it.
+  """
+
+  service: str
+  text: str
+  slots: Mapping[str, str]
+  active_intent: str
+  intents: tuple[str, ...] = ()
+  source: str = ""
+
+  def to_json(self) -> dict[str, Any]:
+    """Returns its line in a file."""
+    data = dataclasses.asdict(self) | {"slots": dict(self.slots), "intents": list(self.intents)}
+    return {key: value for key, value in data.items() if value or key == "slots"}
+
+  @functools.cached_property
+  def turns(self) -> tuple[tuple[str, str], ...]:
+    """(speaker, utterance) of its turns; what precedes the first tag is the user's."""
+    parts = _TAG.split(f"{USER_TAG} {self.text}")
+    speakers = (USER if tag == USER_TAG else SYSTEM for tag in parts[1::2])
+    pairs = zip(speakers, map(str.strip, parts[2::2]), strict=True)
+    return tuple((speaker, text) for speaker, text in pairs if text)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Demonstrations:
+  """The demonstrations of a file; compared by identity.
+
+  Attributes:
+    origin: the file, for errors.
+    by_service: original name -> its demonstrations, in their order.
+    crc: 8 hex digits of the file's CRC-32.
+  """
+
+  origin: str
+  by_service: Mapping[str, tuple[Demonstration, ...]]
+  crc: str
+
+  @property
+  def source(self) -> str:
+    """Who wrote them, for signatures."""
+    found = (demo.source or "own" for demos in self.by_service.values() for demo in demos)
+    return "+".join(sorted(set(found)))
+
+  def of(self, service: Service) -> tuple[Demonstration, ...]:
+    """Returns the demonstrations of a service of an original schema, after checking them.
+
+    Raises:
+      SgdxError: there is none, or one that the service does not fit.
+    """
+    found = self.by_service.get(service.name, ())
+    if not found:
+      raise SgdxError(
+        f"{self.origin}: no demonstration of service {service.name}",
+        expected="one or more for every service that is asked about",
+        available=nearest(service.name, self.by_service),
+        fix="write one (docs/demonstrations.md), or take them from a corpus: sgdx demos make "
+        "--corpus CORPUS --split SPLIT --out demos.jsonl, with a split that has the service",
+      )
+    for number, demo in enumerate(found):
+      check_demonstration(demo, service, f"{self.origin}: demonstration {number} of {service.name}")
+    return found
+
+
+def load_demonstrations(where: str) -> Demonstrations:
+  """Returns the demonstrations of a style's `demos`; a file is read once, until it changes.
+
+  Raises:
+    SgdxError: no such file, or a line that cannot be read.
+  """
+  if where == SAMPLE:
+    return _sample()
+  path = os.path.expandvars(where) if "$" in where else where
+  try:
+    found = os.stat(path)
+  except (OSError, ValueError):  # ValueError: a NUL in the path
+    raise _no_file(where, path) from None
+  protect([path])
+  return _read(path, found.st_mtime_ns, found.st_size)
+
+
+def parse_demonstrations(text: bytes, origin: str) -> Demonstrations:
+  """Reads the text of a file. Raises SgdxError naming the line that cannot be read."""
+  by_service: dict[str, tuple[Demonstration, ...]] = {}
+  for number, line in enumerate(text.splitlines(), 1):
+    if line.strip():
+      demo = _parse_line(line, f"{origin}, line {number}")
+      by_service[demo.service] = (*by_service.get(demo.service, ()), demo)
+  if not by_service:
+    raise SgdxError(
+      f"{origin}: no demonstrations",
+      expected=f"a line per demonstration: {_FORM}",
+      fix="write the file with `sgdx demos import` or `sgdx demos make`",
+    )
+  return Demonstrations(origin, by_service, f"{zlib.crc32(text):08x}")
+
+
+def demonstrations_text(demos: Iterable[Demonstration]) -> str:
+  """Returns the text of a file."""
+  return "".join(json.dumps(demo.to_json(), ensure_ascii=False) + "\n" for demo in demos)
+
+
+def check_demonstration(demo: Demonstration, service: Service, where: str) -> None:
+  """Refuses a demonstration that does not fit its service in the original schema.
+
+  Raises:
+    SgdxError: an unknown or missing slot or intent, or a value that the slot cannot have.
+  """
+  tracked = [service.slots[i].name for i in service.tracked_slots]
+  for slot, value in demo.slots.items():
+    if slot not in tracked:
+      fix = "rename it, or leave it out; a slot that no intent takes cannot be in a state"
+      raise _wrong(f"{where}: slot {slot!r}", "a tracked slot of the service", slot, tracked, fix)
+    possible = service.slots[service.slot_index[slot]].possible_values
+    is_categorical = service.slots[service.slot_index[slot]].is_categorical
+    if is_categorical and value not in (*possible, DONTCARE, NONE):
+      found = f"{where}: value {value!r} of slot {slot!r}"
+      fix = "write it as the schema does"
+      raise _wrong(found, "a possible value, dontcare or none", value, possible, fix)
+  if missing := [slot for slot in tracked if slot not in demo.slots]:
+    raise SgdxError(
+      f"{where}: nothing is said of slot {missing[0]!r}",
+      expected=f"each of {', '.join(tracked)}: an answer can name no other slot",
+      fix='add it; "none" is the value of a slot that the dialogue does not set',
+    )
+  for intent in (demo.active_intent, *demo.intents):
+    if intent not in service.intent_index and intent != NO_INTENT:
+      fix = "rename the intent"
+      expected = "an intent of the service, or NONE"
+      raise _wrong(f"{where}: intent {intent!r}", expected, intent, service.intent_index, fix)
+  if demo.intents and sorted(demo.intents) != sorted(service.intent_index):
+    raise SgdxError(
+      f"{where}: intents {', '.join(demo.intents)}",
+      expected="all intents of the service, each once, or no list",
+      available=", ".join(service.intent_index),
+      fix="complete the list, or leave it out",
+    )
+
+
+def check_services(demos: Demonstrations, schemas: Iterable[Schema]) -> None:
+  """Refuses demonstrations of services that none of the original schemas has."""
+  known = {name for schema in schemas for name in schema.names}
+  for name in demos.by_service:
+    if name not in known:
+      fix = "rename the service, or name the corpus for which the demonstrations were written"
+      found = f"{demos.origin}: a demonstration of service {name!r}"
+      raise _wrong(found, "services of the corpus", name, sorted(known), fix)
+
+
+def _wrong(found: str, expected: str, name: str, names: Iterable[str], fix: str) -> SgdxError:
+  return SgdxError(found, expected=expected, available=nearest(name, names), fix=fix)
+
+
+def _parse_line(line: bytes, where: str) -> Demonstration:
+  data = decode_json(line, where, f"a demonstration: {_FORM}")
+  try:
+    slots, intents = data["slots"], data.get("intents", [])
+    texts = [data["service"], data["text"], *slots, *slots.values(), *intents]
+    intent, source = data.get("active_intent", NO_INTENT), data.get("source", "")
+    if not all(map(is_text, [*texts, intent, source])):
+      raise TypeError("a value is not a string")
+    text = " ".join(data["text"].split("\n")).strip()
+    if not text or "|" in source:
+      raise TypeError('an empty text, or a source with "|"')
+    return Demonstration(data["service"], text, dict(slots), intent, tuple(intents), source)
+  except (KeyError, TypeError, AttributeError) as e:
+    raise SgdxError(
+      f"{where}: {malformed(e)}",
+      expected=f"a demonstration: {_FORM}",
+      fix="correct the line; docs/demonstrations.md describes it",
+    ) from None
+
+
+def _no_file(where: str, name: str) -> SgdxError:
+  if "$" not in name:
+    return not_found(pathlib.Path(name), "a file of demonstrations, or the word sample")
+  return SgdxError(
+    f"demos={where}: the environment variable is not set",
+    expected="the path of a file of demonstrations",
+    fix="sgdx demos make --corpus CORPUS --split train --out demos.jsonl; "
+    f"export {name[name.index('$') + 1 :].strip('{}')}=demos.jsonl",
+  )
+
+
+@functools.lru_cache(maxsize=8)
+def _read(path: str, changed: int, size: int) -> Demonstrations:
+  return parse_demonstrations(pathlib.Path(path).read_bytes(), path)
+
+
+@functools.cache
+def _sample() -> Demonstrations:
+  file = importlib.resources.files("sgdx_t5x.sample") / _SAMPLE_FILE
+  return parse_demonstrations(file.read_bytes(), f"sample/{_SAMPLE_FILE}")

@@ -1,0 +1,106 @@
+"""SDT-seq as a prompt format: see `protocol.PromptFormat`."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.dialogue import State
+from sgdx_t5x.data.example_id import FRAME, ExampleId, Unit
+from sgdx_t5x.data.schema import Service
+from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
+from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
+from sgdx_t5x.prompts.sdt.answers import read_answer
+from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations, load_demonstrations
+from sgdx_t5x.prompts.sdt.layout import Layout, chosen, frame_layout, written_layout
+from sgdx_t5x.prompts.sdt.provenance import provenance
+from sgdx_t5x.prompts.sdt.style import SdtStyle
+from sgdx_t5x.prompts.sdt.text import before_text, target_text, turn_text
+
+if TYPE_CHECKING:
+  import seqio
+  import tensorflow as tf
+
+  from sgdx_t5x.augment.variant_schemas import VariantSchemas
+
+
+@dataclasses.dataclass(frozen=True)
+class SDT:
+  """One example per frame: a demonstration of the service, then the dialogue."""
+
+  style: SdtStyle = dataclasses.field(default_factory=SdtStyle)
+  name: ClassVar[str] = "sdt"
+  unit: ClassVar[Unit] = FRAME
+  answer: ClassVar[str] = '"[state] slot=value ...", as in the example, "none" for no value'
+
+  @property
+  def demonstrations(self) -> Demonstrations:
+    """Those of the style. Raises SgdxError if they cannot be read."""
+    return load_demonstrations(self.style.demos)
+
+  def layout(self, frame: ExampleId, service: ServicePair) -> Layout:
+    """Returns the order of a frame's prompt. Raises SgdxError without a demonstration of it."""
+    return _layout(frame, _written(service, self.demonstrations, self.style), self.style)
+
+  def asked(self, service: Service) -> tuple[None]:
+    """One example."""
+    return (None,)
+
+  def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
+    """The demonstration, then the history."""
+    layout = self.layout(frame, service)
+    if self.style.order == "demonstration":
+      before = _written_before(service, layout, self.style)
+    else:
+      before = before_text(service, layout, self.style)
+    return [Prompt(turn_texts(history, self.style), before=before)]
+
+  def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
+    """The state, and the active intent if the style asks for it."""
+    return [target_text(service, state, self.layout(frame, service), self.style)]
+
+  def read(self, text: str, example: ExampleId, service: ServicePair) -> PredictedFrame:
+    """The state, and the active intent if the style asks for it."""
+    return read_answer(text, service, self.layout(example, service), self.style)
+
+  def provenance(self, corpus: Corpus, gold: Sequence[GoldFrame]) -> Provenance:
+    """See `provenance.provenance`."""
+    return provenance(self.demonstrations, self.style, corpus, gold)
+
+  def examples(
+    self,
+    records: "tf.data.Dataset",
+    sequence_length: Mapping[str, int] | None,
+    output_features: "Mapping[str, seqio.Feature]",
+    *,
+    schemas: "VariantSchemas",
+    variants: Sequence[str],
+  ) -> "tf.data.Dataset":
+    """See `text_examples.text_examples`."""
+    from sgdx_t5x.prompts.text_examples import text_examples
+
+    return text_examples(
+      self, records, sequence_length, output_features, schemas=schemas, variants=variants
+    )
+
+
+@functools.lru_cache(maxsize=64)  # the variants of a frame have one history
+def turn_texts(history: History, style: SdtStyle) -> tuple[str, ...]:
+  """Returns the turns of a history."""
+  return tuple(turn_text(speaker, text, style) for speaker, text in history)
+
+
+@functools.lru_cache(maxsize=4096)  # services of all variants: dialogues ask for them again
+def _written(service: ServicePair, demos: Demonstrations, style: SdtStyle) -> Layout:
+  return written_layout(chosen(demos.of(service.original), style), service.original)
+
+
+@functools.lru_cache(maxsize=64)  # a prompt and its target have one order
+def _layout(frame: ExampleId, written: Layout, style: SdtStyle) -> Layout:
+  return frame_layout(written, frame, style)
+
+
+@functools.lru_cache(maxsize=4096)
+def _written_before(service: ServicePair, layout: Layout, style: SdtStyle) -> str:
+  return before_text(service, layout, style)

@@ -1,0 +1,93 @@
+"""Demonstrations from a copy of Google's sdt_prompts.py, read as literals and never imported.
+
+They are not part of this package: 60% of their utterances are SGD's (docs/demonstrations.md).
+"""
+
+import ast
+from collections.abc import Iterator
+
+from sgdx_t5x.data.schema import NO_INTENT
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.sdt.demonstrations import Demonstration
+
+SOURCE = "google-sdt"
+_TABLE = "SGD_SEPARATED_ANNOTATION_PROMPTS"
+_CHOICES = " of possible values "
+
+
+def read_google_prompts(text: str | bytes, origin: str) -> list[Demonstration]:
+  """Returns the demonstrations of SGD's services, in the file's order.
+
+  Args:
+    text: of the file.
+    origin: its path, for errors.
+
+  Raises:
+    SgdxError: it is not Python, has no such table, or an entry is no literal.
+  """
+  try:
+    table = _table(ast.parse(text))
+  except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
+    raise _unreadable(f"{origin}: not Python source ({e})") from None
+  if table is None:
+    raise _unreadable(f"{origin}: no dictionary {_TABLE}")
+  demos = []
+  for key, found in zip(table.keys, table.values, strict=True):
+    try:
+      service = _text(ast.literal_eval(key))
+      if not isinstance(found, ast.List):
+        raise TypeError("not a list")
+      demos += [_demonstration(service, _call(item)) for item in found.elts]
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError) as e:
+      line = getattr(found, "lineno", "?")
+      raise _unreadable(f"{origin}, line {line}: an entry that cannot be read ({e})") from None
+  return demos
+
+
+def _table(module: ast.Module) -> ast.Dict | None:
+  for statement in module.body:
+    value = getattr(statement, "value", None)
+    names = [getattr(name, "id", "") for name in getattr(statement, "targets", ())]
+    if _TABLE in names and isinstance(value, ast.Dict):
+      return value
+  return None
+
+
+def _demonstration(service: str, call: ast.Call) -> Demonstration:
+  """Reads Prompt(utt=..., slots=OrderedDict([(slot, value), ...]), intents=[...], intent_idx=0)."""
+  fields = {keyword.arg: keyword.value for keyword in call.keywords}
+  values = _call(fields["slots"]).args
+  pairs = ast.literal_eval(values[0]) if values else []
+  intents = tuple(_text(name) for name in ast.literal_eval(fields["intents"]))
+  index = ast.literal_eval(fields["intent_idx"])
+  intent = NO_INTENT if index is None or index < 0 else intents[index]
+  slots = dict(_slots(pairs))
+  text = _text(ast.literal_eval(fields["utt"]))
+  return Demonstration(service, text, slots, intent, intents, SOURCE)
+
+
+def _call(value: ast.expr) -> ast.Call:
+  if not isinstance(value, ast.Call):
+    raise TypeError("not a call")
+  return value
+
+
+def _slots(pairs: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+  """Leaves out what a value says of the possible ones: the schema has them, in the same order."""
+  for slot, value in pairs:
+    yield _text(slot), _text(value).partition(_CHOICES)[0]
+
+
+def _text(value: object) -> str:
+  if not isinstance(value, str):
+    raise TypeError(f"{value!r} is not a string")
+  return value
+
+
+def _unreadable(found: str) -> SgdxError:
+  return SgdxError(
+    found,
+    expected="sdt_prompts.py of google-research/task-oriented-dialogue, "
+    "state_tracking/show_dont_tell",
+    fix="download the file again; `sgdx demos make` makes demonstrations from a corpus instead",
+  )

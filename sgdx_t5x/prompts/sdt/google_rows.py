@@ -1,0 +1,71 @@
+"""The rows of the files that Google's script writes, its own shuffle included.
+
+For comparison: the format's own order is drawn from ids, so that an answer can be read alone. The
+script draws all of a file's orders from one generator, one frame after the other.
+"""
+
+import dataclasses
+import random
+from collections.abc import Iterable, Iterator, Mapping
+
+from sgdx_t5x.data.dialogue import USER, Dialogue
+from sgdx_t5x.prompts.protocol import ServicePair
+from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations
+from sgdx_t5x.prompts.sdt.layout import Layout, chosen, shuffled_layout, written_layout
+from sgdx_t5x.prompts.sdt.style import SdtStyle
+from sgdx_t5x.prompts.sdt.text import before_text, target_text, turn_text
+
+SEED = 123  # the script's
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GoogleRow:
+  """A line of the script's TSV file.
+
+  Attributes:
+    source, target: the texts.
+    dialogue_id, turn, frame: of the frame, counted from 0 over all turns.
+    layout: the order of the prompt, with which `answers.read_answer` reads an answer.
+  """
+
+  source: str
+  target: str
+  dialogue_id: str
+  turn: int
+  frame: int
+  layout: Layout
+
+  def __str__(self) -> str:
+    return "\t".join((self.source, self.target, self.dialogue_id, str(self.turn), str(self.frame)))
+
+
+def google_rows(
+  dialogues: Iterable[Dialogue],
+  services: Mapping[str, ServicePair],
+  demos: Demonstrations,
+  style: SdtStyle,
+  shuffle: bool = True,
+) -> Iterator[GoogleRow]:
+  """Yields the rows of a file.
+
+  Args:
+    dialogues: in original names, in the script's order: that of the files of a split.
+    services: original name -> service.
+    demos: the demonstrations, see `google_prompts.read_google_prompts`.
+    style: its `order` and `seed` play no part.
+    shuffle: False is the script's --norandomize_slots --norandomize_cat_vals
+      --norandomize_intents.
+  """
+  rng = random.Random(SEED)
+  for dialogue in dialogues:
+    turns: list[str] = []
+    for number, turn in enumerate(dialogue.turns):
+      turns.append(turn_text(turn.speaker, turn.utterance, style))
+      for position, frame in enumerate(turn.frames if turn.speaker == USER else ()):
+        service = services[frame.service]
+        layout = written_layout(chosen(demos.of(service.original), style), service.original)
+        if shuffle:
+          layout = shuffled_layout(layout, rng, style)
+        source = " ".join((before_text(service, layout, style), *turns))
+        target = target_text(service, frame.state, layout, style)
+        yield GoogleRow(source, target, dialogue.dialogue_id, number, position, layout)

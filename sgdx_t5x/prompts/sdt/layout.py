@@ -1,0 +1,100 @@
+"""In which order a prompt shows demonstrations, slots, possible values and intents.
+
+The prompt, the target and the reading of an answer take their order from a `Layout` alone.
+"""
+
+import dataclasses
+import random
+import zlib
+from collections.abc import Mapping, Sequence
+
+from sgdx_t5x.data.example_id import ExampleId
+from sgdx_t5x.data.schema import Service
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.sdt.demonstrations import Demonstration
+from sgdx_t5x.prompts.sdt.style import ALL, SdtStyle
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+  """The order of a prompt; slots and intents are positions in the schema. Compared by identity.
+
+  Attributes:
+    demos: the demonstrations shown.
+    slots: of each demonstration, its slots.
+    values: categorical slot -> positions of its possible values.
+    intents: the intents.
+  """
+
+  demos: tuple[Demonstration, ...]
+  slots: tuple[tuple[int, ...], ...]
+  values: Mapping[int, Sequence[int]]
+  intents: tuple[int, ...]
+
+  @property
+  def target_slots(self) -> tuple[int, ...]:
+    """The slots in the order of the target: that in which the prompt first shows them."""
+    return tuple(dict.fromkeys(i for slots in self.slots for i in slots))
+
+
+def chosen(demos: Sequence[Demonstration], style: SdtStyle) -> tuple[Demonstration, ...]:
+  """Returns those of a service that a style shows. Raises SgdxError if there is no such one."""
+  if style.demo == ALL:
+    return tuple(demos)
+  if style.demo >= len(demos):
+    raise SgdxError(
+      f"demo={style.demo}: {demos[0].service} has {len(demos)} demonstrations",
+      expected=f"0 to {len(demos) - 1}, or -1 for all of them",
+      fix="name another one, or add demonstrations of this service to the file",
+    )
+  return (demos[style.demo],)
+
+
+def written_layout(demos: Sequence[Demonstration], service: Service) -> Layout:
+  """Returns the order of the demonstrations and of the schema.
+
+  Args:
+    demos: those that are shown, of this service.
+    service: in the original schema.
+  """
+  slots = tuple(tuple(service.slot_index[name] for name in demo.slots) for demo in demos)
+  values = {i: tuple(range(len(service.slots[i].possible_values))) for i in _categorical(service)}
+  intents = demos[0].intents or service.intent_index
+  return Layout(tuple(demos), slots, values, tuple(service.intent_index[name] for name in intents))
+
+
+def shuffled_layout(written: Layout, rng: random.Random, style: SdtStyle) -> Layout:
+  """Draws an order, in the sequence in which Google's script draws.
+
+  First the demonstrations, then of each its slots, and on the way through them the possible values
+  of each categorical slot that is met for the first time. Intents, if shown, come last.
+  """
+  order = list(range(len(written.demos)))
+  rng.shuffle(order)
+  slots: list[tuple[int, ...]] = []
+  values: dict[int, list[int]] = {}
+  for k in order:
+    positions = list(written.slots[k])
+    rng.shuffle(positions)
+    slots.append(tuple(positions))
+    for i in positions:
+      if i in written.values and i not in values:
+        values[i] = list(written.values[i])
+        rng.shuffle(values[i])
+  intents = list(written.intents)
+  if style.intents != "absent":
+    rng.shuffle(intents)
+  demos = tuple(written.demos[k] for k in order)
+  return Layout(demos, tuple(slots), values, tuple(intents))
+
+
+def frame_layout(written: Layout, frame: ExampleId, style: SdtStyle) -> Layout:
+  """Returns the order of a frame's prompt, the same in all variants, which its id decides."""
+  if style.order == "demonstration":
+    return written
+  key = f"{style.seed}/{frame.split}/{frame.frame_id}"  # what differs between variants is words
+  return shuffled_layout(written, random.Random(zlib.crc32(key.encode())), style)
+
+
+def _categorical(service: Service) -> list[int]:
+  return [i for i in service.tracked_slots if service.slots[i].is_categorical]

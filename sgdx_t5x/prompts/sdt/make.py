@@ -1,0 +1,103 @@
+"""Demonstrations from a corpus' own dialogues.
+
+Of every dialogue with a service, the shortest beginning whose state sets as many of its tracked
+slots as any; then the dialogues that set the most. Slots that it does not set are "none".
+"""
+
+import collections
+import dataclasses
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from sgdx_t5x.data.dialogue import USER, Dialogue, State
+from sgdx_t5x.data.schema import Schema, Service
+from sgdx_t5x.data.subset import rank
+from sgdx_t5x.prompts.sdt.demonstrations import NONE, SYSTEM_TAG, USER_TAG, Demonstration
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Beginning:
+  """The first turns of a dialogue, up to a user's, and the state of a service there."""
+
+  dialogue: Dialogue
+  turn: int
+  state: State
+  alone: bool  # whether no other service has a frame in it
+
+
+def make_demonstrations(
+  dialogues: Iterable[Dialogue],
+  schema: Schema,
+  per_service: int,
+  seed: int,
+  source: str,
+  wanted: Iterable[str] | None = None,
+) -> dict[str, list[Demonstration]]:
+  """Chooses demonstrations from dialogues.
+
+  Args:
+    dialogues: of a split, in original names.
+    schema: the split's original one.
+    per_service: how many at most of each service, from as many dialogues.
+    seed: which of equally good dialogues; the same in every Python.
+    source: what the demonstrations say of their origin.
+    wanted: names of services; None for all of the schema.
+
+  Returns:
+    Service -> its demonstrations, best first; a service without dialogues is absent.
+  """
+  names = frozenset(schema.names if wanted is None else wanted)
+  best: dict[str, list[tuple[tuple, _Beginning]]] = collections.defaultdict(list)
+  for number, dialogue in enumerate(dialogues):
+    for name, beginning in _beginnings(dialogue, names).items():
+      key = (*_worth(beginning), rank(dialogue.dialogue_id, seed), number)
+      heap = best[name]
+      heapq.heappush(heap, (key, beginning))
+      if len(heap) > per_service:
+        heapq.heappop(heap)
+  return {
+    service.name: [
+      _demonstration(service, beginning, source)
+      for _, beginning in sorted(best[service.name], key=lambda x: x[0], reverse=True)
+    ]
+    for service in schema
+    if service.name in best
+  }
+
+
+def _beginnings(dialogue: Dialogue, names: frozenset[str]) -> dict[str, _Beginning]:
+  """Returns service -> the shortest beginning that sets the most slots."""
+  found: dict[str, _Beginning] = {}
+  seen: set[str] = set()
+  for turn, frame in dialogue.user_frames():
+    seen.update(f.service for f in dialogue.turns[turn].frames)
+    if frame.service not in names:
+      continue
+    known = found.get(frame.service)
+    if known is None or len(frame.state.slot_values) > len(known.state.slot_values):
+      found[frame.service] = _Beginning(dialogue, turn, frame.state, len(seen) == 1)
+  return found
+
+
+def _worth(beginning: _Beginning) -> tuple[int, bool, int]:
+  """The larger, the better: many slots, no other service, few turns."""
+  return len(beginning.state.slot_values), beginning.alone, -beginning.turn
+
+
+def _demonstration(service: Service, beginning: _Beginning, source: str) -> Demonstration:
+  turns = beginning.dialogue.turns[: beginning.turn + 1]
+  said = [" ".join(turn.utterance.split()) for turn in turns]
+  tags = [USER_TAG if turn.speaker == USER else SYSTEM_TAG for turn in turns]
+  text = " ".join(f"{tag} {utterance}" for tag, utterance in zip(tags, said, strict=True))
+  slots = dict(_values(service, beginning.state.slot_values, text))
+  return Demonstration(service.name, text, slots, beginning.state.active_intent, source=source)
+
+
+def _values(
+  service: Service, state: Mapping[str, Sequence[str]], text: str
+) -> Iterator[tuple[str, str]]:
+  """Yields every tracked slot and its value: of several, the first that stands in the text."""
+  for i in service.tracked_slots:
+    slot = service.slots[i].name
+    values = state.get(slot, (NONE,))
+    yield slot, next((value for value in values if value.lower() in text.lower()), values[0])

@@ -1,0 +1,75 @@
+"""What a score says of the demonstrations behind it, and whether their words are in its split."""
+
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.dialogue import SYSTEM, USER
+from sgdx_t5x.metrics.frames import GoldFrame, utterance_crc
+from sgdx_t5x.prompts.protocol import Provenance
+from sgdx_t5x.prompts.sdt.demonstrations import Demonstration, Demonstrations, check_services
+from sgdx_t5x.prompts.sdt.layout import chosen
+from sgdx_t5x.prompts.sdt.style import SdtStyle
+
+LEAST_WORDS = 7  # shorter utterances ("Yes, please.") are everybody's
+
+
+@dataclasses.dataclass(frozen=True)
+class Leak:
+  """How many utterances of seven words or more stand word for word in a split, of how many."""
+
+  found: int
+  of: int
+
+
+def count_leak(
+  demos: Iterable[Demonstration], said: Collection[int], speakers: Sequence[str] = (USER, SYSTEM)
+) -> Leak:
+  """Looks for the words of demonstrations in a split.
+
+  Args:
+    demos: the demonstrations.
+    said: `utterance_crc` of the split's utterances.
+    speakers: whose utterances are looked for.
+  """
+  turns = {turn for demo in demos for turn in demo.turns}
+  long = {text for who, text in turns if who in speakers and len(text.split()) >= LEAST_WORDS}
+  return Leak(sum(utterance_crc(text) in said for text in long), len(long))
+
+
+def said_in(corpus: Corpus, split: str) -> Iterator[int]:
+  """Yields `utterance_crc` of all utterances of a split."""
+  for dialogue in corpus.dialogues(split):
+    for turn in dialogue.turns:
+      yield utterance_crc(turn.utterance)
+
+
+def provenance(
+  demos: Demonstrations, style: SdtStyle, corpus: Corpus, gold: Sequence[GoldFrame]
+) -> Provenance:
+  """Returns what the signature and the notes of a score say.
+
+  Args:
+    demos: the demonstrations.
+    style: which of them prompts show.
+    corpus: whose services they are of.
+    gold: the frames that are scored; what their users say is looked for.
+
+  Raises:
+    SgdxError: a demonstration of a service that the corpus does not have.
+  """
+  check_services(demos, [corpus.schema(split) for split in corpus.splits])
+  asked = {frame.service for frame in gold}
+  shown = [
+    demo
+    for name, found in demos.by_service.items()
+    if name in asked
+    for demo in chosen(found, style)
+  ]
+  leak = count_leak(shown, {frame.utterance_crc for frame in gold}, (USER,))
+  fields = {"demos": f"{demos.source}:{demos.crc}", "leak": f"{leak.found}of{leak.of}"}
+  notes = (
+    f"LEAK: {leak.found} of {leak.of} user utterances of {LEAST_WORDS} words or more in the "
+    "demonstrations stand in the scored dialogues (docs/demonstrations.md)",
+  )
+  return Provenance(fields, notes if leak.found else ())

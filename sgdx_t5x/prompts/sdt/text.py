@@ -1,0 +1,146 @@
+"""The words of "Show, Don't Tell" prompts and targets.
+
+  [example] [user] two tickets for ... [slots] city=paris seats=b of possible values a) 1 b) 2
+  [context] [user] i need a seat in rome        ->        [state] city=rome seats=a
+
+As Google's script writes them (google-research/task-oriented-dialogue, state_tracking).
+"""
+
+import operator
+from collections.abc import Iterable, Sequence
+
+from sgdx_t5x.data.dialogue import USER, State
+from sgdx_t5x.data.schema import NO_INTENT, Service
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.protocol import ServicePair
+from sgdx_t5x.prompts.sdt.demonstrations import NONE, SYSTEM_TAG, USER_TAG, Demonstration
+from sgdx_t5x.prompts.sdt.layout import Layout
+from sgdx_t5x.prompts.sdt.style import SdtStyle
+
+STATE_TAG, INTENT_TAG = "[state]", "[intent]"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_LETTERED = [f"{letter}) " for letter in LETTERS]
+
+
+def before_text(service: ServicePair, layout: Layout, style: SdtStyle) -> str:
+  """Returns what precedes the history."""
+  parts = [_descriptions(service.variant, layout, style)] if style.descriptions else []
+  names = slot_names(service.variant, layout, style)
+  for demo, slots in zip(layout.demos, layout.slots, strict=True):
+    parts += ["[example]", demo.text, "[slots]"]
+    parts += [f"{names[i]}={shown_value(service, i, demo, layout, style)}" for i in slots]
+    if style.intents != "absent":
+      parts += [INTENT_TAG, _shown_intent(service, demo, layout, style)]
+  return case(" ".join([*parts, "[context]"]), style)
+
+
+def turn_text(speaker: str, utterance: str, style: SdtStyle) -> str:
+  """Returns one turn of the history; blanks within it stay as they are."""
+  tag = USER_TAG if speaker == USER else SYSTEM_TAG
+  return case(f"{tag} {utterance.strip()}".replace("\n", " "), style)
+
+
+def target_text(service: ServicePair, state: State, layout: Layout, style: SdtStyle) -> str:
+  """Returns what the model is to generate. Args: state, the gold one, in original names."""
+  names = slot_names(service.variant, layout, style)
+  answers = []
+  for i in layout.target_slots:
+    gold = state.slot_values.get(service.original.slots[i].name, ())
+    if gold or style.target == "all":
+      answers.append(f"{names[i]}={value_text(service, i, gold, layout, style)}")
+  text = f"{STATE_TAG} {' '.join(answers)}"
+  if style.intents != "absent":
+    text += f" {INTENT_TAG} {intent_text(service, state.active_intent, layout, style)}"
+  return case(text, style)
+
+
+def slot_names(service: Service, layout: Layout, style: SdtStyle) -> dict[int, str]:
+  """Returns slot -> what prompts and answers call it. Args: service, the variant's."""
+  if style.slot_ids:
+    return {i: str(number) for number, i in enumerate(layout.target_slots)}
+  return {i: service.slots[i].name for i in layout.target_slots}
+
+
+def value_text(
+  service: ServicePair, slot: int, values: Sequence[str], layout: Layout, style: SdtStyle
+) -> str:
+  """Returns the first of several values, or its letter; "none" if there is none."""
+  if not values:
+    return NONE
+  possible = service.original.slots[slot].possible_values
+  if slot in layout.values and style.values == "letters" and values[0] in possible:
+    return LETTERS[list(layout.values[slot]).index(possible.index(values[0]))]
+  return values[0]
+
+
+def intent_text(service: ServicePair, intent: str, layout: Layout, style: SdtStyle) -> str:
+  """Returns an intent's letter or name in the variant; "none" for NONE. Args: original name."""
+  position = service.original.intent_index.get(intent)
+  if intent == NO_INTENT or position is None:
+    return NONE
+  if style.intents == "letters":
+    return LETTERS[layout.intents.index(position)]
+  return service.variant.intents[position].name
+
+
+def ordered_values(service: Service, slot: int, layout: Layout) -> tuple[str, ...]:
+  """Returns the possible values of a slot as a prompt orders them; () of one that has none."""
+  possible = service.slots[slot].possible_values
+  return tuple(possible[k] for k in layout.values.get(slot, ()))
+
+
+def shown_value(
+  service: ServicePair, slot: int, demo: Demonstration, layout: Layout, style: SdtStyle
+) -> str:
+  """Returns the value of a demonstration's slot, and the possible ones."""
+  value = demo.slots[service.original.slots[slot].name]
+  if slot not in layout.values:
+    return value
+  values = ordered_values(service.variant, slot, layout)
+  what = f"slot {service.variant.slots[slot].name!r}"
+  answer = value_text(service, slot, [value], layout, style)
+  return f"{answer} of possible values {_choices(values, style.values, what)}"
+
+
+def _shown_intent(
+  service: ServicePair, demo: Demonstration, layout: Layout, style: SdtStyle
+) -> str:
+  names = [service.variant.intents[i].name for i in layout.intents]
+  answer = intent_text(service, demo.active_intent, layout, style)
+  what = f"service {service.variant.name}"
+  return f"{answer} of possible values {_choices(names, style.intents, what)}"
+
+
+def _choices(values: Sequence[str], how: str, what: str) -> str:
+  if how == "list":
+    return ", ".join(values)
+  if len(values) > len(LETTERS):
+    raise SgdxError(
+      f"{what} has {len(values)} choices",
+      expected=f"at most {len(LETTERS)}: one letter each",
+      fix='use SdtStyle(values="list", intents="list")',
+    )
+  return " ".join(lettered(values))
+
+
+def lettered(values: Iterable[str]) -> list[str]:
+  """Returns "a) small", "b) large"."""
+  return list(map(operator.add, _LETTERED, values))
+
+
+def _descriptions(service: Service, layout: Layout, style: SdtStyle) -> str:
+  """Google's script writes those of slots so; it was not compared with those of intents."""
+  parts = []
+  for i, name in slot_names(service, layout, style).items():
+    parts.append(f"{name}={service.slots[i].description}")
+    if style.values == "letters":
+      parts += lettered(ordered_values(service, i, layout))
+  if style.intents != "absent":
+    intents = [service.intents[i] for i in layout.intents]
+    parts += [f"{intent.name}={intent.description}" for intent in intents]
+  return " ".join(parts)
+
+
+def case(text: str, style: SdtStyle) -> str:
+  """Returns the text in lower case, if the style says so."""
+  return text.lower() if style.lowercase else text

@@ -1,0 +1,16 @@
+"""Values of the schema, found again in generated text: what formats share."""
+
+from sgdx_t5x.data.schema import Slot
+
+NONE = "none"  # how answers say that a slot is not in the state
+
+
+def loose(text: str) -> str:
+  """Returns a text's letters and digits in lower case."""
+  return "".join(c for c in text.lower() if c.isalnum())
+
+
+def matching_value(text: str, slot: Slot) -> str | None:
+  """Returns the possible value with the letters and digits of a text, in whatever case, or None."""
+  key = loose(text)
+  return next((value for value in slot.possible_values if loose(value) == key), None)
