@@ -29,7 +29,7 @@ from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.data.sources import Source
 from sgdx_t5x.data.variants import INTENT_ACTS, ORIGINAL, Renaming, renamings
 from sgdx_t5x.errors import SgdxError, UsageError, malformed
-from sgdx_t5x.files import atomic_write, decode_json, json_type
+from sgdx_t5x.files import atomic_write, decode_json, json_type, writing_fix
 from sgdx_t5x.files.inputs import check_not_input
 from sgdx_t5x.parallel import end_with_parent
 
@@ -308,11 +308,11 @@ def _write_file(path: pathlib.Path, text: str) -> None:
   except UsageError:  # an input
     raise
   except OSError as e:
-    found = f"--out {path.parent}: {e.strerror}"
+    found, fix = f"--out {path.parent}: {e.strerror}", writing_fix(e, "name another folder")
   except SgdxError as e:
-    found = e.found
+    found, fix = e.found, writing_fix(e, "name another folder")
   raise SgdxError(
     found,
     expected="a folder that can be written, on a disk with space for the dialogues of each variant",
-    fix="name another folder, or free some space; the files written so far are complete",
+    fix=f"{fix}; the files written so far are complete",
   )

@@ -1,7 +1,13 @@
 """Files: validated reading, atomic writing, locks, and inputs that no output overwrites."""
 
 from sgdx_t5x.files.reading import decode_json, is_number, is_text, json_type, not_found
-from sgdx_t5x.files.writing import atomic_folder, atomic_write, check_folder, list_files
+from sgdx_t5x.files.writing import (
+  atomic_folder,
+  atomic_write,
+  check_folder,
+  list_files,
+  writing_fix,
+)
 
 __all__ = [
   "atomic_folder",
@@ -13,4 +19,5 @@ __all__ = [
   "json_type",
   "list_files",
   "not_found",
+  "writing_fix",
 ]

@@ -1,13 +1,39 @@
 """Atomic writing, and the policy for output folders."""
 
 import contextlib
+import errno
 import pathlib
+import re
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.inputs import check_no_input_in, check_not_input
 from sgdx_t5x.files.locks import lock, remove_leftovers, temporary_name
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_NO_ROOM_IN_WORDS = re.compile("no space left|quota exceeded|file too large", re.IGNORECASE)
+_REFUSED_IN_WORDS = re.compile("permission denied|not permitted|read-only", re.IGNORECASE)
+
+
+def writing_fix(error: BaseException, other: str, otherwise: str | None = None) -> str:
+  """Returns what helps where something could not be written: space only where there was none.
+
+  Args:
+    error: an OSError, what was raised from one, or a library's error that quotes one.
+    other: what else to name: "name another folder".
+    otherwise: what helps against any other error; `other` by default.
+  """
+  cause: BaseException | None = error
+  while cause is not None and not getattr(cause, "errno", None):
+    cause = cause.__cause__ or cause.__context__
+  number, text = getattr(cause, "errno", None), "" if cause else str(error)
+  if number in _NO_ROOM or _NO_ROOM_IN_WORDS.search(text):
+    return f"free some space, or {other}"
+  if number in _REFUSED or _REFUSED_IN_WORDS.search(text):
+    return f"{other}, or have its owner let you write to this one"
+  return otherwise or (other if cause else f"free some space, or {other}")
 
 
 @contextlib.contextmanager
@@ -37,7 +63,7 @@ def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
     raise SgdxError(
       f"{option} {path}: {e.strerror}",
       expected="a file in a folder that exists and can be written",
-      fix="create the folder, or name another file",
+      fix=writing_fix(e, "name another file", "create the folder, or name another file"),
     ) from None
 
 
@@ -131,7 +157,7 @@ def atomic_folder(folder: pathlib.Path, option: str = "--out") -> Iterator[pathl
     raise SgdxError(
       f"{option} {folder}: {e.strerror or e}",
       expected="a folder that can be created and written, on a disk with enough space",
-      fix="free some space, or name another folder",
+      fix=writing_fix(e, "name another folder"),
     ) from e
 
 

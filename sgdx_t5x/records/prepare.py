@@ -14,6 +14,7 @@ import tensorflow_datasets as tfds
 from sgdx_t5x.corpora import SAMPLE
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import writing_fix
 from sgdx_t5x.files.inputs import check_no_input_in
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.records.builder import ARCHIVE_URL, FULL, Sgd
@@ -123,7 +124,7 @@ def _not_written(error: Exception, data_dir: pathlib.Path) -> Exception:
   return SgdxError(
     f"--data-dir {data_dir}: {reason.splitlines()[0][:200]}",
     expected="a folder that can be created and written, on a disk with space for the records",
-    fix="free some space, or give another --data-dir",
+    fix=writing_fix(cause, "give another --data-dir"),
   )
 
 

@@ -1,12 +1,19 @@
 """A full disk: four parts, and nothing partial is left. A limit on the size of files stands in."""
 
 import contextlib
+import errno
+import os
+import pathlib
 import resource
 
 import pytest
 import tiny_corpus
 from commands import assert_four_parts, sgdx
 from places import FIXTURES
+
+from sgdx_t5x.data import export
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import atomic_folder, atomic_write
 
 HF = FIXTURES / "hf_t5/t5_1_0"
 
@@ -68,3 +75,56 @@ def test_files_and_folders(command, tmp_path, capsys):
   assert_four_parts(capsys.readouterr().err, "--out ", "File too large")
   assert not [path for path in (tmp_path / "new").rglob("*") if path.is_file()]
   assert not (tmp_path / "new").is_file()
+
+
+def _write_file(path):
+  with atomic_write(path, "--out"):
+    yield
+
+
+def _write_folder(path):
+  with atomic_folder(path) as folder:
+    folder.mkdir()
+    yield
+
+
+def _not_written(error, data_dir):
+  from sgdx_t5x.records import prepare
+
+  return prepare._not_written(error, data_dir)
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EACCES, errno.EROFS])
+@pytest.mark.parametrize("write", [_write_file, _write_folder])
+def test_space_is_no_fix_where_writing_is_refused(write, number, tmp_path):
+  """The fix for "Operation not permitted" was to free some space, or to create the folder."""
+  for error, words in ((number, "have its owner let you write"), (errno.ENOSPC, "free some space")):
+    writing = write(tmp_path / "out")
+    next(writing)
+    with pytest.raises(SgdxError) as e:
+      writing.throw(OSError(error, os.strerror(error)))
+    assert os.strerror(error) in e.value.found
+    assert words in e.value.fix
+    assert ("space" in e.value.fix) == (error == errno.ENOSPC)
+    assert "create" not in e.value.fix
+
+
+def test_records_where_writing_is_refused(tmp_path):
+  import tensorflow as tf
+
+  refused = tf.errors.PermissionDeniedError(None, None, "data/x; Operation not permitted")
+  for error in (refused, OSError(errno.EROFS, "Read-only file system")):
+    assert "space" not in _not_written(error, tmp_path).fix
+  full = tf.errors.ResourceExhaustedError(None, None, "data/x; No space left on device")
+  assert _not_written(full, tmp_path).fix == "free some space, or give another --data-dir"
+
+
+def test_exports_where_writing_is_refused(tmp_path, monkeypatch):
+  def replace(self, target):
+    raise PermissionError(errno.EPERM, "Operation not permitted")
+
+  monkeypatch.setattr(pathlib.Path, "replace", replace)
+  with pytest.raises(SgdxError, match="Operation not permitted") as e:
+    export._write_file(tmp_path / "x/dialogues_001.json", "[]")
+  assert "space" not in e.value.fix
+  assert "complete" in e.value.fix

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from sgdx_t5x.augment.translations import Items, Notify, Plan, Progress, Record
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import is_text
+from sgdx_t5x.files import is_text, writing_fix
 
 SOURCE = "en"
 CACHE_FORMAT = "sgdx-translations/1"
@@ -214,5 +214,5 @@ def _file_errors(path: pathlib.Path) -> Iterator[None]:
     raise SgdxError(
       f"{path}: {e.strerror or e}",
       expected="a cache of translations that can be read and written",
-      fix="free some space, or give another folder as --out; then run the command again",
+      fix=writing_fix(e, "give another folder as --out") + "; then run the command again",
     ) from None
