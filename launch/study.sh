@@ -3,7 +3,7 @@
 # v1-v5 (oracle) and corrupted schemas for the same number of steps, and evaluates
 # on the original schemas and v1-v5.
 #
-#   launch/study.sh --archive dstc8-schema-guided-dialogue-master.zip
+#   launch/study.sh --archive sgd.zip
 #
 #   --archive FILE      the official archive (zip), or its folder
 #   --out DIR           output folder (default: runs/study); rerun to resume

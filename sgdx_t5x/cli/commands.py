@@ -43,15 +43,22 @@ _COMMANDS = (
 _EPILOG = """\
 examples:
   sgdx data prepare --corpus sample --data-dir data
-  sgdx data verify --corpus dstc8-schema-guided-dialogue-master.zip
+  sgdx data verify --corpus sgd.zip
+  sgdx data stats --corpus sgd.zip
+  sgdx ls tasks
   sgdx score --corpus sample --predictions all=eval/inference_eval
   sgdx diff scores_a.json scores_b.json
   sgdx report scores_a.json scores_b.json --out report
   sgdx prompts --corpus sample --variant v3 --out prompts.jsonl
+  sgdx demos make --corpus sgd.zip --split train --out demos.jsonl
   sgdx backtranslate --corpus sgd.zip --provider table --out back_translations
-  sgdx stats --corpus dstc8-schema-guided-dialogue-master.zip
+  sgdx compose --corpus sgd.zip --init texts.jsonl
+  sgdx stats --corpus sgd.zip
   sgdx simulate --init schema.json --out start
   sgdx weights import --hf flan-t5-base --out weights/flan-t5-base
+
+sgd.zip is the official archive of SGD and SGD-X:
+  github.com/google-research-datasets/dstc8-schema-guided-dialogue
 
 exit codes: 0 success, 1 failure, 2 wrong usage.
 `sgdx COMMAND --help` has more examples.

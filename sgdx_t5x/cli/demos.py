@@ -115,7 +115,6 @@ def _import(args: argparse.Namespace) -> int:
 def _make(args: argparse.Namespace) -> int:
   """Writes demonstrations from dialogues. Returns 0. Raises SgdxError if there are none."""
   from sgdx_t5x.corpora import open_corpus
-  from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
   from sgdx_t5x.prompts.sdt.make import make_demonstrations
 
   check_least(args, "per-service", 1, "leave --per-service out for 5")
@@ -124,7 +123,7 @@ def _make(args: argparse.Namespace) -> int:
   for split in args.split:
     schema = corpus.schema(split)
     wanted = [name for name in schema.names if name not in made]
-    total = PUBLISHED_DIALOGUES.get(split) if corpus.name == "sgd" else None
+    total = corpus.expected_dialogues(split)
     dialogues = track(corpus.dialogues(split), f"reading {split}", "dialogues", total)
     source = f"{corpus.name}-{split}"
     made |= make_demonstrations(dialogues, schema, args.per_service, args.seed, source, wanted)

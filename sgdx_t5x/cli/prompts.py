@@ -32,8 +32,7 @@ _WIDTH = 80
 _EPILOG = """\
 examples:
   The test split with the schemas of one variant:
-    sgdx prompts --corpus dstc8-schema-guided-dialogue-master.zip \\
-      --variant v3 --out v3.jsonl
+    sgdx prompts --corpus sgd.zip --variant v3 --out v3.jsonl
 
   At most 5,000 prompts per variant, for the same frames, e.g. for a paid API:
     sgdx prompts --corpus sgd.zip --variant original v1 v2 v3 v4 v5 \\
@@ -54,9 +53,10 @@ A line is
   {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": "[USER] ... [slot] ."}
 and for a categorical slot also "possible_values": [...]; "none" and "dontcare"
 are possible answers as well. Answers are lines {"id": ..., "prediction": ...}.
+
 The id of a prompt for a whole frame ends in /*. --prompt-style names the
-format, if not T5DST, and fields of its style. What formats there are:
-docs/formats.md
+format, if not T5DST, and fields of its style: docs/formats.md has all of them.
+
 An instruction for a language model:
 
   The prompt is a dialogue and, after [slot], a slot. Answer with nothing but
@@ -185,9 +185,8 @@ def _write(
 def _dialogues(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterable[Dialogue]":
   """Yields a split's dialogues, with a bar on a terminal that shows nothing else."""
   from sgdx_t5x.cli.progress import track
-  from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 
-  total = PUBLISHED_DIALOGUES.get(args.split) if corpus.name == "sgd" else None
+  total = corpus.expected_dialogues(args.split)
   return track(corpus.dialogues(args.split), what, "dialogues", total, args.out != STDOUT)
 
 

@@ -20,7 +20,7 @@ from sgdx_t5x.errors import UsageError
 _EPILOG = """\
 examples:
   Predictions for the original schemas and the five variants of SGD-X:
-    sgdx score --corpus dstc8-schema-guided-dialogue-master.zip --split test \\
+    sgdx score --corpus sgd.zip --split test \\
       --predictions original=preds/original v1=preds/v1 v2=preds/v2 \\
       v3=preds/v3 v4=preds/v4 v5=preds/v5 --json scores.json
 

@@ -30,7 +30,7 @@ _HEADER += ("BLEU", "paper")
 _EPILOG = """\
 examples:
   Table 1 of the paper, and the back-translations that ship with this package:
-    sgdx stats --corpus dstc8-schema-guided-dialogue-master.zip
+    sgdx stats --corpus sgd.zip
 
   The output of a command, DIR/PIVOT/... or DIR/vK/..., as one set:
     sgdx backtranslate --corpus sgd.zip --provider google --out google
@@ -164,7 +164,8 @@ def _layout(report: Mapping[str, Any], distinct: bool) -> list[Table]:
 
   Args:
     report: of `distances.report`.
-    distinct: whether the paper's columns say which column they belong to.
+    distinct: for CSV: the paper's columns say which column they belong to, and the set of v1 to v5
+      has the same name for all corpora.
   """
   shown = []
   empty = {"name": "original", "variants": {}, "average": {}, "self_bleu": None, "paper": None}
@@ -186,7 +187,10 @@ def _layout(report: Mapping[str, Any], distinct: bool) -> list[Table]:
       f"{_HEADER[i - 1]}, paper" if distinct and _HEADER[i] == "paper" else _HEADER[i] for i in keep
     ]
     cut = tuple(tuple(row[i] for i in keep) for row in rows)
-    shown.append(Table(part["name"], tuple(header), cut))
+    title = part["name"]
+    if title == "SGD-X" and report["paper_original"] is None and not distinct:
+      title = "variants of the corpus"  # which is not SGD
+    shown.append(Table(title, tuple(header), cut))
   return shown
 
 

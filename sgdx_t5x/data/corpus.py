@@ -20,6 +20,7 @@ from sgdx_t5x.errors import SgdxError, nearest
 
 # Dialogues per split of the published SGD (SGD paper, Table 1; test as released).
 PUBLISHED_DIALOGUES = {"train": 16_142, "dev": 2_482, "test": 4_201}
+_PUBLISHED_FILES = {"train": 127, "dev": 20, "test": 34}  # of dialogues
 _PUBLISHED_SERVICES = {"train": 26, "dev": 17, "test": 21}
 Check = Callable[[Dialogue, Schema, str], None]  # of a dialogue, from a file; raises SgdxError
 SIMULATION = "{split}/simulation.json"  # how `sgdx simulate` made a split; SGD's have none
@@ -109,6 +110,12 @@ class Corpus:
     if len(self.schema(split)) != _PUBLISHED_SERVICES[split] or self.name != "sgd":
       return True
     return num_dialogues == PUBLISHED_DIALOGUES[split]
+
+  def expected_dialogues(self, split: str) -> int | None:
+    """How many dialogues a split has, for progress; None if only reading all of them tells."""
+    if self.name != "sgd" or len(self.dialogue_files(split)) != _PUBLISHED_FILES[split]:
+      return None
+    return PUBLISHED_DIALOGUES[split]
 
   def seen_services(self, split: str) -> frozenset[str]:
     """Services of a split that are also in train's schema, by their original names."""

@@ -34,6 +34,10 @@ class Subset(Corpus):
       if split not in self._chosen or dialogue.dialogue_id in self._chosen[split]:
         yield dialogue
 
+  def expected_dialogues(self, split: str) -> int | None:
+    """The size of the sample."""
+    return len(self._chosen[split]) if split in self._chosen else super().expected_dialogues(split)
+
   def is_complete(self, split: str, num_dialogues: int) -> bool:
     """False for a split that was sampled."""
     return split not in self._chosen and super().is_complete(split, num_dialogues)

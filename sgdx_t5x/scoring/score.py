@@ -274,7 +274,7 @@ report = score_report  # its name in version 0.1
 
 
 def _gold_frames(corpus: Corpus, split: str, on_progress: OnProgress) -> Sequence[GoldFrame]:
-  total = PUBLISHED_DIALOGUES[split] if corpus.name == "sgd" else None
+  total = corpus.expected_dialogues(split)
   task = f"reading dialogues of {split}"
   gold = metrics.gold_frames(counted(corpus.dialogues(split), task, total, on_progress))
   if not gold:

@@ -134,8 +134,9 @@ def test_the_sample(capsys):
   assert stats("sample") == 0
   out = capsys.readouterr().out
   table = out.split("slots, intents:")[0]
+  assert table.startswith("variants of the corpus")  # not SGD-X
   assert [line.split()[0] for line in table.splitlines() if line.strip()] == [
-    *("SGD-X", "services", "original", "v1", "v2", "v3", "v4", "v5", "average", "self-BLEU"),
+    *("variants", "services", "original", "v1", "v2", "v3", "v4", "v5", "average", "self-BLEU"),
     *("back-translations", "services", "bt_zh", "bt_ja", "bt_ko", "average", "self-BLEU"),
   ]
   assert "paper" not in table

@@ -14,6 +14,8 @@ from places import FIXTURES
 
 from sgdx_t5x.cli.data import prepare
 from sgdx_t5x.cli.progress import native_stderr_hidden, progress, track
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data.subset import Subset
 from sgdx_t5x.files import growth
 
 
@@ -172,3 +174,15 @@ def test_a_terminal_shows_progress_while_libraries_are_silenced(monkeypatch):
   os.close(ours)
   assert "noise" not in found
   assert "5 of 9 MB" in found
+
+
+def test_a_bar_of_an_archive_that_lacks_files_has_no_end(monkeypatch):
+  """It ended at 70%: of the 34 files of the test split 24 were there."""
+  corpus = open_corpus("sample")
+  assert corpus.expected_dialogues("test") is None
+  monkeypatch.setitem(vars(corpus), "name", "sgd")
+  for number, expected in ((34, 4_201), (24, None)):
+    monkeypatch.setattr(corpus, "dialogue_files", lambda split, n=number: ["x"] * n)
+    assert corpus.expected_dialogues("test") == expected
+  monkeypatch.undo()
+  assert Subset(open_corpus("sample"), {"test": 7}).expected_dialogues("test") == 7

@@ -174,3 +174,19 @@ def test_a_table_into_a_pipe_that_was_closed(monkeypatch):
   monkeypatch.setattr(sys, "stdout", Closed())
   with pytest.raises(BrokenPipeError):
     output.show("text", [_WIDE], {})
+
+
+def test_help_has_an_example_of_each_command_and_says_what_sgd_zip_is():
+  """Several had none; the archive was called ARCHIVE, FILE and by its own name, too."""
+  text = make_parser().format_help()
+  for name in (*_subparsers(make_parser()), "data prepare", "data verify", "data stats"):
+    assert f"\n  sgdx {name} " in text, name
+  assert "sgd.zip is the official archive" in text
+  root = pathlib.Path(__file__).parents[2]
+  texts = [parser.format_help() for parser in _parsers(make_parser())]
+  texts += [file.read_text() for file in (root / "README.md", *(root / "docs").glob("*.md"))]
+  assert not [text for text in texts if "ARCHIVE " in text or "dialogue-master.zip " in text]
+
+
+def _subparsers(parser):
+  return next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices

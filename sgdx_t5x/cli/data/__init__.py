@@ -8,7 +8,7 @@ from sgdx_t5x.cli.options import add_command
 _EPILOG = """\
 examples:
   sgdx data prepare --corpus sample --data-dir data
-  sgdx data verify --corpus dstc8-schema-guided-dialogue-master.zip
+  sgdx data verify --corpus sgd.zip
   sgdx data stats --corpus sample
   sgdx data export --corpus sgd.zip --variant v3 --split test --out sgdx
   sgdx data vocabulary --corpus sgd.zip --out sgd.model

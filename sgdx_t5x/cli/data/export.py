@@ -15,8 +15,7 @@ from sgdx_t5x.tables import Table, count
 _FORMAT = "sgdx-export/1"  # of `--format json`; raise the number when a reader must change
 _EPILOG = """\
 examples:
-  sgdx data export --corpus dstc8-schema-guided-dialogue-master.zip \\
-    --variant v3 --out sgdx
+  sgdx data export --corpus sgd.zip --variant v3 --out sgdx
   sgdx data export --corpus sgd.zip --variant all --split all --out x  # 2.4 GB
   sgdx data export --corpus sample --variant v1 v5 --split dev test --out mine
 

@@ -25,10 +25,9 @@ ARCHIVE_MEGABYTES = 37  # of the official archive
 _EPILOG = """\
 examples:
   sgdx data prepare --corpus sample --data-dir data
-  sgdx data prepare --data-dir data \\
-    --corpus dstc8-schema-guided-dialogue-master.zip
-  sgdx data prepare --corpus FILE --dialogues dev=100 test=300 --data-dir small
-  sgdx data prepare --download --data-dir data  # the official archive, 37 MB
+  sgdx data prepare --corpus sgd.zip --data-dir data  # the official archive
+  sgdx data prepare --corpus sgd.zip --dialogues dev=100 test=300 --data-dir few
+  sgdx data prepare --download --data-dir data  # fetches it, 37 MB
 
 Records are written to DIR/sgd/...; give the same DIR to t5x as --tfds_data_dir
 (default: TFDS_DATA_DIR, or ~/tensorflow_datasets).
@@ -73,9 +72,11 @@ def run(args: argparse.Namespace) -> int:
   if args.download:
     print(f"fetching {prepare.ARCHIVE_URL}", file=sys.stderr, flush=True)
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # it warns at each of its retries
-  totals = PUBLISHED_DIALOGUES if corpus is None or corpus.name == "sgd" else {}
+  totals: Mapping[str, int | None] = PUBLISHED_DIALOGUES  # of a download
+  if corpus is not None:
+    totals = {split: corpus.expected_dialogues(split) for split in corpus.splits}
   downloads = pathlib.Path(data_dir, "downloads") if args.download else None
-  with _split_progress({} if args.dialogues else totals, downloads) as (on_dialogue, written):
+  with _split_progress(totals, downloads) as (on_dialogue, written):
     builder = prepare.prepare(corpus, data_dir, overwrite=args.overwrite, on_dialogue=on_dialogue)
   if not written:
     print("nothing was written: the folder has the records of this corpus", file=sys.stderr)
@@ -135,7 +136,7 @@ def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
 
 @contextlib.contextmanager
 def _split_progress(
-  totals: Mapping[str, int], downloads: pathlib.Path | None
+  totals: Mapping[str, int | None], downloads: pathlib.Path | None
 ) -> Iterator[tuple[Callable[[str, Mapping[str, int]], None], Mapping[str, str]]]:
   """Yields what is to be called with each dialogue's split; prints a line when a split is done.
 

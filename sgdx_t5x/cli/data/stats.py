@@ -8,7 +8,6 @@ from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.tables import Number, Table, percent
 
@@ -48,7 +47,7 @@ _LEGEND = (
 _EPILOG = """\
 examples:
   sgdx data stats --corpus sample
-  sgdx data stats --corpus dstc8-schema-guided-dialogue-master.zip
+  sgdx data stats --corpus sgd.zip
   sgdx data stats --corpus my_corpus --split test --format json
 
 The shares of values that are not in train need the dialogues of train, which
@@ -80,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.data import statistics
 
   corpus = open_corpus(args.corpus)
-  totals = PUBLISHED_DIALOGUES if corpus.name == "sgd" else {}
+  totals = {split: corpus.expected_dialogues(split) for split in corpus.splits}
   with progress("dialogues") as update:
 
     def on_dialogue(split: str, number: int) -> None:

@@ -13,7 +13,7 @@ from sgdx_t5x.cli.progress import Update, progress
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.annotation import AnnotationWarning, validate_annotation
 from sgdx_t5x.data.annotation_rules import ERRORS, WARNINGS
-from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, SIMULATION, Corpus, check_schemas, count
+from sgdx_t5x.data.corpus import SIMULATION, Corpus, check_schemas, count
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import with_document_paths
@@ -22,7 +22,7 @@ from sgdx_t5x.tables import count as number
 
 _EPILOG = """\
 examples:
-  sgdx data verify --corpus dstc8-schema-guided-dialogue-master.zip
+  sgdx data verify --corpus sgd.zip
   sgdx data verify --corpus my_corpus --format json
 
 Schemas must align by position, and dialogues must follow the annotation rules
@@ -86,7 +86,7 @@ def _split_row(
   corpus: Corpus, split: str, warnings: dict[str, AnnotationWarning], update: Update
 ) -> dict[str, Any]:
   validate, checked = validate_annotation(corpus.schema(split), warnings), itertools.count(1)
-  total = PUBLISHED_DIALOGUES[split] if corpus.name == "sgd" else None
+  total = corpus.expected_dialogues(split)
 
   def check(dialogue: Dialogue, schema: Schema, origin: str) -> None:
     validate(dialogue, schema, origin)

@@ -8,15 +8,13 @@ from typing import Any
 from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 from sgdx_t5x.errors import UsageError, require
 from sgdx_t5x.files import atomic_write
 
 _PIECES = 2000
 _EPILOG = """\
 examples:
-  sgdx data vocabulary --corpus dstc8-schema-guided-dialogue-master.zip \\
-    --out sgd.model
+  sgdx data vocabulary --corpus sgd.zip --out sgd.model
   SGDX_VOCAB=sgd.model python -m t5x.train --gin_file=gin/t5dst.gin ...
 
 The vocabulary is for models without pretraining. The text is that of train: its
@@ -54,7 +52,7 @@ def _run(args: argparse.Namespace) -> int:
   from sgdx_t5x.from_scratch.vocabulary import corpus_lines, train_vocabulary
 
   corpus = open_corpus(args.corpus)
-  total = PUBLISHED_DIALOGUES["train"] if corpus.name == "sgd" else None
+  total = corpus.expected_dialogues("train")
   try:
     with progress("dialogues") as update:
       lines = list(corpus_lines(corpus, lambda done: update("reading train", done, total)))
