@@ -53,9 +53,10 @@ A line is
   {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": "[USER] ... [slot] ."}
 and for a categorical slot also "possible_values": [...]; "none" and "dontcare"
 are possible answers as well. Answers are lines {"id": ..., "prediction": ...}.
-The id of a prompt for a whole frame ends in /*. --prompt-style names the
-format, if not T5DST, and fields of its style. What formats there are:
-docs/formats.md
+
+The id of a prompt for a whole frame ends in /*. --prompt-style names the format,
+if not T5DST, and fields of its style: docs/formats.md
+
 An instruction for a language model:
 
   The prompt is a dialogue and, after [slot], a slot. Answer with nothing but
