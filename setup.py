@@ -44,7 +44,7 @@ setuptools.setup(
     "sgdx_t5x": ["py.typed"],
     "sgdx_t5x.augment.shipped": ["*.jsonl"],
     "sgdx_t5x.docs": ["*.md", "metrics/*.md"],
-    "sgdx_t5x.gin": ["*.gin", "*/*.gin"],
+    "sgdx_t5x.gin": ["*.gin", "*/*.gin", "*/*/*.gin"],
     "sgdx_t5x.prompts": ["README.md"],
     "sgdx_t5x.records": ["*.tsv"],
     "sgdx_t5x.report": ["page.css", "page.html", "page.js"],

@@ -54,8 +54,8 @@ A line is
 and for a categorical slot also "possible_values": [...]; "none" and "dontcare"
 are possible answers as well. Answers are lines {"id": ..., "prediction": ...}.
 
-The id of a prompt for a whole frame ends in /*. --prompt-style names the
-format, if not T5DST, and fields of its style: docs/formats.md has all of them.
+The id of a prompt for a whole frame ends in /*. --prompt-style names the format,
+if not T5DST, and fields of its style: docs/formats.md
 
 An instruction for a language model:
 

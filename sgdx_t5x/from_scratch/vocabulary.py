@@ -13,6 +13,7 @@ import io
 import pathlib
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import sentencepiece
 

@@ -15,13 +15,14 @@ from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import decode_json, is_number
 from sgdx_t5x.metrics.sensitivity import relative_difference, summarise
+from sgdx_t5x.prompts import FORMATS
 from sgdx_t5x.scoring.predictions.files import find_files
 
 KEYS = tuple(summarise({ORIGINAL: np.zeros(1)}))  # of a row
 _STEP = re.compile(r"-(\d{6,})\.jsonl")
 _METRICS = "-metrics.jsonl"
-# As `tasks.t5dst.register_family` names them; to ask it would cost TensorFlow.
-_ONE_VARIANT = re.compile(r"(?:.*_)?t5dst_sgd(?:x_(v[1-5]))?")
+# As `tasks.registration.register_family` names them; to ask it would cost TensorFlow.
+_ONE_VARIANT = re.compile(rf"(?:.*_)?(?:{'|'.join(FORMATS)})_sgd(?:x_(v[1-5]))?")
 _SEVERAL = "several variants"
 _EXPECTED = 'an object with "step", a line per evaluation, as SeqIO writes it'
 _FIX = "evaluate again with t5x.train or t5x.eval, or move the file away"

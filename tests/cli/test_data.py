@@ -67,7 +67,7 @@ def test_a_vocabulary_of_train(tmp_path, capsys, monkeypatch):
     main(["data", "vocabulary", "--corpus", "sample", "--out", str(out), "--pieces", "600"]) == 0
   )
   model = sentencepiece.SentencePieceProcessor(model_file=str(out))
-  assert model.get_piece_size() == 600
+  assert model.get_piece_size() == 600 + 15  # tags of D3ST and SDT, and signs that the text lacks
   assert (model.pad_id(), model.eos_id(), model.unk_id()) == (0, 1, 2)  # T5's
   assert len(model.encode("[USER] [domain] none")) == 3
   assert main(["data", "vocabulary", "--corpus", "sample", "--out", str(out), "--pieces", "9"]) == 2

@@ -41,7 +41,7 @@ def add_verb(verbs: Any) -> None:
     type=int,
     default=_PIECES,
     metavar="N",
-    help=f"size of the vocabulary (default: {_PIECES:,})",
+    help=f"pieces to train; those of D3ST's and SDT's tags come in addition (default: {_PIECES:,})",
   )
   parser.set_defaults(run=_run)
 
@@ -71,7 +71,7 @@ def _run(args: argparse.Namespace) -> int:
   with atomic_write(args.out, "--out") as file:
     file.buffer.write(model)
   print(
-    f"written: {args.out}: {args.pieces:,} pieces from {len(lines):,} lines of train",
+    f"written: {args.out}: {args.pieces:,} pieces from {len(lines):,} lines of train, and tags",
     file=sys.stderr,
   )
   return 0

@@ -28,7 +28,7 @@ _SHORT_DECODE = 32
 # Rows that are copied at once from a packed encoding; a copy of fewer takes as long.
 _COPIED = 8
 # Encoder length that shorter rows are padded to when they wait: each length is a program.
-_SHORTEST = 64
+_SHORTEST = 128
 
 
 def stage_stops(length: int) -> list[int]:
