@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The whole pipeline on the sample corpus: installs, prepares the data, trains
 # T5DST with back-translated schemas, evaluates on the original and v1-v5 schemas,
-# prints the SGD-X table and writes an HTML report. About 9 minutes on two cores.
+# prints the SGD-X table and writes an HTML report. About 8 minutes on two cores.
 # Rerun it to continue where it stopped. It has no options:
 #
 #   launch/quickstart.sh

@@ -154,6 +154,7 @@ def infer(
   arguments = dict(locals())
   from t5x import gin_utils, utils
   from t5x._infer.journal import config_hash
+  from t5x._infer.rows import in_background
   from t5x._process import folder_lock
   from t5x._process.stop import StopRequest
   from t5x._settings.kinds import check_inference
@@ -179,6 +180,10 @@ def infer(
   with folder_lock.held([f"{path}.lock" for path in paths], "INFER_OUTPUT_DIR"):
     choice = _choose(restore_checkpoint_cfg)  # before the model, which takes its time
     (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
+    # A task's examples are read while the model is restored, or applied to those before.
+    datasets = in_background(
+      (_datasets(model, task, dataset_cfg, shard_id, num_shards) for task in tasks), ahead=1
+    )
     state, axes = _restore(
       model,
       dataset_cfg,
@@ -206,21 +211,17 @@ def infer(
     settings_hash = config_hash(state.params, {"mode": mode, "split": dataset_cfg.split})
     written = []
     with stop.listening():
-      for task, path in zip(tasks, paths, strict=True):
+      for task, path, (task_ds, rows) in zip(tasks, paths, datasets, strict=True):
         vocabulary = task.output_features[output_vocab_feature_name].vocabulary
-        # Read once: for the model, and from memory for the file.
-        task_ds = _examples(task, dataset_cfg, shard_id, num_shards).cache()
-        lengths = dataset_cfg.task_feature_lengths
-        model_ds = model.FEATURE_CONVERTER_CLS(pack=False)(task_ds, lengths)
         if _infer_task(
-          path, task_ds, model_ds, infer_fn, state, settings_hash, mode, vocabulary, write_fn
+          path, task_ds, rows, infer_fn, state, settings_hash, mode, vocabulary, write_fn
         ):
           written.append(path)
   return written
 
 
 def _infer_task(
-  path: str, task_ds, model_ds, infer_fn, state, settings_hash, mode, vocabulary, write_fn
+  path: str, task_ds, rows, infer_fn, state, settings_hash, mode, vocabulary, write_fn
 ) -> bool:
   """Writes the results of one task to `path`, unless they are there. Returns whether it did."""
   import jax
@@ -237,7 +238,7 @@ def _infer_task(
   journal = Journal(os.path.join(folder, "partial", name), settings_hash, to_text)
   try:
     what = name.split(".")[0]
-    result = infer_fn(model_ds.enumerate(), state, what=what, journal=journal)
+    result = infer_fn(rows, state, what=what, journal=journal)
     indexed, aux = result if isinstance(result, tuple) else (result, {})
     outputs = [output for _, output in indexed]
     if jax.process_index() == 0:
@@ -335,6 +336,17 @@ def _choose(restore_cfg):
     )
   check_choice(choice, restore_cfg)
   return choice
+
+
+def _datasets(model, task, dataset_cfg, shard_id: int, num_shards: int):
+  """Returns (the task's examples, numbered rows of model features made of them)."""
+  from t5x._infer.rows import ReadAhead
+
+  # Read once: for the model, and from memory for the file.
+  task_ds = _examples(task, dataset_cfg, shard_id, num_shards).cache()
+  lengths = dataset_cfg.task_feature_lengths
+  model_ds = model.FEATURE_CONVERTER_CLS(pack=False)(task_ds, lengths)
+  return task_ds, ReadAhead(model_ds.enumerate())
 
 
 def _restore(model, dataset_cfg, choice, restore_cfg, partitioner, initializer_cls, seed: int):

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import time
 
 import gin
 import jax
@@ -294,6 +295,34 @@ def test_padded_lengths_never_exceed_the_full_length():
   for length in range(0, 41):
     planned = rows.plan_batches(np.array([length] * 4), 40, 1, 0.5)
     assert all(length <= padded <= 40 for _, padded in planned)
+
+
+def test_reading_ahead_is_bounded_and_hands_errors_over():
+  made = []
+
+  def items():
+    for i in range(10):
+      made.append(i)
+      yield i
+    raise ValueError("the eleventh")
+
+  items_read = rows.in_background(items(), ahead=2)
+  while len(made) < 3:  # before anybody asks
+    time.sleep(0.001)
+  time.sleep(0.05)
+  assert len(made) == 3  # two wait, one is about to
+  assert [next(items_read) for _ in range(10)] == list(range(10))
+  with pytest.raises(ValueError, match="eleventh"):
+    next(items_read)
+
+
+def test_a_dataset_is_read_ahead():
+  ds = tf.data.Dataset.range(5).map(lambda x: {"row": x}).enumerate()
+  ahead = rows.ReadAhead(ds)
+  assert ahead.element_spec == ds.element_spec
+  read = rows.Rows()
+  assert list(rows.read_rows(ahead, read)) == [(5, True)]
+  assert read.indices == [0, 1, 2, 3, 4]
 
 
 def test_small_sets_run_in_small_batches():

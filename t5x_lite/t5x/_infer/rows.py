@@ -97,9 +97,14 @@ def read_rows(
   yield len(rows.features), True
 
 
-def in_background(iterator: Iterator[Any]) -> Iterator[Any]:
-  """Runs an iterator in a thread, as far ahead as it gets."""
-  items: queue.SimpleQueue = queue.SimpleQueue()
+def in_background(iterator: Iterator[Any], ahead: int = 0) -> Iterator[Any]:
+  """Runs an iterator in a thread, from now on.
+
+  Args:
+      iterator: raises in the thread; what it raises reaches whoever reads.
+      ahead: items that it may be ahead; 0 for as far as it gets.
+  """
+  items: queue.Queue = queue.Queue(ahead)
   stopped = threading.Event()
 
   def fill():
@@ -112,17 +117,37 @@ def in_background(iterator: Iterator[Any]) -> Iterator[Any]:
     except BaseException as e:  # handed to the consumer
       items.put((None, e))
 
+  def read():
+    try:
+      while True:
+        item, error = items.get()
+        if isinstance(error, StopIteration):
+          return
+        if error is not None:
+          raise error
+        yield item
+    finally:
+      stopped.set()
+
   threading.Thread(target=fill, daemon=True, name="t5x-rows").start()
-  try:
-    while True:
-      item, error = items.get()
-      if isinstance(error, StopIteration):
-        return
-      if error is not None:
-        raise error
-      yield item
-  finally:
-    stopped.set()
+  return read()
+
+
+class ReadAhead:
+  """A dataset to be read once, whose first examples are read before somebody asks for them.
+
+  Args:
+      ds: the dataset.
+  """
+
+  _EXAMPLES = 4096
+
+  def __init__(self, ds):
+    self.element_spec = ds.element_spec
+    self._examples = in_background(ds.as_numpy_iterator(), self._EXAMPLES)
+
+  def __iter__(self):
+    return self._examples
 
 
 def round_length(length: int, full: int) -> int:
