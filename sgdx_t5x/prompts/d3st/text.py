@@ -54,7 +54,9 @@ def target_text(
       pieces.append(f"{i}{style.delimiter}{_value_text(slot, values, i, choices, style)}")
   if style.level != "states":
     wanted = service.intent_index.get(state.active_intent)
-    pieces += [INTENTS, *(f"i{j}" for j, x in enumerate(order.intents) if x == wanted), REQUESTS]
+    rest = style.delimiter[:-1]  # Google's script takes one character of it away
+    active = [f"i{j}{rest}" for j, x in enumerate(order.intents) if x == wanted]
+    pieces += [INTENTS, *active, REQUESTS]
     pieces += [requested[name] for name in state.requested_slots if name in requested]
   return " ".join(pieces)
 

@@ -18,8 +18,8 @@ from sgdx_t5x.prompts.sdt.text import (
   INTENT_TAG,
   LETTERS,
   STATE_TAG,
+  answer_names,
   ordered_values,
-  slot_names,
 )
 
 
@@ -43,7 +43,7 @@ def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle
     ignored += intent is None and said.strip().lower() not in ("", NONE)
     intent = intent or NO_INTENT
   text = text.partition(STATE_TAG)[2] if STATE_TAG in text else text
-  slots = {name.lower(): i for i, name in slot_names(service.variant, layout, style).items()}
+  slots = {name.lower(): i for name, i in answer_names(service.variant, layout, style)}
   found = list(_names(tuple(slots)).finditer(text))
   ends = [*(match.start() for match in found[1:]), len(text)]
   state, done = {}, set()

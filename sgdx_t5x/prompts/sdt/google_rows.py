@@ -6,12 +6,12 @@ script draws all of a file's orders from one generator, one frame after the othe
 
 import dataclasses
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from sgdx_t5x.data.dialogue import USER, Dialogue
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations
-from sgdx_t5x.prompts.sdt.layout import Layout, chosen, shuffled_layout, written_layout
+from sgdx_t5x.prompts.sdt.layout import PARTS, Layout, chosen, shuffled_layout, written_layout
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 from sgdx_t5x.prompts.sdt.text import before_text, target_text, turn_text
 
@@ -44,7 +44,7 @@ def google_rows(
   services: Mapping[str, ServicePair],
   demos: Demonstrations,
   style: SdtStyle,
-  shuffle: bool = True,
+  shuffle: bool | Collection[str] = True,
 ) -> Iterator[GoogleRow]:
   """Yields the rows of a file.
 
@@ -53,9 +53,11 @@ def google_rows(
     services: original name -> service.
     demos: the demonstrations, see `google_prompts.read_google_prompts`.
     style: its `order` and `seed` play no part.
-    shuffle: False is the script's --norandomize_slots --norandomize_cat_vals
-      --norandomize_intents.
+    shuffle: which of "slots", "values" and "intents" the script shuffles (--randomize_slots,
+      --randomize_cat_vals, --randomize_intents); True for all of them, False for none.
   """
+  parts = set(PARTS if shuffle is True else shuffle or ())
+  parts -= {part for part in ("values", "intents") if getattr(style, part) != "letters"}
   rng = random.Random(SEED)
   for dialogue in dialogues:
     turns: list[str] = []
@@ -64,8 +66,7 @@ def google_rows(
       for position, frame in enumerate(turn.frames if turn.speaker == USER else ()):
         service = services[frame.service]
         layout = written_layout(chosen(demos.of(service.original), style), service.original)
-        if shuffle:
-          layout = shuffled_layout(layout, rng, style)
+        layout = shuffled_layout(layout, rng, parts)
         source = " ".join((before_text(service, layout, style), *turns))
         target = target_text(service, frame.state, layout, style)
         yield GoogleRow(source, target, dialogue.dialogue_id, number, position, layout)

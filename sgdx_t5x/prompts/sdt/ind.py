@@ -156,7 +156,7 @@ def _written(service: ServicePair, demos: Demonstrations) -> dict[int, Layout]:
   for i in service.original.tracked_slots:
     slot = service.original.slots[i]
     values = {i: tuple(range(len(slot.possible_values)))} if slot.is_categorical else {}
-    layouts[i] = Layout((_short(found, slot.name),), ((i,),), values, ())
+    layouts[i] = Layout((_short(found, slot.name),), ((i,),), values, (), listed=((),))
   return layouts
 
 

@@ -6,13 +6,15 @@ The prompt, the target and the reading of an answer take their order from a `Lay
 import dataclasses
 import random
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from sgdx_t5x.data.example_id import ExampleId
 from sgdx_t5x.data.schema import Service
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstration
 from sgdx_t5x.prompts.sdt.style import ALL, SdtStyle
+
+PARTS = ("slots", "values", "intents")  # what can be shuffled; demonstrations go with their slots
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -23,18 +25,25 @@ class Layout:
     demos: the demonstrations shown.
     slots: of each demonstration, its slots.
     values: categorical slot -> positions of its possible values.
-    intents: the intents.
+    intents: the intents, as letters stand for them.
+    listed: of each demonstration, its intents in its own order.
+    separate: what Google's script does with several demonstrations: each is described, numbers its
+      slots and lists its intents by itself, and the target answers for one after the other.
+      Otherwise each slot is described, numbered and answered once.
   """
 
   demos: tuple[Demonstration, ...]
   slots: tuple[tuple[int, ...], ...]
   values: Mapping[int, Sequence[int]]
   intents: tuple[int, ...]
+  listed: tuple[tuple[int, ...], ...] = ()
+  separate: bool = False
 
   @property
   def target_slots(self) -> tuple[int, ...]:
-    """The slots in the order of the target: that in which the prompt first shows them."""
-    return tuple(dict.fromkeys(i for slots in self.slots for i in slots))
+    """The slots in the order of the target, which is that of the prompt."""
+    slots = tuple(i for slots in self.slots for i in slots)
+    return slots if self.separate else tuple(dict.fromkeys(slots))
 
 
 def chosen(demos: Sequence[Demonstration], style: SdtStyle) -> tuple[Demonstration, ...]:
@@ -51,7 +60,7 @@ def chosen(demos: Sequence[Demonstration], style: SdtStyle) -> tuple[Demonstrati
 
 
 def written_layout(demos: Sequence[Demonstration], service: Service) -> Layout:
-  """Returns the order of the demonstrations and of the schema.
+  """Returns the order of the demonstrations and of the schema, each demonstration by itself.
 
   Args:
     demos: those that are shown, of this service.
@@ -59,33 +68,43 @@ def written_layout(demos: Sequence[Demonstration], service: Service) -> Layout:
   """
   slots = tuple(tuple(service.slot_index[name] for name in demo.slots) for demo in demos)
   values = {i: tuple(range(len(service.slots[i].possible_values))) for i in _categorical(service)}
-  intents = demos[0].intents or service.intent_index
-  return Layout(tuple(demos), slots, values, tuple(service.intent_index[name] for name in intents))
+  intents = (demo.intents or service.intent_index for demo in demos)
+  listed = tuple(tuple(service.intent_index[name] for name in names) for names in intents)
+  return Layout(tuple(demos), slots, values, listed[0], listed, separate=True)
 
 
-def shuffled_layout(written: Layout, rng: random.Random, style: SdtStyle) -> Layout:
+def shuffled_layout(written: Layout, rng: random.Random, parts: Collection[str]) -> Layout:
   """Draws an order, in the sequence in which Google's script draws.
 
-  First the demonstrations, then of each its slots, and on the way through them the possible values
-  of each categorical slot that is met for the first time. Intents, if shown, come last.
+  First the demonstrations; then of each its slots, and on the way through them the possible values
+  of each categorical slot that is met for the first time. Intents follow the first one's slots.
+
+  Args:
+    written: the order to start from.
+    rng: drawn from for these parts alone.
+    parts: of `PARTS`; the others stay as written.
   """
   order = list(range(len(written.demos)))
-  rng.shuffle(order)
+  if "slots" in parts:
+    rng.shuffle(order)
   slots: list[tuple[int, ...]] = []
   values: dict[int, list[int]] = {}
-  for k in order:
+  listed = tuple(written.listed[k] for k in order)
+  intents = list(listed[0])
+  for number, k in enumerate(order):
     positions = list(written.slots[k])
-    rng.shuffle(positions)
+    if "slots" in parts:
+      rng.shuffle(positions)
     slots.append(tuple(positions))
     for i in positions:
       if i in written.values and i not in values:
         values[i] = list(written.values[i])
-        rng.shuffle(values[i])
-  intents = list(written.intents)
-  if style.intents != "absent":
-    rng.shuffle(intents)
+        if "values" in parts:
+          rng.shuffle(values[i])
+    if number == 0 and "intents" in parts:
+      rng.shuffle(intents)
   demos = tuple(written.demos[k] for k in order)
-  return Layout(demos, tuple(slots), values, tuple(intents))
+  return Layout(demos, tuple(slots), values, tuple(intents), listed, written.separate)
 
 
 def frame_layout(written: Layout, frame: ExampleId, style: SdtStyle) -> Layout:
@@ -93,7 +112,9 @@ def frame_layout(written: Layout, frame: ExampleId, style: SdtStyle) -> Layout:
   if style.order == "demonstration":
     return written
   key = f"{style.seed}/{frame.split}/{frame.frame_id}"  # what differs between variants is words
-  return shuffled_layout(written, random.Random(zlib.crc32(key.encode())), style)
+  rng = random.Random(zlib.crc32(key.encode()))
+  parts = PARTS if style.intents != "absent" else ("slots", "values")
+  return shuffled_layout(dataclasses.replace(written, separate=False), rng, parts)
 
 
 def _categorical(service: Service) -> list[int]:

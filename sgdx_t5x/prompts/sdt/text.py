@@ -7,7 +7,7 @@ As Google's script writes them (google-research/task-oriented-dialogue, state_tr
 """
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sgdx_t5x.data.dialogue import USER, State
 from sgdx_t5x.data.schema import NO_INTENT, Service
@@ -24,41 +24,53 @@ _LETTERED = [f"{letter}) " for letter in LETTERS]
 
 def before_text(service: ServicePair, layout: Layout, style: SdtStyle) -> str:
   """Returns what precedes the history."""
-  parts = [_descriptions(service.variant, layout, style)] if style.descriptions else []
-  names = slot_names(service.variant, layout, style)
-  for demo, slots in zip(layout.demos, layout.slots, strict=True):
-    parts += ["[example]", demo.text, "[slots]"]
+  parts = []
+  for k, (demo, slots) in enumerate(zip(layout.demos, layout.slots, strict=True)):
+    numbered = slots if layout.separate else layout.target_slots
+    names = _names(service.variant, numbered, style)
+    if style.descriptions and (layout.separate or k == 0):
+      parts += _descriptions(service.variant, k, names, layout, style)
+    parts += ["[EXAMPLE]", demo.text, "[slots]"]
     parts += [f"{names[i]}={shown_value(service, i, demo, layout, style)}" for i in slots]
     if style.intents != "absent":
-      parts += [INTENT_TAG, _shown_intent(service, demo, layout, style)]
-  return case(" ".join([*parts, "[context]"]), style)
+      parts += [INTENT_TAG, _shown_intent(service, k, layout, style)]
+  return case(" ".join([*parts, "[CONTEXT]"]), style)
 
 
 def turn_text(speaker: str, utterance: str, style: SdtStyle) -> str:
   """Returns one turn of the history; blanks within it stay as they are."""
   tag = USER_TAG if speaker == USER else SYSTEM_TAG
-  return case(f"{tag} {utterance.strip()}".replace("\n", " "), style)
+  return case(f"{tag} {utterance}".replace("\n", " "), style)
 
 
 def target_text(service: ServicePair, state: State, layout: Layout, style: SdtStyle) -> str:
   """Returns what the model is to generate. Args: state, the gold one, in original names."""
-  names = slot_names(service.variant, layout, style)
   answers = []
-  for i in layout.target_slots:
+  for name, i in answer_names(service.variant, layout, style):
     gold = state.slot_values.get(service.original.slots[i].name, ())
     if gold or style.target == "all":
-      answers.append(f"{names[i]}={value_text(service, i, gold, layout, style)}")
+      answers.append(f"{name}={value_text(service, i, gold, layout, style)}")
   text = f"{STATE_TAG} {' '.join(answers)}"
   if style.intents != "absent":
     text += f" {INTENT_TAG} {intent_text(service, state.active_intent, layout, style)}"
   return case(text, style)
 
 
-def slot_names(service: Service, layout: Layout, style: SdtStyle) -> dict[int, str]:
-  """Returns slot -> what prompts and answers call it. Args: service, the variant's."""
+def answer_names(service: Service, layout: Layout, style: SdtStyle) -> list[tuple[str, int]]:
+  """Returns (what answers call it, slot) in the order of the target; a slot may occur again.
+
+  Args:
+    service: the variant's.
+    layout, style: of the prompt.
+  """
+  slots = layout.target_slots
   if style.slot_ids:
-    return {i: str(number) for number, i in enumerate(layout.target_slots)}
-  return {i: service.slots[i].name for i in layout.target_slots}
+    return [(str(number), i) for number, i in enumerate(slots)]
+  return [(service.slots[i].name, i) for i in slots]
+
+
+def _names(service: Service, slots: Sequence[int], style: SdtStyle) -> dict[int, str]:
+  return {i: str(n) if style.slot_ids else service.slots[i].name for n, i in enumerate(slots)}
 
 
 def value_text(
@@ -74,13 +86,11 @@ def value_text(
 
 
 def intent_text(service: ServicePair, intent: str, layout: Layout, style: SdtStyle) -> str:
-  """Returns an intent's letter or name in the variant; "none" for NONE. Args: original name."""
+  """Returns an intent's letter or name in the variant. Args: intent, original name or NONE."""
   position = service.original.intent_index.get(intent)
-  if intent == NO_INTENT or position is None:
-    return NONE
   if style.intents == "letters":
-    return LETTERS[layout.intents.index(position)]
-  return service.variant.intents[position].name
+    return NONE if position is None else LETTERS[layout.intents.index(position)]
+  return NO_INTENT if position is None else service.variant.intents[position].name
 
 
 def ordered_values(service: Service, slot: int, layout: Layout) -> tuple[str, ...]:
@@ -102,11 +112,11 @@ def shown_value(
   return f"{answer} of possible values {_choices(values, style.values, what)}"
 
 
-def _shown_intent(
-  service: ServicePair, demo: Demonstration, layout: Layout, style: SdtStyle
-) -> str:
-  names = [service.variant.intents[i].name for i in layout.intents]
-  answer = intent_text(service, demo.active_intent, layout, style)
+def _shown_intent(service: ServicePair, k: int, layout: Layout, style: SdtStyle) -> str:
+  own_order = layout.separate and style.intents == "list"
+  order = layout.listed[k] if own_order else layout.intents
+  names = [service.variant.intents[i].name for i in order]
+  answer = intent_text(service, layout.demos[k].active_intent, layout, style)
   what = f"service {service.variant.name}"
   return f"{answer} of possible values {_choices(names, style.intents, what)}"
 
@@ -128,17 +138,20 @@ def lettered(values: Iterable[str]) -> list[str]:
   return list(map(operator.add, _LETTERED, values))
 
 
-def _descriptions(service: Service, layout: Layout, style: SdtStyle) -> str:
-  """Google's script writes those of slots so; it was not compared with those of intents."""
+def _descriptions(
+  service: Service, k: int, names: Mapping[int, str], layout: Layout, style: SdtStyle
+) -> list[str]:
+  """Returns the parts before demonstration k. Google's script never shuffles those of intents."""
   parts = []
-  for i, name in slot_names(service, layout, style).items():
+  for i, name in names.items():
     parts.append(f"{name}={service.slots[i].description}")
     if style.values == "letters":
       parts += lettered(ordered_values(service, i, layout))
   if style.intents != "absent":
-    intents = [service.intents[i] for i in layout.intents]
+    order = layout.listed[k] if layout.separate else layout.intents
+    intents = [service.intents[i] for i in order]
     parts += [f"{intent.name}={intent.description}" for intent in intents]
-  return " ".join(parts)
+  return parts
 
 
 def case(text: str, style: SdtStyle) -> str:

@@ -81,6 +81,7 @@ def test_a_frame_by_hand():
     ({"description": "name"}, "i1=ferries_1-bookferry [user]", "[intents] i1"),
     ({"lowercase": False}, "0=Port of departure 1=Class of the ticket 1a) Second", "0=Kiel || the"),
     ({"delimiter": ":"}, "0:port of departure 1:class", "[states] 0:kiel || the port of kiel 1:1b"),
+    ({"delimiter": "->"}, "i1->book a", "0->kiel || the port of kiel 1->1b 2->2 [intents] i1- ["),
     ({"join": "first"}, PREFIX, "0=kiel 1=1b"),
     ({"join": " | "}, PREFIX, "0=kiel | the port of kiel 1=1b"),
     ({"level": "states"}, PREFIX, "[states] 0=kiel || the port of kiel 1=1b 2=2"),

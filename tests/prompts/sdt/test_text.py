@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sgdx_t5x.data.dialogue import SYSTEM, USER, State
+from sgdx_t5x.data.dialogue import SYSTEM, USER, Dialogue, Frame, State, Turn
 from sgdx_t5x.data.example_id import FRAME, ExampleId
 from sgdx_t5x.data.schema import Intent, Service, Slot
 from sgdx_t5x.errors import SgdxError
@@ -20,7 +20,8 @@ from sgdx_t5x.prompts.sdt.demonstrations import (
   demonstrations_text,
   parse_demonstrations,
 )
-from sgdx_t5x.prompts.sdt.layout import chosen, shuffled_layout, written_layout
+from sgdx_t5x.prompts.sdt.google_rows import google_rows
+from sgdx_t5x.prompts.sdt.layout import PARTS, chosen, shuffled_layout, written_layout
 from sgdx_t5x.prompts.sdt.text import before_text, target_text, turn_text
 
 SLOTS = (
@@ -118,9 +119,9 @@ def test_prompts_and_targets_of_each_style(file, style, shown, target):
 def test_a_variant_renames_slots_and_intents_not_the_demonstration(file):
   prompt, target = texts(file, ServicePair(BANK, V3), intents="letters", lowercase=False)
   assert prompt.before == (
-    "[example] [user] Two to Ann [system] Ok [slots] to_x=Ann seats_x=b of possible values a) 1 b) "
+    "[EXAMPLE] [user] Two to Ann [system] Ok [slots] to_x=Ann seats_x=b of possible values a) 1 b) "
     "2 to_kind_x=none of possible values a) Checking b) Savings c) None [intent] b of possible "
-    "values a) CheckX b) SendX [context]"
+    "values a) CheckX b) SendX [CONTEXT]"
   )
   assert target == "[state] to_x=Al seats_x=none to_kind_x=b [intent] a"
 
@@ -143,9 +144,47 @@ def test_which_demonstrations_are_shown(file):
   assert target == "[state] to_kind=b to=al seats=none"
   prompt, target = texts(file, demo=-1)
   assert prompt.before.count("[example]") == 2
-  assert target == "[state] to=al seats=none to_kind=b"
+  assert target == "[state] to=al seats=none to_kind=b to_kind=b to=al seats=none"
+  _, target = texts(file, demo=-1, order="fixed")
+  assert sorted(part.partition("=")[0] for part in target.split()) == [
+    "[state]",
+    "seats",
+    "to",
+    "to_kind",
+  ]
   with pytest.raises(SgdxError, match="Banks_1 has 2 demonstrations"):
     texts(file, demo=2)
+
+
+def test_several_demonstrations_as_googles_script_shows_them(file):
+  """Each is described and numbered by itself; the target goes on counting."""
+  prompt, target = texts(
+    file, demo=-1, descriptions=True, slot_ids=True, intents="list", values="list"
+  )
+  assert prompt.before == (
+    "0=who gets it 1=how many 2=kind of account check=look at it send=send money "
+    "[example] [user] two to ann [system] ok [slots] 0=ann 1=2 of possible values 1, 2 "
+    "2=none of possible values checking, savings, none [intent] send of possible values check, "
+    "send 0=kind of account 1=who gets it 2=how many send=send money check=look at it "
+    "[example] [user] bo [slots] 0=savings of possible values checking, savings, none 1=bo "
+    "2=dontcare of possible values 1, 2 [intent] none of possible values send, check [context]"
+  )
+  assert target == "[state] 0=al 1=none 2=savings 3=savings 4=al 5=none [intent] check"
+  prompt_format = SDT(SdtStyle(demos=file, demo=-1, slot_ids=True, order="demonstration"))
+  found = prompt_format.read("[state] 5=b 0=al 3=a 2=b 6=x", FRAME_ID, PAIR)
+  state = {"seats": ("2",), "to": ("al",), "to_kind": ("Checking",)}  # the first answers count
+  assert found == PredictedFrame(state, ignored=1)
+
+
+def test_no_intent(file):
+  for intents, lowercase, expected in (
+    ("list", False, "NONE"),
+    ("list", True, "none"),
+    ("letters", False, "none"),
+  ):
+    style = SdtStyle(demos=file, intents=intents, lowercase=lowercase, target="active")
+    [target] = SDT(style).targets(FRAME_ID, PAIR, State("NONE", (), {}))
+    assert target == f"[state]  [intent] {expected}"
 
 
 def test_no_state(file):
@@ -160,12 +199,12 @@ def test_no_state(file):
 
 def test_googles_sequence_of_draws():
   """B1 of the notes: the demonstrations, then of each its slots, then their values, once."""
-  demos, style = chosen(DEMOS, SdtStyle(demo=-1)), SdtStyle(intents="letters")
-  found = shuffled_layout(written_layout(demos, BANK), random.Random(123), style)
+  demos = chosen(DEMOS, SdtStyle(demo=-1))
+  found = shuffled_layout(written_layout(demos, BANK), random.Random(123), PARTS)
   rng = random.Random(123)
   order = [0, 1]
   rng.shuffle(order)
-  names, values = [], {}
+  names, values, intents = [], {}, []
   for demo in (DEMOS[k] for k in order):
     slots = list(demo.slots)
     rng.shuffle(slots)
@@ -175,13 +214,35 @@ def test_googles_sequence_of_draws():
       if possible and slot not in values:
         rng.shuffle(possible)
         values[slot] = possible
-  intents = ["Check", "Send"] if order[0] == 0 else ["Send", "Check"]
+    if not intents:
+      intents = list(demo.intents or BANK.intent_index)
+      rng.shuffle(intents)
   assert [demo.text for demo in found.demos] == [DEMOS[k].text for k in order]
   assert [[SLOTS[i].name for i in slots] for slots in found.slots] == names
   assert {
     SLOTS[i].name: [SLOTS[i].possible_values[k] for k in shown] for i, shown in found.values.items()
   } == values
-  assert {INTENTS[i].name for i in found.intents} == set(intents)
+  assert [INTENTS[i].name for i in found.intents] == intents
+
+
+def drawn_rows(shuffle, **style):
+  frame = Frame("Banks_1", STATE)
+  turns = (Turn(USER, "Hi ", (frame,)), Turn(SYSTEM, "Yes", ()), Turn(USER, "Do", (frame,)))
+  demos = parse_demonstrations(demonstrations_text(DEMOS).encode(), "x")
+  dialogues = [Dialogue("1_00000", ("Banks_1",), turns)] * 8
+  return [
+    str(x) for x in google_rows(dialogues, {"Banks_1": PAIR}, demos, SdtStyle(**style), shuffle)
+  ]
+
+
+def test_the_script_draws_only_for_what_it_shows_with_letters():
+  for style in ({"values": "list"}, {"intents": "list"}, {"intents": "absent"}):
+    style = {"values": "list", "demo": -1, **style}
+    assert drawn_rows(True, **style) == drawn_rows(("slots",), **style)
+    assert drawn_rows(("values", "intents"), **style) == drawn_rows(False, **style)
+  lettered = {"intents": "letters", "demo": -1}
+  found = [drawn_rows(shuffle, **lettered) for shuffle in (False, *[(x,) for x in PARTS], True)]
+  assert len({tuple(rows) for rows in found}) == 5
 
 
 def test_the_order_follows_from_the_id_and_the_seed(file):
@@ -226,7 +287,7 @@ states = st.fixed_dictionaries(
 @given(states, st.sampled_from(["Send", "Check", "NONE"]), st.sampled_from(STYLES), st.integers(0))
 def test_every_state_survives_the_way_there_and_back(values, intent, style, number):
   written = written_layout(DEMOS[:1], BANK)
-  layout = shuffled_layout(written, random.Random(number), style)
+  layout = shuffled_layout(written, random.Random(number), PARTS)
   for pair in (PAIR, ServicePair(BANK, V3)):
     target = target_text(pair, State(intent, (), values), layout, style)
     found = read_answer(target, pair, layout, style)
@@ -326,7 +387,7 @@ def test_more_values_than_letters_are_refused():
 
 
 def test_turns_keep_their_blanks():
-  assert turn_text(USER, " Hi  you\n", SdtStyle(lowercase=False)) == "[user] Hi  you"
+  assert turn_text(USER, " Hi  you\n", SdtStyle(lowercase=False)) == "[user]  Hi  you "
 
 
 def test_the_unit_is_a_frame():
