@@ -2,8 +2,8 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sgdx_t5x.data.dialogue import Dialogue, Frame, State
 from sgdx_t5x.data.example_id import FRAME, ExampleId, Unit
@@ -14,17 +14,14 @@ from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, frame_order, servic
 from sgdx_t5x.prompts.d3st.reading import read_answer
 from sgdx_t5x.prompts.d3st.style import D3stStyle
 from sgdx_t5x.prompts.d3st.text import prefix_parts, target_text, utterance_text
-from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair
+from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair, TextExamples
 
 if TYPE_CHECKING:
-  import seqio
   import tensorflow as tf
-
-  from sgdx_t5x.augment.variant_schemas import VariantSchemas
 
 
 @dataclasses.dataclass(frozen=True)
-class D3ST:
+class D3ST(TextExamples):
   """One example per frame: descriptions with indices, the history; values by index."""
 
   style: D3stStyle = dataclasses.field(default_factory=D3stStyle)
@@ -60,27 +57,15 @@ class D3ST:
     """The frames that Google's script shows: see `D3stStyle.frames` and `cumulate`."""
     return shown_frames(dialogue, self.style)
 
-  def examples(
-    self,
-    records: "tf.data.Dataset",
-    sequence_length: Mapping[str, int] | None,
-    output_features: "Mapping[str, seqio.Feature]",
-    *,
-    schemas: "VariantSchemas",
-    variants: Sequence[str],
-  ) -> "tf.data.Dataset":
+  def examples(self, records: "tf.data.Dataset", *args: Any, **how: Any) -> "tf.data.Dataset":
     """See `text_examples.text_examples`. Raises SgdxError for a style with Google's defects."""
-    from sgdx_t5x.prompts.text_examples import text_examples
-
     if not self.style.shows_own_frames:
       raise SgdxError(
         f"a task with frames={self.style.frames} and cumulate={self.style.cumulate}",
         expected="frames=each and cumulate=false: a record holds one frame and its state",
         fix="write such examples with sgdx prompts --targets; they are for comparisons of text",
       )
-    return text_examples(
-      self, records, sequence_length, output_features, schemas=schemas, variants=variants
-    )
+    return super().examples(records, *args, **how)
 
 
 @functools.lru_cache(maxsize=64)  # the variants of a frame have one history

@@ -2,15 +2,15 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import State
 from sgdx_t5x.data.example_id import FRAME, ExampleId, Unit
 from sgdx_t5x.data.schema import Service
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
-from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
+from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair, TextExamples
 from sgdx_t5x.prompts.sdt.answers import read_answer
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations, load_demonstrations
 from sgdx_t5x.prompts.sdt.layout import Layout, chosen, frame_layout, written_layout
@@ -18,15 +18,9 @@ from sgdx_t5x.prompts.sdt.provenance import provenance
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 from sgdx_t5x.prompts.sdt.text import before_text, target_text, turn_text
 
-if TYPE_CHECKING:
-  import seqio
-  import tensorflow as tf
-
-  from sgdx_t5x.augment.variant_schemas import VariantSchemas
-
 
 @dataclasses.dataclass(frozen=True)
-class SDT:
+class SDT(TextExamples):
   """One example per frame: a demonstration of the service, then the dialogue."""
 
   style: SdtStyle = dataclasses.field(default_factory=SdtStyle)
@@ -67,22 +61,6 @@ class SDT:
   def provenance(self, corpus: Corpus, gold: Sequence[GoldFrame]) -> Provenance:
     """See `provenance.provenance`."""
     return provenance(self.demonstrations, self.style, corpus, gold)
-
-  def examples(
-    self,
-    records: "tf.data.Dataset",
-    sequence_length: Mapping[str, int] | None,
-    output_features: "Mapping[str, seqio.Feature]",
-    *,
-    schemas: "VariantSchemas",
-    variants: Sequence[str],
-  ) -> "tf.data.Dataset":
-    """See `text_examples.text_examples`."""
-    from sgdx_t5x.prompts.text_examples import text_examples
-
-    return text_examples(
-      self, records, sequence_length, output_features, schemas=schemas, variants=variants
-    )
 
 
 @functools.lru_cache(maxsize=64)  # the variants of a frame have one history

@@ -9,15 +9,15 @@ not at hand: this is a variant of our own, which claims no equality.
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import USER, State
 from sgdx_t5x.data.example_id import SLOT, ExampleId, Unit
 from sgdx_t5x.data.schema import DONTCARE, Service
 from sgdx_t5x.metrics.frames import GoldFrame
-from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
+from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair, TextExamples
 from sgdx_t5x.prompts.sdt.answers import read_value
 from sgdx_t5x.prompts.sdt.demonstrations import (
   NONE,
@@ -31,12 +31,6 @@ from sgdx_t5x.prompts.sdt.format import SDT, turn_texts
 from sgdx_t5x.prompts.sdt.layout import Layout, frame_layout
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 from sgdx_t5x.prompts.sdt.text import case, shown_value, value_text
-
-if TYPE_CHECKING:
-  import seqio
-  import tensorflow as tf
-
-  from sgdx_t5x.augment.variant_schemas import VariantSchemas
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +61,7 @@ class SdtIndStyle:
 
 
 @dataclasses.dataclass(frozen=True)
-class SDTInd:
+class SDTInd(TextExamples):
   """One example per tracked slot of a frame."""
 
   style: SdtIndStyle = dataclasses.field(default_factory=SdtIndStyle)
@@ -130,22 +124,6 @@ class SDTInd:
   def provenance(self, corpus: Corpus, gold: Sequence[GoldFrame]) -> Provenance:
     """As of SDT, of all demonstrations."""
     return SDT(self.style.frame_style).provenance(corpus, gold)
-
-  def examples(
-    self,
-    records: "tf.data.Dataset",
-    sequence_length: Mapping[str, int] | None,
-    output_features: "Mapping[str, seqio.Feature]",
-    *,
-    schemas: "VariantSchemas",
-    variants: Sequence[str],
-  ) -> "tf.data.Dataset":
-    """See `text_examples.text_examples`."""
-    from sgdx_t5x.prompts.text_examples import text_examples
-
-    return text_examples(
-      self, records, sequence_length, output_features, schemas=schemas, variants=variants
-    )
 
 
 @functools.lru_cache(maxsize=4096)
