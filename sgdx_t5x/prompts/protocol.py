@@ -7,7 +7,7 @@ state again. It is pure Python; only `examples` may import TensorFlow, when it i
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from sgdx_t5x.data.dialogue import Dialogue, Frame, State, frame_id
 from sgdx_t5x.data.example_id import ExampleId, Unit
@@ -181,31 +181,6 @@ def shown_frames(prompt_format: PromptFormat, dialogue: Dialogue) -> Iterable[tu
   """
   of_its_own = getattr(prompt_format, "shown_frames", None)
   return dialogue.user_frames() if of_its_own is None else of_its_own(dialogue)
-
-
-class TextExamples:
-  """`PromptFormat.examples` of a format without a graph of its own."""
-
-  def examples(
-    self,
-    records: "tf.data.Dataset",
-    sequence_length: Mapping[str, int] | None,
-    output_features: "Mapping[str, seqio.Feature]",
-    *,
-    schemas: "VariantSchemas",
-    variants: Sequence[str],
-  ) -> "tf.data.Dataset":
-    """See `text_examples.text_examples`."""
-    from sgdx_t5x.prompts.text_examples import text_examples
-
-    return text_examples(
-      cast(PromptFormat, self),
-      records,
-      sequence_length,
-      output_features,
-      schemas=schemas,
-      variants=variants,
-    )
 
 
 def prompts_without_history(

@@ -14,7 +14,8 @@ from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, frame_order, servic
 from sgdx_t5x.prompts.d3st.reading import read_answer
 from sgdx_t5x.prompts.d3st.style import D3stStyle
 from sgdx_t5x.prompts.d3st.text import prefix_parts, target_text, utterance_text
-from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair, TextExamples
+from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair
+from sgdx_t5x.prompts.without_graph import TextExamples
 
 if TYPE_CHECKING:
   import tensorflow as tf

@@ -10,13 +10,14 @@ from sgdx_t5x.data.dialogue import State
 from sgdx_t5x.data.example_id import FRAME, ExampleId, Unit
 from sgdx_t5x.data.schema import Service
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
-from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair, TextExamples
+from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
 from sgdx_t5x.prompts.sdt.answers import read_answer
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations, load_demonstrations
 from sgdx_t5x.prompts.sdt.layout import Layout, chosen, frame_layout, written_layout
 from sgdx_t5x.prompts.sdt.provenance import provenance
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 from sgdx_t5x.prompts.sdt.text import before_text, target_text, turn_text
+from sgdx_t5x.prompts.without_graph import TextExamples
 
 
 @dataclasses.dataclass(frozen=True)

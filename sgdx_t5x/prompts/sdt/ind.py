@@ -17,7 +17,7 @@ from sgdx_t5x.data.dialogue import USER, State
 from sgdx_t5x.data.example_id import SLOT, ExampleId, Unit
 from sgdx_t5x.data.schema import DONTCARE, Service
 from sgdx_t5x.metrics.frames import GoldFrame
-from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair, TextExamples
+from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
 from sgdx_t5x.prompts.sdt.answers import read_value
 from sgdx_t5x.prompts.sdt.demonstrations import (
   NONE,
@@ -31,6 +31,7 @@ from sgdx_t5x.prompts.sdt.format import SDT, turn_texts
 from sgdx_t5x.prompts.sdt.layout import Layout, frame_layout
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 from sgdx_t5x.prompts.sdt.text import case, shown_value, value_text
+from sgdx_t5x.prompts.without_graph import TextExamples
 
 
 @dataclasses.dataclass(frozen=True)

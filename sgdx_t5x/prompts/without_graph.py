@@ -1,0 +1,37 @@
+"""What formats inherit that have no TensorFlow graph of their own."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from sgdx_t5x.prompts.protocol import PromptFormat
+
+if TYPE_CHECKING:
+  import seqio
+  import tensorflow as tf
+
+  from sgdx_t5x.augment.variant_schemas import VariantSchemas
+
+
+class TextExamples:
+  """`PromptFormat.examples` of a format without a graph of its own."""
+
+  def examples(
+    self,
+    records: "tf.data.Dataset",
+    sequence_length: Mapping[str, int] | None,
+    output_features: "Mapping[str, seqio.Feature]",
+    *,
+    schemas: "VariantSchemas",
+    variants: Sequence[str],
+  ) -> "tf.data.Dataset":
+    """See `text_examples.text_examples`."""
+    from sgdx_t5x.prompts.text_examples import text_examples
+
+    return text_examples(
+      cast(PromptFormat, self),
+      records,
+      sequence_length,
+      output_features,
+      schemas=schemas,
+      variants=variants,
+    )
