@@ -14,7 +14,7 @@ from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
 
 _SHUFFLED_RECORDS = 20_000  # about 20 MB of SGD
-_RECORDS_AT_A_TIME = 64
+_RECORDS_AT_A_TIME = 128
 _FILES_AT_A_TIME, _RECORDS_OF_EACH = 16, 16  # as TFDS reads
 # T5X's gin files speak of validation, the field of dev.
 _SPLITS = {"train": "train", "dev": "dev", "validation": "dev", "test": "test"}
