@@ -68,7 +68,8 @@ def main() -> None:
     started = time.perf_counter()
     count = 0
     while count < args.examples:
-      count += len(next(iter(next(stream).values())))
+      batch = next(stream)
+      count += len(batch["frame_id" if name == RECORDS else "encoder_input_tokens"])
     return count / (time.perf_counter() - started)
 
   columns = {name: functools.partial(measure, name) for name in (RECORDS, *LENGTHS)}
