@@ -78,7 +78,7 @@ def turn_texts(history: History, style: D3stStyle) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=16)
 def _turn_writer(style: D3stStyle) -> Callable[[tuple[str, str]], str]:
   # The next frame of a dialogue shows its turns again.
-  return functools.lru_cache(maxsize=50_000)(lambda turn: utterance_text(*turn, style))
+  return functools.lru_cache(maxsize=50_000)(lambda turn: utterance_text(turn[0], turn[1], style))
 
 
 def shown_frames(dialogue: Dialogue, style: D3stStyle) -> Iterator[tuple[int, Frame]]:

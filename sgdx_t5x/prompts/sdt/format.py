@@ -73,7 +73,7 @@ def turn_texts(history: History, style: SdtStyle) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=16)
 def _turn_writer(style: SdtStyle) -> Callable[[tuple[str, str]], str]:
   # The next frame of a dialogue shows its turns again.
-  return functools.lru_cache(maxsize=50_000)(lambda turn: turn_text(*turn, style))
+  return functools.lru_cache(maxsize=50_000)(lambda turn: turn_text(turn[0], turn[1], style))
 
 
 @functools.lru_cache(maxsize=4096)  # services of all variants: dialogues ask for them again
