@@ -1,6 +1,7 @@
 """All tasks and mixtures of this project. To add one, add a call here."""
 
 from sgdx_t5x.prompts import load_format
+from sgdx_t5x.prompts.d3st import D3stStyle
 from sgdx_t5x.prompts.sdt import SdtStyle
 from sgdx_t5x.tasks.registration import register_family
 from sgdx_t5x.tasks.vocabularies import sample_vocabulary, vocabulary
@@ -8,7 +9,17 @@ from sgdx_t5x.tasks.vocabularies import sample_vocabulary, vocabulary
 # Demonstrations of SGD's services are the user's: docs/demonstrations.md.
 _STYLES = {"sdt": SdtStyle(demos="$SGDX_DEMOS")}
 
+# For a tiny network without pretraining: answers that it learns to copy, values as the dialogue has
+# them, no letters, and an index that says which slot it is (docs/formats.md says what that costs).
+_TINY = {
+  "d3st": D3stStyle(values="none", slots="tracked", order="schema", lowercase=False),
+  "sdt": SdtStyle(values="list", lowercase=False),
+}
+
 for _format in ("t5dst", "d3st", "sdt"):
   _full, _sample = load_format(_format, _STYLES.get(_format)), load_format(_format)
   register_family("", data="full", vocabulary=vocabulary, prompt_format=_full)
   register_family("sample_", data="sample", vocabulary=sample_vocabulary, prompt_format=_sample)
+for _format, _style in _TINY.items():
+  _tiny = load_format(_format, _style)
+  register_family("tiny_", data="sample", vocabulary=sample_vocabulary, prompt_format=_tiny)

@@ -91,7 +91,9 @@ def test_equal_to_the_plain_path(setup, monkeypatch, kind, batch_size):
     monkeypatch.setattr(packed_rows, "_LENGTH", 24)
     monkeypatch.setattr(packed_rows, "_TOKENS", 96)
     monkeypatch.setattr(inference, "_BATCHES_PER_WINDOW", 3)  # of 4: the rows come in two windows
+    monkeypatch.setattr(models, "_NARROW", 0)  # keys and values are made and kept, as in wide ones
   monkeypatch.setattr(staged_decode, "_SHORT_DECODE", 8)
+  monkeypatch.setitem(staged_decode._FIRST_STOP, True, 8)
   partitioner, initializer, state, ds = setup
   decode_fn, kwargs = DECODES.get(kind, (decoding.beam_search, {}))
   model = tiny_model(decode_fn)
@@ -239,6 +241,27 @@ def test_rows_that_are_done_leave_and_the_others_fill_batches():
     assert sum(active for *_, active in runs) == left
     assert [active for *_, active in runs[:-1]] == [8] * (len(runs) - 1)  # full but for the last
     assert runs[-1][2] < 2 * runs[-1][3]
+
+
+def test_a_compilation_costs_a_small_network_more_of_its_batches(monkeypatch):
+  """As much as a batch at most; programs then are few, and shared by the tasks of a run."""
+  monkeypatch.setitem(inference._COMPILE_COST, "cpu", 0.1)
+  sizes = (60_000_000, 20_000_000, 330_000, 1_000_000_000)
+  params = [{"kernel": jax.ShapeDtypeStruct((size,), np.float32)} for size in sizes]
+  found = [inference._compile_cost(x) for x in params]
+  np.testing.assert_allclose(found, [0.1, 0.3, 1.0, 0.1])
+
+
+def test_later_tasks_are_padded_as_earlier_ones_where_that_saves_a_program(setup):
+  partitioner, initializer, state, ds = setup
+  model = tiny_model(functools.partial(decoding.temperature_sample, topk=1))
+  fn = utils.get_infer_fn(model.score_batch, 4, initializer.train_state_axes, partitioner)
+  run, inference_of = fn.inference, lambda ds: fn(ds, state)
+  inference_of(ds.filter(lambda i, _: i >= 8))
+  known = {size: set(lengths) for size, lengths in run._lengths.items()}
+  inference_of(ds.filter(lambda i, _: i < 8))  # by itself, these would be cut otherwise
+  assert known
+  assert run._lengths == known
 
 
 def test_plan_batches():

@@ -11,6 +11,8 @@ from places import ROOT
 
 pytestmark = pytest.mark.slow
 GIN = "gin/sample/{}.gin"
+# Styles of the tasks tiny_*, as docs/formats.md gives them.
+TINY = {"d3st": ("values=none", "slots=tracked", "order=schema", "lowercase=false")}
 SMALL = (  # compiling is what takes the time
   "--gin.network.T5Config.num_encoder_layers=1",
   "--gin.network.T5Config.num_decoder_layers=1",
@@ -161,18 +163,19 @@ def test_formats_of_whole_frames_train_evaluate_infer_and_score(
   start, small_sample, tmp_path, name
 ):
   """With the README's commands. What infer writes scores as what eval writes, in every metric."""
+  family, style = f"tiny_{name}", TINY[name]
   records, frames = small_sample / "data", f"--gin_file=gin/sample/formats/{name}.gin"
   short = "--gin.TASK_FEATURE_LENGTHS={'inputs': 448, 'targets': 24}"  # fewer steps to decode
   model = tmp_path / "model"
   run = start("train", GIN.format(name), *train_arguments(model, records, 10), autograph=True)
   code, err = run.wait(timeout=300)
   assert code == 0, err[-3000:]
-  metrics = model / "inference_eval" / f"sample_{name}_sgd_sgdx-metrics.jsonl"
+  metrics = model / "inference_eval" / f"{family}_sgd_sgdx-metrics.jsonl"
   logged = json.loads(metrics.read_text().splitlines()[-1])
   assert {"jga_v1_5", "ss_jga", "active_intent_accuracy_v1_5", "requested_slots_f1_v1_5"} <= {
     *logged
   }
-  task = f"--gin.MIXTURE_OR_TASK_NAME='sample_{name}_sgdx_v3'"
+  task = f"--gin.MIXTURE_OR_TASK_NAME='{family}_sgdx_v3'"
   common = (frames, short, task, f"--gin.CHECKPOINT_PATH='{model}/checkpoint_10'")
   found = {}
   for script in ("eval", "infer"):
@@ -180,13 +183,13 @@ def test_formats_of_whole_frames_train_evaluate_infer_and_score(
     run_to_the_end(start, script, *common, out, f"--tfds_data_dir={records}")
     assert not sgdx(
       *("score", "--corpus", small_sample / "sample", "--split", "dev"),
-      *("--prompt-style", f"format={name}", "--predictions", f"v3={tmp_path / script}"),
+      *("--prompt-style", f"format={name}", *style, "--predictions", f"v3={tmp_path / script}"),
       *("--json", tmp_path / f"{script}.json"),
     )
     scores = json.loads((tmp_path / f"{script}.json").read_text())
     found[script] = scores["variants"]["v3"]["#ALL_SERVICES"]
   assert found["eval"] == found["infer"]
-  last = (tmp_path / "eval/inference_eval" / f"sample_{name}_sgdx_v3-metrics.jsonl").read_text()
+  last = (tmp_path / "eval/inference_eval" / f"{family}_sgdx_v3-metrics.jsonl").read_text()
   seqios = json.loads(last.splitlines()[-1])
   for ours, official in (
     ("jga", "joint_goal_accuracy"),

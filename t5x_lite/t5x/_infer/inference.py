@@ -40,10 +40,13 @@ from t5x._process.log import log
 from t5x._process.progress import ProgressLine, duration, fit, short_number
 from t5x.errors import T5XError
 
-# Time of a compilation over that of a full-length batch (measured with T5-small; on accelerators
-# a batch takes milliseconds and a compilation tens of seconds).
+# Time of a compilation over that of a full-length batch. On a CPU it is measured with T5-small; a
+# batch of a smaller network takes less time, down to that of tracing and loading a program that the
+# cache on disk has. On accelerators a batch takes milliseconds and a compilation tens of seconds.
 _COMPILE_COST = {"cpu": 0.1}
+_COMPILE_COST_OF_TINY = 1.0
 _COMPILE_COST_ELSEWHERE = 100.0
+_PARAMETERS_OF_SMALL = 60e6
 
 # A CPU gains nothing from more rows, and they are padded to the longest.
 _MOST_ROWS_ON_CPU = 32
@@ -66,6 +69,15 @@ def _accepts_segments(step: Callable) -> bool:
   parameters = inspect.signature(step).parameters.values()
   passed_on = any(p.name == "segment" or p.kind is p.VAR_KEYWORD for p in parameters)
   return passed_on and "segment" in inspect.signature(decode).parameters
+
+
+def _compile_cost(variables: Any) -> float:
+  """Time of a compilation over that of a full-length batch, for a network of these parameters."""
+  cost = _COMPILE_COST.get(jax.default_backend())
+  if cost is None:
+    return _COMPILE_COST_ELSEWHERE
+  parameters = sum(x.size for x in jax.tree.leaves(variables))
+  return max(cost, min(_COMPILE_COST_OF_TINY, cost * _PARAMETERS_OF_SMALL / parameters))
 
 
 def _to_host(outputs: Any) -> Any:
@@ -109,6 +121,8 @@ class BatchInference:
     self._sharding = NamedSharding(partitioner.mesh, partitioner.data_partition_spec)
     self._step_fn, self._axes = step_fn, train_state_axes
     self._compiled: dict[str, Callable] = {}
+    self._lengths: dict[int, set[int]] = {}  # rows of a batch -> its padded lengths so far
+    self._cost = 0.0  # time of a compilation over that of a batch
     self.stats: dict[str, float] = {}
 
   # ------------------------------------------------------------------ the device function
@@ -204,8 +218,7 @@ class BatchInference:
     A window of rows is sorted by length while the following ones are read. Rows that do not fill
     a batch wait for the next window.
     """
-    cost = _COMPILE_COST.get(jax.default_backend(), _COMPILE_COST_ELSEWHERE)
-    size, compiled, waiting, seen = self._batch_size, set(), [], 0
+    size, started, waiting, seen = self._batch_size, False, [], 0
     if self._efficient and jax.default_backend() == "cpu":
       size = min(size, max(_MOST_ROWS_ON_CPU // self._multiple, 1) * self._multiple)
     for until, is_all in in_background(windows):
@@ -213,11 +226,12 @@ class BatchInference:
       seen = until
       encoder = [n for n, s in rows.full_shapes.items() if n.startswith("encoder") and len(s) == 1]
       full = max((rows.full_shapes[n][0] for n in encoder), default=0)
-      if is_all and not compiled and self._efficient:
+      if is_all and not started and self._efficient:
         size = rows_per_batch(len(waiting), size, self._multiple)
+      compiled = self._lengths.setdefault(size, set())  # also those of the tasks before
       if encoder and self._efficient:
         lengths = [max(len(rows.features[r][n]) for n in encoder) for r in waiting]
-        planned = plan_batches(lengths, full, size, cost, compiled)
+        planned = plan_batches(lengths, full, size, self._cost, compiled)
       else:
         order = np.arange(len(waiting))
         planned = [(order[i : i + size], full) for i in range(0, len(order), size)]
@@ -226,6 +240,7 @@ class BatchInference:
       if batches and len(batches[-1][0]) < size and not is_all:
         waiting = batches.pop()[0]
       for numbers, length in batches:
+        started = True
         compiled.add(length)
         yield numbers, self._shapes_of(rows, numbers, length), length, size
 
@@ -265,6 +280,7 @@ class BatchInference:
     started = time.time()
     rng = jax.random.PRNGKey(0) if rng is None else rng
     variables = self._variables(train_state)
+    self._cost = _compile_cost(variables)
     staged = self._can_be_staged(variables, ds, rng)
     # Equal inputs have equal outputs, unless they are sampled.
     merge = self._efficient and (staged or not self._takes_rng)
@@ -320,6 +336,7 @@ class BatchInference:
       _to_host,
       deliver,
       make_batch,
+      few_programs=self._cost >= _COMPILE_COST_OF_TINY,
     )
 
   def _run_staged(self, params, rows: Rows, plan, rng, deliver) -> int:

@@ -1,6 +1,7 @@
 """Decoding in stages, so that a batch never waits long for its slowest row.
 
-A decode of up to T tokens is cut at 8, 16, 32, ... tokens. After each stage the rows that are done
+A decode of up to T tokens is cut at 8, 16, 32, ... tokens (where a program costs more than a batch,
+not before 16). After each stage the rows that are done
 leave. The others wait until there is a full batch of rows that have come equally far, and go on
 together. So rows of a batch always stand at the same token (one position for the whole batch, as
 the caches have it), caches are only as long as their stage reaches, and each row gets the very
@@ -22,7 +23,7 @@ import numpy as np
 from t5x import decoding
 from t5x._infer.rows import rows_per_batch
 
-_FIRST_STOP = 8
+_FIRST_STOP = {False: 8, True: 16}  # whether programs are to be few
 # A decode of so few tokens is not worth the compilation of further stages.
 _SHORT_DECODE = 32
 # Rows that are copied at once from a packed encoding; a copy of fewer takes as long.
@@ -31,15 +32,15 @@ _COPIED = 8
 _SHORTEST = 128
 
 
-def stage_stops(length: int) -> list[int]:
+def stage_stops(length: int, few_programs: bool = False) -> list[int]:
   """Tokens at which a decode of up to `length` pauses; the last is `length`.
 
-  >>> stage_stops(100), stage_stops(20)
-  ([8, 16, 32, 64, 100], [20])
+  >>> stage_stops(100), stage_stops(20), stage_stops(100, few_programs=True)
+  ([8, 16, 32, 64, 100], [20], [16, 32, 64, 100])
   """
   stops = []
   if length > _SHORT_DECODE:
-    stop = _FIRST_STOP
+    stop = _FIRST_STOP[few_programs]
     while stop < length:
       stops.append(stop)
       stop *= 2
@@ -107,6 +108,8 @@ class StagedDecode:
       deliver: `deliver(numbers, positions, outputs)` takes the outputs of rows that are done.
       make_batch: `make_batch(numbers, encoder length, rows)` -> the batch of rows that `take`
           took.
+      few_programs: make few stages, and fill their last batches up instead of making them smaller:
+          where a program takes longer to compile, or to trace and load, than a batch.
   """
 
   def __init__(
@@ -121,11 +124,13 @@ class StagedDecode:
     fetch: Callable,
     deliver: Callable[[Sequence[int], Sequence[int], Any], None],
     make_batch: Callable[[Sequence[int], int, int], Mapping[str, Any]] | None = None,
+    few_programs: bool = False,
   ):
     self._decode, self._params, self._rng = decode, params, rng
-    self._stops = stage_stops(decode_length)
+    self._stops = stage_stops(decode_length, few_programs)
     self._full, self._size, self._multiple = full_length, batch_size, multiple
     self._fetch, self._deliver, self._make_batch = fetch, deliver, make_batch
+    self._few = few_programs
     self._pools: dict[tuple[int, int], _Pool] = {}
     # What the device is working on: (rows, stage, encoder length, Paused). One is settled only
     # when the next is dispatched, so that the device does not wait for the host.
@@ -211,10 +216,9 @@ class StagedDecode:
       if pool.rows is None:
         pool.rows = self._empty(rows, length)
       have = len(pool.numbers)
-      count = min(self._size - have, len(numbers))
-      index_size = rows_per_batch(count, self._size, 1)
-      if not stage:
-        count, index_size = min(count, _COPIED), _COPIED
+      # As many as a batch has, however few there are to copy: each number would be a program.
+      index_size = self._size if stage else _COPIED
+      count = min(self._size - have, len(numbers), index_size)
       target = np.full(index_size, self._size)  # out of range: dropped
       target[:count] = np.arange(have, have + count)
       origin = np.zeros_like(target)
@@ -236,7 +240,9 @@ class StagedDecode:
 
   def _resume(self, pool: _Pool) -> None:
     """Decodes the next stage of a pool, in a smaller batch if it is not full."""
-    size = rows_per_batch(len(pool.numbers), self._size, self._multiple)
+    size = self._size
+    if not self._few:
+      size = rows_per_batch(len(pool.numbers), size, self._multiple)
     rows = pool.rows
     if size < self._size:
       rows = jax.tree.map(lambda x: jax.device_put(x[:size], x.sharding), rows)
