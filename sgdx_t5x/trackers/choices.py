@@ -5,6 +5,7 @@ The mechanisms and their shares in SGD's updates: docs/trackers.md.
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from sgdx_t5x.data.schema import DONTCARE
 from sgdx_t5x.trackers.turns import CONFIRM, INFORM, OFFER, Act, Known, States
@@ -14,8 +15,7 @@ _GIVING = (OFFER, CONFIRM, INFORM)
 _BOOLEANS = ("True", "False")  # say nothing without their slot
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
   """A value of another service's slot, which the user may mean for this service too.
 
   Attributes:
@@ -53,18 +53,19 @@ def frame_choices(known: Known, states: States, size: int = MEMORY_SIZE) -> Choi
     size: longest `memory`.
   """
   given = {(act.service, act.slot): act for act in given_values(known.acts)}
-  system = {
-    slot: (act.values[0], act.turn)
-    for (service, slot), act in given.items()
-    if service == known.service
-  }
-  held = [Held(x.turn, x.service, x.slot, x.values) for x in given.values()]
+  system, held = {}, []
+  for (service, slot), act in given.items():
+    if service == known.service:
+      system[slot] = (act.values[0], act.turn)
+    else:
+      held.append(Held(act.turn, service, slot, act.values))
   held += (
     Held(state.turn, service, slot, values)
     for service, state in states.items()
+    if service != known.service
     for slot, values in state.values.items()
   )
-  return Choices(system, tuple(_newest(held, known.service, size)))
+  return Choices(system, tuple(_newest(held, size)))
 
 
 def given_values(acts: Iterable[Act]) -> Iterator[Act]:
@@ -72,12 +73,12 @@ def given_values(acts: Iterable[Act]) -> Iterator[Act]:
   return (act for act in acts if act.act in _GIVING and len(act.values) == 1)
 
 
-def _newest(held: list[Held], service: int, size: int) -> Iterator[Held]:
+def _newest(held: list[Held], size: int) -> Iterator[Held]:
   seen = set()
   for one in sorted(held, key=lambda x: (-x.turn, x.service, x.slot)):
     text = one.values[0]
     folded = text.casefold()
-    if one.service == service or text == DONTCARE or text in _BOOLEANS or folded in seen:
+    if text == DONTCARE or text in _BOOLEANS or folded in seen:
       continue
     seen.add(folded)
     yield one

@@ -7,6 +7,7 @@ position in the split's schema, so that a variant of the schema changes nothing 
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from sgdx_t5x.data.annotation_rules import ACTS
 from sgdx_t5x.data.dialogue import SYSTEM, USER, Dialogue, Frame, frame_id
@@ -20,8 +21,7 @@ OFFER_INTENT = SYSTEM_ACTS.index("OFFER_INTENT")
 NONE = -1  # position of the intent NONE, and of the slot of an act that names none
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Act:
+class Act(NamedTuple):
   """Something the system did.
 
   Attributes:
@@ -80,8 +80,7 @@ class ServiceState:
 States = Mapping[int, ServiceState]  # position of a service -> its state before a turn
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
   """A value in one of the last two utterances.
 
   Attributes:
