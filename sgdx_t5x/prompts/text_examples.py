@@ -29,7 +29,6 @@ from sgdx_t5x.prompts.protocol import (
 )
 from sgdx_t5x.records.source import split_of
 
-_RECORDS_AT_A_TIME = 64
 _CACHED_TEXTS = 50_000  # turns and parts of prompts, about 20 MB
 _SCALARS = ("frame_id", "service_index", "active_intent")
 _LISTS = ("utterances", "gold_slot", "gold_value", "requested_slots")
@@ -53,7 +52,7 @@ _OF_A_SLOT = ("gold", "num_slots", "categorical")
 
 def text_examples(
   prompt_format: PromptFormat,
-  records: tf.data.Dataset,
+  batches: tf.data.Dataset,
   sequence_length: Mapping[str, int] | None,
   output_features: Mapping[str, seqio.Feature],
   *,
@@ -65,15 +64,15 @@ def text_examples(
   The oldest turns are cut to fit, never the rest of a prompt.
 
   Returns:
-    Examples in the records' order, of a record by variant, {inputs, targets: int32 [length],
-    inputs_pretokenized, targets_pretokenized, example_id_pretokenized: string, seen: bool},
-    and what `seqio_steps.read_back` takes for the gold: if the unit is "slot", {gold: string
+    Batches of examples in the records' order, of a record by variant, {inputs, targets: int32
+    [length], inputs_pretokenized, targets_pretokenized, example_id_pretokenized: string, seen:
+    bool}, and what `seqio_steps.read_back` takes for the gold: if the unit is "slot", {gold: string
     [values], num_slots: int32, categorical: bool}; if it is "frame", {gold_slot: int32 [values],
     gold_value: string [values], active_intent: string, requested_slots: string [slots]}.
   """
-  split = split_of(records)
+  split = split_of(batches)
   if split is None:
-    return records
+    return batches
   original = schemas.get(split)
   pairs = {v: service_pairs(original, schemas.get(split, v)) for v in variants}
   encode = _encoder(output_features["inputs"].vocabulary)
@@ -97,7 +96,7 @@ def text_examples(
     return list(_flat({key: [row[key] for row in rows] for key in _TYPES}))
 
   make = _graph(columns, prompt_format.unit)
-  return records.ragged_batch(_RECORDS_AT_A_TIME).map(make).prefetch(1).unbatch()
+  return batches.map(make).prefetch(1)
 
 
 def _frame_examples(

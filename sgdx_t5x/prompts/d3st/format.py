@@ -58,7 +58,7 @@ class D3ST(TextExamples):
     """The frames that Google's script shows: see `D3stStyle.frames` and `cumulate`."""
     return shown_frames(dialogue, self.style)
 
-  def examples(self, records: "tf.data.Dataset", *args: Any, **how: Any) -> "tf.data.Dataset":
+  def examples(self, batches: "tf.data.Dataset", *args: Any, **how: Any) -> "tf.data.Dataset":
     """See `text_examples.text_examples`. Raises SgdxError for a style with Google's defects."""
     if not self.style.shows_own_frames:
       raise SgdxError(
@@ -66,7 +66,7 @@ class D3ST(TextExamples):
         expected="frames=each and cumulate=false: a record holds one frame and its state",
         fix="write such examples with sgdx prompts --targets; they are for comparisons of text",
       )
-    return super().examples(records, *args, **how)
+    return super().examples(batches, *args, **how)
 
 
 @functools.lru_cache(maxsize=64)  # the variants of a frame have one history
