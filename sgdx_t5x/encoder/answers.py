@@ -64,9 +64,7 @@ def read_answer(vector: Sequence[int] | np.ndarray) -> FrameAnswer:
   return FrameAnswer(
     intent=numbers[0],
     intent_probability=numbers[1] / MILLION,
-    slots=tuple(
-      SlotAnswer(*row[:3], *(x / MILLION for x in row[3:])) for row in rows if row[0]
-    ),
+    slots=tuple(SlotAnswer(*row[:3], *(x / MILLION for x in row[3:])) for row in rows if row[0]),
   )
 
 
