@@ -39,6 +39,14 @@ _SAME = TASK_FEATURES[2:]
 MODEL_FEATURES = (*_ENCODER, *_SAME, *_FRAMES, "target_frames")
 
 
+def numbers() -> seqio.PassThroughVocabulary:
+  """The vocabulary of all features but the inputs: numbers as they are.
+
+  Tasks and models must both use this function: SeqIO compares sizes.
+  """
+  return seqio.PassThroughVocabulary(size=2**31 - 1)
+
+
 class SpanFeatureConverter(seqio.FeatureConverter):
   """Pads frames, or packs several in a row (`DatasetConfig.pack`).
 

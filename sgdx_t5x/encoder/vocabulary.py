@@ -125,8 +125,9 @@ class WordPieceVocabulary(seqio.Vocabulary):
     return " ".join(piece for piece in pieces if piece != PADDING).replace(" ##", "")
 
   def _encode_tf(self, s: tf.Tensor) -> tf.Tensor:
-    def encode(texts: Any) -> np.ndarray:
-      return np.array(self.cut(texts.decode("utf-8", "replace")).ids, np.int32)
+    def encode(text: Any) -> np.ndarray:  # bytes, or an array of them without axes
+      text = np.asarray(text).item().decode("utf-8", "replace")
+      return np.array(self.cut(text).ids, np.int32)
 
     ids = tf.numpy_function(encode, [s], tf.int32)
     ids.set_shape([None])

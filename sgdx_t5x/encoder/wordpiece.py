@@ -60,14 +60,14 @@ class WordPiece:
   def cut(self, text: str) -> Pieces:
     """Returns the pieces of a text."""
     ids, starts, ends = [], [], []
-    for word, places in self._split(text):
+    for word, places in self.split(text):
       for piece, start, end in self._pieces_of(word):
         ids.append(piece)
         starts.append(places[start])
         ends.append(places[end - 1] + 1)
     return Pieces(tuple(ids), tuple(starts), tuple(ends))
 
-  def _split(self, text: str) -> list[tuple[str, Sequence[int]]]:
+  def split(self, text: str) -> list[tuple[str, Sequence[int]]]:
     """Returns the words, and for each of their characters its place in the text."""
     words: list[tuple[str, Sequence[int]]] = []
     word: list[str] = []
@@ -137,3 +137,8 @@ class WordPiece:
       pieces.append((piece, start, end))
       start = end
     return tuple(pieces) if start == len(word) else ((self._unknown, 0, len(word)),)
+
+
+def words_of(text: str, lower_case: bool) -> list[str]:
+  """Returns the words that a text is cut into before these are cut into pieces."""
+  return [word for word, _ in WordPiece({UNKNOWN: 0}, lower_case).split(text)]
