@@ -13,6 +13,7 @@ import seqio
 
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.encoder import answers
+from sgdx_t5x.encoder.features import numbers
 from sgdx_t5x.prompts.seqio_steps import RecordTask, one_by_one
 from sgdx_t5x.records.source import RecordSchemas, RecordSource
 from sgdx_t5x.records.span_examples import span_examples
@@ -44,13 +45,13 @@ def register_spandst(
   def examples(batches, sequence_length, output_features):
     return span_examples(batches, sequence_length, output_features, **how)
 
-  numbers = seqio.Feature(seqio.PassThroughVocabulary(size=1), add_eos=False)
+  others = seqio.Feature(numbers(), add_eos=False)
   texts = seqio.Feature(vocabulary(), add_eos=False)
   task = seqio.TaskRegistry.add(
     name,
     source=source,
     preprocessors=[source.batches, examples, one_by_one],
-    output_features={f: texts if f == "inputs" else numbers for f in FEATURES},
+    output_features={f: texts if f == "inputs" else others for f in FEATURES},
     metric_fns=[turn_accuracies],
     task_cls=RecordTask,
   )

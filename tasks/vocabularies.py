@@ -56,6 +56,15 @@ def encoder_vocabulary() -> WordPieceVocabulary:
   return WordPieceVocabulary(folder)
 
 
+def encoder_vocabulary_later() -> WordPieceVocabulary:
+  """`encoder_vocabulary`, to register tasks with: the file may be missing until it is used."""
+  try:
+    return encoder_vocabulary()
+  except SgdxError:
+    folder = os.environ.get(ENCODER) or f"${ENCODER}"
+    return WordPieceVocabulary(os.path.join(folder, "vocab.txt"), lower_case=True)
+
+
 def sample_encoder_vocabulary() -> WordPieceVocabulary:
   """The sample's own small WordPiece vocabulary (sgdx_t5x/sample/wordpiece.py)."""
   path = importlib.resources.files("sgdx_t5x.sample") / "vocab.txt"
