@@ -42,7 +42,7 @@ def ceiling(
   system_spans: bool = True,
 ) -> Ceiling:
   """Tracks dialogues with the right answers; without a mechanism, a slot that needs it is kept."""
-  gold, before = _gold(dialogues, schema)
+  gold, before = gold_and_before(dialogues, schema)
   mechanisms = collections.Counter()
 
   def predict(questions: list[Question]) -> list[Prediction]:
@@ -79,7 +79,8 @@ def _shown(right: list[Choice], choices: Choices, slot: int, turn: int) -> str:
   return next((name for name in names if name != "possible value"), names[0])
 
 
-def _gold(dialogues, schema) -> tuple[dict[str, Gold], dict[str, dict]]:
+def gold_and_before(dialogues, schema) -> tuple[dict[str, Gold], dict[str, dict]]:
+  """Gold labels and this service's gold values before the turn, by frame id."""
   gold, before = {}, {}
   for dialogue in dialogues:
     values = collections.defaultdict(dict)  # service -> its gold values

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import seqio
 from records import records_of
+from span_answers import right_answer
 
 from sgdx_t5x import tasks
 from sgdx_t5x.corpora import SAMPLE, open_corpus
@@ -24,18 +25,6 @@ def data_dir(small_sample):
 def examples(name, split, **how):
   ds = seqio.get_mixture_or_task(name).get_dataset(LENGTHS, split, **how)
   return list(ds.as_numpy_iterator())
-
-
-def answer(example):
-  """The right answers as a model writes them."""
-  rows, vector = answers.target_rows(example["targets"]), [0, answers.MILLION]
-  for number in range(1, len(example["slots"]) + 1):
-    mine = [row for row in rows if row[0] == number]
-    kind, first, last = next((r[1:] for r in mine if r[1] <= answers.MEMORY), (1, 0, 0))
-    asked = any(row[1] == answers.REQUESTED for row in mine)
-    vector += [kind, first, last, answers.MILLION, 0, answers.MILLION * asked]
-  vector[0] = next(row[2] for row in rows if row[1] == answers.INTENT)
-  return vector
 
 
 def test_the_model_reads_what_the_tasks_give():
@@ -102,7 +91,10 @@ def test_frames_to_train_on_have_an_order_of_their_own():
 
 def test_metrics_of_turns():
   found = examples("sample_spandst_sgd", "dev", shuffle=False)
-  rows, vectors = [e["targets"] for e in found], [answer(e) for e in found]
+  rows, vectors = (
+    [e["targets"] for e in found],
+    [right_answer(e["targets"], len(e["slots"])) for e in found],
+  )
   assert set(turn_accuracies(rows, vectors).values()) == {1.0}
   kept = [[0, 0] + [1, 0, 0, 0, 0, 0] * len(e["slots"]) for e in found]
   scores = turn_accuracies(rows, kept)
