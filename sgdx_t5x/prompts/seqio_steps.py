@@ -17,7 +17,7 @@ from sgdx_t5x.prompts.protocol import PromptFormat, service_pairs
 def task_steps(
   prompt_format: PromptFormat, schemas: VariantSchemas, variants: Sequence[str]
 ) -> tuple[list, functools.partial]:
-  """Returns what a `RecordTask` needs, after batches of records: (preprocessors, postprocess_fn)."""
+  """Returns what a `RecordTask` needs, after its records: (preprocessors, postprocess_fn)."""
 
   # SeqIO goes by the names of the parameters, which a format need not repeat.
   def examples(batches, sequence_length, output_features):

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sgdx_t5x.data.dialogue import Dialogue, Frame, State
@@ -72,7 +72,13 @@ class D3ST(TextExamples):
 @functools.lru_cache(maxsize=64)  # the variants of a frame have one history
 def turn_texts(history: History, style: D3stStyle) -> tuple[str, ...]:
   """Returns the turns of a history."""
-  return tuple(utterance_text(speaker, text, style) for speaker, text in history)
+  return tuple(map(_turn_writer(style), history))
+
+
+@functools.lru_cache(maxsize=16)
+def _turn_writer(style: D3stStyle) -> Callable[[tuple[str, str]], str]:
+  # The next frame of a dialogue shows its turns again.
+  return functools.lru_cache(maxsize=50_000)(lambda turn: utterance_text(turn[0], turn[1], style))
 
 
 def shown_frames(dialogue: Dialogue, style: D3stStyle) -> Iterator[tuple[int, Frame]]:
