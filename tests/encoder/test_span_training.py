@@ -59,7 +59,7 @@ def test_evaluation_and_inference(trained):
   assert re.search(r"made_up_spans: .*slots 0\.\d+", err)
   places = {"CHECKPOINT_PATH": checkpoint, "INFER_OUTPUT_DIR": str(folder / "answers")}
   run("infer", "span_infer.gin", **places)
-  (file,) = (folder / "answers").glob("*.jsonl*")
+  (file,) = (folder / "answers").glob("*.jsonl-00000-of-00001")
   rows = [json.loads(line) for line in file.read_text().splitlines()]
   assert len(rows) == 60
   found = answers.read_answer(rows[0]["prediction"])
