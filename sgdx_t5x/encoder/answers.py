@@ -71,4 +71,4 @@ def read_answer(vector: Sequence[int] | np.ndarray) -> FrameAnswer:
 def target_rows(targets: Sequence[int] | np.ndarray) -> list[tuple[int, int, int, int]]:
   """Returns the rows (slot, kind, first, last) of `targets`, int32 `[4 * rows]`, no padding."""
   rows = np.asarray(targets).reshape(-1, ROW)
-  return [tuple(map(int, row)) for row in rows if row[1]]
+  return [(int(a), int(b), int(c), int(d)) for a, b, c, d in rows if b]

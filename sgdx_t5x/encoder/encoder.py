@@ -149,15 +149,15 @@ class Layer(nn.Module):
 
     head_dim = cfg.emb_dim // cfg.num_heads
     joined = ("embed", "joined_kv")
-    heads = [
+    query, key, value = (
       dense(name, cfg.emb_dim, joined)(x).reshape(*x.shape[:2], cfg.num_heads, head_dim)
       for name in ("query", "key", "value")
-    ]
-    query = heads[0] / jnp.sqrt(head_dim).astype(x.dtype)
+    )
     drops = not deterministic and cfg.attention_dropout_rate > 0
     y = layers.dot_product_attention(
-      query,
-      *heads[1:],
+      query / jnp.sqrt(head_dim).astype(x.dtype),
+      key,
+      value,
       bias=bias,
       dropout_rng=self.make_rng("dropout") if drops else None,
       dropout_rate=cfg.attention_dropout_rate,

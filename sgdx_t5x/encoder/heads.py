@@ -99,19 +99,14 @@ def best_spans(
     (first token, last token, log probability of the two), each `[B, S]`.
   """
   length = starts.shape[-1]
-  best, found = None, None
+  zero = jnp.zeros(starts.shape[:-1], jnp.int32)
+  best, first, last = jnp.full(zero.shape, 4 * CLOSED), zero, zero
   for extra in range(min(longest, length)):
     shifted = jnp.pad(ends[..., extra:], ((0, 0), (0, 0), (0, extra)), constant_values=CLOSED)
     there = jnp.pad(utterances[:, extra:], ((0, 0), (0, extra)), constant_values=-1)
-    score = jnp.where((there == utterances)[:, None], starts + shifted, 2 * CLOSED)
-    first = jnp.argmax(score, axis=-1)
-    score = jnp.max(score, axis=-1)
-    if best is None:
-      best, found = score, (first, first)
-    else:
-      better = score > best
-      best = jnp.where(better, score, best)
-      found = tuple(
-        jnp.where(better, new, old) for new, old in zip((first, first + extra), found, strict=True)
-      )
-  return *found, best
+    scores = jnp.where((there == utterances)[:, None], starts + shifted, 4 * CLOSED)
+    start, score = jnp.argmax(scores, axis=-1), jnp.max(scores, axis=-1)
+    better = score > best
+    best = jnp.where(better, score, best)
+    first, last = jnp.where(better, start, first), jnp.where(better, start + extra, last)
+  return first, last, best

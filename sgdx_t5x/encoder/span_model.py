@@ -207,14 +207,11 @@ class SpanModel(models.BaseModel):
     self, params: Any, batch: Batch, dropout_rng: Array | None
   ) -> tuple[Array, dict[str, clu_metrics.Metric]]:
     """Returns the mean loss of a frame, and metrics."""
-    rngs = None if dropout_rng is None else {"dropout": dropout_rng}
-    scores = self.module.apply(
-      {"params": params}, batch, deterministic=dropout_rng is None, rngs=rngs
-    )
+    scores = self._scores(params, batch, dropout_rng)
     parts = likelihoods(scores, batch)
     num_frames = jnp.maximum(jnp.sum(jnp.max(batch["encoder_frames"], axis=-1)), 1)
     losses = {name: -jnp.sum(part) / num_frames for name, part in parts.items()}
-    loss = sum(self._weights[name] * value for name, value in losses.items())
+    loss = jnp.stack([self._weights[name] * value for name, value in losses.items()]).sum()
     shown = {"loss": loss, **{f"loss_{name}": value for name, value in losses.items()}}
     metrics = {name: metrics_lib.AveragePerStep(total=value) for name, value in shown.items()}
     return loss, {**metrics, **_accuracies(scores, batch), **_fill(batch)}
@@ -237,14 +234,20 @@ class SpanModel(models.BaseModel):
       (int32 `[B, 2 + 6 S]`, nothing more); README.md says what the numbers mean.
     """
     del rng
-    scores = self.module.apply({"params": params}, batch)
+    scores = self._scores(params, batch)
     return answer(scores, batch, self._longest_span), {}
 
   def score_batch(self, params: Any, batch: Batch, return_intermediates: bool = False) -> Array:
     """Returns the log likelihood of the right answers, `[B]`."""
     del return_intermediates
-    parts = likelihoods(self.module.apply({"params": params}, batch), batch)
-    return sum(jnp.sum(part, axis=-1) for part in parts.values())
+    parts = likelihoods(self._scores(params, batch), batch)
+    return jnp.concatenate(list(parts.values()), axis=-1).sum(axis=-1)
+
+  def _scores(self, params: Any, batch: Batch, dropout_rng: Array | None = None) -> Any:
+    rngs = None if dropout_rng is None else {"dropout": dropout_rng}
+    return self.module.apply(
+      {"params": params}, batch, deterministic=dropout_rng is None, rngs=rngs
+    )
 
 
 # --- loss ----------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertS
     for key, value in _FIXED.items()
     if config.get(key) is not None and config[key] != value
   ]
-  values = {}
+  values: dict[str, Any] = {}
   for field, key in _SIZES.items():
     value = values[field] = config.get(key)
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
