@@ -48,7 +48,10 @@ setuptools.setup(
     "sgdx_t5x.prompts": ["README.md"],
     "sgdx_t5x.records": ["*.tsv"],
     "sgdx_t5x.report": ["page.css", "page.html", "page.js"],
-    "sgdx_t5x.sample": ["README.md", "*.model", "*.json", "*.jsonl", "services/*.json"],
+    "sgdx_t5x.encoder": ["README.md"],
+    "sgdx_t5x.sample": [
+      *("README.md", "*.model", "vocab.txt", "*.json", "*.jsonl", "services/*.json")
+    ],
     "sgdx_t5x.simulator": ["*.json"],
     "sgdx_t5x.tasks": ["README.md"],
   },

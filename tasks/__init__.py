@@ -14,15 +14,22 @@ from sgdx_t5x.tasks.registration import (
   register_variant,
   register_wording,
 )
-from sgdx_t5x.tasks.vocabularies import sample_vocabulary, vocabulary
+from sgdx_t5x.tasks.vocabularies import (
+  encoder_vocabulary,
+  sample_encoder_vocabulary,
+  sample_vocabulary,
+  vocabulary,
+)
 
 __all__ = [
   "REGISTERED",
+  "encoder_vocabulary",
   "register",
   "register_family",
   "register_mixture",
   "register_variant",
   "register_wording",
+  "sample_encoder_vocabulary",
   "sample_vocabulary",
   "vocabulary",
 ]

@@ -4,7 +4,13 @@ from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.d3st import D3stStyle
 from sgdx_t5x.prompts.sdt import SdtStyle
 from sgdx_t5x.tasks.registration import register_family
-from sgdx_t5x.tasks.vocabularies import sample_vocabulary, vocabulary
+from sgdx_t5x.tasks.spandst import register_spandst_family
+from sgdx_t5x.tasks.vocabularies import (
+  encoder_vocabulary_later,
+  sample_encoder_vocabulary,
+  sample_vocabulary,
+  vocabulary,
+)
 
 # Demonstrations of SGD's services are the user's: docs/demonstrations.md.
 _STYLES = {"sdt": SdtStyle(demos="$SGDX_DEMOS")}
@@ -23,3 +29,6 @@ for _format in ("t5dst", "d3st", "sdt"):
 for _format, _style in _TINY.items():
   _tiny = load_format(_format, _style)
   register_family("tiny_", data="sample", vocabulary=sample_vocabulary, prompt_format=_tiny)
+
+register_spandst_family("", data="full", vocabulary=encoder_vocabulary_later)
+register_spandst_family("sample_", data="sample", vocabulary=sample_encoder_vocabulary)

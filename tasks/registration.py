@@ -1,6 +1,7 @@
 """Registration of tasks, built from records, schema variants and a prompt format."""
 
 import dataclasses
+import functools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,7 @@ class Registered:
     data: configuration of the record data set.
     variants: schema variants; for a mixture, those of all its tasks.
     mixture: whether it is a mixture.
-    format: name of the prompt format; for a mixture of several, all of them joined by "+".
+    format: name of the prompt format or tracker; for a mixture of several, all joined by "+".
   """
 
   name: str
@@ -178,11 +179,21 @@ def register_family(
     prompt_format: default T5DST.
   """
   prompt_format = prompt_format or load_format()
-  family = f"{prefix}{prompt_format.name}"
+  how = {"data": data, "vocabulary": vocabulary, "prompt_format": prompt_format}
+  register_mixtures(f"{prefix}{prompt_format.name}", functools.partial(register, **how))
+
+
+def register_mixtures(family: str, register_task: Callable[..., seqio.Task]) -> None:
+  """Registers the tasks of a family and the mixtures of them.
+
+  Args:
+    family: what their names begin with.
+    register_task: called with a task's name and its `variants`.
+  """
 
   def task(suffix: str, *variants: str) -> str:
     name = f"{family}_{suffix}"
-    register(name, data=data, variants=variants, vocabulary=vocabulary, prompt_format=prompt_format)
+    register_task(name, variants=variants)
     return name
 
   original = task("sgd", "original")

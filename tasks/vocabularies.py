@@ -9,8 +9,10 @@ import os
 
 import seqio
 
+from sgdx_t5x.encoder.vocabulary import WordPieceVocabulary
 from sgdx_t5x.errors import SgdxError
 
+ENCODER = "SGDX_ENCODER"  # environment variable
 T5_VOCABULARY = "gs://t5-data/vocabs/cc_all.32000.100extra/sentencepiece.model"
 
 
@@ -36,3 +38,34 @@ def sample_vocabulary() -> seqio.SentencePieceVocabulary:
   """The sample's own small vocabulary (sgdx_t5x/sample/vocabulary.py)."""
   path = importlib.resources.files("sgdx_t5x.sample") / "vocabulary.model"
   return seqio.SentencePieceVocabulary(str(path), extra_ids=0)
+
+
+def encoder_vocabulary() -> WordPieceVocabulary:
+  """The WordPiece vocabulary of a pretrained encoder: vocab.txt in the folder SGDX_ENCODER.
+
+  Raises:
+    SgdxError: SGDX_ENCODER is not set, or has no such file.
+  """
+  folder = os.environ.get(ENCODER, "")
+  if not os.path.isfile(os.path.join(folder, "vocab.txt")):
+    raise SgdxError(
+      f"{ENCODER}={folder}: no vocab.txt" if folder else f"{ENCODER} is not set",
+      expected="the folder of a pretrained encoder, with config.json and vocab.txt",
+      fix=f"launch/minilm.sh minilm; {ENCODER}=minilm python -m t5x.train ...",
+    )
+  return WordPieceVocabulary(folder)
+
+
+def encoder_vocabulary_later() -> WordPieceVocabulary:
+  """`encoder_vocabulary`, to register tasks with: the file may be missing until it is used."""
+  try:
+    return encoder_vocabulary()
+  except SgdxError:
+    folder = os.environ.get(ENCODER) or f"${ENCODER}"
+    return WordPieceVocabulary(os.path.join(folder, "vocab.txt"), lower_case=True)
+
+
+def sample_encoder_vocabulary() -> WordPieceVocabulary:
+  """The sample's own small WordPiece vocabulary (sgdx_t5x/sample/wordpiece.py)."""
+  path = importlib.resources.files("sgdx_t5x.sample") / "vocab.txt"
+  return WordPieceVocabulary(str(path), lower_case=True)

@@ -1,7 +1,8 @@
-"""`sgdx weights`: converts T5 weights between Hugging Face and T5X."""
+"""`sgdx weights`: converts T5 and BERT weights between Hugging Face and T5X."""
 
 import argparse
 import contextlib
+import dataclasses
 import logging
 import os
 import pathlib
@@ -13,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.options import Takes, add_command, add_option
 from sgdx_t5x.cli.progress import native_stderr_hidden, progress
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files.locks import lock
 
 if TYPE_CHECKING:
-  from sgdx_t5x.weights import Sizes, Weights
+  from sgdx_t5x.weights import BertSizes, Sizes, Weights
 
 _EPILOG = """\
 examples:
@@ -26,17 +27,22 @@ examples:
   sgdx weights export --checkpoint runs/t5dst/checkpoint_50000 --out t5dst-hf \\
     --vocab sentencepiece.model
 
-Models: T5 1.0, T5 1.1, Flan-T5 and mT5, of any size. A Hugging Face folder has
-config.json and safetensors; PyTorch is not needed. A T5X checkpoint is a
-folder checkpoint_N. Both directions take up to 13 bytes of memory per
-parameter.
+  hf download google-bert/bert-base-cased --local-dir bert-base-cased
+  sgdx weights import --hf bert-base-cased --out weights/bert-base-cased
+  sgdx weights export --checkpoint runs/spandst/checkpoint_20000 \\
+    --config bert-base-cased --vocab bert-base-cased/vocab.txt --out encoder-hf
+
+Models: T5 1.0, T5 1.1, Flan-T5, mT5 and BERT (MiniLM too), of any size. A
+Hugging Face folder has config.json and safetensors; PyTorch is not needed. A
+T5X checkpoint is a folder checkpoint_N; of a tracker with a BERT its encoder is
+exported. Both directions take up to 13 bytes of memory per parameter.
 """
 _STEPS = 50_000  # the paper's fine-tuning
 
 
 def add_parser(subparsers: Any) -> None:
   """Adds `weights import` and `weights export`."""
-  summary = "convert T5 weights between Hugging Face and T5X"
+  summary = "convert T5 and BERT weights between Hugging Face and T5X"
   parser = add_command(subparsers, "weights", __doc__, _EPILOG, summary)
   parser.set_defaults(run=lambda args: parser.print_help() or 0)  # type: ignore[func-returns-value]
   verbs = parser.add_subparsers(metavar="VERB")
@@ -94,7 +100,14 @@ def add_parser(subparsers: Any) -> None:
     Takes.INPUT,
     "--vocab",
     metavar="FILE",
-    help="SentencePiece model to copy into the folder",
+    help="SentencePiece model, or vocab.txt of a BERT, to copy into the folder",
+  )
+  add_option(
+    command,
+    Takes.INPUT,
+    "--config",
+    metavar="FILE",
+    help="of a BERT: config.json of the model that training started from",
   )
   command.add_argument("--overwrite", action="store_true", help="replace an earlier export")
   command.set_defaults(run=_export)
@@ -107,7 +120,7 @@ def _step(text: str) -> int:
 
 
 def _import(args: argparse.Namespace) -> int:
-  from sgdx_t5x.weights import read_huggingface, write_checkpoint
+  from sgdx_t5x.weights import BertSizes, read_huggingface, write_checkpoint
   from sgdx_t5x.weights.t5x_checkpoint import check_checkpoint_free
 
   with lock(f"{args.out or '.'}/checkpoint_{args.step}"):
@@ -118,19 +131,31 @@ def _import(args: argparse.Namespace) -> int:
     with progress("MB") as update, _quiet(args.debug):
       path = write_checkpoint(weights, args.out, args.step, args.overwrite, update)
   print(f"written:    {path}")
+  if isinstance(weights.sizes, BertSizes):
+    print(f"            float32, step {args.step}, no optimizer state; heads start fresh")
+    _print_next_of_encoder(weights.sizes, path, args)
+    return 0
   print(f"            float32, step {args.step}, optimizer state of a fresh Adafactor")
   _print_next(weights.sizes, path, args)
   return 0
 
 
 def _export(args: argparse.Namespace) -> int:
-  from sgdx_t5x.weights import read_checkpoint, write_huggingface
+  from sgdx_t5x.weights import BertSizes, read_checkpoint, write_huggingface
   from sgdx_t5x.weights.huggingface import check_huggingface_free
 
   with lock(args.out):
     check_huggingface_free(args.out, args.overwrite, args.vocab)
     with progress("MB") as update, _quiet(args.debug):
       weights = read_checkpoint(args.checkpoint, update)
+    if isinstance(weights.sizes, BertSizes):
+      return _export_encoder(args, weights)
+    if args.config:
+      raise UsageError(
+        f"--config {args.config}: {args.checkpoint} is of a T5",
+        expected="no --config: the arrays of a T5 tell all sizes",
+        fix="leave it out",
+      )
     _print_read(f"{args.checkpoint}, step {weights.step}", weights)
     with progress("MB") as update:
       path = write_huggingface(weights, args.out, args.dtype, args.vocab, args.overwrite, update)
@@ -144,6 +169,34 @@ def _export(args: argparse.Namespace) -> int:
   print("config:     sizes come from the arrays; dropout_rate is T5's default, 0.1")
   print("next:       in Python, with transformers:")
   print(f"  AutoModelForSeq2SeqLM.from_pretrained({str(path)!r})")
+  return 0
+
+
+def _export_encoder(args: argparse.Namespace, weights: "Weights") -> int:
+  from sgdx_t5x.weights import bert_huggingface
+
+  if not args.config:
+    raise UsageError(
+      f"{args.checkpoint} has a BERT, and no --config",
+      expected="the config.json of the model that training started from: no array tells the heads",
+      fix="--config DIR, the folder that `sgdx weights import` read",
+    )
+  config = bert_huggingface.config_for(args.config, weights.sizes)
+  sizes = bert_huggingface.sizes_of(config, pathlib.Path(args.config))
+  weights = dataclasses.replace(
+    weights, sizes=dataclasses.replace(sizes, pooler=weights.sizes.pooler)
+  )
+  _print_read(f"{args.checkpoint}, step {weights.step}", weights)
+  with progress("MB") as update:
+    path = bert_huggingface.write(
+      weights, args.out, config, args.dtype, args.vocab, args.overwrite, update
+    )
+  print(f"written:    {path}, {args.dtype}")
+  print(f"            {', '.join(sorted(file.name for file in path.iterdir()))}")
+  if not args.vocab:
+    print("            no tokenizer; --vocab FILE adds its vocab.txt")
+  print("next:       in Python, with transformers:")
+  print(f"  BertModel.from_pretrained({str(path)!r})")
   return 0
 
 
@@ -177,15 +230,22 @@ def _quiet(debug: bool) -> Iterator[None]:
 
 
 def _print_read(origin: str, weights: "Weights") -> None:
+  from sgdx_t5x.weights import BertSizes
+
   sizes = weights.sizes
-  layers = f"{sizes.num_encoder_layers} + {sizes.num_decoder_layers} layers"
+  if isinstance(sizes, BertSizes):
+    family, layers = "BERT", f"{sizes.num_layers} layers"
+    head_dim, rest = sizes.emb_dim // sizes.num_heads, f", {sizes.max_positions:,} positions"
+  else:
+    family, head_dim, rest = _family(sizes), sizes.head_dim, ""
+    layers = f"{sizes.num_encoder_layers} + {sizes.num_decoder_layers} layers"
   print(f"read:       {origin}")
   print(f"parameters: {weights.num_parameters:,} in {len(weights.arrays)} arrays")
   print(
-    f"model:      {_family(sizes)}: {layers} of width {sizes.emb_dim}, {sizes.num_heads} heads of "
-    f"{sizes.head_dim},"
+    f"model:      {family}: {layers} of width {sizes.emb_dim}, {sizes.num_heads} heads of "
+    f"{head_dim},"
   )
-  print(f"            MLP of {sizes.mlp_dim:,}, {sizes.vocab_size:,} vocabulary rows")
+  print(f"            MLP of {sizes.mlp_dim:,}, {sizes.vocab_size:,} vocabulary rows{rest}")
   for note in weights.notes:
     print(f"note:       {note}")
   sys.stdout.flush()
@@ -228,3 +288,28 @@ def _print_next(sizes: "Sizes", checkpoint: pathlib.Path, args: argparse.Namespa
     f"next:       {_STEPS:,} steps after the checkpoint's own step {args.step}, as in the paper"
   )
   print(f"  {prefix}python -m t5x.train " + " \\\n    ".join(flags))
+
+
+def _print_next_of_encoder(
+  sizes: "BertSizes", checkpoint: pathlib.Path, args: argparse.Namespace
+) -> None:
+  """Prints the gin settings the encoder needs, and the command that trains a tracker on it."""
+  from sgdx_t5x.weights import gin_files
+
+  file = gin_files.encoder_file(sizes)
+  if file is None:
+    file = "ENCODER.gin"
+    print("gin:        no file in gin/models has these sizes; save this as ENCODER.gin:\n")
+    print(f"{gin_files.encoder_bindings(sizes)}\n")
+  else:
+    print(f"gin:        {file} has these sizes")
+  flags = [
+    "--gin_file=gin/spandst.gin",
+    f"--gin_file={file}",
+    f"--gin.INITIAL_CHECKPOINT_PATH=\"'{checkpoint}'\"",
+    "--gin.MODEL_DIR=\"'runs/spandst'\"",
+    "--tfds_data_dir=data",
+  ]
+  print("next:       the span tracker on this encoder")
+  folder = pathlib.Path(args.hf).resolve()
+  print(f"  SGDX_ENCODER={folder} \\\n  python -m t5x.train " + " \\\n    ".join(flags))

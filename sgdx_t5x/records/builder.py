@@ -15,6 +15,8 @@ from sgdx_t5x.corpora import SAMPLE, open_corpus
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue, example_pick, frame_id
 from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.records import tracker_fields
+from sgdx_t5x.trackers.turns import without_acts
 
 FULL = "full"
 # The official archive; TFDS's own builder `schema_guided_dialogue` has the same address.
@@ -30,9 +32,10 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
   Fill it with `sgdx data prepare`; `sgdx_t5x.records.prepare` is the same from Python.
   """
 
-  VERSION = tfds.core.Version("1.0.0")
+  VERSION = tfds.core.Version("1.1.0")
   RELEASE_NOTES: ClassVar = {
-    "1.0.0": "One record per user frame; schemas of all variants in the metadata."
+    "1.1.0": "What the system did, the states before the turn, spans: tracker_fields.py.",
+    "1.0.0": "One record per user frame; schemas of all variants in the metadata.",
   }
   BUILDER_CONFIGS: ClassVar = [
     tfds.core.BuilderConfig(name=FULL, description="The official archive, SGD-X schemas included."),
@@ -57,6 +60,7 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
       "gold_value": tfds.features.Sequence(text),
       "active_intent": text,
       "requested_slots": tfds.features.Sequence(text),
+      **tracker_fields.features(),
     }
     return self.dataset_info_from_configs(
       features=tfds.features.FeaturesDict(features),
@@ -80,6 +84,7 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
     self.info.metadata.update(
       corpus=corpus.name, checksum=corpus.checksum(), schemas=schemas, counts={}, complete={}
     )
+    self.info.metadata["without_acts"] = {}  # split -> the first place, if any
     return {split: self._generate_examples(corpus, split) for split in corpus.splits}
 
   def _generate_examples(self, corpus: Corpus, split: str):
@@ -88,6 +93,9 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
     for dialogue in corpus.dialogues(split):
       counts["dialogues"] += 1
       turns = set()
+      if (turn := without_acts(dialogue)) is not None:
+        where = f"dialogue {dialogue.dialogue_id}, turn {turn}"
+        self.info.metadata["without_acts"].setdefault(split, where)
       for record in frame_records(dialogue, schema, seen):
         turns.add(record["turn"])
         counts["frames"] += 1
@@ -103,7 +111,8 @@ def frame_records(dialogue: Dialogue, schema: Schema, seen: frozenset[str]):
   """Yields the records of a dialogue's user frames, without their split."""
   utterances = [turn.utterance for turn in dialogue.turns]
   position = {name: i for i, name in enumerate(schema.names)}
-  for turn, frame in dialogue.user_frames():
+  fields = tracker_fields.tracker_fields(dialogue, schema)
+  for (turn, frame), of_trackers in zip(dialogue.user_frames(), fields, strict=True):
     slot_index = schema[frame.service].slot_index
     gold = [(slot_index[s], v) for s, values in frame.state.slot_values.items() for v in values]
     name = frame_id(dialogue.dialogue_id, turn, frame.service)
@@ -120,4 +129,5 @@ def frame_records(dialogue: Dialogue, schema: Schema, seen: frozenset[str]):
       "gold_value": [v for _, v in gold],
       "active_intent": frame.state.active_intent,
       "requested_slots": list(frame.state.requested_slots),
+      **of_trackers,
     }

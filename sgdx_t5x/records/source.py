@@ -12,6 +12,8 @@ import sgdx_t5x.records.builder  # noqa: F401  # TFDS finds the builder once it 
 from sgdx_t5x.data.schema import Schema, parse_schema
 from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.records.tracker_fields import FIELDS
+from sgdx_t5x.trackers.turns import no_acts
 
 _SHUFFLED_RECORDS = 20_000  # about 20 MB of SGD
 _RECORDS_AT_A_TIME = 128
@@ -26,20 +28,34 @@ class RecordSource(seqio.TfdsDataSource):
   TFDS parses record by record, which takes 15 times as long as parsing many at once.
   """
 
-  def __init__(self, config: str, name: str):
-    """Args: config is "full" or "sample"; name, of the task, gives the order of shuffling."""
-    super().__init__(tfds_name=f"sgd/{config}:1.0.0", splits=_SPLITS, read_only=True)
-    self._config, self._name = config, name
+  def __init__(self, config: str, name: str, tracker: str | None = None):
+    """Reads the newest version of the records that was prepared.
+
+    Args:
+      config: "full" or "sample".
+      name: of the task; gives the order of shuffling.
+      tracker: that reads the fields of `tracker_fields`, for errors; None leaves them out.
+    """
+    super().__init__(tfds_name=f"sgd/{config}:1.*.*", splits=_SPLITS, read_only=True)
+    self._config, self._name, self._tracker = config, name, tracker
 
   def metadata(self) -> Mapping:
-    """The builder's metadata. Raises SgdxError if nothing is prepared."""
+    """The builder's metadata. Raises SgdxError if nothing is prepared that can serve."""
     builder = self.tfds_dataset.builder
+    what = "--corpus sample" if self._config == "sample" else "--corpus FILE (or --download)"
+    fix = f"sgdx data prepare {what} --data-dir DIR, and give the same DIR as --tfds_data_dir"
     if not builder.info.metadata:
-      what = "--corpus sample" if self._config == "sample" else "--corpus FILE (or --download)"
       raise SgdxError(
-        f"no records of {self.tfds_dataset.name} at {builder.data_dir}",
+        f"no records of sgd/{self._config} at {builder.data_dir}",
         expected="a prepared data set",
-        fix=f"sgdx data prepare {what} --data-dir DIR, and give the same DIR as --tfds_data_dir",
+        fix=fix,
+      )
+    if self._tracker and not builder.info.features.keys() >= set(FIELDS):
+      raise SgdxError(
+        f"{builder.data_dir}: records of version {builder.version}",
+        expected=f"version 1.1.0 or newer, of which {self._tracker} reads what the system did",
+        available="tasks of T5DST, D3ST and SDT, which these records serve",
+        fix=fix,
       )
     return builder.info.metadata
 
@@ -50,7 +66,10 @@ class RecordSource(seqio.TfdsDataSource):
     for each variant at the same time. So records are shuffled here too, in an
     order of its own for each task.
     """
-    self.metadata()
+    place = self.metadata().get("without_acts", {}).get(_SPLITS.get(split, split))
+    if self._tracker and place:
+      corpus = self.metadata()["corpus"]
+      raise no_acts(f"records of {corpus}, {_SPLITS.get(split, split)}, {place}", self._tracker)
     if shuffle and seed is not None:
       seed = (seed + zlib.crc32(self._name.encode())) % 2**31
     paths = [os.fspath(part.filename) for part in self.tfds_dataset.files(split)]
@@ -77,6 +96,8 @@ class RecordSource(seqio.TfdsDataSource):
   def batches(self, records: tf.data.Dataset) -> tf.data.Dataset:
     """SeqIO preprocessor: serialized records -> batches of them, what is a list being ragged."""
     specs = self.tfds_dataset.info.features.get_tensor_spec()
+    left_out = () if self._tracker else FIELDS
+    specs = {name: spec for name, spec in specs.items() if name not in left_out}
     features = {name: _parsed_as(spec) for name, spec in specs.items()}
 
     @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing

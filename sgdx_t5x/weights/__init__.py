@@ -1,14 +1,16 @@
-"""T5 weights, both ways between T5X checkpoints and Hugging Face folders.
+"""T5 and BERT weights, both ways between T5X checkpoints and Hugging Face folders.
 
 `read_*` gives a `Weights`, in T5X's names, checked against the sizes it has; `write_*` takes one.
 Importing this costs neither JAX nor safetensors.
 """
 
+from sgdx_t5x.weights.bert_layout import BertSizes
 from sgdx_t5x.weights.huggingface import read_huggingface, write_huggingface
 from sgdx_t5x.weights.layout import Sizes, Tensor, Weights, tensors
 from sgdx_t5x.weights.t5x_checkpoint import adafactor_slots, read_checkpoint, write_checkpoint
 
 __all__ = [
+  "BertSizes",
   "Sizes",
   "Tensor",
   "Weights",

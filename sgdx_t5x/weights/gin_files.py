@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from sgdx_t5x.weights.bert_layout import BertSizes
 from sgdx_t5x.weights.layout import Sizes
 
 VOCAB_SIZE = 32_128  # of all T5 checkpoints that Google published; mT5 has its own
@@ -52,6 +53,33 @@ def bindings(sizes: Sizes) -> str:
       "from __gin__ import dynamic_registration",
       "from t5x.examples.t5 import network",
       "network.T5Config:",
+      *lines,
+    ]
+  )
+
+
+# What to give after gin/spandst.gin.
+ENCODERS = {
+  "gin/models/minilm.gin": BertSizes(30_522, 384, 12, 6, 1536, 512, 2),
+  "gin/models/bert_base_cased.gin": BertSizes(28_996, 768, 12, 12, 3072, 512, 2),
+  "gin/models/bert_large.gin": BertSizes(28_996, 1024, 16, 24, 4096, 512, 2),
+}
+
+
+def encoder_file(sizes: BertSizes) -> str | None:
+  """Returns the file of `ENCODERS` with these sizes, or None."""
+  sizes = dataclasses.replace(sizes, pooler=True)
+  return next((name for name, encoder in ENCODERS.items() if encoder == sizes), None)
+
+
+def encoder_bindings(sizes: BertSizes) -> str:
+  """Returns a gin file, for use after gin/spandst.gin, of an encoder that no file describes."""
+  lines = [f"  {name} = {value!r}" for name, value in sizes.gin().items()]
+  return "\n".join(
+    [
+      "from __gin__ import dynamic_registration",
+      "from sgdx_t5x.encoder import encoder",
+      "encoder.BertConfig:",
       *lines,
     ]
   )

@@ -1,5 +1,7 @@
 """Hugging Face's folders of T5 weights: config.json and safetensors, read and written.
 
+`read_huggingface` and `write_huggingface` take BERTs too, by `bert_huggingface`.
+
 Checked against `transformers` 5.23 (tests/fixtures/hf_t5/make.py). Two traps of its format:
   - `transformers` 5 saves `tie_word_embeddings: true` for every T5, T5 1.1 included. Whether the
     logits reuse and rescale as in T5 1.0 then stands in `scale_decoder_outputs`.
@@ -17,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_folder, check_folder, json_type
-from sgdx_t5x.weights import layout
-from sgdx_t5x.weights.progress import OnProgress, byte_counter, growing, no_progress
-from sgdx_t5x.weights.safetensors_file import import_safetensors, read_safetensors
+from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.weights import bert_huggingface, layout
+from sgdx_t5x.weights.hf_folder import CONFIG, ONE_FILE, read_arrays, read_config, storage_type
+from sgdx_t5x.weights.progress import OnProgress, growing, no_progress
+from sgdx_t5x.weights.safetensors_file import import_safetensors
 
 MT5_VOCAB_SIZE = 250_112
-_CONFIG, _ONE_FILE, _INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+_KINDS = {"t5": "T5 1.0, T5 1.1, Flan-T5", "mt5": "", "bert": "BERT, MiniLM"}
 _GENERATION_CONFIG, _VOCABULARY = "generation_config.json", "spiece.model"
-_OTHER_FORMATS = ("pytorch_model*.bin*", "*.pt", "tf_model.h5", "flax_model*.msgpack*")
 _EMBEDDING_ALIASES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 # In the published T5 1.0 files; T5 has no relative bias in cross-attention, and nothing reads it.
 _UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
@@ -48,7 +50,7 @@ _ACTIVATIONS = {"relu": False, "gated-gelu": True}  # feed_forward_proj -> gated
 def read_huggingface(
   folder: str | pathlib.Path, on_progress: OnProgress = no_progress
 ) -> layout.Weights:
-  """Reads a T5, T5 1.1, Flan-T5 or mT5 of `transformers`.
+  """Reads a T5, T5 1.1, Flan-T5, mT5 or BERT of `transformers`.
 
   Args:
     folder: has config.json and model.safetensors, or its shards and their index.
@@ -61,8 +63,10 @@ def read_huggingface(
     SgdxError: the folder has something else, or its arrays are not what config.json says.
   """
   folder = pathlib.Path(folder)
-  config = _read_config(folder)
-  arrays, notes = _read_arrays(folder, on_progress)
+  config = read_config(folder, _KINDS, "google/flan-t5-base")
+  if config["model_type"] == "bert":
+    return bert_huggingface.read(folder, config, on_progress)
+  arrays, notes = read_arrays(folder, on_progress)
   sizes = _sizes(config, folder)
   arrays = _without_aliases(arrays, folder, notes, sizes.tied)
   table = layout.tensors(sizes)
@@ -70,55 +74,14 @@ def read_huggingface(
     {tensor.hf: tensor.hf_shape for tensor in table},
     {name: array.shape for name, array in arrays.items()},
     str(folder),
-    expected=f"the {len(table)} arrays that {_CONFIG} describes",
-    fix=f"correct {_CONFIG}, or save the model again: model.save_pretrained(DIR)",
+    expected=f"the {len(table)} arrays that {CONFIG} describes",
+    fix=f"correct {CONFIG}, or save the model again: model.save_pretrained(DIR)",
   )
   layout.check_finite(arrays, str(folder))
   by_path = {t.t5x: arrays[t.hf].T if t.transposed else arrays[t.hf] for t in table}
   if config["model_type"] == "mt5":
     notes.append("mT5 has a vocabulary of its own: SGDX_VOCAB must name its SentencePiece file")
   return layout.Weights(sizes, by_path, notes=tuple(notes))
-
-
-def _read_config(folder: pathlib.Path) -> dict[str, Any]:
-  if not folder.is_dir():
-    raise SgdxError(
-      f"{folder}: {'not a folder' if folder.exists() else 'no such folder'}",
-      expected=f"a folder with {_CONFIG} and {_ONE_FILE}",
-      fix="download the model there first: hf download google/flan-t5-base --local-dir DIR",
-    )
-  config = _read_json(folder / _CONFIG, "download or save the whole model, this file included")
-  kind = config.get("model_type")
-  if kind not in ("t5", "mt5"):
-    raise SgdxError(
-      f"{folder / _CONFIG}: model_type {kind!r}",
-      expected="t5 (T5 1.0, T5 1.1, Flan-T5) or mt5",
-      fix="import one of these; T5X's T5 network cannot run other models",
-    )
-  return config
-
-
-def _read_json(path: pathlib.Path, fix: str) -> dict[str, Any]:
-  try:
-    content = json.loads(path.read_text(encoding="utf-8"))
-  except OSError as e:
-    raise SgdxError(
-      f"{path}: {e.strerror}", expected="a JSON file", available=_listing(path.parent), fix=fix
-    ) from None
-  except ValueError as e:
-    raise SgdxError(f"{path}: not valid JSON ({e})", expected="a JSON file", fix=fix) from None
-  if not isinstance(content, dict):
-    raise SgdxError(
-      f"{path}: the top-level JSON value is {json_type(content)}",
-      expected="an object {...}",
-      fix=fix,
-    )
-  return content
-
-
-def _listing(folder: pathlib.Path) -> str:
-  names = sorted(path.name for path in folder.iterdir())
-  return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") if names else "an empty folder"
 
 
 def _sizes(config: Mapping[str, Any], folder: pathlib.Path) -> layout.Sizes:
@@ -154,7 +117,7 @@ def _sizes(config: Mapping[str, Any], folder: pathlib.Path) -> layout.Sizes:
   )
   if problems:
     raise SgdxError(
-      f"{folder / _CONFIG}: " + "; ".join(problems),
+      f"{folder / CONFIG}: " + "; ".join(problems),
       expected="settings of T5 1.0, T5 1.1, Flan-T5 or mT5, which T5X's network supports",
       fix="import a model with these settings",
     )
@@ -167,79 +130,6 @@ def _is_tied(config: Mapping[str, Any]) -> bool:
     return False  # whatever it says: no mT5 is tied, and transformers 5 rescales none
   scaled = config.get("scale_decoder_outputs")
   return config.get("tie_word_embeddings") is not False if scaled is None else bool(scaled)
-
-
-def _read_arrays(
-  folder: pathlib.Path, on_progress: OnProgress
-) -> tuple[dict[str, np.ndarray], list[str]]:
-  """Returns {Hugging Face's name: float32 array} of all files, and notes on what they held."""
-  arrays: dict[str, np.ndarray] = {}
-  dtypes: set[str] = set()
-  paths = _weight_files(folder)
-  on_bytes = byte_counter("reading", sum(p.stat().st_size for p in paths), on_progress)
-  for path in paths:
-    found, dtype = read_safetensors(path, on_bytes)
-    arrays.update(found)
-    dtypes |= dtype
-  if paths[0].name != _ONE_FILE:
-    _check_index(folder, arrays)
-  stored = ", ".join(sorted(dtypes - {"F32"}))
-  return arrays, [f"{stored} arrays became float32"] if stored else []
-
-
-def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
-  if (folder / _ONE_FILE).exists():  # `transformers` prefers it too
-    return [folder / _ONE_FILE]
-  if not (folder / _INDEX).exists():
-    others = sorted(p.name for pattern in _OTHER_FORMATS for p in folder.glob(pattern))
-    fix = f"complete the folder: hf download NAME --local-dir {folder}"
-    if others:
-      fix = (
-        "convert it where torch is installed: AutoModelForSeq2SeqLM.from_pretrained(DIR)"
-        ".save_pretrained(NEW_DIR, safe_serialization=True)"
-      )
-    raise SgdxError(
-      f"{folder}: no {_ONE_FILE}" + (f", but {', '.join(others[:3])}" if others else ""),
-      expected=f"{_ONE_FILE}, or {_INDEX} and its shards",
-      available=_listing(folder),
-      fix=fix,
-    )
-  names = sorted(set(_weight_map(folder).values()))
-  missing = [name for name in names if not (folder / name).is_file()]
-  if missing:
-    raise SgdxError(
-      f"{folder / _INDEX}: {len(missing)} of the {len(names)} files it lists are missing: "
-      + ", ".join(missing[:4]),
-      expected="all shards beside their index",
-      available=_listing(folder),
-      fix="download the missing shards",
-    )
-  return [folder / name for name in names]
-
-
-def _weight_map(folder: pathlib.Path) -> dict[str, str]:
-  fix = "download the index again"
-  weight_map = _read_json(folder / _INDEX, fix).get("weight_map")
-  # A shard's name must not lead out of the folder.
-  if not (isinstance(weight_map, dict) and weight_map) or not all(
-    isinstance(name, str) and pathlib.PurePath(name).name == name for name in weight_map.values()
-  ):
-    raise SgdxError(
-      f"{folder / _INDEX}: no weight_map from arrays to files of this folder",
-      expected='{"weight_map": {"shared.weight": "model-00001-of-00002.safetensors", ...}}',
-      fix=fix,
-    )
-  return weight_map
-
-
-def _check_index(folder: pathlib.Path, arrays: Mapping[str, Any]) -> None:
-  lost = [name for name in _weight_map(folder) if name not in arrays]
-  if lost:
-    raise SgdxError(
-      f"{folder / _INDEX}: {len(lost)} arrays are in none of its files: {', '.join(lost[:4])}",
-      expected="shards that contain the arrays of the index",
-      fix="download the index and all shards again",
-    )
 
 
 def _without_aliases(
@@ -258,12 +148,12 @@ def _without_aliases(
       fix = "save the model again; T5 has one embedding for encoder and decoder"
       if alias == "lm_head.weight":
         fix = (
-          f'in {_CONFIG}, if this is a T5 1.1 or Flan-T5: "scale_decoder_outputs": false; '
+          f'in {CONFIG}, if this is a T5 1.1 or Flan-T5: "scale_decoder_outputs": false; '
           "a T5 1.0 with logits of its own is not a network that T5X has"
         )
       raise SgdxError(
         f"{folder}: {alias} differs from shared.weight",
-        expected=f"one embedding under both names: {_CONFIG} ties them",
+        expected=f"one embedding under both names: {CONFIG} ties them",
         fix=fix,
       )
   return arrays
@@ -295,7 +185,7 @@ def write_huggingface(
   """
   folder = check_huggingface_free(folder, overwrite, vocabulary)
   safetensors = import_safetensors()
-  kind = _storage_type(dtype)
+  kind = storage_type(dtype)
   arrays = {}
   for t in layout.tensors(weights.sizes):
     array = weights.arrays[t.t5x]
@@ -306,10 +196,10 @@ def write_huggingface(
     temporary.mkdir()
     try:
       with growing(temporary, size, on_progress):
-        safetensors.numpy.save_file(arrays, temporary / _ONE_FILE, metadata={"format": "pt"})
+        safetensors.numpy.save_file(arrays, temporary / ONE_FILE, metadata={"format": "pt"})
     except safetensors.SafetensorError as e:  # a full disk, for instance
       raise OSError(str(e)) from e
-    written = {_CONFIG: _config(weights.sizes, dtype), _GENERATION_CONFIG: _TOKENS}
+    written = {CONFIG: _config(weights.sizes, dtype), _GENERATION_CONFIG: _TOKENS}
     for name, content in written.items():
       text = json.dumps(content, indent=2, sort_keys=True) + "\n"
       (temporary / name).write_text(text, "utf-8")
@@ -332,7 +222,7 @@ def check_huggingface_free(
       expected="the SentencePiece model that the weights were trained with",
       fix="correct the path, or leave --vocab out",
     )
-  names = (_ONE_FILE, _CONFIG, _GENERATION_CONFIG, _VOCABULARY)
+  names = (ONE_FILE, CONFIG, _GENERATION_CONFIG, _VOCABULARY, bert_huggingface.VOCABULARY)
   return check_folder(
     folder,
     replace=overwrite,
@@ -368,11 +258,3 @@ def _config(sizes: layout.Sizes, dtype: str) -> dict[str, Any]:
     "torch_dtype": dtype,
     **_FIXED,
   }
-
-
-def _storage_type(dtype: str) -> np.dtype:
-  if dtype == "float32":
-    return np.dtype(np.float32)
-  import ml_dtypes
-
-  return np.dtype(ml_dtypes.bfloat16)

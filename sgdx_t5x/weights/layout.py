@@ -76,16 +76,16 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Weights:
-  """A T5's parameters.
+  """The parameters of a T5 or a BERT.
 
   Args:
-    sizes: what they were checked against.
+    sizes: what they were checked against; `bert_layout.BertSizes` of a BERT.
     arrays: {T5X path: array}; all of `tensors(sizes)` and nothing else.
     step: updates made so far, where the source says so.
     notes: what a user should know about the source, a line each.
   """
 
-  sizes: Sizes
+  sizes: Any
   arrays: Mapping[str, np.ndarray]
   step: int = 0
   notes: tuple[str, ...] = ()

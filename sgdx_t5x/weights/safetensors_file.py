@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,14 @@ _DTYPES = ("F32", "BF16", "F16")
 
 
 def read_safetensors(
-  path: pathlib.Path, on_bytes: Callable[[int], None]
+  path: pathlib.Path, on_bytes: Callable[[int], None], ignored: Sequence[str] = ()
 ) -> tuple[dict[str, np.ndarray], set[str]]:
   """Returns {name: float32 array} of a file, and the types stored.
 
   Args:
     path: the file.
     on_bytes: called with the size of each array that was read.
+    ignored: last parts of names of arrays that are not read.
 
   Raises:
     SgdxError: it cannot be read, or has arrays of other types.
@@ -30,6 +31,8 @@ def read_safetensors(
   try:
     with safetensors.safe_open(path, framework="numpy") as file:
       for name in file.keys():  # noqa: SIM118  # not a dictionary
+        if name.endswith(tuple(ignored)):
+          continue
         dtype = file.get_slice(name).get_dtype()
         if dtype not in _DTYPES:
           raise SgdxError(

@@ -14,7 +14,7 @@ import numpy as np
 
 from sgdx_t5x.errors import SgdxError, require
 from sgdx_t5x.files import atomic_folder, check_folder
-from sgdx_t5x.weights import layout
+from sgdx_t5x.weights import bert_layout, layout
 from sgdx_t5x.weights.progress import OnProgress, byte_counter, growing, no_progress
 
 _MIN_DIM_TO_FACTOR = 128  # adafactor.Adafactor.min_dim_size_to_factor
@@ -34,26 +34,39 @@ def read_checkpoint(
     on_progress: called with a task, how much of it is done, of how much, and a unit.
 
   Returns:
-    The weights, in the type they were stored in.
+    The weights, in the type they were stored in. Of a tracker with a BERT, the encoder's alone.
 
   Raises:
-    SgdxError: there is no checkpoint, it is damaged, or not of a T5.
+    SgdxError: there is no checkpoint, it is damaged, or neither of a T5 nor with a BERT.
   """
   path = str(path)
   flat = _read_arrays(path, on_progress)
   step = int(flat.pop("state/step", 0))
   arrays = {name.removeprefix("target/"): array for name, array in flat.items()}
+  is_bert, notes = bert_layout.is_bert(arrays), ()
+  if is_bert:
+    others = [name for name in arrays if not name.startswith(bert_layout.PREFIX)]
+    arrays = {name: array for name, array in arrays.items() if name not in others}
+    notes = (f"left out {len(others)} arrays of heads",) if others else ()
+  kind = bert_layout if is_bert else layout
   shapes = {name: tuple(array.shape) for name, array in arrays.items()}
-  sizes = layout.sizes_of(shapes, path)
+  sizes = kind.sizes_of(shapes, path)
   layout.check(
-    {tensor.t5x: tensor.shape for tensor in layout.tensors(sizes)},
+    {tensor.t5x: tensor.shape for tensor in kind.tensors(sizes)},
     shapes,
     path,
-    expected="the parameters of T5X's t5x.examples.t5 network, with layers unstacked",
-    fix="export checkpoints of T5 1.0, T5 1.1 or Flan-T5 only",
+    expected="the parameters of "
+    + (
+      "sgdx_t5x.encoder's BERT"
+      if is_bert
+      else "T5X's t5x.examples.t5 network, with layers unstacked"
+    ),
+    fix="export checkpoints of T5 1.0, T5 1.1, Flan-T5, or of an encoder tracker only"
+    if is_bert
+    else "export checkpoints of T5 1.0, T5 1.1 or Flan-T5 only",
   )
   layout.check_finite(arrays, path)
-  return layout.Weights(sizes, arrays, step)
+  return layout.Weights(sizes, arrays, step, notes)
 
 
 def _read_arrays(path: str, on_progress: OnProgress) -> dict[str, np.ndarray]:
@@ -158,7 +171,7 @@ def write_checkpoint(
   overwrite: bool = False,
   on_progress: OnProgress = no_progress,
 ) -> pathlib.Path:
-  """Writes OUT/checkpoint_STEP in T5X's Orbax layout, with Adafactor's slots.
+  """Writes OUT/checkpoint_STEP in T5X's Orbax layout, a T5's with Adafactor's slots.
 
   The slots are zeros. At step 0, with Adafactor's step_offset 0, nothing else is a fresh
   optimizer: its first update weighs the old second moments with 1 - 1^-0.8 = 0. From a later
@@ -182,11 +195,13 @@ def write_checkpoint(
   import jax.numpy as jnp
 
   target = {name: jnp.asarray(array, jnp.float32) for name, array in weights.arrays.items()}
-  slots = {
-    f"{name}/{slot}": jnp.zeros(shape, jnp.float32)
-    for name, array in target.items()
-    for slot, shape in adafactor_slots(array.shape).items()
-  }
+  slots = {}
+  if not bert_layout.is_bert(target):  # an encoder's is made anew, with that of its heads
+    slots = {
+      f"{name}/{slot}": jnp.zeros(shape, jnp.float32)
+      for name, array in target.items()
+      for slot, shape in adafactor_slots(array.shape).items()
+    }
   state = {"step": jnp.asarray(step, jnp.int32), "param_states": _unflatten(slots)}
   size = sum(array.nbytes for array in (*target.values(), *slots.values()))
   # Orbax gives what it has not finished another name beside it.

@@ -24,7 +24,7 @@ from t5x._step.actions import EarlyStoppingAction, TerminateOnNanAction
 from t5x._step.ahead import StepsAhead
 from t5x._step.divergence import LossWatch
 from t5x._step.gradients import accumulate_grads, accumulate_grads_microbatched, apply_grads
-from t5x._step.metrics_manager import MetricsManager
+from t5x._step.metrics_manager import MetricsManager, shown_loss
 from t5x._step.weight_metrics import WeightMetricsComputer
 
 __all__ = [
@@ -228,14 +228,13 @@ class Trainer:
     """{'loss', 'lr', 'tokens_per_step'} of the latest step; waits for it.
 
     The loss is per target token where that can be told: a plain sum (no normalizing factor)
-    is shown divided by the number of tokens. Tokens are the mean over this run's steps.
+    is shown divided by the number of tokens. A model that counts no tokens has its loss shown as it
+    is. Tokens are the mean over this run's steps.
     """
     self._fetch()
     if self._latest is not None:
       values = compute_metrics(self._latest, 1.0)
-      summed = getattr(self._model, "_loss_normalizing_factor", None) is None
-      name = "loss_per_nonpadding_target_token" if summed else "loss"
-      self._last = {"loss": values.get(name, float("nan"))}
+      self._last = {"loss": values.get(shown_loss(self._model, values), float("nan"))}
       if self._tokens:
         self._last["tokens_per_step"] = self._tokens / self._token_steps
       if self._learning_rate_fn is not None:

@@ -18,7 +18,7 @@ def test_prepare_prints_counts_and_where_records_are(prepared_sample, capfd, mon
   few_in_train(monkeypatch)
   out, err = ((prepared_sample / name).read_text() for name in ("out", "err"))
   assert "original, v1, v2, v3, v4, v5, bt_zh, bt_ja, bt_ko" in out
-  assert f"{prepared_sample}/data/sgd/sample/1.0.0" in out
+  assert f"{prepared_sample}/data/sgd/sample/1.1.0" in out
   assert "PARTIAL" not in out
   # Nothing but our own lines, on either stream.
   assert not [line for line in err.splitlines() if "dialogues" not in line]

@@ -47,8 +47,12 @@ print(json.dumps(found))
 """
 
 
+ENCODERS = sorted(name.removeprefix("gin/models/")[:-4] for name in gin_files.ENCODERS)
+
+
 def names(folder):
-  return sorted(p.stem for p in (ROOT / "gin" / folder).glob("*.gin"))
+  found = sorted(p.stem for p in (ROOT / "gin" / folder).glob("*.gin"))
+  return [name for name in found if folder != "models" or name not in ENCODERS]
 
 
 TRAIN = ["--gin.MODEL_DIR='/nowhere'"]
@@ -75,6 +79,14 @@ CASES = {
   **{f"{folder}{run} {name}": ([f"gin/{folder}{run}.gin", f"gin/{folder}formats/{name}.gin"], last)
      for name in FRAME_FORMATS for folder in ("", "sample/")
      for run, last in (("eval", EVAL), ("infer", INFER))},
+  **{f"{where}spandst": ([f"gin/{where}spandst.gin"], [*TRAIN, *START])
+     for where, START in (("", ["--gin.INITIAL_CHECKPOINT_PATH='/c'"]), ("sample/", []))},
+  **{f"spandst models/{name}": (["gin/spandst.gin", f"gin/models/{name}.gin"],
+                                [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'"])
+     for name in ENCODERS},
+  **{f"{where}spandst_{run}": ([f"gin/{where}spandst_{run}.gin"],
+                               [*last, "--gin.MIXTURE_OR_TASK_NAME='spandst_sgdx_v3'"])
+     for where in ("", "sample/") for run, last in (("eval", EVAL), ("infer", INFER))},
   "study/train": (["gin/t5dst_oracle.gin", *STUDY], TRAIN),
   "study/overfit": (["gin/t5dst.gin", *STUDY, "gin/study/overfit.gin"], TRAIN),
   "study/model": (["gin/eval.gin", "gin/study/model.gin"],
@@ -99,6 +111,10 @@ def parsed():
     files = ["gin/t5dst.gin", *([name] if name else [])]
     fields = {field: f"network.T5Config.{field}" for field in sizes.gin()}
     cases.append((f"sizes of {name}", files, ["MODEL_DIR = '/nowhere'"], fields))
+  for name, sizes in gin_files.ENCODERS.items():
+    fields = {field: f"encoder.BertConfig.{field}" for field in sizes.gin()}
+    bound = ["MODEL_DIR = '/nowhere'", "INITIAL_CHECKPOINT_PATH = []"]
+    cases.append((f"sizes of {name}", ["gin/spandst.gin", name], bound, fields))
   for name in FRAME_FORMATS:
     lengths = {scope: f"{scope}/{LENGTHS}" for scope in ("train", "train_eval", "infer_eval")}
     for scale in names("scale"):
@@ -116,6 +132,7 @@ def test_parses(parsed, name):
 
 def test_every_file_is_tried():
   tried = {file for files, _ in CASES.values() for file in files} | {"gin/sample/model.gin"}
+  tried |= {"gin/sample/encoder.gin", "gin/encoders/span_model.gin"}  # included
   assert tried == {str(p.relative_to(ROOT)) for p in (ROOT / "gin").rglob("*.gin")}
 
 
@@ -149,5 +166,5 @@ def test_the_batch_divides_over_the_gpus_of_a_machine(parsed):
 
 def test_model_files_have_the_sizes_they_are_named_for(parsed):
   """Those that `sgdx weights` names them by."""
-  for name, sizes in gin_files.MODELS.items():
+  for name, sizes in {**gin_files.MODELS, **gin_files.ENCODERS}.items():
     assert parsed[f"sizes of {name}"] == json.loads(json.dumps(sizes.gin()))

@@ -45,3 +45,10 @@ class MetricsManager:
   def close(self) -> None:
     """Closes the file."""
     self.summary_writer.close()
+
+
+def shown_loss(model: Any, values: Mapping[str, Any]) -> str:
+  """Returns which of a model's metrics is shown as its loss: per token where that can be told."""
+  per_token = "loss_per_nonpadding_target_token"
+  summed = getattr(model, "_loss_normalizing_factor", None) is None
+  return per_token if summed and per_token in values else "loss"

@@ -15,6 +15,7 @@ from t5x._process.progress import Progress
 from t5x._process.stop import StopRequest
 from t5x._step import divergence
 from t5x._step.actions import Actions
+from t5x._step.metrics_manager import shown_loss
 from t5x._train.setup import Periods
 from t5x.errors import Interrupted
 
@@ -124,9 +125,7 @@ class Evaluations:
     self._evaluator, self._actions = evaluator, actions
     # An action must not look at the metrics of the evaluation before.
     self._concurrent = concurrent_metrics and not actions.has("INFER_EVAL")
-    # A loss that is normalised already is not per token once more.
-    summed = getattr(model, "_loss_normalizing_factor", None) is None
-    self._shown = ("loss_per_nonpadding_target_token" if summed else "loss", "accuracy")
+    self._model = model
     self._pending: Any = None
 
   def run(self) -> bool:
@@ -135,7 +134,8 @@ class Evaluations:
     if self._eval_sets:
       results = self._trainer.evaluate(self._eval_sets, self._rows)
       for task, values in results.items():
-        shown = [f"{k} {values[k]:.4f}" for k in self._shown if k in values]
+        names = shown_loss(self._model, values), "accuracy"
+        shown = [f"{k} {values[k]:.4f}" for k in names if k in values]
         log(f"training_eval {task}: " + ", ".join(shown))
       ended |= self._actions.run("TRAIN_EVAL", self._trainer.train_state, results)
     if self._evaluator is not None:

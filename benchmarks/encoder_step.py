@@ -1,0 +1,57 @@
+"""Times the training step of the span tracker on an encoder of MiniLM's sizes.
+
+  python benchmarks/encoder_step.py --peers PYTHON
+
+Random weights and frames as long as SGD's; embeddings frozen, dropout .1, batches of about 48
+frames. Ours are packed in rows of 512 tokens; PyTorch's are of similar lengths and padded to
+multiples of 64. Tokens/s count no padding. Target: at least PyTorch's in bfloat16. `--peers` is an
+interpreter with torch and transformers.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+
+import _common
+from train_step import Driver, script
+
+OURS, FLOAT32 = "ours", "ours, products of float32"
+TORCH = {f"PyTorch, {dtype}": dtype for dtype in ("bfloat16", "float32")}
+ROWS, LENGTH, FRAMES = 16, 512, 48
+
+
+def main() -> None:
+  """Starts the drivers, measures, prints the table."""
+  parser = _common.make_parser(__doc__, repeats=3)
+  parser.add_argument("--peers", metavar="PYTHON", help="with torch and transformers")
+  parser.add_argument("--steps", type=int, default=4, help="steps per measurement (default 4)")
+  args = parser.parse_args()
+  work = (args.work_dir / "encoder_step").resolve()
+  sizes = [str(ROWS), str(LENGTH)]
+  commands = {
+    OURS: [sys.executable, script("_encoder_driver.py"), "auto", *sizes],
+    FLOAT32: [sys.executable, script("_encoder_driver.py"), "float32", *sizes],
+  }
+  for name, dtype in TORCH.items() if args.peers else ():
+    commands[name] = [args.peers, script("_torch_encoder_step.py"), dtype, str(FRAMES)]
+  drivers = {}
+  try:
+    for name, command in commands.items():
+      drivers[name] = Driver(command, work / f"{_common.slug(name)}.log", _common.environment())
+      print(f"ready  {name}: {drivers[name].about}", flush=True)
+
+    def tokens_per_second(name: str) -> float:
+      driver = drivers[name]
+      return driver.steps_per_second(args.steps) * driver.about["tokens_per_step"]
+
+    columns = {name: functools.partial(tokens_per_second, name) for name in drivers}
+    results = _common.interleave(columns, args.repeats)
+  finally:
+    for driver in drivers.values():
+      driver.close()
+  _common.print_table(results, "tokens/s", "PyTorch, bfloat16" if args.peers else FLOAT32, 0)
+
+
+if __name__ == "__main__":
+  main()

@@ -1,0 +1,74 @@
+"""Numbers in which the span tracker is asked and answers: README.md of this folder.
+
+NumPy alone: trackers and tests read these without JAX.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+# Kinds of answers, in rows of `targets` and in the answer.
+KEEP, DONTCARE, CLEAR, SYSTEM, SPAN, VALUE, MEMORY, REQUESTED, INTENT = range(1, 10)
+# Bits of `slot_context` that open answers; higher ones are the tracker's.
+FILLABLE, SYSTEM_OPEN, CLEAR_OPEN, SPAN_OPEN, MEMORY_OPEN = (1 << n for n in range(5))
+CONTEXT_BITS = 15
+# Values of `segments`; 0 is padding.
+SYSTEM_UTTERANCE, USER_UTTERANCE, SEPARATOR, SCHEMA, OTHER_SERVICES = range(1, 6)
+
+ROW = 4  # numbers of a row of `targets`
+HEAD, PER_SLOT = 2, 6  # numbers of an answer: before the slots, of each slot
+MILLION = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class SlotAnswer:
+  """What the model answers for a slot.
+
+  Attributes:
+    kind: KEEP to MEMORY.
+    first: SPAN: position of the first token; VALUE, MEMORY: number, from 1; else 0.
+    last: SPAN: position of the last token; else 0.
+    probability: of the kind and of what it points to, in [0, 1].
+    keep: probability of KEEP, in [0, 1].
+    requested: probability that the user asks for the slot, in [0, 1].
+  """
+
+  kind: int
+  first: int
+  last: int
+  probability: float
+  keep: float
+  requested: float
+
+
+@dataclasses.dataclass(frozen=True)
+class FrameAnswer:
+  """What the model answers for a frame.
+
+  Attributes:
+    intent: 0 NONE, else the number of the intent, from 1.
+    intent_probability: in [0, 1].
+    slots: one answer per slot of the frame.
+  """
+
+  intent: int
+  intent_probability: float
+  slots: tuple[SlotAnswer, ...]
+
+
+def read_answer(vector: Sequence[int] | np.ndarray) -> FrameAnswer:
+  """Reads an answer of `SpanModel`, int32 `[2 + 6 * slots]`; padding slots are left out."""
+  numbers = [int(x) for x in np.asarray(vector).reshape(-1)]
+  rows = [numbers[i : i + PER_SLOT] for i in range(HEAD, len(numbers) - PER_SLOT + 1, PER_SLOT)]
+  return FrameAnswer(
+    intent=numbers[0],
+    intent_probability=numbers[1] / MILLION,
+    slots=tuple(SlotAnswer(*row[:3], *(x / MILLION for x in row[3:])) for row in rows if row[0]),
+  )
+
+
+def target_rows(targets: Sequence[int] | np.ndarray) -> list[tuple[int, int, int, int]]:
+  """Returns the rows (slot, kind, first, last) of `targets`, int32 `[4 * rows]`, no padding."""
+  rows = np.asarray(targets).reshape(-1, ROW)
+  return [(int(a), int(b), int(c), int(d)) for a, b, c, d in rows if b]

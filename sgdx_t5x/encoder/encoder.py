@@ -1,0 +1,249 @@
+"""BERT (Devlin et al. 2019, arXiv:1810.04805) in Linen, with T5X's logical axes.
+
+Its numbers are those of `transformers`' BertModel. Products and attention are those of T5X's own
+layers, which on a CPU are fast ones. Shape letters: B batch, L length, E width, H heads, D head
+size, P positions, T types.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+from flax.linen.partitioning import param_with_axes
+
+from sgdx_t5x.errors import SgdxError
+from t5x.examples.t5 import layers
+
+Array = jax.Array
+_MASKED = -1e10
+
+
+@dataclasses.dataclass(frozen=True)
+class BertConfig:
+  """Sizes and settings of a BERT.
+
+  Attributes:
+    vocab_size: rows of the embedding.
+    emb_dim: E.
+    num_heads: H; divides E.
+    num_layers: layers.
+    mlp_dim: hidden width of the feed-forward blocks.
+    max_positions: P, the longest input.
+    num_types: T, token types ("segments" of BERT).
+    epsilon: added to the variance by layer norms.
+    dtype: type of activations; parameters are float32.
+    dropout_rate: probability in [0, 1) of dropping an activation in training.
+    attention_dropout_rate: likewise of an attention weight, for all queries of a row alike.
+    freeze_embeddings: compute no gradient for the three tables; the optimizer must leave them alone
+      too (`optimizer.bert_adam.frozen`).
+  """
+
+  vocab_size: int
+  emb_dim: int = 768
+  num_heads: int = 12
+  num_layers: int = 12
+  mlp_dim: int = 3072
+  max_positions: int = 512
+  num_types: int = 2
+  epsilon: float = 1e-12
+  dtype: Any = "float32"
+  dropout_rate: float = 0.1
+  attention_dropout_rate: float = 0.0
+  freeze_embeddings: bool = False
+
+  def __post_init__(self):
+    sizes = ("vocab_size", "emb_dim", "num_heads", "mlp_dim", "max_positions", "num_types")
+    for name in (*sizes, "num_layers"):
+      value = getattr(self, name)
+      if isinstance(value, bool) or not isinstance(value, int) or value < (name in sizes):
+        raise SgdxError(
+          f"BertConfig.{name} = {value!r}",
+          expected=f"an integer of at least {int(name in sizes)}",
+          fix="gin/models/bert_base_cased.gin has the sizes of BERT Base",
+        )
+    if self.emb_dim % self.num_heads:
+      raise SgdxError(
+        f"BertConfig.emb_dim = {self.emb_dim}, num_heads = {self.num_heads}",
+        expected="a width that the number of heads divides",
+        fix=f"set num_heads to a divisor of {self.emb_dim}",
+      )
+    for name in ("dropout_rate", "attention_dropout_rate"):
+      if not 0 <= getattr(self, name) < 1:
+        raise SgdxError(
+          f"BertConfig.{name} = {getattr(self, name)!r}",
+          expected="a number of at least 0 and below 1",
+          fix=f"BertConfig.{name} = 0.1",
+        )
+
+
+class Dense(layers.DenseGeneral):
+  """T5X's linear map, and a bias: `kernel` `[in, out]`, `bias` `[out]`."""
+
+  kernel_init: Any = nn.initializers.truncated_normal(stddev=0.02)  # BERT's
+
+  @nn.compact
+  def __call__(self, inputs: Array) -> Array:
+    """`[..., in]` -> `[..., features]`."""
+    y = super().__call__(inputs)
+    axes = (self.kernel_axes[-1],)
+    bias = param_with_axes("bias", nn.initializers.zeros, (y.shape[-1],), jnp.float32, axes=axes)
+    return y + bias.astype(y.dtype)
+
+
+class LayerNorm(nn.Module):
+  """Normalizes to mean 0 and variance 1, then scales and shifts; in float32."""
+
+  epsilon: float
+  dtype: Any
+
+  @nn.compact
+  def __call__(self, x: Array) -> Array:
+    """`[..., E]` -> the same shape in `dtype`."""
+    size = (x.shape[-1],)
+    scale = param_with_axes("scale", nn.initializers.ones, size, jnp.float32, axes=("embed",))
+    bias = param_with_axes("bias", nn.initializers.zeros, size, jnp.float32, axes=("embed",))
+    x = x.astype(jnp.float32)
+    x = x - jnp.mean(x, axis=-1, keepdims=True)
+    variance = jnp.mean(jnp.square(x), axis=-1, keepdims=True)
+    return (x * jax.lax.rsqrt(variance + self.epsilon) * scale + bias).astype(self.dtype)
+
+
+class Table(nn.Module):
+  """An embedding, `[rows, E]`."""
+
+  rows: int
+  width: int
+  axes: tuple[str, str]
+  frozen: bool = False
+
+  @nn.compact
+  def __call__(self, numbers: Array) -> Array:
+    """int `[...]` -> float32 `[..., E]`."""
+    init = nn.initializers.truncated_normal(stddev=0.02)
+    shape = (self.rows, self.width)
+    table = param_with_axes("embedding", init, shape, jnp.float32, axes=self.axes)
+    table = jax.lax.stop_gradient(table) if self.frozen else table
+    return jnp.take(table, numbers, axis=0)
+
+
+class Layer(nn.Module):
+  """Self-attention and feed-forward, each as `norm(x + f(x))`."""
+
+  config: BertConfig
+
+  @nn.compact
+  def __call__(self, x: Array, bias: Array, deterministic: bool) -> Array:
+    """`[B, L, E]` -> `[B, L, E]`; `bias` is added to attention's scores, `[B, 1, 1 or L, L]`."""
+    cfg = self.config
+
+    def dense(name: str, features: int, axes: tuple[str, str]) -> Dense:
+      return Dense(features, dtype=cfg.dtype, kernel_axes=axes, name=name)
+
+    def add_and_norm(name: str, x: Array, y: Array) -> Array:
+      y = nn.Dropout(cfg.dropout_rate)(y, deterministic)
+      return LayerNorm(cfg.epsilon, cfg.dtype, name=name)(x + y)
+
+    head_dim = cfg.emb_dim // cfg.num_heads
+    joined = ("embed", "joined_kv")
+    query, key, value = (
+      dense(name, cfg.emb_dim, joined)(x).reshape(*x.shape[:2], cfg.num_heads, head_dim)
+      for name in ("query", "key", "value")
+    )
+    drops = not deterministic and cfg.attention_dropout_rate > 0
+    y = layers.dot_product_attention(
+      query / jnp.sqrt(head_dim).astype(x.dtype),
+      key,
+      value,
+      bias=bias,
+      dropout_rng=self.make_rng("dropout") if drops else None,
+      dropout_rate=cfg.attention_dropout_rate,
+      deterministic=not drops,
+      dtype=x.dtype,
+    )
+    y = dense("out", cfg.emb_dim, joined[::-1])(y.reshape(x.shape))
+    x = add_and_norm("attention_layer_norm", x, y)
+    y = nn.gelu(dense("wi", cfg.mlp_dim, ("embed", "mlp"))(x), approximate=False)
+    return add_and_norm("mlp_layer_norm", x, dense("wo", cfg.emb_dim, ("mlp", "embed"))(y))
+
+
+class Bert(nn.Module):
+  """The encoder: embeddings, layers, and a pooler of each row's or example's first token."""
+
+  config: BertConfig
+
+  def setup(self) -> None:
+    """Declares the modules."""
+    cfg = self.config
+
+    def table(rows: int, axis: str) -> Table:
+      return Table(rows, cfg.emb_dim, (axis, "embed"), cfg.freeze_embeddings)
+
+    self.token_embedder = table(cfg.vocab_size, "vocab")
+    self.position_embedder = table(cfg.max_positions, "abspos_buckets")
+    self.type_embedder = table(cfg.num_types, "relpos_buckets")  # an axis that is not divided
+    self.embedding_layer_norm = LayerNorm(cfg.epsilon, cfg.dtype)
+    self.dropout = nn.Dropout(cfg.dropout_rate)
+    self.layers = [Layer(cfg) for _ in range(cfg.num_layers)]
+    self.pooler = Dense(cfg.emb_dim, dtype=cfg.dtype, kernel_axes=("embed", "mlp"))
+
+  def __call__(
+    self,
+    tokens: Array,
+    types: Array | None = None,
+    positions: Array | None = None,
+    segment_ids: Array | None = None,
+    added: Array | None = None,
+    deterministic: bool = True,
+  ) -> Array:
+    """Encodes tokens.
+
+    Args:
+      tokens: int `[B, L]`.
+      types: token types, int `[B, L]`; None is 0.
+      positions: int `[B, L]`; None counts from 0.
+      segment_ids: int `[B, L]`: which example of a packed row a token belongs to, 0 for padding;
+        None makes all of a row but tokens 0 one example.
+      added: added to the embeddings before their norm, `[B, L, E]`.
+      deterministic: False switches dropout on (needs a 'dropout' rng).
+
+    Returns:
+      `[B, L, E]`. Values of padding have no meaning.
+
+    Raises:
+      SgdxError: the input is longer than there are positions.
+    """
+    self._check_length(tokens.shape[1], positions)
+    valid = tokens > 0 if segment_ids is None else segment_ids > 0
+    bias = jnp.where(valid, 0.0, _MASKED)[:, None, None, :]
+    if segment_ids is not None:
+      same = segment_ids[:, None, :, None] == segment_ids[:, None, None, :]
+      bias = bias + jnp.where(same, 0.0, _MASKED)
+    if positions is None:
+      positions = jnp.broadcast_to(jnp.arange(tokens.shape[1]), tokens.shape)
+    x = self.token_embedder(tokens) + self.position_embedder(positions)
+    x = x + self.type_embedder(jnp.zeros_like(tokens) if types is None else types)
+    x = x if added is None else x + added
+    x = self.dropout(self.embedding_layer_norm(x), deterministic)
+    bias = jax.lax.stop_gradient(bias).astype(x.dtype)
+    for layer in self.layers:
+      x = layer(x, bias, deterministic)
+    if self.is_initializing():
+      self.pool(x[:, 0])  # its parameters are part of every BERT
+    return x
+
+  def pool(self, first: Array) -> Array:
+    """Hidden states of first tokens -> pooled vectors, `[..., E]`."""
+    return jnp.tanh(self.pooler(first))
+
+  def _check_length(self, length: int, positions: Array | None) -> None:
+    most = self.config.max_positions
+    if positions is None and length > most:
+      raise SgdxError(
+        f"inputs of {length} tokens, {length - most} more than the encoder has positions",
+        expected=f"at most {most} tokens (BertConfig.max_positions)",
+        fix=f"set the length of the inputs to {most} or less in TASK_FEATURE_LENGTHS",
+      )

@@ -1,0 +1,210 @@
+"""From the features of a SeqIO task to those of the span tracker's model, alone or packed in rows.
+
+README.md of this folder has the features of the task. In a packed row they are those of several
+frames, one after the other: positions and numbers count from the row's first, and each list has a
+list beside it that says which frame (1, 2, ...) an entry is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import seqio
+import tensorflow as tf
+
+from sgdx_t5x.encoder import answers
+
+MAX_FRAMES = 8  # in a row
+_WINDOW = 256  # frames among which those that fill a row are looked for
+Frame = Mapping[str, np.ndarray]
+
+TASK_FEATURES = (
+  "inputs",
+  "segments",
+  "slots",
+  "slot_context",
+  "values",
+  "value_slots",
+  "memory",
+  "intents",
+  "intent_context",
+  "targets",
+)
+# Model feature -> the task's of the same length.
+_ENCODER = {"encoder_input_tokens": "inputs", "encoder_segments": "segments"}
+_ENCODER |= {"encoder_frames": "inputs", "encoder_positions": "inputs"}
+_FRAMES = {"slot_frames": "slots", "memory_frames": "memory", "intent_frames": "intents"}
+_SAME = TASK_FEATURES[2:]
+MODEL_FEATURES = (*_ENCODER, *_SAME, *_FRAMES, "target_frames")
+
+
+def numbers() -> seqio.PassThroughVocabulary:
+  """The vocabulary of all features but the inputs: numbers as they are.
+
+  Tasks and models must both use this function: SeqIO compares sizes.
+  """
+  return seqio.PassThroughVocabulary(size=2**31 - 1)
+
+
+class SpanFeatureConverter(seqio.FeatureConverter):
+  """Pads frames, or packs several in a row (`DatasetConfig.pack`).
+
+  Features called `encoder_...` are those that may be cut to the longest of a batch.
+  """
+
+  TASK_FEATURES = {  # noqa: RUF012  # SeqIO's name
+    name: seqio.FeatureConverter.FeatureSpec(dtype=tf.int32) for name in TASK_FEATURES
+  }
+  MODEL_FEATURES = {  # noqa: RUF012
+    name: seqio.FeatureConverter.FeatureSpec(dtype=tf.int32) for name in MODEL_FEATURES
+  }
+  PACKING_FEATURE_DTYPES = {}  # noqa: RUF012
+
+  def get_model_feature_lengths(self, task_feature_lengths: Mapping[str, int]) -> dict[str, int]:
+    """Returns the length of each model feature."""
+    of = {**_ENCODER, **{name: name for name in _SAME}, **_FRAMES}
+    lengths = {name: task_feature_lengths[source] for name, source in of.items()}
+    return {**lengths, "target_frames": task_feature_lengths["targets"] // answers.ROW}
+
+  def _convert_features(
+    self, ds: tf.data.Dataset, task_feature_lengths: Mapping[str, int]
+  ) -> tf.data.Dataset:
+    lengths = self.get_model_feature_lengths(task_feature_lengths)
+    ds = ds.map(lambda example: {name: example[name] for name in TASK_FEATURES})
+    if not self.pack:
+      return ds.map(lambda example: _padded(_alone(example), lengths), tf.data.AUTOTUNE)
+    ds = ds.ragged_batch(_WINDOW)
+    return ds.map(lambda batch: _pack_ragged(batch, lengths), tf.data.AUTOTUNE).unbatch()
+
+
+# --- one frame a row -----------------------------------------------------------------------
+
+
+def _alone(example: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+  tokens = example["inputs"]
+  row = {
+    "encoder_input_tokens": tokens,
+    "encoder_segments": example["segments"],
+    "encoder_frames": tf.ones_like(tokens),
+    "encoder_positions": tf.range(tf.size(tokens)),
+    "target_frames": tf.ones_like(example["targets"][:: answers.ROW]),
+  }
+  row |= {name: tf.ones_like(example[source]) for name, source in _FRAMES.items()}
+  return row | {name: example[name] for name in _SAME}
+
+
+def _padded(row: Mapping[str, tf.Tensor], lengths: Mapping[str, int]) -> dict[str, tf.Tensor]:
+  padded = {}
+  for name, length in lengths.items():
+    x = row[name][:length]
+    padded[name] = tf.ensure_shape(tf.pad(x, [[0, length - tf.size(x)]]), [length])
+  return padded
+
+
+# --- several frames a row ------------------------------------------------------------------
+
+
+def rows_of(frames: Sequence[Frame], lengths: Mapping[str, int]) -> list[list[int]]:
+  """Puts frames into rows: first fit, the longest first (Johnson 1973).
+
+  Args:
+    frames: the features of each.
+    lengths: of the model's features.
+
+  Returns:
+    The numbers of the frames of each row. A row starts with its longest; rows come in the order of
+    their first frame in `frames`.
+  """
+  names = ("inputs", *_SAME)
+  capacity = np.array([lengths.get(name, lengths["encoder_input_tokens"]) for name in names])
+  sizes = np.array([[len(frame[name]) for name in names] for frame in frames])
+  sizes = np.minimum(sizes, capacity)
+  room = np.tile(capacity, (len(frames), 1))
+  rows: list[list[int]] = []
+  for number in np.argsort(-sizes[:, 0], kind="stable"):
+    fits = (room[: len(rows)] >= sizes[number]).all(axis=1)
+    fits &= np.array([len(row) < MAX_FRAMES for row in rows], bool)
+    row = int(np.argmax(fits)) if fits.any() else len(rows)
+    if row == len(rows):
+      rows.append([])
+    rows[row].append(int(number))
+    room[row] -= sizes[number]
+  return sorted(rows, key=min)
+
+
+def pack(frames: Sequence[Frame], lengths: Mapping[str, int]) -> dict[str, np.ndarray]:
+  """Puts frames side by side into one row.
+
+  Args:
+    frames: the features of each; they fit together.
+    lengths: of the model's features.
+
+  Returns:
+    Int32 model features, padded with zeros.
+  """
+  row: dict[str, list[np.ndarray]] = {name: [] for name in lengths}
+  starts = dict.fromkeys(("inputs", "slots", "values", "memory", "intents"), 0)
+  for number, frame in enumerate(frames, start=1):
+    tokens = frame["inputs"]
+    parts = {
+      "encoder_input_tokens": tokens,
+      "encoder_segments": frame["segments"],
+      "encoder_frames": np.full(len(tokens), number),
+      "encoder_positions": np.arange(len(tokens)),
+      "value_slots": frame["value_slots"] + starts["slots"],
+      "slot_context": frame["slot_context"],
+      "intent_context": frame["intent_context"],
+      "targets": _moved(frame["targets"], starts),
+      "target_frames": np.full(len(frame["targets"]) // answers.ROW, number),
+    }
+    for name in ("slots", "values", "memory", "intents"):
+      parts[name] = frame[name] + starts["inputs"]
+    for name, source in _FRAMES.items():
+      parts[name] = np.full(len(frame[source]), number)
+    for name, part in parts.items():
+      row[name].append(part)
+    for name in starts:
+      starts[name] += len(frame[name])
+  packed = {}
+  for name, length in lengths.items():
+    joined = np.concatenate(row[name])[:length]
+    packed[name] = np.pad(joined, (0, length - len(joined))).astype(np.int32)
+  return packed
+
+
+def _moved(targets: np.ndarray, starts: Mapping[str, int]) -> np.ndarray:
+  """Returns `targets` of a frame whose lists start at `starts` in the row's."""
+  rows = np.array(targets).reshape(-1, answers.ROW)
+  slot, kind, first, last = rows.T
+  slot[(kind > 0) & (kind != answers.INTENT)] += starts["slots"]
+  first[kind == answers.SPAN] += starts["inputs"]
+  last[kind == answers.SPAN] += starts["inputs"]
+  first[kind == answers.VALUE] += starts["values"]
+  first[kind == answers.MEMORY] += starts["memory"]
+  first[(kind == answers.INTENT) & (first > 0)] += starts["intents"]
+  return rows.reshape(-1)
+
+
+def _pack_ragged(batch, lengths: Mapping[str, int]) -> dict[str, tf.Tensor]:
+  """Packs a batch of frames: {feature: RaggedTensor} -> {feature: `[rows, length]`}."""
+  names = list(lengths)
+
+  def pack_all(*arrays: np.ndarray) -> list[np.ndarray]:
+    values, splits = arrays[0::2], arrays[1::2]
+    frames = [
+      {name: v[s[i] : s[i + 1]] for name, v, s in zip(TASK_FEATURES, values, splits, strict=True)}
+      for i in range(len(splits[0]) - 1)
+    ]
+    rows = [pack([frames[i] for i in row], lengths) for row in rows_of(frames, lengths)]
+    return [np.stack([row[name] for row in rows]) for name in names]
+
+  inputs = []
+  for name in TASK_FEATURES:
+    x = batch[name]
+    x = x if isinstance(x, tf.RaggedTensor) else tf.RaggedTensor.from_tensor(x)
+    inputs += [x.flat_values, x.row_splits]
+  packed = tf.numpy_function(pack_all, inputs, [tf.int32] * len(names))
+  return {
+    name: tf.ensure_shape(x, [None, lengths[name]]) for name, x in zip(names, packed, strict=True)
+  }

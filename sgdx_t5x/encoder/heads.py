@@ -1,0 +1,112 @@
+"""Heads on an encoder's hidden states: which choice, which span, which of several options.
+
+Shape letters: B batch, L length, E width, S slots, N options.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+from flax.linen.partitioning import param_with_axes
+
+from sgdx_t5x.encoder.encoder import Dense
+
+Array = jax.Array
+CLOSED = -1e9  # a logit of what must not be answered
+_UNDIVIDED = "relpos_buckets"  # a logical axis that T5X's rules divide over no devices
+
+
+def at(hidden: Array, positions: Array) -> Array:
+  """Hidden states `[B, L, E]` at positions `[B, N]` -> `[B, N, E]`; any beyond the end is zero."""
+  inside = (positions >= 0) & (positions < hidden.shape[1])
+  found = jnp.take_along_axis(hidden, jnp.where(inside, positions, 0)[..., None], axis=1)
+  return jnp.where(inside[..., None], found, 0)
+
+
+class ClassHead(nn.Module):
+  """Logits of classes, by one hidden layer."""
+
+  classes: int
+
+  @nn.compact
+  def __call__(self, x: Array) -> Array:
+    """`[..., E]` -> float32 `[..., classes]`."""
+    x = nn.gelu(Dense(x.shape[-1], kernel_axes=("embed", "mlp"), name="hidden")(x))
+    return Dense(self.classes, kernel_axes=("mlp", _UNDIVIDED), name="logits")(x)
+
+
+class OptionHead(nn.Module):
+  """A logit of each option, by what it is and what it is an option of."""
+
+  @nn.compact
+  def __call__(self, options: Array, owners: Array) -> Array:
+    """Two of `[B, N, E]` -> float32 `[B, N]`."""
+    axes = ("embed", "mlp")
+    x = Dense(options.shape[-1], kernel_axes=axes, name="option")(options)
+    x = nn.gelu(x + Dense(options.shape[-1], kernel_axes=axes, name="owner")(owners))
+    return Dense(1, kernel_axes=("mlp", _UNDIVIDED), name="logits")(x)[..., 0]
+
+
+class PointerHead(nn.Module):
+  """A logit of each place that a query may point to: a scaled dot product."""
+
+  project_keys: bool = False
+
+  @nn.compact
+  def __call__(self, queries: Array, keys: Array) -> Array:
+    """`[B, S, E]` and `[B, N, E]` -> float32 `[B, S, N]`."""
+    width, axes = queries.shape[-1], ("embed", "mlp")
+    queries = Dense(width, kernel_axes=axes, name="query")(queries)
+    if self.project_keys:
+      keys = Dense(width, kernel_axes=axes, name="key")(keys)
+    logits = jnp.einsum(
+      "bse,bne->bsn", queries.astype(keys.dtype), keys, preferred_element_type=jnp.float32
+    )
+    return logits / jnp.sqrt(jnp.float32(width))
+
+
+class BitEmbedding(nn.Module):
+  """The sum of a vector for each bit of a number, added where the number is about."""
+
+  bits: int
+  width: int
+
+  @nn.compact
+  def __call__(self, numbers: Array, positions: Array, length: int) -> Array:
+    """Int `[B, N]` and positions of theirs `[B, N]` (0 for none) -> `[B, length, width]`."""
+    init = nn.initializers.truncated_normal(stddev=0.02)
+    axes = (_UNDIVIDED, "embed")
+    table = param_with_axes("embedding", init, (self.bits, self.width), jnp.float32, axes=axes)
+    is_set = (numbers[..., None] >> jnp.arange(self.bits)) & 1
+    vectors = is_set.astype(table.dtype) @ table
+    places = jax.nn.one_hot(positions, length, dtype=table.dtype) * (positions > 0)[..., None]
+    return jnp.einsum("bnl,bne->ble", places, vectors)
+
+
+def best_spans(
+  starts: Array, ends: Array, utterances: Array, longest: int
+) -> tuple[Array, Array, Array]:
+  """Finds the most probable span of each slot.
+
+  Args:
+    starts: log probabilities of first tokens, `[B, S, L]`.
+    ends: of last tokens.
+    utterances: number of the utterance of each token, `[B, L]`; a span lies within one.
+    longest: tokens of a span at most.
+
+  Returns:
+    (first token, last token, log probability of the two), each `[B, S]`.
+  """
+  length = starts.shape[-1]
+  zero = jnp.zeros(starts.shape[:-1], jnp.int32)
+  best, first, last = jnp.full(zero.shape, 4 * CLOSED), zero, zero
+  for extra in range(min(longest, length)):
+    shifted = jnp.pad(ends[..., extra:], ((0, 0), (0, 0), (0, extra)), constant_values=CLOSED)
+    there = jnp.pad(utterances[:, extra:], ((0, 0), (0, extra)), constant_values=-1)
+    scores = jnp.where((there == utterances)[:, None], starts + shifted, 4 * CLOSED)
+    start, score = jnp.argmax(scores, axis=-1), jnp.max(scores, axis=-1)
+    better = score > best
+    best = jnp.where(better, score, best)
+    first, last = jnp.where(better, start, first), jnp.where(better, start + extra, last)
+  return first, last, best

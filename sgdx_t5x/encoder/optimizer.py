@@ -1,0 +1,156 @@
+"""The optimizer that BERT was released with, in parts that T5X can place on a mesh.
+
+BertAdam is Adam (Kingma and Ba 2015) without bias correction, with weight decay added to the update
+(Loshchilov and Hutter 2019) of kernels and embeddings alone. T5X knows where the states of optax's
+own transformations lie, so the parts below have these states and no others. In gin:
+
+  OPTIMIZER = @optimizers.chain()
+  optimizers.chain.transformations = [@optimizer.bert_adam()]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from sgdx_t5x.errors import SgdxError
+
+PyTree = Any
+Schedule = Callable[[Any], Any]
+_DECAYED = ("kernel", "embedding")
+
+
+def warmup_schedule(
+  learning_rate: float,
+  total_steps: int,
+  warmup: float = 0.1,
+  squared: bool = False,
+  from_peak: bool = True,
+) -> Schedule:
+  """Returns a learning rate that rises linearly, then falls linearly to 0.
+
+  With x the share of steps done, it is the peak times x / warmup, then times
+  (1 - x) / (1 - warmup).
+
+  Args:
+    learning_rate: the peak.
+    total_steps: steps of the run.
+    warmup: share of them until the peak, in [0, 1).
+    squared: square the factor, as SGP-DST's released code does (it applies the schedule twice).
+    from_peak: False makes the factor fall as 1 - x, as BertAdam's does, with a step at the peak.
+
+  Raises:
+    SgdxError: there are no steps, or the share is out of range.
+  """
+  if total_steps < 1 or not 0 <= warmup < 1:
+    raise SgdxError(
+      f"optimizer.warmup_schedule with total_steps = {total_steps!r}, warmup = {warmup!r}",
+      expected="at least one step, and a share of them of at least 0 and below 1",
+      fix="optimizer.warmup_schedule.total_steps = %TRAIN_STEPS",
+    )
+
+  def schedule(step: Any) -> Any:
+    done = jnp.asarray(step, jnp.float32) / total_steps
+    falling = (1 - done) / ((1 - warmup) if from_peak else 1.0)
+    factor = jnp.maximum(jnp.where(done < warmup, done / max(warmup, 1e-12), falling), 0.0)
+    return learning_rate * (factor**2 if squared else factor)
+
+  return schedule
+
+
+def scale_by_bert_adam(
+  b1: float = 0.9, b2: float = 0.999, eps: float = 1e-6
+) -> optax.GradientTransformation:
+  """Adam's direction without bias correction: m / (sqrt(v) + eps).
+
+  Args:
+    b1: decay of the first moment.
+    b2: decay of the second moment.
+    eps: added to the root.
+  """
+
+  def init(params: PyTree) -> optax.ScaleByAdamState:
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    return optax.ScaleByAdamState(
+      count=jnp.zeros((), jnp.int32), mu=zeros, nu=jax.tree.map(jnp.zeros_like, params)
+    )
+
+  def update(updates: PyTree, state: optax.ScaleByAdamState, params: PyTree = None):
+    del params
+    mu = jax.tree.map(lambda g, m: b1 * m + (1 - b1) * g, updates, state.mu)
+    nu = jax.tree.map(lambda g, v: b2 * v + (1 - b2) * jnp.square(g), updates, state.nu)
+    updates = jax.tree.map(lambda m, v: m / (jnp.sqrt(v) + eps), mu, nu)
+    return updates, optax.ScaleByAdamState(count=state.count + 1, mu=mu, nu=nu)
+
+  return optax.GradientTransformation(init, update)
+
+
+def clip_each_by_norm(max_norm: float) -> optax.GradientTransformation:
+  """Scales the gradient of each parameter to a norm of at most `max_norm`, each by itself."""
+
+  def clip(gradient: jax.Array) -> jax.Array:
+    norm = jnp.sqrt(jnp.sum(jnp.square(gradient)))
+    return gradient * jnp.minimum(1.0, max_norm / (norm + 1e-6))
+
+  return optax.stateless_with_tree_map(lambda gradient, _: clip(gradient))
+
+
+def bert_adam(
+  learning_rate: float | Schedule,
+  weight_decay: float = 0.01,
+  max_norm: float | None = 1.0,
+  clip_each: bool = False,
+  b1: float = 0.9,
+  b2: float = 0.999,
+  eps: float = 1e-6,
+  frozen: Sequence[str] = (),
+) -> optax.GradientTransformation:
+  """Returns BertAdam.
+
+  Args:
+    learning_rate: a number, or a function of the step such as `warmup_schedule` makes.
+    weight_decay: of kernels and embeddings; norms and biases have none.
+    max_norm: norm that gradients are clipped to, or None.
+    clip_each: clip the gradient of each parameter by itself, as BertAdam does, not all as one.
+    b1: decay of the first moment.
+    b2: decay of the second moment.
+    eps: added to the root of the second moment.
+    frozen: regular expressions; a parameter whose path one of them matches from the start is not
+      changed and has no moments, e.g. "encoder/token_embedder".
+  """
+  parts = [
+    scale_by_bert_adam(b1, b2, eps),
+    optax.add_decayed_weights(weight_decay, mask=_where(lambda path: path[-1] in _DECAYED)),
+    optax.scale_by_learning_rate(learning_rate),
+  ]
+  if max_norm is not None:
+    clip = clip_each_by_norm if clip_each else optax.clip_by_global_norm
+    parts.insert(0, clip(max_norm))
+  if not frozen:
+    return optax.chain(*parts)
+  patterns = [re.compile(pattern) for pattern in frozen]
+
+  def is_frozen(path: Sequence[str]) -> bool:
+    return any(pattern.match("/".join(path)) for pattern in patterns)
+
+  return optax.chain(
+    optax.masked(optax.chain(*parts), _where(lambda path: not is_frozen(path))),
+    optax.masked(optax.set_to_zero(), _where(is_frozen)),
+  )
+
+
+def _where(holds: Callable[[Sequence[str]], bool]) -> Callable[[PyTree], PyTree]:
+  """Returns a function from parameters to a mask of those whose paths it holds of."""
+
+  def mask(params: PyTree) -> PyTree:
+    def of_path(path: Sequence[Any], _: Any) -> bool:
+      return holds([str(getattr(key, "key", key)) for key in path])
+
+    return jax.tree_util.tree_map_with_path(of_path, params)
+
+  return mask

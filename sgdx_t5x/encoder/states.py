@@ -1,0 +1,101 @@
+"""Hidden states of texts, by an encoder in Hugging Face's layout."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import os
+import pathlib
+from collections.abc import Iterator, Sequence
+
+import jax
+import numpy as np
+from flax import traverse_util
+
+from sgdx_t5x.encoder.encoder import Bert, BertConfig
+from sgdx_t5x.encoder.vocabulary import WordPieceVocabulary
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.weights import bert_layout, read_huggingface
+
+_GRAIN = 32  # lengths are padded to multiples of it: each is compiled once
+_TOKENS = 8192  # of a batch
+
+
+def hidden_states(
+  folder: str | os.PathLike, texts: Sequence[str], lower_case: bool | None = None
+) -> list[np.ndarray]:
+  """Returns the last hidden states of texts, as `transformers`' BertModel gives them.
+
+  Args:
+    folder: has config.json, safetensors and vocab.txt of a BERT.
+    texts: of any length that fits the positions; each is encoded as [CLS] text [SEP].
+    lower_case: whether the vocabulary is uncased; None reads it from the tokenizer's config.
+
+  Returns:
+    Per text float32 `[tokens, width]`, [CLS] and [SEP] included.
+
+  Raises:
+    SgdxError: the folder has no such model, or a text is too long.
+  """
+  if isinstance(texts, str):
+    raise SgdxError(
+      "hidden_states of one string", expected="a list of strings", fix="give [text], not text"
+    )
+  vocabulary = WordPieceVocabulary(folder, lower_case)
+  config, params = load(folder)
+  check_fits(vocabulary, config)
+  rows = [vocabulary.encode_texts(text) for text in texts]
+  for text, row in zip(texts, rows, strict=True):
+    if len(row) > config.max_positions:
+      raise SgdxError(
+        f"a text of {len(row):,} tokens: {text[:60]!r}...",
+        expected=f"at most {config.max_positions} tokens, which the encoder has positions for",
+        fix="cut it",
+      )
+  encode = jax.jit(functools.partial(Bert(config).apply, {"params": params}))
+  found: list[np.ndarray] = [np.empty(0)] * len(rows)
+  for numbers, length in _batches([len(row) for row in rows], config.max_positions):
+    tokens = np.zeros((len(numbers), length), np.int32)
+    for place, number in zip(tokens, numbers, strict=True):
+      place[: len(rows[number])] = rows[number]
+    hidden = np.asarray(encode(tokens), np.float32)
+    for states, number in zip(hidden, numbers, strict=True):
+      found[number] = states[: len(rows[number])]
+  return found
+
+
+def load(folder: str | os.PathLike) -> tuple[BertConfig, dict]:
+  """Reads an encoder: its sizes, with dtype float32 and no dropout, and its parameters.
+
+  Raises:
+    SgdxError: the folder has no BERT.
+  """
+  weights = read_huggingface(pathlib.Path(folder))
+  if not isinstance(weights.sizes, bert_layout.BertSizes):
+    raise SgdxError(
+      f"{folder}: a T5", expected="a BERT", fix="give the folder of a BERT, such as MiniLM"
+    )
+  config = BertConfig(**weights.sizes.gin(), dropout_rate=0.0)
+  flat = {name.removeprefix(bert_layout.PREFIX): array for name, array in weights.arrays.items()}
+  return config, traverse_util.unflatten_dict(flat, sep="/")
+
+
+def check_fits(vocabulary: WordPieceVocabulary, config: BertConfig) -> None:
+  """Raises SgdxError if a vocabulary has more pieces than an encoder has rows for."""
+  if vocabulary.vocab_size > config.vocab_size:
+    raise SgdxError(
+      f"{vocabulary.path}: {vocabulary.vocab_size:,} pieces",
+      expected=f"at most {config.vocab_size:,}, the rows of the encoder's embedding",
+      fix="give the vocabulary that the encoder was trained with",
+    )
+
+
+def _batches(lengths: Sequence[int], longest: int) -> Iterator[tuple[list[int], int]]:
+  """Yields numbers of rows of similar lengths, and the length they are padded to."""
+  of_length = collections.defaultdict(list)
+  for number, length in enumerate(lengths):
+    of_length[min(-(-length // _GRAIN) * _GRAIN, longest)].append(number)
+  for length, numbers in sorted(of_length.items()):
+    size = max(_TOKENS // length, 1)
+    for i in range(0, len(numbers), size):
+      yield numbers[i : i + size], length

@@ -1,0 +1,144 @@
+"""WordPiece by BERT's rules, in Python, with offsets into the text as it was given.
+
+The rules are those of BERT's BasicTokenizer and WordpieceTokenizer (Devlin et al. 2019; released
+with the paper): control characters are dropped; an uncased vocabulary lower-cases and strips
+accents (canonical decomposition without its non-spacing marks); each CJK ideograph and each
+punctuation mark is a word; a word is cut greedily into the longest pieces, those after the first
+marked `##`, or is `[UNK]`. Text never makes a special piece: "[SEP]" is three words.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import unicodedata
+from collections.abc import Mapping, Sequence
+
+UNKNOWN = "[UNK]"
+_LONGEST_WORD = 100  # characters; longer ones are [UNK]
+_CJK = (
+  (0x4E00, 0x9FFF),
+  (0x3400, 0x4DBF),
+  (0x20000, 0x2A6DF),
+  (0x2A700, 0x2B73F),
+  (0x2B740, 0x2B81F),
+  (0x2B820, 0x2CEAF),
+  (0xF900, 0xFAFF),
+  (0x2F800, 0x2FA1F),
+)
+_SPACE, _ALONE, _DROPPED, _PART = range(4)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pieces:
+  """Pieces of a text.
+
+  Attributes:
+    ids: of the pieces.
+    starts: first character of each in the text.
+    ends: character after its last.
+  """
+
+  ids: tuple[int, ...]
+  starts: tuple[int, ...]
+  ends: tuple[int, ...]
+
+
+class WordPiece:
+  """Cuts text into pieces.
+
+  Args:
+    pieces: {piece: id}.
+    lower_case: lower-case and strip accents (of uncased vocabularies).
+  """
+
+  def __init__(self, pieces: Mapping[str, int], lower_case: bool):
+    self._pieces, self._lower_case = dict(pieces), lower_case
+    self._unknown = self._pieces[UNKNOWN]
+    self._kinds: dict[str, tuple[int, str]] = {}  # character -> kind, what it becomes
+    self._words: dict[str, tuple[tuple[int, int, int], ...]] = {}  # word -> (id, start, end)
+
+  def cut(self, text: str) -> Pieces:
+    """Returns the pieces of a text."""
+    ids, starts, ends = [], [], []
+    for word, places in self.split(text):
+      for piece, start, end in self._pieces_of(word):
+        ids.append(piece)
+        starts.append(places[start])
+        ends.append(places[end - 1] + 1)
+    return Pieces(tuple(ids), tuple(starts), tuple(ends))
+
+  def split(self, text: str) -> list[tuple[str, Sequence[int]]]:
+    """Returns the words, and for each of their characters its place in the text."""
+    words: list[tuple[str, Sequence[int]]] = []
+    word: list[str] = []
+    places: list[int] = []
+
+    def end_word() -> None:
+      nonlocal word, places
+      if word:
+        words.append(("".join(word), places))
+        word, places = [], []
+
+    for i, character in enumerate(text):
+      found = self._kinds.get(character)
+      if found is None:
+        found = self._kinds[character] = self._kind(character)
+      kind, becomes = found
+      if kind == _PART:
+        word.append(becomes)
+        places.extend([i] * len(becomes))
+        continue
+      if kind == _DROPPED:
+        continue
+      end_word()
+      if kind == _ALONE:
+        words.append((becomes, [i] * len(becomes)))
+    end_word()
+    return words
+
+  def _kind(self, character: str) -> tuple[int, str]:
+    category, code = unicodedata.category(character), ord(character)
+    if character in "\t\n\r" or category in ("Zs", "Zl", "Zp"):
+      return _SPACE, ""
+    if category in ("Cc", "Cf", "Co", "Cs") or code == 0xFFFD:
+      return _DROPPED, ""
+    becomes = character
+    if self._lower_case:
+      decomposed = unicodedata.normalize("NFD", character.lower())
+      becomes = "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
+      if not becomes:
+        return _DROPPED, ""
+    if any(low <= code <= high for low, high in _CJK):
+      return _ALONE, becomes
+    is_sign = 33 <= code <= 126 and not character.isalnum()
+    if is_sign or category[0] == "P":
+      return _ALONE, becomes
+    return _PART, becomes
+
+  def _pieces_of(self, word: str) -> tuple[tuple[int, int, int], ...]:
+    """Returns (id, start, end) of each piece of a word."""
+    found = self._words.get(word)
+    if found is None:
+      if len(self._words) >= 1_000_000:
+        self._words.clear()
+      found = self._words[word] = self._cut_word(word)
+    return found
+
+  def _cut_word(self, word: str) -> tuple[tuple[int, int, int], ...]:
+    pieces, start = [], 0
+    while start < len(word) <= _LONGEST_WORD:
+      prefix = "##" if start else ""
+      for end in range(len(word), start, -1):
+        piece = self._pieces.get(prefix + word[start:end])
+        if piece is not None:
+          break
+      else:
+        break
+      pieces.append((piece, start, end))
+      start = end
+    return tuple(pieces) if start == len(word) else ((self._unknown, 0, len(word)),)
+
+
+def words_of(text: str, lower_case: bool) -> list[str]:
+  """Returns the words that a text is cut into before these are cut into pieces."""
+  return [word for word, _ in WordPiece({UNKNOWN: 0}, lower_case).split(text)]

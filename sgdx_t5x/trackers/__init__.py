@@ -1,0 +1,1 @@
+"""Labels and decoding rules of trackers that read a frame with an encoder; NumPy alone."""

@@ -1,0 +1,86 @@
+"""What a span tracker can fill the slots of a frame with, besides spans and possible values.
+
+The mechanisms and their shares in SGD's updates: docs/trackers.md.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from sgdx_t5x.data.schema import DONTCARE
+from sgdx_t5x.trackers.turns import CONFIRM, INFORM, OFFER, Act, Known, States
+
+MEMORY_SIZE = 12  # SGD's ceiling is 100.00 with 12 and 99.98 with 11
+_GIVING = (OFFER, CONFIRM, INFORM)
+_BOOLEANS = ("True", "False")  # say nothing without their slot
+
+
+class Held(NamedTuple):
+  """A value of another service's slot, which the user may mean for this service too.
+
+  Attributes:
+    turn: the newest at which it held.
+    service: position in the schema.
+    slot: position in that service.
+    values: alternatives, of which the first is shown.
+  """
+
+  turn: int
+  service: int
+  slot: int
+  values: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Choices:
+  """What the dialogue offers for the slots of a frame.
+
+  Attributes:
+    system: position of a slot -> the value that the system gave last, and in which turn.
+    memory: values of other services, the newest first, each once.
+  """
+
+  system: Mapping[int, tuple[str, int]]
+  memory: tuple[Held, ...]
+
+
+def frame_choices(known: Known, states: States, size: int = MEMORY_SIZE) -> Choices:
+  """Returns the choices of a frame.
+
+  Args:
+    known: the frame.
+    states: of all services before this turn.
+    size: longest `memory`.
+  """
+  given = {(act.service, act.slot): act for act in given_values(known.acts)}
+  system, held = {}, []
+  for (service, slot), act in given.items():
+    if service == known.service:
+      system[slot] = (act.values[0], act.turn)
+    else:
+      held.append(Held(act.turn, service, slot, act.values))
+  held += (
+    Held(state.turn, service, slot, values)
+    for service, state in states.items()
+    if service != known.service
+    for slot, values in state.values.items()
+  )
+  return Choices(system, tuple(_newest(held, size)))
+
+
+def given_values(acts: Iterable[Act]) -> Iterator[Act]:
+  """Yields the acts by which the system gave a slot one value: offered, confirmed, informed."""
+  return (act for act in acts if act.act in _GIVING and len(act.values) == 1)
+
+
+def _newest(held: list[Held], size: int) -> Iterator[Held]:
+  seen = set()
+  for one in sorted(held, key=lambda x: (-x.turn, x.service, x.slot)):
+    text = one.values[0]
+    folded = text.casefold()
+    if text == DONTCARE or text in _BOOLEANS or folded in seen:
+      continue
+    seen.add(folded)
+    yield one
+    if len(seen) == size:
+      return

@@ -1,0 +1,322 @@
+"""SpanDST's examples: a frame and what may be known of it, as `encoder/README.md` asks for it.
+
+All functions give lists of numbers, which are joined for many frames at once. What a number of the
+input stands for is kept, so that answers can be read.
+"""
+
+import bisect
+import dataclasses
+import functools
+import random
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.encoder import answers
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.trackers.choices import Choices, frame_choices
+from sgdx_t5x.trackers.span_text import (
+  MEMORY,
+  PieceVocabulary,
+  ServicePieces,
+  SpanStyle,
+  readable,
+  service_pieces,
+)
+from sgdx_t5x.trackers.spandst import Choice
+from sgdx_t5x.trackers.turns import (
+  CONFIRM,
+  INFORM,
+  NONE,
+  NOTIFY_SUCCESS,
+  OFFER,
+  OFFER_INTENT,
+  REQUEST,
+  Gold,
+  Known,
+  States,
+)
+
+FEATURES = (
+  "inputs", "segments", "slots", "slot_context", "values", "value_slots", "memory", "intents",
+  "intent_context", "targets",
+)  # fmt: skip
+LENGTHS = {
+  "inputs": 384, "segments": 384, "slots": 24, "slot_context": 24, "values": 64, "value_slots": 64,
+  "memory": 12, "intents": 8, "intent_context": 8, "targets": 256,
+}  # fmt: skip
+# Bits of `slot_context` that are the tracker's, and of `intent_context`.
+REQUESTED_NOW, OFFERED_NOW, CONFIRMED_NOW, INFORMED_NOW = (1 << n for n in range(5, 9))
+IS_SYSTEMS, REQUIRED, OPTIONAL, DONE_NOW, DONE_BEFORE = (1 << n for n in range(9, 14))
+_ACT_BITS = {
+  REQUEST: REQUESTED_NOW,
+  OFFER: OFFERED_NOW,
+  CONFIRM: CONFIRMED_NOW,
+  INFORM: INFORMED_NOW,
+}
+WAS_ACTIVE, WAS_OFFERED, WAS_DONE = 1, 2, 4
+_SHORTER = (20, 12, 8, 5)  # pieces of descriptions, where an input is too long
+_LEAST = 32  # pieces that the utterances keep in any case
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Example:
+  """A frame as a model reads it.
+
+  Attributes:
+    features: all of `FEATURES` but `targets`.
+    choices: what the dialogue offers for its slots.
+    slots: position of each slot shown.
+    values: (number of the slot, position of the value) of each value shown.
+    intents: position of each intent shown.
+    system: (character after each piece, character before it, position of the first piece).
+    user: the same of the user's utterance.
+  """
+
+  features: dict[str, list[int]]
+  choices: Choices
+  slots: Sequence[int]
+  values: Sequence[tuple[int, int]]
+  intents: Sequence[int]
+  system: tuple[Sequence[int], Sequence[int], int]
+  user: tuple[Sequence[int], Sequence[int], int]
+
+
+class SpanReader:
+  """Makes examples of the frames of a split in one variant; keeps what comes again."""
+
+  def __init__(
+    self,
+    variant: Schema,
+    vocabulary: PieceVocabulary,
+    style: SpanStyle | None = None,
+    lengths: Mapping[str, int] | None = None,
+  ):
+    """Args: variant, the schema shown; vocabulary; style; lengths of features, see `LENGTHS`."""
+    self._services, self._vocabulary = variant.services, vocabulary
+    self._style = style or SpanStyle()
+    self._lengths = {**LENGTHS, **(lengths or {})}
+    self._cut = functools.lru_cache(maxsize=20_000)(vocabulary.cut)
+    self._name = functools.lru_cache(maxsize=20_000)(self._slot_name)
+    self._pieces = functools.lru_cache(maxsize=None)(self._service_pieces)
+
+  def _service_pieces(self, position: int, limit: int) -> ServicePieces:
+    service = self._services[position]
+    pieces = service_pieces(service, self._vocabulary, self._style, limit)
+    for name, found in (
+      ("slots", len(pieces.slots)),
+      ("values", sum(map(len, pieces.values))),
+      ("intents", len(pieces.intents)),
+    ):
+      if found > self._lengths[name]:
+        raise SgdxError(
+          f"service {service.name} with {found} {name}",
+          expected=f"at most {self._lengths[name]}: TASK_FEATURE_LENGTHS[{name!r}]",
+          fix="raise it in gin, with the list beside it of the same length",
+        )
+    return pieces
+
+  def _slot_name(self, service: int, slot: int) -> list[int]:
+    name = readable(self._services[service].slots[slot].name)
+    return [self._vocabulary.marker(MEMORY), *self._cut(f"{name} :").ids]
+
+  def example(self, known: Known, states: States, shuffle: str | None = None) -> Example:
+    """Returns the example of a frame, without targets.
+
+    Args:
+      known: the frame.
+      states: of all services before its turn.
+      shuffle: a text that gives the order of slots, values and intents; None is the schema's.
+
+    Raises:
+      SgdxError: the service does not fit into the input, however short its descriptions are.
+    """
+    choices = frame_choices(known, states, self._style.memory)
+    memory = [
+      self._name(held.service, held.slot) + list(self._cut(held.values[0]).ids)
+      for held in choices.memory
+    ]
+    system, user = self._cut(known.system), self._cut(known.user)
+    pieces, before, after = self._fitting(known.service, system, user, sum(map(len, memory)))
+    draw = random.Random(zlib.crc32(shuffle.encode())) if shuffle is not None else None
+    system_ids, user_ids = system.ids[before:], user.ids[after:]
+    cls, sep = self._vocabulary.bos_id, self._vocabulary.eos_id
+    ids = [cls, *system_ids, sep, *user_ids, sep]
+    first_user = len(system_ids) + 2
+    spoken, inner = len(ids), [answers.SYSTEM_UTTERANCE] * len(system_ids)
+    segments = [answers.SEPARATOR, *inner, answers.SEPARATOR]
+    segments += [answers.USER_UTTERANCE] * len(user_ids)
+    segments.append(answers.SEPARATOR)
+    ids += pieces.head
+    shown = range(len(pieces.slots)) if self._style.all_slots else sorted(pieces.tracked)
+    slots, values, intents = list(shown), [], list(range(len(pieces.intents)))
+    if draw is not None:
+      draw.shuffle(slots)
+      draw.shuffle(intents)
+    at = {"slots": [], "values": [], "value_slots": [], "memory": [], "intents": []}
+    for number, slot in enumerate(slots, start=1):
+      at["slots"].append(len(ids))
+      ids += pieces.slots[slot]
+      of_slot = list(range(len(pieces.values[slot])))
+      if draw is not None and of_slot:
+        draw.shuffle(of_slot)
+      for value in of_slot:
+        at["values"].append(len(ids))
+        at["value_slots"].append(number)
+        values.append((number, value))
+        ids += pieces.values[slot][value]
+    for intent in intents:
+      at["intents"].append(len(ids))
+      ids += pieces.intents[intent]
+    segments += [answers.SCHEMA] * (len(ids) - spoken)
+    for one in memory:
+      at["memory"].append(len(ids))
+      ids += one
+    segments += [answers.OTHER_SERVICES] * (len(ids) - len(segments))
+    slot_context, intent_context = self._context(known, states, choices, pieces)
+    features = {
+      "inputs": ids,
+      "segments": segments,
+      **at,
+      "slot_context": [slot_context[slot] for slot in slots],
+      "intent_context": [intent_context[intent] for intent in intents],
+    }
+    return Example(
+      features,
+      choices,
+      slots,
+      values,
+      intents,
+      (system.starts[before:], system.ends[before:], 1),
+      (user.starts[after:], user.ends[after:], first_user),
+    )
+
+  def _fitting(
+    self, service: int, system: Any, user: Any, memory: int
+  ) -> tuple[ServicePieces, int, int]:
+    """Returns the service, and how many pieces the utterances lose at their beginnings."""
+    limit, said = self._lengths["inputs"], len(system.ids) + len(user.ids)
+    for most in (self._style.description_tokens, *_SHORTER):
+      pieces = self._pieces(service, most)
+      room = limit - 3 - memory - pieces.length
+      if said <= room:
+        return pieces, 0, 0
+    if room < min(said, _LEAST):
+      raise SgdxError(
+        f"service {self._services[service].name}: {pieces.length + memory + 3} pieces without the "
+        f"utterances, {_LEAST - room} too many, though of names and descriptions {most} are left",
+        expected=f"at most {limit - _LEAST} of {limit}: TASK_FEATURE_LENGTHS['inputs']",
+        fix="raise it in gin, as far as the encoder has positions; or shorten descriptions and "
+        "values, or leave out slots that no intent takes: all_slots=False",
+      )
+    before = min(len(system.ids), said - room)
+    return pieces, before, said - room - before
+
+  def _context(
+    self, known: Known, states: States, choices: Choices, pieces: ServicePieces
+  ) -> tuple[list[int], list[int]]:
+    """Returns the bits of all slots and of all intents."""
+    state = states.get(known.service)
+    held = state.values if state else {}
+    bits = [answers.FILLABLE if i in pieces.tracked else 0 for i in range(len(pieces.slots))]
+    active = state.intent if state else NONE
+    of_intents = [0] * len(pieces.required)
+    if active != NONE:
+      of_intents[active] |= WAS_ACTIVE
+    for slot in pieces.tracked:
+      if slot in held:
+        bits[slot] |= answers.CLEAR_OPEN
+      if slot in choices.system:
+        bits[slot] |= answers.SYSTEM_OPEN
+        bits[slot] |= IS_SYSTEMS if choices.system[slot][0] in held.get(slot, ()) else 0
+      if not pieces.values[slot]:
+        bits[slot] |= answers.SPAN_OPEN
+      if choices.memory:
+        bits[slot] |= answers.MEMORY_OPEN
+      if active != NONE:
+        bits[slot] |= REQUIRED if slot in pieces.required[active] else 0
+        bits[slot] |= OPTIONAL if slot in pieces.optional[active] else 0
+    done = 0
+    for act in known.acts:
+      if act.service != known.service:
+        continue
+      if act.act == NOTIFY_SUCCESS:
+        done |= DONE_NOW if act.turn == known.turn - 1 else DONE_BEFORE
+      elif act.turn == known.turn - 1 and act.slot != NONE:
+        if act.act == OFFER_INTENT:
+          of_intents[act.slot] |= WAS_OFFERED
+        else:
+          bits[act.slot] |= _ACT_BITS.get(act.act, 0)
+    if done:
+      bits = [one | done for one in bits]
+      of_intents = [one | WAS_DONE for one in of_intents]
+    return bits, of_intents
+
+
+def targets(
+  example: Example,
+  right: Mapping[int, Sequence[Choice]],
+  gold: Gold,
+  limit: int = LENGTHS["targets"],
+) -> list[int]:
+  """Returns the rows of `targets`, flat.
+
+  Args:
+    example: of the frame.
+    right: position of a slot -> right answers, from `spandst.right_choices`.
+    gold: what is to be found.
+    limit: numbers at most; what is beyond it is left out: further spans of a value.
+  """
+  intents = {position: number for number, position in enumerate(example.intents, start=1)}
+  rows = []
+  if gold.intent == NONE:
+    rows.append((0, answers.INTENT, 0, 0))
+  elif gold.intent in intents:
+    rows.append((0, answers.INTENT, intents[gold.intent], 0))
+  asked, more = set(gold.requested), []
+  for number, slot in enumerate(example.slots, start=1):
+    if slot in asked:
+      rows.append((number, answers.REQUESTED, 0, 0))
+    found = right.get(slot, ())
+    if len(found) > 1 or (found and found[0].kind != answers.KEEP):
+      mine = [row for choice in found if (row := _row(example, number, choice))]
+      rows += mine[:2]
+      more += mine[2:]
+  rows += more
+  return [x for row in dict.fromkeys(rows) for x in row][: limit - limit % answers.ROW]
+
+
+def _row(example: Example, number: int, choice: Choice) -> tuple[int, int, int, int] | None:
+  if choice.kind == answers.SPAN:
+    starts, ends, first = example.user if choice.number else example.system
+    begin = bisect.bisect_right(ends, choice.start)
+    end = bisect.bisect_left(starts, choice.end) - 1
+    if not starts or begin > end or starts[begin] >= choice.end:
+      return None  # cut off
+    return number, answers.SPAN, first + begin, first + end
+  if choice.kind == answers.VALUE:
+    return number, answers.VALUE, example.values.index((number, choice.number)) + 1, 0
+  if choice.kind == answers.MEMORY:
+    return number, answers.MEMORY, choice.number + 1, 0
+  return number, choice.kind, 0, 0
+
+
+def read_choice(example: Example, answer: answers.SlotAnswer) -> Choice:
+  """Returns what an answer for a slot means; KEEP if it points to nothing that is there."""
+  if answer.kind == answers.SPAN:
+    for by_user, (starts, ends, first) in ((0, example.system), (1, example.user)):
+      if first <= answer.first <= answer.last < first + len(starts):
+        return Choice(
+          answers.SPAN, by_user, starts[answer.first - first], ends[answer.last - first]
+        )
+    return Choice(answers.KEEP)
+  if answer.kind == answers.VALUE:
+    if not 1 <= answer.first <= len(example.values):
+      return Choice(answers.KEEP)
+    return Choice(answers.VALUE, example.values[answer.first - 1][1])
+  if answer.kind == answers.MEMORY:
+    if not 1 <= answer.first <= len(example.choices.memory):
+      return Choice(answers.KEEP)
+    return Choice(answers.MEMORY, answer.first - 1)
+  return Choice(answer.kind)

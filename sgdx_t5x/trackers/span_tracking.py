@@ -1,0 +1,59 @@
+"""SpanDST tracks dialogues: from a model's answers to the state after every turn."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.encoder.answers import read_answer
+from sgdx_t5x.trackers.span_features import Example, SpanReader, read_choice
+from sgdx_t5x.trackers.spandst import new_values
+from sgdx_t5x.trackers.turns import NONE
+from sgdx_t5x.trackers.walk import Predict, Prediction, Question
+
+# From features of frames, without targets, to an answer each: see `encoder.answers`.
+Answer = Callable[[Sequence[Mapping[str, Sequence[int]]]], Sequence[Sequence[int]]]
+_ASKED = 0.5  # probability from which a slot counts as asked for
+
+
+def span_tracker(original: Schema, reader: SpanReader, answer: Answer) -> Predict:
+  """Returns the tracker for `walk`.
+
+  Args:
+    original: the split's original schema.
+    reader: of the split in the variant that the model is shown.
+    answer: the model.
+  """
+
+  def predict(questions: Sequence[Question]) -> list[Prediction]:
+    examples = [reader.example(question.known, question.states) for question in questions]
+    vectors = answer([example.features for example in examples])
+    asked = zip(questions, examples, vectors, strict=True)
+    return [span_prediction(original, *one) for one in asked]
+
+  return predict
+
+
+def span_prediction(
+  original: Schema, question: Question, example: Example, vector: Sequence[int]
+) -> Prediction:
+  """Returns what an answer says of a frame.
+
+  Args:
+    original: the split's original schema.
+    question: the frame, and the states before.
+    example: what the model read.
+    vector: what it answered.
+  """
+  known, found = question.known, read_answer(vector)
+  slots = list(zip(example.slots, found.slots, strict=False))
+  own = question.states.get(known.service)
+  values = new_values(
+    original.services[known.service],
+    known,
+    own.values if own else {},
+    example.choices,
+    {slot: read_choice(example, answer) for slot, answer in slots},
+  )
+  intents = example.intents
+  intent = intents[found.intent - 1] if 1 <= found.intent <= len(intents) else NONE
+  requested = sorted(slot for slot, answer in slots if answer.requested > _ASKED)
+  return Prediction(intent, tuple(requested), values)

@@ -1,0 +1,222 @@
+"""SpanDST: what is right to answer for the slots of a frame, and what answers make of its state.
+
+The tracker reads the last two utterances once per frame and says of each slot how its value
+changes: not at all, to a span of the utterances, to a possible value, to the value that the system
+gave last, or to a value of another service. Labels and decoding are pure functions, so that a
+ceiling can be computed: with the labels as answers, the joint goal accuracy on SGD is 100.00.
+"""
+
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from sgdx_t5x.data.schema import DONTCARE, Service, Slot
+from sgdx_t5x.encoder.answers import CLEAR, KEEP, MEMORY, SPAN, SYSTEM, VALUE
+from sgdx_t5x.encoder.answers import DONTCARE as ANY
+from sgdx_t5x.trackers.choices import Choices
+from sgdx_t5x.trackers.turns import Gold, Known
+
+Values = Mapping[int, tuple[str, ...]]  # position of a slot -> its values
+
+
+class Choice(NamedTuple):
+  """An answer for a slot.
+
+  Attributes:
+    kind: KEEP, DONTCARE, CLEAR, SYSTEM, SPAN, VALUE or MEMORY of `encoder.answers`.
+    number: VALUE: position among the possible values; MEMORY: position in `Choices.memory`;
+      SPAN: 1 in the user's utterance, 0 in the system's.
+    start: SPAN: of the first character.
+    end: SPAN: behind the last character.
+  """
+
+  kind: int
+  number: int = 0
+  start: int = 0
+  end: int = 0
+
+
+_KEPT = (Choice(KEEP),)
+
+
+def right_choices(
+  service: Service, known: Known, gold: Gold, before: Values, choices: Choices
+) -> dict[int, Sequence[Choice]]:
+  """Returns the right answers for a frame's slots.
+
+  All of them, because a model is trained on the sum of their probabilities: where somebody's city
+  is said by the user and held by another service, both are right.
+
+  Args:
+    service: the frame's, in the original schema.
+    known: the frame.
+    gold: what is to be found in it.
+    before: this service's values before the turn: gold ones, to train.
+    choices: of the frame.
+
+  Returns:
+    Position of each slot that can be filled -> right answers, the likeliest first. KEEP, with the
+    spans in which the user repeats the value, where the value stays; KEEP too where nothing leads
+    to the value, which is so in 7 of 138,688 updates of SGD's train split.
+  """
+  right = dict.fromkeys(service.tracked_slots, _KEPT)
+  for slot in right:
+    if slot in gold.values or slot in before:
+      one = service.slots[slot]
+      right[slot] = _right(one, slot, known, gold, before.get(slot, ()), choices) or _KEPT
+  return right
+
+
+def _right(
+  slot: Slot, position: int, known: Known, gold: Gold, before: Sequence[str], choices: Choices
+) -> list[Choice]:
+  values = gold.values.get(position, ())
+  if not values:
+    return [Choice(CLEAR)] if before else []
+  if _meet(values, before):
+    repeated = _annotated(position, known, gold, values, by_user=True)
+    return [*_KEPT, *(repeated if not slot.is_categorical else ())]
+  if values[0] == DONTCARE:
+    return [Choice(ANY)]
+  right = []
+  if slot.is_categorical:
+    values = values[:1]  # all others are wrong by the official metric
+    right += (Choice(VALUE, i) for i, v in enumerate(slot.possible_values) if v == values[0])
+  else:
+    right += _spans(position, known, gold, values, by_user=True)
+  if _meet(values, choices.system.get(position, ())[:1]):
+    right.append(Choice(SYSTEM))
+  if not slot.is_categorical:
+    right += _spans(position, known, gold, values, by_user=False)
+  right += (
+    Choice(MEMORY, i) for i, held in enumerate(choices.memory) if _meet(values, held.values)
+  )
+  return right
+
+
+def _meet(values: Sequence[str], others: Sequence[str]) -> bool:
+  """Whether two lists of alternatives share a value; the official metric ignores case too."""
+  if not others or values == others:
+    return bool(others)
+  return not {v.casefold() for v in values}.isdisjoint(v.casefold() for v in others)
+
+
+def _spans(
+  slot: int, known: Known, gold: Gold, values: Sequence[str], by_user: bool
+) -> list[Choice]:
+  """Returns where a value stands in an utterance: as annotated, else where its words are."""
+  if found := _annotated(slot, known, gold, values, by_user):
+    return found
+  text = known.user if by_user else known.system
+  matches = {(m.start(), m.end()) for value in values for m in _words(value).finditer(text)}
+  longest = sorted(matches, key=lambda m: (m[0] - m[1], m))
+  outer: list[tuple[int, int]] = []
+  for start, end in longest:
+    if not any(a <= start and end <= b for a, b in outer):
+      outer.append((start, end))
+  return [Choice(SPAN, int(by_user), start, end) for start, end in outer]
+
+
+def _annotated(
+  slot: int, known: Known, gold: Gold, values: Sequence[str], by_user: bool
+) -> list[Choice]:
+  if not gold.spans:
+    return []
+  text = known.user if by_user else known.system
+  return [
+    Choice(SPAN, int(by_user), span.start, span.end)
+    for span in gold.spans
+    if span.slot == slot
+    and span.by_user == by_user
+    and _meet(values, [text[span.start : span.end]])
+  ]
+
+
+@functools.lru_cache(maxsize=20_000)
+def _words(value: str) -> re.Pattern[str]:
+  return re.compile(rf"(?<!\w){re.escape(value)}(?!\w)", re.IGNORECASE)
+
+
+def new_values(
+  service: Service,
+  known: Known,
+  before: Values,
+  choices: Choices,
+  answers: Mapping[int, Choice],
+) -> dict[int, tuple[str, ...]]:
+  """Returns this service's values after a frame.
+
+  Slots that no intent requires or accepts are never filled: SGD's gold states never fill them, in
+  none of 228,659 frames.
+
+  Args:
+    service: the frame's, in the original schema.
+    known: the frame.
+    before: this service's values before the turn.
+    choices: of the frame.
+    answers: position of a slot -> its answer; a slot without one keeps its value, and so does one
+      whose answer names what the frame does not have.
+  """
+  values = dict(before)
+  for position in service.tracked_slots:
+    answer = answers.get(position, Choice(KEEP))
+    if answer.kind == CLEAR:
+      values.pop(position, None)
+      continue
+    text = _text(service.slots[position], position, known, choices, answer)
+    if text:
+      values[position] = (text,)
+  return {position: values[position] for position in sorted(values)}
+
+
+def _text(slot: Slot, position: int, known: Known, choices: Choices, answer: Choice) -> str:
+  """Returns the value that an answer names; "" if none."""
+  if answer.kind == ANY:
+    return DONTCARE
+  if answer.kind == VALUE:
+    possible = slot.possible_values
+    return possible[answer.number] if answer.number < len(possible) else ""
+  if answer.kind == SPAN:
+    if slot.is_categorical:
+      return ""
+    utterance = known.user if answer.number else known.system
+    return utterance[answer.start : answer.end].strip()
+  text = ""
+  if answer.kind == SYSTEM:
+    text = choices.system.get(position, ("",))[0]
+  elif answer.kind == MEMORY and answer.number < len(choices.memory):
+    text = choices.memory[answer.number].values[0]
+  if slot.is_categorical:
+    return next((v for v in slot.possible_values if v.casefold() == text.casefold()), "")
+  return text
+
+
+def mechanism(choice: Choice, choices: Choices, slot: int, turn: int) -> str:
+  """Names how a slot's value changes, for statistics.
+
+  Args:
+    choice: a right answer.
+    choices: of the frame.
+    slot: position of the slot.
+    turn: of the frame.
+  """
+  if choice.kind == SYSTEM:
+    return "offered in the last turn" if choices.system[slot][1] == turn - 1 else "offered earlier"
+  if choice.kind == SPAN:
+    return "user's span" if choice.number else "system's span"
+  return _MECHANISMS[choice.kind]
+
+
+_MECHANISMS = {
+  KEEP: "kept",
+  ANY: "dontcare",
+  CLEAR: "cleared",
+  VALUE: "possible value",
+  MEMORY: "another service",
+}
+
+
+def changes(right: Mapping[int, Sequence[Choice]]) -> Iterator[tuple[int, Sequence[Choice]]]:
+  """Yields (slot, right answers) of the slots whose value changes."""
+  return ((slot, found) for slot, found in right.items() if found[0].kind != KEEP)

@@ -1,0 +1,239 @@
+"""What a tracker may know of a frame, and apart from it what it is to find there.
+
+A tracker may know what was said, what the system itself did (its acts, which SGD annotates), and
+what the tracker found in earlier turns. Everything names services, slots and intents by their
+position in the split's schema, so that a variant of the schema changes nothing here.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from sgdx_t5x.data.annotation_rules import ACTS
+from sgdx_t5x.data.dialogue import SYSTEM, USER, Dialogue, Frame, frame_id
+from sgdx_t5x.data.schema import NO_INTENT, Schema, Service
+from sgdx_t5x.errors import SgdxError
+
+# The system's acts in the order of their numbers in records; a new one goes to the end.
+SYSTEM_ACTS = tuple(ACTS[SYSTEM])
+INFORM, REQUEST, CONFIRM, OFFER, NOTIFY_SUCCESS, NOTIFY_FAILURE = range(6)
+OFFER_INTENT = SYSTEM_ACTS.index("OFFER_INTENT")
+NONE = -1  # position of the intent NONE, and of the slot of an act that names none
+
+
+class Act(NamedTuple):
+  """Something the system did.
+
+  Attributes:
+    turn: of the dialogue, counting all turns.
+    service: position in the schema.
+    act: number in `SYSTEM_ACTS`.
+    slot: position in the service; of OFFER_INTENT the intent's; NONE for an act without one.
+    values: as the system put them; of OFFER_INTENT ().
+  """
+
+  turn: int
+  service: int
+  act: int
+  slot: int
+  values: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Known:
+  """What a tracker may know of a user frame from the dialogue itself.
+
+  Attributes:
+    frame_id: see `dialogue.frame_id`.
+    turn: of the dialogue, counting all turns.
+    service: position in the schema.
+    system: what the system said last; "" in the first turn.
+    user: what the user says.
+    acts: of the system in all turns before, about all services, the oldest first.
+    turn_services: positions of the services that have a frame in this turn, in its order.
+  """
+
+  frame_id: str
+  turn: int
+  service: int
+  system: str
+  user: str
+  acts: tuple[Act, ...]
+  turn_services: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServiceState:
+  """What holds of a service after its last user frame: gold in training, else predicted.
+
+  Attributes:
+    turn: of that frame.
+    intent: position of the active intent, or NONE.
+    values: position of a slot -> values that are alternatives, of which a tracker predicts one.
+  """
+
+  turn: int
+  intent: int
+  values: Mapping[int, tuple[str, ...]]
+
+
+States = Mapping[int, ServiceState]  # position of a service -> its state before a turn
+
+
+class Span(NamedTuple):
+  """A value in one of the last two utterances.
+
+  Attributes:
+    slot: position in the frame's service.
+    by_user: whether it is in the user's utterance; else it is in the system's before.
+    start: of the first character.
+    end: behind the last character.
+  """
+
+  slot: int
+  by_user: bool
+  start: int
+  end: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Gold:
+  """What a tracker is to find in a frame.
+
+  Attributes:
+    intent: position of the active intent, or NONE.
+    requested: positions of the slots that the user asks for.
+    values: position of a slot -> acceptable values.
+    spans: annotated values of this service in the last two utterances.
+  """
+
+  intent: int
+  requested: tuple[int, ...]
+  values: Mapping[int, tuple[str, ...]]
+  spans: tuple[Span, ...]
+
+  def state(self, turn: int) -> ServiceState:
+    """Returns the gold state after this frame. Args: turn of the frame."""
+    return ServiceState(turn, self.intent, self.values)
+
+
+def user_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Known]]:
+  """Yields what may be known of the frames of each user turn, in order.
+
+  Args:
+    dialogue: in names of `schema`; its gold states are not read.
+    schema: of the split.
+  """
+  position = {name: i for i, name in enumerate(schema.names)}
+  acts: list[Act] = []
+  for number, turn in enumerate(dialogue.turns):
+    if turn.speaker != USER:
+      acts += [
+        act
+        for frame in turn.frames
+        for act in _acts(number, frame, schema, position[frame.service])
+      ]
+      continue
+    before = dialogue.turns[number - 1].utterance if number else ""
+    services = tuple(position[frame.service] for frame in turn.frames)
+    done = tuple(acts)
+    yield [
+      Known(
+        frame_id(dialogue.dialogue_id, number, frame.service),
+        number,
+        service,
+        before,
+        turn.utterance,
+        done,
+        services,
+      )
+      for frame, service in zip(turn.frames, services, strict=True)
+    ]
+
+
+def gold_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Gold]]:
+  """Yields what is to be found in the frames of each user turn, as `user_turns` goes."""
+  for number, turn in enumerate(dialogue.turns):
+    if turn.speaker == USER:
+      before = dialogue.turns[number - 1].frames if number else ()
+      yield [_gold(frame, before, schema[frame.service]) for frame in turn.frames]
+
+
+def after_turn(before: States, frames: Mapping[int, ServiceState]) -> dict[int, ServiceState]:
+  """Returns the states after a user turn: all of its frames' at once.
+
+  So that no frame of a turn knows what another found in it.
+  """
+  return {**before, **frames}
+
+
+def without_acts(dialogue: Dialogue) -> int | None:
+  """Returns the first system turn whose acts are not annotated, or None if all are."""
+  for number, turn in enumerate(dialogue.turns):
+    annotated = turn.frames and all(frame.actions is not None for frame in turn.frames)
+    if turn.speaker == SYSTEM and not annotated:
+      return number
+  return None
+
+
+def check_acts(dialogue: Dialogue, origin: str, tracker: str) -> None:
+  """Refuses a dialogue that does not say what its system did.
+
+  Args:
+    dialogue: to be tracked.
+    origin: where it is from, for the error.
+    tracker: that needs the acts, for the error.
+
+  Raises:
+    SgdxError: a system turn has no frame, or a frame of it no `actions`.
+  """
+  if (turn := without_acts(dialogue)) is not None:
+    raise no_acts(f"{origin}, dialogue {dialogue.dialogue_id}, turn {turn}", tracker)
+
+
+def no_acts(where: str, tracker: str) -> SgdxError:
+  """Returns the error for dialogues without acts. Args: where the first missing one is."""
+  return SgdxError(
+    f"{where}: what the system did is not annotated",
+    expected=f"`actions` in the frames of every system turn, an empty list if it did nothing: "
+    f"{tracker} reads which values the system offered, confirmed and gave",
+    available="trackers that read the utterances alone: T5DST, D3ST and SDT",
+    fix='write the system\'s acts there, {"act": "OFFER", "slot": "city", "values": ["Fresno"]} '
+    "for instance, or use one of those trackers",
+  )
+
+
+def _acts(turn: int, frame: Frame, schema: Schema, position: int) -> Iterator[Act]:
+  service = schema[frame.service]
+  for action in frame.actions or ():
+    name, values = action.get("act"), tuple(action.get("values", ()))
+    if name not in SYSTEM_ACTS:
+      continue  # of a corpus with acts of its own, which no tracker here reads
+    number, slot = SYSTEM_ACTS.index(name), action.get("slot", "")
+    if number == OFFER_INTENT:
+      yield Act(turn, position, number, _intent(service, values[0] if values else NO_INTENT))
+    elif slot in service.slot_index and name != "INFORM_COUNT":
+      yield Act(turn, position, number, service.slot_index[slot], values)
+    else:
+      yield Act(turn, position, number, NONE)
+
+
+def _intent(service: Service, name: str) -> int:
+  return service.intent_index.get(name, NONE)
+
+
+def _gold(frame: Frame, before: Sequence[Frame], service: Service) -> Gold:
+  state, index = frame.state, service.slot_index
+  system = [f for f in before if f.service == frame.service]
+  return Gold(
+    _intent(service, state.active_intent),
+    tuple(index[name] for name in state.requested_slots),
+    {index[name]: values for name, values in state.slot_values.items()},
+    tuple(
+      Span(index[span["slot"]], by_user, span["start"], span["exclusive_end"])
+      for by_user, frames in ((True, [frame]), (False, system))
+      for found in frames
+      for span in found.slots or ()
+      if span["slot"] in index
+    ),
+  )

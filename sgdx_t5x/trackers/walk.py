@@ -1,0 +1,105 @@
+"""Tracks dialogues turn by turn: what a tracker predicted is what it knows in the next turn.
+
+The same turn of many dialogues is asked at once, so that a model gets full batches; frames of a
+turn do not know of each other. Gold states play no part in it.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from sgdx_t5x.data.dialogue import USER, Dialogue, Frame, State
+from sgdx_t5x.data.schema import NO_INTENT, Schema
+from sgdx_t5x.trackers.turns import NONE, Known, ServiceState, States, after_turn, user_turns
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Question:
+  """A frame, and the states that were predicted before its turn."""
+
+  known: Known
+  states: States
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Prediction:
+  """What a tracker says of a frame.
+
+  Attributes:
+    intent: position of the active intent, or NONE.
+    requested: positions of the slots that the user asks for.
+    values: position of a slot -> values.
+  """
+
+  intent: int
+  requested: tuple[int, ...]
+  values: Mapping[int, tuple[str, ...]]
+
+
+Predict = Callable[[Sequence[Question]], Sequence[Prediction]]
+
+
+def walk(
+  dialogues: Sequence[Dialogue], schema: Schema, predict: Predict
+) -> Iterator[dict[str, Prediction]]:
+  """Yields the predictions of a user turn of all dialogues, from the first turn to the last.
+
+  Args:
+    dialogues: in names of `schema`.
+    schema: of the split, the original one.
+    predict: a tracker; gets the frames of a turn of all dialogues, and returns a prediction each.
+
+  Yields:
+    Frame id -> prediction; as many times as the longest dialogue has user turns.
+  """
+  turns = [list(user_turns(dialogue, schema)) for dialogue in dialogues]
+  states: list[States] = [{} for _ in dialogues]
+  for number in range(max(map(len, turns), default=0)):
+    asked = [
+      (i, Question(known, states[i]))
+      for i, frames in enumerate(turns)
+      if number < len(frames)
+      for known in frames[number]
+    ]
+    found = predict([question for _, question in asked])
+    new: dict[int, dict[int, ServiceState]] = {}
+    for (i, question), one in zip(asked, found, strict=True):
+      state = ServiceState(question.known.turn, one.intent, one.values)
+      new.setdefault(i, {})[question.known.service] = state
+    for i, frames in new.items():
+      states[i] = after_turn(states[i], frames)
+    yield {q.known.frame_id: one for (_, q), one in zip(asked, found, strict=True)}
+
+
+def with_predictions(
+  dialogue: Dialogue, schema: Schema, predictions: Mapping[str, Prediction]
+) -> Dialogue:
+  """Returns a dialogue whose user frames hold predicted states, as DSTC8 predictions are written.
+
+  Args:
+    dialogue: in names of `schema`.
+    schema: of the split, the original one.
+    predictions: frame id -> prediction, for all of its frames.
+
+  Returns:
+    The dialogue with services and states alone: no gold annotation is left in it.
+  """
+  known = iter(frames for frames in user_turns(dialogue, schema))
+  turns = []
+  for turn in dialogue.turns:
+    frames = [Frame(frame.service) for frame in turn.frames]
+    if turn.speaker == USER:
+      frames = [
+        dataclasses.replace(frame, state=_state(predictions[one.frame_id], schema, one.service))
+        for frame, one in zip(frames, next(known), strict=True)
+      ]
+    turns.append(dataclasses.replace(turn, frames=tuple(frames)))
+  return dataclasses.replace(dialogue, turns=tuple(turns))
+
+
+def _state(prediction: Prediction, schema: Schema, position: int) -> State:
+  service = schema.services[position]
+  return State(
+    NO_INTENT if prediction.intent == NONE else service.intents[prediction.intent].name,
+    tuple(service.slots[i].name for i in prediction.requested),
+    {service.slots[i].name: values for i, values in prediction.values.items()},
+  )

@@ -1,0 +1,222 @@
+"""Hugging Face's folders of BERT weights: config.json, safetensors and vocab.txt.
+
+Checked against `transformers` 5.23 (tests/fixtures/hf_bert/make.py). Names may have the prefix
+`bert.`, and old files call the parameters of a norm gamma and beta. What lies beside the encoder
+(a head, a buffer of positions) is left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import re
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.weights import bert_layout, hf_folder, layout
+from sgdx_t5x.weights.progress import OnProgress, growing, no_progress
+from sgdx_t5x.weights.safetensors_file import import_safetensors
+
+VOCABULARY = "vocab.txt"
+# What the network computes; another value would change its numbers.
+_FIXED = {"hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False}
+_SIZES = {  # field of BertSizes: key of config.json
+  "vocab_size": "vocab_size",
+  "emb_dim": "hidden_size",
+  "num_heads": "num_attention_heads",
+  "num_layers": "num_hidden_layers",
+  "mlp_dim": "intermediate_size",
+  "max_positions": "max_position_embeddings",
+  "num_types": "type_vocab_size",
+}
+_BUFFER = "embeddings.position_ids"  # 0, 1, 2, ... in old files
+_OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
+
+
+def read(
+  folder: pathlib.Path, config: Mapping[str, Any], on_progress: OnProgress = no_progress
+) -> layout.Weights:
+  """Reads a BERT; see `huggingface.read_huggingface`."""
+  sizes = sizes_of(config, folder / hf_folder.CONFIG)
+  arrays, notes = hf_folder.read_arrays(folder, on_progress, [_BUFFER])
+  arrays = _of_encoder(arrays, notes)
+  if "pooler.dense.weight" not in arrays:
+    sizes = dataclasses.replace(sizes, pooler=False)
+    notes.append("there is no pooler: training starts with a new one")
+  table = bert_layout.tensors(sizes)
+  vocabulary = folder / VOCABULARY
+  if vocabulary.is_file():
+    check_vocabulary(vocabulary, sizes.vocab_size)
+  layout.check(
+    {tensor.hf: tensor.hf_shape for tensor in table},
+    {name: array.shape for name, array in arrays.items()},
+    str(folder),
+    expected=f"the {len(table)} arrays that {hf_folder.CONFIG} describes",
+    fix=f"correct {hf_folder.CONFIG}, or save the model again: model.save_pretrained(DIR)",
+  )
+  layout.check_finite(arrays, str(folder))
+  by_path = {t.t5x: arrays[t.hf].T if t.transposed else arrays[t.hf] for t in table}
+  return layout.Weights(sizes, by_path, notes=tuple(notes))
+
+
+def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertSizes:
+  """Returns the sizes that config.json, at `path`, gives.
+
+  Raises:
+    SgdxError: listing all that it cannot give.
+  """
+  problems = [
+    f"{key} is {config[key]!r}, not {value!r}"
+    for key, value in _FIXED.items()
+    if config.get(key) is not None and config[key] != value
+  ]
+  values: dict[str, Any] = {}
+  for field, key in _SIZES.items():
+    value = values[field] = config.get(key)
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+      problems.append(f"{key} is {value!r}, not a positive integer")
+  epsilon = config.get("layer_norm_eps", 1e-12)
+  if not isinstance(epsilon, float) or epsilon <= 0:
+    problems.append(f"layer_norm_eps is {epsilon!r}, not a positive number")
+  if not problems and values["emb_dim"] % values["num_heads"]:
+    problems.append("num_attention_heads does not divide hidden_size")
+  if problems:
+    raise SgdxError(
+      f"{path}: " + "; ".join(problems),
+      expected="settings of a BERT encoder",
+      fix="use a model with these settings",
+    )
+  return bert_layout.BertSizes(**values, epsilon=epsilon)
+
+
+def check_vocabulary(path: pathlib.Path, vocab_size: int) -> None:
+  """Raises SgdxError if a vocab.txt has more pieces than the embedding has rows."""
+  with path.open(encoding="utf-8") as lines:
+    pieces = sum(1 for _ in lines)
+  if pieces > vocab_size:
+    raise SgdxError(
+      f"{path}: {pieces:,} pieces, but the embedding has {vocab_size:,} rows",
+      expected="the vocabulary that the encoder was trained with",
+      fix="download model and tokenizer from the same place again",
+    )
+
+
+def _of_encoder(arrays: Mapping[str, np.ndarray], notes: list[str]) -> dict[str, np.ndarray]:
+  """Returns the arrays of the encoder under their names of today, without a prefix."""
+  prefix = "bert." if any(name.startswith("bert.") for name in arrays) else ""
+  found, others = {}, []
+  for name, array in arrays.items():
+    short = name.removeprefix(prefix)
+    if not (name.startswith(prefix) and re.match(r"(embeddings|encoder|pooler)\.", short)):
+      others.append(name)
+    else:
+      for old, new in _OLD_NAMES.items():
+        short = short[: -len(old)] + new if short.endswith(f"LayerNorm{old}") else short
+      found[short] = array
+  if others:
+    more = ", ..." if len(others) > 3 else ""
+    notes.append(f"left out {len(others)} arrays of a head: {', '.join(others[:3])}{more}")
+  return found
+
+
+def write(
+  weights: layout.Weights,
+  folder: str | pathlib.Path,
+  config: Mapping[str, Any],
+  dtype: str = "float32",
+  vocabulary: str | pathlib.Path | None = None,
+  overwrite: bool = False,
+  on_progress: OnProgress = no_progress,
+) -> pathlib.Path:
+  """Writes a folder that `transformers` reads with `BertModel.from_pretrained`.
+
+  Args:
+    weights: of a BERT.
+    folder: a folder that does not exist yet.
+    config: config.json of the model that the weights come from; no array tells the heads.
+    dtype: "float32" or "bfloat16".
+    vocabulary: vocab.txt to copy beside the weights, or None for none.
+    overwrite: replace a folder that holds such files and nothing else.
+    on_progress: see `huggingface.read_huggingface`.
+
+  Returns:
+    The folder's absolute path.
+
+  Raises:
+    SgdxError: nothing is written then.
+  """
+  folder = check_free(folder, overwrite, vocabulary)
+  kind, arrays = hf_folder.storage_type(dtype), {}
+  for t in bert_layout.tensors(weights.sizes):
+    array = weights.arrays[t.t5x]
+    arrays[t.hf] = np.ascontiguousarray(array.T if t.transposed else array, dtype=kind)
+  safetensors = import_safetensors()
+  content = {**config, "architectures": ["BertModel"], "model_type": "bert", "dtype": dtype}
+  content.pop("torch_dtype", None)
+  with atomic_folder(folder) as temporary:
+    temporary.mkdir()
+    try:
+      with growing(temporary, sum(array.nbytes for array in arrays.values()), on_progress):
+        safetensors.numpy.save_file(
+          arrays, temporary / hf_folder.ONE_FILE, metadata={"format": "pt"}
+        )
+    except safetensors.SafetensorError as e:  # a full disk, for instance
+      raise OSError(str(e)) from e
+    text = json.dumps(content, indent=2, sort_keys=True) + "\n"
+    (temporary / hf_folder.CONFIG).write_text(text, "utf-8")
+    if vocabulary is not None:
+      shutil.copyfile(vocabulary, temporary / VOCABULARY)
+  return folder
+
+
+def check_free(
+  folder: str | pathlib.Path, overwrite: bool, vocabulary: str | pathlib.Path | None = None
+) -> pathlib.Path:
+  """Returns the absolute path of the folder to write; arguments as of `write`.
+
+  Raises:
+    SgdxError: it may not be written, or there is no such vocabulary.
+  """
+  if vocabulary is not None and not pathlib.Path(vocabulary).is_file():
+    raise SgdxError(
+      f"--vocab {vocabulary}: no such file",
+      expected="the vocab.txt that the weights were trained with",
+      fix="correct the path, or leave --vocab out",
+    )
+  names = (hf_folder.ONE_FILE, hf_folder.CONFIG, VOCABULARY)
+  return check_folder(
+    folder,
+    replace=overwrite,
+    ours=lambda path: path.as_posix() in names,
+    expected="a folder that is new or empty, or an earlier export to replace",
+  )
+
+
+def config_for(path: str | pathlib.Path, sizes: bert_layout.BertSizes) -> dict[str, Any]:
+  """Reads the config.json that weights are to be exported with.
+
+  Args:
+    path: the file, or a folder with it.
+    sizes: of the weights.
+
+  Raises:
+    SgdxError: it describes other arrays.
+  """
+  path = pathlib.Path(path)
+  path = path / hf_folder.CONFIG if path.is_dir() else path
+  config = hf_folder.read_json(path, "give the config.json of the model that training started from")
+  described = bert_layout.tensors(sizes_of(config, path))
+  layout.check(
+    {t.t5x: t.shape for t in described if sizes.pooler or "pooler" not in t.t5x},
+    {tensor.t5x: tensor.shape for tensor in bert_layout.tensors(sizes)},
+    "the checkpoint",
+    expected=f"the arrays that {path} describes",
+    fix="give the config.json of the model that training started from",
+  )
+  return config

@@ -1,0 +1,160 @@
+"""Hugging Face's folders of weights, whatever the network: config.json and safetensors."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import json_type
+from sgdx_t5x.weights.progress import OnProgress, byte_counter
+from sgdx_t5x.weights.safetensors_file import read_safetensors
+
+CONFIG, ONE_FILE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+_OTHER_FORMATS = ("pytorch_model*.bin*", "*.pt", "tf_model.h5", "flax_model*.msgpack*")
+
+
+def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) -> dict[str, Any]:
+  """Reads config.json.
+
+  Args:
+    folder: the model's.
+    kinds: {model_type that is taken: what it is}.
+    example: a model that can be had, for messages.
+
+  Raises:
+    SgdxError: there is none, or of another kind of model.
+  """
+  if not folder.is_dir():
+    raise SgdxError(
+      f"{folder}: {'not a folder' if folder.exists() else 'no such folder'}",
+      expected=f"a folder with {CONFIG} and {ONE_FILE}",
+      fix=f"download the model there first: hf download {example} --local-dir DIR",
+    )
+  config = read_json(folder / CONFIG, "download or save the whole model, this file included")
+  kind = config.get("model_type")
+  if kind not in kinds:
+    raise SgdxError(
+      f"{folder / CONFIG}: model_type {kind!r}",
+      expected=" or ".join(f"{name} ({what})" if what else name for name, what in kinds.items()),
+      fix="import one of these; the networks here cannot run other models",
+    )
+  return config
+
+
+def read_json(path: pathlib.Path, fix: str) -> dict[str, Any]:
+  """Reads a JSON object; `fix` is the fourth part of the error if there is none."""
+  try:
+    content = json.loads(path.read_text(encoding="utf-8"))
+  except OSError as e:
+    raise SgdxError(
+      f"{path}: {e.strerror}", expected="a JSON file", available=listing(path.parent), fix=fix
+    ) from None
+  except ValueError as e:
+    raise SgdxError(f"{path}: not valid JSON ({e})", expected="a JSON file", fix=fix) from None
+  if not isinstance(content, dict):
+    raise SgdxError(
+      f"{path}: the top-level JSON value is {json_type(content)}",
+      expected="an object {...}",
+      fix=fix,
+    )
+  return content
+
+
+def listing(folder: pathlib.Path) -> str:
+  """Names the first files of a folder, for messages."""
+  names = sorted(path.name for path in folder.iterdir())
+  return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") if names else "an empty folder"
+
+
+def read_arrays(
+  folder: pathlib.Path, on_progress: OnProgress, ignored: Sequence[str] = ()
+) -> tuple[dict[str, np.ndarray], list[str]]:
+  """Returns {Hugging Face's name: float32 array} of all files, and notes on what they held.
+
+  Args:
+    folder: the model's.
+    on_progress: called with a task, how much of it is done, of how much, and a unit.
+    ignored: last parts of names of arrays that are not read.
+  """
+  arrays: dict[str, np.ndarray] = {}
+  dtypes: set[str] = set()
+  paths = _weight_files(folder)
+  on_bytes = byte_counter("reading", sum(p.stat().st_size for p in paths), on_progress)
+  for path in paths:
+    found, dtype = read_safetensors(path, on_bytes, ignored)
+    arrays.update(found)
+    dtypes |= dtype
+  if paths[0].name != ONE_FILE:
+    _check_index(folder, arrays, ignored)
+  stored = ", ".join(sorted(dtypes - {"F32"}))
+  return arrays, [f"{stored} arrays became float32"] if stored else []
+
+
+def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
+  if (folder / ONE_FILE).exists():  # `transformers` prefers it too
+    return [folder / ONE_FILE]
+  if not (folder / INDEX).exists():
+    others = sorted(p.name for pattern in _OTHER_FORMATS for p in folder.glob(pattern))
+    fix = f"complete the folder: hf download NAME --local-dir {folder}"
+    if others:
+      fix = (
+        "convert it where torch is installed: AutoModelForSeq2SeqLM.from_pretrained(DIR)"
+        ".save_pretrained(NEW_DIR, safe_serialization=True)"
+      )
+    raise SgdxError(
+      f"{folder}: no {ONE_FILE}" + (f", but {', '.join(others[:3])}" if others else ""),
+      expected=f"{ONE_FILE}, or {INDEX} and its shards",
+      available=listing(folder),
+      fix=fix,
+    )
+  names = sorted(set(_weight_map(folder).values()))
+  missing = [name for name in names if not (folder / name).is_file()]
+  if missing:
+    raise SgdxError(
+      f"{folder / INDEX}: {len(missing)} of the {len(names)} files it lists are missing: "
+      + ", ".join(missing[:4]),
+      expected="all shards beside their index",
+      available=listing(folder),
+      fix="download the missing shards",
+    )
+  return [folder / name for name in names]
+
+
+def _weight_map(folder: pathlib.Path) -> dict[str, str]:
+  fix = "download the index again"
+  weight_map = read_json(folder / INDEX, fix).get("weight_map")
+  # A shard's name must not lead out of the folder.
+  if not (isinstance(weight_map, dict) and weight_map) or not all(
+    isinstance(name, str) and pathlib.PurePath(name).name == name for name in weight_map.values()
+  ):
+    raise SgdxError(
+      f"{folder / INDEX}: no weight_map from arrays to files of this folder",
+      expected='{"weight_map": {"shared.weight": "model-00001-of-00002.safetensors", ...}}',
+      fix=fix,
+    )
+  return weight_map
+
+
+def _check_index(folder: pathlib.Path, arrays: Mapping[str, Any], ignored: Sequence[str]) -> None:
+  names = [name for name in _weight_map(folder) if not name.endswith(tuple(ignored))]
+  lost = [name for name in names if name not in arrays]
+  if lost:
+    raise SgdxError(
+      f"{folder / INDEX}: {len(lost)} arrays are in none of its files: {', '.join(lost[:4])}",
+      expected="shards that contain the arrays of the index",
+      fix="download the index and all shards again",
+    )
+
+
+def storage_type(dtype: str) -> np.dtype:
+  """Returns NumPy's type called "float32" or "bfloat16"."""
+  if dtype == "float32":
+    return np.dtype(np.float32)
+  import ml_dtypes
+
+  return np.dtype(ml_dtypes.bfloat16)

@@ -1,0 +1,114 @@
+"""SeqIO tasks and mixtures of SpanDST, which reads a frame with an encoder.
+
+Their metrics are of single turns, with the gold state before each: `sgdx track` gives the joint
+goal accuracy of whole dialogues, from predictions alone.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import seqio
+
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
+from sgdx_t5x.encoder import answers
+from sgdx_t5x.encoder.features import numbers
+from sgdx_t5x.prompts.seqio_steps import RecordTask, one_by_one
+from sgdx_t5x.records.source import RecordSchemas, RecordSource
+from sgdx_t5x.records.span_examples import span_examples
+from sgdx_t5x.tasks.registration import REGISTERED, Registered, register_mixtures
+from sgdx_t5x.trackers.span_features import FEATURES
+from sgdx_t5x.trackers.span_text import SpanStyle
+
+NAME = "spandst"
+
+
+def register_spandst(
+  name: str,
+  *,
+  data: str,
+  variants: Sequence[str],
+  vocabulary: Callable[[], seqio.Vocabulary],
+  style: SpanStyle | None = None,
+  folders: Mapping[str, Any] | None = None,
+) -> seqio.Task:
+  """Registers a task of SpanDST. Args: as of `registration.register`; style of the input."""
+  source = RecordSource(data, name, tracker="SpanDST")
+  how = {
+    "schemas": VariantSchemas(RecordSchemas(source), folders),
+    "variants": tuple(variants),
+    "style": style or SpanStyle(),
+  }
+
+  # SeqIO goes by the names of the parameters.
+  def examples(batches, sequence_length, output_features):
+    return span_examples(batches, sequence_length, output_features, **how)
+
+  others = seqio.Feature(numbers(), add_eos=False)
+  texts = seqio.Feature(vocabulary(), add_eos=False)
+  task = seqio.TaskRegistry.add(
+    name,
+    source=source,
+    preprocessors=[source.batches, examples, one_by_one],
+    output_features={f: texts if f == "inputs" else others for f in FEATURES},
+    metric_fns=[turn_accuracies],
+    task_cls=RecordTask,
+  )
+  REGISTERED[name] = Registered(name, data, tuple(variants), format=NAME)
+  return task
+
+
+def register_spandst_family(
+  prefix: str, *, data: str, vocabulary: Callable[[], seqio.Vocabulary]
+) -> None:
+  """Registers the tasks and mixtures of one data set, named as those of prompt formats."""
+  task = functools.partial(register_spandst, data=data, vocabulary=vocabulary)
+  register_mixtures(f"{prefix}{NAME}", task)
+
+
+def turn_accuracies(targets: Sequence, predictions: Sequence) -> dict[str, float]:
+  """SeqIO metric: shares of right answers, the state before each turn being the gold one.
+
+  Args:
+    targets: rows of `targets`, flat, of each frame.
+    predictions: the model's answers, see `encoder.answers.read_answer`.
+
+  Returns:
+    slot_accuracy of slots, change_accuracy of slots whose value changes, frame_accuracy of frames
+    with all slots right, intent_accuracy and requested_accuracy of frames.
+  """
+  slots, changes, frames, intents, requested = [], [], [], [], []
+  for rows, vector in zip(targets, predictions, strict=True):
+    found = answers.read_answer(vector)
+    right = {row[:4] for row in answers.target_rows(np.asarray(rows))}
+    labelled = {slot for slot, kind, _, _ in right if kind <= answers.MEMORY}
+    kept = {slot for slot, kind, _, _ in right if kind == answers.KEEP}
+    frame = []
+    for number, slot in enumerate(found.slots, start=1):
+      keeps = slot.kind == answers.KEEP
+      is_right = (
+        keeps if number not in labelled else ((number, slot.kind, slot.first, slot.last) in right)
+      )
+      frame.append(is_right)
+      if number in labelled - kept:
+        changes.append(is_right)
+    slots += frame
+    frames.append(all(frame))
+    wanted = {first for _, kind, first, _ in right if kind == answers.INTENT}
+    if wanted:
+      intents.append(found.intent in wanted)
+    asked = {number for number, kind, _, _ in right if kind == answers.REQUESTED}
+    said = {number for number, slot in enumerate(found.slots, start=1) if slot.requested > 0.5}
+    requested.append(asked == said)
+  return {
+    "slot_accuracy": _mean(slots),
+    "change_accuracy": _mean(changes),
+    "frame_accuracy": _mean(frames),
+    "intent_accuracy": _mean(intents),
+    "requested_accuracy": _mean(requested),
+  }
+
+
+def _mean(found: list[bool]) -> float:
+  return float(np.mean(found)) if found else float("nan")

@@ -1,0 +1,160 @@
+"""WordPiece by BERT's rules, and as a vocabulary of SeqIO."""
+
+import pytest
+import seqio
+import tensorflow as tf
+
+from sgdx_t5x import tasks
+from sgdx_t5x.encoder.vocabulary import WordPieceVocabulary
+from sgdx_t5x.encoder.wordpiece import WordPiece, words_of
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.from_scratch.wordpiece import train_wordpiece
+
+PIECES = (
+  *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[unused1]", "san", "jose", "José", "San", "##s", "cafe"),
+  *("un", "##aff", "##able", "京", ".", ",", "'", "[", "]", "sep", "ss", "ß", "7", ":", "30"),
+)
+IDS = {piece: i for i, piece in enumerate(PIECES)}
+
+
+@pytest.fixture
+def write(tmp_path):
+  def make(*pieces, name="vocab.txt"):
+    (tmp_path / name).write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    return tmp_path / name
+
+  return make
+
+
+def cut(text, lower_case=True):
+  pieces = WordPiece(IDS, lower_case).cut(text)
+  return [PIECES[i] for i in pieces.ids], [
+    text[start:end] for start, end in zip(pieces.starts, pieces.ends, strict=True)
+  ]
+
+
+# Rules of BERT's BasicTokenizer; for pretrained pieces see test_minilm.py.
+@pytest.mark.parametrize(
+  ("text", "words"),
+  [
+    ("San José's", ["san", "jose", "'", "s"]),
+    ("e\u0301a", ["ea"]),  # an accent apart
+    ("a\u200bb\x07c\ufffdd\ue000e", ["abcde"]),  # dropped: format, control, private
+    ("a\tb\nc\u00a0d\u2009e\u2028f", ["a", "b", "c", "d", "e", "f"]),
+    ("東京to", ["東", "京", "to"]),
+    ("カタカナ 한글", ["カタカナ", "한글"]),
+    ("x^2~`$5", ["x", "^", "2", "~", "`", "$", "5"]),
+    ("“quoted”—dash…", ["“", "quoted", "”", "—", "dash", "…"]),
+    ("½ Ⅷ ﬁ", ["½", "ⅷ", "ﬁ"]),  # no compatibility decomposition
+    ("Straße", ["straße"]),
+    ("[SEP] [MASK]", ["[", "sep", "]", "[", "mask", "]"]),
+    ("", []),
+    (" \n", []),
+  ],
+)
+def test_words_of_uncased_text(text, words):
+  import unicodedata
+
+  assert words_of(text, lower_case=True) == [
+    "".join(c for c in unicodedata.normalize("NFD", w) if unicodedata.category(c) != "Mn")
+    for w in words
+  ]
+
+
+def test_cased_text_keeps_case_and_accents():
+  assert words_of("San José's", lower_case=False) == ["San", "José", "'", "s"]
+  assert cut("San José.", lower_case=False)[0] == ["San", "José", "."]
+
+
+def test_pieces_are_the_longest_from_the_left():
+  assert cut("unaffable")[0] == ["un", "##aff", "##able"]
+  assert cut("unaffables")[0] == ["un", "##aff", "##able", "##s"]
+  assert cut("unaffablest") == (["[UNK]"], ["unaffablest"])
+  assert cut("x" * 101) == (["[UNK]"], ["x" * 101])
+
+
+def test_offsets_give_the_users_own_characters():
+  text = "  San Jos\u00e9's Cafe\u0301, UN\u00adAFF\u00c1BLE 東京[SEP] 7:30"
+  pieces, characters = cut(text)
+  assert pieces[:5] == ["san", "jose", "'", "[UNK]", "cafe"]
+  assert characters[:2] == ["San", "José"]
+  assert ("##able", "ÁBLE") in zip(pieces, characters, strict=True)
+  assert characters[4] == "Cafe"
+  assert "".join(characters[-7:]) == "京[SEP]7:30"
+
+
+def test_vocabulary_of_seqio(write):
+  vocabulary = WordPieceVocabulary(write(*PIECES), lower_case=True)
+  assert isinstance(vocabulary, seqio.Vocabulary)
+  assert vocabulary.vocab_size == len(PIECES)
+  assert (vocabulary.pad_id, vocabulary.unk_id) == (0, 1)
+  assert (vocabulary.bos_id, vocabulary.eos_id) == (2, 3)
+  ids = vocabulary.encode("San José unaffable")
+  assert vocabulary.encode_tf(tf.constant("San José unaffable")).numpy().tolist() == ids
+  assert vocabulary.decode(ids) == "san jose unaffable"
+  assert vocabulary.decode_tf(tf.constant(ids)).numpy().decode() == "san jose unaffable"
+  assert vocabulary.encode_texts("san", "jose").tolist() == [2, 5, 3, 6, 3]
+  assert vocabulary.marker(1) == 4
+  with pytest.raises(SgdxError, match=r"no piece \[unused2\]"):
+    vocabulary.marker(2)
+
+
+def test_equal_vocabularies_have_the_same_file_and_case(write, tmp_path):
+  path = write(*PIECES)
+  (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
+  one = WordPieceVocabulary(path)
+  assert one == WordPieceVocabulary(tmp_path, lower_case=True)
+  assert hash(one) == hash(WordPieceVocabulary(tmp_path))
+  assert one != WordPieceVocabulary(path, lower_case=False)
+  assert one != seqio.PassThroughVocabulary(size=3)
+
+
+@pytest.mark.parametrize(
+  ("pieces", "words"),
+  [
+    (("[PAD]", "[UNK]", "a"), ["no piece [CLS]", "no piece [SEP]"]),
+    (("[UNK]", "[PAD]", "[CLS]", "[SEP]"), ["[PAD] is piece 1"]),
+    (("[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "a"), ["more than once: a"]),
+  ],
+)
+def test_files_that_are_no_vocabulary(write, pieces, words):
+  vocabulary = WordPieceVocabulary(write(*pieces), lower_case=True)
+  with pytest.raises(SgdxError) as e:
+    vocabulary.encode("a")
+  for word in words:
+    assert word in str(e.value)
+
+
+def test_a_vocabulary_whose_case_nothing_tells(write, tmp_path):
+  with pytest.raises(SgdxError, match="do_lower_case"):
+    WordPieceVocabulary(write(*PIECES))
+  with pytest.raises(SgdxError, match="missing"):
+    WordPieceVocabulary(tmp_path / "missing/vocab.txt", lower_case=True).encode("a")
+
+
+def test_the_samples_vocabulary_is_what_its_script_makes():
+  from sgdx_t5x.sample.vocabulary import sample_lines
+  from sgdx_t5x.sample.wordpiece import NUM_PIECES, VOCABULARY
+
+  lines = list(sample_lines())
+  pieces = train_wordpiece(lines, NUM_PIECES)
+  assert VOCABULARY.read_text(encoding="utf-8").split() == list(pieces)
+  vocabulary = tasks.sample_encoder_vocabulary()
+  assert vocabulary == tasks.sample_encoder_vocabulary()
+  assert all(vocabulary.unk_id not in vocabulary.cut(line).ids for line in lines[:2000])
+  assert vocabulary.marker(16)
+  assert vocabulary.unk_id not in vocabulary.encode("zq#~!@%^&*()9")
+
+
+def test_a_vocabulary_too_small_for_its_characters():
+  with pytest.raises(SgdxError, match="50 pieces"):
+    train_wordpiece(["abc"], 50)
+
+
+def test_the_encoder_must_be_named(monkeypatch, tmp_path):
+  monkeypatch.delenv("SGDX_ENCODER", raising=False)
+  with pytest.raises(SgdxError, match="SGDX_ENCODER is not set"):
+    tasks.encoder_vocabulary()
+  monkeypatch.setenv("SGDX_ENCODER", str(tmp_path))
+  with pytest.raises(SgdxError, match=r"no vocab\.txt"):
+    tasks.encoder_vocabulary()

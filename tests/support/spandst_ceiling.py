@@ -1,0 +1,95 @@
+"""How far SpanDST's labels and decoding rules reach: its right answers, taken as its answers."""
+
+import collections
+import dataclasses
+from collections.abc import Iterable
+
+from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.encoder.answers import SPAN
+from sgdx_t5x.metrics.frames import FrameScores, PredictedFrame, gold_frames, score_frames
+from sgdx_t5x.trackers.choices import Choices, frame_choices
+from sgdx_t5x.trackers.spandst import Choice, changes, mechanism, new_values, right_choices
+from sgdx_t5x.trackers.turns import Gold, gold_turns, user_turns
+from sgdx_t5x.trackers.walk import Prediction, Question, walk
+
+
+@dataclasses.dataclass(frozen=True)
+class Ceiling:
+  """What a tracker without mistakes reaches.
+
+  Attributes:
+    scores: of its frames.
+    mechanisms: how values change -> how often.
+  """
+
+  scores: FrameScores
+  mechanisms: collections.Counter
+
+  def goal_accuracy(self) -> list[float]:
+    """JGA in percent: all, seen, unseen."""
+    scores, found = self.scores, self.scores.metrics["joint_goal_accuracy"] * 100
+    return [float(found[part].mean()) for part in (slice(None), scores.seen, ~scores.seen)]
+
+
+def ceiling(
+  dialogues: list[Dialogue],
+  schema: Schema,
+  seen: Iterable[str],
+  *,
+  system: bool = True,
+  memory: bool = True,
+  system_spans: bool = True,
+) -> Ceiling:
+  """Tracks dialogues with the right answers; without a mechanism, a slot that needs it is kept."""
+  gold, before = gold_and_before(dialogues, schema)
+  mechanisms = collections.Counter()
+
+  def predict(questions: list[Question]) -> list[Prediction]:
+    found = []
+    for known, states in ((q.known, q.states) for q in questions):
+      service, right = schema.services[known.service], gold[known.frame_id]
+      own = states.get(known.service)
+      all_choices = frame_choices(known, states)
+      choices = Choices(all_choices.system if system else {}, all_choices.memory if memory else ())
+      labels = right_choices(service, known, right, before[known.frame_id], choices)
+      if not system_spans:
+        labels = {slot: [c for c in cs if c[:2] != (SPAN, 0)] for slot, cs in labels.items()}
+      answers = {slot: cs[0] for slot, cs in labels.items() if cs}
+      for slot, cs in changes({s: cs for s, cs in labels.items() if cs}):
+        mechanisms[_shown(cs, choices, slot, known.turn)] += 1
+      values = new_values(service, known, own.values if own else {}, choices, answers)
+      found.append(Prediction(right.intent, right.requested, values))
+    return found
+
+  predicted = {}
+  for turn in walk(dialogues, schema, predict):
+    for name, one in turn.items():
+      service = schema[name.split("-", 2)[2]]
+      slots = {service.slots[i].name: values for i, values in one.values.items()}
+      predicted[name] = PredictedFrame(slots)
+  return Ceiling(
+    score_frames(gold_frames(dialogues), predicted, schema, frozenset(seen)), mechanisms
+  )
+
+
+def _shown(right: list[Choice], choices: Choices, slot: int, turn: int) -> str:
+  """The mechanism of a change; a possible value counts where nothing else leads to it."""
+  names = [mechanism(choice, choices, slot, turn) for choice in right]
+  return next((name for name in names if name != "possible value"), names[0])
+
+
+def gold_and_before(dialogues, schema) -> tuple[dict[str, Gold], dict[str, dict]]:
+  """Gold labels and this service's gold values before the turn, by frame id."""
+  gold, before = {}, {}
+  for dialogue in dialogues:
+    values = collections.defaultdict(dict)  # service -> its gold values
+    for known, golds in zip(
+      user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True
+    ):
+      pairs = list(zip(known, golds, strict=True))
+      for one, right in pairs:
+        gold[one.frame_id], before[one.frame_id] = right, values[one.service]
+      for one, right in pairs:
+        values[one.service] = right.values
+  return gold, before

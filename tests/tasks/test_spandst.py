@@ -1,0 +1,125 @@
+"""SpanDST's tasks: what its examples say, and that answers read back give the states."""
+
+import numpy as np
+import pytest
+import seqio
+from records import records_of
+from span_answers import right_answer
+
+from sgdx_t5x import tasks
+from sgdx_t5x.corpora import SAMPLE, open_corpus
+from sgdx_t5x.encoder import answers, features
+from sgdx_t5x.tasks.spandst import turn_accuracies
+from sgdx_t5x.trackers import span_features
+from sgdx_t5x.trackers.span_features import LENGTHS, SpanReader
+
+ID = "example_id_pretokenized"
+
+
+@pytest.fixture(autouse=True)
+def data_dir(small_sample):
+  with records_of(small_sample / "data"):
+    yield
+
+
+def examples(name, split, **how):
+  ds = seqio.get_mixture_or_task(name).get_dataset(LENGTHS, split, **how)
+  return list(ds.as_numpy_iterator())
+
+
+def test_the_model_reads_what_the_tasks_give():
+  assert span_features.FEATURES == features.TASK_FEATURES
+  task = seqio.get_mixture_or_task("sample_spandst_sgd")
+  assert task.output_features["inputs"].vocabulary == tasks.sample_encoder_vocabulary()
+  assert tasks.REGISTERED["sample_spandst_backtrans"].format == "spandst"
+  assert tasks.REGISTERED["spandst_oracle"].mixture
+
+
+def test_examples_point_to_what_they_mean():
+  found = examples("sample_spandst_sgd_sgdx", "test", shuffle=False)
+  vocabulary = tasks.sample_encoder_vocabulary()
+  schema = open_corpus(SAMPLE).schema("test", "v3")
+  example = next(e for e in found if e[ID].startswith(b"v3/"))
+  ids, service = example["inputs"], example[ID].decode().rsplit("-", 1)[1].removesuffix("/*")
+  original = open_corpus(SAMPLE).schema("test")
+  shown = schema.services[original.names.index(service)]
+  assert len(example["slots"]) == len(shown.slots)
+  assert len(example["values"]) == sum(len(slot.possible_values) for slot in shown.slots)
+  assert set(ids[example["slots"]]) == {vocabulary.marker(2)}
+  assert set(ids[example["values"]]) == {vocabulary.marker(3)}
+  assert set(ids[example["intents"]]) == {vocabulary.marker(4)}
+  words = vocabulary.cut(shown.slots[0].name.replace("_", " ")).ids
+  start = example["slots"][0] + 1
+  assert tuple(ids[start : start + len(words)]) == words
+  assert len(ids) == len(example["segments"]) <= LENGTHS["inputs"]
+  assert len(example["value_slots"]) == len(example["values"])
+  for one in found:
+    numbers = [row for row in answers.target_rows(one["targets"])]
+    assert len(set(numbers)) == len(numbers)
+    for slot, kind, first, last in numbers:
+      assert 0 <= slot <= len(one["slots"])
+      if kind == answers.SPAN:
+        assert first <= last
+        assert len(set(one["segments"][first : last + 1])) == 1
+        assert one["segments"][first] in (answers.SYSTEM_UTTERANCE, answers.USER_UTTERANCE)
+
+
+def test_variants_differ_in_texts_alone():
+  found = examples("sample_spandst_sgd_sgdx", "test", shuffle=False)
+  original, v1 = found[0], found[1]
+  assert original[ID].split(b"/", 1)[1] == v1[ID].split(b"/", 1)[1]
+  assert [len(original[k]) for k in ("slots", "values")] == [
+    len(v1[k]) for k in ("slots", "values")
+  ]
+  for name in ("slot_context", "intent_context", "value_slots", "targets"):
+    np.testing.assert_array_equal(original[name], v1[name])
+
+
+def test_frames_to_train_on_have_an_order_of_their_own():
+  one, two = (examples("sample_spandst_sgd", "train", shuffle=True, seed=s) for s in (1, 2))
+  by_id = {e[ID]: e for e in two}
+  for example in one[:20]:
+    np.testing.assert_array_equal(example["inputs"], by_id[example[ID]]["inputs"])
+  source = tasks.REGISTERED["sample_spandst_sgd"]
+  assert source.variants == ("original",)
+  first_slots = {}
+  for e in one:
+    service = e[ID].decode().rsplit("-", 1)[1]
+    first_slots.setdefault(service, set()).add(tuple(e["inputs"][e["slots"][0] :][:6]))
+  assert max(map(len, first_slots.values())) > 2
+
+
+def test_metrics_of_turns():
+  found = examples("sample_spandst_sgd", "dev", shuffle=False)
+  rows, vectors = (
+    [e["targets"] for e in found],
+    [right_answer(e["targets"], len(e["slots"])) for e in found],
+  )
+  assert set(turn_accuracies(rows, vectors).values()) == {1.0}
+  kept = [[0, 0] + [1, 0, 0, 0, 0, 0] * len(e["slots"]) for e in found]
+  scores = turn_accuracies(rows, kept)
+  assert scores["change_accuracy"] == 0
+  assert 0 < scores["frame_accuracy"] < scores["slot_accuracy"] < 1
+
+
+def test_a_schema_too_long_says_by_how_much():
+  corpus = open_corpus(SAMPLE)
+  schema = corpus.schema("test")
+  from sgdx_t5x.errors import SgdxError
+  from sgdx_t5x.trackers.turns import user_turns
+
+  known = next(user_turns(next(corpus.dialogues("test")), schema))[0]
+  reader = SpanReader(schema, tasks.sample_encoder_vocabulary(), lengths={"inputs": 60})
+  with pytest.raises(SgdxError) as e:
+    reader.example(known, {})
+  assert "too many" in e.value.found
+  assert "at most 28 of 60" in e.value.expected
+  reader = SpanReader(schema, tasks.sample_encoder_vocabulary(), lengths={"values": 1})
+  with pytest.raises(SgdxError, match="values"):
+    [reader._service_pieces(i, 30) for i in range(len(schema))]
+  # Descriptions are cut first, then the beginning of what the system said, then of the user's.
+  short = SpanReader(schema, tasks.sample_encoder_vocabulary(), lengths={"inputs": 384})
+  full = short.example(known, {})
+  least = len(full.features["inputs"]) - 10
+  cut = SpanReader(schema, tasks.sample_encoder_vocabulary(), lengths={"inputs": least})
+  assert len(cut.example(known, {}).features["inputs"]) <= least

@@ -1,0 +1,98 @@
+"""From features to answers to states: with the right answers, all that is to be found is found."""
+
+import json
+
+import pytest
+from minilm import minilm
+from places import ROOT, shared_file
+from span_answers import right_answer
+from spandst_ceiling import gold_and_before
+
+from sgdx_t5x.corpora import SAMPLE, open_corpus
+from sgdx_t5x.data.dialogue import write_dialogues
+from sgdx_t5x.encoder import answers
+from sgdx_t5x.encoder.vocabulary import WordPieceVocabulary
+from sgdx_t5x.metrics.frames import PredictedFrame, gold_frames, score_frames
+from sgdx_t5x.scoring.predictions.dialogues import read_dialogue_items
+from sgdx_t5x.trackers.span_features import SpanReader, targets
+from sgdx_t5x.trackers.span_tracking import span_prediction
+from sgdx_t5x.trackers.spandst import right_choices
+from sgdx_t5x.trackers.turns import Known
+from sgdx_t5x.trackers.walk import walk, with_predictions
+
+
+def track(dialogues, original, variant, vocabulary):
+  """Tracks with the right answers, given as a model gives them."""
+  reader, longest = SpanReader(variant, vocabulary), 0
+  gold, before = gold_and_before(dialogues, original)
+
+  def predict(questions):
+    nonlocal longest
+    found = []
+    for question in questions:
+      known: Known = question.known
+      example = reader.example(known, question.states)
+      service = original.services[known.service]
+      right = right_choices(
+        service, known, gold[known.frame_id], before[known.frame_id], example.choices
+      )
+      rows = targets(example, right, gold[known.frame_id])
+      spans = [r for r in answers.target_rows(rows) if r[1] == answers.SPAN]
+      longest = max([longest, *(last - first + 1 for *_, first, last in spans)])
+      vector = right_answer(rows, len(example.slots))
+      found.append(span_prediction(original, question, example, vector))
+    return found
+
+  predictions = {}
+  for turn in walk(dialogues, original, predict):
+    predictions |= turn
+  return predictions, longest
+
+
+def scores(dialogues, original, predictions, seen):
+  predicted = {}
+  for gold in gold_frames(dialogues):
+    service, one = original[gold.service], predictions[gold.frame_id]
+    intent = "NONE" if one.intent < 0 else service.intents[one.intent].name
+    requested = tuple(service.slots[i].name for i in one.requested)
+    slots = {service.slots[i].name: values for i, values in one.values.items()}
+    predicted[gold.frame_id] = PredictedFrame(slots, intent, requested)
+  return score_frames(gold_frames(dialogues), predicted, original, seen)
+
+
+def sample_vocabulary():
+  return WordPieceVocabulary(ROOT / "sgdx_t5x/sample/vocab.txt", lower_case=True)
+
+
+def test_the_sample_is_tracked_without_a_mistake(tmp_path):
+  corpus = open_corpus(SAMPLE)
+  dialogues, original = list(corpus.dialogues("test"))[:60], corpus.schema("test")
+  for variant in ("original", "v5"):
+    shown = corpus.schema("test", variant)
+    predictions, _ = track(dialogues, original, shown, sample_vocabulary())
+    found = scores(dialogues, original, predictions, corpus.seen_services("test"))
+    assert found.metrics["joint_goal_accuracy"].mean() == 1
+    assert found.metrics["active_intent_accuracy"].mean() == 1
+    assert (found.metrics["requested_slots_f1"] == 1).all()
+  # Written as DSTC8 dialogues they are those states, and nothing of the gold annotation is left.
+  done = [with_predictions(dialogue, original, predictions) for dialogue in dialogues]
+  file = tmp_path / "dialogues_001.json"
+  file.write_text(write_dialogues(done))
+  items = list(read_dialogue_items(file))
+  assert [item.dialogue_id for item in items] == [d.dialogue_id for d in dialogues]
+  text = json.loads(file.read_text())
+  keys = {key for d in text for turn in d["turns"] for frame in turn["frames"] for key in frame}
+  assert keys == {"service", "state"}
+
+
+@pytest.mark.long
+@pytest.mark.real
+def test_sgd_is_tracked_without_a_mistake_in_pieces():
+  corpus = open_corpus(shared_file("sgd/dstc8-schema-guided-dialogue-master.zip"))
+  dialogues, original = list(corpus.dialogues("dev")), corpus.schema("dev")
+  vocabulary = WordPieceVocabulary(minilm())
+  predictions, longest = track(dialogues, original, original, vocabulary)
+  found = scores(dialogues, original, predictions, corpus.seen_services("dev"))
+  assert longest <= 14  # pieces, as `SpanModel.longest_span`
+  assert found.metrics["joint_goal_accuracy"].mean() == 1
+  assert found.metrics["active_intent_accuracy"].mean() == 1
