@@ -179,7 +179,7 @@ def register_family(
     prompt_format: default T5DST.
   """
   prompt_format = prompt_format or load_format()
-  how = {"data": data, "vocabulary": vocabulary, "prompt_format": prompt_format}
+  how: dict[str, Any] = {"data": data, "vocabulary": vocabulary, "prompt_format": prompt_format}
   register_mixtures(f"{prefix}{prompt_format.name}", functools.partial(register, **how))
 
 

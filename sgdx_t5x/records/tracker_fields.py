@@ -83,7 +83,7 @@ def _flat(rows: Iterable[Iterable[int]]) -> list[int]:
   return list(itertools.chain.from_iterable(rows))
 
 
-def _rows(record: Mapping[str, Any], name: str) -> Iterator[tuple[int, ...]]:
+def _rows(record: Mapping[str, Any], name: str) -> Iterator[Any]:
   return zip(*[iter(record[name])] * len(ROWS[name]), strict=True)
 
 
@@ -119,9 +119,9 @@ def _acts(record: Mapping[str, Any]) -> tuple[Act, ...]:
   last = None
   for row, value in zip(_rows(record, "acts"), record["act_values"], strict=True):
     if row == last and value:
-      acts[-1] = Act(*row, (*acts[-1].values, value.decode()))
+      acts[-1] = Act._make((*row, (*acts[-1].values, value.decode())))
     else:
-      acts.append(Act(*row, (value.decode(),) if value else ()))
+      acts.append(Act._make((*row, (value.decode(),) if value else ())))
     last = row
   return tuple(acts)
 
