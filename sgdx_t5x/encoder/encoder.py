@@ -159,11 +159,12 @@ class Layer(nn.Module):
       for name in ("query", "key", "value")
     )
     drops = not deterministic and cfg.attention_dropout_rate > 0
+    masks: dict[str, Any] = {_MASK_ARGUMENT: bias}
     y = layers.dot_product_attention(
       query / jnp.sqrt(head_dim).astype(x.dtype),
       key,
       value,
-      **{_MASK_ARGUMENT: bias},
+      **masks,
       dropout_rng=self.make_rng("dropout") if drops else None,
       dropout_rate=cfg.attention_dropout_rate,
       deterministic=not drops,
