@@ -8,6 +8,7 @@ size, P positions, T types.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from typing import Any
 
 import jax
@@ -20,6 +21,9 @@ from t5x.examples.t5 import layers
 
 Array = jax.Array
 _MASKED = -1e10
+# What hides keys needs no gradient: t5x_lite takes it apart from biases, Google's T5X does not.
+_ATTENTION = inspect.signature(layers.dot_product_attention).parameters
+_MASK_ARGUMENT = "mask_bias" if "mask_bias" in _ATTENTION else "bias"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +40,8 @@ class BertConfig:
     num_types: T, token types ("segments" of BERT).
     epsilon: added to the variance by layer norms.
     dtype: type of activations; parameters are float32.
-    dropout_rate: probability in [0, 1) of dropping an activation in training.
+    dropout_rate: probability in [0, 1) of dropping an activation in training, for all tokens of a
+      row alike, as T5X does: it takes far fewer random numbers.
     attention_dropout_rate: likewise of an attention weight, for all queries of a row alike.
     freeze_embeddings: compute no gradient for the three tables; the optimizer must leave them alone
       too (`optimizer.bert_adam.frozen`).
@@ -144,7 +149,7 @@ class Layer(nn.Module):
       return Dense(features, dtype=cfg.dtype, kernel_axes=axes, name=name)
 
     def add_and_norm(name: str, x: Array, y: Array) -> Array:
-      y = nn.Dropout(cfg.dropout_rate)(y, deterministic)
+      y = nn.Dropout(cfg.dropout_rate, broadcast_dims=(-2,))(y, deterministic)
       return LayerNorm(cfg.epsilon, cfg.dtype, name=name)(x + y)
 
     head_dim = cfg.emb_dim // cfg.num_heads
@@ -154,11 +159,12 @@ class Layer(nn.Module):
       for name in ("query", "key", "value")
     )
     drops = not deterministic and cfg.attention_dropout_rate > 0
+    masks: dict[str, Any] = {_MASK_ARGUMENT: bias}
     y = layers.dot_product_attention(
       query / jnp.sqrt(head_dim).astype(x.dtype),
       key,
       value,
-      bias=bias,
+      **masks,
       dropout_rng=self.make_rng("dropout") if drops else None,
       dropout_rate=cfg.attention_dropout_rate,
       deterministic=not drops,
@@ -186,7 +192,7 @@ class Bert(nn.Module):
     self.position_embedder = table(cfg.max_positions, "abspos_buckets")
     self.type_embedder = table(cfg.num_types, "relpos_buckets")  # an axis that is not divided
     self.embedding_layer_norm = LayerNorm(cfg.epsilon, cfg.dtype)
-    self.dropout = nn.Dropout(cfg.dropout_rate)
+    self.dropout = nn.Dropout(cfg.dropout_rate, broadcast_dims=(-2,))
     self.layers = [Layer(cfg) for _ in range(cfg.num_layers)]
     self.pooler = Dense(cfg.emb_dim, dtype=cfg.dtype, kernel_axes=("embed", "mlp"))
 
