@@ -88,6 +88,21 @@ class BootstrapSamples:
     means = np.full(totals.shape, np.nan)
     return np.divide(weights @ sums.T, totals, out=means, where=(totals > 0) & enough)
 
+  def sums(self, values: np.ndarray, dialogue_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the sum of each count in each sample, and in each dialogue: [R, N], [N, P].
+
+    Args:
+      values: N counts of U frames, [N, U], no nan.
+      dialogue_ids: [U] str, the dialogue of each frame; P are distinct.
+
+    Raises:
+      SgdxError: a dialogue that was not drawn from.
+    """
+    present, position = np.unique(self._positions(dialogue_ids), return_inverse=True)
+    weights = self.weights if len(present) == self.weights.shape[1] else self.weights[:, present]
+    sums = _per_dialogue(values, position, len(present))
+    return weights @ sums.T, sums
+
   def _positions(self, dialogue_ids: np.ndarray) -> np.ndarray:
     if not len(self.dialogue_ids):
       return np.zeros(0, dtype=np.intp)
