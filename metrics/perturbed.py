@@ -50,7 +50,7 @@ PAIRED: dict[str, Ratio] = {  # over the frames that a perturbation changed
 ALONE: dict[str, Ratio] = {  # over all frames of a set
   "jga": share("jga", "scored"),
   "factuality": share("factual", "entities"),
-  "from_train": share("from_train", "hallucinated"),
+  "from_train": share("from_train", "looked_up"),
   "slot_precision": share("right_slots", "predicted_slots"),
   "slot_recall": share("right_slots", "gold_slots"),
   "slot_f1": Ratio({"right_slots": 2}, {"predicted_slots": 1, "gold_slots": 1}),
@@ -197,14 +197,14 @@ def _coreference(gold: GoldFrame, jga: float, is_sticky: bool) -> dict[str, floa
 
 
 def _entities(gold: GoldFrame, state: State, around: Around) -> dict[str, float]:
-  counts = dict.fromkeys(("entities", "factual", "factual_part", "hallucinated", "from_train"), 0)
+  counts = dict.fromkeys(("entities", "factual", "factual_part", "looked_up", "from_train"), 0)
   for value in predicted_values(state, around.entities):
     counts["entities"] += 1
     counts["factual_part"] += around.history.has_part(value, gold.turn)
     if around.history.has(value, gold.turn):
       counts["factual"] += 1
     elif around.in_train is not None:
-      counts["hallucinated"] += 1
+      counts["looked_up"] += 1
       counts["from_train"] += around.in_train(value)
   return counts
 

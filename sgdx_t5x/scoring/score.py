@@ -146,6 +146,7 @@ def score_predictions(
   split: str,
   predictions: Mapping[str, PredictionSource],
   *,
+  gold: Sequence[GoldFrame] | None = None,
   on_progress: OnProgress = lambda *_: None,
   **settings: Any,
 ) -> Scored:
@@ -156,6 +157,7 @@ def score_predictions(
     split: "train", "dev" or "test".
     predictions: variant -> file, folder or files, see `predictions.read_predictions`; the key "all"
       takes every variant that JSONL ids name.
+    gold: frames of the split, if they have been read before.
     on_progress: called with what is being read, how much of it has been, of how much, and a unit.
     **settings: attributes of `Settings`; style=PromptStyle(...) is short for
       prompt_format=T5DST(PromptStyle(...)).
@@ -173,7 +175,8 @@ def score_predictions(
       "no predictions", expected="variant -> file or folder", fix='give {"original": PATH}'
     )
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
-  gold = _gold_frames(corpus, split, how.provenance, on_progress)
+  if gold is None:
+    gold = _gold_frames(corpus, split, how.provenance, on_progress)
   files = provenance(how.prompt_format, corpus, gold)
   schema, seen = corpus.schema(split), corpus.seen_services(split)
   on_read = byte_counter(predictions, split, on_progress)

@@ -10,13 +10,14 @@ from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import GoldFrame
-from sgdx_t5x.scoring.checks.changes import Changes, read_changes, read_manifests
+from sgdx_t5x.perturb.entities import Slots
+from sgdx_t5x.perturb.manifest import Manifest, read_manifests
+from sgdx_t5x.scoring.checks.changes import Changes, recorded_changes
 from sgdx_t5x.scoring.progress import OnProgress, counted
 
 OF_WORDS = ("pi", "sdi")  # a frame is changed if its utterance is
 OF_VALUES = ("ned", "vs")  # a frame is changed if its gold state is
 KINDS = ("ned", "pi", "sdi", "vs")
-Slots = Mapping[str, frozenset[str]]  # service -> slots
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +34,7 @@ class TestSet:
   name: str
   corpus: Corpus
   kinds: tuple[str, ...] = ()
-  manifests: tuple[Mapping, ...] = ()
+  manifests: tuple[Manifest, ...] = ()
 
   @property
   def replaces_names(self) -> bool:
@@ -44,10 +45,11 @@ class TestSet:
     """Returns the slots whose values were replaced: the manifest's, or else those of names."""
     if not self.replaces_names:
       return {}
-    named = [manifest["slots"] for manifest in self.manifests if manifest.get("slots")]
+    named = [manifest.slots for manifest in self.manifests if manifest.slots]
+    services = {service for slots in named for service in slots}
     if not named:
       return entities
-    return {service: frozenset().union(*(x.get(service, ()) for x in named)) for x in named for service in x}
+    return {s: frozenset().union(*(x.get(s, ()) for x in named)) for s in services}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,11 +93,11 @@ def open_sets(
     found = place if isinstance(place, Corpus) else open_corpus(place)
     manifests = read_manifests(found, split)
     found.dialogue_files(split)  # refuses a split that it does not have
-    kinds = tuple(manifest["kind"] for manifest in manifests)
+    kinds = tuple(manifest.kind for manifest in manifests)
     if not kinds and name not in KINDS:
       raise SgdxError(
         f"{found.origin}: no {split}/perturbation.json, and the set is called {name!r}",
-        expected="a corpus of `sgdx perturb`; of one without perturbation.json, the kind as its name",
+        expected="a corpus of `sgdx perturb`, or the kind as the name of the set",
         available=", ".join(KINDS),
         fix=f"give it as one of {', '.join(f'{kind}={found.origin}' for kind in KINDS)}",
       )
@@ -105,11 +107,11 @@ def open_sets(
 
 
 def _check_original(
-  name: str, found: Corpus, manifests: Sequence[Mapping], corpus: Corpus, split: str
+  name: str, found: Corpus, manifests: Sequence[Manifest], corpus: Corpus, split: str
 ) -> None:
   if not manifests:
     return
-  of = manifests[0].get("of", {})
+  of = manifests[0].of
   if of.get("checksum") != corpus.checksum():
     raise SgdxError(
       f"{name}: {found.origin} was made from {of.get('corpus')}:{of.get('checksum')}",
@@ -118,9 +120,7 @@ def _check_original(
     )
 
 
-def read_gold(
-  test_set: TestSet, split: str, slots: Slots | None, on_progress: OnProgress
-) -> Gold:
+def read_gold(test_set: TestSet, split: str, slots: Slots | None, on_progress: OnProgress) -> Gold:
   """Reads the dialogues of a set.
 
   Args:
@@ -152,12 +152,10 @@ def read_gold(
   return Gold(frames, utterances, values)
 
 
-def changes_of(
-  test_set: TestSet, split: str, original: Gold, gold: Gold
-) -> Changes:
+def changes_of(test_set: TestSet, split: str, original: Gold, gold: Gold) -> Changes:
   """Returns what was changed: as changes.jsonl says, or as the dialogues differ."""
   if test_set.manifests:
-    return read_changes(test_set.corpus, split, test_set.manifests)
+    return recorded_changes(test_set.corpus, split, test_set.manifests)
   names: dict[str, dict[str, str]] = {}
   for dialogue_id, new in gold.values.items() if test_set.replaces_names else ():
     old = original.values.get(dialogue_id, ())
