@@ -146,11 +146,13 @@ def frame_counts(
   return counts
 
 
-def mapped(before: Before, slots: frozenset[str], backend: str = "difflib") -> State:
+def mapped(before: Before, after: State, slots: frozenset[str], backend: str = "difflib") -> State:
   """Returns the state predicted before, with what the perturbation replaced, replaced.
 
   Args:
     before: with the names of its dialogue.
+    after: the state predicted from the perturbed dialogue, whose order several forms of one value
+      get: sorted forms are in another order after their letters have changed.
     slots: whose values were replaced, beside those of `before.choices`.
     backend: "exact" compares letter by letter, any other as it compares values.
   """
@@ -158,7 +160,9 @@ def mapped(before: Before, slots: frozenset[str], backend: str = "difflib") -> S
     return before.state
   state = dict(before.state)
   for slot in slots.intersection(state) if before.names else ():
-    state[slot] = tuple(_mapped(value, before.names, backend) for value in state[slot])
+    values = tuple(_mapped(value, before.names, backend) for value in state[slot])
+    found = after.get(slot, ())
+    state[slot] = found if len(values) > 1 and set(values) == set(found) else values
   for slot, choices in before.choices.items():
     if slot in state:
       state[slot] = tuple(choices.get(value, value) for value in state[slot])
@@ -225,7 +229,7 @@ def _pair(
     "right_after": is_right,
     "right_both": was_right and is_right,
   }
-  expected = mapped(before, around.replaced, backend)
+  expected = mapped(before, state, around.replaced, backend)
   same = frame_agreement(service, [expected, state], backend)
   if same == same:
     counts |= {"compared": 1.0, "agreeing": same}
