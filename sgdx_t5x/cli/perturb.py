@@ -21,13 +21,13 @@ examples:
 
 kinds:
   ned  named entities become strings that nobody has seen
-       --entities letters (default) or characters: those of each string permuted;
+       --entities letters (default), characters: those of each string permuted;
        names: invented ones; corpus: others of the split; FILE: {"city": [...]}
        --slots kinds (default: titles, people, cities, stations, addresses), or
        FILE: {"Hotels_4": ["location"]}
   pi   users say the same in other words
        --provider exchange (default): another user's words for the same acts;
-       templates: the simulator's; table: --table FILE of {"text", "made"} lines;
+       templates: the simulator's; table: --table FILE, lines {"text", "made"};
        hf, google: back-translation, --pivot zh, see sgdx backtranslate
   sdi  users speak with fillers, repeats, restarts and repairs
        --only repairs,fillers,...; --restart often or always; --terms FILE
