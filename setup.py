@@ -48,6 +48,7 @@ setuptools.setup(
     "sgdx_t5x.prompts": ["README.md"],
     "sgdx_t5x.records": ["*.tsv"],
     "sgdx_t5x.report": ["page.css", "page.html", "page.js"],
+    "sgdx_t5x.perturb": ["*.json"],
     "sgdx_t5x.sample": ["README.md", "*.model", "*.json", "*.jsonl", "services/*.json"],
     "sgdx_t5x.simulator": ["*.json"],
     "sgdx_t5x.tasks": ["README.md"],

@@ -13,6 +13,7 @@ from sgdx_t5x.cli import (
   demos,
   diff,
   ls,
+  perturb,
   prompts,
   report,
   score,
@@ -38,6 +39,7 @@ _COMMANDS = (
   backtranslate,
   compose,
   simulate,
+  perturb,
   weights,
 )
 _EPILOG = """\
@@ -55,6 +57,7 @@ examples:
   sgdx compose --corpus sgd.zip --init texts.jsonl
   sgdx stats --corpus sgd.zip
   sgdx simulate --init schema.json --out start
+  sgdx perturb --corpus sgd.zip --kind ned --out perturbed/ned
   sgdx weights import --hf flan-t5-base --out weights/flan-t5-base
 
 sgd.zip is the official archive of SGD and SGD-X:

@@ -39,7 +39,9 @@ def free_slots(schema: Schema) -> Slots:
 
 def kinds_of_slots(schema: Schema) -> Mapping[tuple[str, str], str]:
   """Returns (service, slot) -> kind of its values, see `simulator.default_words.slot_kind`."""
-  return {(service.name, slot.name): slot_kind(slot) for service in schema for slot in service.slots}
+  return {
+    (service.name, slot.name): slot_kind(slot) for service in schema for slot in service.slots
+  }
 
 
 def chosen_slots(schema: Schema, where: str = KINDS) -> Slots:

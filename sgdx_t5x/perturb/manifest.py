@@ -69,7 +69,9 @@ class Manifest:
       ) from None
 
 
-_KEYS = ("kind", "options", "seed", "split", "of", "scored", "counts", "files", "complete", "version")  # fmt: skip
+_KEYS = (
+  "kind", "options", "seed", "split", "of", "scored", "counts", "files", "complete", "version",
+)  # fmt: skip
 
 
 def read_manifests(corpus: Corpus, split: str) -> tuple[Manifest, ...]:
@@ -80,7 +82,9 @@ def read_manifests(corpus: Corpus, split: str) -> tuple[Manifest, ...]:
   origin = f"{corpus.origin}: {name}"
   expected = "a manifest of `sgdx perturb`"
   data = decode_json(corpus.source.read(name), origin, expected, "perturb the original again")
-  return tuple(Manifest.from_json(item, origin) for item in (data if isinstance(data, list) else [data]))
+  return tuple(
+    Manifest.from_json(item, origin) for item in (data if isinstance(data, list) else [data])
+  )
 
 
 def manifest_text(manifests: Sequence[Manifest]) -> str:

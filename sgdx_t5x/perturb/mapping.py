@@ -12,9 +12,7 @@ from sgdx_t5x.perturb.values import replace_values, unsorted_states
 SHORTEST_MENTION = 4
 
 
-def apply_mapping(
-  data: dict[str, Any], slots: Slots, strings: Mapping[str, str]
-) -> dict[str, Any]:
+def apply_mapping(data: dict[str, Any], slots: Slots, strings: Mapping[str, str]) -> dict[str, Any]:
   """Replaces strings in utterances, spans, acts, states, calls and results.
 
   In utterances the spans of `slots` are replaced, and other mentions of the strings of

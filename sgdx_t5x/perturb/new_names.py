@@ -34,14 +34,14 @@ class NameSource:
     kinds: (service, slot) -> kind of its values, or another name of their draw.
     draws: kind -> draws a name of it.
     closed: kinds whose names have no other forms than those that are drawn: numbers, days.
-    ordered: kinds whose days or times keep their order within a dialogue.
+    ordered: kind -> those among which days or times keep their order within a dialogue.
   """
 
   label: str
   kinds: Mapping[tuple[str, str], str]
   draws: Mapping[str, Draw]
   closed: frozenset[str] = frozenset()
-  ordered: frozenset[str] = frozenset()
+  ordered: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def mapping(
     self,
@@ -64,18 +64,18 @@ class NameSource:
     for text in places:
       known = canonical.get(text, (text,))
       groups[text if text in known else min(known)].append(text)
-    of_kind: dict[str, list[str]] = collections.defaultdict(list)
+    in_order: dict[str, list[tuple[str, str]]] = collections.defaultdict(list)
     strings: dict[str, str] = {}
     used = set(taken)
     for plain, texts in sorted(groups.items()):
       pool = self.kinds[places[texts[0]]]
       if pool in self.ordered and is_moment(plain):
-        of_kind[pool].append(plain)
+        in_order[self.ordered[pool]].append((plain, pool))
       elif found := self._drawn(pool, random.Random(f"{prefix}/{plain}"), plain, texts, used):
         strings |= found
         used |= {new.lower() for new in found.values()}
-    for pool, plains in of_kind.items():
-      strings |= self._in_order(pool, random.Random(f"{prefix}/{pool}"), plains, groups, used)
+    for name, moments in in_order.items():
+      strings |= self._in_order(random.Random(f"{prefix}/{name}"), moments, groups, used)
       used |= {new.lower() for new in strings.values()}
     return strings
 
@@ -90,15 +90,15 @@ class NameSource:
 
   def _in_order(
     self,
-    pool: str,
     rng: random.Random,
-    plains: Sequence[str],
+    moments: Sequence[tuple[str, str]],
     groups: Mapping[str, Sequence[str]],
     used: Iterable[str],
   ) -> dict[str, str]:
     """New days or times in the order of the old ones: nobody leaves before having arrived."""
+    plains = [plain for plain, _ in moments]
     for _ in range(_TRIES):
-      drawn = dict(self.draws[pool](rng) for _ in plains)
+      drawn = dict(self.draws[pool](rng) for _, pool in moments)
       strings: dict[str, str] = {}
       for plain, name in zip(sorted(plains), sorted(drawn), strict=False):
         taken = {*used, *(new.lower() for new in strings.values())}
@@ -151,7 +151,9 @@ def name_source(entities: str, split: Split, slots: Slots) -> NameSource:
   path = pathlib.Path(entities)
   lists = _read_lists(path, used)
   _check_unseen(path, lists, split)
-  return NameSource(path.name, kinds, {kind: listed([(x, ()) for x in lists[kind]]) for kind in used})
+  return NameSource(
+    path.name, kinds, {kind: listed([(x, ()) for x in lists[kind]]) for kind in used}
+  )
 
 
 def invented(pool: ValuePool, held_out: bool) -> Draw:

@@ -7,6 +7,7 @@ tells more than its acts ("there", for a value of another service) keeps its wor
 
 import collections
 import functools
+import pathlib
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,18 +15,25 @@ from typing import Any
 from sgdx_t5x.data.dialogue import USER
 from sgdx_t5x.data.schema import DONTCARE
 from sgdx_t5x.errors import UsageError
-from sgdx_t5x.perturb import pi_exchange, pi_templates
+from sgdx_t5x.perturb import pi_exchange, pi_templates, pi_translated
 from sgdx_t5x.perturb.entities import Slots, free_slots
 from sgdx_t5x.perturb.pi_words import Exchange, NewWords, Provider
 from sgdx_t5x.perturb.split import Line, Perturber, Split
 from sgdx_t5x.perturb.texts import overlap, same_text
 
-EXCHANGE, TEMPLATES, TABLE = "exchange", "templates", "table"
-PROVIDERS = (EXCHANGE, TEMPLATES, TABLE)
+EXCHANGE, TEMPLATES, TABLE, TRANSLATORS = "exchange", "templates", "table", ("hf", "google")
+PROVIDERS = (EXCHANGE, TEMPLATES, TABLE, *TRANSLATORS)
+_PIVOT = "zh"
 
 
 def perturber(
-  split: Split, seed: int, *, provider: str = EXCHANGE, table: str | None = None
+  split: Split,
+  seed: int,
+  *,
+  provider: str = EXCHANGE,
+  table: str | None = None,
+  pivot: str | None = None,
+  **translator: str,
 ) -> Perturber:
   """Returns what puts the user turns of a split into other words.
 
@@ -33,26 +41,56 @@ def perturber(
     split: what is to be perturbed.
     seed: another number gives other words, of providers that draw.
     provider: of PROVIDERS.
-    table: the file of provider "table", see `pi_table.provider`.
+    table: the file of provider "table", see `pi_translated.table`.
+    pivot: the language of providers "hf" and "google"; default "zh".
+    translator: their options.
+
+  Raises:
+    UsageError: no such provider, or options that it does not have.
   """
   options: dict[str, Any] = {"provider": provider}
+  needs: tuple[str, ...] = ("spans", "acts")
+  _check_options(provider, {"table": table, "pivot": pivot, **translator})
   if provider == EXCHANGE:
-    words, needs = pi_exchange.provider(split), ("spans", "acts")
+    found = pi_exchange.provider(split)
   elif provider == TEMPLATES:
-    words, needs = pi_templates.provider(split), ("spans", "acts")
-  elif provider == TABLE and table:
-    from sgdx_t5x.perturb import pi_table
-
-    words, options["table"], needs = *pi_table.provider(table), ("spans",)
+    found = pi_templates.provider(split)
   else:
+    needs = ("spans",)
+    if table:
+      options["table"] = pathlib.Path(table).name
+      translate = pi_translated.table(table)
+    else:
+      options |= {"pivot": pivot or _PIVOT, **translator}
+      translate = pi_translated.translator(provider, pivot or _PIVOT, translator)
+    found = pi_translated.provider(split, translate)
+  change = functools.partial(_change, found, provider, seed, free_slots(split.schema))
+  return Perturber("pi", options, change, needs, means={"overlap": "turns"})
+
+
+_OPTIONS = {
+  TABLE: ("table",),
+  "hf": ("pivot", "model_to", "model_from"),
+  "google": ("pivot", "project"),
+}
+
+
+def _check_options(provider: str, options: Mapping[str, Any]) -> None:
+  if provider not in PROVIDERS or (provider == TABLE and not options["table"]):
     raise UsageError(
-      f"provider {provider!r}" + (" without --table FILE" if provider == TABLE else ""),
+      f"--provider {provider}" + (" without --table FILE" if provider == TABLE else ""),
       expected="a provider of other words for utterances",
       available=", ".join(PROVIDERS),
       fix="choose one of them; table needs --table FILE",
     )
-  change = functools.partial(_change, words, provider, seed, free_slots(split.schema))
-  return Perturber("pi", options, change, needs, means={"overlap": "turns"})
+  for name, value in options.items():
+    if value is not None and name not in _OPTIONS.get(provider, ()):
+      owners = [other for other, names in _OPTIONS.items() if name in names]
+      raise UsageError(
+        f"--{name.replace('_', '-')} with --provider {provider}",
+        expected=f"--provider {' or '.join(owners)}" if owners else "an option of that provider",
+        fix="leave it out, or choose the provider that it is for",
+      )
 
 
 def _change(

@@ -156,9 +156,7 @@ def _outside_pattern(data: Mapping[str, Any], schema: Schema) -> re.Pattern[str]
   return whole_words({value.lower() for value in found})
 
 
-def _says_more(
-  donor: Donor, turn: Mapping[str, Any], outside: re.Pattern[str] | None
-) -> bool:
+def _says_more(donor: Donor, turn: Mapping[str, Any], outside: re.Pattern[str] | None) -> bool:
   """Whether a turn has a value of its dialogue that is neither in a span nor in its acts."""
   if outside is None or not (found := outside.findall(" | ".join(donor.pieces).lower())):
     return False

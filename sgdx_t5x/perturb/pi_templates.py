@@ -8,9 +8,12 @@ from typing import Any
 from sgdx_t5x.data.schema import DONTCARE, Service
 from sgdx_t5x.perturb.pi_words import Exchange, NewWords, Provider
 from sgdx_t5x.perturb.split import Split
+from sgdx_t5x.perturb.texts import same_text
 from sgdx_t5x.simulator.acts import Act, FrameOutline
 from sgdx_t5x.simulator.surface import Surface
 from sgdx_t5x.simulator.templates import Words, read_words
+
+_TRIES = 5  # "Yes." needs another word for it
 
 
 def provider(split: Split) -> Provider:
@@ -40,7 +43,11 @@ def _worded(
       acts.append(_act(action, service, said))
     frames.append(FrameOutline(frame["service"], acts))
   asked = [action["slot"] for action in exchange.heard(number) if action["act"] == "REQUEST"]
-  text, spans = Surface(services, words, rng).user_text(frames, said, asked)
+  before = exchange.data["turns"][number]["utterance"]
+  for _ in range(_TRIES):
+    text, spans = Surface(services, words, rng).user_text(frames, said, asked)
+    if not same_text(text, before):
+      break
   return NewWords(text, spans)
 
 

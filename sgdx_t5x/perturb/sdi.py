@@ -193,19 +193,16 @@ def _small_words(
     begin, finish = token.span()
     if i == 0 or any(start < finish and begin < end for start, end in spans):
       continue
-    chance = rng.random()
+    chance, is_word = rng.random(), _LETTERS.fullmatch(token[0])
     if chance < terms.rates[FILLER]:
       if FILLER in kinds:
         insertions.append(_Insertion(begin, f"{terms.fillers.draw(rng)} ", FILLER))
-    elif chance < terms.rates[FILLER] + terms.rates[REPEAT]:
-      if REPEAT in kinds and _LETTERS.fullmatch(token[0]):
-        insertions.append(_Insertion(begin, token[0] + terms.repeat_joins.draw(rng), REPEAT))
+    elif chance < terms.rates[FILLER] + terms.rates[REPEAT] and REPEAT in kinds and is_word:
+      insertions.append(_Insertion(begin, token[0] + terms.repeat_joins.draw(rng), REPEAT))
   return insertions
 
 
-def _insert(
-  turn: dict[str, Any], insertions: Sequence[_Insertion], pool: Pool
-) -> dict[str, Any]:
+def _insert(turn: dict[str, Any], insertions: Sequence[_Insertion], pool: Pool) -> dict[str, Any]:
   """Inserts into the utterance; returns the field `insertions` of a line of changes.jsonl."""
   lowered = insertions[0].kind == RESTART and _lower_first(turn, insertions[0].place, pool)
   edits = [(x.place, x.place, x.text) for x in insertions]

@@ -9,7 +9,7 @@ import collections
 import functools
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.data.schema import DONTCARE, Schema
@@ -17,7 +17,7 @@ from sgdx_t5x.errors import UsageError
 from sgdx_t5x.perturb.entities import Slots, free_slots, kinds_of_slots
 from sgdx_t5x.perturb.mapping import answerable_mapping, undo_mapping
 from sgdx_t5x.perturb.ned import entities_of
-from sgdx_t5x.perturb.new_names import NameSource, invented, listed, values_of_corpus
+from sgdx_t5x.perturb.new_names import Draw, NameSource, invented, listed, values_of_corpus
 from sgdx_t5x.perturb.split import Line, Perturber, Split
 from sgdx_t5x.perturb.texts import Edit, edit_turn, moved, spans_of
 from sgdx_t5x.perturb.values import NAMED_ACTS, known_forms
@@ -63,24 +63,24 @@ def _source(split: Split, slots: Slots, values: str) -> NameSource:
     for slot in names:
       kind, key = kinds[service, slot], keys[service, slot]
       found = own.get(key, ()) if len(own.get(key, ())) >= _FEWEST else shared.get(kind, ())
-      draws[key] = _plainly(
-        listed(found)
-        if len(found) >= _FEWEST
-        else invented(parse_pool({"kind": kind if kind in VALUE_KINDS else "title"}, "values"), True)
-      )
+      if len(found) < _FEWEST:
+        pool = parse_pool({"kind": kind if kind in VALUE_KINDS else "title"}, "values")
+        draws[key] = _plainly(invented(pool, True))
+      else:
+        draws[key] = _plainly(listed(found))
   return NameSource(
     values,
     keys,
     draws,
     closed=frozenset(k for k in draws if k.partition(":")[0] in _CLOSED),
-    ordered=frozenset(k for k in draws if k.partition(":")[0] in _ORDERED),
+    ordered={k: kind for k in draws if (kind := k.partition(":")[0]) in _ORDERED},
   )
 
 
-def _plainly(draw):
+def _plainly(draw: Draw) -> Draw:
   """Leaves out "tomorrow" and "next Friday", which do not fit where another day stood."""
 
-  def drawn(rng: random.Random):
+  def drawn(rng: random.Random) -> tuple[str, Sequence[str]]:
     name, others = draw(rng)
     return name, [
       x for x in others if x.lower() not in RELATIVE_DAYS and not x.lower().startswith("next ")
@@ -151,6 +151,7 @@ def _swaps(data: Mapping[str, Any], schema: Schema, prefix: str) -> Iterator[_Sw
         if is_act:
           turns.setdefault((frame["service"], slot, value), set()).add(number)
   whole = "\n".join(turn["utterance"] for turn in data["turns"])
+  used: set[tuple[str, str, str]] = set()  # a value is exchanged for one other value only
   for service, slot, value in sorted(turns):
     if slot not in schema[service].slot_index or len(places[value]) > 1:
       continue
@@ -160,10 +161,16 @@ def _swaps(data: Mapping[str, Any], schema: Schema, prefix: str) -> Iterator[_Sw
       continue
     if any(len(list(_places(turn, value))) > 1 for turn in data["turns"]):
       continue
-    others = [x for x in possible if x not in places and not _pattern(x).search(whole)]
+    others = [
+      x
+      for x in possible
+      if not (x in places or (service, slot, x) in used or _pattern(x).search(whole))
+    ]
     if others and DONTCARE not in (value, *others):
       rng = random.Random(f"{prefix}/{service}.{slot}/{value}")
-      yield service, slot, value, rng.choice(others)
+      other = rng.choice(others)
+      used.add((service, slot, other))
+      yield service, slot, value, other
 
 
 def _values(frame: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:

@@ -2,21 +2,20 @@
 
 import collections
 import pathlib
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from sgdx_t5x.data.corpus import PERTURBATION, Corpus
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files import atomic_folder, check_folder
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.perturb.changes import changes_name, encode_lines
+from sgdx_t5x.perturb.frames import count, snapshot
 from sgdx_t5x.perturb.json_text import encode_like
 from sgdx_t5x.perturb.manifest import Manifest, manifest_text, read_manifests
 from sgdx_t5x.perturb.split import Line, Perturber, Split, changed
-from sgdx_t5x.perturb.undo import checksum
+from sgdx_t5x.perturb.undo import checksum, undone_files
 from sgdx_t5x.signature import package_version
-
-Snapshot = list[tuple[str, list[dict[str, Any]]]]  # utterance and states of each user turn
 
 
 def write_perturbed(
@@ -48,9 +47,9 @@ def write_perturbed(
     counts, files, lines = collections.Counter(), {}, []
     for name, raw, dialogues in split.files():
       for data in dialogues:
-        before = _snapshot(data)
+        before = snapshot(data)
         lines += changed(perturber, data, counts)
-        _count(counts, data, before, perturber.changes_states)
+        count(counts, data, before, perturber.changes_states)
         on_dialogue(counts["dialogues"])
       files[name] = checksum(raw)
       _write(folder / name, encode_like(raw, dialogues))
@@ -74,34 +73,8 @@ def write_perturbed(
   return manifest
 
 
-def _snapshot(data: Mapping[str, Any]) -> Snapshot:
-  return [
-    (turn["utterance"], [dict(frame["state"]["slot_values"]) for frame in turn["frames"]])
-    for turn in data["turns"][::2]
-  ]
-
-
-def _count(
-  counts: collections.Counter, data: Mapping[str, Any], before: Snapshot, by_state: bool
-) -> None:
-  counts["dialogues"] += 1
-  for turn, (utterance, states) in zip(data["turns"][::2], before, strict=True):
-    is_changed = turn["utterance"] != utterance
-    counts["user_turns"] += 1
-    counts["turns_changed"] += is_changed
-    counts["frames"] += len(states)
-    for frame, state in zip(turn["frames"], states, strict=True):
-      now = frame["state"]["slot_values"]
-      counts["frames_changed"] += (now != state) if by_state else is_changed
-      counts["free values"] += bool(state)
-  for turn in data["turns"]:
-    for frame in turn["frames"]:
-      counts["spans"] += len(frame.get("slots") or ())
-      counts["acts"] += len(frame.get("actions") or ()) if turn["speaker"] == "USER" else 0
-
-
 _BASIC = ("dialogues", "user_turns", "turns_changed", "frames", "frames_changed")
-_ONLY_TO_CHECK = ("spans", "acts", "free values", "turns")
+_ONLY_TO_CHECK = ("spans", "acts", "values", "turns")
 
 
 def _shown_counts(counts: collections.Counter, perturber: Perturber) -> dict[str, Any]:
@@ -126,7 +99,7 @@ def _check_needs(perturber: Perturber, split: Split, counts: collections.Counter
       fix="name a split that has some: --split",
     )
   for what in perturber.needs:
-    if not counts[what] and (what != "spans" or counts["free values"]):
+    if not counts[what] and (what != "spans" or counts["values"]):
       raise SgdxError(
         f"{where} has no {what} of users" if what == "acts" else f"{where} has no {what}",
         expected=_NEEDED[what],
@@ -164,6 +137,40 @@ def _write_changes(
 def _write(path: pathlib.Path, content: bytes) -> None:
   path.parent.mkdir(parents=True, exist_ok=True)
   path.write_bytes(content)
+
+
+class Undone(NamedTuple):
+  """How many files were written, and how many of them have the original's bytes."""
+
+  total: int
+  equal: int
+
+
+def write_original(split: Split, out: str | pathlib.Path) -> Undone:
+  """Writes what a perturbed split was before, with all schemas.
+
+  Args:
+    split: of a folder that `write_perturbed` wrote; its last step is undone.
+    out: a folder that is new or empty.
+
+  Raises:
+    SgdxError: it was not perturbed, its changes do not fit, or the folder cannot be written.
+  """
+  corpus, manifests, equal = split.corpus, read_manifests(split.corpus, split.name), 0
+  with lock(out), atomic_folder(check_folder(out)) as folder:
+    folder.mkdir()
+    for name, _, content in undone_files(corpus, split.name):
+      _write(folder / name, content)
+      equal += checksum(content) == manifests[-1].files.get(name)
+    _copy_schemas(corpus, folder)
+    if earlier := manifests[:-1]:
+      text = manifest_text(earlier)
+      _write(folder / PERTURBATION.format(split=split.name), text.encode())
+      for step in range(1, len(earlier) + 1):
+        content = corpus.source.read(changes_name(split.name, step))
+        last = step == len(earlier)
+        _write(folder / changes_name(split.name, None if last else step), content)
+  return Undone(len(corpus.dialogue_files(split.name)), equal)
 
 
 def check_again(corpus: Corpus, split: str, again: bool) -> None:

@@ -29,13 +29,26 @@ class RecordSource(seqio.TfdsDataSource):
     """The builder's metadata. Raises SgdxError if nothing is prepared."""
     builder = self.tfds_dataset.builder
     if not builder.info.metadata:
-      what = "--corpus sample" if self._config == "sample" else "--corpus FILE (or --download)"
       raise SgdxError(
         f"no records of {self.tfds_dataset.name} at {builder.data_dir}",
         expected="a prepared data set",
-        fix=f"sgdx data prepare {what} --data-dir DIR, and give the same DIR as --tfds_data_dir",
+        fix=f"{self._preparing()}, and give the same DIR as --tfds_data_dir",
       )
     return builder.info.metadata
+
+  def _preparing(self) -> str:
+    """The command that prepares these records."""
+    if self._config in ("full", "sample"):
+      what = "--corpus sample" if self._config == "sample" else "--corpus FILE (or --download)"
+      return f"sgdx data prepare {what} --data-dir DIR"
+    original = "sample" if self._config.startswith("sample_") else "FILE"
+    kind, aug, _ = self._config.removeprefix("sample_").partition("_aug")
+    train = " --split train --seed 1" if aug else ""
+    names = " --entities names" if aug and kind == "ned" else ""
+    return (
+      f"`sgdx perturb --corpus {original}{train} --kind {kind}{names} --out FOLDER`, then "
+      "`sgdx data prepare --corpus FOLDER --data-dir DIR`"
+    )
 
   def get_dataset(self, split=None, shuffle=True, seed=None, *args, **kwargs):
     """As TfdsDataSource, after making sure that there is something to read.

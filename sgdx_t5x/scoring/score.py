@@ -18,7 +18,7 @@ import numpy as np
 from sgdx_t5x import metrics
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus
-from sgdx_t5x.data.variants import SGDX_VARIANTS, in_order
+from sgdx_t5x.data.variants import SGDX_VARIANTS, in_order, untagged
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
@@ -175,6 +175,7 @@ def score_predictions(
       "no predictions", expected="variant -> file or folder", fix='give {"original": PATH}'
     )
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
+  predictions = {untagged(variant)[1]: path for variant, path in predictions.items()}
   if gold is None:
     gold = _gold_frames(corpus, split, how.provenance, on_progress)
   files = provenance(how.prompt_format, corpus, gold)
