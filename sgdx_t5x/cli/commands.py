@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from sgdx_t5x.cli import (
   backtranslate,
+  check,
   compose,
   data,
   demos,
@@ -33,6 +34,7 @@ _COMMANDS = (
   demos,
   prompts,
   score,
+  check,
   diff,
   report,
   stats,
@@ -49,6 +51,7 @@ examples:
   sgdx data stats --corpus sgd.zip
   sgdx ls tasks
   sgdx score --corpus sample --predictions all=eval/inference_eval
+  sgdx check --corpus sgd.zip --perturbed ned=ned --predictions original=a ned=b
   sgdx diff scores_a.json scores_b.json
   sgdx report scores_a.json scores_b.json --out report
   sgdx prompts --corpus sample --variant v3 --out prompts.jsonl
