@@ -201,7 +201,8 @@ def _coreference(gold: GoldFrame, jga: float, is_sticky: bool) -> dict[str, floa
 
 
 def _entities(gold: GoldFrame, state: State, around: Around) -> dict[str, float]:
-  counts = dict.fromkeys(("entities", "factual", "factual_part", "looked_up", "from_train"), 0)
+  names = ("entities", "factual", "factual_part", "looked_up", "from_train")
+  counts = dict.fromkeys(names, 0.0)
   for value in predicted_values(state, around.entities):
     counts["entities"] += 1
     counts["factual_part"] += around.history.has_part(value, gold.turn)

@@ -1,6 +1,7 @@
 """The sets of a check: the original test set and perturbed ones, and what was changed in each."""
 
 import dataclasses
+import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from sgdx_t5x import metrics
@@ -68,7 +69,7 @@ class Gold:
 
 
 def open_sets(
-  corpus: Corpus, split: str, perturbed: Mapping[str, "Corpus | str"]
+  corpus: Corpus, split: str, perturbed: Mapping[str, Corpus | str | pathlib.Path]
 ) -> dict[str, TestSet]:
   """Opens the perturbed sets. Returns name -> set, the original first.
 

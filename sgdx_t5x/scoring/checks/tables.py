@@ -121,7 +121,7 @@ def _table(
   for label, rows in sets.items():
     row = rows.groups["all"]
     number = row.num_frames if counted == "num_frames" else row.values[counted]
-    cells.append((label, *(row.cell(x.key) for x in columns), count(number)))
+    cells.append((label, *(row.cell(x.key) for x in columns), count(int(number or 0))))
   return Table(title, ("", *(x.heading for x in columns), name), tuple(cells))
 
 
