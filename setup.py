@@ -52,6 +52,7 @@ setuptools.setup(
     "sgdx_t5x.sample": [
       *("README.md", "*.model", "vocab.txt", "*.json", "*.jsonl", "services/*.json")
     ],
+    "sgdx_t5x.perturb": ["*.json"],
     "sgdx_t5x.simulator": ["*.json"],
     "sgdx_t5x.tasks": ["README.md"],
   },

@@ -47,6 +47,7 @@ from sgdx_t5x.metrics.sensitivity import (
   summarise,
   zero_mean_share,
 )
+from sgdx_t5x.metrics.slots import right_slots
 
 __all__ = [
   "ALL_SERVICES",
@@ -88,6 +89,7 @@ __all__ = [
   "predict_nothing",
   "relative_difference",
   "retained",
+  "right_slots",
   "schema_sensitivity",
   "score_frames",
   "slot_failures",

@@ -92,6 +92,21 @@ class BootstrapSamples:
     means = np.full(totals.shape, np.nan)
     return np.divide(drawn[:, : len(sums)], totals, out=means, where=(totals > 0) & enough)
 
+  def sums(self, values: np.ndarray, dialogue_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the sum of each count in each sample, and in each dialogue: [R, N], [N, P].
+
+    Args:
+      values: N counts of U frames, [N, U], no nan.
+      dialogue_ids: [U] str, the dialogue of each frame; P are distinct.
+
+    Raises:
+      SgdxError: a dialogue that was not drawn from.
+    """
+    present, position = np.unique(self._positions(dialogue_ids), return_inverse=True)
+    weights = self.weights if len(present) == self.weights.shape[1] else self.weights[:, present]
+    sums = _per_dialogue(values, position, len(present))
+    return weights @ sums.T, sums
+
   def _positions(self, dialogue_ids: np.ndarray) -> np.ndarray:
     if not len(self.dialogue_ids):
       return np.zeros(0, dtype=np.intp)
@@ -214,10 +229,10 @@ def paired_differences(
   a, b = ({v: np.where(both, x[v], np.nan) for v, both in shared.items()} for x in (a, b))
   rows = [summarise(x, zero_mean, name) for x in (a, b)]
   sampled = [summary_samples(x, dialogue_ids, samples, zero_mean, name) for x in (a, b)]
-  least = _least_p(dialogue_ids)
+  least = least_p(dialogue_ids)
   parts: list[Any] = [*rows, *sampled]
   return {
-    key: _difference(*(x[key] for x in parts), least)  # type: ignore[call-arg]
+    key: difference_of(*(x[key] for x in parts), least)  # type: ignore[call-arg]
     for key in rows[0]
   }
 
@@ -249,16 +264,26 @@ def mean_difference(
   unknown = np.isnan(a + b)
   both = np.where(unknown, np.nan, np.stack([a, b]))
   first, second = samples.means(both, dialogue_ids).T
-  return _difference(mean(both[0]), mean(both[1]), first, second, _least_p(dialogue_ids))
+  return difference_of(mean(both[0]), mean(both[1]), first, second, least_p(dialogue_ids))
 
 
-def _least_p(dialogue_ids: np.ndarray) -> float:
+def least_p(dialogue_ids: np.ndarray) -> float:
+  """Returns the least p-value that so many dialogues allow, see `paired_differences`."""
   return float(2.0 ** (1 - len(np.unique(dialogue_ids))))
 
 
-def _difference(
+def difference_of(
   a: float, b: float, samples_a: np.ndarray, samples_b: np.ndarray, least: float
 ) -> Difference:
+  """Returns the difference of two statistics, see `paired_differences`.
+
+  Args:
+    a: the first system's.
+    b: the second's.
+    samples_a: [R] float, the first in each bootstrap sample.
+    samples_b: [R] float, the second in the same samples.
+    least: see `least_p`.
+  """
   samples = np.round(samples_b - samples_a, _DECIMALS)
   samples = samples[~np.isnan(samples)]
   tail = min((samples <= 0).sum(), (samples >= 0).sum())

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.data.dialogue import Dialogue, frame_id
+from sgdx_t5x.data import provenance
+from sgdx_t5x.data.dialogue import Dialogue, Frame, frame_id
+from sgdx_t5x.data.provenance import Origin
 from sgdx_t5x.data.schema import NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.f1 import REQUESTED_METRICS, TAGGING_METRICS, multiset_f1
@@ -34,6 +36,7 @@ class GoldFrame:
     active_intent: its name, or "NONE".
     requested_slots: names.
     spans: (slot, text) of the slot spans in the utterance.
+    origins: slot of the gold state -> where its value comes from; empty unless asked for.
   """
 
   frame_id: str
@@ -45,6 +48,7 @@ class GoldFrame:
   active_intent: str = NO_INTENT
   requested_slots: tuple[str, ...] = ()
   spans: tuple[tuple[str, str], ...] = ()
+  origins: Mapping[str, Origin] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -110,15 +114,19 @@ def utterance_crc(text: str) -> int:
   return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
-def gold_frames(dialogues: Iterable[Dialogue]) -> list[GoldFrame]:
+def gold_frames(dialogues: Iterable[Dialogue], with_origins: bool = False) -> list[GoldFrame]:
   """Returns the frames to score of dialogues in original names, in order.
+
+  Args:
+    dialogues: of a split.
+    with_origins: whether to find out where the values of states come from, see `provenance.trace`.
 
   Raises:
     SgdxError: a dialogue, or a service within a turn, occurs twice.
   """
   frames: dict[str, GoldFrame] = {}
   for dialogue in dialogues:
-    for turn, frame in dialogue.user_frames():
+    for turn, frame, origins in _traced(dialogue, with_origins):
       key = frame_id(dialogue.dialogue_id, turn, frame.service)
       if key in frames:
         raise SgdxError(
@@ -137,8 +145,17 @@ def gold_frames(dialogues: Iterable[Dialogue]) -> list[GoldFrame]:
         state.active_intent if state else NO_INTENT,
         state.requested_slots if state else (),
         tuple((s["slot"], said[s["start"] : s["exclusive_end"]]) for s in frame.slots or ()),
+        origins,
       )
   return list(frames.values())
+
+
+def _traced(
+  dialogue: Dialogue, with_origins: bool
+) -> Iterator[tuple[int, Frame, Mapping[str, Origin]]]:
+  if with_origins:
+    return provenance.trace(dialogue)
+  return ((turn, frame, {}) for turn, frame in dialogue.user_frames())
 
 
 def score_frames(

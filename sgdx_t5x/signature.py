@@ -9,7 +9,7 @@ _PARTIAL, _COMPLETE = "PARTIAL", "complete"
 # Scores are comparable if all fields agree but these: `scoring.compare` takes the frames and the
 # variants that both have.
 _FRAME_FIELDS = ("frames", "sample")
-_FREE_FIELDS = ("sgdx", "variants", *_FRAME_FIELDS, _COMPLETE, _PARTIAL, "version")
+_FREE_FIELDS = ("sgdx", "variants", "sets", *_FRAME_FIELDS, _COMPLETE, _PARTIAL, "version")
 
 
 def package_version() -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import seqio
 
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
+from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS, tagged
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics.seqio_metrics import joint_goal_accuracy, schema_sensitivity
 from sgdx_t5x.prompts import load_format
@@ -54,9 +55,11 @@ def register(
 
   Args:
     name: name of the task, for MIXTURE_OR_TASK_NAME.
-    data: configuration of the record data set, "full" or "sample".
-    variants: schema variants; with several, each record yields examples for all of them, and the
-      metrics are JGA per variant, its average, and schema sensitivity.
+    data: configuration of the record data set: "full" or "sample", or of a perturbed corpus,
+      "ned" or "sample_ned".
+    variants: schema variants, of a perturbed corpus "ned" or "ned+v3"; with several, each record
+      yields examples for all of them, and the metrics are JGA per variant, its average, and schema
+      sensitivity.
     vocabulary: a function of `vocabularies.py`, the same as in the gin file.
     style: a `PromptStyle` of T5DST; default: the paper's Figure 3, plus values.
     folders: custom variants: name -> folder with {split}/schema.json, aligned by position with the
@@ -108,16 +111,17 @@ def register_mixture(name: str, tasks: Sequence[str]) -> seqio.Mixture:
       fix="register the task first; `sgdx ls tasks` lists the registered ones",
     )
   parts = [REGISTERED[task] for task in tasks]
-  if len({part.data for part in parts}) > 1:
+  if len({part.data.split("_")[0] == "sample" for part in parts}) > 1:
     raise SgdxError(
       f"mixture {name!r} of tasks on {', '.join(sorted({part.data for part in parts}))} data",
-      expected="tasks of one data set, which share one vocabulary",
+      expected="tasks of one corpus and its perturbations, which share one vocabulary",
       fix='mix only tasks whose names start with "sample_", or only others',
     )
   mixture = seqio.MixtureRegistry.add(name, tasks, default_rate=_size)
   variants = tuple(dict.fromkeys(v for part in parts for v in part.variants))
   formats = "+".join(dict.fromkeys(part.format for part in parts))
-  REGISTERED[name] = Registered(name, parts[0].data, variants, mixture=True, format=formats)
+  data = "+".join(dict.fromkeys(part.data for part in parts))
+  REGISTERED[name] = Registered(name, data, variants, mixture=True, format=formats)
   return mixture
 
 
@@ -179,21 +183,22 @@ def register_family(
     prompt_format: default T5DST.
   """
   prompt_format = prompt_format or load_format()
-  how: dict[str, Any] = {"data": data, "vocabulary": vocabulary, "prompt_format": prompt_format}
-  register_mixtures(f"{prefix}{prompt_format.name}", functools.partial(register, **how))
+  how: dict[str, Any] = {"vocabulary": vocabulary, "prompt_format": prompt_format}
+  register_mixtures(f"{prefix}{prompt_format.name}", data, functools.partial(register, **how))
 
 
-def register_mixtures(family: str, register_task: Callable[..., seqio.Task]) -> None:
+def register_mixtures(family: str, data: str, register_task: Callable[..., seqio.Task]) -> None:
   """Registers the tasks of a family and the mixtures of them.
 
   Args:
     family: what their names begin with.
-    register_task: called with a task's name and its `variants`.
+    data: see `register`.
+    register_task: called with a task's name, its `data` and its `variants`.
   """
 
   def task(suffix: str, *variants: str) -> str:
     name = f"{family}_{suffix}"
-    register_task(name, variants=variants)
+    register_task(name, data=data, variants=variants)
     return name
 
   original = task("sgd", "original")
@@ -206,6 +211,31 @@ def register_mixtures(family: str, register_task: Callable[..., seqio.Task]) -> 
   register_mixture(f"{family}_oracle", [original, *sgdx])
   register_mixture(f"{family}_corrupt", [original, *corrupted])
   register_mixture(f"{family}_all_variants", [original, *sgdx])
+  _register_perturbed(family, data, original, register_task)
+
+
+def _register_perturbed(
+  family: str, data: str, original: str, register_task: Callable[..., seqio.Task]
+) -> None:
+  """Registers the tasks and mixtures of perturbed corpora.
+
+  The test sets are made with seed 0; what is trained on with another seed and other names.
+  """
+  prefix = "sample_" if data == "sample" else ""
+
+  def task(suffix: str, data: str, kind: str, variant: str = ORIGINAL) -> str:
+    name = f"{family}_{suffix}"
+    register_task(name, data=f"{prefix}{data}", variants=[tagged([kind], variant)])
+    return name
+
+  sets = {kind: task(f"checkdst_{kind}", kind, kind) for kind in ("ned", "pi", "sdi", "vs")}
+  for kind, name in sets.items():
+    variants = [task(f"checkdst_{kind}_{v}", kind, kind, v) for v in SGDX_VARIANTS]
+    register_mixture(f"{family}_checkdst_{kind}_all_variants", [name, *variants])
+  register_mixture(f"{family}_checkdst", [original, *(sets[kind] for kind in ("ned", "pi", "sdi"))])
+  for kind in ("ned", "sdi"):
+    copies = task(f"sgd_{kind}_aug", f"{kind}_aug", kind)
+    register_mixture(f"{family}_{kind}_aug", [original, copies])
 
 
 def _size(task: seqio.Task) -> float:

@@ -63,8 +63,8 @@ def register_spandst_family(
   prefix: str, *, data: str, vocabulary: Callable[[], seqio.Vocabulary]
 ) -> None:
   """Registers the tasks and mixtures of one data set, named as those of prompt formats."""
-  task = functools.partial(register_spandst, data=data, vocabulary=vocabulary)
-  register_mixtures(f"{prefix}{NAME}", task)
+  task = functools.partial(register_spandst, vocabulary=vocabulary)
+  register_mixtures(f"{prefix}{NAME}", data, task)
 
 
 def turn_accuracies(targets: Sequence, predictions: Sequence) -> dict[str, float]:

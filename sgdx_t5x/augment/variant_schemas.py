@@ -6,6 +6,8 @@ A variant of a split's schema is the first of these that exists:
   released    in the data set: original, v1 to v5, and bt_* where its corpus has them
   shipped     with this package: bt_zh, bt_ja, bt_ko of SGD's train services
   corrupted   corrupt_1, corrupt_2 ...: the number is the seed
+
+Of a perturbed corpus "ned" is the original, and "ned+v3" is v3.
 """
 
 import os
@@ -17,7 +19,7 @@ from typing import Protocol
 from sgdx_t5x.augment.corrupt import corrupt_schema
 from sgdx_t5x.augment.shipped import shipped_schema
 from sgdx_t5x.data.schema import Schema, Service, check_aligned, load_schema
-from sgdx_t5x.data.variants import BACK_TRANSLATIONS, ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.data.variants import BACK_TRANSLATIONS, ORIGINAL, SGDX_VARIANTS, untagged
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.inputs import protect
 
@@ -109,6 +111,9 @@ class VariantSchemas:
     return {variant: schemas for variant, schemas in found.items() if schemas}
 
   def _find(self, split: str, variant: str) -> Schema | None:
+    kinds, variant = untagged(variant)
+    if kinds:  # "ned+v3": a perturbed corpus has the schemas of its original
+      return self.get(split, variant) if self.has(split, variant) else None
     if variant in self._folders:
       return _read_folder(pathlib.Path(self._folders[variant]), split, self.get(split))
     if variant == ORIGINAL or self._released.has_schema(split, variant):

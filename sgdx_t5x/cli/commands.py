@@ -8,11 +8,13 @@ from collections.abc import Sequence
 
 from sgdx_t5x.cli import (
   backtranslate,
+  check,
   compose,
   data,
   demos,
   diff,
   ls,
+  perturb,
   prompts,
   report,
   score,
@@ -32,12 +34,14 @@ _COMMANDS = (
   demos,
   prompts,
   score,
+  check,
   diff,
   report,
   stats,
   backtranslate,
   compose,
   simulate,
+  perturb,
   weights,
 )
 _EPILOG = """\
@@ -47,6 +51,7 @@ examples:
   sgdx data stats --corpus sgd.zip
   sgdx ls tasks
   sgdx score --corpus sample --predictions all=eval/inference_eval
+  sgdx check --corpus sgd.zip --perturbed ned=ned --predictions original=a ned=b
   sgdx diff scores_a.json scores_b.json
   sgdx report scores_a.json scores_b.json --out report
   sgdx prompts --corpus sample --variant v3 --out prompts.jsonl
@@ -55,6 +60,7 @@ examples:
   sgdx compose --corpus sgd.zip --init texts.jsonl
   sgdx stats --corpus sgd.zip
   sgdx simulate --init schema.json --out start
+  sgdx perturb --corpus sgd.zip --kind ned --out perturbed/ned
   sgdx weights import --hf flan-t5-base --out weights/flan-t5-base
 
 sgd.zip is the official archive of SGD and SGD-X:

@@ -6,6 +6,7 @@ from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import Takes, add_command, add_option, check_least
+from sgdx_t5x.errors import UsageError
 
 _JOINT_GOAL = "joint_goal_accuracy"
 _FEWEST_SAMPLES = 100  # with fewer, the 2.5% at each end are one or two samples
@@ -21,6 +22,9 @@ examples:
 
   The frames of v5 that are correct in base and wrong in ours, with jq:
     jq 'select(.variant == "v5" and .a == 1)' flips.jsonl
+
+  Two trackers on perturbed dialogues, files of `sgdx check --per-frame`:
+    sgdx diff check_base.json check_ours.json
 
 The 95% interval and the two-sided p are for B-A, from a paired bootstrap over
 dialogues. They account for the choice of test dialogues, not for randomness in
@@ -38,7 +42,9 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     _EPILOG,
     "compare two systems: differences, intervals, flipped frames",
   )
-  kind = "JSON of `sgdx score --json --per-frame`, or its file of scores per frame"
+  kind = (
+    "JSON of `sgdx score --json --per-frame`, or its file of scores per frame; or of `sgdx check`"
+  )
   add_option(parser, Takes.INPUT, "a", metavar="A", help=kind)
   add_option(parser, Takes.INPUT, "b", metavar="B", help="the same for the other system")
   add_option(
@@ -83,9 +89,12 @@ def run(args: argparse.Namespace) -> int:
   """Compares, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
   from sgdx_t5x.files import atomic_write
   from sgdx_t5x.scoring import compare, comparison_tables
+  from sgdx_t5x.scoring.checks.files import is_check
   from sgdx_t5x.scoring.score_files import read_frames
 
   _check_numbers(args)
+  if is_check(args.a) or is_check(args.b):
+    return _run_checks(args)
   a, b = (read_frames(path, [args.metric]) for path in (args.a, args.b))
   compared = compare.compare(a, b, args.metric, args.allow_missing)
   report = compare.comparison_report(compared, args.bootstrap_samples, args.seed)
@@ -110,6 +119,39 @@ def run(args: argparse.Namespace) -> int:
     signatures={x.upper(): report[x]["signature"] for x in ("a", "b")},
   )
   output.say_written(args.json, args.flips)
+  return 0
+
+
+def _run_checks(args: argparse.Namespace) -> int:
+  """Compares two files of `sgdx check`."""
+  from sgdx_t5x.files import atomic_write
+  from sgdx_t5x.scoring.checks import compare, files
+
+  if args.flips or args.metric != _JOINT_GOAL:
+    raise UsageError(
+      "--flips or --metric with files of `sgdx check`",
+      expected="the two files; all numbers of a check are compared",
+      fix="leave the option out, or compare files of `sgdx score`",
+    )
+  a, b = (files.read_check(path) for path in (args.a, args.b))
+  report = compare.compare(a, b, args.bootstrap_samples, args.seed, args.allow_missing)
+  if args.json:
+    with atomic_write(args.json, "--json") as file:
+      file.write(output.as_json(report))
+  output.show(
+    args.format,
+    compare.layout(report, split_intervals=args.format == "csv"),
+    report,
+    warnings=report["warnings"],
+    heading=(*report["notes"], *(f"{x.upper()} {report[x]['file']}" for x in ("a", "b"))),
+    notes=(
+      f"95% interval, two-sided p of B-A: {report['resamples']:,} paired bootstrap samples of "
+      "dialogues.",
+      "Of broken, reverted, from_train and repair_taken, less is better.",
+    ),
+    signatures={x.upper(): report[x]["signature"] for x in ("a", "b")},
+  )
+  output.say_written(args.json)
   return 0
 
 

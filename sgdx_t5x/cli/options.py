@@ -116,20 +116,28 @@ def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
   return group
 
 
-def add_scoring(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
-  """Adds the options of `scoring.Settings`, which scores depend on; see `scoring_settings`."""
+def add_scoring(
+  parser: "argparse.ArgumentParser | argparse._ArgumentGroup", zero_mean: bool = True
+) -> None:
+  """Adds the options of `scoring.Settings`, which scores depend on; see `scoring_settings`.
+
+  Args:
+    parser: or a group of one.
+    zero_mean: whether schema sensitivity is among the scores.
+  """
   parser.add_argument(
     "--fuzzy",
     default="difflib",
     choices=("difflib", "levenshtein", "exact"),
     help="how values of non-categorical slots are compared (default: difflib, the official way)",
   )
-  parser.add_argument(
-    "--zero-mean",
-    default="zero",
-    choices=("zero", "exclude"),
-    help="SS of frames that are wrong under every variant: 0, or excluded (default: zero)",
-  )
+  if zero_mean:
+    parser.add_argument(
+      "--zero-mean",
+      default="zero",
+      choices=("zero", "exclude"),
+      help="SS of frames that are wrong under every variant: 0, or excluded (default: zero)",
+    )
   add_option(
     parser,
     Takes.TEXT,
@@ -164,7 +172,8 @@ def scoring_settings(args: argparse.Namespace) -> dict[str, Any]:
   """Returns the attributes of `scoring.Settings` that `add_scoring` added."""
   names = ("fuzzy", "zero_mean", "allow_missing", "bootstrap_samples", "seed")
   prompt_format = parse_format(args.prompt_style)
-  return {"prompt_format": prompt_format, **{name: getattr(args, name) for name in names}}
+  given = {name: getattr(args, name) for name in names if hasattr(args, name)}
+  return {"prompt_format": prompt_format, **given}
 
 
 def parse_format(items: Sequence[str]) -> "PromptFormat":

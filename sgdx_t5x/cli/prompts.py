@@ -114,6 +114,7 @@ def run(args: argparse.Namespace) -> int:
   """Writes the prompts and says what to do next. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.cli.options import check_least, parse_format, parse_variants
   from sgdx_t5x.corpora import open_corpus
+  from sgdx_t5x.data.variants import tagged, untagged
   from sgdx_t5x.files import atomic_write
   from sgdx_t5x.prompts.rows import services_of
 
@@ -122,7 +123,10 @@ def run(args: argparse.Namespace) -> int:
   prompt_format = parse_format(args.prompt_style)
   corpus = open_corpus(args.corpus)
   variants, schemas = parse_variants(args.variant, corpus)
-  reworded = {variant: schemas.get(args.split, variant) for variant in variants}
+  kinds = corpus.perturbed(args.split)
+  reworded = {
+    tagged(kinds, untagged(variant)[1]): schemas.get(args.split, variant) for variant in variants
+  }
   services = services_of(prompt_format, args.split, corpus.schema(args.split), reworded)
   whole = args.out != STDOUT
   with atomic_write(args.out, "--out") if whole else contextlib.nullcontext(sys.stdout) as out:
@@ -210,6 +214,7 @@ def _print_summary(
   written: _Written,
 ) -> None:
   from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
+  from sgdx_t5x.data.variants import untagged
 
   file = f"{args.out}: " if args.out != STDOUT else ""
   lines = [
@@ -222,7 +227,7 @@ def _print_summary(
     published = f"{PUBLISHED_DIALOGUES[args.split]:,}"
     lines.append(f"PARTIAL: the corpus has {written.of_dialogues:,} of {published} dialogues")
   command = ["sgdx", "score", "--corpus", args.corpus, "--split", args.split, "--predictions"]
-  command.append(f"{variants[0] if len(variants) == 1 else 'all'}=ANSWERS.jsonl")
+  command.append(f"{untagged(variants[0])[1] if len(variants) == 1 else 'all'}=ANSWERS.jsonl")
   if args.prompt_style:
     command += ["--prompt-style", *args.prompt_style]
   if written.dialogues < written.of_dialogues:

@@ -77,6 +77,12 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     action="store_true",
     help="multiply joint metrics over the frames of a turn, as the official scorer for MultiWOZ",
   )
+  parser.add_argument(
+    "--provenance",
+    action="store_true",
+    help="also score by where values come from: informed by the user, accepted from the system, "
+    "carried over from another service",
+  )
   add_scoring(parser)
   add_option(
     parser, Takes.OUTPUT, "--json", metavar="OUT", help="also write all scores to this JSON file"
@@ -114,6 +120,7 @@ def _run(args: argparse.Namespace) -> int:
       on_progress=update,
       across_turn=args.joint_acc_across_turn,
       metrics=tuple(dict.fromkeys(args.metric)),
+      provenance=args.provenance,
       **scoring_settings(args),
     )
     report = scoring.score_report(scored, on_progress=update)

@@ -16,7 +16,8 @@ from sgdx_t5x.data.dialogue import Dialogue, check_dialogue, read_dialogues
 from sgdx_t5x.data.schema import Schema, check_aligned, load_schema
 from sgdx_t5x.data.sources import DOWNLOAD_HINT, Source
 from sgdx_t5x.data.variants import ALL_VARIANTS, BACK_TRANSLATIONS, ORIGINAL, SPLITS
-from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.errors import SgdxError, malformed, nearest
+from sgdx_t5x.files import decode_json
 
 # Dialogues per split of the published SGD (SGD paper, Table 1; test as released).
 PUBLISHED_DIALOGUES = {"train": 16_142, "dev": 2_482, "test": 4_201}
@@ -24,6 +25,7 @@ _PUBLISHED_FILES = {"train": 127, "dev": 20, "test": 34}  # of dialogues
 _PUBLISHED_SERVICES = {"train": 26, "dev": 17, "test": 21}
 Check = Callable[[Dialogue, Schema, str], None]  # of a dialogue, from a file; raises SgdxError
 SIMULATION = "{split}/simulation.json"  # how `sgdx simulate` made a split; SGD's have none
+PERTURBATION = "{split}/perturbation.json"  # how `sgdx perturb` changed a split
 
 
 class Corpus:
@@ -59,12 +61,45 @@ class Corpus:
 
   @functools.cached_property
   def name(self) -> str:
-    """Short name for tables and signatures: "sgd" if its services are SGD's, else the file's."""
+    """Short name for tables and signatures: "sgd" if its services are SGD's, else the file's.
+
+    What was done to a perturbed corpus follows: "sgd+ned".
+    """
+    if found := [p for p in self._perturbations.values() if p]:
+      return "+".join([found[0].original, *dict.fromkeys("+".join(p.kinds) for p in found)])
     if "train" in self.splits and SIMULATION.format(split="train") not in self._names:
       services = self.schema("train").names
       if len(services) == _PUBLISHED_SERVICES["train"] and "RideSharing_2" in services:
         return "sgd"
     return pathlib.Path(self.origin).stem
+
+  def perturbed(self, split: str) -> tuple[str, ...]:
+    """Returns the kinds of perturbation of a split, in their order; () for none."""
+    found = self._perturbations.get(split)
+    return found.kinds if found else ()
+
+  @functools.cached_property
+  def _perturbations(self) -> dict[str, "_Perturbation | None"]:
+    return {split: self._read_perturbation(split) for split in self.splits}
+
+  def _read_perturbation(self, split: str) -> "_Perturbation | None":
+    name = PERTURBATION.format(split=split)
+    if name not in self._names:
+      return None
+    expected, fix = "a manifest of `sgdx perturb`", "perturb the original again"
+    data = decode_json(self.source.read(name), f"{self.origin}: {name}", expected, fix)
+    try:
+      steps = data if isinstance(data, list) else [data]
+      return _Perturbation(
+        str(steps[0]["of"]["corpus"]),
+        tuple(str(step["kind"]) for step in steps),
+        int(steps[-1]["counts"]["dialogues"]),
+        bool(steps[-1]["complete"]),
+      )
+    except (IndexError, KeyError, TypeError, ValueError) as e:
+      raise SgdxError(
+        f"{self.origin}: {name}: {malformed(e)}", expected=expected, fix=fix
+      ) from None
 
   def schema(self, split: str, variant: str = ORIGINAL) -> Schema:
     """Returns a split's schema, checked to align with the original.
@@ -107,12 +142,16 @@ class Corpus:
 
   def is_complete(self, split: str, num_dialogues: int) -> bool:
     """Whether a split has as many dialogues as were published; True if never published."""
+    if found := self._perturbations.get(split):
+      return found.complete and num_dialogues == found.dialogues
     if len(self.schema(split)) != _PUBLISHED_SERVICES[split] or self.name != "sgd":
       return True
     return num_dialogues == PUBLISHED_DIALOGUES[split]
 
   def expected_dialogues(self, split: str) -> int | None:
     """How many dialogues a split has, for progress; None if only reading all of them tells."""
+    if found := self._perturbations.get(split):
+      return found.dialogues
     if self.name != "sgd" or len(self.dialogue_files(split)) != _PUBLISHED_FILES[split]:
       return None
     return PUBLISHED_DIALOGUES[split]
@@ -166,6 +205,16 @@ def schema_path(variant: str, split: str) -> str:
   if variant in BACK_TRANSLATIONS:
     return f"back_translations/{variant.removeprefix('bt_')}/{split}/schema.json"
   return f"sgd_x/data/{variant}/{split}/schema.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Perturbation:
+  """What the manifest of `sgdx perturb` says of a split, as far as a corpus must know it."""
+
+  original: str  # name of the corpus that was perturbed first
+  kinds: tuple[str, ...]
+  dialogues: int
+  complete: bool
 
 
 @dataclasses.dataclass(frozen=True)

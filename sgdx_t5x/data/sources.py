@@ -30,7 +30,7 @@ class Source(Protocol):
     """All file names, relative to the corpus root, sorted."""
 
   def read(self, name: str) -> bytes:
-    """The content of one file."""
+    """The content of one file; of a JSON Lines file too, which `names` leaves out."""
 
   def checksums(self) -> Iterator[tuple[str, int]]:
     """(name, CRC-32) of schemas and dialogues, and of nothing else that may lie there."""
@@ -74,7 +74,7 @@ class ArchiveSource:
       self._zip = zipfile.ZipFile(path)
     except _BROKEN as e:
       raise self._broken(e) from None
-    members = [i for i in self._zip.infolist() if i.filename.endswith(".json")]
+    members = [i for i in self._zip.infolist() if i.filename.endswith((".json", ".jsonl"))]
     root = _find_root([i.filename for i in members], self.origin)
     self._members = {
       i.filename.removeprefix(root): i for i in members if i.filename.startswith(root)
@@ -82,7 +82,7 @@ class ArchiveSource:
 
   def names(self) -> list[str]:
     """All file names, relative to the corpus root, sorted."""
-    return sorted(self._members)
+    return sorted(name for name in self._members if name.endswith(".json"))
 
   def read(self, name: str) -> bytes:
     """The content of one file. Raises SgdxError if the archive is damaged."""

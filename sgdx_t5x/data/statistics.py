@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
+from sgdx_t5x.data import provenance
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus
 from sgdx_t5x.data.dialogue import SYSTEM, USER, Dialogue
 from sgdx_t5x.data.schema import DONTCARE, Schema
@@ -55,6 +56,7 @@ class Counts:
     acts: speaker -> act -> actions.
     frames: speaker -> frames.
     frames_without_acts: speaker -> frames that have no actions.
+    provenance: `provenance.COUNTS` -> values or frames.
   """
 
   totals: Counter[str] = dataclasses.field(default_factory=Counter)
@@ -67,6 +69,7 @@ class Counts:
   )
   frames: Counter[str] = dataclasses.field(default_factory=Counter)
   frames_without_acts: Counter[str] = dataclasses.field(default_factory=Counter)
+  provenance: Counter[str] = dataclasses.field(default_factory=Counter)
 
 
 def count(dialogues: Iterable[Dialogue]) -> Counts:
@@ -97,7 +100,8 @@ def summarise(
 
   Returns:
     Counts, means, and shares in 0..1; None for what cannot be computed. `acts` has, per
-    speaker, frames, frames without actions, and act -> actions.
+    speaker, frames, frames without actions, and act -> actions; `provenance` has
+    `provenance.COUNTS`.
   """
   totals, service_sets = counts.totals, counts.service_sets
   dialogues = service_sets.total()
@@ -129,6 +133,7 @@ def summarise(
       }
       for speaker, name in _SPEAKERS.items()
     },
+    "provenance": {key: counts.provenance[key] for key in provenance.COUNTS},
   }
 
 
@@ -205,6 +210,7 @@ def _add(counts: Counts, dialogue: Dialogue) -> None:
           values.update((frame.service, slot, value) for value in ways)
   counts.service_sets[frozenset(services)] += 1
   counts.values.update({(a, b, v.lower()) for a, b, v in values if v != DONTCARE})
+  counts.provenance.update(provenance.count(dialogue))
 
 
 def _unseen(counts: Counts, schema: Schema, train: Schema | None) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from sgdx_t5x.data.schema import Schema, check_aligned
 
 ORIGINAL = "original"
 SGDX_VARIANTS = ("v1", "v2", "v3", "v4", "v5")
+# What `sgdx perturb` can do to a corpus; no variant may have such a name.
+PERTURBATIONS = ("ned", "pi", "sdi", "vs", "coco")
 INTENT_ACTS = ("OFFER_INTENT", "INFORM_INTENT")
 
 
@@ -22,6 +24,24 @@ def in_order(variants: Iterable[str]) -> list[str]:
   """Sorts names of variants: original, v1 to v5, back-translations, then others as they come."""
   places = {variant: i for i, variant in enumerate(ALL_VARIANTS)}
   return sorted(variants, key=lambda variant: places.get(variant, len(places)))
+
+
+def tagged(kinds: Sequence[str], variant: str) -> str:
+  """Returns what ids call a variant of a perturbed corpus: "ned" for the original, "ned+v3".
+
+  Args:
+    kinds: of perturbation, see `Corpus.perturbed`; a corpus without any has plain names.
+    variant: of the schema.
+  """
+  return "+".join([*kinds, *([] if kinds and variant == ORIGINAL else [variant])])
+
+
+def untagged(name: str) -> tuple[tuple[str, ...], str]:
+  """Returns kinds of perturbation and variant of a name that `tagged` made."""
+  kinds, rest = [], name.split("+")
+  while rest and rest[0] in PERTURBATIONS:
+    kinds.append(rest.pop(0))
+  return (tuple(kinds), "+".join(rest) or ORIGINAL) if kinds else ((), name)
 
 
 @dataclasses.dataclass(frozen=True)

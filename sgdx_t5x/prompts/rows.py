@@ -54,7 +54,7 @@ def dialogue_rows(
 
   Yields:
     {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": str}, "target" if it is asked for, and
-    what else the format writes.
+    what else the format writes. Ids of a perturbed corpus begin with "ned+v3".
   """
   turns = [(turn.speaker, turn.utterance) for turn in dialogue.turns]
   for turn, frame in shown_frames(prompt_format, dialogue):

@@ -19,6 +19,8 @@ from sgdx_t5x.records import tracker_fields
 from sgdx_t5x.trackers.turns import without_acts
 
 FULL = "full"
+# Configs of perturbed corpora: test sets, and copies of train to train on; see `config_name`.
+PERTURBED = ("ned", "pi", "sdi", "vs", "ned_aug", "sdi_aug")
 # The official archive; TFDS's own builder `schema_guided_dialogue` has the same address.
 ARCHIVE_URL = (
   "https://github.com/google-research-datasets/dstc8-schema-guided-dialogue/"
@@ -28,6 +30,8 @@ ARCHIVE_URL = (
 
 class Sgd(tfds.core.GeneratorBasedBuilder):
   """Schema-Guided Dialogue and SGD-X (config "full"), or the embedded sample ("sample").
+
+  Perturbed corpora have configs of their own: "ned", "sample_ned", or any other name.
 
   Fill it with `sgdx data prepare`; `sgdx_t5x.records.prepare` is the same from Python.
   """
@@ -40,6 +44,11 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
   BUILDER_CONFIGS: ClassVar = [
     tfds.core.BuilderConfig(name=FULL, description="The official archive, SGD-X schemas included."),
     tfds.core.BuilderConfig(name=SAMPLE, description="The sample corpus of sgdx_t5x."),
+    *(
+      tfds.core.BuilderConfig(name=f"{prefix}{name}", description="A corpus of sgdx perturb.")
+      for prefix in ("", f"{SAMPLE}_")
+      for name in PERTURBED
+    ),
   ]
   corpus: Corpus | None = None  # where records come from; None: sample, or the official archive
   on_dialogue: Callable[[str, dict[str, int]], None] | None = None  # told the counts so far
@@ -85,7 +94,8 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
       corpus=corpus.name, checksum=corpus.checksum(), schemas=schemas, counts={}, complete={}
     )
     self.info.metadata["without_acts"] = {}  # split -> the first place, if any
-    return {split: self._generate_examples(corpus, split) for split in corpus.splits}
+    splits = [split for split in corpus.splits if corpus.dialogue_files(split)]
+    return {split: self._generate_examples(corpus, split) for split in splits or corpus.splits}
 
   def _generate_examples(self, corpus: Corpus, split: str):
     schema, seen = corpus.schema(split), corpus.seen_services(split)
@@ -105,6 +115,22 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
         self.on_dialogue(split, counts)
     self.info.metadata["counts"][split] = counts
     self.info.metadata["complete"][split] = corpus.is_complete(split, counts["dialogues"])
+
+
+def config_name(corpus: Corpus | None) -> str:
+  """Returns the config of a corpus' records: "full", "sample", "ned", "sample_ned_aug"...
+
+  "_aug" is a perturbed train split, which is there to be trained on.
+  """
+  if corpus is None:
+    return FULL
+  found = [(split, kinds) for split in corpus.splits if (kinds := corpus.perturbed(split))]
+  if not found:
+    return SAMPLE if corpus.name == SAMPLE else FULL
+  split, kinds = found[0]
+  is_sample = corpus.name.split("+")[0] == SAMPLE
+  parts = [SAMPLE] * is_sample + [*kinds] + ["aug"] * (split == "train")
+  return "_".join(parts)
 
 
 def frame_records(dialogue: Dialogue, schema: Schema, seen: frozenset[str]):

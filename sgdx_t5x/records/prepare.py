@@ -11,13 +11,12 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from sgdx_t5x.corpora import SAMPLE
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import writing_fix
 from sgdx_t5x.files.inputs import check_no_input_in
 from sgdx_t5x.files.locks import lock
-from sgdx_t5x.records.builder import ARCHIVE_URL, FULL, Sgd
+from sgdx_t5x.records.builder import ARCHIVE_URL, Sgd, config_name
 
 
 def default_data_dir() -> str:
@@ -30,6 +29,7 @@ def prepare(
   data_dir: str | pathlib.Path,
   overwrite: bool = False,
   on_dialogue: Callable[[str, dict[str, int]], None] | None = None,
+  name: str | None = None,
 ) -> Sgd:
   """Writes the records of a corpus under `data_dir`.
 
@@ -38,6 +38,7 @@ def prepare(
     data_dir: the folder later given as --tfds_data_dir.
     overwrite: replace records of another corpus or checksum.
     on_dialogue: called with (split, counts so far) after each dialogue.
+    name: of the records, for tasks; default: see `builder.config_name`.
 
   Returns:
     The builder; its `info.metadata` has checksum, counts and schemas.
@@ -47,18 +48,19 @@ def prepare(
       there, or they cannot be written. Nothing is left half-built (TFDS writes to a temporary
       folder and renames it), and nothing lost: what was to be replaced is there again.
   """
-  folder = pathlib.Path(_builder(corpus, data_dir, on_dialogue).data_dir)
+  name = name or config_name(corpus)
+  folder = pathlib.Path(_builder(corpus, data_dir, on_dialogue, name).data_dir)
   with lock(folder.parent, "--data-dir"):
-    return _prepare(corpus, data_dir, overwrite, on_dialogue)
+    return _prepare(corpus, data_dir, overwrite, on_dialogue, name)
 
 
-def _prepare(corpus, data_dir, overwrite, on_dialogue) -> Sgd:
-  builder = _builder(corpus, data_dir, on_dialogue)
+def _prepare(corpus, data_dir, overwrite, on_dialogue, name) -> Sgd:
+  builder = _builder(corpus, data_dir, on_dialogue, name)
   folder = pathlib.Path(builder.data_dir)
   replaced = folder.with_name(f"replaced.{folder.name}")
   if replaced.exists() and not folder.exists():  # an overwriting run was killed
     replaced.rename(folder)
-    builder = _builder(corpus, data_dir, on_dialogue)
+    builder = _builder(corpus, data_dir, on_dialogue, name)
   if folder.exists():
     found = (builder.info.metadata or {}).get("checksum")
     if not overwrite and (corpus is None or found == corpus.checksum()):
@@ -71,7 +73,7 @@ def _prepare(corpus, data_dir, overwrite, on_dialogue) -> Sgd:
       )
     check_no_input_in(folder, "--data-dir")
     folder.rename(replaced)  # kept until the new records are complete
-    builder = _builder(corpus, data_dir, on_dialogue)
+    builder = _builder(corpus, data_dir, on_dialogue, name)
   _remove_unfinished(folder.parent)
   root = pathlib.Path(data_dir)
   parts = ("downloads", "downloads/extracted", "sgd/.config", f"sgd/{folder.parent.name}")
@@ -137,8 +139,10 @@ def _download_failed(error: Exception) -> SgdxError:
   )
 
 
-def _builder(corpus, data_dir, on_dialogue) -> Sgd:
-  config = SAMPLE if corpus is not None and corpus.name == SAMPLE else FULL
+def _builder(corpus, data_dir, on_dialogue, name) -> Sgd:
+  config = name
+  if name not in Sgd.builder_configs:
+    config = tfds.core.BuilderConfig(name=name, description="Records of a corpus of one's own.")
   builder = Sgd(data_dir=os.fspath(data_dir), config=config)
   builder.corpus, builder.on_dialogue = corpus, on_dialogue
   return builder

@@ -32,7 +32,7 @@ class RecordSource(seqio.TfdsDataSource):
     """Reads the newest version of the records that was prepared.
 
     Args:
-      config: "full" or "sample".
+      config: "full", "sample", or of a perturbed corpus, see `builder.config_name`.
       name: of the task; gives the order of shuffling.
       tracker: that reads the fields of `tracker_fields`, for errors; None leaves them out.
     """
@@ -42,8 +42,7 @@ class RecordSource(seqio.TfdsDataSource):
   def metadata(self) -> Mapping:
     """The builder's metadata. Raises SgdxError if nothing is prepared that can serve."""
     builder = self.tfds_dataset.builder
-    what = "--corpus sample" if self._config == "sample" else "--corpus FILE (or --download)"
-    fix = f"sgdx data prepare {what} --data-dir DIR, and give the same DIR as --tfds_data_dir"
+    fix = f"{self._preparing()}, and give the same DIR as --tfds_data_dir"
     if not builder.info.metadata:
       raise SgdxError(
         f"no records of sgd/{self._config} at {builder.data_dir}",
@@ -58,6 +57,20 @@ class RecordSource(seqio.TfdsDataSource):
         fix=fix,
       )
     return builder.info.metadata
+
+  def _preparing(self) -> str:
+    """The command that prepares these records."""
+    if self._config in ("full", "sample"):
+      what = "--corpus sample" if self._config == "sample" else "--corpus FILE (or --download)"
+      return f"sgdx data prepare {what} --data-dir DIR"
+    original = "sample" if self._config.startswith("sample_") else "FILE"
+    kind, aug, _ = self._config.removeprefix("sample_").partition("_aug")
+    train = " --split train --seed 1" if aug else ""
+    names = " --entities names" if aug and kind == "ned" else ""
+    return (
+      f"`sgdx perturb --corpus {original}{train} --kind {kind}{names} --out FOLDER`, then "
+      "`sgdx data prepare --corpus FOLDER --data-dir DIR`"
+    )
 
   def get_dataset(self, split="train", shuffle=True, seed=None, shard_info=None, **unused):
     """Returns serialized records, in the order in which TfdsDataSource gives them.

@@ -8,10 +8,9 @@ score_report(scored)["sgdx"]["unseen"]["jga_v1"]    # what --json writes
 
 import dataclasses
 import functools
-import math
 import pathlib
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,13 @@ import numpy as np
 from sgdx_t5x import metrics
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus
-from sgdx_t5x.data.variants import SGDX_VARIANTS, in_order
+from sgdx_t5x.data.variants import SGDX_VARIANTS, in_order, untagged
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
 from sgdx_t5x.prompts import load_format, provenance, signature_fields
 from sgdx_t5x.prompts.protocol import Provenance
+from sgdx_t5x.scoring.by_source import source_rows
 from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of, scores_checksum
 from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
 from sgdx_t5x.scoring.predictions.files import (
@@ -35,9 +35,9 @@ from sgdx_t5x.scoring.predictions.files import (
   is_rows,
 )
 from sgdx_t5x.scoring.progress import OnProgress, byte_counter, counted, row_counter
-from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
 from sgdx_t5x.scoring.score_files import REPORT_FORMAT as FORMAT
 from sgdx_t5x.scoring.settings import Settings
+from sgdx_t5x.scoring.summaries import null_for_nan, summaries
 from sgdx_t5x.signature import Signature
 
 ALL = "all"  # stands for every variant that JSONL ids name
@@ -146,6 +146,7 @@ def score_predictions(
   split: str,
   predictions: Mapping[str, PredictionSource],
   *,
+  gold: Sequence[GoldFrame] | None = None,
   on_progress: OnProgress = lambda *_: None,
   **settings: Any,
 ) -> Scored:
@@ -156,6 +157,7 @@ def score_predictions(
     split: "train", "dev" or "test".
     predictions: variant -> file, folder or files, see `predictions.read_predictions`; the key "all"
       takes every variant that JSONL ids name.
+    gold: frames of the split, if they have been read before.
     on_progress: called with what is being read, how much of it has been, of how much, and a unit.
     **settings: attributes of `Settings`; style=PromptStyle(...) is short for
       prompt_format=T5DST(PromptStyle(...)).
@@ -173,7 +175,9 @@ def score_predictions(
       "no predictions", expected="variant -> file or folder", fix='give {"original": PATH}'
     )
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
-  gold = _gold_frames(corpus, split, on_progress)
+  predictions = {untagged(variant)[1]: path for variant, path in predictions.items()}
+  if gold is None:
+    gold = _gold_frames(corpus, split, how.provenance, on_progress)
   files = provenance(how.prompt_format, corpus, gold)
   schema, seen = corpus.schema(split), corpus.seen_services(split)
   on_read = byte_counter(predictions, split, on_progress)
@@ -244,6 +248,11 @@ def score_report(
   agreement = in_order_of(scored.nothing, scored.agreement)
   same = np.where(np.isnan(agreement), np.nan, 1.0)
   on_row = row_counter(scored.gold, len(how.metrics), on_progress)
+  by_source = {}
+  if how.provenance:
+    schema = scored.corpus.schema(scored.split)
+    rows = source_rows(common, scored.gold, scored.states, schema, how, samples)
+    by_source["provenance"] = rows
   return {
     "format": FORMAT,
     "signature": scored.signature,
@@ -254,16 +263,17 @@ def score_report(
     "per_frame": per_frame,
     "variants": {
       variant: {
-        group: _null_for_nan(means)
+        group: null_for_nan(means)
         for group, means in metrics.official_scores(scores, how.across_turn).items()
       }
       for variant, scores in scored.frames.items()
     },
-    "sgdx": _rows(common, jga, "jga", how, samples, on_row, agreement=agreement).to_json(),
-    "metrics": {n: _rows(common, n, n, how, samples, on_row).to_json() for n in how.metrics},
-    "predict_nothing": _rows(
+    "sgdx": summaries(common, jga, "jga", how, samples, on_row, agreement=agreement).to_json(),
+    "metrics": {n: summaries(common, n, n, how, samples, on_row).to_json() for n in how.metrics},
+    "predict_nothing": summaries(
       nothing, jga, "jga", how, None, per_service=False, agreement=same
     ).to_json(),
+    **by_source,
   }
 
 
@@ -273,10 +283,13 @@ report = score_report  # its name in version 0.1
 # --- reading -------------------------------------------------------------------------------
 
 
-def _gold_frames(corpus: Corpus, split: str, on_progress: OnProgress) -> Sequence[GoldFrame]:
+def _gold_frames(
+  corpus: Corpus, split: str, with_origins: bool, on_progress: OnProgress
+) -> Sequence[GoldFrame]:
   total = corpus.expected_dialogues(split)
   task = f"reading dialogues of {split}"
-  gold = metrics.gold_frames(counted(corpus.dialogues(split), task, total, on_progress))
+  dialogues = counted(corpus.dialogues(split), task, total, on_progress)
+  gold = metrics.gold_frames(dialogues, with_origins)
   if not gold:
     raise SgdxError(
       f"{corpus.origin}: no user frames in split {split}",
@@ -385,79 +398,3 @@ def _ignored_notes(
         f"{len(counts):,} of {len(scores):,} answers of {variant} name slots or intents that were "
         f"not in the prompt, {sum(counts):,} in all; these parts of the answers are ignored"
       )
-
-
-# --- rows ----------------------------------------------------------------------------------
-
-
-def _rows(
-  frames: Mapping[str, FrameScores],
-  metric: str,
-  name: str,
-  how: Settings,
-  samples: metrics.BootstrapSamples | None,
-  on_row: Callable[[], None] = lambda: None,
-  per_service: bool = True,
-  agreement: np.ndarray | None = None,
-) -> Rows:
-  """Returns the rows of the paper's Table 2, and one per domain and service.
-
-  Args:
-    frames: variant -> scores, all of the same frames in the same order.
-    metric: official key to summarise.
-    name: see `metrics.summarise`.
-    how: see `Settings`.
-    samples: of the frames' dialogues, or None: no intervals.
-    on_row: called after each row.
-    per_service: whether to add the rows of domains and services.
-    agreement: [F] float, of the same frames; None leaves it out. It is of frames, also where
-      scores are of turns.
-  """
-
-  def row(mask: np.ndarray) -> Row:
-    units = {v: metrics.unit_values(s, metric, mask, how.across_turn) for v, s in frames.items()}
-    values = {variant: scores for variant, (scores, _) in units.items()}
-    numbers = metrics.summarise(values, how.zero_mean, name)
-    intervals: dict[str, tuple[float, float]] = {}
-    if samples is not None:
-      dialogues = first.dialogue_ids[next(iter(units.values()))[1]]
-      intervals = metrics.summary_intervals(values, dialogues, samples, how.zero_mean, name)
-    if agreement is not None:
-      numbers["agreement"] = metrics.mean(agreement[mask])
-    if agreement is not None and samples is not None:
-      dialogues = first.dialogue_ids[mask]
-      intervals["agreement"] = metrics.mean_interval(agreement[mask], dialogues, samples)
-    scored = mask & frames_with_score
-    return Row(
-      _null_for_nan(numbers),
-      int(scored.sum()),
-      len(np.unique(first.dialogue_ids[scored])),
-      {key: None if math.isnan(ends[0]) else ends for key, ends in intervals.items()},
-    )
-
-  made: dict[bytes, Row] = {}
-
-  def rows(masks: Mapping[str, np.ndarray]) -> dict[str, Row]:
-    for mask in masks.values():  # a domain of one service has its row
-      if (key := mask.tobytes()) not in made:
-        made[key] = row(mask)
-      on_row()
-    return {key: made[mask.tobytes()] for key, mask in masks.items()}
-
-  first = next(iter(frames.values()))
-  everything = np.ones(len(first), dtype=bool)
-  frames_with_score = ~np.isnan(sum(scores.metrics[metric] for scores in frames.values()))
-  groups = rows(dict(zip(GROUPS, (everything, first.seen, ~first.seen), strict=True)))
-  if not per_service:
-    return Rows(groups)
-  services = {s: first.services == s for s in sorted(set(first.services.tolist()))}
-  domains: dict[str, np.ndarray] = {}
-  for service, mask in services.items():
-    domain = service.split("_")[0]
-    domains[domain] = domains.get(domain, False) | mask
-  return Rows(groups, rows(domains), rows(services))
-
-
-def _null_for_nan(numbers: Mapping[str, float]) -> dict[str, float | None]:
-  """JSON has no nan: what cannot be computed is null."""
-  return {key: None if math.isnan(value) else value for key, value in numbers.items()}

@@ -19,6 +19,7 @@ def layout(report: Mapping[str, Any]) -> list[Table]:
   for name, rows in others.items():
     tables.append(_variants_table(name, name, rows))
     tables += _robustness_table(f"{name}, ", name, rows)
+  tables += provenance_tables(report.get("provenance"))
   if jga.groups["all"].intervals:
     tables.append(_interval_table("95% intervals", "jga", jga))
     for name, rows in others.items():
@@ -59,6 +60,31 @@ def long_csv(report: Mapping[str, Any]) -> str:
         shown = "" if value is None else value
         writer.writerow((metric, group, csv_text(name), key, shown, *ends, signature))
   return out.getvalue()
+
+
+def provenance_tables(found: Mapping[str, Any] | None) -> list[Table]:
+  """Returns the tables of scores by source, of a report's "provenance"; none without it."""
+  if found is None:
+    return []
+  titles = {
+    "values": "slot accuracy by provenance of the value",
+    "entering": "slot accuracy by provenance, where values enter",
+    "frames": "JGA by provenance of the frame's values",
+  }
+  tables = []
+  for part, title in titles.items():
+    metric, counted = columns(*(() if part == "frames" else ("slot_accuracy",))), "values"
+    if part == "frames":
+      counted = "frames"
+    rows = {source: Rows.from_json(rows).groups["all"] for source, rows in found[part].items()}
+    shown = [x for x in (*metric.per_variant, metric.mean, metric.diff_rel, metric.retained)]
+    shown = [x for x in shown if any(row.has(x.key) for row in rows.values())]
+    cells = tuple(
+      (source, *(row.cell(x.key) for x in shown), count(row.num_frames))
+      for source, row in rows.items()
+    )
+    tables.append(Table(f"{title} (%)", ("", *(x.plain for x in shown), counted), cells))
+  return tables
 
 
 # --- parts ---------------------------------------------------------------------------------

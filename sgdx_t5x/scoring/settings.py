@@ -22,6 +22,7 @@ class Settings:
     prompt_format: how the prompts of JSONL predictions were made, to read the text back.
     bootstrap_samples: how many samples of dialogues to draw for 95% intervals; 0: no intervals.
     seed: random seed of the bootstrap.
+    provenance: also score by where the values of states come from, see `data.provenance`.
   """
 
   fuzzy: str = "difflib"
@@ -32,6 +33,7 @@ class Settings:
   prompt_format: PromptFormat = dataclasses.field(default_factory=load_format)
   bootstrap_samples: int = NUM_BOOTSTRAP_SAMPLES
   seed: int = 0
+  provenance: bool = False
 
   def __post_init__(self):
     number = self.bootstrap_samples

@@ -89,6 +89,28 @@ class Surface:
       utterance, spans = _paraphrased(self._paraphrase, utterance, spans)
     return Turn(outline.speaker, utterance, tuple(self._frame(f, spans) for f in outline.frames))
 
+  def user_text(
+    self, frames: Sequence[FrameOutline], said: Mapping[str, str], asked: Sequence[str]
+  ) -> tuple[str, list[tuple[str, str, int, int]]]:
+    """Words the acts of a user's turn outside of a simulation.
+
+    Args:
+      frames: the acts; their services must be known.
+      said: canonical value of a free slot -> the form in which this user says it.
+      asked: slots that the system asked for just before.
+
+    Returns:
+      The utterance, and (service, slot, start, end) of the values of free slots in it.
+    """
+    self._speaker, self._asked = USER, list(asked)
+    self._form.update({(USER, value): form for value, form in said.items()})
+    text = _Text()
+    for frame in frames:
+      self._service, self._own = frame.service, self._words[frame.service]
+      self._acts = self._own.acts["user"]
+      self._user(frame, text)
+    return text.finished(), [span for span in text.spans if span[1]]
+
   # --- frames ------------------------------------------------------------------------------
 
   def _frame(self, outline: FrameOutline, spans: Sequence[tuple[str, str, int, int]]) -> Frame:
@@ -311,19 +333,31 @@ def _paraphrased(
       expected="a non-empty string, or None",
       fix="let the paraphrase function return None to keep the text",
     )
-  placed, taken = {}, []
+  places = find_values(values, other)
+  if None in places:
+    raise SgdxError(
+      f"the paraphrase {other!r} does not contain the value {values[places.index(None)]!r}",
+      expected=f"a text that contains every value of {text!r} verbatim",
+      available=", ".join(repr(v) for v in values),
+      fix="let the paraphrase function keep the values, or return None to keep the text",
+    )
+  return other, [(*span[:2], *place) for span, place in zip(spans, places, strict=True)]
+
+
+def find_values(values: Sequence[str], text: str) -> list[tuple[int, int] | None]:
+  """Finds each value in a text, as whole words, at a place of its own.
+
+  Returns:
+    (start, end) of each value, or None where there is no place for it.
+  """
+  placed: list[tuple[int, int] | None] = [None] * len(values)
+  taken: list[tuple[int, int]] = []
   # Long values first: "New York Pizza" must not lose its place to "New York".
-  for i in sorted(range(len(spans)), key=lambda i: (-len(values[i]), i)):
+  for i in sorted(range(len(values)), key=lambda i: (-len(values[i]), i)):
     pattern = rf"(?<!\w){re.escape(values[i])}(?!\w)"
-    places = [m.span() for m in re.finditer(pattern, other)]
+    places = [m.span() for m in re.finditer(pattern, text)]
     free = [(a, b) for a, b in places if not any(a < end and start < b for start, end in taken)]
-    if not free:
-      raise SgdxError(
-        f"the paraphrase {other!r} does not contain the value {values[i]!r}",
-        expected=f"a text that contains every value of {text!r} verbatim",
-        available=", ".join(repr(v) for v in values),
-        fix="let the paraphrase function keep the values, or return None to keep the text",
-      )
-    taken.append(free[0])
-    placed[i] = free[0]
-  return other, [(*spans[i][:2], *placed[i]) for i in range(len(spans))]
+    if free:
+      taken.append(free[0])
+      placed[i] = free[0]
+  return placed

@@ -23,6 +23,7 @@ NEEDED = {
   "backtranslate": ("--corpus", "sample", "--provider", "table", "--out", "new"),
   "compose": ("--corpus", "sample", "--paraphrases", "nothing", "--out", "new"),
   "simulate": ("--out", "new"),
+  "perturb": ("--corpus", "sample", "--kind", "ned", "--out", "new"),
   "data prepare": (),
   "data export": ("--corpus", "sample", "--variant", "v3", "--out", "new"),
   "data vocabulary": ("--corpus", "sample", "--out", "new"),

@@ -13,7 +13,7 @@ EXPERIMENTS = [
   f"{name}{suffix}"
   for name in ("t5dst", *FRAME_FORMATS)
   for suffix in ("", "_backtrans", "_oracle", "_corrupt")
-]
+] + ["t5dst_ned_aug", "t5dst_sdi_aug"]
 
 # Runs as __main__, where T5X's run files look for train, evaluate and infer.
 PARSE = """
@@ -70,6 +70,8 @@ CASES = {
                   ["--gin.CHECKPOINT_PATH='/c'", "--gin.EVAL_OUTPUT_DIR='/o'"]),
   "sample/infer": (["gin/sample/infer.gin"],
                    ["--gin.CHECKPOINT_PATH='/c'", "--gin.INFER_OUTPUT_DIR='/o'"]),
+  "checkdst_eval": (["gin/checkdst_eval.gin"], EVAL),
+  "sample/checkdst_eval": (["gin/sample/checkdst_eval.gin"], EVAL),
   **{f"models/{name}": (["gin/t5dst_backtrans.gin", f"gin/models/{name}.gin"], TRAIN)
      for name in names("models")},
   **{f"scale/{name}": (["gin/t5dst.gin", f"gin/scale/{name}.gin"], TRAIN)

@@ -18,6 +18,9 @@ SUFFIXES = [
   "sgd", "sgdx_v1", "sgdx_v2", "sgdx_v3", "sgdx_v4", "sgdx_v5", "sgdx", "sgd_sgdx",
   "sgd_bt_zh", "sgd_bt_ja", "sgd_bt_ko", "sgd_corrupt_1", "sgd_corrupt_2", "sgd_corrupt_3",
   "backtrans", "oracle", "corrupt", "all_variants",
+  *(f"checkdst_{kind}{variant}" for kind in ("ned", "pi", "sdi", "vs")
+    for variant in ("", *(f"_v{k}" for k in range(1, 6)), "_all_variants")),
+  "checkdst", "sgd_ned_aug", "sgd_sdi_aug", "ned_aug", "sdi_aug",
 ]  # fmt: skip
 FORMATS_WITH_TASKS = ("t5dst", "d3st", "sdt")
 

@@ -94,6 +94,12 @@ class TextProvider:
       records.append(Record(element, pivot, pivot_text, came.made, label, came.date))
     return records
 
+  def round_trip(self, texts: Sequence[str], pivot: str, progress: Progress) -> dict[str, str]:
+    """Returns text -> what came back from the pivot. Raises SgdxError if the translator fails."""
+    forward = self._translate(_distinct(texts), SOURCE, pivot, progress)
+    back = self._translate(_distinct(m.made for m in forward.values()), pivot, SOURCE, progress)
+    return {text: back[m.made].made if m.made in back else "" for text, m in forward.items()}
+
   def _translate(
     self, texts: Sequence[str], source: str, target: str, progress: Progress
   ) -> dict[str, _Made]:

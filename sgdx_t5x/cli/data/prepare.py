@@ -28,9 +28,11 @@ examples:
   sgdx data prepare --corpus sgd.zip --data-dir data  # the official archive
   sgdx data prepare --corpus sgd.zip --dialogues dev=100 test=300 --data-dir few
   sgdx data prepare --download --data-dir data  # fetches it, 37 MB
+  sgdx data prepare --corpus perturbed/ned --data-dir data
 
 Records are written to DIR/sgd/...; give the same DIR to t5x as --tfds_data_dir
-(default: TFDS_DATA_DIR, or ~/tensorflow_datasets).
+(default: TFDS_DATA_DIR, or ~/tensorflow_datasets). Records of a perturbed
+corpus lie beside those of the original, under a name that its tasks know.
 """
 
 
@@ -52,6 +54,13 @@ def add_verb(verbs: Any) -> None:
     help="use a random sample of N dialogues of a split, which is then marked PARTIAL",
   )
   parser.add_argument("--seed", type=int, default=0, help="random seed of --dialogues (default: 0)")
+  add_option(
+    parser,
+    Takes.TEXT,
+    "--name",
+    metavar="NAME",
+    help="name of the records, for tasks of your own (default: full, sample, ned, ned_aug ...)",
+  )
   parser.add_argument("--overwrite", action="store_true", help="replace records of another corpus")
   output.add_format(parser)
   parser.set_defaults(run=run)
@@ -59,6 +68,12 @@ def add_verb(verbs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
   """Runs the command. Returns 0. Raises SgdxError for anything wrong in the input."""
+  if args.name is not None and not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", args.name):
+    raise UsageError(
+      f"--name {args.name}",
+      expected="a letter, then letters, digits and underscores",
+      fix="choose such a name, or leave it out",
+    )
   corpus = None if args.download else open_corpus(args.corpus)
   if args.dialogues:
     corpus = _subset(corpus, args.dialogues, args.seed)
@@ -77,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     totals = {split: corpus.expected_dialogues(split) for split in corpus.splits}
   downloads = pathlib.Path(data_dir, "downloads") if args.download else None
   with _split_progress(totals, downloads) as (on_dialogue, written):
-    builder = prepare.prepare(corpus, data_dir, overwrite=args.overwrite, on_dialogue=on_dialogue)
+    builder = prepare.prepare(corpus, data_dir, args.overwrite, on_dialogue, args.name)
   if not written:
     print("nothing was written: the folder has the records of this corpus", file=sys.stderr)
   rows = prepare.summary(builder)
@@ -91,18 +106,32 @@ def run(args: argparse.Namespace) -> int:
       f"schema variants: {', '.join(metadata['schemas'])}",
       f"corpus {metadata['corpus']}, checksum {metadata['checksum']}",
       f"records: {builder.data_dir}",
-      output.folded_command(_training(metadata["corpus"], data_dir)),
+      output.folded_command(_next(metadata["corpus"], builder.builder_config.name, data_dir)),
     ),
   )
   return 0
 
 
-def _training(corpus: str, data_dir: str | os.PathLike[str]) -> list[str]:
-  """Returns the words of a command that trains on the records, to be run in a clone."""
-  gin_file = "gin/sample/t5dst.gin" if corpus == "sample" else "gin/t5dst.gin"
-  command = ["python", "-m", "t5x.train", f"--gin_file={gin_file}"]
-  command += ["--gin.MODEL_DIR='runs/t5dst'", f"--tfds_data_dir={data_dir}"]
-  return [_quoted(word) for word in command]
+def _next(corpus: str, name: str, data_dir: str | os.PathLike[str]) -> list[str]:
+  """Returns the words of a command that uses the records, to be run in a clone.
+
+  Args:
+    corpus: its name, "sample+ned".
+    name: of the records; "_aug" are to be trained on, other perturbed ones to be evaluated.
+    data_dir: where they are.
+  """
+  original, _, kinds = corpus.partition("+")
+  folder = "gin/sample" if original == "sample" else "gin"
+  if kinds and not name.endswith("_aug"):
+    command = ["python", "-m", "t5x.eval", f"--gin_file={folder}/checkdst_eval.gin"]
+    prefix = "sample_" if original == "sample" else ""
+    command += [f"--gin.MIXTURE_OR_TASK_NAME='{prefix}t5dst_checkdst_{kinds.replace('+', '_')}'"]
+    command += ["--gin.CHECKPOINT_PATH='CHECKPOINT'", "--gin.EVAL_OUTPUT_DIR='eval'"]
+  else:
+    experiment = f"t5dst_{name.removeprefix('sample_')}" if kinds else "t5dst"
+    command = ["python", "-m", "t5x.train", f"--gin_file={folder}/{experiment}.gin"]
+    command += [f"--gin.MODEL_DIR='runs/{experiment}'"]
+  return [_quoted(word) for word in (*command, f"--tfds_data_dir={data_dir}")]
 
 
 def _quoted(word: str) -> str:

@@ -9,7 +9,7 @@ from sgdx_t5x.cli.options import add_command, add_corpus
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.variants import SPLITS
-from sgdx_t5x.tables import Number, Table, percent
+from sgdx_t5x.tables import Number, Table, count, percent
 
 _PAPER = "SGD paper, train"  # it has no other split
 _COUNT, _MEAN, _SHARE = ",d", ".2f", ".1%"
@@ -37,6 +37,22 @@ _ROWS = {  # key: how it is called, how it is written
   "oov_values_noncategorical": ("  of non-categorical slots", _SHARE),
   "oov_uses": ("  weighted by dialogues", _SHARE),
   "oov_uses_noncategorical": ("  weighted, non-categorical", _SHARE),
+}
+_PROVENANCE = {  # key: how it is called
+  "entered": "values that enter a state",
+  "informed": "  informed by the user",
+  "accepted": "  accepted from the system",
+  "accepted_last_turn": "    said in the turn before",
+  "accepted_earlier": "    said earlier",
+  "carried": "  carried from another service",
+  "carried_state": "    from its state",
+  "carried_system": "    from the system's words only",
+  "own": "  from another slot of the service",
+  "unknown": "  of unknown source",
+  "accepted_frames": "user frames with an accepted value",
+  "carried_frames": "user frames with a carried value",
+  "carried_slots": "  carried values in them",
+  "carried_dialogues": "dialogues with a carried value",
 }
 _LEGEND = (
   "tokens: separated by white space; unique tokens in lower case",
@@ -109,6 +125,11 @@ def _layout(report: Mapping[str, Any]) -> list[Table]:
     for key, (label, form) in _ROWS.items()
   )
   shown = [Table("dialogues", ("", _PAPER, *names), rows)]
+  rows = tuple(
+    (label, *(count(split["provenance"][key]) for split in splits.values()))
+    for key, label in _PROVENANCE.items()
+  )
+  shown.append(Table("provenance of values", ("", *names), rows))
   for speaker in ("user", "system"):
     found = [split["acts"][speaker]["actions"] for split in splits.values()]
     known = report["sgd_train_acts"][speaker]

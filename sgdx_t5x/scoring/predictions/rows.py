@@ -13,6 +13,7 @@ from typing import Any
 
 from sgdx_t5x.data.example_id import FORMS, FRAME, SLOT, ExampleId, Unit
 from sgdx_t5x.data.schema import Service
+from sgdx_t5x.data.variants import ORIGINAL, tagged, untagged
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files import decode_json
 from sgdx_t5x.metrics.frames import PredictedFrame
@@ -140,9 +141,17 @@ def collect_rows(
   read, unit = selection.prompt_format.read, selection.prompt_format.unit
   answers: Readings = {}
   extra: dict[str, set[str]] = {}
+  other: PredictionRow | None = None  # of another set
   for file in files:
     for row in read_rows(file, unit, selection.on_read):
-      example = row.example
+      kinds, variant = untagged(row.example.variant)
+      if kinds != selection.corpus.perturbed(selection.split):
+        other = row
+        if len(files) > 1:  # of a mixture of several sets: each is scored with its own corpus
+          continue
+        raise _other_set(row, selection)
+      example = dataclasses.replace(row.example, variant=variant)
+      row = dataclasses.replace(row, example=example)
       dialogue = "" if example.frame_id in frames else example.dialogue_id
       is_extra = bool(dialogue and selection.allow_missing and dialogue not in dialogue_ids)
       _check_row(row, selection, frames, is_extra)
@@ -167,7 +176,22 @@ def collect_rows(
       else:
         pair = selection.services(example.variant)[frames[example.frame_id].name]
         of_frame[example.slot] = read(row.text, example, pair)
+  if other is not None and not answers:
+    raise _other_set(other, selection)
   return answers, extra
+
+
+def _other_set(row: PredictionRow, selection: Selection) -> SgdxError:
+  """Returns the error of predictions for another perturbation, or for none."""
+  corpus, (kinds, _) = selection.corpus, untagged(row.example.variant)
+  own = tagged(corpus.perturbed(selection.split), ORIGINAL)
+  return SgdxError(
+    f"{row.where}: a prediction for {' and '.join(kinds) or 'a corpus that is not perturbed'} "
+    f"(id {str(row.example)!r})",
+    expected=f"ids of {corpus.origin}, which begin with {own}/{selection.split}/",
+    available=f"{corpus.origin} is {own if own != ORIGINAL else 'not perturbed'}",
+    fix="score with the corpus that was predicted: --corpus",
+  )
 
 
 def _check_row(
@@ -217,10 +241,11 @@ def row_frames(
 ) -> Predictions:
   """Returns the frames of a variant, each with all of its examples. Raises SgdxError."""
   if variant not in answers:
+    kinds = selection.corpus.perturbed(selection.split)
     raise SgdxError(
       f"{path}: no predictions for {variant}"
       + (f" but of {len(extra[variant])} dialogues unknown" if variant in extra else ""),
-      expected=f"rows whose id begins with {variant}/{selection.split}/",
+      expected=f"rows whose id begins with {tagged(kinds, variant)}/{selection.split}/",
       available=", ".join(answers) or "no rows at all",
       fix="give the file of that variant's task, or --predictions all=DIR for what is there",
     )

@@ -1,0 +1,107 @@
+"""Statistics that are ratios of counts, and their 95% intervals.
+
+A count has a number per frame; a statistic is the sum over frames of some counts, each with a
+weight, over the sum of others. Shares of frames, of slots and of values are all of this kind, and
+so are F1 and a relative difference. A bootstrap sample of dialogues needs the sums of each
+dialogue, once for all statistics.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from sgdx_t5x.metrics.bootstrap import BootstrapSamples, interval
+
+
+@dataclasses.dataclass(frozen=True)
+class Ratio:
+  """A statistic.
+
+  Attributes:
+    part: count -> weight.
+    whole: the same; the statistic is nan where their sum is 0.
+  """
+
+  part: Mapping[str, float]
+  whole: Mapping[str, float]
+
+
+def share(part: str, whole: str) -> Ratio:
+  """Returns the ratio of two counts."""
+  return Ratio({part: 1}, {whole: 1})
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts:
+  """Counts per frame.
+
+  Attributes:
+    names: of the N counts.
+    values: [N, F] float, at least 0; no nan.
+    dialogue_ids: [F] str, the bootstrap's resampling unit.
+  """
+
+  names: tuple[str, ...]
+  values: np.ndarray
+  dialogue_ids: np.ndarray
+
+  def take(self, frames: np.ndarray) -> "Counts":
+    """Selects frames by a mask [F] bool, or by positions."""
+    return Counts(self.names, self.values[:, frames], self.dialogue_ids[frames])
+
+  def sums(self) -> dict[str, float]:
+    """Returns count -> its sum over the frames."""
+    return dict(zip(self.names, self.values.sum(axis=1).tolist(), strict=True))
+
+
+def ratios(statistics: Mapping[str, Ratio], counts: Counts) -> dict[str, float]:
+  """Returns the statistics; nan where undefined."""
+  found = _divide(*_weights(statistics, counts.names), counts.values.sum(axis=1)[None])
+  return dict(zip(statistics, found[0].tolist(), strict=True))
+
+
+def ratio_samples(
+  statistics: Mapping[str, Ratio], counts: Counts, samples: BootstrapSamples
+) -> dict[str, np.ndarray]:
+  """Returns each statistic in each bootstrap sample: [R] float.
+
+  Args:
+    statistics: name -> ratio.
+    counts: of frames whose dialogues are among those that were drawn from.
+    samples: of dialogues.
+
+  Returns:
+    nan where a sample holds none of the whole, and everywhere if fewer than two dialogues do:
+    samples of one dialogue are all the same.
+  """
+  sums, per_dialogue = samples.sums(counts.values, counts.dialogue_ids)
+  part, whole = _weights(statistics, counts.names)
+  found = _divide(part, whole, sums)
+  few = ((per_dialogue.T @ whole.T) > 0).sum(axis=0) < 2
+  found[:, few] = np.nan
+  return dict(zip(statistics, found.T, strict=True))
+
+
+def ratio_intervals(
+  statistics: Mapping[str, Ratio], counts: Counts, samples: BootstrapSamples
+) -> dict[str, tuple[float, float]]:
+  """Returns the 95% interval of each statistic. Args, nan: see `ratio_samples`."""
+  return {key: interval(x) for key, x in ratio_samples(statistics, counts, samples).items()}
+
+
+def _weights(
+  statistics: Mapping[str, Ratio], names: tuple[str, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the weights of parts and wholes: two [S, N]."""
+  part, whole = (
+    np.array([[getattr(x, side).get(name, 0.0) for name in names] for x in statistics.values()])
+    for side in ("part", "whole")
+  )
+  return part, whole
+
+
+def _divide(part: np.ndarray, whole: np.ndarray, sums: np.ndarray) -> np.ndarray:
+  """[S, N], [S, N], [R, N] -> [R, S]."""
+  wholes = sums @ whole.T
+  return np.divide(sums @ part.T, wholes, out=np.full(wholes.shape, np.nan), where=wholes > 0)

@@ -1,0 +1,37 @@
+"""Slots of one frame that are right: accuracy by slot, precision, recall and F1 of states.
+
+A slot is right if the official scorer gives it 1 (`goals.slot_score`), as a frame is right whose
+JGA is 1: a near match of a value is wrong. Over all frames together (micro),
+
+  precision = #(right slots) / #(slots of predicted states)
+  recall    = #(right slots) / #(slots of gold states)
+  F1        = 2 #(right slots) / (#(slots of predicted states) + #(slots of gold states))
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sgdx_t5x.data.schema import Service
+from sgdx_t5x.metrics.goals import slot_score
+
+
+def right_slots(
+  service: Service,
+  gold: Mapping[str, Sequence[str]],
+  predicted: Mapping[str, Sequence[str]],
+  backend: str = "difflib",
+) -> frozenset[str]:
+  """Returns the slots that are in the gold and in the predicted state, with the right value.
+
+  Args:
+    service: the frame's service in the original schema; slots that it lacks are ignored.
+    gold: slot -> acceptable values.
+    predicted: slot -> predicted values, of which the first is scored.
+    backend: see `fuzzy.match`.
+  """
+  return frozenset(
+    slot.name
+    for slot in service.slots
+    if slot.name in gold
+    and slot.name in predicted
+    and slot_score(gold[slot.name], predicted[slot.name], slot.is_categorical, backend) >= 1
+  )

@@ -1,0 +1,226 @@
+"""`sgdx check`: a tracker on perturbed dialogues: other names, other words, disfluent speech."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sgdx_t5x.cli import output
+from sgdx_t5x.cli.options import (
+  Takes,
+  add_command,
+  add_option,
+  add_scoring,
+  add_split,
+  no_cycles,
+)
+from sgdx_t5x.cli.progress import progress
+from sgdx_t5x.errors import UsageError
+
+_ROWS_ONLY = ("gold",)
+_SETS_ONLY = ("corpus", "perturbed", "predictions", "per_frame", "entity_slots")
+_EPILOG = """\
+examples:
+  Make perturbed sets, predict all, and check:
+    sgdx perturb --corpus sgd.zip --kind ned --out perturbed/ned
+    sgdx perturb --corpus sgd.zip --kind sdi --out perturbed/sdi
+    sgdx check --corpus sgd.zip --perturbed ned=perturbed/ned sdi=perturbed/sdi \\
+      --predictions original=preds/original ned=preds/ned sdi=preds/sdi \\
+      --json check.json --per-frame check.jsonl
+
+  With a reworded schema too, compared with that schema's predictions:
+    sgdx check --corpus sgd.zip --perturbed ned=perturbed/ned \\
+      --predictions original=preds/original v3=preds/v3 ned=preds/ned \\
+      ned+v3=preds/ned_v3
+
+  Two trackers:
+    sgdx diff check_a.json check_b.json
+
+  CheckDST's own prediction files, with its numbers and ours:
+    sgdx check --checkdst-rows orig=orig.jsonl NED=NED.jsonl --gold gold.json
+
+The frames that a perturbation changed are compared with the same frames of the
+original dialogues. A set without perturbation.json is called as its kind is:
+ned, vs (frames whose gold state differs), pi or sdi (whose utterance differs).
+docs/metrics/perturbed.md defines all numbers, docs/score-json.md the files.
+"""
+
+
+def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+  """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
+  summary = "check a tracker on perturbed dialogues, after CheckDST"
+  parser = add_command(subparsers, "check", __doc__, _EPILOG, summary)
+  add_option(
+    parser, Takes.CORPUS, "--corpus", help='the original archive (zip or folder), or "sample"'
+  )
+  add_split(parser)
+  add_option(
+    parser,
+    Takes.VARIANT,
+    "--perturbed",
+    nargs="+",
+    default=[],
+    metavar="NAME=DIR",
+    help="perturbed corpora, as `sgdx perturb` writes them",
+  )
+  add_option(
+    parser,
+    Takes.VARIANT,
+    "--predictions",
+    nargs="+",
+    default=[],
+    metavar="NAME=DIR",
+    help="predictions: original=DIR, and one for each perturbed set; v3=DIR, SET+v3=DIR",
+  )
+  add_option(
+    parser,
+    Takes.INPUT,
+    "--entity-slots",
+    metavar="FILE",
+    help='slots that hold names, as JSON {"Hotels_4": ["location"]} (default: titles, people, '
+    "cities, stations, addresses)",
+  )
+  parser.add_argument(
+    "--like-checkdst",
+    action="store_true",
+    help="also by CheckDST's own definitions, to compare with papers",
+  )
+  parser.add_argument(
+    "--per-service",
+    action="store_true",
+    help="also write numbers of each domain and service, to JSON and CSV",
+  )
+  rows = parser.add_argument_group("CheckDST's own files, in place of a corpus")
+  add_option(
+    rows,
+    Takes.VARIANT,
+    "--checkdst-rows",
+    nargs="+",
+    default=[],
+    metavar="KIND=FILE",
+    help="its prediction files (JSONL), the original's first: orig=FILE NED=FILE ...",
+  )
+  add_option(rows, Takes.INPUT, "--gold", metavar="FILE", help="its gold file, for CorefJGA")
+  add_scoring(parser, zero_mean=False)
+  add_option(
+    parser, Takes.OUTPUT, "--json", metavar="OUT", help="also write all numbers to this JSON file"
+  )
+  add_option(
+    parser,
+    Takes.OUTPUT,
+    "--per-frame",
+    metavar="OUT",
+    help="also write every frame's counts to this JSONL file, for `sgdx diff`",
+  )
+  output.add_format(parser)
+  parser.set_defaults(run=run)
+  return parser
+
+
+def run(args: argparse.Namespace) -> int:
+  """Checks, prints and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
+  _check_options(args)
+  if args.checkdst_rows:
+    return _run_rows(args)
+  with no_cycles():
+    return _run_sets(args)
+
+
+def _check_options(args: argparse.Namespace) -> None:
+  given = [name for name in _SETS_ONLY if getattr(args, name)]
+  if args.checkdst_rows and given:
+    raise UsageError(
+      f"--checkdst-rows with --{given[0].replace('_', '-')}",
+      expected="CheckDST's files alone, or a corpus with perturbed sets and predictions",
+      fix="leave one of the two out",
+    )
+  if args.checkdst_rows:
+    return
+  for name, example in (
+    ("corpus", "sgd.zip"),
+    ("perturbed", "ned=perturbed/ned"),
+    ("predictions", "original=preds/original ned=preds/ned"),
+  ):
+    if not getattr(args, name):
+      raise UsageError(
+        f"no --{name}",
+        expected="--corpus, --perturbed and --predictions; or --checkdst-rows",
+        fix=f"add --{name} {example}",
+      )
+  if args.gold:
+    raise UsageError(
+      "--gold without --checkdst-rows",
+      expected="CheckDST's gold file with its prediction files",
+      fix="leave it out: the gold states are those of the corpora",
+    )
+
+
+def _run_sets(args: argparse.Namespace) -> int:
+  from sgdx_t5x.cli.options import scoring_settings
+  from sgdx_t5x.corpora import open_corpus
+  from sgdx_t5x.perturb.entities import chosen_slots
+  from sgdx_t5x.scoring import checks
+  from sgdx_t5x.scoring.checks import files, tables
+
+  corpus = open_corpus(args.corpus)
+  entities = None
+  if args.entity_slots:
+    entities = chosen_slots(corpus.schema(args.split), args.entity_slots)
+  with progress("sets") as update:
+    checked = checks.check(
+      corpus,
+      args.split,
+      _named(args.perturbed, "perturbed", "ned=DIR"),
+      _named(args.predictions, "predictions", "original=DIR"),
+      entities=entities,
+      on_progress=update,
+      **scoring_settings(args),
+    )
+    report = checks.check_report(
+      checked, like_checkdst=args.like_checkdst, per_service=args.per_service
+    )
+    report = files.save(report, checked, args.json, args.per_frame)
+  output.show(
+    args.format,
+    tables.layout(report),
+    report,
+    warnings=report["warnings"],
+    notes=(*tables.legend(report), *report["notes"]),
+    signatures={"": report["signature"]},
+    csv=tables.long_csv(report),
+  )
+  output.say_written(args.json, args.per_frame)
+  return 0
+
+
+def _run_rows(args: argparse.Namespace) -> int:
+  from sgdx_t5x.files import atomic_write
+  from sgdx_t5x.scoring.checks import checkdst_rows, checkdst_tables
+
+  named = _named(args.checkdst_rows, "checkdst-rows", "orig=FILE")
+  rows = {kind: checkdst_rows.read_rows(path) for kind, path in named.items()}
+  gold = checkdst_rows.read_gold(args.gold) if args.gold else None
+  report = checkdst_rows.rows_report(rows, gold, args.bootstrap_samples, args.seed)
+  if args.json:
+    with atomic_write(args.json, "--json") as file:
+      file.write(json.dumps(report, indent=2, allow_nan=False) + "\n")
+  output.show(
+    args.format, checkdst_tables.layout(report), report, notes=checkdst_tables.notes(report)
+  )
+  output.say_written(args.json)
+  return 0
+
+
+def _named(items: Sequence[str], option: str, example: str) -> dict[str, str]:
+  found: dict[str, str] = {}
+  for item in items:
+    name, sign, path = item.partition("=")
+    if not (name and sign and path) or name in found:
+      raise UsageError(
+        f"--{option} {item}",
+        expected="NAME=PATH, each name once",
+        available=", ".join(found),
+        fix=f"for instance --{option} {example}",
+      )
+    found[name] = path
+  return found

@@ -1,0 +1,1 @@
+"""Perturbed corpora: what users say, changed so that every example stays answerable."""

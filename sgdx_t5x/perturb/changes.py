@@ -1,0 +1,47 @@
+"""changes.jsonl: what was changed, a line per dialogue or turn, enough to undo it."""
+
+import json
+from collections.abc import Iterable
+
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import decode_json
+from sgdx_t5x.perturb.split import Line
+
+_EXPECTED = 'a line {"dialogue_id": ..., ...} of `sgdx perturb`'
+
+
+def changes_name(split: str, step: int | None = None) -> str:
+  """Returns the name of the file: of the last step, or of an earlier one (from 1)."""
+  return f"{split}/changes.jsonl" if step is None else f"{split}/changes_{step}.jsonl"
+
+
+def encode_lines(lines: Iterable[Line]) -> str:
+  """Returns the text of lines."""
+  return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+
+
+def read_changes(corpus: Corpus, split: str, step: int | None = None) -> dict[str, list[Line]]:
+  """Returns dialogue id -> its lines, for the last step or an earlier one.
+
+  Raises:
+    SgdxError: no such file, or a line that is none of `sgdx perturb`.
+  """
+  name = changes_name(split, step)
+  origin = f"{corpus.origin}: {name}"
+  try:
+    raw = corpus.source.read(name)
+  except (OSError, KeyError):
+    raise SgdxError(
+      f"no {origin}",
+      expected="the changes beside perturbation.json",
+      fix="copy the whole folder that `sgdx perturb` wrote, or perturb the original again",
+    ) from None
+  found: dict[str, list[Line]] = {}
+  for number, text in enumerate(raw.splitlines(), start=1):
+    where = f"{origin}, line {number}"
+    line = decode_json(text, where, _EXPECTED, "perturb the original again")
+    if not isinstance(line, dict) or not isinstance(line.get("dialogue_id"), str):
+      raise SgdxError(f"{where}: no change", expected=_EXPECTED, fix="perturb the original again")
+    found.setdefault(line["dialogue_id"], []).append(line)
+  return found

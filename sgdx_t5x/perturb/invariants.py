@@ -1,0 +1,178 @@
+"""What a perturbation must not change: a perturbed split beside its original."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.data.annotation import AnnotationWarning, validate_annotation
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.perturb.answerable import gold_factuality
+from sgdx_t5x.perturb.changes import read_changes
+from sgdx_t5x.perturb.entities import Slots, entity_slots
+from sgdx_t5x.perturb.json_text import encode_like
+from sgdx_t5x.perturb.manifest import Manifest, read_manifests
+from sgdx_t5x.perturb.mapping import SHORTEST_MENTION
+from sgdx_t5x.perturb.split import Line, Split
+from sgdx_t5x.perturb.texts import whole_words
+from sgdx_t5x.perturb.undo import undo_dialogue
+
+
+@dataclasses.dataclass
+class Comparison:
+  """What was found; all that must hold holds, or `compare` raised.
+
+  Attributes:
+    manifest: of the perturbed split.
+    dialogues: how many were compared; each was undone to exactly its original.
+    files: of dialogues.
+    equal_files: how many come back byte for byte.
+    values: of entity slots in states.
+    unsaid: how many of them no utterance has, in the original and in the perturbed split.
+    leaks: strings that were replaced and still stand somewhere in their dialogue.
+    remarks: rule -> violations, the same in both.
+  """
+
+  manifest: Manifest
+  dialogues: int = 0
+  files: int = 0
+  equal_files: int = 0
+  values: int = 0
+  unsaid: tuple[int, int] = (0, 0)
+  leaks: int = 0
+  remarks: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+def compare(
+  perturbed: Corpus,
+  original: Corpus,
+  split: str,
+  on_dialogue: Callable[[int], None] = lambda done: None,
+) -> Comparison:
+  """Tests that a perturbation can be undone and left alone what it must not touch.
+
+  Args:
+    perturbed: a corpus of `sgdx perturb`.
+    original: what it was made of.
+    split: that was perturbed.
+    on_dialogue: called with the number of dialogues compared.
+
+  Raises:
+    SgdxError: for another original, and for the first dialogue in which something does not hold.
+  """
+  manifest = check_original(perturbed, original, split)
+  found, changes = Comparison(manifest), read_changes(perturbed, split)
+  schema = original.schema(split)
+  slots = manifest.slots or entity_slots(schema)
+  warnings: tuple[dict[str, AnnotationWarning], ...] = ({}, {})
+  checks = [validate_annotation(schema, each) for each in warnings]
+  pairs = itertools.zip_longest(Split(perturbed, split).files(), Split(original, split).files())
+  for new, old in pairs:
+    if new is None or old is None or new[0] != old[0] or len(new[2]) != len(old[2]):
+      raise _differs(perturbed, (new or old)[0], "files or numbers of dialogues differ")
+    for data, before in zip(new[2], old[2], strict=True):
+      where = f"{new[0]}, dialogue {data.get('dialogue_id')}"
+      for check, each in zip(checks, (before, data), strict=True):
+        check(Dialogue.from_json(each, where), schema, where)
+      lines = changes.get(data["dialogue_id"], ())
+      _compare_dialogue(found, data, before, lines, slots, where)
+      on_dialogue(found.dialogues)
+    found.files += 1
+    found.equal_files += encode_like(old[1], new[2]) == old[1]
+  found.remarks = _same_remarks(perturbed, warnings)
+  return found
+
+
+def _compare_dialogue(
+  found: Comparison,
+  data: dict[str, Any],
+  before: Mapping[str, Any],
+  lines: Sequence[Line],
+  slots: Slots,
+  where: str,
+) -> None:
+  """Compares one dialogue; `data` is the original afterwards."""
+  values, unsaid_before = gold_factuality(before, slots)
+  _, unsaid = gold_factuality(data, slots)
+  if len(unsaid) > len(unsaid_before):
+    known = {(u.turn, u.service, u.slot) for u in unsaid_before}
+    first = next(u for u in unsaid if (u.turn, u.service, u.slot) not in known)
+    raise _broken(
+      f"{where}, turn {first.turn}: slot {first.slot!r} of {first.service}: {first.value!r} "
+      "is nowhere in the dialogue so far",
+      "every value of a state that the original's text has is in the perturbed text as well",
+    )
+  for line in lines:
+    found.leaks += _leaks(data, line.get("strings", {}))
+  if not found.manifest.slots:  # only utterances change
+    for number, (turn, old) in enumerate(zip(data["turns"], before["turns"], strict=True)):
+      if _annotation(turn) != _annotation(old):
+        raise _broken(
+          f"{where}, turn {number}: its acts, states, calls or the texts of its spans differ",
+          "the annotation of the original",
+        )
+  if undo_dialogue(data, lines, found.manifest) != before:
+    raise _broken(
+      f"{where}: undoing its changes does not give the original back",
+      "the dialogue of the original, exactly",
+    )
+  found.dialogues += 1
+  found.values += values
+  found.unsaid = found.unsaid[0] + len(unsaid_before), found.unsaid[1] + len(unsaid)
+
+
+def _annotation(turn: Mapping[str, Any]) -> list[Any]:
+  text, found = turn["utterance"], []
+  for frame in turn["frames"]:
+    spans = [(s["slot"], text[s["start"] : s["exclusive_end"]]) for s in frame.get("slots") or ()]
+    found.append(({key: value for key, value in frame.items() if key != "slots"}, spans))
+  return found
+
+
+def _leaks(data: Mapping[str, Any], strings: Mapping[str, str]) -> int:
+  """Counts strings of SHORTEST_MENTION characters or more that still stand there."""
+  pattern = whole_words(text for text in strings if len(text) >= SHORTEST_MENTION)
+  if pattern is None:
+    return 0
+  return len({match for turn in data["turns"] for match in pattern.findall(turn["utterance"])})
+
+
+def check_original(perturbed: Corpus, original: Corpus, split: str) -> Manifest:
+  """Returns the manifest of a perturbed split. Raises SgdxError if it is of another original."""
+  manifests = read_manifests(perturbed, split)
+  if not manifests:
+    raise SgdxError(
+      f"{perturbed.origin}: {split} was not perturbed",
+      expected="a folder that `sgdx perturb` wrote",
+      fix="leave --against out, or give the perturbed corpus as --corpus",
+    )
+  if manifests[-1].of["checksum"] != original.checksum():
+    raise SgdxError(
+      f"{original.origin} has checksum {original.checksum()}",
+      expected=f"the corpus that was perturbed, checksum {manifests[-1].of['checksum']}",
+      fix="give that corpus to --against, or perturb this one again",
+    )
+  return manifests[-1]
+
+
+def _same_remarks(
+  perturbed: Corpus, warnings: Sequence[Mapping[str, AnnotationWarning]]
+) -> dict[str, int]:
+  before, after = ({rule: w.count for rule, w in found.items()} for found in warnings)
+  if before != after:
+    rule = next(rule for rule in (*before, *after) if before.get(rule) != after.get(rule))
+    raise _broken(
+      f"{perturbed.origin}: {after.get(rule, 0)} annotation warnings of rule {rule}",
+      f"{before.get(rule, 0)}, as many as in the original",
+    )
+  return after
+
+
+def _differs(perturbed: Corpus, name: str, what: str) -> SgdxError:
+  return _broken(f"{perturbed.origin}: {name}: {what}", "the files of the original")
+
+
+def _broken(found: str, expected: str) -> SgdxError:
+  return SgdxError(found, expected=expected, fix="perturb the original again with this version")

@@ -1,0 +1,19 @@
+"""Text of dialogue files in the form in which they were: SGD's, or a dialogue per line."""
+
+import json
+from typing import Any
+
+_LIKE_SGD = json.JSONEncoder(indent=2, sort_keys=True).encode
+_ON_A_LINE = json.JSONEncoder(sort_keys=True).encode
+
+
+def encode_like(original: bytes, dialogues: list[dict[str, Any]]) -> bytes:
+  """Encodes dialogues in the form of a file that held them before.
+
+  SGD indents by two and sorts keys; `sgdx simulate` writes a dialogue per line. Other forms
+  become SGD's: their content is the same, their bytes are not.
+  """
+  if original.startswith(b"[\n{") and dialogues:
+    return ("[\n" + ",\n".join(map(_ON_A_LINE, dialogues)) + "\n]\n").encode()
+  end = "\n" if original.endswith(b"\n") else ""
+  return f"{_LIKE_SGD(dialogues)}{end}".encode()

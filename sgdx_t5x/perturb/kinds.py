@@ -1,0 +1,49 @@
+"""The kinds of perturbation: one line here and one file each."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sgdx_t5x.errors import UsageError, nearest
+from sgdx_t5x.perturb import ned, pi, sdi, vs
+from sgdx_t5x.perturb.split import Perturber, Split
+
+# kind -> (what makes it of a split, a seed and options; its options)
+KINDS: Mapping[str, tuple[Callable[..., Perturber], tuple[str, ...]]] = {
+  "ned": (ned.perturber, ("entities", "slots")),
+  "pi": (pi.perturber, ("provider", "table", "pivot", "model_to", "model_from", "project")),
+  "sdi": (sdi.perturber, ("only", "restart", "terms")),
+  "vs": (vs.perturber, ("values",)),
+}
+
+
+def open_perturber(kind: str, split: Split, seed: int, options: Mapping[str, Any]) -> Perturber:
+  """Returns what changes the dialogues of a split.
+
+  Args:
+    kind: of KINDS.
+    split: what is perturbed; kinds that draw from it read it here.
+    seed: fixes the result, together with the options.
+    options: of that kind, those that were given.
+
+  Raises:
+    UsageError: no such kind, or an option of another kind.
+    SgdxError: options or a corpus that cannot be used.
+  """
+  if kind not in KINDS:
+    raise UsageError(
+      f"kind {kind!r}",
+      expected="a kind of perturbation",
+      available=nearest(kind, KINDS),
+      fix="choose one of them",
+    )
+  make, names = KINDS[kind]
+  for name in options:
+    if name not in names:
+      owner = next((other for other, (_, own) in KINDS.items() if name in own), None)
+      raise UsageError(
+        f"--{name.replace('_', '-')} with --kind {kind}",
+        expected=f"--kind {owner}" if owner else "an option of that kind",
+        available=" ".join(f"--{own.replace('_', '-')}" for own in names),
+        fix="leave it out, or choose the kind that it is for",
+      )
+  return make(split, seed, **options)

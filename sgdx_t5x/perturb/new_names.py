@@ -1,0 +1,258 @@
+"""Names to put in the place of named entities: invented ones, the corpus' own, or a user's list."""
+
+import collections
+import dataclasses
+import pathlib
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from sgdx_t5x.data.schema import DONTCARE
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import decode_json, not_found
+from sgdx_t5x.files.inputs import protect
+from sgdx_t5x.perturb.entities import Slots, kinds_of_slots
+from sgdx_t5x.perturb.split import Split
+from sgdx_t5x.perturb.values import known_forms, said_values
+from sgdx_t5x.simulator.values import VALUE_KINDS, ValuePool, parse_pool
+from sgdx_t5x.simulator.variation import forms as ways_to_say
+from sgdx_t5x.simulator.variation import is_moment
+
+NAMES, CORPUS = "names", "corpus"
+_TRIES = 50  # to draw a name that is new in its dialogue
+# How else a new name is said, where the old one has more forms than it.
+_OTHER_FORMS = ("{first}", "{last}", "{} City", "the {}", "{} there")
+
+Draw = Callable[[random.Random], tuple[str, Sequence[str]]]  # a name, and its other forms
+
+
+@dataclasses.dataclass(frozen=True)
+class NameSource:
+  """Where new names come from.
+
+  Attributes:
+    label: what the manifest says of it.
+    kinds: (service, slot) -> kind of its values, or another name of their draw.
+    draws: kind -> draws a name of it.
+    closed: kinds whose names have no other forms than those that are drawn: numbers, days.
+    ordered: kind -> those among which days or times keep their order within a dialogue.
+  """
+
+  label: str
+  kinds: Mapping[tuple[str, str], str]
+  draws: Mapping[str, Draw]
+  closed: frozenset[str] = frozenset()
+  ordered: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+  def mapping(
+    self,
+    places: Mapping[str, tuple[str, str]],
+    prefix: str,
+    taken: Iterable[str],
+    canonical: Mapping[str, Iterable[str]],
+  ) -> dict[str, str]:
+    """Returns string -> new string, for the strings that a name was found for.
+
+    Forms of one value become forms of one new value, each of its own, so that it can be undone.
+
+    Args:
+      places: string -> its (service, slot).
+      prefix: of the seeds.
+      taken: strings that no new one may be, in lower case.
+      canonical: string -> canonical values, see `values.known_forms`.
+    """
+    groups: dict[str, list[str]] = collections.defaultdict(list)
+    for text in places:
+      known = canonical.get(text, (text,))
+      groups[text if text in known else min(known)].append(text)
+    in_order: dict[str, list[tuple[str, str]]] = collections.defaultdict(list)
+    strings: dict[str, str] = {}
+    used = set(taken)
+    for plain, texts in sorted(groups.items()):
+      pool = self.kinds[places[texts[0]]]
+      if pool in self.ordered and is_moment(plain):
+        in_order[self.ordered[pool]].append((plain, pool))
+      elif found := self._drawn(pool, random.Random(f"{prefix}/{plain}"), plain, texts, used):
+        strings |= found
+        used |= {new.lower() for new in found.values()}
+    for name, moments in in_order.items():
+      strings |= self._in_order(random.Random(f"{prefix}/{name}"), moments, groups, used)
+      used |= {new.lower() for new in strings.values()}
+    return strings
+
+  def _drawn(
+    self, pool: str, rng: random.Random, plain: str, texts: Sequence[str], used: Iterable[str]
+  ) -> dict[str, str]:
+    """Draws a name and gives its forms to the forms of a value; {} if none is found."""
+    for _ in range(_TRIES):
+      if found := _assigned(*self.draws[pool](rng), plain, texts, pool in self.closed, used):
+        return found
+    return {}
+
+  def _in_order(
+    self,
+    rng: random.Random,
+    moments: Sequence[tuple[str, str]],
+    groups: Mapping[str, Sequence[str]],
+    used: Iterable[str],
+  ) -> dict[str, str]:
+    """New days or times in the order of the old ones: nobody leaves before having arrived."""
+    plains = [plain for plain, _ in moments]
+    for _ in range(_TRIES):
+      drawn = dict(self.draws[pool](rng) for _, pool in moments)
+      strings: dict[str, str] = {}
+      for plain, name in zip(sorted(plains), sorted(drawn), strict=False):
+        taken = {*used, *(new.lower() for new in strings.values())}
+        strings |= _assigned(name, drawn[name], plain, groups[plain], True, taken)
+      if len(strings) == sum(len(groups[plain]) for plain in plains):
+        return strings
+    return {}
+
+
+def _assigned(
+  name: str,
+  others: Sequence[str],
+  plain: str,
+  texts: Sequence[str],
+  is_closed: bool,
+  used: Iterable[str],
+) -> dict[str, str]:
+  """Gives forms of a new name to the forms of an old one; {} if there are too few."""
+  new = _forms(name, others, is_closed)
+  if is_moment(name):  # "2019-03-05" is a canonical value and never said
+    new = [name, *(form for form in new if form != name)] if is_moment(plain) else new[1:]
+  new = [form for form in new if form.lower() not in used][: len(texts)]
+  if len(new) < len(texts) or (new[0] != name and (is_moment(plain) or not is_moment(name))):
+    return {}
+  return dict(zip(sorted(texts, key=lambda text: (text != plain, text)), new, strict=True))
+
+
+def name_source(entities: str, split: Split, slots: Slots) -> NameSource:
+  """Returns where names come from.
+
+  Args:
+    entities: "names" for invented ones (for train, of the share that the simulator's train may
+      have; else of the share that is held out, so that both are disjoint), "corpus" for values
+      that the split has elsewhere, or a JSON file {kind: [name, ...]}.
+    split: what is perturbed.
+    slots: whose values are replaced.
+
+  Raises:
+    SgdxError: no such file, a kind without names, or names that the split itself has.
+  """
+  kinds = kinds_of_slots(split.schema)
+  used = {kinds[service, slot] for service, names in slots.items() for slot in names}
+  if entities == NAMES:
+    held_out = split.name != "train"
+    pools = {kind: parse_pool({"kind": kind}, "names") for kind in VALUE_KINDS}
+    draws = {kind: invented(pools.get(kind, pools["title"]), held_out) for kind in used}
+    return NameSource(NAMES, kinds, draws)
+  if entities == CORPUS:
+    return NameSource(CORPUS, kinds, _of_corpus(split, slots, kinds, used))
+  path = pathlib.Path(entities)
+  lists = _read_lists(path, used)
+  _check_unseen(path, lists, split)
+  return NameSource(
+    path.name, kinds, {kind: listed([(x, ()) for x in lists[kind]]) for kind in used}
+  )
+
+
+def invented(pool: ValuePool, held_out: bool) -> Draw:
+  """Returns what draws invented names; `held_out` of the share that no train has."""
+
+  def draw(rng: random.Random) -> tuple[str, Sequence[str]]:
+    name = pool.draw(rng, held_out)
+    return name, ways_to_say(name)[1:]
+
+  return draw
+
+
+def listed(names: Sequence[tuple[str, Sequence[str]]]) -> Draw:
+  """Returns what draws one of the names, each with its other forms."""
+  return lambda rng: names[rng.randrange(len(names))]
+
+
+def _of_corpus(
+  split: Split, slots: Slots, kinds: Mapping[tuple[str, str], str], used: set[str]
+) -> dict[str, Draw]:
+  """The values of each kind in the split, with the other forms in which somebody says them."""
+  found = values_of_corpus(split, slots, kinds)
+  return {
+    kind: listed(found[kind])
+    if kind in found
+    else invented(parse_pool({"kind": kind}, "names"), split.name != "train")
+    for kind in used
+  }
+
+
+def values_of_corpus(
+  split: Split, slots: Slots, keys: Mapping[tuple[str, str], str]
+) -> dict[str, list[tuple[str, list[str]]]]:
+  """Returns key -> its canonical values in the split, each with its other forms.
+
+  Args:
+    split: where to look.
+    slots: whose values.
+    keys: (service, slot) -> key, its kind for instance.
+  """
+  found: dict[str, dict[str, set[str]]] = {}
+  for data in split.dialogues():
+    forms = known_forms(data)
+    for service, slot, value in said_values(data):
+      if slot in slots.get(service, ()):
+        for plain in forms.get(value, (value,)):
+          found.setdefault(keys[service, slot], {}).setdefault(plain, set()).add(value)
+  return {
+    key: [(plain, sorted(said - {plain})) for plain, said in sorted(values.items())]
+    for key, values in found.items()
+  }
+
+
+def _forms(name: str, others: Sequence[str], is_closed: bool) -> list[str]:
+  """All ways to say a name, the plainest first, each once; numbers and days have no others."""
+  words = name.split()
+  made = [form.format(name, first=words[0], last=words[-1]) for form in _OTHER_FORMS]
+  found = (name, *others, *(() if is_closed else made))
+  return list({form.lower(): form for form in reversed(found)}.values())[::-1]
+
+
+def _read_lists(path: pathlib.Path, kinds: set[str]) -> dict[str, list[str]]:
+  expected = '{"city": ["Elmport", ...], ...}: names for each kind of slot'
+  if not path.is_file():
+    raise not_found(path, "letters, characters, names, corpus, or a JSON file of names")
+  protect([path])
+  data = decode_json(path.read_bytes(), str(path), expected, "correct the file")
+  is_lists = isinstance(data, dict) and all(
+    isinstance(names, list) and all(isinstance(x, str) and x.strip() == x != "" for x in names)
+    for names in data.values()
+  )
+  if not is_lists or any(not data.get(kind) for kind in kinds):
+    raise SgdxError(
+      f"{path}: names of {', '.join(data) if isinstance(data, dict) and data else 'no kind'}",
+      expected=expected,
+      available=f"kinds of the slots that are replaced: {', '.join(sorted(kinds))}",
+      fix="give a list of names, without blanks around them, for each of these kinds",
+    )
+  return data
+
+
+def _check_unseen(path: pathlib.Path, lists: Mapping[str, Sequence[str]], split: Split) -> None:
+  """Refuses names that are values of the split: they would be neither new nor unseen."""
+  given = {name.lower(): name for names in lists.values() for name in names}
+  found: set[str] = set()
+  for data in split.dialogues():
+    found |= {given[v] for _, _, value in said_values(data) if (v := value.lower()) in given}
+  found |= {
+    given[v.lower()]
+    for service in split.schema
+    for slot in service.slots
+    for v in (*slot.possible_values, DONTCARE)
+    if v.lower() in given
+  }
+  if found:
+    shown = sorted(found)
+    raise SgdxError(
+      f"{path}: {len(shown)} of {len(given)} names are values of {split.name} already: "
+      f"{', '.join(shown[:6])}",
+      expected="names that the split does not have",
+      fix="remove them, or use --entities corpus to replace entities by others of the corpus",
+    )

@@ -1,0 +1,222 @@
+"""PI: users say the same in other words. Acts, states and values stay; spans move.
+
+After CheckDST's paraphrases, with three providers of words and one filter: `exchange` (another
+user's words for the same acts), `templates` (the simulator's) and back-translation. A turn that
+tells more than its acts ("there", for a value of another service) keeps its words.
+"""
+
+import collections
+import functools
+import pathlib
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.data.dialogue import USER
+from sgdx_t5x.data.schema import DONTCARE
+from sgdx_t5x.errors import UsageError
+from sgdx_t5x.perturb import pi_exchange, pi_templates, pi_translated
+from sgdx_t5x.perturb.entities import Slots, free_slots
+from sgdx_t5x.perturb.pi_words import Exchange, NewWords, Provider
+from sgdx_t5x.perturb.split import Line, Perturber, Split
+from sgdx_t5x.perturb.texts import overlap, same_text
+
+EXCHANGE, TEMPLATES, TABLE, TRANSLATORS = "exchange", "templates", "table", ("hf", "google")
+PROVIDERS = (EXCHANGE, TEMPLATES, TABLE, *TRANSLATORS)
+_PIVOT = "zh"
+
+
+def perturber(
+  split: Split,
+  seed: int,
+  *,
+  provider: str = EXCHANGE,
+  table: str | None = None,
+  pivot: str | None = None,
+  **translator: str,
+) -> Perturber:
+  """Returns what puts the user turns of a split into other words.
+
+  Args:
+    split: what is to be perturbed.
+    seed: another number gives other words, of providers that draw.
+    provider: of PROVIDERS.
+    table: the file of provider "table", see `pi_translated.table`.
+    pivot: the language of providers "hf" and "google"; default "zh".
+    translator: their options.
+
+  Raises:
+    UsageError: no such provider, or options that it does not have.
+  """
+  options: dict[str, Any] = {"provider": provider}
+  needs: tuple[str, ...] = ("spans", "acts")
+  _check_options(provider, {"table": table, "pivot": pivot, **translator})
+  if provider == EXCHANGE:
+    found = pi_exchange.provider(split)
+  elif provider == TEMPLATES:
+    found = pi_templates.provider(split)
+  else:
+    needs = ("spans",)
+    if table:
+      options["table"] = pathlib.Path(table).name
+      translate = pi_translated.table(table)
+    else:
+      options |= {"pivot": pivot or _PIVOT, **translator}
+      translate = pi_translated.translator(provider, pivot or _PIVOT, translator)
+    found = pi_translated.provider(split, translate)
+  change = functools.partial(_change, found, provider, seed, free_slots(split.schema))
+  return Perturber("pi", options, change, needs, means={"overlap": "turns"})
+
+
+_OPTIONS = {
+  TABLE: ("table",),
+  "hf": ("pivot", "model_to", "model_from"),
+  "google": ("pivot", "project"),
+}
+
+
+def _check_options(provider: str, options: Mapping[str, Any]) -> None:
+  if provider not in PROVIDERS or (provider == TABLE and not options["table"]):
+    raise UsageError(
+      f"--provider {provider}" + (" without --table FILE" if provider == TABLE else ""),
+      expected="a provider of other words for utterances",
+      available=", ".join(PROVIDERS),
+      fix="choose one of them; table needs --table FILE",
+    )
+  for name, value in options.items():
+    if value is not None and name not in _OPTIONS.get(provider, ()):
+      owners = [other for other, names in _OPTIONS.items() if name in names]
+      raise UsageError(
+        f"--{name.replace('_', '-')} with --provider {provider}",
+        expected=f"--provider {' or '.join(owners)}" if owners else "an option of that provider",
+        fix="leave it out, or choose the provider that it is for",
+      )
+
+
+def _change(
+  provider: Provider,
+  name: str,
+  seed: int,
+  free: Slots,
+  data: dict[str, Any],
+  counts: collections.Counter,
+) -> list[Line]:
+  lines, history = [], ""
+  exchange = Exchange.of(data)
+  stated = _stated_values(data, free)
+  for number, turn in enumerate(data["turns"]):
+    if turn["speaker"] == USER:
+      rng = random.Random(f"{seed}/{data['dialogue_id']}/{number}")
+      new = _reworded(provider, exchange, number, rng, stated, history)
+      if isinstance(new, str):
+        counts["kept", new] += 1
+      else:
+        share = overlap(turn["utterance"], new.text)
+        line = {"dialogue_id": data["dialogue_id"], "turn": number, "provider": name, **new.note}
+        lines.append({**line, "overlap": round(share, 4), **put(turn, new)})
+        counts["overlap"] += share
+        counts["turns"] += 1
+    history += f"{turn['utterance'].lower()}\n"
+  return lines
+
+
+def _reworded(
+  provider: Provider,
+  exchange: Exchange,
+  number: int,
+  rng: random.Random,
+  stated: Sequence[str],
+  history: str,
+) -> NewWords | str:
+  """Returns other words for a turn, or why it keeps its own."""
+  turn = exchange.data["turns"][number]
+  if not turn["utterance"].strip():
+    return "empty"
+  if refers(exchange, number):
+    return "carried"
+  new = provider(exchange, number, rng)
+  if isinstance(new, str):
+    return new
+  before, after = turn["utterance"].lower(), new.text.lower()
+  if not new.text.strip():
+    return "empty"
+  if same_text(before, after):
+    return "same"
+  if _marked(turn) != sorted(
+    (service, slot, new.text[start:end]) for service, slot, start, end in new.spans
+  ):
+    return "lost"
+  if any(v in before and v not in after and v not in history for v in stated):
+    return "lost"  # a value that a state has, said where there is no span
+  return new
+
+
+def refers(exchange: Exchange, number: int) -> bool:
+  """Whether a value enters a state of the turn that its acts do not tell.
+
+  The user did not inform of it, and neither selects nor affirms: the words carry it ("there").
+  Without acts nobody can tell; then this is False.
+  """
+  for frame in exchange.data["turns"][number]["frames"]:
+    actions = frame.get("actions")
+    if actions is None:
+      continue
+    acts = {action["act"] for action in actions}
+    if "SELECT" in acts or "AFFIRM" in acts:
+      continue
+    informed = {action["slot"] for action in actions if action["act"] == "INFORM"}
+    before = exchange.states_before[number].get(frame["service"], {})
+    for slot, values in frame["state"]["slot_values"].items():
+      if slot not in informed and set(values).isdisjoint(before.get(slot, ())):
+        return True
+  return False
+
+
+def put(turn: dict[str, Any], new: NewWords) -> dict[str, Any]:
+  """Gives a turn other words. Returns what undoes it: the fields `utterance` and `spans`."""
+  places: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
+  for service, slot, start, end in sorted(new.spans, key=lambda span: span[2:]):
+    places.setdefault((service, slot, new.text[start:end]), []).append((start, end))
+  text, before = turn["utterance"], {}
+  for frame in turn["frames"]:
+    for span in frame.get("slots") or ():
+      old = span["start"], span["exclusive_end"]
+      before.setdefault(frame["service"], []).append([*old])
+      place = places[frame["service"], span["slot"], text[slice(*old)]].pop(0)
+      span["start"], span["exclusive_end"] = place
+  turn["utterance"] = new.text
+  return {"utterance": text, "spans": before} if before else {"utterance": text}
+
+
+def undo_words(turn: dict[str, Any], line: Mapping[str, Any]) -> None:
+  """Gives a turn its original words again. Args: turn, changed in place; line, of changes.jsonl."""
+  turn["utterance"] = line["utterance"]
+  for frame in turn["frames"]:
+    places = line.get("spans", {}).get(frame["service"], ())
+    for span, (start, end) in zip(frame.get("slots") or (), places, strict=True):
+      span["start"], span["exclusive_end"] = start, end
+
+
+def _marked(turn: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+  text = turn["utterance"]
+  return sorted(
+    (frame["service"], span["slot"], text[span["start"] : span["exclusive_end"]])
+    for frame in turn["frames"]
+    for span in frame.get("slots") or ()
+  )
+
+
+def _stated_values(data: Mapping[str, Any], free: Slots) -> list[str]:
+  """Values of free slots in any state, in lower case."""
+  return sorted(
+    {
+      value.lower()
+      for turn in data["turns"]
+      for frame in turn["frames"]
+      if frame.get("state")
+      for slot, values in frame["state"]["slot_values"].items()
+      if slot in free.get(frame["service"], ())
+      for value in values
+      if value != DONTCARE
+    }
+  )

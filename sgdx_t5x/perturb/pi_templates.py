@@ -1,0 +1,59 @@
+"""Paraphrases in the simulator's words: its phrases for the acts, values as the user said them."""
+
+import functools
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from sgdx_t5x.data.schema import DONTCARE, Service
+from sgdx_t5x.perturb.pi_words import Exchange, NewWords, Provider
+from sgdx_t5x.perturb.split import Split
+from sgdx_t5x.perturb.texts import same_text
+from sgdx_t5x.simulator.acts import Act, FrameOutline
+from sgdx_t5x.simulator.surface import Surface
+from sgdx_t5x.simulator.templates import Words, read_words
+
+_TRIES = 5  # "Yes." needs another word for it
+
+
+def provider(split: Split) -> Provider:
+  """Returns the provider, with words made of the schema's names."""
+  schema = split.schema
+  services = {service.name: service for service in schema}
+  words = read_words({}, schema, services, "default words", [])
+  return functools.partial(_worded, services, words)
+
+
+def _worded(
+  services: Mapping[str, Service],
+  words: Mapping[str, Words],
+  exchange: Exchange,
+  number: int,
+  rng: random.Random,
+) -> NewWords | str:
+  frames, said = [], {}
+  for frame in exchange.data["turns"][number]["frames"]:
+    if frame.get("actions") is None:
+      return "no-acts"
+    service = services[frame["service"]]
+    acts = []
+    for action in frame["actions"]:
+      if action["act"] == "SELECT" and action.get("slot"):
+        return "select"  # templates have no phrase for one value among those offered
+      acts.append(_act(action, service, said))
+    frames.append(FrameOutline(frame["service"], acts))
+  asked = [action["slot"] for action in exchange.heard(number) if action["act"] == "REQUEST"]
+  before = exchange.data["turns"][number]["utterance"]
+  for _ in range(_TRIES):
+    text, spans = Surface(services, words, rng).user_text(frames, said, asked)
+    if not same_text(text, before):
+      break
+  return NewWords(text, spans)
+
+
+def _act(action: Mapping[str, Any], service: Service, said: dict[str, str]) -> Act:
+  slot, values = action.get("slot", ""), action.get("values") or []
+  canonical = action.get("canonical_values") or values
+  if slot in service.noncategorical_slots:
+    said |= {c: v for c, v in zip(canonical, values, strict=True) if c != DONTCARE}
+  return Act(action["act"], slot, tuple(canonical))

@@ -1,0 +1,61 @@
+"""What a provider of paraphrases gets and gives."""
+
+import dataclasses
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.data.dialogue import USER
+
+Spans = Sequence[tuple[str, str, int, int]]  # service, slot, start, end
+
+
+@dataclasses.dataclass(frozen=True)
+class NewWords:
+  """Other words for a turn.
+
+  Attributes:
+    text: the utterance.
+    spans: of the values in it.
+    note: what the line of changes.jsonl says besides.
+  """
+
+  text: str
+  spans: Spans
+  note: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Exchange:
+  """A dialogue, as the providers look at it.
+
+  Attributes:
+    data: decoded.
+    states_before: per turn, service -> slot -> values as they were before it.
+  """
+
+  data: Mapping[str, Any]
+  states_before: Sequence[Mapping[str, Mapping[str, Sequence[str]]]]
+
+  @classmethod
+  def of(cls, data: Mapping[str, Any]) -> "Exchange":
+    """Reads the states of a dialogue."""
+    before: list[Mapping[str, Mapping[str, Sequence[str]]]] = []
+    states: dict[str, Mapping[str, Sequence[str]]] = {}
+    for turn in data["turns"]:
+      before.append(dict(states))
+      if turn["speaker"] == USER:
+        for frame in turn["frames"]:
+          states[frame["service"]] = frame["state"]["slot_values"]
+    return cls(data, before)
+
+  def heard(self, number: int) -> list[Mapping[str, Any]]:
+    """The system's acts before a user turn."""
+    if not number:
+      return []
+    frames = self.data["turns"][number - 1]["frames"]
+    return [action for frame in frames for action in frame.get("actions") or ()]
+
+
+# (dialogue, turn, source of chance) -> other words, or why the turn keeps its own.
+Provider = Callable[[Exchange, int, random.Random], NewWords | str]

@@ -1,0 +1,97 @@
+"""A split that is to be perturbed: its decoded dialogues, and what a kind of perturbation is."""
+
+import collections
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.dialogue import Dialogue, check_dialogue
+from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.errors import SgdxError, malformed
+from sgdx_t5x.files import decode_json, json_type
+
+Line = dict[str, Any]  # of changes.jsonl
+# Changes a decoded dialogue in place and counts what it did; returns what undoes it.
+Change = Callable[[dict[str, Any], collections.Counter], list[Line]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Perturber:
+  """A kind of perturbation, ready to change dialogues one by one.
+
+  Attributes:
+    kind: its name.
+    options: all that decides the result besides the seed, as the manifest has it.
+    change: the function.
+    needs: what the annotation must have: "spans", "acts".
+    slots: service -> slots whose values are replaced; empty if none are.
+    changes_states: whether gold states change, and not only utterances.
+    means: name of a total in the counts -> name of the count that it is to be divided by.
+  """
+
+  kind: str
+  options: Mapping[str, Any]
+  change: Change
+  needs: Sequence[str] = ()
+  slots: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
+  changes_states: bool = False
+  means: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+  """A split of a corpus, as decoded JSON: keys that SGD does not have are kept.
+
+  Attributes:
+    corpus: where it is.
+    name: "train", "dev" or "test".
+  """
+
+  corpus: Corpus
+  name: str
+
+  @property
+  def schema(self) -> Schema:
+    """The split's original schema."""
+    return self.corpus.schema(self.name)
+
+  def files(self) -> Iterator[tuple[str, bytes, list[dict[str, Any]]]]:
+    """Yields name, content and decoded dialogues of each file, checked."""
+    schema = self.schema
+    for name in self.corpus.dialogue_files(self.name):
+      origin, raw = f"{self.corpus.origin}: {name}", self.corpus.source.read(name)
+      data = decode_json(raw, origin, "a complete file of dialogues", "restore the file")
+      if not isinstance(data, list):
+        raise SgdxError(
+          f"{origin}: the top-level JSON value is {json_type(data)}",
+          expected="a list of dialogues",
+          fix="give a dialogues_*.json file",
+        )
+      for item in data:
+        dialogue = Dialogue.from_json(item if isinstance(item, dict) else {}, origin)
+        check_dialogue(dialogue, schema, origin)
+      yield name, raw, data
+
+  def dialogues(self) -> Iterator[dict[str, Any]]:
+    """Yields the decoded dialogues, in order."""
+    for _, _, data in self.files():
+      yield from data
+
+
+def changed(perturber: Perturber, data: dict[str, Any], counts: collections.Counter) -> list[Line]:
+  """Changes one dialogue. Raises SgdxError where its annotation has not the form of SGD's.
+
+  Args:
+    perturber: what changes it.
+    data: decoded, changed in place.
+    counts: of the corpus so far.
+  """
+  try:
+    return perturber.change(data, counts)
+  except (KeyError, TypeError, AttributeError, IndexError) as e:
+    raise SgdxError(
+      f"dialogue {data.get('dialogue_id')}: {malformed(e)}",
+      expected="slots, actions, service_call and service_results as in SGD's README",
+      fix="correct the annotation: `sgdx data verify` finds the place",
+    ) from e

@@ -1,0 +1,84 @@
+"""Utterances: replacing pieces of them, and what stands where."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+Edit = tuple[int, int, str]  # characters from, up to, become this; from == up to inserts
+_WORD = re.compile(r"\w+")
+
+
+def spans_of(turn: dict[str, Any]) -> Iterator[tuple[str, str, int, int]]:
+  """Yields (service, slot, start, end) of the spans of a decoded turn."""
+  for frame in turn["frames"]:
+    for span in frame.get("slots") or ():
+      yield frame["service"], span["slot"], span["start"], span["exclusive_end"]
+
+
+def edit_turn(turn: dict[str, Any], edits: Sequence[Edit]) -> None:
+  """Replaces pieces of a turn's utterance; all its spans move along.
+
+  Args:
+    turn: decoded, changed in place.
+    edits: sorted, none overlapping another; a span may be replaced as a whole, or contain an
+      edit. What is inserted where a span begins comes before it.
+  """
+  if not edits:
+    return
+  turn["utterance"] = edited(turn["utterance"], edits)
+  for frame in turn["frames"]:
+    for span in frame.get("slots") or ():
+      start, end = span["start"], span["exclusive_end"]
+      span["start"] = start + sum(len(t) - (b - a) for a, b, t in edits if b <= start)
+      span["exclusive_end"] = end + sum(len(t) - (b - a) for a, b, t in edits if a < end)
+
+
+def edited(text: str, edits: Sequence[Edit]) -> str:
+  """Returns the text with sorted edits applied."""
+  pieces, last = [], 0
+  for start, end, new in edits:
+    pieces += [text[last:start], new]
+    last = end
+  return "".join([*pieces, text[last:]])
+
+
+def moved(edits: Sequence[Edit]) -> list[tuple[int, int]]:
+  """Returns where the new texts of sorted edits stand in the edited text: (start, end) each."""
+  places, shift = [], 0
+  for start, end, new in edits:
+    places.append((start + shift, start + shift + len(new)))
+    shift += len(new) - (end - start)
+  return places
+
+
+def gaps(text: str, taken: Iterable[tuple[int, int]]) -> list[str]:
+  """Returns the pieces of a text that lie between (start, end) pairs."""
+  pieces, last = [], 0
+  for start, end in sorted(taken):
+    pieces.append(text[last : max(start, last)])
+    last = max(end, last)
+  return [*pieces, text[last:]]
+
+
+def whole_words(strings: Iterable[str]) -> re.Pattern[str] | None:
+  """Returns a pattern that finds the strings as whole words, the longest first; None for none."""
+  found = sorted(set(strings), key=lambda text: (-len(text), text))
+  if not found:
+    return None
+  return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, found))})(?!\w)")
+
+
+def words(text: str) -> list[str]:
+  """Returns the words of a text, in lower case."""
+  return _WORD.findall(text.lower())
+
+
+def overlap(a: str, b: str) -> float:
+  """Returns the share of words that two texts have in common (Jaccard), 0 to 1."""
+  x, y = set(words(a)), set(words(b))
+  return len(x & y) / len(x | y) if x | y else 1.0
+
+
+def same_text(a: str, b: str) -> bool:
+  """Whether two texts differ in nothing but case and spaces."""
+  return "".join(a.split()).lower() == "".join(b.split()).lower()

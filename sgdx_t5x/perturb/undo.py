@@ -1,0 +1,82 @@
+"""Undoing a perturbation: from a perturbed corpus and its changes back to the original."""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.errors import SgdxError, malformed
+from sgdx_t5x.perturb.changes import read_changes
+from sgdx_t5x.perturb.json_text import encode_like
+from sgdx_t5x.perturb.manifest import Manifest, read_manifests
+from sgdx_t5x.perturb.mapping import undo_mapping
+from sgdx_t5x.perturb.pi import undo_words
+from sgdx_t5x.perturb.sdi import undo_insertions
+from sgdx_t5x.perturb.split import Line, Split
+from sgdx_t5x.perturb.vs import undo_values
+
+
+def undo_dialogue(
+  data: dict[str, Any], lines: Sequence[Line], manifest: Manifest
+) -> dict[str, Any]:
+  """Undoes the changes of one dialogue.
+
+  Args:
+    data: decoded, changed in place.
+    lines: its lines of changes.jsonl.
+    manifest: of the perturbation.
+
+  Returns:
+    `data`.
+
+  Raises:
+    SgdxError: the changes are not of this dialogue.
+  """
+  try:
+    for line in lines:
+      if manifest.kind == "ned":
+        undo_mapping(data, manifest.slots, line)
+      elif manifest.kind == "vs":
+        undo_values(data, manifest.slots, line)
+      elif manifest.kind == "sdi":
+        undo_insertions(data["turns"][line["turn"]], line["insertions"])
+      else:
+        undo_words(data["turns"][line["turn"]], line)
+  except (KeyError, TypeError, AttributeError, IndexError, ValueError) as e:
+    raise SgdxError(
+      f"dialogue {data.get('dialogue_id')}: its changes cannot be undone: {malformed(e)}",
+      expected="the dialogue and the changes that one run of `sgdx perturb` wrote",
+      fix="perturb the original again",
+    ) from e
+  return data
+
+
+def undone_files(corpus: Corpus, split: str) -> Iterator[tuple[str, list[dict[str, Any]], bytes]]:
+  """Yields name, decoded dialogues and content of each file as it was before the last step.
+
+  Raises:
+    SgdxError: the split was not perturbed, or its changes do not fit.
+  """
+  manifests = read_manifests(corpus, split)
+  if not manifests:
+    raise SgdxError(
+      f"{corpus.origin}: {split} was not perturbed",
+      expected=f"{split}/perturbation.json beside the dialogues",
+      fix="give a folder that `sgdx perturb` wrote",
+    )
+  changes = read_changes(corpus, split)
+  for name, raw, dialogues in Split(corpus, split).files():
+    for data in dialogues:
+      undo_dialogue(data, changes.pop(data["dialogue_id"], ()), manifests[-1])
+    yield name, dialogues, encode_like(raw, dialogues)
+  if changes:
+    raise SgdxError(
+      f"{corpus.origin}: changes of dialogue {next(iter(changes))}, which is not there",
+      expected="the dialogues and the changes that one run of `sgdx perturb` wrote",
+      fix="perturb the original again",
+    )
+
+
+def checksum(content: bytes) -> str:
+  """Returns the CRC-32 of a file's content as a manifest has it."""
+  return f"{zlib.crc32(content):08x}"

@@ -1,0 +1,255 @@
+"""VS: values are substituted by others of the same slot: names, days, times, prices, choices.
+
+After the value substitution of CoCo, with one mapping per dialogue, by offset and without a
+search: what is replaced in the text is replaced in all of the annotation. Values of categorical
+slots are exchanged where they are literally said wherever the acts have them, and nowhere else.
+"""
+
+import collections
+import functools
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.data.schema import DONTCARE, Schema
+from sgdx_t5x.errors import UsageError
+from sgdx_t5x.perturb.entities import Slots, free_slots, kinds_of_slots
+from sgdx_t5x.perturb.mapping import answerable_mapping, undo_mapping
+from sgdx_t5x.perturb.ned import entities_of
+from sgdx_t5x.perturb.new_names import Draw, NameSource, invented, listed, values_of_corpus
+from sgdx_t5x.perturb.split import Line, Perturber, Split
+from sgdx_t5x.perturb.texts import Edit, edit_turn, moved, spans_of
+from sgdx_t5x.perturb.values import NAMED_ACTS, known_forms
+from sgdx_t5x.simulator.values import VALUE_KINDS, parse_pool
+from sgdx_t5x.simulator.variation import RELATIVE_DAYS
+
+IN, OUT = "in", "out"
+_FEWEST = 5  # values that a slot must have in the split; else its kind's values are taken
+_CLOSED = frozenset({"date", "time", "duration", "count", "number", "rating", "price", "phone"})
+_ORDERED = frozenset({"date", "time"})
+_Swap = tuple[str, str, str, str]  # service, slot, value, other value
+
+
+def perturber(split: Split, seed: int, *, values: str = IN) -> Perturber:
+  """Returns what substitutes the values of a split's dialogues.
+
+  Args:
+    split: what is to be perturbed.
+    seed: another number gives other values.
+    values: "in", other values that the split has for the slot; "out", invented ones of its kind.
+  """
+  if values not in (IN, OUT):
+    raise UsageError(
+      f"values {values!r}",
+      expected="where new values come from",
+      available=f"{IN} (of the split), {OUT} (invented)",
+      fix="choose one of them",
+    )
+  slots = free_slots(split.schema)
+  change = functools.partial(_change, split.schema, slots, seed, _source(split, slots, values))
+  options = {"values": values}
+  return Perturber("vs", options, change, ("spans",), slots, changes_states=True)
+
+
+def _source(split: Split, slots: Slots, values: str) -> NameSource:
+  """Draws per slot, under the name "kind: service.slot"."""
+  kinds = kinds_of_slots(split.schema)
+  keys = {place: f"{kind}: {'.'.join(place)}" for place, kind in kinds.items()}
+  own = values_of_corpus(split, slots, keys) if values == IN else {}
+  shared = values_of_corpus(split, slots, kinds) if values == IN else {}
+  draws = {}
+  for service, names in slots.items():
+    for slot in names:
+      kind, key = kinds[service, slot], keys[service, slot]
+      found = own.get(key, ()) if len(own.get(key, ())) >= _FEWEST else shared.get(kind, ())
+      if len(found) < _FEWEST:
+        pool = parse_pool({"kind": kind if kind in VALUE_KINDS else "title"}, "values")
+        draws[key] = _plainly(invented(pool, True))
+      else:
+        draws[key] = _plainly(listed(found))
+  return NameSource(
+    values,
+    keys,
+    draws,
+    closed=frozenset(k for k in draws if k.partition(":")[0] in _CLOSED),
+    ordered={k: kind for k in draws if (kind := k.partition(":")[0]) in _ORDERED},
+  )
+
+
+def _plainly(draw: Draw) -> Draw:
+  """Leaves out "tomorrow" and "next Friday", which do not fit where another day stood."""
+
+  def drawn(rng: random.Random) -> tuple[str, Sequence[str]]:
+    name, others = draw(rng)
+    return name, [
+      x for x in others if x.lower() not in RELATIVE_DAYS and not x.lower().startswith("next ")
+    ]
+
+  return drawn
+
+
+def _change(
+  schema: Schema,
+  slots: Slots,
+  seed: int,
+  source: NameSource,
+  data: dict[str, Any],
+  counts: collections.Counter,
+) -> list[Line]:
+  prefix = f"{seed}/{data['dialogue_id']}"
+  swaps = list(_swaps(data, schema, prefix))
+  found = entities_of(data, schema, slots)
+  strings = source.mapping(found.places, prefix, found.taken, known_forms(data))
+  kept = dict(found.kept) | {s: "collision" for s in found.places if s not in strings}
+  said = _exchange(data, swaps)
+  line, unspanned = answerable_mapping(data, slots, strings)
+  kept |= dict.fromkeys(unspanned, "unspanned")
+  counts["strings"] += len(found.places) + len(found.kept)
+  counts["strings_mapped"] += len(line["strings"])
+  counts["categorical"] += len(swaps)
+  for reason in kept.values():
+    counts["kept", reason] += 1
+  if swaps:
+    exchanged: dict[str, dict[str, str]] = {}
+    for service, slot, value, other in swaps:
+      exchanged.setdefault(f"{service}.{slot}", {})[value] = other
+    line |= {"categorical": exchanged, "said": said}
+  if not line["strings"] and not swaps:
+    return []
+  return [{"dialogue_id": data["dialogue_id"], **line}]
+
+
+def undo_values(data: dict[str, Any], slots: Slots, line: Mapping[str, Any]) -> None:
+  """Undoes the changes of a dialogue. Args: data, changed in place; line, of changes.jsonl."""
+  undo_mapping(data, slots, line)
+  swaps = [
+    (*place.rsplit(".", 1), value, other)
+    for place, pairs in line.get("categorical", {}).items()
+    for value, other in pairs.items()
+  ]
+  for number, places in line.get("said", {}).items():
+    edit_turn(data["turns"][int(number)], [tuple(place) for place in places])
+  _exchange_annotation(data, swaps)
+
+
+# --- categorical slots -----------------------------------------------------------------------
+
+
+def _swaps(data: Mapping[str, Any], schema: Schema, prefix: str) -> Iterator[_Swap]:
+  """Finds possible values that can be exchanged for another one of their slot.
+
+  Such a value belongs to one slot of the dialogue, stands once in every turn whose acts have it
+  and in no other turn; the other one is nowhere in the dialogue.
+  """
+  places: dict[str, set[tuple[str, str]]] = {}
+  turns: dict[tuple[str, str, str], set[int]] = {}
+  for number, turn in enumerate(data["turns"]):
+    for frame in turn["frames"]:
+      for slot, value, is_act in _values(frame):
+        places.setdefault(value, set()).add((frame["service"], slot))
+        if is_act:
+          turns.setdefault((frame["service"], slot, value), set()).add(number)
+  whole = "\n".join(turn["utterance"] for turn in data["turns"])
+  used: set[tuple[str, str, str]] = set()  # a value is exchanged for one other value only
+  for service, slot, value in sorted(turns):
+    if slot not in schema[service].slot_index or len(places[value]) > 1:
+      continue
+    possible = schema[service].slots[schema[service].slot_index[slot]].possible_values
+    said_in = {i for i, turn in enumerate(data["turns"]) for _ in _places(turn, value)}
+    if value not in possible or said_in != turns[service, slot, value]:
+      continue
+    if any(len(list(_places(turn, value))) > 1 for turn in data["turns"]):
+      continue
+    others = [
+      x
+      for x in possible
+      if not (x in places or (service, slot, x) in used or _pattern(x).search(whole))
+    ]
+    if others and DONTCARE not in (value, *others):
+      rng = random.Random(f"{prefix}/{service}.{slot}/{value}")
+      other = rng.choice(others)
+      used.add((service, slot, other))
+      yield service, slot, value, other
+
+
+def _values(frame: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
+  """Yields slot, canonical value and whether an act has it, for acts, state and call."""
+  for action in frame.get("actions") or ():
+    if action["act"] not in NAMED_ACTS:
+      for value in action.get("canonical_values") or action.get("values") or ():
+        yield action.get("slot", ""), value, True
+  if state := frame.get("state"):
+    for slot, values in state["slot_values"].items():
+      for value in values:
+        yield slot, value, False
+  if call := frame.get("service_call"):
+    for slot, value in call["parameters"].items():
+      yield slot, value, False
+
+
+@functools.lru_cache(maxsize=4096)
+def _pattern(value: str) -> re.Pattern[str]:
+  return re.compile(rf"(?<!\w){re.escape(value.replace('_', ' '))}(?!\w)", re.IGNORECASE)
+
+
+def _places(turn: Mapping[str, Any], value: str) -> Iterator[tuple[int, int]]:
+  """Yields where a turn says a value, spans of other values left out."""
+  for match in _pattern(value).finditer(turn["utterance"]):
+    start, end = match.span()
+    if not any(a < end and start < b for _, _, a, b in spans_of(turn)):
+      yield start, end
+
+
+def _exchange(data: dict[str, Any], swaps: list[_Swap]) -> dict[str, list[list[Any]]]:
+  """Exchanges values everywhere. Returns turn -> [start, end, old text] in the new utterance."""
+  said = {}
+  for number, turn in enumerate(data["turns"] if swaps else ()):
+    text, edits = turn["utterance"], []
+    for _, _, value, other in swaps:
+      for start, end in _places(turn, value):
+        new = other.replace("_", " ")
+        edits.append((start, end, new.lower() if text[start:end].islower() else new))
+    edits = _apart(edits)
+    if edits:
+      old = [text[a:b] for a, b, _ in edits]
+      said[str(number)] = [[*at, x] for at, x in zip(moved(edits), old, strict=True)]
+      edit_turn(turn, edits)
+  _exchange_annotation(data, swaps)
+  return said
+
+
+def _apart(edits: list[Edit]) -> list[Edit]:
+  """Sorts edits and drops those that overlap an earlier one."""
+  found: list[Edit] = []
+  for edit in sorted(edits):
+    if not found or edit[0] >= found[-1][1]:
+      found.append(edit)
+  return found
+
+
+def _exchange_annotation(data: dict[str, Any], swaps: list[_Swap]) -> None:
+  pairs: dict[tuple[str, str], dict[str, str]] = {}
+  for service, slot, value, other in swaps:
+    pairs.setdefault((service, slot), {}).update({value: other, other: value})
+  for turn in data["turns"] if swaps else ():
+    for frame in turn["frames"]:
+      for (service, slot), swap in pairs.items():
+        if service == frame["service"]:
+          _exchange_frame(frame, slot, swap)
+
+
+def _exchange_frame(frame: dict[str, Any], slot: str, swap: Mapping[str, str]) -> None:
+  for action in frame.get("actions") or ():
+    if action.get("slot") == slot and action["act"] not in NAMED_ACTS:
+      for key in ("values", "canonical_values"):
+        if action.get(key):
+          action[key] = [swap.get(value, value) for value in action[key]]
+  rows = list(frame.get("service_results") or ())
+  if call := frame.get("service_call"):
+    rows.append(call["parameters"])
+  for row in rows:
+    if slot in row:
+      row[slot] = swap.get(row[slot], row[slot])
+  if (state := frame.get("state")) and slot in state["slot_values"]:
+    state["slot_values"][slot] = [swap.get(x, x) for x in state["slot_values"][slot]]

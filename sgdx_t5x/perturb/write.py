@@ -1,0 +1,183 @@
+"""Writes a perturbed corpus in the official layout, all of it or nothing."""
+
+import collections
+import pathlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from sgdx_t5x.data.corpus import PERTURBATION, Corpus
+from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.files.locks import lock
+from sgdx_t5x.perturb.changes import changes_name, encode_lines
+from sgdx_t5x.perturb.frames import count, snapshot
+from sgdx_t5x.perturb.json_text import encode_like
+from sgdx_t5x.perturb.manifest import Manifest, manifest_text, read_manifests
+from sgdx_t5x.perturb.split import Line, Perturber, Split, changed
+from sgdx_t5x.perturb.undo import checksum, undone_files
+from sgdx_t5x.signature import package_version
+
+
+def write_perturbed(
+  perturber: Perturber,
+  split: Split,
+  seed: int,
+  out: str | pathlib.Path,
+  on_dialogue: Callable[[int], None] = lambda done: None,
+) -> Manifest:
+  """Perturbs a split and writes it as a corpus, with all schemas, a manifest and the changes.
+
+  Args:
+    perturber: what changes the dialogues.
+    split: what is perturbed.
+    seed: for the manifest.
+    out: a folder that is new or empty.
+    on_dialogue: called with the number of dialogues done.
+
+  Returns:
+    The manifest.
+
+  Raises:
+    SgdxError: the folder has something in it or cannot be written, or the corpus lacks what the
+      kind needs. Nothing is left then.
+  """
+  corpus, earlier = split.corpus, read_manifests(split.corpus, split.name)
+  with lock(out), atomic_folder(check_folder(out)) as folder:
+    folder.mkdir()
+    counts, files, lines = collections.Counter(), {}, []
+    for name, raw, dialogues in split.files():
+      for data in dialogues:
+        before = snapshot(data)
+        lines += changed(perturber, data, counts)
+        count(counts, data, before, perturber.changes_states)
+        on_dialogue(counts["dialogues"])
+      files[name] = checksum(raw)
+      _write(folder / name, encode_like(raw, dialogues))
+    _check_needs(perturber, split, counts)
+    _copy_schemas(corpus, folder)
+    _write_changes(corpus, split.name, folder, len(earlier), lines)
+    manifest = Manifest(
+      kind=perturber.kind,
+      options=perturber.options,
+      seed=seed,
+      split=split.name,
+      of={"corpus": corpus.name, "checksum": corpus.checksum()},
+      counts=_shown_counts(counts, perturber),
+      files=files,
+      complete=corpus.is_complete(split.name, counts["dialogues"]),
+      version=package_version(),
+      slots=perturber.slots,
+    )
+    text = manifest_text([*earlier, manifest])
+    _write(folder / PERTURBATION.format(split=split.name), text.encode())
+  return manifest
+
+
+_BASIC = ("dialogues", "user_turns", "turns_changed", "frames", "frames_changed")
+_ONLY_TO_CHECK = ("spans", "acts", "values", "turns")
+
+
+def _shown_counts(counts: collections.Counter, perturber: Perturber) -> dict[str, Any]:
+  shown: dict[str, Any] = {name: counts[name] for name in _BASIC}
+  shown["kept"] = {k[1]: n for k, n in sorted(counts.items(), key=str) if isinstance(k, tuple)}
+  for name, number in counts.items():
+    if isinstance(name, str) and name not in (*_BASIC, *_ONLY_TO_CHECK):
+      if name in perturber.means:
+        number = round(number / counts[perturber.means[name]], 4)
+      shown[name] = number
+  return shown
+
+
+def _check_needs(perturber: Perturber, split: Split, counts: collections.Counter) -> None:
+  """Refuses a corpus without what the kind needs, and a perturbation that changed nothing."""
+  where = f"{split.corpus.origin}: {split.name}"
+  if not counts["dialogues"]:
+    raise SgdxError(
+      f"{where} has no dialogues",
+      expected="dialogues_*.json in the folder of the split",
+      available=split.corpus.file_counts(),
+      fix="name a split that has some: --split",
+    )
+  for what in perturber.needs:
+    if not counts[what] and (what != "spans" or counts["values"]):
+      raise SgdxError(
+        f"{where} has no {what} of users" if what == "acts" else f"{where} has no {what}",
+        expected=_NEEDED[what],
+        available=f"what works without {what}: {_WORKS_WITHOUT[what]}",
+        fix="add the annotation, or choose another kind",
+      )
+
+
+_NEEDED = {
+  "spans": "slots with start and exclusive_end, which tell where the values stand",
+  "acts": "actions in the frames of users, which tell what a turn says",
+}
+_WORKS_WITHOUT = {
+  "spans": "none of ned, vs, sdi and pi, which must not break values",
+  "acts": "ned, vs, sdi, and pi with --provider table",
+}
+
+
+def _copy_schemas(corpus: Corpus, folder: pathlib.Path) -> None:
+  for name in corpus.source.names():
+    if name.endswith("schema.json"):
+      _write(folder / name, corpus.source.read(name))
+
+
+def _write_changes(
+  corpus: Corpus, split: str, folder: pathlib.Path, steps: int, lines: list[Line]
+) -> None:
+  """Writes the changes; those of earlier steps are kept beside them."""
+  for step in range(1, steps + 1):
+    before = changes_name(split, None if step == steps else step)
+    _write(folder / changes_name(split, step), corpus.source.read(before))
+  _write(folder / changes_name(split), encode_lines(lines).encode())
+
+
+def _write(path: pathlib.Path, content: bytes) -> None:
+  path.parent.mkdir(parents=True, exist_ok=True)
+  path.write_bytes(content)
+
+
+class Undone(NamedTuple):
+  """How many files were written, and how many of them have the original's bytes."""
+
+  total: int
+  equal: int
+
+
+def write_original(split: Split, out: str | pathlib.Path) -> Undone:
+  """Writes what a perturbed split was before, with all schemas.
+
+  Args:
+    split: of a folder that `write_perturbed` wrote; its last step is undone.
+    out: a folder that is new or empty.
+
+  Raises:
+    SgdxError: it was not perturbed, its changes do not fit, or the folder cannot be written.
+  """
+  corpus, manifests, equal = split.corpus, read_manifests(split.corpus, split.name), 0
+  with lock(out), atomic_folder(check_folder(out)) as folder:
+    folder.mkdir()
+    for name, _, content in undone_files(corpus, split.name):
+      _write(folder / name, content)
+      equal += checksum(content) == manifests[-1].files.get(name)
+    _copy_schemas(corpus, folder)
+    if earlier := manifests[:-1]:
+      text = manifest_text(earlier)
+      _write(folder / PERTURBATION.format(split=split.name), text.encode())
+      for step in range(1, len(earlier) + 1):
+        content = corpus.source.read(changes_name(split.name, step))
+        last = step == len(earlier)
+        _write(folder / changes_name(split.name, None if last else step), content)
+  return Undone(len(corpus.dialogue_files(split.name)), equal)
+
+
+def check_again(corpus: Corpus, split: str, again: bool) -> None:
+  """Refuses a corpus that is perturbed already, unless that is wanted."""
+  if (kinds := corpus.perturbed(split)) and not again:
+    raise UsageError(
+      f"{corpus.origin}: {split} is already perturbed ({', '.join(kinds)})",
+      expected="the original corpus",
+      fix="give the original, or --again to perturb the perturbed one",
+    )

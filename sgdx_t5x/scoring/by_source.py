@@ -1,0 +1,106 @@
+"""Scores by where the values of states come from: what a tracker loses, and under which variant.
+
+Three questions, each by source (`data.provenance`):
+  values    of the values in gold states, the share that is predicted: a value counts in every
+            frame in which it stays
+  entering  the same, in the frame only in which the value enters
+  frames    JGA of the frames that hold a carried value, of others that hold an accepted one, and of
+            the rest
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sgdx_t5x import metrics
+from sgdx_t5x.data.provenance import ACCEPTED, CARRIED, SOURCES, Origin
+from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.metrics import FrameScores, GoldFrame
+from sgdx_t5x.metrics.failures import State
+from sgdx_t5x.scoring.settings import Settings
+from sgdx_t5x.scoring.summaries import summaries
+
+SLOT_ACCURACY = "slot_accuracy"
+NEITHER = "neither"
+FRAME_KINDS = (CARRIED, ACCEPTED, NEITHER)
+
+
+def source_rows(
+  scores: Mapping[str, FrameScores],
+  gold: Sequence[GoldFrame],
+  states: Mapping[str, Mapping[str, State]],
+  schema: Schema,
+  how: Settings,
+  samples: metrics.BootstrapSamples | None,
+) -> dict[str, Any]:
+  """Returns the part "provenance" of a report, see docs/score-json.md.
+
+  Args:
+    scores: variant -> scores of the same frames.
+    gold: those frames, with origins.
+    states: variant -> frame id -> predicted state, in original names.
+    schema: the split's original schema.
+    how: see `Settings`.
+    samples: of the frames' dialogues, or None: no intervals.
+
+  Returns:
+    "values", "entering" -> source -> rows of slot accuracy, whose frames are values; "frames" ->
+    one of `FRAME_KINDS` -> rows of JGA. Sources that have no values are left out.
+  """
+  how = dataclasses.replace(how, across_turn=False)
+
+  def rows(frames: Mapping[str, FrameScores], metric: str, name: str) -> dict[str, Any]:
+    return summaries(frames, metric, name, how, samples, per_service=False).to_json()
+
+  result: dict[str, Any] = {}
+  known = {
+    variant: [_right(schema, frame, states[variant], how.fuzzy) for frame in gold]
+    for variant in scores
+  }
+  for part, only_new in (("values", False), ("entering", True)):
+    result[part] = {}
+    for source in SOURCES:
+      places = _places(gold, source, only_new)
+      numbers = np.array([number for number, _ in places], dtype=np.intp)
+      right = {
+        variant: np.array([slot in slots[n] for n, slot in places], dtype=np.float64)
+        for variant, slots in known.items()
+      }
+      by_variant = {
+        variant: dataclasses.replace(frames.take(numbers), metrics={SLOT_ACCURACY: right[variant]})
+        for variant, frames in scores.items()
+      }
+      if places:
+        result[part][source] = rows(by_variant, SLOT_ACCURACY, SLOT_ACCURACY)
+  kinds = np.array([frame_kind(frame.origins) for frame in gold], dtype=str)
+  result["frames"] = {
+    kind: rows({v: x.take(kinds == kind) for v, x in scores.items()}, metrics.JOINT_GOAL, "jga")
+    for kind in FRAME_KINDS
+    if (kinds == kind).any()
+  }
+  return result
+
+
+def frame_kind(origins: Mapping[str, Origin]) -> str:
+  """Returns which of `FRAME_KINDS` a frame is, by the origins of its gold state."""
+  sources = {origin.source for origin in origins.values()}
+  return CARRIED if CARRIED in sources else ACCEPTED if ACCEPTED in sources else NEITHER
+
+
+def _places(gold: Sequence[GoldFrame], source: str, only_new: bool) -> list[tuple[int, str]]:
+  """Returns (number of the frame, slot) of the values of a source, or of those that enter there."""
+  return [
+    (number, slot)
+    for number, frame in enumerate(gold)
+    for slot, origin in frame.origins.items()
+    if origin.source == source and (origin.turn == frame.turn or not only_new)
+  ]
+
+
+def _right(
+  schema: Schema, frame: GoldFrame, states: Mapping[str, State], fuzzy: str
+) -> frozenset[str]:
+  state = states[frame.frame_id]
+  return metrics.right_slots(schema[frame.service], frame.slot_values, state, fuzzy)

@@ -1,0 +1,179 @@
+"""CheckDST's own prediction files: its numbers, ours over the same rows, and impossible rows.
+
+A file has a JSON object per line: `dial_id` (dialogue-turn), `context`, `pred` and `gold`, two
+texts of states; `pred` may be null. The numbers of `metrics.checkdst` are over different rows, a
+file each; ours are over the rows that a file and the first one share.
+"""
+
+import math
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sgdx_t5x import metrics
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import decode_json, not_found
+from sgdx_t5x.files.inputs import protect
+from sgdx_t5x.metrics import checkdst
+from sgdx_t5x.metrics.checkdst import Row
+from sgdx_t5x.metrics.factuality import History
+from sgdx_t5x.metrics.perturbed import ALONE, COUNTS, PAIRED
+from sgdx_t5x.metrics.ratios import Counts, Ratio, ratio_intervals, ratios, share
+from sgdx_t5x.scoring.summaries import null_for_nan
+
+FORMAT = "sgdx-checkdst/1"
+_EXPECTED = 'a JSON object per line: {"dial_id", "context", "pred", "gold"}'
+_OWN = ("unanswerable", "answerable_right")
+_STATISTICS: dict[str, Ratio] = {
+  **{key: ratio for key, ratio in PAIRED.items() if key not in ("reverted", "repair_taken")},
+  **{key: ALONE[key] for key in ("jga", "factuality")},
+  **{key: ALONE[key] for key in ("slot_precision", "slot_recall", "slot_f1")},
+  "answerable_jga": Ratio({"answerable_right": 1}, {"scored": 1, "unanswerable": -1}),
+  "unanswerable": share("unanswerable", "scored"),
+}
+_NAMES = (*COUNTS, *_OWN)
+
+
+def read_rows(path: str | pathlib.Path) -> list[Row]:
+  """Reads a file of CheckDST's rows. Raises SgdxError, with the line, if one is broken."""
+  path = pathlib.Path(path)
+  if not path.is_file():
+    raise not_found(path, "CheckDST's predictions (JSON lines)")
+  protect([path])
+  rows = []
+  for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+    if line.strip():
+      where = f"{path}, line {number}"
+      data = decode_json(line, where, _EXPECTED, "write one row per line")
+      rows.append(_row(data, where))
+  if not rows:
+    raise SgdxError(f"{path}: no rows", expected=_EXPECTED, fix="write the predictions again")
+  return rows
+
+
+def read_gold(path: str | pathlib.Path) -> dict[str, bool]:
+  """Reads CheckDST's gold file. Returns id -> whether coreference is needed."""
+  path = pathlib.Path(path)
+  if not path.is_file():
+    raise not_found(path, "CheckDST's gold file (JSON)")
+  protect([path])
+  expected = 'a JSON object: id -> {"need_coref": true or false, ...}'
+  data = decode_json(path.read_bytes(), str(path), expected, "restore the file")
+  if not isinstance(data, dict) or not all(isinstance(row, dict) for row in data.values()):
+    raise SgdxError(f"{path}: not a gold file", expected=expected, fix="restore the file")
+  return checkdst.gold_needs(data)
+
+
+def rows_report(
+  files: Mapping[str, Sequence[Row]],
+  gold: Mapping[str, bool] | None = None,
+  bootstrap_samples: int = metrics.bootstrap.NUM_BOOTSTRAP_SAMPLES,
+  seed: int = 0,
+) -> dict[str, Any]:
+  """Returns CheckDST's numbers and ours.
+
+  Args:
+    files: kind -> rows; the first is that of the original dialogues.
+    gold: of `read_gold`, or None.
+    bootstrap_samples: of dialogues, for our intervals; 0: none.
+    seed: of the bootstrap.
+  """
+  first = next(iter(files))
+  before = {row.key: row for row in reversed(files[first])}
+  return {
+    "format": FORMAT,
+    "first": first,
+    "checkdst": null_for_nan(checkdst.results(files, gold).numbers),
+    "ours": {
+      kind: _ours(rows, before if kind != first else None, bootstrap_samples, seed)
+      for kind, rows in files.items()
+    },
+  }
+
+
+# --- parts ---------------------------------------------------------------------------------
+
+
+def _row(data: Any, where: str) -> Row:
+  is_row = isinstance(data, dict) and isinstance(data.get("dial_id"), str)
+  if not is_row or not isinstance(data.get("context"), str) or "pred" not in data:
+    raise SgdxError(
+      f"{where}: not a row of CheckDST's predictions",
+      expected=f"{_EXPECTED}; dial_id and context are texts",
+      available=", ".join(data)[:80] if isinstance(data, dict) else type(data).__name__,
+      fix="write the row as CheckDST's README has it",
+    )
+  states = []
+  for key in ("pred", "gold"):
+    text = data.get(key)
+    try:
+      states.append(checkdst.parse_state(text) if isinstance(text, str) else None)
+    except ValueError as e:
+      raise SgdxError(
+        f"{where}: {key}: {e}",
+        expected='a state without "--", at which CheckDST stops',
+        fix='replace "--" in the value, in pred and gold alike',
+      ) from None
+  return Row(where, data["dial_id"], data["context"], *states)
+
+
+def _ours(
+  rows: Sequence[Row], before: Mapping[str, Row] | None, bootstrap_samples: int, seed: int
+) -> dict[str, Any]:
+  known = {row.key: row for row in reversed(rows) if row.predicted is not None}
+  kept = [row for row in dict.fromkeys(row.key for row in rows) if row in known]
+  found = [_counts(known[key], (before or {}).get(key)) for key in kept]
+  values = np.array([[row.get(name, 0) for name in _NAMES] for row in found], dtype=np.float64)
+  dialogues = np.array([key.rpartition("-")[0] or key for key in kept], dtype=str)
+  counts = Counts(_NAMES, values.reshape(len(kept), len(_NAMES)).T, dialogues)
+  sums = counts.sums()
+  result: dict[str, Any] = {
+    **null_for_nan(ratios(_STATISTICS, counts)),
+    "num_rows": len(kept),
+    "num_without_prediction": len({row.key for row in rows}) - len(kept),
+    "num_repeated": len(rows) - len({row.key for row in rows}),
+    "num_changed": int(sums["changed"]),
+    "num_entities": int(sums["entities"]),
+    "num_unanswerable": int(sums["unanswerable"]),
+  }
+  if bootstrap_samples and kept:
+    samples = metrics.BootstrapSamples.draw(dialogues, bootstrap_samples, seed)
+    ends = ratio_intervals(_STATISTICS, counts, samples)
+    result["ci95"] = {k: None if math.isnan(x[0]) else list(x) for k, x in ends.items()}
+  return result
+
+
+def _counts(row: Row, before: Row | None) -> dict[str, float]:
+  right = checkdst.is_right(row)
+  predicted, gold = set(row.predicted.slots), set(row.gold.slots)
+  history = History([row.context])
+  names = [_value(slot) for slot in row.predicted.named]
+  is_possible = all(_value(slot) in row.context for slot in row.gold.named)
+  counts: dict[str, float] = {
+    "scored": 1,
+    "jga": right,
+    "entities": sum(name != "dontcare" for name in names),
+    "factual": sum(name != "dontcare" and history.has(name, 0) for name in names),
+    "predicted_slots": len(predicted),
+    "gold_slots": len(gold),
+    "right_slots": len(predicted & gold),
+    "unanswerable": not is_possible,
+    "answerable_right": right and is_possible,
+  }
+  if before is not None and before.predicted is not None:
+    was_right = checkdst.is_right(before)
+    counts |= {
+      "changed": 1,
+      "right_before": was_right,
+      "right_after": right,
+      "right_both": was_right and right,
+      "compared": 1,
+      "agreeing": set(before.predicted.slots) == predicted,
+    }
+  return counts
+
+
+def _value(slot: str) -> str:
+  return slot.split("--")[-1]

@@ -1,0 +1,61 @@
+"""The numbers of a check, and what tables and plots call them."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckColumn:
+  """A number of a set.
+
+  Attributes:
+    key: in JSON and CSV, see `metrics.perturbed`.
+    heading: in tables.
+    counted: key of what the number is over.
+    less_is_better: whether a lower number is the better one.
+  """
+
+  key: str
+  heading: str
+  counted: str
+  less_is_better: bool = False
+
+
+def _over(counted: str, *names: str, less: tuple[str, ...] = ()) -> tuple[CheckColumn, ...]:
+  pairs = (name.partition("=")[::2] for name in names)
+  return tuple(CheckColumn(key, name or key, counted, key in less) for key, name in pairs)
+
+
+CHANGED = _over(
+  "num_changed",
+  "there",
+  "perturbed",
+  "cjga=cJGA",
+  "broken",
+  "mended",
+  "retained",
+  "agreement=agree",
+  "drop_rel=drop",
+  less=("broken",),
+)
+CONDITIONAL = _over("num_changed", "conditional")
+MEMORY = (
+  *_over("num_entities", "factuality"),
+  *_over("num_hallucinated", "from_train", less=("from_train",)),
+  *_over("num_changed_entities", "reverted", less=("reverted",)),
+  *_over("num_repairs", "repair_taken", less=("repair_taken",)),
+)
+SLOTS = _over("num_frames", "slot_precision=precision", "slot_recall=recall", "slot_f1=F1")
+COREFERENCE = (
+  *_over("num_coref_frames", "coref_jga=JGA"),
+  *_over("num_carried", "coref_slot_accuracy=slots"),
+  *_over("num_carried_new", "coref_new_slot_accuracy=new"),
+  *_over("num_accepted_frames", "accepted_jga=accepted"),
+)
+CHECKDST = (
+  *_over("num_frames", "jga=JGA"),
+  *CONDITIONAL,
+  *_over("num_coref_frames", "coref_jga_sticky=CorefJGA"),
+  *_over("num_entities", "factuality_part=factuality"),
+)
+JGA = _over("num_frames", "jga=JGA")[0]
+ALL = (JGA, *CHANGED, *CONDITIONAL, *MEMORY, *SLOTS, *COREFERENCE, *CHECKDST[2:])

@@ -1,0 +1,185 @@
+"""Two checks on the same sets: what `sgdx diff` says of two files of `sgdx check`."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sgdx_t5x import metrics
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.metrics import BootstrapSamples
+from sgdx_t5x.metrics.bootstrap import difference_of, least_p
+from sgdx_t5x.metrics.ratios import Counts, ratio_samples, ratios
+from sgdx_t5x.scoring.checks.check import CheckedSet
+from sgdx_t5x.scoring.checks.columns import ALL
+from sgdx_t5x.scoring.checks.files import CheckTable
+from sgdx_t5x.scoring.checks.report import statistics_of
+from sgdx_t5x.scoring.rows import GROUPS
+from sgdx_t5x.signature import Signature, differences
+from sgdx_t5x.tables import Cell, Table, p_value, percent, points
+
+FORMAT = "sgdx-check-diff/1"
+
+
+def compare(
+  a: CheckTable,
+  b: CheckTable,
+  bootstrap_samples: int = metrics.bootstrap.NUM_BOOTSTRAP_SAMPLES,
+  seed: int = 0,
+  allow_missing: bool = False,
+) -> dict[str, Any]:
+  """Returns the differences B-A of all numbers of the sets that both checks have.
+
+  Args:
+    a: the first, see `files.read_check`.
+    b: the second.
+    bootstrap_samples: of dialogues, the same for both and for all sets.
+    seed: of the bootstrap.
+    allow_missing: leave frames out that one of the two lacks, instead of refusing.
+
+  Raises:
+    SgdxError: of another corpus or by other rules, a set that was perturbed in another way, or
+      frames that one of the two lacks, unless allowed.
+  """
+  _check_comparable(a, b)
+  labels = [label for label in a.sets if label in b.sets]
+  if not labels:
+    raise SgdxError(
+      "no set is in both checks",
+      expected="checks of the same sets",
+      available=f"A: {', '.join(a.sets)}; B: {', '.join(b.sets)}",
+      fix="call the sets by the same names in both",
+    )
+  warnings = [
+    f"{x}: {line}" for x, t in zip("AB", (a, b), strict=True) for line in t.report["warnings"]
+  ]
+  notes = [
+    f"{label} is in {x} only"
+    for x, table, other in (("A", a, b), ("B", b, a))
+    for label in table.sets
+    if label not in other.sets
+  ]
+  pairs = {}
+  for label in labels:
+    pairs[label], missing = _same_frames(label, a.sets[label], b.sets[label], allow_missing)
+    warnings += missing
+  dialogues = np.concatenate([first.dialogue_ids for first, _, _ in pairs.values()])
+  samples = BootstrapSamples.draw(dialogues, bootstrap_samples, seed)
+  return {
+    "format": FORMAT,
+    "a": {"file": str(a.path), "signature": a.signature},
+    "b": {"file": str(b.path), "signature": b.signature},
+    "resamples": bootstrap_samples,
+    "seed": seed,
+    "warnings": warnings,
+    "notes": notes,
+    "sets": {
+      label: {
+        group: _row(*(x.take(mask) for x in (first, second)), a.sets[label], b.sets[label], samples)
+        for group, mask in _groups(seen).items()
+      }
+      for label, (first, second, seen) in pairs.items()
+    },
+  }
+
+
+def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Table]:
+  """Returns a table of all services per set. Args: see `comparison_tables.layout`."""
+  interval = ("95% low", "95% high") if split_intervals else ("95% interval",)
+  tables = []
+  for label, groups in report["sets"].items():
+    row = groups["all"]
+    cells = []
+    for column in ALL:
+      found = row["differences"].get(column.key)
+      if found is None or found["difference"] is None:
+        continue
+      low, high = map(points, found["ci95"] or (None, None))
+      ends: list[Cell] = [low, high]
+      if not split_intervals:
+        ends = ["-" if low.value is None else f"[{low}, {high}]"]
+      change = percent(found["a"]), percent(found["b"]), points(found["difference"])
+      cells.append((column.key, *change, *ends, p_value(found["p"])))
+    title = f"{label} (%), {row['num_frames']:,} frames, {row['num_changed']:,} changed"
+    tables.append(Table(title, ("", "A", "B", "B-A", *interval, "p"), tuple(cells)))
+  return tables
+
+
+# --- parts ---------------------------------------------------------------------------------
+
+
+def _check_comparable(a: CheckTable, b: CheckTable) -> None:
+  other = differences(*(Signature.parse(x.signature) for x in (a, b)))
+  if other:
+    shown = "; ".join(f"{name}: A {x}, B {y}" for name, (x, y) in other.items())
+    raise SgdxError(
+      f"the two checks cannot be compared: {shown}",
+      expected="the same corpus, split and rules",
+      fix="run `sgdx check` again with the same options",
+    )
+  for label in a.sets:
+    if label in b.sets and a.sets[label].about["checksum"] != b.sets[label].about["checksum"]:
+      raise SgdxError(
+        f"{label}: two corpora, {a.sets[label].about['checksum']} and "
+        f"{b.sets[label].about['checksum']}",
+        expected="the same perturbed corpus in both checks",
+        fix="predict and check one of them with both trackers",
+      )
+
+
+def _same_frames(
+  label: str, a: CheckedSet, b: CheckedSet, allow_missing: bool
+) -> tuple[tuple[Counts, Counts, np.ndarray], list[str]]:
+  """Returns the counts of the frames that both have, whether seen, and what is lacking."""
+  ids = [x.frames.frame_ids.tolist() for x in (a, b)]
+  places = [{key: i for i, key in enumerate(found)} for found in ids]
+  shared = [key for key in ids[0] if key in places[1]]
+  lacking = [len(found) - len(shared) for found in ids]
+  if not shared or (any(lacking) and not allow_missing):
+    raise SgdxError(
+      f"{label}: {lacking[0]:,} frames are in A only, {lacking[1]:,} in B only",
+      expected="the same frames in both",
+      available=f"{len(shared):,} in both",
+      fix="complete the predictions; --allow-missing compares what both have",
+    )
+  first, second = (
+    x.counts.take(np.array([place[key] for key in shared], dtype=np.intp))
+    for x, place in zip((a, b), places, strict=True)
+  )
+  seen = a.frames.seen[np.array([places[0][key] for key in shared], dtype=np.intp)]
+  warnings = [f"{label}: {len(shared):,} frames are in both"] if any(lacking) else []
+  return (first, second, seen), warnings
+
+
+def _groups(seen: np.ndarray) -> dict[str, np.ndarray]:
+  return dict(zip(GROUPS, (np.ones(len(seen), dtype=bool), seen, ~seen), strict=True))
+
+
+def _row(
+  first: Counts, second: Counts, a: CheckedSet, b: CheckedSet, samples: BootstrapSamples
+) -> dict[str, Any]:
+  statistics = statistics_of(a if not a.before else b)
+  numbers = [ratios(statistics, x) for x in (first, second)]
+  sampled = [ratio_samples(statistics, x, samples) for x in (first, second)]
+  least = least_p(first.dialogue_ids)
+  found = {}
+  for key in statistics:
+    diff = difference_of(*(x[key] for x in (*numbers, *sampled)), least)
+    found[key] = {
+      "a": _number(diff.a),
+      "b": _number(diff.b),
+      "difference": _number(diff.difference),
+      "ci95": None if math.isnan(diff.low) else [diff.low, diff.high],
+      "p": _number(diff.p),
+    }
+  return {
+    "num_frames": int(first.sums()["scored"]),
+    "num_changed": int(first.sums()["changed"]),
+    "num_dialogues": len(np.unique(first.dialogue_ids)),
+    "differences": found,
+  }
+
+
+def _number(value: float) -> float | None:
+  return None if math.isnan(value) else value

@@ -1,0 +1,212 @@
+"""Checks on disk: the report, and the counts per frame, which `sgdx diff` compares.
+
+Counts per frame are JSON lines, described in docs/score-json.md: a header, then a line per frame of
+each set.
+"""
+
+import dataclasses
+import json
+import pathlib
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import atomic_write, decode_json, not_found
+from sgdx_t5x.files.inputs import protect
+from sgdx_t5x.metrics import FrameScores
+from sgdx_t5x.metrics.perturbed import COUNTS
+from sgdx_t5x.metrics.ratios import Counts
+from sgdx_t5x.scoring.checks.check import Checked, CheckedSet
+from sgdx_t5x.scoring.checks.report import FORMAT
+from sgdx_t5x.scoring.checks.tables import sets_of
+
+FRAMES_FORMAT = "sgdx-check-frames/1"
+_REPORT: dict[str, Any] = {
+  "signature": str,
+  "complete": bool,
+  "warnings": list,
+  "notes": list,
+  "per_frame": (dict, type(None)),
+  "sets": dict,
+}
+_AGAIN = "run `sgdx check` again"
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckTable:
+  """A check that was read: its report, and the counts per frame.
+
+  Attributes:
+    path: of the report.
+    report: what `checks.check_report` returned.
+    sets: label -> set.
+  """
+
+  path: pathlib.Path
+  report: Mapping[str, Any]
+  sets: Mapping[str, CheckedSet]
+
+  @property
+  def signature(self) -> str:
+    """Of the check."""
+    return self.report["signature"]
+
+
+def save(
+  report: Mapping[str, Any],
+  checked: Checked,
+  report_path: str | pathlib.Path | None,
+  frames_path: str | pathlib.Path | None,
+) -> dict[str, Any]:
+  """Writes a report and its counts per frame. Returns the report, which names their file.
+
+  Args:
+    report: of `checks.check_report`.
+    checked: what it is of.
+    report_path: where to write the report, if at all.
+    frames_path: where to write the counts per frame, if at all.
+
+  Raises:
+    SgdxError: a file cannot be written.
+  """
+  if frames_path is not None:
+    lines = list(_lines(checked))
+    checksum = f"{zlib.crc32(''.join(lines).encode()):08x}"
+    head = {
+      "format": FRAMES_FORMAT,
+      "signature": checked.signature,
+      "checksum": checksum,
+      "counts": list(COUNTS),
+    }
+    with atomic_write(frames_path, "--per-frame") as file:
+      file.write(json.dumps(head) + "\n")
+      file.writelines(lines)
+    written = pathlib.Path(frames_path).resolve()
+    folder = pathlib.Path(report_path).resolve().parent if report_path else pathlib.Path.cwd()
+    name = written.relative_to(folder) if written.is_relative_to(folder) else written
+    report = {**report, "per_frame": {"file": name.as_posix(), "checksum": checksum}}
+  if report_path is not None:
+    with atomic_write(report_path, "--json") as out:
+      out.write(json.dumps(report, indent=2, allow_nan=False) + "\n")
+  return dict(report)
+
+
+def is_check(path: str | pathlib.Path) -> bool:
+  """Whether a file begins as a report of `sgdx check` does."""
+  path = pathlib.Path(path)
+  if not path.is_file():
+    return False
+  with path.open("rb") as file:
+    return FORMAT.encode() in file.read(200)
+
+
+def read_report(path: str | pathlib.Path) -> dict[str, Any]:
+  """Reads what `sgdx check --json` wrote. Raises SgdxError if it is something else."""
+  path = pathlib.Path(path)
+  if not path.is_file():
+    raise not_found(path, "what `sgdx check` wrote with --json")
+  protect([path])
+  expected = f'"format": "{FORMAT}", as `sgdx check --json` writes it'
+  report = decode_json(path.read_bytes(), str(path), expected, _AGAIN)
+  is_report = isinstance(report, dict) and report.get("format") == FORMAT
+  if not is_report or not all(isinstance(report.get(k, 0), t) for k, t in _REPORT.items()):
+    raise SgdxError(f"{path}: not a report of `sgdx check`", expected=expected, fix=_AGAIN)
+  try:
+    for label, found in report["sets"].items():
+      _ = (label, found["set"], found["variant"], found["kinds"], found["before"])
+      _ = (found["checksum"], found["steps"])
+    sets_of(report)
+  except (AttributeError, KeyError, TypeError, ValueError) as e:
+    raise SgdxError(
+      f"{path}: sets: {type(e).__name__}: {e}", expected=expected, fix=_AGAIN
+    ) from None
+  return report
+
+
+def read_check(path: str | pathlib.Path) -> CheckTable:
+  """Reads a report and the counts per frame that it names.
+
+  Raises:
+    SgdxError: no report, one without counts per frame, or a file of another run.
+  """
+  path = pathlib.Path(path)
+  report = read_report(path)
+  named = report["per_frame"]
+  if not named or not all(isinstance(named.get(key), str) for key in ("file", "checksum")):
+    raise SgdxError(
+      f"{path}: the report names no counts per frame",
+      expected="a report of `sgdx check --json OUT.json --per-frame OUT.jsonl`",
+      fix="run `sgdx check` again with --per-frame",
+    )
+  file = path.parent / named["file"]
+  if not file.is_file():
+    raise not_found(file, "what `sgdx check` wrote with --per-frame")
+  protect([file])
+  with file.open("rb") as lines:
+    head = decode_json(lines.readline(), f"{file}, line 1", "the head of the file", _AGAIN)
+    rest = lines.read()
+  checksum = f"{zlib.crc32(rest):08x}"
+  if not isinstance(head, dict) or head.get("format") != FRAMES_FORMAT:
+    raise SgdxError(
+      f"{file}: not counts per frame", expected=f'"format": "{FRAMES_FORMAT}"', fix=_AGAIN
+    )
+  if checksum != named["checksum"] or head.get("counts") != list(COUNTS):
+    raise SgdxError(
+      f"{file} is not of the run that wrote {path}",
+      expected=f"checksum {named['checksum']}, as the report says",
+      available=f"checksum {checksum}",
+      fix=f"{_AGAIN}, with files of their own for each run",
+    )
+  return CheckTable(path, report, _sets(report, rest, file))
+
+
+# --- parts ---------------------------------------------------------------------------------
+
+
+def _lines(checked: Checked) -> Iterator[str]:
+  for label, found in checked.sets.items():
+    frames = found.frames
+    columns = (frames.frame_ids, frames.dialogue_ids, frames.turns, frames.services, frames.seen)
+    counts = np.round(found.counts.values.T, 12).tolist()
+    for *place, numbers in zip(*(x.tolist() for x in columns), counts, strict=True):
+      shown = [int(x) if x == int(x) else x for x in numbers]
+      yield json.dumps([label, *place, shown], separators=(",", ":")) + "\n"
+
+
+def _sets(report: Mapping[str, Any], lines: bytes, file: pathlib.Path) -> dict[str, CheckedSet]:
+  by_label: dict[str, list[Any]] = {label: [] for label in report["sets"]}
+  try:
+    for line in lines.splitlines():
+      label, *row = json.loads(line)
+      by_label[label].append(row)
+    return {label: _set(label, report["sets"][label], rows) for label, rows in by_label.items()}
+  except (KeyError, TypeError, ValueError) as e:
+    raise SgdxError(
+      f"{file}: {type(e).__name__}: {e}", expected="lines of `sgdx check --per-frame`", fix=_AGAIN
+    ) from None
+
+
+def _set(label: str, about: Mapping[str, Any], rows: list[Any]) -> CheckedSet:
+  ids, dialogues, turns, services, seen, counts = zip(*rows, strict=True)
+  frames = FrameScores(
+    np.array(ids, dtype=str),
+    np.array(dialogues, dtype=str),
+    np.array(turns, dtype=np.int32),
+    np.array(services, dtype=str),
+    np.array(seen, dtype=bool),
+    {},
+  )
+  values = np.array(counts, dtype=np.float64).reshape(len(rows), len(COUNTS)).T
+  return CheckedSet(
+    label,
+    about["set"],
+    about["variant"],
+    tuple(about["kinds"]),
+    about["before"] or "",
+    frames,
+    Counts(COUNTS, values, frames.dialogue_ids),
+    {key: about[key] for key in ("corpus", "checksum", "steps")},
+  )

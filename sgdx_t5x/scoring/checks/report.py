@@ -1,0 +1,125 @@
+"""The numbers of a check, by group of services, with intervals: what `sgdx check --json` writes."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sgdx_t5x import metrics
+from sgdx_t5x.metrics.perturbed import ALONE, LIKE_CHECKDST, PAIRED
+from sgdx_t5x.metrics.ratios import Counts, Ratio, ratio_intervals, ratios
+from sgdx_t5x.scoring.checks.check import Checked, CheckedSet
+from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
+from sgdx_t5x.scoring.summaries import null_for_nan
+
+FORMAT = "sgdx-check/1"  # raise the number when a reader must change
+SHOWN_COUNTS = {  # in a row: what its numbers are over
+  "num_changed": "changed",
+  "num_entities": "entities",
+  "num_changed_entities": "changed_entities",
+  "num_repairs": "repairs",
+  "num_coref_frames": "coref_frames",
+  "num_carried": "carried",
+  "num_carried_new": "carried_new",
+  "num_accepted_frames": "accepted_frames",
+}
+
+
+def check_report(
+  checked: Checked,
+  per_frame: Mapping[str, str] | None = None,
+  like_checkdst: bool = False,
+  per_service: bool = False,
+) -> dict[str, Any]:
+  """Returns what `sgdx check --json` writes; docs/checkdst-json.md describes it.
+
+  Args:
+    checked: the sets.
+    per_frame: name and checksum of the file of counts per frame, if there is one.
+    like_checkdst: also by CheckDST's own definitions, where they are others.
+    per_service: whether to add rows of domains and services.
+  """
+  samples = draw(checked.sets, checked.settings.bootstrap_samples, checked.settings.seed)
+  statistics = {**ALONE, **(LIKE_CHECKDST if like_checkdst else {})}
+  return {
+    "format": FORMAT,
+    "signature": checked.signature,
+    "complete": checked.complete,
+    "warnings": list(checked.warnings),
+    "notes": list(checked.notes),
+    "per_frame": per_frame,
+    "like_checkdst": like_checkdst,
+    "names": {service: sorted(slots) for service, slots in sorted(checked.entities.items())},
+    "sets": {
+      label: {
+        "set": found.name,
+        "variant": found.variant,
+        "kinds": list(found.kinds),
+        "before": found.before or None,
+        **found.about,
+        "rows": rows(found, statistics_of(found, statistics), samples, per_service).to_json(),
+      }
+      for label, found in checked.sets.items()
+    },
+  }
+
+
+def draw(sets: Mapping[str, CheckedSet], number: int, seed: int) -> metrics.BootstrapSamples | None:
+  """Draws bootstrap samples of the dialogues of all sets: the same for all. None if number is 0."""
+  if not number:
+    return None
+  dialogues = np.concatenate([found.counts.dialogue_ids for found in sets.values()])
+  return metrics.BootstrapSamples.draw(dialogues, number, seed)
+
+
+def statistics_of(found: CheckedSet, alone: Mapping[str, Ratio] = ALONE) -> dict[str, Ratio]:
+  """Returns the statistics of a set: those of frames that changed only if it is compared."""
+  return {**(PAIRED if found.before else {}), **alone}
+
+
+def rows(
+  found: CheckedSet,
+  statistics: Mapping[str, Ratio],
+  samples: metrics.BootstrapSamples | None,
+  per_service: bool = False,
+) -> Rows:
+  """Returns the numbers of a set by group of services.
+
+  Args:
+    found: the set.
+    statistics: name -> ratio.
+    samples: of its dialogues, or None: no intervals.
+    per_service: whether to add rows of domains and services.
+  """
+  frames = found.frames
+  everything = np.ones(len(frames), dtype=bool)
+  masks = dict(zip(GROUPS, (everything, frames.seen, ~frames.seen), strict=True))
+  groups = {key: _row(found.counts.take(mask), statistics, samples) for key, mask in masks.items()}
+  if not per_service:
+    return Rows(groups)
+  services = {name: frames.services == name for name in np.unique(frames.services).tolist()}
+  domains: dict[str, np.ndarray] = {}
+  for service, mask in services.items():
+    domain = service.split("_")[0]
+    domains[domain] = domains.get(domain, False) | mask
+  by_domain, by_service = (
+    {key: _row(found.counts.take(mask), statistics, samples) for key, mask in part.items()}
+    for part in (domains, services)
+  )
+  return Rows(groups, by_domain, by_service)
+
+
+def _row(
+  counts: Counts, statistics: Mapping[str, Ratio], samples: metrics.BootstrapSamples | None
+) -> Row:
+  values = null_for_nan(ratios(statistics, counts))
+  sums = counts.sums()
+  numbers = {key: int(sums[name]) for key, name in SHOWN_COUNTS.items()}
+  numbers["num_hallucinated"] = int(sums["entities"] - sums["factual"])
+  intervals: dict[str, tuple[float, float] | None] = {}
+  if samples is not None:
+    found = ratio_intervals(statistics, counts, samples)
+    intervals = {key: None if math.isnan(ends[0]) else ends for key, ends in found.items()}
+  num_frames, num_dialogues = int(sums["scored"]), len(np.unique(counts.dialogue_ids))
+  return Row({**values, **numbers}, num_frames, num_dialogues, intervals)

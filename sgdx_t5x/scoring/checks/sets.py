@@ -1,0 +1,186 @@
+"""The sets of a check: the original test set and perturbed ones, and what was changed in each."""
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+
+from sgdx_t5x import metrics
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.data.variants import ORIGINAL
+from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.metrics import GoldFrame
+from sgdx_t5x.perturb.entities import Slots
+from sgdx_t5x.perturb.manifest import Manifest, read_manifests
+from sgdx_t5x.scoring.checks.changes import Changes, recorded_changes
+from sgdx_t5x.scoring.progress import OnProgress, counted
+
+OF_WORDS = ("pi", "sdi")  # a frame is changed if its utterance is
+OF_VALUES = ("ned", "vs")  # a frame is changed if its gold state is
+KINDS = ("ned", "pi", "sdi", "vs")
+
+
+@dataclasses.dataclass(frozen=True)
+class TestSet:
+  """A set of a check.
+
+  Attributes:
+    name: "original", or as the user calls a perturbed set.
+    corpus: where it is.
+    kinds: of perturbation, the first step first; () of the original.
+    manifests: perturbation.json, a step each; () if there is none.
+  """
+
+  name: str
+  corpus: Corpus
+  kinds: tuple[str, ...] = ()
+  manifests: tuple[Manifest, ...] = ()
+
+  @property
+  def replaces_names(self) -> bool:
+    """Whether values of the gold states were replaced."""
+    return any(kind in OF_VALUES for kind in self.kinds)
+
+  def replaced(self, entities: Slots) -> Slots:
+    """Returns the slots whose values were replaced: the manifest's, or else those of names."""
+    if not self.replaces_names:
+      return {}
+    named = [manifest.slots for manifest in self.manifests if manifest.slots]
+    services = {service for slots in named for service in slots}
+    if not named:
+      return entities
+    return {s: frozenset().union(*(x.get(s, ()) for x in named)) for s in services}
+
+
+@dataclasses.dataclass(frozen=True)
+class Gold:
+  """What a set's dialogues say.
+
+  Attributes:
+    frames: with origins.
+    utterances: dialogue id -> what user and system say, turn by turn.
+    values: dialogue id -> its values of some slots, in a fixed order; empty unless asked for.
+  """
+
+  frames: Sequence[GoldFrame]
+  utterances: Mapping[str, tuple[str, ...]]
+  values: Mapping[str, tuple[str, ...]]
+
+
+def open_sets(
+  corpus: Corpus, split: str, perturbed: Mapping[str, Corpus | str | pathlib.Path]
+) -> dict[str, TestSet]:
+  """Opens the perturbed sets. Returns name -> set, the original first.
+
+  Args:
+    corpus: the original.
+    split: that was perturbed.
+    perturbed: name -> corpus or its path. A corpus without perturbation.json must be called as its
+      kind is.
+
+  Raises:
+    SgdxError: no such corpus or split, one of another original, or a kind that is not known.
+  """
+  sets = {ORIGINAL: TestSet(ORIGINAL, corpus)}
+  for name, place in perturbed.items():
+    if name == ORIGINAL or name in corpus.variants or "+" in name:
+      raise UsageError(
+        f"a perturbed set called {name!r}",
+        expected="a name of its own, without a +",
+        available="taken: " + ", ".join(corpus.variants),
+        fix="for instance ned=DIR",
+      )
+    found = place if isinstance(place, Corpus) else open_corpus(place)
+    manifests = read_manifests(found, split)
+    found.dialogue_files(split)  # refuses a split that it does not have
+    kinds = tuple(manifest.kind for manifest in manifests)
+    if not kinds and name not in KINDS:
+      raise SgdxError(
+        f"{found.origin}: no {split}/perturbation.json, and the set is called {name!r}",
+        expected="a corpus of `sgdx perturb`, or the kind as the name of the set",
+        available=", ".join(KINDS),
+        fix=f"give it as one of {', '.join(f'{kind}={found.origin}' for kind in KINDS)}",
+      )
+    _check_original(name, found, manifests, corpus, split)
+    sets[name] = TestSet(name, found, kinds or (name,), manifests)
+  return sets
+
+
+def _check_original(
+  name: str, found: Corpus, manifests: Sequence[Manifest], corpus: Corpus, split: str
+) -> None:
+  if not manifests:
+    return
+  of = manifests[0].of
+  if of.get("checksum") != corpus.checksum():
+    raise SgdxError(
+      f"{name}: {found.origin} was made from {of.get('corpus')}:{of.get('checksum')}",
+      expected=f"a perturbation of {corpus.name}:{corpus.checksum()} ({corpus.origin})",
+      fix="give the corpus that was perturbed as --corpus, or perturb this one",
+    )
+
+
+def read_gold(test_set: TestSet, split: str, slots: Slots | None, on_progress: OnProgress) -> Gold:
+  """Reads the dialogues of a set.
+
+  Args:
+    test_set: the set.
+    split: of its corpus.
+    slots: those whose values to list in `Gold.values`; None: no values.
+    on_progress: see `score.score_predictions`.
+  """
+  utterances: dict[str, tuple[str, ...]] = {}
+  values: dict[str, tuple[str, ...]] = {}
+  corpus = test_set.corpus
+
+  def dialogues() -> Iterator[Dialogue]:
+    task, total = f"reading dialogues of {test_set.name}", corpus.expected_dialogues(split)
+    for dialogue in counted(corpus.dialogues(split), task, total, on_progress):
+      utterances[dialogue.dialogue_id] = tuple(turn.utterance for turn in dialogue.turns)
+      if slots is not None:
+        values[dialogue.dialogue_id] = tuple(_values(dialogue, slots))
+      yield dialogue
+
+  frames = metrics.gold_frames(dialogues(), with_origins=True)
+  if not frames:
+    raise SgdxError(
+      f"{corpus.origin}: no user frames in split {split}",
+      expected="dialogues with gold states",
+      available=corpus.file_counts(),
+      fix="name a split that has dialogues",
+    )
+  return Gold(frames, utterances, values)
+
+
+def changes_of(test_set: TestSet, split: str, original: Gold, gold: Gold) -> Changes:
+  """Returns what was changed: as changes.jsonl says, or as the dialogues differ."""
+  if test_set.manifests:
+    return recorded_changes(test_set.corpus, split, test_set.manifests)
+  names: dict[str, dict[str, str]] = {}
+  for dialogue_id, new in gold.values.items() if test_set.replaces_names else ():
+    old = original.values.get(dialogue_id, ())
+    if len(old) == len(new):
+      names[dialogue_id] = {a: b for a, b in zip(old, new, strict=True) if a != b}
+  return Changes(names)
+
+
+def is_changed(kinds: Sequence[str], before: GoldFrame, after: GoldFrame) -> bool:
+  """Whether perturbations of some kinds changed a frame: its utterance, or its gold state."""
+  said = before.utterance_crc != after.utterance_crc
+  state = before.slot_values != after.slot_values
+  return any((kind in OF_WORDS and said) or (kind in OF_VALUES and state) for kind in kinds)
+
+
+def _values(dialogue: Dialogue, slots: Slots) -> Iterator[str]:
+  """Yields the values of some slots, wherever a dialogue has them, in a fixed order."""
+  for turn in dialogue.turns:
+    for frame in turn.frames:
+      kept = slots.get(frame.service, frozenset())
+      for action in frame.actions or ():
+        if action.get("slot") in kept:
+          yield from action.get("values", ())
+          yield from action.get("canonical_values", ())
+      for slot, values in sorted(frame.state.slot_values.items()) if frame.state else ():
+        if slot in kept:
+          yield from values

@@ -1,0 +1,163 @@
+"""The tables of `sgdx check`: for its output, and for the page of `sgdx report`."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.data.variants import ORIGINAL
+from sgdx_t5x.scoring.checks.columns import (
+  ALL,
+  CHANGED,
+  CHECKDST,
+  COREFERENCE,
+  JGA,
+  MEMORY,
+  SLOTS,
+  CheckColumn,
+)
+from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
+from sgdx_t5x.tables import Table, count, csv_text
+
+_Sets = Mapping[str, Rows]
+
+
+def layout(report: Mapping[str, Any]) -> list[Table]:
+  """Returns the tables of a report of `checks.check_report`, in percent."""
+  sets = sets_of(report)
+  compared = {label: rows for label, rows in sets.items() if report["sets"][label]["before"]}
+  tables = [*main_tables(sets, compared), names_table(sets), slots_table(sets)]
+  if report["like_checkdst"]:
+    tables.append(_table("by CheckDST's definitions (%)", sets, CHECKDST, "num_frames", "frames"))
+  if any(rows.groups["all"].intervals for rows in sets.values()):
+    tables.append(_intervals(sets))
+  return [table for table in tables if table.rows]
+
+
+def sets_of(report: Mapping[str, Any]) -> dict[str, Rows]:
+  """Returns label -> rows of a report."""
+  return {label: Rows.from_json(found["rows"]) for label, found in report["sets"].items()}
+
+
+def main_tables(sets: _Sets, compared: _Sets) -> list[Table]:
+  """Returns the table of JGA and of the frames that changed, by group of services.
+
+  Args:
+    sets: label -> rows.
+    compared: those of them that are compared with the original.
+  """
+  tables = []
+  for group in GROUPS:
+    cells = []
+    for label, rows in sets.items():
+      row, is_compared = rows.groups[group], label in compared
+      cells.append(
+        (
+          label,
+          row.cell(JGA.key),
+          *(row.cell(x.key) for x in CHANGED),
+          count(int(row.values["num_changed"]) if is_compared else row.num_frames),
+        )
+      )
+    header = ("", JGA.heading, *(x.heading for x in CHANGED), "frames")
+    tables.append(Table(f"{group} services (%)", header, tuple(cells)))
+  return tables
+
+
+def names_table(sets: _Sets) -> Table:
+  """Returns what names are said, made up, remembered; where a repaired value is taken."""
+  cells = []
+  for label, rows in sets.items():
+    row = rows.groups["all"]
+    numbers = [
+      cell
+      for column in MEMORY
+      for cell in (row.cell(column.key), count(int(row.values[column.counted])))
+    ]
+    cells.append((label, *numbers))
+  header = ("", *(name for x in MEMORY for name in (x.heading, "of")))
+  return Table("names and repairs, all services (%)", header, tuple(cells))
+
+
+def slots_table(sets: _Sets) -> Table:
+  """Returns coreference, by frames and slots, and precision, recall, F1 of slots."""
+  cells = tuple(
+    (
+      label,
+      *(row.cell(x.key) for x in COREFERENCE[:3]),
+      count(int(row.values["num_coref_frames"])),
+      row.cell(COREFERENCE[3].key),
+      *(row.cell(x.key) for x in SLOTS),
+    )
+    for label, row in ((label, rows.groups["all"]) for label, rows in sets.items())
+  )
+  coref = ("coref JGA", "slots", "new", "frames")
+  header = ("", *coref, "accepted JGA", *(x.heading for x in SLOTS))
+  return Table("coreference, and slots, all services (%)", header, cells)
+
+
+def long_csv(report: Mapping[str, Any]) -> str:
+  """Returns all numbers as CSV, a line each: set, group, name, key, value, interval, signature."""
+  out = io.StringIO()
+  writer = csv.writer(out, lineterminator="\n")
+  writer.writerow(("set", "group", "name", "key", "value", "ci95_low", "ci95_high", "signature"))
+  for label, rows in sets_of(report).items():
+    for group, name, row in rows.items():
+      counts = {"num_frames": row.num_frames, "num_dialogues": row.num_dialogues}
+      for key, value in {**row.values, **counts}.items():
+        ends = row.intervals.get(key) or ("", "")
+        place = csv_text(label), group, csv_text(name), key
+        writer.writerow((*place, "" if value is None else value, *ends, report["signature"]))
+  return out.getvalue()
+
+
+# --- parts ---------------------------------------------------------------------------------
+
+
+def _table(
+  title: str, sets: _Sets, columns: Sequence[CheckColumn], counted: str, name: str
+) -> Table:
+  cells = []
+  for label, rows in sets.items():
+    row = rows.groups["all"]
+    number = row.num_frames if counted == "num_frames" else row.values[counted]
+    cells.append((label, *(row.cell(x.key) for x in columns), count(int(number or 0))))
+  return Table(title, ("", *(x.heading for x in columns), name), tuple(cells))
+
+
+def _intervals(sets: _Sets) -> Table:
+  """Returns the numbers of all services with their intervals, a column for each set."""
+  everything = {label: rows.groups["all"] for label, rows in sets.items()}
+  shown = _known(ALL, everything.values())
+  cells = tuple(
+    (x.key, *(row.cell_with_interval(x.key) for row in everything.values())) for x in shown
+  )
+  return Table("95% intervals, all services (%)", ("", *everything), cells)
+
+
+def _known(columns: Iterable[CheckColumn], rows: Iterable[Row]) -> list[CheckColumn]:
+  rows = list(rows)
+  return [x for x in columns if any(row.has(x.key) for row in rows)]
+
+
+def _options(options: Mapping[str, Any]) -> str:
+  shown = {k: ",".join(map(str, v)) if isinstance(v, list) else v for k, v in options.items()}
+  return " ".join(f"{key}={value}" for key, value in shown.items())
+
+
+def legend(report: Mapping[str, Any]) -> list[str]:
+  """Returns what the headings mean, and what each set was made by."""
+  lines = [
+    "there ... drop: of the frames that a perturbation changed, whose number is given; right "
+    "before (there), after (perturbed), before and after (cJGA), in one only (broken, mended).",
+    "drop: relative to there. retained: of those right before. agree: the same state predicted.",
+    "reverted: names predicted that were replaced; repair_taken: values that the user took back.",
+    "coref: frames with a value carried over from another service; new: where it enters.",
+  ]
+  for label, found in report["sets"].items():
+    if found["set"] != ORIGINAL and found["steps"]:
+      steps = " then ".join(
+        f"{x['kind']} {_options(x['options'])} seed={x['seed']}" for x in found["steps"]
+      )
+      lines.append(f"{label}: {steps}")
+  return lines

@@ -1,0 +1,84 @@
+"""Rows of scores from scores per frame: of all, seen and unseen services, domains and services."""
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from sgdx_t5x import metrics
+from sgdx_t5x.metrics import FrameScores
+from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
+from sgdx_t5x.scoring.settings import Settings
+
+
+def summaries(
+  frames: Mapping[str, FrameScores],
+  metric: str,
+  name: str,
+  how: Settings,
+  samples: metrics.BootstrapSamples | None,
+  on_row: Callable[[], None] = lambda: None,
+  per_service: bool = True,
+  agreement: np.ndarray | None = None,
+) -> Rows:
+  """Returns the rows of the paper's Table 2, and one per domain and service.
+
+  Args:
+    frames: variant -> scores, all of the same frames in the same order.
+    metric: official key to summarise.
+    name: see `metrics.summarise`.
+    how: see `Settings`.
+    samples: of the frames' dialogues, or None: no intervals.
+    on_row: called after each row.
+    per_service: whether to add the rows of domains and services.
+    agreement: [F] float, of the same frames; None leaves it out. It is of frames, also where
+      scores are of turns.
+  """
+
+  def row(mask: np.ndarray) -> Row:
+    units = {v: metrics.unit_values(s, metric, mask, how.across_turn) for v, s in frames.items()}
+    values = {variant: scores for variant, (scores, _) in units.items()}
+    numbers = metrics.summarise(values, how.zero_mean, name)
+    intervals: dict[str, tuple[float, float]] = {}
+    if samples is not None:
+      dialogues = first.dialogue_ids[next(iter(units.values()))[1]]
+      intervals = metrics.summary_intervals(values, dialogues, samples, how.zero_mean, name)
+    if agreement is not None:
+      numbers["agreement"] = metrics.mean(agreement[mask])
+    if agreement is not None and samples is not None:
+      dialogues = first.dialogue_ids[mask]
+      intervals["agreement"] = metrics.mean_interval(agreement[mask], dialogues, samples)
+    scored = mask & frames_with_score
+    return Row(
+      null_for_nan(numbers),
+      int(scored.sum()),
+      len(np.unique(first.dialogue_ids[scored])),
+      {key: None if math.isnan(ends[0]) else ends for key, ends in intervals.items()},
+    )
+
+  made: dict[bytes, Row] = {}
+
+  def rows(masks: Mapping[str, np.ndarray]) -> dict[str, Row]:
+    for mask in masks.values():  # a domain of one service has its row
+      if (key := mask.tobytes()) not in made:
+        made[key] = row(mask)
+      on_row()
+    return {key: made[mask.tobytes()] for key, mask in masks.items()}
+
+  first = next(iter(frames.values()))
+  everything = np.ones(len(first), dtype=bool)
+  frames_with_score = ~np.isnan(sum(scores.metrics[metric] for scores in frames.values()))
+  groups = rows(dict(zip(GROUPS, (everything, first.seen, ~first.seen), strict=True)))
+  if not per_service:
+    return Rows(groups)
+  services = {s: first.services == s for s in sorted(set(first.services.tolist()))}
+  domains: dict[str, np.ndarray] = {}
+  for service, mask in services.items():
+    domain = service.split("_")[0]
+    domains[domain] = domains.get(domain, False) | mask
+  return Rows(groups, rows(domains), rows(services))
+
+
+def null_for_nan(numbers: Mapping[str, float]) -> dict[str, float | None]:
+  """JSON has no nan: what cannot be computed is null."""
+  return {key: None if math.isnan(value) else value for key, value in numbers.items()}

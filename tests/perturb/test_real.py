@@ -1,0 +1,81 @@
+"""The marks on the real test split at hand, seed 0."""
+
+import collections
+import copy
+
+import pytest
+
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data.annotation import validate_annotation
+from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.perturb.answerable import gold_factuality
+from sgdx_t5x.perturb.entities import entity_slots
+from sgdx_t5x.perturb.frames import count, snapshot
+from sgdx_t5x.perturb.invariants import _annotation, _leaks
+from sgdx_t5x.perturb.kinds import open_perturber
+from sgdx_t5x.perturb.manifest import Manifest
+from sgdx_t5x.perturb.split import Split, changed
+from sgdx_t5x.perturb.undo import undo_dialogue
+
+pytestmark = [pytest.mark.real, pytest.mark.long]
+# Of 2,921 dialogues; `sgdx data verify` counts the same in the archive.
+REMARKS = {"empty-utterance": 2, "state-keeps": 55, "result-free": 703, "result-source": 8}
+EVERY = 8  # dialogue whose changes are undone and compared: all of them take a minute
+
+
+@pytest.fixture(scope="module")
+def split(real_archive) -> Split:
+  corpus = open_corpus(real_archive)
+  if corpus.checksum() != "57490eb8b9895e7f":
+    pytest.skip("the counts below are of the partial archive")
+  return Split(corpus, "test")
+
+
+def _perturbed(split: Split, kind: str, **options) -> collections.Counter:
+  """Perturbs the split, tests what must hold, and returns the counts."""
+  perturber = open_perturber(kind, split, 0, options)
+  schema, remarks, nothing = split.schema, {}, {}
+  check, slots = validate_annotation(schema, remarks), entity_slots(schema)
+  manifest = Manifest(kind, {}, 0, "test", nothing, nothing, nothing, False, "",
+                      slots=perturber.slots)  # fmt: skip
+  counts = collections.Counter()
+  for number, data in enumerate(split.dialogues()):
+    is_compared = number % EVERY == 0
+    states, before = snapshot(data), copy.deepcopy(data) if is_compared else None
+    lines = changed(perturber, data, counts)
+    count(counts, data, states, perturber.changes_states)
+    check(Dialogue.from_json(data), schema, "test")
+    total, unsaid = gold_factuality(data, slots)
+    assert not unsaid
+    counts["entity values"] += total
+    counts["leaks"] += sum(_leaks(data, line.get("strings", {})) for line in lines)
+    if is_compared:
+      if not perturber.slots:
+        assert [*map(_annotation, data["turns"])] == [*map(_annotation, before["turns"])]
+      assert undo_dialogue(data, lines, manifest) == before
+  assert {rule: remark.count for rule, remark in remarks.items()} == REMARKS
+  assert counts["entity values"] == 38_591
+  return counts
+
+
+def test_ned(split):
+  counts = _perturbed(split, "ned")
+  assert counts["strings_mapped"] >= 0.999 * counts["strings"] == 0.999 * 14_122
+  assert counts["frames_changed"] >= 23_150
+  assert counts["leaks"] <= 10
+
+
+def test_sdi(split):
+  counts = _perturbed(split, "sdi")
+  assert counts["turns_changed"] >= 0.98 * counts["user_turns"]
+  assert 2_000 <= counts["repairs"] <= 2_800
+
+
+@pytest.mark.parametrize(
+  ("provider", "turns", "overlap"), [("exchange", 21_000, 0.15), ("templates", 23_000, 0.25)]
+)
+def test_pi(split, provider, turns, overlap):
+  counts = _perturbed(split, "pi", provider=provider)
+  assert counts["turns_changed"] >= turns
+  assert counts["overlap"] / counts["turns"] <= overlap
+  assert counts["kept", "carried"] == 1_386

@@ -1,0 +1,69 @@
+"""Perturbed dialogues of the sample for tests, made in memory or written once per session."""
+
+import collections
+import functools
+import json
+import pathlib
+
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.perturb.kinds import open_perturber
+from sgdx_t5x.perturb.split import Split, changed
+from sgdx_t5x.perturb.write import write_perturbed
+
+# Every kind, and every way of it that needs no file.
+WAYS = (
+  ("ned", {}),
+  ("ned", {"entities": "characters"}),
+  ("ned", {"entities": "names"}),
+  ("ned", {"entities": "corpus"}),
+  ("pi", {}),
+  ("pi", {"provider": "templates"}),
+  ("sdi", {}),
+  ("sdi", {"only": ("repairs",), "restart": "always"}),
+  ("vs", {}),
+  ("vs", {"values": "out"}),
+)
+WAY_NAMES = ["-".join([kind, *map(str, options.values())]) for kind, options in WAYS]
+
+
+@functools.cache
+def sample_split(name: str = "test") -> Split:
+  return Split(open_corpus("sample"), name)
+
+
+@functools.cache
+def _sample_text() -> str:
+  return json.dumps(list(sample_split().dialogues()))
+
+
+def sample_dialogues() -> list[dict]:
+  """The decoded dialogues of the sample's test split; callers may change them."""
+  return json.loads(_sample_text())
+
+
+def perturbed_sample(kind: str, options: dict, seed: int = 0):
+  """Returns perturber, perturbed dialogues, lines per dialogue, counts."""
+  perturber = open_perturber(kind, sample_split(), seed, options)
+  counts, dialogues, lines = collections.Counter(), sample_dialogues(), {}
+  for data in dialogues:
+    if found := changed(perturber, data, counts):
+      lines[data["dialogue_id"]] = found
+  return perturber, dialogues, lines, counts
+
+
+def write_sample(folder: pathlib.Path, kind: str, seed: int = 0, split: str = "test", **options):
+  """Writes the perturbed sample to a folder of its kind's name. Returns the folder."""
+  source = sample_split(split)
+  perturber = open_perturber(kind, source, seed, options)
+  write_perturbed(perturber, source, seed, folder)
+  return folder
+
+
+def on_split(data: list[dict], schema_of: Split, tmp_path: pathlib.Path) -> Split:
+  """A corpus of some dialogues with the schema of a split."""
+  for name in ("train", "test"):
+    (tmp_path / name).mkdir(parents=True, exist_ok=True)
+    text = json.dumps(schema_of.corpus.schema(name).to_json())
+    (tmp_path / name / "schema.json").write_text(text)
+  (tmp_path / "test/dialogues_001.json").write_text(json.dumps(data))
+  return Split(open_corpus(tmp_path), "test")
