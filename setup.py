@@ -53,7 +53,8 @@ setuptools.setup(
     "sgdx_t5x.simulator": ["*.json"],
     "sgdx_t5x.tasks": ["README.md"],
   },
-  install_requires=["numpy", "rapidfuzz", "rich"],  # scoring needs no TensorFlow and no JAX
+  # Scoring needs no TensorFlow and no JAX.
+  install_requires=["numpy", "orjson>=3.10", "rapidfuzz", "rich"],
   extras_require={
     # seqio's tensorflow-text brings TensorFlow; asking for tensorflow-cpu too would clash.
     "train": [

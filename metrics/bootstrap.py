@@ -71,22 +71,26 @@ class BootstrapSamples:
       SgdxError: a dialogue that was not drawn from.
     """
     positions = self._positions(dialogue_ids)
+    known = ~np.isnan(values)
+    if not known.any():
+      return np.full((len(self.weights), len(values)), np.nan)
     is_present = np.bincount(positions, minlength=len(self.dialogue_ids)) > 0
     present = np.flatnonzero(is_present)
     position = (np.cumsum(is_present) - 1)[positions]
     # [R, D] is large: no copy of it for rows of all dialogues.
     weights = self.weights if len(present) == self.weights.shape[1] else self.weights[:, present]
-    known = ~np.isnan(values)
     sums = _per_dialogue(np.where(known, values, 0.0), position, len(present))
     # Most statistics miss the same frames (mostly none): count each pattern once.
     patterns: dict[bytes, int] = {}
     which = [patterns.setdefault(row.tobytes(), len(patterns)) for row in known]
     first = [which.index(number) for number in range(len(patterns))]
     counts = _per_dialogue(known[first].astype(np.float64), position, len(present))
-    totals = (weights @ counts.T)[:, which]
+    # One product for both, since reading the weights takes the time.
+    drawn = weights @ np.concatenate([sums, counts]).T
+    totals = drawn[:, len(sums) :][:, which]
     enough = ((counts > 0).sum(axis=1) >= 2)[which]
     means = np.full(totals.shape, np.nan)
-    return np.divide(weights @ sums.T, totals, out=means, where=(totals > 0) & enough)
+    return np.divide(drawn[:, : len(sums)], totals, out=means, where=(totals > 0) & enough)
 
   def _positions(self, dialogue_ids: np.ndarray) -> np.ndarray:
     if not len(self.dialogue_ids):

@@ -5,7 +5,8 @@ A *frame* is (dialogue, user turn, service): the unit of the official scorer.
 
 import dataclasses
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +65,9 @@ class PredictedFrame:
   requested_slots: tuple[str, ...] | None = None
   spans: tuple[tuple[str, str], ...] | None = None
   ignored: int = 0
+
+
+NOTHING = PredictedFrame({}, NO_INTENT, (), ())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,9 +159,7 @@ def score_frames(
     backend: see `fuzzy.match`.
   """
   gold = [frame for frame in gold if frame.frame_id in predicted]
-  rows = [
-    _frame_row(schema[frame.service], frame, predicted[frame.frame_id], backend) for frame in gold
-  ]
+  rows = list(_frame_rows(schema, gold, predicted, backend))
   columns = np.array(rows, dtype=np.float64).reshape(len(gold), len(OFFICIAL_METRICS)).T
   return FrameScores(
     frame_ids=np.array([frame.frame_id for frame in gold], dtype=str),
@@ -167,6 +169,26 @@ def score_frames(
     seen=np.array([frame.service in seen_services for frame in gold], dtype=bool),
     metrics=dict(zip(OFFICIAL_METRICS, columns, strict=True)),
   )
+
+
+def _frame_rows(
+  schema: Schema,
+  gold: Iterable[GoldFrame],
+  predicted: Mapping[str, PredictedFrame],
+  backend: str,
+) -> Iterator[tuple[float, ...]]:
+  """Yields the row of each frame; of NOTHING, those of like gold frames are computed once."""
+  of_nothing: dict[tuple[Any, ...], tuple[float, ...]] = {}
+  for frame in gold:
+    service, found = schema[frame.service], predicted[frame.frame_id]
+    if found is not NOTHING:
+      yield _frame_row(service, frame, found, backend)
+      continue
+    tagged = tuple(slot for slot, _ in frame.spans)
+    key = (frame.service, frame.active_intent, frame.requested_slots, tagged, *frame.slot_values)
+    if key not in of_nothing:
+      of_nothing[key] = _frame_row(service, frame, found, backend)
+    yield of_nothing[key]
 
 
 def _frame_row(
@@ -194,7 +216,7 @@ def _of_noncategorical(
 
 def predict_nothing(gold: Iterable[GoldFrame]) -> dict[str, PredictedFrame]:
   """Returns the predictions of the trivial baseline that never predicts a value."""
-  return {frame.frame_id: PredictedFrame({}, NO_INTENT, (), ()) for frame in gold}
+  return dict.fromkeys((frame.frame_id for frame in gold), NOTHING)
 
 
 def common_frames(scores: Mapping[str, FrameScores]) -> dict[str, FrameScores]:

@@ -67,15 +67,15 @@ def goal_scores(
   joint = {True: 1.0, False: 1.0}
   active: dict[bool, list[float]] = {True: [], False: []}
   for slot in service.slots:
-    in_gold, in_predicted = slot.name in gold, slot.name in predicted
-    if not in_gold and not in_predicted:
-      continue  # a score of 1 does not change the product
-    score = slot_score(
-      gold.get(slot.name, ()), predicted.get(slot.name, ()), slot.is_categorical, backend
-    )
-    joint[slot.is_categorical] *= score
-    if in_gold:
+    name = slot.name
+    if name in gold:
+      score = slot_score(gold[name], predicted.get(name, ()), slot.is_categorical, backend)
       active[slot.is_categorical].append(score)
+    elif name in predicted:
+      score = slot_score((), predicted[name], slot.is_categorical, backend)
+    else:
+      continue  # a score of 1 does not change the product
+    joint[slot.is_categorical] *= score
   noncategorical = len(service.noncategorical_slots)
   return {
     "average_goal_accuracy": _mean(active[True] + active[False]),

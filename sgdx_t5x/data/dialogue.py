@@ -221,16 +221,19 @@ def _parse_frame(data: Mapping[str, Any]) -> Frame:
       raise TypeError(f"start and exclusive_end of slot {quoted(span['slot'])} are not numbers")
     _text(span["slot"], "slot of a span")
   for action in _list(frame.actions, "actions") if frame.actions is not None else ():
-    for key in ("act", "slot"):
-      _text(action.get(key, ""), f"{key} of an action")
-    for key in ("values", "canonical_values"):
-      _texts(action.get(key, []), f"{key} of an action")
+    _text(action.get("act", ""), "act of an action")
+    _text(action.get("slot", ""), "slot of an action")
+    _texts(action.get("values", []), "values of an action")
+    _texts(action.get("canonical_values", []), "canonical_values of an action")
   if (call := frame.service_call) is not None:
     _text(call["method"], "method of a service_call")
     call["parameters"].items()
   for result in _list(frame.service_results or [], "service_results"):
     result.items()
   return frame
+
+
+_STR = frozenset((str,))
 
 
 def _text(value: Any, what: str) -> str:
@@ -246,7 +249,10 @@ def _list(value: Any, what: str) -> list:
 
 
 def _texts(value: Any, what: str) -> tuple[str, ...]:
-  return tuple(_text(x, what) for x in _list(value, what))
+  if not _STR.issuperset(map(type, _list(value, what))):  # quicker than to ask one by one
+    for x in value:
+      _text(x, what)
+  return tuple(value)
 
 
 def _parse_state(data: Mapping[str, Any]) -> State:

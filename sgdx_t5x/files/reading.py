@@ -7,6 +7,8 @@ import re
 import sys
 from typing import Any
 
+import orjson
+
 from sgdx_t5x.errors import SgdxError, nearest
 
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
@@ -55,7 +57,7 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
   """Decodes JSON.
 
   Args:
-    text: str, or bytes in UTF-8.
+    text: str, or bytes in UTF-8. An integer of more than 64 bits becomes a float.
     where: file and line, for errors.
     expected: what should be there.
     fix: what to do if it is broken in the middle; a file that was cut short has a fix of its own.
@@ -63,6 +65,10 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
   Raises:
     SgdxError: it is not JSON, or not UTF-8.
   """
+  try:
+    return orjson.loads(text)
+  except orjson.JSONDecodeError:
+    pass  # json also reads NaN and halves of characters, and its errors say more
   try:
     return json.loads(text)
   except UnicodeDecodeError as e:

@@ -428,7 +428,6 @@ def _rows(
     if agreement is not None and samples is not None:
       dialogues = first.dialogue_ids[mask]
       intervals["agreement"] = metrics.mean_interval(agreement[mask], dialogues, samples)
-    on_row()
     scored = mask & frames_with_score
     return Row(
       _null_for_nan(numbers),
@@ -437,8 +436,14 @@ def _rows(
       {key: None if math.isnan(ends[0]) else ends for key, ends in intervals.items()},
     )
 
+  made: dict[bytes, Row] = {}
+
   def rows(masks: Mapping[str, np.ndarray]) -> dict[str, Row]:
-    return {key: row(mask) for key, mask in masks.items()}
+    for mask in masks.values():  # a domain of one service has its row
+      if (key := mask.tobytes()) not in made:
+        made[key] = row(mask)
+      on_row()
+    return {key: made[mask.tobytes()] for key, mask in masks.items()}
 
   first = next(iter(frames.values()))
   everything = np.ones(len(first), dtype=bool)
