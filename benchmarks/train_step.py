@@ -1,13 +1,15 @@
 """Times the training step of T5 Small on real SGD examples, batch 16, lengths 512 / 256.
 
   SGDX_VOCAB=sentencepiece.model python benchmarks/train_step.py \
-    --archive dstc8-schema-guided-dialogue-master.zip [--google PYTHON] [--peers PYTHON]
+    --archive dstc8-schema-guided-dialogue-master.zip [--google PYTHON] [--peers PYTHON] \
+    [--before DIR]
 
 T5 1.0 Small (60 million parameters) from random weights, float32, the settings of gin/t5dst.gin.
 One process per column stays alive; the steps are taken in turn, so that only one computes at a
 time. Initialisation, compilation and reading data are not in the figures. Targets: steps/s of ours
 at least those of Google's T5X; packed, at least twice the examples/s of unpacked. `--peers` is an
 interpreter with torch and transformers: PyTorch's step on random tokens of the same shapes.
+`--before` is another checkout of this project, for instance of the commit before a change.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import subprocess
 import _common
 
 PACKED, UNPACKED, FLOAT32 = "ours, packed", "ours", "ours, products of float32"
+BEFORE = "before"
 TORCH = {f"PyTorch, {dtype}": dtype for dtype in ("float32", "bfloat16")}
 ROWS, INPUTS, TARGETS = 16, 512, 256
 GIN_FILES = ("gin/t5dst.gin", "gin/models/t5_1_0_small.gin")
@@ -35,13 +38,13 @@ BINDINGS = (
 class Driver:
   """A child process that takes training steps when told to."""
 
-  def __init__(self, command: list[str], log: pathlib.Path, env):
+  def __init__(self, command: list[str], log: pathlib.Path, env, folder=_common.ROOT):
     log.parent.mkdir(parents=True, exist_ok=True)
     self._log = log
     with log.open("w") as errors:
       self._child = subprocess.Popen(
         command,
-        cwd=_common.ROOT,
+        cwd=folder,
         env=env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -79,6 +82,7 @@ def main() -> None:
   parser = _common.make_parser(__doc__, repeats=3)
   parser.add_argument("--archive", help="the official SGD archive; needed once per work dir")
   parser.add_argument("--peers", metavar="PYTHON", help="with torch and transformers")
+  parser.add_argument("--before", type=pathlib.Path, metavar="DIR", help="another checkout of this")
   parser.add_argument("--steps", type=int, default=1, help="steps per measurement (default 1)")
   args = parser.parse_args()
   data = _common.real_records(args.archive, args.work_dir)
@@ -91,16 +95,22 @@ def main() -> None:
   }
   if _common.GOOGLE in engines:
     settings[_common.GOOGLE] = []
+  if args.before:
+    settings[BEFORE] = []
 
   drivers = {}
   try:
     for name, changes in settings.items():
-      cache = work / "cache" / ("google" if name == _common.GOOGLE else "ours")
+      cache = work / "cache" / (name if name in (_common.GOOGLE, BEFORE) else "ours")
       env = _common.environment(JAX_COMPILATION_CACHE_DIR=cache)
+      folder = _common.ROOT
+      if name == BEFORE:
+        folder = args.before.resolve()
+        env["PYTHONPATH"] = f"{folder}:{folder / 't5x_lite'}"
       bindings = [*BINDINGS, "train/utils.DatasetConfig.pack = False", *changes]
       python = engines.get(name, engines[_common.OURS])
       command = [*python, script("_step_driver.py"), str(data), *GIN_FILES, "--", *bindings]
-      drivers[name] = Driver(command, work / f"{_common.slug(name)}.log", env)
+      drivers[name] = Driver(command, work / f"{_common.slug(name)}.log", env, folder)
       print(f"ready  {name}: {drivers[name].about}", flush=True)
     for name, dtype in TORCH.items() if args.peers else ():
       command = [args.peers, script("_torch_step.py"), dtype, *map(str, (ROWS, INPUTS, TARGETS))]

@@ -14,7 +14,7 @@ from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics.seqio_metrics import joint_goal_accuracy, schema_sensitivity
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.protocol import PromptFormat
-from sgdx_t5x.prompts.seqio_steps import task_steps
+from sgdx_t5x.prompts.seqio_steps import RecordTask, task_steps
 from sgdx_t5x.records.source import RecordSchemas, RecordSource
 
 
@@ -85,10 +85,11 @@ def register(
   task = seqio.TaskRegistry.add(
     name,
     source=source,
-    preprocessors=steps,
+    preprocessors=[source.batches, *steps],
     postprocess_fn=read_back,
     output_features={"inputs": feature, "targets": feature},
     metric_fns=[joint_goal_accuracy if len(variants) == 1 else schema_sensitivity],
+    task_cls=RecordTask,
   )
   REGISTERED[name] = Registered(name, data, tuple(variants), format=prompt_format.name)
   return task

@@ -114,7 +114,7 @@ def _change(
         share = overlap(turn["utterance"], new.text)
         line = {"dialogue_id": data["dialogue_id"], "turn": number, "provider": name, **new.note}
         lines.append({**line, "overlap": round(share, 4), **put(turn, new)})
-        counts["overlap"] += share
+        counts["overlap"] += share  # type: ignore[assignment]  # the sum of a mean
         counts["turns"] += 1
     history += f"{turn['utterance'].lower()}\n"
   return lines

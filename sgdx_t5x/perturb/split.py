@@ -46,10 +46,12 @@ class Split:
   Attributes:
     corpus: where it is.
     name: "train", "dev" or "test".
+    checked: files whose dialogues have been checked; a second reading need not do it again.
   """
 
   corpus: Corpus
   name: str
+  checked: set[str] = dataclasses.field(default_factory=set, compare=False, repr=False)
 
   @property
   def schema(self) -> Schema:
@@ -68,9 +70,10 @@ class Split:
           expected="a list of dialogues",
           fix="give a dialogues_*.json file",
         )
-      for item in data:
+      for item in data if name not in self.checked else ():
         dialogue = Dialogue.from_json(item if isinstance(item, dict) else {}, origin)
         check_dialogue(dialogue, schema, origin)
+      self.checked.add(name)
       yield name, raw, data
 
   def dialogues(self) -> Iterator[dict[str, Any]]:

@@ -1,14 +1,14 @@
 """Utterances: replacing pieces of them, and what stands where."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 Edit = tuple[int, int, str]  # characters from, up to, become this; from == up to inserts
 _WORD = re.compile(r"\w+")
 
 
-def spans_of(turn: dict[str, Any]) -> Iterator[tuple[str, str, int, int]]:
+def spans_of(turn: Mapping[str, Any]) -> Iterator[tuple[str, str, int, int]]:
   """Yields (service, slot, start, end) of the spans of a decoded turn."""
   for frame in turn["frames"]:
     for span in frame.get("slots") or ():

@@ -57,7 +57,9 @@ def _source(split: Split, slots: Slots, values: str) -> NameSource:
   kinds = kinds_of_slots(split.schema)
   keys = {place: f"{kind}: {'.'.join(place)}" for place, kind in kinds.items()}
   own = values_of_corpus(split, slots, keys) if values == IN else {}
-  shared = values_of_corpus(split, slots, kinds) if values == IN else {}
+  shared: dict[str, list[tuple[str, list[str]]]] = {}
+  for key, found in own.items():
+    shared.setdefault(key.partition(":")[0], []).extend(found)
   draws = {}
   for service, names in slots.items():
     for slot in names:
@@ -156,10 +158,10 @@ def _swaps(data: Mapping[str, Any], schema: Schema, prefix: str) -> Iterator[_Sw
     if slot not in schema[service].slot_index or len(places[value]) > 1:
       continue
     possible = schema[service].slots[schema[service].slot_index[slot]].possible_values
-    said_in = {i for i, turn in enumerate(data["turns"]) for _ in _places(turn, value)}
-    if value not in possible or said_in != turns[service, slot, value]:
+    if value not in possible or not _pattern(value).search(whole):
       continue
-    if any(len(list(_places(turn, value))) > 1 for turn in data["turns"]):
+    said_in = [i for i, turn in enumerate(data["turns"]) for _ in _places(turn, value)]
+    if said_in != sorted(turns[service, slot, value]):
       continue
     others = [
       x

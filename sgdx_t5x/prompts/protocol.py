@@ -151,20 +151,20 @@ class PromptFormat(Protocol):
 
   def examples(
     self,
-    records: "tf.data.Dataset",
+    batches: "tf.data.Dataset",
     sequence_length: Mapping[str, int] | None,
     output_features: "Mapping[str, seqio.Feature]",
     *,
     schemas: "VariantSchemas",
     variants: Sequence[str],
   ) -> "tf.data.Dataset":
-    """Turns records into examples: a SeqIO preprocessor; it may import TensorFlow.
+    """Turns batches of records into batches of examples; it may import TensorFlow.
 
     `text_examples.text_examples(self, ...)` does it for any format with the functions above, and
     says what an example holds. A graph of the format's own can be faster.
 
     Args:
-      records: dataset of `sgd` records of one split.
+      batches: of `sgd` records of one split, as `tf.data.Dataset.ragged_batch` makes them.
       sequence_length: lengths of inputs and targets, one kept for EOS; None cuts nothing.
       output_features: whose vocabularies tokenise.
       schemas: schemas of all variants.

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import seqio
+import tensorflow as tf
 
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.example_id import SLOT, ExampleId
@@ -16,15 +17,52 @@ from sgdx_t5x.prompts.protocol import PromptFormat, service_pairs
 def task_steps(
   prompt_format: PromptFormat, schemas: VariantSchemas, variants: Sequence[str]
 ) -> tuple[list, functools.partial]:
-  """Returns what a SeqIO task needs: (preprocessors, postprocess_fn)."""
+  """Returns what a `RecordTask` needs, after its records: (preprocessors, postprocess_fn)."""
 
   # SeqIO goes by the names of the parameters, which a format need not repeat.
-  def examples(records, sequence_length, output_features):
+  def examples(batches, sequence_length, output_features):
     how = {"schemas": schemas, "variants": tuple(variants)}
-    return prompt_format.examples(records, sequence_length, output_features, **how)
+    return prompt_format.examples(batches, sequence_length, output_features, **how)
 
   back = functools.partial(read_back, prompt_format=prompt_format, schemas=schemas)
-  return [examples, seqio.preprocessors.append_eos], back
+  return [examples, one_by_one], back
+
+
+class RecordTask(seqio.Task):
+  """A task whose preprocessors end with `one_by_one`: SeqIO need not cut its examples again."""
+
+  def get_dataset(self, sequence_length=None, *args, trim_output_features=True, **how):
+    """As `seqio.Task.get_dataset`. Inputs are cut in any case: they lose their oldest turns."""
+    if not trim_output_features:
+      sequence_length = {k: n for k, n in (sequence_length or {}).items() if k == "inputs"}
+    return super().get_dataset(sequence_length, *args, trim_output_features=False, **how)
+
+
+def one_by_one(
+  batches: tf.data.Dataset,
+  sequence_length: Mapping[str, int] | None,
+  output_features: Mapping[str, seqio.Feature],
+) -> tf.data.Dataset:
+  """SeqIO preprocessor: takes the examples out of batches, with EOS, cut to their lengths.
+
+  What `seqio.preprocessors.append_eos` and `seqio.utils.trim_dataset` do to each example: there,
+  each takes as long as all that makes an example here.
+  """
+  lengths = sequence_length or {}
+
+  def finished(batch):
+    tokens = {name: _with_eos(batch[name], f) for name, f in output_features.items()}
+    return {**batch, **{name: x[:, : lengths.get(name)] for name, x in tokens.items()}}
+
+  # Of rows of a ragged tensor, `unbatch` makes variants; a map of them gives tensors.
+  return batches.map(finished).unbatch().map(dict)
+
+
+def _with_eos(tokens: tf.RaggedTensor, feature: seqio.Feature) -> tf.RaggedTensor:
+  if not feature.add_eos:
+    return tokens
+  eos = tf.fill([tokens.nrows(), 1], tf.cast(feature.vocabulary.eos_id, tokens.dtype))
+  return tf.concat([tokens, eos], axis=1)
 
 
 def read_back(

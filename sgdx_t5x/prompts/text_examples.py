@@ -5,6 +5,7 @@ prompt are tokenised apart and joined as token runs: pieces of T5's SentencePiec
 white space, so the result equals tokenising the joined text (tested).
 """
 
+import array
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,12 +30,11 @@ from sgdx_t5x.prompts.protocol import (
 )
 from sgdx_t5x.records.source import split_of
 
-_RECORDS_AT_A_TIME = 64
-_CACHED_TEXTS = 50_000  # turns and parts of prompts, about 20 MB
+_CACHED_TEXTS = 100_000  # turns and parts of prompts, about 40 MB
 _SCALARS = ("frame_id", "service_index", "active_intent")
 _LISTS = ("utterances", "gold_slot", "gold_value", "requested_slots")
 _TOKEN = np.dtype(np.int32)
-_Encode = Callable[[str], bytes]  # tokens as bytes of _TOKEN: joined and counted fastest
+_PromptTokens = tuple[list[bytes], list[bytes], bytes]  # before the history, its turns, after it
 _TYPES = {
   "record": tf.int32,
   "inputs": tf.int32,
@@ -53,7 +53,7 @@ _OF_A_SLOT = ("gold", "num_slots", "categorical")
 
 def text_examples(
   prompt_format: PromptFormat,
-  records: tf.data.Dataset,
+  batches: tf.data.Dataset,
   sequence_length: Mapping[str, int] | None,
   output_features: Mapping[str, seqio.Feature],
   *,
@@ -65,22 +65,22 @@ def text_examples(
   The oldest turns are cut to fit, never the rest of a prompt.
 
   Returns:
-    Examples in the records' order, of a record by variant, {inputs, targets: int32 [length],
-    inputs_pretokenized, targets_pretokenized, example_id_pretokenized: string, seen: bool},
-    and what `seqio_steps.read_back` takes for the gold: if the unit is "slot", {gold: string
+    Batches of examples in the records' order, of a record by variant, {inputs, targets: int32
+    [length], inputs_pretokenized, targets_pretokenized, example_id_pretokenized: string, seen:
+    bool}, and what `seqio_steps.read_back` takes for the gold: if the unit is "slot", {gold: string
     [values], num_slots: int32, categorical: bool}; if it is "frame", {gold_slot: int32 [values],
     gold_value: string [values], active_intent: string, requested_slots: string [slots]}.
   """
-  split = split_of(records)
+  split = split_of(batches)
   if split is None:
-    return records
+    return batches
   original = schemas.get(split)
   pairs = {v: service_pairs(original, schemas.get(split, v)) for v in variants}
-  encode = _encoder(output_features["inputs"].vocabulary)
-  encode_target = _encoder(output_features["targets"].vocabulary)
+  tokens = _Tokens(output_features["inputs"].vocabulary)
+  target_tokens = _Tokens(output_features["targets"].vocabulary)
   limit = (sequence_length or {}).get("inputs")
   if limit is not None:
-    _check_fits(prompt_format, split, pairs, encode, limit)
+    _check_fits(prompt_format, split, pairs, tokens, limit)
 
   def columns(*arrays: np.ndarray) -> list[np.ndarray]:
     """Returns what the graph takes out of Python: the examples of a batch of records."""
@@ -88,16 +88,20 @@ def text_examples(
     for i, (frame_id, service, state, history) in enumerate(_frames(arrays, original.services)):
       for variant in variants:
         frame = ExampleId(variant, split, frame_id)
-        for example in _frame_examples(
-          prompt_format, frame, pairs[variant][service.name], history, state
-        ):
-          tokens = _fitting(example.pop("prompt"), encode, limit)
-          target = encode_target(example["targets_pretokenized"])
-          rows.append({"record": i, "inputs": tokens, "targets": target, **example})
-    return list(_flat({key: [row[key] for row in rows] for key in _TYPES}))
+        pair = pairs[variant][service.name]
+        for row in _frame_examples(prompt_format, frame, pair, history, state):
+          row["record"] = i
+          rows.append(row)
+    prompts = [row["prompt"] for row in rows]
+    targets = [row["targets_pretokenized"] for row in rows]
+    found: dict[str, list] = {
+      "inputs": [_fitting(parts, limit) for parts in _tokenised(prompts, tokens)],
+      "targets": target_tokens.of(targets),
+    }
+    return list(_flat({k: found.get(k) or [row[k] for row in rows] for k in _TYPES}))
 
   make = _graph(columns, prompt_format.unit)
-  return records.ragged_batch(_RECORDS_AT_A_TIME).map(make).prefetch(1).unbatch()
+  return batches.map(make).prefetch(1)
 
 
 def _frame_examples(
@@ -158,12 +162,9 @@ def _frames(
 ) -> Iterator[tuple[str, Service, State, History]]:
   """Yields (frame id, original service, gold state, history) of a batch of records."""
   scalars, lists = arrays[: len(_SCALARS)], arrays[len(_SCALARS) :]
-  split_lists = [
-    np.split(values, np.cumsum(lengths)[:-1])
-    for values, lengths in zip(lists[::2], lists[1::2], strict=True)
-  ]
-  for frame_id, index, intent, *texts in zip(*scalars, *split_lists, strict=True):
-    utterances, slots, values, requested = texts
+  columns = [column.tolist() for column in scalars]
+  columns += map(_rows, lists[::2], lists[1::2])
+  for frame_id, index, intent, utterances, slots, values, requested in zip(*columns, strict=True):
     service, state = services[index], {}
     for slot, value in zip(slots, values, strict=True):
       state.setdefault(service.slots[slot].name, []).append(value.decode())
@@ -172,8 +173,14 @@ def _frames(
       tuple(name.decode() for name in requested),
       {slot: tuple(found) for slot, found in state.items()},
     )
-    history = tuple(((USER, SYSTEM)[i % 2], x.decode()) for i, x in enumerate(utterances))
+    history = tuple(zip(itertools.cycle((USER, SYSTEM)), map(bytes.decode, utterances)))
     yield frame_id.decode(), service, gold, history
+
+
+def _rows(values: np.ndarray, lengths: np.ndarray) -> Iterator[list]:
+  values, ends = values.tolist(), itertools.accumulate(lengths.tolist(), initial=0)
+  for start, end in itertools.pairwise(ends):
+    yield values[start:end]
 
 
 def _flat(columns: Mapping[str, list]) -> Iterator[np.ndarray]:
@@ -191,46 +198,72 @@ def _flat(columns: Mapping[str, list]) -> Iterator[np.ndarray]:
     yield np.array([len(row) for row in column], np.int64)
 
 
-def _encoder(vocabulary: seqio.Vocabulary) -> _Encode:
-  @functools.lru_cache(maxsize=_CACHED_TEXTS)  # turns come again in the next frame
-  def encode(text: str) -> bytes:
-    return np.array(vocabulary.encode(text), _TOKEN).tobytes()
+class _Tokens:
+  """Tokens of texts, as bytes of `_TOKEN`, which are joined and counted fastest.
 
-  return encode
+  Most texts come again (a turn in the next frame, a slot in the next prompt): each is tokenised
+  once, many at a time.
+  """
+
+  def __init__(self, vocabulary: seqio.Vocabulary):
+    self._known: dict[str, bytes] = {}
+    if isinstance(vocabulary, seqio.SentencePieceVocabulary):
+      self._encode = functools.partial(vocabulary.tokenizer.Encode, out_type=int, num_threads=1)
+    else:
+      self._encode = functools.partial(map, vocabulary.encode)
+
+  def of(self, texts: Sequence[str]) -> list[bytes]:
+    """Returns the tokens of each text."""
+    if len(self._known) > _CACHED_TEXTS:
+      self._known.clear()
+    known = self._known
+    if new := [text for text in dict.fromkeys(texts) if text not in known]:
+      for text, ids in zip(new, self._encode(new), strict=True):
+        known[text] = array.array(_TOKEN.char, ids).tobytes()
+    return list(map(known.__getitem__, texts))
 
 
-def _fitting(prompt: Prompt, encode: _Encode, limit: int | None) -> bytes:
+def _tokenised(prompts: Sequence[Prompt], tokens: _Tokens) -> Iterator[_PromptTokens]:
+  """Yields the tokens of prompts."""
+  parts = [_parts(prompt) for prompt in prompts]
+  flat = iter(tokens.of(list(itertools.chain.from_iterable(parts))))
+  for prompt, texts in zip(prompts, parts, strict=True):
+    turns = len(texts) - 1 - len(prompt.turns), len(texts) - 1
+    found = list(itertools.islice(flat, len(texts)))
+    yield found[: turns[0]], found[slice(*turns)], found[-1]
+
+
+def _parts(prompt: Prompt) -> tuple[str, ...]:
+  return (*(prompt.before_parts or (prompt.before,)), *prompt.turns, prompt.after)
+
+
+def _fitting(parts: _PromptTokens, limit: int | None) -> bytes:
   """Returns the tokens of a prompt, of whole newest turns within a limit, one kept for EOS.
 
   If not even the newest turn fits, its end does.
   """
-  before, after = _before(prompt, encode), encode(prompt.after)
-  turns = [encode(turn) for turn in prompt.turns]
+  before, turns, after = parts
   if limit is not None:
-    room = (limit - 1) * _TOKEN.itemsize - len(before) - len(after)
-    newest = turns[-1:]
-    while turns and sum(map(len, turns)) > room:
-      del turns[0]
+    room = (limit - 1) * _TOKEN.itemsize - sum(map(len, before)) - len(after)
+    newest, length = turns[-1:], sum(map(len, turns))
+    while turns and length > room:
+      length -= len(turns.pop(0))
     if not turns and newest:
       turns = [newest[0][max(0, len(newest[0]) - room) :] if room > 0 else b""]
-  return b"".join([before, *turns, after])
-
-
-def _before(prompt: Prompt, encode: _Encode) -> bytes:
-  return b"".join(map(encode, prompt.before_parts or (prompt.before,)))
+  return b"".join([*before, *turns, after])
 
 
 def _check_fits(
   prompt_format: PromptFormat,
   split: str,
   pairs: Mapping[str, Mapping[str, ServicePair]],
-  encode: _Encode,
+  tokens: _Tokens,
   limit: int,
 ) -> None:
   longest, text = 0, ""
   for variant, services in pairs.items():
     for prompt in prompts_without_history(prompt_format, split, variant, services):
-      length = (len(_before(prompt, encode)) + len(encode(prompt.after))) // _TOKEN.itemsize
+      length = sum(map(len, tokens.of(_parts(prompt)))) // _TOKEN.itemsize
       if length > longest:
         longest, text = length, prompt.text
   if longest + 2 > limit:

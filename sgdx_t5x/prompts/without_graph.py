@@ -17,7 +17,7 @@ class TextExamples:
 
   def examples(
     self,
-    records: "tf.data.Dataset",
+    batches: "tf.data.Dataset",
     sequence_length: Mapping[str, int] | None,
     output_features: "Mapping[str, seqio.Feature]",
     *,
@@ -29,7 +29,7 @@ class TextExamples:
 
     return text_examples(
       cast(PromptFormat, self),
-      records,
+      batches,
       sequence_length,
       output_features,
       schemas=schemas,

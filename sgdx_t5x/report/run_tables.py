@@ -38,7 +38,7 @@ def summary(runs: Sequence[Run]) -> Table:
 def robustness(runs: Sequence[Run]) -> Table | None:
   """Returns what rewording does to frames, with intervals; None if no scores have it."""
   rows = list(_group_rows(runs))
-  columns = [x for x in JGA.robustness if any(row.has(x.key) for _, row in rows)]
+  columns = _known(JGA.robustness, (row for _, row in rows))
   if not columns:
     return None
   return _table("Robustness (%)", columns, rows, Row.cell_with_interval)
@@ -61,16 +61,17 @@ def seeds(runs: Sequence[Run]) -> Table | None:
       systems.setdefault(system, []).append(run)
   if all(len(seeded) < 2 for seeded in systems.values()):
     return None
-  rows = []
+  known = _known(JGA.robustness, (run.rows.groups["all"] for run in runs))
+  shown, rows = (*_SUMMARY, *known), []
   for system, seeded in systems.items():
     for group in GROUPS:
-      columns = [[run.rows.groups[group].values[x.key] for run in seeded] for x in _SUMMARY]
+      columns = [[run.rows.groups[group].values.get(x.key) for run in seeded] for x in shown]
       means = (statistics.fmean(c) if None not in c else None for c in columns)
       deviations = (statistics.stdev(c) if None not in c and len(c) > 1 else None for c in columns)
       label = f"{system}, {group}"
       rows.append((label, *map(percent, means), count(len(seeded))))
       rows.append((f"{label}, sd", *map(percent, deviations), ""))
-  header = ("", *(x.heading for x in _SUMMARY), "seeds")
+  header = ("", *(x.heading for x in shown), "seeds")
   return Table("Means over seeds (%)", header, tuple(rows))
 
 
@@ -86,7 +87,8 @@ def services(run: Run) -> Table:
 
 def checkpoints(run: Run) -> Table:
   """Returns a run's scores by training step."""
-  columns = (JGA.original, JGA.mean, JGA.sensitivity)
+  robustness = _known((JGA.retained, JGA.worst, JGA.spread), (row for _, row in run.steps))
+  columns = (JGA.original, JGA.mean, JGA.sensitivity, *robustness)
   rows = ((count(step), row) for step, row in run.steps)
   title = f"Checkpoints{', as logged' if run.steps_note else ''}: {run.name} (%)"
   return _table(title, columns, rows, first="step")
@@ -156,6 +158,12 @@ def _table(
     for label, row in rows
   )
   return Table(title, (first, *(column.heading for column in columns), "frames"), lines)
+
+
+def _known(columns: Iterable[Column], rows: Iterable[Row]) -> list[Column]:
+  """Returns the columns that some row has: scores of before these metrics lack them."""
+  rows = list(rows)
+  return [column for column in columns if any(row.has(column.key) for row in rows)]
 
 
 def _group_rows(runs: Sequence[Run]) -> Iterator[tuple[str, Row]]:

@@ -140,6 +140,11 @@ def test_seeds_of_a_system_have_means(scored, tmp_path, capsys):
   # 27 and 28 of 30 frames in v1 to v5 are right.
   assert float(means["a, all", "JGA_v1-5"]) == pytest.approx((27 / 30 + 28 / 30) / 2)
   assert float(means["a, all, sd", "JGA_v1-5"]) == pytest.approx((1 / 30) / 2**0.5)
+  worst = [
+    json.loads((scored / f).read_text())["sgdx"]["all"]["worst"]
+    for f in ("first.json", "second.json")
+  ]
+  assert float(means["a, all", "worst"]) == pytest.approx(sum(worst) / 2)
   assert means["a, all", "seeds"] == "2"
   assert not [row for row, _ in means if row.startswith("b")]  # not named as a seed
 

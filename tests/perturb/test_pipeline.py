@@ -77,6 +77,9 @@ def test_right_answers_score_1_under_every_variant(folder, tmp_path, kind, capsy
   assert list(found["variants"]) == ["original", "v1", "v5"]
   assert {v["#ALL_SERVICES"]["joint_goal_accuracy"] for v in found["variants"].values()} == {1.0}
   capsys.readouterr()
+  out = tmp_path / "report"
+  assert sgdx("report", scores, "--corpus", folder / kind, "--out", out) == 0
+  assert (out / "index.html").exists() or any(out.rglob("*.html"))
   # A label of the set names the original, too.
   labels = (f"{kind}={answers}", f"{kind}+v1={answers}")
   assert sgdx("score", "--corpus", folder / kind, "--predictions", *labels) == 0

@@ -74,10 +74,10 @@ class StateJson:
     wanted = tuple(names[slot] for slot in requested if slot in names)
     return PredictedFrame(values, intents.get(intent, intent), wanted)
 
-  def examples(self, records, sequence_length, output_features, **how):
+  def examples(self, batches, sequence_length, output_features, **how):
     from sgdx_t5x.prompts.text_examples import text_examples
 
-    return text_examples(self, records, sequence_length, output_features, **how)
+    return text_examples(self, batches, sequence_length, output_features, **how)
 
 
 def _aligned(service, part):

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -109,14 +110,15 @@ def _compared(corpus: Corpus, originals: Mapping[str, Corpus]) -> "dict[str, Com
   found = {}
   with progress("dialogues") as update:
     for split, original in originals.items():
-      total, task = corpus.expected_dialogues(split), f"comparing {split}"
-      found[split] = compare(
-        corpus,
-        original,
-        split,
-        lambda done, task=task, total=total: update(task, done, total) if done % 10 == 0 else None,
-      )
+      total = corpus.expected_dialogues(split)
+      on_dialogue = functools.partial(_show, update, f"comparing {split}", total)
+      found[split] = compare(corpus, original, split, on_dialogue)
   return found
+
+
+def _show(update: Update, task: str, total: int | None, done: int) -> None:
+  if done % 10 == 0:
+    update(task, done, total)
 
 
 def _compared_json(found: "Comparison") -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sgdx_t5x.data.dialogue import Dialogue, Frame, State
@@ -58,7 +58,7 @@ class D3ST(TextExamples):
     """The frames that Google's script shows: see `D3stStyle.frames` and `cumulate`."""
     return shown_frames(dialogue, self.style)
 
-  def examples(self, records: "tf.data.Dataset", *args: Any, **how: Any) -> "tf.data.Dataset":
+  def examples(self, batches: "tf.data.Dataset", *args: Any, **how: Any) -> "tf.data.Dataset":
     """See `text_examples.text_examples`. Raises SgdxError for a style with Google's defects."""
     if not self.style.shows_own_frames:
       raise SgdxError(
@@ -66,13 +66,19 @@ class D3ST(TextExamples):
         expected="frames=each and cumulate=false: a record holds one frame and its state",
         fix="write such examples with sgdx prompts --targets; they are for comparisons of text",
       )
-    return super().examples(records, *args, **how)
+    return super().examples(batches, *args, **how)
 
 
 @functools.lru_cache(maxsize=64)  # the variants of a frame have one history
 def turn_texts(history: History, style: D3stStyle) -> tuple[str, ...]:
   """Returns the turns of a history."""
-  return tuple(utterance_text(speaker, text, style) for speaker, text in history)
+  return tuple(map(_turn_writer(style), history))
+
+
+@functools.lru_cache(maxsize=16)
+def _turn_writer(style: D3stStyle) -> Callable[[tuple[str, str]], str]:
+  # The next frame of a dialogue shows its turns again.
+  return functools.lru_cache(maxsize=50_000)(lambda turn: utterance_text(turn[0], turn[1], style))
 
 
 def shown_frames(dialogue: Dialogue, style: D3stStyle) -> Iterator[tuple[int, Frame]]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from sgdx_t5x.data.corpus import Corpus
@@ -16,7 +16,7 @@ from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations, load_demonstrati
 from sgdx_t5x.prompts.sdt.layout import Layout, chosen, frame_layout, written_layout
 from sgdx_t5x.prompts.sdt.provenance import provenance
 from sgdx_t5x.prompts.sdt.style import SdtStyle
-from sgdx_t5x.prompts.sdt.text import before_text, target_text, turn_text
+from sgdx_t5x.prompts.sdt.text import before_parts, before_text, target_text, turn_text
 from sgdx_t5x.prompts.without_graph import TextExamples
 
 
@@ -45,11 +45,11 @@ class SDT(TextExamples):
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The demonstration, then the history."""
     layout = self.layout(frame, service)
+    turns = turn_texts(history, self.style)
     if self.style.order == "demonstration":
-      before = _written_before(service, layout, self.style)
-    else:
-      before = before_text(service, layout, self.style)
-    return [Prompt(turn_texts(history, self.style), before=before)]
+      return [Prompt(turns, before=_written_before(service, layout, self.style))]
+    parts = before_parts(service, layout, self.style)
+    return [Prompt(turns, before=" ".join(parts), before_parts=parts)]
 
   def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
     """The state, and the active intent if the style asks for it."""
@@ -67,7 +67,13 @@ class SDT(TextExamples):
 @functools.lru_cache(maxsize=64)  # the variants of a frame have one history
 def turn_texts(history: History, style: SdtStyle) -> tuple[str, ...]:
   """Returns the turns of a history."""
-  return tuple(turn_text(speaker, text, style) for speaker, text in history)
+  return tuple(map(_turn_writer(style), history))
+
+
+@functools.lru_cache(maxsize=16)
+def _turn_writer(style: SdtStyle) -> Callable[[tuple[str, str]], str]:
+  # The next frame of a dialogue shows its turns again.
+  return functools.lru_cache(maxsize=50_000)(lambda turn: turn_text(turn[0], turn[1], style))
 
 
 @functools.lru_cache(maxsize=4096)  # services of all variants: dialogues ask for them again

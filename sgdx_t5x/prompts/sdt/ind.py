@@ -92,7 +92,7 @@ class SDTInd(TextExamples):
     found = []
     for i, layout in self.layouts(frame, service).items():
       [demo] = layout.demos
-      value = shown_value(service, i, demo, layout, style)
+      value = " ".join(shown_value(service, i, demo, layout, style))
       name = service.variant.slots[i].name
       before = f"[example] {demo.text} [slot] {name}={value} [context]"
       found.append(Prompt(turns, before=case(before, style)))

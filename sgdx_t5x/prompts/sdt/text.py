@@ -24,6 +24,11 @@ _LETTERED = [f"{letter}) " for letter in LETTERS]
 
 def before_text(service: ServicePair, layout: Layout, style: SdtStyle) -> str:
   """Returns what precedes the history."""
+  return " ".join(before_parts(service, layout, style))
+
+
+def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple[str, ...]:
+  """Returns what precedes the history in parts that come again, in whatever order."""
   parts = []
   for k, (demo, slots) in enumerate(zip(layout.demos, layout.slots, strict=True)):
     numbered = slots if layout.separate else layout.target_slots
@@ -31,10 +36,12 @@ def before_text(service: ServicePair, layout: Layout, style: SdtStyle) -> str:
     if style.descriptions and (layout.separate or k == 0):
       parts += _descriptions(service.variant, k, names, layout, style)
     parts += ["[EXAMPLE]", demo.text, "[slots]"]
-    parts += [f"{names[i]}={shown_value(service, i, demo, layout, style)}" for i in slots]
+    for i in slots:
+      first, *choices = shown_value(service, i, demo, layout, style)
+      parts += [f"{names[i]}={first}", *choices]
     if style.intents != "absent":
-      parts += [INTENT_TAG, _shown_intent(service, k, layout, style)]
-  return case(" ".join([*parts, "[CONTEXT]"]), style)
+      parts += [INTENT_TAG, *_shown_intent(service, k, layout, style)]
+  return tuple(case(part, style) for part in [*parts, "[CONTEXT]"])
 
 
 def turn_text(speaker: str, utterance: str, style: SdtStyle) -> str:
@@ -101,36 +108,36 @@ def ordered_values(service: Service, slot: int, layout: Layout) -> tuple[str, ..
 
 def shown_value(
   service: ServicePair, slot: int, demo: Demonstration, layout: Layout, style: SdtStyle
-) -> str:
-  """Returns the value of a demonstration's slot, and the possible ones."""
+) -> list[str]:
+  """Returns the value of a demonstration's slot, and the possible ones, to be joined by blanks."""
   value = demo.slots[service.original.slots[slot].name]
   if slot not in layout.values:
-    return value
+    return [value]
   values = ordered_values(service.variant, slot, layout)
   what = f"slot {service.variant.slots[slot].name!r}"
   answer = value_text(service, slot, [value], layout, style)
-  return f"{answer} of possible values {_choices(values, style.values, what)}"
+  return [f"{answer} of possible values", *_choices(values, style.values, what)]
 
 
-def _shown_intent(service: ServicePair, k: int, layout: Layout, style: SdtStyle) -> str:
+def _shown_intent(service: ServicePair, k: int, layout: Layout, style: SdtStyle) -> list[str]:
   own_order = layout.separate and style.intents == "list"
   order = layout.listed[k] if own_order else layout.intents
   names = [service.variant.intents[i].name for i in order]
   answer = intent_text(service, layout.demos[k].active_intent, layout, style)
   what = f"service {service.variant.name}"
-  return f"{answer} of possible values {_choices(names, style.intents, what)}"
+  return [f"{answer} of possible values", *_choices(names, style.intents, what)]
 
 
-def _choices(values: Sequence[str], how: str, what: str) -> str:
+def _choices(values: Sequence[str], how: str, what: str) -> list[str]:
   if how == "list":
-    return ", ".join(values)
+    return [", ".join(values)]
   if len(values) > len(LETTERS):
     raise SgdxError(
       f"{what} has {len(values)} choices",
       expected=f"at most {len(LETTERS)}: one letter each",
       fix='use SdtStyle(values="list", intents="list")',
     )
-  return " ".join(lettered(values))
+  return lettered(values)
 
 
 def lettered(values: Iterable[str]) -> list[str]:

@@ -21,7 +21,6 @@ from sgdx_t5x.prompts.t5dst.text import PromptStyle
 from sgdx_t5x.records.source import split_of
 
 _KEY = "\x1f"  # joins the parts of a look-up key; occurs in no value
-_RECORDS_AT_A_TIME = 64
 _TRACED: list[tuple[Any, seqio.Vocabulary, Any]] = []  # see `_traced`
 
 
@@ -67,7 +66,7 @@ class SlotTable:
 
 
 def t5dst_examples(
-  records: tf.data.Dataset,
+  batches: tf.data.Dataset,
   sequence_length: Mapping[str, int] | None,
   output_features: Mapping[str, seqio.Feature],
   *,
@@ -78,7 +77,7 @@ def t5dst_examples(
   """Turns records into examples: the graph of `text_examples.text_examples(T5DST(style), ...)`.
 
   Args:
-    records: dataset of `sgd` records of one split.
+    batches: of `sgd` records of one split (`RecordSource.batches`).
     sequence_length: lengths of inputs and targets, one kept for EOS; None cuts nothing.
     output_features: whose `inputs` vocabulary tokenises.
     schemas: schemas of all variants.
@@ -86,21 +85,20 @@ def t5dst_examples(
     style: the prompt style.
 
   Returns:
-    Examples {inputs, targets: int32 [length], inputs_pretokenized, targets_pretokenized,
-    example_id_pretokenized: string, gold: string [values], num_slots: int32, seen,
-    categorical: bool}, in the records' order.
+    Batches of examples {inputs, targets: int32 [length], inputs_pretokenized,
+    targets_pretokenized, example_id_pretokenized: string, gold: string [values], num_slots: int32,
+    seen, categorical: bool}, in the records' order.
   """
   vocabulary = output_features["inputs"].vocabulary
   limit = (sequence_length or {}).get("inputs")
-  split = split_of(records)
+  split = split_of(batches)
   if split is None:
-    return records
+    return batches
   reworded = [schemas.get(split, variant) for variant in variants]
   table = SlotTable.build(schemas.get(split), reworded, style)
   # Many records at a time: the graph's cost is per operation, not per token.
-  batches = records.ragged_batch(_RECORDS_AT_A_TIME)
   make = _example_maker(table, variants, style, vocabulary, limit, batches.element_spec)
-  return batches.map(make, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
+  return batches.map(make, num_parallel_calls=tf.data.AUTOTUNE)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -64,7 +64,7 @@ class T5DST:
 
   def examples(
     self,
-    records: "tf.data.Dataset",
+    batches: "tf.data.Dataset",
     sequence_length: Mapping[str, int] | None,
     output_features: "Mapping[str, seqio.Feature]",
     *,
@@ -75,7 +75,7 @@ class T5DST:
     from sgdx_t5x.prompts.t5dst.examples import t5dst_examples
 
     return t5dst_examples(
-      records,
+      batches,
       sequence_length,
       output_features,
       schemas=schemas,

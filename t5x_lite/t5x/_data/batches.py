@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import seqio
 import tensorflow as tf
@@ -40,11 +40,9 @@ def convert_and_batch(
     return of_examples.batch(batch_size, drop_remainder)
   names = list(converter.TASK_FEATURES)
   ds = ds.map(lambda example: {name: example[name] for name in names})
-  ds = ds.ragged_batch(batch_size, drop_remainder)
+  ds = ds.padded_batch(batch_size, {name: [lengths[name]] for name in names}, None, drop_remainder)
 
-  def convert(batch):
-    number = batch_size if drop_remainder else None
-    rows = {n: _padded(batch[n], [number, lengths[n]]) for n in names}
+  def convert(rows):
     inputs, targets = rows["inputs"], rows["targets"]
     return {
       "encoder_input_tokens": inputs,
@@ -63,9 +61,3 @@ def _is_plain(converter: seqio.FeatureConverter) -> bool:
   return type(converter) is seqio.EncDecFeatureConverter and not (
     converter.pack or converter._passthrough_features
   )
-
-
-def _padded(x: tf.Tensor | tf.RaggedTensor, shape: Sequence[int | None]) -> tf.Tensor:
-  """Cuts rows, or pads them with zeros."""
-  x = x if isinstance(x, tf.RaggedTensor) else tf.RaggedTensor.from_tensor(x)
-  return x.to_tensor(shape=shape)

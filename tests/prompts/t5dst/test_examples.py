@@ -54,7 +54,7 @@ def records(corpus):
   ]
 
 
-def dataset(records):
+def batches(records):
   signature = {
     key: tf.TensorSpec([None], value[1])
     if isinstance(records[0][key], list)
@@ -73,14 +73,15 @@ def dataset(records):
     }.items()
   }
   rows = [{key: record[key] for key in signature} for record in records]
-  return tf.data.Dataset.from_generator(lambda: iter(rows), output_signature=signature)
+  ds = tf.data.Dataset.from_generator(lambda: iter(rows), output_signature=signature)
+  return ds.ragged_batch(64)
 
 
 def make(corpus, records, variants, style, length=None):
   found = T5DST(style).examples(
-    dataset(records), lengths(length), FEATURES, schemas=CorpusSchemas(corpus), variants=variants
+    batches(records), lengths(length), FEATURES, schemas=CorpusSchemas(corpus), variants=variants
   )
-  return list(found.as_numpy_iterator())
+  return list(found.unbatch().as_numpy_iterator())
 
 
 def lengths(inputs):
@@ -148,14 +149,14 @@ def test_the_graph_makes_what_the_python_functions_make(corpus, records, style, 
   records, variants, style = records[::3], ("original", "v3"), STYLES[style]
   expected = text_examples(
     T5DST(style),
-    dataset(records),
+    batches(records),
     lengths(length),
     FEATURES,
     schemas=CorpusSchemas(corpus),
     variants=variants,
   )
   found = make(corpus, records, variants, style, length)
-  for f, e in zip(found, expected.as_numpy_iterator(), strict=True):
+  for f, e in zip(found, expected.unbatch().as_numpy_iterator(), strict=True):
     assert f.keys() == e.keys()
     for key, value in f.items():
       assert np.array_equal(value, e[key]), key
