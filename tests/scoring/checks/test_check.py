@@ -1,0 +1,287 @@
+"""A check of planted trackers gives their exact numbers, on the sample and on the mini corpus."""
+
+import json
+import shutil
+
+import pytest
+from commands import sgdx
+from places import shared_file
+from planted import TRACKERS, write_planted
+from sample_folder import write_sample
+
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data import provenance
+from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.perturb import ned, sdi, vs
+from sgdx_t5x.perturb.split import Split
+from sgdx_t5x.perturb.write import write_perturbed
+from sgdx_t5x.scoring.checks import check, check_report
+from sgdx_t5x.scoring.checks.compare import compare
+from sgdx_t5x.scoring.checks.files import read_check, read_report, save
+
+KINDS = {"ned": ned, "sdi": sdi, "vs": vs}
+NAMES = {  # of golden/perturb/expected.json, where ours are others
+  "jga_of_original_there": "there",
+  "jga_perturbed": "perturbed",
+  "frames_changed": "num_changed",
+  "predicted_entities": "num_entities",
+  "reverted_of": "num_changed_entities",
+  "coref_frames": "num_coref_frames",
+}
+
+
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory):
+  """Name -> corpus: a part of the sample's test dialogues, and what was made of them."""
+  folder = tmp_path_factory.mktemp("sets")
+  write_sample(folder / "sample", {"train": 40, "dev": 0, "test": 60})
+  corpus = open_corpus(folder / "sample")
+  found = {"original": corpus}
+  for name, kind in KINDS.items():
+    split = Split(corpus, "test")
+    write_perturbed(kind.perturber(split, 0), split, 0, folder / name)
+    found[name] = open_corpus(folder / name)
+  return found
+
+
+@pytest.fixture(scope="module")
+def planted(sets, tmp_path_factory):
+  """Tracker -> name of the set -> its predictions."""
+  folder = tmp_path_factory.mktemp("predictions")
+  return {
+    tracker: {
+      name: write_planted(folder / tracker / name, tracker, sets["original"], corpus)
+      for name, corpus in sets.items()
+    }
+    for tracker in TRACKERS
+  }
+
+
+@pytest.fixture(scope="module")
+def checked(sets, planted):
+  """Tracker -> its check, without intervals."""
+  perturbed = {name: corpus for name, corpus in sets.items() if name != "original"}
+  return {
+    tracker: check(sets["original"], "test", perturbed, predictions, bootstrap_samples=0)
+    for tracker, predictions in planted.items()
+  }
+
+
+def everything(checked, name):
+  return check_report(checked, like_checkdst=True)["sets"][name]["rows"]["all"]
+
+
+def shares(row):
+  """The fractions that there are."""
+  return {k: x for k, x in row.items() if x is not None and not k.startswith("num_")}
+
+
+def test_gold_is_right_everywhere(checked):
+  zero = {"broken", "mended", "drop_rel", "reverted", "repair_taken"}
+  for name in ("original", *KINDS):
+    numbers = shares(everything(checked["gold"], name))
+    assert numbers == {key: float(key not in zero) for key in numbers}
+    for key in ("jga", "factuality", "slot_f1", "coref_jga", "coref_new_slot_accuracy"):
+      assert numbers[key] == 1
+  assert everything(checked["gold"], "ned")["reverted"] == 0
+  assert everything(checked["gold"], "sdi")["num_repairs"] > 10
+
+
+def test_frozen_answers_from_memory(checked):
+  for name in ("ned", "vs"):
+    row = everything(checked["frozen"], name)
+    assert row["num_changed"] > 100
+    assert (row["there"], row["perturbed"], row["cjga"], row["broken"]) == (1, 0, 0, 1)
+    assert (row["retained"], row["drop_rel"]) == (0, -1)
+    # Where two values of a dialogue change places, each has been replaced and has come in.
+    assert row["reverted"] == 1 if name == "ned" else 0.9 < row["reverted"] < 1
+  assert shares(everything(checked["frozen"], "sdi")) == shares(everything(checked["gold"], "sdi"))
+  assert everything(checked["frozen"], "ned")["factuality"] < 0.05
+
+
+def test_blind_to_coreference(checked, sets):
+  counts = [provenance.count(x) for x in sets["original"].dialogues("test")]
+  carried = sum(count["carried_frames"] for count in counts)
+  row = everything(checked["blind"], "original")
+  assert row["num_coref_frames"] == carried > 0
+  assert row["jga"] == pytest.approx(1 - carried / row["num_frames"])
+  for name in ("original", "ned", "sdi"):
+    row = everything(checked["blind"], name)
+    assert row["coref_jga"] == row["coref_slot_accuracy"] == row["coref_new_slot_accuracy"] == 0
+    assert row["accepted_jga"] == row["slot_precision"] == 1
+
+
+def test_taker_of_what_was_taken_back(checked):
+  row = everything(checked["taker"], "sdi")
+  assert row["repair_taken"] == 1
+  assert row["there"] == 1
+  assert 0 < row["broken"] == pytest.approx(1 - row["perturbed"])
+  assert row["factuality"] == 1  # what it says has been said
+  assert everything(checked["taker"], "ned")["cjga"] == 1
+
+
+def test_silent_is_predict_nothing(checked, sets, planted):
+  from sgdx_t5x import scoring
+
+  scored = scoring.score_predictions(
+    sets["original"], "test", {"original": planted["silent"]["original"]}, bootstrap_samples=0
+  )
+  floor = scoring.score_report(scored)["predict_nothing"]["all"]["jga_orig"]
+  for name in ("original", *KINDS):
+    row = everything(checked["silent"], name)
+    assert row["jga"] == floor
+    assert row["factuality"] is row["slot_precision"] is None
+    assert row["slot_recall"] == 0
+  assert everything(checked["silent"], "ned")["there"] == 0
+  assert everything(checked["silent"], "ned")["drop_rel"] is None
+
+
+def test_groups_domains_and_services(checked):
+  rows = check_report(checked["blind"], per_service=True)["sets"]["ned"]["rows"]
+  parts = [rows["seen"], rows["unseen"]]
+  for key in ("num_frames", "num_changed", "num_carried"):
+    assert rows["all"][key] == sum(part[key] for part in parts)
+    assert rows["all"][key] == sum(row[key] for row in rows["services"].values())
+    assert rows["all"][key] == sum(row[key] for row in rows["domains"].values())
+
+
+def test_variants_cross_with_sets(sets, planted):
+  """The schema of v3 names things otherwise; DSTC8 predictions may use the original's names."""
+  predictions = {
+    "original": planted["gold"]["original"],
+    "v3": planted["blind"]["original"],
+    "ned+v3": planted["blind"]["ned"],
+    "vs+v2": planted["gold"]["vs"],
+  }
+  perturbed = {name: sets[name] for name in ("ned", "vs")}
+  found = check(sets["original"], "test", perturbed, predictions, bootstrap_samples=0)
+  sets_of = check_report(found)["sets"]
+  assert list(sets_of) == ["original", "v3", "ned+v3", "vs+v2"]
+  assert [x["before"] for x in sets_of.values()] == [None, None, "v3", None]
+  row = sets_of["ned+v3"]["rows"]["all"]
+  assert row["there"] == row["perturbed"] == row["cjga"] < 1
+  assert any("no predictions v2=" in note for note in found.notes)
+
+
+def test_two_checks(checked, tmp_path):
+  paths = []
+  for tracker in ("gold", "frozen"):
+    path = tmp_path / f"{tracker}.json"
+    save(check_report(checked[tracker]), checked[tracker], path, tmp_path / f"{tracker}.jsonl")
+    paths.append(path)
+  a, b = map(read_check, paths)
+  assert a.sets["ned"].counts.sums() == checked["gold"].sets["ned"].counts.sums()
+  found = compare(a, b, bootstrap_samples=100)
+  numbers = found["sets"]["ned"]["all"]["differences"]
+  assert numbers["cjga"] == {
+    "a": 1,
+    "b": 0,
+    "difference": -1,
+    "ci95": [-1, -1],
+    "p": pytest.approx(2 / 101),
+  }
+  assert numbers["reverted"]["difference"] == 1
+  assert found["sets"]["sdi"]["seen"]["differences"]["jga"]["p"] == 1
+  assert sgdx("diff", *paths, "--bootstrap-samples", 100, "--json", tmp_path / "diff.json") == 0
+  assert json.loads((tmp_path / "diff.json").read_text())["format"] == "sgdx-check-diff/1"
+
+
+# --- bad input -----------------------------------------------------------------------------
+
+
+def test_what_is_refused(sets, planted, tmp_path):
+  gold, original = planted["gold"], sets["original"]
+
+  def run(perturbed, predictions):
+    check(original, "test", perturbed, predictions, bootstrap_samples=0)
+
+  with pytest.raises(UsageError, match="no predictions for the original"):
+    run({"ned": sets["ned"]}, {"ned": gold["ned"]})
+  with pytest.raises(UsageError, match="no predictions for the perturbed set ned"):
+    run({"ned": sets["ned"]}, {"original": gold["original"]})
+  with pytest.raises(UsageError, match="predictions for pi"):
+    run({"ned": sets["ned"]}, {"original": gold["original"], "pi": gold["ned"]})
+  both = {"ned": gold["ned"], "ned+original": gold["ned"]}
+  with pytest.raises(UsageError, match="which are the same"):
+    run({"ned": sets["ned"]}, {"original": gold["original"], **both})
+  with pytest.raises(SgdxError, match="not the corpus' user turn"):  # of another set
+    run({"ned": sets["ned"]}, {"original": gold["original"], "ned": gold["original"]})
+  with pytest.raises(UsageError, match="a perturbed set called 'v3'"):
+    run({"v3": sets["ned"]}, {"original": gold["original"]})
+  plain = write_sample(tmp_path / "plain", {"train": 0, "dev": 0, "test": 3})
+  with pytest.raises(SgdxError, match="the set is called 'mine'"):
+    run({"mine": plain}, {"original": gold["original"], "mine": gold["ned"]})
+  with pytest.raises(SgdxError, match="was made from sample:"):
+    check(plain, "test", {"ned": sets["ned"]}, {"original": "x", "ned": "y"})
+
+
+def test_sets_that_share_no_frames(sets, planted, tmp_path):
+  """Without perturbation.json nothing says what a corpus was made from."""
+  root = shutil.copytree(sets["ned"].origin, tmp_path / "other")
+  (root / "test" / "perturbation.json").unlink()
+  for file in root.glob("test/dialogues_*.json"):
+    file.write_text(file.read_text().replace('"dialogue_id": "', '"dialogue_id": "x'))
+  other = open_corpus(root)
+  predictions = write_planted(tmp_path / "preds", "gold", other, other)
+  with pytest.raises(SgdxError, match="ned and original share no frames"):
+    check(
+      sets["original"],
+      "test",
+      {"ned": other},
+      {"original": planted["gold"]["original"], "ned": predictions},
+      bootstrap_samples=0,
+    )
+
+
+def test_few_frames_and_missing_kinds_are_remarked(checked):
+  notes = "\n".join(checked["gold"].notes)
+  assert "no set of kind pi" in notes
+  assert "fewer than 100" not in notes
+
+
+def test_files_that_are_no_checks(tmp_path, checked):
+  path = tmp_path / "check.json"
+  path.write_text("{}")
+  with pytest.raises(SgdxError, match="not a report of `sgdx check`"):
+    read_report(path)
+  save(check_report(checked["gold"]), checked["gold"], path, None)
+  with pytest.raises(SgdxError, match="names no counts per frame"):
+    read_check(path)
+  save(check_report(checked["gold"]), checked["gold"], path, tmp_path / "x.jsonl")
+  with (tmp_path / "x.jsonl").open("a") as file:
+    file.write("[]\n")
+  with pytest.raises(SgdxError, match="is not of the run"):
+    read_check(path)
+
+
+# --- the mini corpus of ../shared ------------------------------------------------------------
+
+
+@pytest.mark.real
+def test_the_mini_corpus(tmp_path):
+  golden = shared_file("golden/perturb")
+  for name in ("original", "ned", "pi", "sdi"):
+    dialogues = json.loads((golden / name / "test" / "dialogues_001.json").read_text())
+    states = json.loads((golden / f"predictions_{name}.json").read_text())
+    for dialogue in dialogues:
+      for number, turn in enumerate(dialogue["turns"]):
+        for frame in turn["frames"] if turn["speaker"] == "USER" else ():
+          key = f"{dialogue['dialogue_id']}-{number:03d}-{frame['service']}"
+          frame["state"]["slot_values"] = {slot: [x] for slot, x in states[key].items()}
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "dialogues_001.json").write_text(json.dumps(dialogues))
+  kinds = ("ned", "pi", "sdi")
+  command = ["check", "--corpus", golden / "original", "--fuzzy", "exact", "--per-service"]
+  command += ["--perturbed", *(f"{kind}={golden / kind}" for kind in kinds)]
+  command += ["--predictions", *(f"{x}={tmp_path / x}" for x in ("original", *kinds))]
+  assert sgdx(*command, "--json", tmp_path / "check.json") == 0
+  report = json.loads((tmp_path / "check.json").read_text())
+  expected = json.loads((golden / "expected.json").read_text())
+  names = [f"{service}.{slot}" for service, slots in report["names"].items() for slot in slots]
+  assert names == expected["entity_slots"]
+  for name, numbers in expected["metrics"].items():
+    row = report["sets"][name]["rows"]["all"]
+    assert len(numbers.pop("hallucinated")) == row["num_hallucinated"]
+    found = {key: row[NAMES.get(key, key)] for key in numbers}
+    assert found == pytest.approx(numbers, abs=1e-9), name
+  assert sum("fewer than 100" in note for note in report["notes"]) == 3
