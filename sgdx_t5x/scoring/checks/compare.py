@@ -76,7 +76,7 @@ def compare(
     "notes": notes,
     "sets": {
       label: {
-        group: _row(*(x.take(mask) for x in (first, second)), a.sets[label], b.sets[label], samples)
+        group: _row(first.take(mask), second.take(mask), a.sets[label], b.sets[label], samples)
         for group, mask in _groups(seen).items()
       }
       for label, (first, second, seen) in pairs.items()
@@ -110,7 +110,7 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
 
 
 def _check_comparable(a: CheckTable, b: CheckTable) -> None:
-  other = differences(*(Signature.parse(x.signature) for x in (a, b)))
+  other = differences(Signature.parse(a.signature), Signature.parse(b.signature))
   if other:
     shown = "; ".join(f"{name}: A {x}, B {y}" for name, (x, y) in other.items())
     raise SgdxError(
@@ -165,7 +165,8 @@ def _row(
   least = least_p(first.dialogue_ids)
   found = {}
   for key in statistics:
-    diff = difference_of(*(x[key] for x in (*numbers, *sampled)), least)
+    parts: list[Any] = [x[key] for x in (*numbers, *sampled)]
+    diff = difference_of(*parts, least)
     found[key] = {
       "a": _number(diff.a),
       "b": _number(diff.b),
