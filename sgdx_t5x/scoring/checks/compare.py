@@ -165,8 +165,8 @@ def _row(
   least = least_p(first.dialogue_ids)
   found = {}
   for key in statistics:
-    parts: list[Any] = [x[key] for x in (*numbers, *sampled)]
-    diff = difference_of(*parts, least)
+    (x, y), (samples_x, samples_y) = numbers, sampled
+    diff = difference_of(x[key], y[key], samples_x[key], samples_y[key], least)
     found[key] = {
       "a": _number(diff.a),
       "b": _number(diff.b),
