@@ -179,8 +179,10 @@ def register_family(
     prompt_format: default T5DST.
   """
   prompt_format = prompt_format or load_format()
-  how = {"data": data, "vocabulary": vocabulary, "prompt_format": prompt_format}
-  register_mixtures(f"{prefix}{prompt_format.name}", functools.partial(register, **how))
+  register_task = functools.partial(
+    register, data=data, vocabulary=vocabulary, prompt_format=prompt_format
+  )
+  register_mixtures(f"{prefix}{prompt_format.name}", register_task)
 
 
 def register_mixtures(family: str, register_task: Callable[..., seqio.Task]) -> None:

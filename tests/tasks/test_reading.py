@@ -21,7 +21,7 @@ class TfdsRecords(seqio.TfdsDataSource):
 
   def __init__(self, task):
     splits = {"train": "train", "dev": "dev"}
-    super().__init__(tfds_name="sgd/sample:1.0.0", splits=splits, read_only=True)
+    super().__init__(tfds_name="sgd/sample:1.1.0", splits=splits, read_only=True)
     self.task = task
 
   def get_dataset(self, split=None, shuffle=True, seed=None, shard_info=None, **unused):

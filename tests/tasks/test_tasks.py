@@ -206,7 +206,8 @@ def test_ls_tasks_lists_them_all(capsys):
   assert "sample_t5dst_sgdx_v3 task t5dst sample v3" in lines
   assert "sample_d3st_sgdx_v3 task d3st sample v3" in lines
   assert sum(" task " in line or " mixture " in line for line in lines) == len(tasks.REGISTERED)
-  assert len(tasks.REGISTERED) == 2 * len(FORMATS_WITH_TASKS) * len(SUFFIXES)
+  assert "sample_spandst_sgdx_v3 task spandst sample v3" in lines
+  assert len(tasks.REGISTERED) == 2 * (len(FORMATS_WITH_TASKS) + 1) * len(SUFFIXES)  # and SpanDST
   assert main(["ls", "tasks", "--module", "no.such.module"]) == 2
   assert "PYTHONPATH" in capsys.readouterr().err
 
