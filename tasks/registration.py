@@ -183,8 +183,8 @@ def register_family(
     prompt_format: default T5DST.
   """
   prompt_format = prompt_format or load_format()
-  how: dict[str, Any] = {"vocabulary": vocabulary, "prompt_format": prompt_format}
-  register_mixtures(f"{prefix}{prompt_format.name}", data, functools.partial(register, **how))
+  register_task = functools.partial(register, vocabulary=vocabulary, prompt_format=prompt_format)
+  register_mixtures(f"{prefix}{prompt_format.name}", data, register_task)
 
 
 def register_mixtures(family: str, data: str, register_task: Callable[..., seqio.Task]) -> None:

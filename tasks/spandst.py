@@ -14,7 +14,7 @@ import seqio
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.encoder import answers
 from sgdx_t5x.encoder.features import numbers
-from sgdx_t5x.prompts.seqio_steps import RecordTask, one_by_one
+from sgdx_t5x.prompts.seqio_steps import RecordTask
 from sgdx_t5x.records.source import RecordSchemas, RecordSource
 from sgdx_t5x.records.span_examples import span_examples
 from sgdx_t5x.tasks.registration import REGISTERED, Registered, register_mixtures
@@ -50,7 +50,7 @@ def register_spandst(
   task = seqio.TaskRegistry.add(
     name,
     source=source,
-    preprocessors=[source.batches, examples, one_by_one],
+    preprocessors=[source.batches, examples],
     output_features={f: texts if f == "inputs" else others for f in FEATURES},
     metric_fns=[turn_accuracies],
     task_cls=RecordTask,

@@ -118,10 +118,11 @@ def _acts(record: Mapping[str, Any]) -> tuple[Act, ...]:
   acts: list[Act] = []
   last = None
   for row, value in zip(_rows(record, "acts"), record["act_values"], strict=True):
+    turn, service, act, slot = row
+    values: tuple[str, ...] = (value.decode(),) if value else ()
     if row == last and value:
-      acts[-1] = Act._make((*row, (*acts[-1].values, value.decode())))
-    else:
-      acts.append(Act._make((*row, (value.decode(),) if value else ())))
+      values = (*acts.pop().values, *values)
+    acts.append(Act(turn, service, act, slot, values))
     last = row
   return tuple(acts)
 

@@ -57,6 +57,7 @@ _ACT_BITS = {
 }
 WAS_ACTIVE, WAS_OFFERED, WAS_DONE = 1, 2, 4
 _SHORTER = (20, 12, 8, 5)  # pieces of descriptions, where an input is too long
+_ORDERS = 1_009  # of the parts of a service, among which a frame's is drawn
 _LEAST = 32  # pieces that the utterances keep in any case
 
 
@@ -132,14 +133,15 @@ class SpanReader:
     Raises:
       SgdxError: the service does not fit into the input, however short its descriptions are.
     """
-    choices = frame_choices(known, states, self._style.memory)
+    most = min(self._style.memory, self._lengths["memory"])
+    choices = frame_choices(known, states, most)
     memory = [
       self._name(held.service, held.slot) + list(self._cut(held.values[0]).ids)
       for held in choices.memory
     ]
     system, user = self._cut(known.system), self._cut(known.user)
     pieces, before, after = self._fitting(known.service, system, user, sum(map(len, memory)))
-    draw = random.Random(zlib.crc32(shuffle.encode())) if shuffle is not None else None
+    draw = None if shuffle is None else zlib.crc32(shuffle.encode()) % _ORDERS
     system_ids, user_ids = system.ids[before:], user.ids[after:]
     cls, sep = self._vocabulary.bos_id, self._vocabulary.eos_id
     ids = [cls, *system_ids, sep, *user_ids, sep]
@@ -150,18 +152,13 @@ class SpanReader:
     segments.append(answers.SEPARATOR)
     ids += pieces.head
     shown = range(len(pieces.slots)) if self._style.all_slots else sorted(pieces.tracked)
-    slots, values, intents = list(shown), [], list(range(len(pieces.intents)))
-    if draw is not None:
-      draw.shuffle(slots)
-      draw.shuffle(intents)
+    slots = [shown[i] for i in _order(len(shown), draw)]
+    values, intents = [], _order(len(pieces.intents), draw)
     at = {"slots": [], "values": [], "value_slots": [], "memory": [], "intents": []}
     for number, slot in enumerate(slots, start=1):
       at["slots"].append(len(ids))
       ids += pieces.slots[slot]
-      of_slot = list(range(len(pieces.values[slot])))
-      if draw is not None and of_slot:
-        draw.shuffle(of_slot)
-      for value in of_slot:
+      for value in _order(len(pieces.values[slot]), draw):
         at["values"].append(len(ids))
         at["value_slots"].append(number)
         values.append((number, value))
@@ -252,6 +249,13 @@ class SpanReader:
       bits = [one | done for one in bits]
       of_intents = [one | WAS_DONE for one in of_intents]
     return bits, of_intents
+
+
+@functools.lru_cache(maxsize=30_000)
+def _order(size: int, draw: int | None) -> tuple[int, ...]:
+  """Returns an order of the numbers below `size`; that of counting if `draw` is None."""
+  numbers = range(size)
+  return tuple(numbers if draw is None else random.Random(draw).sample(numbers, size))
 
 
 def targets(

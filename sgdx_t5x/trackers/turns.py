@@ -18,7 +18,6 @@ from sgdx_t5x.errors import SgdxError
 SYSTEM_ACTS = tuple(ACTS[SYSTEM])
 INFORM, REQUEST, CONFIRM, OFFER, NOTIFY_SUCCESS, NOTIFY_FAILURE = range(6)
 OFFER_INTENT = SYSTEM_ACTS.index("OFFER_INTENT")
-_NO_STATE = State(NO_INTENT, (), {})
 NONE = -1  # position of the intent NONE, and of the slot of an act that names none
 
 
@@ -224,7 +223,7 @@ def _intent(service: Service, name: str) -> int:
 
 
 def _gold(frame: Frame, before: Sequence[Frame], service: Service) -> Gold:
-  state, index = frame.state or _NO_STATE, service.slot_index
+  state, index = frame.state or State(NO_INTENT, (), {}), service.slot_index
   system = [f for f in before if f.service == frame.service]
   return Gold(
     _intent(service, state.active_intent),

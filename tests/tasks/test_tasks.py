@@ -201,15 +201,16 @@ def test_corrupted_schemas_are_asked_in_other_words():
 
 
 def test_ls_tasks_lists_them_all(capsys, monkeypatch):
-  monkeypatch.setenv("COLUMNS", "100")
   from sgdx_t5x.cli import main
 
+  monkeypatch.setenv("COLUMNS", "120")  # or variants take two lines
   assert main(["ls", "tasks"]) == 0
   lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
   assert "t5dst_backtrans mixture t5dst full original, bt_zh, bt_ja, bt_ko" in lines
   assert "sample_t5dst_sgdx_v3 task t5dst sample v3" in lines
   assert "sample_d3st_sgdx_v3 task d3st sample v3" in lines
   assert sum(" task " in line or " mixture " in line for line in lines) == len(tasks.REGISTERED)
+  assert "sample_spandst_sgdx_v3 task spandst sample v3" in lines
   # Of both data sets, with spandst; tiny_d3st, tiny_sdt.
   families = 2 * (len(FORMATS_WITH_TASKS) + 1) + 2
   assert len(tasks.REGISTERED) == families * len(SUFFIXES)
