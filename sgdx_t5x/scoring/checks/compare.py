@@ -76,7 +76,7 @@ def compare(
     "notes": notes,
     "sets": {
       label: {
-        group: _row(*(x.take(mask) for x in (first, second)), a.sets[label], b.sets[label], samples)
+        group: _row(first.take(mask), second.take(mask), a.sets[label], b.sets[label], samples)
         for group, mask in _groups(seen).items()
       }
       for label, (first, second, seen) in pairs.items()
@@ -110,7 +110,7 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
 
 
 def _check_comparable(a: CheckTable, b: CheckTable) -> None:
-  other = differences(*(Signature.parse(x.signature) for x in (a, b)))
+  other = differences(Signature.parse(a.signature), Signature.parse(b.signature))
   if other:
     shown = "; ".join(f"{name}: A {x}, B {y}" for name, (x, y) in other.items())
     raise SgdxError(
@@ -160,12 +160,13 @@ def _row(
   first: Counts, second: Counts, a: CheckedSet, b: CheckedSet, samples: BootstrapSamples
 ) -> dict[str, Any]:
   statistics = statistics_of(a if not a.before else b)
-  numbers = [ratios(statistics, x) for x in (first, second)]
-  sampled = [ratio_samples(statistics, x, samples) for x in (first, second)]
+  x, y = ratios(statistics, first), ratios(statistics, second)
+  xs = ratio_samples(statistics, first, samples)
+  ys = ratio_samples(statistics, second, samples)
   least = least_p(first.dialogue_ids)
   found = {}
   for key in statistics:
-    diff = difference_of(*(x[key] for x in (*numbers, *sampled)), least)
+    diff = difference_of(x[key], y[key], xs[key], ys[key], least)
     found[key] = {
       "a": _number(diff.a),
       "b": _number(diff.b),
