@@ -24,7 +24,8 @@ examples:
   Make perturbed sets, predict all, and check:
     sgdx perturb --corpus sgd.zip --kind ned --out perturbed/ned
     sgdx perturb --corpus sgd.zip --kind sdi --out perturbed/sdi
-    sgdx check --corpus sgd.zip --perturbed ned=perturbed/ned sdi=perturbed/sdi \\
+    sgdx check --corpus sgd.zip \\
+      --perturbed ned=perturbed/ned sdi=perturbed/sdi \\
       --predictions original=preds/original ned=preds/ned sdi=preds/sdi \\
       --json check.json --per-frame check.jsonl
 

@@ -17,6 +17,7 @@ CONTENT = b'{"precious": true}\n'
 # What a command needs besides the two options that a test is about.
 NEEDED = {
   "score": ("--corpus", "sample", "--predictions", "v1=nothing"),
+  "check": ("--corpus", "sample", "--perturbed", "x=nothing", "--predictions", "original=nothing"),
   "diff": ("nothing", "nothing"),
   "prompts": ("--corpus", "sample", "--variant", "v3", "--out", "-"),
   "report": ("nothing", "--out", "new"),

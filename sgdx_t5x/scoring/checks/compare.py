@@ -160,13 +160,13 @@ def _row(
   first: Counts, second: Counts, a: CheckedSet, b: CheckedSet, samples: BootstrapSamples
 ) -> dict[str, Any]:
   statistics = statistics_of(a if not a.before else b)
-  numbers = [ratios(statistics, x) for x in (first, second)]
-  sampled = [ratio_samples(statistics, x, samples) for x in (first, second)]
+  x, y = ratios(statistics, first), ratios(statistics, second)
+  xs = ratio_samples(statistics, first, samples)
+  ys = ratio_samples(statistics, second, samples)
   least = least_p(first.dialogue_ids)
   found = {}
   for key in statistics:
-    (x, y), (samples_x, samples_y) = numbers, sampled
-    diff = difference_of(x[key], y[key], samples_x[key], samples_y[key], least)
+    diff = difference_of(x[key], y[key], xs[key], ys[key], least)
     found[key] = {
       "a": _number(diff.a),
       "b": _number(diff.b),

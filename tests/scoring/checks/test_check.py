@@ -254,6 +254,33 @@ def test_files_that_are_no_checks(tmp_path, checked):
     read_check(path)
 
 
+# --- SGD -----------------------------------------------------------------------------------
+
+
+@pytest.mark.real
+@pytest.mark.long
+def test_sgd(real_archive, tmp_path):
+  """Blind to coreference on the original, frozen on ned: counts of ../shared/notes, section 1.7."""
+  corpus = open_corpus(real_archive)
+  split = Split(corpus, "test")
+  write_perturbed(ned.perturber(split, 0), split, 0, tmp_path / "ned")
+  perturbed = open_corpus(tmp_path / "ned")
+  predictions = {
+    "original": write_planted(tmp_path / "blind", "blind", corpus, corpus),
+    "ned": write_planted(tmp_path / "frozen", "frozen", corpus, perturbed),
+  }
+  found = check(corpus, "test", {"ned": perturbed}, predictions, bootstrap_samples=0)
+  row = everything(found, "original")
+  assert row["jga"] == pytest.approx(1 - 5_684 / 26_802)
+  assert (row["num_coref_frames"], row["coref_jga"], row["accepted_jga"]) == (5_684, 0, 1)
+  assert (row["num_carried"], row["num_carried_new"]) == (6_822, 1_567)
+  row = everything(found, "ned")
+  assert row["num_changed"] >= 23_150
+  assert (row["perturbed"], row["reverted"]) == (0, 1)
+  assert row["num_entities"] == 35_239
+  assert 0.7 < row["from_train"] < 0.8  # from train's 10,560 values
+
+
 # --- the mini corpus of ../shared ------------------------------------------------------------
 
 
