@@ -12,34 +12,20 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from sgdx_t5x import metrics
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.provenance import CARRIED
 from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
-from sgdx_t5x.metrics import FrameScores, GoldFrame
-from sgdx_t5x.metrics.factuality import History
-from sgdx_t5x.metrics.failures import State
-from sgdx_t5x.metrics.perturbed import COUNTS, Around, Before, frame_counts
+from sgdx_t5x.metrics import FrameScores
 from sgdx_t5x.metrics.ratios import Counts
 from sgdx_t5x.perturb.entities import Slots, entity_slots
 from sgdx_t5x.prompts import load_format, signature_fields
-from sgdx_t5x.scoring.checks.sets import (
-  KINDS,
-  Gold,
-  TestSet,
-  changes_of,
-  is_changed,
-  open_sets,
-  read_gold,
-)
+from sgdx_t5x.scoring.checks.counting import Counter, Known
+from sgdx_t5x.scoring.checks.sets import KINDS, Original, TestSet, open_sets, read_gold
 from sgdx_t5x.scoring.checks.train_values import TrainValues
 from sgdx_t5x.scoring.predictions.files import PredictionSource
 from sgdx_t5x.scoring.progress import OnProgress
-from sgdx_t5x.scoring.score import score_predictions
+from sgdx_t5x.scoring.score import Scored, score_predictions
 from sgdx_t5x.scoring.settings import Settings
 from sgdx_t5x.signature import Signature
 
@@ -137,80 +123,104 @@ def check(
   labels = _labels(predictions, sets, corpus)
   slots = entity_slots(corpus.schema(split)) if entities is None else entities
   used = [sets[name] for name in labels]
-  derived = any(x.replaces_names and not x.manifests for x in used)
-  train = TrainValues(corpus)
-  original: Gold | None = None
-  known: dict[str, _Known] = {}
-  checked: dict[str, CheckedSet] = {}
-  warnings: dict[str, None] = {}
-  notes: dict[str, None] = {}
-  fields: Mapping[str, str] = {}
+  work = _Work(corpus, split, how, slots, on_progress)
+  work.lists_values = any(x.replaces_names and not x.manifests for x in used)
   for name, by_variant in labels.items():
-    test_set = sets[name]
-    gold = read_gold(test_set, split, slots if derived else None, on_progress)
-    original = original or gold
     sources = {variant: predictions[label] for variant, label in by_variant.items()}
-    scored = score_predictions(
-      test_set.corpus,
-      split,
-      sources,
-      gold=gold.frames,
-      on_progress=on_progress,
-      **dataclasses.asdict(how) | {"prompt_format": how.prompt_format},
-    )
-    fields = fields or scored.provenance.fields
-    said = f"{name}: " if name != ORIGINAL else ""
-    warnings |= {text if text in warnings else said + text: None for text in scored.warnings}
-    notes |= {said + text: None for text in scored.notes}
-    counter = _Counter(test_set, split, slots, original, gold, train, how.fuzzy)
-    for variant, label in by_variant.items():
-      before = variant if name != ORIGINAL else ""
-      if name == ORIGINAL:
-        jga = scored.frames[variant].metrics[metrics.JOINT_GOAL].tolist()
-        ids = scored.frames[variant].frame_ids.tolist()
-        known[variant] = _Known(scored.states[variant], dict(zip(ids, jga, strict=True)))
-      elif variant not in known:
-        before = ""
-        notes[f"{label}: no predictions {variant}=, so there is nothing to compare it with"] = None
-      counts = counter.counts(scored.frames[variant], scored.states[variant], known.get(before))
-      checked[label] = CheckedSet(
-        label,
-        name,
-        variant,
-        test_set.kinds,
-        before,
-        scored.frames[variant],
-        counts,
-        _about(test_set, corpus),
-      )
-  _check_shared(checked)
-  notes |= dict.fromkeys(_remarks(checked))
-  parts = [f"{x.name}:{x.corpus.checksum()}" for x in used if x.name != ORIGINAL]
-  signed: dict[str, str | int] = {
-    "split": split,
-    "sets": "+".join(parts),
-    "variants": "+".join(dict.fromkeys(x.variant for x in checked.values())),
-    "services": "all+seen+unseen",
-    "fuzzy": how.fuzzy,
-    **signature_fields(how.prompt_format),
-    **fields,
-    "jga": "official-per-frame",
-    "names": "" if entities is None else _crc(entities),
-    "frames": len(next(iter(checked.values())).frames),
-  }
-  signature = Signature.of(corpus.name, corpus.checksum(), signed, not warnings)
-  return Checked(corpus, split, how, checked, slots, str(signature), tuple(warnings), tuple(notes))
+    work.add(sets[name], by_variant, sources)
+  _check_shared(work.checked)
+  notes = (*work.notes, *_remarks(work.checked))
+  signature = _signature(work, used, entities)
+  return Checked(corpus, split, how, work.checked, slots, signature, tuple(work.warnings), notes)
 
 
 # --- parts -----------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
-class _Known:
-  """Predictions for the original set: frame id -> state, and JGA."""
+class _Work:
+  """Adds one set after the other, of which one at a time is in memory."""
 
-  states: Mapping[str, State]
-  jga: Mapping[str, float]
+  def __init__(
+    self, corpus: Corpus, split: str, how: Settings, slots: Slots, on_progress: OnProgress
+  ):
+    self.corpus, self.split, self.how, self.slots = corpus, split, how, slots
+    self.lists_values = False  # of gold states, to find out which were replaced
+    self.checked: dict[str, CheckedSet] = {}
+    self.warnings: dict[str, None] = {}
+    self.notes: dict[str, None] = {}
+    self.fields: Mapping[str, str] = {}
+    self._train = TrainValues(corpus)
+    self._on_progress = on_progress
+    self._original = Original({}, {})
+    self._known: dict[str, Known] = {}
+
+  def add(
+    self,
+    test_set: TestSet,
+    labels: Mapping[str, str],
+    sources: Mapping[str, PredictionSource],
+  ) -> None:
+    """Scores and counts a set. Args: labels, sources: variant -> label, predictions."""
+    values = self.slots if self.lists_values else None
+    gold = read_gold(test_set, self.split, values, self._on_progress)
+    scored = score_predictions(
+      test_set.corpus,
+      self.split,
+      sources,
+      gold=gold.frames,
+      on_progress=self._on_progress,
+      **{field.name: getattr(self.how, field.name) for field in dataclasses.fields(self.how)},
+    )
+    is_original = test_set.name == ORIGINAL
+    if is_original:
+      self._original = Original.of(gold)
+      self._known = {variant: Known.of(scored, variant) for variant in labels}
+    self._say(test_set, scored)
+    counter = Counter(
+      test_set, self.split, self.slots, self._original, gold, self._train, self.how.fuzzy
+    )
+    for variant, label in labels.items():
+      before = "" if is_original or variant not in self._known else variant
+      if not is_original and not before:
+        text = f"{label}: no predictions {variant}=, so there is nothing to compare it with"
+        self.notes[text] = None
+      frames, states = scored.frames[variant], scored.states[variant]
+      self.checked[label] = CheckedSet(
+        label,
+        test_set.name,
+        variant,
+        test_set.kinds,
+        before,
+        dataclasses.replace(frames, metrics={}),
+        counter.counts(frames, states, self._known.get(before)),
+        _about(test_set, self.corpus),
+      )
+
+  def _say(self, test_set: TestSet, scored: Scored) -> None:
+    """Takes over what is to be said of a set's scores, once."""
+    self.fields = self.fields or scored.provenance.fields
+    said = "" if test_set.name == ORIGINAL else f"{test_set.name}: "
+    for text in scored.warnings:
+      self.warnings[text if text in self.warnings else said + text] = None
+    self.notes |= {said + text: None for text in scored.notes}
+
+
+def _signature(work: _Work, used: Sequence[TestSet], entities: Slots | None) -> str:
+  sets = [f"{x.name}:{x.corpus.checksum()}" for x in used if x.name != ORIGINAL]
+  fields: dict[str, str | int] = {
+    "split": work.split,
+    "sets": "+".join(sets),
+    "variants": "+".join(dict.fromkeys(x.variant for x in work.checked.values())),
+    "services": "all+seen+unseen",
+    "fuzzy": work.how.fuzzy,
+    **signature_fields(work.how.prompt_format),
+    **work.fields,
+    "jga": "official-per-frame",
+    "names": "" if entities is None else _crc(entities),
+    "frames": len(next(iter(work.checked.values())).frames),
+  }
+  corpus = work.corpus
+  return str(Signature.of(corpus.name, corpus.checksum(), fields, not work.warnings))
 
 
 def _labels(
@@ -252,95 +262,6 @@ def _labels(
       fix=f"add --predictions {name}=DIR, or leave --perturbed {name}=... out",
     )
   return found
-
-
-class _Counter:
-  """Counts frames of one set."""
-
-  def __init__(
-    self,
-    test_set: TestSet,
-    split: str,
-    entities: Slots,
-    original: Gold,
-    gold: Gold,
-    train: TrainValues,
-    fuzzy: str,
-  ):
-    self._set, self._gold, self._fuzzy = test_set, gold, fuzzy
-    self._schema = test_set.corpus.schema(split)
-    self._entities, self._replaced = entities, test_set.replaced(entities)
-    self._changes = changes_of(test_set, split, original, gold)
-    self._by_id = {frame.frame_id: frame for frame in gold.frames}
-    self._sticky = _sticky(gold.frames)
-    self._in_train = train.__contains__ if train.known else None
-    is_original = original is gold
-    before = {} if is_original else {frame.frame_id: frame for frame in original.frames}
-    self._changed = {
-      key: is_changed(test_set.kinds, before[key], frame)
-      for key, frame in self._by_id.items()
-      if key in before
-    }
-
-  def counts(
-    self, frames: FrameScores, states: Mapping[str, State], known: _Known | None
-  ) -> Counts:
-    """Returns the counts of the frames that were scored, in their order."""
-    values = np.zeros((len(frames), len(COUNTS)))
-    position = {name: i for i, name in enumerate(COUNTS)}
-    dialogue, history = "", History(())
-    jga = frames.metrics[metrics.JOINT_GOAL].tolist()
-    for row, (key, score) in enumerate(zip(frames.frame_ids.tolist(), jga, strict=True)):
-      gold = self._by_id[key]
-      if gold.dialogue_id != dialogue:
-        dialogue, history = gold.dialogue_id, History(self._gold.utterances[gold.dialogue_id])
-      found = frame_counts(
-        self._schema[gold.service],
-        gold,
-        states[key],
-        score,
-        self._before(gold, known),
-        self._around(gold, history),
-        self._fuzzy,
-      )
-      for name, number in found.items():
-        values[row, position[name]] = number
-    return Counts(COUNTS, values.T, frames.dialogue_ids)
-
-  def _before(self, gold: GoldFrame, known: _Known | None) -> Before | None:
-    key = gold.frame_id
-    if known is None or key not in known.jga or key not in self._changed:
-      return None
-    names = self._changes.names.get(gold.dialogue_id, {}) if self._set.replaces_names else None
-    choices = {
-      slot: replaced
-      for (service, slot), replaced in self._changes.choices.get(gold.dialogue_id, {}).items()
-      if service == gold.service
-    }
-    return Before(known.states[key], known.jga[key], self._changed[key], names, choices)
-
-  def _around(self, gold: GoldFrame, history: History) -> Around:
-    repairs = self._changes.repairs.get((gold.dialogue_id, gold.turn), {})
-    nothing: frozenset[str] = frozenset()
-    return Around(
-      history,
-      self._entities.get(gold.service, nothing),
-      self._replaced.get(gold.service, nothing),
-      gold.frame_id in self._sticky,
-      {slot: value for (service, slot), value in repairs.items() if service == gold.service},
-      self._in_train,
-    )
-
-
-def _sticky(frames: Sequence[GoldFrame]) -> frozenset[str]:
-  """Returns the frames from the first carried value of a dialogue on."""
-  found, dialogues = set(), set()
-  for frame in frames:
-    if any(origin.source == CARRIED for origin in frame.origins.values()):
-      dialogues.add(frame.dialogue_id)
-    if frame.dialogue_id in dialogues:
-      found.add(frame.frame_id)
-  return frozenset(found)
 
 
 def _about(test_set: TestSet, original: Corpus) -> dict[str, Any]:

@@ -68,6 +68,25 @@ class Gold:
   values: Mapping[str, tuple[str, ...]]
 
 
+@dataclasses.dataclass(frozen=True)
+class Original:
+  """What is kept of the original dialogues, to compare sets with.
+
+  Attributes:
+    frames: frame id -> (CRC-32 of the utterance, gold state).
+    values: see `Gold`.
+  """
+
+  frames: Mapping[str, tuple[int, Mapping[str, tuple[str, ...]]]]
+  values: Mapping[str, tuple[str, ...]]
+
+  @classmethod
+  def of(cls, gold: Gold) -> "Original":
+    """Takes what is needed; utterances and origins are not."""
+    frames = {x.frame_id: (x.utterance_crc, x.slot_values) for x in gold.frames}
+    return cls(frames, gold.values)
+
+
 def open_sets(
   corpus: Corpus, split: str, perturbed: Mapping[str, Corpus | str | pathlib.Path]
 ) -> dict[str, TestSet]:
@@ -153,7 +172,7 @@ def read_gold(test_set: TestSet, split: str, slots: Slots | None, on_progress: O
   return Gold(frames, utterances, values)
 
 
-def changes_of(test_set: TestSet, split: str, original: Gold, gold: Gold) -> Changes:
+def changes_of(test_set: TestSet, split: str, original: Original, gold: Gold) -> Changes:
   """Returns what was changed: as changes.jsonl says, or as the dialogues differ."""
   if test_set.manifests:
     return recorded_changes(test_set.corpus, split, test_set.manifests)
@@ -165,10 +184,18 @@ def changes_of(test_set: TestSet, split: str, original: Gold, gold: Gold) -> Cha
   return Changes(names)
 
 
-def is_changed(kinds: Sequence[str], before: GoldFrame, after: GoldFrame) -> bool:
-  """Whether perturbations of some kinds changed a frame: its utterance, or its gold state."""
-  said = before.utterance_crc != after.utterance_crc
-  state = before.slot_values != after.slot_values
+def is_changed(
+  kinds: Sequence[str], before: tuple[int, Mapping[str, tuple[str, ...]]], after: GoldFrame
+) -> bool:
+  """Whether perturbations of some kinds changed a frame: its utterance, or its gold state.
+
+  Args:
+    kinds: of the set.
+    before: CRC-32 of the original utterance, and the gold state there.
+    after: the frame in the set.
+  """
+  said = before[0] != after.utterance_crc
+  state = before[1] != after.slot_values
   return any((kind in OF_WORDS and said) or (kind in OF_VALUES and state) for kind in kinds)
 
 

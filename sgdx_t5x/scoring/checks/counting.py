@@ -1,0 +1,126 @@
+"""Counts the frames of one set, see `metrics.perturbed`."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from sgdx_t5x import metrics
+from sgdx_t5x.data.provenance import CARRIED
+from sgdx_t5x.metrics import FrameScores, GoldFrame
+from sgdx_t5x.metrics.factuality import History
+from sgdx_t5x.metrics.failures import State
+from sgdx_t5x.metrics.perturbed import COUNTS, Around, Before, frame_counts
+from sgdx_t5x.metrics.ratios import Counts
+from sgdx_t5x.perturb.entities import Slots
+from sgdx_t5x.scoring.checks.sets import Gold, Original, TestSet, changes_of, is_changed
+from sgdx_t5x.scoring.checks.train_values import TrainValues
+from sgdx_t5x.scoring.score import Scored
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+  """Predictions for the original set: frame id -> state, and JGA."""
+
+  states: Mapping[str, State]
+  jga: Mapping[str, float]
+
+  @classmethod
+  def of(cls, scored: Scored, variant: str) -> "Known":
+    """Takes those of a variant."""
+    frames = scored.frames[variant]
+    jga = frames.metrics[metrics.JOINT_GOAL].tolist()
+    by_id = dict(zip(frames.frame_ids.tolist(), jga, strict=True))
+    return cls(scored.states[variant], by_id)
+
+
+class Counter:
+  """Counts frames of one set."""
+
+  def __init__(
+    self,
+    test_set: TestSet,
+    split: str,
+    entities: Slots,
+    original: Original,
+    gold: Gold,
+    train: TrainValues,
+    fuzzy: str,
+  ):
+    """Args: see `check.check`; original: what sets are compared with."""
+    self._set, self._gold, self._fuzzy = test_set, gold, fuzzy
+    self._schema = test_set.corpus.schema(split)
+    self._entities, self._replaced = entities, test_set.replaced(entities)
+    self._changes = changes_of(test_set, split, original, gold)
+    self._by_id = {frame.frame_id: frame for frame in gold.frames}
+    self._sticky = _sticky(gold.frames)
+    self._in_train = train.__contains__ if train.known else None
+    self._changed = {
+      key: is_changed(test_set.kinds, original.frames[key], frame)
+      for key, frame in self._by_id.items()
+      if key in original.frames
+    }
+
+  def counts(self, frames: FrameScores, states: Mapping[str, State], known: Known | None) -> Counts:
+    """Returns the counts of the frames that were scored, in their order.
+
+    Args:
+      frames: their scores.
+      states: frame id -> predicted state.
+      known: predictions for the original set, to compare with; None: nothing to compare.
+    """
+    values = np.zeros((len(frames), len(COUNTS)))
+    position = {name: i for i, name in enumerate(COUNTS)}
+    dialogue, history = "", History(())
+    jga = frames.metrics[metrics.JOINT_GOAL].tolist()
+    for row, (key, score) in enumerate(zip(frames.frame_ids.tolist(), jga, strict=True)):
+      gold = self._by_id[key]
+      if gold.dialogue_id != dialogue:
+        dialogue, history = gold.dialogue_id, History(self._gold.utterances[gold.dialogue_id])
+      found = frame_counts(
+        self._schema[gold.service],
+        gold,
+        states[key],
+        score,
+        self._before(gold, known),
+        self._around(gold, history),
+        self._fuzzy,
+      )
+      for name, number in found.items():
+        values[row, position[name]] = number
+    return Counts(COUNTS, values.T, frames.dialogue_ids)
+
+  def _before(self, gold: GoldFrame, known: Known | None) -> Before | None:
+    key = gold.frame_id
+    if known is None or key not in known.jga or key not in self._changed:
+      return None
+    names = self._changes.names.get(gold.dialogue_id, {}) if self._set.replaces_names else None
+    choices = {
+      slot: replaced
+      for (service, slot), replaced in self._changes.choices.get(gold.dialogue_id, {}).items()
+      if service == gold.service
+    }
+    return Before(known.states[key], known.jga[key], self._changed[key], names, choices)
+
+  def _around(self, gold: GoldFrame, history: History) -> Around:
+    repairs = self._changes.repairs.get((gold.dialogue_id, gold.turn), {})
+    nothing: frozenset[str] = frozenset()
+    return Around(
+      history,
+      self._entities.get(gold.service, nothing),
+      self._replaced.get(gold.service, nothing),
+      gold.frame_id in self._sticky,
+      {slot: value for (service, slot), value in repairs.items() if service == gold.service},
+      self._in_train,
+    )
+
+
+def _sticky(frames: Sequence[GoldFrame]) -> frozenset[str]:
+  """Returns the frames from the first carried value of a dialogue on."""
+  found, dialogues = set(), set()
+  for frame in frames:
+    if any(origin.source == CARRIED for origin in frame.origins.values()):
+      dialogues.add(frame.dialogue_id)
+    if frame.dialogue_id in dialogues:
+      found.add(frame.frame_id)
+  return frozenset(found)
