@@ -6,8 +6,6 @@ in lower case, and any white space counts as one blank. CheckDST's code asks for
 any part of the text will do, but every letter must be as it is (`metrics.checkdst`).
 """
 
-import functools
-import re
 from collections.abc import Sequence
 
 
@@ -24,7 +22,7 @@ class History:
   def has(self, value: str, turn: int) -> bool:
     """Whether an utterance up to a turn has the value as whole words, in any letters."""
     if value not in self._found:
-      self._found[value] = _first(_whole_words(normalised(value)), self._normal)
+      self._found[value] = _first(normalised(value), self._normal)
     return self._found[value] <= turn
 
   def has_part(self, value: str, turn: int) -> bool:
@@ -40,13 +38,21 @@ def normalised(text: str) -> str:
   return " ".join(text.lower().split())
 
 
-@functools.lru_cache(maxsize=1 << 14)
-def _whole_words(value: str) -> tuple[str, re.Pattern[str]]:
-  return value, re.compile(rf"(?<!\w){re.escape(value)}(?!\w)")
+def _first(value: str, texts: Sequence[str]) -> int:
+  """Returns the first text with a value as whole words, or how many there are.
+
+  No text has the empty value.
+  """
+  for number, text in enumerate(texts):
+    start = text.find(value) if value else -1
+    while start >= 0:
+      end = start + len(value)
+      if not (_is_word(text[start - 1 : start]) or _is_word(text[end : end + 1])):
+        return number
+      start = text.find(value, start + 1)
+  return len(texts)
 
 
-def _first(value: tuple[str, re.Pattern[str]], texts: Sequence[str]) -> int:
-  """Returns the first text with the value, or how many there are; no text has the empty value."""
-  text, pattern = value
-  found = (i for i, said in enumerate(texts) if text and text in said and pattern.search(said))
-  return next(found, len(texts))
+def _is_word(character: str) -> bool:
+  """Whether a character is part of a word; the empty one, at an end of the text, is none."""
+  return character.isalnum() or character == "_"

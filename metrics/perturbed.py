@@ -21,7 +21,7 @@ numbers are over all frames of a set: JGA, slots (`slots`), names (`factuality`)
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from sgdx_t5x.data.provenance import ACCEPTED, CARRIED
 from sgdx_t5x.data.schema import DONTCARE, Service
@@ -176,18 +176,23 @@ def _slots(
   service: Service, gold: GoldFrame, state: State, jga: float, backend: str
 ) -> dict[str, float]:
   known = service.slot_index
-  right = right_slots(service, gold.slot_values, state, backend)
-  carried = [slot for slot, origin in gold.origins.items() if origin.source == CARRIED]
-  new = [slot for slot in carried if gold.origins[slot].turn == gold.turn]
-  return {
-    "predicted_slots": sum(slot in known for slot in state),
-    "gold_slots": sum(slot in known for slot in gold.slot_values),
+  gold_slots = [slot for slot in gold.slot_values if slot in known]
+  right: Collection[str] = gold_slots  # as in most frames
+  if not jga >= 1:
+    right = right_slots(service, gold.slot_values, state, backend)
+  counts: dict[str, float] = {
+    "predicted_slots": sum([slot in known for slot in state]),
+    "gold_slots": len(gold_slots),
     "right_slots": len(right),
-    "carried": len(carried),
-    "carried_right": sum(slot in right for slot in carried),
-    "carried_new": len(new),
-    "carried_new_right": sum(slot in right for slot in new),
   }
+  carried = [slot for slot, origin in gold.origins.items() if origin.source == CARRIED]
+  if carried:
+    new = [slot for slot in carried if gold.origins[slot].turn == gold.turn]
+    counts["carried"] = len(carried)
+    counts["carried_right"] = sum(slot in right for slot in carried)
+    counts["carried_new"] = len(new)
+    counts["carried_new_right"] = sum(slot in right for slot in new)
+  return counts
 
 
 def _coreference(gold: GoldFrame, jga: float, is_sticky: bool) -> dict[str, float]:

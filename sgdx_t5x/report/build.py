@@ -79,6 +79,7 @@ def make(
   parts: tuple[Callable[[], Iterable[Section]], ...] = (
     lambda: [_overview(scored, lacks, figures)],
     lambda: _steps(scored, figures),
+    lambda: _provenance(scored),
     lambda: _comparisons(scored),
     lambda: [_services(scored, figures)],
     lambda: _errors(scored, figures),
@@ -211,6 +212,21 @@ def _overview(scored: Sequence[Run], lacks: Sequence[str], figures: dict[str, An
 
 def _lines(scored: Sequence[Run], lines: Callable[[Run], Iterable[str]]) -> list[str]:
   return [f"{names}: {line}" for names, line in runs.by_line(scored, lines)]
+
+
+def _provenance(scored: Sequence[Run]) -> Iterator[Section]:
+  """Where runs lose what, of those scored with --provenance."""
+  shown = [
+    dataclasses.replace(table, title=f"{run.name}: {table.title}")
+    for run in scored
+    for table in score_tables.provenance_tables(run.report.get("provenance"))
+  ]
+  if shown:
+    lines = (
+      "informed: said by the user; accepted: said by the system before; carried: taken over from "
+      "another service (coreference).",
+    )
+    yield Section("provenance", "Provenance of values", lines, tuple(shown), ())
 
 
 def _steps(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:

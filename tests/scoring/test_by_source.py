@@ -63,3 +63,13 @@ def test_the_tables(corpus, tmp_path, capsys):
   out = capsys.readouterr().out
   assert "slot accuracy by provenance of the value (%)" in out
   assert ["carried", "0.0"] in [line.split()[:2] for line in out.splitlines()]
+
+
+def test_the_report_has_the_tables(corpus, tmp_path):
+  predictions = write_planted(tmp_path / "blind", "blind", corpus, corpus)
+  options = ("--predictions", f"original={predictions}", "--bootstrap-samples", 0, "--provenance")
+  assert sgdx("score", "--corpus", corpus.origin, *options, "--json", tmp_path / "a.json") == 0
+  assert sgdx("report", tmp_path / "a.json", "--out", tmp_path / "report") == 0
+  page = (tmp_path / "report" / "report.html").read_text()
+  assert "Provenance of values" in page
+  assert "a: slot accuracy by provenance, where values enter (%)" in page
