@@ -1,7 +1,4 @@
-"""What a span tracker can fill the slots of a frame with, besides spans and possible values.
-
-The mechanisms and their shares in SGD's updates: docs/trackers.md.
-"""
+"""What a span tracker can fill the slots of a frame with, besides spans and possible values."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping

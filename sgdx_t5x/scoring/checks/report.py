@@ -32,7 +32,7 @@ def check_report(
   like_checkdst: bool = False,
   per_service: bool = False,
 ) -> dict[str, Any]:
-  """Returns what `sgdx check --json` writes; docs/checkdst-json.md describes it.
+  """Returns what `sgdx check --json` writes; docs/score-json.md describes it.
 
   Args:
     checked: the sets.
