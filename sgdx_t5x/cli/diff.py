@@ -2,11 +2,13 @@
 
 import argparse
 import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import Takes, add_command, add_option, check_least
 from sgdx_t5x.errors import UsageError
+from sgdx_t5x.tables import Table
 
 _JOINT_GOAL = "joint_goal_accuracy"
 _FEWEST_SAMPLES = 100  # with fewer, the 2.5% at each end are one or two samples
@@ -101,30 +103,18 @@ def run(args: argparse.Namespace) -> int:
   if args.flips:
     with atomic_write(args.flips, "--flips") as file:
       file.writelines(f"{json.dumps(flip)}\n" for flip in compare.flips(compared))
-  if args.json:
-    with atomic_write(args.json, "--json") as file:
-      file.write(output.as_json(report))
-  output.show(
-    args.format,
-    comparison_tables.layout(report, split_intervals=args.format == "csv"),
+  return _end(
+    args,
     report,
-    warnings=report["warnings"],
-    heading=(*report["notes"], *(f"{x.upper()} {report[x]['file']}" for x in ("a", "b"))),
-    notes=(
-      "broken: right (1) in A, wrong in B; fixed: the reverse.",
-      "Of SS, lost and spread, less is better.",
-      f"95% interval, two-sided p of B-A: {report['resamples']:,} paired bootstrap samples of "
-      "dialogues.",
-    ),
-    signatures={x.upper(): report[x]["signature"] for x in ("a", "b")},
+    comparison_tables.layout,
+    "broken: right (1) in A, wrong in B; fixed: the reverse.",
+    "Of SS, lost and spread, less is better.",
+    _method(report),
   )
-  output.say_written(args.json, args.flips)
-  return 0
 
 
 def _run_checks(args: argparse.Namespace) -> int:
   """Compares two files of `sgdx check`."""
-  from sgdx_t5x.files import atomic_write
   from sgdx_t5x.scoring.checks import compare, files
 
   if args.flips or args.metric != _JOINT_GOAL:
@@ -135,23 +125,37 @@ def _run_checks(args: argparse.Namespace) -> int:
     )
   a, b = (files.read_check(path) for path in (args.a, args.b))
   report = compare.compare(a, b, args.bootstrap_samples, args.seed, args.allow_missing)
+  less = "Of broken, reverted, from_train and repair_taken, less is better."
+  return _end(args, report, compare.layout, _method(report), less)
+
+
+def _method(report: Mapping[str, Any]) -> str:
+  samples = f"{report['resamples']:,} paired bootstrap samples of dialogues"
+  return f"95% interval, two-sided p of B-A: {samples}."
+
+
+def _end(
+  args: argparse.Namespace,
+  report: Mapping[str, Any],
+  layout: Callable[..., Sequence[Table]],
+  *notes: str,
+) -> int:
+  """Writes and prints a comparison, of whichever files."""
+  from sgdx_t5x.files import atomic_write
+
   if args.json:
     with atomic_write(args.json, "--json") as file:
       file.write(output.as_json(report))
   output.show(
     args.format,
-    compare.layout(report, split_intervals=args.format == "csv"),
+    layout(report, split_intervals=args.format == "csv"),
     report,
     warnings=report["warnings"],
     heading=(*report["notes"], *(f"{x.upper()} {report[x]['file']}" for x in ("a", "b"))),
-    notes=(
-      f"95% interval, two-sided p of B-A: {report['resamples']:,} paired bootstrap samples of "
-      "dialogues.",
-      "Of broken, reverted, from_train and repair_taken, less is better.",
-    ),
+    notes=notes,
     signatures={x.upper(): report[x]["signature"] for x in ("a", "b")},
   )
-  output.say_written(args.json)
+  output.say_written(args.json, args.flips)
   return 0
 
 

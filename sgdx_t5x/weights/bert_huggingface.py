@@ -8,20 +8,17 @@ Checked against `transformers` 5.23 (tests/fixtures/hf_bert/make.py). Names may 
 from __future__ import annotations
 
 import dataclasses
-import json
 import pathlib
 import re
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.files import check_folder
 from sgdx_t5x.weights import bert_layout, hf_folder, layout
-from sgdx_t5x.weights.progress import OnProgress, growing, no_progress
-from sgdx_t5x.weights.safetensors_file import import_safetensors
+from sgdx_t5x.weights.progress import OnProgress, no_progress
 
 VOCABULARY = "vocab.txt"
 # What the network computes; another value would change its numbers.
@@ -53,16 +50,7 @@ def read(
   vocabulary = folder / VOCABULARY
   if vocabulary.is_file():
     check_vocabulary(vocabulary, sizes.vocab_size)
-  layout.check(
-    {tensor.hf: tensor.hf_shape for tensor in table},
-    {name: array.shape for name, array in arrays.items()},
-    str(folder),
-    expected=f"the {len(table)} arrays that {hf_folder.CONFIG} describes",
-    fix=f"correct {hf_folder.CONFIG}, or save the model again: model.save_pretrained(DIR)",
-  )
-  layout.check_finite(arrays, str(folder))
-  by_path = {t.t5x: arrays[t.hf].T if t.transposed else arrays[t.hf] for t in table}
-  return layout.Weights(sizes, by_path, notes=tuple(notes))
+  return layout.Weights(sizes, hf_folder.by_path(table, arrays, folder), notes=tuple(notes))
 
 
 def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertSizes:
@@ -152,26 +140,17 @@ def write(
     SgdxError: nothing is written then.
   """
   folder = check_free(folder, overwrite, vocabulary)
-  kind, arrays = hf_folder.storage_type(dtype), {}
-  for t in bert_layout.tensors(weights.sizes):
-    array = weights.arrays[t.t5x]
-    arrays[t.hf] = np.ascontiguousarray(array.T if t.transposed else array, dtype=kind)
-  safetensors = import_safetensors()
   content = {**config, "architectures": ["BertModel"], "model_type": "bert", "dtype": dtype}
   content.pop("torch_dtype", None)
-  with atomic_folder(folder) as temporary:
-    temporary.mkdir()
-    try:
-      with growing(temporary, sum(array.nbytes for array in arrays.values()), on_progress):
-        safetensors.numpy.save_file(
-          arrays, temporary / hf_folder.ONE_FILE, metadata={"format": "pt"}
-        )
-    except safetensors.SafetensorError as e:  # a full disk, for instance
-      raise OSError(str(e)) from e
-    text = json.dumps(content, indent=2, sort_keys=True) + "\n"
-    (temporary / hf_folder.CONFIG).write_text(text, "utf-8")
-    if vocabulary is not None:
-      shutil.copyfile(vocabulary, temporary / VOCABULARY)
+  hf_folder.write_folder(
+    folder,
+    bert_layout.tensors(weights.sizes),
+    weights,
+    dtype,
+    {hf_folder.CONFIG: content},
+    (vocabulary, VOCABULARY),
+    on_progress,
+  )
   return folder
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import pathlib
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import json_type
-from sgdx_t5x.weights.progress import OnProgress, byte_counter
-from sgdx_t5x.weights.safetensors_file import read_safetensors
+from sgdx_t5x.files import atomic_folder, json_type
+from sgdx_t5x.weights import layout
+from sgdx_t5x.weights.progress import OnProgress, byte_counter, growing
+from sgdx_t5x.weights.safetensors_file import import_safetensors, read_safetensors
 
 CONFIG, ONE_FILE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 _OTHER_FORMATS = ("pytorch_model*.bin*", "*.pt", "tf_model.h5", "flax_model*.msgpack*")
@@ -149,6 +151,72 @@ def _check_index(folder: pathlib.Path, arrays: Mapping[str, Any], ignored: Seque
       expected="shards that contain the arrays of the index",
       fix="download the index and all shards again",
     )
+
+
+def by_path(
+  table: Sequence[layout.Tensor], arrays: Mapping[str, np.ndarray], folder: pathlib.Path
+) -> dict[str, np.ndarray]:
+  """Returns arrays by T5X's names, transposed where T5X has them so.
+
+  Args:
+    table: the arrays that there should be.
+    arrays: those that there are, by Hugging Face's names.
+    folder: where they are from, for errors.
+
+  Raises:
+    SgdxError: others than these, of another shape, or with numbers that are not finite.
+  """
+  layout.check(
+    {tensor.hf: tensor.hf_shape for tensor in table},
+    {name: array.shape for name, array in arrays.items()},
+    str(folder),
+    expected=f"the {len(table)} arrays that {CONFIG} describes",
+    fix=f"correct {CONFIG}, or save the model again: model.save_pretrained(DIR)",
+  )
+  layout.check_finite(arrays, str(folder))
+  return {t.t5x: arrays[t.hf].T if t.transposed else arrays[t.hf] for t in table}
+
+
+def write_folder(
+  folder: pathlib.Path,
+  table: Sequence[layout.Tensor],
+  weights: layout.Weights,
+  dtype: str,
+  written: Mapping[str, Mapping[str, Any]],
+  vocabulary: tuple[str | pathlib.Path | None, str],
+  on_progress: OnProgress,
+) -> None:
+  """Writes the arrays of a table, JSON files and a vocabulary; all of it or nothing.
+
+  Args:
+    folder: its absolute path.
+    table: what to write of the weights.
+    weights: by T5X's names.
+    dtype: see `storage_type`.
+    written: name of a JSON file -> what it holds.
+    vocabulary: the file to copy, or None for none; its name in the folder.
+    on_progress: see `huggingface.read_huggingface`.
+  """
+  safetensors = import_safetensors()
+  kind, arrays = storage_type(dtype), {}
+  for t in table:
+    array = weights.arrays[t.t5x]
+    # Contiguous, since safetensors writes an array's memory, whatever its strides.
+    arrays[t.hf] = np.ascontiguousarray(array.T if t.transposed else array, dtype=kind)
+  size = sum(array.nbytes for array in arrays.values())
+  with atomic_folder(folder) as temporary:
+    temporary.mkdir()
+    try:
+      with growing(temporary, size, on_progress):
+        safetensors.numpy.save_file(arrays, temporary / ONE_FILE, metadata={"format": "pt"})
+    except safetensors.SafetensorError as e:  # a full disk, for instance
+      raise OSError(str(e)) from e
+    for name, content in written.items():
+      text = json.dumps(content, indent=2, sort_keys=True) + "\n"
+      (temporary / name).write_text(text, "utf-8")
+    source, name = vocabulary
+    if source is not None:
+      shutil.copyfile(source, temporary / name)
 
 
 def storage_type(dtype: str) -> np.dtype:

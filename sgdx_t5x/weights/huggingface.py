@@ -10,20 +10,24 @@ Checked against `transformers` 5.23 (tests/fixtures/hf_t5/make.py). Two traps of
 
 from __future__ import annotations
 
-import json
 import pathlib
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.files import check_folder
 from sgdx_t5x.weights import bert_huggingface, layout
-from sgdx_t5x.weights.hf_folder import CONFIG, ONE_FILE, read_arrays, read_config, storage_type
-from sgdx_t5x.weights.progress import OnProgress, growing, no_progress
-from sgdx_t5x.weights.safetensors_file import import_safetensors
+from sgdx_t5x.weights.hf_folder import (
+  CONFIG,
+  ONE_FILE,
+  by_path,
+  read_arrays,
+  read_config,
+  write_folder,
+)
+from sgdx_t5x.weights.progress import OnProgress, no_progress
 
 MT5_VOCAB_SIZE = 250_112
 _KINDS = {"t5": "T5 1.0, T5 1.1, Flan-T5", "mt5": "", "bert": "BERT, MiniLM"}
@@ -70,18 +74,10 @@ def read_huggingface(
   sizes = _sizes(config, folder)
   arrays = _without_aliases(arrays, folder, notes, sizes.tied)
   table = layout.tensors(sizes)
-  layout.check(
-    {tensor.hf: tensor.hf_shape for tensor in table},
-    {name: array.shape for name, array in arrays.items()},
-    str(folder),
-    expected=f"the {len(table)} arrays that {CONFIG} describes",
-    fix=f"correct {CONFIG}, or save the model again: model.save_pretrained(DIR)",
-  )
-  layout.check_finite(arrays, str(folder))
-  by_path = {t.t5x: arrays[t.hf].T if t.transposed else arrays[t.hf] for t in table}
+  found = by_path(table, arrays, folder)
   if config["model_type"] == "mt5":
     notes.append("mT5 has a vocabulary of its own: SGDX_VOCAB must name its SentencePiece file")
-  return layout.Weights(sizes, by_path, notes=tuple(notes))
+  return layout.Weights(sizes, found, notes=tuple(notes))
 
 
 def _sizes(config: Mapping[str, Any], folder: pathlib.Path) -> layout.Sizes:
@@ -184,27 +180,9 @@ def write_huggingface(
     SgdxError: nothing is written then.
   """
   folder = check_huggingface_free(folder, overwrite, vocabulary)
-  safetensors = import_safetensors()
-  kind = storage_type(dtype)
-  arrays = {}
-  for t in layout.tensors(weights.sizes):
-    array = weights.arrays[t.t5x]
-    # Contiguous, since safetensors writes an array's memory, whatever its strides.
-    arrays[t.hf] = np.ascontiguousarray(array.T if t.transposed else array, dtype=kind)
-  size = sum(array.nbytes for array in arrays.values())
-  with atomic_folder(folder) as temporary:
-    temporary.mkdir()
-    try:
-      with growing(temporary, size, on_progress):
-        safetensors.numpy.save_file(arrays, temporary / ONE_FILE, metadata={"format": "pt"})
-    except safetensors.SafetensorError as e:  # a full disk, for instance
-      raise OSError(str(e)) from e
-    written = {CONFIG: _config(weights.sizes, dtype), _GENERATION_CONFIG: _TOKENS}
-    for name, content in written.items():
-      text = json.dumps(content, indent=2, sort_keys=True) + "\n"
-      (temporary / name).write_text(text, "utf-8")
-    if vocabulary is not None:
-      shutil.copyfile(vocabulary, temporary / _VOCABULARY)
+  written = {CONFIG: _config(weights.sizes, dtype), _GENERATION_CONFIG: _TOKENS}
+  table = layout.tensors(weights.sizes)
+  write_folder(folder, table, weights, dtype, written, (vocabulary, _VOCABULARY), on_progress)
   return folder
 
 
