@@ -12,6 +12,7 @@ ROOT = pathlib.Path(__file__).parent
 ROOMS = {f"sgdx_t5x.{name}": name for name in ("tasks", "metrics", "gin", "docs")}
 STATS = ["sacrebleu>=2.6"]  # sgdx stats
 REPORT = ["jinja2>=3.1", "matplotlib>=3.10"]  # sgdx report
+RETRIEVE = ["bm25s>=0.3"]  # sgdx prompts --as tools --delivery retrieved:K
 COMPOSE = ["spacy>=3.8", "spacy-lookups-data>=1.0.5"]  # sgdx compose
 
 setuptools.setup(
@@ -75,6 +76,7 @@ setuptools.setup(
     "report": REPORT,
     "stats": STATS,
     "compose": COMPOSE,
+    "retrieve": RETRIEVE,
     "tpu": ["jax[tpu]"],  # a TPU VM, and t5x.main --run_mode=aot anywhere: libtpu, 0.7 GB
     "google": ["google-cloud-translate>=3.20"],  # sgdx backtranslate --provider google
     "hf": ["torch>=2.4", "transformers>=5", "sentencepiece"],  # sgdx backtranslate --provider hf
@@ -83,6 +85,7 @@ setuptools.setup(
       "fuzzywuzzy>=0.18",
       "hypothesis>=6",
       "import-linter>=2.16",
+      "jsonschema>=4.20",  # tools are JSON Schema
       "mypy>=2.4",
       "playwright>=1.50",  # drives a Chromium that is there; none is downloaded
       "pytest>=8",
@@ -92,6 +95,7 @@ setuptools.setup(
       *REPORT,
       *STATS,
       *COMPOSE,
+      *RETRIEVE,
     ],
   },
   entry_points={

@@ -1,9 +1,9 @@
 """Takes timed training steps with whichever T5X this interpreter imports; a child process.
 
 `train` stands in `__main__` as that of `t5x.train` does, so the same gin files configure it. It
-makes model, state and trainer from T5X's public classes, takes one step to compile, and then, for
-each number read from standard input, takes so many steps and prints the seconds they took.
-The batches are read and counted beforehand: what is timed is `trainer.Trainer`'s step alone.
+makes model, state and trainer from T5X's public classes, takes a step with each batch to compile,
+and then, for each number read from standard input, takes so many steps and prints the seconds they
+took. The batches are read and counted beforehand: what is timed is `trainer.Trainer`'s step alone.
 """
 
 from __future__ import annotations
@@ -21,6 +21,16 @@ import numpy as np
 import seqio
 
 from t5x import gin_utils, utils
+
+try:
+  from t5x._train.trim import trimmed
+except ImportError:  # Google's, or a checkout that computes padding
+
+  def trimmed(batches, model):
+    """The batches as they are."""
+    del model
+    return batches
+
 
 _BATCHES = 4  # different ones, taken in turn
 _COUNTED = 100  # batches that examples are counted in: packed rows hold more or fewer
@@ -63,13 +73,15 @@ def train(*, model, train_dataset_cfg, partitioner, trainer_cls, random_seed, **
   if hasattr(utils, "cpu_matmul"):  # t5x_lite
     utils.cpu_matmul()
   batches, examples = read_batches(train_dataset_cfg, model.FEATURE_CONVERTER_CLS)
+  shapes = {name: rows.shape for name, rows in batches[0].items()}
+  batches = list(trimmed(batches, model))
   sharding = jax.sharding.NamedSharding(partitioner.mesh, partitioner.data_partition_spec)
   on_device = [jax.device_put(batch, sharding) for batch in batches]
   init_rng, trainer_rng = jax.random.split(jax.random.PRNGKey(random_seed))
   initializer = utils.TrainStateInitializer(
     optimizer_def=model.optimizer_def,
     init_fn=model.get_initial_variables,
-    input_shapes={k: v.shape for k, v in batches[0].items()},
+    input_shapes=shapes,
     input_types={k: v.dtype for k, v in batches[0].items()},
     partitioner=partitioner,
   )
@@ -84,14 +96,17 @@ def train(*, model, train_dataset_cfg, partitioner, trainer_cls, random_seed, **
   )
   if hasattr(trainer, "compile_train"):
     trainer.compile_train(on_device[0])
-  take_steps(trainer, on_device[:1])
+  take_steps(trainer, on_device)
   answer = {
     "examples_per_step": examples,
     "rows": len(batches[0]["decoder_target_tokens"]),
-    "lengths": [batches[0][k].shape[1] for k in ("encoder_input_tokens", "decoder_target_tokens")],
+    "lengths": [
+      [batch[k].shape[1] for k in ("encoder_input_tokens", "decoder_target_tokens")]
+      for batch in batches
+    ],
   }
   print("READY " + json.dumps(answer), flush=True)
-  taken = 1
+  taken = 0
   for line in sys.stdin:
     chosen = [on_device[(taken + i) % _BATCHES] for i in range(int(line))]
     started = time.perf_counter()

@@ -1,14 +1,16 @@
 """PyTorch's training step of T5 Small, for benchmarks/train_step.py in the peers' environment.
 
-  python _torch_step.py DTYPE ROWS INPUTS TARGETS
+  python _torch_step.py DTYPE ROWS LENGTHS
 
-DTYPE is float32 or bfloat16 (autocast: float32 parameters, products of bfloat16). Random tokens in
-rows of full length, which cost what padded ones do; Adafactor, dropout, clipping none, as in
-gin/t5dst.gin. Speaks with its parent as _step_driver.py does: READY, a number of steps, SECONDS.
+DTYPE is float32 or bfloat16 (autocast: float32 parameters, products of bfloat16). LENGTHS is a JSON
+list of [inputs, targets], the lengths of the batches to take in turn. Random tokens in rows of full
+length, which cost what padded ones do; Adafactor, dropout, clipping none, as in gin/t5dst.gin.
+Speaks with its parent as _step_driver.py does: READY, a number of steps, SECONDS.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -23,7 +25,7 @@ def main() -> None:
   from transformers import Adafactor, T5Config, T5ForConditionalGeneration
 
   dtype = sys.argv[1]
-  rows, inputs, targets = map(int, sys.argv[2:])
+  rows, lengths = int(sys.argv[2]), json.loads(sys.argv[3])
   torch.set_num_threads(os.cpu_count() or 1)
   torch.manual_seed(0)
   config = T5Config(
@@ -32,17 +34,20 @@ def main() -> None:
   )  # fmt: skip
   model = T5ForConditionalGeneration(config).train()
   optimizer = Adafactor(model.parameters(), lr=1e-3, relative_step=False, scale_parameter=True)
-  ids = torch.randint(1, _VOCABULARY, (rows, inputs))
-  labels = torch.randint(1, _VOCABULARY, (rows, targets))
+  batches = itertools.cycle(
+    [[torch.randint(1, _VOCABULARY, (rows, n)) for n in pair] for pair in lengths]
+  )
 
   def step() -> None:
+    ids, labels = next(batches)
     optimizer.zero_grad()
     with torch.autocast("cpu", torch.bfloat16, enabled=dtype == "bfloat16"):
       loss = model(input_ids=ids, labels=labels).loss
     loss.backward()
     optimizer.step()
 
-  step()
+  for _ in lengths:
+    step()
   print("READY", json.dumps({"examples_per_step": rows, "torch": torch.__version__}), flush=True)
   for line in sys.stdin:
     started = time.perf_counter()

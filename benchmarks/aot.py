@@ -1,10 +1,12 @@
 """Which models train on which TPU slices, and how: the table of the README.
 
-  SGDX_VOCAB=sentencepiece.model python benchmarks/aot.py
+  SGDX_VOCAB=sentencepiece.model SGDX_ENCODER=bert-base-cased python benchmarks/aot.py
 
-Compiles gin/t5dst.gin with every model for every slice, without a TPU (docs/tpu-aot.md). Where it
-does not fit, the first setting that the compiler's report advises is compiled next, four times at
-most. Reports are kept in the work directory: the same command goes on where it was stopped.
+Compiles gin/t5dst.gin and gin/spandst.gin with every model for every slice, without a TPU
+(docs/tpu-aot.md). Where it does not fit, the first setting that the compiler's report advises is
+compiled next, four times at most. Of SGDX_ENCODER nothing is read but its vocab.txt, which has no
+more pieces than the models have rows. Reports are kept in the work directory: the same command goes
+on where it was stopped.
 """
 
 from __future__ import annotations
@@ -14,29 +16,41 @@ import json
 import pathlib
 import subprocess
 import sys
+from collections.abc import Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Partitions are set for each slice.
+_SCALES = {"t5dst": "gin/scale/tpu_v3_32.gin", "spandst": "gin/scale/encoders/tpu_v3_32.gin"}
+
+
+def _files(experiment: str, model: str | None = None) -> list[str]:
+  models = [f"gin/models/{model}.gin"] if model else []
+  return [f"gin/{experiment}.gin", *models, _SCALES[experiment]]
+
+
 MODELS = {
-  "T5 1.0 Base": None,
-  "T5 1.1 Small": "t5_1_1_small",
-  "T5 1.1 Base": "t5_1_1_base",
-  "T5 1.1 Large": "t5_1_1_large",
-  "T5 1.1 XL": "t5_1_1_xl",
+  "T5 1.0 Base": _files("t5dst"),
+  "T5 1.1 Small": _files("t5dst", "t5_1_1_small"),
+  "T5 1.1 Base": _files("t5dst", "t5_1_1_base"),
+  "T5 1.1 Large": _files("t5dst", "t5_1_1_large"),
+  "T5 1.1 XL": _files("t5dst", "t5_1_1_xl"),
+  "SpanDST, MiniLM": _files("spandst", "minilm"),
+  "SpanDST, BERT Base": _files("spandst", "bert_base_cased"),
+  "SpanDST, BERT Large": _files("spandst", "bert_large"),
 }
 # Slice, name, partitions to begin with: the paper's 16 examples leave two of 32 devices to each.
 SLICES = {"v3:4x4": ("v3-32", 2), "v4:2x2x1": ("v4-8", 1), "v5e:4x8": ("v5e-32", 2)}
 SLICES["v6e:2x2"] = ("v6e-4", 1)
-SCALE = "gin/scale/tpu_v3_32.gin"  # bfloat16, lengths, batch; partitions are set for each slice
 ATTEMPTS = 4
 
 
 def compile_once(
-  model: str | None, topology: str, bindings: list[str], steps: str, report: pathlib.Path
+  files: Sequence[str], topology: str, bindings: list[str], steps: str, report: pathlib.Path
 ) -> dict:
   """Compiles one configuration and returns its report; ends if that fails.
 
   Args:
-    model: a file of gin/models without its ending, or None for the experiment's own.
+    files: of gin, the experiment first.
     topology: of the slice.
     bindings: gin bindings.
     steps: by commas.
@@ -44,7 +58,6 @@ def compile_once(
   """
   if report.exists():
     return json.loads(report.read_text())
-  files = ["gin/t5dst.gin", *([f"gin/models/{model}.gin"] if model else []), SCALE]
   command = [sys.executable, "-m", "t5x.main", "--run_mode=aot", f"--aot_topology={topology}"]
   command += [f"--gin_file={f}" for f in files] + [f"--gin_bindings={b}" for b in bindings]
   command += [f"--aot_steps={steps}", f"--aot_json={report}"]
@@ -85,12 +98,14 @@ def row(name: str, topology: str, report: dict) -> str:
     f"{report['batch_size']} / {report['num_microbatches']}",
     f"{train['needed_bytes'] / gib:.1f} of {train['usable_bytes'] / gib:.1f}",
     f"{train['estimated_ms']:.1f}" if train["fits"] else "-",
-    f"{train['bound_ms']:.1f}" if train["fits"] else "-",
+    f"{train['bound_ms']:.1f}" if train.get("bound_ms") else "-",
   ]
   decode = report["steps"].get("decode")
   if decode is not None:
     fits = decode["fits"]
-    cells += [f"{decode[k]:.2f}" if fits else "-" for k in ("token_ms", "token_bound_ms")]
+    cells += [
+      f"{decode[k]:.2f}" if fits and k in decode else "-" for k in ("token_ms", "token_bound_ms")
+    ]
   return "| " + " | ".join(cells) + " |"
 
 

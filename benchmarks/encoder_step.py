@@ -3,9 +3,9 @@
   python benchmarks/encoder_step.py --peers PYTHON
 
 Random weights and frames as long as SGD's; embeddings frozen, dropout .1, batches of about 48
-frames. Ours are packed in rows of 512 tokens; PyTorch's are of similar lengths and padded to
-multiples of 64. Tokens/s count no padding. Target: at least PyTorch's in bfloat16. `--peers` is an
-interpreter with torch and transformers.
+frames. Ours are packed in rows of 512 tokens, or of 384; PyTorch's are of similar lengths and
+padded to multiples of 64. Tokens/s count no padding. Target: at least PyTorch's in bfloat16.
+`--peers` is an interpreter with torch and transformers.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ import sys
 import _common
 from train_step import Driver, script
 
-OURS, FLOAT32 = "ours", "ours, products of float32"
+OURS, SHORTER, FLOAT32 = "ours", "ours, rows of 384", "ours, products of float32"
 TORCH = {f"PyTorch, {dtype}": dtype for dtype in ("bfloat16", "float32")}
-ROWS, LENGTH, FRAMES = 16, 512, 48
+# Operands of products, rows, tokens of a row; 384 is the longest frame.
+OF_OURS = {OURS: ("auto", 16, 512), SHORTER: ("auto", 21, 384), FLOAT32: ("float32", 16, 512)}
+FRAMES = 48
 
 
 def main() -> None:
@@ -28,10 +30,9 @@ def main() -> None:
   parser.add_argument("--steps", type=int, default=4, help="steps per measurement (default 4)")
   args = parser.parse_args()
   work = (args.work_dir / "encoder_step").resolve()
-  sizes = [str(ROWS), str(LENGTH)]
   commands = {
-    OURS: [sys.executable, script("_encoder_driver.py"), "auto", *sizes],
-    FLOAT32: [sys.executable, script("_encoder_driver.py"), "float32", *sizes],
+    name: [sys.executable, script("_encoder_driver.py"), operands, str(rows), str(length)]
+    for name, (operands, rows, length) in OF_OURS.items()
   }
   for name, dtype in TORCH.items() if args.peers else ():
     commands[name] = [args.peers, script("_torch_encoder_step.py"), dtype, str(FRAMES)]

@@ -1,12 +1,12 @@
-"""Times the SeqIO tasks of the prompt formats: examples and frames per second of one core.
+"""Times the SeqIO tasks of prompt formats and of SpanDST: examples and frames/s of one core.
 
-  SGDX_VOCAB=sentencepiece.model python benchmarks/formats.py --archive sgd.zip
+  SGDX_VOCAB=sentencepiece.model SGDX_ENCODER=minilm python benchmarks/formats.py --archive sgd.zip
 
-Tasks of SGD's test split with the original schemas, not shuffled, tokenised with T5's vocabulary,
-at each format's own lengths, in batches of 64 rows as a model gets them (one by one, SeqIO's
-examples take Python 150 to 300 microseconds each, whatever is in them); the first batches are not
-timed. Beside them, what any task costs: the records alone. SDT's demonstrations are made from the
-archive once.
+Tasks of SGD's test split with the original schemas, not shuffled, tokenised with T5's vocabulary
+(SpanDST: with that of SGDX_ENCODER; left out without one), at each format's own lengths, in batches
+of 64 rows as a model gets them (one by one, SeqIO's examples take Python 150 to 300 microseconds
+each, whatever is in them); the first batches are not timed. Beside them, what any task costs: the
+records alone. SDT's demonstrations are made from the archive once.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from collections.abc import Iterator
 
 import _common
 
-EXAMPLES_OF_A_FRAME = {"t5dst": 5.71, "d3st": 1.0, "sdt": 1.0}  # docs/formats.md
+EXAMPLES_OF_A_FRAME = {"t5dst": 5.71, "d3st": 1.0, "sdt": 1.0, "spandst": 1.0}  # docs/formats.md
 LENGTHS = {
   "t5dst": {"inputs": 512, "targets": 64},
   "d3st": {"inputs": 1024, "targets": 128},
   "sdt": {"inputs": 1024, "targets": 160},
 }
-RECORDS = "records"
+RECORDS, SPANDST = "records", "spandst"
 ROWS, WARM_UP = 64, 8
 
 
@@ -34,13 +34,15 @@ def batches(name: str) -> Iterator[dict]:
   import seqio
 
   import sgdx_t5x.tasks  # noqa: F401 - registers them
+  from sgdx_t5x.encoder.features import SpanFeatureConverter
   from t5x import utils
 
   if name == RECORDS:
     source = seqio.get_mixture_or_task("t5dst_sgd").source
     return source.batches(source.get_dataset("test", shuffle=False)).repeat().as_numpy_iterator()
   cfg = utils.DatasetConfig(f"{name}_sgd", LENGTHS[name], "test", ROWS, shuffle=False, seed=0)
-  return utils.get_dataset(cfg, 0, 1, seqio.EncDecFeatureConverter).as_numpy_iterator()
+  converter = SpanFeatureConverter if name == SPANDST else seqio.EncDecFeatureConverter
+  return utils.get_dataset(cfg, 0, 1, converter).as_numpy_iterator()
 
 
 def main() -> None:
@@ -59,7 +61,11 @@ def main() -> None:
   os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
   import seqio
 
+  from sgdx_t5x.trackers import span_features
+
   seqio.set_tfds_data_dir_override(str(data))
+  if "SGDX_ENCODER" in os.environ:
+    LENGTHS[SPANDST] = span_features.LENGTHS
 
   def measure(name: str) -> float:
     stream = batches(name)

@@ -8,7 +8,7 @@ T5 1.0 Small (60 million parameters) from random weights, float32, the settings 
 One process per column stays alive; the steps are taken in turn, so that only one computes at a
 time. Initialisation, compilation and reading data are not in the figures. Targets: steps/s of ours
 at least those of Google's T5X; packed, at least twice the examples/s of unpacked. `--peers` is an
-interpreter with torch and transformers: PyTorch's step on random tokens of the same shapes.
+interpreter with torch and transformers: PyTorch's step on random tokens in batches of our lengths.
 `--before` is another checkout of this project, for instance of the commit before a change.
 """
 
@@ -83,6 +83,7 @@ def main() -> None:
   parser.add_argument("--archive", help="the official SGD archive; needed once per work dir")
   parser.add_argument("--peers", metavar="PYTHON", help="with torch and transformers")
   parser.add_argument("--before", type=pathlib.Path, metavar="DIR", help="another checkout of this")
+  parser.add_argument("--only", nargs="+", metavar="COLUMN", help="each needs 2 to 6 GB of memory")
   parser.add_argument("--steps", type=int, default=1, help="steps per measurement (default 1)")
   args = parser.parse_args()
   data = _common.real_records(args.archive, args.work_dir)
@@ -97,6 +98,13 @@ def main() -> None:
     settings[_common.GOOGLE] = []
   if args.before:
     settings[BEFORE] = []
+  peers = TORCH if args.peers else {}
+  if args.only:
+    if unknown := set(args.only) - {*settings, *peers}:
+      _common.fail(f"no column {sorted(unknown)}", f"columns: {', '.join([*settings, *peers])}")
+    kept = {UNPACKED, *args.only}  # ours gives PyTorch its lengths
+    settings = {name: changes for name, changes in settings.items() if name in kept}
+    peers = {name: dtype for name, dtype in peers.items() if name in kept}
 
   drivers = {}
   try:
@@ -112,8 +120,9 @@ def main() -> None:
       command = [*python, script("_step_driver.py"), str(data), *GIN_FILES, "--", *bindings]
       drivers[name] = Driver(command, work / f"{_common.slug(name)}.log", env, folder)
       print(f"ready  {name}: {drivers[name].about}", flush=True)
-    for name, dtype in TORCH.items() if args.peers else ():
-      command = [args.peers, script("_torch_step.py"), dtype, *map(str, (ROWS, INPUTS, TARGETS))]
+    for name, dtype in peers.items():
+      lengths = json.dumps(drivers[UNPACKED].about["lengths"])
+      command = [args.peers, script("_torch_step.py"), dtype, str(ROWS), lengths]
       log = work / f"{_common.slug(name)}.log"
       drivers[name] = Driver(command, log, _common.environment())
       print(f"ready  {name}: {drivers[name].about}", flush=True)
@@ -127,11 +136,12 @@ def main() -> None:
       driver.close()
 
   steps = {name: rates for name, rates in results.items() if name != PACKED}
-  reference = _common.GOOGLE if _common.GOOGLE in steps else FLOAT32
+  reference = _common.GOOGLE if _common.GOOGLE in steps else UNPACKED
   _common.print_table(steps, "steps/s", reference, digits=4)
   examples = {
     name: [rate * drivers[name].about["examples_per_step"] for rate in results[name]]
     for name in (UNPACKED, PACKED)
+    if name in results
   }
   _common.print_table(examples, "examples/s", UNPACKED, digits=3)
 

@@ -27,6 +27,7 @@ from sgdx_t5x.data.provenance import ACCEPTED, CARRIED
 from sgdx_t5x.data.schema import DONTCARE, Service
 from sgdx_t5x.metrics import fuzzy
 from sgdx_t5x.metrics.agreement import frame_agreement
+from sgdx_t5x.metrics.counterfactual import COUNTERFACTUAL
 from sgdx_t5x.metrics.factuality import History
 from sgdx_t5x.metrics.failures import State
 from sgdx_t5x.metrics.frames import GoldFrame
@@ -63,10 +64,11 @@ LIKE_CHECKDST: dict[str, Ratio] = {  # its own definitions, where they are other
   "coref_jga_sticky": share("sticky_right", "sticky_frames"),
   "factuality_part": share("factual_part", "entities"),
 }
+_GOALS = COUNTERFACTUAL.values()  # of counterfactual turns
 COUNTS = tuple(
   dict.fromkeys(
     name
-    for ratio in (*ALONE.values(), *PAIRED.values(), *LIKE_CHECKDST.values())
+    for ratio in (*ALONE.values(), *PAIRED.values(), *LIKE_CHECKDST.values(), *_GOALS)
     for name in (*ratio.whole, *ratio.part)
   )
 )

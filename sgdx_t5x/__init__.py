@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # the names of PUBLIC, for editors and type checkers
   from sgdx_t5x.scoring.compare import compare, comparison_report
   from sgdx_t5x.scoring.score import score_predictions, score_report
   from sgdx_t5x.scoring.score_files import read_frames, write_frames
+  from sgdx_t5x.tracking.conversations import load_tracker
 
 __all__ = [
   "Corpus",
@@ -37,6 +38,7 @@ __all__ = [
   "SgdxError",
   "compare",
   "comparison_report",
+  "load_tracker",
   "make_report",
   "open_corpus",
   "read_frames",
@@ -53,6 +55,7 @@ PUBLIC = {
   "SgdxError": "errors",
   "compare": "scoring.compare",
   "comparison_report": "scoring.compare",
+  "load_tracker": "tracking.conversations",
   "make_report": "report.build:make",
   "open_corpus": "corpora",
   "read_frames": "scoring.score_files",

@@ -6,6 +6,11 @@
 # A separate module registers them, so that it happens once: gin's `from sgdx_t5x import tasks` can
 # execute this file twice (it imports the submodule "", which an editable install resolves to this).
 from sgdx_t5x.tasks import mixtures  # noqa: F401
+from sgdx_t5x.tasks.baseline import (
+  register_baseline,
+  sample_schema_embeddings,
+  schema_embeddings,
+)
 from sgdx_t5x.tasks.registration import (
   REGISTERED,
   register,
@@ -25,11 +30,14 @@ __all__ = [
   "REGISTERED",
   "encoder_vocabulary",
   "register",
+  "register_baseline",
   "register_family",
   "register_mixture",
   "register_variant",
   "register_wording",
   "sample_encoder_vocabulary",
+  "sample_schema_embeddings",
   "sample_vocabulary",
+  "schema_embeddings",
   "vocabulary",
 ]

@@ -3,7 +3,10 @@
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.d3st import D3stStyle
 from sgdx_t5x.prompts.sdt import SdtStyle
+from sgdx_t5x.tasks.baseline import register_baseline_family, sample_schema_embeddings
+from sgdx_t5x.tasks.coco import register_turn_tasks
 from sgdx_t5x.tasks.registration import register_family
+from sgdx_t5x.tasks.sgpdst import register_sgpdst_families
 from sgdx_t5x.tasks.spandst import register_spandst_family
 from sgdx_t5x.tasks.vocabularies import (
   encoder_vocabulary_later,
@@ -11,6 +14,7 @@ from sgdx_t5x.tasks.vocabularies import (
   sample_vocabulary,
   vocabulary,
 )
+from sgdx_t5x.trackers.sgpdst_features import SgpStyle
 
 # Demonstrations of SGD's services are the user's: docs/demonstrations.md.
 _STYLES = {"sdt": SdtStyle(demos="$SGDX_DEMOS")}
@@ -30,5 +34,24 @@ for _format, _style in _TINY.items():
   _tiny = load_format(_format, _style)
   register_family("tiny_", data="sample", vocabulary=sample_vocabulary, prompt_format=_tiny)
 
+register_turn_tasks("", data="full", vocabulary=vocabulary)
+register_turn_tasks("sample_", data="sample", vocabulary=sample_vocabulary)
+
+register_baseline_family("", data="full", vocabulary=encoder_vocabulary_later)
+register_baseline_family(
+  "sample_",
+  data="sample",
+  vocabulary=sample_encoder_vocabulary,
+  table=sample_schema_embeddings,
+)
 register_spandst_family("", data="full", vocabulary=encoder_vocabulary_later)
 register_spandst_family("sample_", data="sample", vocabulary=sample_encoder_vocabulary)
+
+register_sgpdst_families("", data="full", vocabulary=encoder_vocabulary_later)
+register_sgpdst_families(
+  "sample_",
+  data="sample",
+  vocabulary=sample_encoder_vocabulary,
+  # Its small vocabulary cuts words into many pieces.
+  style=SgpStyle(utterance=120, sampling="mild"),
+)

@@ -29,6 +29,8 @@ class Registered:
     variants: schema variants; for a mixture, those of all its tasks.
     mixture: whether it is a mixture.
     format: name of the prompt format or tracker; for a mixture of several, all joined by "+".
+    how: the prompt format with its style, or the style of the tracker, for `sgdx track`; None for a
+      mixture of tasks that differ in it.
   """
 
   name: str
@@ -36,6 +38,7 @@ class Registered:
   variants: tuple[str, ...]
   mixture: bool = False
   format: str = "t5dst"
+  how: Any = None
 
 
 REGISTERED: dict[str, Registered] = {}  # in order of registration
@@ -92,7 +95,9 @@ def register(
     metric_fns=[joint_goal_accuracy if len(variants) == 1 else schema_sensitivity],
     task_cls=RecordTask,
   )
-  REGISTERED[name] = Registered(name, data, tuple(variants), format=prompt_format.name)
+  REGISTERED[name] = Registered(
+    name, data, tuple(variants), format=prompt_format.name, how=prompt_format
+  )
   return task
 
 
@@ -121,7 +126,8 @@ def register_mixture(name: str, tasks: Sequence[str]) -> seqio.Mixture:
   variants = tuple(dict.fromkeys(v for part in parts for v in part.variants))
   formats = "+".join(dict.fromkeys(part.format for part in parts))
   data = "+".join(dict.fromkeys(part.data for part in parts))
-  REGISTERED[name] = Registered(name, data, variants, mixture=True, format=formats)
+  how = parts[0].how if all(part.how == parts[0].how for part in parts) else None
+  REGISTERED[name] = Registered(name, data, variants, mixture=True, format=formats, how=how)
   return mixture
 
 
@@ -211,16 +217,18 @@ def register_mixtures(family: str, data: str, register_task: Callable[..., seqio
   register_mixture(f"{family}_oracle", [original, *sgdx])
   register_mixture(f"{family}_corrupt", [original, *corrupted])
   register_mixture(f"{family}_all_variants", [original, *sgdx])
-  _register_perturbed(family, data, original, register_task)
+  _register_perturbed(family, data, [original, *sgdx], register_task)
 
 
 def _register_perturbed(
-  family: str, data: str, original: str, register_task: Callable[..., seqio.Task]
+  family: str, data: str, worded: Sequence[str], register_task: Callable[..., seqio.Task]
 ) -> None:
   """Registers the tasks and mixtures of perturbed corpora.
 
   The test sets are made with seed 0; what is trained on with another seed and other names.
+  `worded` names the tasks of the original dialogues, of the original schema first.
   """
+  original = worded[0]
   prefix = "sample_" if data == "sample" else ""
 
   def task(suffix: str, data: str, kind: str, variant: str = ORIGINAL) -> str:
@@ -232,7 +240,17 @@ def _register_perturbed(
   for kind, name in sets.items():
     variants = [task(f"checkdst_{kind}_{v}", kind, kind, v) for v in SGDX_VARIANTS]
     register_mixture(f"{family}_checkdst_{kind}_all_variants", [name, *variants])
-  register_mixture(f"{family}_checkdst", [original, *(sets[kind] for kind in ("ned", "pi", "sdi"))])
+  tests = [sets[kind] for kind in ("ned", "pi", "sdi")]
+  register_mixture(f"{family}_checkdst", [original, *tests])
+  register_mixture(f"{family}_all_variants_checkdst", [*worded, *tests])
+  for slots in ("freq", "neutral", "rare"):  # of `sgdx perturb --kind coco`, with its control
+    which = f"coco_{slots}"
+    name = task(which, which, "coco")
+    control = task(f"coco_ori_{slots}", f"coco_ori_{slots}", "coco_ori")
+    for variant in SGDX_VARIANTS:
+      task(f"{which}_{variant}", which, "coco", variant)
+    register_mixture(f"{family}_{which}_check", [original, name, control])
+  register_mixture(f"{family}_coco_aug", [original, task("sgd_coco_aug", "coco_freq_aug", "coco")])
   for kind in ("ned", "sdi"):
     copies = task(f"sgd_{kind}_aug", f"{kind}_aug", kind)
     register_mixture(f"{family}_{kind}_aug", [original, copies])

@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 import seqio
 
-from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.encoder import answers
-from sgdx_t5x.encoder.features import numbers
-from sgdx_t5x.prompts.seqio_steps import RecordTask
-from sgdx_t5x.records.source import RecordSchemas, RecordSource
 from sgdx_t5x.records.span_examples import span_examples
-from sgdx_t5x.tasks.registration import REGISTERED, Registered, register_mixtures
+from sgdx_t5x.tasks.encoder_tasks import register_encoder_task
+from sgdx_t5x.tasks.registration import register_mixtures
 from sgdx_t5x.trackers.span_features import FEATURES
 from sgdx_t5x.trackers.span_text import SpanStyle
 
@@ -34,29 +31,19 @@ def register_spandst(
   folders: Mapping[str, Any] | None = None,
 ) -> seqio.Task:
   """Registers a task of SpanDST. Args: as of `registration.register`; style of the input."""
-  source = RecordSource(data, name, tracker="SpanDST")
-  how = {
-    "schemas": VariantSchemas(RecordSchemas(source), folders),
-    "variants": tuple(variants),
-    "style": style or SpanStyle(),
-  }
-
-  # SeqIO goes by the names of the parameters.
-  def examples(batches, sequence_length, output_features):
-    return span_examples(batches, sequence_length, output_features, **how)
-
-  others = seqio.Feature(numbers(), add_eos=False)
-  texts = seqio.Feature(vocabulary(), add_eos=False)
-  task = seqio.TaskRegistry.add(
+  return register_encoder_task(
     name,
-    source=source,
-    preprocessors=[source.batches, examples],
-    output_features={f: texts if f == "inputs" else others for f in FEATURES},
-    metric_fns=[turn_accuracies],
-    task_cls=RecordTask,
+    tracker="SpanDST",
+    format=NAME,
+    data=data,
+    variants=variants,
+    vocabulary=vocabulary,
+    features=FEATURES,
+    examples=span_examples,
+    metric=turn_accuracies,
+    folders=folders,
+    style=style or SpanStyle(),
   )
-  REGISTERED[name] = Registered(name, data, tuple(variants), format=NAME)
-  return task
 
 
 def register_spandst_family(

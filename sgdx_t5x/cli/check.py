@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from sgdx_t5x.cli import output
@@ -13,6 +12,7 @@ from sgdx_t5x.cli.options import (
   add_scoring,
   add_split,
   no_cycles,
+  parse_named,
 )
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import UsageError
@@ -33,6 +33,11 @@ examples:
     sgdx check --corpus sgd.zip --perturbed ned=perturbed/ned \\
       --predictions original=preds/original v3=preds/v3 ned=preds/ned \\
       ned+v3=preds/ned_v3
+
+  Output of t5x.eval for the mixture of all sets, whose rows name their set:
+    sgdx check --corpus sgd.zip \\
+      --perturbed ned=perturbed/ned pi=perturbed/pi sdi=perturbed/sdi \\
+      --predictions all=eval_checkdst
 
   Two trackers:
     sgdx diff check_a.json check_b.json
@@ -71,7 +76,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs="+",
     default=[],
     metavar="NAME=DIR",
-    help="predictions: original=DIR, and one for each perturbed set; v3=DIR, SET+v3=DIR",
+    help="predictions: original=DIR, and one for each perturbed set; v3=DIR, SET+v3=DIR; all=DIR "
+    "for JSONL whose ids name the set",
   )
   add_option(
     parser,
@@ -140,7 +146,7 @@ def _check_options(args: argparse.Namespace) -> None:
   for name, example in (
     ("corpus", "sgd.zip"),
     ("perturbed", "ned=perturbed/ned"),
-    ("predictions", "original=preds/original ned=preds/ned"),
+    ("predictions", "original=preds/original ned=preds/ned, or all=DIR"),
   ):
     if not getattr(args, name):
       raise UsageError(
@@ -171,9 +177,10 @@ def _run_sets(args: argparse.Namespace) -> int:
     checked = checks.check(
       corpus,
       args.split,
-      _named(args.perturbed, "perturbed", "ned=DIR"),
-      _named(args.predictions, "predictions", "original=DIR"),
+      parse_named(args.perturbed, "perturbed", "NAME=DIR", "for instance ned=perturbed/ned"),
+      parse_named(args.predictions, "predictions", "NAME=DIR", "for instance all=eval_checkdst"),
       entities=entities,
+      failures=args.per_frame is not None,
       on_progress=update,
       **scoring_settings(args),
     )
@@ -198,7 +205,7 @@ def _run_rows(args: argparse.Namespace) -> int:
   from sgdx_t5x.files import atomic_write
   from sgdx_t5x.scoring.checks import checkdst_rows, checkdst_tables
 
-  named = _named(args.checkdst_rows, "checkdst-rows", "orig=FILE")
+  named = parse_named(args.checkdst_rows, "checkdst-rows", "KIND=FILE", "for instance orig=FILE")
   rows = {kind: checkdst_rows.read_rows(path) for kind, path in named.items()}
   gold = checkdst_rows.read_gold(args.gold) if args.gold else None
   report = checkdst_rows.rows_report(rows, gold, args.bootstrap_samples, args.seed)
@@ -210,18 +217,3 @@ def _run_rows(args: argparse.Namespace) -> int:
   )
   output.say_written(args.json)
   return 0
-
-
-def _named(items: Sequence[str], option: str, example: str) -> dict[str, str]:
-  found: dict[str, str] = {}
-  for item in items:
-    name, sign, path = item.partition("=")
-    if not (name and sign and path) or name in found:
-      raise UsageError(
-        f"--{option} {item}",
-        expected="NAME=PATH, each name once",
-        available=", ".join(found),
-        fix=f"for instance --{option} {example}",
-      )
-    found[name] = path
-  return found

@@ -17,9 +17,12 @@ from sgdx_t5x.cli import (
   perturb,
   prompts,
   report,
+  schema_embeddings,
   score,
   simulate,
   stats,
+  tools,
+  track,
   weights,
 )
 from sgdx_t5x.cli.options import HELP_WIDTH, check_paths
@@ -33,6 +36,7 @@ _COMMANDS = (
   ls,
   demos,
   prompts,
+  tools,
   score,
   check,
   diff,
@@ -42,7 +46,9 @@ _COMMANDS = (
   compose,
   simulate,
   perturb,
+  track,
   weights,
+  schema_embeddings,
 )
 _EPILOG = """\
 examples:
@@ -55,13 +61,16 @@ examples:
   sgdx diff scores_a.json scores_b.json
   sgdx report scores_a.json scores_b.json --out report
   sgdx prompts --corpus sample --variant v3 --out prompts.jsonl
+  sgdx tools --corpus sgd.zip --variant original v3 --out tools
   sgdx demos make --corpus sgd.zip --split train --out demos.jsonl
   sgdx backtranslate --corpus sgd.zip --provider table --out back_translations
   sgdx compose --corpus sgd.zip --init texts.jsonl
   sgdx stats --corpus sgd.zip
   sgdx simulate --init schema.json --out start
   sgdx perturb --corpus sgd.zip --kind ned --out perturbed/ned
+  sgdx track runs/spandst --corpus sgd.zip --variant original v1 --out tracked
   sgdx weights import --hf flan-t5-base --out weights/flan-t5-base
+  sgdx schema-embeddings --encoder bert --corpus sgd.zip --out schemas.npz
 
 sgd.zip is the official archive of SGD and SGD-X:
   github.com/google-research-datasets/dstc8-schema-guided-dialogue

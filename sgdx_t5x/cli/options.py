@@ -257,6 +257,29 @@ def parse_variants(
   return tuple(variants), VariantSchemas(corpus, folders)
 
 
+def parse_named(items: Sequence[str], option: str, expected: str, fix: str) -> dict[str, str]:
+  """Reads NAME=PATH ... of an option. Returns name -> path.
+
+  Args:
+    items: as given.
+    option: its name, without "--".
+    expected, fix: of the error.
+
+  Raises:
+    UsageError: no name or path, or a name twice.
+  """
+  found: dict[str, str] = {}
+  for item in items:
+    name, _, path = item.partition("=")
+    if not (name and path) or name in found:
+      twice = name in found and f"names {name} twice: {found[name]} and {path}"
+      raise UsageError(
+        f"--{option} {twice or item}", expected=f"{expected}, each name once", fix=fix
+      )
+    found[name] = path
+  return found
+
+
 def check_paths(args: argparse.Namespace) -> None:
   """Protects the inputs of a command; refuses, before any work, outputs that would overwrite them.
 

@@ -1,4 +1,4 @@
-"""`sgdx perturb`: dialogues with unseen names, paraphrases, disfluent speech or other values."""
+"""`sgdx perturb`: other names, paraphrases, disfluent speech, other values, other goals."""
 
 import argparse
 import shlex
@@ -10,12 +10,14 @@ from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
   from sgdx_t5x.perturb.manifest import Manifest
+  from sgdx_t5x.perturb.split import Split
 
 _EPILOG = """\
 examples:
   sgdx perturb --corpus sgd.zip --kind ned --out perturbed/ned
   sgdx perturb --corpus sgd.zip --kind pi --out perturbed/pi
   sgdx perturb --corpus sgd.zip --kind sdi --out perturbed/sdi
+  sgdx perturb --corpus sgd.zip --kind coco --slots rare --out perturbed/coco
   sgdx data verify --corpus perturbed/ned --against sgd.zip
   sgdx perturb --corpus perturbed/ned --undo --out original
 
@@ -33,15 +35,26 @@ kinds:
        --only repairs,fillers,...; --restart often or always; --terms FILE
   vs   values become others of the same slot
        --values in (default: of the split) or out (invented)
+  coco a user tells something else in one turn: a slot dropped, others changed
+       or added; each turn becomes a dialogue that ends with it, and DIR_ori is
+       the control, the same generator with the original goal
+       --slots freq (default), neutral, rare: what may be added to a turn
+       --values out (default: out-test, or out-train of train), in, or FILE
+       --generator templates (default), exchange, or file: --candidates FILE,
+       answers to --goals-out; --classifier FILE, answers to --classify-out
+       --plus substitutes values where no words are found
 
 DIR becomes a corpus in the official layout, which every command takes, with all
 schemas, SPLIT/perturbation.json and SPLIT/changes.jsonl. The same seed gives
-the same bytes. docs/checkdst.md describes the files and the rules.
+the same bytes. docs/checkdst.md describes the files and the rules, docs/coco.md
+those of coco.
 """
 _OPTIONS = (
   "entities", "slots", "provider", "table", "pivot", "model_to", "model_from", "project", "only",
-  "restart", "terms", "values",
+  "restart", "terms", "values", "generator", "candidates", "plus", "p_drop", "p_change", "p_add",
+  "max_add", "max_slots", "flow", "order", "combinations", "classifier", "strict", "force",
 )  # fmt: skip
+_COCO_OUTPUTS = ("goals_out", "classify_out", "sheet", "sheet_out")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -51,15 +64,19 @@ def add_parser(subparsers: Any) -> None:
   add_corpus(parser)
   add_split(parser)
   what = parser.add_mutually_exclusive_group(required=True)
-  add_option(what, Takes.TEXT, "--kind", help="ned, pi, sdi or vs, see below")
+  add_option(what, Takes.TEXT, "--kind", help="ned, pi, sdi, vs or coco, see below")
   what.add_argument("--undo", action="store_true", help="write what a perturbed corpus was before")
   parser.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
-  add_option(
-    parser, Takes.FOLDER, "--out", required=True, metavar="DIR", help="new or empty folder to write"
-  )
+  add_option(parser, Takes.FOLDER, "--out", metavar="DIR", help="new or empty folder to write")
   texts = parser.add_argument_group("options of a kind, see below")
   add_option(texts, Takes.TEXT, "--entities", metavar="HOW", help="ned: the new strings")
-  add_option(texts, Takes.TEXT, "--slots", metavar="HOW", help="ned: whose values are replaced")
+  add_option(
+    texts,
+    Takes.TEXT,
+    "--slots",
+    metavar="HOW",
+    help="ned: whose values; coco: what is added",
+  )
   add_option(texts, Takes.TEXT, "--provider", metavar="NAME", help="pi: who finds other words")
   add_option(texts, Takes.INPUT, "--table", metavar="FILE", help="pi: texts and paraphrases")
   add_option(texts, Takes.TEXT, "--pivot", metavar="CODE", help="pi: language of hf and google")
@@ -69,11 +86,46 @@ def add_parser(subparsers: Any) -> None:
   add_option(texts, Takes.TEXT, "--only", metavar="LIST", help="sdi: some kinds of disfluency")
   add_option(texts, Takes.TEXT, "--restart", choices=("often", "always"), help="sdi: how many")
   add_option(texts, Takes.INPUT, "--terms", metavar="FILE", help="sdi: words and rates")
-  add_option(texts, Takes.TEXT, "--values", metavar="HOW", help="vs: the new values")
+  add_option(texts, Takes.TEXT, "--values", metavar="HOW", help="vs, coco: the new values")
+  _add_coco(parser)
   parser.add_argument(
     "--again", action="store_true", help="allow a corpus that is perturbed already"
   )
   parser.set_defaults(run=run)
+
+
+def _add_coco(parser: argparse.ArgumentParser) -> None:
+  group = parser.add_argument_group("options of coco, see below")
+  add_option(group, Takes.TEXT, "--generator", metavar="NAME", help="who finds words for a goal")
+  add_option(group, Takes.INPUT, "--candidates", metavar="FILE", help="answers of a model")
+  add_option(
+    group, Takes.INPUT, "--combinations", metavar="FILE", help="an edited combinations.json"
+  )
+  group.add_argument(
+    "--plus", action="store_true", default=None, help="else substitute values (CoCo+)"
+  )
+  for name, what in (("drop", "a slot is dropped"), ("add", "slots are added")):
+    group.add_argument(f"--p-{name}", type=float, metavar="P", help=f"probability that {what}")
+  group.add_argument("--p-change", type=float, metavar="P", help="... that a value changes")
+  group.add_argument("--max-add", type=int, metavar="N", help="slots added at most (default: 2)")
+  group.add_argument("--max-slots", type=int, metavar="N", help="... up to N slots (default: 3)")
+  add_option(
+    group, Takes.TEXT, "--flow", metavar="HOW", help="loose: also drop what the system asked for"
+  )
+  add_option(group, Takes.TEXT, "--order", metavar="HOW", help="dictionary: add as CoCo does")
+  add_option(group, Takes.INPUT, "--classifier", metavar="FILE", help="its answers, a filter")
+  group.add_argument(
+    "--strict", action="store_true", default=None, help="it must find all slots of the goal"
+  )
+  group.add_argument(
+    "--force", action="store_true", default=None, help="allow a classifier under .80"
+  )
+  add_option(group, Takes.OUTPUT, "--goals-out", metavar="OUT", help="write what is to be answered")
+  add_option(
+    group, Takes.OUTPUT, "--classify-out", metavar="OUT", help="write what is to be classified"
+  )
+  group.add_argument("--sheet", type=int, metavar="N", help="annotation sheet of N turns, blind")
+  add_option(group, Takes.OUTPUT, "--sheet-out", metavar="OUT", help="where (default: DIR.csv)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,17 +133,19 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.files import check_folder
-  from sgdx_t5x.perturb.kinds import open_perturber
+  from sgdx_t5x.perturb.kinds import check_options, open_perturber
   from sgdx_t5x.perturb.split import Split
   from sgdx_t5x.perturb.write import check_again, write_original, write_perturbed
 
   options = {name: value for name in _OPTIONS if (value := getattr(args, name)) is not None}
   if "only" in options:
     options["only"] = tuple(name.strip() for name in options["only"].split(","))
+  _check_outputs(args)
   corpus = open_corpus(args.corpus)
   split = Split(corpus, args.split)
   corpus.schema(args.split)  # or there is no such split
-  check_folder(args.out)
+  if args.out:
+    check_folder(args.out)
   if args.undo:
     if options:
       raise UsageError(
@@ -102,7 +156,10 @@ def run(args: argparse.Namespace) -> int:
     files = write_original(split, args.out)
     print(f"written: {args.out}: {files.total} files, {files.equal} of them as they were")
     return 0
-  check_again(corpus, args.split, args.again)
+  check_again(corpus, args.split, args.again and args.kind != "coco")
+  check_options(args.kind, options)
+  if args.kind == "coco":
+    return _run_coco(args, split, options)
   perturber = open_perturber(args.kind, split, args.seed, options)
   total = corpus.expected_dialogues(args.split)
   with progress("dialogues") as update:
@@ -115,6 +172,88 @@ def run(args: argparse.Namespace) -> int:
     )
   _print_result(manifest, args)
   return 0
+
+
+def _check_outputs(args: argparse.Namespace) -> None:
+  """Refuses outputs of coco for other kinds, and a command that writes nothing."""
+  given = [name for name in _COCO_OUTPUTS if getattr(args, name) is not None]
+  if given and args.kind != "coco":
+    raise UsageError(
+      f"--{given[0].replace('_', '-')} without --kind coco",
+      expected="--kind coco, which has goals",
+      fix="leave it out",
+    )
+  if not args.out and not (args.goals_out or args.classify_out):
+    raise UsageError(
+      "no --out",
+      expected="--out DIR; or, with --kind coco, --goals-out OUT or --classify-out OUT",
+      fix="name a new folder",
+    )
+  if (args.sheet_out and args.sheet is None) or (args.sheet is not None and not args.out):
+    raise UsageError(
+      "--sheet-out without --sheet" if args.sheet_out else "--sheet without --out",
+      expected="--out DIR --sheet N, and --sheet-out OUT if it is to be elsewhere",
+      fix="give both",
+    )
+
+
+def _run_coco(args: argparse.Namespace, split: "Split", options: dict[str, Any]) -> int:
+  """Writes goals, what is to be classified, counterfactuals: what is asked for. Returns 0."""
+  from sgdx_t5x.cli.progress import progress
+  from sgdx_t5x.files import check_folder
+  from sgdx_t5x.perturb import coco_open, coco_write
+
+  if args.out:
+    check_folder(coco_write.control_folder(args.out))
+  options["generator_name"] = options.pop("generator", "templates")
+  coco, quality = coco_open.open_coco(split, args.seed, **options)
+  if quality:
+    print(f"classifier: precision {quality.precision:.3f}, recall {quality.recall:.3f} "
+          f"on {quality.turns:,} real turns")  # fmt: skip
+  for path, option, lines in (
+    (args.goals_out, "--goals-out", coco_open.goal_lines),
+    (args.classify_out, "--classify-out", coco_open.classifier_lines),
+  ):
+    if path:
+      number = coco_write.write_lines(path, option, lines(coco, split))
+      print(f"written: {path}: {number:,} lines")
+  if not args.out:
+    return 0
+  total = split.corpus.expected_dialogues(args.split)
+  with progress("dialogues") as update:
+    manifest, made = coco_write.write_coco(
+      coco,
+      split,
+      args.out,
+      lambda done: update("perturbing", done, total) if done % 10 == 0 else None,
+    )
+  _print_coco(manifest, args)
+  if args.sheet is not None:
+    sheet = args.sheet_out or f"{args.out}.csv"
+    key = coco_write.write_sheet(sheet, made, args.sheet, args.seed)
+    print(f"written: {sheet}: {3 * args.sheet} rows; their key: {key}")
+  return 0
+
+
+def _print_coco(manifest: "Manifest", args: argparse.Namespace) -> None:
+  from sgdx_t5x.perturb.coco_write import control_folder
+
+  counts = manifest.counts
+  generated, eligible = counts["generated"], counts["eligible"]
+  print(f"written: {args.out}: {generated:,} counterfactual turns of {args.split}")
+  print(f"written: {control_folder(args.out)}: {counts['controls']:,} with their original goal")
+  print(f"         {generated / eligible:.1%} of {eligible:,} turns that tell something")
+  for what, words in (("source", "words"), ("kept", "left out")):
+    if counts[what]:
+      print(f"         {words}: " + ", ".join(f"{n:,} {name}" for name, n in counts[what].items()))
+  print("         slots: " + ", ".join(
+    f"{counts[f'slots_{what}']:,} {what}" for what in ("dropped", "changed", "added")))  # fmt: skip
+  if number := counts.get("slots_with_few_values"):
+    print(f"         {number} slots have too few values that train lacks: others of the split")
+  if not manifest.complete:
+    print("PARTIAL: the split lacks dialogues that were published")
+  quoted = shlex.quote
+  print(f"next: sgdx data verify --corpus {quoted(args.out)} --against {quoted(args.corpus)}")
 
 
 def _print_result(manifest: "Manifest", args: argparse.Namespace) -> None:

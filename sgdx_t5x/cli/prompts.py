@@ -7,9 +7,10 @@ import json
 import shlex
 import sys
 import textwrap
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
+from sgdx_t5x.cli import requests
 from sgdx_t5x.cli.options import (
   STDOUT,
   Takes,
@@ -20,11 +21,9 @@ from sgdx_t5x.cli.options import (
   add_variants,
 )
 from sgdx_t5x.cli.output import folded_command
-from sgdx_t5x.errors import SgdxError
 
 if TYPE_CHECKING:
   from sgdx_t5x.data.corpus import Corpus
-  from sgdx_t5x.data.dialogue import Dialogue
   from sgdx_t5x.prompts.protocol import PromptFormat
   from sgdx_t5x.prompts.rows import Pairs
 
@@ -45,6 +44,12 @@ examples:
     sgdx prompts --corpus sgd.zip --split train --variant original \\
       --prompt-style format=d3st --targets --out train.jsonl
 
+  Requests with tools, one per frame; first what they would cost:
+    sgdx prompts --corpus sgd.zip --variant original v3 --as tools \\
+      --delivery distractors:10 --limit 500 --dry-run --price 2.50 10
+    sgdx prompts --corpus sgd.zip --variant original v3 --as tools \\
+      --delivery distractors:10 --limit 500 --out requests.jsonl
+
 A variant is original, v1 ... v5, bt_zh, bt_ja or bt_ko (back-translations of
 SGD's train split ship with this package), corrupt_SEED, or NAME=DIR for schemas
 of your own in DIR/SPLIT/schema.json.
@@ -55,7 +60,7 @@ and for a categorical slot also "possible_values": [...]; "none" and "dontcare"
 are possible answers as well. Answers are lines {"id": ..., "prediction": ...}.
 
 The id of a prompt for a whole frame ends in /*. --prompt-style names the format,
-if not T5DST, and fields of its style: docs/formats.md
+if not T5DST, and fields of its style: docs/formats.md, docs/tools.md
 
 An instruction for a language model:
 
@@ -82,7 +87,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     parser,
     Takes.OUTPUT_OR_STDOUT,
     "--out",
-    required=True,
     metavar="FILE",
     help="JSONL to write; - for stdout",
   )
@@ -106,6 +110,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     metavar="FIELD=VALUE",
     help="format and style, if not T5DST's default: format=d3st values=a",
   )
+  requests.add_options(parser)
   parser.set_defaults(run=run)
   return parser
 
@@ -116,17 +121,23 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.data.variants import tagged, untagged
   from sgdx_t5x.files import atomic_write
+  from sgdx_t5x.prompts.protocol import service_pairs
   from sgdx_t5x.prompts.rows import services_of
+  from sgdx_t5x.prompts.tools import ToolCalls
 
   expected = "a number of prompts, 1 or more"
   check_least(args, "limit", 1, "leave --limit out for the whole split", expected)
-  prompt_format = parse_format(args.prompt_style)
+  form = requests.parse(args)
+  prompt_format = ToolCalls(form.style) if form else parse_format(args.prompt_style)
   corpus = open_corpus(args.corpus)
   variants, schemas = parse_variants(args.variant, corpus)
   kinds = corpus.perturbed(args.split)
   reworded = {
     tagged(kinds, untagged(variant)[1]): schemas.get(args.split, variant) for variant in variants
   }
+  if form:
+    pairs = {v: service_pairs(corpus.schema(args.split), x) for v, x in reworded.items()}
+    return requests.write(args, corpus, pairs, form, _choose(corpus, args, prompt_format))
   services = services_of(prompt_format, args.split, corpus.schema(args.split), reworded)
   whole = args.out != STDOUT
   with atomic_write(args.out, "--out") if whole else contextlib.nullcontext(sys.stdout) as out:
@@ -154,10 +165,10 @@ def _choose(
 
   if args.limit is None:
     return None
-  dialogues = _dialogues(corpus, args, "choosing")
+  dialogues = requests.dialogues(corpus, args, "choosing")
   sizes = list(dialogue_sizes(dialogues, corpus.schema(args.split), prompt_format))
   if not any(size.num_prompts for size in sizes):
-    raise _nothing(corpus, args.split)
+    raise requests.nothing(corpus, args.split)
   return choose_dialogues(sizes, args.limit, args.seed)
 
 
@@ -172,7 +183,7 @@ def _write(
   from sgdx_t5x.prompts.rows import dialogue_rows
 
   written = _Written()
-  for dialogue in _dialogues(corpus, args, "writing"):
+  for dialogue in requests.dialogues(corpus, args, "writing"):
     written.of_dialogues += 1
     if chosen is not None and dialogue.dialogue_id not in chosen:
       continue
@@ -182,25 +193,8 @@ def _write(
     written.frames += sum(1 for _ in dialogue.user_frames())
     written.dialogues += 1
   if not written.prompts:
-    raise _nothing(corpus, args.split)
+    raise requests.nothing(corpus, args.split)
   return written
-
-
-def _dialogues(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterable[Dialogue]":
-  """Yields a split's dialogues, with a bar on a terminal that shows nothing else."""
-  from sgdx_t5x.cli.progress import track
-
-  total = corpus.expected_dialogues(args.split)
-  return track(corpus.dialogues(args.split), what, "dialogues", total, args.out != STDOUT)
-
-
-def _nothing(corpus: "Corpus", split: str) -> SgdxError:
-  return SgdxError(
-    f"{corpus.origin}: no prompts in split {split}",
-    expected="dialogues with user frames of services that have slots",
-    available=corpus.file_counts(),
-    fix="name a split that has dialogues",
-  )
 
 
 # --- output --------------------------------------------------------------------------------

@@ -4,10 +4,18 @@ import argparse
 import dataclasses
 import pathlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import Takes, add_command, add_option, add_scoring, add_split, no_cycles
+from sgdx_t5x.cli.options import (
+  Takes,
+  add_command,
+  add_option,
+  add_scoring,
+  add_split,
+  no_cycles,
+  parse_named,
+)
 from sgdx_t5x.cli.progress import Update, progress
 from sgdx_t5x.errors import SgdxError, UsageError, require
 from sgdx_t5x.files.locks import lock
@@ -36,6 +44,10 @@ examples:
   (or --step) and plots show all; MODEL_DIR adds scores that t5x.train logged:
     sgdx report bt=runs/bt/eval --training bt=runs/bt/model --corpus sgd.zip \\
       --out report
+
+  With perturbed dialogues, of `sgdx check --json check.json --per-frame ...`:
+    sgdx report bt=bt.json --check bt=check.json --perturbed ned=perturbed/ned \\
+      --corpus sgd.zip --out report
 
 RUN is a file of `sgdx score --json`, next to its --per-frame file if there is
 one; or predictions: a folder or JSONL file of t5x.eval or t5x.infer, or a
@@ -79,6 +91,24 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     metavar="[NAME=]MODEL_DIR",
     help="MODEL_DIR of t5x.train, to plot the scores it logged by step; once per run",
   )
+  add_option(
+    parser,
+    Takes.NAMED_INPUT,
+    "--check",
+    action="append",
+    default=[],
+    metavar="[NAME=]FILE",
+    help="what `sgdx check --json` wrote for a run, to show perturbed dialogues; once per run",
+  )
+  add_option(
+    parser,
+    Takes.VARIANT,
+    "--perturbed",
+    nargs="+",
+    default=[],
+    metavar="SET=DIR",
+    help="perturbed corpora of the checks, to show what is said there",
+  )
   parser.add_argument(
     "--examples",
     type=int,
@@ -113,7 +143,10 @@ def run(args: argparse.Namespace) -> int:
   with lock(out), no_cycles(), progress("parts") as update:
     build.check_out(out)
     scored, corpus = _runs(args, update)
-    content = build.make(args.title, scored, corpus, args.force, update)
+    perturbed = parse_named(
+      args.perturbed, "perturbed", "SET=DIR", "for instance ned=perturbed/ned"
+    )
+    content = build.make(args.title, scored, corpus, args.force, update, perturbed)
     page = build.write(content, out, args.examples, update)
   output.show(
     args.format,
@@ -147,7 +180,8 @@ def _runs(args: argparse.Namespace, on_progress: Update) -> "tuple[list[Run], Co
   from sgdx_t5x.report import runs
 
   named = runs.parse_names(args.runs)
-  folders = _model_dirs(list(named), args.training)
+  folders = _of_runs(list(named), args.training, "training", "folder")
+  checks = _of_runs(list(named), args.check, "check", "file")
   unscored = {name for name, path in named.items() if runs.is_predictions(path)}
   _check_options(args, [named[name] for name in named if name in unscored])
   corpus = open_corpus(args.corpus) if args.corpus else None
@@ -160,7 +194,7 @@ def _runs(args: argparse.Namespace, on_progress: Update) -> "tuple[list[Run], Co
   ]
   if corpus is None and all(run.signature.corpus == SAMPLE for run in scored):
     corpus = _sample_of(scored)
-  return _with_steps(scored, folders), corpus
+  return _with_checks(_with_steps(scored, folders), checks), corpus
 
 
 def _check_options(args: argparse.Namespace, unscored: list[pathlib.Path]) -> None:
@@ -218,19 +252,46 @@ def _with_steps(scored: "list[Run]", folders: Mapping[str, pathlib.Path]) -> "li
   ]
 
 
-def _model_dirs(names: list[str], items: list[str]) -> dict[str, pathlib.Path]:
-  folders: dict[str, pathlib.Path] = {}
+def _with_checks(scored: "list[Run]", paths: Mapping[str, pathlib.Path]) -> "list[Run]":
+  """Gives runs the checks of --check."""
+  from sgdx_t5x.report.checks import read_check
+
+  checks = {
+    run.name: read_check(paths[run.name], run.name, run.signature, run.rows)
+    for run in scored
+    if run.name in paths
+  }
+  return [dataclasses.replace(run, check=checks.get(run.name)) for run in scored]
+
+
+def _of_runs(
+  names: list[str],
+  items: list[str],
+  option: str,
+  what: Literal["folder", "file"],
+) -> dict[str, pathlib.Path]:
+  """Reads [NAME=]PATH ... of an option, once per run. Returns name of the run -> path.
+
+  Args:
+    names: of the runs; the only one need not be named.
+    items: as given.
+    option: its name, without "--".
+    what: is to be at the paths.
+  """
+  exists = pathlib.Path.is_dir if what == "folder" else pathlib.Path.is_file
+  metavar = "NAME=MODEL_DIR" if what == "folder" else "NAME=FILE"
+  paths: dict[str, pathlib.Path] = {}
   for item in items:
     name, _, path = item.partition("=")
-    if len(names) == 1 and pathlib.Path(item).is_dir():
+    if len(names) == 1 and exists(pathlib.Path(item)):
       name, path = names[0], item
-    is_known = name in names and name not in folders
-    if not is_known or not pathlib.Path(path).is_dir():
+    is_known = name in names and name not in paths
+    if not is_known or not exists(pathlib.Path(path)):
       raise UsageError(
-        f"--training {item}" + (f": no folder {path}" if is_known and path else ""),
-        expected="NAME=MODEL_DIR with the name of a run, each once, and a folder",
+        f"--{option} {item}" + (f": no {what} {path}" if is_known and path else ""),
+        expected=f"{metavar} with the name of a run, each once, and a {what}",
         available="runs: " + ", ".join(names),
-        fix="check the path" if is_known and path else "name the run: --training NAME=MODEL_DIR",
+        fix="check the path" if is_known and path else f"name the run: --{option} {metavar}",
       )
-    folders[name] = pathlib.Path(path)
-  return folders
+    paths[name] = pathlib.Path(path)
+  return paths

@@ -1,8 +1,7 @@
 """`sgdx score`: official metrics and schema sensitivity of any tracker's predictions."""
 
 import argparse
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import (
@@ -13,9 +12,13 @@ from sgdx_t5x.cli.options import (
   add_scoring,
   add_split,
   no_cycles,
+  parse_named,
 )
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import UsageError
+
+if TYPE_CHECKING:
+  from sgdx_t5x.prompts.tools import ToolCalls
 
 _EPILOG = """\
 examples:
@@ -33,6 +36,9 @@ examples:
 
   Answers of any model to `sgdx prompts --limit`, a sample of dialogues:
     sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing
+
+  Tool calls of a language model, answers to `sgdx prompts --as tools`:
+    sgdx score --corpus sgd.zip --calls --predictions all=answers.jsonl
 
 DIR contains dialogues*.json in DSTC8 format, with names of the variant or of
 the original schema, or *.jsonl with rows of t5x.infer or t5x.eval or with
@@ -83,6 +89,11 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="also score by where values come from: informed by the user, accepted from the system, "
     "carried over from another service",
   )
+  parser.add_argument(
+    "--calls",
+    action="store_true",
+    help="the predictions are tool calls: answers to `sgdx prompts --as tools`",
+  )
   add_scoring(parser)
   add_option(
     parser, Takes.OUTPUT, "--json", metavar="OUT", help="also write all scores to this JSON file"
@@ -106,12 +117,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-  sources = _parse_sources(args.predictions)
+  fix = "write original=DIR for predictions with the original schemas; or v1 to v5, all"
+  sources = parse_named(args.predictions, "predictions", "VARIANT=DIR", fix)
   from sgdx_t5x import scoring
   from sgdx_t5x.cli.options import scoring_settings
   from sgdx_t5x.scoring import score_files, score_tables
   from sgdx_t5x.scoring.rows import Row
 
+  settings = scoring_settings(args)
+  if args.calls:
+    settings["prompt_format"] = _calls_format(args, sources)
   with progress("rows") as update:
     scored = scoring.score_predictions(
       args.corpus,
@@ -121,7 +136,7 @@ def _run(args: argparse.Namespace) -> int:
       across_turn=args.joint_acc_across_turn,
       metrics=tuple(dict.fromkeys(args.metric)),
       provenance=args.provenance,
-      **scoring_settings(args),
+      **settings,
     )
     report = scoring.score_report(scored, on_progress=update)
     table = scored.table(args.per_frame) if args.per_frame else None
@@ -139,23 +154,13 @@ def _run(args: argparse.Namespace) -> int:
   return 0
 
 
-def _parse_sources(items: Sequence[str]) -> dict[str, str]:
-  sources: dict[str, str] = {}
-  for item in items:
-    variant, sign, path = item.partition("=")
-    if not (variant and sign and path):
-      raise UsageError(
-        f"--predictions {item}",
-        expected="VARIANT=DIR",
-        available="original, v1, v2, v3, v4, v5, all",
-        fix="write original=DIR for predictions with the original schemas",
-      )
-    if variant in sources:
-      raise UsageError(
-        f"--predictions names {variant} twice",
-        expected="each variant once",
-        available=f"{sources[variant]} and {path}",
-        fix="keep one of them",
-      )
-    sources[variant] = path
-  return sources
+def _calls_format(args: argparse.Namespace, sources: dict[str, str]) -> "ToolCalls":
+  from sgdx_t5x.scoring.predictions.calls import calls_format
+
+  if args.prompt_style:
+    raise UsageError(
+      "--calls with --prompt-style",
+      expected="one of the two: ids of answers say what the requests showed",
+      fix="leave --prompt-style out",
+    )
+  return calls_format(sources, args.split)

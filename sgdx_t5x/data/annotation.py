@@ -54,7 +54,8 @@ def validate_annotation(
       _check_services(history)
       for history.number, turn in enumerate(dialogue.turns):
         _check_turn(history, turn)
-      _check_ending(history)
+      if not dialogue.last_only:  # it stops at the turn that is scored
+        _check_ending(history)
     except (KeyError, TypeError, AttributeError) as e:
       raise SgdxError(
         f"{history.where}: {malformed(e)}",

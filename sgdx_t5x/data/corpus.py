@@ -11,6 +11,7 @@ import functools
 import hashlib
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from sgdx_t5x.data.dialogue import Dialogue, check_dialogue, read_dialogues
 from sgdx_t5x.data.schema import Schema, check_aligned, load_schema
@@ -78,6 +79,11 @@ class Corpus:
     found = self._perturbations.get(split)
     return found.kinds if found else ()
 
+  def perturbation_label(self, split: str) -> str:
+    """Returns the kinds of perturbation of a split as records name them: "ned", "coco_rare"."""
+    found = self._perturbations.get(split)
+    return found.label if found else ""
+
   @functools.cached_property
   def _perturbations(self) -> dict[str, "_Perturbation | None"]:
     return {split: self._read_perturbation(split) for split in self.splits}
@@ -95,6 +101,8 @@ class Corpus:
         tuple(str(step["kind"]) for step in steps),
         int(steps[-1]["counts"]["dialogues"]),
         bool(steps[-1]["complete"]),
+        any(step.get("scored") == "last" for step in steps),
+        "_".join(map(_label, steps)),
       )
     except (IndexError, KeyError, TypeError, ValueError) as e:
       raise SgdxError(
@@ -125,11 +133,18 @@ class Corpus:
   def dialogues(self, split: str, check: Check = check_dialogue) -> Iterator[Dialogue]:
     """Yields a split's dialogues (original names), each checked against its schema."""
     schema = self.schema(split)
+    last_only = self.scores_last_turns(split)
     for name in self.dialogue_files(split):
       origin = f"{self.origin}: {name}"
       for dialogue in read_dialogues(self.source.read(name), origin):
+        dialogue = dataclasses.replace(dialogue, last_only=True) if last_only else dialogue
         check(dialogue, schema, origin)
         yield dialogue
+
+  def scores_last_turns(self, split: str) -> bool:
+    """Whether only the last turn of each dialogue is scored: counterfactuals of `sgdx perturb`."""
+    found = self._perturbations.get(split)
+    return bool(found and found.last_only)
 
   def dialogue_files(self, split: str) -> list[str]:
     """Names of a split's dialogue files, in order."""
@@ -215,6 +230,14 @@ class _Perturbation:
   kinds: tuple[str, ...]
   dialogues: int
   complete: bool
+  last_only: bool  # of each dialogue, only the last turn is scored
+  label: str
+
+
+def _label(step: Mapping[str, Any]) -> str:
+  """Names a step: its kind; for counterfactuals also which slots were added."""
+  slots = step.get("options", {}).get("slots") if step.get("scored") == "last" else None
+  return f"{step['kind']}_{slots}" if slots else str(step["kind"])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -81,11 +81,15 @@ class Turn:
 
 @dataclasses.dataclass(frozen=True)
 class Dialogue:
-  """A conversation; `dialogue_id` is unique inside a split only."""
+  """A conversation; `dialogue_id` is unique inside a split only.
+
+  `last_only`: it stops at a user turn, and only that one is scored: a counterfactual.
+  """
 
   dialogue_id: str
   services: tuple[str, ...]
   turns: tuple[Turn, ...]
+  last_only: bool = False
 
   def to_json(self) -> dict[str, Any]:
     """Returns the dialogue as SGD writes it."""
@@ -119,9 +123,13 @@ class Dialogue:
   def user_frames(self) -> Iterator[tuple[int, Frame]]:
     """Yields (turn index over all turns, frame) of user turns: the unit of every score."""
     for i, turn in enumerate(self.turns):
-      if turn.speaker == USER:
+      if turn.speaker == USER and self.is_scored(i):
         for frame in turn.frames:
           yield i, frame
+
+  def is_scored(self, turn: int) -> bool:
+    """Whether the frames of a turn are scored, if the user has it."""
+    return not self.last_only or turn == len(self.turns) - 1
 
 
 def frame_id(dialogue_id: str, turn: int, service: str) -> str:

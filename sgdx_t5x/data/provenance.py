@@ -91,7 +91,8 @@ def trace(dialogue: Dialogue, spans: bool = True) -> Iterator[tuple[int, Frame, 
         else:
           found[slot] = _origin(number, frame.service, slot, forms, said, now, old)
       origins[frame.service] = found
-      yield number, frame, found
+      if dialogue.is_scored(number):
+        yield number, frame, found
     states = now
 
 
@@ -142,7 +143,7 @@ class _Said:
 
 
 def _has_user_acts(dialogue: Dialogue) -> bool:
-  return any(frame.actions for _, frame in dialogue.user_frames())
+  return any(f.actions for turn in dialogue.turns if turn.speaker == USER for f in turn.frames)
 
 
 def _informed(frame: Frame, by_span: bool) -> Set[str]:

@@ -16,7 +16,7 @@ from sgdx_t5x.data.schema import Schema, check_aligned
 ORIGINAL = "original"
 SGDX_VARIANTS = ("v1", "v2", "v3", "v4", "v5")
 # What `sgdx perturb` can do to a corpus; no variant may have such a name.
-PERTURBATIONS = ("ned", "pi", "sdi", "vs", "coco")
+PERTURBATIONS = ("ned", "pi", "sdi", "vs", "coco", "coco_ori")
 INTENT_ACTS = ("OFFER_INTENT", "INFORM_INTENT")
 
 

@@ -204,6 +204,7 @@ class Bert(nn.Module):
     segment_ids: Array | None = None,
     added: Array | None = None,
     deterministic: bool = True,
+    visible: Array | None = None,
   ) -> Array:
     """Encodes tokens.
 
@@ -215,6 +216,8 @@ class Bert(nn.Module):
         None makes all of a row but tokens 0 one example.
       added: added to the embeddings before their norm, `[B, L, E]`.
       deterministic: False switches dropout on (needs a 'dropout' rng).
+      visible: which tokens (last axis) each token sees, bool `[B, L, L]`; None is all of its
+        example.
 
     Returns:
       `[B, L, E]`. Values of padding have no meaning.
@@ -228,6 +231,8 @@ class Bert(nn.Module):
     if segment_ids is not None:
       same = segment_ids[:, None, :, None] == segment_ids[:, None, None, :]
       bias = bias + jnp.where(same, 0.0, _MASKED)
+    if visible is not None:
+      bias = bias + jnp.where(visible, 0.0, _MASKED)[:, None]
     if positions is None:
       positions = jnp.broadcast_to(jnp.arange(tokens.shape[1]), tokens.shape)
     x = self.token_embedder(tokens) + self.position_embedder(positions)

@@ -14,6 +14,7 @@ import seqio
 import tensorflow as tf
 
 from sgdx_t5x.encoder import answers
+from sgdx_t5x.encoder.padded import padded, specs
 
 MAX_FRAMES = 8  # in a row
 _WINDOW = 256  # frames among which those that fill a row are looked for
@@ -53,12 +54,8 @@ class SpanFeatureConverter(seqio.FeatureConverter):
   Features called `encoder_...` are those that may be cut to the longest of a batch.
   """
 
-  TASK_FEATURES = {  # noqa: RUF012  # SeqIO's name
-    name: seqio.FeatureConverter.FeatureSpec(dtype=tf.int32) for name in TASK_FEATURES
-  }
-  MODEL_FEATURES = {  # noqa: RUF012
-    name: seqio.FeatureConverter.FeatureSpec(dtype=tf.int32) for name in MODEL_FEATURES
-  }
+  TASK_FEATURES = specs(*TASK_FEATURES)  # SeqIO's name
+  MODEL_FEATURES = specs(*MODEL_FEATURES)
   PACKING_FEATURE_DTYPES = {}  # noqa: RUF012
 
   def get_model_feature_lengths(self, task_feature_lengths: Mapping[str, int]) -> dict[str, int]:
@@ -73,7 +70,7 @@ class SpanFeatureConverter(seqio.FeatureConverter):
     lengths = self.get_model_feature_lengths(task_feature_lengths)
     ds = ds.map(lambda example: {name: example[name] for name in TASK_FEATURES})
     if not self.pack:
-      return ds.map(lambda example: _padded(_alone(example), lengths), tf.data.AUTOTUNE)
+      return ds.map(lambda example: padded(_alone(example), lengths), tf.data.AUTOTUNE)
     ds = ds.ragged_batch(_WINDOW)
     return ds.map(lambda batch: _pack_ragged(batch, lengths), tf.data.AUTOTUNE).unbatch()
 
@@ -92,14 +89,6 @@ def _alone(example: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
   }
   row |= {name: tf.ones_like(example[source]) for name, source in _FRAMES.items()}
   return row | {name: example[name] for name in _SAME}
-
-
-def _padded(row: Mapping[str, tf.Tensor], lengths: Mapping[str, int]) -> dict[str, tf.Tensor]:
-  padded = {}
-  for name, length in lengths.items():
-    x = row[name][:length]
-    padded[name] = tf.ensure_shape(tf.pad(x, [[0, length - tf.size(x)]]), [length])
-  return padded
 
 
 # --- several frames a row ------------------------------------------------------------------

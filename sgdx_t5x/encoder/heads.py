@@ -10,10 +10,13 @@ import jax.numpy as jnp
 from flax import linen as nn
 from flax.linen.partitioning import param_with_axes
 
+from sgdx_t5x.encoder import answers
 from sgdx_t5x.encoder.encoder import Dense
 
 Array = jax.Array
 CLOSED = -1e9  # a logit of what must not be answered
+_PARTS = answers.OTHER_SERVICES  # of a frame
+_TEXTS = 160  # of a row, that are told apart
 _UNDIVIDED = "relpos_buckets"  # a logical axis that T5X's rules divide over no devices
 
 
@@ -82,6 +85,60 @@ class BitEmbedding(nn.Module):
     vectors = is_set.astype(table.dtype) @ table
     places = jax.nn.one_hot(positions, length, dtype=table.dtype) * (positions > 0)[..., None]
     return jnp.einsum("bnl,bne->ble", places, vectors)
+
+
+class TokenMarks(nn.Module):
+  """A vector for each part of a frame, and more on words for an encoder without pretraining.
+
+  Attributes:
+    width: E.
+    lexical: also tell which parts of the frame a token stands in besides its own, and which text of
+      the schema it is of; and what a text says at its marker: the sum of its tokens.
+  """
+
+  width: int
+  lexical: bool
+
+  @nn.compact
+  def __call__(
+    self, tokens: Array, segments: Array, frames: Array, markers: Array, words: Array
+  ) -> Array:
+    """Returns what is added to the embeddings, float32 `[B, L, E]`.
+
+    Args:
+      tokens: int `[B, L]`.
+      segments: parts of the frame, `answers.SYSTEM_UTTERANCE` and so on, `[B, L]`.
+      frames: number of a token's frame in its row, `[B, L]`.
+      markers: whether a text or a frame begins, bool `[B, L]`.
+      words: embeddings of the tokens, `[B, L, E]`.
+    """
+    marks = segments[..., None] == jnp.arange(1, _PARTS + 1)
+    if not self.lexical:
+      return self._embed("embedding", marks)
+    same = (tokens[:, :, None] == tokens[:, None]) & (frames[:, :, None] == frames[:, None])
+    same &= ~jnp.eye(tokens.shape[1], dtype=bool)
+    times = same.astype(jnp.float32) @ marks.astype(jnp.float32)  # in each part
+    texts = jnp.cumsum(markers, axis=1) * (segments >= answers.SCHEMA)
+    numbers = texts[..., None] == jnp.arange(1, _TEXTS + 1)
+    added = self._embed("embedding", jnp.concatenate([marks, times > 0], axis=-1))
+    added += self._embed("texts", numbers)
+    mine = markers[:, :, None] & ~markers[:, None] & (texts > 0)[:, :, None]
+    mine &= texts[:, :, None] == texts[:, None]
+    number = jnp.maximum(mine.sum(axis=-1, keepdims=True), 1)
+    # Over the root: the mean of many would be small beside the marker's own embedding.
+    return added + mine.astype(jnp.float32) @ (words + added) / jnp.sqrt(number)
+
+  def _embed(self, name: str, bits: Array) -> Array:
+    init = nn.initializers.truncated_normal(stddev=0.02)
+    shape = (bits.shape[-1], self.width)
+    table = param_with_axes(name, init, shape, jnp.float32, axes=(_UNDIVIDED, "embed"))
+    return bits.astype(table.dtype) @ table
+
+
+def placed(length: int, *positions: Array) -> Array:
+  """Whether one of the lists of positions, int `[B, N]`, names a token: bool `[B, length]`."""
+  listed = jnp.concatenate(positions, axis=1)
+  return ((listed[..., None] == jnp.arange(length)) & (listed > 0)[..., None]).any(axis=1)
 
 
 def best_spans(

@@ -100,8 +100,17 @@ def clip_each_by_norm(max_norm: float) -> optax.GradientTransformation:
   return optax.stateless_with_tree_map(lambda gradient, _: clip(gradient))
 
 
+def _unset(step: Any) -> Any:
+  """The learning rate of configurations to evaluate and infer with, which name an optimizer too."""
+  raise SgdxError(
+    "bert_adam without a learning rate",
+    expected="a number, or a schedule",
+    fix="in gin: optimizer.bert_adam.learning_rate = @optimizer.warmup_schedule()",
+  )
+
+
 def bert_adam(
-  learning_rate: float | Schedule,
+  learning_rate: float | Schedule = _unset,
   weight_decay: float = 0.01,
   max_norm: float | None = 1.0,
   clip_each: bool = False,
@@ -113,7 +122,8 @@ def bert_adam(
   """Returns BertAdam.
 
   Args:
-    learning_rate: a number, or a function of the step such as `warmup_schedule` makes.
+    learning_rate: a number, or a function of the step such as `warmup_schedule` makes; needed to
+      train.
     weight_decay: of kernels and embeddings; norms and biases have none.
     max_norm: norm that gradients are clipped to, or None.
     clip_each: clip the gradient of each parameter by itself, as BertAdam does, not all as one.

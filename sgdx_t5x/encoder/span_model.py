@@ -7,10 +7,9 @@ choices of a slot: KEEP, DONTCARE, CLEAR, SYSTEM, SPAN, then the values, then th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import flax.core
 import jax
 import jax.numpy as jnp
 import seqio
@@ -19,11 +18,8 @@ from flax import linen as nn
 
 from sgdx_t5x.encoder import answers, heads
 from sgdx_t5x.encoder.encoder import Bert, BertConfig
-from sgdx_t5x.encoder.features import MAX_FRAMES, MODEL_FEATURES, SpanFeatureConverter
-from sgdx_t5x.encoder.vocabulary import WordPieceVocabulary
-from sgdx_t5x.errors import SgdxError
-from t5x import metrics as metrics_lib
-from t5x import models
+from sgdx_t5x.encoder.features import MAX_FRAMES, SpanFeatureConverter
+from sgdx_t5x.encoder.model import EncoderModel, millionths, share
 
 Array = jax.Array
 Batch = Mapping[str, Array]
@@ -36,9 +32,11 @@ class SpanTracker(nn.Module):
 
   Attributes:
     config: of the encoder.
+    lexical: tell an encoder without pretraining more on words: `heads.TokenMarks`.
   """
 
   config: BertConfig
+  lexical: bool = False
 
   @nn.compact
   def __call__(self, batch: Batch, deterministic: bool = True) -> dict[str, Array]:
@@ -61,6 +59,11 @@ class SpanTracker(nn.Module):
       batch["intent_context"], batch["intents"], tokens.shape[1]
     )
     encoder = Bert(self.config, name="encoder")
+    lists = (batch[name] for name in ("slots", "values", "memory", "intents"))
+    markers = heads.placed(tokens.shape[1], *lists) | (batch["encoder_positions"] == 0)
+    added += heads.TokenMarks(width, self.lexical, name="marks")(
+      tokens, segments, frames, markers, encoder.token_embedder(tokens)
+    )
     hidden = encoder(
       tokens,
       types=(segments >= answers.SCHEMA).astype(jnp.int32),
@@ -142,7 +145,7 @@ def _log_softmax(logits: Array, opened: Array) -> Array:
   return jnp.where(opened, jax.nn.log_softmax(logits, axis=-1), heads.CLOSED)
 
 
-class SpanModel(models.BaseModel):
+class SpanModel(EncoderModel):
   """The span tracker for T5X's scripts.
 
   Args:
@@ -172,82 +175,25 @@ class SpanModel(models.BaseModel):
     requested_weight: float = 1.0,
     intent_weight: float = 1.0,
   ):
-    super().__init__(optimizer_def=optimizer_def)
-    self.module = module
-    self.input_vocabulary, self.output_vocabulary = input_vocabulary, output_vocabulary
+    weights = {"slots": slot_weight, "requested": requested_weight, "intent": intent_weight}
+    super().__init__(module, input_vocabulary, output_vocabulary, optimizer_def, weights)
     self._longest_span = longest_span
-    self._weights = {"slots": slot_weight, "requested": requested_weight, "intent": intent_weight}
-    rows = module.config.vocab_size
-    if isinstance(input_vocabulary, WordPieceVocabulary) and input_vocabulary.vocab_size > rows:
-      raise SgdxError(
-        f"{input_vocabulary.path}: {input_vocabulary.vocab_size:,} pieces",
-        expected=f"at most {rows:,}, the rows of the embedding (encoder.BertConfig.vocab_size)",
-        fix="give the vocabulary that the encoder was trained with, or its gin/models file",
-      )
 
-  def get_initial_variables(
-    self,
-    rng: Array,
-    input_shapes: Mapping[str, Sequence[int]],
-    input_types: Mapping[str, Any] | None = None,
-  ) -> flax.core.FrozenDict:
-    """Returns freshly initialised `params` and their `params_axes`."""
-    del input_types
-    length, most = input_shapes["encoder_input_tokens"][-1], self.module.config.max_positions
-    if length > most:
-      raise SgdxError(
-        f"TASK_FEATURE_LENGTHS['inputs'] = {length}, {length - most} more than there are positions",
-        expected=f"at most {most} (encoder.BertConfig.max_positions)",
-        fix=f"set 'inputs' and 'segments' to {most} or less: turns are cut, never the schema",
-      )
-    batch = {name: jnp.zeros(input_shapes[name], jnp.int32) for name in MODEL_FEATURES}
-    return flax.core.freeze(self.module.init(rng, batch))
+  def likelihoods(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
+    """See `likelihoods` of this file."""
+    return likelihoods(scores, batch)
 
-  def loss_fn(
-    self, params: Any, batch: Batch, dropout_rng: Array | None
-  ) -> tuple[Array, dict[str, clu_metrics.Metric]]:
-    """Returns the mean loss of a frame, and metrics."""
-    scores = self._scores(params, batch, dropout_rng)
-    parts = likelihoods(scores, batch)
-    num_frames = jnp.maximum(jnp.sum(jnp.max(batch["encoder_frames"], axis=-1)), 1)
-    losses = {name: -jnp.sum(part) / num_frames for name, part in parts.items()}
-    loss = jnp.stack([self._weights[name] * value for name, value in losses.items()]).sum()
-    shown = {"loss": loss, **{f"loss_{name}": value for name, value in losses.items()}}
-    metrics = {name: metrics_lib.AveragePerStep(total=value) for name, value in shown.items()}
-    return loss, {**metrics, **_accuracies(scores, batch), **_fill(batch)}
+  def answers(self, scores: Mapping[str, Array], batch: Batch) -> Array:
+    """Returns int32 `[B, 2 + 6 S]`; README.md says what the numbers mean."""
+    return answer(scores, batch, self._longest_span)
 
-  def eval_fn(self, params: Any, batch: Batch) -> tuple[Array, dict[str, clu_metrics.Metric]]:
-    """As `loss_fn`, without dropout."""
-    return self.loss_fn(params, batch, dropout_rng=None)
+  def accuracies(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, clu_metrics.Metric]:
+    """Returns shares of slots whose most probable choice is right."""
+    return _accuracies(scores, batch)
 
-  def predict_batch_with_aux(
-    self, params: Any, batch: Batch, rng: Array | None = None
-  ) -> tuple[Array, Mapping[str, Array]]:
-    """Answers frames that are alone in their rows.
-
-    Args:
-      params: parameters.
-      batch: model features; `targets` are not read.
-      rng: not used.
-
-    Returns:
-      (int32 `[B, 2 + 6 S]`, nothing more); README.md says what the numbers mean.
-    """
-    del rng
-    scores = self._scores(params, batch)
-    return answer(scores, batch, self._longest_span), {}
-
-  def score_batch(self, params: Any, batch: Batch, return_intermediates: bool = False) -> Array:
-    """Returns the log likelihood of the right answers, `[B]`."""
-    del return_intermediates
-    parts = likelihoods(self._scores(params, batch), batch)
-    return jnp.concatenate(list(parts.values()), axis=-1).sum(axis=-1)
-
-  def _scores(self, params: Any, batch: Batch, dropout_rng: Array | None = None) -> Any:
-    rngs = None if dropout_rng is None else {"dropout": dropout_rng}
-    return self.module.apply(
-      {"params": params}, batch, deterministic=dropout_rng is None, rngs=rngs
-    )
+  def num_examples(self, batch: Batch) -> Array:
+    """Returns how many frames the rows of a batch hold."""
+    return jnp.sum(jnp.max(batch["encoder_frames"], axis=-1))
 
 
 # --- loss ----------------------------------------------------------------------------------
@@ -330,21 +276,7 @@ def _accuracies(scores: Mapping[str, Array], batch: Batch) -> dict[str, clu_metr
   right = jnp.where(labelled, right, best == 0) & is_slot
   changes = (mine & (kind != answers.KEEP)[..., None]).any(axis=1) & is_slot
 
-  def share(true: Array, of: Array) -> clu_metrics.Metric:
-    return clu_metrics.Average(
-      total=jnp.sum(true, dtype=jnp.float32), count=jnp.sum(of, dtype=jnp.float32)
-    )
-
   return {"accuracy": share(right, is_slot), "accuracy_of_changes": share(right & changes, changes)}
-
-
-def _fill(batch: Batch) -> dict[str, clu_metrics.Metric]:
-  """The share of tokens that are no padding, under T5X's names."""
-  tokens = batch["encoder_frames"]
-  share = clu_metrics.Average(
-    total=jnp.sum(tokens > 0, dtype=jnp.float32), count=jnp.asarray(tokens.size, jnp.float32)
-  )
-  return {f"non_padding_fraction/{name}": share for name in ("encoder_input_tokens", "overall")}
 
 
 # --- answers -------------------------------------------------------------------------------
@@ -373,16 +305,12 @@ def answer(scores: Mapping[str, Array], batch: Batch, longest_span: int) -> Arra
     kind,
     jnp.where(is_span, first, pointed),
     jnp.where(is_span, last, 0),
-    _millionths(jnp.exp(log_probability)),
-    _millionths(jnp.exp(choices[..., 0])),
-    _millionths(jax.nn.sigmoid(scores["requested"])),
+    millionths(jnp.exp(log_probability)),
+    millionths(jnp.exp(choices[..., 0])),
+    millionths(jax.nn.sigmoid(scores["requested"])),
   ]
   slots = jnp.where((batch["slots"] > 0)[..., None], jnp.stack(columns, axis=-1), 0)
   intents = scores["intents"][:, 0]
-  intent = [jnp.argmax(intents, axis=-1), _millionths(jnp.exp(jnp.max(intents, axis=-1)))]
+  intent = [jnp.argmax(intents, axis=-1), millionths(jnp.exp(jnp.max(intents, axis=-1)))]
   head = jnp.stack(intent, axis=-1)
   return jnp.concatenate([head, slots.reshape(len(slots), -1)], axis=-1).astype(jnp.int32)
-
-
-def _millionths(probability: Array) -> Array:
-  return jnp.round(probability * answers.MILLION).astype(jnp.int32)

@@ -6,7 +6,8 @@ import collections
 import functools
 import os
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -52,15 +53,44 @@ def hidden_states(
         expected=f"at most {config.max_positions} tokens, which the encoder has positions for",
         fix="cut it",
       )
-  encode = jax.jit(functools.partial(Bert(config).apply, {"params": params}))
+  return encode(config, params, rows)
+
+
+def encode(
+  config: BertConfig,
+  params: Mapping[str, Any],
+  rows: Sequence[np.ndarray],
+  types: Sequence[np.ndarray] | None = None,
+  tokens: int | None = None,
+  on_batch: Callable[[int], None] = lambda done: None,
+) -> list[np.ndarray]:
+  """Returns the last hidden states of rows of tokens.
+
+  Args:
+    config: of the encoder.
+    params: its parameters.
+    rows: ids of pieces, int32 `[tokens]` each, none longer than there are positions.
+    types: token types of the rows; None is 0.
+    tokens: keep the states of so many first tokens alone; None keeps all.
+    on_batch: told how many rows are done.
+
+  Returns:
+    Per row float32 `[tokens, width]`.
+  """
+  run = jax.jit(functools.partial(Bert(config).apply, {"params": params}))
   found: list[np.ndarray] = [np.empty(0)] * len(rows)
+  done = 0
   for numbers, length in _batches([len(row) for row in rows], config.max_positions):
-    tokens = np.zeros((len(numbers), length), np.int32)
-    for place, number in zip(tokens, numbers, strict=True):
-      place[: len(rows[number])] = rows[number]
-    hidden = np.asarray(encode(tokens), np.float32)
+    padded, kinds = (np.zeros((len(numbers), length), np.int32) for _ in range(2))
+    for i, number in enumerate(numbers):
+      padded[i, : len(rows[number])] = rows[number]
+      if types is not None:
+        kinds[i, : len(rows[number])] = types[number]
+    hidden = np.asarray(run(padded, kinds), np.float32)
     for states, number in zip(hidden, numbers, strict=True):
-      found[number] = states[: len(rows[number])]
+      found[number] = states[: len(rows[number])][:tokens].copy()
+    done += len(numbers)
+    on_batch(done)
   return found
 
 

@@ -1,6 +1,13 @@
 """Files: validated reading, atomic writing, locks, and inputs that no output overwrites."""
 
-from sgdx_t5x.files.reading import decode_json, is_number, is_text, json_type, not_found
+from sgdx_t5x.files.reading import (
+  decode_json,
+  decode_lines,
+  is_number,
+  is_text,
+  json_type,
+  not_found,
+)
 from sgdx_t5x.files.writing import (
   atomic_folder,
   atomic_write,
@@ -14,6 +21,7 @@ __all__ = [
   "atomic_write",
   "check_folder",
   "decode_json",
+  "decode_lines",
   "is_number",
   "is_text",
   "json_type",

@@ -5,6 +5,7 @@ import math
 import pathlib
 import re
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -94,3 +95,23 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
       expected=expected,
       fix=fix or "write the file again",
     ) from None
+
+
+def decode_lines(
+  content: bytes, origin: str, expected: str, fix: str = "", first: int = 1
+) -> Iterator[tuple[str, Any]]:
+  """Yields where each line of JSON lines is, for errors, and what it holds; no empty lines.
+
+  Args:
+    content: of the file, or the rest of it.
+    origin: the file.
+    expected, fix: see `decode_json`.
+    first: number of the first line.
+
+  Raises:
+    SgdxError: a line is not JSON.
+  """
+  for number, line in enumerate(content.splitlines(), start=first):
+    if line.strip():
+      where = f"{origin}, line {number}"
+      yield where, decode_json(line, where, expected, fix)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json
+from sgdx_t5x.files import decode_lines
 from sgdx_t5x.perturb.split import Line
 
 _EXPECTED = 'a line {"dialogue_id": ..., ...} of `sgdx perturb`'
@@ -38,9 +38,7 @@ def read_changes(corpus: Corpus, split: str, step: int | None = None) -> dict[st
       fix="copy the whole folder that `sgdx perturb` wrote, or perturb the original again",
     ) from None
   found: dict[str, list[Line]] = {}
-  for number, text in enumerate(raw.splitlines(), start=1):
-    where = f"{origin}, line {number}"
-    line = decode_json(text, where, _EXPECTED, "perturb the original again")
+  for where, line in decode_lines(raw, origin, _EXPECTED, "perturb the original again"):
     if not isinstance(line, dict) or not isinstance(line.get("dialogue_id"), str):
       raise SgdxError(f"{where}: no change", expected=_EXPECTED, fix="perturb the original again")
     found.setdefault(line["dialogue_id"], []).append(line)

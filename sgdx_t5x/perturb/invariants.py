@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.data.annotation import AnnotationWarning, validate_annotation
@@ -11,9 +11,9 @@ from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.perturb.answerable import gold_factuality
 from sgdx_t5x.perturb.changes import read_changes
-from sgdx_t5x.perturb.entities import Slots, entity_slots
+from sgdx_t5x.perturb.entities import Slots, entity_slots, free_slots
 from sgdx_t5x.perturb.json_text import encode_like
-from sgdx_t5x.perturb.manifest import Manifest, read_manifests
+from sgdx_t5x.perturb.manifest import SCORED_LAST, Manifest, read_manifests
 from sgdx_t5x.perturb.mapping import SHORTEST_MENTION
 from sgdx_t5x.perturb.split import Line, Split
 from sgdx_t5x.perturb.texts import whole_words
@@ -28,7 +28,7 @@ class Comparison:
     manifest: of the perturbed split.
     dialogues: how many were compared; each was undone to exactly its original.
     files: of dialogues.
-    equal_files: how many come back byte for byte.
+    equal_files: how many come back byte for byte; None for counterfactuals, which have no rest.
     values: of entity slots in states.
     unsaid: how many of them no utterance has, in the original and in the perturbed split.
     leaks: strings that were replaced and still stand somewhere in their dialogue.
@@ -38,7 +38,7 @@ class Comparison:
   manifest: Manifest
   dialogues: int = 0
   files: int = 0
-  equal_files: int = 0
+  equal_files: int | None = 0
   values: int = 0
   unsaid: tuple[int, int] = (0, 0)
   leaks: int = 0
@@ -63,6 +63,8 @@ def compare(
     SgdxError: for another original, and for the first dialogue in which something does not hold.
   """
   manifest = check_original(perturbed, original, split)
+  if manifest.scored == SCORED_LAST:
+    return _compare_turns(manifest, perturbed, original, split, on_dialogue)
   found, changes = Comparison(manifest), read_changes(perturbed, split)
   schema = original.schema(split)
   slots = manifest.slots or entity_slots(schema)
@@ -80,7 +82,7 @@ def compare(
       _compare_dialogue(found, data, before, lines, slots, where)
       on_dialogue(found.dialogues)
     found.files += 1
-    found.equal_files += encode_like(old[1], new[2]) == old[1]
+    found.equal_files = (found.equal_files or 0) + (encode_like(old[1], new[2]) == old[1])
   found.remarks = _same_remarks(perturbed, warnings)
   return found
 
@@ -121,6 +123,64 @@ def _compare_dialogue(
   found.dialogues += 1
   found.values += values
   found.unsaid = found.unsaid[0] + len(unsaid_before), found.unsaid[1] + len(unsaid)
+
+
+def _compare_turns(
+  manifest: Manifest,
+  perturbed: Corpus,
+  original: Corpus,
+  split: str,
+  on_dialogue: Callable[[int], None],
+) -> Comparison:
+  """Tests that counterfactuals differ from their dialogues in the last turn and its goal only."""
+  found, changes = Comparison(manifest, equal_files=None), read_changes(perturbed, split)
+  schema = original.schema(split)
+  warnings: dict[str, AnnotationWarning] = {}
+  check, slots = validate_annotation(schema, warnings), free_slots(schema)
+  pairs = itertools.zip_longest(Split(perturbed, split).files(), Split(original, split).files())
+  for new, old in pairs:
+    if new is None or old is None or new[0] != old[0]:
+      raise _differs(perturbed, (new or old)[0], "files differ")
+    dialogues = {data["dialogue_id"]: data for data in old[2]}
+    for data in new[2]:
+      where = f"{new[0]}, dialogue {data.get('dialogue_id')}"
+      check(dataclasses.replace(Dialogue.from_json(data, where), last_only=True), schema, where)
+      _compare_last_turn(data, dialogues, changes.pop(data["dialogue_id"], ()), where)
+      values, unsaid = gold_factuality(data, slots)
+      found.dialogues, found.values = found.dialogues + 1, found.values + values
+      found.unsaid = found.unsaid[0], found.unsaid[1] + len(unsaid)
+      on_dialogue(found.dialogues)
+    found.files += 1
+  if changes:
+    raise _broken(f"{perturbed.origin}: no dialogue {next(iter(changes))}", "one for each change")
+  found.remarks = {rule: warning.count for rule, warning in warnings.items()}
+  return found
+
+
+def _compare_last_turn(
+  data: Mapping[str, Any], dialogues: Mapping[str, Any], lines: Sequence[Line], where: str
+) -> None:
+  """Compares a counterfactual with the dialogue that it is of."""
+  if len(lines) != 1 or lines[0].get("of") not in dialogues:
+    raise _broken(f"{where}: no change of a dialogue of the original", "its line in changes.jsonl")
+  line = lines[0]
+  turns, last = data["turns"][:-1], data["turns"][-1]
+  before = dialogues[line["of"]]["turns"]
+  if turns != before[: line["turn"]] or line["utterance"] != before[line["turn"]]["utterance"]:
+    raise _broken(f"{where}: the turns before the last one differ", "those of the original")
+  edited = {*line["dropped"], *line["changed"], *line["added"]}
+  for frame, old in itertools.zip_longest(last["frames"], before[line["turn"]]["frames"]):
+    own = edited if frame and frame["service"] == line["service"] else set()
+    if not (frame and old) or _kept(frame, own) != _kept(old, own):
+      raise _broken(f"{where}: the last turn differs in more than its goal", "the original's")
+
+
+def _kept(frame: Mapping[str, Any], edited: Collection[str]) -> list[Any]:
+  """What of a user frame a counterfactual goal leaves as it is."""
+  acts = [a for a in frame["actions"] if a["act"] != "INFORM" or a["slot"] not in edited]
+  state = frame["state"]
+  values = {s: v for s, v in state["slot_values"].items() if s not in edited}
+  return [frame["service"], acts, values, state["active_intent"], state["requested_slots"]]
 
 
 def _annotation(turn: Mapping[str, Any]) -> list[Any]:

@@ -1,6 +1,7 @@
 """Text of dialogue files in the form in which they were: SGD's, or a dialogue per line."""
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _LIKE_SGD = json.JSONEncoder(indent=2, sort_keys=True).encode
@@ -14,6 +15,11 @@ def encode_like(original: bytes, dialogues: list[dict[str, Any]]) -> bytes:
   become SGD's: their content is the same, their bytes are not.
   """
   if original.startswith(b"[\n{") and dialogues:
-    return ("[\n" + ",\n".join(map(_ON_A_LINE, dialogues)) + "\n]\n").encode()
+    return encode_on_lines(dialogues)
   end = "\n" if original.endswith(b"\n") else ""
   return f"{_LIKE_SGD(dialogues)}{end}".encode()
+
+
+def encode_on_lines(dialogues: Sequence[Mapping[str, Any]]) -> bytes:
+  """Encodes dialogues as a list, one on a line."""
+  return ("[\n" + ",\n".join(map(_ON_A_LINE, dialogues)) + "\n]\n").encode()

@@ -1,10 +1,10 @@
 """The kinds of perturbation: one line here and one file each."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sgdx_t5x.errors import UsageError, nearest
-from sgdx_t5x.perturb import ned, pi, sdi, vs
+from sgdx_t5x.perturb import coco_open, ned, pi, sdi, vs
 from sgdx_t5x.perturb.split import Perturber, Split
 
 # kind -> (what makes it of a split, a seed and options; its options)
@@ -13,6 +13,10 @@ KINDS: Mapping[str, tuple[Callable[..., Perturber], tuple[str, ...]]] = {
   "pi": (pi.perturber, ("provider", "table", "pivot", "model_to", "model_from", "project")),
   "sdi": (sdi.perturber, ("only", "restart", "terms")),
   "vs": (vs.perturber, ("values",)),
+}
+OPTIONS: Mapping[str, tuple[str, ...]] = {
+  **{kind: names for kind, (_, names) in KINDS.items()},
+  "coco": coco_open.OPTIONS,  # a turn becomes a dialogue: see `coco_write`
 }
 
 
@@ -29,21 +33,25 @@ def open_perturber(kind: str, split: Split, seed: int, options: Mapping[str, Any
     UsageError: no such kind, or an option of another kind.
     SgdxError: options or a corpus that cannot be used.
   """
-  if kind not in KINDS:
+  check_options(kind, options)
+  return KINDS[kind][0](split, seed, **options)
+
+
+def check_options(kind: str, options: Iterable[str]) -> None:
+  """Refuses an unknown kind, and options of another one. Raises UsageError."""
+  if kind not in OPTIONS:
     raise UsageError(
       f"kind {kind!r}",
       expected="a kind of perturbation",
-      available=nearest(kind, KINDS),
+      available=nearest(kind, OPTIONS),
       fix="choose one of them",
     )
-  make, names = KINDS[kind]
   for name in options:
-    if name not in names:
-      owner = next((other for other, (_, own) in KINDS.items() if name in own), None)
+    if name not in OPTIONS[kind]:
+      owners = [other for other, own in OPTIONS.items() if name in own]
       raise UsageError(
         f"--{name.replace('_', '-')} with --kind {kind}",
-        expected=f"--kind {owner}" if owner else "an option of that kind",
-        available=" ".join(f"--{own.replace('_', '-')}" for own in names),
+        expected=f"--kind {' or '.join(owners)}" if owners else "an option of that kind",
+        available=" ".join(f"--{own.replace('_', '-')}" for own in OPTIONS[kind]),
         fix="leave it out, or choose the kind that it is for",
       )
-  return make(split, seed, **options)

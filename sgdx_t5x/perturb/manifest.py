@@ -1,11 +1,13 @@
 """perturbation.json: how a split was perturbed, and from what."""
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.data.corpus import PERTURBATION, Corpus
+from sgdx_t5x.data.variants import PERTURBATIONS
 from sgdx_t5x.errors import SgdxError, malformed
 from sgdx_t5x.files import decode_json
 
@@ -18,7 +20,7 @@ class Manifest:
   """How a split was perturbed.
 
   Attributes:
-    kind: "ned", "pi", "sdi" or "vs".
+    kind: "ned", "pi", "sdi", "vs", "coco" or "coco_ori".
     options: all that decided the result besides the seed.
     seed: the seed.
     split: of the corpus.
@@ -60,6 +62,9 @@ class Manifest:
       fields = {key: data[key] for key in _KEYS}
       for key in ("options", "of", "counts", "files"):
         fields[key].items()
+      names = itertools.chain.from_iterable(slots.values())
+      if fields["kind"] not in PERTURBATIONS or not all(isinstance(x, str) for x in names):
+        raise TypeError(f"kind {fields['kind']!r}, slots {data.get('slots')!r}"[:200])
       return cls(**fields, slots=slots)
     except (KeyError, TypeError, AttributeError) as e:
       raise SgdxError(

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sgdx_t5x.data.schema import DONTCARE
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json, not_found
-from sgdx_t5x.files.inputs import protect
 from sgdx_t5x.perturb.entities import Slots, kinds_of_slots
+from sgdx_t5x.perturb.lists import read_lists
 from sgdx_t5x.perturb.split import Split
 from sgdx_t5x.perturb.values import known_forms, said_values
 from sgdx_t5x.simulator.values import VALUE_KINDS, ValuePool, parse_pool
@@ -149,7 +148,8 @@ def name_source(entities: str, split: Split, slots: Slots) -> NameSource:
   if entities == CORPUS:
     return NameSource(CORPUS, kinds, _of_corpus(split, slots, kinds, used))
   path = pathlib.Path(entities)
-  lists = _read_lists(path, used)
+  instead = "letters, characters, names, corpus"
+  lists = read_lists(path, used, "names", instead, "the slots that are replaced")
   _check_unseen(path, lists, split)
   return NameSource(
     path.name, kinds, {kind: listed([(x, ()) for x in lists[kind]]) for kind in used}
@@ -213,26 +213,6 @@ def _forms(name: str, others: Sequence[str], is_closed: bool) -> list[str]:
   made = [form.format(name, first=words[0], last=words[-1]) for form in _OTHER_FORMS]
   found = (name, *others, *(() if is_closed else made))
   return list({form.lower(): form for form in reversed(found)}.values())[::-1]
-
-
-def _read_lists(path: pathlib.Path, kinds: set[str]) -> dict[str, list[str]]:
-  expected = '{"city": ["Elmport", ...], ...}: names for each kind of slot'
-  if not path.is_file():
-    raise not_found(path, "letters, characters, names, corpus, or a JSON file of names")
-  protect([path])
-  data = decode_json(path.read_bytes(), str(path), expected, "correct the file")
-  is_lists = isinstance(data, dict) and all(
-    isinstance(names, list) and all(isinstance(x, str) and x.strip() == x != "" for x in names)
-    for names in data.values()
-  )
-  if not is_lists or any(not data.get(kind) for kind in kinds):
-    raise SgdxError(
-      f"{path}: names of {', '.join(data) if isinstance(data, dict) and data else 'no kind'}",
-      expected=expected,
-      available=f"kinds of the slots that are replaced: {', '.join(sorted(kinds))}",
-      fix="give a list of names, without blanks around them, for each of these kinds",
-    )
-  return data
 
 
 def _check_unseen(path: pathlib.Path, lists: Mapping[str, Sequence[str]], split: Split) -> None:

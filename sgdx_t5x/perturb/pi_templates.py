@@ -2,21 +2,23 @@
 
 import functools
 import random
-from collections.abc import Mapping
+import types
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.data.schema import DONTCARE, Service
-from sgdx_t5x.perturb.pi_words import Exchange, NewWords, Provider
+from sgdx_t5x.perturb.pi_words import Exchange, NewWords
 from sgdx_t5x.perturb.split import Split
 from sgdx_t5x.perturb.texts import same_text
 from sgdx_t5x.simulator.acts import Act, FrameOutline
+from sgdx_t5x.simulator.scenarios import Link
 from sgdx_t5x.simulator.surface import Surface
 from sgdx_t5x.simulator.templates import Words, read_words
 
 _TRIES = 5  # "Yes." needs another word for it
 
 
-def provider(split: Split) -> Provider:
+def provider(split: Split) -> Callable[..., NewWords | str]:
   """Returns the provider, with words made of the schema's names."""
   schema = split.schema
   services = {service.name: service for service in schema}
@@ -30,7 +32,9 @@ def _worded(
   exchange: Exchange,
   number: int,
   rng: random.Random,
+  carried: Mapping[str, Sequence[str]] = types.MappingProxyType({}),
 ) -> NewWords | str:
+  """Args: carried, service -> slots whose values of another service are to be referred to."""
   frames, said = [], {}
   for frame in exchange.data["turns"][number]["frames"]:
     if frame.get("actions") is None:
@@ -41,7 +45,11 @@ def _worded(
       if action["act"] == "SELECT" and action.get("slot"):
         return "select"  # templates have no phrase for one value among those offered
       acts.append(_act(action, service, said))
-    frames.append(FrameOutline(frame["service"], acts))
+    slots = carried.get(service.name, ())
+    if slots and all(act.act != "INFORM_INTENT" for act in acts):
+      return "carried"  # only a sentence about an intent goes on with a reference
+    links = [_reference(service.name, slot, words[service.name]) for slot in slots]
+    frames.append(FrameOutline(service.name, acts, carried=links))
   asked = [action["slot"] for action in exchange.heard(number) if action["act"] == "REQUEST"]
   before = exchange.data["turns"][number]["utterance"]
   for _ in range(_TRIES):
@@ -49,6 +57,11 @@ def _worded(
     if not same_text(text, before):
       break
   return NewWords(text, spans)
+
+
+def _reference(service: str, slot: str, words: Words) -> Link:
+  place, phrase = (service, slot), f"with the same {words.slots[slot].noun[0]}"
+  return Link(place, place, (phrase,))
 
 
 def _act(action: Mapping[str, Any], service: Service, said: dict[str, str]) -> Act:

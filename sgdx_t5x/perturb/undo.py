@@ -8,7 +8,7 @@ from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError, malformed
 from sgdx_t5x.perturb.changes import read_changes
 from sgdx_t5x.perturb.json_text import encode_like
-from sgdx_t5x.perturb.manifest import Manifest, read_manifests
+from sgdx_t5x.perturb.manifest import SCORED_LAST, Manifest, read_manifests
 from sgdx_t5x.perturb.mapping import undo_mapping
 from sgdx_t5x.perturb.pi import undo_words
 from sgdx_t5x.perturb.sdi import undo_insertions
@@ -63,6 +63,12 @@ def undone_files(corpus: Corpus, split: str) -> Iterator[tuple[str, list[dict[st
       f"{corpus.origin}: {split} was not perturbed",
       expected=f"{split}/perturbation.json beside the dialogues",
       fix="give a folder that `sgdx perturb` wrote",
+    )
+  if manifests[-1].scored == SCORED_LAST:
+    raise SgdxError(
+      f"{corpus.origin}: {split} has counterfactual turns, and not the rest of the dialogues",
+      expected="a set with all turns of the original",
+      fix="use the original corpus; `sgdx data verify --against` compares the turns with it",
     )
   changes = read_changes(corpus, split)
   for name, raw, dialogues in Split(corpus, split).files():

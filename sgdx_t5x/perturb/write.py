@@ -52,9 +52,9 @@ def write_perturbed(
         count(counts, data, before, perturber.changes_states)
         on_dialogue(counts["dialogues"])
       files[name] = checksum(raw)
-      _write(folder / name, encode_like(raw, dialogues))
+      write_file(folder / name, encode_like(raw, dialogues))
     _check_needs(perturber, split, counts)
-    _copy_schemas(corpus, folder)
+    copy_schemas(corpus, folder)
     _write_changes(corpus, split.name, folder, len(earlier), lines)
     manifest = Manifest(
       kind=perturber.kind,
@@ -69,7 +69,7 @@ def write_perturbed(
       slots=perturber.slots,
     )
     text = manifest_text([*earlier, manifest])
-    _write(folder / PERTURBATION.format(split=split.name), text.encode())
+    write_file(folder / PERTURBATION.format(split=split.name), text.encode())
   return manifest
 
 
@@ -88,23 +88,28 @@ def _shown_counts(counts: collections.Counter, perturber: Perturber) -> dict[str
   return shown
 
 
+def check_has_dialogues(corpus: Corpus, split: str, number: int) -> None:
+  """Refuses a split without dialogues. Args: number, of those that were read."""
+  if not number:
+    raise SgdxError(
+      f"{corpus.origin}: {split} has no dialogues",
+      expected="dialogues_*.json in the folder of the split",
+      available=corpus.file_counts(),
+      fix="name a split that has some: --split",
+    )
+
+
 def _check_needs(perturber: Perturber, split: Split, counts: collections.Counter) -> None:
   """Refuses a corpus without what the kind needs, and a perturbation that changed nothing."""
   where = f"{split.corpus.origin}: {split.name}"
-  if not counts["dialogues"]:
-    raise SgdxError(
-      f"{where} has no dialogues",
-      expected="dialogues_*.json in the folder of the split",
-      available=split.corpus.file_counts(),
-      fix="name a split that has some: --split",
-    )
+  check_has_dialogues(split.corpus, split.name, counts["dialogues"])
   for what in perturber.needs:
     if not counts[what] and (what != "spans" or counts["values"]):
       raise SgdxError(
         f"{where} has no {what} of users" if what == "acts" else f"{where} has no {what}",
         expected=_NEEDED[what],
         available=f"what works without {what}: {_WORKS_WITHOUT[what]}",
-        fix="add the annotation, or choose another kind",
+        fix="add the annotation" + (", or choose another kind" if what == "acts" else ""),
       )
 
 
@@ -114,14 +119,15 @@ _NEEDED = {
 }
 _WORKS_WITHOUT = {
   "spans": "none of ned, vs, sdi and pi, which must not break values",
-  "acts": "ned, vs, sdi, and pi with --provider table",
+  "acts": "ned, vs, sdi, and pi with --provider table; not coco",
 }
 
 
-def _copy_schemas(corpus: Corpus, folder: pathlib.Path) -> None:
+def copy_schemas(corpus: Corpus, folder: pathlib.Path) -> None:
+  """Copies the schemas of all splits and variants."""
   for name in corpus.source.names():
     if name.endswith("schema.json"):
-      _write(folder / name, corpus.source.read(name))
+      write_file(folder / name, corpus.source.read(name))
 
 
 def _write_changes(
@@ -130,11 +136,12 @@ def _write_changes(
   """Writes the changes; those of earlier steps are kept beside them."""
   for step in range(1, steps + 1):
     before = changes_name(split, None if step == steps else step)
-    _write(folder / changes_name(split, step), corpus.source.read(before))
-  _write(folder / changes_name(split), encode_lines(lines).encode())
+    write_file(folder / changes_name(split, step), corpus.source.read(before))
+  write_file(folder / changes_name(split), encode_lines(lines).encode())
 
 
-def _write(path: pathlib.Path, content: bytes) -> None:
+def write_file(path: pathlib.Path, content: bytes) -> None:
+  """Writes a file, and the folders above it."""
   path.parent.mkdir(parents=True, exist_ok=True)
   path.write_bytes(content)
 
@@ -160,21 +167,27 @@ def write_original(split: Split, out: str | pathlib.Path) -> Undone:
   with lock(out), atomic_folder(check_folder(out)) as folder:
     folder.mkdir()
     for name, _, content in undone_files(corpus, split.name):
-      _write(folder / name, content)
+      write_file(folder / name, content)
       equal += checksum(content) == manifests[-1].files.get(name)
-    _copy_schemas(corpus, folder)
+    copy_schemas(corpus, folder)
     if earlier := manifests[:-1]:
       text = manifest_text(earlier)
-      _write(folder / PERTURBATION.format(split=split.name), text.encode())
+      write_file(folder / PERTURBATION.format(split=split.name), text.encode())
       for step in range(1, len(earlier) + 1):
         content = corpus.source.read(changes_name(split.name, step))
         last = step == len(earlier)
-        _write(folder / changes_name(split.name, None if last else step), content)
+        write_file(folder / changes_name(split.name, None if last else step), content)
   return Undone(len(corpus.dialogue_files(split.name)), equal)
 
 
 def check_again(corpus: Corpus, split: str, again: bool) -> None:
-  """Refuses a corpus that is perturbed already, unless that is wanted."""
+  """Refuses a corpus that is perturbed already, unless that is wanted and can be."""
+  if corpus.scores_last_turns(split):
+    raise UsageError(
+      f"{corpus.origin}: {split} has counterfactual turns",
+      expected="dialogues that do not end with the turn that is scored",
+      fix="perturb the original",
+    )
   if (kinds := corpus.perturbed(split)) and not again:
     raise UsageError(
       f"{corpus.origin}: {split} is already perturbed ({', '.join(kinds)})",

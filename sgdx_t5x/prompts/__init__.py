@@ -22,6 +22,7 @@ FORMATS = {  # name -> module:class, imported when asked for
   "d3st": "sgdx_t5x.prompts.d3st:D3ST",
   "sdt": "sgdx_t5x.prompts.sdt:SDT",
   "sdt_ind": "sgdx_t5x.prompts.sdt:SDTInd",
+  "tools": "sgdx_t5x.prompts.tools:ToolCalls",
 }
 
 
@@ -62,8 +63,13 @@ def style_changes(prompt_format: PromptFormat) -> dict[str, Any]:
 def signature_fields(prompt_format: PromptFormat) -> dict[str, str]:
   """Returns what a score's signature says of the prompts; nothing for T5DST's default style."""
   fields = {} if prompt_format.name == DEFAULT else {"format": prompt_format.name}
-  files = {f.name for f in dataclasses.fields(prompt_format.style) if f.metadata.get("file")}
-  changes = {k: v for k, v in style_changes(prompt_format).items() if k not in files}
+  # What `provenance` tells of: files, for instance.
+  told = {
+    f.name
+    for f in dataclasses.fields(prompt_format.style)
+    if f.metadata.get("file") or f.metadata.get("provenance")
+  }
+  changes = {k: v for k, v in style_changes(prompt_format).items() if k not in told}
   if changes:
     fields["style"] = "+".join(f"{name}={value}" for name, value in changes.items())
   return fields

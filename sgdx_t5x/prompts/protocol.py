@@ -6,7 +6,7 @@ state again. It is pure Python; only `examples` may import TensorFlow, when it i
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from sgdx_t5x.data.dialogue import Dialogue, Frame, State, frame_id
@@ -42,6 +42,18 @@ class ServicePair:
 def service_pairs(original: Schema, variant: Schema) -> Mapping[str, ServicePair]:
   """Returns the services of two aligned schemas, by their original names."""
   return {a.name: ServicePair(a, b) for a, b in zip(original, variant, strict=True)}
+
+
+def turn_writer(write: Callable[[str, str], str]) -> Callable[[History], tuple[str, ...]]:
+  """Returns the function from a history to its turns as a format writes them, each written once.
+
+  The variants of a frame have one history; the next frame of a dialogue shows its turns again.
+
+  Args:
+    write: (speaker, utterance) -> the turn.
+  """
+  known = functools.lru_cache(maxsize=50_000)(lambda turn: write(*turn))
+  return functools.lru_cache(maxsize=64)(lambda history: tuple(map(known, history)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -181,6 +193,16 @@ def shown_frames(prompt_format: PromptFormat, dialogue: Dialogue) -> Iterable[tu
   """
   of_its_own = getattr(prompt_format, "shown_frames", None)
   return dialogue.user_frames() if of_its_own is None else of_its_own(dialogue)
+
+
+def snapshot(prompt_format: PromptFormat) -> PromptFormat:
+  """Returns a format with its files as they are now, to be asked for many prompts at once.
+
+  Itself, unless it has a method `snapshot()`: one that reads files looks on each call whether they
+  have changed.
+  """
+  of_its_own = getattr(prompt_format, "snapshot", None)
+  return prompt_format if of_its_own is None else of_its_own()
 
 
 def prompts_without_history(

@@ -16,6 +16,7 @@ from sgdx_t5x.prompts.protocol import (
   prompts_without_history,
   service_pairs,
   shown_frames,
+  snapshot,
 )
 
 Pairs = Mapping[str, ServicePair]  # service, by its original name -> its schemas
@@ -56,6 +57,7 @@ def dialogue_rows(
     {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": str}, "target" if it is asked for, and
     what else the format writes. Ids of a perturbed corpus begin with "ned+v3".
   """
+  prompt_format = snapshot(prompt_format)
   turns = [(turn.speaker, turn.utterance) for turn in dialogue.turns]
   for turn, frame in shown_frames(prompt_format, dialogue):
     name = frame_id(dialogue.dialogue_id, turn, frame.service)

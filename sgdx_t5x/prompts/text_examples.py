@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.dialogue import SYSTEM, USER, State
-from sgdx_t5x.data.example_id import FRAME, ExampleId, Unit
+from sgdx_t5x.data.example_id import FRAME, SLOT, ExampleId
 from sgdx_t5x.data.schema import Service
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.protocol import (
@@ -27,6 +27,7 @@ from sgdx_t5x.prompts.protocol import (
   ServicePair,
   prompts_without_history,
   service_pairs,
+  snapshot,
 )
 from sgdx_t5x.records.source import split_of
 
@@ -34,7 +35,6 @@ _CACHED_TEXTS = 100_000  # turns and parts of prompts, about 40 MB
 _SCALARS = ("frame_id", "service_index", "active_intent")
 _LISTS = ("utterances", "gold_slot", "gold_value", "requested_slots")
 _TOKEN = np.dtype(np.int32)
-_PromptTokens = tuple[list[bytes], list[bytes], bytes]  # before the history, its turns, after it
 _TYPES = {
   "record": tf.int32,
   "inputs": tf.int32,
@@ -49,6 +49,7 @@ _TYPES = {
 _TOKENS = ("inputs", "targets")
 _RAGGED = (*_TOKENS, "gold")
 _OF_A_SLOT = ("gold", "num_slots", "categorical")
+_GOLD_OF_A_FRAME = ("gold_slot", "gold_value", "active_intent", "requested_slots")
 
 
 def text_examples(
@@ -76,68 +77,76 @@ def text_examples(
     return batches
   original = schemas.get(split)
   pairs = {v: service_pairs(original, schemas.get(split, v)) for v in variants}
-  tokens = _Tokens(output_features["inputs"].vocabulary)
-  target_tokens = _Tokens(output_features["targets"].vocabulary)
+  tokens = Tokens(output_features["inputs"].vocabulary)
+  target_tokens = Tokens(output_features["targets"].vocabulary)
   limit = (sequence_length or {}).get("inputs")
   if limit is not None:
-    _check_fits(prompt_format, split, pairs, tokens, limit)
+    check_fits(prompt_format, split, pairs, tokens, limit)
 
   def columns(*arrays: np.ndarray) -> list[np.ndarray]:
     """Returns what the graph takes out of Python: the examples of a batch of records."""
-    rows = []
+    shown = snapshot(prompt_format)
+    found: dict[str, list] = {key: [] for key in ("prompt", *_TYPES)}
     for i, (frame_id, service, state, history) in enumerate(_frames(arrays, original.services)):
       for variant in variants:
         frame = ExampleId(variant, split, frame_id)
-        pair = pairs[variant][service.name]
-        for row in _frame_examples(prompt_format, frame, pair, history, state):
-          row["record"] = i
-          rows.append(row)
-    prompts = [row["prompt"] for row in rows]
-    targets = [row["targets_pretokenized"] for row in rows]
-    found: dict[str, list] = {
-      "inputs": [_fitting(parts, limit) for parts in _tokenised(prompts, tokens)],
-      "targets": target_tokens.of(targets),
-    }
-    return list(_flat({k: found.get(k) or [row[k] for row in rows] for k in _TYPES}))
+        before = len(found["prompt"])
+        _add_frame(found, shown, frame, pairs[variant][service.name], history, state)
+        found["record"] += [i] * (len(found["prompt"]) - before)
+    prompts = found.pop("prompt")
+    found["inputs"] = input_tokens(prompts, tokens, limit)
+    found["inputs_pretokenized"] = [prompt.text for prompt in prompts]
+    targets = target_tokens.of([(text,) for text in found["targets_pretokenized"]])
+    found["targets"] = list(itertools.chain.from_iterable(targets))
+    return list(_flat(found, types))
 
-  make = _graph(columns, prompt_format.unit)
-  return batches.map(make).prefetch(1)
+  types = {k: t for k, t in _TYPES.items() if prompt_format.unit == SLOT or k not in _OF_A_SLOT}
+  one_each = prompt_format.unit == FRAME and len(variants) == 1
+  return batches.map(_graph(columns, types, one_each)).prefetch(1)
 
 
-def _frame_examples(
+def _add_frame(
+  found: Mapping[str, list],
   prompt_format: PromptFormat,
   frame: ExampleId,
   pair: ServicePair,
   history: History,
   state: State,
-) -> Iterator[dict[str, Any]]:
-  """Yields the examples of a frame in one variant, before they are tokenised."""
+) -> None:
+  """Appends the examples of a frame in one variant, before they are tokenised."""
   asked = prompt_format.asked(pair.original)
   prompts = prompt_format.prompts(frame, pair, history)
   targets = prompt_format.targets(frame, pair, state)
   for slot, prompt, target in zip(asked, prompts, targets, strict=True):
-    index = pair.original.slot_index.get(slot)
-    yield {
-      "prompt": prompt,
-      "inputs_pretokenized": prompt.text,
-      "targets_pretokenized": target,
-      "example_id_pretokenized": str(frame.with_slot(slot)),
-      "gold": state.slot_values.get(slot, ()),
-      "num_slots": len(asked),
-      "categorical": index is not None and pair.original.slots[index].is_categorical,
-    }
+    found["prompt"].append(prompt)
+    found["targets_pretokenized"].append(target)
+    found["example_id_pretokenized"].append(str(frame if slot is None else frame.with_slot(slot)))
+    if slot is not None:
+      index = pair.original.slot_index.get(slot)
+      categorical = index is not None and pair.original.slots[index].is_categorical
+      found["gold"].append(state.slot_values.get(slot, ()))
+      found["num_slots"].append(len(asked))
+      found["categorical"].append(categorical)
 
 
-def _graph(columns: Callable[..., list[np.ndarray]], unit: Unit) -> Callable[[Any], dict[str, Any]]:
-  """Returns the function from a batch of records to the batch of their examples."""
-  types = []
-  for key, kind in _TYPES.items():
-    types += [kind, tf.int64] if key in _RAGGED else [kind]
+def _graph(
+  columns: Callable[..., list[np.ndarray]], types: Mapping[str, tf.DType], one_each: bool
+) -> Callable[[Any], dict[str, Any]]:
+  """Returns the function from a batch of records to the batch of their examples.
+
+  Args:
+    columns: called with the arrays of a batch; returns those of its examples.
+    types: the features that it returns.
+    one_each: whether each record gives one example.
+  """
+  parts = list(
+    itertools.chain.from_iterable([t, tf.int64] if k in _RAGGED else [t] for k, t in types.items())
+  )
 
   @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
   def make(batch: Mapping[str, Any]) -> dict[str, Any]:
     lists = [part for key in _LISTS for part in (batch[key].flat_values, batch[key].row_lengths())]
-    found = tf.numpy_function(columns, [*(batch[key] for key in _SCALARS), *lists], types)
+    found = tf.numpy_function(columns, [*(batch[key] for key in _SCALARS), *lists], parts)
     for column in found:
       column.set_shape([None])
     found = iter(found)
@@ -145,14 +154,12 @@ def _graph(columns: Callable[..., list[np.ndarray]], unit: Unit) -> Callable[[An
       key: tf.RaggedTensor.from_row_lengths(next(found), next(found), validate=False)
       if key in _RAGGED
       else next(found)
-      for key in _TYPES
+      for key in types
     }
     record = example.pop("record")
-    gold = ("gold_slot", "gold_value", "active_intent", "requested_slots")
-    if unit == FRAME:
-      example = {key: value for key, value in example.items() if key not in _OF_A_SLOT}
-      example |= {key: tf.gather(batch[key], record) for key in gold}
-    return {**example, "seen": tf.gather(batch["seen"], record)}
+    of_records = ("seen",) if "gold" in types else ("seen", *_GOLD_OF_A_FRAME)
+    rest = {key: batch[key] if one_each else tf.gather(batch[key], record) for key in of_records}
+    return {**example, **rest}
 
   return make
 
@@ -183,10 +190,10 @@ def _rows(values: np.ndarray, lengths: np.ndarray) -> Iterator[list]:
     yield values[start:end]
 
 
-def _flat(columns: Mapping[str, list]) -> Iterator[np.ndarray]:
+def _flat(columns: Mapping[str, list], types: Mapping[str, tf.DType]) -> Iterator[np.ndarray]:
   """Yields the columns as arrays; ragged ones as their values, then the lengths of their rows."""
-  for key, column in columns.items():
-    kind = np.dtype(object) if _TYPES[key] == tf.string else _TYPES[key].as_numpy_dtype
+  for key, type_ in types.items():
+    column, kind = columns[key], np.dtype(object) if type_ == tf.string else type_.as_numpy_dtype
     if key not in _RAGGED:
       yield np.array(column, kind)
       continue
@@ -198,72 +205,93 @@ def _flat(columns: Mapping[str, list]) -> Iterator[np.ndarray]:
     yield np.array([len(row) for row in column], np.int64)
 
 
-class _Tokens:
-  """Tokens of texts, as bytes of `_TOKEN`, which are joined and counted fastest.
+class Tokens(dict[str, bytes]):
+  """Text -> its tokens, as bytes of `_TOKEN`, which are joined and counted fastest.
 
   Most texts come again (a turn in the next frame, a slot in the next prompt): each is tokenised
   once, many at a time.
   """
 
   def __init__(self, vocabulary: seqio.Vocabulary):
-    self._known: dict[str, bytes] = {}
+    super().__init__()
     if isinstance(vocabulary, seqio.SentencePieceVocabulary):
       self._encode = functools.partial(vocabulary.tokenizer.Encode, out_type=int, num_threads=1)
     else:
       self._encode = functools.partial(map, vocabulary.encode)
 
-  def of(self, texts: Sequence[str]) -> list[bytes]:
-    """Returns the tokens of each text."""
-    if len(self._known) > _CACHED_TEXTS:
-      self._known.clear()
-    known = self._known
-    if new := [text for text in dict.fromkeys(texts) if text not in known]:
-      for text, ids in zip(new, self._encode(new), strict=True):
-        known[text] = array.array(_TOKEN.char, ids).tobytes()
-    return list(map(known.__getitem__, texts))
+  def of(self, texts: Sequence[Sequence[str]]) -> list[list[bytes]]:
+    """Returns the tokens of texts, each in parts."""
+    if len(self) > _CACHED_TEXTS:
+      self.clear()
+    new = list(set(itertools.chain.from_iterable(texts)).difference(self))
+    for text, ids in zip(new, self._encode(new) if new else (), strict=True):
+      self[text] = array.array(_TOKEN.char, ids).tobytes()
+    return [list(map(self.__getitem__, parts)) for parts in texts]
 
 
-def _tokenised(prompts: Sequence[Prompt], tokens: _Tokens) -> Iterator[_PromptTokens]:
-  """Yields the tokens of prompts."""
-  parts = [_parts(prompt) for prompt in prompts]
-  flat = iter(tokens.of(list(itertools.chain.from_iterable(parts))))
-  for prompt, texts in zip(prompts, parts, strict=True):
-    turns = len(texts) - 1 - len(prompt.turns), len(texts) - 1
-    found = list(itertools.islice(flat, len(texts)))
-    yield found[: turns[0]], found[slice(*turns)], found[-1]
+def input_tokens(prompts: Sequence[Prompt], tokens: Tokens, limit: int | None) -> list[bytes]:
+  """Returns the tokens of prompts as bytes of int32, without EOS.
+
+  Args:
+    prompts: of any frames.
+    tokens: of the vocabulary of inputs.
+    limit: of tokens with EOS; the oldest turns of a longer prompt are cut. None cuts nothing.
+  """
+  parts = tokens.of(list(map(_parts, prompts)))
+  return [_fitting(p, len(one.turns), limit) for p, one in zip(parts, prompts, strict=True)]
 
 
 def _parts(prompt: Prompt) -> tuple[str, ...]:
   return (*(prompt.before_parts or (prompt.before,)), *prompt.turns, prompt.after)
 
 
-def _fitting(parts: _PromptTokens, limit: int | None) -> bytes:
+def _fitting(parts: list[bytes], num_turns: int, limit: int | None) -> bytes:
   """Returns the tokens of a prompt, of whole newest turns within a limit, one kept for EOS.
 
   If not even the newest turn fits, its end does.
+
+  Args:
+    parts: tokens of what precedes the turns, of the turns, of what follows.
+    num_turns: how many of the parts are turns.
+    limit: of tokens; None cuts nothing.
   """
-  before, turns, after = parts
-  if limit is not None:
-    room = (limit - 1) * _TOKEN.itemsize - sum(map(len, before)) - len(after)
-    newest, length = turns[-1:], sum(map(len, turns))
-    while turns and length > room:
-      length -= len(turns.pop(0))
-    if not turns and newest:
-      turns = [newest[0][max(0, len(newest[0]) - room) :] if room > 0 else b""]
+  found = b"".join(parts)
+  if limit is None or len(found) <= (limit - 1) * _TOKEN.itemsize:
+    return found
+  first = len(parts) - 1 - num_turns
+  before, turns, after = parts[:first], parts[first:-1], parts[-1]
+  room = (limit - 1) * _TOKEN.itemsize - sum(map(len, before)) - len(after)
+  newest, length = turns[-1:], sum(map(len, turns))
+  while turns and length > room:
+    length -= len(turns.pop(0))
+  if not turns and newest:
+    turns = [newest[0][max(0, len(newest[0]) - room) :] if room > 0 else b""]
   return b"".join([*before, *turns, after])
 
 
-def _check_fits(
+def check_fits(
   prompt_format: PromptFormat,
   split: str,
   pairs: Mapping[str, Mapping[str, ServicePair]],
-  tokens: _Tokens,
+  tokens: Tokens,
   limit: int,
 ) -> None:
+  """Refuses services whose prompts have no room for a dialogue.
+
+  Args:
+    prompt_format: the format.
+    split: of the schemas.
+    pairs: variant -> the services to ask about.
+    tokens: of the vocabulary of the inputs.
+    limit: of an input, one kept for EOS.
+
+  Raises:
+    SgdxError: saying how many tokens the longest prompt has.
+  """
   longest, text = 0, ""
   for variant, services in pairs.items():
     for prompt in prompts_without_history(prompt_format, split, variant, services):
-      length = sum(map(len, tokens.of(_parts(prompt)))) // _TOKEN.itemsize
+      length = sum(map(len, *tokens.of([_parts(prompt)]))) // _TOKEN.itemsize
       if length > longest:
         longest, text = length, prompt.text
   if longest + 2 > limit:

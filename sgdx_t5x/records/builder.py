@@ -16,16 +16,22 @@ from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue, example_pick, frame_id
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.records import tracker_fields
-from sgdx_t5x.trackers.turns import without_acts
+from sgdx_t5x.trackers.turns import without_acts, without_spans
 
 FULL = "full"
 # Configs of perturbed corpora: test sets, and copies of train to train on; see `config_name`.
-PERTURBED = ("ned", "pi", "sdi", "vs", "ned_aug", "sdi_aug")
+PERTURBED = (
+  "ned", "pi", "sdi", "vs", "ned_aug", "sdi_aug", "coco_freq_aug",
+  *(f"{kind}_{slots}" for kind in ("coco", "coco_ori") for slots in ("freq", "neutral", "rare")),
+)  # fmt: skip
 # The official archive; TFDS's own builder `schema_guided_dialogue` has the same address.
 ARCHIVE_URL = (
   "https://github.com/google-research-datasets/dstc8-schema-guided-dialogue/"
   "archive/refs/heads/master.zip"
 )
+
+# Key of the metadata -> the first turn of a dialogue that lacks an annotation.
+_ANNOTATED = {"without_acts": without_acts, "without_spans": without_spans}
 
 
 class Sgd(tfds.core.GeneratorBasedBuilder):
@@ -93,7 +99,8 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
     self.info.metadata.update(
       corpus=corpus.name, checksum=corpus.checksum(), schemas=schemas, counts={}, complete={}
     )
-    self.info.metadata["without_acts"] = {}  # split -> the first place, if any
+    for lacking in _ANNOTATED:
+      self.info.metadata[lacking] = {}  # split -> the first place, if any
     splits = [split for split in corpus.splits if corpus.dialogue_files(split)]
     return {split: self._generate_examples(corpus, split) for split in splits or corpus.splits}
 
@@ -103,9 +110,10 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
     for dialogue in corpus.dialogues(split):
       counts["dialogues"] += 1
       turns = set()
-      if (turn := without_acts(dialogue)) is not None:
-        where = f"dialogue {dialogue.dialogue_id}, turn {turn}"
-        self.info.metadata["without_acts"].setdefault(split, where)
+      for lacking, first in _ANNOTATED.items():
+        if (turn := first(dialogue)) is not None:
+          where = f"dialogue {dialogue.dialogue_id}, turn {turn}"
+          self.info.metadata[lacking].setdefault(split, where)
       for record in frame_records(dialogue, schema, seen):
         turns.add(record["turn"])
         counts["frames"] += 1
@@ -127,9 +135,9 @@ def config_name(corpus: Corpus | None) -> str:
   found = [(split, kinds) for split in corpus.splits if (kinds := corpus.perturbed(split))]
   if not found:
     return SAMPLE if corpus.name == SAMPLE else FULL
-  split, kinds = found[0]
+  split, _ = found[0]
   is_sample = corpus.name.split("+")[0] == SAMPLE
-  parts = [SAMPLE] * is_sample + [*kinds] + ["aug"] * (split == "train")
+  parts = [SAMPLE] * is_sample + [corpus.perturbation_label(split)] + ["aug"] * (split == "train")
   return "_".join(parts)
 
 
@@ -137,7 +145,11 @@ def frame_records(dialogue: Dialogue, schema: Schema, seen: frozenset[str]):
   """Yields the records of a dialogue's user frames, without their split."""
   utterances = [turn.utterance for turn in dialogue.turns]
   position = {name: i for i, name in enumerate(schema.names)}
-  fields = tracker_fields.tracker_fields(dialogue, schema)
+  fields = (
+    fields
+    for turn, fields in tracker_fields.tracker_fields(dialogue, schema)
+    if dialogue.is_scored(turn)
+  )
   for (turn, frame), of_trackers in zip(dialogue.user_frames(), fields, strict=True):
     slot_index = schema[frame.service].slot_index
     gold = [(slot_index[s], v) for s, values in frame.state.slot_values.items() for v in values]

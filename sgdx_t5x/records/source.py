@@ -2,7 +2,7 @@
 
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import seqio
@@ -13,11 +13,12 @@ from sgdx_t5x.data.schema import Schema, parse_schema
 from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.records.tracker_fields import FIELDS
-from sgdx_t5x.trackers.turns import no_acts
+from sgdx_t5x.trackers.turns import no_acts, no_spans
 
 _SHUFFLED_RECORDS = 20_000  # about 20 MB of SGD
 _RECORDS_AT_A_TIME = 128
 _FILES_AT_A_TIME, _RECORDS_OF_EACH = 16, 16  # as TFDS reads
+_REFUSALS = {"acts": no_acts, "spans": no_spans}
 # T5X's gin files speak of validation, the field of dev.
 _SPLITS = {"train": "train", "dev": "dev", "validation": "dev", "test": "test"}
 
@@ -28,16 +29,20 @@ class RecordSource(seqio.TfdsDataSource):
   TFDS parses record by record, which takes 15 times as long as parsing many at once.
   """
 
-  def __init__(self, config: str, name: str, tracker: str | None = None):
+  def __init__(
+    self, config: str, name: str, tracker: str | None = None, needs: Sequence[str] = ("acts",)
+  ):
     """Reads the newest version of the records that was prepared.
 
     Args:
       config: "full", "sample", or of a perturbed corpus, see `builder.config_name`.
       name: of the task; gives the order of shuffling.
       tracker: that reads the fields of `tracker_fields`, for errors; None leaves them out.
+      needs: annotation without which the tracker cannot be trained: "acts" of the system, "spans"
+        of the users' values.
     """
     super().__init__(tfds_name=f"sgd/{config}:1.*.*", splits=_SPLITS, read_only=True)
-    self._config, self._name, self._tracker = config, name, tracker
+    self._config, self._name, self._tracker, self._needs = config, name, tracker, tuple(needs)
 
   def metadata(self) -> Mapping:
     """The builder's metadata. Raises SgdxError if nothing is prepared that can serve."""
@@ -52,7 +57,7 @@ class RecordSource(seqio.TfdsDataSource):
     if self._tracker and not builder.info.features.keys() >= set(FIELDS):
       raise SgdxError(
         f"{builder.data_dir}: records of version {builder.version}",
-        expected=f"version 1.1.0 or newer, of which {self._tracker} reads what the system did",
+        expected=f"version 1.1.0 or newer, which has the annotation that {self._tracker} reads",
         available="tasks of T5DST, D3ST and SDT, which these records serve",
         fix=fix,
       )
@@ -67,9 +72,12 @@ class RecordSource(seqio.TfdsDataSource):
     kind, aug, _ = self._config.removeprefix("sample_").partition("_aug")
     train = " --split train --seed 1" if aug else ""
     names = " --entities names" if aug and kind == "ned" else ""
+    folder = "FOLDER_ori" if kind.startswith("coco_ori_") else "FOLDER"
+    if kind.startswith("coco_"):
+      kind, names = "coco", f" --slots {kind.rpartition('_')[2]}"
     return (
       f"`sgdx perturb --corpus {original}{train} --kind {kind}{names} --out FOLDER`, then "
-      "`sgdx data prepare --corpus FOLDER --data-dir DIR`"
+      f"`sgdx data prepare --corpus {folder} --data-dir DIR`"
     )
 
   def get_dataset(self, split="train", shuffle=True, seed=None, shard_info=None, **unused):
@@ -79,10 +87,10 @@ class RecordSource(seqio.TfdsDataSource):
     for each variant at the same time. So records are shuffled here too, in an
     order of its own for each task.
     """
-    place = self.metadata().get("without_acts", {}).get(_SPLITS.get(split, split))
-    if self._tracker and place:
-      corpus = self.metadata()["corpus"]
-      raise no_acts(f"records of {corpus}, {_SPLITS.get(split, split)}, {place}", self._tracker)
+    of, field = self.metadata(), _SPLITS.get(split, split)
+    for need in self._needs if self._tracker else ():
+      if place := of.get(f"without_{need}", {}).get(field):
+        raise _REFUSALS[need](f"records of {of['corpus']}, {field}, {place}", self._tracker)
     if shuffle and seed is not None:
       seed = (seed + zlib.crc32(self._name.encode())) % 2**31
     paths = [os.fspath(part.filename) for part in self.tfds_dataset.files(split)]

@@ -45,14 +45,14 @@ def features() -> dict[str, tfds.features.Sequence]:
   return numbers | {name: tfds.features.Sequence(tfds.features.Text()) for name in TEXTS}
 
 
-def tracker_fields(dialogue: Dialogue, schema: Schema) -> Iterator[dict[str, list]]:
-  """Yields the fields of a dialogue's user frames, in their order."""
+def tracker_fields(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[int, dict[str, list]]]:
+  """Yields (turn, fields) of all user frames of a dialogue, in their order."""
   states: States = {}
   frames: list[tuple[int, int, int]] = []
   turns = zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True)
   for known, gold in turns:
     for one, right in zip(known, gold, strict=True):
-      yield _fields(one, right, states, frames)
+      yield one.turn, _fields(one, right, states, frames)
     new = {one.service: right.state(one.turn) for one, right in zip(known, gold, strict=True)}
     states = after_turn(states, new)
     frames += ((state.turn, service, state.intent) for service, state in new.items())

@@ -11,15 +11,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.metrics import JOINT_GOAL, KINDS
+from sgdx_t5x.report.checks import Said, changed_words
 from sgdx_t5x.report.page import script_json
 from sgdx_t5x.report.runs import Run
-from sgdx_t5x.scoring.frame_table import FrameTable
+from sgdx_t5x.scoring.checks.check import CheckedSet
 from sgdx_t5x.scoring.score_files import failure_json
 
 EXAMPLES = 5  # frames embedded of each run, service, slot, variant and kind
@@ -33,23 +32,18 @@ class Texts:
   Attributes:
     services: original name -> variant -> name, and slot -> (name, description) there.
     dialogues: dialogue id -> dialogue.
+    said: perturbed set -> dialogue id -> turn -> what is said there, where it differs.
   """
 
   services: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
   dialogues: Mapping[str, Dialogue] = dataclasses.field(default_factory=dict)
+  said: Mapping[str, Said] = dataclasses.field(default_factory=dict)
 
 
 def read_texts(corpus: Corpus, split: str, runs: Sequence[Run]) -> Texts:
   """Reads the schemas of all variants scored, and the dialogues with errors."""
-  tables = [run.table for run in runs if run.table and run.table.failures]
-  with_errors = {
-    dialogue
-    for table in tables
-    for key, dialogue in zip(
-      table.frame_ids.tolist(), table.frames.dialogue_ids.tolist(), strict=True
-    )
-    if key in table.failures
-  }
+  tables = [run.table for run in runs if run.table and (run.table.failures or _sets(run))]
+  with_errors = {row["dialogue"] for run in runs for row in frame_rows(run)}
   variants = dict.fromkeys(variant for table in tables for variant in table.scores)
   released = VariantSchemas(corpus)
   schemas = {variant: released.get(split, variant) for variant in variants}
@@ -66,35 +60,28 @@ def frame_rows(run: Run, first_run: Run | None = None) -> Iterator[dict[str, Any
 
   Each is {"id", "dialogue", "turn", "service", "scores": variant -> joint goal accuracy,
   "changes": whether it is right (1) with some variants and wrong with others, "broken": variants
-  with which `first_run` is right and this one wrong, "failures"}.
+  with which `first_run` is right and this one wrong, "failures"}. A perturbed set counts as a
+  variant: that with which its words were read.
   """
   table = run.table
-  if not table or not table.failures:
+  if not table or table.failures is None:
     return
-  frames, jga = table.frames, _jga(table)
+  frames = table.frames
   columns = [frames.frame_ids, frames.dialogue_ids, frames.turns, frames.services]
-  changes = jga.max(axis=1) >= 1  # there is an error, so some variant is wrong
-  right = _right(first_run)
-  for key, dialogue, turn, service, scores, changed in zip(
-    *(column.tolist() for column in columns), jga.tolist(), changes.tolist(), strict=True
-  ):
-    if key in table.failures:
+  before = _scores(first_run)
+  every = _scores(run)
+  for key, dialogue, turn, service in zip(*(x.tolist() for x in columns), strict=True):
+    if failures := _failures(run, key):
+      scores = every[key]
       yield {
         "id": key,
         "dialogue": dialogue,
         "turn": turn,
         "service": service,
-        "scores": {
-          variant: None if math.isnan(x) else x
-          for variant, x in zip(table.scores, scores, strict=True)
-        },
-        "changes": changed,
-        "broken": [
-          variant
-          for variant, x in zip(table.scores, scores, strict=True)
-          if x < 1 and variant in right.get(key, ())
-        ],
-        "failures": [failure_json(failure) for failure in table.failures[key]],
+        "scores": {variant: None if math.isnan(x) else x for variant, x in scores.items()},
+        "changes": any(x >= 1 for x in scores.values()),  # there is an error: some are wrong
+        "broken": [v for v, x in scores.items() if x < 1 and before.get(key, {}).get(v, 0) >= 1],
+        "failures": failures,
       }
 
 
@@ -127,7 +114,8 @@ def embed(
   return {
     "runs": [run.name for run in runs],
     "unknown": [i for i, run in enumerate(runs) if not run.table or run.table.failures is None],
-    "variants": list(dict.fromkeys(v for run in runs for v in run.variants)),
+    "variants": list(dict.fromkeys(v for run in runs for v in (*run.variants, *_sets(run)))),
+    "sets": {label: found.variant for run in runs for label, found in _sets(run).items()},
     "kinds": list(KINDS),
     "examples": examples,
     "megabytes": BUDGET // 1_000_000,
@@ -136,7 +124,7 @@ def embed(
       name: {"seen": seen, "variants": texts.services.get(name, {})}
       for name, seen in _seen(runs).items()
     },
-    "dialogues": {name: _turns(texts.dialogues[name], last) for name, last in turns.items()},
+    "dialogues": {name: _turns(texts, name, last) for name, last in turns.items()},
     "frames": frames,
     "totals": [
       {
@@ -180,9 +168,8 @@ def jsonl_lines(run: Run, texts: Texts, first_run: Run | None = None) -> Iterato
   [name, description] of the slot.
   """
   for row in frame_rows(run, first_run):
-    dialogue = texts.dialogues.get(row["dialogue"])
-    if dialogue:
-      row["said"] = _turns(dialogue, row["turn"])[-2:]
+    if row["dialogue"] in texts.dialogues:
+      row["said"] = _turns(texts, row["dialogue"], row["turn"], max(0, row["turn"] - 1))
     variants = texts.services.get(row["service"], {}).items()
     for failure in row["failures"]:
       slot = failure["slot"]
@@ -224,14 +211,14 @@ def _fit(
   size = 0
   for row in rows:
     size += len(script_json(row))
-    dialogue = texts.dialogues.get(row["dialogue"])
-    if dialogue and turns.get(dialogue.dialogue_id, -1) < row["turn"]:
-      start = turns.get(dialogue.dialogue_id, -1) + 1
-      size += sum(len(script_json(turn)) for turn in _turns(dialogue, row["turn"])[start:])
+    name = row["dialogue"]
+    if (shown := turns.get(name, -1)) < row["turn"] and name in texts.dialogues:
+      new = _turns(texts, name, row["turn"], shown + 1)
+      size += sum(len(script_json(turn)) for turn in new)
     if size > BUDGET:
       break
-    if dialogue:
-      turns[dialogue.dialogue_id] = max(row["turn"], turns.get(dialogue.dialogue_id, -1))
+    if name in texts.dialogues:
+      turns[name] = max(row["turn"], shown)
     kept.append(row)
   return kept, turns
 
@@ -248,8 +235,17 @@ def _descriptions(service: Any, other: Any) -> dict[str, Any]:
   }
 
 
-def _turns(dialogue: Dialogue, last: int) -> list[list[str]]:
-  return [[turn.speaker, turn.utterance] for turn in dialogue.turns[: last + 1]]
+def _turns(texts: Texts, name: str, last: int, first: int = 0) -> list[list[Any]]:
+  """Returns [speaker, what is said, set -> what is said there in parts that are new or not]."""
+  turns: list[list[Any]] = []
+  for number, turn in enumerate(texts.dialogues[name].turns[first : last + 1], start=first):
+    others = {
+      label: changed_words(turn.utterance, said[name][number])
+      for label, said in texts.said.items()
+      if number in said.get(name, ())
+    }
+    turns.append([turn.speaker, turn.utterance, *([others] if others else [])])
+  return turns
 
 
 def _seen(runs: Sequence[Run]) -> dict[str, bool]:
@@ -261,15 +257,37 @@ def _seen(runs: Sequence[Run]) -> dict[str, bool]:
   return dict(sorted(seen.items()))
 
 
-def _right(run: Run | None) -> dict[str, tuple[str, ...]]:
-  """Frame id -> variants with which a run is right; empty if that is not known."""
+def _sets(run: Run) -> Mapping[str, CheckedSet]:
+  """Perturbed sets of a run whose errors are known."""
+  return run.check.sets if run.check else {}
+
+
+def _failures(run: Run, key: str) -> list[dict[str, Any]]:
+  """Returns the slots of a frame that fail, with any variant or in any perturbed set."""
+  table = run.table
+  rows = {x.slot: failure_json(x) for x in (table.failures or {}).get(key, ())} if table else {}
+  for label, found in run.check.failures(key) if run.check else ():
+    new = {"slot": found.slot, "gold": found.before, "predicted": {}, "kinds": {}}
+    row = rows.setdefault(found.slot, new)
+    row["predicted"] = {**row["predicted"], label: found.predicted}
+    row["kinds"] = {**row["kinds"], label: found.kind}
+    if found.gold != found.before:
+      row.setdefault("gold_there", {})[label] = found.gold
+  return list(rows.values())
+
+
+def _scores(run: Run | None) -> dict[str, dict[str, float]]:
+  """Frame id -> variant or perturbed set -> JGA; empty if that is not known."""
   if run is None or run.table is None:
     return {}
-  variants = np.array(list(run.table.scores))
-  pairs = zip(run.table.frame_ids.tolist(), _jga(run.table) >= 1, strict=True)
-  return {key: tuple(variants[right].tolist()) for key, right in pairs}
-
-
-def _jga(table: FrameTable) -> np.ndarray:
-  """[F, K] float, of each frame and variant."""
-  return np.stack([scores.metrics[JOINT_GOAL] for scores in table.scores.values()], axis=1)
+  columns = {v: x.metrics[JOINT_GOAL].tolist() for v, x in run.table.scores.items()}
+  keys = run.table.frame_ids.tolist()
+  found = {
+    key: dict(zip(columns, row, strict=True))
+    for key, row in zip(keys, zip(*columns.values(), strict=True), strict=True)
+  }
+  for label, by_frame in (run.check.scores if run.check else {}).items():
+    for key, score in by_frame.items():
+      if key in found:
+        found[key][label] = score
+  return found

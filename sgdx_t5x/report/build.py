@@ -9,7 +9,8 @@ from typing import Any
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_folder, check_folder, list_files
-from sgdx_t5x.report import browser, plot_numbers, plot_style, plots, run_tables, runs
+from sgdx_t5x.report import browser, check_plots, plot_numbers, plot_style, plots, run_tables, runs
+from sgdx_t5x.report.checks import read_said, section_lines, section_tables
 from sgdx_t5x.report.page import Page, Plot, Section, render, table_files
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring import compare, comparison_tables, score_files, score_tables
@@ -57,6 +58,7 @@ def make(
   corpus: Corpus | None,
   force: bool = False,
   on_progress: OnProgress = lambda *_: None,
+  perturbed: Mapping[str, str] | None = None,
 ) -> Content:
   """Makes a report of runs.
 
@@ -66,19 +68,25 @@ def make(
     corpus: that they were scored with, for dialogues and descriptions of slots, if it is at hand.
     force: show runs side by side that were scored on other data or by other rules.
     on_progress: called with a task, how much of it is done, of how much, and a unit.
+    perturbed: set of the runs' checks -> its corpus, for what is said there.
 
   Raises:
     SgdxError: such runs, without `force`; a corpus that is not theirs.
   """
   marks = _check_comparable(scored, force)
-  on_progress("making sections", 0, 6, "parts")
+  on_progress("making sections", 0, 8, "parts")
   texts, lacks = _texts(scored, corpus)
+  checks = [run.check for run in scored if run.check]
+  said, unsaid = read_said(corpus, scored[0].signature.split, checks, perturbed or {})
+  texts = dataclasses.replace(texts, said=said)
+  lacks = [*lacks, *(line for check in checks for line in check.lacks), *unsaid]
   lacks = [*(line for run in scored for line in run.lacks), *lacks]
-  warnings = _lines(scored, lambda run: run.report["warnings"])
+  warnings = _lines(scored, _warnings)
   figures: dict[str, Any] = {}
   parts: tuple[Callable[[], Iterable[Section]], ...] = (
     lambda: [_overview(scored, lacks, figures)],
     lambda: _steps(scored, figures),
+    lambda: _perturbed(scored, figures),
     lambda: _provenance(scored),
     lambda: _comparisons(scored),
     lambda: [_services(scored, figures)],
@@ -212,6 +220,29 @@ def _overview(scored: Sequence[Run], lacks: Sequence[str], figures: dict[str, An
 
 def _lines(scored: Sequence[Run], lines: Callable[[Run], Iterable[str]]) -> list[str]:
   return [f"{names}: {line}" for names, line in runs.by_line(scored, lines)]
+
+
+def _warnings(run: Run) -> list[str]:
+  checked = run.check.report["warnings"] if run.check else ()
+  return list(dict.fromkeys((*run.report["warnings"], *checked)))
+
+
+def _perturbed(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
+  """What perturbed dialogues do to runs that were checked, see `sgdx check`."""
+  for number, run in enumerate((run for run in scored if run.check), start=1):
+    check, stem = run.check, f"perturbed-{number}"
+    compared = {label: check.rows[label] for label in check.compared}
+    title = f"Frames that a perturbation changed, before and after: {run.name}"
+    changed = {f"{stem}-changed": (title, check_plots.before_and_after(compared))}
+    title = f"All frames of each set: {run.name}"
+    every = {f"{stem}-all": (title, check_plots.alone(check.rows))}
+    plots_of = (
+      *_plots(changed, check_plots.caption(compared, "num_changed"), figures),
+      *_plots(every, check_plots.caption(check.rows), figures),
+    )
+    shown = tuple(section_tables(run.name, check))
+    title = f"Perturbed dialogues: {run.name}"
+    yield Section(stem, title, section_lines(check), shown, plots_of, signed=False)
 
 
 def _provenance(scored: Sequence[Run]) -> Iterator[Section]:

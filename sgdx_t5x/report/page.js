@@ -140,7 +140,10 @@ function makeFilters(data, onChange) {
     run: makeSelect("Run", "all runs", runs),
     service: makeSelect("Service", "all services", pairs(services)),
     slot: makeSelect("Slot", "all slots", []),
-    variant: makeSelect("Variant", "all variants", pairs(data.variants)),
+    variant: makeSelect(
+      Object.keys(data.sets || {}).length ? "Variant or set" : "Variant", "all variants",
+      pairs(data.variants),
+    ),
     kind: makeSelect("Kind of error", "all kinds", pairs(data.kinds)),
   };
   const text = el("input", { type: "search" });
@@ -187,8 +190,10 @@ function makeSearch(data) {
   const dialogue = (id) => {
     if (!dialogues.has(id)) {
       let text = "";
-      const ends = (own(data.dialogues, id) || []).map(([, said]) => {
-        text += said.toLowerCase() + "\n";
+      const ends = (own(data.dialogues, id) || []).map(([, said, others]) => {
+        const instead = Object.values(others || {})
+          .map((parts) => parts.map(([, part]) => part).join(""));
+        text += [said, ...instead].join("\n").toLowerCase() + "\n";
         return text.length;
       });
       dialogues.set(id, { text, ends });
@@ -296,27 +301,36 @@ function scoreMark(variant, score) {
   return el("li", { class: "wrong" }, text, score === 0 ? "✗ wrong" : `✗ ${score.toFixed(2)}`);
 }
 
-function turnNode([speaker, said]) {
+// A turn, and what is said in its place in perturbed sets, with the words that differ marked.
+function turnNodes([speaker, said, others]) {
   const name = speaker.charAt(0).toUpperCase() + speaker.slice(1).toLowerCase();
-  return el("p", { class: "turn" }, el("span", {}, name), said);
+  const line = (label, kind, ...texts) => el("p", { class: kind }, el("span", {}, label), ...texts);
+  const part = ([isNew, text]) => (isNew ? el("mark", {}, text) : text);
+  const instead = Object.entries(others || {})
+    .map(([set, parts]) => line(set, "turn instead", ...parts.map(part)));
+  return [line(name, "turn", said), ...instead];
 }
 
 function dialogueNodes(data, frame) {
   const turns = (own(data.dialogues, frame.dialogue) || []).slice(0, frame.turn + 1);
   const earlier = turns.splice(0, Math.max(0, turns.length - 2));
-  const nodes = turns.map(turnNode);
+  const nodes = turns.flatMap(turnNodes);
   if (!earlier.length) return nodes;
   const count = earlier.length === 1 ? "1 earlier turn" : `${earlier.length} earlier turns`;
-  return [el("details", {}, el("summary", {}, count), ...earlier.map(turnNode)), ...nodes];
+  return [el("details", {}, el("summary", {}, count), ...earlier.flatMap(turnNodes)), ...nodes];
 }
 
-// One row per variant: what the model saw, what it should have said and what it said.
+// One row per variant: what the model saw, what it should have said and what it said. Of perturbed
+// sets, which have gold values of their own, only those that are wrong.
 function slotTable(data, frame, error) {
   const worded = own(own(data.services, frame.service), "variants") || {};
   const hasSchema = Object.keys(worded).length > 0;
-  const gold = error.gold.length ? error.gold.join(" | ") : null;
+  const isShown = (v) =>
+    Object.hasOwn(frame.scores, v) && (!own(data.sets, v) || own(error.kinds, v));
   const row = (variant) => {
-    const service = own(worded, variant);
+    const values = own(error.gold_there, variant) || error.gold;
+    const gold = values.length ? values.join(" | ") : null;
+    const service = own(worded, own(data.sets, variant) || variant);
     const [name, description] = own(service && service.slots, error.slot) || ["", ""];
     const kind = own(error.kinds, variant);
     const schema = service && el(
@@ -326,7 +340,8 @@ function slotTable(data, frame, error) {
       "tr", {},
       el("th", { scope: "row" }, variant),
       el("td", {}, gold === null ? absent("not active") : valueNode(gold)),
-      el("td", {}, valueNode(own(error.predicted, variant))),
+      el("td", {}, Object.hasOwn(error.predicted, variant)
+        ? valueNode(error.predicted[variant]) : gold === null ? absent("none") : absent("as gold")),
       el("td", { class: kind ? "wrong" : "right" }, kind ? `✗\u00a0${kind}` : "✓\u00a0right"),
       ...(hasSchema ? [schema || el("td", {}, absent("not known"))] : []),
     );
@@ -339,7 +354,7 @@ function slotTable(data, frame, error) {
       "table", {},
       el("caption", {}, error.slot),
       el("thead", {}, el("tr", {}, ...names.map((name) => el("th", { scope: "col" }, name)))),
-      el("tbody", {}, ...data.variants.filter((v) => Object.hasOwn(frame.scores, v)).map(row)),
+      el("tbody", {}, ...data.variants.filter(isShown).map(row)),
     ),
   );
 }

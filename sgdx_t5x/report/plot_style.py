@@ -22,6 +22,9 @@ from sgdx_t5x.errors import require
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
   from matplotlib.figure import Figure
+  from matplotlib.lines import Line2D
+
+  from sgdx_t5x.scoring.rows import Row
 
 FILE_FORMATS = ("svg", "pdf", "png")
 COLUMN, PAGE = 3.3, 6.9  # inches: widths in a paper of two columns
@@ -185,6 +188,18 @@ def finish(figure: "Figure", description: str) -> "Figure":
   figure.draw_without_rendering()
   figure.set_layout_engine("none")
   return figure
+
+
+def dots(
+  ax: "Axes", places: Sequence[float], cells: Sequence[tuple["Row", str]], **marks: Any
+) -> "Line2D":
+  """Draws numbers with their intervals; returns the artist for a legend."""
+  (line,) = ax.plot(places, [row.percent(key) for row, key in cells], **marks)
+  intervals = [row.interval(key) for row, key in cells]
+  bars = [(x, *ends) for x, ends in zip(places, intervals, strict=True) if ends]
+  if bars:
+    ax.vlines(*zip(*bars, strict=True), color=marks["color"], linewidth=0.9)
+  return line
 
 
 def look(index: int) -> dict[str, str]:

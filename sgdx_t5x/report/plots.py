@@ -6,7 +6,7 @@ run lacks is left out. Dots are scores in percent, the lines through them 95% in
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.report.plot_numbers import (
@@ -32,6 +32,7 @@ from sgdx_t5x.report.plot_style import (
   INK,
   PAGE,
   clean,
+  dots,
   finish,
   label_points,
   legend,
@@ -91,7 +92,7 @@ def jga_by_variant(runs: Sequence["Run"]) -> "Figure | None":
         shift = (index - (len(runs) - 1) / 2) * min(0.12, 0.6 / len(runs))
         places = [place + shift for place in range(len(keys))]
         cells = [(row, key) for key in keys]
-        entries[index] = run.name, _dots(ax, places, cells, **look(index))
+        entries[index] = run.name, dots(ax, places, cells, **look(index))
     for floor in dict.fromkeys(floor_of(run, group) for run in runs):
       line = ax.axhline(floor, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
       entries[len(runs)] = "predict nothing", line
@@ -115,7 +116,7 @@ def jga_by_augmentation(runs: Sequence["Run"]) -> "Figure | None":
     for x, run in enumerate(runs):
       row = run.rows.groups[group]
       for (key, marks), shift in zip(_PAIR.items(), (-0.2, 0.05), strict=True):
-        entries[NAMES[key]] = _dots(ax, [x + shift], [(row, key)], **marks)
+        entries[NAMES[key]] = dots(ax, [x + shift], [(row, key)], **marks)
       each = [row.percent(column.key) for column in JGA.variants]
       faint = {**_PAIR[MEAN], "alpha": FAINT, "markersize": 2.5}
       (entries["v1 to v5"],) = ax.plot([x + 0.2] * len(each), each, **faint)
@@ -220,7 +221,7 @@ def by_step(runs: Sequence["Run"]) -> "Figure | None":
     steps = [step for step, _ in run.steps]
     for key in keys:
       ax = axes[key == SENSITIVITY]
-      _dots(ax, steps, [(row, key) for _, row in run.steps], **marks | _CURVES[key])
+      dots(ax, steps, [(row, key) for _, row in run.steps], **marks | _CURVES[key])
       for chosen, (step, row) in best_checkpoints(run).items():
         if key in (chosen, SENSITIVITY):
           ax.plot([step], [row.percent(key)], **_RINGS[chosen], color=marks["color"])
@@ -239,18 +240,6 @@ def by_step(runs: Sequence["Run"]) -> "Figure | None":
 
 
 # --- what is drawn -------------------------------------------------------------------------
-
-
-def _dots(
-  ax: "Axes", places: Sequence[float], cells: Sequence[tuple[Row, str]], **marks: Any
-) -> "Line2D":
-  """Draws numbers with their intervals; returns the artist for a legend."""
-  (line,) = ax.plot(places, [row.percent(key) for row, key in cells], **marks)
-  intervals = [row.interval(key) for row, key in cells]
-  bars = [(x, *ends) for x, ends in zip(places, intervals, strict=True) if ends]
-  if bars:
-    ax.vlines(*zip(*bars, strict=True), color=marks["color"], linewidth=0.9)
-  return line
 
 
 def _places(rows: Iterable[Row]) -> tuple[list[float], list[float]]:

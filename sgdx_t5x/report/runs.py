@@ -13,6 +13,7 @@ from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files import not_found
 from sgdx_t5x.metrics import JOINT_GOAL
+from sgdx_t5x.report.checks import Check
 from sgdx_t5x.report.steps import step_files
 from sgdx_t5x.scoring import score_files
 from sgdx_t5x.scoring.frame_table import FrameTable
@@ -35,6 +36,7 @@ class Run:
     origin: what it was read from.
     step: the training step in the predictions' names, if there is one.
     scored: the scores, if they were made for this report and are in no file yet.
+    check: of the same predictions, and of others for perturbed dialogues.
   """
 
   name: str
@@ -46,6 +48,7 @@ class Run:
   origin: str = ""
   step: int | None = None
   scored: scoring.Scored | None = None
+  check: Check | None = None
 
   def __repr__(self) -> str:
     state = "complete" if self.report["complete"] else "PARTIAL"

@@ -25,6 +25,7 @@ from sgdx_t5x.metrics.failures import State
 from sgdx_t5x.prompts import load_format, provenance, signature_fields
 from sgdx_t5x.prompts.protocol import Provenance
 from sgdx_t5x.scoring.by_source import source_rows
+from sgdx_t5x.scoring.calls import call_rates
 from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of, scores_checksum
 from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
 from sgdx_t5x.scoring.predictions.files import (
@@ -61,6 +62,8 @@ class Scored:
     warnings: what makes it PARTIAL, a line each.
     notes: what else a reader should know.
     provenance: what the signature says of files from which prompts were made.
+    calls: variant -> what its tool calls are besides states, see `calls.call_rates`; empty unless
+      the predictions are calls.
   """
 
   corpus: Corpus
@@ -76,6 +79,7 @@ class Scored:
   warnings: tuple[str, ...]
   notes: tuple[str, ...]
   provenance: Provenance = dataclasses.field(default_factory=Provenance)
+  calls: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
   def __repr__(self) -> str:
     state = "complete" if self.complete else "PARTIAL"
@@ -186,11 +190,14 @@ def score_predictions(
   extra: dict[str, int] = {}
   states: dict[str, dict[str, State]] = {}
   ignored: dict[str, list[int]] = {}
+  calls: dict[str, dict[str, Any]] = {}
   for variant, predicted in _read(predictions, selection):
     ignored[variant] = [frame.ignored for frame in predicted.frames.values() if frame.ignored]
     states[variant] = {key: frame.slot_values for key, frame in predicted.frames.items()}
     scores[variant] = metrics.score_frames(gold, predicted.frames, schema, seen, how.fuzzy)
     extra[variant] = predicted.extra_dialogues
+    if rates := call_rates(predicted.frames, variant, selection):
+      calls[variant] = rates
   scores = {variant: scores[variant] for variant in in_order(scores)}
   missing = {variant: len(gold) - len(frames) for variant, frames in scores.items()}
   if how.across_turn and any(missing.values()):
@@ -223,6 +230,7 @@ def score_predictions(
     warnings,
     notes,
     files,
+    {variant: calls[variant] for variant in scores if variant in calls},
   )
 
 
@@ -274,6 +282,7 @@ def score_report(
       nothing, jga, "jga", how, None, per_service=False, agreement=same
     ).to_json(),
     **by_source,
+    **({"calls": scored.calls} if scored.calls else {}),
   }
 
 

@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sgdx_t5x.scoring.calls import calls_table
 from sgdx_t5x.scoring.columns import JGA, columns
 from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
 from sgdx_t5x.tables import Table, count, csv_text, percent
@@ -20,6 +21,7 @@ def layout(report: Mapping[str, Any]) -> list[Table]:
     tables.append(_variants_table(name, name, rows))
     tables += _robustness_table(f"{name}, ", name, rows)
   tables += provenance_tables(report.get("provenance"))
+  tables += calls_table(report.get("calls"))
   if jga.groups["all"].intervals:
     tables.append(_interval_table("95% intervals", "jga", jga))
     for name, rows in others.items():
@@ -52,6 +54,11 @@ def long_csv(report: Mapping[str, Any]) -> str:
         shown = "" if value is None else value
         place = key, "official", csv_text(name), csv_text(variant)
         writer.writerow((*place, shown, "", "", signature))
+  for variant, groups in report.get("calls", {}).items():
+    for name, rates in groups.items():
+      for key, rate in rates.items():
+        shown = "" if rate["value"] is None else rate["value"]
+        writer.writerow((key, "calls", name, csv_text(variant), shown, "", "", signature))
   for metric, rows in {"joint_goal_accuracy": report["sgdx"], **report["metrics"]}.items():
     for group, name, row in Rows.from_json(rows).items():
       counts = {"num_frames": row.num_frames, "num_dialogues": row.num_dialogues}

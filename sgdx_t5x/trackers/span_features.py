@@ -105,17 +105,7 @@ class SpanReader:
   def _service_pieces(self, position: int, limit: int) -> ServicePieces:
     service = self._services[position]
     pieces = service_pieces(service, self._vocabulary, self._style, limit)
-    for name, found in (
-      ("slots", len(pieces.slots)),
-      ("values", sum(map(len, pieces.values))),
-      ("intents", len(pieces.intents)),
-    ):
-      if found > self._lengths[name]:
-        raise SgdxError(
-          f"service {service.name} with {found} {name}",
-          expected=f"at most {self._lengths[name]}: TASK_FEATURE_LENGTHS[{name!r}]",
-          fix="raise it in gin, with the list beside it of the same length",
-        )
+    check_sizes(service.name, self._lengths, pieces.slots, pieces.values, pieces.intents)
     return pieces
 
   def _slot_name(self, service: int, slot: int) -> list[int]:
@@ -249,6 +239,32 @@ class SpanReader:
       bits = [one | done for one in bits]
       of_intents = [one | WAS_DONE for one in of_intents]
     return bits, of_intents
+
+
+def check_sizes(
+  service: str,
+  lengths: Mapping[str, int],
+  slots: Sequence[Any],
+  values: Sequence[Sequence[Any]],
+  intents: Sequence[Any],
+) -> None:
+  """Raises SgdxError if a service has more of something than features are long.
+
+  Args:
+    service: its name.
+    lengths: of the features.
+    slots: of the service.
+    values: of each slot.
+    intents: of the service.
+  """
+  sizes = {"slots": len(slots), "values": sum(map(len, values)), "intents": len(intents)}
+  for name, found in sizes.items():
+    if found > lengths[name]:
+      raise SgdxError(
+        f"service {service} with {found} {name}",
+        expected=f"at most {lengths[name]}: TASK_FEATURE_LENGTHS[{name!r}]",
+        fix="raise it in gin, with the list beside it of the same length",
+      )
 
 
 @functools.lru_cache(maxsize=30_000)

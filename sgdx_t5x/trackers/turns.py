@@ -176,6 +176,14 @@ def without_acts(dialogue: Dialogue) -> int | None:
   return None
 
 
+def without_spans(dialogue: Dialogue) -> int | None:
+  """Returns the first user turn where a value's place is not annotated, or None if all are."""
+  for number, turn in enumerate(dialogue.turns):
+    if turn.speaker == USER and any(frame.slots is None for frame in turn.frames):
+      return number
+  return None
+
+
 def check_acts(dialogue: Dialogue, origin: str, tracker: str) -> None:
   """Refuses a dialogue that does not say what its system did.
 
@@ -197,9 +205,21 @@ def no_acts(where: str, tracker: str) -> SgdxError:
     f"{where}: what the system did is not annotated",
     expected=f"`actions` in the frames of every system turn, an empty list if it did nothing: "
     f"{tracker} reads which values the system offered, confirmed and gave",
-    available="trackers that read the utterances alone: T5DST, D3ST and SDT",
+    available="trackers that read the utterances alone: T5DST, D3ST, SDT and the SGD baseline",
     fix='write the system\'s acts there, {"act": "OFFER", "slot": "city", "values": ["Fresno"]} '
     "for instance, or use one of those trackers",
+  )
+
+
+def no_spans(where: str, tracker: str) -> SgdxError:
+  """Returns the error for dialogues to train on without spans. Args: where one is missing."""
+  return SgdxError(
+    f"{where}: where values stand in the utterance is not annotated",
+    expected=f"`slots` in the frames of every user turn, an empty list if there is none: {tracker} "
+    "is trained to find values of free text where they stand",
+    available="tasks of T5DST, D3ST, SDT and SpanDST, which do not need it",
+    fix='write the spans there, {"slot": "city", "start": 8, "exclusive_end": 14} for instance, or '
+    "use one of those trackers",
   )
 
 

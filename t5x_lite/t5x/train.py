@@ -99,6 +99,7 @@ def train(
   from t5x._process.stop import StopRequest
   from t5x._train import settings, setup, streams
   from t5x._train.loop import Evaluations, Loop, Saver
+  from t5x._train.trim import trimmed
   from t5x.examples.t5 import network, softmax_attention
 
   # ----------------------------------------------------------------- check the settings
@@ -125,7 +126,7 @@ def train(
     )
     # It reads while the rest is being prepared.
     sharding = partitioner.sharding(partitioner.data_partition_spec)
-    batches = utils.DevicePrefetcher(train_ds, sharding)
+    batches = utils.DevicePrefetcher(trimmed(train_ds, model), sharding)
     at_end.callback(batches.close)
     eval_sets = setup.eval_data(
       train_eval_dataset_cfg,

@@ -58,6 +58,10 @@ def _num_tokens(metrics: Metrics) -> float:
   return float(getattr(fraction, "total", 0.0))
 
 
+def _shapes(batch) -> tuple:
+  return tuple(sorted((name, array.shape) for name, array in batch.items()))
+
+
 class Trainer:
   """Takes training and evaluation steps.
 
@@ -99,7 +103,8 @@ class Trainer:
     self._axes = train_state_axes
     self._sharding = partitioner.sharding(partitioner.data_partition_spec)
     self._last: dict[str, float] = {}
-    self.compile_seconds: float | None = None
+    self.compile_seconds: float | None = None  # of the latest step that was compiled
+    self._shapes: set[tuple] = set()  # of batches that the step is compiled for
     self._pending: list[Metrics] = []
     self._ahead = StepsAhead()
     self._merged: Metrics | None = None
@@ -158,21 +163,26 @@ class Trainer:
     """
     self._ahead.wait_for_room()
 
+  def compiles(self, batch) -> bool:
+    """Whether a step is compiled for this batch: the first of its shapes."""
+    return _shapes(batch) not in self._shapes
+
   def step(self, batch) -> None:
-    """Takes one training step; returns as soon as it is dispatched (but for the first).
+    """Takes one training step; returns as soon as it is dispatched, unless it is compiled.
 
     Call `wait_for_room` before, or the host runs far ahead of the device.
 
     Args:
         batch: {feature: global array [B, ...]} on the devices.
     """
-    first = self.compile_seconds is None
+    first = self.compiles(batch)
     started = time.time()
     self.train_state, metrics, rate = self._train_step(self.train_state, batch, self._rng)
     self._learning_rate = rate
     self._ahead.add(rate)
     if first:
       jax.block_until_ready(rate)
+      self._shapes.add(_shapes(batch))
       self.compile_seconds = time.time() - started
       seconds = {"timing/compilation_seconds": self.compile_seconds}
       self._writers["train"].write_scalars(self._step, seconds)

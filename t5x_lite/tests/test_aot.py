@@ -10,6 +10,8 @@ import subprocess
 import sys
 import types
 
+import jax
+import jax.numpy as jnp
 import pytest
 from run_scripts import SUPPORT, T5X_LITE
 
@@ -126,6 +128,20 @@ T5_BASE = types.SimpleNamespace(
   num_encoder_layers=12,
   num_decoder_layers=12,
 )
+
+
+def test_sizes_of_models_with_and_without_a_decoder():
+  from t5x._aot import compile
+
+  def of(**lengths):
+    return compile._sizes(
+      {name: jax.ShapeDtypeStruct((4, n), jnp.int32) for name, n in lengths.items()}
+    )
+
+  both = of(encoder_input_tokens=512, decoder_input_tokens=64)
+  assert both == {"rows": 4, "inputs": 512, "targets": 64}
+  assert of(decoder_input_tokens=64) == {"rows": 4, "inputs": 64, "targets": 64}
+  assert of(encoder_input_tokens=512) == {"rows": 4, "inputs": 512, "targets": 0}
 
 
 def test_bounds_are_those_worked_out_for_google_t5x():

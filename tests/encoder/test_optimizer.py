@@ -85,3 +85,11 @@ def test_schedules():
 def test_schedules_that_cannot_be(changes):
   with pytest.raises(SgdxError, match="warmup"):
     optimizer.warmup_schedule(**{"learning_rate": 1.0, "total_steps": 10, **changes})
+
+
+def test_a_learning_rate_is_needed_to_train_alone():
+  params = {"kernel": jnp.ones(2)}
+  transformation = optimizer.bert_adam()  # as the gin files to infer with name it
+  state = transformation.init(params)
+  with pytest.raises(SgdxError, match="without a learning rate"):
+    transformation.update(params, state, params)

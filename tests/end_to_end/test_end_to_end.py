@@ -1,13 +1,21 @@
 """The main job through the command line: train, kill, resume, evaluate, score."""
 
+import dataclasses
 import functools
 import json
 import re
+import shutil
 import time
 
 import pytest
 from commands import sgdx, sgdx_process
 from places import ROOT
+
+from sgdx_t5x import weights
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.metrics.frames import gold_frames
+from sgdx_t5x.scoring.predictions import read_predictions
+from sgdx_t5x.scoring.predictions.files import Selection
 
 pytestmark = pytest.mark.slow
 GIN = "gin/sample/{}.gin"
@@ -138,12 +146,64 @@ def test_evaluation_is_scored_as_the_library_scores_it(model, start, small_sampl
     assert seqio_jga == pytest.approx(official, abs=1e-9)
 
 
-def test_infer_writes_rows_that_can_be_scored(model, start, small_sample, tmp_path):
+@pytest.mark.long
+def test_perturbed_sets_are_evaluated_and_checked_in_one_run(
+  model, start, small_sample, tmp_path, capsys
+):
+  """As docs/checkdst.md says: t5x.eval of the mixture, and its one folder to the table."""
+  from sgdx_t5x.corpora import open_corpus
+  from sgdx_t5x.records.prepare import prepare
+
+  corpus, data = small_sample / "sample", tmp_path / "data"
+  shutil.copytree(small_sample / "data", data)
+  sets = {kind: tmp_path / kind for kind in ("ned", "pi", "sdi")}
+  for kind, place in sets.items():
+    options = ("--split", "dev", "--kind", kind, "--out", place)
+    assert sgdx("perturb", "--corpus", corpus, *options) == 0
+    prepare(open_corpus(place), data)
+  run_to_the_end(
+    start,
+    "eval",
+    "--gin.MIXTURE_OR_TASK_NAME='sample_t5dst_checkdst'",
+    f"--gin.CHECKPOINT_PATH='{model}/checkpoint_30'",
+    f"--gin.EVAL_OUTPUT_DIR='{tmp_path / 'eval'}'",
+    "--gin.TASK_FEATURE_LENGTHS={'inputs': 224, 'targets': 20}",
+    f"--tfds_data_dir={data}",
+  )
+  assert not not_written(tmp_path / "eval", r"inference_eval/t5dst_checkdst_ned/")
+  code = sgdx(
+    *("check", "--corpus", corpus, "--split", "dev", "--bootstrap-samples", 100, "--perturbed"),
+    *(f"{kind}={place}" for kind, place in sets.items()),
+    *("--predictions", f"all={tmp_path / 'eval'}", "--json", tmp_path / "check.json"),
+  )
+  assert code == 0, capsys.readouterr().err
+  found = json.loads((tmp_path / "check.json").read_text())["sets"]
+  assert list(found) == ["original", *sets]
+  for label, task in (("original", "sgd"), *((kind, f"checkdst_{kind}") for kind in sets)):
+    file = tmp_path / "eval/inference_eval" / f"sample_t5dst_{task}-metrics.jsonl"
+    seqio_jga = json.loads(file.read_text().splitlines()[-1])["jga"]
+    assert seqio_jga == pytest.approx(found[label]["rows"]["all"]["jga"], abs=1e-9)
+
+
+@pytest.fixture(scope="module")
+def talkative(model, tmp_path_factory):
+  """The model with the least probable answers: after 30 steps, the most probable are "none"."""
+  found = weights.read_checkpoint(model / "checkpoint_30")
+  name = "decoder/decoder_norm/scale"
+  arrays = {**found.arrays, name: -found.arrays[name]}
+  folder = tmp_path_factory.mktemp("talkative")
+  shutil.copy(model / "config.gin", folder)
+  return weights.write_checkpoint(dataclasses.replace(found, arrays=arrays), folder, step=30)
+
+
+def test_infer_writes_rows_that_can_be_scored(
+  talkative, start, fork_server, small_sample, tmp_path
+):
   run_to_the_end(
     start,
     "infer",
     "--gin.MIXTURE_OR_TASK_NAME='sample_t5dst_sgdx_v3'",
-    f"--gin.CHECKPOINT_PATH='{model}/checkpoint_30'",
+    f"--gin.CHECKPOINT_PATH='{talkative}'",
     f"--gin.INFER_OUTPUT_DIR='{tmp_path}'",
     "--gin.TASK_FEATURE_LENGTHS={'inputs': 224, 'targets': 20}",
     f"--tfds_data_dir={small_sample}/data",
@@ -155,14 +215,34 @@ def test_infer_writes_rows_that_can_be_scored(model, start, small_sample, tmp_pa
   scores = json.loads((tmp_path / "scores.json").read_text())
   assert scores["sgdx"]["all"]["jga_v3"] is not None
   assert scores["sgdx"]["all"]["ss_jga"] is None  # needs v1 to v5
+  # `sgdx track` finds out by itself what was trained, and its states are of the same answers.
+  run = fork_server.start_module(
+    *("sgdx_t5x.cli", "track", talkative, "--corpus", small_sample / "sample", "--split", "dev"),
+    *("--variant", "v3", "--lengths", "inputs=224", "--out", tmp_path / "tracked"),
+    cwd=ROOT,
+  )
+  code, err = run.wait(timeout=300)
+  assert code == 0, err[-3000:]
+  assert "tracker: T5DST" in err
+  corpus = open_corpus(small_sample / "sample")
+  selection = Selection(corpus, "dev", gold_frames(corpus.dialogues("dev")))
+  inferred, tracked = (
+    {
+      k: {slot: list(values) for slot, values in frame.slot_values.items()}
+      for k, frame in read_predictions(place, "v3", selection).frames.items()
+    }
+    for place in (tmp_path, tmp_path / "tracked/v3")
+  )
+  assert inferred == tracked
+  assert sum(map(len, tracked.values())) > len(tracked)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["d3st"])
 def test_formats_of_whole_frames_train_evaluate_infer_and_score(
-  start, small_sample, tmp_path, name
+  start, fork_server, small_sample, tmp_path, name
 ):
-  """With the README's commands. What infer writes scores as what eval writes, in every metric."""
+  """With the README's commands. What infer and track write scores as what eval writes."""
   family, style = f"tiny_{name}", TINY[name]
   records, frames = small_sample / "data", f"--gin_file=gin/sample/formats/{name}.gin"
   short = "--gin.TASK_FEATURE_LENGTHS={'inputs': 448, 'targets': 24}"  # fewer steps to decode
@@ -188,7 +268,20 @@ def test_formats_of_whole_frames_train_evaluate_infer_and_score(
     )
     scores = json.loads((tmp_path / f"{script}.json").read_text())
     found[script] = scores["variants"]["v3"]["#ALL_SERVICES"]
-  assert found["eval"] == found["infer"]
+  run = fork_server.start_module(
+    *("sgdx_t5x.cli", "track", model, "--corpus", small_sample / "sample", "--split", "dev"),
+    *("--lengths", "inputs=448", "targets=24", "--variant", "v3", "--out", tmp_path / "track"),
+    cwd=ROOT,
+  )
+  code, err = run.wait(timeout=300)
+  assert code == 0, err[-3000:]
+  assert not sgdx(
+    *("score", "--corpus", small_sample / "sample", "--split", "dev"),
+    *("--predictions", f"v3={tmp_path / 'track/v3'}", "--json", tmp_path / "track.json"),
+  )
+  scores = json.loads((tmp_path / "track.json").read_text())
+  found["track"] = scores["variants"]["v3"]["#ALL_SERVICES"]
+  assert found["eval"] == found["infer"] == found["track"]
   last = (tmp_path / "eval/inference_eval" / f"{family}_sgdx_v3-metrics.jsonl").read_text()
   seqios = json.loads(last.splitlines()[-1])
   for ours, official in (

@@ -10,6 +10,7 @@ import contextlib
 import pathlib
 import re
 import sys
+import types
 
 import gin
 import jax
@@ -66,6 +67,25 @@ def _read_no_data(*_):
   raise _Checked
 
 
+class _Nowhere:
+  """A path at which nothing is written."""
+
+  def __init__(self, *_):
+    pass
+
+  def __truediv__(self, _):
+    return self
+
+  def mkdir(self, **_):
+    pass
+
+  def write_text(self, _):
+    pass
+
+  def replace(self, _):
+    pass
+
+
 class Scripts:
   """Parsed configurations of the scripts, on top of which values are bound."""
 
@@ -81,7 +101,8 @@ class Scripts:
     self._entries = {"train": train.train, "eval": t5x_eval.evaluate, "infer": infer.infer}
     for entry in self._entries.values():
       monkeypatch.setattr(sys.modules["__main__"], entry.__name__, entry, raising=False)
-    monkeypatch.setattr(gin_utils, "summarize_gin_config", lambda *_: gin.config_str())
+    # The function itself stays what gin may know since another test.
+    monkeypatch.setattr(gin_utils, "epath", types.SimpleNamespace(Path=_Nowhere))
     found = gin_config.installed_search_paths()  # 20 ms
     monkeypatch.setattr(gin_config, "installed_search_paths", lambda: found)
     monkeypatch.setattr(streams, "choose_stream", _read_no_data)

@@ -6,14 +6,16 @@ import pytest
 from commands import python_code
 from places import ROOT
 
+from sgdx_t5x.trackers.sgpdst import PARTS
 from sgdx_t5x.weights import gin_files
 
 FRAME_FORMATS = ["d3st", "sdt"]
+TRACKERS = ["spandst", "baseline"]  # with an encoder
 EXPERIMENTS = [
   f"{name}{suffix}"
   for name in ("t5dst", *FRAME_FORMATS)
   for suffix in ("", "_backtrans", "_oracle", "_corrupt")
-] + ["t5dst_ned_aug", "t5dst_sdi_aug"]
+] + ["t5dst_ned_aug", "t5dst_sdi_aug", "t5dst_coco_aug", "coco_generator", "coco_classifier"]
 
 # Runs as __main__, where T5X's run files look for train, evaluate and infer.
 PARSE = """
@@ -70,6 +72,8 @@ CASES = {
                   ["--gin.CHECKPOINT_PATH='/c'", "--gin.EVAL_OUTPUT_DIR='/o'"]),
   "sample/infer": (["gin/sample/infer.gin"],
                    ["--gin.CHECKPOINT_PATH='/c'", "--gin.INFER_OUTPUT_DIR='/o'"]),
+  "coco_infer": (["gin/coco_infer.gin"], INFER),
+  "sample/coco_infer": (["gin/sample/coco_infer.gin"], INFER),
   "checkdst_eval": (["gin/checkdst_eval.gin"], EVAL),
   "sample/checkdst_eval": (["gin/sample/checkdst_eval.gin"], EVAL),
   **{f"models/{name}": (["gin/t5dst_backtrans.gin", f"gin/models/{name}.gin"], TRAIN)
@@ -81,13 +85,27 @@ CASES = {
   **{f"{folder}{run} {name}": ([f"gin/{folder}{run}.gin", f"gin/{folder}formats/{name}.gin"], last)
      for name in FRAME_FORMATS for folder in ("", "sample/")
      for run, last in (("eval", EVAL), ("infer", INFER))},
-  **{f"{where}spandst": ([f"gin/{where}spandst.gin"], [*TRAIN, *START])
+  **{f"{where}{name}": ([f"gin/{where}{name}.gin"], [*TRAIN, *START])
+     for name in TRACKERS
      for where, START in (("", ["--gin.INITIAL_CHECKPOINT_PATH='/c'"]), ("sample/", []))},
-  **{f"spandst models/{name}": (["gin/spandst.gin", f"gin/models/{name}.gin"],
+  **{f"{name} models/{model}": ([f"gin/{name}.gin", f"gin/models/{model}.gin"],
                                 [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'"])
-     for name in ENCODERS},
-  **{f"{where}spandst_{run}": ([f"gin/{where}spandst_{run}.gin"],
-                               [*last, "--gin.MIXTURE_OR_TASK_NAME='spandst_sgdx_v3'"])
+     for name in TRACKERS for model in ENCODERS},
+  **{f"spandst scale/{name}": (["gin/spandst.gin", f"gin/scale/encoders/{name}.gin"],
+                               [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'"])
+     for name in names("scale/encoders")},
+  **{f"{where}{name}_{run}": ([f"gin/{where}{name}_{run}.gin"],
+                              [*last, f"--gin.MIXTURE_OR_TASK_NAME='{name}_sgdx_v3'"])
+     for name in TRACKERS
+     for where in ("", "sample/") for run, last in (("eval", EVAL), ("infer", INFER))},
+  **{f"{where}sgpdst/{part}": ([f"gin/{where}sgpdst/{part}.gin"], [*TRAIN, *START])
+     for where, START in (("", ["--gin.INITIAL_CHECKPOINT_PATH='/c'"]), ("sample/", []))
+     for part in PARTS},
+  "sgpdst/official": (["gin/sgpdst/copy.gin", "gin/sgpdst/official.gin"],
+                      [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'"]),
+  **{f"{where}sgpdst/{run}": ([f"gin/{where}sgpdst/{run}.gin"],
+                              [*last, "--gin.MIXTURE_OR_TASK_NAME='sgpdst_copy_sgdx_v3'",
+                               "--gin.PART='copy'"])
      for where in ("", "sample/") for run, last in (("eval", EVAL), ("infer", INFER))},
   "study/train": (["gin/t5dst_oracle.gin", *STUDY], TRAIN),
   "study/overfit": (["gin/t5dst.gin", *STUDY, "gin/study/overfit.gin"], TRAIN),
@@ -135,6 +153,9 @@ def test_parses(parsed, name):
 def test_every_file_is_tried():
   tried = {file for files, _ in CASES.values() for file in files} | {"gin/sample/model.gin"}
   tried |= {"gin/sample/encoder.gin", "gin/encoders/span_model.gin"}  # included
+  tried.add("gin/sample/span_encoder.gin")
+  tried |= {"gin/encoders/sgpdst_model.gin", "gin/sgpdst/train.gin", "gin/sample/sgpdst/train.gin"}
+  tried |= {"gin/sample/baseline_model.gin", "gin/encoders/baseline.gin"}
   assert tried == {str(p.relative_to(ROOT)) for p in (ROOT / "gin").rglob("*.gin")}
 
 
@@ -160,6 +181,16 @@ def test_machines_do_not_cut_frames_to_the_lengths_of_slots(parsed, name):
   for scale in names("scale"):
     for lengths in parsed[f"lengths of {name} {scale}"].values():
       assert lengths == "%FRAME_LENGTHS"
+
+
+def test_the_sgd_papers_settings(parsed):
+  """Of its baseline, section 5: batch 32, 80 epochs of 175,780 frames."""
+  assert parsed["baseline"] == {
+    "MIXTURE_OR_TASK_NAME": "baseline_sgd",
+    "BATCH_SIZE": 32,
+    "TRAIN_STEPS": 80 * 175_780 // 32,
+    "INITIAL_CHECKPOINT_PATH": "/c",
+  }
 
 
 def test_the_batch_divides_over_the_gpus_of_a_machine(parsed):

@@ -106,6 +106,44 @@ def test_predictions_of_another_set_are_refused(folder, tmp_path, capsys):
   assert_four_parts(capsys.readouterr().err, "a prediction for")
 
 
+def test_all_sets_of_one_folder_or_file_are_checked(folder, tmp_path, capsys):
+  out = tmp_path / "predictions"
+  out.mkdir()
+  variants = {"sample": ("original", "v1", "v3"), "ned": ("original", "v3"), "pi": ("original",)}
+  for name, some in variants.items():
+    rows = _prompts(folder, name, *some, out=tmp_path / "rows", targets=True)
+    text = "".join(json.dumps({"id": r["id"], "prediction": r["target"]}) + "\n" for r in rows)
+    (out / f"{name}.jsonl").write_text(text)
+  one = tmp_path / "all.jsonl"
+  one.write_text("".join(file.read_text() for file in out.iterdir()))
+
+  def check(*predictions, perturbed=("ned", "pi")):
+    sets = [f"{name}={folder / name.removesuffix('2')}" for name in perturbed]
+    command = ("check", "--corpus", folder / "sample", "--bootstrap-samples", 0)
+    files = ("--perturbed", *sets, "--predictions", *predictions)
+    capsys.readouterr()
+    return sgdx(*command, *files, "--json", tmp_path / "check.json")
+
+  for place in (out, one):
+    assert check(f"all={place}") == 0
+    report = json.loads((tmp_path / "check.json").read_text())
+    # v1 is of no perturbed set, so there is nothing to compare it with.
+    assert set(report["sets"]) == {"original", "v3", "ned", "ned+v3", "pi"}
+    assert {x["rows"]["all"]["jga"] for x in report["sets"].values()} == {1}
+    assert report["sets"]["ned+v3"]["before"] == "v3"
+  assert check(f"all={out}", f"ned={out / 'ned.jsonl'}") == 2
+  assert_four_parts(capsys.readouterr().err, "predictions for ned, which are given by name")
+  assert check(f"all={out}", perturbed=("ned", "ned2")) == 2
+  assert_four_parts(capsys.readouterr().err, "ned, which are those of ned2, too")
+  assert check(f"all={out}", perturbed=("ned", "sdi")) == 2
+  assert_four_parts(capsys.readouterr().err, "no predictions for the perturbed set sdi")
+  (out / "dialogues_001.json").write_text("[]")
+  for file in out.glob("*.jsonl"):
+    file.unlink()
+  assert check(f"all={out}") == 1
+  assert_four_parts(capsys.readouterr().err, "do not say which set")
+
+
 def test_a_mixture_for_training_has_both_originals_and_copies(folder):
   with records_of(folder / "data"):
     examples = _examples("sample_t5dst_sgd_ned_aug", "train")

@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import dataclasses
 
 import pytest
 
@@ -9,6 +10,12 @@ from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.annotation import validate_annotation
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.perturb.answerable import gold_factuality
+from sgdx_t5x.perturb.coco import Coco, counterfactuals
+from sgdx_t5x.perturb.coco_combinations import count_combinations
+from sgdx_t5x.perturb.coco_filters import known_values
+from sgdx_t5x.perturb.coco_goals import Rules
+from sgdx_t5x.perturb.coco_values import value_source
+from sgdx_t5x.perturb.coco_words import generator
 from sgdx_t5x.perturb.entities import entity_slots
 from sgdx_t5x.perturb.frames import count, snapshot
 from sgdx_t5x.perturb.invariants import _annotation, _leaks
@@ -79,3 +86,22 @@ def test_pi(split, provider, turns, overlap):
   assert counts["turns_changed"] >= turns
   assert counts["overlap"] / counts["turns"] <= overlap
   assert counts["kept", "carried"] == 1_386
+
+
+def test_coco(split):
+  """At least 90% of the turns that tell something, with templates, for each set of combinations."""
+  combinations, schema = count_combinations(split), split.schema
+  shared = (value_source("out", split, combinations.earlier), combinations)
+  words, known, remarks = generator("templates", split, {}), known_values(split), {}
+  check, found = validate_annotation(schema, remarks), {}
+  for which in ("freq", "neutral", "rare"):
+    coco = Coco({}, 0, which, Rules(), *shared, words, "templates", known)
+    counts = collections.Counter()
+    for data in split.dialogues():
+      for made in counterfactuals(coco, data, counts):
+        if which == "freq" and made.turn.number % EVERY == 0:  # all rules but the ending
+          dialogue = Dialogue.from_json(made.dialogue)
+          check(dataclasses.replace(dialogue, last_only=True), schema, "test")
+    assert counts["eligible"] == 9_862
+    found[which] = counts["source", "templates"], counts["slots_added"]
+  assert found == {"freq": (9_540, 4_696), "neutral": (9_560, 8_315), "rare": (9_497, 1_380)}

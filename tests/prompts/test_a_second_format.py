@@ -277,7 +277,8 @@ def test_answers_of_the_other_unit_are_refused(small, tmp_path):
   found = refused(small, tmp_path / "b.jsonl", rows)
   assert "line 1: an answer for a frame (id 'v1/test/1_00000-000-Banks_1/*')" in found
   assert "expected:  answers for a slot each" in found
-  assert "--prompt-style format=d3st or format=sdt or format=json, and its fields" in found
+  formats = "format=d3st or format=sdt or format=tools or format=json"
+  assert f"--prompt-style {formats}, and its fields" in found
 
 
 def test_half_ids_are_refused(small, tmp_path):

@@ -73,6 +73,7 @@ def browser_data():
     "runs": ["none", "backtrans"],
     "unknown": [],
     "variants": ["original", "v1"],
+    "sets": {},
     "kinds": list(KINDS),
     "megabytes": 10,
     "examples": 25,
@@ -371,6 +372,39 @@ def test_a_card_says_what_went_wrong(opened):
 
 def cells(row):
   return row.locator("th, td")
+
+
+def test_a_perturbed_set_has_its_own_words_and_gold_values(opened):
+  data = browser_data() | {"sets": {"ned": "v1"}}
+  data["variants"].append("ned")
+  data["dialogues"]["1_00000"][2].append({"ned": [[False, "Four "], [True, "trass"]]})
+  shown, other = data["frames"][:2]
+  for frame in (shown, other):
+    frame["scores"] |= {"v1": 1.0, "ned": 0.0}
+    frame["failures"][0] |= {"kinds": {"ned": "wrong value"}, "predicted": {"ned": "5"}}
+  shown["failures"][0]["gold_there"] = {"ned": ["6"]}
+  data["totals"].append(total(0, "Hotels_4", "star_rating", "ned", "wrong value", 2, 2))
+  tab = opened(page(data))
+  assert "below the original’s" in tab.locator("#error-browser > p").inner_text()
+  tab.get_by_label("Variant or set", exact=True).select_option("ned")
+  assert numbers(tab) == (2, 2, 2)
+  first, second = tab.locator(".card").all()
+  turns = [turn.inner_text() for turn in first.locator(".turn:visible").all()]
+  assert turns == ["SystemWhich?", "UserFour stars", "nedFour trass"]
+  assert first.locator("mark").all_inner_texts() == ["trass"]
+  rows = [row.all_inner_texts()[:4] for row in map(cells, first.locator("tbody tr").all())]
+  assert rows == [
+    ["original", "4", "as gold", "✓\u00a0right"],
+    ["v1", "4", "as gold", "✓\u00a0right"],
+    ["ned", "6", "5", "✗\u00a0wrong value"],
+  ]
+  # The set was read with the schema of v1.
+  assert (
+    cells(first.locator("tbody tr").last).last.inner_text().startswith("Hotels_41 · hotel_class")
+  )
+  assert cells(second.locator("tbody tr").last).all_inner_texts()[1] == "4"
+  tab.get_by_label("Text of dialogue or value").fill("TRASS")
+  assert numbers(tab) == (2, 2, 2)
 
 
 def test_error_browser_without_a_corpus_and_with_one_version(opened):

@@ -48,7 +48,8 @@ def write_planted(
           kept[place] = repairs[dialogue.dialogue_id, turn][place], gold
         values[slot] = [kept[place][0]] if place in kept else values[slot]
       states[turn, frame.service] = {} if tracker == "silent" else values
-    dialogues.append(_predicted(dialogue.to_json(), states, frozen.get(dialogue.dialogue_id)))
+    name = dialogue.dialogue_id.rpartition(".t")[0] or dialogue.dialogue_id
+    dialogues.append(_predicted(dialogue.to_json(), states, frozen.get(name)))
   folder.mkdir(parents=True)
   (folder / "dialogues_all.json").write_text(json.dumps(dialogues))
   return folder
@@ -59,6 +60,8 @@ def _predicted(data, states, original):
     for place, frame in enumerate(turn["frames"]):
       for key in ("actions", "slots", "service_call", "service_results"):
         frame.pop(key, None)
+      if (number, frame["service"]) not in states:  # before the turn that is scored
+        continue
       if "state" in frame:
         frame["state"]["slot_values"] = states[number, frame["service"]]
       if "state" in frame and original is not None:

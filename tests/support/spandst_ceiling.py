@@ -4,14 +4,16 @@ import collections
 import dataclasses
 from collections.abc import Iterable
 
+from walked import walked_scores
+
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.encoder.answers import SPAN
-from sgdx_t5x.metrics.frames import FrameScores, PredictedFrame, gold_frames, score_frames
+from sgdx_t5x.metrics.frames import FrameScores
 from sgdx_t5x.trackers.choices import Choices, frame_choices
 from sgdx_t5x.trackers.spandst import Choice, changes, mechanism, new_values, right_choices
 from sgdx_t5x.trackers.turns import Gold, gold_turns, user_turns
-from sgdx_t5x.trackers.walk import Prediction, Question, walk
+from sgdx_t5x.trackers.walk import Prediction, Question
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,15 +64,7 @@ def ceiling(
       found.append(Prediction(right.intent, right.requested, values))
     return found
 
-  predicted = {}
-  for turn in walk(dialogues, schema, predict):
-    for name, one in turn.items():
-      service = schema[name.split("-", 2)[2]]
-      slots = {service.slots[i].name: values for i, values in one.values.items()}
-      predicted[name] = PredictedFrame(slots)
-  return Ceiling(
-    score_frames(gold_frames(dialogues), predicted, schema, frozenset(seen)), mechanisms
-  )
+  return Ceiling(walked_scores(dialogues, schema, predict, seen), mechanisms)
 
 
 def _shown(right: list[Choice], choices: Choices, slot: int, turn: int) -> str:

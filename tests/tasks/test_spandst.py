@@ -9,7 +9,7 @@ from span_answers import right_answer
 from sgdx_t5x import tasks
 from sgdx_t5x.corpora import SAMPLE, open_corpus
 from sgdx_t5x.encoder import answers, features
-from sgdx_t5x.tasks.spandst import turn_accuracies
+from sgdx_t5x.tasks.spandst import register_spandst, turn_accuracies
 from sgdx_t5x.trackers import span_features
 from sgdx_t5x.trackers.span_features import LENGTHS, SpanReader
 
@@ -87,6 +87,32 @@ def test_frames_to_train_on_have_an_order_of_their_own():
     service = e[ID].decode().rsplit("-", 1)[1]
     first_slots.setdefault(service, set()).add(tuple(e["inputs"][e["slots"][0] :][:6]))
   assert max(map(len, first_slots.values())) > 2
+
+
+def test_schemas_of_your_own(tmp_path):
+  """v3's schemas from a folder give v3's examples, and mix with the original's."""
+  source = open_corpus(SAMPLE).source
+  (tmp_path / "dev").mkdir()
+  (tmp_path / "dev/schema.json").write_bytes(source.read("sgd_x/data/v3/dev/schema.json"))
+  task = register_spandst(
+    "sample_spandst_sgd_mine",
+    data="sample",
+    variants=["mine"],
+    vocabulary=tasks.sample_encoder_vocabulary,
+    folders={"mine": tmp_path},
+  )
+  mixture = tasks.register_mixture("sample_spandst_mine", ["sample_spandst_sgd", task.name])
+  try:
+    assert tasks.REGISTERED[mixture.name].variants == ("original", "mine")
+    released = examples("sample_spandst_sgdx_v3", "dev", shuffle=False)
+    for one, other in zip(examples(task.name, "dev", shuffle=False), released, strict=True):
+      for name in span_features.FEATURES:
+        np.testing.assert_array_equal(one[name], other[name])
+  finally:
+    registries = (task.name, seqio.TaskRegistry), (mixture.name, seqio.MixtureRegistry)
+    for name, registry in registries:
+      registry.remove(name)
+      del tasks.REGISTERED[name]
 
 
 def test_metrics_of_turns():

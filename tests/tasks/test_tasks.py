@@ -17,10 +17,13 @@ LENGTHS = {"inputs": 224, "targets": 20}
 SUFFIXES = [
   "sgd", "sgdx_v1", "sgdx_v2", "sgdx_v3", "sgdx_v4", "sgdx_v5", "sgdx", "sgd_sgdx",
   "sgd_bt_zh", "sgd_bt_ja", "sgd_bt_ko", "sgd_corrupt_1", "sgd_corrupt_2", "sgd_corrupt_3",
-  "backtrans", "oracle", "corrupt", "all_variants",
+  "backtrans", "oracle", "corrupt", "all_variants", "all_variants_checkdst",
   *(f"checkdst_{kind}{variant}" for kind in ("ned", "pi", "sdi", "vs")
     for variant in ("", *(f"_v{k}" for k in range(1, 6)), "_all_variants")),
   "checkdst", "sgd_ned_aug", "sgd_sdi_aug", "ned_aug", "sdi_aug",
+  *(f"coco_{slots}{more}" for slots in ("freq", "neutral", "rare")
+    for more in ("", *(f"_v{k}" for k in range(1, 6)), "_check")),
+  "coco_ori_freq", "coco_ori_neutral", "coco_ori_rare", "sgd_coco_aug", "coco_aug",
 ]  # fmt: skip
 FORMATS_WITH_TASKS = ("t5dst", "d3st", "sdt")
 
@@ -211,9 +214,11 @@ def test_ls_tasks_lists_them_all(capsys, monkeypatch):
   assert "sample_d3st_sgdx_v3 task d3st sample v3" in lines
   assert sum(" task " in line or " mixture " in line for line in lines) == len(tasks.REGISTERED)
   assert "sample_spandst_sgdx_v3 task spandst sample v3" in lines
-  # Of both data sets, with spandst; tiny_d3st, tiny_sdt.
-  families = 2 * (len(FORMATS_WITH_TASKS) + 1) + 2
-  assert len(tasks.REGISTERED) == families * len(SUFFIXES)
+  assert "sample_baseline_sgdx_v3 task baseline sample v3" in lines
+  # Of both data sets, with spandst and baseline; tiny_d3st, tiny_sdt.
+  families = 2 * (len(FORMATS_WITH_TASKS) + 2) + 2
+  others = [name for name in tasks.REGISTERED if "sgpdst" not in name]  # four models, and all four
+  assert len(others) == families * len(SUFFIXES) + 2 * 3  # and of single turns
   assert main(["ls", "tasks", "--module", "no.such.module"]) == 2
   assert "PYTHONPATH" in capsys.readouterr().err
 

@@ -125,10 +125,14 @@ def _next(corpus: str, name: str, data_dir: str | os.PathLike[str]) -> list[str]
   if kinds and not name.endswith("_aug"):
     command = ["python", "-m", "t5x.eval", f"--gin_file={folder}/checkdst_eval.gin"]
     prefix = "sample_" if original == "sample" else ""
-    command += [f"--gin.MIXTURE_OR_TASK_NAME='{prefix}t5dst_checkdst_{kinds.replace('+', '_')}'"]
+    task = f"checkdst_{kinds.replace('+', '_')}"
+    if kinds in ("coco", "coco_ori"):  # whose records are called as what was added, too
+      task = name.removeprefix("sample_")
+    command += [f"--gin.MIXTURE_OR_TASK_NAME='{prefix}t5dst_{task}'"]
     command += ["--gin.CHECKPOINT_PATH='CHECKPOINT'", "--gin.EVAL_OUTPUT_DIR='eval'"]
   else:
-    experiment = f"t5dst_{name.removeprefix('sample_')}" if kinds else "t5dst"
+    aug = "coco_aug" if kinds == "coco" else name.removeprefix("sample_")
+    experiment = f"t5dst_{aug}" if kinds else "t5dst"
     command = ["python", "-m", "t5x.train", f"--gin_file={folder}/{experiment}.gin"]
     command += [f"--gin.MODEL_DIR='runs/{experiment}'"]
   return [_quoted(word) for word in (*command, f"--tfds_data_dir={data_dir}")]

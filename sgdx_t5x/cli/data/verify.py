@@ -135,14 +135,22 @@ def _compared_table(compared: "Mapping[str, Comparison]") -> Table:
     (
       split,
       number(found.dialogues),
-      f"{found.equal_files} of {found.files}",
+      "-" if found.equal_files is None else f"{found.equal_files} of {found.files}",
       number(found.values),
       number(found.unsaid[1]),
       number(found.leaks),
     )
     for split, found in compared.items()
   )
-  columns = ("split", "undone", "files by bytes", "entity values", "not said", "leaks")
+  is_undone = any(found.equal_files is not None for found in compared.values())
+  columns = (
+    "split",
+    "undone" if is_undone else "turns",
+    "files by bytes",
+    "entity values",
+    "not said",
+    "leaks",
+  )
   return Table("compared with the original", columns, tuple(rows))
 
 

@@ -14,7 +14,7 @@ from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, frame_order, servic
 from sgdx_t5x.prompts.d3st.reading import read_answer
 from sgdx_t5x.prompts.d3st.style import D3stStyle
 from sgdx_t5x.prompts.d3st.text import prefix_parts, target_text, utterance_text
-from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair
+from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair, turn_writer
 from sgdx_t5x.prompts.without_graph import TextExamples
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class D3ST(TextExamples):
 
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The service, then the history."""
-    turns = turn_texts(history, self.style)
+    turns = turn_texts(self.style)(history)
     parts = prefix_parts(*self._shown(frame, service), self.style)
     return [Prompt(turns, before=" ".join(parts), before_parts=parts)]
 
@@ -69,16 +69,10 @@ class D3ST(TextExamples):
     return super().examples(batches, *args, **how)
 
 
-@functools.lru_cache(maxsize=64)  # the variants of a frame have one history
-def turn_texts(history: History, style: D3stStyle) -> tuple[str, ...]:
-  """Returns the turns of a history."""
-  return tuple(map(_turn_writer(style), history))
-
-
 @functools.lru_cache(maxsize=16)
-def _turn_writer(style: D3stStyle) -> Callable[[tuple[str, str]], str]:
-  # The next frame of a dialogue shows its turns again.
-  return functools.lru_cache(maxsize=50_000)(lambda turn: utterance_text(turn[0], turn[1], style))
+def turn_texts(style: D3stStyle) -> Callable[[History], tuple[str, ...]]:
+  """Returns the function from a history to its turns."""
+  return turn_writer(lambda speaker, text: utterance_text(speaker, text, style))
 
 
 def shown_frames(dialogue: Dialogue, style: D3stStyle) -> Iterator[tuple[int, Frame]]:
@@ -89,7 +83,7 @@ def shown_frames(dialogue: Dialogue, style: D3stStyle) -> Iterator[tuple[int, Fr
   """
   held: dict[str, dict[str, tuple[str, ...]]] = {}  # service -> all that its states have held
   by_turn: dict[int, list[Frame]] = {}
-  for turn, frame in dialogue.user_frames():
+  for turn, frame in dataclasses.replace(dialogue, last_only=False).user_frames():
     if style.cumulate:
       of_service = held.setdefault(frame.service, {})
       of_service.update(frame.state.slot_values)
@@ -97,5 +91,5 @@ def shown_frames(dialogue: Dialogue, style: D3stStyle) -> Iterator[tuple[int, Fr
       frame = dataclasses.replace(frame, state=state)
     by_turn.setdefault(turn, []).append(frame)
   for turn, frames in by_turn.items():
-    for frame in frames:
+    for frame in frames if dialogue.is_scored(turn) else ():
       yield turn, frames[-1] if style.frames == "last" else frame

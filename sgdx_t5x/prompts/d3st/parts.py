@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import zlib
-from collections.abc import Iterator
 
 from sgdx_t5x.data.example_id import ExampleId
 from sgdx_t5x.data.schema import Service, Slot
@@ -23,12 +22,16 @@ class ServiceParts:
     slots: what stands for each of them.
     choices: the possible values that each of them shows; () for free text.
     intents: what stands for each intent.
+    names: of the slots, in the original schema.
+    num_choices: of each slot.
   """
 
   positions: tuple[int, ...]
   slots: tuple[str, ...]
   choices: tuple[tuple[str, ...], ...]
   intents: tuple[str, ...]
+  names: tuple[str, ...]
+  num_choices: tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,11 +56,14 @@ def service_parts(pair: ServicePair, style: D3stStyle) -> ServiceParts:
   tracked = style.slots == "tracked"
   positions = original.tracked_slots if tracked else tuple(range(len(original.slots)))
   slots = [variant.slots[i] for i in positions]
+  choices = tuple(tuple(clean(v, style) for v in shown_choices(slot, style)) for slot in slots)
   return ServiceParts(
     positions,
     tuple(_shown(variant, slot.name, slot.description, style) for slot in slots),
-    tuple(tuple(clean(v, style) for v in shown_choices(slot, style)) for slot in slots),
+    choices,
     tuple(_shown(variant, intent.name, intent.description, style) for intent in variant.intents),
+    tuple(original.slots[i].name for i in positions),
+    tuple(map(len, choices)),
   )
 
 
@@ -100,11 +106,10 @@ def frame_order(frame: ExampleId, parts: ServiceParts, style: D3stStyle) -> Orde
   An order does not depend on the variant. If it did, schema sensitivity would count what
   another order changes as what another wording changes.
   """
-  num_choices = tuple(map(len, parts.choices))
   if style.order == "schema":
-    return _schema_order(num_choices, len(parts.intents))
+    return _schema_order(parts.num_choices, len(parts.intents))
   key = f"{style.seed}/{frame.split}/{frame.frame_id}"
-  return _drawn_order(key, num_choices, len(parts.intents))
+  return _drawn_order(key, parts.num_choices, len(parts.intents))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -115,29 +120,25 @@ def _schema_order(num_choices: tuple[int, ...], num_intents: int) -> Order:
 
 @functools.lru_cache(maxsize=64)  # a frame's prompts in all variants, and its targets, share one
 def _drawn_order(key: str, num_choices: tuple[int, ...], num_intents: int) -> Order:
-  numbers = _random_numbers(key)
-  slots = _shuffled(len(num_choices), numbers)
-  choices = tuple(_shuffled(num_choices[slot], numbers) for slot in slots)
-  return Order(slots, choices, _shuffled(num_intents, numbers))
-
-
-def _random_numbers(key: str) -> Iterator[int]:
-  """Yields numbers below 2**32, the same in every process: a linear congruential generator.
-
-  Its constants are those of Numerical Recipes (Press et al., 2nd edition, section 7.1).
-  """
   state = zlib.crc32(key.encode())
-  while True:
-    state = (1664525 * state + 1013904223) & 0xFFFFFFFF
-    yield state
+  slots, state = _shuffled(len(num_choices), state)
+  choices = []
+  for slot in slots:
+    order, state = _shuffled(num_choices[slot], state) if num_choices[slot] else ((), state)
+    choices.append(order)
+  return Order(slots, tuple(choices), _shuffled(num_intents, state)[0])
 
 
-def _shuffled(count: int, numbers: Iterator[int]) -> tuple[int, ...]:
-  """Returns a permutation (Fisher and Yates); the high bits of the numbers are the good ones."""
-  if count == 0:
-    return ()
+def _shuffled(count: int, state: int) -> tuple[tuple[int, ...], int]:
+  """Returns a permutation (Fisher and Yates), and the last number that it took.
+
+  Numbers are below 2**32 and the same in every process: a linear congruential generator with the
+  constants of Numerical Recipes (Press et al., 2nd edition, section 7.1). Its high bits are the
+  good ones.
+  """
   order = list(range(count))
   for i in range(count - 1, 0, -1):
-    j = next(numbers) * (i + 1) >> 32
+    state = (1664525 * state + 1013904223) & 0xFFFFFFFF
+    j = state * (i + 1) >> 32
     order[i], order[j] = order[j], order[i]
-  return tuple(order)
+  return tuple(order), state

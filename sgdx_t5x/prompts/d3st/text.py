@@ -28,9 +28,10 @@ def prefix_parts(parts: ServiceParts, order: Order, style: D3stStyle) -> tuple[s
   pieces = []
   for i, (slot, choices) in enumerate(zip(order.slots, order.choices, strict=True)):
     pieces.append(f"{i}{style.delimiter}{parts.slots[slot]}")
-    number = i if style.values == "1a" else ""
-    values = parts.choices[slot]
-    pieces += [f"{number}{LETTERS[k]}) {values[value]}" for k, value in enumerate(choices)]
+    if choices:
+      number = i if style.values == "1a" else ""
+      values = parts.choices[slot]
+      pieces += [f"{number}{LETTERS[k]}) {values[value]}" for k, value in enumerate(choices)]
   pieces += [f"i{j}{style.delimiter}{parts.intents[x]}" for j, x in enumerate(order.intents)]
   return tuple(pieces)
 
@@ -46,18 +47,20 @@ def target_text(
     parts, order: what the prompt shows of the service, and how.
     style: the style.
   """
-  pieces, requested = [STATES], {}
-  for i, (number, choices) in enumerate(zip(order.slots, order.choices, strict=True)):
-    slot = service.slots[parts.positions[number]]
-    requested[slot.name] = str(i)
-    if values := state.slot_values.get(slot.name):
-      pieces.append(f"{i}{style.delimiter}{_value_text(slot, values, i, choices, style)}")
+  pieces = [STATES]
+  for i, number in enumerate(order.slots):
+    if values := state.slot_values.get(parts.names[number]):
+      slot = service.slots[parts.positions[number]]
+      answer = _value_text(slot, values, i, order.choices[i], style)
+      pieces.append(f"{i}{style.delimiter}{answer}")
   if style.level != "states":
     wanted = service.intent_index.get(state.active_intent)
     rest = style.delimiter[:-1]  # Google's script takes one character of it away
     active = [f"i{j}{rest}" for j, x in enumerate(order.intents) if x == wanted]
     pieces += [INTENTS, *active, REQUESTS]
-    pieces += [requested[name] for name in state.requested_slots if name in requested]
+    if state.requested_slots:
+      requested = {parts.names[number]: str(i) for i, number in enumerate(order.slots)}
+      pieces += [requested[name] for name in state.requested_slots if name in requested]
   return " ".join(pieces)
 
 

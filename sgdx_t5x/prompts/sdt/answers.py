@@ -74,7 +74,7 @@ def read_value(
 ) -> str | None:
   """Returns the value of a slot as the schema writes it, or None for none."""
   text = " ".join(text.split())
-  possible = ordered_values(service.original, slot, layout)
+  possible = ordered_values(service.original, slot, layout.values.get(slot))
   if style.values == "list" and not style.lowercase and text in possible:
     return text  # before "none": SGD has a possible value "None"
   if not text or text.lower() == NONE:

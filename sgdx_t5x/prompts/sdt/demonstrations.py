@@ -50,6 +50,9 @@ class Demonstration:
   intents: tuple[str, ...] = ()
   source: str = ""
 
+  def __hash__(self) -> int:
+    return hash((self.service, self.text))  # the rest need not be hashable
+
   def to_json(self) -> dict[str, Any]:
     """Returns its line in a file."""
     data = dataclasses.asdict(self) | {"slots": dict(self.slots), "intents": list(self.intents)}

@@ -10,7 +10,7 @@ from sgdx_t5x.data.dialogue import State
 from sgdx_t5x.data.example_id import FRAME, ExampleId, Unit
 from sgdx_t5x.data.schema import Service
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
-from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
+from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair, turn_writer
 from sgdx_t5x.prompts.sdt.answers import read_answer
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations, load_demonstrations
 from sgdx_t5x.prompts.sdt.layout import Layout, chosen, frame_layout, written_layout
@@ -34,6 +34,10 @@ class SDT(TextExamples):
     """Those of the style. Raises SgdxError if they cannot be read."""
     return load_demonstrations(self.style.demos)
 
+  def snapshot(self) -> "SDT":
+    """The format with its demonstrations as they are now."""
+    return _Loaded(self.style)
+
   def layout(self, frame: ExampleId, service: ServicePair) -> Layout:
     """Returns the order of a frame's prompt. Raises SgdxError without a demonstration of it."""
     return _layout(frame, _written(service, self.demonstrations, self.style), self.style)
@@ -45,7 +49,7 @@ class SDT(TextExamples):
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The demonstration, then the history."""
     layout = self.layout(frame, service)
-    turns = turn_texts(history, self.style)
+    turns = turn_texts(self.style)(history)
     if self.style.order == "demonstration":
       return [Prompt(turns, before=_written_before(service, layout, self.style))]
     parts = before_parts(service, layout, self.style)
@@ -64,21 +68,25 @@ class SDT(TextExamples):
     return provenance(self.demonstrations, self.style, corpus, gold)
 
 
-@functools.lru_cache(maxsize=64)  # the variants of a frame have one history
-def turn_texts(history: History, style: SdtStyle) -> tuple[str, ...]:
-  """Returns the turns of a history."""
-  return tuple(map(_turn_writer(style), history))
+class _Loaded(SDT):
+  """Looks for its demonstrations once."""
+
+  @functools.cached_property
+  def demonstrations(self) -> Demonstrations:  # type: ignore[override]
+    """Those of the style when they are first asked for."""
+    return load_demonstrations(self.style.demos)
 
 
 @functools.lru_cache(maxsize=16)
-def _turn_writer(style: SdtStyle) -> Callable[[tuple[str, str]], str]:
-  # The next frame of a dialogue shows its turns again.
-  return functools.lru_cache(maxsize=50_000)(lambda turn: turn_text(turn[0], turn[1], style))
+def turn_texts(style: SdtStyle) -> Callable[[History], tuple[str, ...]]:
+  """Returns the function from a history to its turns."""
+  return turn_writer(lambda speaker, text: turn_text(speaker, text, style))
 
 
 @functools.lru_cache(maxsize=4096)  # services of all variants: dialogues ask for them again
 def _written(service: ServicePair, demos: Demonstrations, style: SdtStyle) -> Layout:
-  return written_layout(chosen(demos.of(service.original), style), service.original)
+  shown = chosen(demos.of(service.original), style)
+  return written_layout(shown, service.original, separate=style.order == "demonstration")
 
 
 @functools.lru_cache(maxsize=64)  # a prompt and its target have one order

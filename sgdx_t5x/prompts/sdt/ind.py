@@ -75,6 +75,10 @@ class SDTInd(TextExamples):
     """Those of the style. Raises SgdxError if they cannot be read."""
     return load_demonstrations(self.style.demos)
 
+  def snapshot(self) -> "SDTInd":
+    """The format with its demonstrations as they are now."""
+    return _Loaded(self.style)
+
   def asked(self, service: Service) -> tuple[str, ...]:
     """Original names of the tracked slots."""
     return tuple(service.slots[i].name for i in service.tracked_slots)
@@ -88,11 +92,11 @@ class SDTInd(TextExamples):
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The demonstration of the slot, then the history."""
     style = self.style.frame_style
-    turns = turn_texts(history, style)
+    turns = turn_texts(style)(history)
     found = []
     for i, layout in self.layouts(frame, service).items():
       [demo] = layout.demos
-      value = " ".join(shown_value(service, i, demo, layout, style))
+      value = " ".join(shown_value(service, i, demo, layout.values.get(i), style))
       name = service.variant.slots[i].name
       before = f"[example] {demo.text} [slot] {name}={value} [context]"
       found.append(Prompt(turns, before=case(before, style)))
@@ -105,7 +109,9 @@ class SDTInd(TextExamples):
     for i, layout in self.layouts(frame, service).items():
       gold = state.slot_values.get(service.original.slots[i].name, ())
       name = service.variant.slots[i].name
-      found.append(case(f"{name}={value_text(service, i, gold, layout, style)}", style))
+      found.append(
+        case(f"{name}={value_text(service, i, gold, layout.values.get(i), style)}", style)
+      )
     return found
 
   def read(self, text: str, example: ExampleId, service: ServicePair) -> str | None:
@@ -125,6 +131,15 @@ class SDTInd(TextExamples):
   def provenance(self, corpus: Corpus, gold: Sequence[GoldFrame]) -> Provenance:
     """As of SDT, of all demonstrations."""
     return SDT(self.style.frame_style).provenance(corpus, gold)
+
+
+class _Loaded(SDTInd):
+  """Looks for its demonstrations once."""
+
+  @functools.cached_property
+  def demonstrations(self) -> Demonstrations:  # type: ignore[override]
+    """Those of the style when they are first asked for."""
+    return load_demonstrations(self.style.demos)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -6,8 +6,9 @@
 As Google's script writes them (google-research/task-oriented-dialogue, state_tracking).
 """
 
+import functools
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sgdx_t5x.data.dialogue import USER, State
 from sgdx_t5x.data.schema import NO_INTENT, Service
@@ -29,19 +30,40 @@ def before_text(service: ServicePair, layout: Layout, style: SdtStyle) -> str:
 
 def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple[str, ...]:
   """Returns what precedes the history in parts that come again, in whatever order."""
-  parts = []
+  parts: list[str] = []
   for k, (demo, slots) in enumerate(zip(layout.demos, layout.slots, strict=True)):
     numbered = slots if layout.separate else layout.target_slots
     names = _names(service.variant, numbered, style)
     if style.descriptions and (layout.separate or k == 0):
-      parts += _descriptions(service.variant, k, names, layout, style)
-    parts += ["[EXAMPLE]", demo.text, "[slots]"]
+      shown = _descriptions(service.variant, k, names, layout, style)
+      parts += [case(part, style) for part in shown]
+    parts += _opening(demo, style)
+    shown_slot = _slot_writer(service, demo, style)
     for i in slots:
-      first, *choices = shown_value(service, i, demo, layout, style)
-      parts += [f"{names[i]}={first}", *choices]
+      parts += shown_slot(i, names[i], layout.values.get(i))
     if style.intents != "absent":
-      parts += [INTENT_TAG, *_shown_intent(service, k, layout, style)]
-  return tuple(case(part, style) for part in [*parts, "[CONTEXT]"])
+      shown = _shown_intent(service, k, layout, style)
+      parts += [INTENT_TAG, *(case(part, style) for part in shown)]
+  return (*parts, case("[CONTEXT]", style))
+
+
+@functools.lru_cache(maxsize=4096)
+def _opening(demo: Demonstration, style: SdtStyle) -> tuple[str, ...]:
+  return tuple(case(part, style) for part in ("[EXAMPLE]", demo.text, "[slots]"))
+
+
+@functools.lru_cache(maxsize=4096)
+def _slot_writer(
+  service: ServicePair, demo: Demonstration, style: SdtStyle
+) -> Callable[[int, str, tuple[int, ...] | None], tuple[str, ...]]:
+  """Returns (slot, its name, the order of its possible values) -> its parts in a demonstration."""
+
+  @functools.lru_cache(maxsize=1024)
+  def write(slot: int, name: str, order: tuple[int, ...] | None) -> tuple[str, ...]:
+    first, *choices = shown_value(service, slot, demo, order, style)
+    return tuple(case(part, style) for part in (f"{name}={first}", *choices))
+
+  return write
 
 
 def turn_text(speaker: str, utterance: str, style: SdtStyle) -> str:
@@ -53,10 +75,12 @@ def turn_text(speaker: str, utterance: str, style: SdtStyle) -> str:
 def target_text(service: ServicePair, state: State, layout: Layout, style: SdtStyle) -> str:
   """Returns what the model is to generate. Args: state, the gold one, in original names."""
   answers = []
-  for name, i in answer_names(service.variant, layout, style):
-    gold = state.slot_values.get(service.original.slots[i].name, ())
+  variant, original = service.variant.slots, service.original.slots
+  for number, i in enumerate(layout.target_slots):
+    gold = state.slot_values.get(original[i].name, ())
     if gold or style.target == "all":
-      answers.append(f"{name}={value_text(service, i, gold, layout, style)}")
+      name = number if style.slot_ids else variant[i].name
+      answers.append(f"{name}={value_text(service, i, gold, layout.values.get(i), style)}")
   text = f"{STATE_TAG} {' '.join(answers)}"
   if style.intents != "absent":
     text += f" {INTENT_TAG} {intent_text(service, state.active_intent, layout, style)}"
@@ -81,15 +105,28 @@ def _names(service: Service, slots: Sequence[int], style: SdtStyle) -> dict[int,
 
 
 def value_text(
-  service: ServicePair, slot: int, values: Sequence[str], layout: Layout, style: SdtStyle
+  service: ServicePair,
+  slot: int,
+  values: Sequence[str],
+  order: tuple[int, ...] | None,
+  style: SdtStyle,
 ) -> str:
-  """Returns the first of several values, or its letter; "none" if there is none."""
+  """Returns the first of several values, or its letter; "none" if there is none.
+
+  Args:
+    service, slot: whose value it is.
+    values: the gold ones.
+    order: of the possible values, as `Layout.values` has it; None of a slot without.
+    style: of the prompt.
+  """
   if not values:
     return NONE
-  possible = service.original.slots[slot].possible_values
-  if slot in layout.values and style.values == "letters" and values[0] in possible:
-    return LETTERS[list(layout.values[slot]).index(possible.index(values[0]))]
-  return values[0]
+  first = values[0]
+  if order is not None and style.values == "letters":
+    possible = service.original.slots[slot].possible_values
+    if first in possible:
+      return LETTERS[order.index(possible.index(first))]
+  return first
 
 
 def intent_text(service: ServicePair, intent: str, layout: Layout, style: SdtStyle) -> str:
@@ -100,22 +137,26 @@ def intent_text(service: ServicePair, intent: str, layout: Layout, style: SdtSty
   return NO_INTENT if position is None else service.variant.intents[position].name
 
 
-def ordered_values(service: Service, slot: int, layout: Layout) -> tuple[str, ...]:
+def ordered_values(service: Service, slot: int, order: tuple[int, ...] | None) -> tuple[str, ...]:
   """Returns the possible values of a slot as a prompt orders them; () of one that has none."""
   possible = service.slots[slot].possible_values
-  return tuple(possible[k] for k in layout.values.get(slot, ()))
+  return tuple(possible[k] for k in order or ())
 
 
 def shown_value(
-  service: ServicePair, slot: int, demo: Demonstration, layout: Layout, style: SdtStyle
+  service: ServicePair,
+  slot: int,
+  demo: Demonstration,
+  order: tuple[int, ...] | None,
+  style: SdtStyle,
 ) -> list[str]:
   """Returns the value of a demonstration's slot, and the possible ones, to be joined by blanks."""
   value = demo.slots[service.original.slots[slot].name]
-  if slot not in layout.values:
+  if order is None:
     return [value]
-  values = ordered_values(service.variant, slot, layout)
+  values = ordered_values(service.variant, slot, order)
   what = f"slot {service.variant.slots[slot].name!r}"
-  answer = value_text(service, slot, [value], layout, style)
+  answer = value_text(service, slot, [value], order, style)
   return [f"{answer} of possible values", *_choices(values, style.values, what)]
 
 
@@ -153,7 +194,7 @@ def _descriptions(
   for i, name in names.items():
     parts.append(f"{name}={service.slots[i].description}")
     if style.values == "letters":
-      parts += lettered(ordered_values(service, i, layout))
+      parts += lettered(ordered_values(service, i, layout.values.get(i)))
   if style.intents != "absent":
     order = layout.listed[k] if layout.separate else layout.intents
     intents = [service.intents[i] for i in order]

@@ -20,11 +20,13 @@ class Changes:
   Attributes:
     names: dialogue id -> replaced values of free slots.
     choices: dialogue id -> (service, categorical slot) -> replaced values.
+    goals: dialogue id -> the line of its counterfactual.
     repairs: (dialogue id, turn) -> (service, slot) -> the value that is said first and taken back.
   """
 
   names: dict[str, Names] = dataclasses.field(default_factory=dict)
   choices: dict[str, dict[tuple[str, str], Names]] = dataclasses.field(default_factory=dict)
+  goals: dict[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
   repairs: dict[tuple[str, int], dict[tuple[str, str], str]] = dataclasses.field(
     default_factory=dict
   )
@@ -58,6 +60,10 @@ def recorded_changes(corpus: Corpus, split: str, manifests: Sequence[Manifest]) 
 
 
 def _add(changes: Changes, dialogue_id: str, line: Mapping[str, Any]) -> None:
+  if "of" in line:
+    _ = line["service"], line["kept"], line["changed"].items(), line["dropped"], line["added"]
+    changes.goals[dialogue_id] = line
+    return
   if strings := line.get("strings", {}):
     names = changes.names.setdefault(dialogue_id, {})
     _then(names, strings)

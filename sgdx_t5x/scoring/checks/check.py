@@ -10,19 +10,21 @@ import dataclasses
 import pathlib
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.variants import ORIGINAL
-from sgdx_t5x.errors import SgdxError, UsageError, nearest
-from sgdx_t5x.metrics import FrameScores
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.metrics import FrameScores, slot_failures
 from sgdx_t5x.metrics.ratios import Counts
 from sgdx_t5x.perturb.entities import Slots, entity_slots
+from sgdx_t5x.perturb.train_values import TrainValues
 from sgdx_t5x.prompts import load_format, signature_fields
+from sgdx_t5x.scoring.checks.counterfactual import Spoken
 from sgdx_t5x.scoring.checks.counting import Counter, Known
-from sgdx_t5x.scoring.checks.sets import KINDS, Original, TestSet, open_sets, read_gold
-from sgdx_t5x.scoring.checks.train_values import TrainValues
+from sgdx_t5x.scoring.checks.labels import every_set, labels
+from sgdx_t5x.scoring.checks.sets import KINDS, Original, TestSet, is_of_goals, open_sets, read_gold
 from sgdx_t5x.scoring.predictions.files import PredictionSource
 from sgdx_t5x.scoring.progress import OnProgress
 from sgdx_t5x.scoring.score import Scored, score_predictions
@@ -31,6 +33,24 @@ from sgdx_t5x.signature import Signature
 
 FEWEST_FRAMES = 100  # changed frames of a set, below which a remark says so
 _EXPECTED_KINDS = ("ned", "pi", "sdi")  # CheckDST's
+
+
+class SetFailure(NamedTuple):
+  """A slot of a frame that is an error in a perturbed set, see `metrics.failures`.
+
+  Attributes:
+    slot: original name.
+    gold: acceptable values there; empty if the slot is not in the gold state.
+    before: those in the original dialogue.
+    predicted: the value that is scored; None if the slot is not in the predicted state.
+    kind: one of `metrics.KINDS`.
+  """
+
+  slot: str
+  gold: tuple[str, ...]
+  before: tuple[str, ...]
+  predicted: str | None
+  kind: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +66,8 @@ class CheckedSet:
     frames: scores of the frames that have a prediction.
     counts: of the same frames.
     about: name and checksum of the corpus, and how it was perturbed.
+    failures: frame id -> slots that fail, of a perturbed set; None if they were not asked for.
+    spoken: what the last turns of counterfactuals say; None of other sets, and if it was read.
   """
 
   label: str
@@ -56,6 +78,8 @@ class CheckedSet:
   frames: FrameScores
   counts: Counts
   about: Mapping[str, Any]
+  failures: Mapping[str, tuple[SetFailure, ...]] | None = None
+  spoken: Spoken | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,6 +119,7 @@ def check(
   predictions: Mapping[str, PredictionSource],
   *,
   entities: Slots | None = None,
+  failures: bool = False,
   on_progress: OnProgress = lambda *_: None,
   **settings: Any,
 ) -> Checked:
@@ -107,8 +132,9 @@ def check(
       same dialogues, called as its kind is.
     predictions: "original", the name of a set, a schema variant, or "SET+VARIANT" -> file, folder
       or files, see `score.score_predictions`. "original" is compared with the sets, "v3" with
-      "ned+v3".
+      "ned+v3". "all" takes every set that ids of JSONL rows name.
     entities: slots that hold names; by default, those of titles, persons and places.
+    failures: whether to find the slots that fail in perturbed sets, for `sgdx report`.
     on_progress: see `score.score_predictions`.
     **settings: attributes of `Settings`.
 
@@ -120,12 +146,13 @@ def check(
   how = Settings(**settings)
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
   sets = open_sets(corpus, split, perturbed)
-  labels = _labels(predictions, sets, corpus)
+  predictions = every_set(predictions, sets, split, how.prompt_format)
+  by_set = labels(predictions, sets, corpus)
   slots = entity_slots(corpus.schema(split)) if entities is None else entities
-  used = [sets[name] for name in labels]
-  work = _Work(corpus, split, how, slots, on_progress)
+  used = [sets[name] for name in by_set]
+  work = _Work(corpus, split, how, slots, failures, on_progress)
   work.lists_values = any(x.replaces_names and not x.manifests for x in used)
-  for name, by_variant in labels.items():
+  for name, by_variant in by_set.items():
     sources = {variant: predictions[label] for variant, label in by_variant.items()}
     work.add(sets[name], by_variant, sources)
   _check_shared(work.checked)
@@ -141,9 +168,16 @@ class _Work:
   """Adds one set after the other, of which one at a time is in memory."""
 
   def __init__(
-    self, corpus: Corpus, split: str, how: Settings, slots: Slots, on_progress: OnProgress
+    self,
+    corpus: Corpus,
+    split: str,
+    how: Settings,
+    slots: Slots,
+    failures: bool,
+    on_progress: OnProgress,
   ):
     self.corpus, self.split, self.how, self.slots = corpus, split, how, slots
+    self._with_failures = failures
     self.lists_values = False  # of gold states, to find out which were replaced
     self.checked: dict[str, CheckedSet] = {}
     self.warnings: dict[str, None] = {}
@@ -191,10 +225,26 @@ class _Work:
         variant,
         test_set.kinds,
         before,
-        dataclasses.replace(frames, metrics={}),
+        dataclasses.replace(frames, metrics={}, dialogue_ids=counter.dialogues(frames)),
         counter.counts(frames, states, self._known.get(before)),
         _about(test_set, self.corpus),
+        None if is_original or not self._with_failures else self._failures(scored, variant),
+        counter.spoken(),
       )
+
+  def _failures(self, scored: Scored, variant: str) -> dict[str, tuple[SetFailure, ...]]:
+    """Returns frame id -> slots that fail with a variant, with their gold values before."""
+    schema, found = scored.corpus.schema(self.split), {}
+    for frame in scored.gold:
+      state = {variant: scored.states[variant][frame.frame_id]}
+      failed = slot_failures(schema[frame.service], frame.slot_values, state, self.how.fuzzy)
+      if failed:
+        _, before = self._original.frames.get(frame.frame_id, (0, {}))
+        found[frame.frame_id] = tuple(
+          SetFailure(x.slot, x.gold, before.get(x.slot, ()), x.predicted[variant], x.kinds[variant])
+          for x in failed
+        )
+    return found
 
   def _say(self, test_set: TestSet, scored: Scored) -> None:
     """Takes over what is to be said of a set's scores, once."""
@@ -223,47 +273,6 @@ def _signature(work: _Work, used: Sequence[TestSet], entities: Slots | None) -> 
   return str(Signature.of(corpus.name, corpus.checksum(), fields, not work.warnings))
 
 
-def _labels(
-  predictions: Mapping[str, PredictionSource], sets: Mapping[str, TestSet], corpus: Corpus
-) -> dict[str, dict[str, str]]:
-  """Returns set -> schema variant -> label of the predictions, the original set first."""
-  found: dict[str, dict[str, str]] = {name: {} for name in sets}
-  for label in predictions:
-    name, _, variant = label.partition("+")
-    if name not in sets and not variant:
-      name, variant = ORIGINAL, label
-    variant = variant or ORIGINAL
-    if name not in sets or (variant not in corpus.variants and not variant.startswith("bt_")):
-      raise UsageError(
-        f"predictions for {label}",
-        expected="the name of a set, a schema variant, or SET+VARIANT",
-        available=nearest(label, [*sets, *corpus.variants]),
-        fix=f"give the set as --perturbed {name}=DIR, or correct the name",
-      )
-    if variant in found[name]:
-      raise UsageError(
-        f"predictions for {label} and for {found[name][variant]}, which are the same",
-        expected="each set and variant once",
-        fix="leave one of the two out",
-      )
-    found[name][variant] = label
-  if not found[ORIGINAL]:
-    raise UsageError(
-      "no predictions for the original dialogues",
-      expected="original=DIR, which the perturbed sets are compared with",
-      available=", ".join(predictions) or "none at all",
-      fix="add --predictions original=DIR",
-    )
-  for name in [name for name, by_variant in found.items() if not by_variant]:
-    raise UsageError(
-      f"no predictions for the perturbed set {name}",
-      expected=f"{name}=DIR among the predictions",
-      available=", ".join(predictions),
-      fix=f"add --predictions {name}=DIR, or leave --perturbed {name}=... out",
-    )
-  return found
-
-
 def _about(test_set: TestSet, original: Corpus) -> dict[str, Any]:
   corpus = test_set.corpus
   steps = [
@@ -279,7 +288,7 @@ def _about(test_set: TestSet, original: Corpus) -> dict[str, Any]:
 
 def _check_shared(checked: Mapping[str, CheckedSet]) -> None:
   for found in checked.values():
-    if not found.before:
+    if not found.before or is_of_goals(found.kinds):
       continue
     ids = set(checked[found.before].frames.frame_ids.tolist())
     if ids.isdisjoint(found.frames.frame_ids.tolist()):

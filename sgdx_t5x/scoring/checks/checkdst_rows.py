@@ -14,7 +14,7 @@ import numpy as np
 
 from sgdx_t5x import metrics
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json, not_found
+from sgdx_t5x.files import decode_json, decode_lines, not_found
 from sgdx_t5x.files.inputs import protect
 from sgdx_t5x.metrics import checkdst
 from sgdx_t5x.metrics.checkdst import Row
@@ -42,12 +42,8 @@ def read_rows(path: str | pathlib.Path) -> list[Row]:
   if not path.is_file():
     raise not_found(path, "CheckDST's predictions (JSON lines)")
   protect([path])
-  rows = []
-  for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-    if line.strip():
-      where = f"{path}, line {number}"
-      data = decode_json(line, where, _EXPECTED, "write one row per line")
-      rows.append(_row(data, where))
+  lines = decode_lines(path.read_bytes(), str(path), _EXPECTED, "write one row per line")
+  rows = [_row(data, where) for where, data in lines]
   if not rows:
     raise SgdxError(f"{path}: no rows", expected=_EXPECTED, fix="write the predictions again")
   return rows

@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sgdx_t5x import metrics
+from sgdx_t5x.data.dialogue import frame_id
 from sgdx_t5x.data.provenance import CARRIED
 from sgdx_t5x.metrics import FrameScores, GoldFrame
+from sgdx_t5x.metrics.counterfactual import goal_counts
 from sgdx_t5x.metrics.factuality import History
 from sgdx_t5x.metrics.failures import State
 from sgdx_t5x.metrics.perturbed import COUNTS, Around, Before, frame_counts
 from sgdx_t5x.metrics.ratios import Counts
 from sgdx_t5x.perturb.entities import Slots
+from sgdx_t5x.perturb.train_values import TrainValues
+from sgdx_t5x.scoring.checks.counterfactual import Spoken, edit_of
 from sgdx_t5x.scoring.checks.sets import Gold, Original, TestSet, changes_of, is_changed
-from sgdx_t5x.scoring.checks.train_values import TrainValues
 from sgdx_t5x.scoring.score import Scored
 
 
@@ -56,10 +59,12 @@ class Counter:
     self._sticky = _sticky(gold.frames)
     self._in_train = train.__contains__ if train.known else None
     self._changed = {
-      key: is_changed(test_set.kinds, original.frames[key], frame)
+      key: is_changed(test_set.kinds, original.frames[old], frame)
       for key, frame in self._by_id.items()
-      if key in original.frames
+      if (old := self._original_id(frame)) in original.frames
     }
+    for key, frame in self._by_id.items() if test_set.of_goals else ():
+      self._changed[key] = self._changes.goals[frame.dialogue_id]["service"] == frame.service
 
   def counts(self, frames: FrameScores, states: Mapping[str, State], known: Known | None) -> Counts:
     """Returns the counts of the frames that were scored, in their order.
@@ -86,13 +91,36 @@ class Counter:
         self._around(gold, history),
         self._fuzzy,
       )
-      for name, number in found.items():
+      for name, number in (found | self._goal(gold, states[key])).items():
         values[row, position[name]] = number
-    return Counts(COUNTS, values.T, frames.dialogue_ids)
+    return Counts(COUNTS, values.T, self.dialogues(frames))
+
+  def dialogues(self, frames: FrameScores) -> np.ndarray:
+    """Returns the original dialogues of frames: [F] str."""
+    of = self._set.original_dialogue
+    return np.array([of(name) for name in frames.dialogue_ids.tolist()], dtype=str)
+
+  def spoken(self) -> Spoken | None:
+    """Returns what the last turns of a set of counterfactuals say; None of another set."""
+    if not self._set.of_goals:
+      return None
+    before = {key: line["utterance"] for key, line in self._changes.goals.items()}
+    after = {key: texts[-1] for key, texts in self._gold.utterances.items() if key in before}
+    return Spoken(before, after)
+
+  def _original_id(self, frame: GoldFrame) -> str:
+    return frame_id(self._set.original_dialogue(frame.dialogue_id), frame.turn, frame.service)
+
+  def _goal(self, gold: GoldFrame, state: State) -> dict[str, float]:
+    line = self._changes.goals.get(gold.dialogue_id)
+    if line is None or line["service"] != gold.service:
+      return {}
+    service = self._schema[gold.service]
+    return goal_counts(service, gold.slot_values, state, edit_of(line), self._fuzzy)
 
   def _before(self, gold: GoldFrame, known: Known | None) -> Before | None:
-    key = gold.frame_id
-    if known is None or key not in known.jga or key not in self._changed:
+    key = self._original_id(gold)
+    if known is None or key not in known.jga or gold.frame_id not in self._changed:
       return None
     names = self._changes.names.get(gold.dialogue_id, {}) if self._set.replaces_names else None
     choices = {
@@ -100,7 +128,7 @@ class Counter:
       for (service, slot), replaced in self._changes.choices.get(gold.dialogue_id, {}).items()
       if service == gold.service
     }
-    return Before(known.states[key], known.jga[key], self._changed[key], names, choices)
+    return Before(known.states[key], known.jga[key], self._changed[gold.frame_id], names, choices)
 
   def _around(self, gold: GoldFrame, history: History) -> Around:
     repairs = self._changes.repairs.get((gold.dialogue_id, gold.turn), {})

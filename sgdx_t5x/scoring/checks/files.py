@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_write, decode_json, not_found
+from sgdx_t5x.files import atomic_write, decode_json, decode_lines, not_found
 from sgdx_t5x.files.inputs import protect
-from sgdx_t5x.metrics import FrameScores
+from sgdx_t5x.metrics import KINDS, FrameScores
 from sgdx_t5x.metrics.perturbed import COUNTS
 from sgdx_t5x.metrics.ratios import Counts
-from sgdx_t5x.scoring.checks.check import Checked, CheckedSet
+from sgdx_t5x.scoring.checks.check import Checked, CheckedSet, SetFailure
 from sgdx_t5x.scoring.checks.report import FORMAT
-from sgdx_t5x.scoring.checks.tables import sets_of
+from sgdx_t5x.scoring.checks.tables import layout, legend
 
 FRAMES_FORMAT = "sgdx-check-frames/1"
 _REPORT: dict[str, Any] = {
@@ -80,6 +80,7 @@ def save(
       "signature": checked.signature,
       "checksum": checksum,
       "counts": list(COUNTS),
+      "failures": any(found.failures is not None for found in checked.sets.values()),
     }
     with atomic_write(frames_path, "--per-frame") as file:
       file.write(json.dumps(head) + "\n")
@@ -118,7 +119,7 @@ def read_report(path: str | pathlib.Path) -> dict[str, Any]:
     for label, found in report["sets"].items():
       _ = (label, found["set"], found["variant"], found["kinds"], found["before"])
       _ = (found["checksum"], found["steps"])
-    sets_of(report)
+    layout(report), legend(report)
   except (AttributeError, KeyError, TypeError, ValueError) as e:
     raise SgdxError(
       f"{path}: sets: {type(e).__name__}: {e}", expected=expected, fix=_AGAIN
@@ -160,7 +161,7 @@ def read_check(path: str | pathlib.Path) -> CheckTable:
       available=f"checksum {checksum}",
       fix=f"{_AGAIN}, with files of their own for each run",
     )
-  return CheckTable(path, report, _sets(report, rest, file))
+  return CheckTable(path, report, _sets(report, rest, file, head.get("failures") is True))
 
 
 # --- parts ---------------------------------------------------------------------------------
@@ -173,24 +174,31 @@ def _lines(checked: Checked) -> Iterator[str]:
     counts = np.round(found.counts.values.T, 12).tolist()
     for *place, numbers in zip(*(x.tolist() for x in columns), counts, strict=True):
       shown = [int(x) if x == int(x) else x for x in numbers]
-      yield json.dumps([label, *place, shown], separators=(",", ":")) + "\n"
+      row = [label, *place, shown]
+      if found.failures and place[0] in found.failures:
+        row.append(found.failures[place[0]])
+      yield json.dumps(row, separators=(",", ":")) + "\n"
 
 
-def _sets(report: Mapping[str, Any], lines: bytes, file: pathlib.Path) -> dict[str, CheckedSet]:
+def _sets(
+  report: Mapping[str, Any], lines: bytes, file: pathlib.Path, with_failures: bool
+) -> dict[str, CheckedSet]:
   by_label: dict[str, list[Any]] = {label: [] for label in report["sets"]}
   try:
-    for line in lines.splitlines():
-      label, *row = json.loads(line)
+    for _, (label, *row) in decode_lines(lines, str(file), "a list per line", _AGAIN, first=2):
       by_label[label].append(row)
-    return {label: _set(label, report["sets"][label], rows) for label, rows in by_label.items()}
-  except (KeyError, TypeError, ValueError) as e:
+    return {
+      label: _set(label, report["sets"][label], rows, with_failures)
+      for label, rows in by_label.items()
+    }
+  except (KeyError, OverflowError, TypeError, ValueError) as e:
     raise SgdxError(
       f"{file}: {type(e).__name__}: {e}", expected="lines of `sgdx check --per-frame`", fix=_AGAIN
     ) from None
 
 
-def _set(label: str, about: Mapping[str, Any], rows: list[Any]) -> CheckedSet:
-  ids, dialogues, turns, services, seen, counts = zip(*rows, strict=True)
+def _set(label: str, about: Mapping[str, Any], rows: list[Any], with_failures: bool) -> CheckedSet:
+  ids, dialogues, turns, services, seen, counts = zip(*(row[:6] for row in rows), strict=True)
   frames = FrameScores(
     np.array(ids, dtype=str),
     np.array(dialogues, dtype=str),
@@ -209,4 +217,13 @@ def _set(label: str, about: Mapping[str, Any], rows: list[Any]) -> CheckedSet:
     frames,
     Counts(COUNTS, values, frames.dialogue_ids),
     {key: about[key] for key in ("corpus", "checksum", "steps")},
+    {row[0]: tuple(map(_failure, row[6])) for row in rows if row[6:]} if with_failures else None,
   )
+
+
+def _failure(data: Any) -> SetFailure:
+  slot, gold, before, predicted, kind = data
+  texts = (slot, *gold, *before, "" if predicted is None else predicted)
+  if kind not in KINDS or not all(isinstance(text, str) for text in texts):
+    raise ValueError(f"failure of {slot!r}")
+  return SetFailure(slot, tuple(gold), tuple(before), predicted, kind)

@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x import metrics
+from sgdx_t5x.metrics.counterfactual import COUNTERFACTUAL
 from sgdx_t5x.metrics.perturbed import ALONE, LIKE_CHECKDST, PAIRED
 from sgdx_t5x.metrics.ratios import Counts, Ratio, ratio_intervals, ratios
 from sgdx_t5x.scoring.checks.check import Checked, CheckedSet
+from sgdx_t5x.scoring.checks.counterfactual import counterfactual_report
+from sgdx_t5x.scoring.checks.sets import is_of_goals
 from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
 from sgdx_t5x.scoring.summaries import null_for_nan
 
@@ -51,6 +54,7 @@ def check_report(
     "per_frame": per_frame,
     "like_checkdst": like_checkdst,
     "names": {service: sorted(slots) for service, slots in sorted(checked.entities.items())},
+    "counterfactual": counterfactual_report(checked.sets, samples),
     "sets": {
       label: {
         "set": found.name,
@@ -75,7 +79,8 @@ def draw(sets: Mapping[str, CheckedSet], number: int, seed: int) -> metrics.Boot
 
 def statistics_of(found: CheckedSet, alone: Mapping[str, Ratio] = ALONE) -> dict[str, Ratio]:
   """Returns the statistics of a set: those of frames that changed only if it is compared."""
-  return {**(PAIRED if found.before else {}), **alone}
+  of_goals = COUNTERFACTUAL if is_of_goals(found.kinds) else {}
+  return {**(PAIRED if found.before else {}), **alone, **of_goals}
 
 
 def rows(

@@ -18,6 +18,7 @@ from sgdx_t5x.scoring.progress import OnProgress, counted
 
 OF_WORDS = ("pi", "sdi")  # a frame is changed if its utterance is
 OF_VALUES = ("ned", "vs")  # a frame is changed if its gold state is
+OF_GOALS = ("coco", "coco_ori")  # a frame is changed if its goal is the one that was edited
 KINDS = ("ned", "pi", "sdi", "vs")
 
 
@@ -36,6 +37,15 @@ class TestSet:
   corpus: Corpus
   kinds: tuple[str, ...] = ()
   manifests: tuple[Manifest, ...] = ()
+
+  @property
+  def of_goals(self) -> bool:
+    """Whether its dialogues end with a counterfactual turn, the only one that is scored."""
+    return is_of_goals(self.kinds)
+
+  def original_dialogue(self, dialogue_id: str) -> str:
+    """Returns the dialogue that one of the set's is of."""
+    return dialogue_id.rpartition(".t")[0] if self.of_goals else dialogue_id
 
   @property
   def replaces_names(self) -> bool:
@@ -182,6 +192,11 @@ def changes_of(test_set: TestSet, split: str, original: Original, gold: Gold) ->
     if len(old) == len(new):
       names[dialogue_id] = {a: b for a, b in zip(old, new, strict=True) if a != b}
   return Changes(names)
+
+
+def is_of_goals(kinds: Sequence[str]) -> bool:
+  """Whether the last of a set's perturbations edited what users tell."""
+  return bool(kinds) and kinds[-1] in OF_GOALS
 
 
 def is_changed(

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.data.variants import ORIGINAL
@@ -16,6 +16,8 @@ from sgdx_t5x.scoring.checks.columns import (
   SLOTS,
   CheckColumn,
 )
+from sgdx_t5x.scoring.checks.counterfactual import counterfactual_tables
+from sgdx_t5x.scoring.checks.counterfactual import notes as counterfactual_notes
 from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
 from sgdx_t5x.tables import Table, count, csv_text
 
@@ -26,11 +28,12 @@ def layout(report: Mapping[str, Any]) -> list[Table]:
   """Returns the tables of a report of `checks.check_report`, in percent."""
   sets = sets_of(report)
   compared = {label: rows for label, rows in sets.items() if report["sets"][label]["before"]}
-  tables = [*main_tables(sets, compared), names_table(sets), slots_table(sets)]
+  tables = [*main_tables(sets, compared), *counterfactual_tables(report)]
+  tables += [names_table(sets), slots_table(sets)]
   if report["like_checkdst"]:
     tables.append(_table("by CheckDST's definitions (%)", sets, CHECKDST, "num_frames", "frames"))
   if any(rows.groups["all"].intervals for rows in sets.values()):
-    tables.append(_intervals(sets))
+    tables += _intervals(sets)
   return [table for table in tables if table.rows]
 
 
@@ -125,14 +128,16 @@ def _table(
   return Table(title, ("", *(x.heading for x in columns), name), tuple(cells))
 
 
-def _intervals(sets: _Sets) -> Table:
-  """Returns the numbers of all services with their intervals, a column for each set."""
-  everything = {label: rows.groups["all"] for label, rows in sets.items()}
-  shown = _known(ALL, everything.values())
-  cells = tuple(
-    (x.key, *(row.cell_with_interval(x.key) for row in everything.values())) for x in shown
-  )
-  return Table("95% intervals, all services (%)", ("", *everything), cells)
+def _intervals(sets: _Sets) -> Iterator[Table]:
+  """Yields the numbers of all services with their intervals, a column for each set."""
+  everything = [(label, rows.groups["all"]) for label, rows in sets.items()]
+  for first in range(0, len(everything), 2):  # more do not fit on 80 columns
+    some = everything[first : first + 2]
+    shown = _known(ALL, (row for _, row in some))
+    cells = tuple((x.key, *(row.cell_with_interval(x.key) for _, row in some)) for x in shown)
+    names = [label for label, _ in some]
+    title = f"95% intervals, all services: {', '.join(names)} (%)"
+    yield Table(title, ("", *names), cells)
 
 
 def _known(columns: Iterable[CheckColumn], rows: Iterable[Row]) -> list[CheckColumn]:
@@ -160,4 +165,4 @@ def legend(report: Mapping[str, Any]) -> list[str]:
         f"{x['kind']} {_options(x['options'])} seed={x['seed']}" for x in found["steps"]
       )
       lines.append(f"{label}: {steps}")
-  return lines
+  return [*lines, *counterfactual_notes(report)]

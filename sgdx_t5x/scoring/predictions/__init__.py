@@ -1,14 +1,18 @@
 """Predictions on disk -> predicted frames, joined to gold frames and in original names.
 
 Two kinds of files are read. DSTC8 dialogues, as the official scorer reads them, with the names
-of the variant or of the original; and JSONL, one row per example of a prompt format.
+of the variant or of the original; and JSONL, one row per example of a prompt format, or one answer
+of a language model with tools.
 What is missing, unknown or repeated is refused, never skipped silently.
 """
 
+import functools
 import pathlib
 
 from sgdx_t5x.data.variants import in_order
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.tools import ToolStyle
+from sgdx_t5x.scoring.predictions.calls import call_rows
 from sgdx_t5x.scoring.predictions.dialogues import dialogue_frames
 from sgdx_t5x.scoring.predictions.files import (
   Predictions,
@@ -18,7 +22,7 @@ from sgdx_t5x.scoring.predictions.files import (
   find_files,
   is_rows,
 )
-from sgdx_t5x.scoring.predictions.rows import collect_rows, row_frames
+from sgdx_t5x.scoring.predictions.rows import ReadFile, collect_rows, row_frames
 
 
 def read_predictions(path: PredictionSource, variant: str, selection: Selection) -> Predictions:
@@ -37,7 +41,7 @@ def read_predictions(path: PredictionSource, variant: str, selection: Selection)
   files = find_files(path, selection.split)
   if not is_rows(files[0]):
     return check_missing(dialogue_frames(files, variant, selection), path, variant, selection)
-  answers, extra = collect_rows(files, selection, only=variant)
+  answers, extra = collect_rows(files, selection, variant, _read_file(selection))
   return row_frames(answers, extra, path, variant, selection)
 
 
@@ -56,7 +60,7 @@ def read_all_variants(source: PredictionSource, selection: Selection) -> dict[st
       available=", ".join(f.name for f in files[:3]),
       fix="name the variant: --predictions v1=DIR v2=DIR ...",
     )
-  answers, extra = collect_rows(files, selection)
+  answers, extra = collect_rows(files, selection, read_file=_read_file(selection))
   found = in_order({**answers, **extra})
   if not found:
     raise SgdxError(
@@ -66,3 +70,16 @@ def read_all_variants(source: PredictionSource, selection: Selection) -> dict[st
       fix="run inference, or answer the prompts, again",
     )
   return {v: row_frames(answers, extra, path, v, selection) for v in found}
+
+
+def _read_file(selection: Selection) -> ReadFile | None:
+  """Returns what reads the rows of a file; None for `rows.read_rows`."""
+  style = selection.prompt_format.style
+  if not isinstance(style, ToolStyle):
+    return None
+  return functools.partial(
+    call_rows,
+    style=style,
+    allow_missing=selection.allow_missing,
+    on_read=selection.on_read,
+  )

@@ -18,6 +18,7 @@ from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files import decode_json
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts import formats_of
+from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.scoring.predictions.files import (
   EXTRA,
   Predictions,
@@ -29,16 +30,28 @@ from sgdx_t5x.scoring.predictions.files import (
 
 ID_KEY = "example_id_pretokenized"
 _OWN_ROW = '{"id": "...", "prediction": "text"}'
+_ANSWERED = frozenset(("calls", "custom_id", "tool_calls", "response"))  # see `calls`
 _BYTES_BETWEEN_CALLS = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PredictionRow:
-  """One row of JSONL. `text` is None where the reader already found "not in the state"."""
+  """One row of JSONL.
+
+  Attributes:
+    where: file and line.
+    example: whose answer it is.
+    text: the answer; None where the reader already found "not in the state".
+    read: returns what the answer says of its frame, if the prompt format does not read `text`.
+  """
 
   where: str
   example: ExampleId
   text: str | None
+  read: Callable[[ServicePair], PredictedFrame] | None = None
+
+
+ReadFile = Callable[[pathlib.Path], Iterator[PredictionRow]]
 
 
 def read_rows(
@@ -51,6 +64,27 @@ def read_rows(
     unit: what an example of the prompt format asks for.
     on_read: called now and then with how many bytes more have been read.
   """
+  for where, line in numbered_lines(file, on_read):
+    expected = "one JSON object per line"
+    if line.startswith(b"["):
+      raise SgdxError(
+        f"{where}: a list",
+        expected=expected,
+        fix="DSTC8 dialogues belong into a file called *.json",
+      )
+    row = decode_json(line, where, expected, "write one row per line")
+    if isinstance(row, dict) and "prediction" not in row and not _ANSWERED.isdisjoint(row):
+      raise _tool_calls(row, where)
+    example = ExampleId.parse(row_id(row, where), where)
+    if example.unit != unit:
+      raise _other_format(example, unit, where)
+    yield PredictionRow(where, example, row_text(row, where, unit))
+
+
+def numbered_lines(
+  file: pathlib.Path, on_read: Callable[[int], None] = lambda size: None
+) -> Iterator[tuple[str, bytes]]:
+  """Yields (file and number, text) of each line that is not empty. Args: see `read_rows`."""
   size = 0
   with file.open("rb") as lines:
     for number, line in enumerate(lines, start=1):
@@ -58,22 +92,18 @@ def read_rows(
       if size >= _BYTES_BETWEEN_CALLS:
         on_read(size)
         size = 0
-      where = f"{file}, line {number}"
-      if not line.strip():
-        continue
-      expected = "one JSON object per line"
-      if line.startswith(b"["):
-        raise SgdxError(
-          f"{where}: a list",
-          expected=expected,
-          fix="DSTC8 dialogues belong into a file called *.json",
-        )
-      row = decode_json(line, where, expected, "write one row per line")
-      example = ExampleId.parse(_row_id(row, where), where)
-      if example.unit != unit:
-        raise _other_format(example, unit, where)
-      yield PredictionRow(where, example, _row_text(row, where, unit))
+      if line.strip():
+        yield f"{file}, line {number}", line
   on_read(size)
+
+
+def _tool_calls(row: Mapping[str, Any], where: str) -> SgdxError:
+  return SgdxError(
+    f"{where}: an answer of a service or a tool call, not of a prompt format",
+    expected=f"rows {_OWN_ROW}, or of t5x.infer or SeqIO",
+    available=", ".join(row)[:80],
+    fix="score answers to `sgdx prompts --as tools` with `sgdx score --calls`",
+  )
 
 
 def _other_format(example: ExampleId, unit: Unit, where: str) -> SgdxError:
@@ -87,7 +117,8 @@ def _other_format(example: ExampleId, unit: Unit, where: str) -> SgdxError:
   )
 
 
-def _row_id(row: Any, where: str) -> str:
+def row_id(row: Any, where: str) -> str:
+  """Returns the id of a row's example. Raises SgdxError if it has none."""
   inputs = row.get("inputs", row.get("input")) if isinstance(row, dict) else None
   example_id = None
   if isinstance(inputs, dict):
@@ -106,7 +137,8 @@ def _row_id(row: Any, where: str) -> str:
   return example_id
 
 
-def _row_text(row: Mapping[str, Any], where: str, unit: Unit) -> str | None:
+def row_text(row: Mapping[str, Any], where: str, unit: Unit) -> str | None:
+  """Returns the answer of a row; None for "not in the state". Raises SgdxError if it has none."""
   # SeqIO's "prediction" has been through the postprocessor: a value, or null for "not in the
   # state". Its "output" is the generated text, which can tell the value "None" from "none".
   if "input" in row and isinstance(row.get("output"), str):
@@ -133,9 +165,19 @@ Readings = dict[str, dict[str, dict[str | None, str | PredictedFrame | None]]]
 
 
 def collect_rows(
-  files: Sequence[pathlib.Path], selection: Selection, only: str | None = None
+  files: Sequence[pathlib.Path],
+  selection: Selection,
+  only: str | None = None,
+  read_file: ReadFile | None = None,
 ) -> tuple[Readings, Mapping[str, set[str]]]:
-  """Returns the answers, and per variant the dialogues that the corpus does not have."""
+  """Returns the answers, and per variant the dialogues that the corpus does not have.
+
+  Args:
+    files: of answers.
+    selection: what to join them to.
+    only: the variant to keep; None for all.
+    read_file: yields the rows of a file; `read_rows` by default.
+  """
   frames = {frame.frame_id: selection.schema[frame.service] for frame in selection.gold}
   dialogue_ids = {frame.dialogue_id for frame in selection.gold}
   read, unit = selection.prompt_format.read, selection.prompt_format.unit
@@ -143,13 +185,12 @@ def collect_rows(
   extra: dict[str, set[str]] = {}
   other: PredictionRow | None = None  # of another set
   for file in files:
-    for row in read_rows(file, unit, selection.on_read):
+    rows = read_file(file) if read_file else read_rows(file, unit, selection.on_read)
+    for row in rows:
       kinds, variant = untagged(row.example.variant)
       if kinds != selection.corpus.perturbed(selection.split):
-        other = row
-        if len(files) > 1:  # of a mixture of several sets: each is scored with its own corpus
-          continue
-        raise _other_set(row, selection)
+        other = other or row  # of a mixture of several sets: each is scored with its own corpus
+        continue
       example = dataclasses.replace(row.example, variant=variant)
       row = dataclasses.replace(row, example=example)
       dialogue = "" if example.frame_id in frames else example.dialogue_id
@@ -175,7 +216,7 @@ def collect_rows(
         of_frame[example.slot] = None
       else:
         pair = selection.services(example.variant)[frames[example.frame_id].name]
-        of_frame[example.slot] = read(row.text, example, pair)
+        of_frame[example.slot] = row.read(pair) if row.read else read(row.text, example, pair)
   if other is not None and not answers:
     raise _other_set(other, selection)
   return answers, extra
@@ -190,7 +231,7 @@ def _other_set(row: PredictionRow, selection: Selection) -> SgdxError:
     f"(id {str(row.example)!r})",
     expected=f"ids of {corpus.origin}, which begin with {own}/{selection.split}/",
     available=f"{corpus.origin} is {own if own != ORIGINAL else 'not perturbed'}",
-    fix="score with the corpus that was predicted: --corpus",
+    fix="score with the corpus that was predicted: --corpus; or give the predictions for this one",
   )
 
 

@@ -191,7 +191,8 @@ def _decode_step(settings, cfg, initializer, rng) -> _Step:
     token = account.decode_step_work(
       config, rows, sizes["inputs"], sizes["targets"], decodes, itemsize
     )
-  return _Step(lambda: decode.lower(params, batch, rng), sizes, start, (token, sizes["targets"]))
+  loop = (token, sizes["targets"]) if sizes["targets"] else None
+  return _Step(lambda: decode.lower(params, batch, rng), sizes, start, loop)
 
 
 def _batch(model, cfg, partitioner) -> dict[str, Any]:
@@ -219,10 +220,11 @@ def _batch(model, cfg, partitioner) -> dict[str, Any]:
 
 
 def _sizes(batch: Mapping[str, Any]) -> dict[str, int]:
-  """Returns rows, and tokens of a row of encoder and decoder."""
-  inputs = batch.get("encoder_input_tokens", batch["decoder_input_tokens"])
-  rows, targets = batch["decoder_input_tokens"].shape
-  return {"rows": rows, "inputs": inputs.shape[1], "targets": targets}
+  """Returns rows, and tokens of a row of encoder and decoder; a model without a decoder has 0."""
+  decoder = batch.get("decoder_input_tokens")
+  inputs = batch.get("encoder_input_tokens", decoder)
+  targets = 0 if decoder is None else decoder.shape[1]
+  return {"rows": inputs.shape[0], "inputs": inputs.shape[1], "targets": targets}
 
 
 def _t5_config(model) -> Any:

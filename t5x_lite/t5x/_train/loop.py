@@ -19,6 +19,8 @@ from t5x._step.metrics_manager import shown_loss
 from t5x._train.setup import Periods
 from t5x.errors import Interrupted
 
+_TOKENS = ("encoder_input_tokens", "decoder_target_tokens")  # whose lengths are said
+
 
 class Saver:
   """Saves the trainer's state, but never one that is not finite.
@@ -230,16 +232,25 @@ class Loop:
       self._trainer.wait_for_room()
       self._stop.check()
       batch = next(self._batches)
-      if self._trainer.compile_seconds is None:
-        with self._progress.excluded(steps=1):
-          self._trainer.step(batch)
-        log(f"compiled the training step in {self._trainer.compile_seconds:.1f} s")
-        self._stats_seconds = self._progress.seconds()
+      if self._trainer.compiles(batch):
+        self._compile(batch)
       else:
         self._trainer.step(batch)
       self.step += 1
       self._saver.check_losses(self.step)
       self._progress.update(self.step)
+
+  def _compile(self, batch) -> None:
+    """Takes a step of new shapes, whose time does not count."""
+    first = self._trainer.compile_seconds is None
+    self._trainer.check_losses()  # that of the steps before it does
+    with self._progress.excluded(steps=1):
+      self._trainer.step(batch)
+    if first:
+      self._stats_seconds = self._progress.seconds()
+    tokens = [x.shape[1] for n in _TOKENS if (x := batch.get(n)) is not None and x.ndim == 2]
+    shape = f" ({' / '.join(map(str, tokens))} tokens)" if tokens else ""
+    log(f"compiled the training step{shape} in {self._trainer.compile_seconds:.1f} s")
 
   def _between_steps(self) -> bool:
     """Does what is due after the current step; returns whether an action ends training."""

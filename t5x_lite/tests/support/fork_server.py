@@ -113,6 +113,11 @@ class ForkServer:
     request = {"module": f"t5x.{script}", "cwd": cwd and str(cwd), "autograph": autograph}
     return self._start([*argv, *args], env, **request)
 
+  def start_module(self, module, *args, cwd=None, stdin=None):
+    """Starts `python -m MODULE`. Args: cwd, as of `start`; stdin, a file that it reads."""
+    request = {"cwd": cwd and str(cwd), "stdin": stdin and str(stdin)}
+    return self._start([module, *args], module=module, **request)
+
   def run(self, script, gin_file, *args, code=0, **kwargs):
     """Runs it to its end and returns what it wrote."""
     got, err = self.start(script, gin_file, *args, **kwargs).wait()
@@ -151,8 +156,7 @@ def _without_autograph():
 def _child(request):
   import runpy
 
-  null = os.open(os.devnull, os.O_RDONLY)
-  os.dup2(null, 0)
+  os.dup2(os.open(request.get("stdin") or os.devnull, os.O_RDONLY), 0)
   for number, name in ((1, "out"), (2, "err")):
     os.dup2(os.open(f"{request['log']}.{name}", os.O_WRONLY | os.O_CREAT, 0o644), number)
   for name, value in request["env"].items():

@@ -265,6 +265,9 @@ def test_sgd(real_archive, tmp_path):
   split = Split(corpus, "test")
   write_perturbed(ned.perturber(split, 0), split, 0, tmp_path / "ned")
   perturbed = open_corpus(tmp_path / "ned")
+  test = tmp_path / "ned" / "test"
+  undo = sum((test / name).stat().st_size for name in ("changes.jsonl", "perturbation.json"))
+  assert undo <= 0.15 * sum(file.stat().st_size for file in test.glob("dialogues_*.json"))
   predictions = {
     "original": write_planted(tmp_path / "blind", "blind", corpus, corpus),
     "ned": write_planted(tmp_path / "frozen", "frozen", corpus, perturbed),

@@ -1,0 +1,180 @@
+"""`sgdx prompts --as tools`: requests to a language model with tools, and what they would cost."""
+
+import argparse
+import contextlib
+import shlex
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, TextIO
+
+from sgdx_t5x.cli.options import STDOUT, Takes, add_option
+from sgdx_t5x.cli.output import folded_command
+from sgdx_t5x.errors import SgdxError, UsageError
+
+if TYPE_CHECKING:
+  from sgdx_t5x.data.corpus import Corpus
+  from sgdx_t5x.data.dialogue import Dialogue
+  from sgdx_t5x.prompts.protocol import ServicePair
+  from sgdx_t5x.prompts.tools.requests import RequestForm, Size
+
+_OWN = ("delivery", "openai-batch", "dry-run", "price")  # options of requests only
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+  """Adds the options of requests to `sgdx prompts`."""
+  group = parser.add_argument_group("requests with tools")
+  group.add_argument(
+    "--as", dest="form", choices=("text", "tools"), default="text", help="text (default), or tools"
+  )
+  add_option(
+    group,
+    Takes.TEXT,
+    "--delivery",
+    metavar="TOOLS",
+    help="the tools that a request shows: gold (default: of the frame's service), all, "
+    "retrieved:K, distractors:N",
+  )
+  add_option(
+    group,
+    Takes.TEXT,
+    "--openai-batch",
+    metavar="MODEL",
+    help="write lines of OpenAI's batches for this model",
+  )
+  group.add_argument(
+    "--dry-run", action="store_true", help="write nothing; count requests and estimate tokens"
+  )
+  group.add_argument(
+    "--price",
+    nargs=2,
+    type=float,
+    metavar=("READ", "WRITTEN"),
+    help="of a million tokens read and written, to estimate the cost",
+  )
+
+
+def parse(args: argparse.Namespace) -> "RequestForm | None":
+  """Returns how requests are written; None for prompts as text.
+
+  Raises:
+    UsageError: options that do not fit together.
+  """
+  given = [f"--{name}" for name in _OWN if getattr(args, name.replace("-", "_"))]
+  if args.form != "tools":
+    if given:
+      raise UsageError(
+        f"{', '.join(given)} without --as tools",
+        expected="options of prompts as text",
+        fix="add --as tools, or leave them out",
+      )
+  elif args.prompt_style or (args.targets and args.openai_batch):
+    raise UsageError(
+      f"--as tools with {'--prompt-style' if args.prompt_style else '--targets in a batch'}",
+      expected="--delivery, which says what requests show; no right answers in a batch",
+      fix="leave it out",
+    )
+  if not (args.out or args.dry_run):
+    raise UsageError("no --out", expected="a file to write", fix="give --out FILE, or --out -")
+  if args.price and min(args.price) < 0:
+    raise UsageError(
+      f"--price {args.price[0]} {args.price[1]}",
+      expected="two prices, 0 or more",
+      fix="take those of a million tokens from the provider's list",
+    )
+  if args.form != "tools":
+    return None
+  from sgdx_t5x.prompts.tools.delivery import ToolStyle
+  from sgdx_t5x.prompts.tools.requests import RequestForm
+
+  style = ToolStyle(args.delivery or ToolStyle().delivery)
+  if style.kind == "distractors":
+    style = ToolStyle(style.delivery, args.seed)
+  return RequestForm(style, args.openai_batch or "", args.targets)
+
+
+def write(
+  args: argparse.Namespace,
+  corpus: "Corpus",
+  services: "Mapping[str, Mapping[str, ServicePair]]",
+  form: "RequestForm",
+  chosen: Collection[str] | None,
+) -> int:
+  """Writes the requests of the chosen dialogues, or counts them. Returns 0.
+
+  Args:
+    args: of the command.
+    corpus: whose dialogues.
+    services: variant -> services of the split.
+    form: see `RequestForm`.
+    chosen: ids of the dialogues; None for all.
+
+  Raises:
+    SgdxError: nothing to write, or a file that cannot be written.
+  """
+  from sgdx_t5x.prompts.tools.requests import Requests
+
+  made, num_dialogues = Requests(args.split, services, form), 0
+  with _output(args) as out:
+    for dialogue in dialogues(corpus, args, "counting" if args.dry_run else "writing"):
+      num_dialogues += 1
+      if chosen is None or dialogue.dialogue_id in chosen:
+        lines = list(made.lines(dialogue))
+        if out:
+          out.writelines(lines)
+    if not made.size.requests:
+      raise nothing(corpus, args.split)
+  partial = chosen is not None and len(chosen) < num_dialogues
+  if not corpus.is_complete(args.split, num_dialogues):
+    print(f"PARTIAL: the corpus has {num_dialogues:,} dialogues of {args.split}", file=sys.stderr)
+  print("\n".join(_summary(args, list(services), made.size, partial)), file=sys.stderr)
+  return 0
+
+
+@contextlib.contextmanager
+def _output(args: argparse.Namespace) -> Iterator[TextIO | None]:
+  """Yields the file to write; None where nothing is written."""
+  from sgdx_t5x.files import atomic_write
+
+  if args.dry_run:
+    yield None
+  elif args.out == STDOUT:
+    yield sys.stdout
+  else:
+    with atomic_write(args.out, "--out") as file:
+      yield file
+
+
+def _summary(
+  args: argparse.Namespace, variants: list[str], size: "Size", partial: bool
+) -> Iterator[str]:
+  what = f"{size.requests:,} requests ({', '.join(variants)})"
+  place = "" if args.out in (None, STDOUT) else f"{args.out}: "
+  yield f"would be written: {what}" if args.dry_run else f"written: {place}{what}"
+  read, written = size.tokens
+  yield f"tokens:  about {read:,} read, {written:,} written, at 4 characters each"
+  if args.price:
+    cost = (read * args.price[0] + written * args.price[1]) / 1_000_000
+    yield f"cost:    about {cost:,.2f}; what a model writes beside its calls comes on top"
+  if args.dry_run:
+    return
+  command = ["sgdx", "score", "--calls", "--corpus", args.corpus, "--split", args.split]
+  command += ["--predictions", "all=ANSWERS.jsonl", *(["--allow-missing"] if partial else [])]
+  yield folded_command(tuple(map(shlex.quote, command)), "next:    ")
+
+
+def dialogues(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterable[Dialogue]":
+  """Returns a split's dialogues, with a bar on a terminal that shows nothing else."""
+  from sgdx_t5x.cli.progress import track
+
+  total = corpus.expected_dialogues(args.split)
+  return track(corpus.dialogues(args.split), what, "dialogues", total, args.out != STDOUT)
+
+
+def nothing(corpus: "Corpus", split: str) -> SgdxError:
+  """Returns the error of a split that has nothing to ask about."""
+  return SgdxError(
+    f"{corpus.origin}: no prompts in split {split}",
+    expected="dialogues with user frames of services that have slots",
+    available=corpus.file_counts(),
+    fix="name a split that has dialogues",
+  )

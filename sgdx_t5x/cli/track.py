@@ -1,0 +1,253 @@
+"""`sgdx track`: tracks dialogues with a checkpoint, of a corpus or typed in the terminal."""
+
+import argparse
+import pathlib
+import shlex
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from sgdx_t5x.cli.options import Takes, add_command, add_option, add_split
+from sgdx_t5x.errors import UsageError
+
+if TYPE_CHECKING:
+  from sgdx_t5x.data.corpus import Corpus
+  from sgdx_t5x.data.schema import Schema
+  from sgdx_t5x.tracking.protocol import Tracker
+
+_EPILOG = """\
+examples:
+  Predictions of the test split under the original schemas and two variants:
+    sgdx track runs/spandst/checkpoint_20000 --corpus sgd.zip \\
+      --variant original v1 v2 --out tracked
+    sgdx score --corpus sgd.zip --predictions original=tracked/original \\
+      v1=tracked/v1 v2=tracked/v2
+
+  A schema of your own, in the terminal: type a dialogue, see the state after
+  every turn, side by side under other words for the same schema:
+    sgdx track runs/spandst --schema mine.json --variant-schema v1=mine_v1.json
+
+CHECKPOINT is a folder checkpoint_N of `t5x.train`, or a MODEL_DIR, of which the
+last checkpoint is taken. The config.gin in MODEL_DIR says which tracker it is:
+T5DST, D3ST, SDT, SpanDST, the SGD baseline or SGP-DST. A tracker of several
+models, such as SGP-DST, takes several, or a folder of their MODEL_DIRs. The
+vocabulary is found as in training: SGDX_VOCAB, SGDX_ENCODER, SGDX_DEMOS.
+
+--out DIR gets DIR/VARIANT/dialogues_NNN.json, DSTC8 dialogues in original
+names. A run that was killed goes on when it is started again; predictions of
+other checkpoints, settings or dialogues are never mixed with them.
+
+In Python: sgdx_t5x.load_tracker("runs/spandst").track(dialogue, schema)
+docs/trackers.md says more.
+"""
+
+
+def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+  """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
+  parser = add_command(
+    subparsers, "track", __doc__, _EPILOG, "track dialogues with a trained checkpoint"
+  )
+  add_option(
+    parser,
+    Takes.INPUT,
+    "checkpoints",
+    nargs="+",
+    metavar="CHECKPOINT",
+    help="checkpoint_N or its MODEL_DIR",
+  )
+  text = 'track this corpus: the official archive (zip or folder), or "sample"'
+  add_option(parser, Takes.CORPUS, "--corpus", help=text)
+  text = "no corpus: type a dialogue for the services of this schema file"
+  add_option(parser, Takes.INPUT, "--schema", metavar="FILE", help=text)
+  add_option(
+    parser,
+    Takes.TEXT,
+    "--lengths",
+    nargs="+",
+    default=[],
+    metavar="FEATURE=N",
+    help="lengths of features, if not those in config.gin: inputs=1024",
+  )
+  corpus = parser.add_argument_group("with --corpus")
+  add_split(corpus)
+  add_option(
+    corpus,
+    Takes.VARIANT,
+    "--variant",
+    nargs="+",
+    default=[],
+    metavar="NAME[=DIR]",
+    help="variants of the schema, as of `sgdx prompts` (default: original)",
+  )
+  add_option(corpus, Takes.FOLDER, "--out", metavar="DIR", help="folder of the predictions")
+  corpus.add_argument(
+    "--limit", type=int, metavar="N", help="only N dialogues of the split, drawn at random"
+  )
+  corpus.add_argument("--seed", type=int, default=0, help="random seed of --limit (default: 0)")
+  corpus.add_argument(
+    "--overwrite", action="store_true", help="begin anew where predictions are in DIR"
+  )
+  schema = parser.add_argument_group("with --schema")
+  add_option(
+    schema,
+    Takes.VARIANT,
+    "--variant-schema",
+    nargs="+",
+    default=[],
+    metavar="NAME=FILE",
+    help="the schema in other words, shown beside it",
+  )
+  add_option(
+    schema,
+    Takes.TEXT,
+    "--service",
+    nargs="+",
+    metavar="NAME",
+    help="services to track (default: all of the schema)",
+  )
+  parser.set_defaults(run=run)
+  return parser
+
+
+def run(args: argparse.Namespace) -> int:
+  """Tracks a corpus, or opens the prompt. Returns 0. Raises SgdxError for bad input."""
+  _check_usage(args)
+  return _track_corpus(args) if args.corpus else _converse(args)
+
+
+def _check_usage(args: argparse.Namespace) -> None:
+  """Refuses options of the other kind of use."""
+  if bool(args.corpus) == bool(args.schema):
+    raise UsageError(
+      "--corpus and --schema" if args.corpus else "neither --corpus nor --schema",
+      expected="a corpus to track, or a schema to type a dialogue for",
+      fix="give --corpus sample --out DIR, or --schema mine.json",
+    )
+  of_corpus = {"--variant": args.variant, "--out": args.out, "--limit": args.limit}
+  of_corpus["--overwrite"] = args.overwrite
+  of_schema = {"--variant-schema": args.variant_schema, "--service": args.service}
+  wrong = [name for name, x in (of_schema if args.corpus else of_corpus).items() if x]
+  if wrong:
+    given, other = ("--corpus", "--schema") if args.corpus else ("--schema", "--corpus")
+    instead = {"--variant": "--variant-schema", "--variant-schema": "--variant"}.get(wrong[0])
+    raise UsageError(
+      f"{wrong[0]} with {given}",
+      expected=f"{wrong[0]} with {other} alone",
+      fix=f"use {instead}" if instead else "leave it out",
+    )
+  if args.corpus and not args.out:
+    raise UsageError(
+      "--corpus without --out", expected="a folder for the predictions", fix="give --out DIR"
+    )
+
+
+def _lengths(args: argparse.Namespace) -> dict[str, int]:
+  lengths = {}
+  for item in args.lengths:
+    name, _, number = item.partition("=")
+    if not name or not number.isdecimal() or not int(number):
+      raise UsageError(
+        f"--lengths {item}", expected="FEATURE=N, N tokens or more than 0", fix="inputs=1024"
+      )
+    lengths[name] = int(number)
+  return lengths
+
+
+def _open(args: argparse.Namespace) -> "Tracker":
+  """Loads the tracker and says which it is."""
+  from sgdx_t5x.cli.progress import native_stderr_hidden
+  from sgdx_t5x.errors import require
+
+  lengths = _lengths(args)
+  with native_stderr_hidden(args.debug):
+    require("seqio", extra="train", why="trackers")
+    from sgdx_t5x.tracking.loading import open_tracker
+
+    tracker = open_tracker(*args.checkpoints, lengths=lengths)
+  print(f"tracker: {tracker.name}, {', '.join(args.checkpoints)}", file=sys.stderr)
+  return tracker
+
+
+# --- a corpus ------------------------------------------------------------------------------
+
+
+def _track_corpus(args: argparse.Namespace) -> int:
+  from sgdx_t5x.cli.options import check_least, parse_variants
+  from sgdx_t5x.cli.progress import native_stderr_hidden, progress
+  from sgdx_t5x.corpora import open_corpus
+  from sgdx_t5x.data.subset import Subset
+  from sgdx_t5x.data.variants import ORIGINAL
+
+  check_least(args, "limit", 1, "leave --limit out for the whole split", "dialogues, 1 or more")
+  corpus: Corpus = open_corpus(args.corpus)
+  names, schemas = parse_variants(args.variant or [ORIGINAL], corpus)
+  for name in names:
+    if pathlib.PurePath(name).name != name:
+      raise UsageError(
+        f"--variant {name}", expected="a name that a folder can have", fix="name it otherwise"
+      )
+  variants = {name: schemas.get(args.split, name) for name in names}
+  if args.limit is not None:
+    corpus = Subset(corpus, {args.split: args.limit}, args.seed)
+  tracker = _open(args)
+  from sgdx_t5x.tracking.predicting import track_split
+
+  out, written = pathlib.Path(args.out), []
+  with progress("frames") as update, native_stderr_hidden(args.debug):
+    for found in track_split(
+      tracker,
+      corpus,
+      args.split,
+      variants,
+      out,
+      overwrite=args.overwrite,
+      on_progress=lambda done, total: update("tracking", done, total),
+    ):
+      written.append(found)
+  for found in written:
+    known = f", {found.known:,} of them before" if found.known else ""
+    print(f"written: {found.folder}: {found.frames:,} frames{known}", file=sys.stderr)
+  _print_next(args, variants, corpus)
+  return 0
+
+
+def _print_next(
+  args: argparse.Namespace, variants: "Mapping[str, Schema]", corpus: "Corpus"
+) -> None:
+  from sgdx_t5x.cli.output import folded_command
+
+  command = ["sgdx", "score", "--corpus", args.corpus, "--split", args.split, "--predictions"]
+  command += [f"{name}={pathlib.Path(args.out) / name}" for name in variants]
+  if args.limit is not None:
+    command.append("--allow-missing")
+  print(folded_command(tuple(map(shlex.quote, command))), file=sys.stderr)
+
+
+# --- the terminal --------------------------------------------------------------------------
+
+
+def _converse(args: argparse.Namespace) -> int:
+  from sgdx_t5x.data.variants import ORIGINAL
+  from sgdx_t5x.tracking.conversations import read_schema, show
+
+  files = {ORIGINAL: None}
+  for item in args.variant_schema:
+    name, _, file = item.partition("=")
+    if not name or not file or name in files:
+      raise UsageError(
+        f"--variant-schema {item}",
+        expected="NAME=FILE, each name once, none of them original",
+        fix="for instance: --variant-schema v1=mine_v1.json",
+      )
+    files[name] = file
+  original = read_schema(args.schema)
+  schemas = {name: original if file is None else read_schema(file) for name, file in files.items()}
+  services = args.service or original.names
+  for name in services:
+    original[name]  # or there is none
+  tracker = _open(args)
+  from sgdx_t5x.cli.conversation import Conversation
+
+  shown = {name: show(tracker, original, name, schema) for name, schema in schemas.items()}
+  Conversation(tracker, shown, services, args.debug).run()
+  return 0

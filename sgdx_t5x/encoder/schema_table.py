@@ -1,0 +1,243 @@
+"""Schema embeddings of the SGD paper's baseline: a vector of each element of a schema.
+
+The vector of an element is the last hidden state of [CLS] of a pretrained encoder for two texts,
+[CLS] first [SEP] second [SEP]. It is never trained, and computed once for all texts that a task can
+ask for, so that a model reads 80 tokens a frame and no schema. Examples name rows of the table,
+counted from 1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import pathlib
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files import atomic_write
+
+if TYPE_CHECKING:
+  from sgdx_t5x.encoder.encoder import BertConfig
+  from sgdx_t5x.encoder.vocabulary import WordPieceVocabulary
+
+Pair = tuple[str, str]
+_SAME = 1e-2  # largest difference of vectors that one encoder makes on two machines
+_MAKE = "sgdx schema-embeddings --encoder FOLDER --corpus CORPUS --out FILE.npz"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SchemaTable:
+  """Texts of schema elements, and their vectors.
+
+  Attributes:
+    texts: two of each element, no pair twice.
+    vectors: float32 `[len(texts), width]`; None stands for those of a random encoder.
+    origin: names the table in errors.
+    is_random: whether the vectors are of a random encoder.
+  """
+
+  texts: tuple[Pair, ...]
+  vectors: np.ndarray | None = None
+  origin: str = "the table of schema embeddings"
+  is_random: bool = False
+
+  @functools.cached_property
+  def _rows(self) -> dict[Pair, int]:
+    return {pair: row for row, pair in enumerate(self.texts, start=1)}
+
+  def row(self, pair: Pair) -> int:
+    """Returns the row of an element, from 1. Raises SgdxError if the table lacks it."""
+    found = self._rows.get(pair)
+    if found is None:
+      close = nearest(" | ".join(pair), [" | ".join(p) for p in self.texts if p[0] == pair[0]])
+      raise SgdxError(
+        f"{self.origin}: no schema embedding of {' | '.join(pair)!r}",
+        expected=f"one of each service, in each variant that is asked for; {len(self.texts):,} are "
+        "there",
+        available=close,
+        fix=f"make the table of this corpus and of these variants: {_MAKE}",
+      )
+    return found
+
+
+def write_table(table: SchemaTable, path: pathlib.Path) -> None:
+  """Writes a table with vectors as NumPy's npz."""
+  first, second = (np.array(part, np.str_) for part in zip(*table.texts, strict=True))
+  with atomic_write(path, "--out") as file:
+    np.savez(file.buffer, first=first, second=second, vectors=np.asarray(table.vectors, np.float32))
+
+
+def read_table(path: str | os.PathLike) -> SchemaTable:
+  """Reads a table. Raises SgdxError if the file has none."""
+  try:
+    with np.load(path, allow_pickle=False) as found:
+      texts = tuple(zip(found["first"].tolist(), found["second"].tolist(), strict=True))
+      vectors = found["vectors"]
+    if vectors.ndim != 2 or vectors.dtype != np.float32 or len(vectors) != len(texts):
+      raise ValueError(f"{len(texts)} texts, vectors of {vectors.dtype} {list(vectors.shape)}")
+  except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as e:
+    raise SgdxError(
+      f"{path}: {e}", expected="a table of schema embeddings", fix=f"make it: {_MAKE}"
+    ) from None
+  return SchemaTable(texts, vectors, str(path))
+
+
+def embed(
+  texts: Sequence[Pair],
+  vocabulary: WordPieceVocabulary,
+  config: BertConfig,
+  params: Mapping[str, Any],
+  on_batch: Callable[[int], None] = lambda done: None,
+) -> np.ndarray:
+  """Computes vectors.
+
+  Args:
+    texts: two of each element.
+    vocabulary: of the encoder.
+    config: of the encoder.
+    params: its parameters.
+    on_batch: told how many are done.
+
+  Returns:
+    Float32 `[len(texts), width]`.
+
+  Raises:
+    SgdxError: two texts are longer than the encoder has positions.
+  """
+  from sgdx_t5x.encoder import states
+
+  rows = [vocabulary.encode_texts(*pair) for pair in texts]
+  for pair, row in zip(texts, rows, strict=True):
+    if len(row) > config.max_positions:
+      raise SgdxError(
+        f"texts of {len(row):,} tokens: {' | '.join(pair)[:60]!r}...",
+        expected=f"at most {config.max_positions} tokens, which the encoder has positions for",
+        fix="shorten the description",
+      )
+  # Token type 1 from behind the first [SEP], as BERT has pairs.
+  ends = [int(np.argmax(row == vocabulary.eos_id)) + 1 for row in rows]
+  types = [
+    (np.arange(len(row)) >= end).astype(np.int32) for row, end in zip(rows, ends, strict=True)
+  ]
+  found = states.encode(config, params, rows, types, tokens=1, on_batch=on_batch)
+  return np.concatenate(found) if found else np.zeros((0, config.emb_dim), np.float32)
+
+
+def embedded(
+  table: SchemaTable, vocabulary: WordPieceVocabulary, config: BertConfig
+) -> SchemaTable:
+  """Returns a table with its vectors, for `baseline_model.BaselineTracker`.
+
+  Args:
+    table: of all elements that are asked for.
+    vocabulary: of the encoder.
+    config: of the encoder.
+
+  Raises:
+    SgdxError: the vectors are of an encoder of another width.
+  """
+  if table.vectors is None:
+    found = random_vectors(table.texts, table.texts, vocabulary, config)
+    return dataclasses.replace(table, vectors=found, is_random=True)
+  if table.vectors.shape[1] != config.emb_dim:
+    raise SgdxError(
+      f"{table.origin}: vectors of width {table.vectors.shape[1]}",
+      expected=f"width {config.emb_dim} (encoder.BertConfig.emb_dim): schema embeddings are of the "
+      "pretrained encoder that training starts from",
+      fix=f"make them with that encoder: {_MAKE}",
+    )
+  return table
+
+
+def extended(
+  table: SchemaTable, texts: Sequence[Pair], vocabulary: WordPieceVocabulary, config: BertConfig
+) -> SchemaTable:
+  """Returns a table that also has other elements, behind those it has.
+
+  Args:
+    table: from `embedded`.
+    texts: two of each element; none has to be new.
+    vocabulary: of the encoder, beside its weights if the table is not random.
+    config: of the encoder.
+
+  Raises:
+    SgdxError: the vocabulary does not lie beside the encoder that made the table.
+  """
+  known = set(table.texts)
+  new = [pair for pair in dict.fromkeys(texts) if pair not in known]
+  if not new:
+    return table
+  if table.is_random:
+    found = random_vectors(new, table.texts, vocabulary, config)
+  else:
+    found = _more_vectors(table, new, vocabulary)
+  vectors = np.concatenate([np.asarray(table.vectors), found])
+  return dataclasses.replace(table, texts=(*table.texts, *new), vectors=vectors)
+
+
+def _more_vectors(
+  table: SchemaTable, new: Sequence[Pair], vocabulary: WordPieceVocabulary
+) -> np.ndarray:
+  """Returns vectors by the encoder beside a vocabulary, if that has made the table's."""
+  from sgdx_t5x.encoder import states
+
+  folder = os.path.dirname(vocabulary.path)
+  config, params = states.load(folder)
+  again, *found = embed([table.texts[0], *new], vocabulary, config, params)
+  known = np.asarray(table.vectors)[0]
+  if again.shape != known.shape or np.abs(again - known).max() > _SAME:
+    raise SgdxError(
+      f"{folder}: another encoder than that of {table.origin}",
+      expected="the encoder that made the table, to embed a schema that is not in it",
+      fix=f"give its folder as SGDX_ENCODER; or make the table again: {_MAKE}",
+    )
+  return np.stack(found)
+
+
+def random_vectors(
+  texts: Sequence[Pair], reference: Sequence[Pair], vocabulary: Any, config: BertConfig
+) -> np.ndarray:
+  """Returns vectors of an encoder with random weights, the same for the same sizes.
+
+  Its [CLS] hardly depends on the text, so each dimension is brought to mean 0 and variance 1.
+
+  Args:
+    texts: two of each element.
+    reference: texts by which means and variances go.
+    vocabulary: of the encoder.
+    config: of the encoder.
+
+  Returns:
+    Float32 `[len(texts), width]`.
+  """
+  config = dataclasses.replace(config, dtype="float32", dropout_rate=0.0)
+  both = list(dict.fromkeys((*reference, *texts)))
+  found = embed(both, vocabulary, config, _random_params(config)).astype(np.float64)
+  known = found[: len(set(reference))]
+  found = (found - known.mean(axis=0)) / np.maximum(known.std(axis=0), 1e-9)
+  place = {pair: i for i, pair in enumerate(both)}
+  return found[[place[pair] for pair in texts]].astype(np.float32)
+
+
+def _random_params(config: BertConfig) -> Any:
+  """Returns parameters of an encoder, by a generator whose numbers no setting of JAX changes."""
+  import jax
+
+  from sgdx_t5x.encoder.encoder import Bert
+
+  tokens = np.zeros((1, 2), np.int32)
+  shapes = jax.eval_shape(Bert(config).init, jax.random.key(0), tokens)["params"]
+  numbers = np.random.RandomState(0)
+
+  def array(path: Any, shape: Any) -> np.ndarray:
+    name = path[-1].key
+    if name in ("scale", "bias"):
+      return np.full(shape.shape, float(name == "scale"), np.float32)
+    return (0.02 * numbers.standard_normal(shape.shape)).astype(np.float32)
+
+  return jax.tree_util.tree_map_with_path(array, shapes)

@@ -1,0 +1,83 @@
+"""Answers of a classifier of utterances: which slots does a turn tell?"""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.perturb.coco_turns import Goal, UserTurn
+from sgdx_t5x.perturb.coco_words import read_lines
+
+FEWEST = 0.8  # precision and recall on real turns, below which answers are refused
+NONE = "none"
+
+
+@dataclasses.dataclass(frozen=True)
+class Quality:
+  """How good a classifier is on real turns: numbers of slots, told and found."""
+
+  right: int = 0
+  found: int = 0
+  told: int = 0
+  turns: int = 0
+
+  @property
+  def precision(self) -> float:
+    """Share of the slots found that were told."""
+    return self.right / self.found if self.found else 0.0
+
+  @property
+  def recall(self) -> float:
+    """Share of the slots told that were found."""
+    return self.right / self.told if self.told else 0.0
+
+  def __add__(self, other: "Quality") -> "Quality":
+    pairs = zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)
+    return Quality(*(a + b for a, b in pairs))
+
+
+def read_answers(path: str | pathlib.Path) -> dict[str, frozenset[str]]:
+  """Reads {"id", "slots": [...]} lines: of real turns ("1_00000.t04") and candidates ("...#0").
+
+  Lines of `t5x.infer` on the task sgd_user_turn_goals are read as well: "city, date" or "none".
+
+  Raises:
+    SgdxError: no such file, or a line of another form.
+  """
+  expected = '{"id": "1_00000.t04#0", "slots": ["city", ...]}'
+  found = {}
+  for where, line in read_lines(pathlib.Path(path), expected):
+    slots = line.get("slots")
+    if slots is None and isinstance(line.get("prediction"), str):
+      slots = [slot.strip() for slot in line["prediction"].split(",")]
+    if not isinstance(slots, list) or not all(isinstance(slot, str) for slot in slots):
+      raise SgdxError(f"{where}: no slots", expected=expected, fix="correct the file")
+    found[line["id"]] = frozenset(slots) - {NONE}
+  return found
+
+
+def quality_of(answers: Mapping[str, frozenset[str]], turn: UserTurn) -> Quality:
+  """Returns what the answer for a real turn counts; nothing if there is none."""
+  if turn.id not in answers:
+    return Quality()
+  found, told = answers[turn.id], frozenset(turn.goal.told)
+  return Quality(len(found & told), len(found), len(told), 1)
+
+
+def check_quality(path: str, found: Quality, force: bool) -> None:
+  """Refuses a classifier that is wrong too often, unless `force`."""
+  if not found.turns or (min(found.precision, found.recall) < FEWEST and not force):
+    raise SgdxError(
+      f"{path}: on {found.turns:,} real turns precision {found.precision:.3f}, "
+      f"recall {found.recall:.3f}",
+      expected=f"at least {FEWEST} of both, on the real turns of --classify-out",
+      fix="train it longer, or give --force; without real turns nobody knows how good it is"
+      if found.turns
+      else "have it answer the lines of --classify-out that are real turns, too",
+    )
+
+
+def accepts(answer: frozenset[str], goal: Goal, strict: bool) -> bool:
+  """Whether an answer lets words stand for a goal: no slot besides its own; if strict, all."""
+  told = frozenset(goal.told)
+  return answer == told if strict else answer <= told

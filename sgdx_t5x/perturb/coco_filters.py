@@ -1,0 +1,143 @@
+"""What a generated utterance must say, and what it must not."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.augment.wording import INTENT, name_words
+from sgdx_t5x.data.schema import DONTCARE, Schema
+from sgdx_t5x.perturb.coco_turns import Goal
+from sgdx_t5x.perturb.coco_values import Value
+from sgdx_t5x.perturb.entities import free_slots
+from sgdx_t5x.perturb.pi_words import NewWords
+from sgdx_t5x.perturb.split import Split
+from sgdx_t5x.perturb.texts import gaps, same_text, words
+from sgdx_t5x.perturb.values import said_values
+
+REASONS = ("empty", "missing", "old", "extra", "same")
+_SHORTEST = 4  # characters; shorter values ("Us", "Up", "2") are words as well
+_BOOLEAN = frozenset({"true", "false"})
+
+
+@dataclasses.dataclass(frozen=True)
+class KnownValues:
+  """Values of the slots of a service, to find those that nobody asked for.
+
+  Attributes:
+    slots: value, as words in lower case -> its slots.
+    longest: words of the longest.
+    plain: words of the names and descriptions of the service, which mean no value.
+  """
+
+  slots: Mapping[str, frozenset[str]]
+  longest: int
+  plain: frozenset[str]
+
+
+def known_values(split: Split) -> dict[str, KnownValues]:
+  """Reads a split once. Returns service -> values of its slots, free and categorical."""
+  found: dict[str, dict[str, set[str]]] = {service.name: {} for service in split.schema}
+  free = free_slots(split.schema)
+  for service in split.schema:
+    for slot in service.slots:
+      for value in slot.possible_values:
+        found[service.name].setdefault(_plain(value), set()).add(slot.name)
+  for data in split.dialogues():
+    for name, slot, value in said_values(data):
+      if slot in free.get(name, ()):
+        found[name].setdefault(value, set()).add(slot)
+  return {name: _of_service(split.schema, name, values) for name, values in found.items()}
+
+
+def _of_service(schema: Schema, name: str, values: Mapping[str, set[str]]) -> KnownValues:
+  service = schema[name]
+  pairs = [(x.name, x.description) for x in service.slots]
+  pairs += [(x.name, x.description) for x in service.intents]
+  texts = [text for name, about in pairs for text in (name_words(name, INTENT), about)]
+  slots: dict[str, set[str]] = {}
+  for value, of in values.items():
+    text = " ".join(words(value))
+    if len(text) >= _SHORTEST and not text.isdecimal() and text not in _BOOLEAN:
+      slots.setdefault(text, set()).update(of)
+  longest = max((text.count(" ") + 1 for text in slots), default=0)
+  plain = frozenset(word for text in texts for word in words(text))
+  return KnownValues({x: frozenset(of) for x, of in slots.items()}, longest, plain)
+
+
+def rejected(
+  new: NewWords,
+  goal: Goal,
+  outlined: Mapping[str, Any],
+  known: KnownValues,
+  before: str,
+) -> str:
+  """Returns why words cannot stand for a goal, of REASONS; "" if they can.
+
+  Args:
+    new: the words, and where they say values.
+    goal: what is to be told.
+    outlined: the turn with the goal's acts and spans.
+    known: values of the service.
+    before: what the user said; "" where the same is as good.
+  """
+  if not new.text.strip():
+    return "empty"
+  if sorted(_texts(new)) != sorted(_expected(outlined)):
+    return "missing"
+  pieces = [words(piece) for piece in gaps(new.text, ((a, b) for _, _, a, b in new.spans))]
+  if any(_has(pieces, text) for text in _gone(goal)):
+    return "old"
+  if _extra(pieces, goal, outlined, known):
+    return "extra"
+  return "same" if before and same_text(new.text, before) else ""
+
+
+def _texts(new: NewWords) -> list[tuple[str, str, str]]:
+  return [(service, slot, new.text[a:b]) for service, slot, a, b in new.spans]
+
+
+def _expected(outlined: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+  text = outlined["utterance"]
+  return [
+    (frame["service"], span["slot"], text[span["start"] : span["exclusive_end"]])
+    for frame in outlined["frames"]
+    for span in frame["slots"]
+  ]
+
+
+def _gone(goal: Goal) -> set[str]:
+  """Values that were told and are not any more, as words; "True" is never said as that."""
+  told = {text for value in goal.told.values() for text in _as_words(value)}
+  gone = {text for value in goal.gone for text in _as_words(value)}
+  return gone - told - _BOOLEAN
+
+
+def _as_words(value: Value) -> Iterable[str]:
+  return (" ".join(words(_plain(text))) for text in value if text != DONTCARE)
+
+
+def _has(pieces: Sequence[Sequence[str]], text: str) -> bool:
+  return bool(text) and any(f" {text} " in f" {' '.join(piece)} " for piece in pieces)
+
+
+def _extra(
+  pieces: Sequence[Sequence[str]], goal: Goal, outlined: Mapping[str, Any], known: KnownValues
+) -> bool:
+  """Whether the text says a value that no act of the turn has."""
+  own = {
+    " ".join(words(_plain(value)))
+    for frame in outlined["frames"]
+    for action in frame["actions"]
+    for value in (*action.get("values", ()), *(action.get("canonical_values") or ()))
+  }
+  for piece in pieces:
+    for i in range(len(piece)):
+      for j in range(i + 1, min(i + known.longest, len(piece)) + 1):
+        text = " ".join(piece[i:j])
+        if text in known.slots and text not in own and not known.plain.issuperset(piece[i:j]):
+          return True
+  return False
+
+
+def _plain(value: str) -> str:
+  return value.replace("_", " ")

@@ -1,0 +1,98 @@
+"""Counterfactual goals: what a user could have told instead in one turn, after CoCo.
+
+The belief of a turn is what its INFORM acts tell. A goal drops one slot, gives others another
+value and adds some: which slots is decided here, their values are drawn in `coco_values`.
+"""
+
+import dataclasses
+import random
+from collections.abc import Callable, Sequence
+
+STRICT, LOOSE = "strict", "loose"
+RANDOM, DICTIONARY = "random", "dictionary"
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+  """How goals are drawn.
+
+  Attributes:
+    p_drop, p_change, p_add: probabilities, of a turn (drop, add) or of each slot (change).
+    max_add: slots that are added at most.
+    max_slots: slots that a turn has at most after adding; more are never taken away.
+    flow: "strict" never drops what the system just asked for; "loose" may.
+    order: "random" draws what is added; "dictionary" is CoCo's own way: the first that fit, in the
+      order of the schema, what was dropped among them; a drop is taken back if nothing is added.
+  """
+
+  p_drop: float = 1.0
+  p_change: float = 1.0
+  p_add: float = 1.0
+  max_add: int = 2
+  max_slots: int = 3
+  flow: str = STRICT
+  order: str = RANDOM
+
+
+@dataclasses.dataclass(frozen=True)
+class Belief:
+  """What a turn tells, and what decides how it can be changed.
+
+  Attributes:
+    informed: its slots, in the order of the acts.
+    fixed: those of them that keep their value: the system said it, or any will do.
+    requested: slots that the system asked for just before.
+    held: slots of the state after the turn.
+    addable: slots of the active intent, in the order of the schema.
+  """
+
+  informed: tuple[str, ...]
+  fixed: frozenset[str] = frozenset()
+  requested: frozenset[str] = frozenset()
+  held: frozenset[str] = frozenset()
+  addable: Sequence[str] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+  """Slots of a counterfactual goal: what is kept (some of it changed), dropped and added."""
+
+  kept: tuple[str, ...]
+  changed: frozenset[str]
+  dropped: tuple[str, ...]
+  added: tuple[str, ...]
+
+
+def choose_slots(
+  belief: Belief, allowed: Callable[[str, str], bool], rules: Rules, rng: random.Random
+) -> Choice:
+  """Draws the slots of a goal.
+
+  Args:
+    belief: of the turn.
+    allowed: whether a turn that tells one slot may tell another one, too.
+    rules: how.
+    rng: source of chance.
+
+  Source: `counterfactual_goal_generator` of CoCo (commit d092bb4), without its rule that writes
+  times of taxis into turns about trains.
+  """
+  informed, like_coco = belief.informed, rules.order == DICTIONARY
+  dropped: tuple[str, ...] = ()
+  if len(informed) > 1 and rng.random() < rules.p_drop:
+    asked = belief.requested if rules.flow == STRICT else frozenset()
+    can_go = [slot for slot in informed if slot not in belief.fixed and slot not in asked]
+    dropped = (rng.choice(can_go),) if can_go else ()
+  kept = tuple(slot for slot in informed if slot not in dropped)
+  added: list[str] = []
+  if rng.random() < rules.p_add:
+    held = belief.held.difference(dropped) if like_coco else belief.held.union(dropped)
+    found = [slot for slot in belief.addable if slot not in held and slot not in kept]
+    if not like_coco:
+      rng.shuffle(found)
+    room = min(rules.max_add, rules.max_slots - len(kept))
+    added = [s for s in found if all(allowed(slot, s) for slot in kept)][: max(room, 0)]
+  changed = {s for s in kept if s not in belief.fixed and rng.random() < rules.p_change}
+  if like_coco and not (dropped and added and dropped[0] not in added):
+    kept, changed, dropped = (*kept, *dropped), changed.union(dropped), ()
+  return Choice(kept, frozenset(changed), dropped, tuple(s for s in added if s not in kept))

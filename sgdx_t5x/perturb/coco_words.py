@@ -1,0 +1,206 @@
+"""Where the words of a counterfactual come from: generators, a model, substitution."""
+
+import dataclasses
+import itertools
+import pathlib
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.data.schema import DONTCARE, Schema
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files import decode_json, not_found
+from sgdx_t5x.files.inputs import protect
+from sgdx_t5x.perturb import pi_exchange, pi_templates
+from sgdx_t5x.perturb.coco_turns import Goal, UserTurn
+from sgdx_t5x.perturb.pi_words import Exchange, NewWords
+from sgdx_t5x.perturb.split import Split
+from sgdx_t5x.perturb.texts import edited, moved, spans_of
+
+TEMPLATES, EXCHANGE, FILE = "templates", "exchange", "file"
+GENERATORS = (TEMPLATES, EXCHANGE, FILE)
+_TRIES = 5  # draws of templates and of donors, of which the first that passes is taken
+ORIGINAL_GOAL = "+ori"  # ends the id of a turn with its original goal
+# (turn, its outline with a goal, id of the goal, seed) -> words to try, or why there are none.
+Generator = Callable[[UserTurn, Mapping[str, Any], str, str], Iterator[NewWords | str]]
+
+
+def generator(name: str, split: Split, candidates: Mapping[str, Sequence[str]]) -> Generator:
+  """Returns what finds words for a goal.
+
+  Args:
+    name: of GENERATORS.
+    split: what is perturbed; "exchange" reads the turns that may lend their words.
+    candidates: of "file": id of a goal -> utterances, the best first.
+  """
+  if name == FILE:
+    return _from_candidates(split.schema, candidates)
+  templates = pi_templates.provider(split) if name == TEMPLATES else None
+  exchanged = pi_exchange.provider(split) if name == EXCHANGE else None
+
+  def generate(
+    turn: UserTurn, outlined: Mapping[str, Any], goal_id: str, seed: str
+  ) -> Iterator[NewWords | str]:
+    data = turn.exchange.data
+    turns = [*data["turns"][: turn.number], outlined]
+    exchange = Exchange({**data, "turns": turns}, turn.exchange.states_before)
+    for number in range(_TRIES):
+      rng = random.Random(f"{seed}/{goal_id}/{number}")
+      if templates:
+        yield templates(exchange, turn.number, rng, carried=turn.carried)
+      elif exchanged:
+        yield "carried" if turn.carried else exchanged(exchange, turn.number, rng)
+
+  return generate
+
+
+def _from_candidates(schema: Schema, candidates: Mapping[str, Sequence[str]]) -> Generator:
+  def generate(
+    turn: UserTurn, outlined: Mapping[str, Any], goal_id: str, seed: str
+  ) -> Iterator[NewWords | str]:
+    if turn.carried:
+      yield "carried"
+    elif not candidates.get(goal_id):
+      yield "no-candidate"
+    for text in candidates.get(goal_id, ()):
+      yield NewWords(text, tuple(_found_spans(text, outlined)))
+
+  return generate
+
+
+def _found_spans(text: str, outlined: Mapping[str, Any]) -> Iterator[tuple[str, str, int, int]]:
+  """Finds the values of an outlined turn as whole words, the longest first, none in another."""
+  said, taken = outlined["utterance"], []
+  wanted = sorted(spans_of(outlined), key=lambda span: span[2] - span[3])
+  for service, slot, start, end in wanted:
+    pattern = rf"(?<!\w){re.escape(said[start:end])}(?!\w)"
+    for match in re.finditer(pattern, text):
+      a, b = match.span()
+      if not any(x < b and a < y for x, y in taken):
+        taken.append((a, b))
+        yield service, slot, a, b
+        break
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidates:
+  """What a model answered.
+
+  Attributes:
+    texts: id of a goal -> utterances, the best first.
+    inputs: id -> what the model was asked, where the file says it.
+  """
+
+  texts: Mapping[str, Sequence[str]]
+  inputs: Mapping[str, str]
+
+
+def read_candidates(path: str | pathlib.Path) -> Candidates:
+  """Reads {"id", "candidates": [...]} lines; "inputs" of the goals may be kept in them.
+
+  Lines of `t5x.infer` on the task sgd_user_turn_goals are read as well: one candidate each.
+
+  Raises:
+    SgdxError: no such file, a line of another form, or an id twice.
+  """
+  path = pathlib.Path(path)
+  texts: dict[str, list[str]] = {}
+  inputs: dict[str, str] = {}
+  expected = '{"id": "1_00000.t04", "candidates": ["an utterance", ...]}'
+  for where, line in read_lines(path, expected):
+    found = line.get("candidates", [line["prediction"]] if "prediction" in line else None)
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+      raise SgdxError(f"{where}: no candidates", expected=expected, fix="correct the file")
+    if line["id"] in texts:
+      raise SgdxError(
+        f"{where}: id {line['id']} a second time", expected="each id once", fix="correct the file"
+      )
+    texts[line["id"]] = found
+    if isinstance(line.get("inputs"), str):
+      inputs[line["id"]] = line["inputs"]
+  return Candidates(texts, inputs)
+
+
+def read_lines(path: pathlib.Path, expected: str) -> Iterator[tuple[str, dict[str, Any]]]:
+  """Yields place and content of JSON lines with an "id". Raises SgdxError for other lines."""
+  if not path.is_file():
+    raise not_found(path, f"a file of lines {expected}")
+  protect([path])
+  for number, text in enumerate(path.read_bytes().splitlines(), start=1):
+    where = f"{path}, line {number}"
+    line = decode_json(text, where, expected, "correct the file")
+    if isinstance(line, dict) and isinstance(inputs := line.get("inputs"), dict):  # of t5x.infer
+      given = {key.removesuffix("_pretokenized"): value for key, value in inputs.items()}
+      line = {**line, "id": given.get("id"), "inputs": given.get("inputs")}
+    if not isinstance(line, dict) or not isinstance(line.get("id"), str):
+      raise SgdxError(f"{where}: no id", expected=expected, fix="correct the file")
+    yield where, line
+
+
+def check_ids(path: str, found: Mapping[str, Any], goals: Mapping[str, str]) -> None:
+  """Refuses answers for goals that there are not, or that were other goals.
+
+  Args:
+    path: of the answers, for messages.
+    found: id -> anything.
+    goals: id -> what is asked.
+  """
+  if unknown := [key for key in found if key not in goals]:
+    raise SgdxError(
+      f"{path}: {len(unknown)} of {len(found)} ids are no goals of this run: {unknown[0]}",
+      expected="answers to the lines of --goals-out, of the same corpus, split and options",
+      available=nearest(unknown[0], goals),
+      fix="write the goals with --goals-out, and have these answered",
+    )
+
+
+def check_inputs(path: str, inputs: Mapping[str, str], goals: Mapping[str, str]) -> None:
+  """Refuses answers whose inputs are not those of the goals: another corpus, seed or option."""
+  for key, text in inputs.items():
+    if goals[key] != text:
+      raise SgdxError(
+        f"{path}: id {key} answers {text[:160]!r}",
+        expected=f"{goals[key][:160]!r}, as this corpus, seed and these options have it",
+        fix="write the goals with --goals-out again, and have these answered",
+      )
+
+
+def substituted(turn: UserTurn, goal: Goal, schema: Schema) -> tuple[Goal, NewWords] | None:
+  """Puts the changed values of a goal into the user's own words: CoCo's value substitution.
+
+  Free values by their spans, categorical ones where they are literally said once; what is not said
+  keeps its value, and nothing is dropped or added.
+
+  Returns:
+    The goal that is told then, and the words; None if no value can be replaced.
+  """
+  text, free = turn.data["utterance"], schema[goal.service].noncategorical_slots
+  spans = sorted(spans_of(turn.data), key=lambda span: span[2])
+  edits: list[tuple[int, int, str]] = []
+  changed = {}
+  for slot, old in goal.changed.items():
+    new = goal.told[slot].said
+    own = [(a, b) for service, name, a, b in spans if (service, name) == (goal.service, slot)]
+    if slot not in free:
+      said = old.canonical.replace("_", " ")
+      places = re.finditer(rf"(?<!\w){re.escape(said)}(?!\w)", text, re.IGNORECASE)
+      own = [
+        m.span() for m in places if not any(a < m.end() and m.start() < b for *_, a, b in spans)
+      ]
+      own = own if len(own) == 1 else []
+      new = new.replace("_", " ")
+    if own and DONTCARE not in old:
+      edits += [(a, b, new.lower() if slot not in free and text[a:b].islower() else new)
+                for a, b in own]  # fmt: skip
+      changed[slot] = old
+  edits.sort()
+  if not changed or any(b[0] < a[1] for a, b in itertools.pairwise(edits)):
+    return None
+  told = {s: goal.told[s] if s in changed else value for s, value in turn.goal.told.items()}
+  places = dict(zip(((a, b) for a, b, _ in edits), moved(edits), strict=True))
+  placed = []
+  for service, slot, a, b in spans:
+    shift = sum(len(t) - (y - x) for x, y, t in edits if y <= a)
+    placed.append((service, slot, *places.get((a, b), (a + shift, b + shift))))
+  return Goal(goal.frame, goal.service, told, changed), NewWords(edited(text, edits), placed)

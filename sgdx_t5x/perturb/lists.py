@@ -1,0 +1,41 @@
+"""Lists of names or values that a user gives for each kind of slot."""
+
+import pathlib
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import decode_json, not_found
+from sgdx_t5x.files.inputs import protect
+
+
+def read_lists(
+  path: pathlib.Path, kinds: set[str], what: str, instead: str, whose: str
+) -> dict[str, list[str]]:
+  """Reads a JSON object: kind of slot -> texts; the file is then protected from being written.
+
+  Args:
+    path: of the file.
+    kinds: that it must have.
+    what: the texts are, for messages: "names".
+    instead: what could have been given in place of a file.
+    whose: whose kinds these are, for messages.
+
+  Raises:
+    SgdxError: no such file, or something else than such lists in it.
+  """
+  expected = f'{{"city": ["Elmport", ...], ...}}: {what} for each kind of slot'
+  if not path.is_file():
+    raise not_found(path, f"{instead}, or a JSON file of {what}")
+  protect([path])
+  data = decode_json(path.read_bytes(), str(path), expected, "correct the file")
+  is_lists = isinstance(data, dict) and all(
+    isinstance(texts, list) and all(isinstance(x, str) and x.strip() == x != "" for x in texts)
+    for texts in data.values()
+  )
+  if not is_lists or any(not data.get(kind) for kind in kinds):
+    raise SgdxError(
+      f"{path}: {what} of {', '.join(data) if isinstance(data, dict) and data else 'no kind'}",
+      expected=expected,
+      available=f"kinds of {whose}: {', '.join(sorted(kinds))}",
+      fix=f"give a list of {what}, without blanks around them, for each of these kinds",
+    )
+  return data

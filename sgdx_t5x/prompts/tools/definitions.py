@@ -1,0 +1,202 @@
+"""The intents of a service as tools of a language model: names, descriptions, JSON Schema.
+
+One tool per intent. Its arguments are the slots that the intent requires or accepts, all of them
+optional, because a state holds what the user has said so far. A categorical slot becomes an enum of
+its possible values and "dontcare"; all values are strings, as they are in states.
+"""
+
+import dataclasses
+import functools
+import keyword
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sgdx_t5x.data.schema import DONTCARE, Intent, Slot
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.protocol import ServicePair
+
+LONGEST_NAME = 64  # OpenAI: a-z, A-Z, 0-9, underscores, dashes, 64 characters; Anthropic as well
+_ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]+")
+_BETWEEN = "__"  # service and intent
+
+
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
+class Tool:
+  """An intent of a service in a variant's words. Compared by identity, as its service.
+
+  Attributes:
+    name: legal everywhere; of the variant's service and intent.
+    service: original name of the service.
+    intent: original name of the intent.
+    description: the intent's, then the service's.
+    properties: legal name of an argument -> its JSON Schema.
+    slots: legal name of an argument -> original name of its slot.
+  """
+
+  name: str
+  service: str
+  intent: str
+  description: str
+  properties: Mapping[str, Mapping[str, Any]]
+  slots: Mapping[str, str]
+
+  @property
+  def parameters(self) -> dict[str, Any]:
+    """Its arguments as a JSON Schema of an object."""
+    return {
+      "type": "object",
+      "properties": dict(self.properties),
+      "required": [],
+      "additionalProperties": False,
+    }
+
+
+def legal_name(text: str) -> str:
+  """Returns a name of at most 64 letters, digits, underscores and dashes."""
+  return _ILLEGAL.sub("_", text)[:LONGEST_NAME] or "_"
+
+
+@functools.lru_cache(maxsize=1024)
+def service_tools(pair: ServicePair) -> tuple[Tool, ...]:
+  """Returns the tools of a service, in the order of its intents.
+
+  Args:
+    pair: the service in the original schema and in the one whose words are shown.
+
+  Raises:
+    SgdxError: two slots of an intent have one name once both are legal.
+  """
+  intents = zip(pair.original.intents, pair.variant.intents, strict=True)
+  return tuple(_tool(pair, original, variant) for original, variant in intents)
+
+
+def all_tools(pairs: Mapping[str, ServicePair]) -> dict[str, Tool]:
+  """Returns the tools of several services by their names.
+
+  Args:
+    pairs: services of one variant, see `protocol.service_pairs`.
+
+  Raises:
+    SgdxError: two tools have one name.
+  """
+  found: dict[str, Tool] = {}
+  for pair in pairs.values():
+    for tool, intent in zip(service_tools(pair), pair.variant.intents, strict=True):
+      if other := found.get(tool.name):
+        raise _collision(
+          f"{other.service}, intent {other.intent!r}, and {pair.variant.name}, intent "
+          f"{intent.name!r}",
+          "tools",
+          tool.name,
+        )
+      found[tool.name] = tool
+  return found
+
+
+def _tool(pair: ServicePair, original: Intent, variant: Intent) -> Tool:
+  properties: dict[str, Mapping[str, Any]] = {}
+  slots: dict[str, str] = {}
+  for slot, of_original in _arguments(pair, original):
+    name = legal_name(slot.name)
+    if name in slots:
+      raise _collision(
+        f"slot {slot.name!r} and another of {pair.variant.name}, intent {variant.name!r}",
+        "arguments",
+        name,
+      )
+    properties[name], slots[name] = _property(slot), of_original.name
+  name = legal_name(f"{pair.variant.name}{_BETWEEN}{variant.name}")
+  described = _sentences((variant.description, pair.variant.description))
+  return Tool(name, pair.original.name, original.name, described, properties, slots)
+
+
+def _arguments(pair: ServicePair, intent: Intent) -> Iterable[tuple[Slot, Slot]]:
+  """Yields (slot of the variant, original slot), in the order of the service's slots."""
+  taken = {*intent.required_slots, *intent.optional_slots}
+  for original, variant in zip(pair.original.slots, pair.variant.slots, strict=True):
+    if original.name in taken:
+      yield variant, original
+
+
+def _property(slot: Slot) -> dict[str, Any]:
+  shown: dict[str, Any] = {"type": "string", "description": slot.description}
+  if slot.is_categorical:
+    shown["enum"] = list(dict.fromkeys((*slot.possible_values, DONTCARE)))
+  return shown
+
+
+def _sentences(texts: Iterable[str]) -> str:
+  return " ".join(f"{text.rstrip('. ')}." for text in texts if text.strip())
+
+
+def _collision(found: str, what: str, name: str) -> SgdxError:
+  return SgdxError(
+    f"{found}: both are called {name!r} once the name is legal",
+    expected=f"{what} with names of their own, of at most {LONGEST_NAME} letters, digits, "
+    "underscores and dashes",
+    fix="rename one of the two in the schema",
+  )
+
+
+# --- formats -------------------------------------------------------------------------------
+
+
+def openai_tool(tool: Tool) -> dict[str, Any]:
+  """Returns a tool as chat completions take it. Source: the package openai, FunctionDefinition."""
+  shown = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+  return {"type": "function", "function": shown}
+
+
+def anthropic_tool(tool: Tool) -> dict[str, Any]:
+  """Returns a tool as the Messages API takes it. Source: the package anthropic, ToolParam."""
+  return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+
+
+def mcp_tool(tool: Tool) -> dict[str, Any]:
+  """Returns a tool as a server's tools/list has it. Source: the package mcp, Tool."""
+  return {"name": tool.name, "description": tool.description, "inputSchema": tool.parameters}
+
+
+def bfcl_tool(tool: Tool) -> dict[str, Any]:
+  """Returns a tool as the Berkeley Function-Calling Leaderboard documents functions.
+
+  It calls an object "dict", has no additionalProperties, wants a default of every optional
+  argument, and no argument whose name is a keyword of Python.
+
+  Source: the package bfcl-eval, scripts/check_func_doc_format.py.
+  """
+  properties = {bfcl_name(name): {**x, "default": ""} for name, x in tool.properties.items()}
+  parameters = {"type": "dict", "properties": properties, "required": []}
+  return {"name": tool.name, "description": tool.description, "parameters": parameters}
+
+
+def bfcl_name(name: str) -> str:
+  """Returns the name of an argument for BFCL."""
+  return f"{name}_" if keyword.iskeyword(name) else name
+
+
+FORMATS = {
+  "openai": openai_tool,
+  "mcp": mcp_tool,
+  "bfcl": bfcl_tool,
+  "anthropic": anthropic_tool,
+}
+
+
+def names_map(tools: Iterable[Tool], form: str = "openai") -> dict[str, Any]:
+  """Returns tool -> {"service", "intent", "arguments": {argument: slot}}, all in original names.
+
+  Args:
+    tools: whose names are to be found again.
+    form: a key of `FORMATS`.
+  """
+  shown = bfcl_name if form == "bfcl" else str
+  return {
+    tool.name: {
+      "service": tool.service,
+      "intent": tool.intent,
+      "arguments": {shown(name): slot for name, slot in tool.slots.items()},
+    }
+    for tool in tools
+  }

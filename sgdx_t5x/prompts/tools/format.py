@@ -1,0 +1,73 @@
+"""Tool calls as a prompt format: see `protocol.PromptFormat`.
+
+`requests` writes what chat completions take. Here the same is one text, for models that have no
+such interface: the tools in JSON, a line each, and the conversation; the answer is a JSON list.
+"""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from sgdx_t5x.data.dialogue import USER, State
+from sgdx_t5x.data.example_id import FRAME, ExampleId, Unit
+from sgdx_t5x.data.schema import Service
+from sgdx_t5x.errors import UsageError
+from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
+from sgdx_t5x.prompts.tools.calls import CalledFrame, calls_text, read_calls, state_calls
+from sgdx_t5x.prompts.tools.definitions import openai_tool, service_tools
+from sgdx_t5x.prompts.tools.delivery import GOLD, ToolStyle
+from sgdx_t5x.prompts.without_graph import TextExamples
+
+if TYPE_CHECKING:
+  from sgdx_t5x.data.corpus import Corpus
+  from sgdx_t5x.metrics.frames import GoldFrame
+
+
+@dataclasses.dataclass(frozen=True)
+class ToolCalls(TextExamples):
+  """One example per frame: the tools of its service, the conversation; calls as JSON."""
+
+  style: ToolStyle = dataclasses.field(default_factory=ToolStyle)
+  name: ClassVar[str] = "tools"
+  unit: ClassVar[Unit] = FRAME
+  answer: ClassVar[str] = 'the calls as a JSON list, as in [{"name": ..., "arguments": {...}}]'
+
+  def asked(self, service: Service) -> tuple[None]:
+    """The frame as a whole."""
+    return (None,)
+
+  def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
+    """The tools, then the conversation. Raises UsageError for another delivery than gold."""
+    if self.style.delivery != GOLD:
+      raise UsageError(
+        f"prompts of one text with delivery={self.style.delivery}",
+        expected="delivery=gold: the prompt of a frame shows the tools of its service",
+        fix="write requests with the tools of other services: sgdx prompts --as tools",
+      )
+    turns = tuple(f"[{'user' if who == USER else 'assistant'}] {text}" for who, text in history)
+    parts = _tool_texts(service)
+    return [Prompt(turns, before=" ".join(parts), before_parts=parts, after="[calls]")]
+
+  def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
+    """The calls of the state."""
+    return [calls_text(state_calls(service, state))]
+
+  def read(self, text: str, example: ExampleId, service: ServicePair) -> CalledFrame:
+    """The state of the calls that a text lists."""
+    try:
+      calls = json.loads(text)
+    except (ValueError, RecursionError):
+      calls = None
+    return read_calls(calls, service)
+
+  def provenance(self, corpus: "Corpus", gold: "Sequence[GoldFrame]") -> Provenance:
+    """The delivery, in every signature: scores of two deliveries are not comparable."""
+    return Provenance({"delivery": str(self.style)})
+
+
+@functools.lru_cache(maxsize=1024)
+def _tool_texts(pair: ServicePair) -> tuple[str, ...]:
+  """Returns the tools of a service in JSON, between their tags."""
+  return ("[tools]", *(json.dumps(openai_tool(tool)["function"]) for tool in service_tools(pair)))

@@ -1,0 +1,181 @@
+"""Requests to a language model with tools: one per frame and variant, as a line of JSON.
+
+The id of a request is that of the frame's example, and says which tools it shows, so that answers
+carry all that their scores depend on: "v3/test/1_00000-002-Banks_2/*@retrieved:5,absent".
+"""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from sgdx_t5x.data.dialogue import USER, Dialogue, frame_id
+from sgdx_t5x.data.example_id import ExampleId
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.protocol import ServicePair
+from sgdx_t5x.prompts.tools.calls import calls_text, state_calls
+from sgdx_t5x.prompts.tools.definitions import Tool, openai_tool
+from sgdx_t5x.prompts.tools.delivery import Deliver, ToolStyle, deliverer
+
+SYSTEM = (
+  "Keep track of what the user wants in this conversation. Do not answer the user: call functions. "
+  "After the last message, call every function that the user has asked for so far, once each, with "
+  "all arguments whose values the user has given or accepted, in the words of the conversation or "
+  "as the function lists them. The function that the user wants now comes last. Write dontcare "
+  "where the user has no preference. Leave out what has no value yet. If no function fits what the "
+  "user wants, call none."
+)
+_ABSENT = "absent"
+_CHARACTERS_PER_TOKEN = 4  # of English text, roughly; of `Size` only
+
+
+@dataclasses.dataclass(frozen=True)
+class RequestForm:
+  """How requests are written.
+
+  Attributes:
+    style: which tools they show.
+    model: name of the model, in lines of OpenAI's batches; "" for rows of our own.
+    targets: add the right calls.
+  """
+
+  style: ToolStyle = dataclasses.field(default_factory=ToolStyle)
+  model: str = ""
+  targets: bool = False
+
+
+@dataclasses.dataclass
+class Size:
+  """What requests hold, to know the cost before they are sent.
+
+  Attributes:
+    requests: how many.
+    read: characters of messages and tools.
+    written: characters of the right calls.
+  """
+
+  requests: int = 0
+  read: int = 0
+  written: int = 0
+
+  @property
+  def tokens(self) -> tuple[int, int]:
+    """Tokens read and written, at four characters each: an estimate."""
+    return self.read // _CHARACTERS_PER_TOKEN, self.written // _CHARACTERS_PER_TOKEN
+
+
+def request_id(frame: ExampleId, style: ToolStyle, absent: bool = False) -> str:
+  """Returns the id of a request. Args: absent, whether no tool of the frame's service is shown."""
+  marks = f"{style},{_ABSENT}" if absent else str(style)
+  return str(frame) if marks == str(ToolStyle()) else f"{frame}@{marks}"
+
+
+def parse_request_id(text: str, where: str = "") -> tuple[str, ToolStyle, bool]:
+  """Returns the example's id, the style, and whether no tool of the frame's service was shown.
+
+  Args:
+    text: an id of `request_id`.
+    where: file and line, for errors.
+
+  Raises:
+    SgdxError: what follows "@" is not of this version.
+  """
+  example, mark, rest = text.rpartition("/*@")
+  if not mark:
+    return text, ToolStyle(), False
+  delivery, *marks = rest.split(",")
+  seeds = [mark.removeprefix("seed=") for mark in marks if mark.startswith("seed=")]
+  known = len(marks) == len(seeds) + marks.count(_ABSENT)
+  try:
+    style = ToolStyle(delivery, int(seeds[0]) if seeds else 0)
+  except (SgdxError, ValueError):
+    known = False
+  if not known:
+    raise SgdxError(
+      f"{where}: id {text!r}: {rest!r}",
+      expected="a delivery, then seed=N and absent where they apply, as in @distractors:10,seed=1",
+      fix="keep the ids of `sgdx prompts --as tools`",
+    )
+  return f"{example}/*", style, _ABSENT in marks
+
+
+class Requests:
+  """Writes the requests of dialogues; what is the same in many is made once."""
+
+  def __init__(
+    self,
+    split: str,
+    services: Mapping[str, Mapping[str, ServicePair]],
+    form: RequestForm,
+  ):
+    """Prepares the tools.
+
+    Args:
+      split: named in the ids.
+      services: variant -> all services of the split, by original names.
+      form: see `RequestForm`.
+
+    Raises:
+      SgdxError: see `delivery.deliverer`.
+    """
+    self._split, self._services, self._form = split, services, form
+    self._deliver: dict[str, Deliver] = {
+      variant: deliverer(pairs, form.style) for variant, pairs in services.items()
+    }
+    self.size = Size()
+
+  def lines(self, dialogue: Dialogue) -> Iterator[str]:
+    """Yields a line of JSON per user frame and variant, in the order of `rows.dialogue_rows`."""
+    messages = [_message("system", SYSTEM)]
+    turns = tuple((turn.speaker, turn.utterance) for turn in dialogue.turns)
+    messages += (_message("user" if who == USER else "assistant", text) for who, text in turns)
+    for turn, frame in dialogue.user_frames():
+      name = frame_id(dialogue.dialogue_id, turn, frame.service)
+      said, history = ", ".join(messages[: turn + 2]), turns[: turn + 1]
+      for variant, pairs in self._services.items():
+        pair, example = pairs[frame.service], ExampleId(variant, self._split, name)
+        tools = self._deliver[variant](example, frame.service, history)
+        shown = ", ".join(map(_tool_text, tools))
+        calls = calls_text(state_calls(pair, frame.state))
+        self.size.requests += 1
+        self.size.read += len(said) + len(shown)
+        self.size.written += len(calls)
+        yield self._line(example, frame.service, tools, said, shown, calls)
+
+  def _line(
+    self,
+    example: ExampleId,
+    service: str,
+    tools: Sequence[Tool],
+    said: str,
+    shown: str,
+    calls: str,
+  ) -> str:
+    form = self._form
+    absent = all(tool.service != service for tool in tools)
+    name = request_id(example, form.style, absent)
+    body = f'"messages": [{said}]'
+    if tools:  # an empty list is refused
+      body += f', "tools": [{shown}], "tool_choice": "auto"'
+    if form.model:
+      body = f'{{"model": {json.dumps(form.model)}, {body}}}'
+      start = f'{{"custom_id": {json.dumps(name)}, "method": "POST", "url": "/v1/chat/completions"'
+      return f'{start}, "body": {body}}}\n'
+    about = {
+      "frame": example.frame_id,
+      "variant": example.variant,
+      "service": service,
+      **dataclasses.asdict(form.style),
+      "absent": absent,
+    }
+    target = f', "target": {calls}' if form.targets else ""
+    return f'{{"id": {json.dumps(name)}, {body}, "metadata": {json.dumps(about)}{target}}}\n'
+
+
+def _message(role: str, text: str) -> str:
+  return json.dumps({"role": role, "content": text})
+
+
+@functools.lru_cache(maxsize=4096)
+def _tool_text(tool: Tool) -> str:
+  return json.dumps(openai_tool(tool))

@@ -1,0 +1,61 @@
+"""Records -> examples of the SGD paper's baseline, in tf.data: one per frame and variant."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import seqio
+import tensorflow as tf
+
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
+from sgdx_t5x.data.example_id import ExampleId
+from sgdx_t5x.encoder.schema_table import SchemaTable
+from sgdx_t5x.records.frame_examples import frame_examples
+from sgdx_t5x.records.source import split_of
+from sgdx_t5x.trackers.baseline import BaselineStyle, right_answers, values_before
+from sgdx_t5x.trackers.baseline_features import FEATURES, LENGTHS, BaselineReader, targets
+from sgdx_t5x.trackers.turns import Gold, Known, States
+
+
+def baseline_examples(
+  batches: tf.data.Dataset,
+  sequence_length: Mapping[str, int] | None,
+  output_features: Mapping[str, seqio.Feature],
+  *,
+  schemas: VariantSchemas,
+  variants: Sequence[str],
+  style: BaselineStyle,
+  table: Callable[[], SchemaTable],
+) -> tf.data.Dataset:
+  """Turns batches of records into examples.
+
+  Args:
+    batches: of `RecordSource.batches`, of version 1.1.0.
+    sequence_length: lengths of the features; what is missing is `baseline_features.LENGTHS`.
+    output_features: whose `inputs` vocabulary cuts texts.
+    schemas: schemas of all variants.
+    variants: every record gives an example for each.
+    style: of the input and the labels.
+    table: gives the table of schema embeddings that the model has.
+
+  Returns:
+    Examples {each of `baseline_features.FEATURES`: int32 [any], example_id_pretokenized: string},
+    of a record by variant.
+  """
+  split = split_of(batches)
+  if split is None:
+    return batches
+  original = schemas.get(split).services
+  vocabulary, lengths = output_features["inputs"].vocabulary, {**LENGTHS, **(sequence_length or {})}
+  row = table().row
+  readers = {
+    v: BaselineReader(schemas.get(split, v), vocabulary, row, style, lengths) for v in variants
+  }
+
+  def make(known: Known, states: States, gold: Gold) -> Iterator[tuple[str, dict[str, list[int]]]]:
+    before = values_before(states.get(known.service), known.turn, style.official)
+    right = right_answers(original[known.service], known, gold, before, style.official)
+    for variant, reader in readers.items():
+      example = reader.example(known, states)
+      example.features["targets"] = targets(example, right, gold, lengths["targets"])
+      yield str(ExampleId(variant, split, known.frame_id)), example.features
+
+  return frame_examples(batches, original, FEATURES, make)

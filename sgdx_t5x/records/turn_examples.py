@@ -1,0 +1,87 @@
+"""Examples of single user turns: for CoCo's generator (acts -> utterance) and its classifier.
+
+Users' acts are not in the records of frames, so these examples are made of a corpus itself.
+"""
+
+import os
+import pathlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.dialogue import USER, Dialogue
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import decode_json
+from sgdx_t5x.perturb.coco_prompts import asked, asked_slots, told_slots, turn_id
+
+CORPUS, GOALS = "SGDX_CORPUS", "SGDX_GOALS"  # environment variables
+Example = dict[str, str]  # id, inputs, targets
+
+
+def user_turns(dialogue: Dialogue) -> Iterator[tuple[int, str, list[Mapping[str, Any]]]]:
+  """Yields turn, what the system said before, and decoded frames of turns with acts."""
+  for number, turn in enumerate(dialogue.turns):
+    if turn.speaker != USER or any(frame.actions is None for frame in turn.frames):
+      continue
+    heard = dialogue.turns[number - 1].utterance if number else ""
+    yield number, heard, [{"service": f.service, "actions": f.actions} for f in turn.frames]
+
+
+def generator_examples(corpus: Corpus, split: str) -> Iterator[Example]:
+  """Yields an example for each user turn with acts: what the user does -> what the user says."""
+  for dialogue in corpus.dialogues(split):
+    for number, heard, frames in user_turns(dialogue):
+      key = turn_id(dialogue.dialogue_id, number)
+      said = dialogue.turns[number].utterance
+      yield {"id": key, "inputs": asked(heard, frames, key), "targets": said}
+
+
+def classifier_examples(corpus: Corpus, split: str) -> Iterator[Example]:
+  """Yields an example for each user turn with acts: what the user says -> slots that it tells.
+
+  Of a turn about two services, about the one that it tells something of, else the last.
+  """
+  schema = corpus.schema(split)
+  for dialogue in corpus.dialogues(split):
+    for number, heard, frames in user_turns(dialogue):
+      told = [(frame["service"], told_slots(frame)) for frame in frames]
+      service, slots = next((x for x in told if x[1]), told[-1])
+      inputs = asked_slots(heard, dialogue.turns[number].utterance, schema[service])
+      targets = ", ".join(slots) or "none"
+      yield {"id": turn_id(dialogue.dialogue_id, number), "inputs": inputs, "targets": targets}
+
+
+def corpus_of_tasks(name: str) -> Corpus:
+  """Opens the corpus of the tasks of single turns: "sample", or the one that SGDX_CORPUS names."""
+  if name == "sample":
+    return open_corpus(name)
+  return open_corpus(_named(CORPUS, "the SGD archive, zip or folder", "sgd.zip"))
+
+
+def goal_examples() -> Iterator[Example]:
+  """Yields the lines of the file that SGDX_GOALS names, to be answered. They have no targets."""
+  path = pathlib.Path(_named(GOALS, "what `sgdx perturb --goals-out` wrote", "goals.jsonl"))
+  expected = '{"id": "1_00000.t04", "inputs": "[SYSTEM] ..."}'
+  for number, text in enumerate(path.read_bytes().splitlines(), start=1):
+    where = f"{path}, line {number}"
+    line = decode_json(text, where, expected, "write the goals again")
+    if not isinstance(line, dict) or not all(
+      isinstance(line.get(k), str) for k in ("id", "inputs")
+    ):
+      raise SgdxError(f"{where}: no id and inputs", expected=expected, fix="write the goals again")
+    yield {"id": line["id"], "inputs": line["inputs"], "targets": ""}
+
+
+def _named(variable: str, what: str, example: str) -> str:
+  path = os.environ.get(variable, "")
+  if not os.path.exists(path):
+    raise SgdxError(
+      f"{variable}={path}: no such file" if path else f"{variable} is not set",
+      expected=what,
+      fix=f"{variable}={example} python -m t5x.train ...",
+    )
+  return path
+
+
+Examples = Callable[[Corpus, str], Iterator[Example]]

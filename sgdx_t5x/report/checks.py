@@ -1,0 +1,230 @@
+"""Perturbed dialogues in a report: a check of a run, its section, and what was said there.
+
+A check (`sgdx check`) has, besides its numbers, which slots of which frames fail in each perturbed
+set. The error browser shows a set as it shows a schema variant, with the words that differ.
+"""
+
+import dataclasses
+import difflib
+import functools
+import itertools
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.data.variants import ORIGINAL
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.scoring.checks import files, tables
+from sgdx_t5x.scoring.checks.check import CheckedSet, SetFailure
+from sgdx_t5x.scoring.rows import Rows
+from sgdx_t5x.signature import Signature, differences
+from sgdx_t5x.tables import Table
+
+Said = Mapping[str, Mapping[int, str]]  # dialogue id -> turn -> what is said there
+_OF_ONE = ("zero_mean", "names")  # fields of signatures that scores, or checks, do not have
+_SAME = 1e-9
+_WORD = re.compile(r"\w+|\W")
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+  """A check of a run.
+
+  Attributes:
+    report: what `sgdx check --json` wrote.
+    sets: label -> a perturbed set, with counts and failures per frame; empty if not known.
+    lacks: what is missing to show its errors, and how to get it, a line each.
+  """
+
+  report: Mapping[str, Any]
+  sets: Mapping[str, CheckedSet]
+  lacks: tuple[str, ...] = ()
+
+  @functools.cached_property
+  def rows(self) -> dict[str, Rows]:
+    """Label -> numbers of a set."""
+    return tables.sets_of(self.report)
+
+  @property
+  def compared(self) -> tuple[str, ...]:
+    """Labels of the sets that are compared with the original."""
+    return tuple(label for label, found in self.report["sets"].items() if found["before"])
+
+  @functools.cached_property
+  def scores(self) -> dict[str, dict[str, float]]:
+    """Label -> frame id -> JGA, of the perturbed sets."""
+    found = {}
+    for label, each in self.sets.items():
+      scored, jga = (each.counts.values[each.counts.names.index(x)] for x in ("scored", "jga"))
+      pairs = zip(each.frames.frame_ids.tolist(), scored.tolist(), jga.tolist(), strict=True)
+      found[label] = {key: score for key, is_scored, score in pairs if is_scored}
+    return found
+
+  def failures(self, frame_id: str) -> Iterator[tuple[str, SetFailure]]:
+    """Yields (label, slot that fails) of a frame."""
+    for label, each in self.sets.items():
+      for failure in (each.failures or {}).get(frame_id, ()):
+        yield label, failure
+
+
+def read_check(path: str | pathlib.Path, name: str, signature: Signature, scores: Rows) -> Check:
+  """Reads a check of a run.
+
+  Args:
+    path: what `sgdx check --json` wrote.
+    name: of the run.
+    signature: of its scores.
+    scores: what the check must have for the original dialogues, too.
+
+  Raises:
+    SgdxError: no such file, or the check of another corpus, split or tracker.
+  """
+  report = files.read_report(path)
+  _check_same(path, report, name, signature, scores)
+  if not report["per_frame"]:
+    lacks = f"{path} names no counts per frame: check again with --per-frame to see the errors"
+    return Check(report, {}, (lacks,))
+  read = files.read_check(path)
+  perturbed = {label: found for label, found in read.sets.items() if found.name != ORIGINAL}
+  if any(found.failures is None for found in perturbed.values()):
+    return Check(report, {}, (f"{path} is of an older version and lists no errors: check again",))
+  return Check(report, perturbed)
+
+
+def read_said(
+  corpus: Corpus | None, split: str, checks: Sequence[Check], perturbed: Mapping[str, str]
+) -> tuple[dict[str, Said], list[str]]:
+  """Reads what is said in perturbed sets where it differs from the original.
+
+  Args:
+    corpus: the original one, if it is at hand.
+    split: of the corpora.
+    checks: that the report shows.
+    perturbed: set -> its corpus, as `sgdx check` was given it.
+
+  Returns:
+    Set -> what is said; and what is missing, a line each.
+
+  Raises:
+    SgdxError: a set that no check has, or another corpus than was checked.
+  """
+  named = {found.name: found for check in checks for found in check.sets.values()}
+  if unknown := [name for name in perturbed if name not in named]:
+    raise SgdxError(
+      f"--perturbed {unknown[0]}=...: no check has errors of a set {unknown[0]}",
+      expected="a set of the checks",
+      available=", ".join(named),
+      fix="name it as `sgdx check` did, which must have been given --per-frame",
+    )
+  lacks = [name for name in named if name not in perturbed]
+  lines = (
+    [f"what is said in {', '.join(lacks)} is not shown: --perturbed NAME=DIR"] if lacks else []
+  )
+  dialogues = corpus.dialogues(split) if corpus is not None and perturbed else ()
+  before = {d.dialogue_id: [turn.utterance for turn in d.turns] for d in dialogues}
+  said: dict[str, Said] = {}
+  for name, place in perturbed.items():
+    found = open_corpus(place)
+    if any(found.checksum() != each.about["checksum"] for each in _of(name, checks)):
+      raise SgdxError(
+        f"--perturbed {name}={place} is not what was checked",
+        expected=f"checksum {named[name].about['checksum']}, as the check says",
+        available=f"checksum {found.checksum()}",
+        fix="give what `sgdx check` was given, or check again",
+      )
+    if before:
+      pairs = ((before.get(d.dialogue_id, ()), d) for d in found.dialogues(split))
+      said[name] = {new.dialogue_id: _changed(old, new) for old, new in pairs if old}
+  return said, lines
+
+
+@functools.lru_cache(maxsize=10_000)  # frames of a dialogue share their turns
+def changed_words(before: str, after: str) -> tuple[tuple[bool, str], ...]:
+  """Splits a text into parts that it shares with another (False) and its own ones (True)."""
+  a, b = _WORD.findall(before), _WORD.findall(after)
+  parts: list[tuple[bool, str]] = []
+  for tag, _, _, start, end in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+    text, is_new = "".join(b[start:end]), tag != "equal"
+    if text.isspace() and parts:  # between two words that are new, a space is, too
+      parts[-1] = parts[-1][0], parts[-1][1] + text
+    elif text and parts and parts[-1][0] == is_new:
+      parts[-1] = is_new, parts[-1][1] + text
+    elif text:
+      parts.append((is_new, text))
+  pieces = (piece for is_new, text in parts for piece in _trimmed(is_new, text))
+  grouped = itertools.groupby(pieces, key=lambda piece: piece[0])
+  return tuple((is_new, "".join(text for _, text in group)) for is_new, group in grouped)
+
+
+def section_tables(name: str, check: Check) -> list[Table]:
+  """Returns the tables of a check. Args: name, of the run."""
+  return [
+    dataclasses.replace(table, title=f"{name} on perturbed dialogues: {table.title}")
+    for table in tables.layout(check.report)
+  ]
+
+
+def section_lines(check: Check) -> tuple[str, ...]:
+  """Returns what is said above the tables of a check."""
+  report = check.report
+  return (
+    "ned: names that nobody has seen; pi: the same in other words; sdi: disfluent speech; vs: "
+    "other values. A set is compared with the original dialogues over the frames that it changed.",
+    *tables.legend(report),
+    *report["notes"],
+    f"Signature of the check: {report['signature']}",
+  )
+
+
+# --- parts ---------------------------------------------------------------------------------
+
+
+def _check_same(
+  path: str | pathlib.Path,
+  report: Mapping[str, Any],
+  run: str,
+  signature: Signature,
+  scores: Rows,
+) -> None:
+  """Refuses a check whose scores of the original dialogues are not those of the run."""
+  own_fields = Signature.parse(report["signature"])
+  words = [
+    f"{name}:{one or 'none'}, not {name}:{other or 'none'}"
+    for name, (one, other) in differences(own_fields, signature).items()
+    if name not in _OF_ONE
+  ]
+  same_frames = own_fields.fields.get("frames") == signature.fields.get("frames")
+  rows = tables.sets_of(report)
+  found = rows[ORIGINAL].groups["all"].values.get("jga") if ORIGINAL in rows else None
+  own = scores.groups["all"].values.get("jga_orig")
+  known = same_frames and found is not None and own is not None
+  if not words and known and abs(found - own) > _SAME:
+    words = [f"JGA {100 * found:.2f} with the original dialogues, not {100 * own:.2f}"]
+  if words:
+    raise SgdxError(
+      f"--check {path} is not a check of {run}: {'; '.join(words)}",
+      expected="a check of the same predictions for the original dialogues, by the same rules",
+      fix="run `sgdx check` with the predictions that were scored, or name the run: NAME=FILE",
+    )
+
+
+def _of(name: str, checks: Sequence[Check]) -> Iterator[CheckedSet]:
+  return (found for check in checks for found in check.sets.values() if found.name == name)
+
+
+def _trimmed(is_new: bool, text: str) -> Iterator[tuple[bool, str]]:
+  """Yields a part without, and before and after it, the spaces at its ends."""
+  words = text.strip() if is_new else text
+  before, _, after = text.partition(words)
+  yield from ((False, before),) * bool(before)
+  yield is_new, words
+  yield from ((False, after),) * bool(after)
+
+
+def _changed(old: Sequence[str], new: Dialogue) -> dict[int, str]:
+  pairs = zip(old, new.turns, strict=False)
+  return {turn: b.utterance for turn, (a, b) in enumerate(pairs) if a != b.utterance}

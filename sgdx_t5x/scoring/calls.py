@@ -1,0 +1,129 @@
+"""What `sgdx score --calls` says besides scores of states: tools, arguments, abstention.
+
+Every number is a share; docs/tools.md defines them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.data.schema import NO_INTENT
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
+from sgdx_t5x.prompts.tools.calls import CalledFrame, CallFacts
+from sgdx_t5x.prompts.tools.definitions import Tool, all_tools
+from sgdx_t5x.scoring.predictions.files import Selection
+from sgdx_t5x.tables import Table, percent
+
+RATES = {  # name -> what a table calls it
+  "intent_accuracy": "last call is the active intent",
+  "wrong_tool": "calls a tool of another service",
+  "unknown_tool": "calls a tool that does not exist",
+  "invented_arguments": "arguments that the tool does not have",
+  "mistyped_arguments": "arguments that are no strings",
+  "invalid_json": "answers that are not valid JSON",
+  "abstained": "no call where no tool fits",
+  "missed": "no call where a tool fits",
+}
+Counts = dict[str, list[int]]  # rate -> how often, of how many
+
+
+def call_rates(
+  predicted: Mapping[str, PredictedFrame], variant: str, selection: Selection
+) -> dict[str, Any] | None:
+  """Returns "all", "seen", "unseen" -> rate -> {"value", "of"}; None of predictions without calls.
+
+  Args:
+    predicted: frame id -> prediction of one variant.
+    variant: whose tools were shown.
+    selection: what the predictions were joined to.
+
+  Raises:
+    SgdxError: calls of which none is of a tool of this variant, but one is of another's.
+  """
+  facts = {key: x.facts for key, x in predicted.items() if isinstance(x, CalledFrame)}
+  if not facts:
+    return None
+  tools = all_tools(selection.services(variant))
+  _check_names(facts.values(), tools, variant, selection)
+  seen = selection.corpus.seen_services(selection.split)
+  groups: dict[str, Counts] = {
+    group: {name: [0, 0] for name in RATES} for group in ("all", "seen", "unseen")
+  }
+  for frame, services in _with_services(selection.gold):
+    if (found := facts.get(frame.frame_id)) is None:
+      continue
+    counts = _frame_counts(frame, services, found, tools)
+    for group in ("all", "seen" if frame.service in seen else "unseen"):
+      for name, (times, of) in counts.items():
+        groups[group][name][0] += times
+        groups[group][name][1] += of
+  return {
+    group: {name: {"value": a / of if of else None, "of": of} for name, (a, of) in counts.items()}
+    for group, counts in groups.items()
+  }
+
+
+def _frame_counts(
+  frame: GoldFrame, services: frozenset[str], found: CallFacts, tools: Mapping[str, Tool]
+) -> Mapping[str, tuple[int, int]]:
+  """Returns rate -> (how often, of how many) of one frame."""
+  fits = not found.absent and (frame.active_intent != NO_INTENT or bool(frame.slot_values))
+  beside = sum(name in tools and tools[name].service in services for name in found.others)
+  silent = found.calls == beside and not found.invalid
+  unknown = any(name not in tools for name in found.others)
+  wrong = any(name in tools and tools[name].service not in services for name in found.others)
+  active = int(frame.active_intent != NO_INTENT)
+  return {
+    "intent_accuracy": (active * (found.intent == frame.active_intent), active),
+    "wrong_tool": (wrong, 1),
+    "unknown_tool": (unknown, 1),
+    "invented_arguments": (found.invented, found.arguments),
+    "mistyped_arguments": (found.mistyped, found.arguments),
+    "invalid_json": (found.invalid, 1),
+    "abstained": (silent and not fits, not fits),
+    "missed": (silent and fits, fits),
+  }
+
+
+def _with_services(gold: Sequence[GoldFrame]) -> Iterator[tuple[GoldFrame, frozenset[str]]]:
+  """Yields each frame with the services that its dialogue has had by the end of its turn."""
+  turns: dict[str, list[tuple[int, str]]] = {}
+  for frame in gold:
+    turns.setdefault(frame.dialogue_id, []).append((frame.turn, frame.service))
+  for frame in gold:
+    so_far = (name for turn, name in turns[frame.dialogue_id] if turn <= frame.turn)
+    yield frame, frozenset(so_far)
+
+
+def _check_names(
+  facts: Iterable[CallFacts], tools: Mapping[str, Tool], variant: str, selection: Selection
+) -> None:
+  """Refuses answers that call no tool of their variant, and one of another: ids were mixed up.
+
+  A model may call what exists nowhere, always: its answers are wrong, and they are scored.
+  """
+  unknown: set[str] = set()
+  for found in facts:
+    strange = [name for name in found.others if name not in tools]
+    if found.calls > len(strange):
+      return
+    unknown.update(strange)
+  for other in selection.schemas.names(selection.split) if unknown else ():
+    if both := sorted(unknown & all_tools(selection.services(other)).keys()):
+      raise SgdxError(
+        f"answers of {variant}: no call is of a tool of {variant}; {both[0]!r} is of {other}",
+        expected="names of tools as the requests show them",
+        available=nearest(both[0], tools),
+        fix=f"score these as answers to the requests of {other}, with the ids of those",
+      )
+
+
+def calls_table(found: Mapping[str, Any] | None) -> list[Table]:
+  """Returns the table of a report's "calls"; none without it. Args: found: variant -> rates."""
+  if not found:
+    return []
+  rows = tuple(
+    (shown, *(percent(groups["all"][name]["value"]) for groups in found.values()))
+    for name, shown in RATES.items()
+  )
+  return [Table("calls, all services (%)", ("", *found), rows)]

@@ -1,0 +1,119 @@
+"""What the predictions of a check are for: which set, with which variant of the schema."""
+
+from collections.abc import Iterator, Mapping
+
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.variants import ORIGINAL, tagged, untagged
+from sgdx_t5x.errors import SgdxError, UsageError, nearest
+from sgdx_t5x.prompts.protocol import PromptFormat
+from sgdx_t5x.scoring.checks.sets import TestSet
+from sgdx_t5x.scoring.predictions.files import PredictionSource, find_files, is_rows
+from sgdx_t5x.scoring.predictions.rows import read_rows
+from sgdx_t5x.scoring.score import ALL
+
+
+def labels(
+  predictions: Mapping[str, PredictionSource], sets: Mapping[str, TestSet], corpus: Corpus
+) -> dict[str, dict[str, str]]:
+  """Returns set -> schema variant -> label of the predictions, the original set first.
+
+  Args:
+    predictions: without "all", see `every_set`.
+    sets: name -> set.
+    corpus: the original one.
+
+  Raises:
+    UsageError: a label that names no set or variant, or two that are the same; a set, or the
+      original, without predictions.
+  """
+  found: dict[str, dict[str, str]] = {name: {} for name in sets}
+  for label in predictions:
+    name, _, variant = label.partition("+")
+    if name not in sets and not variant:
+      name, variant = ORIGINAL, label
+    variant = variant or ORIGINAL
+    if name not in sets or (variant not in corpus.variants and not variant.startswith("bt_")):
+      raise UsageError(
+        f"predictions for {label}",
+        expected="the name of a set, a schema variant, or SET+VARIANT",
+        available=nearest(label, [*sets, *corpus.variants]),
+        fix=f"give the set as --perturbed {name}=DIR, or correct the name",
+      )
+    if variant in found[name]:
+      raise UsageError(
+        f"predictions for {label} and for {found[name][variant]}, which are the same",
+        expected="each set and variant once",
+        fix="leave one of the two out",
+      )
+    found[name][variant] = label
+  if not found[ORIGINAL]:
+    raise UsageError(
+      "no predictions for the original dialogues",
+      expected="original=DIR, which the perturbed sets are compared with",
+      available=", ".join(predictions) or "none at all",
+      fix="add --predictions original=DIR",
+    )
+  for name in [name for name, by_variant in found.items() if not by_variant]:
+    raise UsageError(
+      f"no predictions for the perturbed set {name}",
+      expected=f"{name}=DIR among the predictions",
+      available=", ".join(predictions),
+      fix=f"add --predictions {name}=DIR, or leave --perturbed {name}=... out",
+    )
+  return found
+
+
+def every_set(
+  predictions: Mapping[str, PredictionSource],
+  sets: Mapping[str, TestSet],
+  split: str,
+  prompt_format: PromptFormat,
+) -> dict[str, PredictionSource]:
+  """Returns the predictions with "all" replaced by the sets that ids of its rows name.
+
+  Variants of the schema are taken where a perturbed set has them too: with nothing to compare,
+  `sgdx score` is the place for them.
+
+  Raises:
+    SgdxError: DSTC8 dialogues, which do not name their set.
+    UsageError: sets whose ids are alike, or one that is given by name, too.
+  """
+  predictions = dict(predictions)
+  if ALL not in predictions:
+    return predictions
+  files = find_files(predictions.pop(ALL), split)
+  if not is_rows(files[0]):
+    raise SgdxError(
+      f"{files[0]}: DSTC8 dialogues do not say which set they were predicted for",
+      expected="JSONL, whose ids name it",
+      fix="name the sets: --predictions original=DIR ned=DIR ...",
+    )
+  kinds = {name: test_set.corpus.perturbed(split) for name, test_set in sets.items()}
+  found: dict[str, dict[str, list]] = {name: {} for name in sets}
+  for file in files:
+    for tag in sorted({row.example.variant for row in read_rows(file, prompt_format.unit)}):
+      of, variant = untagged(tag)
+      for name in [name for name in sets if kinds[name] == of]:
+        found[name].setdefault(variant, []).append(file)
+  for name, label, variant in _labelled(found, sets):
+    alike = [other for other in sets if other != name and kinds[other] == kinds[name]]
+    if alike or label in predictions:
+      raise UsageError(
+        f"all=DIR has predictions for {label}, which "
+        + (f"are those of {alike[0]}, too" if alike else "are given by name, too"),
+        expected="each set and variant once; ids name the kind of a set only",
+        fix="name the predictions of each set: --predictions original=DIR ned=DIR ...",
+      )
+    predictions[label] = found[name][variant]
+  return predictions
+
+
+def _labelled(
+  found: Mapping[str, Mapping[str, list]], sets: Mapping[str, TestSet]
+) -> Iterator[tuple[str, str, str]]:
+  """Yields (set, label, variant) of what is to be checked."""
+  crossed = {ORIGINAL}.union(*(found[name] for name in sets if name != ORIGINAL))
+  for name, by_variant in found.items():
+    for variant in by_variant:
+      if variant in crossed:
+        yield name, variant if name == ORIGINAL else tagged([name], variant), variant

@@ -1,0 +1,81 @@
+"""The SGD baseline is asked of all turns at once, by their utterances; then its updates add up."""
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.encoder.schema_table import extended
+from sgdx_t5x.trackers.baseline import BaselineStyle
+from sgdx_t5x.trackers.baseline_features import BaselineReader, element_texts
+from sgdx_t5x.trackers.span_tracking import span_prediction
+from sgdx_t5x.trackers.turns import Known, user_turns
+from sgdx_t5x.trackers.walk import Prediction, Question, walk
+from sgdx_t5x.tracking.checkpoints import Checkpoint
+from sgdx_t5x.tracking.model import LoadedModel
+from sgdx_t5x.tracking.prompted import one_of
+from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, tracked
+
+
+def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "BaselineTracker":
+  """Returns the tracker of a checkpoint. Raises SgdxError if there are several."""
+  return BaselineTracker(LoadedModel(one_of(checkpoints), lengths))
+
+
+class BaselineTracker:
+  """See `protocol.Tracker`. Args: model, trained on tasks of the baseline."""
+
+  name = "the SGD baseline"
+  reads_acts = False
+
+  def __init__(self, model: LoadedModel):
+    self._model, self._style = model, model.task.how or BaselineStyle()
+    self._readers: dict[Shown, BaselineReader] = {}
+    vectors = np.ascontiguousarray(model.model.module.table.vectors)
+    self._digest = hashlib.blake2b(vectors.view(np.uint8).data, digest_size=8).hexdigest()
+
+  @property
+  def settings(self) -> Mapping[str, str]:
+    """See `protocol.Tracker`."""
+    usual, style = BaselineStyle(), dataclasses.asdict(self._style)
+    changes = {name: str(x) for name, x in style.items() if x != getattr(usual, name)}
+    found = {**self._model.settings, "tracker": self.name, "schema_embeddings": self._digest}
+    return found | changes
+
+  def check(self, shown: Shown) -> None:
+    """See `protocol.Tracker`."""
+    for position in range(len(shown.schema)):
+      self._reader(shown).example(Known("", 0, position, "", "", (), (position,)), {})
+
+  def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
+    """See `protocol.Tracker`."""
+    turns = (turn for dialogue in dialogues for turn in user_turns(dialogue, shown.original))
+    known = {one.frame_id: one for turn in turns for one in turn}
+    reader = self._reader(shown)
+    examples = {name: reader.example(one, {}) for name, one in known.items()}
+    answers = self._model.answer([example.features for example in examples.values()])
+    vectors = dict(zip(examples, answers, strict=True))
+
+    def predict(questions: Sequence[Question]) -> list[Prediction]:
+      asked = [(question, question.known.frame_id) for question in questions]
+      return [span_prediction(shown.original, q, examples[x], vectors[x]) for q, x in asked]
+
+    for found in walk(dialogues, shown.original, predict):
+      yield {name: tracked(x, shown.original, known[name].service) for name, x in found.items()}
+
+  def _reader(self, shown: Shown) -> BaselineReader:
+    """Returns the reader of a schema, whose elements the model's table has from then on."""
+    if shown not in self._readers:
+      model = self._model.model
+      table, config = model.module.table, model.module.config
+      texts = list(element_texts(shown.schema, self._style))
+      longer = extended(table, texts, model.input_vocabulary, config)
+      if longer is not table:
+        model.module = model.module.clone(table=longer)
+        self._model.retrace()
+      self._readers[shown] = BaselineReader(
+        shown.schema, model.input_vocabulary, longer.row, self._style, self._model.lengths
+      )
+    return self._readers[shown]

@@ -1,0 +1,103 @@
+"""Finds the checkpoints of a tracker, and what their configuration says without being parsed."""
+
+import dataclasses
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from sgdx_t5x.errors import SgdxError
+
+_STEP = re.compile(r"checkpoint_(\d+)")
+_TASK = re.compile(
+  r"^(?:MIXTURE_OR_TASK_NAME|train/[\w.]*DatasetConfig\.mixture_or_task_name) = (['\"])(.+)\1$",
+  re.MULTILINE,
+)
+_EXPECTED = "a folder checkpoint_N of `t5x.train`, or the MODEL_DIR it lies in, with its config.gin"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Checkpoint:
+  """A checkpoint and the configuration that it was trained with.
+
+  Attributes:
+    path: the folder checkpoint_N.
+    config_path: of its config.gin.
+    config: what it says.
+    task: name of the task or mixture that it was trained on.
+  """
+
+  path: str
+  config_path: str
+  config: str
+  task: str
+
+
+def find_checkpoints(folder: str | os.PathLike) -> tuple[Checkpoint, ...]:
+  """Returns the checkpoints of a tracker.
+
+  Args:
+    folder: checkpoint_N; or a MODEL_DIR, of which the last checkpoint is taken; or a folder of
+      several MODEL_DIRs, one for each model of the tracker. gs:// works where T5X's does.
+
+  Raises:
+    SgdxError: there is no checkpoint, or no config.gin beside it that names its task.
+  """
+  from etils import epath
+
+  path = epath.Path(folder)
+  if not path.exists():
+    raise SgdxError(
+      f"{folder}: no such folder",
+      expected=_EXPECTED,
+      available=_names(path.parent),
+      fix="check the path",
+    )
+  if _STEP.fullmatch(path.name):
+    return (_read(path),)
+  inside = sorted(path.iterdir()) if path.is_dir() else []
+  if last := _last(inside):
+    return (_read(last),)
+  found = [_last(sorted(part.iterdir())) for part in inside if part.is_dir()]
+  if not any(found):
+    raise SgdxError(
+      f"{folder}: no checkpoint", expected=_EXPECTED, available=_names(path), fix="check the path"
+    )
+  return tuple(_read(last) for last in found if last)
+
+
+def _last(paths: Sequence[Any]) -> Any:
+  """Returns the path of checkpoint_N with the greatest N; None if there is none."""
+  steps = {int(match[1]): path for path in paths if (match := _STEP.fullmatch(path.name))}
+  return steps[max(steps)] if steps else None
+
+
+def _read(path: Any) -> Checkpoint:
+  for place in (path.parent, path):
+    config = place / "config.gin"
+    if config.exists():
+      text = config.read_text()
+      break
+  else:
+    raise SgdxError(
+      f"{path}: no config.gin beside it",
+      expected="the config.gin that `t5x.train` wrote into MODEL_DIR: it says which tracker it is",
+      available=_names(path.parent),
+      fix=f"copy it from the MODEL_DIR to {path.parent}",
+    )
+  names = _TASK.findall(text)
+  if not names:
+    raise SgdxError(
+      f"{config}: no MIXTURE_OR_TASK_NAME",
+      expected="the configuration of a training run on a task or mixture of sgdx_t5x.tasks",
+      fix="copy the config.gin of the run that wrote the checkpoint",
+    )
+  return Checkpoint(str(path), str(config), text, names[0][1])
+
+
+def _names(folder: Any) -> str:
+  try:
+    found = sorted(path.name for path in folder.iterdir())
+  except (OSError, NotImplementedError):
+    return ""
+  return ", ".join(found[:8]) + (f" and {len(found) - 8} more" if found[8:] else "")

@@ -1,0 +1,194 @@
+"""One dialogue at a time: in Python, and for the prompt in the terminal."""
+
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.data.dialogue import SYSTEM, USER, Dialogue, Frame, Turn, frame_id
+from sgdx_t5x.data.schema import Schema, check_aligned, load_schema, parse_schema
+from sgdx_t5x.data.variants import ORIGINAL
+from sgdx_t5x.errors import SgdxError, UsageError, nearest
+from sgdx_t5x.files import not_found
+from sgdx_t5x.tracking.loading import open_tracker
+from sgdx_t5x.tracking.predicting import check_services, without_gold
+from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, Tracker
+
+Utterance = str | tuple[str, Sequence[Mapping[str, Any]]]  # with the system's acts as SGD has them
+SchemaLike = Schema | str | os.PathLike | Sequence[Mapping[str, Any]]
+States = list[dict[str, TrackedFrame]]
+_SPLIT = "test"  # of ids: nothing is read from it
+
+
+class DialogueTracker:
+  """A tracker for single dialogues, `sgdx_t5x.load_tracker`.
+
+  Attributes:
+    tracker: that is asked, see `protocol.Tracker`.
+  """
+
+  def __init__(self, tracker: Tracker):
+    self.tracker = tracker
+
+  def __repr__(self) -> str:
+    return f"<{self.tracker.name}>"
+
+  def track(
+    self,
+    dialogue: Dialogue | Sequence[Utterance],
+    schema: SchemaLike,
+    *,
+    variant: SchemaLike | None = None,
+    services: Sequence[str] | None = None,
+  ) -> States:
+    """Tracks a dialogue.
+
+    Args:
+      dialogue: in names of `schema`, whose states are not read; or what the user and the system
+        said in turn, the user first: texts, or for the system (text, its acts as SGD has them). A
+        tracker that reads acts (SpanDST) knows of none where none are given.
+      schema: the schema, decoded or a path of its file.
+      variant: what the model is shown instead: the same in other words.
+      services: which services of a plain list to track; all by default.
+
+    Returns:
+      After every user turn: service -> its `TrackedFrame`, with `slot_values` (slot -> values),
+      and `active_intent` and `requested_slots` where the tracker says them. Names are those of
+      `schema`.
+
+    Raises:
+      SgdxError: a schema that the tracker cannot show its model, a variant that does not align, or
+        a dialogue that does not fit the schema.
+    """
+    original = read_schema(schema)
+    shown = show(self.tracker, original, ORIGINAL if variant is None else "variant", variant)
+    if not isinstance(dialogue, Dialogue):
+      dialogue = from_utterances(dialogue, original, services)
+    return states(self.tracker, dialogue, shown)
+
+
+def load_tracker(
+  *folders: str | os.PathLike, lengths: Mapping[str, int] | None = None
+) -> DialogueTracker:
+  """Loads a tracker of dialogues, whichever it is, from a checkpoint of `t5x.train`.
+
+  It has one method, `track(dialogue, schema)`. TensorFlow and JAX are imported here. Its
+  checkpoint's configuration replaces what gin has in this process.
+
+  Args:
+    folders: checkpoint_N or its MODEL_DIR, with the config.gin of training; several, or a folder
+      of several MODEL_DIRs, for a tracker of several models.
+    lengths: of features, where they are to differ from those in config.gin: {"inputs": 1024}.
+
+  Raises:
+    SgdxError: there is no checkpoint, or none of a tracker.
+  """
+  return DialogueTracker(open_tracker(*folders, lengths=lengths))
+
+
+def show(tracker: Tracker, original: Schema, name: str, variant: SchemaLike | None = None) -> Shown:
+  """Returns a schema as the tracker is shown it.
+
+  Args:
+    tracker: that is asked.
+    original: the schema that gives names.
+    name: of the variant.
+    variant: its schema; None for the original itself.
+
+  Raises:
+    SgdxError: they do not align, a service has no slots, or the tracker cannot show one.
+  """
+  schema = original if variant is None else read_schema(variant)
+  check_services(schema)
+  check_aligned(original, schema)
+  shown = Shown(_SPLIT, name, original, schema)
+  tracker.check(shown)
+  return shown
+
+
+def states(tracker: Tracker, dialogue: Dialogue, shown: Shown) -> States:
+  """Returns service -> what was found, after every user turn."""
+  found: dict[str, TrackedFrame] = {}
+  for portion in tracker.track([without_gold(dialogue)], shown):
+    found.update(portion)
+  return [
+    {x.service: found[frame_id(dialogue.dialogue_id, i, x.service)] for x in turn.frames}
+    for i, turn in enumerate(dialogue.turns)
+    if turn.speaker == USER
+  ]
+
+
+def from_utterances(
+  utterances: Sequence[Utterance], schema: Schema, services: Sequence[str] | None = None
+) -> Dialogue:
+  """Returns a dialogue of what was said in turn. Args: as of `DialogueTracker.track`."""
+  names = tuple(services if services is not None else schema.names)
+  if isinstance(utterances, str) or not names:
+    raise SgdxError(
+      "a dialogue that is one text" if names else "no services to track",
+      expected="a list of what user and system said in turn, and a service at least",
+      fix="give [text], not text; services=None tracks all",
+    )
+  for name in names:
+    schema[name]  # or there is none
+  turns = []
+  for number, said in enumerate(utterances):
+    text, acts = (said, ()) if isinstance(said, str) else said
+    speaker = SYSTEM if number % 2 else USER
+    frames = [Frame(name) for name in names]
+    if speaker == SYSTEM:
+      frames = [Frame(name, actions=_acts_of(acts, name, schema)) for name in names]
+    turns.append(Turn(speaker, text, tuple(frames)))
+  return Dialogue("0", names, tuple(turns))
+
+
+def _acts_of(acts: Sequence[Mapping[str, Any]], service: str, schema: Schema) -> list[dict]:
+  """Returns the acts about a service: those that name it, or one of its slots, or nothing."""
+  slots = schema[service].slot_index
+  return [
+    {key: value for key, value in act.items() if key != "service"}
+    for act in acts
+    if act.get("service", service) == service and (act.get("slot") or "") in {*slots, "", "intent"}
+  ]
+
+
+def read_schema(schema: SchemaLike) -> Schema:
+  """Returns a schema. Args: itself, decoded JSON, or the path of its file."""
+  if isinstance(schema, Schema):
+    return schema
+  if not isinstance(schema, str | os.PathLike):
+    return parse_schema(list(schema), "schema")
+  path = pathlib.Path(schema)
+  if not path.is_file():
+    raise not_found(path, "a schema file, as SGD's schema.json")
+  return load_schema(path.read_bytes(), str(path))
+
+
+def read_acts(text: str, schema: Schema, services: Sequence[str]) -> list[dict[str, Any]]:
+  """Reads what the system did: "OFFER city=Fresno; REQUEST date; NOTIFY_SUCCESS".
+
+  Args:
+    text: acts, divided by semicolons; a value follows "=".
+    schema: whose slots are named.
+    services: to look for slots in.
+
+  Raises:
+    UsageError: an unknown act or slot.
+  """
+  from sgdx_t5x.trackers.turns import SYSTEM_ACTS
+
+  known = [slot for name in services for slot in schema[name].slot_index]
+  acts = []
+  for part in filter(None, map(str.strip, text.split(";"))):
+    act, _, rest = part.partition(" ")
+    slot, sign, value = (x.strip() for x in rest.partition("="))
+    if act not in SYSTEM_ACTS or (slot and slot not in known and act != "OFFER_INTENT"):
+      wrong, among = (act, SYSTEM_ACTS) if act not in SYSTEM_ACTS else (slot, known)
+      raise UsageError(
+        f"{{{part}}}: unknown {'act' if wrong == act else 'slot'} {wrong!r}",
+        expected="ACT slot=value; ACT slot; ACT",
+        available=nearest(wrong, among, limit=20),
+        fix="for instance {OFFER city=Fresno; REQUEST date}",
+      )
+    acts.append({"act": act, "slot": slot, "values": [value] if sign else []})
+  return acts

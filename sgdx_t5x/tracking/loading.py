@@ -1,0 +1,39 @@
+"""From checkpoints to a tracker."""
+
+import importlib
+import os
+from collections.abc import Mapping
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.tracking.checkpoints import Checkpoint, find_checkpoints
+from sgdx_t5x.tracking.protocol import TRACKERS, Tracker
+
+
+def open_tracker(*folders: str | os.PathLike, lengths: Mapping[str, int] | None = None) -> Tracker:
+  """Loads the tracker of one or more checkpoints, which takes seconds.
+
+  Args:
+    folders: see `checkpoints.find_checkpoints`; several for a tracker of several models.
+    lengths: of features, where they are to differ from those in the configurations.
+
+  Raises:
+    SgdxError: no checkpoints, checkpoints of different trackers, or ones that do not fit their
+      configuration.
+  """
+  found = [checkpoint for folder in folders for checkpoint in find_checkpoints(folder)]
+  kinds = {checkpoint.path: TRACKERS.get(_format(checkpoint)) for checkpoint in found}
+  if None in kinds.values() or len(set(kinds.values())) > 1:
+    raise SgdxError(
+      "; ".join(f"{checkpoint.path}: {checkpoint.task}" for checkpoint in found),
+      expected="checkpoints of one tracker",
+      available=f"trackers of {', '.join(TRACKERS)}",
+      fix="give a checkpoint that was trained on a task or mixture of one of them",
+    )
+  module, _, function = str(kinds[found[0].path]).partition(":")
+  return getattr(importlib.import_module(module), function)(found, lengths or {})
+
+
+def _format(checkpoint: Checkpoint) -> str:
+  from sgdx_t5x.tracking.model import registered
+
+  return registered(checkpoint).format

@@ -1,0 +1,232 @@
+"""A checkpoint of any model of `t5x.train` as a function from features to answers.
+
+Models are asked by T5X's own `utils.get_infer_fn`, as `python -m t5x.infer` does, so their answers
+are its answers. Only this module of the room meets T5X, whichever is installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import gin
+import jax
+import numpy as np
+import tensorflow as tf
+
+from sgdx_t5x import tasks
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.tasks.registration import Registered
+from sgdx_t5x.tracking.checkpoints import Checkpoint
+from t5x import partitioning, utils
+
+Features = Mapping[str, Sequence[int]]
+_BATCH_SIZE = 64
+_KEPT = 5_000  # answers: of a dialogue that goes on, all but those of the last turn are known
+_MAIN = re.compile(r"^import __main__ as (\w+)$", re.MULTILINE)
+_OWNER = "SGDX_TRACKING"  # a macro that says whose configuration gin has
+
+
+class LoadedModel:
+  """A model with the weights of a checkpoint.
+
+  Attributes:
+    checkpoint: where it is from.
+    task: what it was trained on; `task.how` has the prompt format or style.
+    model: T5X's, a `models.BaseModel`.
+    lengths: of the task's features, as gin evaluates with them.
+    digest: 16 hex digits over the weights, the same wherever the checkpoint lies.
+  """
+
+  def __init__(self, checkpoint: Checkpoint, lengths: Mapping[str, int] | None = None):
+    """Args: checkpoint; lengths of features that differ from those in its configuration."""
+    self.checkpoint = checkpoint
+    with _configured(checkpoint), _as_sgdx_errors(checkpoint):
+      self.task = registered(checkpoint)
+      self.model = _model_of_gin()
+      self.lengths = _lengths(checkpoint, lengths or {})
+      # As t5x_lite's scripts do; Google's T5X has neither.
+      getattr(utils, "compilation_cache", lambda: None)()
+      self._operands = getattr(utils, "cpu_matmul", lambda: "")()
+      self._restore()
+
+  def _restore(self) -> None:
+    converter = self.model.FEATURE_CONVERTER_CLS(pack=False)
+    lengths = converter.get_model_feature_lengths(self.lengths)
+    partitioner = _partitioner()
+    initializer = utils.TrainStateInitializer(
+      optimizer_def=None,
+      init_fn=self.model.get_initial_variables,
+      input_shapes={name: (_BATCH_SIZE, length) for name, length in lengths.items()},
+      partitioner=partitioner,
+    )
+    restore = utils.RestoreCheckpointConfig(
+      path=self.checkpoint.path,
+      mode="specific",
+      dtype="float32",
+      fallback_to_scratch=False,
+      state_transformation_fns=(),
+    )
+    self._state = initializer.from_checkpoint([restore], init_rng=jax.random.PRNGKey(0))
+    self._axes, self._partitioner = initializer.train_state_axes, partitioner
+    self.retrace()
+    self._rows: list[dict[str, np.ndarray]] = []
+    self._known: dict[tuple[bytes, ...], list[int]] = {}
+    self._kinds = {name: f.dtype.as_numpy_dtype for name, f in converter.TASK_FEATURES.items()}
+    signature = {k: tf.TensorSpec([None], f.dtype) for k, f in converter.TASK_FEATURES.items()}
+    # Made once: every pass over it reads the examples of that time.
+    rows = tf.data.Dataset.from_generator(lambda: iter(self._rows), output_signature=signature)
+    self._dataset = converter(rows, self.lengths).enumerate()
+
+  def retrace(self) -> None:
+    """Has the model traced anew when it is next asked, with what it holds as constant by then."""
+    self._infer = utils.get_infer_fn(
+      self.model.predict_batch, _BATCH_SIZE, self._axes, self._partitioner
+    )
+
+  @functools.cached_property
+  def digest(self) -> str:
+    """See the class."""
+    digest = hashlib.blake2b(digest_size=8)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(self._state.params):
+      digest.update(jax.tree_util.keystr(path).encode())
+      digest.update(np.ascontiguousarray(leaf).view(np.uint8).data)
+    return digest.hexdigest()
+
+  @property
+  def settings(self) -> dict[str, str]:
+    """What its answers depend on, for `protocol.Tracker.settings`."""
+    lengths = " ".join(f"{name}={length}" for name, length in sorted(self.lengths.items()))
+    found = {"weights": self.digest, "task": self.task.name, "lengths": lengths}
+    return found | ({"cpu_matmul": self._operands} if self._operands else {})
+
+  def answer(self, features: Sequence[Features]) -> list[list[int]]:
+    """Asks the model: in batches of similar lengths, equal examples once.
+
+    Args:
+      features: of each example, features of the task, 1-D and without padding, which fit the
+        `lengths`. What is left out is empty: `targets`, say.
+
+    Returns:
+      What `model.predict_batch` returned for each: token ids of a decoder, the answer's vector of
+      an encoder.
+    """
+    rows = [
+      {k: np.asarray(one.get(k, ()), kind) for k, kind in self._kinds.items()} for one in features
+    ]
+    keys = [tuple(row[name].tobytes() for name in self._kinds) for row in rows]
+    new = {key: row for key, row in zip(keys, rows, strict=True) if key not in self._known}
+    found = {key: self._known[key] for key in keys if key in self._known}
+    if new:
+      with _configured(self.checkpoint):
+        self._rows = list(new.values())
+        outputs = [output for _, output in sorted(self._infer(self._dataset, self._state))]
+      found |= zip(new, outputs, strict=True)
+    if len(self._known) + len(new) > _KEPT:
+      self._known.clear()
+    self._known |= {key: found[key] for key in new}
+    return [found[key] for key in keys]
+
+
+def registered(checkpoint: Checkpoint) -> Registered:
+  """Returns the task or mixture that a checkpoint was trained on.
+
+  Raises:
+    SgdxError: nothing of that name is registered.
+  """
+  with _configured(checkpoint), _as_sgdx_errors(checkpoint):
+    if module := _query("MIXTURE_OR_TASK_MODULE"):
+      importlib.import_module(module)
+  found = tasks.REGISTERED.get(checkpoint.task)
+  if found is None:
+    raise SgdxError(
+      f"{checkpoint.config_path}: MIXTURE_OR_TASK_NAME = {checkpoint.task!r}",
+      expected="a task or mixture of sgdx_t5x.tasks, or of the MIXTURE_OR_TASK_MODULE named there",
+      available=nearest(checkpoint.task, tasks.REGISTERED),
+      fix="install the package that registers it, and name its module in config.gin: "
+      "MIXTURE_OR_TASK_MODULE = 'my_tasks'",
+    )
+  return found
+
+
+def _partitioner() -> partitioning.PjitPartitioner:
+  """Returns the partitioner of the configuration; on a single device, one without partitions."""
+  if jax.device_count() > 1:
+    return partitioning.PjitPartitioner()
+  return partitioning.PjitPartitioner(num_partitions=1, model_parallel_submesh=None)
+
+
+@gin.configurable(module="sgdx_tracking")
+def _model_of_gin(model: Any = gin.REQUIRED) -> Any:
+  return model
+
+
+@contextlib.contextmanager
+def _configured(checkpoint: Checkpoint) -> Iterator[None]:
+  """Gives gin the configuration of a checkpoint: models ask for parts of it when they are traced.
+
+  It replaces what gin had before. A trainer's script is `__main__` there, which it is not here.
+  """
+  if _query(_OWNER) != checkpoint.path:
+    with gin.unlock_config(), _as_sgdx_errors(checkpoint):
+      gin.clear_config()
+      gin.parse_config(_MAIN.sub(r"from t5x import train as \1", checkpoint.config))
+      gin.parse_config("sgdx_tracking._model_of_gin.model = %MODEL")
+      gin.parse_config(f"{_OWNER} = {checkpoint.path!r}")
+  yield
+
+
+def _query(name: str, default: Any = None) -> Any:
+  """Returns the value of a macro, or of a parameter, macros replaced."""
+  try:
+    value = gin.query_parameter(name if "." in name else f"%{name}")
+  except ValueError:
+    return default
+  while isinstance(value, gin.config.ConfigurableReference) and str(value).startswith("%"):
+    value = gin.query_parameter(str(value))
+  return value
+
+
+def _lengths(checkpoint: Checkpoint, others: Mapping[str, int]) -> Mapping[str, int]:
+  found = _query("infer_eval/t5x.utils.DatasetConfig.task_feature_lengths")
+  found = found or _query("TASK_FEATURE_LENGTHS")
+  if not isinstance(found, Mapping):
+    raise SgdxError(
+      f"{checkpoint.config_path}: no TASK_FEATURE_LENGTHS",
+      expected="the lengths of the task's features, which models are made for",
+      fix="set it there: TASK_FEATURE_LENGTHS = {'inputs': 512, 'targets': 256}",
+    )
+  if unknown := [name for name in others if name not in found]:
+    raise SgdxError(
+      f"a length of {', '.join(unknown)}",
+      expected=f"features of {checkpoint.task}",
+      available=", ".join(f"{name}={length}" for name, length in found.items()),
+      fix="name one of them",
+    )
+  return {**found, **others}
+
+
+@contextlib.contextmanager
+def _as_sgdx_errors(checkpoint: Checkpoint) -> Iterator[None]:
+  """Gives errors of T5X and gin four parts."""
+  try:
+    yield
+  except Exception as e:
+    cause: Any = e  # gin raises errors again that name where it was called from
+    while cause is not None and not hasattr(cause, "fix"):
+      cause = cause.__cause__ or cause.__context__
+    if isinstance(cause, SgdxError):
+      parts = {"expected": cause.expected, "available": cause.available, "fix": cause.fix}
+      raise SgdxError(cause.found, **parts) from e
+    said = [getattr(cause, name, None) for name in ("message", "found")]
+    raise SgdxError(
+      f"{checkpoint.path}: " + (": ".join(str(x) for x in said if x) or str(e).split("\n")[0]),
+      expected=str(getattr(cause, "expected", None) or "a checkpoint that fits its config.gin"),
+      available=str(getattr(cause, "available", None) or ""),
+      fix="give the checkpoint with the config.gin it was trained with; --debug shows more",
+    ) from e

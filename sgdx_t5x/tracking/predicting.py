@@ -1,0 +1,272 @@
+"""Tracks a split under variants of its schema into DSTC8 dialogues that `sgdx score` reads.
+
+A folder per variant holds a file per block of dialogues, each written whole; beside them track.json
+says what the answers depend on. What was killed goes on after the last file.
+"""
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.dialogue import USER, Dialogue, Frame, frame_id
+from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.data.variants import tagged, untagged
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import atomic_write, check_folder, decode_json
+from sgdx_t5x.files.inputs import check_no_input_in
+from sgdx_t5x.files.locks import lock, remove_leftovers
+from sgdx_t5x.signature import package_version
+from sgdx_t5x.trackers.turns import check_acts
+from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, Tracker
+
+MANIFEST = "track.json"
+_FORMAT = "sgdx-track/1"
+_BLOCK = 64  # dialogues of a file: what a kill can cost
+OnProgress = Callable[[int, int], None]  # frames done, of how many
+
+
+@dataclasses.dataclass(frozen=True)
+class Tracked:
+  """What was tracked of a variant.
+
+  Attributes:
+    folder: that holds its predictions.
+    frames: of all dialogues.
+    known: frames that an earlier run had written.
+  """
+
+  folder: pathlib.Path
+  frames: int
+  known: int
+
+
+def check_services(schema: Schema) -> None:
+  """Refuses a service without slots: there is nothing to track. Raises SgdxError."""
+  for service in schema:
+    if not service.slots:
+      raise SgdxError(
+        f"{schema.origin}: service {service.name} has no slots",
+        expected="slots, of which a state says the values",
+        fix="give it slots, or leave it out of the schema",
+      )
+
+
+def without_gold(dialogue: Dialogue) -> Dialogue:
+  """Returns a dialogue with what a tracker may know: services, and what the system did."""
+  turns = [
+    dataclasses.replace(
+      turn,
+      frames=tuple(
+        Frame(frame.service, actions=None if turn.speaker == USER else frame.actions)
+        for frame in turn.frames
+      ),
+    )
+    for turn in dialogue.turns
+  ]
+  return dataclasses.replace(dialogue, turns=tuple(turns))
+
+
+def read_split(corpus: Corpus, split: str, tracker: Tracker) -> list[Dialogue]:
+  """Returns the dialogues of a split, without gold.
+
+  Raises:
+    SgdxError: there are none, or the tracker reads acts and one does not have them.
+  """
+  dialogues = []
+  for dialogue in corpus.dialogues(split):
+    if tracker.reads_acts:
+      check_acts(dialogue, f"{corpus.origin}: {split}", tracker.name)
+    dialogues.append(without_gold(dialogue))
+  if not any(True for dialogue in dialogues for _ in dialogue.user_frames()):
+    raise SgdxError(
+      f"{corpus.origin}: nothing to track in split {split}",
+      expected="dialogues with user frames",
+      available=corpus.file_counts(),
+      fix="name a split that has dialogues",
+    )
+  return dialogues
+
+
+def track_split(
+  tracker: Tracker,
+  corpus: Corpus,
+  split: str,
+  schemas: Mapping[str, Schema],
+  out: pathlib.Path,
+  *,
+  overwrite: bool = False,
+  on_progress: OnProgress = lambda done, total: None,
+) -> Iterator[Tracked]:
+  """Writes {out}/{variant}/dialogues_NNN.json for each variant.
+
+  Args:
+    tracker: that is asked.
+    corpus: or a part of it, `data.subset.Subset`.
+    split: of the corpus.
+    schemas: variant -> its schema.
+    out: folder; new, empty, or of an earlier run with the same settings, which goes on.
+    overwrite: begin anew where an earlier run is in `out`.
+    on_progress: called with the number of frames done, and of how many over all variants.
+
+  Yields:
+    What was tracked of each variant, once it is complete.
+
+  Raises:
+    SgdxError: a schema or dialogues that the tracker cannot read, or a folder of other predictions.
+  """
+  shown = {variant: _shown(corpus, split, variant, schemas[variant]) for variant in schemas}
+  for one in shown.values():
+    check_services(one.schema)
+    tracker.check(one)
+  dialogues = read_split(corpus, split, tracker)
+  blocks = [dialogues[i : i + _BLOCK] for i in range(0, len(dialogues), _BLOCK)]
+  sizes = [sum(1 for dialogue in block for _ in dialogue.user_frames()) for block in blocks]
+  done, total = 0, sum(sizes) * len(shown)
+  with lock(out):
+    _begin(out, _manifest(tracker, corpus, split, dialogues, shown), overwrite)
+    for variant, one in shown.items():
+      folder, known = out / variant, 0
+      remove_leftovers(folder)
+      for number, (block, size) in enumerate(zip(blocks, sizes, strict=True), start=1):
+        path = folder / f"dialogues_{number:03d}.json"
+        if path.exists():
+          known, done = known + size, done + size
+          on_progress(done, total)
+          continue
+        found: dict[str, TrackedFrame] = {}
+        for portion in tracker.track(block, one):
+          found.update(portion)
+          on_progress(done + len(found), total)
+        done += size
+        folder.mkdir(exist_ok=True)
+        with atomic_write(path, "--out") as file:
+          file.write(_text(block, found))
+      yield Tracked(folder, sum(sizes), known)
+
+
+def _shown(corpus: Corpus, split: str, variant: str, schema: Schema) -> Shown:
+  name = tagged(corpus.perturbed(split), untagged(variant)[1])
+  return Shown(split, name, corpus.schema(split), schema)
+
+
+# --- files ---------------------------------------------------------------------------------
+
+
+def _text(dialogues: Sequence[Dialogue], found: Mapping[str, TrackedFrame]) -> str:
+  data = [
+    {
+      "dialogue_id": dialogue.dialogue_id,
+      "services": list(dialogue.services),
+      "turns": [
+        {
+          "speaker": turn.speaker,
+          "utterance": turn.utterance,
+          "frames": [
+            _frame(frame, found[frame_id(dialogue.dialogue_id, number, frame.service)])
+            if turn.speaker == USER
+            else {"service": frame.service}
+            for frame in turn.frames
+          ],
+        }
+        for number, turn in enumerate(dialogue.turns)
+      ],
+    }
+    for dialogue in dialogues
+  ]
+  return json.dumps(data, indent=2, sort_keys=True) + "\n"
+
+
+def _frame(frame: Frame, found: TrackedFrame) -> dict[str, Any]:
+  state: dict[str, Any] = {
+    "slot_values": {slot: list(values) for slot, values in found.slot_values.items()}
+  }
+  if found.active_intent is not None:
+    state["active_intent"] = found.active_intent
+  if found.requested_slots is not None:
+    state["requested_slots"] = list(found.requested_slots)
+  data: dict[str, Any] = {"service": frame.service, "state": state}
+  if found.spans is not None:
+    keys = ("slot", "start", "exclusive_end")
+    data["slots"] = [dict(zip(keys, span, strict=True)) for span in found.spans]
+  return data
+
+
+def _manifest(
+  tracker: Tracker,
+  corpus: Corpus,
+  split: str,
+  dialogues: Sequence[Dialogue],
+  shown: Mapping[str, Shown],
+) -> dict[str, Any]:
+  return {
+    "format": _FORMAT,
+    "version": package_version(),
+    "tracker": dict(tracker.settings),
+    "corpus": {
+      "name": corpus.name,
+      "checksum": corpus.checksum(),
+      "split": split,
+      "dialogues": len(dialogues),
+      "ids": _digest([dialogue.dialogue_id for dialogue in dialogues]),
+    },
+    "variants": {variant: _digest(one.schema.to_json()) for variant, one in shown.items()},
+  }
+
+
+def _digest(data: Any) -> str:
+  return hashlib.blake2b(json.dumps(data, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+def _begin(out: pathlib.Path, manifest: dict[str, Any], overwrite: bool) -> None:
+  """Makes the folder ready for predictions of these settings, and says so in it."""
+  earlier = _read_manifest(out)
+  if earlier is not None and not overwrite:
+    if differences := list(_differences(earlier, manifest)):
+      raise SgdxError(
+        f"--out {out} holds predictions of other settings: " + "; ".join(differences),
+        expected="a folder that is new, or of the same checkpoint, settings and dialogues",
+        fix="name another folder, or give --overwrite to begin anew",
+      )
+    manifest["variants"] = {**earlier["variants"], **manifest["variants"]}
+  elif earlier is not None:
+    check_no_input_in(out, "--out")
+    for name in earlier["variants"]:
+      shutil.rmtree(out / pathlib.PurePath(name).name, ignore_errors=True)
+    (out / MANIFEST).unlink()
+  else:
+    check_folder(out, expected="a folder that is new or empty, or of an earlier `sgdx track`")
+  out.mkdir(parents=True, exist_ok=True)
+  with atomic_write(out / MANIFEST, "--out") as file:
+    file.write(json.dumps(manifest, indent=2) + "\n")
+
+
+def _read_manifest(out: pathlib.Path) -> dict[str, Any] | None:
+  path = out / MANIFEST
+  if not path.is_file():
+    return None
+  expected, fix = f"a {MANIFEST} of `sgdx track`", "name another folder"
+  data = decode_json(path.read_bytes(), str(path), expected, fix)
+  parts = [data.get(key) for key in ("tracker", "corpus", "variants")] if _is_ours(data) else []
+  if not parts or not all(isinstance(part, dict) for part in parts):
+    raise SgdxError(f"{path}: another format", expected=expected, fix=fix)
+  return data
+
+
+def _is_ours(data: Any) -> bool:
+  return isinstance(data, dict) and data.get("format") == _FORMAT
+
+
+def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+  for part in ("tracker", "corpus"):
+    for key in {**earlier[part], **now[part]}:
+      a, b = earlier[part].get(key), now[part].get(key)
+      if a != b:
+        yield f"{part} {key} {a}, now {b}"
+  for variant, digest in now["variants"].items():
+    if earlier["variants"].get(variant, digest) != digest:
+      yield f"another schema of {variant}"

@@ -1,0 +1,125 @@
+"""Trackers that are asked by prompts: T5DST, D3ST, SDT and any other format of `prompts`.
+
+An answer depends on the dialogue alone, not on other answers, so all frames are asked at once.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from sgdx_t5x.data.dialogue import Dialogue, frame_id
+from sgdx_t5x.data.example_id import FRAME, ExampleId
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.metrics.frames import PredictedFrame
+from sgdx_t5x.prompts import signature_fields
+from sgdx_t5x.prompts.protocol import Prompt, PromptFormat, ServicePair, service_pairs
+from sgdx_t5x.prompts.text_examples import Tokens, check_fits, input_tokens
+from sgdx_t5x.tracking.checkpoints import Checkpoint
+from sgdx_t5x.tracking.model import LoadedModel
+from sgdx_t5x.tracking.protocol import Shown, TrackedFrame
+
+
+def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "PromptedTracker":
+  """Returns the tracker of a checkpoint. Raises SgdxError if there are several."""
+  return PromptedTracker(LoadedModel(one_of(checkpoints), lengths))
+
+
+def one_of(checkpoints: Sequence[Checkpoint]) -> Checkpoint:
+  """Returns the only checkpoint. Raises SgdxError if there are several."""
+  if len(checkpoints) > 1:
+    raise SgdxError(
+      f"{len(checkpoints)} checkpoints: " + ", ".join(x.path for x in checkpoints),
+      expected=f"one: a tracker of the task {checkpoints[0].task} has one model",
+      fix="give the path of one of them",
+    )
+  return checkpoints[0]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+  """The examples of a frame: one per slot, or one."""
+
+  frame: ExampleId
+  pair: ServicePair
+  slots: Sequence[str | None]
+  prompts: Sequence[Prompt]
+
+
+class PromptedTracker:
+  """See `protocol.Tracker`. Args: model, trained on tasks of a prompt format."""
+
+  reads_acts = False
+
+  def __init__(self, model: LoadedModel):
+    if model.task.how is None:
+      raise SgdxError(
+        f"{model.checkpoint.path}: trained on {model.task.name}, which asks in several ways",
+        expected="a mixture of tasks that all have one prompt format and style",
+        available=model.task.format,
+        fix="train on such a mixture; `sgdx ls tasks` lists them",
+      )
+    self._model, self._format = model, model.task.how
+    self._tokens = Tokens(model.model.input_vocabulary)
+
+  @property
+  def format(self) -> PromptFormat:
+    """The prompt format, with its style."""
+    return self._format
+
+  @property
+  def name(self) -> str:
+    """See `protocol.Tracker`."""
+    return type(self._format).__name__
+
+  @property
+  def settings(self) -> Mapping[str, str]:
+    """See `protocol.Tracker`."""
+    return {**self._model.settings, "tracker": self.name, **signature_fields(self._format)}
+
+  def check(self, shown: Shown) -> None:
+    """See `protocol.Tracker`."""
+    pairs = {shown.variant: service_pairs(shown.original, shown.schema)}
+    limit = self._model.lengths["inputs"]
+    check_fits(self._format, shown.split, pairs, self._tokens, limit)
+
+  def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
+    """See `protocol.Tracker`."""
+    asked = [one for dialogue in dialogues for one in self._asked(dialogue, shown)]
+    answers = iter(self._answers([prompt for one in asked for prompt in one.prompts]))
+    yield {
+      one.frame.frame_id: self._read(one, list(itertools.islice(answers, len(one.slots))))
+      for one in asked
+    }
+
+  def _asked(self, dialogue: Dialogue, shown: Shown) -> Iterator[_Asked]:
+    turns = [(turn.speaker, turn.utterance) for turn in dialogue.turns]
+    pairs = service_pairs(shown.original, shown.schema)
+    for turn, frame in dialogue.user_frames():
+      name = frame_id(dialogue.dialogue_id, turn, frame.service)
+      example, pair = ExampleId(shown.variant, shown.split, name), pairs[frame.service]
+      slots = self._format.asked(pair.original)
+      prompts = self._format.prompts(example, pair, tuple(turns[: turn + 1]))
+      yield _Asked(example, pair, slots, prompts)
+
+  def _answers(self, prompts: Sequence[Prompt]) -> list[str]:
+    vocabulary, limit = self._model.model.input_vocabulary, self._model.lengths["inputs"]
+    features = []
+    for tokens in input_tokens(prompts, self._tokens, limit):
+      ids = np.frombuffer(tokens, np.int32)
+      features.append({"inputs": [*ids.tolist(), vocabulary.eos_id][:limit]})
+    decode = self._model.model.output_vocabulary.decode
+    return [decode(ids) for ids in self._model.answer(features)]
+
+  def _read(self, one: _Asked, texts: Sequence[str]) -> TrackedFrame:
+    read = self._format.read
+    if self._format.unit != FRAME:
+      values = {
+        slot: read(text, one.frame.with_slot(slot), one.pair)
+        for slot, text in zip(one.slots, texts, strict=True)
+      }
+      return TrackedFrame({slot: (x,) for slot, x in values.items() if slot and x is not None})
+    found: PredictedFrame = read(texts[0], one.frame.with_slot(None), one.pair)
+    values = {slot: tuple(values) for slot, values in found.slot_values.items()}
+    return TrackedFrame(values, found.active_intent, found.requested_slots)

@@ -1,0 +1,133 @@
+"""SGP-DST tracks turn by turn, with a checkpoint for each of its four sub-models."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+from sgdx_t5x import tasks
+from sgdx_t5x.data.dialogue import Dialogue, frame_id
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.trackers.sgpdst import NONE, PARTS
+from sgdx_t5x.trackers.sgpdst_features import SgpReader, SgpStyle
+from sgdx_t5x.trackers.sgpdst_tracking import sgpdst_tracker
+from sgdx_t5x.trackers.turns import Known
+from sgdx_t5x.trackers.walk import walk
+from sgdx_t5x.tracking.checkpoints import Checkpoint
+from sgdx_t5x.tracking.model import LoadedModel
+from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, tracked
+
+_FORMAT = "sgpdst_"
+
+
+def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SgpTracker":
+  """Returns the tracker of four checkpoints.
+
+  Raises:
+    SgdxError: a sub-model is missing, there twice, or of another style than the rest.
+  """
+  found: dict[str, Checkpoint] = {}
+  for one in checkpoints:
+    part = _part(one)
+    if part in found:
+      raise SgdxError(
+        f"two checkpoints of SGP-DST's {part}: {found[part].path} and {one.path}",
+        expected="one for each of " + ", ".join(PARTS),
+        fix="give one of them",
+      )
+    found[part] = one
+  missing = [part for part in PARTS if part not in found]
+  if missing:
+    raise SgdxError(
+      f"SGP-DST without {' and '.join(missing)}",
+      expected=f"a checkpoint for each of its sub-models: {', '.join(PARTS)}",
+      available="; ".join(f"{part}: {one.path}" for part, one in found.items()),
+      fix="; ".join(f"python -m t5x.train --gin_file=gin/sgpdst/{part}.gin ..." for part in missing)
+      + ", then give all four folders",
+    )
+  models = {part: LoadedModel(found[part], lengths) for part in PARTS}
+  officials = {part: (model.task.how or SgpStyle()).official for part, model in models.items()}
+  if len(set(officials.values())) > 1:
+    raise SgdxError(
+      "sub-models of SGP-DST with and without the released code's slips: "
+      + ", ".join(
+        f"{part} {'with' if official else 'without'}" for part, official in officials.items()
+      ),
+      expected="all four trained on tasks sgpdst_official_..., or none",
+      fix="train those that differ again",
+    )
+  return SgpTracker(models)
+
+
+def _part(checkpoint: Checkpoint) -> str:
+  task = tasks.REGISTERED.get(checkpoint.task)
+  part = task.format.removeprefix(_FORMAT) if task else ""
+  if part not in PARTS:
+    raise SgdxError(
+      f"{checkpoint.path}: trained on {checkpoint.task}",
+      expected="a sub-model of SGP-DST, as the first checkpoint is",
+      available=", ".join(PARTS),
+      fix="give the folders of SGP-DST's four checkpoints and no others",
+    )
+  return part
+
+
+class SgpTracker:
+  """See `protocol.Tracker`. Args: models, of each sub-model."""
+
+  name = "SGP-DST"
+  reads_acts = True
+
+  def __init__(self, models: Mapping[str, LoadedModel]):
+    self._models = models
+    self._readers: dict[Shown, dict[str, SgpReader]] = {}
+
+  @property
+  def settings(self) -> Mapping[str, str]:
+    """See `protocol.Tracker`."""
+    found = {"tracker": self.name}
+    for part, model in self._models.items():
+      style = dataclasses.asdict(model.task.how or SgpStyle())
+      found |= {f"{part} {name}": x for name, x in model.settings.items()}
+      usual = dataclasses.asdict(SgpStyle())
+      found |= {f"{part} {name}": str(x) for name, x in style.items() if x != usual[name]}
+    return found
+
+  def check(self, shown: Shown) -> None:
+    """See `protocol.Tracker`."""
+    readers = self._of(shown)
+    for position, service in enumerate(shown.schema.services):
+      known = Known("", 0, position, "", "", (), (position,))
+      readers["intent"].intent(known, NONE, False)
+      for slot in range(len(service.slots)):
+        readers["combine"].combine(known, slot)
+        readers["copy"].copy(known, slot, False, NONE)
+        readers["cross"].cross(known, (slot, (position, slot)), False, NONE)
+
+  def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
+    """See `protocol.Tracker`."""
+    position = {name: i for i, name in enumerate(shown.original.names)}
+    services = {
+      frame_id(dialogue.dialogue_id, turn, frame.service): position[frame.service]
+      for dialogue in dialogues
+      for turn, frame in dialogue.user_frames()
+    }
+
+    def ask(part: str, features: Sequence[Mapping[str, Sequence[int]]]) -> list[list[int]]:
+      return self._models[part].answer(features)
+
+    predict = sgpdst_tracker(shown.original, self._of(shown), ask)
+    for found in walk(dialogues, shown.original, predict):
+      yield {name: tracked(x, shown.original, services[name]) for name, x in found.items()}
+
+  def _of(self, shown: Shown) -> dict[str, SgpReader]:
+    if shown not in self._readers:
+      self._readers[shown] = {
+        part: SgpReader(
+          part,
+          shown.schema,
+          model.model.input_vocabulary,
+          model.task.how,
+          model.lengths["inputs"],
+        )
+        for part, model in self._models.items()
+      }
+    return self._readers[shown]

@@ -1,0 +1,61 @@
+"""SpanDST tracks turn by turn: what it predicted is what its model reads in the next turn."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+from sgdx_t5x.data.dialogue import Dialogue, frame_id
+from sgdx_t5x.trackers.span_features import SpanReader
+from sgdx_t5x.trackers.span_text import SpanStyle
+from sgdx_t5x.trackers.span_tracking import span_tracker
+from sgdx_t5x.trackers.turns import Known
+from sgdx_t5x.trackers.walk import walk
+from sgdx_t5x.tracking.checkpoints import Checkpoint
+from sgdx_t5x.tracking.model import LoadedModel
+from sgdx_t5x.tracking.prompted import one_of
+from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, tracked
+
+
+def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SpanTracker":
+  """Returns the tracker of a checkpoint. Raises SgdxError if there are several."""
+  return SpanTracker(LoadedModel(one_of(checkpoints), lengths))
+
+
+class SpanTracker:
+  """See `protocol.Tracker`. Args: model, trained on tasks of SpanDST."""
+
+  name = "SpanDST"
+  reads_acts = True
+
+  def __init__(self, model: LoadedModel):
+    self._model, self._style = model, model.task.how or SpanStyle()
+    self._readers: dict[Shown, SpanReader] = {}
+
+  @property
+  def settings(self) -> Mapping[str, str]:
+    """See `protocol.Tracker`."""
+    usual, style = SpanStyle(), dataclasses.asdict(self._style)
+    changes = {name: str(x) for name, x in style.items() if x != getattr(usual, name)}
+    return {**self._model.settings, "tracker": self.name, **changes}
+
+  def check(self, shown: Shown) -> None:
+    """See `protocol.Tracker`."""
+    for position in range(len(shown.schema)):
+      self._reader(shown).example(Known("", 0, position, "", "", (), (position,)), {})
+
+  def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
+    """See `protocol.Tracker`."""
+    position = {name: i for i, name in enumerate(shown.original.names)}
+    services = {
+      frame_id(dialogue.dialogue_id, turn, frame.service): position[frame.service]
+      for dialogue in dialogues
+      for turn, frame in dialogue.user_frames()
+    }
+    predict = span_tracker(shown.original, self._reader(shown), self._model.answer)
+    for found in walk(dialogues, shown.original, predict):
+      yield {name: tracked(x, shown.original, services[name]) for name, x in found.items()}
+
+  def _reader(self, shown: Shown) -> SpanReader:
+    if shown not in self._readers:
+      vocabulary = self._model.model.input_vocabulary
+      self._readers[shown] = SpanReader(shown.schema, vocabulary, self._style, self._model.lengths)
+    return self._readers[shown]

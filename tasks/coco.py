@@ -1,0 +1,84 @@
+"""Tasks of single user turns: CoCo's generator and classifier, and the goals to be answered."""
+
+import functools
+from collections.abc import Callable, Iterator
+
+import seqio
+import tensorflow as tf
+
+from sgdx_t5x.records import turn_examples
+from sgdx_t5x.tasks.registration import REGISTERED, Registered
+
+_SPLITS = {"train": "train", "validation": "dev", "test": "test"}
+_Vocabulary = Callable[[], seqio.Vocabulary]
+
+
+def register_turn_tasks(prefix: str, *, data: str, vocabulary: _Vocabulary) -> None:
+  """Registers `sgd_user_turn`, `sgd_turn_slots` and `sgd_user_turn_goals`.
+
+  Args:
+    prefix: of their names, "" or "sample_".
+    data: "sample", or "full" for the corpus that SGDX_CORPUS names.
+    vocabulary: a function of `vocabularies.py`, the same as in the gin file.
+  """
+  for name, make in (
+    ("sgd_user_turn", turn_examples.generator_examples),
+    ("sgd_turn_slots", turn_examples.classifier_examples),
+  ):
+    read = functools.partial(_of_corpus, data, make)
+    _register(f"{prefix}{name}", data, read, tuple(_SPLITS), vocabulary)
+  _register(f"{prefix}sgd_user_turn_goals", data, _goals, ("test",), vocabulary)
+
+
+def _register(
+  name: str,
+  data: str,
+  read: Callable[[str], Iterator[turn_examples.Example]],
+  splits: tuple[str, ...],
+  vocabulary: _Vocabulary,
+) -> None:
+  feature = seqio.Feature(vocabulary=vocabulary(), add_eos=True)
+  seqio.TaskRegistry.add(
+    name,
+    source=seqio.FunctionDataSource(_DatasetOf(read), splits=splits),
+    preprocessors=[_keep_id, seqio.preprocessors.tokenize, seqio.preprocessors.append_eos],
+    output_features={"inputs": feature, "targets": feature},
+    metric_fns=[equal_answers],
+  )
+  REGISTERED[name] = Registered(name, data, ("original",), format="turns")
+
+
+class _DatasetOf:
+  """What SeqIO calls: (split, shuffle_files, seed) -> dataset. Examples are made once a split."""
+
+  def __init__(self, read: Callable[[str], Iterator[turn_examples.Example]]):
+    self._read = functools.cache(lambda split: list(read(split)))
+
+  def __call__(self, split: str, shuffle_files: bool, seed: int | None = None) -> tf.data.Dataset:
+    examples = self._read(split)
+    columns = {key: [x[key] for x in examples] for key in ("id", "inputs", "targets")}
+    dataset = tf.data.Dataset.from_tensor_slices(columns)
+    return dataset.shuffle(len(examples), seed=seed) if shuffle_files else dataset
+
+
+def _of_corpus(
+  data: str, make: turn_examples.Examples, split: str
+) -> Iterator[turn_examples.Example]:
+  return make(turn_examples.corpus_of_tasks(data), _SPLITS[split])
+
+
+def _goals(split: str) -> Iterator[turn_examples.Example]:
+  del split  # a file of goals is of one
+  return turn_examples.goal_examples()
+
+
+def _keep_id(dataset: tf.data.Dataset) -> tf.data.Dataset:
+  """SeqIO preprocessor: `t5x.infer` writes features that end so."""
+  return dataset.map(lambda x: {**x, "id_pretokenized": x["id"]})
+
+
+def equal_answers(targets: list[str], predictions: list[str]) -> dict[str, float]:
+  """SeqIO metric: share of answers that are the target, blanks and case aside."""
+  pairs = zip(targets, predictions, strict=True)
+  right = sum(a.lower().split() == b.lower().split() for a, b in pairs)
+  return {"equal": right / max(len(targets), 1)}

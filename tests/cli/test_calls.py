@@ -1,0 +1,105 @@
+"""`sgdx score --calls`: from requests to the table, by a scripted assistant that knows the gold."""
+
+import csv
+import io
+import json
+
+import pytest
+from commands import assert_four_parts, sgdx
+
+VARIANTS = ("original", "v1", "v2", "v3", "v4", "v5")
+BAD = "v3"  # the wording that the assistant does not understand: it calls nothing
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+  """Answers to requests of a sample of dialogues, as OpenAI's batches return them."""
+  folder = tmp_path_factory.mktemp("answers")
+  requests, out = folder / "requests.jsonl", folder / "answers.jsonl"
+  args = ("--variant", *VARIANTS, "--delivery", "distractors:5", "--limit", "60", "--targets")
+  assert not sgdx("prompts", "--as", "tools", "--corpus", "sample", "--out", requests, *args)
+  with out.open("w") as file:
+    for row in map(json.loads, requests.read_text().splitlines()):
+      calls = [] if row["metadata"]["variant"] == BAD else row["target"]
+      functions = [{**call, "arguments": json.dumps(call["arguments"])} for call in calls]
+      message = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"type": "function", "function": x} for x in functions],
+      }
+      body = {"choices": [{"message": message}]}
+      answer = {"status_code": 200, "body": body}
+      print(json.dumps({"custom_id": row["id"], "response": answer, "error": None}), file=file)
+  return out
+
+
+def score(answers, *args):
+  given = ("--corpus", "sample", "--predictions", f"all={answers}", "--bootstrap-samples", "0")
+  return sgdx("score", "--calls", *given, *args)
+
+
+def cells(printed, title):
+  """Name of a row -> its cells, of the table with that title."""
+  lines = printed.partition(title)[2].split("\n\n")[0].splitlines()[2:]
+  return {line[:38].strip(): line[38:].split() for line in lines}
+
+
+def test_an_assistant_that_knows_the_gold_fails_only_where_it_calls_nothing(answers, capsys):
+  assert score(answers, "--allow-missing") == 0
+  printed = capsys.readouterr().out
+  jga = printed.split("\n\n")[0]
+  others = jga[jga.index("\nall") :].splitlines()[1].split()[1:7]
+  assert [others[i] for i in (0, 1, 2, 4, 5)] == ["100.0"] * 5
+  assert float(others[3]) < 30  # the frames whose gold state is empty
+  rates = cells(printed, "calls, all services (%)")
+  intent = rates["last call is the active intent"]
+  assert intent == ["100.0", "100.0", "100.0", "0.0", "100.0", "100.0"]
+  missed = rates["no call where a tool fits"]
+  assert missed == ["0.0", "0.0", "0.0", "100.0", "0.0", "0.0"]
+  assert "|format:tools|delivery:distractors:5|" in printed
+
+
+def test_csv_and_json_have_the_groups(answers, tmp_path, capsys):
+  out = tmp_path / "s.json"
+  assert score(answers, "--allow-missing", "--format", "csv", "--json", out) == 0
+  rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+  found = {
+    (row["name"], row["key"]): float(row["value"])
+    for row in rows
+    if (row["metric"], row["group"]) == ("missed", "calls")
+  }
+  calls = json.loads(out.read_text())["calls"]
+  assert found == {
+    (group, variant): rates["missed"]["value"]
+    for variant, groups in calls.items()
+    for group, rates in groups.items()
+    if rates["missed"]["value"] is not None
+  }
+  assert list(calls) == list(VARIANTS)
+  assert calls["v1"]["all"]["missed"]["of"] > 20
+
+
+def test_what_does_not_fit_is_refused(answers, tmp_path, capsys):
+  assert score(answers) == 1
+  assert_four_parts(capsys.readouterr().err, "are missing", "--allow-missing")
+  assert score(answers, "--prompt-style", "format=d3st") == 2
+  assert_four_parts(capsys.readouterr().err, "--calls with --prompt-style")
+  cut = tmp_path / "cut.jsonl"
+  cut.write_text(answers.read_text()[:-30])
+  assert score(cut, "--allow-missing") == 1
+  assert_four_parts(capsys.readouterr().err, "cut.jsonl, line", "cut short")
+  given = ("--corpus", "sample", "--predictions", f"all={answers}", "--allow-missing")
+  assert sgdx("score", *given) == 1  # without --calls
+  assert_four_parts(capsys.readouterr().err, "line 1", "an answer of a service", "--calls")
+
+
+def test_answers_to_prompts_may_have_further_keys(tmp_path):
+  """Of a user who keeps what the service said beside the text that was read from it."""
+  out = tmp_path / "p.jsonl"
+  args = ("--corpus", "sample", "--variant", "v1", "--limit", "20", "--out", out)
+  assert not sgdx("prompts", *args, "--targets")
+  rows = [json.loads(line) for line in out.read_text().splitlines()]
+  answered = ({"id": x["id"], "prediction": x["target"], "response": {}} for x in rows)
+  out.write_text("".join(f"{json.dumps(row)}\n" for row in answered))
+  given = ("--predictions", f"all={out}", "--allow-missing", "--bootstrap-samples", "0")
+  assert sgdx("score", "--corpus", "sample", *given) == 0

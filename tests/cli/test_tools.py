@@ -1,0 +1,64 @@
+"""`sgdx tools`: files, twice the same, and nothing left after an error."""
+
+import json
+
+import tiny_corpus as tiny
+from commands import assert_four_parts, sgdx
+
+
+def files_of(folder):
+  return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*.json*")}
+
+
+def test_files_of_every_variant_and_split(tmp_path, capsys):
+  corpus = tiny.write_corpus(tmp_path / "tiny")
+  for out in ("a", "b"):
+    variants = ("original", "v3", f"mine={corpus / 'sgd_x/data/v1'}")
+    assert not sgdx(
+      *("tools", "--corpus", corpus, "--variant", *variants, "--split", "all"),
+      *("--format", "mcp", "--out", tmp_path / out),
+    )
+  found = files_of(tmp_path / "a")
+  assert found == files_of(tmp_path / "b")
+  assert len(found) == 3 * 2 * 2
+  tools = json.loads(found["v3/test/tools.json"])["tools"]
+  assert [tool["name"] for tool in tools] == ["Banks_13__Do", "Homes_23__Do"]
+  names = json.loads(found["v3/test/names.json"])
+  # v3 calls `kind` by the original name of another slot.
+  assert names["Banks_13__Do"]["arguments"] == {
+    "amount": "kind",
+    "to_v3": "to",
+    "amount_v3": "amount",
+  }
+  printed = capsys.readouterr()
+  assert "v3       test         2     2         5" in printed.out
+  assert f"written: {tmp_path / 'b'}" in printed.err
+
+
+def test_bfcl_is_a_function_per_line(tmp_path):
+  assert not sgdx(
+    *("tools", "--corpus", "sample", "--variant", "v1", "--format", "bfcl", "--out", tmp_path / "o")
+  )
+  lines = (tmp_path / "o/v1/test/tools.jsonl").read_text().splitlines()
+  names = json.loads((tmp_path / "o/v1/test/names.json").read_text())
+  assert [json.loads(line)["name"] for line in lines] == list(names)
+
+
+def test_an_error_leaves_nothing(tmp_path, capsys):
+  corpus = tiny.write_corpus(tmp_path / "tiny")
+  schema = corpus / "test/schema.json"
+  data = json.loads(schema.read_text())
+  for service, name in zip(data, ("A b", "A_b"), strict=True):
+    service["service_name"] = name
+  schema.write_text(json.dumps(data))
+  out = tmp_path / "out"
+  assert sgdx("tools", "--corpus", corpus, "--variant", "original", "--out", out) == 1
+  assert_four_parts(capsys.readouterr().err, "both are called 'A_b__Do'", "rename one of the two")
+  assert not out.exists()
+  out.mkdir()
+  (out / "mine.txt").write_text("mine")
+  assert sgdx("tools", "--corpus", "sample", "--variant", "v1", "--out", out) == 1
+  assert_four_parts(capsys.readouterr().err, "already exists and is not empty")
+  assert [p.name for p in out.iterdir()] == ["mine.txt"]
+  args = ("--variant", "v1", "--split", "all", "dev", "--out", tmp_path / "x")
+  assert sgdx("tools", "--corpus", "sample", *args) == 2

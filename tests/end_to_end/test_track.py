@@ -1,0 +1,154 @@
+"""SpanDST through `sgdx track`: a checkpoint of one step, its answers, and a typed dialogue."""
+
+import functools
+import json
+
+import pytest
+from commands import assert_four_parts, sgdx
+from places import ROOT
+
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.tasks import sample_encoder_vocabulary
+from sgdx_t5x.trackers.span_features import SpanReader
+from sgdx_t5x.trackers.span_tracking import span_prediction
+from sgdx_t5x.trackers.turns import user_turns
+from sgdx_t5x.trackers.walk import Question
+from sgdx_t5x.tracking.checkpoints import find_checkpoints
+from sgdx_t5x.tracking.predicting import without_gold
+from sgdx_t5x.tracking.protocol import tracked
+
+SMALL = "--gin.encoder.BertConfig.num_layers=1"
+
+
+def ended(run, code=0):
+  got, err = run.wait(timeout=300)
+  assert got == code, err[-3000:]
+  return err
+
+
+by_model = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def start(fork_server):
+  return functools.partial(fork_server.start, cwd=ROOT)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory, start, small_sample):
+  folder = tmp_path_factory.mktemp("spandst")
+  steps = ("--gin.TRAIN_STEPS=1", "--gin.BATCH_SIZE=2", "--gin.EVAL_PERIOD=1000", SMALL)
+  places = (f"--gin.MODEL_DIR='{folder}'", f"--tfds_data_dir={small_sample}/data")
+  ended(start("train", "gin/sample/spandst.gin", *steps, *places, autograph=True))
+  return folder / "checkpoint_1"
+
+
+@pytest.fixture(scope="module")
+def predictions(tmp_path_factory, fork_server, checkpoint, small_sample):
+  """The folder that `sgdx track` wrote, and what it printed."""
+  out = tmp_path_factory.mktemp("tracked") / "out"
+  arguments = ("track", checkpoint, "--corpus", small_sample / "sample", "--split", "dev")
+  arguments += ("--variant", "original", "v1", "--limit", 4, "--out", out)
+  return out, ended(fork_server.start_module("sgdx_t5x.cli", *arguments, cwd=ROOT))
+
+
+@by_model
+def test_predictions_are_scored(predictions, small_sample, tmp_path):
+  out, err = predictions
+  assert "tracker: SpanDST" in err
+  files = [f"{variant}={out / variant}" for variant in ("original", "v1")]
+  command = ("score", "--corpus", small_sample / "sample", "--split", "dev", "--allow-missing")
+  assert sgdx(*command, "--predictions", *files, "--json", tmp_path / "scores.json") == 0
+  scores = json.loads((tmp_path / "scores.json").read_text())
+  found = scores["variants"]["v1"]["#ALL_SERVICES"]
+  assert found["active_intent_accuracy"] >= 0  # SpanDST says intents, and T5DST does not
+  assert found["requested_slots_f1"] >= 0
+
+
+@by_model
+def test_first_turns_are_what_infer_answers(predictions, start, checkpoint, small_sample, tmp_path):
+  """Nothing is known before a first turn, so the answers of t5x.infer are the tracker's."""
+  ended(
+    start(
+      "infer",
+      "gin/sample/spandst_infer.gin",
+      "--gin.utils.DatasetConfig.split='dev'",
+      "--gin.MIXTURE_OR_TASK_NAME='sample_spandst_sgd'",
+      f"--gin.CHECKPOINT_PATH='{checkpoint}'",
+      f"--gin.INFER_OUTPUT_DIR='{tmp_path}'",
+      f"--tfds_data_dir={small_sample}/data",
+      SMALL,
+    )
+  )
+  (file,) = tmp_path.glob("*.jsonl-00000-of-00001")
+  rows = [json.loads(line) for line in file.read_text().splitlines()]
+  answers = {row["inputs"]["example_id_pretokenized"]: row["prediction"] for row in rows}
+  corpus = open_corpus(small_sample / "sample")
+  original = corpus.schema("dev")
+  reader = SpanReader(original, sample_encoder_vocabulary())
+  (written,) = (predictions[0] / "original").iterdir()
+  states = {x["dialogue_id"]: x["turns"][0]["frames"] for x in json.loads(written.read_text())}
+  compared = 0
+  for dialogue in map(without_gold, corpus.dialogues("dev")):
+    first = next(user_turns(dialogue, original))
+    for known, found in zip(first, states.get(dialogue.dialogue_id, ()), strict=False):
+      vector = answers[f"original/dev/{known.frame_id}/*"]
+      one = span_prediction(original, Question(known, {}), reader.example(known, {}), vector)
+      frame, state = tracked(one, original, known.service), found["state"]
+      assert {k: list(v) for k, v in frame.slot_values.items()} == state["slot_values"]
+      assert frame.active_intent == state["active_intent"]
+      assert list(frame.requested_slots) == state["requested_slots"]
+      compared += 1
+  assert compared == 4
+
+
+@by_model
+def test_a_dialogue_is_typed(fork_server, checkpoint, small_sample, tmp_path):
+  corpus = open_corpus(small_sample / "sample")
+  for name, variant in (("mine", "original"), ("v1", "v1")):
+    services = corpus.schema("dev", variant).to_json()[:1]
+    (tmp_path / f"{name}.json").write_text(json.dumps(services))
+  (tmp_path / "typed").write_text("I need it tomorrow\nWhere? {REQUEST nothing}\n")
+  run = fork_server.start_module(
+    *("sgdx_t5x.cli", "track", checkpoint.parent, "--schema", tmp_path / "mine.json"),
+    *("--variant-schema", f"v1={tmp_path / 'v1.json'}"),
+    cwd=ROOT,
+    stdin=tmp_path / "typed",
+  )
+  assert_four_parts(ended(run), "unknown slot 'nothing'")
+  service = corpus.schema("dev").names[0]
+  assert service in run.out()
+  assert max(map(len, run.out().splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+  ("spoil", "words"),
+  [
+    (lambda folder: (folder / "config.gin").unlink(), "no config.gin"),
+    (lambda folder: (folder / "config.gin").write_text("X = 1\n"), "no MIXTURE_OR_TASK_NAME"),
+    (lambda folder: (folder / "checkpoint_1").rmdir(), "no checkpoint"),
+  ],
+)
+def test_folders_that_are_no_tracker(tmp_path, capsys, spoil, words):
+  (tmp_path / "checkpoint_1").mkdir()
+  (tmp_path / "config.gin").write_text("MIXTURE_OR_TASK_NAME = 'sample_spandst_sgd'\n")
+  assert find_checkpoints(tmp_path)[0].task == "sample_spandst_sgd"
+  spoil(tmp_path)
+  assert sgdx("track", tmp_path, "--corpus", "sample", "--out", tmp_path / "out") == 1
+  assert_four_parts(capsys.readouterr().err, words)
+
+
+@pytest.mark.parametrize(
+  ("options", "words"),
+  [
+    ([], "neither --corpus nor --schema"),
+    (["--corpus", "sample"], "--corpus without --out"),
+    (["--corpus", "sample", "--out", "o", "--service", "x"], "--service with --corpus"),
+    (["--schema", "s", "--variant", "v1"], "--variant with --schema"),
+    (["--corpus", "sample", "--out", "o", "--limit", "0"], "--limit 0"),
+    (["--corpus", "sample", "--out", "o", "--lengths", "inputs"], "--lengths inputs"),
+  ],
+)
+def test_wrong_usage(options, words, capsys):
+  assert sgdx("track", "nothing", *options) == 2
+  assert_four_parts(capsys.readouterr().err, words)

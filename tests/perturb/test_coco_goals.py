@@ -1,0 +1,104 @@
+"""Which slots a counterfactual goal has: as CoCo chooses them, and as we do.
+
+CoCo's own choices are in ../shared/golden/coco: its generator on five turns, three tables of
+combinations, 300 seeds each.
+"""
+
+import json
+import pathlib
+import random
+
+import pytest
+
+from sgdx_t5x.perturb.coco_goals import Belief, Rules, choose_slots
+
+GOALS = pathlib.Path(__file__).resolve().parents[2].parent / "shared/golden/coco/goals.json"
+# The order of CoCo's dictionaries; the pairs of its tables that the five turns look up.
+ORDER = {
+  "hotel": ("internet", "type", "parking", "pricerange", "book day", "book people", "book stay",
+            "area", "stars", "name"),
+  "restaurant": ("area", "food", "pricerange", "name", "book day", "book people", "book time"),
+}  # fmt: skip
+BOOKING = {"book day", "book people", "book stay", "book time"}
+# In freq, what describes comes with what describes, and booking with booking; in rare, the other
+# way round; in neutral, all that these turns look up but food with a restaurant's name.
+NEVER = {("food", "name")}
+
+
+def _allowed(table: str, domain: str):
+  def allowed(slot: str, other: str) -> bool:
+    slot, other = (name.partition("-")[2] for name in (slot, other))
+    if table == "neu":
+      return (slot, other) not in NEVER
+    if slot == "name":  # describes, and is booked by name
+      describes = {"freq": set(), "rare": {"pricerange", "stars", "area", "internet", "parking"}}
+      return other in (describes[table] if table == "rare" else BOOKING)
+    same = (slot in BOOKING) == (other in BOOKING)
+    if other == "name":
+      return table == "rare" and (domain, slot) not in {("restaurant", "food"), ("hotel", "type")}
+    return same if table == "freq" else not same
+
+  return allowed
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("table", ["freq", "neu", "rare"])
+@pytest.mark.parametrize("case", ["one", "two", "in_system", "overwrite"])
+def test_like_coco_the_slot_sets_are_those_of_its_generator(case, table):
+  golden = json.loads(GOALS.read_text())
+  turn = golden["turns"][case]
+  told = dict(turn["turn_label"])
+  domain = turn["domain"]
+  belief = Belief(
+    tuple(told),
+    frozenset(slot for slot, value in told.items() if value in turn["system_transcript"]),
+    held=frozenset(slot for state in turn["belief_state"] for slot, _ in state["slots"]),
+    addable=[f"{domain}-{name}" for name in ORDER[domain]],
+  )
+  rules, found = Rules(order="dictionary"), set()
+  for seed in range(50):
+    choice = choose_slots(belief, _allowed(table, domain), rules, random.Random(seed))
+    found.add(" + ".join(sorted((*choice.kept, *choice.added))))
+  assert found == set(golden["slot_sets"][f"{case}/{table}"])
+
+
+def _choices(belief: Belief, rules: Rules, number: int = 200):
+  return [choose_slots(belief, lambda *_: True, rules, random.Random(i)) for i in range(number)]
+
+
+TURN = Belief(("city", "date"), held=frozenset({"city", "date", "stars"}),
+              addable=("city", "date", "stars", "rooms", "pets", "wifi"))  # fmt: skip
+
+
+def test_what_is_added_is_drawn_new_and_room_is_kept():
+  found = _choices(TURN, Rules())
+  assert {slot for choice in found for slot in choice.added} == {"rooms", "pets", "wifi"}
+  for choice in found:
+    assert len(choice.kept) == len(choice.dropped) == 1
+    assert len(choice.added) == 2
+    assert choice.changed == set(choice.kept)
+  assert {choice.dropped for choice in found} == {("city",), ("date",)}
+
+
+def test_the_flow_of_a_dialogue_keeps_what_the_system_asked_for():
+  belief = Belief(("city", "date"), requested=frozenset({"city"}))
+  assert {choice.dropped for choice in _choices(belief, Rules())} == {("date",)}
+  loose = {choice.dropped for choice in _choices(belief, Rules(flow="loose"))}
+  assert loose == {("city",), ("date",)}
+
+
+def test_values_that_the_system_said_stay():
+  belief = Belief(("city", "date"), fixed=frozenset({"city", "date"}))
+  for choice in _choices(belief, Rules(), 20):
+    assert (choice.dropped, choice.changed, choice.kept) == ((), frozenset(), ("city", "date"))
+
+
+def test_operations_have_probabilities():
+  only_change = _choices(TURN, Rules(p_drop=0, p_add=0))
+  assert all(choice.kept == ("city", "date") and not choice.added for choice in only_change)
+  drops = sum(bool(choice.dropped) for choice in _choices(TURN, Rules(p_drop=0.3), 1000))
+  assert 250 < drops < 350  # 300 expected, standard deviation 14.5
+  nothing = _choices(TURN, Rules(p_drop=0, p_change=0, p_add=0), 1)[0]
+  assert nothing.kept == ("city", "date")
+  assert not (nothing.changed)
+  assert not (nothing.added)

@@ -1,0 +1,42 @@
+"""How far the SGD paper's baseline reaches: its right answers, taken as its answers."""
+
+from walked import walked_scores
+
+from sgdx_t5x.trackers.baseline import NOTHING_OFFERED, right_answers, values_before
+from sgdx_t5x.trackers.spandst import new_values
+from sgdx_t5x.trackers.turns import after_turn, gold_turns, user_turns
+from sgdx_t5x.trackers.walk import Prediction
+
+
+def gold_labels(dialogues, schema, official=False):
+  """Right answers, by frame id, and what is right in the frame."""
+  found = {}
+  for dialogue in dialogues:
+    states = {}
+    turns = zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True)
+    for known, gold in turns:
+      pairs = list(zip(known, gold, strict=True))
+      for one, right in pairs:
+        before = values_before(states.get(one.service), one.turn, official)
+        service = schema.services[one.service]
+        found[one.frame_id] = right_answers(service, one, right, before, official), right
+      states = after_turn(states, {one.service: right.state(one.turn) for one, right in pairs})
+  return found
+
+
+def ceiling(dialogues, schema, seen, official=False):
+  """JGA in percent with the right answers: all, seen, unseen."""
+  labels = gold_labels(dialogues, schema, official)
+
+  def predict(questions):
+    found = []
+    for known, states in ((q.known, q.states) for q in questions):
+      answers, gold = labels[known.frame_id]
+      own, service = states.get(known.service), schema.services[known.service]
+      values = new_values(service, known, own.values if own else {}, NOTHING_OFFERED, answers)
+      found.append(Prediction(gold.intent, gold.requested, values))
+    return found
+
+  scores = walked_scores(dialogues, schema, predict, seen)
+  accuracy = scores.metrics["joint_goal_accuracy"] * 100
+  return [float(accuracy[part].mean()) for part in (slice(None), scores.seen, ~scores.seen)]

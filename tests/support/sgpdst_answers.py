@@ -1,0 +1,55 @@
+"""The right answers of SGP-DST's sub-models, as its models write them."""
+
+from sgpdst_ceiling import gold_labels
+
+from sgdx_t5x.encoder import sgpdst_answers as a
+from sgdx_t5x.trackers import sgpdst_features as features
+from sgdx_t5x.trackers.sgpdst_features import SgpReader
+
+
+class RightReader(SgpReader):
+  """Makes examples whose features are the right answers: a model that repeats them is right."""
+
+  def __init__(self, part, variant, original, labels, *how):
+    super().__init__(part, variant, *how)
+    self._labels, self._original = labels, original
+
+  def _with(self, example, vector):
+    example.features.clear()
+    example.features["inputs"] = vector
+    return example
+
+  def intent(self, known, *how):
+    example = super().intent(known, *how)
+    intent = self._labels[known.frame_id][1].intent
+    option = intent if intent >= 0 else len(self._original.services[known.service].intents)
+    return self._with(example, [option + 1, a.MILLION])
+
+  def combine(self, known, slot):
+    example, answers = super().combine(known, slot), self._labels[known.frame_id][0]
+    first, last, option, asked, _ = features.slot_targets(example, answers, slot)
+    sure = [2 * a.MILLION, option, a.MILLION, a.MILLION * (asked == a.YES)]
+    return self._with(example, [first, last, *sure])
+
+  def copy(self, known, slot, *how):
+    said = slot in self._labels[known.frame_id][0].copies
+    return self._with(super().copy(known, slot, *how), [0, a.MILLION * said])
+
+  def cross(self, known, pair, *how):
+    said = pair in self._labels[known.frame_id][0].crosses
+    return self._with(super().cross(known, pair, *how), [0, a.MILLION * said])
+
+
+def right_readers(dialogues, original, variant, vocabulary, style, length):
+  """Readers of all parts, in a variant's words, with the right answers of these dialogues."""
+  labels = gold_labels(dialogues, original)
+  return {
+    part: RightReader(part, variant, original, labels, vocabulary, style, length)
+    for part in ("intent", "combine", "copy", "cross")
+  }
+
+
+def ask(part, examples):
+  """The models: they repeat what they read."""
+  del part
+  return [example["inputs"] for example in examples]

@@ -1,0 +1,167 @@
+"""One dialogue at a time: in Python, and typed in a terminal."""
+
+import io
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+
+import pytest
+from commands import assert_four_parts
+from places import SUPPORT
+from rule_tracker import RuleTracker
+
+from sgdx_t5x.cli.conversation import Conversation
+from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.tracking.conversations import DialogueTracker, from_utterances, read_schema, show
+
+
+def service(name, described=True):
+  def slot(name, *values):
+    text = f"the {name}" if described else ""
+    return {
+      "name": name,
+      "description": text,
+      "is_categorical": bool(values),
+      "possible_values": list(values),
+    }
+
+  return {
+    "service_name": name,
+    "description": "hotels",
+    "slots": [slot("hotel"), slot("stars", "two stars", "five stars"), slot("pool", "Yes", "No")],
+    "intents": [
+      {
+        "name": "FindHotel",
+        "description": "find one",
+        "is_transactional": False,
+        "required_slots": ["stars"],
+        "optional_slots": {"hotel": "", "pool": "dontcare"},
+      }
+    ],
+  }
+
+
+SCHEMA = [service("Hotels_1"), service("Hotels_2")]
+BARE = [service("Lodging_1", False), service("Lodging_2", False)]
+OFFER = {"act": "OFFER", "slot": "hotel", "values": ["Ramada"]}
+SAID = ["Five stars, please", ("The Ramada?", [OFFER]), "No, two stars"]
+
+
+def test_states_after_every_user_turn():
+  tracker = DialogueTracker(RuleTracker())
+  first, second = tracker.track(SAID, SCHEMA, services=["Hotels_1"])
+  assert first["Hotels_1"].slot_values == {"stars": ("five stars",)}
+  expected = {"stars": ("two stars",), "hotel": ("Ramada",), "pool": ("No",)}
+  assert second["Hotels_1"].slot_values == expected
+  # All services by default; an act about one of them is not one about the other.
+  about = ("The Ramada?", [{**OFFER, "service": "Hotels_2"}])
+  *_, last = tracker.track([SAID[0], about, SAID[2]], SCHEMA)
+  assert "hotel" not in last["Hotels_1"].slot_values
+  assert last["Hotels_2"].slot_values["hotel"] == ("Ramada",)
+  *_, last = tracker.track(SAID, SCHEMA, variant=BARE, services=["Hotels_1"])
+  assert last["Hotels_1"].slot_values == {"hotel": ("Ramada",)}
+
+
+def test_a_dialogue_of_the_house_is_tracked_as_its_utterances(tmp_path):
+  (tmp_path / "mine.json").write_text(json.dumps(SCHEMA))
+  tracker = DialogueTracker(RuleTracker())
+  dialogue = from_utterances(SAID, read_schema(SCHEMA))
+  assert isinstance(dialogue, Dialogue)
+  assert tracker.track(dialogue, tmp_path / "mine.json") == tracker.track(SAID, SCHEMA)
+
+
+@pytest.mark.parametrize(
+  ("dialogue", "how", "words"),
+  [
+    ("hello", {}, "one text"),
+    (SAID, {"services": ["Hotels_3"]}, "Hotels_3"),
+    (SAID, {"services": []}, "no services"),
+    (SAID, {"variant": SCHEMA[:1]}, "1 services"),
+    (SAID, {"variant": "nowhere.json"}, "nowhere.json"),
+  ],
+)
+def test_what_does_not_fit(dialogue, how, words):
+  with pytest.raises(SgdxError) as e:
+    DialogueTracker(RuleTracker()).track(dialogue, SCHEMA, **how)
+  assert_four_parts(e.value.text, words)
+
+
+# --- the terminal --------------------------------------------------------------------------
+
+
+def converse(monkeypatch, capsys, *lines, reads_acts=True, services=("Hotels_1",)):
+  original, tracker = read_schema(SCHEMA), RuleTracker(reads_acts)
+  shown = {"original": show(tracker, original, "original")}
+  shown["bare"] = show(tracker, original, "bare", read_schema(BARE))
+  monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+  Conversation(tracker, shown, services).run()
+  return capsys.readouterr()
+
+
+def test_states_stand_side_by_side(monkeypatch, capsys):
+  out = converse(monkeypatch, capsys, "Five stars", "The Ramada? {OFFER hotel=Ramada}", "ok").out
+  assert "{OFFER hotel_name=Ramada" in out  # the help of a tracker that reads acts
+  lines = [line.split() for line in out.splitlines()]
+  assert ["stars", "five", "stars", "-", "*"] in lines
+  assert ["hotel", "Ramada", "Ramada"] in lines
+  assert max(map(len, out.splitlines())) <= 80
+  bare = converse(monkeypatch, capsys, "Hm", reads_acts=False).out
+  assert "OFFER" not in bare
+  assert "Hotels_1: nothing yet" in bare
+
+
+def test_commands_and_slips(monkeypatch, capsys):
+  slip, unknown = "It is {OFFR hotel=x}", "It is {OFFER motel=x}"
+  typed = ("", "Five stars", slip, unknown, "/undo", "two stars", "", "/what", "/reset", "pool")
+  out, err = converse(monkeypatch, capsys, *typed)
+  assert_four_parts(err, "'OFFR'", "'motel'", "nearest: OFFER")
+  # An empty line is nothing for the user, and silence of the system.
+  assert out.count("user> ") == 6
+  assert out.count("system> ") == 5 + 2  # the help, shown twice, has one
+  assert "unknown command /what" in out
+  states = out[out.index("0 lines are left") :]
+  assert "two stars" in states
+  assert "a new dialogue" in states
+  assert "nothing yet" in states[states.index("a new dialogue") :]
+
+
+def test_in_a_terminal(tmp_path):
+  """Through a pseudo-terminal of 80 columns: the prompt comes, Ctrl-D ends it."""
+  (tmp_path / "mine.json").write_text(json.dumps(SCHEMA))
+  code = (
+    "import sys; from rule_tracker import RuleTracker; from sgdx_t5x.tracking.conversations import"
+    " *; from sgdx_t5x.cli.conversation import Conversation\n"
+    "schema, tracker = read_schema(sys.argv[1]), RuleTracker()\n"
+    "Conversation(tracker, {'original': show(tracker, schema, 'original')}, ['Hotels_1']).run()\n"
+  )
+  ours, theirs = pty.openpty()
+  path = os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])
+  run = subprocess.Popen(
+    [sys.executable, "-c", code, tmp_path / "mine.json"],
+    env={**os.environ, "PYTHONPATH": path, "COLUMNS": "80", "TERM": "xterm"},
+    stdin=theirs,
+    stdout=theirs,
+    stderr=theirs,
+  )
+  os.close(theirs)
+  shown, seen = "", 0
+
+  def until(text):
+    nonlocal shown, seen
+    while text not in shown[seen:]:
+      assert select.select([ours], [], [], 60)[0], shown
+      shown += os.read(ours, 4096).decode()
+    seen = shown.index(text, seen) + len(text)
+
+  until("NOTIFY_SUCCESS")
+  until("user> ")
+  os.write(ours, b"Five stars\n")
+  until("five stars")
+  until("system> ")
+  os.write(ours, b"\x04")
+  assert run.wait(60) == 0
+  os.close(ours)

@@ -1,0 +1,197 @@
+"""Predictions of a split: written whole, gone on with, never mixed; what cannot be tracked."""
+
+import dataclasses
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from commands import assert_four_parts, sgdx
+from places import SUPPORT
+from rule_tracker import RuleTracker
+from sample_folder import write_sample
+
+from sgdx_t5x.corpora import open_corpus
+from sgdx_t5x.data.dialogue import write_dialogues
+from sgdx_t5x.data.schema import parse_schema
+from sgdx_t5x.data.subset import Subset
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.tracking import predicting
+from sgdx_t5x.tracking.predicting import track_split
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+  folder = write_sample(tmp_path_factory.mktemp("corpus") / "sample", {"train": 0, "dev": 12})
+  return open_corpus(folder)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+  monkeypatch.setattr(predicting, "_BLOCK", 5)
+
+
+def track(corpus, out, tracker, *variants, split="dev", **how):
+  schemas = {variant: corpus.schema(split, variant) for variant in variants or ("original", "v1")}
+  return list(track_split(tracker, corpus, split, schemas, out, **how))
+
+
+def contents(folder):
+  return {x.relative_to(folder): x.read_bytes() for x in folder.rglob("*") if x.is_file()}
+
+
+def test_what_is_written_is_scored(corpus, tmp_path):
+  seen = []
+  found = track(corpus, tmp_path / "out", RuleTracker(), on_progress=lambda *x: seen.append(x))
+  frames = sum(1 for x in corpus.dialogues("dev") for _ in x.user_frames())
+  assert [(x.folder.name, x.frames, x.known) for x in found] == [
+    ("original", frames, 0),
+    ("v1", frames, 0),
+  ]
+  assert seen[-1] == (2 * frames, 2 * frames)
+  assert seen == sorted(seen)
+  assert sorted(x.name for x in (tmp_path / "out/v1").iterdir()) == [
+    "dialogues_001.json",
+    "dialogues_002.json",
+    "dialogues_003.json",
+  ]
+  predictions = [f"{v}={tmp_path}/out/{v}" for v in ("original", "v1")]
+  options = ["--json", tmp_path / "scores.json", "--bootstrap-samples", "0"]
+  command = ("score", "--corpus", corpus.origin, "--split", "dev", "--predictions", *predictions)
+  assert sgdx(*command, *options) == 0
+  scores = json.loads((tmp_path / "scores.json").read_text())
+  assert scores["complete"] is True
+  rules = scores["variants"]["v1"]["#ALL_SERVICES"]
+  # By rules: more than nothing, and no intent but NONE.
+  assert 0.1 < rules["average_cat_accuracy"] < 1
+  assert rules["active_intent_accuracy"] < 0.5
+
+
+def test_what_was_killed_goes_on_and_asks_nothing_again(corpus, tmp_path):
+  whole = RuleTracker()
+  track(corpus, tmp_path / "whole", whole)
+  for stop_after in (1, len(whole.asked) // 3, len(whole.asked) - 1):
+    out = tmp_path / str(stop_after)
+    first = RuleTracker(stop_after=stop_after)
+    with pytest.raises(KeyboardInterrupt):
+      track(corpus, out, first)
+    kept = set()
+    for path in out.rglob("dialogues_*.json"):
+      kept |= {(path.parent.name, x["dialogue_id"]) for x in json.loads(path.read_text())}
+    second = RuleTracker()
+    found = track(corpus, out, second)
+    assert contents(out) == contents(tmp_path / "whole")
+    assert len(second.asked) == len(whole.asked) - sum(x.known for x in found)
+    assert len(first.asked) + len(second.asked) - len(whole.asked) < 5 * 30  # a block's frames
+    assert bool(kept) == any(x.known for x in found)
+  third = RuleTracker()
+  track(corpus, tmp_path / "whole", third)
+  assert not third.asked
+
+
+def test_a_killed_process_leaves_whole_files(corpus, tmp_path):
+  code = (
+    "import sys, time; from rule_tracker import RuleTracker; from sgdx_t5x.corpora import *\n"
+    "from sgdx_t5x.tracking import predicting; import pathlib\n"
+    "predicting._BLOCK = 1\n"
+    "corpus = open_corpus(sys.argv[1])\n"
+    "slow = lambda done, total: time.sleep(0.02)\n"
+    "list(predicting.track_split(RuleTracker(), corpus, 'dev',"
+    " {'v1': corpus.schema('dev', 'v1')}, pathlib.Path(sys.argv[2]), on_progress=slow))\n"
+  )
+  path = os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])
+  out = tmp_path / "out"
+  run = subprocess.Popen(
+    [sys.executable, "-c", code, corpus.origin, out], env={**os.environ, "PYTHONPATH": path}
+  )
+  deadline = time.time() + 60
+  while not (out / "v1/dialogues_002.json").exists() and time.time() < deadline:
+    assert run.poll() is None
+    time.sleep(0.01)
+  run.send_signal(signal.SIGKILL)
+  run.wait()
+  written = sorted((out / "v1").glob("dialogues_*.json"))
+  assert written
+  assert all(json.loads(x.read_text()) for x in written)
+
+
+def test_other_settings_are_refused_and_begun_anew_on_demand(corpus, tmp_path):
+  out = tmp_path / "out"
+  track(corpus, out, RuleTracker(settings={"weights": "aaaa"}))
+  before = contents(out)
+  other = RuleTracker(settings={"weights": "bbbb"})
+  with pytest.raises(SgdxError) as e:
+    track(corpus, out, other)
+  assert_four_parts(e.value.text, "tracker weights aaaa, now bbbb", "--overwrite")
+  few = Subset(corpus, {"dev": 5})
+  with pytest.raises(SgdxError, match="corpus dialogues 12, now 5"):
+    track(few, out, RuleTracker(settings={"weights": "aaaa"}))
+  assert contents(out) == before
+  assert not other.asked
+  # Another variant may join; another schema under an old name may not.
+  track(corpus, out, RuleTracker(settings={"weights": "aaaa"}), "v2")
+  assert set(before) < set(contents(out))
+  schemas = {"v2": corpus.schema("dev", "v3")}
+  with pytest.raises(SgdxError, match="another schema of v2"):
+    list(track_split(RuleTracker(settings={"weights": "aaaa"}), corpus, "dev", schemas, out))
+  track(few, out, other, "original", overwrite=True)
+  assert sorted(x.name for x in out.iterdir()) == ["original", "track.json"]
+  assert len(list((out / "original").iterdir())) == 1
+
+
+def test_a_folder_of_other_files_is_left_alone(corpus, tmp_path):
+  (tmp_path / "precious.txt").write_text("x")
+  for overwrite in (False, True):
+    with pytest.raises(SgdxError) as e:
+      track(corpus, tmp_path, RuleTracker(), overwrite=overwrite)
+    assert_four_parts(e.value.text, "precious.txt")
+  (tmp_path / "precious.txt").unlink()
+  (tmp_path / "track.json").write_text("{}")
+  with pytest.raises(SgdxError, match="another format"):
+    track(corpus, tmp_path, RuleTracker())
+
+
+def without_acts(corpus, folder):
+  """Writes the corpus without what the system did."""
+  dialogues = [
+    dataclasses.replace(
+      dialogue,
+      turns=tuple(
+        dataclasses.replace(
+          turn, frames=tuple(dataclasses.replace(f, actions=None) for f in turn.frames)
+        )
+        for turn in dialogue.turns
+      ),
+    )
+    for dialogue in itertools.islice(corpus.dialogues("dev"), 2)
+  ]
+  write_sample(folder, {"train": 0, "dev": 0, "test": 0})
+  (folder / "dev/dialogues_001.json").write_text(write_dialogues(dialogues))
+  return open_corpus(folder)
+
+
+def test_a_corpus_without_acts_is_refused_by_who_reads_them(corpus, tmp_path):
+  bare = without_acts(corpus, tmp_path / "sample")
+  reader = RuleTracker(reads_acts=True)
+  with pytest.raises(SgdxError) as e:
+    track(bare, tmp_path / "out", reader)
+  assert_four_parts(e.value.text, "turn 1", "Rules", "T5DST")
+  assert not reader.asked
+  assert not (tmp_path / "out").exists()
+  assert track(bare, tmp_path / "out", RuleTracker(reads_acts=False))[0].frames
+
+
+def test_schemas_that_cannot_be_tracked(corpus, tmp_path):
+  with pytest.raises(SgdxError, match="slots too many"):
+    track(corpus, tmp_path / "out", RuleTracker(most_slots=3))
+  empty = {"service_name": "Empty_1", "description": "", "slots": [], "intents": []}
+  with pytest.raises(SgdxError) as e:
+    predicting.check_services(parse_schema([empty], "mine.json"))
+  assert_four_parts(e.value.text, "mine.json: service Empty_1 has no slots")
+  nothing = {"train": 0, "dev": 0, "test": 0}
+  with pytest.raises(SgdxError, match="nothing to track"):
+    track(open_corpus(write_sample(tmp_path / "s", nothing)), tmp_path / "o", RuleTracker())
