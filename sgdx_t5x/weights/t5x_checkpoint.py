@@ -6,7 +6,9 @@ import json
 import math
 import pathlib
 import re
+import shutil
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -241,13 +243,23 @@ def _save_orbax(folder: pathlib.Path, tree: Mapping[str, Any]) -> None:
     try:
       checkpointer.save(folder, args=ocp.args.Composite(state=ocp.args.PyTreeSave(tree)))
     except ValueError as e:  # TensorStore's way to say that it cannot write
-      # Threads that Orbax left at work would make the folder again once it is removed.
-      for thread in threading.enumerate():
+      for thread in threading.enumerate():  # those that Orbax left at work
         if thread not in before and "Executor" not in thread.name:
           thread.join(timeout=5)
+      _remove_for_good(folder.parent)  # the temporary folder of `atomic_folder`
       raise OSError(_first_line(e)) from e
   for place in (folder / "state", folder):  # readers of object stores look for these
     (place / "commit_success.txt").write_text(f"Checkpoint commit was successful to {place.name}")
+
+
+def _remove_for_good(folder: pathlib.Path) -> None:
+  """Removes a folder that writers at work make again; nothing joins TensorStore's own threads."""
+  seen = start = time.monotonic()
+  while time.monotonic() < min(seen + 1, start + 30):
+    if folder.exists():
+      shutil.rmtree(folder, ignore_errors=True)
+      seen = time.monotonic()
+    time.sleep(0.01)
 
 
 # --- trees ---------------------------------------------------------------------------------

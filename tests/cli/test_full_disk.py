@@ -5,6 +5,8 @@ import errno
 import os
 import pathlib
 import resource
+import threading
+import time
 
 import pytest
 import tiny_corpus
@@ -14,6 +16,7 @@ from places import FIXTURES
 from sgdx_t5x.data import export
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_folder, atomic_write
+from sgdx_t5x.weights import t5x_checkpoint
 
 HF = FIXTURES / "hf_t5/t5_1_0"
 
@@ -63,6 +66,22 @@ def test_weights(tmp_path, capsys):
       assert_four_parts(err, f"sgdx: --out {tmp_path}/new", "File too large")
       assert "written" not in out
       assert list(tmp_path.iterdir()) == [given]
+
+
+def test_a_folder_that_late_writers_make_again(tmp_path):
+  """CI once found a checkpoint's folder again: TensorStore was still writing its other files."""
+  folder = tmp_path / "new"
+
+  def write_late():
+    for _ in range(5):
+      time.sleep(0.05)
+      (folder / "state").mkdir(parents=True, exist_ok=True)
+
+  writer = threading.Thread(target=write_late)
+  writer.start()
+  t5x_checkpoint._remove_for_good(folder)
+  writer.join()
+  assert not folder.exists()
 
 
 @pytest.mark.parametrize(
