@@ -85,6 +85,13 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   corpus.add_argument("--seed", type=int, default=0, help="random seed of --limit (default: 0)")
   corpus.add_argument(
+    "--history",
+    choices=["predicted", "gold"],
+    default="predicted",
+    help="earlier turns' states that SGP-DST's copy and cross go by: its own (default), or gold "
+    "ones, as in the released pipeline; scores then say so",
+  )
+  corpus.add_argument(
     "--overwrite", action="store_true", help="begin anew where predictions are in DIR"
   )
   schema = parser.add_argument_group("with --schema")
@@ -124,7 +131,7 @@ def _check_usage(args: argparse.Namespace) -> None:
       fix="give --corpus sample --out DIR, or --schema mine.json",
     )
   of_corpus = {"--variant": args.variant, "--out": args.out, "--limit": args.limit}
-  of_corpus["--overwrite"] = args.overwrite
+  of_corpus |= {"--overwrite": args.overwrite, "--history": args.history == "gold"}
   of_schema = {"--variant-schema": args.variant_schema, "--service": args.service}
   wrong = [name for name, x in (of_schema if args.corpus else of_corpus).items() if x]
   if wrong:
@@ -161,9 +168,11 @@ def _open(args: argparse.Namespace) -> "Tracker":
   lengths = _lengths(args)
   with native_stderr_hidden(args.debug):
     require("seqio", extra="train", why="trackers")
-    from sgdx_t5x.tracking.loading import open_tracker
+    from sgdx_t5x.tracking.loading import open_tracker, with_gold_history
 
     tracker = open_tracker(*args.checkpoints, lengths=lengths)
+    if args.history == "gold":
+      tracker = with_gold_history(tracker)
   print(f"tracker: {tracker.name}, {', '.join(args.checkpoints)}", file=sys.stderr)
   return tracker
 

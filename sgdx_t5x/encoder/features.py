@@ -14,7 +14,7 @@ import seqio
 import tensorflow as tf
 
 from sgdx_t5x.encoder import answers
-from sgdx_t5x.encoder.padded import padded, specs
+from sgdx_t5x.encoder.padded import RowConverter, padded, specs
 
 MAX_FRAMES = 8  # in a row
 _WINDOW = 256  # frames among which those that fill a row are looked for
@@ -48,7 +48,7 @@ def numbers() -> seqio.PassThroughVocabulary:
   return seqio.PassThroughVocabulary(size=2**31 - 1)
 
 
-class SpanFeatureConverter(seqio.FeatureConverter):
+class SpanFeatureConverter(RowConverter):
   """Pads frames, or packs several in a row (`DatasetConfig.pack`).
 
   Features called `encoder_...` are those that may be cut to the longest of a batch.
@@ -70,7 +70,7 @@ class SpanFeatureConverter(seqio.FeatureConverter):
     lengths = self.get_model_feature_lengths(task_feature_lengths)
     ds = ds.map(lambda example: {name: example[name] for name in TASK_FEATURES})
     if not self.pack:
-      return ds.map(lambda example: padded(_alone(example), lengths), tf.data.AUTOTUNE)
+      return padded(ds, lengths, _alone)
     ds = ds.ragged_batch(_WINDOW)
     return ds.map(lambda batch: _pack_ragged(batch, lengths), tf.data.AUTOTUNE).unbatch()
 
@@ -78,17 +78,17 @@ class SpanFeatureConverter(seqio.FeatureConverter):
 # --- one frame a row -----------------------------------------------------------------------
 
 
-def _alone(example: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-  tokens = example["inputs"]
-  row = {
+def _alone(batch: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.RaggedTensor]:
+  tokens = batch["inputs"]
+  rows = {
     "encoder_input_tokens": tokens,
-    "encoder_segments": example["segments"],
+    "encoder_segments": batch["segments"],
     "encoder_frames": tf.ones_like(tokens),
-    "encoder_positions": tf.range(tf.size(tokens)),
-    "target_frames": tf.ones_like(example["targets"][:: answers.ROW]),
+    "encoder_positions": tf.ragged.range(tf.cast(tokens.row_lengths(), tf.int32)),
+    "target_frames": tf.ones_like(batch["targets"][:, :: answers.ROW]),
   }
-  row |= {name: tf.ones_like(example[source]) for name, source in _FRAMES.items()}
-  return row | {name: example[name] for name in _SAME}
+  rows |= {name: tf.ones_like(batch[source]) for name, source in _FRAMES.items()}
+  return rows | {name: batch[name] for name in _SAME}
 
 
 # --- several frames a row ------------------------------------------------------------------

@@ -190,12 +190,14 @@ def score_predictions(
   extra: dict[str, int] = {}
   states: dict[str, dict[str, State]] = {}
   ignored: dict[str, list[int]] = {}
+  oracles: list[str] = []
   calls: dict[str, dict[str, Any]] = {}
   for variant, predicted in _read(predictions, selection):
     ignored[variant] = [frame.ignored for frame in predicted.frames.values() if frame.ignored]
     states[variant] = {key: frame.slot_values for key, frame in predicted.frames.items()}
     scores[variant] = metrics.score_frames(gold, predicted.frames, schema, seen, how.fuzzy)
     extra[variant] = predicted.extra_dialogues
+    oracles += [variant] if predicted.gold_history else []
     if rates := call_rates(predicted.frames, variant, selection):
       calls[variant] = rates
   scores = {variant: scores[variant] for variant in in_order(scores)}
@@ -210,6 +212,8 @@ def score_predictions(
   sample = ""
   if len(kept) < len(gold):
     sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in kept).encode()):08x}"
+  if oracles:
+    files = _with_gold_history(files, in_order(oracles))
   warnings = tuple(_warnings(missing, extra, selection))
   notes = (
     *_notes(scores, predictions, split, how),
@@ -287,6 +291,11 @@ def score_report(
 
 
 report = score_report  # its name in version 0.1
+
+
+def _with_gold_history(files: Provenance, variants: Sequence[str]) -> Provenance:
+  note = f"{', '.join(variants)}: tracked with gold states of earlier turns: an oracle's scores"
+  return Provenance({**files.fields, "history": "gold"}, (*files.notes, note))
 
 
 # --- reading -------------------------------------------------------------------------------

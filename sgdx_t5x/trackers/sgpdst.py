@@ -100,7 +100,9 @@ def history(known: Known, states: States) -> dict[Place, tuple[str, ...]]:
   return {place: values for place, values in found.items() if place[0] != known.service}
 
 
-def right_answers(service: Service, known: Known, gold: Gold, states: States) -> Answers:
+def right_answers(
+  service: Service, known: Known, gold: Gold, states: States, official: bool = False
+) -> Answers:
   """Returns what is right to answer for a frame, with scores of 1 (spans: 2).
 
   A slot is new in a frame if it was not in the service's state, or shares no value with it. A new
@@ -112,6 +114,8 @@ def right_answers(service: Service, known: Known, gold: Gold, states: States) ->
     known: the frame.
     gold: what is to be found in it.
     states: gold ones before the turn, of all services.
+    official: that the user does not care about a slot of free text has no label, as in the
+      released code.
   """
   before = own_values(known, states)
   mine, others = offers(known.acts), history(known, states)
@@ -124,7 +128,7 @@ def right_answers(service: Service, known: Known, gold: Gold, states: States) ->
     one, offered = service.slots[slot], mine.get((known.service, slot), ())
     if slot in tagged and not one.is_categorical:
       spans[slot] = tagged[slot], 2.0
-    elif values[0] == DONTCARE:
+    elif values[0] == DONTCARE and (one.is_categorical or not official):
       options[slot] = ANY, 1.0
     elif _meet(values, offered) and not (one.is_categorical and slot in before):
       copies[slot] = 1.0  # what is filled is never copied to: options may still overwrite it
@@ -189,7 +193,7 @@ def new_values(
   states: States,
   answers: Answers,
   rules: Rules,
-  gold: Values | None = None,
+  gold: States | None = None,
 ) -> dict[int, tuple[str, ...]]:
   """Returns the service's values after a frame.
 
@@ -202,8 +206,8 @@ def new_values(
     states: before the turn, of all services.
     answers: of the sub-models.
     rules: from which scores they count.
-    gold: the service's gold values before the turn, which then say what is empty, as in the
-      released pipeline: an oracle's scores. None is what was predicted.
+    gold: gold states before the turn, which then say what is empty and what other services'
+      slots hold, as in the released pipeline: an oracle's scores. None is what was predicted.
   """
   values = dict(own_values(known, states))
   for slot, text in _texts(service, known, answers, rules).items():
@@ -213,11 +217,11 @@ def new_values(
     asked = answers.requested.get(slot, 0.0) > rules.requested
     if score > rules.option and not asked and NULL < option <= len(possible):
       values[slot] = (possible[option - 1],)
-  held, best = history(known, states), {}
+  held, best = history(known, states if gold is None else gold), {}
   for (slot, place), score in answers.crosses.items():
     if place in held and score > max(rules.cross, best.get(slot, (0.0,))[0]):
       best[slot] = score, place
-  filled = values if gold is None else {**gold}
+  filled = values if gold is None else own_values(known, gold)
   taken = {slot: held[place] for slot, (_, place) in best.items() if slot not in filled}
   mine = offers(known.acts)
   for slot, score in answers.copies.items():

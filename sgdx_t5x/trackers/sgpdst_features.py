@@ -42,8 +42,9 @@ class SgpStyle:
   Attributes:
     official: repeat what looks like slips of the released code: in the attention mask the first
       padding piece stands for the separator after the utterance, and intents are padded with
-      options of padding; "null" aside, spans count in the user's utterance alone; in tracking the
-      intent before is forgotten after another service's turn.
+      options of padding; "dontcare" of free text has no label; "null" aside, spans count in the
+      user's utterance alone; in tracking the intent before is forgotten after another service's
+      turn.
     sampling: which share of examples an epoch has: "meant", "mild" or "as_released", see
       `sgpdst.SAMPLING`.
     utterance: pieces before the schema's texts, where that is not `UTTERANCE`.

@@ -1,7 +1,8 @@
 """SGP-DST tracks dialogues: from its sub-models' answers to the state after every turn.
 
 What depends on earlier answers is asked after them: the intent with the intent before, copy and
-cross with the state before and this turn's intent. So no gold history is needed, and none is read.
+cross with the state before and this turn's intent. So no gold history is needed, and none is read
+unless it is given: the released pipeline reads it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,20 +19,31 @@ from sgdx_t5x.trackers.sgpdst import (
   own_values,
 )
 from sgdx_t5x.trackers.sgpdst_features import Example, SgpReader
-from sgdx_t5x.trackers.turns import NONE
+from sgdx_t5x.trackers.turns import NONE, Gold, States
 from sgdx_t5x.trackers.walk import Predict, Prediction, Question
 
 # From a sub-model and features of examples, without targets, to an answer each.
 Ask = Callable[[str, Sequence[Mapping[str, Sequence[int]]]], Sequence[Sequence[int]]]
 
 
-def sgpdst_tracker(original: Schema, readers: Mapping[str, SgpReader], ask: Ask) -> Predict:
+# By frame id: what is right, and gold states before the turn.
+History = Mapping[str, tuple[Gold, States]]
+
+
+def sgpdst_tracker(
+  original: Schema,
+  readers: Mapping[str, SgpReader],
+  ask: Ask,
+  gold: History | None = None,
+) -> Predict:
   """Returns the tracker for `walk`.
 
   Args:
     original: the split's original schema.
     readers: of each sub-model, of the split in the variant that models are shown.
     ask: the models.
+    gold: what copy and cross then go by instead of what was predicted, as in the released
+      pipeline: states before the turn, and the turn's intent. An oracle's scores.
   """
   official = readers["combine"].style.official
   rules = Rules(user_spans=official)
@@ -39,7 +51,8 @@ def sgpdst_tracker(original: Schema, readers: Mapping[str, SgpReader], ask: Ask)
   def predict(questions: Sequence[Question]) -> list[Prediction]:
     intents = _intents(original, readers["intent"], ask, questions, official)
     asked = [
-      _Asked(original, readers, q, intent) for q, intent in zip(questions, intents, strict=True)
+      _Asked(original, readers, q, intent, None if gold is None else gold[q.known.frame_id])
+      for q, intent in zip(questions, intents, strict=True)
     ]
     for part in ("combine", "copy", "cross"):
       examples = [example for one in asked for example in one.examples[part].values()]
@@ -75,10 +88,17 @@ class _Asked:
   """What is asked about a frame once its intent is known, and what is answered."""
 
   def __init__(
-    self, original: Schema, readers: Mapping[str, SgpReader], question: Question, intent: int
+    self,
+    original: Schema,
+    readers: Mapping[str, SgpReader],
+    question: Question,
+    intent: int,
+    gold: tuple[Gold, States] | None,
   ):
     known, states = question.known, question.states
-    self._question, self._intent = question, intent
+    self._question, self._intent, self._gold = question, intent, gold and gold[1]
+    if gold is not None:
+      intent, states = gold[0].intent, gold[1]
     self._service = original.services[known.service]
     held = own_values(known, states)
     tracked = set(self._service.tracked_slots)
@@ -123,6 +143,6 @@ class _Asked:
       {pair: a.read_copy(vector) for pair, vector in self.vectors["cross"].items()},
     )
     known, states = self._question.known, self._question.states
-    values = new_values(self._service, known, states, answers, rules)
+    values = new_values(self._service, known, states, answers, rules, self._gold)
     asked = tuple(slot for slot, found in requested.items() if found > rules.requested)
     return Prediction(self._intent, asked, values)

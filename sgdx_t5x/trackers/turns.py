@@ -159,6 +159,15 @@ def gold_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Gold]]:
       yield [_gold(frame, before, schema[frame.service]) for frame in turn.frames]
 
 
+def gold_history(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[Known, Gold, States]]:
+  """Yields what may be known of each user frame, what is to be found, and gold states before."""
+  states: States = {}
+  for known, gold in zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True):
+    frames = list(zip(known, gold, strict=True))
+    yield from ((one, right, states) for one, right in frames)
+    states = after_turn(states, {one.service: right.state(one.turn) for one, right in frames})
+
+
 def after_turn(before: States, frames: Mapping[int, ServiceState]) -> dict[int, ServiceState]:
   """Returns the states after a user turn: all of its frames' at once.
 

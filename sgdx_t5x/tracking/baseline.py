@@ -29,6 +29,7 @@ class BaselineTracker:
 
   name = "the SGD baseline"
   reads_acts = False
+  reads_gold = False
 
   def __init__(self, model: LoadedModel):
     self._model, self._style = model, model.task.how or BaselineStyle()

@@ -4,7 +4,7 @@ import importlib
 import os
 from collections.abc import Mapping
 
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.tracking.checkpoints import Checkpoint, find_checkpoints
 from sgdx_t5x.tracking.protocol import TRACKERS, Tracker
 
@@ -31,6 +31,23 @@ def open_tracker(*folders: str | os.PathLike, lengths: Mapping[str, int] | None 
     )
   module, _, function = str(kinds[found[0].path]).partition(":")
   return getattr(importlib.import_module(module), function)(found, lengths or {})
+
+
+def with_gold_history(tracker: Tracker) -> Tracker:
+  """Returns the tracker as an oracle that reads gold states of earlier turns.
+
+  Raises:
+    SgdxError: it has no such use. Only the released pipeline of SGP-DST reads them.
+  """
+  from sgdx_t5x.tracking.sgpdst import SgpTracker
+
+  if not isinstance(tracker, SgpTracker):
+    raise UsageError(
+      f"--history gold with {tracker.name}",
+      expected="SGP-DST, whose released pipeline reads gold states of earlier turns",
+      fix="leave it out: every other tracker goes by its own predictions",
+    )
+  return tracker.with_gold_history()
 
 
 def _format(checkpoint: Checkpoint) -> str:

@@ -72,7 +72,7 @@ def without_gold(dialogue: Dialogue) -> Dialogue:
 
 
 def read_split(corpus: Corpus, split: str, tracker: Tracker) -> list[Dialogue]:
-  """Returns the dialogues of a split, without gold.
+  """Returns the dialogues of a split, without gold unless the tracker reads it.
 
   Raises:
     SgdxError: there are none, or the tracker reads acts and one does not have them.
@@ -81,7 +81,7 @@ def read_split(corpus: Corpus, split: str, tracker: Tracker) -> list[Dialogue]:
   for dialogue in corpus.dialogues(split):
     if tracker.reads_acts:
       check_acts(dialogue, f"{corpus.origin}: {split}", tracker.name)
-    dialogues.append(without_gold(dialogue))
+    dialogues.append(dialogue if tracker.reads_gold else without_gold(dialogue))
   if not any(True for dialogue in dialogues for _ in dialogue.user_frames()):
     raise SgdxError(
       f"{corpus.origin}: nothing to track in split {split}",
@@ -145,7 +145,7 @@ def track_split(
         done += size
         folder.mkdir(exist_ok=True)
         with atomic_write(path, "--out") as file:
-          file.write(_text(block, found))
+          file.write(_text(block, found, {"history": "gold"} if tracker.reads_gold else {}))
       yield Tracked(folder, sum(sizes), known)
 
 
@@ -157,10 +157,13 @@ def _shown(corpus: Corpus, split: str, variant: str, schema: Schema) -> Shown:
 # --- files ---------------------------------------------------------------------------------
 
 
-def _text(dialogues: Sequence[Dialogue], found: Mapping[str, TrackedFrame]) -> str:
+def _text(
+  dialogues: Sequence[Dialogue], found: Mapping[str, TrackedFrame], mark: Mapping[str, str]
+) -> str:
   data = [
     {
       "dialogue_id": dialogue.dialogue_id,
+      **mark,
       "services": list(dialogue.services),
       "turns": [
         {

@@ -51,6 +51,7 @@ class PromptedTracker:
   """See `protocol.Tracker`. Args: model, trained on tasks of a prompt format."""
 
   reads_acts = False
+  reads_gold = False
 
   def __init__(self, model: LoadedModel):
     if model.task.how is None:

@@ -71,6 +71,8 @@ class Tracker(Protocol):
     name: for messages: "SpanDST".
     reads_acts: whether it reads what the system did. Corpora without acts are then refused before
       the first question (`turns.check_acts`).
+    reads_gold: whether it reads gold states of earlier turns, which are then left in dialogues.
+      Predictions and their scores are marked as an oracle's.
     settings: all that its answers depend on: weights (`LoadedModel.digest`), style, lengths.
       Predictions of other settings are never written into the same folder.
   """
@@ -81,6 +83,10 @@ class Tracker(Protocol):
 
   @property
   def reads_acts(self) -> bool:
+    """See the class."""
+
+  @property
+  def reads_gold(self) -> bool:
     """See the class."""
 
   @property
@@ -95,7 +101,8 @@ class Tracker(Protocol):
   ) -> Iterator[Mapping[str, TrackedFrame]]:
     """Tracks dialogues, together so that a model gets full batches.
 
-    Gold states play no part: what was predicted is what is known in the next turn.
+    Gold states play no part, unless it `reads_gold`: what was predicted is what is known in the
+    next turn.
 
     Args:
       dialogues: in names of `shown.original`. Their user turns have a frame for each service to

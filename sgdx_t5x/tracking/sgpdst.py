@@ -9,7 +9,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.trackers.sgpdst import NONE, PARTS
 from sgdx_t5x.trackers.sgpdst_features import SgpReader, SgpStyle
 from sgdx_t5x.trackers.sgpdst_tracking import sgpdst_tracker
-from sgdx_t5x.trackers.turns import Known
+from sgdx_t5x.trackers.turns import Known, gold_history
 from sgdx_t5x.trackers.walk import walk
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
@@ -71,25 +71,37 @@ def _part(checkpoint: Checkpoint) -> str:
 
 
 class SgpTracker:
-  """See `protocol.Tracker`. Args: models, of each sub-model."""
+  """See `protocol.Tracker`."""
 
   name = "SGP-DST"
   reads_acts = True
 
-  def __init__(self, models: Mapping[str, LoadedModel]):
-    self._models = models
+  def __init__(self, models: Mapping[str, LoadedModel], reads_gold: bool = False):
+    """Takes loaded models.
+
+    Args:
+      models: of each sub-model.
+      reads_gold: let copy and cross go by gold history, as in the released pipeline.
+    """
+    self._models, self.reads_gold = models, reads_gold
     self._readers: dict[Shown, dict[str, SgpReader]] = {}
 
   @property
   def settings(self) -> Mapping[str, str]:
     """See `protocol.Tracker`."""
     found = {"tracker": self.name}
+    if self.reads_gold:
+      found["history"] = "gold"
     for part, model in self._models.items():
       style = dataclasses.asdict(model.task.how or SgpStyle())
       found |= {f"{part} {name}": x for name, x in model.settings.items()}
       usual = dataclasses.asdict(SgpStyle())
       found |= {f"{part} {name}": str(x) for name, x in style.items() if x != usual[name]}
     return found
+
+  def with_gold_history(self) -> "SgpTracker":
+    """Returns the same tracker with gold history."""
+    return SgpTracker(self._models, reads_gold=True)
 
   def check(self, shown: Shown) -> None:
     """See `protocol.Tracker`."""
@@ -114,7 +126,11 @@ class SgpTracker:
     def ask(part: str, features: Sequence[Mapping[str, Sequence[int]]]) -> list[list[int]]:
       return self._models[part].answer(features)
 
-    predict = sgpdst_tracker(shown.original, self._of(shown), ask)
+    gold = None
+    if self.reads_gold:
+      turns = (found for dialogue in dialogues for found in gold_history(dialogue, shown.original))
+      gold = {known.frame_id: (right, states) for known, right, states in turns}
+    predict = sgpdst_tracker(shown.original, self._of(shown), ask, gold)
     for found in walk(dialogues, shown.original, predict):
       yield {name: tracked(x, shown.original, services[name]) for name, x in found.items()}
 

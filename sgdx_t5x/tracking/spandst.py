@@ -25,6 +25,7 @@ class SpanTracker:
 
   name = "SpanDST"
   reads_acts = True
+  reads_gold = False
 
   def __init__(self, model: LoadedModel):
     self._model, self._style = model, model.task.how or SpanStyle()

@@ -91,6 +91,18 @@ def test_four_checkpoints_track_and_are_scored(trained, small_sample, capsys):
   assert "JGA" in capsys.readouterr().out
 
 
+def test_gold_history_marks_predictions_and_scores(trained, small_sample, capsys):
+  folder, _ = trained
+  corpus, out = small_sample / "sample", folder / "oracle"
+  options = ("--corpus", corpus, "--split", "dev", "--limit", 4, "--out", out)
+  assert sgdx("track", folder / "runs", *options, "--history", "gold") == 0
+  score = ("score", "--corpus", corpus, "--split", "dev", "--allow-missing", "--predictions")
+  assert sgdx(*score, f"original={out / 'original'}") == 0
+  printed = " ".join(capsys.readouterr().out.split())
+  assert "|history:gold|" in printed.replace(" ", "")
+  assert "original: tracked with gold states of earlier turns: an oracle's scores" in printed
+
+
 def test_sub_models_that_are_missing_or_there_twice(trained, small_sample, capsys):
   runs = trained[0] / "runs"
   options = ("--corpus", small_sample / "sample", "--out", trained[0] / "none")

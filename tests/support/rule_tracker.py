@@ -13,6 +13,7 @@ from sgdx_t5x.tracking.protocol import TrackedFrame
 
 class RuleTracker:
   name = "Rules"
+  reads_gold = False
 
   def __init__(self, reads_acts=True, settings=None, stop_after=None, most_slots=100):
     self.reads_acts, self.settings = reads_acts, {"tracker": "Rules", **(settings or {})}

@@ -2,44 +2,38 @@
 
 from walked import walked_scores
 
-from sgdx_t5x.trackers.sgpdst import Rules, new_values, own_values, right_answers
-from sgdx_t5x.trackers.turns import after_turn, gold_turns, user_turns
+from sgdx_t5x.trackers.sgpdst import Rules, new_values, right_answers
+from sgdx_t5x.trackers.turns import gold_history
 from sgdx_t5x.trackers.walk import Prediction
 
 
-def gold_labels(dialogues, schema):
+def gold_labels(dialogues, schema, official=False):
   """Right answers, what is right, and gold states before, by frame id."""
   found = {}
-  for dialogue in dialogues:
-    states = {}
-    turns = zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True)
-    for known, gold in turns:
-      pairs = list(zip(known, gold, strict=True))
-      for one, right in pairs:
-        labels = right_answers(schema.services[one.service], one, right, states)
-        found[one.frame_id] = labels, right, states
-      states = after_turn(states, {one.service: right.state(one.turn) for one, right in pairs})
+  for known, gold, states in (x for d in dialogues for x in gold_history(d, schema)):
+    labels = right_answers(schema.services[known.service], known, gold, states, official)
+    found[known.frame_id] = labels, gold, states
   return found
 
 
-def ceiling(dialogues, schema, seen, gold_history=False):
+def ceiling(dialogues, schema, seen, oracle=False, official=False):
   """Percent of frames with the right answers: JGA (all, seen, unseen), and of frames all right.
 
   Args:
     dialogues: in names of `schema`.
     schema: of the split.
     seen: names of seen services.
-    gold_history: let gold values say what is empty, as the released pipeline does.
+    oracle: let gold history say what is empty and what others hold, as the released pipeline.
+    official: labels as in the released code.
   """
-  labels = gold_labels(dialogues, schema)
+  labels = gold_labels(dialogues, schema, official)
 
   def predict(questions):
     found = []
     for known, states in ((q.known, q.states) for q in questions):
       answers, gold, before = labels[known.frame_id]
-      oracle = own_values(known, before) if gold_history else None
       service = schema.services[known.service]
-      values = new_values(service, known, states, answers, Rules(), oracle)
+      values = new_values(service, known, states, answers, Rules(), before if oracle else None)
       found.append(Prediction(gold.intent, gold.requested, values))
     return found
 

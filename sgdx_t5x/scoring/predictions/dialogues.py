@@ -42,10 +42,11 @@ class PredictedTurn:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PredictedDialogue:
-  """One dialogue of a DSTC8 file."""
+  """One dialogue of a DSTC8 file; `gold_history` is what `sgdx track --history gold` writes."""
 
   dialogue_id: str
   turns: tuple[PredictedTurn, ...]
+  gold_history: bool = False
 
 
 def read_dialogue_items(file: pathlib.Path) -> Iterator[PredictedDialogue]:
@@ -62,7 +63,7 @@ def read_dialogue_items(file: pathlib.Path) -> Iterator[PredictedDialogue]:
     try:
       name = _text(item["dialogue_id"], "dialogue_id")
       turns = tuple(_parse_turn(i, turn) for i, turn in enumerate(item["turns"]))
-      dialogue = PredictedDialogue(name, turns)
+      dialogue = PredictedDialogue(name, turns, item.get("history") == "gold")
     except (KeyError, TypeError, AttributeError) as e:
       name = item.get("dialogue_id", "?") if isinstance(item, dict) else "?"
       raise SgdxError(
@@ -126,6 +127,7 @@ class _RawFrame:
   dialogue_id: str
   turn: int
   service: str
+  gold_history: bool
   predicted: PredictedFrame  # with the names of the file
 
   @property
@@ -157,7 +159,7 @@ def dialogue_frames(
     if key in gold_ids:  # frames of further services are not scored, as officially
       frames[key] = _rename(frame.predicted, to)
   _check_uniform(raw)
-  return Predictions(frames, len(extra))
+  return Predictions(frames, len(extra), any(frame.gold_history for frame in raw))
 
 
 def _rename(frame: PredictedFrame, to: Renaming) -> PredictedFrame:
@@ -231,7 +233,8 @@ def _raw_frames(
             fix=f"{SAME_CORPUS}; dialogue ids repeat between splits",
           )
         for service, predicted in turn.frames:
-          yield _RawFrame(here, item.dialogue_id, turn.index, service, predicted)
+          key = item.dialogue_id, turn.index, service
+          yield _RawFrame(here, *key, item.gold_history, predicted)
 
 
 def _find_names(

@@ -66,10 +66,12 @@ class Predictions:
     frames: frame id -> prediction, original names. With `allow_missing`, frames that lack a
       slot or more are left out.
     extra_dialogues: how many dialogues were left out because the corpus does not have them.
+    gold_history: whether the tracker read gold states of earlier turns, as some file says.
   """
 
   frames: dict[str, PredictedFrame]
   extra_dialogues: int = 0
+  gold_history: bool = False
 
 
 def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
