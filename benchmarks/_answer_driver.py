@@ -1,0 +1,68 @@
+"""Answers the first examples of a task, timed, with random weights; a child process.
+
+`evaluate` stands in `__main__` as that of `t5x.eval` does, so the same gin files configure it. What
+is timed is `utils.get_infer_fn`'s function, on features that are read beforehand.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+import time
+
+import gin
+import jax
+import numpy as np
+import seqio
+import tensorflow as tf
+
+from t5x import gin_utils, utils
+
+
+def evaluate(*, model, dataset_cfg, partitioner, **unused) -> None:
+  """Answers numbers of rounds with seconds, until standard input ends."""
+  del unused
+  utils.cpu_matmul()
+  ds = utils.get_dataset(dataset_cfg, 0, 1, model.FEATURE_CONVERTER_CLS)
+  count = int(os.environ["EXAMPLES"]) // dataset_cfg.batch_size
+  batches = list(itertools.islice(ds.as_numpy_iterator(), count))
+  examples = {k: np.concatenate([batch[k] for batch in batches]) for k in batches[0]}
+  shapes = {k: (dataset_cfg.batch_size, *x.shape[1:]) for k, x in examples.items()}
+  initializer = utils.TrainStateInitializer(
+    optimizer_def=None,
+    init_fn=model.get_initial_variables,
+    input_shapes=shapes,
+    input_types={k: x.dtype for k, x in examples.items()},
+    partitioner=partitioner,
+  )
+  state = initializer.from_scratch(jax.random.PRNGKey(0))
+  answer = utils.get_infer_fn(
+    model.predict_batch, dataset_cfg.batch_size, initializer.train_state_axes, partitioner
+  )
+  rows = tf.data.Dataset.from_tensor_slices(examples).enumerate()
+  answer(rows, state)  # compiles
+  arrays = jax.tree.leaves(state.params)
+  about = {"examples": len(rows), "parameters": sum(x.size for x in arrays)}
+  print("READY " + json.dumps(about), flush=True)
+  for line in sys.stdin:
+    started = time.perf_counter()
+    for _ in range(int(line)):
+      answer(rows, state)
+    print(f"SECONDS {time.perf_counter() - started}", flush=True)
+
+
+def main() -> None:
+  """Usage: _answer_driver.py DATA_DIR GIN_FILE... -- BINDING..."""
+  divider = sys.argv.index("--")
+  gin_files, bindings = sys.argv[2:divider], sys.argv[divider + 1 :]
+  seqio.set_tfds_data_dir_override(sys.argv[1])
+  configured = gin.configurable(evaluate)
+  paths = [".", os.path.dirname(os.path.dirname(utils.__file__))]
+  gin_utils.parse_gin_flags(paths, gin_files, bindings)
+  configured()
+
+
+if __name__ == "__main__":
+  main()
