@@ -68,7 +68,7 @@ class AssistantServer:
     app.router.add_post("/v1/chat/completions", self._chat)
     models = {"data": [{"id": name} for name in MODELS]}
     app.router.add_get("/v1/models", lambda request: asyncio.sleep(0, web.json_response(models)))
-    runner = web.AppRunner(app, shutdown_timeout=0)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
@@ -91,7 +91,7 @@ class AssistantServer:
       if isinstance(fault, web.Response):
         return fault
       if fault == "hang":
-        await asyncio.sleep(3600)
+        await self._over.wait()
       await asyncio.sleep(self.latency)
       return await self._answer(request, key, body, fault)
 
