@@ -8,8 +8,8 @@ import dataclasses
 import hashlib
 import json
 import pathlib
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
 
 import orjson
 
@@ -47,7 +47,13 @@ class Request:
 
 
 class RequestFile:
-  """The requests of a file, with what is sent for each."""
+  """The requests of a file, with what is sent for each.
+
+  Attributes:
+    requests: in the order of the file.
+    model: that is asked.
+    split: of the first request.
+  """
 
   def __init__(self, path: str | pathlib.Path, model: str, parameters: Mapping[str, Any]):
     """Reads the file once, all of it.
@@ -65,24 +71,34 @@ class RequestFile:
     self._parameters = dict(parameters)
     if not self.path.is_file():
       raise not_found(self.path, "requests of `sgdx prompts --as tools`")
-    self._file = self.path.open("rb")
-    self.requests: list[Request] = []
-    self.split = ""
-    ids: set[str] = set()
-    place = 0
-    for number, line in enumerate(self._file, start=1):
-      if line.strip():
-        where = f"{self.path}, line {number}"
-        self.requests.append(self._request(line, place, where))
-        if self.requests[-1].id in ids:
-          raise _malformed(where, f"id {self.requests[-1].id!r} a second time")
-        ids.add(self.requests[-1].id)
-      place += len(line)
+    self.split, self._file = "", None
+    with self.path.open("rb") as file:
+      self.requests = list(self._read(file))
     if not self.requests:
       raise SgdxError(f"{self.path}: no requests in it", expected=_EXPECTED, fix=_FIX)
 
+  def _read(self, file: BinaryIO) -> Iterator[Request]:
+    ids: set[str] = set()
+    place = 0
+    for number, line in enumerate(file, start=1):
+      if line.strip():
+        where = f"{self.path}, line {number}"
+        request = self._request(line, place, where)
+        if request.id in ids:
+          raise _malformed(where, f"id {request.id!r} a second time")
+        ids.add(request.id)
+        yield request
+      place += len(line)
+
+  def __enter__(self) -> "RequestFile":
+    self._file = self.path.open("rb")
+    return self
+
+  def __exit__(self, *_: object) -> None:
+    self._file.close()
+
   def body(self, request: Request) -> bytes:
-    """Returns what is sent."""
+    """Returns what is sent; within a `with` block."""
     self._file.seek(request.place)
     return self._body(decode_json(self._file.readline(), str(self.path), _EXPECTED), "")
 

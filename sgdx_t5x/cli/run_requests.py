@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
       return _dry_run(args, wanted, answers)
     endpoint = Endpoint(url, key, args.key_env or _KEY, args.timeout, args.concurrency)
     endpoint.has_answered = bool(answers.ids)
-    with contextlib.closing(answers):
+    with contextlib.closing(answers), file:
       if code := _ask(args, endpoint, file, wanted, answers):
         return code
   return _score(args, file)
@@ -260,6 +260,8 @@ def _ask(
 def _spent(args: argparse.Namespace, answers: "AnswerFile") -> Iterator[tuple[str, str]]:
   """Yields tokens and cost of all answers in --out, as the service counts them."""
   usage = answers.usage
+  if not usage.answers:
+    return
   yield "tokens", f"{usage.read:,} read, {usage.written:,} written"
   if args.price:
     cost = (usage.read * args.price[0] + usage.written * args.price[1]) / 1_000_000

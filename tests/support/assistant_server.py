@@ -66,8 +66,7 @@ class AssistantServer:
     self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
     app = web.Application(client_max_size=2**26)
     app.router.add_post("/v1/chat/completions", self._chat)
-    models = {"data": [{"id": name} for name in MODELS]}
-    app.router.add_get("/v1/models", lambda request: asyncio.sleep(0, web.json_response(models)))
+    app.router.add_get("/v1/models", self._models)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -76,6 +75,9 @@ class AssistantServer:
     started.set()
     await self._over.wait()
     await runner.cleanup()
+
+  async def _models(self, request):
+    return web.json_response({"data": [{"id": name} for name in MODELS]})
 
   async def _chat(self, request):
     body = await request.json()
