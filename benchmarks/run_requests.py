@@ -107,7 +107,8 @@ def ask_bare(file: str, url: str) -> None:
   """Asks all requests of a file."""
   import aiohttp
 
-  bodies = [json.dumps(json.loads(x)["body"]).encode() for x in pathlib.Path(file).open("rb")]
+  with pathlib.Path(file).open("rb") as lines:
+    bodies = [json.dumps(json.loads(line)["body"]).encode() for line in lines]
 
   async def main() -> None:
     connector = aiohttp.TCPConnector(limit=IN_FLIGHT)

@@ -36,9 +36,12 @@ class Usage:
   def add(self, response: Any) -> None:
     """Counts an answer. Args: response, body of it."""
     usage = response.get("usage")
-    numbers = [usage.get(f"{x}_tokens") for x in ("prompt", "completion")] if usage else [None]
-    if all(isinstance(number, int) for number in numbers):
-      self.read, self.written = self.read + numbers[0], self.written + numbers[1]
+    read, written = (
+      usage.get(f"{x}_tokens") if isinstance(usage, dict) else None
+      for x in ("prompt", "completion")
+    )
+    if isinstance(read, int) and isinstance(written, int):
+      self.read, self.written = self.read + read, self.written + written
       self.answers += 1
 
 

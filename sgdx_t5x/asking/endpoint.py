@@ -2,7 +2,6 @@
 
 import email.utils
 import json
-import os
 import time
 import urllib.parse
 import urllib.request
@@ -118,8 +117,11 @@ class Endpoint:
     except TimeoutError:
       raise Failed(f"no answer within {self._timeout:g} s") from None
     except (aiohttp.ClientError, OSError) as e:
-      known = type(e) is aiohttp.ClientConnectorError and (e.errno or 0) > 0
-      why = os.strerror(e.errno) if known else self._said(str(e) or type(e).__name__)
+      why = self._said(str(e) or type(e).__name__)
+      if isinstance(e, aiohttp.ClientConnectorError) and isinstance(
+        e.os_error, ConnectionRefusedError
+      ):
+        why = "connection refused"  # for which aiohttp lists the addresses it tried
       if isinstance(e, aiohttp.ClientConnectorError) and not self._is_there:
         raise SgdxError(
           f"{self.shown}: {why}",

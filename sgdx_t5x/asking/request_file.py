@@ -71,7 +71,7 @@ class RequestFile:
     self._parameters = dict(parameters)
     if not self.path.is_file():
       raise not_found(self.path, "requests of `sgdx prompts --as tools`")
-    self.split, self._file = "", None
+    self.split = ""
     with self.path.open("rb") as file:
       self.requests = list(self._read(file))
     if not self.requests:
