@@ -2,12 +2,14 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 
 import pytest
 from assistant_server import AssistantServer, error, key_of, know_gold
 from commands import SGDX, sgdx, sgdx_process
+from places import ROOT
 
 VARIANTS = ("original", "v1", "v2", "v3", "v4", "v5")
 KEY = "sk-test-0123456789abcdef"
@@ -45,25 +47,33 @@ def row(printed, name):
   return next(x.split()[1:] for x in printed.splitlines() if x.split()[:1] == [name])
 
 
-def test_from_an_endpoint_to_the_table_of_six_variants(requests, gold, tmp_path):
+def test_the_commands_of_the_readme(gold, tmp_path):
   """The assistant knows the gold, so each JGA is 100; the table is that of `sgdx score --calls`."""
-  out = tmp_path / "a.jsonl"
+  text = (ROOT / "README.md").read_text().partition("# Language models with tools")[2]
+  commands = text.partition("\n\n")[0].splitlines()[1:]
+  assert [x.split()[1] for x in commands] == ["prompts", "run", "score"]
   with AssistantServer(gold, latency=0.05) as server:
-    args = ("--corpus", "sample", "--price", "2", "10", "--param", "temperature=0")
-    found = sgdx_process(*command(requests, server, out, *args), env=environment())
-  assert found.returncode == 0, found.stderr
-  assert row(found.stdout, "all")[:6] == ["100.0"] * 6
-  assert "|format:tools|" in found.stdout
-  number = len(read(requests))
-  assert f"answers: {out}: {number} of {number}\n" in found.stderr
-  asked = len(server.asked)
-  assert f"tokens:  {100 * asked:,} read, {10 * asked:,} written" in found.stderr  # of the server
-  assert f"cost:    {(200 * asked + 100 * asked) / 1e6:,.2f}" in found.stderr
+    for old, new in (
+      ("sgdx ", f"{shlex.join(SGDX)} "),
+      ("sgd.zip", "sample"),
+      ("--limit 500", "--limit 24"),
+      ("http://localhost:8000/v1", server.url),
+      ("--model NAME", "--model small-1 --price 2 10 --param temperature=0"),
+    ):
+      commands = [x.replace(old, new) for x in commands]
+    shell = {"shell": True, "capture_output": True, "text": True, "cwd": tmp_path}
+    found = [subprocess.run(x, **shell, env=environment()) for x in commands]
+  assert [x.returncode for x in found] == [0, 0, 0], found
+  _, ran, scored = found
+  assert row(ran.stdout, "all")[:6] == ["100.0"] * 6
+  assert "|format:tools|" in ran.stdout
+  assert scored.stdout == ran.stdout
+  number, asked = len(read(tmp_path / "requests.jsonl")), len(server.asked)
+  assert f"answers: answers.jsonl: {number} of {number}\n" in ran.stderr
+  assert f"tokens:  {100 * asked:,} read, {10 * asked:,} written" in ran.stderr  # of the server
+  assert f"cost:    {(200 * asked + 100 * asked) / 1e6:,.2f}" in ran.stderr
   assert server.most == 16
   assert server.headers["Authorization"] == f"Bearer {KEY}"
-  args = ("score", "--calls", "--corpus", "sample", "--predictions", f"all={out}")
-  scored = sgdx_process(*args, "--allow-missing")
-  assert scored.stdout == found.stdout
 
 
 def test_a_server_that_fails_in_every_way(requests, gold, tmp_path):
