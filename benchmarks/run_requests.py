@@ -16,6 +16,7 @@ import functools
 import json
 import multiprocessing
 import pathlib
+import resource
 import statistics
 import sys
 import time
@@ -141,13 +142,15 @@ def write_requests(path: pathlib.Path, number: int) -> None:
 def measure(command: list[str], url: str, work: pathlib.Path, number: int) -> float:
   """Runs a client; returns answers per second by the server's clock."""
   (work / "answers.jsonl").unlink(missing_ok=True)
+  before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
   seconds = _common.run(command, work / "client.log", _common.environment(no_proxy="*"))
+  cpu = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before
   opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
   with opener.open(url) as response:
     found = json.load(response)
   if found["answers"] != number:
     _common.fail(f"{found['answers']} answers, not {number}", f"see {work / 'client.log'}")
-  print(f"  whole process: {seconds:.2f} s", flush=True)
+  print(f"  whole process: {seconds:.2f} s, {cpu:.2f} s of CPU", flush=True)
   return number / found["seconds"]
 
 
