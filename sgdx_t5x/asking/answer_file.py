@@ -139,7 +139,9 @@ class AnswerFile:
     )
     self._write(b"".join(to_json(row) + b"\n" for row in rows))
     self.ids.update(request.id for request in requests)
-    self.usage.add(response)
+    before = self._known.get(about["hash"])
+    if not before or before.path != self.path:
+      self.usage.add(response)
 
   def _write(self, text: bytes) -> None:
     try:

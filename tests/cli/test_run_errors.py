@@ -189,12 +189,16 @@ def test_answers_of_something_else_are_refused_and_stay(rows, requests, ask, tmp
   assert_four_parts(capsys.readouterr().err, "line 1: no answer of `sgdx run`")
 
 
-def test_equal_requests_are_asked_once(rows, ask, tmp_path):
+def test_equal_requests_are_asked_and_counted_once(rows, ask, tmp_path, capsys):
   """As of a service whose words are those of another variant."""
   file = tmp_path / "twice.jsonl"
   again = [{**x, "id": x["id"].replace("v1/", "v3/")} for x in rows if x["id"].startswith("v1/")]
   file.write_text("".join(f"{json.dumps(x)}\n" for x in [*rows, *again]))
   with AssistantServer(know_gold(rows)) as server:
+    for _ in range(2):
+      assert ask(server.url, file=file) == 0
+      assert f"tokens:  {100 * len(server.asked):,} read" in capsys.readouterr().err
+      os.truncate(ask.out, ask.out.stat().st_size - 9)  # killed as it wrote the last
     assert ask(server.url, file=file) == 0
   assert set(server.asked.values()) == {1}
   found = {x["custom_id"]: x["response"] for x in answered(ask.out)}
