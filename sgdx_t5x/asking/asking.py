@@ -66,11 +66,7 @@ class Asking:
   """
 
   def __init__(
-    self,
-    endpoint: Endpoint,
-    file: RequestFile,
-    answers: AnswerFile,
-    patience: Patience,
+    self, endpoint: Endpoint, file: RequestFile, answers: AnswerFile, patience: Patience
   ):
     """Args: endpoint, that is asked; file, of the requests; answers, written; patience."""
     self._endpoint, self._file, self._answers = endpoint, file, answers
@@ -79,7 +75,7 @@ class Asking:
     self.on_progress: Callable[[], None] = lambda: None
     self.unanswered: dict[str, list[str]] = collections.defaultdict(list)
     self._failed_in_a_row = 0
-    self._not_before, self._called = 0.0, 0.0  # seconds of the loop's clock
+    self._not_before, self._called = 0.0, 0.0  # of time.monotonic
     self._error: SgdxError | None = None
     self._stopped = asyncio.Event()
 
