@@ -13,6 +13,7 @@ ROOMS = {f"sgdx_t5x.{name}": name for name in ("tasks", "metrics", "gin", "docs"
 STATS = ["sacrebleu>=2.6"]  # sgdx stats
 REPORT = ["jinja2>=3.1", "matplotlib>=3.10"]  # sgdx report
 RETRIEVE = ["bm25s>=0.3"]  # sgdx prompts --as tools --delivery retrieved:K
+RUN = ["aiohttp>=3.14"]  # sgdx run
 COMPOSE = ["spacy>=3.8", "spacy-lookups-data>=1.0.5"]  # sgdx compose
 
 setuptools.setup(
@@ -77,6 +78,7 @@ setuptools.setup(
     "stats": STATS,
     "compose": COMPOSE,
     "retrieve": RETRIEVE,
+    "run": RUN,
     "tpu": ["jax[tpu]"],  # a TPU VM, and t5x.main --run_mode=aot anywhere: libtpu, 0.7 GB
     "google": ["google-cloud-translate>=3.20"],  # sgdx backtranslate --provider google
     "hf": ["torch>=2.4", "transformers>=5", "sentencepiece"],  # sgdx backtranslate --provider hf
@@ -96,6 +98,7 @@ setuptools.setup(
       *STATS,
       *COMPOSE,
       *RETRIEVE,
+      *RUN,
     ],
   },
   entry_points={

@@ -17,6 +17,7 @@ from sgdx_t5x.cli import (
   perturb,
   prompts,
   report,
+  run_requests,
   schema_embeddings,
   score,
   simulate,
@@ -37,6 +38,7 @@ _COMMANDS = (
   demos,
   prompts,
   tools,
+  run_requests,
   score,
   check,
   diff,
@@ -62,6 +64,8 @@ examples:
   sgdx report scores_a.json scores_b.json --out report
   sgdx prompts --corpus sample --variant v3 --out prompts.jsonl
   sgdx tools --corpus sgd.zip --variant original v3 --out tools
+  sgdx run requests.jsonl --endpoint http://localhost:8000/v1 --model NAME \\
+    --out answers.jsonl --corpus sgd.zip
   sgdx demos make --corpus sgd.zip --split train --out demos.jsonl
   sgdx backtranslate --corpus sgd.zip --provider table --out back_translations
   sgdx compose --corpus sgd.zip --init texts.jsonl

@@ -6,7 +6,7 @@ sample is of whole dialogues, and the variant has no part in choosing them.
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.schema import Schema
@@ -41,7 +41,12 @@ def dialogue_sizes(
     yield DialogueSize(dialogue.dialogue_id, dict(frames), num_prompts)
 
 
-def choose_dialogues(sizes: Sequence[DialogueSize], limit: int, seed: int = 0) -> frozenset[str]:
+def choose_dialogues(
+  sizes: Sequence[DialogueSize],
+  limit: int,
+  seed: int = 0,
+  group: Callable[[str], Hashable] = lambda service: None,
+) -> frozenset[str]:
   """Chooses dialogues of at most `limit` prompts in all.
 
   Again and again the service with the fewest frames so far gets a random one of its dialogues
@@ -53,6 +58,7 @@ def choose_dialogues(sizes: Sequence[DialogueSize], limit: int, seed: int = 0) -
     sizes: the dialogues to choose from; one without prompts is never chosen.
     limit: prompts per variant.
     seed: another number gives another sample.
+    group: of a service, by its name; groups with few frames so far come first.
 
   Returns:
     Their ids.
@@ -64,14 +70,16 @@ def choose_dialogues(sizes: Sequence[DialogueSize], limit: int, seed: int = 0) -
   for size in sorted(sizes, key=lambda size: rank(size.dialogue_id, seed)):
     for name in size.frames if size.num_prompts else ():
       waiting[name].append(size)
-  frames, room, chosen = collections.Counter(), limit, set()
+  frames, of_group, room, chosen = collections.Counter(), collections.Counter(), limit, set()
   while waiting:
-    name = min(waiting, key=lambda name: (frames[name], name))
+    name = min(waiting, key=lambda name: (of_group[group(name)], frames[name], name))
     size = waiting[name].pop()
     if size.num_prompts <= room and size.dialogue_id not in chosen:
       chosen.add(size.dialogue_id)
       room -= size.num_prompts
       frames.update(size.frames)
+      for service, number in size.frames.items():
+        of_group[group(service)] += number
     if not waiting[name]:
       del waiting[name]
   if not chosen:

@@ -23,6 +23,7 @@ COMMANDS = {  # command -> its options, and the folder that it locks
   "data export": ("--corpus {tiny} --variant v3 --out {out}", ""),
   "weights import": (f"--hf {HF} --out {{out}}", "checkpoint_0"),
   "weights export": ("--checkpoint nothing --out {out}", ""),
+  "run": ("{tiny}.jsonl --endpoint http://127.0.0.1:9 --model m --out {out}", ""),
   "report": ("nothing.json --out {out}", ""),
 }
 
@@ -32,6 +33,7 @@ def writing(tmp_path_factory):
   """(folder of all outputs, process that writes to each of them)."""
   folder = tmp_path_factory.mktemp("writing")
   tiny_corpus.write_corpus(folder / "tiny")
+  (folder / "tiny.jsonl").write_text('{"id": "v1/test/1-000-Banks_1/*", "messages": []}\n')
   paths = [folder / name / below for name, (_, below) in COMMANDS.items()]
   command = [sys.executable, "-c", HOLD, *paths]
   with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

@@ -106,6 +106,7 @@ FORMS = {
   "t5x": lambda k, c: {"inputs": {"example_id_pretokenized": k}, "prediction": calls_text(c)},
   "openai": lambda k, c: {"id": k, "response": completion(c)},
   "openai, in the row": lambda k, c: {**completion(c), "custom_id": k},
+  "openai, through a gateway": lambda k, c: {**completion(c), "custom_id": k, "message": "ok"},
   "openai, message": lambda k, c: {"id": k, "message": completion(c)["choices"][0]["message"]},
   "openai batch": lambda k, c: {
     "id": "batch_req_1",

@@ -139,7 +139,7 @@ def _row_calls(row: Mapping[str, Any], where: str) -> Any:
     return _json_or_none(row_text(row, where, FRAME))
   answer: Any = row
   for key in ("response", "result", "body", "message"):
-    if isinstance(answer, dict) and key in answer:
+    if isinstance(answer, dict) and key in answer and "choices" not in answer:
       if isinstance(answer.get("error"), dict) or (answer[key] is None and "error" in answer):
         raise _Failed(quoted(answer["error"]))
       status = answer[key].get("status_code", 200) if isinstance(answer[key], dict) else 200

@@ -1,0 +1,1 @@
+"""Requests with tools, asked of an endpoint: `sgdx run`."""

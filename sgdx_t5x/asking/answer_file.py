@@ -1,0 +1,200 @@
+"""Answers on disk: lines of OpenAI's batch output, appended one by one as they come.
+
+A line is {"custom_id", "response": {"status_code", "body"}, "error", "request": {"hash", "model"}}.
+It is handed to the operating system in one piece before anything else is done with the answer: what
+a process has written outlives its death, and only the last line of a file can be half written. A
+crash of the whole machine can take what came since the last `sync`, a few seconds of answers.
+"""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from sgdx_t5x.asking.request_file import Request, RequestFile, to_json
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import decode_json, not_found, writing_fix
+
+_EXPECTED = "answers that `sgdx run` wrote"
+
+
+@dataclasses.dataclass
+class Usage:
+  """Tokens, as the service counts them.
+
+  Attributes:
+    read, written: tokens.
+    answers: that said so.
+  """
+
+  read: int = 0
+  written: int = 0
+  answers: int = 0
+
+  def add(self, response: Any) -> None:
+    """Counts an answer. Args: response, body of it."""
+    usage = response.get("usage")
+    read, written = (
+      usage.get(f"{x}_tokens") if isinstance(usage, dict) else None
+      for x in ("prompt", "completion")
+    )
+    if isinstance(read, int) and isinstance(written, int):
+      self.read, self.written = self.read + read, self.written + written
+      self.answers += 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Place:
+  """Where an answer is."""
+
+  path: pathlib.Path
+  start: int
+
+
+class AnswerFile:
+  """The answers to requests: those that are there, and those that come.
+
+  Attributes:
+    path: the file.
+    ids: of the requests that are answered.
+    usage: of what is in the file; an answer that stands there for several requests counts once.
+  """
+
+  def __init__(self, path: str | pathlib.Path, requests: RequestFile):
+    """Reads what is there. Nothing is changed.
+
+    Args:
+      path: a new file, or one of an earlier run with the same requests.
+      requests: all of them.
+
+    Raises:
+      SgdxError: a file of something else.
+    """
+    self.path, self.ids, self.usage = pathlib.Path(path), set[str](), Usage()
+    self._model, self._descriptor, self._size = requests.model, -1, 0
+    self._known: dict[str, _Place] = {}
+    if self.path.exists():
+      if not self.path.is_file():
+        raise SgdxError(f"{path}: no regular file", expected="a file", fix="name another file")
+      self._check({request.id: request.digest for request in requests.requests}, requests)
+
+  def _check(self, digests: dict[str, str], requests: RequestFile) -> None:
+    """Reads the file; refuses answers to other requests."""
+    for place, row in _rows(self.path):
+      name, request = row["custom_id"], row["request"]
+      self._size = place.start + row["size"]
+      if digests.get(name) != request["hash"]:
+        found = f"{self.path}: an answer to {name!r}, which is not in {requests.path}"
+        if name in digests:
+          of, now = request.get("model"), self._model
+          why = "other text or parameters" if of == now else f"model {of!r}; now it is {now!r}"
+          found = f"{self.path}: an answer to another request {name!r}: {why}"
+        raise SgdxError(
+          found,
+          expected="a new file, or the answers of an earlier run to the same requests",
+          fix=f"name another --out; with --reuse {self.path}, answers to equal requests are taken",
+        )
+      if request["hash"] not in self._known:
+        self.usage.add(row["response"]["body"])
+      self._known[request["hash"]] = place
+      self.ids.add(name)
+
+  def reuse(self, paths: Sequence[str], digests: Collection[str]) -> None:
+    """Learns answers of other files. Args: digests, of the requests that matter.
+
+    Raises:
+      SgdxError: no such file, or one of something else.
+    """
+    for path in map(pathlib.Path, paths):
+      if not path.is_file():
+        raise not_found(path, _EXPECTED)
+      for place, row in _rows(path):
+        if row["request"]["hash"] in digests:
+          self._known.setdefault(row["request"]["hash"], place)
+
+  def known(self, digest: str) -> Any:
+    """Returns the body of an answer to an equal request; None if there is none."""
+    if not (place := self._known.get(digest)):
+      return None
+    with place.path.open("rb") as file:
+      file.seek(place.start)
+      return decode_json(file.readline(), str(place.path), _EXPECTED)["response"]["body"]
+
+  def has(self, digest: str) -> bool:
+    """Whether an answer to an equal request is known."""
+    return digest in self._known
+
+  def add(self, requests: Sequence[Request], response: Any) -> None:
+    """Writes an answer. Args: requests with one digest that it answers; response, its body.
+
+    Raises:
+      SgdxError: it cannot be written; what was there before still is.
+    """
+    about = {"hash": requests[0].digest, "model": self._model}
+    answer = {"status_code": 200, "body": response}
+    rows = (
+      {"custom_id": x.id, "response": answer, "error": None, "request": about} for x in requests
+    )
+    self._write(b"".join(to_json(row) + b"\n" for row in rows))
+    self.ids.update(request.id for request in requests)
+    before = self._known.get(about["hash"])
+    if not before or before.path != self.path:
+      self.usage.add(response)
+
+  def _write(self, text: bytes) -> None:
+    try:
+      if self._descriptor < 0:
+        self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        os.ftruncate(self._descriptor, self._size)  # half a line of a run that was killed
+      written = 0
+      while written < len(text):  # it takes less than all where the disk gets full
+        written += os.write(self._descriptor, text[written:])
+      self._size += written
+    except OSError as e:
+      with contextlib.suppress(OSError):
+        os.ftruncate(self._descriptor, self._size)
+      raise SgdxError(
+        f"--out {self.path}: {e.strerror}",
+        expected="a file that can be written, on a disk with enough space",
+        fix=writing_fix(e, "move the file to another disk and name it there"),
+      ) from None
+
+  def sync(self) -> None:
+    """Has the operating system write to the disk, which may take a while."""
+    if self._descriptor >= 0:
+      os.fsync(self._descriptor)
+
+  def close(self) -> None:
+    """Ends writing."""
+    if self._descriptor >= 0:
+      self.sync()
+      os.close(self._descriptor)
+      self._descriptor = -1
+
+
+def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, dict[str, Any]]]:
+  """Yields places and rows, with their sizes in bytes as "size"; no last line that is cut.
+
+  Raises:
+    SgdxError: another line that is not of this form.
+  """
+  start = 0
+  with path.open("rb") as file:
+    for number, line in enumerate(file, start=1):
+      if not line.endswith(b"\n"):
+        return
+      where = f"{path}, line {number}"
+      row = decode_json(line, where, _EXPECTED)
+      try:
+        good = isinstance(row["request"]["hash"], str) and isinstance(row["custom_id"], str)
+        good = good and isinstance(row["response"]["body"], dict)
+      except (KeyError, TypeError, IndexError):
+        good = False
+      if not good:
+        raise SgdxError(
+          f"{where}: no answer of `sgdx run`", expected=_EXPECTED, fix="name another file"
+        )
+      yield _Place(path, start), {**row, "size": len(line)}
+      start += len(line)

@@ -1,0 +1,239 @@
+"""An OpenAI-compatible endpoint for chat completions: one request, and what its answer means."""
+
+import email.utils
+import json
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+
+from sgdx_t5x.errors import SgdxError, UsageError, nearest
+from sgdx_t5x.files import decode_json
+
+_PATH = "/chat/completions"
+_SHORTEST_SECRET = 8  # shorter keys, as of local servers, are words that answers may hold
+_TEMPORARY = (408, 409, 425, 429)  # and all from 500 on
+_LONGEST_WAIT_S = 3600.0  # that a service may ask for
+_LONGEST_QUOTE = 300  # characters of what a service says
+
+
+class Failed(Exception):
+  """A request without an answer, which may get one if it is asked again.
+
+  Attributes:
+    wait: seconds that the service asks for.
+  """
+
+  def __init__(self, why: str, wait: float = 0.0):
+    super().__init__(why)
+    self.wait = wait
+
+
+class Refused(Exception):
+  """A request that the service will not answer, whenever it is asked."""
+
+
+def chat_url(endpoint: str) -> str:
+  """Returns where requests go.
+
+  Args:
+    endpoint: http://HOST:PORT, the base of an API such as http://HOST/v1, or all of it.
+
+  Raises:
+    UsageError: it is no such URL, or holds a password. It is not shown then.
+  """
+  found, host = urllib.parse.urlsplit(""), None
+  try:
+    found = urllib.parse.urlsplit(endpoint)
+    host, _ = found.hostname, found.port
+  except ValueError:
+    pass
+  if found.scheme not in ("http", "https") or not host or found.username or found.password:
+    secret = found.username or found.password
+    raise UsageError(
+      "--endpoint with a name or password in it" if secret else f"--endpoint {endpoint!r}",
+      expected="http://HOST:PORT/v1 or https://HOST/v1, of an OpenAI-compatible API",
+      fix="put the key into an environment variable, see --key-env" if secret else "give its URL",
+    )
+  path = found.path.rstrip("/")
+  if not path.endswith(_PATH):
+    path = f"{path or '/v1'}{_PATH}"
+  return found._replace(path=path, fragment="").geturl()
+
+
+class Endpoint:
+  """Asks. Use it as an asynchronous context manager.
+
+  Attributes:
+    shown: its address, for messages.
+    has_answered: some request, in this run or before.
+  """
+
+  def __init__(self, url: str, key: str, key_name: str, timeout: float, connections: int):
+    """Opens nothing yet.
+
+    Args:
+      url: of `chat_url`.
+      key: sent with every request; "": none.
+      key_name: environment variable that it is from.
+      timeout: seconds for a request, from its start to the end of the answer.
+      connections: at most so many at once.
+    """
+    self._url, self._key, self._key_name = url, key, key_name
+    self._secret = key if len(key) >= _SHORTEST_SECRET else ""
+    self._timeout, self._connections = timeout, connections
+    self.shown, self.has_answered, self._is_there = url.partition("?")[0], False, False
+
+  async def __aenter__(self) -> "Endpoint":
+    headers = {"Content-Type": "application/json"}
+    if self._key:
+      headers["Authorization"] = f"Bearer {self._key}"
+    self._session = aiohttp.ClientSession(
+      connector=aiohttp.TCPConnector(limit=self._connections),
+      timeout=aiohttp.ClientTimeout(total=self._timeout),
+      headers=headers,
+    )
+    self._proxy = _proxy(self._url)
+    return self
+
+  async def __aexit__(self, *_: object) -> None:
+    await self._session.close()
+
+  async def ask(self, body: bytes) -> dict[str, Any]:
+    """Returns an answer, decoded; it has a message with the calls.
+
+    Raises:
+      Failed, Refused: no answer.
+      SgdxError: no request will get one: nobody is there, wrong key, wrong model, no tools.
+    """
+    try:
+      async with self._session.post(
+        self._url, data=body, proxy=self._proxy, allow_redirects=False
+      ) as response:
+        text = await response.read()
+    except TimeoutError:
+      raise Failed(f"no answer within {self._timeout:g} s") from None
+    except (aiohttp.ClientError, OSError) as e:
+      why = self._said(str(e) or type(e).__name__)
+      if isinstance(e, aiohttp.ClientConnectorError) and isinstance(
+        e.os_error, ConnectionRefusedError
+      ):
+        why = "connection refused"  # for which aiohttp lists the addresses it tried
+      if isinstance(e, aiohttp.ClientConnectorError) and not self._is_there:
+        raise SgdxError(
+          f"{self.shown}: {why}",
+          expected="a server that listens there",
+          fix="start it, or check --endpoint",
+        ) from None
+      raise Failed(f"connection lost: {why}") from None
+    self._is_there = True
+    if self._secret:
+      text = text.replace(self._secret.encode(), b"[key]")
+    if response.status != 200:
+      await self._raise_for(response.status, response.headers, text)
+    found = _completion(text)
+    self.has_answered = True
+    return found
+
+  async def _raise_for(self, status: int, headers: Mapping[str, str], text: bytes) -> None:
+    """Raises what a status other than 200 means."""
+    said = f"status {status}: {self._said(_message(text))}"
+    unpaid = status == 402 or (status == 429 and b"insufficient_quota" in text)
+    if (status in _TEMPORARY or status >= 500) and not unpaid:
+      raise Failed(said, _retry_after(headers.get("Retry-After", "")))
+    where = f"{self.shown}: {said}"
+    if status in (401, 403):
+      raise SgdxError(
+        where,
+        expected=f"a key that the service accepts, in the environment variable {self._key_name}",
+        available=f"{self._key_name} is {'set' if self._key else 'not set'}",
+        fix=f"export {self._key_name}=..., or name another variable with --key-env",
+      )
+    if unpaid:
+      raise SgdxError(where, expected="an account that can pay", fix="see to the account")
+    if status == 404:
+      raise SgdxError(
+        where,
+        expected="a model that the endpoint has, and the address of an OpenAI-compatible API",
+        available=await self._models(),
+        fix="give another --model or --endpoint",
+      )
+    if status < 400 or status == 405:
+      to = headers.get("Location", "")
+      raise SgdxError(
+        where + (f"; it names {self._said(to)}" if to else ""),
+        expected="the address of an OpenAI-compatible API, which answers POST there",
+        fix="give the address that it moved to as --endpoint" if to else "check --endpoint",
+      )
+    if not self.has_answered and status in (400, 422) and b"tool" in text.lower():
+      raise SgdxError(
+        where,
+        expected="a model and a server that take tools and tool_choice",
+        fix="start the server with tool calls (vLLM: --enable-auto-tool-choice), name a model "
+        "that has them, or use `sgdx prompts --prompt-style format=tools`, which asks as text",
+      )
+    raise Refused(said)
+
+  async def _models(self) -> str:
+    """Returns the names of the endpoint's models, for an error; "" if it does not tell."""
+    url = self._url.replace(_PATH, "/models", 1)
+    try:
+      async with self._session.get(url, proxy=self._proxy, allow_redirects=False) as response:
+        data = json.loads(await response.read())["data"]
+      return self._said(f"models: {nearest('', [str(model['id']) for model in data])}")
+    except (aiohttp.ClientError, OSError, ValueError, LookupError, TypeError):
+      return ""
+
+  def _said(self, text: str) -> str:
+    """Returns what a service says, short and without the key that it may repeat."""
+    text = " ".join(text.split())
+    return (text.replace(self._secret, "[key]") if self._secret else text)[:_LONGEST_QUOTE]
+
+
+def _completion(text: bytes) -> dict[str, Any]:
+  """Returns a chat completion. Raises Failed for anything else."""
+  try:
+    found = decode_json(text, "answer", "JSON")
+  except SgdxError:
+    raise Failed("an answer that is not JSON") from None
+  try:
+    message = found["choices"][0]["message"]
+    if isinstance(message.get("tool_calls"), list) or message.get("role") == "assistant":
+      return found
+  except (LookupError, TypeError, AttributeError):
+    pass
+  raise Failed(f"no chat completion: {_message(text)[:_LONGEST_QUOTE]}")
+
+
+def _message(text: bytes) -> str:
+  """Returns what is said in an error of a service: in one of the forms in use, or all of it."""
+  try:
+    found = json.loads(text)
+    while isinstance(found, dict) and (keys := found.keys() & {"error", "message", "detail"}):
+      found = found[min(keys, key=("error", "message", "detail").index)]
+    return found if isinstance(found, str) else json.dumps(found)
+  except (ValueError, RecursionError):
+    return text.decode("utf-8", "replace")
+
+
+def _retry_after(text: str) -> float:
+  """Returns the seconds of a header Retry-After, which has seconds or a date (RFC 9110, 10.2.3)."""
+  try:
+    seconds = float(text)
+  except ValueError:
+    try:
+      seconds = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
+    except ValueError:
+      return 0.0
+  return min(seconds, _LONGEST_WAIT_S) if seconds > 0 else 0.0
+
+
+def _proxy(url: str) -> str | None:
+  """Returns the proxy that the environment names for a URL (http_proxy, https_proxy, no_proxy)."""
+  found = urllib.parse.urlsplit(url)
+  if urllib.request.proxy_bypass(found.netloc.rpartition("@")[2]):
+    return None
+  return urllib.request.getproxies().get(found.scheme)

@@ -1,0 +1,163 @@
+"""Requests of `sgdx prompts --as tools` as they are sent: bodies, their hashes, part of them.
+
+A file of requests may be larger than memory: what stays of a request is its place in the file.
+"""
+
+import collections
+import dataclasses
+import hashlib
+import json
+import pathlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+import orjson
+
+from sgdx_t5x.data.example_id import ExampleId
+from sgdx_t5x.errors import SgdxError, UsageError, quoted
+from sgdx_t5x.files import decode_json, not_found
+from sgdx_t5x.prompts.selection import DialogueSize, choose_dialogues
+from sgdx_t5x.prompts.tools.requests import parse_request_id
+
+_EXPECTED = "a request of `sgdx prompts --as tools` per line"
+_FIX = "write the file again with `sgdx prompts --as tools`"
+_SENT = ("messages", "tools", "tool_choice")  # of a row that is no line of a batch
+_URL = "/v1/chat/completions"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+  """A request, without its text.
+
+  Attributes:
+    id: unique in its file.
+    digest: hash of the body as it is sent. Requests with one digest are one question.
+    place: where its line begins in the file, in bytes.
+    size: bytes of its body.
+    dialogue_id: of its frame.
+    service: of its frame, by its original name.
+  """
+
+  id: str
+  digest: str
+  place: int
+  size: int
+  dialogue_id: str
+  service: str
+
+
+class RequestFile:
+  """The requests of a file, with what is sent for each.
+
+  Attributes:
+    requests: in the order of the file.
+    model: that is asked.
+    split: of the first request.
+  """
+
+  def __init__(self, path: str | pathlib.Path, model: str, parameters: Mapping[str, Any]):
+    """Reads the file once, all of it.
+
+    Args:
+      path: JSON lines, of either form that `sgdx prompts --as tools` writes.
+      model: to ask; "": the one that the file names.
+      parameters: more of the body, such as a temperature.
+
+    Raises:
+      SgdxError: no such file, or a line that is not a request.
+      UsageError: nobody names a model, or the file names two.
+    """
+    self.path, self.model, self._given = pathlib.Path(path), model, bool(model)
+    self._parameters = dict(parameters)
+    if not self.path.is_file():
+      raise not_found(self.path, "requests of `sgdx prompts --as tools`")
+    self.split = ""
+    with self.path.open("rb") as file:
+      self.requests = list(self._read(file))
+    if not self.requests:
+      raise SgdxError(f"{self.path}: no requests in it", expected=_EXPECTED, fix=_FIX)
+
+  def _read(self, file: BinaryIO) -> Iterator[Request]:
+    ids: set[str] = set()
+    place = 0
+    for number, line in enumerate(file, start=1):
+      if line.strip():
+        where = f"{self.path}, line {number}"
+        request = self._request(line, place, where)
+        if request.id in ids:
+          raise _malformed(where, f"id {request.id!r} a second time")
+        ids.add(request.id)
+        yield request
+      place += len(line)
+
+  def __enter__(self) -> "RequestFile":
+    self._file = self.path.open("rb")
+    return self
+
+  def __exit__(self, *_: object) -> None:
+    self._file.close()
+
+  def body(self, request: Request) -> bytes:
+    """Returns what is sent; within a `with` block."""
+    self._file.seek(request.place)
+    return self._body(decode_json(self._file.readline(), str(self.path), _EXPECTED), "")
+
+  def _request(self, line: bytes, place: int, where: str) -> Request:
+    row = decode_json(line, where, _EXPECTED, _FIX)
+    name = row.get("custom_id", row.get("id")) if isinstance(row, dict) else None
+    if not isinstance(name, str):
+      raise _malformed(where, "no custom_id and no id")
+    example = ExampleId.parse(parse_request_id(name, where)[0], where)
+    self.split = self.split or example.split
+    body = self._body(row, where)
+    digest = hashlib.blake2b(body, digest_size=16).hexdigest()
+    return Request(name, digest, place, len(body), example.dialogue_id, example.service)
+
+  def _body(self, row: Mapping[str, Any], where: str) -> bytes:
+    sent = row.get("body") if "custom_id" in row else {k: row[k] for k in _SENT if k in row}
+    if not isinstance(sent, dict) or not isinstance(sent.get("messages"), list):
+      raise _malformed(where, "no messages")
+    if row.get("url", _URL) != _URL:
+      raise _malformed(where, f"a request to {quoted(row['url'])}, not to {_URL}")
+    named = sent.get("model")
+    if not self._given and (not named or self.model not in ("", named)):
+      found = f"no --model, and {where} names {quoted(named) if named else 'none'}"
+      raise UsageError(
+        found + (f", lines before it {self.model!r}" if self.model else ""),
+        expected="one model, by the name that the endpoint knows",
+        fix="give --model NAME",
+      )
+    self.model = self.model or str(named)
+    return to_json({**sent, "model": self.model, **self._parameters})
+
+
+def to_json(data: Any) -> bytes:
+  """Returns data as a line of JSON without its end, also with halves of characters in it."""
+  try:
+    return orjson.dumps(data)
+  except TypeError:
+    return json.dumps(data).encode()
+
+
+def choose(
+  requests: Sequence[Request], num_dialogues: int, seen: Collection[str] | None, seed: int
+) -> list[Request]:
+  """Returns the requests of some dialogues, in all of their variants.
+
+  Args:
+    requests: to choose from.
+    num_dialogues: how many; a larger number adds dialogues to those of a smaller one.
+    seen: services to which, and to the others, equally many frames are given as far as there are
+      any; None: nobody knows which services are seen, and each gets equally many.
+    seed: of the order in which a service's dialogues are taken.
+  """
+  frames: dict[str, collections.Counter[str]] = {}
+  for request in requests:
+    frames.setdefault(request.dialogue_id, collections.Counter())[request.service] += 1
+  sizes = [DialogueSize(name, services, 1) for name, services in frames.items()]
+  chosen = choose_dialogues(sizes, num_dialogues, seed, group=lambda x: seen is None or x in seen)
+  return [request for request in requests if request.dialogue_id in chosen]
+
+
+def _malformed(where: str, found: str) -> SgdxError:
+  return SgdxError(f"{where}: {found}", expected=_EXPECTED, fix=_FIX)

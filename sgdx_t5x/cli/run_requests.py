@@ -1,0 +1,296 @@
+"""`sgdx run`: asks a language model's endpoint for the answers to requests with tools."""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sgdx_t5x.cli.interrupts import Terminated
+from sgdx_t5x.cli.options import Takes, add_command, add_option, check_least
+from sgdx_t5x.errors import SgdxError, UsageError
+
+if TYPE_CHECKING:
+  from sgdx_t5x.asking.answer_file import AnswerFile
+  from sgdx_t5x.asking.asking import Asking
+  from sgdx_t5x.asking.endpoint import Endpoint
+  from sgdx_t5x.asking.request_file import Request, RequestFile
+
+_KEY = "OPENAI_API_KEY"
+_EPILOG = """\
+examples:
+  From an endpoint to the table of six variants:
+    sgdx prompts --corpus sgd.zip --variant original v1 v2 v3 v4 v5 \\
+      --as tools --out requests.jsonl
+    sgdx run requests.jsonl --endpoint http://localhost:8000/v1 --model NAME \\
+      --out answers.jsonl --corpus sgd.zip
+
+  100 dialogues first, of a service that has a price, with the key in
+  OPENAI_API_KEY:
+    sgdx run requests.jsonl --endpoint https://HOST/v1 --model NAME \\
+      --param temperature=0 --limit 100 --price 2.50 10 --out answers.jsonl
+
+An answer is in --out as soon as it is there. The same command again asks for
+what is missing; after a kill, at most the requests that were in flight are
+asked twice. Requests with equal text, model and parameters are asked once.
+docs/tools.md says more.
+"""
+
+
+def add_parser(subparsers: Any) -> argparse.ArgumentParser:
+  """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
+  parser = add_command(
+    subparsers, "run", __doc__, _EPILOG, "ask an endpoint for the answers to requests with tools"
+  )
+  text = "of `sgdx prompts --as tools`, with or without --openai-batch"
+  add_option(parser, Takes.INPUT, "requests", metavar="REQUESTS.jsonl", help=text)
+  text = "http://HOST:PORT/v1 of an OpenAI-compatible API"
+  add_option(parser, Takes.TEXT, "--endpoint", required=True, metavar="URL", help=text)
+  text = "what to ask (default: the model that the requests name)"
+  add_option(parser, Takes.TEXT, "--model", default="", metavar="NAME", help=text)
+  text = "answers to write, or to go on with; `sgdx score --calls` reads them"
+  add_option(parser, Takes.OUTPUT, "--out", required=True, metavar="ANSWERS.jsonl", help=text)
+  text = "more of the request: temperature=0 max_completion_tokens=500"
+  add_option(parser, Takes.TEXT, "--param", nargs="+", default=[], metavar="NAME=JSON", help=text)
+  text = "answers of other runs: those to equal requests are not asked for again"
+  add_option(parser, Takes.INPUT, "--reuse", nargs="+", default=[], metavar="FILE", help=text)
+  text = "score the answers when all are there, and let --limit know which services are seen"
+  add_option(parser, Takes.CORPUS, "--corpus", help=text)
+  parser.add_argument(
+    "--limit",
+    type=int,
+    metavar="N",
+    help="only N dialogues, in all their variants, spread over services, seen and unseen",
+  )
+  parser.add_argument(
+    "--seed", type=int, default=0, help="random seed of the sample of --limit (default: 0)"
+  )
+  _add_patience(parser)
+  add_option(
+    parser,
+    Takes.TEXT,
+    "--key-env",
+    metavar="NAME",
+    help=f"environment variable with the key (default: {_KEY}, if it is set)",
+  )
+  parser.add_argument(
+    "--price",
+    nargs=2,
+    type=float,
+    metavar=("READ", "WRITTEN"),
+    help="of a million tokens read and written, to show the cost so far",
+  )
+  parser.add_argument(
+    "--dry-run", action="store_true", help="ask and write nothing; count what would be asked"
+  )
+  parser.set_defaults(run=run)
+  return parser
+
+
+def _add_patience(parser: argparse.ArgumentParser) -> None:
+  group = parser.add_argument_group("patience")
+  group.add_argument(
+    "--concurrency", type=int, default=16, metavar="N", help="requests in flight (default: 16)"
+  )
+  group.add_argument(
+    "--timeout", type=float, default=120.0, metavar="S", help="seconds per request (default: 120)"
+  )
+  text = "of a request: timeouts, lost connections, 429, 500 and more (default: 7)"
+  group.add_argument("--retries", type=int, default=7, metavar="N", help=text)
+  text = "seconds before the first retry, doubled each time up to a minute (default: 0.5)"
+  group.add_argument("--backoff", type=float, default=0.5, metavar="S", help=text)
+
+
+def run(args: argparse.Namespace) -> int:
+  """Asks, and says what came in. Returns 0, or 130 after Ctrl-C. Raises SgdxError."""
+  parameters, key = _check(args), _key(args)
+  from sgdx_t5x.errors import require
+
+  require("aiohttp", extra="run", why="sgdx run")
+  from sgdx_t5x.asking.answer_file import AnswerFile
+  from sgdx_t5x.asking.endpoint import Endpoint, chat_url
+  from sgdx_t5x.asking.request_file import RequestFile
+  from sgdx_t5x.files.locks import lock
+
+  url = chat_url(args.endpoint)
+  file = RequestFile(args.requests, args.model, parameters)
+  wanted = _wanted(args, file)
+  with contextlib.nullcontext() if args.dry_run else lock(args.out):
+    answers = AnswerFile(args.out, file)
+    answers.reuse(args.reuse, {request.digest for request in wanted})
+    if args.dry_run:
+      return _dry_run(args, wanted, answers)
+    endpoint = Endpoint(url, key, args.key_env or _KEY, args.timeout, args.concurrency)
+    endpoint.has_answered = bool(answers.ids)
+    with contextlib.closing(answers), file:
+      if code := _ask(args, endpoint, file, wanted, answers):
+        return code
+  return _score(args, file)
+
+
+# --- options -------------------------------------------------------------------------------
+
+
+def _check(args: argparse.Namespace) -> dict[str, Any]:
+  """Refuses numbers that make no sense. Returns the parameters of --param."""
+  for name, least in (("limit", 1), ("concurrency", 1), ("retries", 0), ("backoff", 0)):
+    check_least(args, name, least, "leave it out for the default")
+  if not args.timeout > 0:
+    raise UsageError(f"--timeout {args.timeout:g}", expected="more than 0", fix="leave it out")
+  if args.price and min(args.price) < 0:
+    raise UsageError(
+      f"--price {args.price[0]} {args.price[1]}",
+      expected="two prices, 0 or more",
+      fix="take those of a million tokens from the provider's list",
+    )
+  parameters: dict[str, Any] = {}
+  for item in args.param:
+    name, sign, text = item.partition("=")
+    if not (name and sign) or name in (*parameters, "messages", "model", "stream", "tools"):
+      raise UsageError(
+        f"--param {item}",
+        expected="NAME=JSON, each name once, not messages, model, stream or tools",
+        fix="for instance: --param temperature=0",
+      )
+    try:
+      parameters[name] = json.loads(text)
+    except ValueError:
+      parameters[name] = text
+  return parameters
+
+
+def _key(args: argparse.Namespace) -> str:
+  """Returns the key; "" if there is none. Neither it nor what may be it is shown."""
+  name = args.key_env or _KEY
+  if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+    raise UsageError(
+      "--key-env is not the name of a variable",
+      expected="the name of an environment variable that holds the key; never the key itself",
+      fix=f"export {_KEY}=..., and leave --key-env out",
+    )
+  key = os.environ.get(name, "").strip()
+  if (args.key_env and not key) or not re.fullmatch(r"[!-~]*", key):
+    raise SgdxError(
+      f"the environment variable {name} {'is no key' if key else 'is not set'}",
+      expected="a key: printable characters without spaces",
+      fix=f"export {name}=...",
+    )
+  return key
+
+
+def _wanted(args: argparse.Namespace, file: "RequestFile") -> "list[Request]":
+  """Returns the requests of --limit, or all."""
+  if args.limit is None:
+    return file.requests
+  from sgdx_t5x.asking.request_file import choose
+  from sgdx_t5x.corpora import open_corpus
+
+  seen = open_corpus(args.corpus).seen_services(file.split) if args.corpus else None
+  return choose(file.requests, args.limit, seen, args.seed)
+
+
+# --- asking --------------------------------------------------------------------------------
+
+
+def _dry_run(args: argparse.Namespace, wanted: "Sequence[Request]", answers: "AnswerFile") -> int:
+  from sgdx_t5x.asking.asking import questions
+  from sgdx_t5x.prompts.tools.requests import Size
+
+  asked = questions(wanted, answers, write=False)
+  size = Size(len(asked), sum(equal[0].size for equal in asked))
+  print(f"would be asked: {len(asked):,} of {len(wanted):,} requests", file=sys.stderr)
+  print(f"tokens:  about {size.tokens[0]:,} read, at 4 characters each", file=sys.stderr)
+  if args.price:
+    cost = size.tokens[0] * args.price[0] / 1_000_000
+    print(f"cost:    about {cost:,.2f}; what the model writes comes on top", file=sys.stderr)
+  return 0
+
+
+def _ask(
+  args: argparse.Namespace,
+  endpoint: "Endpoint",
+  file: "RequestFile",
+  wanted: "Sequence[Request]",
+  answers: "AnswerFile",
+) -> int:
+  """Asks, and prints a summary, also of a run that ends early. Returns an exit code."""
+  from sgdx_t5x.asking.asking import Asking, Patience, questions
+  from sgdx_t5x.cli.progress import progress
+
+  names, held = {request.id for request in wanted}, len(answers.ids)
+  before = len(answers.ids & names)
+
+  def done() -> int:
+    return before + len(answers.ids) - held
+
+  patience = Patience(args.concurrency, args.retries, args.backoff)
+  asking, code = Asking(endpoint, file, answers, patience), 0
+  try:
+    asked = questions(wanted, answers, write=True)
+    with progress("answers") as update:
+      asking.on_progress = lambda: update(
+        "asking",
+        done(),
+        len(names),
+        ", ".join(("answers", *(" ".join(x) for x in _spent(args, answers)))),
+      )
+      asyncio.run(asking.run(asked))
+  except KeyboardInterrupt as e:
+    word, code = ("terminated", 143) if isinstance(e, Terminated) else ("interrupted", 130)
+    print(f"sgdx: {word}; the same command goes on", file=sys.stderr)
+  finally:
+    earlier = f", {before:,} of them before" if before else ""
+    print(f"answers: {args.out}: {done():,} of {len(names):,}{earlier}", file=sys.stderr)
+    if held > before:
+      print(f"         and {held - before:,} to requests outside --limit", file=sys.stderr)
+    if asking.retried:
+      print(f"retried: {asking.retried:,} times", file=sys.stderr)
+    for what, number in _spent(args, answers):
+      print(f"{what + ':':8} {number}", file=sys.stderr)
+  if asking.unanswered and not code:
+    raise _unanswered(args, asking)
+  return code
+
+
+def _spent(args: argparse.Namespace, answers: "AnswerFile") -> Iterator[tuple[str, str]]:
+  """Yields tokens and cost of all answers in --out, as the service counts them."""
+  usage = answers.usage
+  if not usage.answers:
+    return
+  yield "tokens", f"{usage.read:,} read, {usage.written:,} written"
+  if args.price:
+    cost = (usage.read * args.price[0] + usage.written * args.price[1]) / 1_000_000
+    yield "cost", f"{cost:,.2f}"
+
+
+def _unanswered(args: argparse.Namespace, asking: "Asking") -> SgdxError:
+  total = sum(map(len, asking.unanswered.values()))
+  reasons = sorted(asking.unanswered.items(), key=lambda x: -len(x[1]))
+  return SgdxError(
+    f"{total:,} requests were not answered",
+    expected="an answer to every request",
+    available="; ".join(f"{len(ids):,} x {why}, as {ids[0]}" for why, ids in reasons[:3]),
+    fix="give the same command again, which asks for these alone; "
+    "`sgdx score --calls --allow-missing` scores the others",
+  )
+
+
+def _score(args: argparse.Namespace, file: "RequestFile") -> int:
+  """Scores the answers, or says how. Returns the exit code."""
+  from sgdx_t5x.cli import score
+  from sgdx_t5x.cli.output import folded_command
+
+  # What is not in the requests is missing, and the result says that it is PARTIAL.
+  words = ["score", "--calls", "--corpus", args.corpus or "CORPUS", "--split", file.split]
+  words += ["--predictions", f"all={args.out}", "--allow-missing"]
+  if not args.corpus:
+    print(folded_command(("sgdx", *map(shlex.quote, words)), "next:    "), file=sys.stderr)
+    return 0
+  subparsers = argparse.ArgumentParser().add_subparsers()
+  given = score.add_parser(subparsers).parse_args(words[1:])
+  return score.run(given)

@@ -1,0 +1,287 @@
+"""`sgdx run`: what an endpoint, files and options can get wrong; each named, nothing lost."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+
+import pytest
+from assistant_server import AssistantServer, error, know_gold
+from commands import assert_four_parts, sgdx
+
+KEY = "sk-test-0123456789abcdef"
+
+
+@pytest.fixture(scope="module")
+def requests(tmp_path_factory):
+  out = tmp_path_factory.mktemp("requests") / "requests.jsonl"
+  args = ("--variant", "v1", "v2", "--limit", "24", "--targets", "--out", out)
+  assert not sgdx("prompts", "--as", "tools", "--corpus", "sample", *args)
+  return out
+
+
+@pytest.fixture(scope="module")
+def rows(requests):
+  return [json.loads(line) for line in requests.read_text().splitlines()]
+
+
+@pytest.fixture
+def ask(requests, tmp_path, monkeypatch):
+  """Runs the command in this process with the key set; returns the exit code."""
+  monkeypatch.setenv("OPENAI_API_KEY", KEY)
+  monkeypatch.setenv("no_proxy", "*")
+  out = tmp_path / "a.jsonl"
+
+  def ask(url, *args, file=requests, model="small-1"):
+    given = ("--endpoint", url, "--out", out, "--backoff", "0.01", "--concurrency", "4")
+    return sgdx("run", file, *given, *(("--model", model) if model else ()), *args)
+
+  ask.out = out
+  return ask
+
+
+def answered(out):
+  return [json.loads(line) for line in out.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+  ("status", "said", "words"),
+  [
+    (401, f"Incorrect API key provided: {KEY}", ("status 401", "OPENAI_API_KEY is set")),
+    (403, "not yours", ("status 403: not yours", "--key-env")),
+    (402, "no credits", ("status 402", "an account that can pay")),
+    (429, "insufficient_quota", ("status 429", "an account that can pay")),
+    (404, "no model small-1", ("status 404", "small-1, small-2", "--model")),
+    (307, "moved", ("status 307", "http://127.0.0.1/v2")),
+    (400, '"auto" tool choice requires a parser', ("status 400", "take tools", "format=tools")),
+  ],
+)
+def test_what_no_request_will_overcome_stops_at_once(status, said, words, rows, ask, capsys):
+  to = {"Location": "http://127.0.0.1/v2"}
+  with AssistantServer(know_gold(rows), lambda *_: error(status, said, **to)) as server:
+    assert ask(server.url) == 1
+  assert server.asked.total() <= 4  # those in flight
+  printed = capsys.readouterr()
+  assert_four_parts(printed.err, *words)
+  assert KEY not in printed.out + printed.err
+  assert not ask.out.exists()
+
+
+def test_a_key_that_ends_keeps_what_came_before_and_is_in_flight(rows, ask, capsys):
+  def fault(number, _):
+    return error(401, "expired") if number == 20 else None
+
+  with AssistantServer(know_gold(rows), fault, latency=0.02) as server:
+    assert ask(server.url) == 1
+    assert len(answered(ask.out)) == server.answered.total() >= 20
+    assert f"answers: {ask.out}: {len(answered(ask.out))} of {len(rows)}" in capsys.readouterr().err
+    assert ask(server.url) == 0
+  assert set(server.answered.values()) == {1}
+  assert {x["custom_id"] for x in answered(ask.out)} == {x["id"] for x in rows}
+
+
+def test_nobody_there(ask, capsys, monkeypatch):
+  with socket.create_server(("127.0.0.1", 0)) as listening:
+    port = listening.getsockname()[1]
+  assert ask(f"http://127.0.0.1:{port}/v1") == 1
+  assert_four_parts(capsys.readouterr().err, f"127.0.0.1:{port}", "refused", "check --endpoint")
+
+  def unknown(*args, **kwargs):  # no resolver of a network is asked
+    raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+  monkeypatch.setattr(socket, "getaddrinfo", unknown)
+  assert ask("http://nosuch.invalid/v1") == 1
+  assert_four_parts(capsys.readouterr().err, "nosuch.invalid", "Name or service not known")
+  assert not ask.out.exists()
+
+
+def test_requests_that_get_no_answer_are_named_and_the_others_kept(rows, ask, capsys):
+  """Here those of v2: half of them refused, half never answered."""
+  refused = {json.dumps(x["messages"]) for x in rows if x["metadata"]["variant"] == "v2"}
+  v2 = {json.dumps(x["tools"]) for x in rows if x["metadata"]["variant"] == "v2"}
+  first = json.dumps(rows[1]["messages"])
+
+  def fault(_, body):
+    if json.dumps(body["tools"]) not in v2 or json.dumps(body["messages"]) not in refused:
+      return None
+    is_first = json.dumps(body["messages"]) == first
+    return error(500, "oh") if is_first else error(400, "maximum context length of tools")
+
+  with AssistantServer(know_gold(rows), fault) as server:
+    assert ask(server.url, "--retries", "2", "--concurrency", "1") == 1
+    printed = capsys.readouterr().err
+    half = len(rows) // 2
+    assert_four_parts(printed, f"{half} requests were not answered", "status 500: oh (3 times)")
+    assert f"{half - 1} x status 400: maximum context length of tools, as v2/" in printed
+    assert len(answered(ask.out)) == half
+    server.fault = lambda *_: None
+    assert ask(server.url) == 0
+  assert len(answered(ask.out)) == len(rows)
+  assert set(server.answered.values()) == {1}
+
+
+def test_an_endpoint_that_never_answers_is_left(rows, ask, capsys):
+  with AssistantServer(know_gold(rows), lambda *_: error(500, "down")) as server:
+    assert ask(server.url, "--retries", "0") == 1
+    assert server.asked.total() < 16 + 4
+    server.fault = lambda *_: error(400, "temperature is not supported")
+    assert ask(server.url) == 1
+  printed = capsys.readouterr().err
+  assert_four_parts(printed, "16 requests in a row", "status 500: down")
+  assert "temperature is not supported" in printed
+
+
+@pytest.mark.parametrize("wait", ["1", "date"])
+def test_retry_after_holds_for_all(wait, rows, ask):
+  import email.utils
+  import time
+
+  def fault(number, _):
+    after = email.utils.formatdate(time.time() + 2, usegmt=True) if wait == "date" else wait
+    return error(429, "slow", **{"Retry-After": after}) if number == 8 else None
+
+  with AssistantServer(know_gold(rows), fault) as server:
+    assert ask(server.url, "--concurrency", "1") == 0
+  assert server.times[9] - server.times[8] >= 0.95
+
+
+def test_a_full_disk(rows, requests, tmp_path):
+  """The shell limits the size of files to 8 KB."""
+  out = tmp_path / "a.jsonl"
+  with AssistantServer(know_gold(rows)) as server:
+    words = [sys.executable, "-m", "sgdx_t5x.cli", "run", requests, "--endpoint", server.url]
+    words += ["--model", "small-1", "--out", out]
+    command = " ".join(map(str, words))
+    shell = {"capture_output": True, "text": True, "env": {**os.environ, "no_proxy": "*"}}
+    found = subprocess.run(["bash", "-c", f"ulimit -f 8; {command}"], **shell)
+    assert found.returncode == 1
+    assert_four_parts(found.stderr, f"--out {out}: File too large", "free some space")
+    kept = len(answered(out))  # whole lines
+    assert 0 < kept < len(rows)
+    asked = server.asked.total()
+    assert subprocess.run(["bash", "-c", command], **shell).returncode == 0
+  assert server.asked.total() - asked == len(server.asked) - kept
+  assert len(answered(out)) == len(rows)
+
+
+def test_answers_of_something_else_are_refused_and_stay(rows, requests, ask, tmp_path, capsys):
+  with AssistantServer(know_gold(rows)) as server:
+    assert ask(server.url) == 0
+    before, number = ask.out.read_bytes(), server.asked.total()
+    part = tmp_path / "part.jsonl"
+    part.write_text("".join(requests.read_text().splitlines(keepends=True)[:-4]))
+    for args, file, words in (
+      (("--param", "temperature=1"), requests, "other text or parameters"),
+      ((), part, f"not in {part}"),
+    ):
+      assert ask(server.url, *args, file=file) == 1
+      assert_four_parts(capsys.readouterr().err, words, f"--reuse {ask.out}")
+    assert ask(server.url, model="small-2") == 1
+    assert_four_parts(capsys.readouterr().err, "model 'small-1'; now it is 'small-2'")
+    assert ask.out.read_bytes() == before
+    other = ("--out", tmp_path / "b.jsonl", "--reuse", ask.out)
+    assert ask(server.url, *other, file=part) == 0
+    assert server.asked.total() == number
+  assert {x["custom_id"] for x in answered(tmp_path / "b.jsonl")} == {x["id"] for x in rows[:-4]}
+  ask.out.write_text('{"custom_id": "x", "response": {"body": {}}}\n')
+  assert ask(server.url) == 1
+  assert_four_parts(capsys.readouterr().err, "line 1: no answer of `sgdx run`")
+
+
+def test_equal_requests_are_asked_and_counted_once(rows, ask, tmp_path, capsys):
+  """As of a service whose words are those of another variant."""
+  file = tmp_path / "twice.jsonl"
+  again = [{**x, "id": x["id"].replace("v1/", "v3/")} for x in rows if x["id"].startswith("v1/")]
+  file.write_text("".join(f"{json.dumps(x)}\n" for x in [*rows, *again]))
+  with AssistantServer(know_gold(rows)) as server:
+    assert ask(server.url, file=file) == 0
+    lines = ask.out.read_text().splitlines(keepends=True)
+    ask.out.write_text("".join(x for x in lines if again[0]["id"] not in x))  # a kill in between
+    assert ask(server.url, file=file) == 0
+    assert ask(server.url, file=file) == 0
+  said = re.findall(r"tokens:  ([\d,]+) read", capsys.readouterr().err)
+  assert said == [f"{100 * len(server.asked):,}"] * 3
+  assert set(server.asked.values()) == {1}
+  found = {x["custom_id"]: x["response"] for x in answered(ask.out)}
+  assert len(found) == len(rows) + len(again)
+  assert all(found[x["id"]] == found[x["id"].replace("v3/", "v1/")] for x in again)
+
+
+def test_limit_takes_dialogues_in_all_variants_of_seen_and_unseen_services(rows, ask, capsys):
+  from sgdx_t5x.corpora import open_corpus
+
+  seen = open_corpus("sample").seen_services("test")
+  taken = []
+  with AssistantServer(know_gold(rows)) as server:
+    for limit in ("2", "4"):
+      assert ask(server.url, "--limit", limit, "--corpus", "sample") == 0
+      ids = {x["custom_id"] for x in answered(ask.out)}
+      taken.append({x["metadata"]["frame"].split("-")[0] for x in rows if x["id"] in ids})
+      assert len(taken[-1]) == int(limit)
+      of = [x for x in rows if x["metadata"]["frame"].split("-")[0] in taken[-1]]
+      assert {x["id"] for x in of} == ids
+      assert {x["metadata"]["service"] in seen for x in of} == {True, False}
+  assert taken[0] < taken[1]
+  assert "PARTIAL" in capsys.readouterr().out
+
+
+def test_a_dry_run_asks_and_writes_nothing(rows, requests, ask, capsys):
+  args = ("--dry-run", "--price", "2", "10")
+  assert ask("http://127.0.0.1:9/v1", *args) == 0
+  printed = capsys.readouterr().err
+  assert f"would be asked: {len(rows)} of {len(rows)} requests" in printed
+  assert not ask.out.exists()
+
+
+@pytest.mark.parametrize(
+  ("args", "words"),
+  [
+    (("--endpoint", "localhost:8000"), "--endpoint 'localhost:8000'"),
+    (("--endpoint", f"http://me:{KEY}@127.0.0.1/v1"), "--endpoint with a name or password"),
+    (("--key-env", KEY), "--key-env is not the name of a variable"),
+    (("--param", "stream=true"), "--param stream=true"),
+    (("--param", "a=1", "a=2"), "--param a=2"),
+    (("--concurrency", "0"), "--concurrency 0"),
+    (("--timeout", "0"), "--timeout 0"),
+    (("--price", "-1", "2"), "--price -1.0"),
+  ],
+)
+def test_options_that_make_no_sense(args, words, ask, capsys):
+  assert ask("http://127.0.0.1:9/v1", *args) == 2
+  printed = capsys.readouterr().err
+  assert_four_parts(printed, words)
+  assert KEY not in printed
+
+
+def test_a_key_or_model_that_is_not_there(ask, capsys, monkeypatch):
+  assert ask("http://127.0.0.1:9/v1", "--key-env", "NO_SUCH_KEY") == 1
+  assert_four_parts(capsys.readouterr().err, "NO_SUCH_KEY is not set")
+  monkeypatch.setenv("MY_KEY", f"{KEY} and words")
+  assert ask("http://127.0.0.1:9/v1", "--key-env", "MY_KEY") == 1
+  printed = capsys.readouterr().err
+  assert_four_parts(printed, "MY_KEY is no key")
+  assert KEY not in printed
+  assert ask("http://127.0.0.1:9/v1", model="") == 2
+  assert_four_parts(capsys.readouterr().err, "no --model", "line 1 names none")
+
+
+@pytest.mark.parametrize(
+  ("text", "words"),
+  [
+    ("", "no requests in it"),
+    ('{"id": "v1/test/1_00000-002-Banks_2/*"}\n', "line 1: no messages"),
+    ('{"messages": []}\n', "line 1: no custom_id"),
+    ('{"id": "x", "messages": []}\n', "example id 'x'"),
+    ('{"id": "v1/te', "line 1: not valid JSON"),
+    ('{"id": "v1/test/1_00000-002-Banks_2/*", "messages": []}\n' * 2, "a second time"),
+  ],
+)
+def test_files_that_hold_no_requests(text, words, ask, tmp_path, capsys):
+  file = tmp_path / "r.jsonl"
+  file.write_text(text)
+  assert ask("http://127.0.0.1:9/v1", file=file) == 1
+  assert_four_parts(capsys.readouterr().err, words)
+  assert ask("http://127.0.0.1:9/v1", file=tmp_path / "none.jsonl") == 1
+  assert_four_parts(capsys.readouterr().err, "no file at")
