@@ -16,10 +16,10 @@ from sgdx_t5x.cli.options import Takes, add_command, add_option, check_least
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
-  from sgdx_t5x.asking.answer_file import AnswerFile
-  from sgdx_t5x.asking.asking import Asking
-  from sgdx_t5x.asking.endpoint import Endpoint
-  from sgdx_t5x.asking.request_file import Request, RequestFile
+  from sgdx_t5x.endpoints.answer_file import AnswerFile
+  from sgdx_t5x.endpoints.endpoint import Endpoint
+  from sgdx_t5x.endpoints.request_file import Request, RequestFile
+  from sgdx_t5x.endpoints.runner import Runner
 
 _KEY = "OPENAI_API_KEY"
 _EPILOG = """\
@@ -70,7 +70,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument(
     "--seed", type=int, default=0, help="random seed of the sample of --limit (default: 0)"
   )
-  _add_patience(parser)
+  _add_retries(parser)
   add_option(
     parser,
     Takes.TEXT,
@@ -92,8 +92,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   return parser
 
 
-def _add_patience(parser: argparse.ArgumentParser) -> None:
-  group = parser.add_argument_group("patience")
+def _add_retries(parser: argparse.ArgumentParser) -> None:
+  group = parser.add_argument_group("retries and concurrency")
   group.add_argument(
     "--concurrency", type=int, default=16, metavar="N", help="requests in flight (default: 16)"
   )
@@ -112,9 +112,9 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.errors import require
 
   require("aiohttp", extra="run", why="sgdx run")
-  from sgdx_t5x.asking.answer_file import AnswerFile
-  from sgdx_t5x.asking.endpoint import Endpoint, chat_url
-  from sgdx_t5x.asking.request_file import RequestFile
+  from sgdx_t5x.endpoints.answer_file import AnswerFile
+  from sgdx_t5x.endpoints.endpoint import Endpoint, chat_url
+  from sgdx_t5x.endpoints.request_file import RequestFile
   from sgdx_t5x.files.locks import lock
 
   url = chat_url(args.endpoint)
@@ -187,21 +187,21 @@ def _wanted(args: argparse.Namespace, file: "RequestFile") -> "list[Request]":
   """Returns the requests of --limit, or all."""
   if args.limit is None:
     return file.requests
-  from sgdx_t5x.asking.request_file import choose
   from sgdx_t5x.corpora import open_corpus
+  from sgdx_t5x.endpoints.request_file import choose
 
   seen = open_corpus(args.corpus).seen_services(file.split) if args.corpus else None
   return choose(file.requests, args.limit, seen, args.seed)
 
 
-# --- asking --------------------------------------------------------------------------------
+# --- running --------------------------------------------------------------------------------
 
 
 def _dry_run(args: argparse.Namespace, wanted: "Sequence[Request]", answers: "AnswerFile") -> int:
-  from sgdx_t5x.asking.asking import questions
+  from sgdx_t5x.endpoints.runner import pending
   from sgdx_t5x.prompts.tools.requests import Size
 
-  asked = questions(wanted, answers, write=False)
+  asked = pending(wanted, answers, write=False)
   size = Size(len(asked), sum(equal[0].size for equal in asked))
   print(f"would be asked: {len(asked):,} of {len(wanted):,} requests", file=sys.stderr)
   print(f"tokens:  about {size.tokens[0]:,} read, at 4 characters each", file=sys.stderr)
@@ -219,8 +219,8 @@ def _ask(
   answers: "AnswerFile",
 ) -> int:
   """Asks, and prints a summary, also of a run that ends early. Returns an exit code."""
-  from sgdx_t5x.asking.asking import Asking, Patience, questions
   from sgdx_t5x.cli.progress import progress
+  from sgdx_t5x.endpoints.runner import RetryPolicy, Runner, pending
 
   names, held = {request.id for request in wanted}, len(answers.ids)
   before = len(answers.ids & names)
@@ -228,18 +228,18 @@ def _ask(
   def done() -> int:
     return before + len(answers.ids) - held
 
-  patience = Patience(args.concurrency, args.retries, args.backoff)
-  asking, code = Asking(endpoint, file, answers, patience), 0
+  policy = RetryPolicy(args.concurrency, args.retries, args.backoff)
+  runner, code = Runner(endpoint, file, answers, policy), 0
   try:
-    asked = questions(wanted, answers, write=True)
+    asked = pending(wanted, answers, write=True)
     with progress("answers") as update:
-      asking.on_progress = lambda: update(
-        "asking",
+      runner.on_progress = lambda: update(
+        "asking for answers",
         done(),
         len(names),
         ", ".join(("answers", *(" ".join(x) for x in _spent(args, answers)))),
       )
-      asyncio.run(asking.run(asked))
+      asyncio.run(runner.run(asked))
   except KeyboardInterrupt as e:
     word, code = ("terminated", 143) if isinstance(e, Terminated) else ("interrupted", 130)
     print(f"sgdx: {word}; the same command goes on", file=sys.stderr)
@@ -248,12 +248,12 @@ def _ask(
     print(f"answers: {args.out}: {done():,} of {len(names):,}{earlier}", file=sys.stderr)
     if held > before:
       print(f"         and {held - before:,} to requests outside --limit", file=sys.stderr)
-    if asking.retried:
-      print(f"retried: {asking.retried:,} times", file=sys.stderr)
+    if runner.retried:
+      print(f"retried: {runner.retried:,} times", file=sys.stderr)
     for what, number in _spent(args, answers):
       print(f"{what + ':':8} {number}", file=sys.stderr)
-  if asking.unanswered and not code:
-    raise _unanswered(args, asking)
+  if runner.unanswered and not code:
+    raise _unanswered(args, runner)
   return code
 
 
@@ -268,9 +268,9 @@ def _spent(args: argparse.Namespace, answers: "AnswerFile") -> Iterator[tuple[st
     yield "cost", f"{cost:,.2f}"
 
 
-def _unanswered(args: argparse.Namespace, asking: "Asking") -> SgdxError:
-  total = sum(map(len, asking.unanswered.values()))
-  reasons = sorted(asking.unanswered.items(), key=lambda x: -len(x[1]))
+def _unanswered(args: argparse.Namespace, runner: "Runner") -> SgdxError:
+  total = sum(map(len, runner.unanswered.values()))
+  reasons = sorted(runner.unanswered.items(), key=lambda x: -len(x[1]))
   return SgdxError(
     f"{total:,} requests were not answered",
     expected="an answer to every request",

@@ -8,9 +8,9 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from sgdx_t5x.asking.answer_file import AnswerFile
-from sgdx_t5x.asking.endpoint import Endpoint, Failed, Refused
-from sgdx_t5x.asking.request_file import Request, RequestFile
+from sgdx_t5x.endpoints.answer_file import AnswerFile
+from sgdx_t5x.endpoints.endpoint import Endpoint, Failed, Refused
+from sgdx_t5x.endpoints.request_file import Request, RequestFile
 from sgdx_t5x.errors import SgdxError
 
 _LONGEST_BACKOFF_S = 60.0
@@ -20,7 +20,7 @@ _SECONDS_BETWEEN_CALLS = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
   """How requests are asked.
 
   Attributes:
@@ -35,7 +35,7 @@ class Patience:
   backoff: float
 
 
-def questions(
+def pending(
   requests: Sequence[Request], answers: AnswerFile, *, write: bool
 ) -> list[list[Request]]:
   """Returns what there is to ask: requests with one text are one question.
@@ -56,8 +56,8 @@ def questions(
   return list(waiting.values())
 
 
-class Asking:
-  """A run.
+class Runner:
+  """A run over requests.
 
   Attributes:
     retried: how often.
@@ -66,11 +66,11 @@ class Asking:
   """
 
   def __init__(
-    self, endpoint: Endpoint, file: RequestFile, answers: AnswerFile, patience: Patience
+    self, endpoint: Endpoint, file: RequestFile, answers: AnswerFile, policy: RetryPolicy
   ):
-    """Args: endpoint, that is asked; file, of the requests; answers, written; patience."""
+    """Args: endpoint, that is asked; file, of the requests; answers, written; policy."""
     self._endpoint, self._file, self._answers = endpoint, file, answers
-    self._patience = patience
+    self._policy = policy
     self.retried = 0
     self.on_progress: Callable[[], None] = lambda: None
     self.unanswered: dict[str, list[str]] = collections.defaultdict(list)
@@ -83,7 +83,7 @@ class Asking:
     """Asks all. What came in before an error, and is in flight then, is kept.
 
     Args:
-      asked: of `questions`.
+      asked: of `pending`.
 
     Raises:
       SgdxError: asking on is no use, or answers cannot be written.
@@ -92,7 +92,7 @@ class Asking:
     async with self._endpoint:
       syncing = asyncio.create_task(self._sync())
       try:
-        await asyncio.gather(*(self._worker(waiting) for _ in range(self._patience.concurrency)))
+        await asyncio.gather(*(self._worker(waiting) for _ in range(self._policy.concurrency)))
       finally:
         syncing.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -113,7 +113,7 @@ class Asking:
   async def _ask(self, equal: list[Request]) -> None:
     """Asks until there is an answer, and writes it. Raises SgdxError."""
     body, why = self._file.body(equal[0]), ""
-    for tries in range(self._patience.retries + 1):
+    for tries in range(self._policy.retries + 1):
       while (wait := self._not_before - time.monotonic()) > 0 and not self._stopped.is_set():
         await self._sleep(wait)
       if self._stopped.is_set():
@@ -126,8 +126,8 @@ class Asking:
       except Failed as e:
         why = str(e)
         self._not_before = max(self._not_before, time.monotonic() + e.wait)  # for all
-        if tries < self._patience.retries:
-          longest = min(_LONGEST_BACKOFF_S, self._patience.backoff * 2**tries)
+        if tries < self._policy.retries:
+          longest = min(_LONGEST_BACKOFF_S, self._policy.backoff * 2**tries)
           await self._sleep(longest * random.uniform(0.5, 1.0))
       else:
         self._answers.add(equal, answer)
@@ -136,7 +136,7 @@ class Asking:
           self._called = now
           self.on_progress()
         return None
-    return self._give_up(equal, f"{why} ({self._patience.retries + 1} times)", hopeless=True)
+    return self._give_up(equal, f"{why} ({self._policy.retries + 1} times)", hopeless=True)
 
   def _give_up(self, equal: list[Request], why: str, hopeless: bool) -> None:
     """Leaves requests without an answer. Raises SgdxError if the others will get none, too."""

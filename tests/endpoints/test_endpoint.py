@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from sgdx_t5x.asking.endpoint import _message, _proxy, _retry_after, chat_url
+from sgdx_t5x.endpoints.endpoint import _message, _proxy, _retry_after, chat_url
 from sgdx_t5x.errors import UsageError
 
 

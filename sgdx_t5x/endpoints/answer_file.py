@@ -13,7 +13,7 @@ import pathlib
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from sgdx_t5x.asking.request_file import Request, RequestFile, to_json
+from sgdx_t5x.endpoints.request_file import Request, RequestFile, to_json
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import decode_json, not_found, writing_fix
 

@@ -6,10 +6,10 @@ import pytest
 from assistant_server import completion
 from fuzzing import Document, run
 
-from sgdx_t5x.asking.answer_file import AnswerFile
-from sgdx_t5x.asking.asking import questions
-from sgdx_t5x.asking.endpoint import Failed, _completion, _message
-from sgdx_t5x.asking.request_file import RequestFile, choose
+from sgdx_t5x.endpoints.answer_file import AnswerFile
+from sgdx_t5x.endpoints.endpoint import Failed, _completion, _message
+from sgdx_t5x.endpoints.request_file import RequestFile, choose
+from sgdx_t5x.endpoints.runner import pending
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.tools import ToolStyle
 from sgdx_t5x.scoring.predictions.calls import call_rows
@@ -56,7 +56,7 @@ def test_answer_files(files, folder):
       files[1].write_bytes(data)
       answers = AnswerFile(files[1], file)
       answers.reuse([files[1]], {request.digest for request in file.requests})
-      questions(file.requests, answers, write=True)
+      pending(file.requests, answers, write=True)
       answers.close()
 
     run("answer_files", Document(rows, True), read, folder)
