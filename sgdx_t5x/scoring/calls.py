@@ -24,6 +24,16 @@ RATES = {  # name -> what a table calls it
   "abstained": "no call where no tool fits",
   "missed": "no call where a tool fits",
 }
+RATE_HEADINGS = {  # name -> what a narrow column calls it
+  "intent_accuracy": "intent",
+  "wrong_tool": "wrong",
+  "unknown_tool": "unknown",
+  "invented_arguments": "invented",
+  "mistyped_arguments": "mistyped",
+  "invalid_json": "invalid JSON",
+  "abstained": "abstained",
+  "missed": "missed",
+}
 Counts = dict[str, list[int]]  # rate -> how often, of how many
 
 
