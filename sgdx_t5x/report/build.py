@@ -265,7 +265,7 @@ def _calls(scored: Sequence[Run]) -> Iterator[Section]:
   """What runs that are tool calls do besides states."""
   if shown := run_tables.calls(scored):
     lines = (
-      "Of tool calls as they were made, right or wrong. Wrong: a tool of a service that the dialogue "
+      "Of calls as they were made, right or wrong. Wrong: a tool of a service that the dialogue "
       "has not had; unknown: of none. Invented and mistyped are shares of the arguments, intent of "
       "the frames with an active one. Abstained: no call where no tool fits, which is right; "
       "missed: no call where one fits. Trackers without calls are not in these tables.",

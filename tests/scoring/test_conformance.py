@@ -39,8 +39,9 @@ def test_the_file_is_what_its_maker_writes():
 def test_cases_are_distinct_and_their_tools_are_json_schema():
   tried = [json.dumps([x["tools"], x["expected"], x["answer"]]) for x in CASES.values()]
   assert len(set(tried)) == len(tried) == len(CASES)
-  for tool in (tool for case in CASES.values() for tool in case["tools"]):
-    jsonschema.Draft202012Validator.check_schema(tool["function"]["parameters"])
+  tools = {json.dumps(tool["function"]) for case in CASES.values() for tool in case["tools"]}
+  for function in map(json.loads, tools):
+    jsonschema.Draft202012Validator.check_schema(function["parameters"])
   assert all(case["reason"].endswith(".") for case in CASES.values())
 
 
@@ -52,9 +53,8 @@ def test_the_readme_names_what_the_file_has():
   assert f"{verdicts['right']} right and {verdicts['wrong']}\nwrong, of {len(categories)}" in text
   named = {case[key] for case in CASES.values() for key in ("finding", "policy") if key in case}
   assert not {name for name in named if f"`{name}`" not in text}
-  assert not {
-    case["source"] for case in CASES.values() if "source" in case and case["source"] not in text
-  }
+  sources = {case["source"] for case in CASES.values() if "source" in case}
+  assert not {source for source in sources if source not in text}
 
 
 def given(case):
