@@ -13,6 +13,7 @@ ROOMS = {f"sgdx_t5x.{name}": name for name in ("tasks", "metrics", "gin", "docs"
 STATS = ["sacrebleu>=2.6"]  # sgdx stats
 REPORT = ["jinja2>=3.1", "matplotlib>=3.10"]  # sgdx report
 RETRIEVE = ["bm25s>=0.3"]  # sgdx prompts --as tools --delivery retrieved:K
+INSPECT = ["inspect-ai>=0.3.285"]  # SGD-X in Inspect: sgdx_t5x/harnesses
 COMPOSE = ["spacy>=3.8", "spacy-lookups-data>=1.0.5"]  # sgdx compose
 
 setuptools.setup(
@@ -54,6 +55,7 @@ setuptools.setup(
     "sgdx_t5x.sample": [
       *("README.md", "*.model", "vocab.txt", "*.json", "*.jsonl", "services/*.json")
     ],
+    "sgdx_t5x.harnesses": ["lm_eval/*.yaml", "lm_eval/*.py"],
     "sgdx_t5x.perturb": ["*.json"],
     "sgdx_t5x.simulator": ["*.json"],
     "sgdx_t5x.tasks": ["README.md"],
@@ -78,6 +80,8 @@ setuptools.setup(
     "stats": STATS,
     "compose": COMPOSE,
     "retrieve": RETRIEVE,
+    "inspect": INSPECT,
+    "lm-eval": ["lm-eval>=0.4.13"],  # to run sgdx_t5x/harnesses/lm_eval; 0.7 GB
     "tpu": ["jax[tpu]"],  # a TPU VM, and t5x.main --run_mode=aot anywhere: libtpu, 0.7 GB
     "google": ["google-cloud-translate>=3.20"],  # sgdx backtranslate --provider google
     "hf": ["torch>=2.4", "transformers>=5", "sentencepiece"],  # sgdx backtranslate --provider hf
@@ -97,10 +101,13 @@ setuptools.setup(
       *STATS,
       *COMPOSE,
       *RETRIEVE,
+      *INSPECT,
     ],
   },
   entry_points={
     "console_scripts": ["sgdx=sgdx_t5x.cli:main"],
+    # `inspect eval sgdx_t5x/sgdx` looks for tasks here.
+    "inspect_ai": ["sgdx_t5x=sgdx_t5x.harnesses.inspect_task"],
     # t5x_lite looks for gin files beside this package: gin/t5dst.gin works in every folder.
     "t5x.gin_search_paths": ["sgdx_t5x=sgdx_t5x.gin"],
   },
