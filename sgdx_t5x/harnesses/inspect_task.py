@@ -1,7 +1,7 @@
 """SGD-X as tool calls in Inspect, scored as by `sgdx score --calls`. Needs the extra `inspect`.
 
 sgdx prompts --as tools --corpus sgd.zip --variant original v1 --limit 500 --out requests.jsonl
-inspect eval sgdx_t5x/sgdx -T requests=requests.jsonl -T corpus=sgd.zip --model openai/gpt-4o-mini
+inspect eval sgdx_t5x/sgdx -T requests=requests.jsonl -T corpus=sgd.zip --model openai/MODEL
 
 Checked against the package inspect-ai 0.3.285.
 """
@@ -111,6 +111,8 @@ def state_scores(corpus: str, split: str, answers: str | None) -> Metric:
 
   def compute(scores: list[SampleScore]) -> dict[str, float]:
     rows = [score.score.metadata["row"] for score in scores if score.score.metadata]
+    if not _have_common_frames(rows):  # Inspect also asks while a run goes on
+      return {}
     with tempfile.TemporaryDirectory() as folder:
       file = pathlib.Path(answers or f"{folder}/answers.jsonl")
       with atomic_write(file, "answers") as out:
@@ -181,6 +183,15 @@ def _calls(state: TaskState) -> list[dict[str, Any]]:
   return [
     {"name": call.function, "arguments": call.parse_error or call.arguments} for call in found or ()
   ]
+
+
+def _have_common_frames(rows: Iterable[Mapping[str, Any]]) -> bool:
+  """Whether some frame is answered in all variants that any is answered in."""
+  answered: dict[str, set[str]] = {}
+  for row in rows:
+    variant, _, frame = row["id"].partition("/")
+    answered.setdefault(variant, set()).add(frame)
+  return bool(answered) and bool(set.intersection(*answered.values()))
 
 
 def _numbers(corpus: str, split: str, file: pathlib.Path) -> dict[str, float]:

@@ -11,6 +11,7 @@ from sgdx_t5x.errors import SgdxError
 try:
   import inspect_ai
   from inspect_ai.model import ChatMessageAssistant, ModelOutput, ModelUsage, get_model
+  from inspect_ai.scorer import SampleScore, Score
   from inspect_ai.tool import ToolCall
 
   from sgdx_t5x.harnesses import inspect_task
@@ -95,6 +96,21 @@ def test_an_assistant_that_knows_the_gold_is_scored_as_by_the_command(requests, 
   assert found["jga_v3_all"] < 0.5
   jga = [x.scores["calls"].value for x in log.samples if x.metadata["variant"] == BAD]
   assert sum(jga) / len(jga) == pytest.approx(found["jga_v3_all"])
+
+
+def test_numbers_of_a_run_that_goes_on(requests):
+  """Inspect asks for them with whatever has been answered so far."""
+  rows = list(map(json.loads, requests.read_text().splitlines()))
+  numbers = inspect_task.state_scores("sample", "test", None)
+
+  def of(*chosen):
+    answers = ({"id": row["id"], "calls": row["target"]} for row in chosen)
+    return numbers([SampleScore(score=Score(value=1, metadata={"row": x})) for x in answers])
+
+  assert of() == {}
+  assert rows[1]["id"].startswith("v1/")
+  assert of(rows[0], rows[1 + len(VARIANTS)]) == {}  # v1 of another frame
+  assert of(rows[0], rows[1])["jga_v1_all"] == 1
 
 
 def test_other_files_are_refused_by_name(requests, tmp_path):
