@@ -160,7 +160,7 @@ def _frames(corpus: str, split: str) -> _Frames:
   return _Frames(gold, VariantSchemas(opened), split, frozenset(opened.seen_services(split)))
 
 
-def _sample(line: str, where: str) -> Sample:
+def _sample(line: bytes, where: str) -> Sample:
   row = decode_json(line, where, _EXPECTED, "write one request per line")
   name = row_id(row, where)
   if not isinstance(row.get("messages"), list):

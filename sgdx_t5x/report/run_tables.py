@@ -79,7 +79,8 @@ def seeds(runs: Sequence[Run]) -> Table | None:
 
 def calls(runs: Sequence[Run]) -> tuple[Table, ...]:
   """Returns what tool calls are besides states: of the runs side by side, then of each run."""
-  rows, each = [], []
+  rows: list[tuple[Cell, ...]] = []
+  each: list[Table] = []
   for run in runs:
     if not (found := run.report.get("calls")):
       continue
