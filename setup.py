@@ -14,6 +14,7 @@ STATS = ["sacrebleu>=2.6"]  # sgdx stats
 REPORT = ["jinja2>=3.1", "matplotlib>=3.10"]  # sgdx report
 RETRIEVE = ["bm25s>=0.3"]  # sgdx prompts --as tools --delivery retrieved:K
 RUN = ["aiohttp>=3.14"]  # sgdx run
+INSPECT = ["inspect-ai>=0.3.285"]  # SGD-X in Inspect: sgdx_t5x/harnesses
 COMPOSE = ["spacy>=3.8", "spacy-lookups-data>=1.0.5"]  # sgdx compose
 
 setuptools.setup(
@@ -51,9 +52,11 @@ setuptools.setup(
     "sgdx_t5x.records": ["*.tsv"],
     "sgdx_t5x.report": ["page.css", "page.html", "page.js"],
     "sgdx_t5x.encoder": ["README.md"],
+    "sgdx_t5x.scoring.conformance": ["README.md", "cases.jsonl"],
     "sgdx_t5x.sample": [
       *("README.md", "*.model", "vocab.txt", "*.json", "*.jsonl", "services/*.json")
     ],
+    "sgdx_t5x.harnesses": ["lm_eval/*.yaml", "lm_eval/*.py"],
     "sgdx_t5x.perturb": ["*.json"],
     "sgdx_t5x.simulator": ["*.json"],
     "sgdx_t5x.tasks": ["README.md"],
@@ -79,6 +82,8 @@ setuptools.setup(
     "compose": COMPOSE,
     "retrieve": RETRIEVE,
     "run": RUN,
+    "inspect": INSPECT,
+    "lm-eval": ["lm-eval>=0.4.13"],  # to run sgdx_t5x/harnesses/lm_eval; 0.7 GB
     "tpu": ["jax[tpu]"],  # a TPU VM, and t5x.main --run_mode=aot anywhere: libtpu, 0.7 GB
     "google": ["google-cloud-translate>=3.20"],  # sgdx backtranslate --provider google
     "hf": ["torch>=2.4", "transformers>=5", "sentencepiece"],  # sgdx backtranslate --provider hf
@@ -99,10 +104,13 @@ setuptools.setup(
       *COMPOSE,
       *RETRIEVE,
       *RUN,
+      *INSPECT,
     ],
   },
   entry_points={
     "console_scripts": ["sgdx=sgdx_t5x.cli:main"],
+    # `inspect eval sgdx_t5x/sgdx` looks for tasks here.
+    "inspect_ai": ["sgdx_t5x=sgdx_t5x.harnesses.inspect_task"],
     # t5x_lite looks for gin files beside this package: gin/t5dst.gin works in every folder.
     "t5x.gin_search_paths": ["sgdx_t5x=sgdx_t5x.gin"],
   },

@@ -74,7 +74,7 @@ def make(
     SgdxError: such runs, without `force`; a corpus that is not theirs.
   """
   marks = _check_comparable(scored, force)
-  on_progress("making sections", 0, 8, "parts")
+  on_progress("making sections", 0, 9, "parts")
   texts, lacks = _texts(scored, corpus)
   checks = [run.check for run in scored if run.check]
   said, unsaid = read_said(corpus, scored[0].signature.split, checks, perturbed or {})
@@ -88,6 +88,7 @@ def make(
     lambda: _steps(scored, figures),
     lambda: _perturbed(scored, figures),
     lambda: _provenance(scored),
+    lambda: _calls(scored),
     lambda: _comparisons(scored),
     lambda: [_services(scored, figures)],
     lambda: _errors(scored, figures),
@@ -258,6 +259,18 @@ def _provenance(scored: Sequence[Run]) -> Iterator[Section]:
       "another service (coreference).",
     )
     yield Section("provenance", "Provenance of values", lines, tuple(shown), ())
+
+
+def _calls(scored: Sequence[Run]) -> Iterator[Section]:
+  """What runs that are tool calls do besides states."""
+  if shown := run_tables.calls(scored):
+    lines = (
+      "Of calls as they were made, right or wrong. Wrong: a tool of a service that the dialogue "
+      "has not had; unknown: of none. Invented and mistyped are shares of the arguments, intent of "
+      "the frames with an active one. Abstained: no call where no tool fits, which is right; "
+      "missed: no call where one fits. Trackers without calls are not in these tables.",
+    )
+    yield Section("calls", "Tool calls", lines, shown, ())
 
 
 def _steps(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:

@@ -24,6 +24,16 @@ RATES = {  # name -> what a table calls it
   "abstained": "no call where no tool fits",
   "missed": "no call where a tool fits",
 }
+RATE_HEADINGS = {  # name -> what a narrow column calls it
+  "intent_accuracy": "intent",
+  "wrong_tool": "wrong",
+  "unknown_tool": "unknown",
+  "invented_arguments": "invented",
+  "mistyped_arguments": "mistyped",
+  "invalid_json": "invalid JSON",
+  "abstained": "abstained",
+  "missed": "missed",
+}
 Counts = dict[str, list[int]]  # rate -> how often, of how many
 
 
@@ -52,7 +62,7 @@ def call_rates(
   for frame, services in _with_services(selection.gold):
     if (found := facts.get(frame.frame_id)) is None:
       continue
-    counts = _frame_counts(frame, services, found, tools)
+    counts = frame_counts(frame, services, found, tools)
     for group in ("all", "seen" if frame.service in seen else "unseen"):
       for name, (times, of) in counts.items():
         groups[group][name][0] += times
@@ -63,10 +73,17 @@ def call_rates(
   }
 
 
-def _frame_counts(
+def frame_counts(
   frame: GoldFrame, services: frozenset[str], found: CallFacts, tools: Mapping[str, Tool]
 ) -> Mapping[str, tuple[int, int]]:
-  """Returns rate -> (how often, of how many) of one frame."""
+  """Returns rate -> (how often, of how many) of one frame.
+
+  Args:
+    frame: the gold annotation.
+    services: that the dialogue has had so far, by original names.
+    found: the calls.
+    tools: all tools of the variant, by their names.
+  """
   fits = not found.absent and (frame.active_intent != NO_INTENT or bool(frame.slot_values))
   beside = sum(name in tools and tools[name].service in services for name in found.others)
   silent = found.calls == beside and not found.invalid

@@ -1,9 +1,10 @@
 """JSONL predictions: one row per example of a prompt format.
 
 The id of a row names variant, split and frame, and the slot if the format asks for one slot at a
-time, else "*" (`data.example_id`). Three kinds of rows are read: what `t5x.infer` writes,
+time, else "*" (`data.example_id`). Four kinds of rows are read: what `t5x.infer` writes,
 {"inputs": {...}, "prediction"}; what SeqIO's JSONLogger writes after an evaluation, {"input":
-{...}, "output", "prediction"}; and answers to `sgdx prompts` by any model, {"id", "prediction"}.
+{...}, "output", "prediction"}; answers to `sgdx prompts` by any model, {"id", "prediction"}; and
+samples of lm-evaluation-harness, {"doc": {"id", ...}, "filtered_resps": [text]}.
 """
 
 import dataclasses
@@ -124,7 +125,8 @@ def row_id(row: Any, where: str) -> str:
   if isinstance(inputs, dict):
     example_id = inputs.get(ID_KEY)
   elif isinstance(row, dict):
-    example_id = row.get("id")
+    doc = row.get("doc")
+    example_id = doc.get("id") if isinstance(doc, dict) else row.get("id")
   if not isinstance(example_id, str):
     raise SgdxError(
       f"{where}: no id of an example",
@@ -147,6 +149,9 @@ def row_text(row: Mapping[str, Any], where: str, unit: Unit) -> str | None:
     text = row["prediction"]
     if isinstance(text, str) or (text is None and "input" in row and unit == SLOT):
       return text
+  sampled = row.get("filtered_resps") if "doc" in row else None
+  if isinstance(sampled, list) and len(sampled) == 1 and isinstance(sampled[0], str):
+    return sampled[0].strip()  # what follows a prompt begins with a space
   found = repr(row["prediction"]) if "prediction" in row else "is absent"
   fix = "one text per prompt; t5x.infer writes it with mode=predict and one decode"
   if "inputs" not in row and "input" not in row:

@@ -1,0 +1,55 @@
+"""What the tasks of this folder read: prompts of `sgdx prompts --targets`, a file per run.
+
+Runs without sgdx_t5x; `sgdx score` then reads the samples. Checked against lm-eval 0.4.13.
+"""
+
+import json
+import pathlib
+from typing import Any
+
+_HOW = """give the prompts of the task, with their targets:
+  sgdx prompts --corpus sgd.zip --variant original v1 --targets{style} --limit 500 --out p.jsonl
+  lm-eval run --tasks {task} --metadata '{{"prompts": "p.jsonl"}}' ..."""
+
+
+def t5dst(prompts: str = "", **others: Any) -> dict[str, Any]:
+  """Returns the data set of prompts for a slot each. Args: prompts, the file; of --metadata."""
+  return _dataset(prompts, "sgdx_t5dst", whole=False)
+
+
+def d3st(prompts: str = "", **others: Any) -> dict[str, Any]:
+  """Returns the data set of prompts for a frame each. Args: prompts, the file; of --metadata."""
+  return _dataset(prompts, "sgdx_d3st", whole=True)
+
+
+def rows(prompts: str, task: str, whole: bool) -> list[dict[str, str]]:
+  """Returns the prompts of a file.
+
+  Args:
+    prompts: of `sgdx prompts --targets`.
+    task: its name, for errors.
+    whole: whether a prompt asks for a whole frame.
+
+  Raises:
+    ValueError: no such file, or prompts of another task or without targets.
+  """
+  how = _HOW.format(task=task, style=" --prompt-style format=d3st" if whole else "")
+  if not prompts or not pathlib.Path(prompts).is_file():
+    raise ValueError(f"{task}: no file {prompts!r}; {how}")
+  with open(prompts, encoding="utf-8") as file:
+    found = [json.loads(line) for line in file]
+  for number, row in enumerate(found, start=1):
+    if not {"id", "prompt", "target"} <= row.keys() or row["id"].endswith("/*") != whole:
+      raise ValueError(f"{task}: {prompts}, line {number}: {', '.join(row)}; {how}")
+  return [{key: row[key] for key in ("id", "prompt", "target")} for row in found]
+
+
+def exact(doc: dict[str, str], results: list[str]) -> dict[str, float]:
+  """Returns whether an answer is the target, letter by letter; `sgdx score` has what counts."""
+  return {"exact": float(results[0].strip() == doc["target"])}
+
+
+def _dataset(prompts: str, task: str, whole: bool) -> dict[str, Any]:
+  from datasets import Dataset  # lm-eval brings it
+
+  return {"test": Dataset.from_list(rows(prompts, task, whole))}
