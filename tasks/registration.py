@@ -250,6 +250,7 @@ def _register_perturbed(
     for variant in SGDX_VARIANTS:
       task(f"{which}_{variant}", which, "coco", variant)
     register_mixture(f"{family}_{which}_check", [original, name, control])
+    register_mixture(f"{family}_all_tests_{slots}", [*worded, *tests, name, control])
   register_mixture(f"{family}_coco_aug", [original, task("sgd_coco_aug", "coco_freq_aug", "coco")])
   for kind in ("ned", "sdi"):
     copies = task(f"sgd_{kind}_aug", f"{kind}_aug", kind)

@@ -24,6 +24,7 @@ SUFFIXES = [
   *(f"coco_{slots}{more}" for slots in ("freq", "neutral", "rare")
     for more in ("", *(f"_v{k}" for k in range(1, 6)), "_check")),
   "coco_ori_freq", "coco_ori_neutral", "coco_ori_rare", "sgd_coco_aug", "coco_aug",
+  "all_tests_freq", "all_tests_neutral", "all_tests_rare",
 ]  # fmt: skip
 FORMATS_WITH_TASKS = ("t5dst", "d3st", "sdt")
 
