@@ -1,4 +1,4 @@
-"""Pre-finetuning, after PrefineDST: tasks of the skills that a tracker needs, and mixtures of them."""
+"""Pre-finetuning, after PrefineDST: tasks of skills that a tracker needs, and their mixtures."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -11,6 +11,7 @@ As there, each example asks in one of several wordings, which its id draws.
 """
 
 import dataclasses
+import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -20,8 +21,8 @@ from sgdx_t5x.data.schema import NO_INTENT, Service
 from sgdx_t5x.perturb.ned import letters
 from sgdx_t5x.prompts.t5dst.text import PromptStyle, base_name, slot_text, utterance_text
 from sgdx_t5x.prompts.values import NONE
-from sgdx_t5x.trackers.turns import SYSTEM_ACTS, Act, Gold, Known, States
 from sgdx_t5x.trackers.turns import NONE as NOWHERE
+from sgdx_t5x.trackers.turns import SYSTEM_ACTS, Act, Gold, Known, States
 
 _STYLE = PromptStyle(values="absent")
 _SEED = 1  # of the letters of `copy_ned`; test sets are made with 0
@@ -169,7 +170,7 @@ def response(frame: Frame) -> Iterator[Text]:
 
 
 def span(frame: Frame) -> Iterator[Text]:
-  """Yields the user's utterance + slot -> words that say its value; and a slot it says nothing of."""
+  """Yields the user's utterance + slot -> words that say its value; none for a slot without."""
   found = {x.slot: frame.known.user[x.start : x.end] for x in frame.gold.spans if x.by_user}
   service, key = frame.service, frame.known.frame_id
   unsaid = [
@@ -187,7 +188,7 @@ def copy_ned(frame: Frame) -> Iterator[Text]:
   """
   names = frame.names.get(frame.service.name, frozenset())
   spans = sorted((x for x in frame.gold.spans if x.by_user), key=lambda x: x.start)
-  if any(a.end > b.start for a, b in zip(spans, spans[1:], strict=False)):
+  if any(a.end > b.start for a, b in itertools.pairwise(spans)):
     return
   text, last, found = "", 0, []
   for x in spans:
@@ -225,7 +226,7 @@ def _span_of(frame: Frame, utterance: str, slot: int, value: str) -> Text:
 
 
 def _acts_before(frame: Frame) -> str:
-  """Returns the acts of the system turn before; "" in the first turn and in a turn's later frames."""
+  """Returns the acts of the system turn before; "" in later frames of the user's turn."""
   if frame.known.service != frame.known.turn_services[0]:
     return ""
   acts = (act for act in frame.known.acts if act.turn == frame.known.turn - 1)

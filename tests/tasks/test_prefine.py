@@ -327,9 +327,12 @@ def test_a_text_task_of_tfds(pairs):
   [([], "prompts"), ([("{one",)], "{one"), ([("{one}",)], "prompts"), ([("{ones}", "x")], "ones")],
 )
 def test_prompts_that_are_wrong(pairs, prompts, words):
-  with pytest.raises(SgdxError) as e:
+  def use():
     _registered("sample_wrong", prompts, splits={"train": "train"})
     _examples("sample_wrong", {"inputs": 9, "targets": 9}, "train")
+
+  with pytest.raises(SgdxError) as e:
+    use()
   assert words in e.value.found
   with pytest.raises(SgdxError, match="registered already"):
     _registered("sample_t5dst_sgd", [("{one}", "{two}")])
