@@ -348,6 +348,7 @@ def test_both_stages_train(fork_server, data, tmp_path):
     "--gin.TASK_FEATURE_LENGTHS={'inputs': 224, 'targets': 16}",  # so that both compile the same
     "--gin.infer_eval/utils.DatasetConfig.task_feature_lengths={'inputs': 224, 'targets': 16}",
     "--gin.infer_eval/utils.DatasetConfig.batch_size=2",
+    *(f"--gin.{of}/utils.DatasetConfig.pack=False" for of in ("train", "train_eval")),
     "--gin.train_eval/utils.DatasetConfig.mixture_or_task_name='sample_t5dst_sgd'",
     "--gin.infer_eval/utils.DatasetConfig.mixture_or_task_name='sample_sgd_span'",
   )  # fmt: skip
@@ -358,7 +359,6 @@ def test_both_stages_train(fork_server, data, tmp_path):
       *("train", f"gin/sample/{name}.gin", f"--gin.MODEL_DIR='{tmp_path / name}'"),
       *(*common, *ends, *more),
       cwd=ROOT,
-      autograph=True,
     )
     code, err = run.wait(timeout=300)
     assert code == 0, err[-3000:]
