@@ -219,7 +219,8 @@ def test_ls_tasks_lists_them_all(capsys, monkeypatch):
   # Of both data sets, with spandst and baseline; tiny_d3st, tiny_sdt.
   families = 2 * (len(FORMATS_WITH_TASKS) + 2) + 2
   others = [name for name in tasks.REGISTERED if "sgpdst" not in name]  # four models, and all four
-  assert len(others) == families * len(SUFFIXES) + 2 * 3  # and of single turns
+  # And of single turns; of pre-finetuning nine, and two mixtures.
+  assert len(others) == families * len(SUFFIXES) + 2 * (3 + 9 + 2)
   assert main(["ls", "tasks", "--module", "no.such.module"]) == 2
   assert "PYTHONPATH" in capsys.readouterr().err
 
