@@ -1,7 +1,7 @@
 """Tasks of single user turns: CoCo's generator and classifier, and the goals to be answered."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import seqio
 import tensorflow as tf
@@ -40,7 +40,7 @@ def _register(
   feature = seqio.Feature(vocabulary=vocabulary(), add_eos=True)
   seqio.TaskRegistry.add(
     name,
-    source=seqio.FunctionDataSource(_DatasetOf(read), splits=splits),
+    source=TurnSource(read, splits),
     preprocessors=[_keep_id, seqio.preprocessors.tokenize, seqio.preprocessors.append_eos],
     output_features={"inputs": feature, "targets": feature},
     metric_fns=[equal_answers],
@@ -48,17 +48,24 @@ def _register(
   REGISTERED[name] = Registered(name, data, ("original",), format="turns")
 
 
-class _DatasetOf:
-  """What SeqIO calls: (split, shuffle_files, seed) -> dataset. Examples are made once a split."""
+class TurnSource(seqio.FunctionDataSource):
+  """Examples made of a corpus, once a split, and kept in memory."""
 
-  def __init__(self, read: Callable[[str], Iterator[turn_examples.Example]]):
-    self._read = functools.cache(lambda split: list(read(split)))
+  def __init__(self, read: Callable[[str], Iterator[turn_examples.Example]], splits: Sequence[str]):
+    """Args: read, gives the examples of a split, all with the same keys; splits, SeqIO's names."""
+    self._made = functools.cache(lambda split: list(read(split)))
+    super().__init__(self._dataset, splits=tuple(splits))
 
-  def __call__(self, split: str, shuffle_files: bool, seed: int | None = None) -> tf.data.Dataset:
-    examples = self._read(split)
-    columns = {key: [x[key] for x in examples] for key in ("id", "inputs", "targets")}
+  def _dataset(self, split: str, shuffle_files: bool, seed: int | None = None) -> tf.data.Dataset:
+    examples = self._made(split)
+    keys = examples[0] if examples else ("id", "inputs", "targets")
+    columns = {key: tf.constant([x[key] for x in examples], tf.string) for key in keys}
     dataset = tf.data.Dataset.from_tensor_slices(columns)
     return dataset.shuffle(len(examples), seed=seed) if shuffle_files else dataset
+
+  def num_input_examples(self, split: str) -> int:
+    """Number of examples, which is their rate in a mixture."""
+    return len(self._made(split))
 
 
 def _of_corpus(

@@ -5,6 +5,7 @@ from sgdx_t5x.prompts.d3st import D3stStyle
 from sgdx_t5x.prompts.sdt import SdtStyle
 from sgdx_t5x.tasks.baseline import register_baseline_family, sample_schema_embeddings
 from sgdx_t5x.tasks.coco import register_turn_tasks
+from sgdx_t5x.tasks.prefine import register_prefine_family
 from sgdx_t5x.tasks.registration import register_family
 from sgdx_t5x.tasks.sgpdst import register_sgpdst_families
 from sgdx_t5x.tasks.spandst import register_spandst_family
@@ -36,6 +37,8 @@ for _format, _style in _TINY.items():
 
 register_turn_tasks("", data="full", vocabulary=vocabulary)
 register_turn_tasks("sample_", data="sample", vocabulary=sample_vocabulary)
+register_prefine_family("", data="full", vocabulary=vocabulary)
+register_prefine_family("sample_", data="sample", vocabulary=sample_vocabulary)
 
 register_baseline_family("", data="full", vocabulary=encoder_vocabulary_later)
 register_baseline_family(

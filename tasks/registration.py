@@ -101,11 +101,19 @@ def register(
   return task
 
 
-def register_mixture(name: str, tasks: Sequence[str]) -> seqio.Mixture:
+def register_mixture(
+  name: str, tasks: Sequence[str], maximum: float | None = None
+) -> seqio.Mixture:
   """Registers a mixture of tasks of this module, with rates proportional to their size.
 
   In an epoch, each example of a dialogue then occurs once per variant (SGD-X paper, section 5: the
   same dialogues with different schema inputs).
+
+  Args:
+    name: of the mixture.
+    tasks: that it consists of.
+    maximum: no task counts as larger than this, as in the T5 paper's mixing (section 3.5.2);
+      None: no limit.
   """
   unknown = [task for task in tasks if task not in REGISTERED]
   if unknown or not tasks:
@@ -122,7 +130,14 @@ def register_mixture(name: str, tasks: Sequence[str]) -> seqio.Mixture:
       expected="tasks of one corpus and its perturbations, which share one vocabulary",
       fix='mix only tasks whose names start with "sample_", or only others',
     )
-  mixture = seqio.MixtureRegistry.add(name, tasks, default_rate=_size)
+  if maximum is not None and not maximum > 0:
+    raise SgdxError(
+      f"mixture {name!r} with maximum={maximum}",
+      expected="a number of examples above 0, or None",
+      fix="maximum=50_000 counts larger tasks as if they had 50,000 examples",
+    )
+  rate = functools.partial(_size, maximum=maximum)
+  mixture = seqio.MixtureRegistry.add(name, tasks, default_rate=rate)
   variants = tuple(dict.fromkeys(v for part in parts for v in part.variants))
   formats = "+".join(dict.fromkeys(part.format for part in parts))
   data = "+".join(dict.fromkeys(part.data for part in parts))
@@ -250,12 +265,14 @@ def _register_perturbed(
     for variant in SGDX_VARIANTS:
       task(f"{which}_{variant}", which, "coco", variant)
     register_mixture(f"{family}_{which}_check", [original, name, control])
+    register_mixture(f"{family}_all_tests_{slots}", [*worded, *tests, name, control])
   register_mixture(f"{family}_coco_aug", [original, task("sgd_coco_aug", "coco_freq_aug", "coco")])
   for kind in ("ned", "sdi"):
     copies = task(f"sgd_{kind}_aug", f"{kind}_aug", kind)
     register_mixture(f"{family}_{kind}_aug", [original, copies])
 
 
-def _size(task: seqio.Task) -> float:
+def _size(task: seqio.Task, maximum: float | None = None) -> float:
   """Number of records times variants: SeqIO needs rates before any example exists."""
-  return float(task.num_input_examples("train") or 1) * len(REGISTERED[task.name].variants)
+  size = float(task.num_input_examples("train") or 1) * len(REGISTERED[task.name].variants)
+  return size if maximum is None else min(size, float(maximum))

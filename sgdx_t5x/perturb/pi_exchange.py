@@ -40,6 +40,11 @@ class Donor:
 
 def provider(split: Split) -> Provider:
   """Returns the provider; it reads the split once, for all turns that may lend their words."""
+  return functools.partial(exchanged, split.schema, lenders(split))
+
+
+def lenders(split: Split) -> dict[tuple, list[Donor]]:
+  """Returns the turns of a split that may lend their words, by `signature`."""
   donors: dict[tuple, list[Donor]] = collections.defaultdict(list)
   for data in split.dialogues():
     exchange = Exchange.of(data)
@@ -49,16 +54,17 @@ def provider(split: Split) -> Provider:
         key, donor = signature(exchange, number, split.schema), cut(data, number)
         if key and donor and not _says_more(donor, turn, outside):
           donors[key].append(donor)
-  return functools.partial(_exchanged, split.schema, donors)
+  return donors
 
 
-def _exchanged(
+def exchanged(
   schema: Schema,
   donors: Mapping[tuple, Sequence[Donor]],
   exchange: Exchange,
   number: int,
   rng: random.Random,
 ) -> NewWords | str:
+  """Returns another user's words for a turn, or why it keeps its own. See `Provider`."""
   key, own = signature(exchange, number, schema), cut(exchange.data, number)
   if key is None:
     return "no-acts"

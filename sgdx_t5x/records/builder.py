@@ -19,6 +19,7 @@ from sgdx_t5x.records import tracker_fields
 from sgdx_t5x.trackers.turns import without_acts, without_spans
 
 FULL = "full"
+SIMULATED = "sim"  # dialogues of `sgdx simulate` to train on besides, given by --name
 # Configs of perturbed corpora: test sets, and copies of train to train on; see `config_name`.
 PERTURBED = (
   "ned", "pi", "sdi", "vs", "ned_aug", "sdi_aug", "coco_freq_aug",
@@ -51,9 +52,9 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
     tfds.core.BuilderConfig(name=FULL, description="The official archive, SGD-X schemas included."),
     tfds.core.BuilderConfig(name=SAMPLE, description="The sample corpus of sgdx_t5x."),
     *(
-      tfds.core.BuilderConfig(name=f"{prefix}{name}", description="A corpus of sgdx perturb.")
+      tfds.core.BuilderConfig(name=f"{prefix}{name}", description=f"A corpus of sgdx {by}.")
       for prefix in ("", f"{SAMPLE}_")
-      for name in PERTURBED
+      for name, by in (*((x, "perturb") for x in PERTURBED), (SIMULATED, "simulate"))
     ),
   ]
   corpus: Corpus | None = None  # where records come from; None: sample, or the official archive

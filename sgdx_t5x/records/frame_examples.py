@@ -37,7 +37,7 @@ def frame_examples(
   def columns(*arrays: np.ndarray) -> list[np.ndarray]:
     """Returns what the graph takes out of Python: ids, all numbers, and how many of each kind."""
     ids, numbers, sizes = [], array.array("i"), []
-    for record in _records(arrays):
+    for record in records_of(arrays):
       for name, example in make(*read_frame(record, services[record["service_index"]])):
         ids.append(name)
         for feature in features:
@@ -49,9 +49,8 @@ def frame_examples(
 
   @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
   def make_all(batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    lists = [part for key in _LISTS for part in (batch[key].flat_values, batch[key].row_splits)]
-    taken = [*(batch[key] for key in _SCALARS), *lists]
-    ids, numbers, sizes = tf.numpy_function(columns, taken, [tf.string, tf.int32, tf.int64])
+    kinds = [tf.string, tf.int32, tf.int64]
+    ids, numbers, sizes = tf.numpy_function(columns, flat_columns(batch), kinds)
     ids.set_shape([None])
     numbers.set_shape([None])
     sizes.set_shape([None, len(features)])
@@ -66,8 +65,14 @@ def frame_examples(
   return batches.map(make_all).prefetch(1).unbatch().map(split_up)
 
 
-def _records(arrays: Sequence[np.ndarray]) -> Iterator[dict]:
-  """Yields the records of a batch, lists as lists."""
+def flat_columns(batch: Mapping[str, tf.Tensor]) -> list[tf.Tensor]:
+  """Returns the fields of a batch of records as Python is to get them, for `records_of`."""
+  lists = [part for key in _LISTS for part in (batch[key].flat_values, batch[key].row_splits)]
+  return [*(batch[key] for key in _SCALARS), *lists]
+
+
+def records_of(arrays: Sequence[np.ndarray]) -> Iterator[dict]:
+  """Yields the records of a batch, lists as lists. Args: arrays, of `flat_columns`."""
   columns = [array.tolist() for array in arrays]
   scalars, lists = columns[: len(_SCALARS)], columns[len(_SCALARS) :]
   values, splits = lists[::2], lists[1::2]

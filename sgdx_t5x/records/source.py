@@ -8,10 +8,10 @@ from typing import Any
 import seqio
 import tensorflow as tf
 
-import sgdx_t5x.records.builder  # noqa: F401  # TFDS finds the builder once it is imported
 from sgdx_t5x.data.schema import Schema, parse_schema
 from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.records.builder import SIMULATED  # TFDS finds the builder once it is imported
 from sgdx_t5x.records.tracker_fields import FIELDS
 from sgdx_t5x.trackers.turns import no_acts, no_spans
 
@@ -68,6 +68,8 @@ class RecordSource(seqio.TfdsDataSource):
     if self._config in ("full", "sample"):
       what = "--corpus sample" if self._config == "sample" else "--corpus FILE (or --download)"
       return f"sgdx data prepare {what} --data-dir DIR"
+    if self._config.removeprefix("sample_") == SIMULATED:
+      return f"sgdx data prepare --corpus SIMULATED --name {self._config} --data-dir DIR"
     original = "sample" if self._config.startswith("sample_") else "FILE"
     kind, aug, _ = self._config.removeprefix("sample_").partition("_aug")
     train = " --split train --seed 1" if aug else ""

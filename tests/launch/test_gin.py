@@ -16,6 +16,7 @@ EXPERIMENTS = [
   for name in ("t5dst", *FRAME_FORMATS)
   for suffix in ("", "_backtrans", "_oracle", "_corrupt")
 ] + ["t5dst_ned_aug", "t5dst_sdi_aug", "t5dst_coco_aug", "coco_generator", "coco_classifier"]
+EXPERIMENTS += ["prefine", "t5dst_prefine"]
 
 # Runs as __main__, where T5X's run files look for train, evaluate and infer.
 PARSE = """

@@ -24,6 +24,7 @@ SUFFIXES = [
   *(f"coco_{slots}{more}" for slots in ("freq", "neutral", "rare")
     for more in ("", *(f"_v{k}" for k in range(1, 6)), "_check")),
   "coco_ori_freq", "coco_ori_neutral", "coco_ori_rare", "sgd_coco_aug", "coco_aug",
+  "all_tests_freq", "all_tests_neutral", "all_tests_rare",
 ]  # fmt: skip
 FORMATS_WITH_TASKS = ("t5dst", "d3st", "sdt")
 
@@ -218,7 +219,8 @@ def test_ls_tasks_lists_them_all(capsys, monkeypatch):
   # Of both data sets, with spandst and baseline; tiny_d3st, tiny_sdt.
   families = 2 * (len(FORMATS_WITH_TASKS) + 2) + 2
   others = [name for name in tasks.REGISTERED if "sgpdst" not in name]  # four models, and all four
-  assert len(others) == families * len(SUFFIXES) + 2 * 3  # and of single turns
+  # And of single turns; of pre-finetuning nine, and two mixtures.
+  assert len(others) == families * len(SUFFIXES) + 2 * (3 + 9 + 2)
   assert main(["ls", "tasks", "--module", "no.such.module"]) == 2
   assert "PYTHONPATH" in capsys.readouterr().err
 

@@ -1,0 +1,131 @@
+"""One call registers a public data set of TFDS as a text task, for whoever can download it."""
+
+import string
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import seqio
+import tensorflow as tf
+import tensorflow_datasets as tfds
+
+from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.prompts.values import NONE
+from sgdx_t5x.tasks.coco import equal_answers
+from sgdx_t5x.tasks.registration import REGISTERED, Registered
+
+FORMAT = "tfds"  # in `sgdx ls tasks`
+
+
+def register_tfds_text_task(
+  name: str,
+  tfds_name: str,
+  prompts: Sequence[tuple[str, str]],
+  *,
+  vocabulary: Callable[[], seqio.Vocabulary],
+  data: str = "full",
+  splits: Mapping[str, str] | None = None,
+) -> seqio.Task:
+  """Registers a task on a data set of TFDS, to pre-finetune on (PrefineDST has seven).
+
+  Args:
+    name: of the task.
+    tfds_name: of the data set, "glue/mrpc:2.0.0" for instance. It is downloaded when first read,
+      into --tfds_data_dir, unless it is there.
+    prompts: (inputs, target) with fields of the data set in braces: ("Same meaning? {sentence1}
+      {sentence2}", "{label}"). A class is shown by its name, the first of several texts is taken,
+      "none" if there is none, and "{answers.text}" is a field in a field. Each example takes one of
+      the prompts, which its text draws.
+    vocabulary: a function of `vocabularies.py`.
+    data: "sample" to mix it with the sample's tasks, whose names begin with "sample_".
+    splits: SeqIO's split -> TFDS' (default: train and validation).
+
+  Returns:
+    The task.
+
+  Raises:
+    SgdxError: the name is taken, no prompts, or a prompt is malformed; when the task is used: a
+      field that the data set does not have.
+  """
+  if name in REGISTERED:
+    raise SgdxError(
+      f"task {name!r} is registered already", expected="an unused name", fix="choose another name"
+    )
+  parsed = [tuple(_parts(name, text) for text in prompt) for prompt in prompts]
+  if not parsed or any(len(prompt) != 2 for prompt in parsed):
+    raise SgdxError(
+      f"task {name!r}: prompts {prompts!r}",
+      expected="one or more pairs of inputs and target",
+      fix='prompts=[("Same meaning? {sentence1} {sentence2}", "{label}")]',
+    )
+  chosen = dict(splits or {"train": "train", "validation": "validation"})
+  source = seqio.TfdsDataSource(tfds_name=tfds_name, splits=chosen)
+
+  def as_text(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    features = source.tfds_dataset.builder.info.features
+
+    def fill(example: Mapping[str, Any]) -> dict[str, tf.Tensor]:
+      made = [
+        tf.stack([_filled(name, prompt[i], example, features) for prompt in parsed]) for i in (0, 1)
+      ]
+      which = tf.strings.to_hash_bucket_fast(made[0][0], len(parsed))
+      return {"inputs": made[0][which], "targets": made[1][which]}
+
+    return dataset.map(fill)
+
+  feature = seqio.Feature(vocabulary=vocabulary(), add_eos=True)
+  task = seqio.TaskRegistry.add(
+    name,
+    source=source,
+    preprocessors=[as_text, seqio.preprocessors.tokenize, seqio.preprocessors.append_eos],
+    output_features={"inputs": feature, "targets": feature},
+    metric_fns=[equal_answers],
+  )
+  REGISTERED[name] = Registered(name, data, ("original",), format=FORMAT)
+  return task
+
+
+_Part = tuple[str, str | None]  # text, and the field that follows it
+
+
+def _parts(task: str, text: str) -> list[_Part]:
+  try:
+    return [(before, field) for before, field, _, _ in string.Formatter().parse(text)]
+  except ValueError as e:
+    raise SgdxError(
+      f"task {task!r}: prompt {text!r}: {e}",
+      expected="text with fields of the data set in braces",
+      fix="write {{ for a brace that begins no field",
+    ) from None
+
+
+def _filled(
+  task: str, parts: Sequence[_Part], example: Mapping[str, Any], features: Any
+) -> tf.Tensor:
+  texts = []
+  for before, field in parts:
+    texts.append(tf.constant(before))
+    if field is not None:
+      texts.append(_field(task, field, example, features))
+  return tf.strings.join(texts)
+
+
+def _field(task: str, path: str, example: Any, features: Any) -> tf.Tensor:
+  for name in path.split("."):
+    known = list(features.keys()) if hasattr(features, "keys") else []
+    if name not in known:
+      raise SgdxError(
+        f"task {task!r}: no field {path!r} in the data set",
+        expected="a field of the data set, or a field in a field, in braces",
+        available=nearest(name, known),
+        fix="correct the prompt; the data set's card lists its fields",
+      )
+    example, features = example[name], features[name]
+    features = getattr(features, "feature", features)  # of a sequence
+  if isinstance(features, tfds.features.ClassLabel):
+    # -1: a test split without labels
+    which = tf.where(example < 0, tf.constant(features.num_classes, example.dtype), example)
+    return tf.gather([*features.names, NONE], which)
+  text = example if example.dtype == tf.string else tf.strings.as_string(example)
+  if text.shape.rank == 0:
+    return text
+  return tf.cond(tf.size(text) > 0, lambda: text[0], lambda: tf.constant(NONE))
