@@ -6,7 +6,6 @@ white space, so the result equals tokenising the joined text (tested).
 """
 
 import array
-import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,12 +13,14 @@ from typing import Any
 import numpy as np
 import seqio
 import tensorflow as tf
+from sentencepiece import sentencepiece_model_pb2
 
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.dialogue import SYSTEM, USER, State
 from sgdx_t5x.data.example_id import FRAME, SLOT, ExampleId
 from sgdx_t5x.data.schema import Service
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.memo import Memo
 from sgdx_t5x.prompts.protocol import (
   History,
   Prompt,
@@ -31,7 +32,7 @@ from sgdx_t5x.prompts.protocol import (
 )
 from sgdx_t5x.records.source import split_of
 
-_CACHED_TEXTS = 100_000  # turns and parts of prompts, about 40 MB
+_BLANK = "\u2581"  # how SentencePiece writes a blank
 _SCALARS = ("frame_id", "service_index", "active_intent")
 _LISTS = ("utterances", "gold_slot", "gold_value", "requested_slots")
 _TOKEN = np.dtype(np.int32)
@@ -96,8 +97,7 @@ def text_examples(
     prompts = found.pop("prompt")
     found["inputs"] = input_tokens(prompts, tokens, limit)
     found["inputs_pretokenized"] = [prompt.text for prompt in prompts]
-    targets = target_tokens.of([(text,) for text in found["targets_pretokenized"]])
-    found["targets"] = list(itertools.chain.from_iterable(targets))
+    found["targets"] = [*map(target_tokens.__getitem__, found["targets_pretokenized"])]
     return list(_flat(found, types))
 
   types = {k: t for k, t in _TYPES.items() if prompt_format.unit == SLOT or k not in _OF_A_SLOT}
@@ -174,14 +174,10 @@ def _frames(
   for frame_id, index, intent, utterances, slots, values, requested in zip(*columns, strict=True):
     service, state = services[index], {}
     for slot, value in zip(slots, values, strict=True):
-      state.setdefault(service.slots[slot].name, []).append(value.decode())
-    gold = State(
-      intent.decode(),
-      tuple(name.decode() for name in requested),
-      {slot: tuple(found) for slot, found in state.items()},
-    )
-    history = tuple(zip(itertools.cycle((USER, SYSTEM)), map(bytes.decode, utterances)))
-    yield frame_id.decode(), service, gold, history
+      name = service.slots[slot].name
+      state[name] = (*state.get(name, ()), value.decode())
+    gold = State(intent.decode(), tuple(map(bytes.decode, requested)), state)
+    yield frame_id.decode(), service, gold, tuple(zip(itertools.cycle((USER, SYSTEM)), map(bytes.decode, utterances)))
 
 
 def _rows(values: np.ndarray, lengths: np.ndarray) -> Iterator[list]:
@@ -205,28 +201,43 @@ def _flat(columns: Mapping[str, list], types: Mapping[str, tf.DType]) -> Iterato
     yield np.array([len(row) for row in column], np.int64)
 
 
-class Tokens(dict[str, bytes]):
+class Tokens(Memo[str, bytes]):
   """Text -> its tokens, as bytes of `_TOKEN`, which are joined and counted fastest.
 
-  Most texts come again (a turn in the next frame, a slot in the next prompt): each is tokenised
-  once, many at a time.
+  Most texts come again (a turn in the next frame, a slot in the next prompt), and so do most words
+  of those that do not.
   """
 
   def __init__(self, vocabulary: seqio.Vocabulary):
-    super().__init__()
-    if isinstance(vocabulary, seqio.SentencePieceVocabulary):
-      self._encode = functools.partial(vocabulary.tokenizer.Encode, out_type=int, num_threads=1)
-    else:
-      self._encode = functools.partial(map, vocabulary.encode)
+    def encode(text: str) -> bytes:
+      return array.array(_TOKEN.char, vocabulary.encode(text)).tobytes()
 
-  def of(self, texts: Sequence[Sequence[str]]) -> list[list[bytes]]:
-    """Returns the tokens of texts, each in parts."""
-    if len(self) > _CACHED_TEXTS:
-      self.clear()
-    new = list(set(itertools.chain.from_iterable(texts)).difference(self))
-    for text, ids in zip(new, self._encode(new) if new else (), strict=True):
-      self[text] = array.array(_TOKEN.char, ids).tobytes()
-    return [list(map(self.__getitem__, parts)) for parts in texts]
+    def encode_words(text: str) -> bytes:
+      if not text.isascii():  # characters that become others, or blanks, together with their neighbours
+        return encode(text)
+      return b"".join(map(words.__getitem__, text.split(" ")))
+
+    words = Memo(encode)
+    super().__init__(encode_words if _cuts_at_blanks(vocabulary) else encode)
+
+
+def _cuts_at_blanks(vocabulary: seqio.Vocabulary) -> bool:
+  """Whether the tokens of a text are those of its words, one after the other.
+
+  They are if words begin with a mark which no piece has anywhere else.
+  """
+  if not isinstance(vocabulary, seqio.SentencePieceVocabulary):
+    return False
+  model: Any = sentencepiece_model_pb2.ModelProto.FromString(vocabulary.sp_model)
+  spec, pieces = model.normalizer_spec, {each.piece for each in model.pieces}
+  return (
+    spec.add_dummy_prefix
+    and spec.remove_extra_whitespaces
+    and spec.escape_whitespaces
+    and not model.trainer_spec.treat_whitespace_as_suffix
+    and _BLANK in pieces
+    and not any(_BLANK in piece[1:] or " " in piece for piece in pieces)
+  )
 
 
 def input_tokens(prompts: Sequence[Prompt], tokens: Tokens, limit: int | None) -> list[bytes]:
@@ -237,8 +248,10 @@ def input_tokens(prompts: Sequence[Prompt], tokens: Tokens, limit: int | None) -
     tokens: of the vocabulary of inputs.
     limit: of tokens with EOS; the oldest turns of a longer prompt are cut. None cuts nothing.
   """
-  parts = tokens.of(list(map(_parts, prompts)))
-  return [_fitting(p, len(one.turns), limit) for p, one in zip(parts, prompts, strict=True)]
+  return [
+    _fitting([*map(tokens.__getitem__, _parts(prompt))], len(prompt.turns), limit)
+    for prompt in prompts
+  ]
 
 
 def _parts(prompt: Prompt) -> tuple[str, ...]:
@@ -291,7 +304,7 @@ def check_fits(
   longest, text = 0, ""
   for variant, services in pairs.items():
     for prompt in prompts_without_history(prompt_format, split, variant, services):
-      length = sum(map(len, *tokens.of([_parts(prompt)]))) // _TOKEN.itemsize
+      length = sum(len(tokens[part]) for part in _parts(prompt)) // _TOKEN.itemsize
       if length > longest:
         longest, text = length, prompt.text
   if longest + 2 > limit:
