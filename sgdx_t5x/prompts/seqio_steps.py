@@ -60,8 +60,8 @@ def one_by_one(
 def _unbatched(batches: tf.data.Dataset) -> tf.data.Dataset:
   """Returns `batches.unbatch()`, with rows of ragged tensors as tensors.
 
-  Neither calls a function for an example: `unbatch` itself makes a variant of each ragged row, which
-  a `map` has to open again, in another thread, and that takes three times as long.
+  No function is called for an example: `unbatch` itself makes a variant of each ragged row, which a
+  `map` has to open again, in another thread, and that takes three times as long.
   """
   spec = batches.element_spec
   ragged = [name for name, of in spec.items() if isinstance(of, tf.RaggedTensorSpec)]

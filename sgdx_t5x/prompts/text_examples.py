@@ -7,6 +7,7 @@ white space, so the result equals tokenising the joined text (tested).
 
 import array
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ from sgdx_t5x.prompts.protocol import (
 from sgdx_t5x.records.source import split_of
 
 _BLANK = "\u2581"  # how SentencePiece writes a blank
+_LEAD = 0.1  # of the best way to cut a word; more than rounding adds up to in 10,000 pieces
 _SCALARS = ("frame_id", "service_index", "active_intent")
 _LISTS = ("utterances", "gold_slot", "gold_value", "requested_slots")
 _TOKEN = np.dtype(np.int32)
@@ -97,7 +99,7 @@ def text_examples(
     prompts = found.pop("prompt")
     found["inputs"] = input_tokens(prompts, tokens, limit)
     found["inputs_pretokenized"] = [prompt.text for prompt in prompts]
-    found["targets"] = [*map(target_tokens.__getitem__, found["targets_pretokenized"])]
+    found["targets"] = [*map(target_tokens.once, found["targets_pretokenized"])]
     return list(_flat(found, types))
 
   types = {k: t for k, t in _TYPES.items() if prompt_format.unit == SLOT or k not in _OF_A_SLOT}
@@ -177,7 +179,8 @@ def _frames(
       name = service.slots[slot].name
       state[name] = (*state.get(name, ()), value.decode())
     gold = State(intent.decode(), tuple(map(bytes.decode, requested)), state)
-    yield frame_id.decode(), service, gold, tuple(zip(itertools.cycle((USER, SYSTEM)), map(bytes.decode, utterances)))
+    history = tuple(zip(itertools.cycle((USER, SYSTEM)), map(bytes.decode, utterances)))
+    yield frame_id.decode(), service, gold, history
 
 
 def _rows(values: np.ndarray, lengths: np.ndarray) -> Iterator[list]:
@@ -209,35 +212,59 @@ class Tokens(Memo[str, bytes]):
   """
 
   def __init__(self, vocabulary: seqio.Vocabulary):
-    def encode(text: str) -> bytes:
-      return array.array(_TOKEN.char, vocabulary.encode(text)).tobytes()
+    super().__init__(self.once)
+    self._vocabulary = vocabulary
+    self._scores = _scores(vocabulary)
+    self._words = Memo(self._of_word)
 
-    def encode_words(text: str) -> bytes:
-      if not text.isascii():  # characters that become others, or blanks, together with their neighbours
-        return encode(text)
-      return b"".join(map(words.__getitem__, text.split(" ")))
+  def once(self, text: str) -> bytes:
+    """Returns the tokens of a text that does not come again."""
+    # Other characters can become blanks, or one with their neighbours.
+    if self._scores and text.isascii():
+      words = [*map(self._words.__getitem__, text.split(" "))]
+      if None not in words:
+        return b"".join(words)
+    return self._whole(text)
 
-    words = Memo(encode)
-    super().__init__(encode_words if _cuts_at_blanks(vocabulary) else encode)
+  def _whole(self, text: str) -> bytes:
+    return array.array(_TOKEN.char, self._vocabulary.encode(text)).tobytes()
+
+  def _of_word(self, word: str) -> bytes | None:
+    """Returns the tokens that a word has in any text; None if what precedes it may change them.
+
+    Scores of a text are sums in float32: of two ways to cut a word that are as good ("mm", "m" and
+    "m", "mm"), rounding chooses.
+    """
+    ways = self._vocabulary.tokenizer.NBestEncodeAsIds(word, nbest_size=2)
+    scores = [sum(map(self._scores.__getitem__, way)) for way in ways]
+    if math.isnan(sum(scores)) or (len(ways) > 1 and scores[0] - scores[1] < _LEAD):
+      return None
+    return array.array(_TOKEN.char, ways[0]).tobytes()
 
 
-def _cuts_at_blanks(vocabulary: seqio.Vocabulary) -> bool:
-  """Whether the tokens of a text are those of its words, one after the other.
+def _scores(vocabulary: seqio.Vocabulary) -> list[float]:
+  """Returns the score of each piece, NaN of the unknown; [] if texts are not cut at blanks.
 
   They are if words begin with a mark which no piece has anywhere else.
   """
   if not isinstance(vocabulary, seqio.SentencePieceVocabulary):
-    return False
+    return []
   model: Any = sentencepiece_model_pb2.ModelProto.FromString(vocabulary.sp_model)
-  spec, pieces = model.normalizer_spec, {each.piece for each in model.pieces}
-  return (
-    spec.add_dummy_prefix
-    and spec.remove_extra_whitespaces
-    and spec.escape_whitespaces
+  rules, pieces = model.normalizer_spec, {each.piece for each in model.pieces}
+  if not (
+    model.trainer_spec.model_type == model.trainer_spec.UNIGRAM
     and not model.trainer_spec.treat_whitespace_as_suffix
+    and rules.add_dummy_prefix
+    and rules.remove_extra_whitespaces
+    and rules.escape_whitespaces
     and _BLANK in pieces
     and not any(_BLANK in piece[1:] or " " in piece for piece in pieces)
-  )
+  ):
+    return []
+  kind = model.SentencePiece
+  # SentencePiece prefers pieces of users' choice to any others.
+  special = {kind.UNKNOWN: math.nan, kind.BYTE: math.nan, kind.USER_DEFINED: 1000.0}
+  return [special.get(each.type, each.score) for each in model.pieces]
 
 
 def input_tokens(prompts: Sequence[Prompt], tokens: Tokens, limit: int | None) -> list[bytes]:
