@@ -174,7 +174,8 @@ def _frames(
   columns = [column.tolist() for column in scalars]
   columns += map(_rows, lists[::2], lists[1::2])
   for frame_id, index, intent, utterances, slots, values, requested in zip(*columns, strict=True):
-    service, state = services[index], {}
+    service = services[index]
+    state: dict[str, tuple[str, ...]] = {}
     for slot, value in zip(slots, values, strict=True):
       name = service.slots[slot].name
       state[name] = (*state.get(name, ()), value.decode())
@@ -249,7 +250,8 @@ def _scores(vocabulary: seqio.Vocabulary) -> list[float]:
   """
   if not isinstance(vocabulary, seqio.SentencePieceVocabulary):
     return []
-  model: Any = sentencepiece_model_pb2.ModelProto.FromString(vocabulary.sp_model)
+  proto: Any = sentencepiece_model_pb2  # its classes are made when it is imported
+  model = proto.ModelProto.FromString(vocabulary.sp_model)
   rules, pieces = model.normalizer_spec, {each.piece for each in model.pieces}
   if not (
     model.trainer_spec.model_type == model.trainer_spec.UNIGRAM
