@@ -1,4 +1,4 @@
-"""What a function returned, kept: half of the time of making prompts would be spent on looking."""
+"""What functions returned, kept for the next time."""
 
 from collections.abc import Callable, Hashable
 from typing import TypeVar
@@ -10,7 +10,7 @@ V = TypeVar("V")
 class Memo(dict[K, V]):
   """Argument -> what a function returns for it; `memo[x]` and `map(memo.__getitem__, xs)`.
 
-  Like `functools.lru_cache`, but a look-up takes a third of the time. When it is full, it starts
+  Like `functools.lru_cache`, but a look-up takes half of the time. When it is full, it starts
   anew.
   """
 
