@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from sgdx_t5x.data.dialogue import Dialogue, Frame, State, frame_id
 from sgdx_t5x.data.example_id import ExampleId, Unit
 from sgdx_t5x.data.schema import Schema, Service
+from sgdx_t5x.prompts.memo import Memo
 
 if TYPE_CHECKING:
   import seqio
@@ -52,8 +53,18 @@ def turn_writer(write: Callable[[str, str], str]) -> Callable[[History], tuple[s
   Args:
     write: (speaker, utterance) -> the turn.
   """
-  known = functools.lru_cache(maxsize=50_000)(lambda turn: write(*turn))
-  return functools.lru_cache(maxsize=64)(lambda history: tuple(map(known, history)))
+  known = Memo(lambda turn: write(*turn))
+  last: tuple[History, tuple[str, ...]] = ((), ())
+
+  def turns(history: History) -> tuple[str, ...]:
+    nonlocal last
+    of, found = last
+    if of is not history:
+      found = tuple(map(known.__getitem__, history))
+      last = history, found
+    return found
+
+  return turns
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

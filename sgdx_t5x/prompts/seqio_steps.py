@@ -1,7 +1,7 @@
 """What a SeqIO task of any prompt format needs: preprocessors, and the way back to values."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,24 +54,37 @@ def one_by_one(
     tokens = {name: _with_eos(batch[name], f) for name, f in output_features.items()}
     return {**batch, **{name: x[:, : lengths.get(name)] for name, x in tokens.items()}}
 
-  # Of rows of a ragged tensor, `unbatch` makes variants; a map of them gives tensors.
-  return _mapped_at_once(batches.map(finished).unbatch(), dict)
+  return _unbatched(batches.map(finished))
 
 
-def _mapped_at_once(
-  examples: tf.data.Dataset, function: Callable[[Any], dict[str, Any]]
-) -> tf.data.Dataset:
-  """Returns `examples.map(function)`, which runs in the thread that asks for an example.
+def _unbatched(batches: tf.data.Dataset) -> tf.data.Dataset:
+  """Returns `batches.unbatch()`, with rows of ragged tensors as tensors.
 
-  `map` hands each call to another thread, which takes three times as long as a small function. Its
-  operation can be told not to, which TensorFlow passes on under a private name alone.
+  No function is called for an example: `unbatch` itself makes a variant of each ragged row, which a
+  `map` has to open again, in another thread, and that takes three times as long.
   """
-  try:
-    from tensorflow.python.data.ops.map_op import _MapDataset
+  spec = batches.element_spec
+  ragged = [name for name, of in spec.items() if isinstance(of, tf.RaggedTensorSpec)]
 
-    return _MapDataset(examples, function, use_inter_op_parallelism=False)
-  except (ImportError, TypeError):  # of another TensorFlow than constraints.txt's
-    return examples.map(function)
+  @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
+  def rows(batch):
+    whole = {name: batch[name] for name in spec if name not in ragged}
+    return tf.data.Dataset.zip(
+      (tf.data.Dataset.from_tensor_slices(whole), *(_rows(batch[name]) for name in ragged))
+    )
+
+  @tf.autograph.experimental.do_not_convert
+  def named(whole, *rows):
+    return {**whole, **dict(zip(ragged, rows, strict=True))}
+
+  return batches.flat_map(rows).map(named)
+
+
+def _rows(ragged: tf.RaggedTensor) -> tf.data.Dataset:
+  """Returns the rows of a ragged tensor, each a tensor; repeated for ever."""
+  one_more = tf.zeros([1], ragged.dtype)  # empty rows at the end would be none without it
+  values = tf.concat([ragged.flat_values, one_more], axis=0)
+  return tf.data.Dataset.from_tensors(values).rebatch(ragged.row_lengths())
 
 
 def _with_eos(tokens: tf.RaggedTensor, feature: seqio.Feature) -> tf.RaggedTensor:

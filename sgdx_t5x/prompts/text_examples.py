@@ -6,20 +6,22 @@ white space, so the result equals tokenising the joined text (tested).
 """
 
 import array
-import functools
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import seqio
 import tensorflow as tf
+from sentencepiece import sentencepiece_model_pb2
 
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.dialogue import SYSTEM, USER, State
 from sgdx_t5x.data.example_id import FRAME, SLOT, ExampleId
 from sgdx_t5x.data.schema import Service
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.memo import Memo
 from sgdx_t5x.prompts.protocol import (
   History,
   Prompt,
@@ -31,7 +33,8 @@ from sgdx_t5x.prompts.protocol import (
 )
 from sgdx_t5x.records.source import split_of
 
-_CACHED_TEXTS = 100_000  # turns and parts of prompts, about 40 MB
+_BLANK = "\u2581"  # how SentencePiece writes a blank
+_LEAD = 0.1  # of the best way to cut a word; more than rounding adds up to in 10,000 pieces
 _SCALARS = ("frame_id", "service_index", "active_intent")
 _LISTS = ("utterances", "gold_slot", "gold_value", "requested_slots")
 _TOKEN = np.dtype(np.int32)
@@ -96,8 +99,7 @@ def text_examples(
     prompts = found.pop("prompt")
     found["inputs"] = input_tokens(prompts, tokens, limit)
     found["inputs_pretokenized"] = [prompt.text for prompt in prompts]
-    targets = target_tokens.of([(text,) for text in found["targets_pretokenized"]])
-    found["targets"] = list(itertools.chain.from_iterable(targets))
+    found["targets"] = [*map(target_tokens.once, found["targets_pretokenized"])]
     return list(_flat(found, types))
 
   types = {k: t for k, t in _TYPES.items() if prompt_format.unit == SLOT or k not in _OF_A_SLOT}
@@ -172,14 +174,12 @@ def _frames(
   columns = [column.tolist() for column in scalars]
   columns += map(_rows, lists[::2], lists[1::2])
   for frame_id, index, intent, utterances, slots, values, requested in zip(*columns, strict=True):
-    service, state = services[index], {}
+    service = services[index]
+    state: dict[str, tuple[str, ...]] = {}
     for slot, value in zip(slots, values, strict=True):
-      state.setdefault(service.slots[slot].name, []).append(value.decode())
-    gold = State(
-      intent.decode(),
-      tuple(name.decode() for name in requested),
-      {slot: tuple(found) for slot, found in state.items()},
-    )
+      name = service.slots[slot].name
+      state[name] = (*state.get(name, ()), value.decode())
+    gold = State(intent.decode(), tuple(map(bytes.decode, requested)), state)
     history = tuple(zip(itertools.cycle((USER, SYSTEM)), map(bytes.decode, utterances)))
     yield frame_id.decode(), service, gold, history
 
@@ -205,28 +205,68 @@ def _flat(columns: Mapping[str, list], types: Mapping[str, tf.DType]) -> Iterato
     yield np.array([len(row) for row in column], np.int64)
 
 
-class Tokens(dict[str, bytes]):
+class Tokens(Memo[str, bytes]):
   """Text -> its tokens, as bytes of `_TOKEN`, which are joined and counted fastest.
 
-  Most texts come again (a turn in the next frame, a slot in the next prompt): each is tokenised
-  once, many at a time.
+  Most texts come again (a turn in the next frame, a slot in the next prompt), and so do most words
+  of those that do not.
   """
 
   def __init__(self, vocabulary: seqio.Vocabulary):
-    super().__init__()
-    if isinstance(vocabulary, seqio.SentencePieceVocabulary):
-      self._encode = functools.partial(vocabulary.tokenizer.Encode, out_type=int, num_threads=1)
-    else:
-      self._encode = functools.partial(map, vocabulary.encode)
+    super().__init__(self.once)
+    self._vocabulary = vocabulary
+    self._scores = _scores(vocabulary)
+    self._words = Memo(self._of_word)
 
-  def of(self, texts: Sequence[Sequence[str]]) -> list[list[bytes]]:
-    """Returns the tokens of texts, each in parts."""
-    if len(self) > _CACHED_TEXTS:
-      self.clear()
-    new = list(set(itertools.chain.from_iterable(texts)).difference(self))
-    for text, ids in zip(new, self._encode(new) if new else (), strict=True):
-      self[text] = array.array(_TOKEN.char, ids).tobytes()
-    return [list(map(self.__getitem__, parts)) for parts in texts]
+  def once(self, text: str) -> bytes:
+    """Returns the tokens of a text that does not come again."""
+    # Other characters can become blanks, or one with their neighbours.
+    if self._scores and text.isascii():
+      words = [*map(self._words.__getitem__, text.split(" "))]
+      if None not in words:
+        return b"".join(words)
+    return self._whole(text)
+
+  def _whole(self, text: str) -> bytes:
+    return array.array(_TOKEN.char, self._vocabulary.encode(text)).tobytes()
+
+  def _of_word(self, word: str) -> bytes | None:
+    """Returns the tokens that a word has in any text; None if what precedes it may change them.
+
+    Scores of a text are sums in float32: of two ways to cut a word that are as good ("mm", "m" and
+    "m", "mm"), rounding chooses.
+    """
+    ways = self._vocabulary.tokenizer.NBestEncodeAsIds(word, nbest_size=2)
+    scores = [sum(map(self._scores.__getitem__, way)) for way in ways]
+    if math.isnan(sum(scores)) or (len(ways) > 1 and scores[0] - scores[1] < _LEAD):
+      return None
+    return array.array(_TOKEN.char, ways[0]).tobytes()
+
+
+def _scores(vocabulary: seqio.Vocabulary) -> list[float]:
+  """Returns the score of each piece, NaN of the unknown; [] if texts are not cut at blanks.
+
+  They are if words begin with a mark which no piece has anywhere else.
+  """
+  if not isinstance(vocabulary, seqio.SentencePieceVocabulary):
+    return []
+  proto: Any = sentencepiece_model_pb2  # its classes are made when it is imported
+  model = proto.ModelProto.FromString(vocabulary.sp_model)
+  rules, pieces = model.normalizer_spec, {each.piece for each in model.pieces}
+  if not (
+    model.trainer_spec.model_type == model.trainer_spec.UNIGRAM
+    and not model.trainer_spec.treat_whitespace_as_suffix
+    and rules.add_dummy_prefix
+    and rules.remove_extra_whitespaces
+    and rules.escape_whitespaces
+    and _BLANK in pieces
+    and not any(_BLANK in piece[1:] or " " in piece for piece in pieces)
+  ):
+    return []
+  kind = model.SentencePiece
+  # SentencePiece prefers pieces of users' choice to any others.
+  special = {kind.UNKNOWN: math.nan, kind.BYTE: math.nan, kind.USER_DEFINED: 1000.0}
+  return [special.get(each.type, each.score) for each in model.pieces]
 
 
 def input_tokens(prompts: Sequence[Prompt], tokens: Tokens, limit: int | None) -> list[bytes]:
@@ -237,8 +277,10 @@ def input_tokens(prompts: Sequence[Prompt], tokens: Tokens, limit: int | None) -
     tokens: of the vocabulary of inputs.
     limit: of tokens with EOS; the oldest turns of a longer prompt are cut. None cuts nothing.
   """
-  parts = tokens.of(list(map(_parts, prompts)))
-  return [_fitting(p, len(one.turns), limit) for p, one in zip(parts, prompts, strict=True)]
+  return [
+    _fitting([*map(tokens.__getitem__, _parts(prompt))], len(prompt.turns), limit)
+    for prompt in prompts
+  ]
 
 
 def _parts(prompt: Prompt) -> tuple[str, ...]:
@@ -291,7 +333,7 @@ def check_fits(
   longest, text = 0, ""
   for variant, services in pairs.items():
     for prompt in prompts_without_history(prompt_format, split, variant, services):
-      length = sum(map(len, *tokens.of([_parts(prompt)]))) // _TOKEN.itemsize
+      length = sum(len(tokens[part]) for part in _parts(prompt)) // _TOKEN.itemsize
       if length > longest:
         longest, text = length, prompt.text
   if longest + 2 > limit:

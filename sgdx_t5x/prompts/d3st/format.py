@@ -39,7 +39,7 @@ class D3ST(TextExamples):
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The service, then the history."""
     turns = turn_texts(self.style)(history)
-    parts = prefix_parts(*self._shown(frame, service), self.style)
+    parts = prefix_parts(*self._shown(frame, service))
     return [Prompt(turns, before=" ".join(parts), before_parts=parts)]
 
   def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import zlib
+from collections.abc import Sequence
 
 from sgdx_t5x.data.example_id import ExampleId
 from sgdx_t5x.data.schema import Service, Slot
@@ -10,6 +11,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.d3st.style import D3stStyle
 from sgdx_t5x.prompts.protocol import ServicePair
 
+_Table = tuple[tuple[str, ...], ...]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -24,6 +26,9 @@ class ServiceParts:
     intents: what stands for each intent.
     names: of the slots, in the original schema.
     num_choices: of each slot.
+    slots_at: slot -> index in a prompt -> how it is written there.
+    choices_at: slot -> its index -> possible value -> position among them -> how it is written.
+    intents_at: intent -> index -> how it is written.
   """
 
   positions: tuple[int, ...]
@@ -32,6 +37,9 @@ class ServiceParts:
   intents: tuple[str, ...]
   names: tuple[str, ...]
   num_choices: tuple[int, ...]
+  slots_at: _Table
+  choices_at: tuple[tuple[_Table, ...], ...]
+  intents_at: _Table
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,14 +65,27 @@ def service_parts(pair: ServicePair, style: D3stStyle) -> ServiceParts:
   positions = original.tracked_slots if tracked else tuple(range(len(original.slots)))
   slots = [variant.slots[i] for i in positions]
   choices = tuple(tuple(clean(v, style) for v in shown_choices(slot, style)) for slot in slots)
+  texts = tuple(_shown(variant, slot.name, slot.description, style) for slot in slots)
+  intents = tuple(_shown(variant, x.name, x.description, style) for x in variant.intents)
+  places, sign = range(len(slots)), style.delimiter
   return ServiceParts(
     positions,
-    tuple(_shown(variant, slot.name, slot.description, style) for slot in slots),
+    texts,
     choices,
-    tuple(_shown(variant, intent.name, intent.description, style) for intent in variant.intents),
+    intents,
     tuple(original.slots[i].name for i in positions),
     tuple(map(len, choices)),
+    tuple(tuple(f"{i}{sign}{text}" for i in places) for text in texts),
+    tuple(tuple(_lettered(values, i, style) for i in places) for values in choices),
+    tuple(tuple(f"i{j}{sign}{text}" for j in range(len(intents))) for text in intents),
   )
+
+
+def _lettered(values: Sequence[str], i: int, style: D3stStyle) -> _Table:
+  """Returns each of the values of the slot with index i, with each letter that it can have."""
+  number = i if style.values == "1a" else ""
+  letters = LETTERS[: len(values)]
+  return tuple(tuple(f"{number}{letter}) {value}" for letter in letters) for value in values)
 
 
 def shown_choices(slot: Slot, style: D3stStyle) -> tuple[str, ...]:
@@ -120,11 +141,12 @@ def _schema_order(num_choices: tuple[int, ...], num_intents: int) -> Order:
 
 @functools.lru_cache(maxsize=64)  # a frame's prompts in all variants, and its targets, share one
 def _drawn_order(key: str, num_choices: tuple[int, ...], num_intents: int) -> Order:
-  state = zlib.crc32(key.encode())
-  slots, state = _shuffled(len(num_choices), state)
+  slots, state = _shuffled(len(num_choices), zlib.crc32(key.encode()))
   choices = []
   for slot in slots:
-    order, state = _shuffled(num_choices[slot], state) if num_choices[slot] else ((), state)
+    order: tuple[int, ...] = ()
+    if num_choices[slot]:
+      order, state = _shuffled(num_choices[slot], state)
     choices.append(order)
   return Order(slots, tuple(choices), _shuffled(num_intents, state)[0])
 
@@ -137,8 +159,8 @@ def _shuffled(count: int, state: int) -> tuple[tuple[int, ...], int]:
   good ones.
   """
   order = list(range(count))
-  for i in range(count - 1, 0, -1):
+  for left in range(count, 1, -1):
     state = (1664525 * state + 1013904223) & 0xFFFFFFFF
-    j = state * (i + 1) >> 32
-    order[i], order[j] = order[j], order[i]
+    j = state * left >> 32
+    order[left - 1], order[j] = order[j], order[left - 1]
   return tuple(order), state

@@ -55,6 +55,9 @@ class D3stStyle:
   frames: str = "each"
   cumulate: bool = False
 
+  def __hash__(self):
+    return hash(self.seed)  # all fields would take longer than what is looked up by a style
+
   def __post_init__(self):
     for field, choices in _CHOICES.items():
       if getattr(self, field) not in choices:

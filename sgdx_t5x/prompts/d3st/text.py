@@ -20,19 +20,19 @@ STATES, INTENTS, REQUESTS = "[states]", "[intents]", "[req_slots]"
 
 def utterance_text(speaker: str, utterance: str, style: D3stStyle) -> str:
   """Returns one turn of the history."""
-  return clean(f"{'[user]' if speaker == USER else '[system]'} {utterance}", style)
+  text = " ".join(("[user]" if speaker == USER else "[system]", *utterance.split()))
+  return text.lower() if style.lowercase else text
 
 
-def prefix_parts(parts: ServiceParts, order: Order, style: D3stStyle) -> tuple[str, ...]:
+def prefix_parts(parts: ServiceParts, order: Order) -> tuple[str, ...]:
   """Returns what precedes the history, to be joined by blanks: slots, their choices, intents."""
   pieces = []
   for i, (slot, choices) in enumerate(zip(order.slots, order.choices, strict=True)):
-    pieces.append(f"{i}{style.delimiter}{parts.slots[slot]}")
+    pieces.append(parts.slots_at[slot][i])
     if choices:
-      number = i if style.values == "1a" else ""
-      values = parts.choices[slot]
-      pieces += [f"{number}{LETTERS[k]}) {values[value]}" for k, value in enumerate(choices)]
-  pieces += [f"i{j}{style.delimiter}{parts.intents[x]}" for j, x in enumerate(order.intents)]
+      values = parts.choices_at[slot][i]
+      pieces += [values[value][k] for k, value in enumerate(choices)]
+  pieces += [parts.intents_at[x][j] for j, x in enumerate(order.intents)]
   return tuple(pieces)
 
 

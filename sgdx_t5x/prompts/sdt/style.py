@@ -51,6 +51,9 @@ class SdtStyle:
   seed: int = 0
   lowercase: bool = True
 
+  def __hash__(self):
+    return hash(self.seed)  # all fields would take longer than what is looked up by a style
+
   def __post_init__(self):
     for field, choices in _CHOICES.items():
       if getattr(self, field) not in choices:

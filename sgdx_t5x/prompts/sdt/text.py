@@ -8,11 +8,12 @@ As Google's script writes them (google-research/task-oriented-dialogue, state_tr
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sgdx_t5x.data.dialogue import USER, State
 from sgdx_t5x.data.schema import NO_INTENT, Service
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.memo import Memo
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.sdt.demonstrations import NONE, SYSTEM_TAG, USER_TAG, Demonstration
 from sgdx_t5x.prompts.sdt.layout import Layout
@@ -40,7 +41,7 @@ def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple
     parts += _opening(demo, style)
     shown_slot = _slot_writer(service, demo, style)
     for i in slots:
-      parts += shown_slot(i, names[i], layout.values.get(i))
+      parts += shown_slot[i, names[i], layout.values.get(i)]
     if style.intents != "absent":
       shown = _shown_intent(service, k, layout, style)
       parts += [INTENT_TAG, *(case(part, style) for part in shown)]
@@ -52,18 +53,21 @@ def _opening(demo: Demonstration, style: SdtStyle) -> tuple[str, ...]:
   return tuple(case(part, style) for part in ("[EXAMPLE]", demo.text, "[slots]"))
 
 
+_Shown = tuple[int, str, tuple[int, ...] | None]  # slot, its name, the order of its possible values
+
+
 @functools.lru_cache(maxsize=4096)
 def _slot_writer(
   service: ServicePair, demo: Demonstration, style: SdtStyle
-) -> Callable[[int, str, tuple[int, ...] | None], tuple[str, ...]]:
-  """Returns (slot, its name, the order of its possible values) -> its parts in a demonstration."""
+) -> Memo[_Shown, tuple[str, ...]]:
+  """Returns what is shown -> its parts in a demonstration."""
 
-  @functools.lru_cache(maxsize=1024)
-  def write(slot: int, name: str, order: tuple[int, ...] | None) -> tuple[str, ...]:
+  def write(shown: _Shown) -> tuple[str, ...]:
+    slot, name, order = shown
     first, *choices = shown_value(service, slot, demo, order, style)
     return tuple(case(part, style) for part in (f"{name}={first}", *choices))
 
-  return write
+  return Memo(write, 5_000)
 
 
 def turn_text(speaker: str, utterance: str, style: SdtStyle) -> str:

@@ -1,0 +1,26 @@
+"""What functions returned, kept for the next time."""
+
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Memo(dict[K, V]):
+  """Argument -> what a function returns for it; `memo[x]` and `map(memo.__getitem__, xs)`.
+
+  Like `functools.lru_cache`, but a look-up takes half of the time. When it is full, it starts
+  anew.
+  """
+
+  def __init__(self, function: Callable[[K], V], size: int = 100_000):
+    """Args: size, of how many arguments it keeps what was returned."""
+    super().__init__()
+    self._function, self._size = function, size
+
+  def __missing__(self, key: K) -> V:
+    if len(self) >= self._size:
+      self.clear()
+    found = self[key] = self._function(key)
+    return found
