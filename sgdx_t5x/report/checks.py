@@ -188,8 +188,8 @@ def section_lines(check: Check) -> tuple[str, ...]:
   report = check.report
   return (
     "ned: names that nobody has seen; pi: the same in other words; sdi: disfluent speech; vs: "
-    "other values; coco: another goal. A set is compared with the original dialogues over the frames "
-    "that it changed.",
+    "other values; coco: another goal. A set is compared with the original dialogues over the "
+    "frames that it changed.",
     *tables.legend(report),
     *report["notes"],
     f"Signature of the check: {report['signature']}",

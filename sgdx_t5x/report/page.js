@@ -191,8 +191,9 @@ function makeSearch(data) {
     if (!dialogues.has(id)) {
       let text = "";
       const ends = (own(data.dialogues, id) || []).map(([, said, others, edits]) => {
-        const all = [...Object.values(others || {}), ...Object.values(edits || {}).map((e) => e.parts)];
-        const instead = all.map((parts) => parts.map(([, part]) => part).join(""));
+        const told = Object.values(edits || {}).map((edit) => edit.parts);
+        const instead = [...Object.values(others || {}), ...told]
+          .map((parts) => parts.map(([, part]) => part).join(""));
         text += [said, ...instead].join("\n").toLowerCase() + "\n";
         return text.length;
       });
@@ -314,7 +315,6 @@ function turnNodes([speaker, said, others]) {
 // What a set of counterfactuals has in place of the frame's own turn: its words, with the values of
 // the goal marked, and what became of each slot. Earlier turns are the original's there.
 function editNodes([, , , edits]) {
-  const line = (label, ...texts) => el("p", { class: "turn instead" }, el("span", {}, label), ...texts);
   const part = ([status, text]) => (status ? el("mark", { class: status }, text) : text);
   const slot = ([status, name, before, after]) => {
     const values = { changed: [before, " → ", after], dropped: [before] }[status] || [after];
@@ -322,7 +322,7 @@ function editNodes([, , , edits]) {
     return el("li", {}, el("span", { class: `status-${status}` }, status), ` ${name}: `, ...texts);
   };
   return Object.entries(edits || {}).flatMap(([set, edit]) => [
-    line(set, ...edit.parts.map(part)),
+    el("p", { class: "turn instead" }, el("span", {}, set), ...edit.parts.map(part)),
     el("ul", { class: "edit", "aria-label": `What ${set} tells instead` }, ...edit.slots.map(slot)),
   ]);
 }

@@ -35,7 +35,7 @@ def _answer(run, gin, model, asked, out, *settings):
 
 
 def test_the_whole_way_of_a_trained_generator_and_classifier(run, small_sample, tmp_path, capsys):
-  """A model of one step, here for both, says nothing sensible: all counterfactuals substitute."""
+  """A model of one step, here for both, says no value: nearly all is substituted (CoCo+)."""
   model = tmp_path / "model"
   run("train", "coco_classifier", f"--gin.MODEL_DIR='{model}'", *STEPS, autograph=True)
   command = ("perturb", "--corpus", small_sample / "sample", "--kind", "coco")
@@ -55,7 +55,7 @@ def test_the_whole_way_of_a_trained_generator_and_classifier(run, small_sample, 
   given = (*command, "--generator", "file", "--candidates", answers, "--plus")
   assert sgdx(*given, "--out", tmp_path / "coco") == 0
   counts = read_manifests(open_corpus(tmp_path / "coco"), "test")[0].counts
-  assert set(counts["source"]) == {"vs"}
+  assert counts["source"]["vs"] > 0.8 * counts["generated"]
   assert sgdx(*given, "--classify-out", asked) == 0
   _answer(run, "coco_classify", model, asked, tmp_path / "slots")
   classified = (*given, "--classifier", tmp_path / "slots" / ANSWERS.format(""))
