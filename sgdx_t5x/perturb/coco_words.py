@@ -169,7 +169,7 @@ def check_inputs(path: str, inputs: Mapping[str, str], goals: Mapping[str, str])
       raise SgdxError(
         f"{path}: id {key} answers {text[:160]!r}",
         expected=f"{goals[key][:160]!r}, as this corpus, seed and these options have it",
-        fix="write it again with --goals-out (for a classifier, --classify-out), and have this answered",
+        fix="have the lines of --goals-out answered (of a classifier, those of --classify-out)",
       )
 
 

@@ -229,7 +229,9 @@ class _Work:
         dataclasses.replace(frames, metrics={}, dialogue_ids=counter.dialogues(frames)),
         counter.counts(frames, states, self._known.get(before)),
         _about(test_set, self.corpus),
-        None if is_original or not self._with_failures else self._failures(test_set, scored, variant),
+        None
+        if is_original or not self._with_failures
+        else self._failures(test_set, scored, variant),
         counter.spoken(),
       )
 
