@@ -200,6 +200,4 @@ def classifier_lines(coco: Coco, split: Split) -> Iterator[dict[str, Any]]:
 
 
 def _slots_asked(turn: UserTurn, utterance: str, split: Split) -> str:
-  service = split.schema[turn.goal.service]
-  slots = [service.slots[i].name for i in service.tracked_slots]
-  return asked_slots(turn.heard, utterance, service.name, slots)
+  return asked_slots(turn.heard, utterance, split.schema[turn.goal.service])

@@ -4,6 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.data.schema import Service
 from sgdx_t5x.perturb.values import NAMED_ACTS
 
 
@@ -31,12 +32,17 @@ def asked(heard: str, frames: Sequence[Mapping[str, Any]], key: str) -> str:
   return f"[SYSTEM] {heard} [ACTS] {' ; '.join(acts)}"
 
 
-def asked_slots(heard: str, utterance: str, service: str, slots: Sequence[str]) -> str:
+def asked_slots(heard: str, utterance: str, service: Service) -> str:
   """Returns what a classifier is asked: "[SYSTEM] ... [USER] ... [domain] S [slots] a, b, c"."""
-  listed = ", ".join(slots)
-  return f"[SYSTEM] {heard} [USER] {utterance} [domain] {service} [slots] {listed}"
+  slots = ", ".join(_tracked(service))
+  return f"[SYSTEM] {heard} [USER] {utterance} [domain] {service.name} [slots] {slots}"
 
 
-def told_slots(frame: Mapping[str, Any]) -> frozenset[str]:
-  """Returns the slots that a user frame tells (INFORM)."""
-  return frozenset(action["slot"] for action in frame["actions"] if action["act"] == "INFORM")
+def told_slots(frame: Mapping[str, Any], service: Service) -> list[str]:
+  """Returns the slots that a user frame tells (INFORM), in the order in which they are asked."""
+  told = {action["slot"] for action in frame["actions"] if action["act"] == "INFORM"}
+  return [slot for slot in _tracked(service) if slot in told]
+
+
+def _tracked(service: Service) -> list[str]:
+  return [service.slots[i].name for i in service.tracked_slots]

@@ -5,15 +5,12 @@ Users' acts are not in the records of frames, so these examples are made of a co
 
 import os
 import pathlib
-import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import USER, Dialogue
-from sgdx_t5x.data.variants import BACK_TRANSLATIONS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import decode_json
 from sgdx_t5x.perturb.coco_prompts import asked, asked_slots, told_slots, turn_id
@@ -43,30 +40,16 @@ def generator_examples(corpus: Corpus, split: str) -> Iterator[Example]:
 def classifier_examples(corpus: Corpus, split: str) -> Iterator[Example]:
   """Yields an example for each user turn with acts: what the user says -> slots that it tells.
 
-  Of a turn about two services, about the one that it tells something of, else the last. In train,
-  the turn's id draws the order of the slots, and whether they are called as in the schema or as in
-  one of its back-translations: names and places that never change are learned by heart, and then no
-  slot of an unseen service is ever answered.
+  Of a turn about two services, about the one that it tells something of, else the last.
   """
-  released, schema = VariantSchemas(corpus), corpus.schema(split)
-  is_train = split == "train"
-  names = [name for name in BACK_TRANSLATIONS if is_train and released.has(split, name)]
-  worded = [schema, *(released.get(split, name) for name in names)]
+  schema = corpus.schema(split)
   for dialogue in corpus.dialogues(split):
     for number, heard, frames in user_turns(dialogue):
-      key = turn_id(dialogue.dialogue_id, number)
-      frame = next((x for x in frames if told_slots(x)), frames[-1])
-      rng, told = random.Random(key), told_slots(frame)
-      original = schema[frame["service"]]
-      service = rng.choice(worded).services[schema.names.index(original.name)]
-      order = list(original.tracked_slots)
-      if is_train:
-        rng.shuffle(order)
-      asked = [(service.slots[i].name, original.slots[i].name in told) for i in order]
-      utterance = dialogue.turns[number].utterance
-      inputs = asked_slots(heard, utterance, service.name, [name for name, _ in asked])
-      answer = ", ".join(name for name, is_told in asked if is_told)
-      yield {"id": key, "inputs": inputs, "targets": answer or "none"}
+      told = [(frame["service"], told_slots(frame, schema[frame["service"]])) for frame in frames]
+      service, slots = next((x for x in told if x[1]), told[-1])
+      inputs = asked_slots(heard, dialogue.turns[number].utterance, schema[service])
+      targets = ", ".join(slots) or "none"
+      yield {"id": turn_id(dialogue.dialogue_id, number), "inputs": inputs, "targets": targets}
 
 
 def corpus_of_tasks(name: str) -> Corpus:

@@ -9,10 +9,9 @@ from places import shared_file
 from sample_folder import write_sample
 
 from sgdx_t5x import tasks
-from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.dialogue import USER
-from sgdx_t5x.data.variants import BACK_TRANSLATIONS, untagged
+from sgdx_t5x.data.variants import untagged
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.records import turn_examples
 from sgdx_t5x.records.builder import config_name, frame_records
@@ -51,29 +50,6 @@ def test_the_classifier_learns_what_turns_tell():
     slots = asked.split(" [slots] ")[1].split(", ")
     assert told <= set(slots)
     assert answer == (", ".join(slot for slot in slots if slot in told) or "none")
-
-
-def test_in_train_the_classifiers_slots_are_called_and_ordered_otherwise(tmp_path):
-  """By heart it would know the 12 services of train, and no other."""
-  corpus = open_corpus(write_sample(tmp_path / "sample", {"train": 80, "dev": 0, "test": 0}))
-  wordings, orders = set(), set()
-  released = VariantSchemas(corpus)
-  named = {v: list(released.get("train", v)) for v in ("original", *BACK_TRANSLATIONS)}
-  for example in turn_examples.classifier_examples(corpus, "train"):
-    about, _, listed = example["inputs"].partition(" [domain] ")[2].partition(" [slots] ")
-    slots = listed.split(", ")
-    wording, service = next(
-      (v, x)
-      for v, services in named.items()
-      for x in services
-      if x.name == about and set(slots) == {x.slots[i].name for i in x.tracked_slots}
-    )
-    told = example["targets"].split(", ")
-    assert told == ["none"] or told == [slot for slot in slots if slot in told]
-    wordings.add(wording)
-    orders.add((service.name, listed))
-  assert wordings == set(named)
-  assert len(orders) > 2 * len(named["original"])
 
 
 def test_goals_are_what_the_generator_learned_from(tmp_path, monkeypatch):
