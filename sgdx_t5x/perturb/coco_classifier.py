@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.perturb.coco_turns import Goal, UserTurn
-from sgdx_t5x.perturb.coco_words import read_lines
+from sgdx_t5x.perturb.coco_words import predictions, read_lines
 
 FEWEST = 0.8  # precision and recall on real turns, below which answers are refused
 NONE = "none"
@@ -36,24 +36,30 @@ class Quality:
     return Quality(*(a + b for a, b in pairs))
 
 
-def read_answers(path: str | pathlib.Path) -> dict[str, frozenset[str]]:
+def read_answers(path: str | pathlib.Path) -> tuple[dict[str, frozenset[str]], dict[str, str]]:
   """Reads {"id", "slots": [...]} lines: of real turns ("1_00000.t04") and candidates ("...#0").
 
-  Lines of `t5x.infer` on the task sgd_user_turn_goals are read as well: "city, date" or "none".
+  Lines of `t5x.infer` on the task sgd_user_turn_goals are read as well: "city, date" or "none";
+  of all decodes, the best.
+
+  Returns:
+    id -> slots; and id -> what the classifier was asked, where the file says it.
 
   Raises:
     SgdxError: no such file, or a line of another form.
   """
   expected = '{"id": "1_00000.t04#0", "slots": ["city", ...]}'
-  found = {}
+  found, inputs = {}, {}
   for where, line in read_lines(pathlib.Path(path), expected):
     slots = line.get("slots")
-    if slots is None and isinstance(line.get("prediction"), str):
-      slots = [slot.strip() for slot in line["prediction"].split(",")]
+    if slots is None and isinstance(answer := next(iter(predictions(line)), None), str):
+      slots = [slot.strip() for slot in answer.split(",")]
     if not isinstance(slots, list) or not all(isinstance(slot, str) for slot in slots):
       raise SgdxError(f"{where}: no slots", expected=expected, fix="correct the file")
     found[line["id"]] = frozenset(slots) - {NONE}
-  return found
+    if isinstance(line.get("inputs"), str):
+      inputs[line["id"]] = line["inputs"]
+  return found, inputs
 
 
 def quality_of(answers: Mapping[str, frozenset[str]], turn: UserTurn) -> Quality:

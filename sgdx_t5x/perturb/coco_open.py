@@ -85,7 +85,7 @@ def open_coco(
       fix="write the goals with --goals-out and have a model answer them, or use templates",
     )
   answered = read_candidates(candidates) if candidates else None
-  answers = coco_classifier.read_answers(classifier) if classifier else None
+  answers, heard = coco_classifier.read_answers(classifier) if classifier else (None, {})
   _check_acts(split)
   if combinations is None:
     found = count_combinations(split)
@@ -114,7 +114,11 @@ def open_coco(
     check_inputs(candidates, answered.inputs, goals)
   if classifier is None or answers is None:
     return coco, None
-  return coco, _checked_quality(classifier, answers, split, force)
+  quality = _checked_quality(classifier, answers, split, force)
+  if heard:  # a candidate of another model may have the same id
+    told = {line["id"]: line["inputs"] for line in classifier_lines(coco, split)}
+    check_inputs(classifier, {key: heard[key] for key in told.keys() & heard.keys()}, told)
+  return coco, quality
 
 
 def _checked_quality(

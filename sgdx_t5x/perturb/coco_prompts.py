@@ -34,10 +34,15 @@ def asked(heard: str, frames: Sequence[Mapping[str, Any]], key: str) -> str:
 
 def asked_slots(heard: str, utterance: str, service: Service) -> str:
   """Returns what a classifier is asked: "[SYSTEM] ... [USER] ... [domain] S [slots] a, b, c"."""
-  slots = ", ".join(service.slots[i].name for i in service.tracked_slots)
+  slots = ", ".join(_tracked(service))
   return f"[SYSTEM] {heard} [USER] {utterance} [domain] {service.name} [slots] {slots}"
 
 
-def told_slots(frame: Mapping[str, Any]) -> list[str]:
-  """Returns the slots that a user frame tells (INFORM), sorted."""
-  return sorted({action["slot"] for action in frame["actions"] if action["act"] == "INFORM"})
+def told_slots(frame: Mapping[str, Any], service: Service) -> list[str]:
+  """Returns the slots that a user frame tells (INFORM), in the order in which they are asked."""
+  told = {action["slot"] for action in frame["actions"] if action["act"] == "INFORM"}
+  return [slot for slot in _tracked(service) if slot in told]
+
+
+def _tracked(service: Service) -> list[str]:
+  return [service.slots[i].name for i in service.tracked_slots]

@@ -99,7 +99,8 @@ class Candidates:
 def read_candidates(path: str | pathlib.Path) -> Candidates:
   """Reads {"id", "candidates": [...]} lines; "inputs" of the goals may be kept in them.
 
-  Lines of `t5x.infer` on the task sgd_user_turn_goals are read as well: one candidate each.
+  Lines of `t5x.infer` on the task sgd_user_turn_goals are read as well: an answer, or all decodes
+  (`return_all_decodes`), which T5X lists with the best last.
 
   Raises:
     SgdxError: no such file, a line of another form, or an id twice.
@@ -109,7 +110,7 @@ def read_candidates(path: str | pathlib.Path) -> Candidates:
   inputs: dict[str, str] = {}
   expected = '{"id": "1_00000.t04", "candidates": ["an utterance", ...]}'
   for where, line in read_lines(path, expected):
-    found = line.get("candidates", [line["prediction"]] if "prediction" in line else None)
+    found = line.get("candidates", predictions(line) or None)
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
       raise SgdxError(f"{where}: no candidates", expected=expected, fix="correct the file")
     if line["id"] in texts:
@@ -120,6 +121,12 @@ def read_candidates(path: str | pathlib.Path) -> Candidates:
     if isinstance(line.get("inputs"), str):
       inputs[line["id"]] = line["inputs"]
   return Candidates(texts, inputs)
+
+
+def predictions(line: Mapping[str, Any]) -> list[Any]:
+  """Returns what `t5x.infer` answered in a line, the best first; empty if the line has none."""
+  found = line.get("prediction", [])
+  return found[::-1] if isinstance(found, list) else [found]
 
 
 def read_lines(path: pathlib.Path, expected: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -162,7 +169,7 @@ def check_inputs(path: str, inputs: Mapping[str, str], goals: Mapping[str, str])
       raise SgdxError(
         f"{path}: id {key} answers {text[:160]!r}",
         expected=f"{goals[key][:160]!r}, as this corpus, seed and these options have it",
-        fix="write the goals with --goals-out again, and have these answered",
+        fix="have the lines of --goals-out answered (of a classifier, those of --classify-out)",
       )
 
 

@@ -45,7 +45,7 @@ def classifier_examples(corpus: Corpus, split: str) -> Iterator[Example]:
   schema = corpus.schema(split)
   for dialogue in corpus.dialogues(split):
     for number, heard, frames in user_turns(dialogue):
-      told = [(frame["service"], told_slots(frame)) for frame in frames]
+      told = [(frame["service"], told_slots(frame, schema[frame["service"]])) for frame in frames]
       service, slots = next((x for x in told if x[1]), told[-1])
       inputs = asked_slots(heard, dialogue.turns[number].utterance, schema[service])
       targets = ", ".join(slots) or "none"

@@ -16,6 +16,7 @@ from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.metrics import JOINT_GOAL, KINDS
 from sgdx_t5x.report.checks import Said, changed_words
+from sgdx_t5x.report.edits import Edits
 from sgdx_t5x.report.page import script_json
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring.checks.check import CheckedSet
@@ -33,11 +34,13 @@ class Texts:
     services: original name -> variant -> name, and slot -> (name, description) there.
     dialogues: dialogue id -> dialogue.
     said: perturbed set -> dialogue id -> turn -> what is said there, where it differs.
+    edits: set of counterfactuals -> dialogue id -> turn -> what is told there instead.
   """
 
   services: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
   dialogues: Mapping[str, Dialogue] = dataclasses.field(default_factory=dict)
   said: Mapping[str, Said] = dataclasses.field(default_factory=dict)
+  edits: Mapping[str, Edits] = dataclasses.field(default_factory=dict)
 
 
 def read_texts(corpus: Corpus, split: str, runs: Sequence[Run]) -> Texts:
@@ -236,7 +239,8 @@ def _descriptions(service: Any, other: Any) -> dict[str, Any]:
 
 
 def _turns(texts: Texts, name: str, last: int, first: int = 0) -> list[list[Any]]:
-  """Returns [speaker, what is said, set -> what is said there in parts that are new or not]."""
+  """Returns [speaker, what is said, set -> what is said there in parts that are new or not,
+  set -> edit]: the third only where there is any or a fourth, the fourth where there is any."""
   turns: list[list[Any]] = []
   for number, turn in enumerate(texts.dialogues[name].turns[first : last + 1], start=first):
     others = {
@@ -244,7 +248,13 @@ def _turns(texts: Texts, name: str, last: int, first: int = 0) -> list[list[Any]
       for label, said in texts.said.items()
       if number in said.get(name, ())
     }
-    turns.append([turn.speaker, turn.utterance, *([others] if others else [])])
+    edits = {
+      label: edit[name][number]
+      for label, edit in texts.edits.items()
+      if number in edit.get(name, ())
+    }
+    extra = [others, edits] if edits else [others] if others else []
+    turns.append([turn.speaker, turn.utterance, *extra])
   return turns
 
 

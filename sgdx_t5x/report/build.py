@@ -77,8 +77,8 @@ def make(
   on_progress("making sections", 0, 9, "parts")
   texts, lacks = _texts(scored, corpus)
   checks = [run.check for run in scored if run.check]
-  said, unsaid = read_said(corpus, scored[0].signature.split, checks, perturbed or {})
-  texts = dataclasses.replace(texts, said=said)
+  said, edits, unsaid = read_said(corpus, scored[0].signature.split, checks, perturbed or {})
+  texts = dataclasses.replace(texts, said=said, edits=edits)
   lacks = [*lacks, *(line for check in checks for line in check.lacks), *unsaid]
   lacks = [*(line for run in scored for line in run.lacks), *lacks]
   warnings = _lines(scored, _warnings)

@@ -18,8 +18,11 @@ from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.report.edits import Edits, read_edits
 from sgdx_t5x.scoring.checks import files, tables
 from sgdx_t5x.scoring.checks.check import CheckedSet, SetFailure
+from sgdx_t5x.scoring.checks.counterfactual import original_ids
+from sgdx_t5x.scoring.checks.sets import is_of_goals
 from sgdx_t5x.scoring.rows import Rows
 from sgdx_t5x.signature import Signature, differences
 from sgdx_t5x.tables import Table
@@ -56,18 +59,27 @@ class Check:
 
   @functools.cached_property
   def scores(self) -> dict[str, dict[str, float]]:
-    """Label -> frame id -> JGA, of the perturbed sets."""
+    """Label -> id of the original frame -> JGA, of the perturbed sets."""
     found = {}
     for label, each in self.sets.items():
       scored, jga = (each.counts.values[each.counts.names.index(x)] for x in ("scored", "jga"))
-      pairs = zip(each.frames.frame_ids.tolist(), scored.tolist(), jga.tolist(), strict=True)
+      pairs = zip(original_ids(each).values(), scored.tolist(), jga.tolist(), strict=True)
       found[label] = {key: score for key, is_scored, score in pairs if is_scored}
     return found
 
+  @functools.cached_property
+  def _failures(self) -> dict[str, dict[str, tuple[SetFailure, ...]]]:
+    """Label -> id of the original frame -> slots that fail."""
+    return {
+      label: {ids[key]: failed for key, failed in (each.failures or {}).items()}
+      for label, each in self.sets.items()
+      for ids in (original_ids(each),)
+    }
+
   def failures(self, frame_id: str) -> Iterator[tuple[str, SetFailure]]:
-    """Yields (label, slot that fails) of a frame."""
-    for label, each in self.sets.items():
-      for failure in (each.failures or {}).get(frame_id, ()):
+    """Yields (label, slot that fails) of a frame of the original dialogues."""
+    for label, by_frame in self._failures.items():
+      for failure in by_frame.get(frame_id, ()):
         yield label, failure
 
 
@@ -97,7 +109,7 @@ def read_check(path: str | pathlib.Path, name: str, signature: Signature, scores
 
 def read_said(
   corpus: Corpus | None, split: str, checks: Sequence[Check], perturbed: Mapping[str, str]
-) -> tuple[dict[str, Said], list[str]]:
+) -> tuple[dict[str, Said], dict[str, Edits], list[str]]:
   """Reads what is said in perturbed sets where it differs from the original.
 
   Args:
@@ -107,7 +119,7 @@ def read_said(
     perturbed: set -> its corpus, as `sgdx check` was given it.
 
   Returns:
-    Set -> what is said; and what is missing, a line each.
+    Set -> what is said; set of counterfactuals -> its edits; and what is missing, a line each.
 
   Raises:
     SgdxError: a set that no check has, or another corpus than was checked.
@@ -125,8 +137,9 @@ def read_said(
     [f"what is said in {', '.join(lacks)} is not shown: --perturbed NAME=DIR"] if lacks else []
   )
   dialogues = corpus.dialogues(split) if corpus is not None and perturbed else ()
-  before = {d.dialogue_id: [turn.utterance for turn in d.turns] for d in dialogues}
+  before = {d.dialogue_id: d for d in dialogues}
   said: dict[str, Said] = {}
+  edits: dict[str, Edits] = {}
   for name, place in perturbed.items():
     found = open_corpus(place)
     if any(found.checksum() != each.about["checksum"] for each in _of(name, checks)):
@@ -136,10 +149,12 @@ def read_said(
         available=f"checksum {found.checksum()}",
         fix="give what `sgdx check` was given, or check again",
       )
-    if before:
-      pairs = ((before.get(d.dialogue_id, ()), d) for d in found.dialogues(split))
+    if before and is_of_goals(named[name].kinds):
+      edits[name] = read_edits(before, found, split)
+    elif before:
+      pairs = ((before.get(d.dialogue_id), d) for d in found.dialogues(split))
       said[name] = {new.dialogue_id: _changed(old, new) for old, new in pairs if old}
-  return said, lines
+  return said, edits, lines
 
 
 @functools.lru_cache(maxsize=10_000)  # frames of a dialogue share their turns
@@ -173,7 +188,8 @@ def section_lines(check: Check) -> tuple[str, ...]:
   report = check.report
   return (
     "ned: names that nobody has seen; pi: the same in other words; sdi: disfluent speech; vs: "
-    "other values. A set is compared with the original dialogues over the frames that it changed.",
+    "other values; coco: another goal. A set is compared with the original dialogues over the "
+    "frames that it changed.",
     *tables.legend(report),
     *report["notes"],
     f"Signature of the check: {report['signature']}",
@@ -225,6 +241,6 @@ def _trimmed(is_new: bool, text: str) -> Iterator[tuple[bool, str]]:
   yield from ((False, after),) * bool(after)
 
 
-def _changed(old: Sequence[str], new: Dialogue) -> dict[int, str]:
-  pairs = zip(old, new.turns, strict=False)
-  return {turn: b.utterance for turn, (a, b) in enumerate(pairs) if a != b.utterance}
+def _changed(old: Dialogue, new: Dialogue) -> dict[int, str]:
+  pairs = ((a.utterance, b.utterance) for a, b in zip(old.turns, new.turns, strict=False))
+  return {turn: b for turn, (a, b) in enumerate(pairs) if a != b}

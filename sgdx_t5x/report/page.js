@@ -190,8 +190,9 @@ function makeSearch(data) {
   const dialogue = (id) => {
     if (!dialogues.has(id)) {
       let text = "";
-      const ends = (own(data.dialogues, id) || []).map(([, said, others]) => {
-        const instead = Object.values(others || {})
+      const ends = (own(data.dialogues, id) || []).map(([, said, others, edits]) => {
+        const told = Object.values(edits || {}).map((edit) => edit.parts);
+        const instead = [...Object.values(others || {}), ...told]
           .map((parts) => parts.map(([, part]) => part).join(""));
         text += [said, ...instead].join("\n").toLowerCase() + "\n";
         return text.length;
@@ -311,10 +312,25 @@ function turnNodes([speaker, said, others]) {
   return [line(name, "turn", said), ...instead];
 }
 
+// What a set of counterfactuals has in place of the frame's own turn: its words, with the values of
+// the goal marked, and what became of each slot. Earlier turns are the original's there.
+function editNodes([, , , edits]) {
+  const part = ([status, text]) => (status ? el("mark", { class: status }, text) : text);
+  const slot = ([status, name, before, after]) => {
+    const values = { changed: [before, " → ", after], dropped: [before] }[status] || [after];
+    const texts = values.map((x) => (x === " → " ? x : valueNode(x)));
+    return el("li", {}, el("span", { class: `status-${status}` }, status), ` ${name}: `, ...texts);
+  };
+  return Object.entries(edits || {}).flatMap(([set, edit]) => [
+    el("p", { class: "turn instead" }, el("span", {}, set), ...edit.parts.map(part)),
+    el("ul", { class: "edit", "aria-label": `What ${set} tells instead` }, ...edit.slots.map(slot)),
+  ]);
+}
+
 function dialogueNodes(data, frame) {
   const turns = (own(data.dialogues, frame.dialogue) || []).slice(0, frame.turn + 1);
   const earlier = turns.splice(0, Math.max(0, turns.length - 2));
-  const nodes = turns.flatMap(turnNodes);
+  const nodes = [...turns.flatMap(turnNodes), ...turns.slice(-1).flatMap(editNodes)];
   if (!earlier.length) return nodes;
   const count = earlier.length === 1 ? "1 earlier turn" : `${earlier.length} earlier turns`;
   return [el("details", {}, el("summary", {}, count), ...earlier.flatMap(turnNodes)), ...nodes];

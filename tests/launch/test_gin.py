@@ -73,8 +73,8 @@ CASES = {
                   ["--gin.CHECKPOINT_PATH='/c'", "--gin.EVAL_OUTPUT_DIR='/o'"]),
   "sample/infer": (["gin/sample/infer.gin"],
                    ["--gin.CHECKPOINT_PATH='/c'", "--gin.INFER_OUTPUT_DIR='/o'"]),
-  "coco_infer": (["gin/coco_infer.gin"], INFER),
-  "sample/coco_infer": (["gin/sample/coco_infer.gin"], INFER),
+  **{f"{where}coco_{name}": ([f"gin/{where}coco_{name}.gin"], INFER)
+     for where in ("", "sample/") for name in ("infer", "classify")},
   "checkdst_eval": (["gin/checkdst_eval.gin"], EVAL),
   "sample/checkdst_eval": (["gin/sample/checkdst_eval.gin"], EVAL),
   **{f"models/{name}": (["gin/t5dst_backtrans.gin", f"gin/models/{name}.gin"], TRAIN)

@@ -12,8 +12,10 @@ from perturbed import on_split, sample_dialogues, sample_split
 
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.perturb.changes import read_changes
+from sgdx_t5x.perturb.coco_classifier import read_answers
 from sgdx_t5x.perturb.coco_combinations import count_combinations
 from sgdx_t5x.perturb.coco_values import value_source
+from sgdx_t5x.perturb.coco_words import Candidates, read_candidates
 from sgdx_t5x.perturb.entities import free_slots, kinds_of_slots
 from sgdx_t5x.perturb.manifest import read_manifests
 
@@ -185,6 +187,9 @@ def test_a_model_answers_the_goals(coco, tmp_path, capsys):
   capsys.readouterr()
   assert sgdx(*command, *given, "--seed", 1, "--out", tmp_path / "seed") == 1
   assert_four_parts(capsys.readouterr().err, "id ", "--goals-out")
+  dev = (*COCO, "--split", "dev", "--generator", "file", "--candidates", answers)
+  assert sgdx(*dev, "--out", tmp_path / "seed") == 1  # goals of another split, or corpus
+  assert_four_parts(capsys.readouterr().err, str(answers), "--goals-out")
   answers.write_text('{"id": "9_99999.t04", "candidates": []}\n')
   assert sgdx(*command, *given, "--out", tmp_path / "seed") == 1
   assert_four_parts(capsys.readouterr().err, "1 of 1 ids are no goals")
@@ -202,7 +207,8 @@ def _classify(path: pathlib.Path, out: pathlib.Path, wrong: int) -> None:
     for i, line in enumerate(map(json.loads, path.read_text().splitlines())):
       name = line["id"].partition("#")[0].removesuffix("+ori")
       slots = told[name] if i % wrong or "#" in line["id"] else ["elsewhere"]
-      file.write(json.dumps({"id": line["id"], "slots": slots}) + "\n")
+      row = {"id": line["id"], "inputs": line["inputs"], "slots": slots}
+      file.write(json.dumps(row) + "\n")
 
 
 def test_a_classifier_is_a_filter_if_it_is_good_enough(coco, tmp_path, capsys):
@@ -225,6 +231,14 @@ def test_a_classifier_is_a_filter_if_it_is_good_enough(coco, tmp_path, capsys):
   assert not (tmp_path / "bad").exists()
   assert not (tmp_path / "bad_ori").exists()
   assert sgdx(*command, *given, "--force", "--out", tmp_path / "bad") == 0
+  capsys.readouterr()
+  assert sgdx(*command, *given, "--force", "--seed", 1, "--out", tmp_path / "seed") == 1
+  assert_four_parts(capsys.readouterr().err, "id ", " answers '[SYSTEM] ", "--classify-out")
+  with answers.open("a") as file:
+    file.write('{"id": "9_99999.t04#0", "slots": []}\n')
+  assert sgdx(*command, *given, "--out", tmp_path / "seed") == 1
+  assert_four_parts(capsys.readouterr().err, "ids are no goals of this run: 9_99999.t04")
+  assert not (tmp_path / "seed").exists()
 
 
 def test_the_annotation_sheet_is_blind_and_its_key_is_not(coco, tmp_path):
@@ -247,6 +261,17 @@ def test_the_annotation_sheet_is_blind_and_its_key_is_not(coco, tmp_path):
   whats = [key["what"] for key in keys]
   assert whats != sorted(whats)
   assert whats.count("control") == 20
+
+
+def test_all_decodes_of_infer_are_read_the_best_first(tmp_path):
+  path, asked = tmp_path / "answers.jsonl", {"id_pretokenized": "1.t00", "inputs_pretokenized": "x"}
+  for prediction, texts, slots in (
+    (["worse", "city, date"], ["city, date", "worse"], {"city", "date"}),
+    ("none", ["none"], set()),
+  ):
+    path.write_text(json.dumps({"inputs": asked, "prediction": prediction}) + "\n")
+    assert read_candidates(path) == Candidates({"1.t00": texts}, {"1.t00": "x"})
+    assert read_answers(path) == ({"1.t00": slots}, {"1.t00": "x"})
 
 
 # --- bad input -------------------------------------------------------------------------------

@@ -407,6 +407,37 @@ def test_a_perturbed_set_has_its_own_words_and_gold_values(opened):
   assert numbers(tab) == (2, 2, 2)
 
 
+def test_a_counterfactual_turn_shows_what_became_of_each_slot(opened):
+  data = browser_data() | {"sets": {"coco": "original"}}
+  data["variants"].append("coco")
+  edit = {
+    "parts": [["", "Two stars in "], ["changed", "Rome"], ["", ", at "], ["added", "noon"]],
+    "slots": [
+      ["changed", "city", "Bari", "Rome"], ["added", "time", None, "noon"],
+      ["dropped", "date", "May 1", None], ["kept", "star_rating", "4", "4"],
+    ],
+  }  # fmt: skip
+  first, _, third, _ = data["dialogues"]["1_00000"]
+  first += [{}, {"coco": {"parts": [["", "Not of this turn"]], "slots": []}}]
+  third += [{}, {"coco": edit}]
+  data["frames"][0]["scores"]["coco"] = 0.0
+  tab = opened(page(data))
+  card = tab.locator(".card").first
+  card.get_by_text("1 earlier turn").click()
+  turns = [turn.inner_text() for turn in card.locator(".turn:visible").all()]
+  assert turns[1:] == ["SystemWhich?", "UserFour stars", "cocoTwo stars in Rome, at noon"]
+  marks = [(x.get_attribute("class"), x.inner_text()) for x in card.locator("mark").all()]
+  assert marks == [("changed", "Rome"), ("added", "noon")]
+  assert card.locator(".edit li").all_inner_texts() == [
+    *("changed city: Bari → Rome", "added time: noon"),
+    *("dropped date: May 1", "kept star_rating: 4"),
+  ]
+  for status in ("changed", "added", "dropped", "kept"):
+    assert contrast(tab, f".status-{status}", "body") >= 4.5
+  tab.get_by_label("Text of dialogue or value").fill("rome, at NOON")
+  assert numbers(tab)[1] > 0
+
+
 def test_error_browser_without_a_corpus_and_with_one_version(opened):
   data = browser_data() | {"dialogues": {}, "variants": ["original"], "runs": ["none"]}
   data["services"] = {name: {"seen": True, "variants": {}} for name in data["services"]}

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.dialogue import frame_id
 from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import FrameScores, slot_failures
@@ -228,18 +229,24 @@ class _Work:
         dataclasses.replace(frames, metrics={}, dialogue_ids=counter.dialogues(frames)),
         counter.counts(frames, states, self._known.get(before)),
         _about(test_set, self.corpus),
-        None if is_original or not self._with_failures else self._failures(scored, variant),
+        None
+        if is_original or not self._with_failures
+        else self._failures(test_set, scored, variant),
         counter.spoken(),
       )
 
-  def _failures(self, scored: Scored, variant: str) -> dict[str, tuple[SetFailure, ...]]:
+  def _failures(
+    self, test_set: TestSet, scored: Scored, variant: str
+  ) -> dict[str, tuple[SetFailure, ...]]:
     """Returns frame id -> slots that fail with a variant, with their gold values before."""
     schema, found = scored.corpus.schema(self.split), {}
     for frame in scored.gold:
       state = {variant: scored.states[variant][frame.frame_id]}
       failed = slot_failures(schema[frame.service], frame.slot_values, state, self.how.fuzzy)
       if failed:
-        _, before = self._original.frames.get(frame.frame_id, (0, {}))
+        original = test_set.original_dialogue(frame.dialogue_id)
+        key = frame_id(original, frame.turn, frame.service)
+        _, before = self._original.frames.get(key, (0, {}))
         found[frame.frame_id] = tuple(
           SetFailure(x.slot, x.gold, before.get(x.slot, ()), x.predicted[variant], x.kinds[variant])
           for x in failed

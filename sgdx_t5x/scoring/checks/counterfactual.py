@@ -80,7 +80,7 @@ def _of_set(
 ) -> dict[str, Any]:
   counts = one.about["steps"][-1]["counts"]
   old, new, edited = _jga(before), _jga(one), _jga(one, "changed")
-  ids = _originals(one)
+  ids = original_ids(one)
   replaced = {ids[key]: value for key, value in new.items() if ids[key] in old}
   report: dict[str, Any] = {
     **{key: counts[key] for key in ("eligible", "generated", "source", "kept")},
@@ -117,8 +117,9 @@ def _jga(found: Any, which: str = "scored") -> dict[str, float]:
   return {key: value for key, is_taken, value in rows if is_taken}
 
 
-def _originals(found: Any) -> dict[str, str]:
-  """Returns frame id -> id of the original frame. `dialogue_ids` are the original's already."""
+def original_ids(found: Any) -> dict[str, str]:
+  """Returns frame id of a `check.CheckedSet` -> id of the original frame, in the set's order."""
+  # Dialogue ids of a checked set are the original's already.
   frames = found.frames
   columns = (frames.frame_ids, frames.dialogue_ids, frames.turns, frames.services)
   rows = zip(*(column.tolist() for column in columns), strict=True)

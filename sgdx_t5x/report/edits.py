@@ -1,0 +1,78 @@
+"""Counterfactual turns in a report: what users tell there instead, and where their words say it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.dialogue import Dialogue, Turn
+from sgdx_t5x.perturb.changes import read_changes
+
+KEPT, CHANGED, ADDED, DROPPED = "kept", "changed", "added", "dropped"
+Edit = Mapping[str, Any]  # of a turn: {"slots": [status, slot, old, new], "parts": [status, text]}
+Edits = Mapping[str, Mapping[int, Edit]]  # original dialogue id -> turn -> edit
+
+
+def read_edits(before: Mapping[str, Dialogue], found: Corpus, split: str) -> Edits:
+  """Reads the edits of a set of counterfactuals, or of its control.
+
+  Args:
+    before: original dialogues, by id.
+    found: the set.
+    split: of it.
+
+  Returns:
+    Original dialogue id -> turn -> edit. "slots" lists what became of each slot of the goal, with
+    the value told before and there (None: not told). "parts" is what is said there, cut where it
+    says a value, with the status of that slot; "" elsewhere.
+
+  Raises:
+    SgdxError: changes.jsonl is missing or has other lines.
+  """
+  lines = {name: line for name, (line, *_) in read_changes(found, split).items()}
+  edits: dict[str, dict[int, Edit]] = {}
+  for dialogue in found.dialogues(split):
+    line = lines.get(dialogue.dialogue_id)
+    if line and (original := before.get(line["of"])):
+      number = line["turn"]
+      edit = _edit(line, original.turns[number], dialogue.turns[-1])
+      edits.setdefault(line["of"], {})[number] = edit
+  return edits
+
+
+def _edit(line: Mapping[str, Any], before: Turn, after: Turn) -> dict[str, Any]:
+  old, new = (_told(turn, line["service"]) for turn in (before, after))
+  status = dict.fromkeys(line["kept"], KEPT)
+  status |= dict.fromkeys(line["changed"], CHANGED) | dict.fromkeys(line["added"], ADDED)
+  status |= dict.fromkeys(line["dropped"], DROPPED)
+  order = (CHANGED, ADDED, DROPPED, KEPT)
+  slots = [
+    [what, slot, old.get(slot), new.get(slot)]
+    for slot, what in sorted(status.items(), key=lambda item: order.index(item[1]))
+  ]
+  places = sorted(_places(after, line["service"], new))
+  parts, last = [], 0
+  for start, end, slot in places:
+    if start >= last and slot in status:
+      parts += [["", after.utterance[last:start]], [status[slot], after.utterance[start:end]]]
+      last = end
+  parts.append(["", after.utterance[last:]])
+  return {"slots": slots, "parts": [part for part in parts if part[1]]}
+
+
+def _told(turn: Turn, service: str) -> dict[str, str]:
+  """Returns slot -> value that a user turn tells of a service (INFORM)."""
+  frames = (frame for frame in turn.frames if frame.service == service)
+  actions = (action for frame in frames for action in frame.actions or ())
+  return {x["slot"]: x["values"][0] for x in actions if x["act"] == "INFORM" and x["values"]}
+
+
+def _places(turn: Turn, service: str, told: Mapping[str, str]) -> Iterator[tuple[int, int, str]]:
+  """Yields (start, end, slot) of values: spans, and categorical ones that are literally said."""
+  spans = [x for f in turn.frames if f.service == service for x in f.slots or ()]
+  for span in spans:
+    yield span["start"], span["exclusive_end"], span["slot"]
+  for slot in told.keys() - {span["slot"] for span in spans}:
+    value = re.escape(told[slot].replace("_", " "))
+    if match := re.search(rf"(?<!\w){value}(?!\w)", turn.utterance, re.IGNORECASE):
+      yield *match.span(), slot
