@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import dataclasses
 import shlex
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
   from sgdx_t5x.prompts.protocol import ServicePair
   from sgdx_t5x.prompts.tools.requests import RequestForm, Size
 
-_OWN = ("delivery", "openai-batch", "dry-run", "price")  # options of requests only
+_OWN = ("delivery", "shots", "openai-batch", "dry-run", "price")  # options of requests only
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +35,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     help="the tools that a request shows: gold (default: of the frame's service), all, "
     "retrieved:K, distractors:N",
   )
+  text = "show N examples of train with their calls first, drawn by --seed (default: none)"
+  group.add_argument("--shots", type=int, default=0, metavar="N", help=text)
   add_option(
     group,
     Takes.TEXT,
@@ -81,14 +84,20 @@ def parse(args: argparse.Namespace) -> "RequestForm | None":
       expected="two prices, 0 or more",
       fix="take those of a million tokens from the provider's list",
     )
+  if args.shots < 0 or (args.shots and args.split == "train"):
+    raise UsageError(
+      f"--shots {args.shots} for split {args.split}",
+      expected="a number of examples of train, for requests of another split",
+      fix="give --split dev or test, or leave --shots out",
+    )
   if args.form != "tools":
     return None
   from sgdx_t5x.prompts.tools.delivery import ToolStyle
   from sgdx_t5x.prompts.tools.requests import RequestForm
 
-  style = ToolStyle(args.delivery or ToolStyle().delivery)
-  if style.kind == "distractors":
-    style = ToolStyle(style.delivery, args.seed)
+  style = ToolStyle(args.delivery or ToolStyle().delivery, shots=args.shots)
+  if style.kind == "distractors" or style.shots:
+    style = dataclasses.replace(style, seed=args.seed)
   return RequestForm(style, args.openai_batch or "", args.targets)
 
 
@@ -111,9 +120,14 @@ def write(
   Raises:
     SgdxError: nothing to write, or a file that cannot be written.
   """
+  from sgdx_t5x.prompts.tools.examples import examples_text
   from sgdx_t5x.prompts.tools.requests import Requests
 
-  made, num_dialogues = Requests(args.split, services, form), 0
+  shots, seed = form.style.shots, form.style.seed
+  train = corpus.dialogues("train") if shots else ()
+  schema = corpus.schema("train" if shots else args.split)
+  made = Requests(args.split, services, form, examples_text(train, schema, shots, seed))
+  num_dialogues = 0
   with _output(args) as out:
     for dialogue in dialogues(corpus, args, "counting" if args.dry_run else "writing"):
       num_dialogues += 1

@@ -47,6 +47,8 @@ def test_a_sample_is_that_of_prompts_for_whole_frames(tmp_path, capsys):
   ("args", "words"),
   [
     (("--delivery", "all"), "--delivery without --as tools"),
+    (("--shots", "2"), "--shots without --as tools"),
+    (("--as", "tools", "--shots", "2", "--split", "train"), "--shots 2 for split train"),
     (("--price", "1", "2"), "--price without --as tools"),
     (("--as", "tools", "--prompt-style", "format=d3st"), "--as tools with --prompt-style"),
     (("--as", "tools", "--targets", "--openai-batch", "m"), "--targets in a batch"),

@@ -32,11 +32,13 @@ class ToolStyle:
 
   Attributes:
     delivery: see the module.
-    seed: of distractors.
+    seed: of distractors and of examples.
+    shots: examples of train that every request shows first, see `examples`.
   """
 
   delivery: str = dataclasses.field(default=GOLD, metadata={"provenance": True})
   seed: int = dataclasses.field(default=0, metadata={"provenance": True})
+  shots: int = dataclasses.field(default=0, metadata={"provenance": True})
 
   def __post_init__(self):
     if self.delivery not in (GOLD, ALL) and not _COUNTED.fullmatch(self.delivery):
@@ -48,7 +50,8 @@ class ToolStyle:
       )
 
   def __str__(self) -> str:
-    return self.delivery + (f",seed={self.seed}" if self.seed else "")
+    shots = f",shots={self.shots}" if self.shots else ""
+    return self.delivery + shots + (f",seed={self.seed}" if self.seed else "")
 
   @property
   def kind(self) -> str:

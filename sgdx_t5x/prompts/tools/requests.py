@@ -84,16 +84,18 @@ def parse_request_id(text: str, where: str = "") -> tuple[str, ToolStyle, bool]:
   if not mark:
     return text, ToolStyle(), False
   delivery, *marks = rest.split(",")
-  seeds = [mark.removeprefix("seed=") for mark in marks if mark.startswith("seed=")]
-  known = len(marks) == len(seeds) + marks.count(_ABSENT)
+  numbers = dict(mark.split("=", 1) for mark in marks if "=" in mark)
+  known = {"seed", "shots"} >= numbers.keys()
+  known = known and len(marks) == len(numbers) + marks.count(_ABSENT)
   try:
-    style = ToolStyle(delivery, int(seeds[0]) if seeds else 0)
+    style = ToolStyle(delivery, int(numbers.get("seed", 0)), int(numbers.get("shots", 0)))
   except (SgdxError, ValueError):
     known = False
   if not known:
     raise SgdxError(
       f"{where}: id {text!r}: {rest!r}",
-      expected="a delivery, then seed=N and absent where they apply, as in @distractors:10,seed=1",
+      expected="a delivery, then shots=N, seed=N and absent where they apply, as in "
+      "@distractors:10,seed=1",
       fix="keep the ids of `sgdx prompts --as tools`",
     )
   return f"{example}/*", style, _ABSENT in marks
@@ -107,6 +109,7 @@ class Requests:
     split: str,
     services: Mapping[str, Mapping[str, ServicePair]],
     form: RequestForm,
+    examples: str = "",
   ):
     """Prepares the tools.
 
@@ -114,11 +117,13 @@ class Requests:
       split: named in the ids.
       services: variant -> all services of the split, by original names.
       form: see `RequestForm`.
+      examples: what follows the instruction, from `examples.examples_text`.
 
     Raises:
       SgdxError: see `delivery.deliverer`.
     """
     self._split, self._services, self._form = split, services, form
+    self._system = _message("system", SYSTEM + examples)
     self._deliver: dict[str, Deliver] = {
       variant: deliverer(pairs, form.style) for variant, pairs in services.items()
     }
@@ -126,7 +131,7 @@ class Requests:
 
   def lines(self, dialogue: Dialogue) -> Iterator[str]:
     """Yields a line of JSON per user frame and variant, in the order of `rows.dialogue_rows`."""
-    messages = [_message("system", SYSTEM)]
+    messages = [self._system]
     turns = tuple((turn.speaker, turn.utterance) for turn in dialogue.turns)
     messages += (_message("user" if who == USER else "assistant", text) for who, text in turns)
     for turn, frame in dialogue.user_frames():

@@ -12,16 +12,18 @@ from sgdx_t5x.data.example_id import ExampleId
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.prompts.protocol import service_pairs
 from sgdx_t5x.prompts.tools import ToolStyle
+from sgdx_t5x.prompts.tools.calls import calls_text, state_calls
 from sgdx_t5x.prompts.tools.delivery import words
+from sgdx_t5x.prompts.tools.examples import examples_text
 from sgdx_t5x.prompts.tools.requests import RequestForm, Requests, parse_request_id, request_id
 
 DELIVERIES = ("gold", "all", "distractors:4", "retrieved:3")
 
 
-def rows_of(corpus, style=None, dialogues=40, variants=("original", "v5"), **form):
+def rows_of(corpus, style=None, dialogues=40, variants=("original", "v5"), examples="", **form):
   schema = corpus.schema("test")
   pairs = {v: service_pairs(schema, corpus.schema("test", v)) for v in variants}
-  made = Requests("test", pairs, RequestForm(style or ToolStyle(), **form))
+  made = Requests("test", pairs, RequestForm(style or ToolStyle(), **form), examples)
   some = itertools.islice(corpus.dialogues("test"), dialogues)
   return [json.loads(line) for dialogue in some for line in made.lines(dialogue)]
 
@@ -57,6 +59,7 @@ def test_a_request_by_hand(tmp_path):
     "service": "Banks_1",
     "delivery": "gold",
     "seed": 0,
+    "shots": 0,
     "absent": False,
   }
   # v3 calls `kind` by the original name of another slot; of two accepted values, the first.
@@ -124,6 +127,32 @@ def test_retrieval_finds_what_the_user_speaks_of(by_delivery):
   assert words("FindBus find_a-bus, 3pm!") == ("find", "bus", "find", "a", "bus", "3pm")
 
 
+def test_examples_are_those_of_train_with_right_calls(sample):
+  schema = sample.schema("train")
+  text = examples_text(sample.dialogues("train"), schema, 3, seed=1)
+  assert text == examples_text(sample.dialogues("train"), schema, 3, seed=1)
+  assert text != examples_text(sample.dialogues("train"), schema, 3, seed=2)
+  row = next(iter(rows_of(sample, ToolStyle("gold", 1, 3), dialogues=1, examples=text)))
+  assert row["messages"][0]["content"].endswith(text)
+  assert row["id"].endswith("/*@gold,shots=3,seed=1")
+  shown = text.split("\n\nFunctions:\n")[1:]
+  assert len({part.partition("__")[0] for part in shown}) == 3  # services
+  states = {
+    calls_text(state_calls(service_pairs(schema, schema)[frame.service], frame.state)): dialogue
+    for dialogue in sample.dialogues("train")
+    for _, frame in dialogue.user_frames()
+  }
+  for part in shown:
+    tools, _, rest = part.partition("\nConversation:\n")
+    said, _, calls = rest.partition("\nCalls:\n")
+    named = {json.loads(line)["name"] for line in tools.splitlines()}
+    assert {call["name"] for call in json.loads(calls)} <= named
+    assert calls in states
+    assert said.startswith("user: ")
+  with pytest.raises(SgdxError, match="--shots 99: train has frames with calls of"):
+    examples_text(sample.dialogues("train"), schema, 99, seed=1)
+
+
 def test_ids_say_which_tools_are_shown():
   frame = ExampleId("ned+v3", "test", "1_0/@x-002-Banks_1")
   for style, absent, end in [
@@ -131,11 +160,19 @@ def test_ids_say_which_tools_are_shown():
     (ToolStyle("all"), False, "/*@all"),
     (ToolStyle("retrieved:5"), True, "/*@retrieved:5,absent"),
     (ToolStyle("distractors:10", 3), False, "/*@distractors:10,seed=3"),
+    (ToolStyle("gold", 1, 2), True, "/*@gold,shots=2,seed=1,absent"),
   ]:
     text = request_id(frame, style, absent)
     assert text == f"ned+v3/test/1_0/@x-002-Banks_1{end}"
     assert parse_request_id(text) == (str(frame), style, absent)
-  for wrong in ("best", "gold,seed=x", "gold,more", "retrieved:0"):
+  for wrong in (
+    "best",
+    "gold,seed=x",
+    "gold,more",
+    "retrieved:0",
+    "gold,shot=1",
+    "gold,seed=1,seed=1",
+  ):
     with pytest.raises(SgdxError, match="keep the ids"):
       parse_request_id(f"{frame}@{wrong}", "a.jsonl, line 1")
 

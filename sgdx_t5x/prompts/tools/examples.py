@@ -1,0 +1,67 @@
+"""Examples for requests (few-shot): frames of train with their tools and the right calls.
+
+They are drawn once by the seed, each of another dialogue and another service, and are the same in
+every request, with the original schema's words in every variant: only what is asked is reworded.
+"""
+
+import hashlib
+import heapq
+import json
+from collections.abc import Iterable
+
+from sgdx_t5x.data.dialogue import USER, Dialogue, Frame
+from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.protocol import service_pairs
+from sgdx_t5x.prompts.tools.calls import calls_text, state_calls
+from sgdx_t5x.prompts.tools.definitions import openai_tool, service_tools
+
+_START = "\n\nExamples, of other conversations with other functions:"
+
+
+def examples_text(dialogues: Iterable[Dialogue], schema: Schema, number: int, seed: int) -> str:
+  """Returns what follows the instruction of every request; "" for no examples.
+
+  Args:
+    dialogues: of the train split.
+    schema: of the train split, the original one.
+    number: of examples.
+    seed: of the draw.
+
+  Raises:
+    SgdxError: there are fewer services with calls to show.
+  """
+  if not number:
+    return ""
+  pairs = service_pairs(schema, schema)
+  best: dict[str, tuple[str, Dialogue, int, Frame]] = {}  # service -> its frame of the lowest rank
+  for dialogue in dialogues:
+    rank = hashlib.blake2b(f"{seed} {dialogue.dialogue_id}".encode(), digest_size=8).hexdigest()
+    for turn, frame in dialogue.user_frames():
+      if state_calls(pairs[frame.service], frame.state):
+        drawn = hashlib.blake2b(f"{rank} {turn}".encode(), digest_size=8).hexdigest()
+        if frame.service not in best or drawn < best[frame.service][0]:
+          best[frame.service] = drawn, dialogue, turn, frame
+  chosen, seen = [], set()
+  for found in heapq.nsmallest(len(best), best.values(), key=lambda x: x[0]):
+    if found[1].dialogue_id not in seen:
+      seen.add(found[1].dialogue_id)
+      chosen.append(found)
+  if len(chosen) < number:
+    raise SgdxError(
+      f"--shots {number}: train has frames with calls of {len(chosen)} services",
+      expected="each example of another service and dialogue",
+      fix=f"give --shots {len(chosen)} or fewer" if chosen else "leave --shots out",
+    )
+  return "".join([_START, *(_example(schema, *found[1:]) for found in chosen[:number])])
+
+
+def _example(schema: Schema, dialogue: Dialogue, turn: int, frame: Frame) -> str:
+  pair = service_pairs(schema, schema)[frame.service]
+  said = "\n".join(
+    f"{'user' if one.speaker == USER else 'assistant'}: {one.utterance}"
+    for one in dialogue.turns[: turn + 1]
+  )
+  tools = "\n".join(json.dumps(openai_tool(tool)["function"]) for tool in service_tools(pair))
+  calls = calls_text(state_calls(pair, frame.state))
+  return f"\n\nFunctions:\n{tools}\nConversation:\n{said}\nCalls:\n{calls}"
