@@ -41,7 +41,7 @@ def register_prefine_family(prefix: str, *, data: str, vocabulary: _Vocabulary) 
     for task, make in (("same_meaning", prefine_turns.same_meaning), ("refers", _refers))
   ]
   simulated = register(
-    f"{prefix}sim_t5dst", data=f"{prefix}sim", variants=["original"], vocabulary=vocabulary
+    f"{prefix}sim_t5dst_sgd", data=f"{prefix}sim", variants=["original"], vocabulary=vocabulary
   )
   known = [f"{prefix}sgd_user_turn", f"{prefix}sgd_turn_slots"]
   tasks = [*of_frames, *of_turns, *known, simulated.name]

@@ -226,7 +226,7 @@ def test_mixtures(prefix):
     assert len(names) == size
     assert tasks.REGISTERED[f"{prefix}{mixture}"].mixture
   assert f"{prefix}sgd_copy_ned" not in names
-  all_names = {f"{prefix}sgd_{name}" for name in NAMES} | {f"{prefix}sim_t5dst"}
+  all_names = {f"{prefix}sgd_{name}" for name in NAMES} | {f"{prefix}sim_t5dst_sgd"}
   assert names == all_names - {f"{prefix}sgd_copy_ned"}
 
 
@@ -237,7 +237,9 @@ def test_rates_are_sizes_up_to_a_maximum(data, monkeypatch):
     frames = seqio.get_mixture_or_task("sample_sgd_span")
     size = len(_examples(task.name, {"inputs": 9, "targets": 9}))
     assert task.num_input_examples("validation") == size
-    mixture = tasks.register_mixture("sample_capped", [frames.name, "sample_sim_t5dst"], maximum=50)
+    mixture = tasks.register_mixture(
+      "sample_capped", [frames.name, "sample_sim_t5dst_sgd"], maximum=50
+    )
     try:
       assert frames.num_input_examples("train") > 50
       assert mixture.get_rate(frames) == 50
@@ -250,7 +252,7 @@ def test_rates_are_sizes_up_to_a_maximum(data, monkeypatch):
 
 def test_what_is_not_prepared_is_named(tmp_path):
   with records_of(tmp_path), pytest.raises(SgdxError) as e:
-    _examples("sample_sim_t5dst", {"inputs": 9, "targets": 9})
+    _examples("sample_sim_t5dst_sgd", {"inputs": 9, "targets": 9})
   assert "--name sample_sim" in e.value.fix
 
 
