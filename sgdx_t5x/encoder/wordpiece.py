@@ -10,8 +10,9 @@ marked `##`, or is `[UNK]`. Text never makes a special piece: "[SEP]" is three w
 from __future__ import annotations
 
 import dataclasses
+import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 UNKNOWN = "[UNK]"
 _LONGEST_WORD = 100  # characters; longer ones are [UNK]
@@ -25,6 +26,7 @@ _CJK = (
   (0xF900, 0xFAFF),
   (0x2F800, 0x2FA1F),
 )
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]+|[^A-Za-z0-9 ]")  # of printable ASCII: by far most texts
 _SPACE, _ALONE, _DROPPED, _PART = range(4)
 
 
@@ -60,6 +62,14 @@ class WordPiece:
   def cut(self, text: str) -> Pieces:
     """Returns the pieces of a text."""
     ids, starts, ends = [], [], []
+    if _is_plain(text):
+      for match in self._plain_words(text):
+        at = match.start()
+        for piece, start, end in self._words.get(match[0]) or self._pieces_of(match[0]):
+          ids.append(piece)
+          starts.append(at + start)
+          ends.append(at + end)
+      return Pieces(tuple(ids), tuple(starts), tuple(ends))
     for word, places in self.split(text):
       for piece, start, end in self._pieces_of(word):
         ids.append(piece)
@@ -69,6 +79,8 @@ class WordPiece:
 
   def split(self, text: str) -> list[tuple[str, Sequence[int]]]:
     """Returns the words, and for each of their characters its place in the text."""
+    if _is_plain(text):
+      return [(match[0], range(*match.span())) for match in self._plain_words(text)]
     words: list[tuple[str, Sequence[int]]] = []
     word: list[str] = []
     places: list[int] = []
@@ -95,6 +107,9 @@ class WordPiece:
         words.append((becomes, [i] * len(becomes)))
     end_word()
     return words
+
+  def _plain_words(self, text: str) -> Iterator[re.Match[str]]:
+    return _ASCII_WORD.finditer(text.lower() if self._lower_case else text)
 
   def _kind(self, character: str) -> tuple[int, str]:
     category, code = unicodedata.category(character), ord(character)
@@ -137,6 +152,11 @@ class WordPiece:
       pieces.append((piece, start, end))
       start = end
     return tuple(pieces) if start == len(word) else ((self._unknown, 0, len(word)),)
+
+
+def _is_plain(text: str) -> bool:
+  """Whether each character is printable ASCII, which keeps its place when it is lower-cased."""
+  return text.isascii() and text.isprintable()
 
 
 def words_of(text: str, lower_case: bool) -> list[str]:

@@ -12,6 +12,7 @@ from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.example_id import SLOT, ExampleId
 from sgdx_t5x.data.schema import Service
 from sgdx_t5x.prompts.protocol import PromptFormat, service_pairs
+from sgdx_t5x.records.unbatching import unbatched
 
 
 def task_steps(
@@ -54,37 +55,7 @@ def one_by_one(
     tokens = {name: _with_eos(batch[name], f) for name, f in output_features.items()}
     return {**batch, **{name: x[:, : lengths.get(name)] for name, x in tokens.items()}}
 
-  return _unbatched(batches.map(finished))
-
-
-def _unbatched(batches: tf.data.Dataset) -> tf.data.Dataset:
-  """Returns `batches.unbatch()`, with rows of ragged tensors as tensors.
-
-  No function is called for an example: `unbatch` itself makes a variant of each ragged row, which a
-  `map` has to open again, in another thread, and that takes three times as long.
-  """
-  spec = batches.element_spec
-  ragged = [name for name, of in spec.items() if isinstance(of, tf.RaggedTensorSpec)]
-
-  @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
-  def rows(batch):
-    whole = {name: batch[name] for name in spec if name not in ragged}
-    return tf.data.Dataset.zip(
-      (tf.data.Dataset.from_tensor_slices(whole), *(_rows(batch[name]) for name in ragged))
-    )
-
-  @tf.autograph.experimental.do_not_convert
-  def named(whole, *rows):
-    return {**whole, **dict(zip(ragged, rows, strict=True))}
-
-  return batches.flat_map(rows).map(named)
-
-
-def _rows(ragged: tf.RaggedTensor) -> tf.data.Dataset:
-  """Returns the rows of a ragged tensor, each a tensor; repeated for ever."""
-  one_more = tf.zeros([1], ragged.dtype)  # empty rows at the end would be none without it
-  values = tf.concat([ragged.flat_values, one_more], axis=0)
-  return tf.data.Dataset.from_tensors(values).rebatch(ragged.row_lengths())
+  return unbatched(batches.map(finished))
 
 
 def _with_eos(tokens: tf.RaggedTensor, feature: seqio.Feature) -> tf.RaggedTensor:

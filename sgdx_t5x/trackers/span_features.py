@@ -84,6 +84,18 @@ class Example:
   user: tuple[Sequence[int], Sequence[int], int]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Shown:
+  """A service as an input shows it: its pieces in an order, and where each part begins in them."""
+
+  pieces: ServicePieces
+  ids: Sequence[int]
+  slots: Sequence[int]
+  values: Sequence[tuple[int, int]]
+  intents: Sequence[int]
+  at: Mapping[str, Sequence[int]]
+
+
 class SpanReader:
   """Makes examples of the frames of a split in one variant; keeps what comes again."""
 
@@ -101,6 +113,7 @@ class SpanReader:
     self._cut = functools.lru_cache(maxsize=20_000)(vocabulary.cut)
     self._name = functools.lru_cache(maxsize=20_000)(self._slot_name)
     self._pieces = functools.lru_cache(maxsize=None)(self._service_pieces)
+    self._shown = functools.lru_cache(maxsize=512)(self._in_order)
 
   def _service_pieces(self, position: int, limit: int) -> ServicePieces:
     service = self._services[position]
@@ -130,8 +143,9 @@ class SpanReader:
       for held in choices.memory
     ]
     system, user = self._cut(known.system), self._cut(known.user)
-    pieces, before, after = self._fitting(known.service, system, user, sum(map(len, memory)))
+    most, before, after = self._fitting(known.service, system, user, sum(map(len, memory)))
     draw = None if shuffle is None else zlib.crc32(shuffle.encode()) % _ORDERS
+    shown = self._shown(known.service, most, draw)
     system_ids, user_ids = system.ids[before:], user.ids[after:]
     cls, sep = self._vocabulary.bos_id, self._vocabulary.eos_id
     ids = [cls, *system_ids, sep, *user_ids, sep]
@@ -140,55 +154,60 @@ class SpanReader:
     segments = [answers.SEPARATOR, *inner, answers.SEPARATOR]
     segments += [answers.USER_UTTERANCE] * len(user_ids)
     segments.append(answers.SEPARATOR)
-    ids += pieces.head
+    ids += shown.ids
+    at = {name: [spoken + i for i in places] for name, places in shown.at.items()}
+    segments += [answers.SCHEMA] * len(shown.ids)
+    at["memory"] = []
+    for one in memory:
+      at["memory"].append(len(ids))
+      ids += one
+    segments += [answers.OTHER_SERVICES] * (len(ids) - len(segments))
+    slot_context, intent_context = self._context(known, states, choices, shown.pieces)
+    features = {
+      "inputs": ids,
+      "segments": segments,
+      **at,
+      "value_slots": [number for number, _ in shown.values],
+      "slot_context": [slot_context[slot] for slot in shown.slots],
+      "intent_context": [intent_context[intent] for intent in shown.intents],
+    }
+    return Example(
+      features,
+      choices,
+      shown.slots,
+      shown.values,
+      shown.intents,
+      (system.starts[before:], system.ends[before:], 1),
+      (user.starts[after:], user.ends[after:], first_user),
+    )
+
+  def _in_order(self, service: int, most: int, draw: int | None) -> _Shown:
+    """Returns a service with descriptions of `most` pieces, its parts in an order."""
+    pieces = self._pieces(service, most)
+    ids, values, intents = list(pieces.head), [], _order(len(pieces.intents), draw)
+    at: dict[str, list[int]] = {"slots": [], "values": [], "intents": []}
     shown = range(len(pieces.slots)) if self._style.all_slots else sorted(pieces.tracked)
     slots = [shown[i] for i in _order(len(shown), draw)]
-    values, intents = [], _order(len(pieces.intents), draw)
-    at = {"slots": [], "values": [], "value_slots": [], "memory": [], "intents": []}
     for number, slot in enumerate(slots, start=1):
       at["slots"].append(len(ids))
       ids += pieces.slots[slot]
       for value in _order(len(pieces.values[slot]), draw):
         at["values"].append(len(ids))
-        at["value_slots"].append(number)
         values.append((number, value))
         ids += pieces.values[slot][value]
     for intent in intents:
       at["intents"].append(len(ids))
       ids += pieces.intents[intent]
-    segments += [answers.SCHEMA] * (len(ids) - spoken)
-    for one in memory:
-      at["memory"].append(len(ids))
-      ids += one
-    segments += [answers.OTHER_SERVICES] * (len(ids) - len(segments))
-    slot_context, intent_context = self._context(known, states, choices, pieces)
-    features = {
-      "inputs": ids,
-      "segments": segments,
-      **at,
-      "slot_context": [slot_context[slot] for slot in slots],
-      "intent_context": [intent_context[intent] for intent in intents],
-    }
-    return Example(
-      features,
-      choices,
-      slots,
-      values,
-      intents,
-      (system.starts[before:], system.ends[before:], 1),
-      (user.starts[after:], user.ends[after:], first_user),
-    )
+    return _Shown(pieces, ids, slots, values, intents, at)
 
-  def _fitting(
-    self, service: int, system: Any, user: Any, memory: int
-  ) -> tuple[ServicePieces, int, int]:
-    """Returns the service, and how many pieces the utterances lose at their beginnings."""
+  def _fitting(self, service: int, system: Any, user: Any, memory: int) -> tuple[int, int, int]:
+    """Returns the pieces of descriptions, and how many the utterances lose at their beginnings."""
     limit, said = self._lengths["inputs"], len(system.ids) + len(user.ids)
     for most in (self._style.description_tokens, *_SHORTER):
       pieces = self._pieces(service, most)
       room = limit - 3 - memory - pieces.length
       if said <= room:
-        return pieces, 0, 0
+        return most, 0, 0
     if room < min(said, _LEAST):
       raise SgdxError(
         f"service {self._services[service].name}: {pieces.length + memory + 3} pieces without the "
@@ -198,7 +217,7 @@ class SpanReader:
         "values, or leave out slots that no intent takes: all_slots=False",
       )
     before = min(len(system.ids), said - room)
-    return pieces, before, said - room - before
+    return most, before, said - room - before
 
   def _context(
     self, known: Known, states: States, choices: Choices, pieces: ServicePieces

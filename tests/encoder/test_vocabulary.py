@@ -1,8 +1,11 @@
 """WordPiece by BERT's rules, and as a vocabulary of SeqIO."""
 
+import random
+
 import pytest
 import seqio
 import tensorflow as tf
+from places import ROOT
 
 from sgdx_t5x import tasks
 from sgdx_t5x.encoder.vocabulary import WordPieceVocabulary
@@ -81,6 +84,17 @@ def test_offsets_give_the_users_own_characters():
   assert ("##able", "ÁBLE") in zip(pieces, characters, strict=True)
   assert characters[4] == "Cafe"
   assert "".join(characters[-7:]) == "京[SEP]7:30"
+
+
+@pytest.mark.parametrize("lower_case", [False, True])
+def test_printable_ascii_is_cut_as_any_text_is(lower_case):
+  """The short cut for such texts gives what the rules for all characters do; a tab needs those."""
+  word_piece = WordPieceVocabulary(ROOT / "sgdx_t5x/sample/vocab.txt", lower_case)._word_piece
+  draw = random.Random(0)
+  for _ in range(300):
+    text = "".join(chr(draw.randrange(32, 127)) for _ in range(draw.randrange(60)))
+    assert word_piece.cut(text) == word_piece.cut(text + "\t")
+    assert [w for w, _ in word_piece.split(text)] == [w for w, _ in word_piece.split(text + "\t")]
 
 
 def test_vocabulary_of_seqio(write):
