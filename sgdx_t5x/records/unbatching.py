@@ -26,7 +26,13 @@ def unbatched(batches: tf.data.Dataset) -> tf.data.Dataset:
   def named(whole, *rows):
     return {**whole, **dict(zip(ragged, rows, strict=True))}
 
-  return batches.flat_map(rows).map(named)
+  @tf.autograph.experimental.do_not_convert
+  def has_rows(batch):
+    first = batch[next(iter(spec))]
+    return (first.nrows() if isinstance(first, tf.RaggedTensor) else tf.shape(first)[0]) > 0
+
+  # TensorFlow's `rebatch` by no lengths at all ends the process.
+  return batches.filter(has_rows).flat_map(rows).map(named)
 
 
 def _rows(ragged: tf.RaggedTensor) -> tf.data.Dataset:
