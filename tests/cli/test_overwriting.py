@@ -21,6 +21,7 @@ NEEDED = {
   "diff": ("nothing", "nothing"),
   "prompts": ("--corpus", "sample", "--variant", "v3", "--out", "-"),
   "report": ("nothing", "--out", "new"),
+  "run": ("nothing", "--endpoint", "http://127.0.0.1:1/v1", "--model", "m", "--out", "new"),
   "backtranslate": ("--corpus", "sample", "--provider", "table", "--out", "new"),
   "compose": ("--corpus", "sample", "--paraphrases", "nothing", "--out", "new"),
   "simulate": ("--out", "new"),

@@ -82,6 +82,7 @@ def test_metadata(about):
   found = {(entry.group, entry.name, entry.value) for entry in about.entry_points}
   assert found == {
     ("console_scripts", "sgdx", "sgdx_t5x.cli:main"),
+    ("inspect_ai", "sgdx_t5x", "sgdx_t5x.harnesses.inspect_task"),
     ("t5x.gin_search_paths", "sgdx_t5x", "sgdx_t5x.gin"),
   }
 
