@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import tempfile
 
+import hypothesis
 import pytest
 from places import ROOT, SHARED, shared_file
 
@@ -17,6 +18,12 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
   os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="sgdx_jax_cache_")
   atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
+
+# The machine may be busy: no test fails for the time it takes.
+hypothesis.settings.register_profile(
+  "busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("busy")
 
 # Tasks are registered when first imported, with the vocabulary that this names. In a user's clone
 # the sample's stands in for T5's; tests that depend on T5's ask for `t5_vocabulary_file`.
