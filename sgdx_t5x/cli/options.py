@@ -92,6 +92,13 @@ def add_split(
   add_option(parser, Takes.TEXT, "--split", default=default, help=text)
 
 
+def add_splits(parser: argparse.ArgumentParser) -> None:
+  """Adds `--split` of commands that read several, or "all"."""
+  settings: dict[str, Any] = {"nargs": "+", "default": ["test"], "metavar": "NAME"}
+  text = "train, dev, test, or all (default: test)"
+  add_option(parser, Takes.TEXT, "--split", help=text, **settings)
+
+
 def add_variants(parser: argparse.ArgumentParser, text: str) -> None:
   """Adds `--variant NAME[=DIR] ...`, which `parse_variants` reads. Args: text, its help."""
   settings: dict[str, Any] = {"required": True, "nargs": "+", "metavar": "NAME[=DIR]"}

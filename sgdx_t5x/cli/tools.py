@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, add_variants
+from sgdx_t5x.cli.options import (
+  Takes,
+  add_command,
+  add_corpus,
+  add_option,
+  add_splits,
+  add_variants,
+)
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.tables import Number, Table, count
 
@@ -41,15 +48,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   add_corpus(parser)
   add_variants(parser, "variants of the schema, see below")
-  add_option(
-    parser,
-    Takes.TEXT,
-    "--split",
-    nargs="+",
-    default=["test"],
-    metavar="NAME",
-    help="train, dev, test, or all (default: test)",
-  )
+  add_splits(parser)
   parser.add_argument(
     "--format",
     default="openai",

@@ -139,12 +139,14 @@ class BaselineTracker(nn.Module):
     of_values = Projection(1, name="values")(utterance, values)[:, None, :, 0]
     spoken = (segments > 0)[:, None]
     return {
-      "intents": _log_softmax(Projection(1, name="intents")(utterance, intents)[..., 0], is_intent),
+      "intents": heads.log_softmax(
+        Projection(1, name="intents")(utterance, intents)[..., 0], is_intent
+      ),
       "requested": Projection(1, name="requested")(utterance, slots)[..., 0],
       "statuses": jax.nn.log_softmax(statuses, axis=-1),
-      "values": _log_softmax(of_values, of_slot),
-      "starts": _log_softmax(starts, spoken),
-      "ends": _log_softmax(ends, spoken),
+      "values": heads.log_softmax(of_values, of_slot),
+      "starts": heads.log_softmax(starts, spoken),
+      "ends": heads.log_softmax(ends, spoken),
     }
 
   def _embedded(self, rows: Array) -> Array:
@@ -157,12 +159,6 @@ def token_types(segments: Array) -> Array:
   separators = segments == answers.SEPARATOR  # [CLS], [SEP], [SEP]
   before = jnp.cumsum(separators, axis=-1) - separators
   return ((before >= 2) & (segments > 0)).astype(jnp.int32)
-
-
-def _log_softmax(logits: Array, opened: Array) -> Array:
-  opened = jnp.broadcast_to(opened, jnp.broadcast_shapes(opened.shape, logits.shape))
-  logits = jnp.where(opened, logits.astype(jnp.float32), heads.CLOSED)
-  return jnp.where(opened, jax.nn.log_softmax(logits, axis=-1), heads.CLOSED)
 
 
 class BaselineModel(EncoderModel):

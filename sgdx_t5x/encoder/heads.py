@@ -27,6 +27,13 @@ def at(hidden: Array, positions: Array) -> Array:
   return jnp.where(inside[..., None], found, 0)
 
 
+def log_softmax(logits: Array, opened: Array) -> Array:
+  """Returns float32 log probabilities among what is open, `CLOSED` elsewhere; shapes broadcast."""
+  opened = jnp.broadcast_to(opened, jnp.broadcast_shapes(opened.shape, logits.shape))
+  logits = jnp.where(opened, logits.astype(jnp.float32), CLOSED)
+  return jnp.where(opened, jax.nn.log_softmax(logits, axis=-1), CLOSED)
+
+
 class ClassHead(nn.Module):
   """Logits of classes, by one hidden layer."""
 

@@ -90,7 +90,7 @@ class SgpTracker(nn.Module):
       logits = _linear("spans", 2)(hidden.astype(jnp.float32))
       said = (segments >= a.SYSTEM) & (segments <= a.NULL)
       for number, name in enumerate(("starts", "ends")):
-        scores[name] = _log_softmax(logits[..., number], said)
+        scores[name] = heads.log_softmax(logits[..., number], said)
       first = hidden[:, 0].astype(jnp.float32)
       scores["requested"] = jax.nn.log_softmax(_linear("requested", 2)(first))
     return scores
@@ -107,7 +107,7 @@ class SgpTracker(nn.Module):
     states = jnp.where(opened[..., None], jnp.stack(pooled, axis=1), 0).astype(jnp.float32)
     axes = ("embed", "mlp")
     x = jnp.tanh(Dense(hidden.shape[-1], kernel_axes=axes, name="option")(states))
-    return _log_softmax(_linear("options", 1)(x)[..., 0], opened)
+    return heads.log_softmax(_linear("options", 1)(x)[..., 0], opened)
 
 
 def visible(segments: Array) -> Array:
@@ -126,11 +126,6 @@ def visible(segments: Array) -> Array:
 
 def _linear(name: str, features: int) -> Dense:
   return Dense(features, kernel_axes=("embed", _UNDIVIDED), name=name)
-
-
-def _log_softmax(logits: Array, opened: Array) -> Array:
-  logits = jnp.where(opened, logits.astype(jnp.float32), heads.CLOSED)
-  return jnp.where(opened, jax.nn.log_softmax(logits, axis=-1), heads.CLOSED)
 
 
 class SgpModel(EncoderModel):

@@ -79,7 +79,7 @@ class SpanTracker(nn.Module):
     pointers = {}
     for name in ("starts", "ends"):
       logits = heads.PointerHead(name=name)(slots, hidden)
-      pointers[name] = _log_softmax(logits, may_point)
+      pointers[name] = heads.log_softmax(logits, may_point)
     return {
       "choices": self._choices(batch, hidden, slots, may_point.any(axis=-1)),
       **pointers,
@@ -117,7 +117,7 @@ class SpanTracker(nn.Module):
       heads.PointerHead(project_keys=True, name="memory")(slots, memory),
     ]
     opened = jnp.concatenate([fixed, values_open, memory_open], axis=-1)
-    return _log_softmax(jnp.concatenate(logits, axis=-1), opened)
+    return heads.log_softmax(jnp.concatenate(logits, axis=-1), opened)
 
   def _intents(self, batch: Batch, encoder: Bert, hidden: Array) -> Array:
     """Returns log probabilities `[B, F, 1 + I]` of NONE and the intents of each frame."""
@@ -133,16 +133,11 @@ class SpanTracker(nn.Module):
     there &= batch["intent_frames"][:, None, :] == numbers[:, None]
     logits = jnp.broadcast_to(logits, there.shape)
     opened = jnp.concatenate([jnp.ones_like(none, bool), there], axis=-1)
-    return _log_softmax(jnp.concatenate([none, logits], axis=-1), opened)
+    return heads.log_softmax(jnp.concatenate([none, logits], axis=-1), opened)
 
 
 def _span_tokens(segments: Array) -> Array:
   return (segments == answers.SYSTEM_UTTERANCE) | (segments == answers.USER_UTTERANCE)
-
-
-def _log_softmax(logits: Array, opened: Array) -> Array:
-  logits = jnp.where(opened, logits.astype(jnp.float32), heads.CLOSED)
-  return jnp.where(opened, jax.nn.log_softmax(logits, axis=-1), heads.CLOSED)
 
 
 class SpanModel(EncoderModel):

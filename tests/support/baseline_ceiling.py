@@ -4,23 +4,17 @@ from walked import walked_scores
 
 from sgdx_t5x.trackers.baseline import NOTHING_OFFERED, right_answers, values_before
 from sgdx_t5x.trackers.spandst import new_values
-from sgdx_t5x.trackers.turns import after_turn, gold_turns, user_turns
+from sgdx_t5x.trackers.turns import gold_history
 from sgdx_t5x.trackers.walk import Prediction
 
 
 def gold_labels(dialogues, schema, official=False):
   """Right answers, by frame id, and what is right in the frame."""
   found = {}
-  for dialogue in dialogues:
-    states = {}
-    turns = zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True)
-    for known, gold in turns:
-      pairs = list(zip(known, gold, strict=True))
-      for one, right in pairs:
-        before = values_before(states.get(one.service), one.turn, official)
-        service = schema.services[one.service]
-        found[one.frame_id] = right_answers(service, one, right, before, official), right
-      states = after_turn(states, {one.service: right.state(one.turn) for one, right in pairs})
+  for known, gold, states in (x for d in dialogues for x in gold_history(d, schema)):
+    before = values_before(states.get(known.service), known.turn, official)
+    service = schema.services[known.service]
+    found[known.frame_id] = right_answers(service, known, gold, before, official), gold
   return found
 
 

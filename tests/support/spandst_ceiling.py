@@ -12,7 +12,7 @@ from sgdx_t5x.encoder.answers import SPAN
 from sgdx_t5x.metrics.frames import FrameScores
 from sgdx_t5x.trackers.choices import Choices, frame_choices
 from sgdx_t5x.trackers.spandst import Choice, changes, mechanism, new_values, right_choices
-from sgdx_t5x.trackers.turns import Gold, gold_turns, user_turns
+from sgdx_t5x.trackers.turns import Gold, gold_history
 from sgdx_t5x.trackers.walk import Prediction, Question
 
 
@@ -76,14 +76,7 @@ def _shown(right: list[Choice], choices: Choices, slot: int, turn: int) -> str:
 def gold_and_before(dialogues, schema) -> tuple[dict[str, Gold], dict[str, dict]]:
   """Gold labels and this service's gold values before the turn, by frame id."""
   gold, before = {}, {}
-  for dialogue in dialogues:
-    values = collections.defaultdict(dict)  # service -> its gold values
-    for known, golds in zip(
-      user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True
-    ):
-      pairs = list(zip(known, golds, strict=True))
-      for one, right in pairs:
-        gold[one.frame_id], before[one.frame_id] = right, values[one.service]
-      for one, right in pairs:
-        values[one.service] = right.values
+  for known, right, states in (x for d in dialogues for x in gold_history(d, schema)):
+    own = states.get(known.service)
+    gold[known.frame_id], before[known.frame_id] = right, own.values if own else {}
   return gold, before

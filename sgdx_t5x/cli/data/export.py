@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, add_variants
+from sgdx_t5x.cli.options import (
+  Takes,
+  add_command,
+  add_corpus,
+  add_option,
+  add_splits,
+  add_variants,
+)
 from sgdx_t5x.cli.output import splits_table
 from sgdx_t5x.cli.progress import track
 from sgdx_t5x.files.locks import lock
@@ -37,15 +44,7 @@ def add_verb(verbs: Any) -> None:
   )
   add_corpus(parser)
   add_variants(parser, "variants to write, see below")
-  add_option(
-    parser,
-    Takes.TEXT,
-    "--split",
-    nargs="+",
-    default=["test"],
-    metavar="NAME",
-    help="train, dev, test, or all (default: test)",
-  )
+  add_splits(parser)
   add_option(parser, Takes.FOLDER, "--out", required=True, metavar="DIR", help="folder to write to")
   parser.add_argument(
     "--processes",
