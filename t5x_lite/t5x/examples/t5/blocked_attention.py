@@ -27,7 +27,7 @@ Array = jax.Array
 # Bytes of float32 scores. Less than these in all: the batch fits the cache as it is.
 _WHOLE = 6_000_000
 # Heads at a time: more compile longer.
-_GROUP = 8
+_GROUP = 12
 
 
 def applies(query: Array, key: Array, bias: Array | None, mask: Array | None) -> bool:
