@@ -63,11 +63,14 @@ def padded(
     convert: from features of several examples, [examples, any], to the model's.
 
   Returns:
-    Rows of the model's features, cut or padded with zeros to their lengths.
+    Rows of the model's features, cut or padded with zeros to their lengths; as many as examples,
+    which Google's T5X wants to know of a data set before it reads it.
   """
 
   def rows(batch: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
     found = convert(batch)
     return {name: found[name].to_tensor(shape=[None, n]) for name, n in lengths.items()}
 
-  return ds.ragged_batch(_WINDOW).map(rows, tf.data.AUTOTUNE).unbatch()
+  number = ds.cardinality()
+  found = ds.ragged_batch(_WINDOW).map(rows, tf.data.AUTOTUNE).unbatch()
+  return found.apply(tf.data.experimental.assert_cardinality(number)) if number >= 0 else found

@@ -145,6 +145,19 @@ def test_packed_frames_have_the_loss_they_have_alone():
   np.testing.assert_allclose(score(packed), score(alone), rtol=1e-5)
 
 
+def test_rows_alone_are_as_many_as_examples_before_they_are_read():
+  """Google's T5X asks for `len` of a data set whose examples SeqIO has cached."""
+  frames = [
+    {name: np.asarray(frame[name], np.int32) for name in features.TASK_FEATURES}
+    for frame in span_frames.frames(3)
+  ]
+  ragged = {name: tf.ragged.constant([f[name].tolist() for f in frames]) for name in frames[0]}
+  ds = tf.data.Dataset.from_tensor_slices(ragged)
+  converter = features.SpanFeatureConverter(pack=False)
+  assert len(converter(ds, span_frames.LENGTHS)) == 3
+  assert converter(ds.repeat(), span_frames.LENGTHS).cardinality() == tf.data.INFINITE_CARDINALITY
+
+
 def test_packing_keeps_every_frame_and_no_row_overflows():
   frames = span_frames.frames(300, seed=3)
   packed = batch_of(frames, True, PACKED)
