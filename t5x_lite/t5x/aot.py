@@ -322,4 +322,7 @@ def describe(report: Mapping[str, Any]) -> str:
   unknown = [name for name, s in steps.items() if s.get("unknown_loops")]
   if unknown:
     notes.append(f"loops of unknown length counted once in: {', '.join(unknown)}")
+  if left_out := {name: n for name, s in steps.items() if (n := s.get("unestimated_operations"))}:
+    of_steps = ", ".join(f"{n} of {name}" for name, n in left_out.items())
+    notes.append(f"operations for which the compiler estimates no cycles are left out: {of_steps}")
   return "\n".join([head, "", *table, "", *notes])

@@ -93,6 +93,14 @@ def test_program_counts_loops_as_often_as_they_run():
   assert program.unknown_loops == 1
 
 
+def test_an_operation_without_an_estimate_counts_as_none():
+  # libtpu 0.0.42 writes the largest integer for a scatter on v6e: 167 years at 1.75 GHz.
+  program = account.read_program(PROGRAM.replace('"100"', f'"{2**63 - 1}"'))
+  assert program.unestimated == 1
+  assert program.entry_cycles == 7
+  assert account.read_program(PROGRAM).unestimated == 0
+
+
 def test_program_sums_collectives_and_random_bits():
   program = account.read_program(PROGRAM)
   # bfloat16 1024 and float32 2; of the gather its result alone, in each of 4 iterations.

@@ -60,6 +60,7 @@ _COLLECTIVES = (
 _HEAD = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{\s*$")
 _OP = re.compile(r"^  (?:ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([\w\-]+)\(")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_NO_ESTIMATE = 2**63 - 1  # cycles, of some gathers and scatters on v6e
 _CALLED = re.compile(r"(?:calls|to_apply|async_computation)=%?([\w.\-]+)")
 _BRANCHES = re.compile(r"(?:true_computation|false_computation)=%?([\w.\-]+)")
 _BRANCH_LIST = re.compile(r"branch_computations=\{([^}]*)\}")
@@ -93,6 +94,7 @@ class Program:
     collectives: {kind: bytes of its results}.
     rng: bytes of `rng-bit-generator`s.
     unknown_loops: loops, at any depth, whose iterations could not be read; counted once.
+    unestimated: operations for which the compiler gives no cycles; they count as none.
   """
 
   cycles: float
@@ -101,6 +103,7 @@ class Program:
   collectives: Mapping[str, float]
   rng: float
   unknown_loops: int
+  unestimated: int
 
 
 @dataclasses.dataclass
@@ -108,12 +111,14 @@ class _Cost:
   cycles: float = 0.0
   rng: float = 0.0
   unknown: int = 0
+  unestimated: int = 0
   collectives: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
   def add(self, other: _Cost, times: float = 1.0) -> None:
     self.cycles += times * other.cycles
     self.rng += times * other.rng
     self.unknown += other.unknown
+    self.unestimated += other.unestimated
     for kind, size in other.collectives.items():
       self.collectives[kind] += times * size
 
@@ -154,6 +159,7 @@ def read_program(text: str) -> Program:
     collectives=dict(total.collectives),
     rng=total.rng,
     unknown_loops=total.unknown,
+    unestimated=total.unestimated,
   )
 
 
@@ -198,8 +204,9 @@ def _cost(name: str, computations: Mapping[str, list[str]], known: dict[str, _Co
 
 
 def _own_cost(line: str, shape: str, kind: str) -> _Cost:
-  cycles = _CYCLES.search(line)
-  cost = _Cost(cycles=float(cycles.group(1)) if cycles else 0.0)
+  found = _CYCLES.search(line)
+  cycles = int(found.group(1)) if found else 0
+  cost = _Cost(unestimated=1) if cycles == _NO_ESTIMATE else _Cost(cycles=float(cycles))
   base = kind.removesuffix("-start")
   if base in _COLLECTIVES:
     size = shape_bytes(shape)

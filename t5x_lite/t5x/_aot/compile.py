@@ -289,6 +289,7 @@ def _compile_step(
     "collective_bytes": dict(program.collectives),
     "rng_bytes": program.rng,
     "unknown_loops": program.unknown_loops,
+    "unestimated_operations": program.unestimated,
   }
   if step.loop:
     figures |= _decode_figures(step, program, device, mesh)
