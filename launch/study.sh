@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
-# Runs the study of docs/study.md: trains T5DST with original, back-translated,
-# v1-v5 (oracle) and corrupted schemas for the same number of steps, and evaluates
-# on the original schemas and v1-v5.
+# Runs the studies of docs/study.md: trains a tracker with original,
+# back-translated, v1-v5 (oracle) and corrupted schemas for the same number of
+# steps, and evaluates on the original schemas and v1-v5.
 #
 #   launch/study.sh --archive sgd.zip
+#   launch/study.sh --archive sgd.zip --tracker spandst --encoder minilm
 #
 #   --archive FILE      the official archive (zip), or its folder
 #   --out DIR           output folder (default: runs/study); rerun to resume
-#   --arms A,B          any of none,backtrans,oracle,corrupt (default: all)
+#   --tracker NAME      t5dst, or spandst: a span tracker on the encoder of
+#                       --encoder, evaluated by `sgdx track` (default: t5dst)
+#   --encoder DIR       pretrained encoder in Hugging Face's layout, for spandst;
+#                       launch/minilm.sh DIR fetches MiniLM
+#   --arms A,B          any of none,backtrans,oracle,corrupt (default: all four);
+#                       of spandst also scratch: none, without pretraining
 #   --seeds 0,1         seeds to train each arm with (default: 0)
 #   --dialogues SPEC    size of random samples of dev and test, or "all"
 #                       (default: dev=100,test=400)
@@ -15,16 +21,18 @@
 #                       (default: 1)
 #   --skip A,B          stages to skip, of train,eval,score,report
 #   --overfit           only run the sanity check: overfit 200 training dialogues
-#                       (95% JGA)
+#                       (95% JGA; spandst 97%)
 #   --dry-run           print the commands without running them
-# Other sizes: the default is a model of 0.9 million parameters trained from
-# scratch on a CPU.
+# Other sizes: the default is a T5DST of 0.9 million parameters trained from
+# scratch on a CPU, and a SpanDST on MiniLM (22.7 million).
 #   --model FILE        gin file of the model, given after the arm's file or
-#                       gin/eval.gin (default: gin/study/model.gin)
+#                       gin/eval.gin (default: gin/study/model.gin; spandst:
+#                       gin/models/minilm.gin)
 #   --train FILE        gin file of steps, batch and hardware, given last
-#                       (default: gin/study/train.gin)
-#   --vocabulary FILE   SentencePiece model (default: trained on the archive's
-#                       train split); T5's checkpoints need T5's
+#                       (default: gin/study/train.gin; spandst:
+#                       gin/study/spandst.gin)
+#   --vocabulary FILE   SentencePiece model of t5dst (default: trained on the
+#                       archive's train split); T5's checkpoints need T5's
 # For example, T5 1.1 Base from its checkpoint, on GPUs:
 #   launch/study.sh --archive FILE --out runs/study_base --seeds 0,1,2 \
 #     --dialogues all --train gin/scale/gpu.gin \
@@ -37,11 +45,12 @@ cd "$(dirname "$0")/.."
 source launch/common.sh
 
 arms=(none backtrans oracle corrupt) seeds=(0) skip=() archive="" out=runs/study jobs=1
-dialogues=dev=100,test=400 train=gin/study/train.gin model=gin/study/model.gin vocabulary=""
+dialogues=dev=100,test=400 train="" model="" vocabulary="" tracker=t5dst encoder=""
 overfit=""
-options=(--archive --out --arms --seeds --dialogues --jobs --skip --train --model --vocabulary
-  --overfit --dry-run)
-stages=(train eval score report)
+options=(--archive --out --tracker --encoder --arms --seeds --dialogues --jobs --skip --train
+  --model --vocabulary --overfit --dry-run)
+stages=(train eval score report) trackers=(t5dst spandst)
+variants=(original v1 v2 v3 v4 v5)
 
 parse() {
   while [ $# -gt 0 ]; do
@@ -57,6 +66,8 @@ parse() {
     case "$1" in
       --archive) archive="$2" ;;
       --out) out="$2" ;;
+      --tracker) tracker="$2" ;;
+      --encoder) encoder="$2" ;;
       --arms) IFS=, read -r -a arms <<< "$2" ;;
       --seeds) IFS=, read -r -a seeds <<< "$2" ;;
       --dialogues) dialogues="$2" ;;
@@ -75,7 +86,16 @@ check() {
   [ -e "$archive" ] || fail 2 "--archive ${archive:-is missing}${archive:+ does not exist}" \
     "the official SGD archive (zip), or its folder" "$(compgen -G '*.zip' || echo 'no zip file here')" \
     "sgdx data prepare --download prints where to get it; $0 --archive FILE"
-  for word in "${arms[@]}"; do gin_of "$word" >/dev/null; done
+  [[ " ${trackers[*]} " == *" $tracker "* ]] || fail 2 "--tracker $tracker" \
+    "one of ${trackers[*]}" "nearest: $(nearest "$tracker" "${trackers[@]}")" "$0 --help"
+  if [ "$tracker" = spandst ]; then
+    [ -f "$encoder/vocab.txt" ] || fail 2 "--encoder ${encoder:-is missing}${encoder:+ has no vocab.txt}" \
+      "the folder of a pretrained encoder, in Hugging Face's layout" \
+      "$(compgen -G '*/vocab.txt' || echo 'none here')" "launch/minilm.sh minilm; --encoder minilm"
+    : "${train:=gin/study/spandst.gin}" "${model:=gin/models/minilm.gin}"
+  fi
+  : "${train:=gin/study/train.gin}" "${model:=gin/study/model.gin}"
+  for word in "${arms[@]}"; do arm_options "$word" >/dev/null; done
   for word in ${skip[@]+"${skip[@]}"}; do
     [[ " ${stages[*]} " == *" $word "* ]] || fail 2 "--skip $word" "one of ${stages[*]}" \
       "nearest: $(nearest "$word" "${stages[@]}")" "$0 --help"
@@ -90,14 +110,24 @@ check() {
     "a SentencePiece model" "by default one is trained" "omit it, or correct the path"
 }
 
-# Prints the gin file of an arm.
-gin_of() {
-  case "$1" in
-    none) echo gin/t5dst.gin ;;
-    backtrans | oracle | corrupt) echo "gin/t5dst_$1.gin" ;;
-    *) fail 2 "--arms $1" "any of none,backtrans,oracle,corrupt" \
-      "nearest: $(nearest "$1" none backtrans oracle corrupt)" "$0 --help" ;;
+# Prints the options of `t5x.train` that make an arm, one per line.
+arm_options() {
+  local arms=(none backtrans oracle corrupt) start="$out/encoder/checkpoint_0"
+  [ "$tracker" = t5dst ] || arms+=(scratch)
+  [[ " ${arms[*]} " == *" $1 "* ]] || fail 2 "--arms $1" "any of ${arms[*]}" \
+    "nearest: $(nearest "$1" "${arms[@]}")" "$0 --help"
+  case "$tracker:$1" in
+    t5dst:none) echo --gin_file=gin/t5dst.gin; return ;;
+    t5dst:*) echo "--gin_file=gin/t5dst_$1.gin"; return ;;
   esac
+  echo --gin_file=gin/spandst.gin
+  case "$1" in
+    none) ;;
+    scratch) start="" ;;
+    *) echo "--gin.MIXTURE_OR_TASK_NAME='spandst_$1'" ;;
+  esac
+  if [ -n "$start" ]; then echo "--gin.INITIAL_CHECKPOINT_PATH='$start'"
+  else echo "--gin.INITIAL_CHECKPOINT_PATH=[]"; fi
 }
 
 skips() { [[ " ${skip[*]-} " == *" $1 "* ]]; }
@@ -126,18 +156,36 @@ prepare() {
 
 # evaluate RUN SPLIT DATA TASK: predicts with the last checkpoint and scores the predictions.
 evaluate() {
-  local run="$1" split="$2" data="$3" task="$4" name
+  local run="$1" split="$2" name predictions=() variant
   name="$(basename "$run")"
-  if ! skips eval; then
-    [ -n "$dry_run" ] || [ -e "$run/evaluated_$split" ] || rm -rf "$run/eval_$split"
-    once "$run/evaluated_$split" python -m t5x.eval --gin_file=gin/eval.gin --gin_file="$model" \
-      --gin.MIXTURE_OR_TASK_NAME="'$task'" --gin.utils.DatasetConfig.split="'$split'" \
-      --gin.CHECKPOINT_PATH="'$run/model'" --gin.utils.RestoreCheckpointConfig.mode="'latest'" \
-      --gin.EVAL_OUTPUT_DIR="'$run/eval_$split'" --tfds_data_dir="$data"
+  if [ "$tracker" = t5dst ]; then
+    predictions=("all=$run/eval_$split/inference_eval")
+    skips eval || answer "$@"
+  else
+    for variant in "${variants[@]}"; do predictions+=("$variant=$run/eval_$split/$variant"); done
+    skips eval || track "$run" "$split"
   fi
   skips score || perform sgdx score --corpus "$archive" --split "$split" --allow-missing \
-    --predictions "all=$run/eval_$split/inference_eval" --json "$out/results/$split/$name.json" \
+    --predictions "${predictions[@]}" --json "$out/results/$split/$name.json" \
     --per-frame "$out/results/$split/$name.frames.jsonl"
+}
+
+# answer RUN SPLIT DATA TASK: T5DST's predictions.
+answer() {
+  local run="$1" split="$2" data="$3" task="$4"
+  [ -n "$dry_run" ] || [ -e "$run/evaluated_$split" ] || rm -rf "$run/eval_$split"
+  once "$run/evaluated_$split" python -m t5x.eval --gin_file=gin/eval.gin --gin_file="$model" \
+    --gin.MIXTURE_OR_TASK_NAME="'$task'" --gin.utils.DatasetConfig.split="'$split'" \
+    --gin.CHECKPOINT_PATH="'$run/model'" --gin.utils.RestoreCheckpointConfig.mode="'latest'" \
+    --gin.EVAL_OUTPUT_DIR="'$run/eval_$split'" --tfds_data_dir="$data"
+}
+
+# track RUN SPLIT: an encoder tracker's predictions; `sgdx track` goes on where it was stopped.
+track() {
+  local limit=()
+  [[ ! ",$dialogues," =~ ,$2=([0-9]+), ]] || limit=(--limit "${BASH_REMATCH[1]}")
+  once "$1/evaluated_$2" sgdx track "$1/model" --corpus "$archive" --split "$2" \
+    --variant "${variants[@]}" ${limit[@]+"${limit[@]}"} --out "$1/eval_$2"
 }
 
 # Prefixes lines as they arrive; sed would buffer 4 kB.
@@ -145,11 +193,12 @@ labelled() { local line; while IFS= read -r line; do printf '%s: %s\n' "$1" "$li
 
 # arm NAME SEED: trains an arm, evaluates it on dev and test, and scores it.
 arm() {
-  local run="$out/$1-$2" split
+  local run="$out/$1-$2" split options
   [ -n "$dry_run" ] || mkdir -p "$run"
-  skips train || once "$run/trained" python -m t5x.train --gin_file="$(gin_of "$1")" \
-    --gin_file="$model" --gin_file="$train" --gin.MODEL_DIR="'$run/model'" \
-    --gin.RANDOM_SEED="$2" --tfds_data_dir="$out/data"
+  mapfile -t options <<< "$(arm_options "$1")"
+  skips train || once "$run/trained" python -m t5x.train "${options[@]}" --gin_file="$model" \
+    --gin_file="$train" --gin.MODEL_DIR="'$run/model'" --gin.RANDOM_SEED="$2" \
+    --tfds_data_dir="$out/data"
   for split in dev test; do evaluate "$run" "$split" "$out/data" t5dst_all_variants; done
   [ -n "$dry_run" ] || cp "$run/model/config.gin" "$out/results/$1-$2.gin"
 }
@@ -199,18 +248,21 @@ stop() {
 
 # Sanity check: trains on 200 dialogues and evaluates on the same ones.
 overfit_dialogues() {
-  local run="$out/overfit"
-  prepare "$run/data" train=200,dev=1,test=1
-  once "$run/trained" python -m t5x.train --gin_file=gin/t5dst.gin --gin_file="$model" \
-    --gin_file="$train" --gin_file=gin/study/overfit.gin --gin.MODEL_DIR="'$run/model'" \
-    --tfds_data_dir="$run/data"
+  local run="$out/overfit" options least=.95 settings=gin/study/overfit.gin
+  dialogues=train=200,dev=1,test=1 variants=(original)
+  prepare "$run/data" "$dialogues"
+  mapfile -t options <<< "$(arm_options none)"
+  if [ "$tracker" = spandst ]; then least=.97 settings=gin/study/spandst_overfit.gin; fi
+  once "$run/trained" python -m t5x.train "${options[@]}" --gin_file="$model" --gin_file="$train" \
+    --gin_file="$settings" --gin.MODEL_DIR="'$run/model'" --tfds_data_dir="$run/data"
   evaluate "$run" train "$run/data" t5dst_sgd
   [ -z "$dry_run" ] || return 0
   python -c 'import json, sys
 jga = json.load(open(sys.argv[1]))["sgdx"]["all"]["jga_orig"]
 print(f"JGA on the training dialogues: {100 * jga:.1f}")
-sys.exit(jga < 0.95)' "$out/results/train/overfit.json" || fail 1 "JGA below 95% on the training dialogues" \
-    "a model that overfits them" "$run/model" "find the defect before running the study"
+sys.exit(jga < float(sys.argv[2]))' "$out/results/train/overfit.json" "$least" ||
+    fail 1 "JGA below $least on the training dialogues" "a model that overfits them" "$run/model" \
+      "find the defect before running the study"
 }
 
 # Writes the report of all arms and seeds, without dialogues, so that it can be published.
@@ -222,7 +274,7 @@ report() {
     done
   done
   perform sgdx report "${named[@]}" --corpus "$archive" --examples 0 \
-    --title "Does back-translation make T5DST robust?" --out "$out/results/report"
+    --title "Does back-translation make $tracker robust?" --out "$out/results/report"
 }
 
 # Writes about.txt (provenance of the results) and SHA256SUMS.
@@ -231,7 +283,8 @@ describe() {
     echo "commit: $(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)"
     echo "machine: $(uname -sm), $(nproc) cores$(grep -m1 'model name' /proc/cpuinfo | sed 's/.*:/,/')"
     echo "archive: $(digest "$archive")"
-    echo "vocabulary: $(digest "$vocabulary")"
+    if [ "$tracker" = t5dst ]; then echo "vocabulary: $(digest "$vocabulary")"
+    elif [ "${arms[*]}" != scratch ]; then echo "encoder: $(digest "$encoder/model.safetensors")"; fi
     echo "dialogues: $dialogues"
     python --version
     python -m pip list --format freeze --disable-pip-version-check |
@@ -251,6 +304,24 @@ digest() {
   else shasum -a 256 "$1"; fi
 }
 
+# What t5dst reads besides records: a vocabulary.
+t5dst_inputs() {
+  if [ -z "$vocabulary" ]; then
+    vocabulary="$out/vocabulary.model"
+    [ -e "$vocabulary" ] || perform sgdx data vocabulary --corpus "$archive" --out "$vocabulary"
+  fi
+  export SGDX_VOCAB="$vocabulary"
+  [ -z "$dry_run" ] || echo "export SGDX_VOCAB=$(quoted "$vocabulary")"
+}
+
+# What spandst reads besides records: an encoder, as a checkpoint to start from.
+spandst_inputs() {
+  export SGDX_ENCODER="$encoder"
+  [ -z "$dry_run" ] || echo "export SGDX_ENCODER=$(quoted "$encoder")"
+  [ "${arms[*]}" = scratch ] || [ -e "$out/encoder/checkpoint_0" ] ||
+    perform sgdx weights import --hf "$encoder" --out "$out/encoder"
+}
+
 main() {
   parse "$@"
   check
@@ -264,12 +335,7 @@ main() {
   fi
   say "Records and vocabulary"
   [ -n "$overfit" ] || prepare "$out/data" "$dialogues"
-  if [ -z "$vocabulary" ]; then
-    vocabulary="$out/vocabulary.model"
-    [ -e "$vocabulary" ] || perform sgdx data vocabulary --corpus "$archive" --out "$vocabulary"
-  fi
-  export SGDX_VOCAB="$vocabulary"
-  [ -z "$dry_run" ] || echo "export SGDX_VOCAB=$(quoted "$vocabulary")"
+  "${tracker}_inputs"
   if [ -n "$overfit" ]; then overfit_dialogues; return; fi
   if [ -n "$dry_run" ]; then jobs=1; fi
   if [ "$jobs" = 1 ]; then worker 0; else work_together; fi

@@ -53,6 +53,26 @@ def test_dry_run_prints_every_command(tmp_path):
   assert report[2:4] == [f"oracle#{n}={out}/results/test/oracle-{n}.json" for n in (3, 4)]
 
 
+def test_dry_run_of_a_span_tracker(tmp_path):
+  encoder, out = tmp_path / "encoder", tmp_path / "out"
+  encoder.mkdir()
+  (encoder / "vocab.txt").touch()
+  words = ("--archive", tmp_path, "--out", out, "--tracker", "spandst", "--encoder", encoder)
+  done = study(*words, "--arms", "none,backtrans,scratch", "--dialogues", "test=7", "--dry-run")
+  assert done.returncode == 0, done.stderr
+  commands = [shlex.split(line) for line in done.stdout.splitlines()]
+  start = f"--gin.INITIAL_CHECKPOINT_PATH='{out}/encoder/checkpoint_0'"
+  assert [words[3:-5] for words in commands if "t5x.train" in words] == [
+    ["--gin_file=gin/spandst.gin", start],
+    ["--gin_file=gin/spandst.gin", "--gin.MIXTURE_OR_TASK_NAME='spandst_backtrans'", start],
+    ["--gin_file=gin/spandst.gin", "--gin.INITIAL_CHECKPOINT_PATH=[]"],
+  ]
+  tracked = [words for words in commands if words[:2] == ["sgdx", "track"]]
+  assert [words[words.index("--split") + 1] for words in tracked] == ["dev", "test"] * 3
+  assert ["--limit" in words for words in tracked] == [False, True] * 3
+  assert "v5=" + str(out / "none-0/eval_test/v5") in done.stdout
+
+
 def test_the_kept_scores_are_those_of_the_page():
   """What is in docs/study.md comes from files that are whole and that `sgdx` reads."""
   sums = (RESULTS / "SHA256SUMS").read_text().splitlines()
@@ -85,6 +105,10 @@ def test_the_kept_scores_are_those_of_the_page():
     (["--archive", ".", "--train", "gin/study/trian.gin"], "nearest: gin/study/train.gin"),
     (["--archive", ".", "--vocabulary", "none.model"], "no such file"),
     (["--archive"], "has no value"),
+    (["--archive", ".", "--tracker", "span"], "nearest: spandst"),
+    (["--archive", ".", "--tracker", "spandst"], "--encoder is missing"),
+    (["--archive", ".", "--tracker", "spandst", "--encoder", "gin"], "gin has no vocab.txt"),
+    (["--archive", ".", "--arms", "scratch"], "any of none backtrans oracle corrupt"),
   ],
 )
 def test_refuses(words, said):
@@ -98,7 +122,11 @@ def test_refuses(words, said):
 
 @pytest.fixture
 def repository(tmp_path):
-  """What the script needs of a clone, with this Python's environment as its .venv."""
+  """What the script needs of a clone, with this Python's environment as its .venv.
+
+  Beside it lies an archive whose services are not SGD's.
+  """
+  write_sample(tmp_path / "archive", {"train": 60, "dev": 12, "test": 12})
   for folder in ("launch", "gin"):
     shutil.copytree(ROOT / folder, tmp_path / folder)
   text = b""
@@ -132,8 +160,6 @@ def repository(tmp_path):
 
 @pytest.mark.long
 def test_a_study_of_two_arms_ends_and_goes_on(repository):
-  # An archive whose services are not SGD's.
-  write_sample(repository / "archive", {"train": 60, "dev": 12, "test": 12})
   words = (
     *("--archive", "archive", "--arms", "none,corrupt", "--dialogues", "train=40,dev=2,test=4"),
     *("--train", "gin/study/tiny.gin", "--model", "gin/study/tiny_model.gin", "--jobs", "2"),
@@ -164,3 +190,37 @@ def test_a_study_of_two_arms_ends_and_goes_on(repository):
   assert {"./test/none-0.json", "./about.txt", "./none-0.gin"} <= sums.keys()
   for name, digest in sums.items():
     assert hashlib.sha256((results / name).read_bytes()).hexdigest() == digest
+
+
+@pytest.mark.long
+def test_a_study_of_a_span_tracker_ends(repository):
+  (repository / "encoder").mkdir()
+  shutil.copy(ROOT / "sgdx_t5x/sample/vocab.txt", repository / "encoder")
+  (repository / "encoder/tokenizer_config.json").write_text('{"do_lower_case": true}')
+  (repository / "gin/study/tiny.gin").write_text(
+    "from __gin__ import dynamic_registration\n"
+    "from t5x import utils\n"
+    "include 'gin/study/spandst.gin'\n"
+    "utils.SaveCheckpointConfig.period = 2\n"
+    "TRAIN_STEPS = 2\nEVAL_PERIOD = 2\nEVAL_STEPS = 1\nEVALUATOR_NUM_EXAMPLES = 1\n"
+    "BATCH_SIZE = 2\n"
+  )
+  (repository / "gin/study/tiny_model.gin").write_text(
+    "from __gin__ import dynamic_registration\n"
+    "from sgdx_t5x.encoder import encoder\n"
+    "include 'gin/models/minilm.gin'\n"
+    "encoder.BertConfig:\n"
+    "  emb_dim = 16\n  num_heads = 2\n  num_layers = 1\n  mlp_dim = 16\n"
+  )
+  done = study(
+    *("--archive", "archive", "--tracker", "spandst", "--encoder", "encoder"),
+    *("--arms", "scratch", "--dialogues", "train=9,dev=1,test=2"),
+    *("--train", "gin/study/tiny.gin", "--model", "gin/study/tiny_model.gin"),
+    root=repository,
+  )
+  assert done.returncode == 0, done.stderr + done.stdout
+  results = repository / "runs/study/results"
+  scores = json.loads((results / "test/scratch-0.json").read_text())
+  assert scores["sgdx"]["all"]["num_dialogues"] == 2
+  assert scores["sgdx"]["all"]["ss_jga"] is not None
+  assert (results / "report/report.html").exists()
