@@ -87,7 +87,7 @@ class BertConfig:
 
 
 def gelu(x: Array) -> Array:
-  """The exact GELU (Hendrycks and Gimpel 2016), by erf: `jax.nn.gelu`'s erfc takes twice as long."""
+  """The exact GELU (Hendrycks and Gimpel 2016) by erf; `jax.nn.gelu`'s erfc takes twice as long."""
   return 0.5 * x * (1 + jax.lax.erf(x / math.sqrt(2)))
 
 
