@@ -108,6 +108,8 @@ CASES = {
                               [*last, "--gin.MIXTURE_OR_TASK_NAME='sgpdst_copy_sgdx_v3'",
                                "--gin.PART='copy'"])
      for where in ("", "sample/") for run, last in (("eval", EVAL), ("infer", INFER))},
+  "study/spandst": (["gin/spandst.gin", "gin/study/spandst.gin", "gin/study/spandst_overfit.gin"],
+                    [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'"]),
   "study/train": (["gin/t5dst_oracle.gin", *STUDY], TRAIN),
   "study/overfit": (["gin/t5dst.gin", *STUDY, "gin/study/overfit.gin"], TRAIN),
   "study/model": (["gin/eval.gin", "gin/study/model.gin"],
