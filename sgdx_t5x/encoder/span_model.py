@@ -32,7 +32,7 @@ class SpanTracker(nn.Module):
 
   Attributes:
     config: of the encoder.
-    lexical: tell an encoder without pretraining more on words: `heads.TokenMarks`.
+    lexical: tell the encoder more on words, which it learns from sooner: `heads.TokenMarks`.
   """
 
   config: BertConfig
