@@ -232,10 +232,18 @@ work_together() {
     worker "$i" &
     workers+=($!)
   done
-  for i in "${workers[@]}"; do wait "$i" || failed=1; done
+  for i in "${workers[@]}"; do ended "$i" || failed=1; done
   trap - INT TERM
   [ "$failed" = 0 ] || fail 1 "an arm failed" "every arm to succeed" "the messages above" \
     "fix the cause and rerun: finished stages are skipped"
+}
+
+# Waits until a worker has ended: under `set -m`, wait also returns when it is suspended.
+ended() {
+  local status=0
+  wait "$1" || status=$?
+  while kill -0 "$1" 2>/dev/null; do sleep 1; status=0; wait "$1" || status=$?; done
+  return "$status"
 }
 
 stop() {

@@ -10,6 +10,7 @@ from sgdx_t5x.data.dialogue import State
 from sgdx_t5x.data.example_id import FRAME, ExampleId, Unit
 from sgdx_t5x.data.schema import Service
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
+from sgdx_t5x.prompts.memo import Memo
 from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair, turn_writer
 from sgdx_t5x.prompts.sdt.answers import read_answer
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations, load_demonstrations
@@ -69,12 +70,20 @@ class SDT(TextExamples):
 
 
 class _Loaded(SDT):
-  """Looks for its demonstrations once."""
+  """Looks for its demonstrations, and for those of a service, once."""
 
   @functools.cached_property
   def demonstrations(self) -> Demonstrations:  # type: ignore[override]
     """Those of the style when they are first asked for."""
     return load_demonstrations(self.style.demos)
+
+  @functools.cached_property
+  def _written(self) -> Memo[ServicePair, Layout]:
+    return Memo(lambda service: _written(service, self.demonstrations, self.style))
+
+  def layout(self, frame: ExampleId, service: ServicePair) -> Layout:
+    """See `SDT.layout`."""
+    return _layout(frame, self._written[service], self.style)
 
 
 @functools.lru_cache(maxsize=16)

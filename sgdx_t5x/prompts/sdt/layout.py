@@ -4,8 +4,8 @@ The prompt, the target and the reading of an answer take their order from a `Lay
 """
 
 import dataclasses
-import random
 import zlib
+from _random import Random as BareRandom  # the same draws; `random.Random` seeds itself twice
 from collections.abc import Collection, Mapping, Sequence
 
 from sgdx_t5x.data.example_id import ExampleId
@@ -78,7 +78,7 @@ def written_layout(
   return Layout(tuple(demos), slots, values, listed[0], listed, separate)
 
 
-def shuffled_layout(written: Layout, rng: random.Random, parts: Collection[str]) -> Layout:
+def shuffled_layout(written: Layout, rng: BareRandom, parts: Collection[str]) -> Layout:
   """Draws an order, in the sequence in which Google's script draws.
 
   First the demonstrations; then of each its slots, and on the way through them the possible values
@@ -109,7 +109,7 @@ def shuffled_layout(written: Layout, rng: random.Random, parts: Collection[str])
   return Layout(demos, tuple(slots), values, intents, listed, written.separate)
 
 
-def _shuffled(items: Sequence[int], rng: random.Random) -> tuple[int, ...]:
+def _shuffled(items: Sequence[int], rng: BareRandom) -> tuple[int, ...]:
   """Returns what `rng.shuffle` makes of a list, with the same draws, in half of the time."""
   found, bits = list(items), rng.getrandbits
   for i in range(len(found) - 1, 0, -1):
@@ -132,7 +132,7 @@ def frame_layout(written: Layout, frame: ExampleId, style: SdtStyle) -> Layout:
   if style.order == "demonstration":
     return written
   key = f"{style.seed}/{frame.split}/{frame.frame_id}"  # what differs between variants is words
-  rng = random.Random(zlib.crc32(key.encode()))
+  rng = BareRandom(zlib.crc32(key.encode()))
   parts = PARTS if style.intents != "absent" else ("slots", "values")
   return shuffled_layout(written, rng, parts)
 

@@ -21,6 +21,7 @@ from sgdx_t5x.prompts.sdt.style import SdtStyle
 
 STATE_TAG, INTENT_TAG = "[state]", "[intent]"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_FEW = 4  # choices come again in the same order often enough to be one part with their slot
 _LETTERED = [f"{letter}) " for letter in LETTERS]
 
 
@@ -34,9 +35,9 @@ def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple
   parts: list[str] = []
   for k, (demo, slots) in enumerate(zip(layout.demos, layout.slots, strict=True)):
     numbered = slots if layout.separate else layout.target_slots
-    names = _names(service.variant, numbered, style)
+    names = _names(service, numbered, style)
     if style.descriptions and (layout.separate or k == 0):
-      shown = _descriptions(service.variant, k, names, layout, style)
+      shown = _descriptions(service.variant, k, {i: names[i] for i in numbered}, layout, style)
       parts += [case(part, style) for part in shown]
     parts += _opening(demo, style)
     shown_slot = _slot_writer(service, demo, style)
@@ -65,7 +66,8 @@ def _slot_writer(
   def write(shown: _Shown) -> tuple[str, ...]:
     slot, name, order = shown
     first, *choices = shown_value(service, slot, demo, order, style)
-    return tuple(case(part, style) for part in (f"{name}={first}", *choices))
+    parts = tuple(case(part, style) for part in (f"{name}={first}", *choices))
+    return parts if len(choices) > _FEW else (" ".join(parts),)
 
   return Memo(write, 5_000)
 
@@ -78,17 +80,27 @@ def turn_text(speaker: str, utterance: str, style: SdtStyle) -> str:
 
 def target_text(service: ServicePair, state: State, layout: Layout, style: SdtStyle) -> str:
   """Returns what the model is to generate. Args: state, the gold one, in original names."""
+  index = service.original.slot_index
+  known = {index.get(name): gold for name, gold in state.slot_values.items()}
+  empty = _empty_answers(service)
   answers = []
-  variant, original = service.variant.slots, service.original.slots
   for number, i in enumerate(layout.target_slots):
-    gold = state.slot_values.get(original[i].name, ())
-    if gold or style.target == "all":
-      name = number if style.slot_ids else variant[i].name
+    gold = known.get(i)
+    if gold:
+      name = number if style.slot_ids else service.variant.slots[i].name
       answers.append(f"{name}={value_text(service, i, gold, layout.values.get(i), style)}")
+    elif style.target == "all":
+      answers.append(f"{number}={NONE}" if style.slot_ids else empty[i])
   text = f"{STATE_TAG} {' '.join(answers)}"
   if style.intents != "absent":
     text += f" {INTENT_TAG} {intent_text(service, state.active_intent, layout, style)}"
   return case(text, style)
+
+
+@functools.lru_cache(maxsize=4096)
+def _empty_answers(service: ServicePair) -> list[str]:
+  """Returns what a target has of each slot without a value."""
+  return [f"{slot.name}={NONE}" for slot in service.variant.slots]
 
 
 def answer_names(service: Service, layout: Layout, style: SdtStyle) -> list[tuple[str, int]]:
@@ -104,8 +116,14 @@ def answer_names(service: Service, layout: Layout, style: SdtStyle) -> list[tupl
   return [(service.slots[i].name, i) for i in slots]
 
 
-def _names(service: Service, slots: Sequence[int], style: SdtStyle) -> dict[int, str]:
-  return {i: str(n) if style.slot_ids else service.slots[i].name for n, i in enumerate(slots)}
+def _names(service: ServicePair, slots: Sequence[int], style: SdtStyle) -> Mapping[int, str]:
+  """Returns slot -> what the prompt calls it."""
+  return {i: str(n) for n, i in enumerate(slots)} if style.slot_ids else _own_names(service)
+
+
+@functools.lru_cache(maxsize=4096)
+def _own_names(service: ServicePair) -> Mapping[int, str]:
+  return {i: slot.name for i, slot in enumerate(service.variant.slots)}
 
 
 def value_text(
