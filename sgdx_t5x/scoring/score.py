@@ -17,7 +17,7 @@ import numpy as np
 
 from sgdx_t5x import metrics
 from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus
+from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.variants import SGDX_VARIANTS, in_order, untagged
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
@@ -27,13 +27,12 @@ from sgdx_t5x.prompts.protocol import Provenance
 from sgdx_t5x.scoring.by_source import source_rows
 from sgdx_t5x.scoring.calls import call_rates
 from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of, scores_checksum
+from sgdx_t5x.scoring.notes import ignored_lines, note_lines, warning_lines
 from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
 from sgdx_t5x.scoring.predictions.files import (
   Predictions,
   PredictionSource,
   Selection,
-  find_files,
-  is_rows,
 )
 from sgdx_t5x.scoring.progress import OnProgress, byte_counter, counted, row_counter
 from sgdx_t5x.scoring.score_files import REPORT_FORMAT as FORMAT
@@ -214,10 +213,10 @@ def score_predictions(
     sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in kept).encode()):08x}"
   if oracles:
     files = _with_gold_history(files, in_order(oracles))
-  warnings = tuple(_warnings(missing, extra, selection))
+  warnings = tuple(warning_lines(missing, extra, selection))
   notes = (
-    *_notes(scores, predictions, split, how),
-    *_ignored_notes(ignored, scores),
+    *note_lines(scores, predictions, split, how),
+    *ignored_lines(ignored, scores),
     *files.notes,
   )
   return Scored(
@@ -357,62 +356,3 @@ def _whole_turns(scores: FrameScores, gold: Sequence[GoldFrame]) -> FrameScores:
   incomplete = {(f.dialogue_id, f.turn) for f in gold if f.frame_id not in ids}
   turns = zip(scores.dialogue_ids.tolist(), scores.turns.tolist(), strict=True)
   return scores.take(np.array([turn not in incomplete for turn in turns], dtype=bool))
-
-
-def _warnings(
-  missing: Mapping[str, int], extra: Mapping[str, int], selection: Selection
-) -> Iterator[str]:
-  corpus, split, gold = selection.corpus, selection.split, selection.gold
-  num_dialogues = len({frame.dialogue_id for frame in gold})
-  if not corpus.is_complete(split, num_dialogues):
-    yield (
-      f"the corpus has {num_dialogues:,} of the {PUBLISHED_DIALOGUES[split]:,} dialogues of "
-      f"{split}: not comparable with published scores"
-    )
-  for absent, variants in _by_count(missing):
-    yield f"{absent:,} of {len(gold):,} frames of {variants} have no prediction"
-  for unknown, variants in _by_count(extra):
-    yield f"{unknown:,} dialogues predicted for {variants} are not in the corpus"
-
-
-def _by_count(counts: Mapping[str, int]) -> Iterator[tuple[int, str]]:
-  """Yields each count that is not 0, and the variants that have it."""
-  for count in dict.fromkeys(counts.values()):
-    if count:
-      yield count, ", ".join(variant for variant, n in counts.items() if n == count)
-
-
-def _notes(
-  by_variant: Mapping[str, FrameScores],
-  sources: Mapping[str, PredictionSource],
-  split: str,
-  how: Settings,
-) -> Iterator[str]:
-  by_file: dict[pathlib.Path, list[str]] = {}
-  for variant, place in sources.items():
-    by_file.setdefault(find_files(place, split)[0].resolve(), []).append(variant)
-  for file, variants in by_file.items():
-    if len(variants) > 1 and not is_rows(file):
-      yield f"the same predictions are given for {', '.join(variants)}: nothing can differ"
-  for name in how.metrics:
-    if absent := [v for v, scores in by_variant.items() if np.isnan(scores.metrics[name]).all()]:
-      yield f"{name}: the predictions for {', '.join(absent)} do not have it"
-  for variant, scores in by_variant.items():
-    absent = int(np.isnan(scores.metrics["slot_tagging_f1"]).sum())
-    if 0 < absent < len(scores):
-      yield (
-        f"slot tagging of {variant} is over the {len(scores) - absent:,} of {len(scores):,} "
-        'frames that have "slots", as officially'
-      )
-
-
-def _ignored_notes(
-  ignored: Mapping[str, Sequence[int]], by_variant: Mapping[str, FrameScores]
-) -> Iterator[str]:
-  """Yields what answers name that their frames do not have, an index out of range for instance."""
-  for variant, scores in by_variant.items():
-    if counts := ignored[variant]:
-      yield (
-        f"{len(counts):,} of {len(scores):,} answers of {variant} name slots or intents that were "
-        f"not in the prompt, {sum(counts):,} in all; these parts of the answers are ignored"
-      )

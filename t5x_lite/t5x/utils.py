@@ -27,7 +27,7 @@ from t5x._data.datasets import (
 from t5x._data.devices import DevicePrefetcher
 from t5x._data.zeros import get_zeros_batch_like_dataset, get_zeros_batch_like_spec
 from t5x._infer.evaluation import InferenceEvaluator
-from t5x._infer.inference import get_infer_fn
+from t5x._infer.infer_fn import get_infer_fn
 from t5x._process.compilation_cache import compilation_cache
 from t5x._process.dtypes import check_dtype
 from t5x._process.matmul import cpu_matmul

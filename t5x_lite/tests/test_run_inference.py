@@ -14,6 +14,7 @@ from tiny_model import tiny_model
 
 from t5x import decoding, models, partitioning, utils
 from t5x._infer import inference, journal, packed_rows, rows, staged_decode
+from t5x._infer.progress import InferenceProgress
 
 pytestmark = pytest.mark.usefixtures("unoptimized")
 LENGTH, TARGETS = 48, 18
@@ -364,7 +365,7 @@ def test_the_progress_line_before_the_first_rows_are_done(monkeypatch, capsys):
   """A rate of 0 rows/s has no ETA: this divided by zero where the first rows took 30 s."""
   now = [100.0]
   monkeypatch.setattr("t5x._process.progress.time.time", lambda: now[0])
-  progress = inference._Progress("eval sgd")
+  progress = InferenceProgress("eval sgd")
   now[0] += 31
   progress.advance(0, of=100)
   now[0] += 31

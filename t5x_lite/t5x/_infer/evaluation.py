@@ -16,7 +16,7 @@ from t5x._data.datasets import (
   import_module,
   verify_matching_vocabs,
 )
-from t5x._infer.inference import get_infer_fn
+from t5x._infer.infer_fn import get_infer_fn
 from t5x._infer.journal import Journal, config_hash, decoder
 from t5x._process.hosts import broadcast_text
 from t5x._process.log import log

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-import gin
 import jax
 import numpy as np
 from gin import config as _gin_config
@@ -27,6 +26,7 @@ from jax.sharding import NamedSharding
 from t5x import decoding
 from t5x._infer import packed_rows
 from t5x._infer.journal import Journal
+from t5x._infer.progress import InferenceProgress
 from t5x._infer.rows import (
   Rows,
   in_background,
@@ -36,8 +36,6 @@ from t5x._infer.rows import (
   rows_per_batch,
 )
 from t5x._infer.staged_decode import StagedDecode
-from t5x._process.log import log
-from t5x._process.progress import ProgressLine, duration, fit, short_number
 from t5x.errors import T5XError
 
 # Time of a compilation over that of a full-length batch. On a CPU it is measured with T5-small; a
@@ -289,7 +287,7 @@ class BatchInference:
     key_features = ["encoder_input_tokens"] if encoder_decides else None
     known = journal.read() if journal is not None else {}
     outputs: dict[str, Any] = dict(known)
-    rows, progress = Rows(), _Progress(what)
+    rows, progress = Rows(), InferenceProgress(what)
     windows = read_rows(ds, rows, key_features, merge, _BATCHES_PER_WINDOW * self._batch_size)
 
     def deliver(numbers: Sequence[int], positions: Sequence[int], batch_outputs: Any) -> None:
@@ -382,89 +380,3 @@ class BatchInference:
     while running:
       settle()
     return len(seen)
-
-
-class _Progress(ProgressLine):
-  """The line `eval sgd: 120/1000 rows | 80 rows/s | ETA 0:11`, and what was done at the end."""
-
-  def __init__(self, what: str):
-    super().__init__()
-    self._what, self._done = what, 0
-
-  def advance(self, rows: int, of: int) -> None:
-    """Counts `rows` more, `of` those that have been read."""
-    self._done += rows
-    if self._what:
-      self.show(lambda columns: self._line(of, columns))
-
-  def _line(self, of: int, columns: int | None) -> str:
-    parts = {"rows": f"{self._what}: {self._done}/{of} rows"}
-    if self._done:  # the first rows can take longer than the time between two lines
-      rate = self._done / (time.time() - self.started)
-      parts["rate"] = f"{short_number(rate)} rows/s"
-      parts["ETA"] = f"ETA {duration((of - self._done) / rate)}"
-    return fit(parts, ("rate", "ETA"), columns)
-
-  def done(self, stats: Mapping[str, float]) -> None:
-    """Says what was done."""
-    if not self._what:
-      return
-    self.clear()
-    details = []
-    if stats["distinct"] < stats["examples"]:
-      details.append(f"{stats['distinct']} distinct")
-    if stats["rows_run"] < stats["distinct"]:
-      details.append(f"{stats['distinct'] - stats['rows_run']} known from before")
-    note = f" ({', '.join(details)})" if details else ""
-    rate = stats["rows_run"] / stats["seconds"]
-    log(
-      f"{self._what}: {stats['examples']} examples{note} in {stats['seconds']:.1f} s, "
-      f"{short_number(rate)} rows/s"
-    )
-
-
-@gin.configurable(module="t5x.utils", allowlist=["efficient"])
-def get_infer_fn(
-  infer_step: Callable,
-  batch_size: int,
-  train_state_axes,
-  partitioner,
-  keep_aux_as_numpy: bool = False,
-  efficient: bool = True,
-  check_stop: Callable[[], None] | None = None,
-) -> Callable:
-  """Returns `infer_fn(ds, train_state, rng=None)` in seqio's format.
-
-  Args:
-      infer_step: `model.predict_batch`, `.predict_batch_with_aux` or `.score_batch`, called as
-          fn(params, batch) or fn(params, batch, rng=key).
-      batch_size: rows per batch over all hosts.
-      train_state_axes: the state with PartitionSpecs.
-      partitioner: partitioner of the state.
-      keep_aux_as_numpy: leave auxiliary values as arrays instead of lists.
-      efficient: False runs every example at full length and every batch to its slowest row;
-          slower, to compare with.
-      check_stop: called between batches; raises to stop.
-
-  Returns:
-      A function returning [(index, output)], or ([(index, output)], {aux name: [value]}) if
-      the step returns a pair; rows in the dataset's order.
-  """
-  run = BatchInference(infer_step, batch_size, train_state_axes, partitioner, efficient, check_stop)
-
-  def column(*values):
-    arrays = map(np.asarray, values)
-    return list(arrays) if keep_aux_as_numpy else [x.tolist() for x in arrays]
-
-  def infer_fn(ds, train_state, rng=None, what: str = "", journal: Journal | None = None):
-    results = run(ds, train_state, rng, what, journal)
-    first = results[0][1]
-    # A pair is a tuple if it comes from the device, a list if it comes from a journal.
-    if not (isinstance(first, (tuple, list)) and isinstance(first[-1], Mapping)):
-      return [(i, np.asarray(out).tolist()) for i, out in results]
-    indexed = [(i, np.asarray(out[0]).tolist()) for i, out in results]
-    auxiliary = [out[1] for _, out in results]
-    return indexed, jax.tree.map(column, *auxiliary, is_leaf=lambda x: not isinstance(x, Mapping))
-
-  infer_fn.inference = run
-  return infer_fn

@@ -1,0 +1,240 @@
+"""The sections of a report: tables, plots and what is said of them."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.report import browser, check_plots, plot_numbers, plots, run_tables, runs
+from sgdx_t5x.report.checks import section_lines, section_tables
+from sgdx_t5x.report.page import Plot, Section
+from sgdx_t5x.report.runs import Run
+from sgdx_t5x.scoring import compare, comparison_tables, score_tables
+from sgdx_t5x.scoring.progress import OnProgress
+from sgdx_t5x.tables import Table, percent
+
+
+def make_sections(
+  scored: Sequence[Run], lacks: Sequence[str], on_progress: OnProgress
+) -> tuple[tuple[Section, ...], dict[str, Any]]:
+  """Makes the sections of a report of runs.
+
+  Args:
+    scored: the runs, the first is what others are compared with.
+    lacks: what is missing for a full report, a line each.
+    on_progress: called with a task, how much of it is done, of how much, and a unit.
+
+  Returns:
+    (sections whose plots are not drawn yet, name of a plot -> matplotlib figure).
+  """
+  figures: dict[str, Any] = {}
+  parts: tuple[Callable[[], Iterable[Section]], ...] = (
+    lambda: [_overview(scored, lacks, figures)],
+    lambda: _steps(scored, figures),
+    lambda: _perturbed(scored, figures),
+    lambda: _provenance(scored),
+    lambda: _calls(scored),
+    lambda: _comparisons(scored),
+    lambda: [_services(scored, figures)],
+    lambda: _errors(scored, figures),
+  )
+  made: list[Section] = []
+  for done, part in enumerate(parts, start=1):
+    on_progress("making sections", done, 1 + len(parts), "parts")
+    made += part()
+  on_progress("making sections", 1 + len(parts), 1 + len(parts), "parts")
+  return tuple(made), figures
+
+
+def lines_of(scored: Sequence[Run], lines: Callable[[Run], Iterable[str]]) -> list[str]:
+  """Returns what is said of runs, "a, b: ..." where it is the same of several."""
+  return [f"{names}: {line}" for names, line in runs.by_line(scored, lines)]
+
+
+def has_errors(run: Run) -> bool:
+  """Whether it is known which slots of a run are wrong, though there may be none."""
+  return run.table is not None and run.table.failures is not None
+
+
+def _overview(scored: Sequence[Run], lacks: Sequence[str], figures: dict[str, Any]) -> Section:
+  lines = [
+    *lacks,
+    *lines_of(
+      scored,
+      lambda run: [*run.report["notes"], *score_tables.absent(run.rows.groups["all"])],
+    ),
+  ]
+  made = (run_tables.sources, run_tables.summary, run_tables.robustness, run_tables.variants)
+  shown = [table for make in (*made, run_tables.seeds) if (table := make(scored))]
+  drawn = {
+    "jga_by_variant": ("JGA by schema variant", plots.jga_by_variant(scored)),
+    "jga_by_augmentation": ("JGA by run", plots.jga_by_augmentation(scored)),
+  }
+  return Section(
+    "overview", "Overview", tuple(lines), tuple(shown), _plots(drawn, _caption(scored), figures)
+  )
+
+
+def _perturbed(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
+  """What perturbed dialogues do to runs that were checked, see `sgdx check`."""
+  for number, run in enumerate((run for run in scored if run.check), start=1):
+    check, stem = run.check, f"perturbed-{number}"
+    compared = {label: check.rows[label] for label in check.compared}
+    title = f"Frames that a perturbation changed, before and after: {run.name}"
+    changed = {f"{stem}-changed": (title, check_plots.before_and_after(compared))}
+    title = f"All frames of each set: {run.name}"
+    every = {f"{stem}-all": (title, check_plots.alone(check.rows))}
+    plots_of = (
+      *_plots(changed, check_plots.caption(compared, "num_changed"), figures),
+      *_plots(every, check_plots.caption(check.rows), figures),
+    )
+    shown = tuple(section_tables(run.name, check))
+    title = f"Perturbed dialogues: {run.name}"
+    yield Section(stem, title, section_lines(check), shown, plots_of, signed=False)
+
+
+def _provenance(scored: Sequence[Run]) -> Iterator[Section]:
+  """Where runs lose what, of those scored with --provenance."""
+  shown = [
+    dataclasses.replace(table, title=f"{run.name}: {table.title}")
+    for run in scored
+    for table in score_tables.provenance_tables(run.report.get("provenance"))
+  ]
+  if shown:
+    lines = (
+      "informed: said by the user; accepted: said by the system before; carried: taken over from "
+      "another service (coreference).",
+    )
+    yield Section("provenance", "Provenance of values", lines, tuple(shown), ())
+
+
+def _calls(scored: Sequence[Run]) -> Iterator[Section]:
+  """What runs that are tool calls do besides states."""
+  if shown := run_tables.calls(scored):
+    lines = (
+      "Of calls as they were made, right or wrong. Wrong: a tool of a service that the dialogue "
+      "has not had; unknown: of none. Invented and mistyped are shares of the arguments, intent of "
+      "the frames with an active one. Abstained: no call where no tool fits, which is right; "
+      "missed: no call where one fits. Trackers without calls are not in these tables.",
+    )
+    yield Section("calls", "Tool calls", lines, shown, ())
+
+
+def _steps(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
+  shown, lines = [], []
+  for run in scored:
+    if plot_numbers.num_points(run) > 1:
+      shown.append(run_tables.checkpoints(run))
+      lines += [f"{run.name}: {run.steps_note}"] if run.steps_note else []
+      lines.append(_best_steps(run))
+  if shown:
+    drawn = {"by_step": ("JGA and SS against training step", plots.by_step(scored))}
+    notes = [f"{run.name}: {run.steps_note}." for run in scored if run.steps_note]
+    caption = " ".join(notes) if notes else _caption(scored)
+    placed = _plots(drawn, caption, figures)
+    lines, shown = tuple(lines), tuple(shown)
+    yield Section("checkpoints", "Checkpoints", lines, shown, placed, signed=not notes)
+
+
+def _best_steps(run: Run) -> str:
+  """The best checkpoint on the original schemas need not be the most robust one (CheckDST)."""
+  best = plot_numbers.best_checkpoints(run).items()
+  words = (f"best {plot_numbers.NAMES[key]} at step {step:,}" for key, (step, _) in best)
+  return f"{run.name}: {', '.join(words)}"
+
+
+def _comparisons(scored: Sequence[Run]) -> Iterator[Section]:
+  first, *others = scored
+  for number, run in enumerate(others):
+    title = f"{run.name} against {first.name}"
+    yield Section(f"comparison-{number + 1}", title, *_comparison(first, run))
+
+
+def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...]]:
+  lacking = [r.name for r in (first, run) if r.table is None]
+  if lacking:
+    return (f"no paired comparison: {', '.join(lacking)} without scores per frame",), ()
+  names = f"A is {first.name}, B is {run.name}"
+  try:
+    compared = compare.compare(first.table, run.table, allow_missing=True)
+  except SgdxError as e:
+    return (f"no paired comparison: {e.found} ({names})",), ()
+  # What makes the runs themselves PARTIAL is at the top of the page.
+  above = {f"{x}: {line}" for x, r in (("A", first), ("B", run)) for line in r.report["warnings"]}
+  new = (line for line in compared.warnings if line not in above)
+  notes = (*compared.notes, *(f"PARTIAL: {line}" for line in new))
+  shown = comparison_tables.tables(first.name, run.name, compared)
+  lines = (
+    f"Differences are {run.name} minus {first.name} in percentage points, with 95% intervals by "
+    "paired resampling of dialogues; more is better, but less of SS, lost and spread. p is "
+    "two-sided, of JGA_v1-5 in the table of services, at least 2 / 2^D of D dialogues, and not "
+    "corrected for how many numbers are looked at. Broken: frames right (JGA 1) with "
+    f"{first.name} and wrong with {run.name}, counted per schema variant; fixed: the reverse.",
+    *((f"{line} ({names})") for line in notes),
+    *comparison_tables.worst_and_best(shown[1]),
+  )
+  return lines, tuple(shown)
+
+
+def _services(scored: Sequence[Run], figures: dict[str, Any]) -> Section:
+  drawn = {
+    "sensitivity_by_service": (
+      "Schema sensitivity and JGA_v1-5 per service",
+      plots.sensitivity_by_service(scored),
+    )
+  }
+  shown = tuple(run_tables.services(run) for run in scored)
+  return Section("services", "Services", (), shown, _plots(drawn, _caption(scored), figures))
+
+
+def _errors(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
+  listed = [run for run in scored if has_errors(run)]
+  if not listed:
+    return
+  sizes = {run.name: run.rows.groups["all"].num_frames for run in listed}
+  counts = {run.name: browser.kind_counts(run) for run in listed}
+  drawn = {"error_kinds": ("Kinds of slot errors", plots.error_kinds(counts, sizes))}
+  shown = [table for run in listed for table in (run_tables.errors(run), run_tables.slots(run))]
+  lines = (
+    "A slot of a frame is an error if its official score is below 1. The first of these that fits "
+    "is its kind. missed: the gold state has the slot, the predicted one not. value of another "
+    "slot: the predicted value is another slot's in the gold state of the frame. spurious: the "
+    "gold state does not have the slot. wrong categorical choice, wrong value: it has another "
+    "value.",
+    *(_most(run.name, counts[run.name]) for run in listed),
+  )
+  yield Section(
+    "errors",
+    "Errors",
+    lines,
+    tuple(table for table in shown if table),
+    _plots(drawn, _caption(scored), figures),
+  )
+
+
+def _most(name: str, counts: Mapping[str, Mapping[str, int]]) -> str:
+  """The paper's observation, or that it does not hold: most errors are slots not predicted."""
+  of, shares = plot_numbers.shares_of_kinds(counts)
+  if not any(shares.values()):
+    return f"{name}: no errors"
+  shown = ", ".join(f"{kind} {percent(share)}%" for kind, share in shares.items())
+  kind = max(shares, key=lambda kind: shares[kind])
+  return f"{name}: the most frequent kind is {kind} ({of}: {shown})"
+
+
+def _plots(
+  drawn: Mapping[str, tuple[str, Any]], caption: str, figures: dict[str, Any]
+) -> tuple[Plot, ...]:
+  """Keeps the figures that could be drawn, and returns their places in the page."""
+  kept = {name: item for name, item in drawn.items() if item[1] is not None}
+  figures.update({name: figure for name, (_, figure) in kept.items()})
+  return tuple(Plot(name, title, caption, "") for name, (title, _) in kept.items())
+
+
+def _caption(scored: Sequence[Run]) -> str:
+  """n, what the intervals are, and the signature: of each run if they differ."""
+  rows = [run.rows.groups["all"] for run in scored]
+  sizes = {f"n = {row.num_frames:,} frames of {row.num_dialogues:,} dialogues" for row in rows}
+  signatures = runs.signatures(scored).values()
+  intervals = " 95% intervals by resampling dialogues." if any(r.intervals for r in rows) else ""
+  return f"{'; '.join(sorted(sizes))}.{intervals} Signature: {' '.join(signatures)}"

@@ -1,0 +1,90 @@
+"""What is said beside scores: what makes them PARTIAL, and what else is to be known of them."""
+
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
+from sgdx_t5x.metrics import FrameScores
+from sgdx_t5x.scoring.predictions.files import (
+  PredictionSource,
+  Selection,
+  find_files,
+  is_rows,
+)
+from sgdx_t5x.scoring.settings import Settings
+
+
+def warning_lines(
+  missing: Mapping[str, int], extra: Mapping[str, int], selection: Selection
+) -> Iterator[str]:
+  """Yields what makes scores PARTIAL.
+
+  Args:
+    missing: variant -> frames without a prediction.
+    extra: variant -> dialogues that the corpus does not have.
+    selection: what is scored.
+  """
+  corpus, split, gold = selection.corpus, selection.split, selection.gold
+  num_dialogues = len({frame.dialogue_id for frame in gold})
+  if not corpus.is_complete(split, num_dialogues):
+    yield (
+      f"the corpus has {num_dialogues:,} of the {PUBLISHED_DIALOGUES[split]:,} dialogues of "
+      f"{split}: not comparable with published scores"
+    )
+  for absent, variants in _by_count(missing):
+    yield f"{absent:,} of {len(gold):,} frames of {variants} have no prediction"
+  for unknown, variants in _by_count(extra):
+    yield f"{unknown:,} dialogues predicted for {variants} are not in the corpus"
+
+
+def _by_count(counts: Mapping[str, int]) -> Iterator[tuple[int, str]]:
+  """Yields each count that is not 0, and the variants that have it."""
+  for count in dict.fromkeys(counts.values()):
+    if count:
+      yield count, ", ".join(variant for variant, n in counts.items() if n == count)
+
+
+def note_lines(
+  by_variant: Mapping[str, FrameScores],
+  sources: Mapping[str, PredictionSource],
+  split: str,
+  how: Settings,
+) -> Iterator[str]:
+  """Yields what is to be known of predictions that were scored.
+
+  Args:
+    by_variant: variant -> scores of its frames.
+    sources: variant -> where its predictions are.
+    split: that was scored.
+    how: the scorer's settings.
+  """
+  by_file: dict[pathlib.Path, list[str]] = {}
+  for variant, place in sources.items():
+    by_file.setdefault(find_files(place, split)[0].resolve(), []).append(variant)
+  for file, variants in by_file.items():
+    if len(variants) > 1 and not is_rows(file):
+      yield f"the same predictions are given for {', '.join(variants)}: nothing can differ"
+  for name in how.metrics:
+    if absent := [v for v, scores in by_variant.items() if np.isnan(scores.metrics[name]).all()]:
+      yield f"{name}: the predictions for {', '.join(absent)} do not have it"
+  for variant, scores in by_variant.items():
+    absent = int(np.isnan(scores.metrics["slot_tagging_f1"]).sum())
+    if 0 < absent < len(scores):
+      yield (
+        f"slot tagging of {variant} is over the {len(scores) - absent:,} of {len(scores):,} "
+        'frames that have "slots", as officially'
+      )
+
+
+def ignored_lines(
+  ignored: Mapping[str, Sequence[int]], by_variant: Mapping[str, FrameScores]
+) -> Iterator[str]:
+  """Yields what answers name that their frames do not have, an index out of range for instance."""
+  for variant, scores in by_variant.items():
+    if counts := ignored[variant]:
+      yield (
+        f"{len(counts):,} of {len(scores):,} answers of {variant} name slots or intents that were "
+        f"not in the prompt, {sum(counts):,} in all; these parts of the answers are ignored"
+      )

@@ -1,0 +1,59 @@
+"""`utils.get_infer_fn`: inference in seqio's format, as gin configures it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import gin
+import jax
+import numpy as np
+
+from t5x._infer.inference import BatchInference
+from t5x._infer.journal import Journal
+
+
+@gin.configurable(module="t5x.utils", allowlist=["efficient"])
+def get_infer_fn(
+  infer_step: Callable,
+  batch_size: int,
+  train_state_axes,
+  partitioner,
+  keep_aux_as_numpy: bool = False,
+  efficient: bool = True,
+  check_stop: Callable[[], None] | None = None,
+) -> Callable:
+  """Returns `infer_fn(ds, train_state, rng=None)` in seqio's format.
+
+  Args:
+      infer_step: `model.predict_batch`, `.predict_batch_with_aux` or `.score_batch`, called as
+          fn(params, batch) or fn(params, batch, rng=key).
+      batch_size: rows per batch over all hosts.
+      train_state_axes: the state with PartitionSpecs.
+      partitioner: partitioner of the state.
+      keep_aux_as_numpy: leave auxiliary values as arrays instead of lists.
+      efficient: False runs every example at full length and every batch to its slowest row;
+          slower, to compare with.
+      check_stop: called between batches; raises to stop.
+
+  Returns:
+      A function returning [(index, output)], or ([(index, output)], {aux name: [value]}) if
+      the step returns a pair; rows in the dataset's order.
+  """
+  run = BatchInference(infer_step, batch_size, train_state_axes, partitioner, efficient, check_stop)
+
+  def column(*values):
+    arrays = map(np.asarray, values)
+    return list(arrays) if keep_aux_as_numpy else [x.tolist() for x in arrays]
+
+  def infer_fn(ds, train_state, rng=None, what: str = "", journal: Journal | None = None):
+    results = run(ds, train_state, rng, what, journal)
+    first = results[0][1]
+    # A pair is a tuple if it comes from the device, a list if it comes from a journal.
+    if not (isinstance(first, (tuple, list)) and isinstance(first[-1], Mapping)):
+      return [(i, np.asarray(out).tolist()) for i, out in results]
+    indexed = [(i, np.asarray(out[0]).tolist()) for i, out in results]
+    auxiliary = [out[1] for _, out in results]
+    return indexed, jax.tree.map(column, *auxiliary, is_leaf=lambda x: not isinstance(x, Mapping))
+
+  infer_fn.inference = run
+  return infer_fn
