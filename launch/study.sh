@@ -326,7 +326,7 @@ t5dst_inputs() {
 spandst_inputs() {
   export SGDX_ENCODER="$encoder"
   [ -z "$dry_run" ] || echo "export SGDX_ENCODER=$(quoted "$encoder")"
-  [ "${arms[*]}" = scratch ] || [ -e "$out/encoder/checkpoint_0" ] ||
+  { [ "${arms[*]}" = scratch ] && [ -z "$overfit" ]; } || [ -e "$out/encoder/checkpoint_0" ] ||
     perform sgdx weights import --hf "$encoder" --out "$out/encoder"
 }
 
