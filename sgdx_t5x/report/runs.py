@@ -155,7 +155,7 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
     return Run(
       name, report, origin=str(path), lacks=(f"{name}: {path} names no scores per frame; {how}",)
     )
-  frames = path.parent / str(report["per_frame"].get("file"))
+  frames = score_files.frames_path(path, str(report["per_frame"].get("file")))
   if not frames.is_file():
     how = "restore it, or score again with --per-frame"
     return Run(

@@ -7,12 +7,13 @@ its own folder or absolute, with its checksum.
 
 import dataclasses
 import gzip
+import io
 import json
 import math
 import pathlib
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -144,7 +145,7 @@ def read_frames_of(
       expected="a report of `sgdx score --json OUT.json --per-frame OUT.jsonl`",
       fix="score again with --per-frame",
     )
-  frames = path.parent / named["file"]
+  frames = frames_path(path, named["file"])
   table = _read_table(frames, metrics)
   if table.checksum != named["checksum"]:
     raise SgdxError(
@@ -154,6 +155,13 @@ def read_frames_of(
       fix="run `sgdx score` again, with --json and --per-frame files of their own for each run",
     )
   return dataclasses.replace(table, path=path, warnings=tuple(report["warnings"]))
+
+
+def frames_path(report: pathlib.Path, name: str) -> pathlib.Path:
+  """Returns where the scores per frame are that a report names: beside it, compressed perhaps."""
+  path = report.parent / name
+  packed = path.with_name(f"{path.name}.gz")
+  return packed if packed.is_file() and not path.exists() else path
 
 
 def read_report(path: str | pathlib.Path) -> dict[str, Any]:
@@ -254,7 +262,7 @@ def failure_json(failure: Failure) -> dict[str, Any]:
 def _first_line(path: pathlib.Path) -> Any:
   """Returns the first line decoded, or None if it is not a JSON value by itself."""
   _check_file(path)
-  with path.open("rb") as file:
+  with _opened(path) as file:
     try:
       return json.loads(file.readline())
     except (ValueError, RecursionError):
@@ -267,6 +275,10 @@ def _check_file(path: pathlib.Path) -> None:
   protect([path])
 
 
+def _opened(path: pathlib.Path) -> IO[bytes]:
+  return io.BytesIO(_uncompressed(path)) if path.suffix == ".gz" else path.open("rb")
+
+
 def _uncompressed(path: pathlib.Path) -> bytes:
   """Returns what is in a file, decompressed if its name ends in .gz."""
   content = path.read_bytes()
@@ -277,7 +289,7 @@ def _uncompressed(path: pathlib.Path) -> bytes:
   except (OSError, EOFError, zlib.error) as e:
     raise SgdxError(
       f"{path}: not a complete gzip file ({e})",
-      expected="what `sgdx score` wrote with --json, compressed",
+      expected="what `sgdx score` wrote, compressed",
       fix="compress it again, or give the uncompressed file",
     ) from None
 
@@ -296,7 +308,7 @@ def _read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTab
   values: list[list[float]] = []
   failures: dict[str, tuple[Failure, ...]] = {}
   agreement: dict[str, float] = {}
-  with path.open("rb") as lines:
+  with _opened(path) as lines:
     next(lines)
     for number, line in enumerate(lines, start=2):
       where = f"{path}, line {number}"

@@ -297,6 +297,13 @@ def test_compressed_scores_are_read(scored, tmp_path):
   run, plain = (runs.read_run("first", path) for path in (compressed, scored / "first.json"))
   assert run.report == plain.report
   assert run.table.checksum == plain.table.checksum
+  frames = tmp_path / "first.frames.jsonl"
+  packed = frames.with_name(f"{frames.name}.gz")
+  packed.write_bytes(gzip.compress(frames.read_bytes()))
+  frames.unlink()
+  both_compressed = runs.read_run("first", compressed).table
+  assert both_compressed.checksum == plain.table.checksum
+  assert both_compressed.failures == plain.table.failures
   for content in (compressed.read_bytes()[:-20], b"{}"):
     compressed.write_bytes(content)
     with pytest.raises(SgdxError, match=r"first.json.gz: not a complete gzip file"):

@@ -17,8 +17,11 @@ from sample_folder import write_sample
 
 from sgdx_t5x.report.runs import read_run
 
-RESULTS = ROOT / "benchmarks/results/study"
-ARMS = ("none", "backtrans", "oracle", "corrupt")
+RESULTS = ROOT / "benchmarks/results"
+STUDIES = {
+  "study": ("none", "backtrans", "oracle", "corrupt"),
+  "study_spandst": ("none", "backtrans"),
+}
 
 
 # Compiling is what takes the time of a model this small.
@@ -71,16 +74,21 @@ def test_dry_run_of_a_span_tracker(tmp_path):
   assert [words[words.index("--split") + 1] for words in tracked] == ["dev", "test"] * 3
   assert ["--limit" in words for words in tracked] == [False, True] * 3
   assert "v5=" + str(out / "none-0/eval_test/v5") in done.stdout
+  for more, imports in ((), False), (("--overfit",), True):  # it overfits the arm `none`
+    scratch = study(*words, "--arms", "scratch", *more, "--dry-run")
+    assert ("sgdx weights import" in scratch.stdout) == imports
 
 
-def test_the_kept_scores_are_those_of_the_page():
+@pytest.mark.parametrize("study_name", STUDIES)
+def test_the_kept_scores_are_those_of_the_page(study_name):
   """What is in docs/study.md comes from files that are whole and that `sgdx` reads."""
-  sums = (RESULTS / "SHA256SUMS").read_text().splitlines()
-  assert len(sums) == sum(path.is_file() for path in RESULTS.rglob("*")) - 1
+  results, arms = RESULTS / study_name, STUDIES[study_name]
+  sums = (results / "SHA256SUMS").read_text().splitlines()
+  assert len(sums) == sum(path.is_file() for path in results.rglob("*")) - 1
   for digest, name in map(str.split, sums):
-    assert hashlib.sha256((RESULTS / name).read_bytes()).hexdigest() == digest, name
+    assert hashlib.sha256((results / name).read_bytes()).hexdigest() == digest, name
   page = (ROOT / "docs/study.md").read_text("utf-8")
-  runs = {name: read_run(name, RESULTS / f"test/{name}-0.json.gz") for name in ARMS}
+  runs = {name: read_run(name, results / f"test/{name}-0.json.gz") for name in arms}
   for name, run in runs.items():
     for group in ("all", "seen", "unseen"):
       row = run.report["sgdx"][group]
@@ -118,6 +126,20 @@ def test_refuses(words, said):
   assert [line.split(":")[0].strip() for line in done.stderr.splitlines()[-3:]] == [
     "expected", "available", "fix",
   ]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_waits_for_an_arm_that_is_suspended(code):
+  """Under job control bash's `wait` returns when a process is stopped; the study ended then."""
+  script = (ROOT / "launch/study.sh").read_text("utf-8")
+  ended = re.search(r"^ended\(\) \{.*?^\}", script, re.MULTILINE | re.DOTALL)
+  steps = f"""{ended[0]}
+    set -m
+    (sleep 1; exit {code}) &
+    arm=$!
+    (sleep 0.2; kill -STOP $arm; sleep 1.2; kill -CONT $arm) &
+    ended $arm"""
+  assert subprocess.run(["bash", "-c", steps], check=False).returncode == code
 
 
 @pytest.fixture
