@@ -116,6 +116,15 @@ def test_a_server_that_fails_in_every_way(requests, gold, tmp_path):
   )
 
 
+@pytest.fixture
+def heeded_sigint():
+  """Children of a shell's background job, as a CI may be, would ignore SIGINT."""
+  before = signal.signal(signal.SIGINT, signal.default_int_handler)
+  yield
+  signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeded_sigint")
 def test_killed_at_several_moments_it_asks_for_what_is_missing(requests, gold, tmp_path):
   """An answer in the file is never asked for again; a kill repeats at most what was in flight."""
   out, flying = tmp_path / "a.jsonl", 8
@@ -132,7 +141,7 @@ def test_killed_at_several_moments_it_asks_for_what_is_missing(requests, gold, t
       )
       server.wait_for_answers(at)
       process.send_signal(number)
-      stderr = process.communicate()[1]
+      stderr = process.communicate(timeout=120)[1]
       assert process.returncode == {9: -9, 15: 143, 2: 130}[number]
       assert ("the same command goes on" in stderr) == (number != signal.SIGKILL)
       assert known == {key: server.asked[key] for key in known}
