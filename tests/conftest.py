@@ -5,6 +5,7 @@ import gc
 import os
 import pathlib
 import shutil
+import signal
 import tempfile
 
 import hypothesis
@@ -18,6 +19,10 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
   os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="sgdx_jax_cache_")
   atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
+
+# A shell's background job, as a CI may be, ignores SIGINT, and so would all that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+  signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The machine may be busy: no test fails for the time it takes.
 hypothesis.settings.register_profile(

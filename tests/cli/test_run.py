@@ -116,15 +116,6 @@ def test_a_server_that_fails_in_every_way(requests, gold, tmp_path):
   )
 
 
-@pytest.fixture
-def heeded_sigint():
-  """Children of a shell's background job, as a CI may be, would ignore SIGINT."""
-  before = signal.signal(signal.SIGINT, signal.default_int_handler)
-  yield
-  signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("heeded_sigint")
 def test_killed_at_several_moments_it_asks_for_what_is_missing(requests, gold, tmp_path):
   """An answer in the file is never asked for again; a kill repeats at most what was in flight."""
   out, flying = tmp_path / "a.jsonl", 8

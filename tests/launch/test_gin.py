@@ -110,6 +110,8 @@ CASES = {
      for where in ("", "sample/") for run, last in (("eval", EVAL), ("infer", INFER))},
   "study/spandst": (["gin/spandst.gin", "gin/study/spandst.gin", "gin/study/spandst_overfit.gin"],
                     [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'"]),
+  "study/spandst_seventh": (["gin/spandst.gin", "gin/study/spandst_seventh.gin"],
+                            [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'"]),
   "study/train": (["gin/t5dst_oracle.gin", *STUDY], TRAIN),
   "study/overfit": (["gin/t5dst.gin", *STUDY, "gin/study/overfit.gin"], TRAIN),
   "study/model": (["gin/eval.gin", "gin/study/model.gin"],
