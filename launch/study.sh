@@ -240,10 +240,13 @@ work_together() {
 
 # Waits until a worker has ended: under `set -m`, wait also returns when it is suspended.
 ended() {
-  local status=0
-  wait "$1" || status=$?
-  while kill -0 "$1" 2>/dev/null; do sleep 1; status=0; wait "$1" || status=$?; done
-  return "$status"
+  local status
+  while :; do
+    status=0
+    wait "$1" || status=$?
+    kill -0 "$1" 2>/dev/null || return "$status"
+    sleep 1
+  done
 }
 
 stop() {
