@@ -43,14 +43,12 @@ def test_a_signal_ends_a_command_that_is_writing(number, code, word, tmp_path, m
 
 # Sends a signal when a module is looked for that comes late among the imports.
 SIGNAL_DURING_IMPORTS = """
-import os, signal, sys
+import os, sys
 class Finder:
   def find_spec(name, path=None, target=None):
     if name == sys.argv[1]:
       os.kill(os.getpid(), int(sys.argv[2]))
 sys.meta_path.insert(0, Finder)
-number = int(sys.argv[2])
-signal.signal(signal.SIGINT, signal.default_int_handler)
 from sgdx_t5x.cli import main
 sys.exit(main(["--help"]))
 """

@@ -324,21 +324,12 @@ def test_init_of_a_schema_without_intents_writes_nothing(here, capsys):
   assert not pathlib.Path("start").exists()
 
 
-# Children of a shell's background job, as a CI may be, would ignore SIGINT.
-HEARS_INTERRUPTS = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from sgdx_t5x.cli import main
-sys.exit(main())
-"""
-
-
 @contextlib.contextmanager
 def started(here, processes):
   """A run that writes its second file, in a session of its own."""
   given = arguments(100_000, processes=processes, out="deep/mine")
   with subprocess.Popen(
-    [sys.executable, "-c", HEARS_INTERRUPTS, *given],
+    [sys.executable, "-m", "sgdx_t5x.cli", *given],
     cwd=here,
     stderr=subprocess.PIPE,
     text=True,

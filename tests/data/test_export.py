@@ -335,10 +335,9 @@ def test_a_file_that_holds_no_dialogues_is_refused(text):
 
 # Set in the child itself: forking a process that has run JAX, to set it there, may hang.
 START = """
-import resource, signal, sys
+import resource, sys
 from sgdx_t5x.cli import main
 if __name__ == "__main__":
-  signal.signal(signal.SIGINT, signal.default_int_handler)
   if limit := int(sys.argv.pop(1)):
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
   sys.exit(main(sys.argv[1:]))

@@ -697,8 +697,7 @@ def test_ctrl_c_says_what_still_costs_money(cloud):
   cloud.rule("*queued-resources create*", code=0, queue="WAITING_FOR_RESOURCES")
   script = cloud.repo / "launch/tpu_vm.sh"
   running = subprocess.Popen(
-    # A background job ignores SIGINT, and so would what it starts.
-    ["env", "--default-signal=INT", script, "create", "v3-8", *WHERE, "--queued"],
+    [script, "create", "v3-8", *WHERE, "--queued"],
     env={
       "PATH": ":".join(cloud.path),
       "FAKE_CLOUD": str(cloud.state),
