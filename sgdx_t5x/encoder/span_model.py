@@ -7,6 +7,7 @@ choices of a slot: KEEP, DONTCARE, CLEAR, SYSTEM, SPAN, then the values, then th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ from sgdx_t5x.encoder import answers, heads
 from sgdx_t5x.encoder.encoder import Bert, BertConfig
 from sgdx_t5x.encoder.features import MAX_FRAMES, SpanFeatureConverter
 from sgdx_t5x.encoder.model import EncoderModel, millionths, share
+from sgdx_t5x.errors import SgdxError
 
 Array = jax.Array
 Batch = Mapping[str, Array]
@@ -152,9 +154,10 @@ class SpanModel(EncoderModel):
     slot_weight: weight of the loss of slots' answers.
     requested_weight: weight of the loss of requested slots.
     intent_weight: weight of the loss of intents.
+    unchanged_frames: share, in [0, 1], of the frames in which no slot changes that are trained on.
 
   Raises:
-    SgdxError: the vocabulary has more pieces than the encoder has rows for.
+    SgdxError: the vocabulary has more pieces than the encoder has rows for, or a share is none.
   """
 
   FEATURE_CONVERTER_CLS = SpanFeatureConverter
@@ -169,10 +172,18 @@ class SpanModel(EncoderModel):
     slot_weight: float = 1.0,
     requested_weight: float = 1.0,
     intent_weight: float = 1.0,
+    unchanged_frames: float = 1.0,
   ):
     weights = {"slots": slot_weight, "requested": requested_weight, "intent": intent_weight}
     super().__init__(module, input_vocabulary, output_vocabulary, optimizer_def, weights)
     self._longest_span = longest_span
+    if not 0 <= unchanged_frames <= 1:
+      raise SgdxError(
+        f"SpanModel.unchanged_frames = {unchanged_frames!r}",
+        expected="a share in [0, 1]",
+        fix="span_model.SpanModel.unchanged_frames = 1.0 trains on all frames",
+      )
+    self.FEATURE_CONVERTER_CLS = functools.partial(SpanFeatureConverter, unchanged=unchanged_frames)
 
   def likelihoods(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
     """See `likelihoods` of this file."""

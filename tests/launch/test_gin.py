@@ -112,6 +112,8 @@ CASES = {
                     [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'"]),
   "study/spandst_seventh": (["gin/spandst.gin", "gin/study/spandst_seventh.gin"],
                             [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'"]),
+  "study/spandst_changes": (["gin/spandst.gin", "gin/study/spandst_changes.gin"],
+                            [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'"]),
   "study/train": (["gin/t5dst_oracle.gin", *STUDY], TRAIN),
   "study/overfit": (["gin/t5dst.gin", *STUDY, "gin/study/overfit.gin"], TRAIN),
   "study/model": (["gin/eval.gin", "gin/study/model.gin"],
