@@ -42,7 +42,7 @@ def main() -> None:
   """Starts the drivers, measures, prints the table."""
   parser = _common.make_parser(__doc__, repeats=3)
   parser.add_argument("--archive", required=True, help="the official SGD archive")
-  parser.add_argument("--examples", type=int, default=512, help="per measurement (512)")
+  parser.add_argument("--examples", type=int, default=2048, help="per measurement (2048)")
   args = parser.parse_args()
   data = _common.real_records(args.archive, args.work_dir)
   drivers = {}

@@ -147,7 +147,9 @@ class Layer(nn.Module):
   config: BertConfig
 
   @nn.compact
-  def __call__(self, x: Array, bias: Array, valid: Array, deterministic: bool) -> Array:
+  def __call__(
+    self, x: Array, bias: Array, valid: Array, deterministic: bool, of: Array | None = None
+  ) -> Array:
     """Encodes `x`, `[B, L, E]`, once more.
 
     Args:
@@ -155,8 +157,16 @@ class Layer(nn.Module):
       bias: added to attention's scores, `[B, 1, 1 or L, L]`.
       valid: which tokens are no padding, bool `[B, L, 1]`.
       deterministic: False switches dropout on.
+      of: positions of the tokens to encode, int `[B, K]`; None is all.
+
+    Returns:
+      `[B, L or K, E]`.
     """
-    cfg = self.config
+    cfg, seen = self.config, x
+    if of is not None:
+      x, valid = (jnp.take_along_axis(y, of[..., None], axis=1) for y in (x, valid))
+      if bias.shape[2] > 1:
+        bias = jnp.take_along_axis(bias, of[:, None, :, None], axis=2)
 
     def dense(name: str, features: int, axes: tuple[str, str]) -> Dense:
       return Dense(features, dtype=cfg.dtype, kernel_axes=axes, name=name)
@@ -171,8 +181,8 @@ class Layer(nn.Module):
     head_dim = cfg.emb_dim // cfg.num_heads
     joined = ("embed", "joined_kv")
     query, key, value = (
-      dense(name, cfg.emb_dim, joined)(x).reshape(*x.shape[:2], cfg.num_heads, head_dim)
-      for name in ("query", "key", "value")
+      dense(name, cfg.emb_dim, joined)(y).reshape(*y.shape[:2], cfg.num_heads, head_dim)
+      for name, y in (("query", x), ("key", seen), ("value", seen))
     )
     drops = not deterministic and cfg.attention_dropout_rate > 0
     masks: dict[str, Any] = {_MASK_ARGUMENT: bias}
@@ -221,6 +231,7 @@ class Bert(nn.Module):
     added: Array | None = None,
     deterministic: bool = True,
     visible: Array | None = None,
+    read: Array | None = None,
   ) -> Array:
     """Encodes tokens.
 
@@ -234,9 +245,11 @@ class Bert(nn.Module):
       deterministic: False switches dropout on (needs a 'dropout' rng).
       visible: which tokens (last axis) each token sees, bool `[B, L, L]`; None is all of its
         example.
+      read: tokens whose hidden states are read, bool `[B, L]`; None is all. Without dropout the
+        last layer encodes only these, where they are at most half of each row.
 
     Returns:
-      `[B, L, E]`. Values of padding have no meaning.
+      `[B, L, E]`. Values of padding, and of what is not read, have no meaning.
 
     Raises:
       SgdxError: the input is longer than there are positions.
@@ -256,8 +269,13 @@ class Bert(nn.Module):
     x = x if added is None else x + added
     x = self.dropout(self.embedding_layer_norm(x), deterministic)
     bias = jax.lax.stop_gradient(bias).astype(x.dtype)
-    for layer in self.layers:
+    whole = len(self.layers)
+    if read is not None and deterministic and not self.is_initializing():
+      whole -= 1
+    for layer in self.layers[:whole]:
       x = layer(x, bias, valid[..., None], deterministic)
+    for layer in self.layers[whole:]:
+      x = _encode_read(layer, x, bias, valid[..., None], read)
     if self.is_initializing():
       self.pool(x[:, 0])  # its parameters are part of every BERT
     return x
@@ -274,3 +292,20 @@ class Bert(nn.Module):
         expected=f"at most {most} tokens (BertConfig.max_positions)",
         fix=f"set the length of the inputs to {most} or less in TASK_FEATURE_LENGTHS",
       )
+
+
+def _encode_read(layer: Layer, x: Array, bias: Array, valid: Array, read: Array) -> Array:
+  """As `layer` without dropout, but for what is not read, `[B, L]`, of which values are any."""
+  most = -(-x.shape[1] // 2)
+  places = jnp.argsort(~read, axis=1, stable=True)[:, :most]
+
+  def some(layer: Layer, x: Array) -> Array:
+    y = layer(x, bias, valid, True, of=places)
+    back = jnp.clip(jnp.cumsum(read, axis=1) - 1, 0, most - 1)
+    return jnp.take_along_axis(y, back[..., None], axis=1)
+
+  def all_of_them(layer: Layer, x: Array) -> Array:
+    return layer(x, bias, valid, True)
+
+  fits = jnp.max(jnp.sum(read, axis=1)) <= most
+  return nn.cond(fits, some, all_of_them, layer, x)

@@ -126,9 +126,9 @@ class TokenMarks(nn.Module):
     same &= ~jnp.eye(tokens.shape[1], dtype=bool)
     times = same.astype(jnp.float32) @ marks.astype(jnp.float32)  # in each part
     texts = jnp.cumsum(markers, axis=1) * (segments >= answers.SCHEMA)
-    numbers = texts[..., None] == jnp.arange(1, _TEXTS + 1)
     added = self._embed("embedding", jnp.concatenate([marks, times > 0], axis=-1))
-    added += self._embed("texts", numbers)
+    of_texts = jnp.take(self._table("texts", _TEXTS), texts - 1, axis=0, mode="clip")
+    added += jnp.where(((texts > 0) & (texts <= _TEXTS))[..., None], of_texts, 0)
     mine = markers[:, :, None] & ~markers[:, None] & (texts > 0)[:, :, None]
     mine &= texts[:, :, None] == texts[:, None]
     number = jnp.maximum(mine.sum(axis=-1, keepdims=True), 1)
@@ -136,10 +136,11 @@ class TokenMarks(nn.Module):
     return added + mine.astype(jnp.float32) @ (words + added) / jnp.sqrt(number)
 
   def _embed(self, name: str, bits: Array) -> Array:
-    init = nn.initializers.truncated_normal(stddev=0.02)
-    shape = (bits.shape[-1], self.width)
-    table = param_with_axes(name, init, shape, jnp.float32, axes=(_UNDIVIDED, "embed"))
-    return bits.astype(table.dtype) @ table
+    return bits.astype(jnp.float32) @ self._table(name, bits.shape[-1])
+
+  def _table(self, name: str, rows: int) -> Array:
+    init, shape = nn.initializers.truncated_normal(stddev=0.02), (rows, self.width)
+    return param_with_axes(name, init, shape, jnp.float32, axes=(_UNDIVIDED, "embed"))
 
 
 def placed(length: int, *positions: Array) -> Array:
@@ -163,14 +164,12 @@ def best_spans(
     (first token, last token, log probability of the two), each `[B, S]`.
   """
   length = starts.shape[-1]
-  zero = jnp.zeros(starts.shape[:-1], jnp.int32)
-  best, first, last = jnp.full(zero.shape, 4 * CLOSED), zero, zero
-  for extra in range(min(longest, length)):
+  most, extras = jnp.full_like(starts, 4 * CLOSED), jnp.zeros(starts.shape, jnp.int32)
+  for extra in range(min(longest, length)):  # the best last token of each first one
     shifted = jnp.pad(ends[..., extra:], ((0, 0), (0, 0), (0, extra)), constant_values=CLOSED)
     there = jnp.pad(utterances[:, extra:], ((0, 0), (0, extra)), constant_values=-1)
     scores = jnp.where((there == utterances)[:, None], starts + shifted, 4 * CLOSED)
-    start, score = jnp.argmax(scores, axis=-1), jnp.max(scores, axis=-1)
-    better = score > best
-    best = jnp.where(better, score, best)
-    first, last = jnp.where(better, start, first), jnp.where(better, start + extra, last)
-  return first, last, best
+    most, extras = jnp.where(scores > most, scores, most), jnp.where(scores > most, extra, extras)
+  first = jnp.argmax(most, axis=-1)
+  best, extra = (jnp.take_along_axis(x, first[..., None], axis=-1)[..., 0] for x in (most, extras))
+  return first, first + extra, best

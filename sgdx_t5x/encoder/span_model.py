@@ -73,6 +73,7 @@ class SpanTracker(nn.Module):
       segment_ids=frames,
       added=added,
       deterministic=deterministic,
+      read=markers | _span_tokens(segments),
     )
     slots = heads.at(hidden, batch["slots"]).astype(jnp.float32)
     may_point = _span_tokens(segments)[:, None] & (

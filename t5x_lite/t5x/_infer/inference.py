@@ -48,6 +48,7 @@ _PARAMETERS_OF_SMALL = 60e6
 
 # A CPU gains nothing from more rows, and they are padded to the longest.
 _MOST_ROWS_ON_CPU = 32
+_MOST_WHOLE_ROWS_ON_CPU = 16  # no decoder waits for them
 
 # Rows are sorted by length within so many batches; those after them are read meanwhile.
 _BATCHES_PER_WINDOW = 64
@@ -218,7 +219,8 @@ class BatchInference:
     """
     size, started, waiting, seen = self._batch_size, False, [], 0
     if self._efficient and jax.default_backend() == "cpu":
-      size = min(size, max(_MOST_ROWS_ON_CPU // self._multiple, 1) * self._multiple)
+      most = _MOST_ROWS_ON_CPU if self._staged else _MOST_WHOLE_ROWS_ON_CPU
+      size = min(size, max(most // self._multiple, 1) * self._multiple)
     for until, is_all in in_background(windows):
       waiting += [i for i in range(seen, until) if rows.keys[i] not in known]
       seen = until
