@@ -10,6 +10,7 @@ import tempfile
 
 import hypothesis
 import pytest
+from compiling import compiled_as_for_users  # noqa: F401
 from places import ROOT, SHARED, shared_file
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -4,6 +4,7 @@ import os
 
 import jax
 import pytest
+from compiling import compiled_as_for_users  # noqa: F401
 from fork_server import ForkServer
 from goldens import MODELS, GoldenModel, GoldenSet, require_golden
 
@@ -37,14 +38,6 @@ def _programs_are_kept(jax_cache):
   jax.config.update("jax_compilation_cache_dir", str(jax_cache))
   jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
   jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-
-@pytest.fixture(scope="module")  # before the module's other fixtures, which compile, too
-def unoptimized():
-  """Leaves XLA's optimizations out, for tests of behaviour: compiling is what takes their time."""
-  jax.config.update("jax_disable_most_optimizations", True)
-  yield
-  jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,6 @@ import pytest
 
 from t5x import decoding
 
-pytestmark = pytest.mark.usefixtures("unoptimized")
-
 EOS = 1
 NEVER = -1e7
 

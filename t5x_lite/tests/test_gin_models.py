@@ -81,7 +81,6 @@ def test_number_of_parameters(size):
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("unoptimized")
 def test_bindings_reach_the_model():
   model = _make(
     "t5_1_1/tiny",

@@ -11,7 +11,6 @@ from t5x import decoding
 from t5x._decode.sample_token import keep_nucleus
 from t5x.errors import T5XError
 
-pytestmark = pytest.mark.usefixtures("unoptimized")
 GREEDY = functools.partial(decoding.temperature_sample, topk=1)
 RAW = functools.partial(decoding.temperature_sample, topk=1, rescale_log_probs=False)
 SAMPLE = functools.partial(decoding.temperature_sample, topk=0, temperature=0.7)

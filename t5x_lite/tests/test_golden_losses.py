@@ -11,6 +11,8 @@ import pytest
 from t5x import losses, metrics
 from t5x.errors import T5XError
 
+pytestmark = pytest.mark.usefixtures("compiled_as_for_users")
+
 FACTORS = {
   "none": None,
   "num_real": "NUM_REAL_TARGET_TOKENS",

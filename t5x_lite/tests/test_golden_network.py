@@ -10,6 +10,8 @@ from packed_goldens import assert_close
 
 from t5x.examples.t5 import blocked_attention, layers
 
+pytestmark = pytest.mark.usefixtures("compiled_as_for_users")
+
 
 @pytest.mark.parametrize("batch_name", ["unpacked", "packed"])
 def test_encoder_logits_and_scores(golden, batch_name):

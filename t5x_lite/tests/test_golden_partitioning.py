@@ -10,6 +10,8 @@ from t5x import adafactor, partitioning
 from t5x.errors import T5XError
 from t5x.train_state import FlaxOptimTrainState
 
+pytestmark = pytest.mark.usefixtures("compiled_as_for_users")
+
 
 @pytest.fixture(scope="module")
 def recorded(golden_set):

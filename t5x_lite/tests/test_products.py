@@ -13,6 +13,8 @@ from t5x._process import matmul
 from t5x.errors import T5XError
 from t5x.examples.t5 import network, products
 
+pytestmark = pytest.mark.usefixtures("compiled_as_for_users")
+
 # CPUs without these instructions may have no code for such products.
 fast = pytest.mark.skipif(
   not matmul._instructions(), reason="this CPU has no instructions that multiply bfloat16"

@@ -16,7 +16,6 @@ from t5x import decoding, models, partitioning, utils
 from t5x._infer import inference, journal, packed_rows, rows, staged_decode
 from t5x._infer.progress import InferenceProgress
 
-pytestmark = pytest.mark.usefixtures("unoptimized")
 LENGTH, TARGETS = 48, 18
 
 

@@ -13,6 +13,8 @@ from sgdx_t5x.encoder.encoder import Bert, BertConfig
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.weights import bert_layout
 
+pytestmark = pytest.mark.usefixtures("compiled_as_for_users")
+
 DATA = FIXTURES / "hf_bert"
 
 

@@ -11,6 +11,8 @@ from places import FIXTURES
 from sgdx_t5x.encoder import hidden_states
 from sgdx_t5x.encoder.vocabulary import WordPieceVocabulary
 
+pytestmark = pytest.mark.usefixtures("compiled_as_for_users")
+
 # As in make.py.
 TEXTS = (
   "I need a table for two at 7:30 pm in San José.",

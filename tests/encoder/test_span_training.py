@@ -1,15 +1,12 @@
 """The span tracker by T5X's scripts, on made-up frames; its encoder's weights, there and back."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from commands import sgdx
-from places import FIXTURES, ROOT, SUPPORT
+from places import FIXTURES, SUPPORT
 
 from sgdx_t5x import weights
 from sgdx_t5x.encoder import answers
@@ -18,24 +15,23 @@ pytestmark = pytest.mark.long
 STEPS = 200
 
 
-def run(script, gin, code=0, **bindings):
+@pytest.fixture(scope="module")
+def run(fork_server):
   """Runs t5x.SCRIPT to its end and returns what it wrote."""
-  flags = [f"--gin.{name}={value!r}" for name, value in bindings.items()]
-  search = [f"--gin_search_paths={SUPPORT}", f"--gin_file={gin}"]
-  path = os.pathsep.join([str(SUPPORT), str(ROOT), os.environ.get("PYTHONPATH", "")])
-  done = subprocess.run(
-    [sys.executable, "-m", f"t5x.{script}", *search, *flags],
-    env={**os.environ, "PYTHONPATH": path},
-    capture_output=True,
-    text=True,
-    check=False,
-  )
-  assert done.returncode == code, done.stderr[-4000:]
-  return done.stderr
+
+  def to_its_end(script, gin, code=0, **bindings):
+    flags = [f"--gin.{name}={value!r}" for name, value in bindings.items()]
+    search = f"--gin_search_paths={SUPPORT}"
+    started = fork_server.start(script, gin, search, *flags, cwd=SUPPORT, autograph=True)
+    found, err = started.wait(timeout=300)
+    assert found == code, err[-4000:]
+    return err
+
+  return to_its_end
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(tmp_path_factory, run):
   """A run from random weights, and what it printed."""
   folder = tmp_path_factory.mktemp("spans")
   bound = {"MODEL_DIR": str(folder / "run"), "TRAIN_STEPS": STEPS, "EVAL_PERIOD": STEPS}
@@ -51,7 +47,7 @@ def test_training_learns_and_shows_its_loss(trained):
   assert re.search(r"step \d+/200 .* loss [\d.]+", err)
 
 
-def test_evaluation_and_inference(trained):
+def test_evaluation_and_inference(trained, run):
   folder, _ = trained
   checkpoint = str(folder / f"run/checkpoint_{STEPS}")
   places = {"CHECKPOINT_PATH": checkpoint, "EVAL_OUTPUT_DIR": str(folder / "eval")}
@@ -68,7 +64,7 @@ def test_evaluation_and_inference(trained):
   assert found.slots[3].keep == 1.0
 
 
-def test_weights_of_the_encoder_there_and_back_start_another_run(trained, capsys):
+def test_weights_of_the_encoder_there_and_back_start_another_run(trained, run, capsys):
   folder, _ = trained
   config = json.loads((FIXTURES / "hf_bert/bert/config.json").read_text())
   sizes = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 64}

@@ -27,7 +27,6 @@ STUDIES = {
 # Compiling is what takes the time of a model this small.
 ENVIRONMENT = {
   "XLA_FLAGS": QUICKLY_COMPILED,
-  "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
   "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
 }
 

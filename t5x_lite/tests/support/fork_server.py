@@ -34,7 +34,6 @@ def environment(cache):
     **os.environ,
     "JAX_PLATFORMS": "cpu",
     "JAX_COMPILATION_CACHE_DIR": str(cache),
-    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     "PYTHONPATH": os.pathsep.join([str(T5X_LITE), str(SUPPORT)]),
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {QUICKLY_COMPILED}",
