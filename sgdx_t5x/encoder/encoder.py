@@ -269,13 +269,12 @@ class Bert(nn.Module):
     x = x if added is None else x + added
     x = self.dropout(self.embedding_layer_norm(x), deterministic)
     bias = jax.lax.stop_gradient(bias).astype(x.dtype)
-    whole = len(self.layers)
-    if read is not None and deterministic and not self.is_initializing():
-      whole -= 1
-    for layer in self.layers[:whole]:
-      x = layer(x, bias, valid[..., None], deterministic)
-    for layer in self.layers[whole:]:
-      x = _encode_read(layer, x, bias, valid[..., None], read)
+    for number, layer in enumerate(self.layers, start=1):
+      is_last = number == len(self.layers) and deterministic and not self.is_initializing()
+      if is_last and read is not None:
+        x = _encode_read(layer, x, bias, valid[..., None], read)
+      else:
+        x = layer(x, bias, valid[..., None], deterministic)
     if self.is_initializing():
       self.pool(x[:, 0])  # its parameters are part of every BERT
     return x

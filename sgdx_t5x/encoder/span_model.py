@@ -8,7 +8,7 @@ choices of a slot: KEEP, DONTCARE, CLEAR, SYSTEM, SPAN, then the values, then th
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -161,7 +161,7 @@ class SpanModel(EncoderModel):
     SgdxError: the vocabulary has more pieces than the encoder has rows for, or a share is none.
   """
 
-  FEATURE_CONVERTER_CLS = SpanFeatureConverter
+  FEATURE_CONVERTER_CLS: Callable[..., seqio.FeatureConverter] = SpanFeatureConverter
 
   def __init__(
     self,
