@@ -61,6 +61,7 @@ def test_packed_rows_stay_whole():
   assert trim(batch) is batch
 
 
+@pytest.mark.long
 def test_loss_and_gradients_are_those_of_the_whole_batch():
   model = tiny_model(decoding.temperature_sample)
   model._loss_normalizing_factor = losses.checked_normalizing_factor("AVERAGE_PER_SEQUENCE")

@@ -191,6 +191,7 @@ def test_sample():
 
 
 @pytest.mark.real
+@pytest.mark.long
 def test_sgd(real_archive):
   """Frames and dialogues: README of the data; unseen services: SGD-X paper; train: SGD paper."""
   found = statistics.report(open_corpus(real_archive))
