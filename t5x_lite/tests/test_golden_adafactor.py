@@ -14,8 +14,6 @@ from t5x import adafactor, optimizers
 from t5x.errors import T5XError
 from t5x.train_state import FlaxOptimTrainState
 
-pytestmark = pytest.mark.usefixtures("compiled_as_for_users")
-
 SLOTS = ("v", "v_row", "v_col", "m")
 VARIANTS = (
   "default",

@@ -84,8 +84,9 @@ def _batches(num_shards, pack, batches, converter=_Converter, skip=0):
   ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pack", [False, True])
-@pytest.mark.parametrize("num_shards", [2, pytest.param(4, marks=pytest.mark.long)])
+@pytest.mark.parametrize("num_shards", [2, 4])
 def test_hosts_split_each_batch_of_one(num_shards, pack):
   one, several = _batches(1, pack, 12), _batches(num_shards, pack, 12)
   for want, got in zip(one, several, strict=True):
@@ -102,13 +103,14 @@ class _DropsExamples(seqio.EncDecFeatureConverter):
     return ds.enumerate().filter(lambda i, _: i % 3 > 0).map(lambda _, x: x)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
   ("converter", "pack"),
   [
     (_Converter, False),
     (_Converter, True),
     (_DropsExamples, False),
-    pytest.param(_DropsExamples, True, marks=pytest.mark.long),
+    (_DropsExamples, True),
   ],
 )
 def test_batches_passed_over_are_those_before(pack, converter):

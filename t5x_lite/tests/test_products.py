@@ -91,6 +91,7 @@ def test_narrow_products_are_not_cast(shape):
   assert "bf16" in wide
 
 
+@pytest.mark.long
 @fast
 @pytest.mark.parametrize(("tied", "length"), [(False, 64), (True, 320)])  # 320: in blocks
 def test_network(tied, length):

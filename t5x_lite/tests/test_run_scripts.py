@@ -297,6 +297,7 @@ def test_checkpoint_of_another_size(server, trained):
   assert "Traceback" not in err
 
 
+@pytest.mark.long
 def test_failing_metric_fails_the_run(server, tmp_path):
   err = server.run(
     "train",
