@@ -55,8 +55,8 @@ class SpanFeatureConverter(RowConverter):
   Features called `encoder_...` are those that may be cut to the longest of a batch.
 
   Args:
-    unchanged: share, in [0, 1], of the frames in which no slot changes that are packed: about half
-      of SGD's are such, and they teach little. Which ones follows from their tokens.
+    unchanged: share, in [0, 1], of the frames in which no slot changes that are packed; about half
+      of SGD's are such. Which ones follows from their tokens.
   """
 
   TASK_FEATURES = specs(*TASK_FEATURES)  # SeqIO's name
