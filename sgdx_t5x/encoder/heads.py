@@ -85,9 +85,7 @@ class BitEmbedding(nn.Module):
   @nn.compact
   def __call__(self, numbers: Array, positions: Array, length: int) -> Array:
     """Int `[B, N]` and positions of theirs `[B, N]` (0 for none) -> `[B, length, width]`."""
-    init = nn.initializers.truncated_normal(stddev=0.02)
-    axes = (_UNDIVIDED, "embed")
-    table = param_with_axes("embedding", init, (self.bits, self.width), jnp.float32, axes=axes)
+    table = _table("embedding", self.bits, self.width)
     is_set = (numbers[..., None] >> jnp.arange(self.bits)) & 1
     vectors = is_set.astype(table.dtype) @ table
     places = jax.nn.one_hot(positions, length, dtype=table.dtype) * (positions > 0)[..., None]
@@ -127,7 +125,7 @@ class TokenMarks(nn.Module):
     times = same.astype(jnp.float32) @ marks.astype(jnp.float32)  # in each part
     texts = jnp.cumsum(markers, axis=1) * (segments >= answers.SCHEMA)
     added = self._embed("embedding", jnp.concatenate([marks, times > 0], axis=-1))
-    of_texts = jnp.take(self._table("texts", _TEXTS), texts - 1, axis=0, mode="clip")
+    of_texts = jnp.take(_table("texts", _TEXTS, self.width), texts - 1, axis=0, mode="clip")
     added += jnp.where(((texts > 0) & (texts <= _TEXTS))[..., None], of_texts, 0)
     mine = markers[:, :, None] & ~markers[:, None] & (texts > 0)[:, :, None]
     mine &= texts[:, :, None] == texts[:, None]
@@ -136,11 +134,13 @@ class TokenMarks(nn.Module):
     return added + mine.astype(jnp.float32) @ (words + added) / jnp.sqrt(number)
 
   def _embed(self, name: str, bits: Array) -> Array:
-    return bits.astype(jnp.float32) @ self._table(name, bits.shape[-1])
+    return bits.astype(jnp.float32) @ _table(name, bits.shape[-1], self.width)
 
-  def _table(self, name: str, rows: int) -> Array:
-    init, shape = nn.initializers.truncated_normal(stddev=0.02), (rows, self.width)
-    return param_with_axes(name, init, shape, jnp.float32, axes=(_UNDIVIDED, "embed"))
+
+def _table(name: str, rows: int, width: int) -> Array:
+  """A table of vectors, `[rows, width]`, among the parameters of the module that is called."""
+  init = nn.initializers.truncated_normal(stddev=0.02)
+  return param_with_axes(name, init, (rows, width), jnp.float32, axes=(_UNDIVIDED, "embed"))
 
 
 def placed(length: int, *positions: Array) -> Array:

@@ -21,11 +21,9 @@ def run(fork_server):
 
   def to_its_end(script, gin, code=0, **bindings):
     flags = [f"--gin.{name}={value!r}" for name, value in bindings.items()]
-    search = f"--gin_search_paths={SUPPORT}"
-    started = fork_server.start(script, gin, search, *flags, cwd=SUPPORT, autograph=True)
-    found, err = started.wait(timeout=300)
-    assert found == code, err[-4000:]
-    return err
+    flags.append(f"--gin_search_paths={SUPPORT}")
+    how = {"cwd": SUPPORT, "autograph": True, "timeout": 300}
+    return fork_server.run(script, gin, *flags, code=code, **how)
 
   return to_its_end
 

@@ -25,9 +25,7 @@ def start(fork_server):
   """Runs t5x.SCRIPT with a gin file and further arguments to its end; returns what it printed."""
 
   def run(script, gin, *arguments):
-    code, err = fork_server.start(script, GIN.format(gin), *arguments, cwd=ROOT).wait(timeout=300)
-    assert code == 0, err[-3000:]
-    return err
+    return fork_server.run(script, GIN.format(gin), *arguments, cwd=ROOT, timeout=300)
 
   return functools.cache(run)
 

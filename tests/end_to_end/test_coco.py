@@ -22,9 +22,8 @@ ANSWERS = "sample_sgd_user_turn_goals-predict{}.jsonl-00000-of-00001"
 @pytest.fixture(scope="module")
 def run(fork_server):
   def run(script, gin, *arguments, **settings):
-    command = (script, f"gin/sample/{gin}.gin", *arguments)
-    code, err = fork_server.start(*command, cwd=ROOT, **settings).wait(timeout=300)
-    assert code == 0, err[-3000:]
+    gin = f"gin/sample/{gin}.gin"
+    fork_server.run(script, gin, *arguments, cwd=ROOT, timeout=300, **settings)
 
   return run
 

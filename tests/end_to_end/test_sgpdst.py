@@ -24,9 +24,7 @@ def start(fork_server):
 
   def run(script, gin, *arguments):
     gin = f"gin/sample/sgpdst/{gin}.gin"
-    code, err = fork_server.start(script, gin, *SMALL, *arguments, cwd=ROOT).wait(timeout=300)
-    assert code == 0, err[-3000:]
-    return err
+    return fork_server.run(script, gin, *SMALL, *arguments, cwd=ROOT, timeout=300)
 
   return functools.cache(run)
 

@@ -117,9 +117,9 @@ class ForkServer:
     request = {"cwd": cwd and str(cwd), "stdin": stdin and str(stdin)}
     return self._start([module, *args], module=module, **request)
 
-  def run(self, script, gin_file, *args, code=0, **kwargs):
+  def run(self, script, gin_file, *args, code=0, timeout=120, **kwargs):
     """Runs it to its end and returns what it wrote."""
-    got, err = self.start(script, gin_file, *args, **kwargs).wait()
+    got, err = self.start(script, gin_file, *args, **kwargs).wait(timeout)
     assert got == code, err[-4000:]
     return err
 
