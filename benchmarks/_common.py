@@ -73,9 +73,13 @@ def find_engines(google: str | None) -> dict[str, list[str]]:
 
 
 def environment(**changes: str | os.PathLike) -> dict[str, str]:
-  """Returns this process's environment without an own JAX cache, plus `changes`."""
+  """Returns this process's environment without an own JAX cache, plus `changes`.
+
+  Everybody's memory is in large pages, as launch/environment.sh sets it.
+  """
   env = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
   env.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+  env.setdefault("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
   return env | {k: os.fspath(v) for k, v in changes.items()}
 
 

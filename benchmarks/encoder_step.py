@@ -17,9 +17,15 @@ import _common
 from train_step import Driver, script
 
 OURS, SHORTER, FLOAT32 = "ours", "ours, rows of 384", "ours, products of float32"
+SMALL_PAGES = "ours, memory in pages of 4 kB"
 TORCH = {f"PyTorch, {dtype}": dtype for dtype in ("bfloat16", "float32")}
 # Operands of products, rows, tokens of a row; 384 is the longest frame.
-OF_OURS = {OURS: ("auto", 16, 512), SHORTER: ("auto", 21, 384), FLOAT32: ("float32", 16, 512)}
+OF_OURS = {
+  OURS: ("auto", 16, 512),
+  SHORTER: ("auto", 21, 384),
+  FLOAT32: ("float32", 16, 512),
+  SMALL_PAGES: ("auto", 16, 512),
+}
 FRAMES = 48
 
 
@@ -39,7 +45,8 @@ def main() -> None:
   drivers = {}
   try:
     for name, command in commands.items():
-      drivers[name] = Driver(command, work / f"{_common.slug(name)}.log", _common.environment())
+      env = _common.environment(**({"GLIBC_TUNABLES": ""} if name == SMALL_PAGES else {}))
+      drivers[name] = Driver(command, work / f"{_common.slug(name)}.log", env)
       print(f"ready  {name}: {drivers[name].about}", flush=True)
 
     def tokens_per_second(name: str) -> float:

@@ -34,3 +34,8 @@ if [ "$(cat .venv/installed 2>/dev/null)" != "$wanted" ]; then
   echo "$wanted" > .venv/installed
 fi
 export PATH="$PWD/.venv/bin:$PATH"
+# A fifth of a training step on a CPU, and of the tests, is page faults otherwise
+# (docs/backends.md#memory-on-a-cpu).
+if [[ "${GLIBC_TUNABLES:-}" != *glibc.malloc.hugetlb=* ]]; then
+  export GLIBC_TUNABLES="${GLIBC_TUNABLES:+$GLIBC_TUNABLES:}glibc.malloc.hugetlb=1"
+fi

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent import futures
 from typing import Any
 
 import jax
@@ -48,7 +50,9 @@ _PARAMETERS_OF_SMALL = 60e6
 
 # A CPU gains nothing from more rows, and they are padded to the longest.
 _MOST_ROWS_ON_CPU = 32
-_MOST_WHOLE_ROWS_ON_CPU = 16  # no decoder waits for them
+_MOST_WHOLE_ROWS_ON_CPU = 8  # no decoder waits for them
+# Batches that a CPU runs at a time: much of attention is done on one core.
+_BATCHES_AT_A_TIME = 2
 
 # Rows are sorted by length within so many batches; those after them are read meanwhile.
 _BATCHES_PER_WINDOW = 64
@@ -366,19 +370,34 @@ class BatchInference:
 
   def _run_whole(self, params, rows: Rows, plan, rng, deliver) -> int:
     seen, running = set(), []
+    on_cpu = jax.default_backend() == "cpu" and self._partitioner.mesh.size == 1
+    threads = min(_BATCHES_AT_A_TIME, os.cpu_count() or 1) if self._efficient and on_cpu else 1
+
+    def run(*inputs):  # a thread takes the next batch when this one is done
+      return jax.block_until_ready(self._fn(params, *inputs))
 
     def settle():
       numbers, output = running.pop(0)
+      output = output.result() if isinstance(output, futures.Future) else output
       deliver(numbers, range(len(numbers)), _to_host(output))
 
-    for batch_number, (numbers, shapes, _, size) in enumerate(plan):
-      self._check_stop()
-      seen.add(tuple(sorted(shapes.items())))
-      batch = self._device_batch(rows, numbers, shapes, size)
-      output = self._fn(params, batch, jax.random.fold_in(rng, batch_number))
-      running.append((numbers, output))
-      if len(running) > 1:  # one batch runs while the next is prepared
-        settle()
-    while running:
-      settle()
+    with futures.ThreadPoolExecutor(threads) as pool:
+      try:
+        for batch_number, (numbers, shapes, _, size) in enumerate(plan):
+          self._check_stop()
+          batch = self._device_batch(rows, numbers, shapes, size)
+          inputs = batch, jax.random.fold_in(rng, batch_number)
+          shape = tuple(sorted(shapes.items()))
+          # JAX runs what one thread asks for one after the other. The first batch of a shape is
+          # compiled, which two threads would do twice.
+          alone = threads == 1 or shape not in seen
+          running.append(
+            (numbers, self._fn(params, *inputs) if alone else pool.submit(run, *inputs))
+          )
+          seen.add(shape)
+          if len(running) > threads:  # they run while the next batch is prepared
+            settle()
+      finally:  # also when stopped: nothing that has run is lost
+        while running:
+          settle()
     return len(seen)

@@ -174,14 +174,15 @@ def setup_jax() -> None:
       FLAGS.initialization_timeout,
       FLAGS.heartbeat_timeout,
     )
-  from t5x._process import devices, matmul
+  from t5x._process import devices, matmul, memory
 
   # Before `log`, which asks which process this is, and so for devices.
   found = devices.describe_devices()
   log(f"devices: {found}")
   matmul.cpu_matmul()  # as gin configures it
-  if how := matmul.describe():
-    log(how)
+  for how in (matmul.describe(), memory.describe()):
+    if how:
+      log(how)
 
 
 def setup_data() -> None:

@@ -1,0 +1,42 @@
+"""Pages of memory that a CPU's arrays lie in: small ones, unless glibc asks Linux for large ones.
+
+XLA allocates anew for each step what that step needs. In pages of 4 kB, that is hundreds of
+thousands of page faults, and a fifth of a step's time or more (benchmarks/README.md). glibc asks
+for pages of 2 MB if a variable says so when the process starts, not later.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+TUNABLE = "glibc.malloc.hugetlb"
+# 'always [madvise] never': large pages for who asks; with 'always' everybody gets them.
+_SETTING = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
+_FIRST_GLIBC = (2, 35)
+
+
+def describe() -> str:
+  """Returns a line that says how to get large pages; "" where it would change nothing."""
+  import jax
+
+  if jax.default_backend() != "cpu" or TUNABLE in os.environ.get("GLIBC_TUNABLES", ""):
+    return ""
+  return f"memory in pages of 4 kB; training is faster with {_variable()}" if _is_asked() else ""
+
+
+def _variable() -> str:
+  """The variable, with what it says already."""
+  others = os.environ.get("GLIBC_TUNABLES", "")
+  return f"GLIBC_TUNABLES={others}{':' if others else ''}{TUNABLE}=1"
+
+
+def _is_asked() -> bool:
+  """Whether Linux gives large pages to programs that ask, and glibc can."""
+  try:
+    name, version = os.confstr("CS_GNU_LIBC_VERSION").split()
+    setting = _SETTING.read_text()
+  except (AttributeError, OSError, ValueError):  # another system, or another C library
+    return False
+  found = tuple(int(n) for n in version.split(".")[:2])
+  return name == "glibc" and found >= _FIRST_GLIBC and "[madvise]" in setting
