@@ -1,7 +1,7 @@
 """Pages of memory that a CPU's arrays lie in: small ones, unless glibc asks Linux for large ones.
 
 XLA allocates anew for each step what that step needs. In pages of 4 kB, that is hundreds of
-thousands of page faults, and a fifth of a step's time or more (benchmarks/README.md). glibc asks
+thousands of page faults, and a tenth of a step's time or more (benchmarks/README.md). glibc asks
 for pages of 2 MB if a variable says so when the process starts, not later.
 """
 
