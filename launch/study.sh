@@ -127,7 +127,10 @@ arm_options() {
     *) echo "--gin.MIXTURE_OR_TASK_NAME='spandst_$1'" ;;
   esac
   if [ -n "$start" ]; then echo "--gin.INITIAL_CHECKPOINT_PATH='$start'"
-  else echo "--gin.INITIAL_CHECKPOINT_PATH=[]"; fi
+  else # all of it learns as fast as the heads of the other arms do
+    echo "--gin.INITIAL_CHECKPOINT_PATH=[]"
+    echo "--gin.optimizer.bert_adam.times={'': 10.0}"
+  fi
 }
 
 skips() { [[ " ${skip[*]-} " == *" $1 "* ]]; }

@@ -123,12 +123,11 @@ class TokenMarks(nn.Module):
     same = (tokens[:, :, None] == tokens[:, None]) & (frames[:, :, None] == frames[:, None])
     same &= ~jnp.eye(tokens.shape[1], dtype=bool)
     times = same.astype(jnp.float32) @ marks.astype(jnp.float32)  # in each part
-    texts = jnp.cumsum(markers, axis=1) * (segments >= answers.SCHEMA)
     added = self._embed("embedding", jnp.concatenate([marks, times > 0], axis=-1))
+    texts = numbers_in_frames(segments, frames, markers)
     of_texts = jnp.take(_table("texts", _TEXTS, self.width), texts - 1, axis=0, mode="clip")
     added += jnp.where(((texts > 0) & (texts <= _TEXTS))[..., None], of_texts, 0)
-    mine = markers[:, :, None] & ~markers[:, None] & (texts > 0)[:, :, None]
-    mine &= texts[:, :, None] == texts[:, None]
+    mine = words_of_texts(segments, markers)
     number = jnp.maximum(mine.sum(axis=-1, keepdims=True), 1)
     # Over the root: the mean of many would be small beside the marker's own embedding.
     return added + mine.astype(jnp.float32) @ (words + added) / jnp.sqrt(number)
@@ -141,6 +140,34 @@ def _table(name: str, rows: int, width: int) -> Array:
   """A table of vectors, `[rows, width]`, among the parameters of the module that is called."""
   init = nn.initializers.truncated_normal(stddev=0.02)
   return param_with_axes(name, init, (rows, width), jnp.float32, axes=(_UNDIVIDED, "embed"))
+
+
+def words_of_texts(segments: Array, markers: Array) -> Array:
+  """Which tokens (last axis) the text that begins at a marker has besides, bool `[B, L, L]`.
+
+  Args:
+    segments: parts of the frame, `[B, L]`; texts are those of the schema and of other services.
+    markers: whether a text or a frame begins, bool `[B, L]`.
+  """
+  texts = jnp.cumsum(markers, axis=1) * (segments >= answers.SCHEMA)
+  mine = markers[:, :, None] & ~markers[:, None] & (texts > 0)[:, :, None]
+  return mine & (texts[:, :, None] == texts[:, None])
+
+
+def numbers_in_frames(segments: Array, frames: Array, markers: Array) -> Array:
+  """Number of the text, counted within its frame, that a token is of; 0 for none: int `[B, L]`.
+
+  A row of several frames, as in training, has the numbers of frames alone in theirs.
+
+  Args:
+    segments: as of `words_of_texts`.
+    frames: number of a token's frame in its row, `[B, L]`.
+    markers: as of `words_of_texts`.
+  """
+  number = jnp.cumsum(markers, axis=1)
+  begins = jnp.pad(frames[:, 1:] != frames[:, :-1], ((0, 0), (1, 0)))
+  before = jax.lax.cummax(jnp.where(begins, number - 1, 0), axis=1)
+  return (number - before) * (segments >= answers.SCHEMA)
 
 
 def placed(length: int, *positions: Array) -> Array:

@@ -11,7 +11,7 @@ own transformations lie, so the parts below have these states and no others. In 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -64,14 +64,15 @@ def warmup_schedule(
 
 
 def scale_by_bert_adam(
-  b1: float = 0.9, b2: float = 0.999, eps: float = 1e-6
+  b1: float = 0.9, b2: float = 0.999, eps: float = 1e-6, unbiased: bool = False
 ) -> optax.GradientTransformation:
-  """Adam's direction without bias correction: m / (sqrt(v) + eps).
+  """Adam's direction, m / (sqrt(v) + eps), by default without bias correction.
 
   Args:
     b1: decay of the first moment.
     b2: decay of the second moment.
     eps: added to the root.
+    unbiased: correct the bias of both moments towards 0, as Adam does.
   """
 
   def init(params: PyTree) -> optax.ScaleByAdamState:
@@ -84,8 +85,10 @@ def scale_by_bert_adam(
     del params
     mu = jax.tree.map(lambda g, m: b1 * m + (1 - b1) * g, updates, state.mu)
     nu = jax.tree.map(lambda g, v: b2 * v + (1 - b2) * jnp.square(g), updates, state.nu)
-    updates = jax.tree.map(lambda m, v: m / (jnp.sqrt(v) + eps), mu, nu)
-    return updates, optax.ScaleByAdamState(count=state.count + 1, mu=mu, nu=nu)
+    count = state.count + 1
+    of_m, of_v = (1 - b1**count, 1 - b2**count) if unbiased else (1.0, 1.0)
+    updates = jax.tree.map(lambda m, v: m / of_m / (jnp.sqrt(v / of_v) + eps), mu, nu)
+    return updates, optax.ScaleByAdamState(count=count, mu=mu, nu=nu)
 
   return optax.GradientTransformation(init, update)
 
@@ -118,6 +121,8 @@ def bert_adam(
   b2: float = 0.999,
   eps: float = 1e-6,
   frozen: Sequence[str] = (),
+  unbiased: bool = False,
+  times: Mapping[str, float] | None = None,
 ) -> optax.GradientTransformation:
   """Returns BertAdam.
 
@@ -132,26 +137,34 @@ def bert_adam(
     eps: added to the root of the second moment.
     frozen: regular expressions; a parameter whose path one of them matches from the start is not
       changed and has no moments, e.g. "encoder/token_embedder".
+    unbiased: correct the bias of the moments, which BertAdam does not: without it the first steps,
+      before `1 / (1 - b2)` are done, are several times as large as the learning rate says.
+    times: regular expressions -> factor of the learning rate of the parameters whose paths they
+      match from the start, e.g. {"(?!encoder/)": 10.0} for heads that start from random weights.
   """
   parts = [
-    scale_by_bert_adam(b1, b2, eps),
+    scale_by_bert_adam(b1, b2, eps, unbiased),
     optax.add_decayed_weights(weight_decay, mask=_where(lambda path: path[-1] in _DECAYED)),
     optax.scale_by_learning_rate(learning_rate),
   ]
+  for pattern, factor in (times or {}).items():
+    parts.append(optax.masked(optax.scale(factor), _where(_matches([pattern]))))
   if max_norm is not None:
     clip = clip_each_by_norm if clip_each else optax.clip_by_global_norm
     parts.insert(0, clip(max_norm))
   if not frozen:
     return optax.chain(*parts)
-  patterns = [re.compile(pattern) for pattern in frozen]
-
-  def is_frozen(path: Sequence[str]) -> bool:
-    return any(pattern.match("/".join(path)) for pattern in patterns)
-
+  is_frozen = _matches(frozen)
   return optax.chain(
     optax.masked(optax.chain(*parts), _where(lambda path: not is_frozen(path))),
     optax.masked(optax.set_to_zero(), _where(is_frozen)),
   )
+
+
+def _matches(patterns: Sequence[str]) -> Callable[[Sequence[str]], bool]:
+  """Returns whether any of the regular expressions matches a path from its start."""
+  compiled = [re.compile(pattern) for pattern in patterns]
+  return lambda path: any(pattern.match("/".join(path)) for pattern in compiled)
 
 
 def _where(holds: Callable[[Sequence[str]], bool]) -> Callable[[PyTree], PyTree]:

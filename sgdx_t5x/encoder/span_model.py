@@ -35,10 +35,13 @@ class SpanTracker(nn.Module):
   Attributes:
     config: of the encoder.
     lexical: tell the encoder more on words, which it learns from sooner: `heads.TokenMarks`.
+    pooled: read a slot, value, intent or memory at its marker and the mean of its words, not at the
+      marker alone; an encoder that was pretrained to be read so is learned from sooner.
   """
 
   config: BertConfig
   lexical: bool = False
+  pooled: bool = False
 
   @nn.compact
   def __call__(self, batch: Batch, deterministic: bool = True) -> dict[str, Array]:
@@ -73,8 +76,12 @@ class SpanTracker(nn.Module):
       segment_ids=frames,
       added=added,
       deterministic=deterministic,
-      read=markers | _span_tokens(segments),
+      read=None if self.pooled else markers | _span_tokens(segments),
     )
+    if self.pooled:
+      mine = heads.words_of_texts(segments, markers)
+      number = jnp.maximum(mine.sum(axis=-1, keepdims=True), 1)
+      hidden += (mine / number).astype(hidden.dtype) @ hidden
     slots = heads.at(hidden, batch["slots"]).astype(jnp.float32)
     may_point = _span_tokens(segments)[:, None] & (
       frames[:, None, :] == batch["slot_frames"][:, :, None]

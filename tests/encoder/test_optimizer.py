@@ -61,6 +61,28 @@ def test_three_steps_are_the_formulas(clip_each):
   assert any(isinstance(x, optax.ScaleByAdamState) for x in states)
 
 
+def test_unbiased_is_the_adam_of_optax():  # 1 - 0.999 has four digits in float32
+  adam = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.1, eps=1e-6))
+  found, expected = (
+    run(t)[0] for t in (optimizer.bert_adam(0.1, weight_decay=0.0, unbiased=True), adam)
+  )
+  for path, array in jax.tree_util.tree_leaves_with_path(expected):
+    np.testing.assert_allclose(found[path[0].key][path[1].key], array, rtol=1e-4, err_msg=str(path))
+
+
+def test_rates_of_parameters_by_their_paths():
+  params = jax.tree.map(lambda p: jnp.asarray(p, jnp.float32), PARAMS)
+
+  def first_step(**settings):
+    adam = optimizer.bert_adam(0.1, frozen=["norm/"], **settings)
+    return adam.update(gradients_of(params, 0.01), adam.init(params), params)[0]
+
+  plain, scaled = first_step(), first_step(times={"(?!.*bias)": 3.0})
+  np.testing.assert_allclose(scaled["dense"]["kernel"], 3 * plain["dense"]["kernel"], rtol=1e-6)
+  np.testing.assert_array_equal(scaled["dense"]["bias"], plain["dense"]["bias"])
+  assert not scaled["norm"]["scale"].any()
+
+
 def test_what_is_frozen_stays_and_has_no_moments():
   transformation = optimizer.bert_adam(0.1, frozen=["dense/"])
   params, state = run(transformation)

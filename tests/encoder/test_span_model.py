@@ -18,9 +18,9 @@ CONFIG = BertConfig(span_frames.VOCAB_SIZE, 16, 2, 1, 32, 64, dropout_rate=0.0)
 
 
 @functools.cache
-def model(**settings):
+def model(worded=False, **settings):
   return span_model.SpanModel(
-    module=span_model.SpanTracker(CONFIG),
+    module=span_model.SpanTracker(CONFIG, lexical=worded, pooled=worded),
     input_vocabulary=seqio.PassThroughVocabulary(size=64),
     output_vocabulary=seqio.PassThroughVocabulary(size=64),
     optimizer_def=None,
@@ -29,10 +29,10 @@ def model(**settings):
 
 
 @functools.cache
-def params():
+def params(worded=False):
   shapes = features.SpanFeatureConverter(pack=False).get_model_feature_lengths(span_frames.LENGTHS)
   shapes = {name: (2, length) for name, length in shapes.items()}
-  variables = model().get_initial_variables(jax.random.key(0), shapes)
+  variables = model(worded).get_initial_variables(jax.random.key(0), shapes)
   rng = np.random.default_rng(0)  # large enough for answers to differ
   return jax.tree.map(
     lambda x: (rng.normal(size=x.shape) * 0.5).astype(np.float32), variables["params"]
@@ -130,7 +130,8 @@ def test_rows_that_cannot_be_answered_count_for_nothing():
   np.testing.assert_allclose(*losses, rtol=1e-6)
 
 
-def test_packed_frames_have_the_loss_they_have_alone():
+@pytest.mark.parametrize("worded", [False, True])
+def test_packed_frames_have_the_loss_they_have_alone(worded):
   frames = span_frames.frames(7)
   alone, packed = batch_of(frames), batch_of(frames, True, PACKED)
   assert len(packed["slots"]) < len(alone["slots"])
@@ -139,7 +140,7 @@ def test_packed_frames_have_the_loss_they_have_alone():
     lambda batch: sum(
       v.sum()
       for v in span_model.likelihoods(
-        model().module.apply({"params": params()}, batch), batch
+        model(worded).module.apply({"params": params(worded)}, batch), batch
       ).values()
     )
   )

@@ -67,7 +67,11 @@ def test_dry_run_of_a_span_tracker(tmp_path):
   assert [words[3:-5] for words in commands if "t5x.train" in words] == [
     ["--gin_file=gin/spandst.gin", start],
     ["--gin_file=gin/spandst.gin", "--gin.MIXTURE_OR_TASK_NAME='spandst_backtrans'", start],
-    ["--gin_file=gin/spandst.gin", "--gin.INITIAL_CHECKPOINT_PATH=[]"],
+    [
+      "--gin_file=gin/spandst.gin",
+      "--gin.INITIAL_CHECKPOINT_PATH=[]",
+      "--gin.optimizer.bert_adam.times={'': 10.0}",
+    ],
   ]
   tracked = [words for words in commands if words[:2] == ["sgdx", "track"]]
   assert [words[words.index("--split") + 1] for words in tracked] == ["dev", "test"] * 3

@@ -83,6 +83,11 @@ def _compile_cost(variables: Any) -> float:
   return max(cost, min(_COMPILE_COST_OF_TINY, cost * _PARAMETERS_OF_SMALL / parameters))
 
 
+def _cores() -> int:
+  """Number of cores that this process may use, which `taskset` and containers limit."""
+  return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _to_host(outputs: Any) -> Any:
   if jax.process_count() > 1:
     return multihost_utils.process_allgather(outputs, tiled=True)
@@ -369,17 +374,17 @@ class BatchInference:
     return len(stages.shapes | shapes)
 
   def _run_whole(self, params, rows: Rows, plan, rng, deliver) -> int:
-    seen, running = set(), []
+    seen: set[tuple] = set()
+    running: list[tuple[list[int], futures.Future]] = []
     on_cpu = jax.default_backend() == "cpu" and self._partitioner.mesh.size == 1
-    threads = min(_BATCHES_AT_A_TIME, os.cpu_count() or 1) if self._efficient and on_cpu else 1
+    threads = min(_BATCHES_AT_A_TIME, _cores()) if self._efficient and on_cpu else 1
 
     def run(*inputs):  # a thread takes the next batch when this one is done
       return jax.block_until_ready(self._fn(params, *inputs))
 
     def settle():
       numbers, output = running.pop(0)
-      output = output.result() if isinstance(output, futures.Future) else output
-      deliver(numbers, range(len(numbers)), _to_host(output))
+      deliver(numbers, range(len(numbers)), _to_host(output.result()))
 
     with futures.ThreadPoolExecutor(threads) as pool:
       try:
@@ -390,10 +395,12 @@ class BatchInference:
           shape = tuple(sorted(shapes.items()))
           # JAX runs what one thread asks for one after the other. The first batch of a shape is
           # compiled, which two threads would do twice.
-          alone = threads == 1 or shape not in seen
-          running.append(
-            (numbers, self._fn(params, *inputs) if alone else pool.submit(run, *inputs))
-          )
+          if threads == 1 or shape not in seen:
+            output = futures.Future()
+            output.set_result(self._fn(params, *inputs))
+          else:
+            output = pool.submit(run, *inputs)
+          running.append((numbers, output))
           seen.add(shape)
           if len(running) > threads:  # they run while the next batch is prepared
             settle()
