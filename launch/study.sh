@@ -12,7 +12,8 @@
 #                       --encoder, evaluated by `sgdx track` (default: t5dst)
 #   --encoder DIR       pretrained encoder in Hugging Face's layout, for spandst;
 #                       launch/minilm.sh DIR fetches MiniLM
-#   --arms A,B          any of none,backtrans,oracle,corrupt (default: all four);
+#   --arms A,B          any of none,backtrans,oracle,corrupt (default: these four),
+#                       paraphrase, reworded (back-translations and paraphrases);
 #                       of spandst also scratch: none, without pretraining
 #   --seeds 0,1         seeds to train each arm with (default: 0)
 #   --dialogues SPEC    size of random samples of dev and test, or "all"
@@ -112,12 +113,15 @@ check() {
 
 # Prints the options of `t5x.train` that make an arm, one per line.
 arm_options() {
-  local arms=(none backtrans oracle corrupt) start="$out/encoder/checkpoint_0"
+  local arms=(none backtrans oracle corrupt paraphrase reworded) start="$out/encoder/checkpoint_0"
   [ "$tracker" = t5dst ] || arms+=(scratch)
   [[ " ${arms[*]} " == *" $1 "* ]] || fail 2 "--arms $1" "any of ${arms[*]}" \
     "nearest: $(nearest "$1" "${arms[@]}")" "$0 --help"
   case "$tracker:$1" in
     t5dst:none) echo --gin_file=gin/t5dst.gin; return ;;
+    t5dst:paraphrase | t5dst:reworded)
+      printf '%s\n' --gin_file=gin/t5dst.gin "--gin.MIXTURE_OR_TASK_NAME='t5dst_$1'"
+      return ;;
     t5dst:*) echo "--gin_file=gin/t5dst_$1.gin"; return ;;
   esac
   echo --gin_file=gin/spandst.gin

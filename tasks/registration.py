@@ -10,7 +10,7 @@ from typing import Any
 import seqio
 
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
-from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS, tagged
+from sgdx_t5x.data.variants import ORIGINAL, PARAPHRASES, SGDX_VARIANTS, tagged
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics.seqio_metrics import joint_goal_accuracy, schema_sensitivity
 from sgdx_t5x.prompts import load_format
@@ -231,6 +231,10 @@ def register_mixtures(family: str, data: str, register_task: Callable[..., seqio
   register_mixture(f"{family}_backtrans", [original, *back_translated])
   register_mixture(f"{family}_oracle", [original, *sgdx])
   register_mixture(f"{family}_corrupt", [original, *corrupted])
+  if data == "full":  # they exist for SGD's train services alone
+    paraphrased = [task(f"sgd_{variant}", variant) for variant in PARAPHRASES]
+    register_mixture(f"{family}_paraphrase", [original, *paraphrased])
+    register_mixture(f"{family}_reworded", [original, *back_translated, *paraphrased])
   register_mixture(f"{family}_all_variants", [original, *sgdx])
   _register_perturbed(family, data, [original, *sgdx], register_task)
 

@@ -188,7 +188,7 @@ def compose(
   for k in range(1, num_variants + 1):
     placed = [p for p in placements if p.variant == k and "none" not in p.rules]
     made, repairs = reword(schema, {p.element: p.text for p in placed}, f"v{k} of {schema.origin}")
-    variants.append(_with_digit(made, k))
+    variants.append(with_digit(made, k))
     repaired = {repair.element: repair for repair in repairs}
     placements = [
       dataclasses.replace(p, rules=(*p.rules, repair.rule), made=repair.made)
@@ -316,7 +316,7 @@ def _place(
   return placed + [Placement(element, None, *x, ("surplus",)) for x in ranked[num_variants:]]
 
 
-def _with_digit(schema: Schema, k: int) -> Schema:
+def with_digit(schema: Schema, k: int) -> Schema:
   """Names services as SGD-X does: Banks_2 is Banks_21 in v1."""
   services = [
     dataclasses.replace(s, name=f"{s.name}{k}" if _NUMBER.search(s.name) else f"{s.name}_{k}")

@@ -11,7 +11,7 @@ from typing import Any
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.schema import Intent, Schema, Service, Slot, check_aligned
-from sgdx_t5x.data.variants import BACK_TRANSLATIONS, SGDX_VARIANTS
+from sgdx_t5x.data.variants import BACK_TRANSLATIONS, PARAPHRASES, SGDX_VARIANTS
 from sgdx_t5x.errors import require
 from sgdx_t5x.signature import Signature
 
@@ -208,12 +208,13 @@ def report(
 
 
 def variant_sets(schemas: VariantSchemas) -> dict[str, Set]:
-  """Returns the sets of variants that a data set has: SGD-X, back-translations, shipped ones."""
+  """Returns the sets of variants that a data set has: SGD-X, back-translations, and what ships."""
   released = schemas.released()
   sets = {
     SGDX: {v: found for v, found in released.items() if v in SGDX_VARIANTS},
     "back-translations": {v: found for v, found in released.items() if v in BACK_TRANSLATIONS},
     "back-translations that ship with sgdx_t5x": schemas.shipped(),
+    "paraphrases that ship with sgdx_t5x": schemas.shipped(PARAPHRASES),
   }
   return {name: variants for name, variants in sets.items() if variants}
 

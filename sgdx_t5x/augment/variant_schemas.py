@@ -4,7 +4,7 @@ A variant of a split's schema is the first of these that exists:
 
   a folder    of one's own, given as NAME=FOLDER: FOLDER/{split}/schema.json
   released    in the data set: original, v1 to v5, and bt_* where its corpus has them
-  shipped     with this package: bt_zh, bt_ja, bt_ko of SGD's train services
+  shipped     with this package: bt_zh, bt_ja, bt_ko and para_1 to para_5 of SGD's train services
   corrupted   corrupt_1, corrupt_2 ...: the number is the seed
 
 Of a perturbed corpus "ned" is the original, and "ned+v3" is v3.
@@ -13,13 +13,13 @@ Of a perturbed corpus "ned" is the original, and "ned+v3" is v3.
 import os
 import pathlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from sgdx_t5x.augment.corrupt import corrupt_schema
 from sgdx_t5x.augment.shipped import shipped_schema
 from sgdx_t5x.data.schema import Schema, Service, check_aligned, load_schema
-from sgdx_t5x.data.variants import BACK_TRANSLATIONS, ORIGINAL, SGDX_VARIANTS, untagged
+from sgdx_t5x.data.variants import BACK_TRANSLATIONS, ORIGINAL, PARAPHRASES, SGDX_VARIANTS, untagged
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.inputs import protect
 
@@ -87,14 +87,14 @@ class VariantSchemas:
 
   def names(self, split: str) -> tuple[str, ...]:
     """Variants of a split that can be listed: all but the corrupted ones, which have no end."""
-    named = (*self._released.variants, *BACK_TRANSLATIONS, *self._folders)
+    named = (*self._released.variants, *BACK_TRANSLATIONS, *PARAPHRASES, *self._folders)
     return tuple(name for name in dict.fromkeys(named) if self.has(split, name))
 
-  def shipped(self) -> dict[str, dict[str, Schema]]:
-    """Returns variant -> split -> schema of the shipped back-translations that apply here."""
+  def shipped(self, variants: Sequence[str] = BACK_TRANSLATIONS) -> dict[str, dict[str, Schema]]:
+    """Returns variant -> split -> schema of the shipped ones of these that apply here."""
     found = {
       variant: {s: x for s in self._released.splits if (x := self._find_shipped(s, variant))}
-      for variant in BACK_TRANSLATIONS
+      for variant in variants
     }
     return {variant: schemas for variant, schemas in found.items() if schemas}
 
@@ -126,12 +126,17 @@ class VariantSchemas:
 
   def _find_shipped(self, split: str, variant: str) -> Schema | None:
     # Not beside somebody's own: a mixture of two translators would be neither's.
-    if any(self._released.has_schema(split, v) for v in BACK_TRANSLATIONS):
+    if variant in BACK_TRANSLATIONS and any(self._released.has_schema(split, v) for v in BACK_TRANSLATIONS):
       return None
     return shipped_schema(self._released.schema(split), variant)
 
   def _missing(self, split: str, variant: str) -> SgdxError:
     fix = "name one of them; SGD-X is part of the official archive"
+    if variant in PARAPHRASES:
+      fix = (
+        "paraphrases of SGD's train services ship with sgdx_t5x; make those of other services with "
+        "`sgdx compose` and use its folder as a variant of your own (tasks/README.md)"
+      )
     if variant in BACK_TRANSLATIONS:
       fix = (
         "back-translations of SGD's train services ship with sgdx_t5x; make those of other "

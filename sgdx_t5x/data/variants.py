@@ -21,8 +21,8 @@ INTENT_ACTS = ("OFFER_INTENT", "INFORM_INTENT")
 
 
 def in_order(variants: Iterable[str]) -> list[str]:
-  """Sorts names of variants: original, v1 to v5, back-translations, then others as they come."""
-  places = {variant: i for i, variant in enumerate(ALL_VARIANTS)}
+  """Sorts names of variants: original, v1 to v5, back-translations, paraphrases, then others."""
+  places = {variant: i for i, variant in enumerate((*ALL_VARIANTS, *PARAPHRASES))}
   return sorted(variants, key=lambda variant: places.get(variant, len(places)))
 
 
@@ -135,6 +135,10 @@ PIVOTS = ("zh", "ja", "ko")
 
 
 BACK_TRANSLATIONS = tuple(f"bt_{pivot}" for pivot in PIVOTS)
+
+
+# Shipped for SGD's train services, no part of a corpus; para_1 is the nearest to the original.
+PARAPHRASES = tuple(f"para_{k}" for k in range(1, 6))
 
 
 ALL_VARIANTS = (ORIGINAL, *SGDX_VARIANTS, *BACK_TRANSLATIONS)

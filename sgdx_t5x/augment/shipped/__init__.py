@@ -1,16 +1,22 @@
-"""The back-translations that ship with this package: of all services of SGD's train split."""
+"""Back-translations and paraphrases that ship with this package: of SGD's train services.
+
+`paraphrases.jsonl` was written from the texts of the train split alone, for this project, by a
+language model that was shown neither SGD-X nor anything else; `sgdx compose` put it in order.
+"""
 
 import functools
+import json
 import importlib.resources
 import zlib
 
 from sgdx_t5x.augment.backtranslate import apply_records
 from sgdx_t5x.augment.translation_table import TranslationTable, read_records
-from sgdx_t5x.augment.wording import wording
+from sgdx_t5x.augment.compose import with_digit
+from sgdx_t5x.augment.wording import Element, reword, wording
 from sgdx_t5x.data.schema import Schema
-from sgdx_t5x.data.variants import PIVOTS
+from sgdx_t5x.data.variants import PARAPHRASES, PIVOTS
 
-SGD_TRAIN = "b4f33b54"  # `wording_checksum` of the texts that were translated
+SGD_TRAIN = "b4f33b54"  # `wording_checksum` of the texts that were reworded
 
 
 def wording_checksum(schema: Schema) -> str:
@@ -29,22 +35,36 @@ def shipped_table() -> TranslationTable:
   )
 
 
+@functools.cache
+def shipped_paraphrases() -> dict[Element, tuple[str, ...]]:
+  """Returns five paraphrases of each text, the nearest first; names are written as words."""
+  file = importlib.resources.files("sgdx_t5x.augment.shipped") / "paraphrases.jsonl"
+  rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+  return {Element.from_key(row["element"]): tuple(row["paraphrases"]) for row in rows}
+
+
 def shipped_schema(original: Schema, variant: str) -> Schema | None:
   """Returns a schema in a shipped wording.
 
   Args:
-    original: the schema of a split; its texts must be those that were translated.
-    variant: "bt_zh", "bt_ja", "bt_ko".
+    original: the schema of a split; its texts must be those that were reworded.
+    variant: "bt_zh", "bt_ja", "bt_ko", "para_1" to "para_5".
 
   Returns:
     The schema; None unless each of its names and descriptions has a record: dev and test of SGD
     hold other services, and a schema of one's own may only have the name of one of train's.
   """
+  origin = f"shipped {variant} of {original.origin}"
+  if variant in PARAPHRASES:
+    if wording_checksum(original) != SGD_TRAIN:
+      return None
+    k = PARAPHRASES.index(variant) + 1
+    texts = {element: texts[k - 1] for element, texts in shipped_paraphrases().items()}
+    return with_digit(reword(original, texts, origin)[0], k)
   pivot = variant.removeprefix("bt_")
   items = list(wording(original).items())
   table = shipped_table()
   known = pivot != variant and table.has((element for element, _ in items), pivot)
   if not known or wording_checksum(original) != SGD_TRAIN:
     return None
-  origin = f"shipped {variant} of {original.origin}"
   return apply_records(original, table.back_translate(items, pivot), origin)[0]
