@@ -126,7 +126,9 @@ class VariantSchemas:
 
   def _find_shipped(self, split: str, variant: str) -> Schema | None:
     # Not beside somebody's own: a mixture of two translators would be neither's.
-    if variant in BACK_TRANSLATIONS and any(self._released.has_schema(split, v) for v in BACK_TRANSLATIONS):
+    if variant in BACK_TRANSLATIONS and any(
+      self._released.has_schema(split, v) for v in BACK_TRANSLATIONS
+    ):
       return None
     return shipped_schema(self._released.schema(split), variant)
 

@@ -50,9 +50,9 @@ examples:
     sgdx prompts --corpus sgd.zip --variant original v3 --as tools \\
       --delivery distractors:10 --limit 500 --out requests.jsonl
 
-A variant is original, v1 ... v5, bt_zh, bt_ja or bt_ko (back-translations of
-SGD's train split ship with this package), corrupt_SEED, or NAME=DIR for schemas
-of your own in DIR/SPLIT/schema.json.
+A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko or para_1 ... para_5 (back-
+translations and paraphrases of SGD's train split ship with this package),
+corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
 
 A line is
   {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": "[USER] ... [slot] ."}

@@ -22,9 +22,9 @@ The baseline reads a vector of each intent, slot and value: the last hidden stat
 of [CLS] of an encoder that is not trained. SGDX_SCHEMA_EMBEDDINGS=FILE.npz gives
 them to tasks and gin files. Use the encoder that training starts from.
 
-A variant is original, v1 ... v5, bt_zh, bt_ja or bt_ko, corrupt_SEED, or
-NAME=DIR for schemas of your own in DIR/SPLIT/schema.json; by default all that
-the data have, back-translations, and the three corruptions of the tasks.
+A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_5,
+corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json; by
+default all that the data have, what ships, and the three corruptions of the tasks.
 """
 
 

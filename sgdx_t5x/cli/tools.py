@@ -34,8 +34,8 @@ accepts. Files are OUT/VARIANT/SPLIT/tools.json (tools.jsonl for bfcl), and
 names.json beside it: which intent and which slots of the original schema the
 names stand for.
 
-A variant is original, v1 ... v5, bt_zh, bt_ja or bt_ko, corrupt_SEED, or
-NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
+A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_5,
+corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
 
 docs/tools.md: from schemas to a table of scores.
 """

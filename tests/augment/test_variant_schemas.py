@@ -6,12 +6,13 @@ import pytest
 import tiny_corpus as tiny
 
 from sgdx_t5x.augment.corrupt import corrupt_schema
-from sgdx_t5x.augment.shipped import shipped_schema
+from sgdx_t5x.augment.shipped import SGD_TRAIN, shipped_schema, wording_checksum
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
+from sgdx_t5x.augment.wording import NAME, SERVICE, wording
 from sgdx_t5x.cli import main
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.schema import load_schema
-from sgdx_t5x.data.variants import BACK_TRANSLATIONS
+from sgdx_t5x.data.variants import BACK_TRANSLATIONS, PARAPHRASES, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.scoring import score_predictions
 
@@ -142,3 +143,39 @@ def test_predictions_for_a_corrupted_schema_are_scored(corpus, tmp_path):
   for frames in scored.frames.values():
     jga = frames.metrics["joint_goal_accuracy"]
     assert (jga == scored.nothing.metrics["joint_goal_accuracy"]).all()
+
+
+def test_paraphrases_are_of_sgds_train_alone(corpus):
+  assert wording_checksum(corpus.schema("train")) != SGD_TRAIN  # it has a Banks_1, but not SGD's
+  schemas = VariantSchemas(corpus)
+  with pytest.raises(SgdxError, match=r"(?s)'para_2' for split 'train'.*sgdx compose"):
+    schemas.get("train", "para_2")
+
+
+@pytest.mark.real
+def test_paraphrases_reword_all_of_real_train_and_hold_nothing_of_sgdx(real_archive):
+  archive = open_corpus(real_archive)
+  schemas = VariantSchemas(archive)
+  assert set(PARAPHRASES) <= set(schemas.names("train"))
+  assert not set(PARAPHRASES) & set(schemas.names("dev"))
+  forbidden = {
+    element: {plain(texts[i]) for texts in words_of(schemas, SGDX_VARIANTS)}
+    for i, element in enumerate(wording(archive.schema("train")))
+  }
+  original = wording(archive.schema("train"))
+  for variant, texts in zip(PARAPHRASES, words_of(schemas, PARAPHRASES), strict=True):
+    made = schemas.get("train", variant)
+    assert made["Buses_1" + variant[-1]].slots[0].name != "from_location"
+    for (element, before), text in zip(original.items(), texts, strict=True):
+      if (element.kind, element.field) != (SERVICE, NAME):
+        assert plain(text) != plain(before), element.key
+        assert plain(text) not in forbidden[element], element.key
+
+
+def words_of(schemas, variants):
+  """Texts of train in each variant, by position of the element."""
+  return [list(wording(schemas.get("train", variant)).values()) for variant in variants]
+
+
+def plain(text):
+  return "".join(filter(str.isalnum, text.lower()))

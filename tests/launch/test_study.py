@@ -47,6 +47,9 @@ def test_dry_run_prints_every_command(tmp_path):
   assert [words[3] for words in trained] == ["--gin_file=gin/t5dst_oracle.gin"] * 2
   assert [words[4] for words in trained] == ["--gin_file=gin/study/model.gin"] * 2
   assert [words[-2] for words in trained] == ["--gin.RANDOM_SEED=3", "--gin.RANDOM_SEED=4"]
+  paraphrased = study("--archive", tmp_path, "--arms", "paraphrase", "--dry-run").stdout
+  arm = ["--gin_file=gin/t5dst.gin", "--gin.MIXTURE_OR_TASK_NAME='t5dst_paraphrase'"]
+  assert arm in [shlex.split(line)[3:5] for line in paraphrased.splitlines()]
   splits = [
     word for words in commands for word in words if word.startswith("--gin.utils.DatasetConfig.spl")
   ]
@@ -60,13 +63,13 @@ def test_dry_run_of_a_span_tracker(tmp_path):
   encoder.mkdir()
   (encoder / "vocab.txt").touch()
   words = ("--archive", tmp_path, "--out", out, "--tracker", "spandst", "--encoder", encoder)
-  done = study(*words, "--arms", "none,backtrans,scratch", "--dialogues", "test=7", "--dry-run")
+  done = study(*words, "--arms", "none,reworded,scratch", "--dialogues", "test=7", "--dry-run")
   assert done.returncode == 0, done.stderr
   commands = [shlex.split(line) for line in done.stdout.splitlines()]
   start = f"--gin.INITIAL_CHECKPOINT_PATH='{out}/encoder/checkpoint_0'"
   assert [words[3:-5] for words in commands if "t5x.train" in words] == [
     ["--gin_file=gin/spandst.gin", start],
-    ["--gin_file=gin/spandst.gin", "--gin.MIXTURE_OR_TASK_NAME='spandst_backtrans'", start],
+    ["--gin_file=gin/spandst.gin", "--gin.MIXTURE_OR_TASK_NAME='spandst_reworded'", start],
     [
       "--gin_file=gin/spandst.gin",
       "--gin.INITIAL_CHECKPOINT_PATH=[]",

@@ -50,6 +50,15 @@ def test_names_are_registered(prefix, name, suffix):
   assert task.output_features["inputs"].vocabulary == vocabulary
 
 
+@pytest.mark.parametrize("name", [*FORMATS_WITH_TASKS, "spandst", "baseline"])
+def test_paraphrases_are_tasks_of_sgd_alone(name):
+  paraphrases = tuple(f"para_{k}" for k in range(1, 6))
+  assert tasks.REGISTERED[f"{name}_paraphrase"].variants == ("original", *paraphrases)
+  every = ("original", "bt_zh", "bt_ja", "bt_ko", *paraphrases)
+  assert tasks.REGISTERED[f"{name}_reworded"].variants == every
+  assert f"sample_{name}_reworded" not in tasks.REGISTERED
+
+
 def take(name, split, n, **kwargs):
   task = seqio.get_mixture_or_task(name)
   return list(task.get_dataset(LENGTHS, split, **kwargs).take(n).as_numpy_iterator())
@@ -219,8 +228,9 @@ def test_ls_tasks_lists_them_all(capsys, monkeypatch):
   # Of both data sets, with spandst and baseline; tiny_d3st, tiny_sdt.
   families = 2 * (len(FORMATS_WITH_TASKS) + 2) + 2
   others = [name for name in tasks.REGISTERED if "sgpdst" not in name]  # four models, and all four
-  # And of single turns; of pre-finetuning nine, and two mixtures.
-  assert len(others) == families * len(SUFFIXES) + 2 * (3 + 9 + 2)
+  # And of single turns; of pre-finetuning nine, and two mixtures; paraphrases, of SGD alone.
+  paraphrased = (len(FORMATS_WITH_TASKS) + 2) * (5 + 2)
+  assert len(others) == families * len(SUFFIXES) + 2 * (3 + 9 + 2) + paraphrased
   assert main(["ls", "tasks", "--module", "no.such.module"]) == 2
   assert "PYTHONPATH" in capsys.readouterr().err
 

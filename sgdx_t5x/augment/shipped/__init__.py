@@ -5,13 +5,13 @@ language model that was shown neither SGD-X nor anything else; `sgdx compose` pu
 """
 
 import functools
-import json
 import importlib.resources
+import json
 import zlib
 
 from sgdx_t5x.augment.backtranslate import apply_records
-from sgdx_t5x.augment.translation_table import TranslationTable, read_records
 from sgdx_t5x.augment.compose import with_digit
+from sgdx_t5x.augment.translation_table import TranslationTable, read_records
 from sgdx_t5x.augment.wording import Element, reword, wording
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.data.variants import PARAPHRASES, PIVOTS

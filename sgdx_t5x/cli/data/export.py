@@ -26,9 +26,10 @@ examples:
   sgdx data export --corpus sgd.zip --variant all --split all --out x  # 2.4 GB
   sgdx data export --corpus sample --variant v1 v5 --split dev test --out mine
 
-A variant is v1 ... v5, bt_zh, bt_ja or bt_ko (back-translations of SGD's train
-split ship with this package), corrupt_SEED, NAME=DIR for schemas of your own in
-DIR/SPLIT/schema.json, or all: every variant of the corpus.
+A variant is v1 ... v5, bt_zh, bt_ja, bt_ko or para_1 ... para_5 (back-translations
+and paraphrases of SGD's train split ship with this package), corrupt_SEED,
+NAME=DIR for schemas of your own in DIR/SPLIT/schema.json, or all: every variant of
+the corpus.
 
 Files are OUT/VARIANT/SPLIT/dialogues_*.json, byte for byte as
 generate_sgdx_dialogues.py of the dstc8 repository writes them (as fixed in
