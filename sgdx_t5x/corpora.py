@@ -10,13 +10,13 @@ SAMPLE = "sample"
 
 
 def open_corpus(where: str | pathlib.Path) -> Corpus:
-  """Opens the official archive (zip), a folder of its layout, or "sample".
+  """Opens the official archive (zip), a folder with its layout, or "sample".
 
   Raises:
-    SgdxError: nothing there, or a zip that is cut short.
+    SgdxError: nothing exists there, or the zip is truncated.
   """
   if str(where) == SAMPLE:
-    # Only now: it imports the simulator, which real corpora do not need.
+    # Imported here: it needs the simulator, which real corpora do not.
     from sgdx_t5x.sample import SampleSource
 
     return Corpus(SampleSource())

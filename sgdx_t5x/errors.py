@@ -9,16 +9,16 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
-_LONGEST_LINE = 1_000  # characters: what a message quotes may be a whole file
-_LONGEST_NAME = 200  # to look for names like it
+_LONGEST_LINE = 1_000  # characters: a message may quote a whole file
+_LONGEST_NAME = 200  # characters compared when looking for similar names
 _UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _DOCUMENT = re.compile(r"(?<![\w./])(?:(?:docs|tasks)/(?:[\w-]+/)*[\w-]+\.md|docs/metrics/)")
 
 
 def with_document_paths(text: str) -> str:
-  """Writes "docs/NAME.md" as the path of that file, unless the current folder has it.
+  """Replaces "docs/NAME.md" by the path of that file, unless the current folder has it.
 
-  In a checkout docs/ and tasks/ lie beside the package, in an installed one within it.
+  In a checkout, docs/ and tasks/ are next to the package; when installed, inside it.
   """
   root = os.path.dirname(os.path.abspath(__file__))
   root = root if os.path.isdir(os.path.join(root, "docs")) else os.path.dirname(root)
@@ -26,15 +26,15 @@ def with_document_paths(text: str) -> str:
 
 
 class SgdxError(Exception):
-  """A mistake in the input or in the call of a command, described in four parts.
+  """An error in the input or in a command's arguments, described in four parts.
 
   Args:
     found: what was found and where (file, dialogue, turn, slot).
     expected: what should have been there.
-    available: what exists instead, or what comes nearest; may be empty.
+    available: what exists instead, or the closest matches; may be empty.
     fix: the command or setting that solves it.
 
-  `t5x_lite` prints errors with a `text` and an `exit_code` without a traceback.
+  `t5x_lite` prints exceptions that have `text` and `exit_code` without a traceback.
   """
 
   exit_code = 1
@@ -50,13 +50,13 @@ class SgdxError(Exception):
     super().__init__(self.text)
 
   def __reduce__(self):
-    """Pickles the parts: errors come from other processes too."""
+    """Pickles the parts, since errors also come from other processes."""
     parts = {"expected": self.expected, "available": self.available, "fix": self.fix}
     return functools.partial(type(self), **parts), (self.found,)
 
 
 class UsageError(SgdxError):
-  """Arguments of a command that are wrong or do not fit together."""
+  """Invalid or conflicting arguments of a command."""
 
   exit_code = 2
 
@@ -68,7 +68,7 @@ def require(module: str, *, extra: str, why: str, beside: str = "") -> types.Mod
     module: dotted name of the package or of a module in it.
     extra: the extra of sgdx_t5x that installs it, see setup.py.
     why: what it is needed for.
-    beside: what else to give to `pip install`, for packages that no extra installs.
+    beside: further arguments of `pip install`, for packages that no extra installs.
 
   Returns:
     The module.
@@ -90,7 +90,7 @@ def require(module: str, *, extra: str, why: str, beside: str = "") -> types.Mod
 
 
 def printable(text: str) -> str:
-  """Returns a text with control characters as escapes, and what is too long cut in the middle."""
+  """Returns a text with control characters escaped and overlong lines cut in the middle."""
   lines = _UNPRINTABLE.sub(lambda m: m[0].encode("unicode_escape").decode(), text).split("\n")
   half = _LONGEST_LINE // 2
   return "\n".join(x if len(x) <= _LONGEST_LINE else f"{x[:half]} ... {x[-half:]}" for x in lines)
@@ -105,7 +105,7 @@ def quoted(value: Any) -> str:
 
 
 def malformed(error: Exception) -> str:
-  """Returns what is wrong with decoded JSON, from the KeyError, TypeError ... that it raised."""
+  """Describes what is wrong with decoded JSON, given the KeyError, TypeError ... it raised."""
   return f"missing key {error}" if isinstance(error, KeyError) else f"wrong type: {error}"
 
 

@@ -1,4 +1,4 @@
-"""Worker processes that end with their parent."""
+"""Worker processes that exit with their parent."""
 
 import multiprocessing
 import multiprocessing.process
@@ -7,9 +7,9 @@ import threading
 
 
 def end_with_parent() -> None:
-  """Makes a worker process end when its parent is gone, killed perhaps; no effect elsewhere.
+  """Makes a worker process exit when its parent does, even if killed; no effect elsewhere.
 
-  A worker of a pool would otherwise wait for work for ever. Made to be a pool's initializer.
+  A pool's worker would otherwise wait for work forever. Meant as a pool's initializer.
   """
   if parent := multiprocessing.parent_process():
     threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()

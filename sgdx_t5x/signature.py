@@ -1,4 +1,4 @@
-"""Signatures: what a score depends on, in one line to copy beside it (as sacreBLEU does)."""
+"""Signatures: what a score depends on, in one line to report with it (as in sacreBLEU)."""
 
 import dataclasses
 import importlib.metadata
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 _SOURCE_TREE = "0.0.0+source"  # imported from a checkout that was never installed
 _PARTIAL, _COMPLETE = "PARTIAL", "complete"
-# Scores are comparable if all fields agree but these: `scoring.compare` takes the frames and the
+# Scores are comparable if all fields but these agree: `scoring.compare` takes only the frames and
 # variants that both have.
 _FRAME_FIELDS = ("frames", "sample")
 _FREE_FIELDS = ("sgdx", "variants", "sets", *_FRAME_FIELDS, _COMPLETE, _PARTIAL, "version")
-# What trackers are shown, which say nothing of it: tool calls stand beside them.
+# Values that trackers' signatures leave out; tool calls that have them are comparable.
 _USUAL = {"format": "tools", "delivery": "gold"}
 
 
@@ -27,7 +27,7 @@ class Signature:
   """A signature; `str` gives its line, "sgdx|corpus:sample:1a2b|...|complete|version:1".
 
   Attributes:
-    fields: name -> value, in the order of the line; "" for a name that stands alone.
+    fields: name -> value, in the order of the line; "" for a name without a value.
   """
 
   fields: Mapping[str, str]
@@ -46,7 +46,7 @@ class Signature:
       corpus: name of the corpus.
       checksum: its checksum.
       fields: what else the numbers depend on, name -> value, in order; "" leaves a field out.
-      complete: False marks the numbers PARTIAL; None: neither.
+      complete: True marks the numbers complete, False PARTIAL, None neither.
     """
     state = {} if complete is None else {_COMPLETE if complete else _PARTIAL: ""}
     shown = {name: str(value) for name, value in fields.items() if value != ""}
@@ -85,17 +85,17 @@ class Signature:
 def differences(
   a: Signature, b: Signature, same_frames: bool = False
 ) -> dict[str, tuple[str | None, str | None]]:
-  """Returns the fields for which scores of two signatures are not comparable.
+  """Returns the fields that make the scores of two signatures incomparable.
 
   Args:
-    a: of the first scores.
-    b: of the second.
-    same_frames: whether both must be of the same frames too.
+    a: signature of the first scores.
+    b: signature of the second.
+    same_frames: whether both must also cover the same frames.
 
   Returns:
-    Name -> (value of a, value of b), None where it has no such field. A corpus is known by its
+    Name -> (value of a, value of b), None for a missing field. A corpus is identified by its
     checksum, whatever its name. Tool calls are comparable with trackers if the requests showed
-    what trackers see, the frame's service.
+    only what trackers see, the frame's service.
   """
   free = {*_FREE_FIELDS}.difference(_FRAME_FIELDS if same_frames else ())
   names = [name for name in {**a.fields, **b.fields} if name not in free]

@@ -1,7 +1,7 @@
 """Tables of numbers and texts, and how they are written: Markdown, LaTeX, CSV.
 
-Every table that `sgdx` prints, and every one of a report, is a `Table`. A cell that is a number
-knows both what it is (a fraction, for CSV and for sorting) and how it is shown (in percent).
+Every table that `sgdx` prints or a report contains is a `Table`. A numeric cell holds both its
+value (a fraction, for CSV and for sorting) and the text that is shown (in percent).
 """
 
 import csv
@@ -11,22 +11,22 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-_MINUS = re.compile(r"-(?=\d)(?<!v1-)")  # of a number: not in "v1-5"
-_UNIT = re.compile(r" \((%|points)\)$")  # which CSV does not have
+_MINUS = re.compile(r"-(?=\d)(?<!v1-)")  # minus sign of a number: not in "v1-5"
+_UNIT = re.compile(r" \((%|points)\)$")  # left out in CSV
 _TAG = re.compile(r"<(?=[a-zA-Z/!?])")  # Markdown would pass it on as HTML
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(\.[0-9]+)?(e[+-]?[0-9]+)?|-")  # "-": there is none
+_NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(\.[0-9]+)?(e[+-]?[0-9]+)?|-")  # "-": missing
 _LATEX = str.maketrans(
   {character: f"\\{character}" for character in "&%_#${}"}
-  | {character: f"${character}$" for character in "<>|"}  # other signs in TeX's own fonts
+  | {character: f"${character}$" for character in "<>|"}  # different glyphs in TeX's own fonts
   | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 )
 
 
 class Number(NamedTuple):
-  """A number as a cell; `value` is None where there is none to be had.
+  """A numeric cell; `value` is None if it is missing.
 
-  `ends` are those of its interval, if `text` shows one.
+  `ends` are the bounds of its confidence interval, if `text` shows one.
   """
 
   value: float | int | None
@@ -38,7 +38,7 @@ class Number(NamedTuple):
 
 
 Cell = str | Number
-Row = tuple[Any, ...]  # of cells; checkers take a mixed row for one of sequences
+Row = tuple[Any, ...]  # of cells; type checkers take a mixed row for one of sequences
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Table:
     title: what it shows, with the unit.
     header: names of the columns, the first often empty.
     rows: cells, as many in each row as in `header`.
-    left: how many columns, from the first, are aligned left; the others are aligned right.
+    left: number of leading columns that are aligned left; the others are aligned right.
   """
 
   title: str
@@ -93,11 +93,11 @@ def markdown(table: Table) -> str:
 
 
 def latex(table: Table, state: str = "") -> str:
-  """Returns a table in LaTeX (booktabs). Args: state goes before the title in the caption."""
+  """Returns a table in LaTeX (booktabs). Args: state, which precedes the title in the caption."""
 
   def line(cells: Sequence[Cell]) -> str:
     text = " & ".join(_escape(str(cell)) for cell in cells)
-    # After the \\ of the line before, these two would be its options.
+    # After the \\ of the previous line, these two would be read as its arguments.
     return ("{}" if text.startswith(("[", "*")) else "") + text + r" \\"
 
   columns = "l" * table.left + "r" * (len(table.header) - table.left)
@@ -113,11 +113,11 @@ def latex(table: Table, state: str = "") -> str:
 
 
 def csv_lines(tables: Iterable[Table]) -> str:
-  """Returns tables as CSV, a line per cell: table, row, column, value.
+  """Returns tables as CSV, one line per cell: table, row, column, value.
 
-  Numbers are what they are, not how they are shown: fractions where the table has percent. A
-  number that there is not is empty, and an interval has two lines of its own. Texts that a
-  spreadsheet would take for a formula, see `csv_text`, are quoted.
+  Numbers are written as values, not as shown: fractions where the table has percent. A missing
+  number is empty, and an interval adds two lines. Texts that a spreadsheet would take for a
+  formula are escaped, see `csv_text`.
   """
   out = io.StringIO()
   writer = csv.writer(out, lineterminator="\n")
@@ -135,9 +135,9 @@ def csv_lines(tables: Iterable[Table]) -> str:
 
 
 def csv_text(text: str) -> str:
-  """Returns a text as a cell of CSV, with a ' in front if a spreadsheet would run it.
+  """Returns a text as a cell of CSV, prefixed with ' if a spreadsheet would run it.
 
-  Names and values come from a corpus, which may be anybody's. A text that is a number stays one.
+  Names and values come from a corpus, which may be untrusted. Texts that are numbers are kept.
 
   Source: OWASP, CSV Injection: cells that begin with = + - @, a tab or a carriage return.
   """
@@ -154,16 +154,16 @@ def document(
   notes: Sequence[str] = (),
   signatures: Mapping[str, str] | None = None,
 ) -> str:
-  """Returns tables and what belongs to them as one text.
+  """Returns tables with their warnings, notes and signatures as one text.
 
   Args:
     form: "md", "latex" or "csv".
     tables: in the order shown.
-    marks: what else makes them not what they seem, "WORD: why"; before all, and on each table.
-    warnings: what makes them PARTIAL, a line each; as `marks`.
+    marks: other caveats, "WORD: why"; before everything, and in the caption of each LaTeX table.
+    warnings: why they are PARTIAL, one line each; shown like `marks`.
     heading: lines before the tables; not in CSV.
     notes: lines after the tables; not in CSV.
-    signatures: what a signature is of, "" if there is but one -> signature; last.
+    signatures: what a signature covers, "" if there is only one -> signature; shown last.
   """
   marks = [*marks, *(f"PARTIAL: {line}" for line in warnings)]
   signed = {f"signature {key}".rstrip(): text for key, text in (signatures or {}).items()}
@@ -184,7 +184,7 @@ def document(
 
 
 def signature_lines(signatures: Mapping[str, str], warnings: Sequence[str] = ()) -> list[str]:
-  """Returns "signature NAME: ...", after PARTIAL if there are warnings.
+  """Returns "signature NAME: ..." lines, prefixed with PARTIAL if there are warnings.
 
   If some of the signatures say PARTIAL themselves, only those get it.
   """

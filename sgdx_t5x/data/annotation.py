@@ -1,7 +1,7 @@
 """Rules for the annotation of dialogues, beyond what reading a dialogue checks.
 
-All were counted on the real SGD. Rules that it never violates are in `ERRORS`: a violation refuses
-the file. Rules that it violates in a few places are in `WARNINGS`: violations are counted.
+All were counted on the real SGD. Rules that it never violates are in `ERRORS`: a file that breaks
+one is refused. Rules that it violates in a few places are in `WARNINGS`: violations are counted.
 docs/dialogue-checks.md has the counts. A file may lack what the older release lacks: users' acts,
 canonical values, service calls.
 """
@@ -15,7 +15,7 @@ from sgdx_t5x.data.dialogue import SYSTEM, USER, Dialogue, Frame, State, Turn, c
 from sgdx_t5x.data.schema import DONTCARE, NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed
 
-# Their slot is a word of the format, not of the schema, where a slot may have the same name.
+# Their slot is a keyword of the format; the schema may have a slot of the same name.
 _NAMED = {"INFORM_INTENT": "intent", "OFFER_INTENT": "intent", "INFORM_COUNT": "count"}
 _NOTIFY = frozenset({"NOTIFY_SUCCESS", "NOTIFY_FAILURE"})
 
@@ -31,11 +31,11 @@ class AnnotationWarning:
 def validate_annotation(
   schema: Schema, warnings: dict[str, AnnotationWarning]
 ) -> Callable[[Dialogue, Schema, str], None]:
-  """Returns a check for `Corpus.dialogues`, for one reading of one split.
+  """Returns a check for `Corpus.dialogues`, for a single pass over one split.
 
   Args:
-    schema: of the split.
-    warnings: rule -> its violations; grows with each dialogue.
+    schema: the split's schema.
+    warnings: rule -> its violations; updated with each dialogue.
 
   Returns:
     A function of dialogue, schema and origin that raises SgdxError for what
@@ -68,7 +68,7 @@ def validate_annotation(
 
 @dataclasses.dataclass(frozen=True)
 class _Facts:
-  """A service, made quick to look up."""
+  """Facts of a service, for fast look-up."""
 
   slots: frozenset[str]
   free: frozenset[str]
@@ -95,7 +95,7 @@ def _facts(service: Service) -> _Facts:
 
 @dataclasses.dataclass
 class _History:
-  """What a dialogue has said and done up to the turn that is checked."""
+  """The history of a dialogue, up to the turn being checked."""
 
   dialogue: Dialogue
   origin: str
@@ -266,7 +266,7 @@ def _check_state(history: _History, frame: Frame, facts: _Facts) -> None:
   if known.keys() - state.slot_values.keys():
     history.report("state-keeps", "")
   for slot, values in state.slot_values.items():
-    if known.get(slot) != values:  # what did not change was looked at then
+    if known.get(slot) != values:  # unchanged values were checked before
       _check_values(history, slot, values, facts)
   history.states[frame.service] = state
 

@@ -1,6 +1,6 @@
 """The rules of annotation, in words, and the acts of the SGD paper.
 
-docs/dialogue-checks.md has how often real SGD violates each; `annotation.py` checks them.
+docs/dialogue-checks.md says how often real SGD violates each; `annotation.py` checks them.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ WARNINGS = {
 _NOTHING, _ONE_VALUE = frozenset({("", 0)}), frozenset({("slot", 1)})
 _ANY_VALUES = frozenset({("slot", 0), ("slot", 1), ("slot", 2)})
 _INTENT = frozenset({("intent", 1)})
-# speaker -> act -> allowed (kind of slot, number of values; 2 stands for more).
+# speaker -> act -> allowed (kind of slot, number of values; 2 means 2 or more).
 ACTS: Mapping[str, Mapping[str, frozenset[tuple[str, int]]]] = {
   USER: {
     "INFORM": _ONE_VALUE,

@@ -64,7 +64,7 @@ class Corpus:
   def name(self) -> str:
     """Short name for tables and signatures: "sgd" if its services are SGD's, else the file's.
 
-    What was done to a perturbed corpus follows: "sgd+ned".
+    A perturbed corpus has its kinds of perturbation appended: "sgd+ned".
     """
     if found := [p for p in self._perturbations.values() if p]:
       return "+".join([found[0].original, *dict.fromkeys("+".join(p.kinds) for p in found)])
@@ -142,7 +142,7 @@ class Corpus:
         yield dialogue
 
   def scores_last_turns(self, split: str) -> bool:
-    """Whether only the last turn of each dialogue is scored: counterfactuals of `sgdx perturb`."""
+    """Whether only each dialogue's last turn is scored, as in `sgdx perturb` counterfactuals."""
     found = self._perturbations.get(split)
     return bool(found and found.last_only)
 
@@ -164,7 +164,7 @@ class Corpus:
     return num_dialogues == PUBLISHED_DIALOGUES[split]
 
   def expected_dialogues(self, split: str) -> int | None:
-    """How many dialogues a split has, for progress; None if only reading all of them tells."""
+    """Number of a split's dialogues, for progress bars; None if unknown before reading them all."""
     if found := self._perturbations.get(split):
       return found.dialogues
     if self.name != "sgd" or len(self.dialogue_files(split)) != _PUBLISHED_FILES[split]:
@@ -188,7 +188,7 @@ class Corpus:
     return self._checksum
 
   @functools.cached_property
-  def _checksum(self) -> str:  # reads the whole corpus, or makes the sample: once is enough
+  def _checksum(self) -> str:  # cached: reads the whole corpus, or makes the sample
     digest = hashlib.sha256()
     for name, crc in sorted(self.source.checksums()):
       digest.update(f"{name} {crc:08x}\n".encode("utf-8", "surrogatepass"))
@@ -214,7 +214,7 @@ class Corpus:
 
 
 def schema_path(variant: str, split: str) -> str:
-  """Returns where a variant's schema lies in the layout."""
+  """Returns the path of a variant's schema in the layout."""
   if variant == ORIGINAL:
     return f"{split}/schema.json"
   if variant in BACK_TRANSLATIONS:
@@ -224,7 +224,7 @@ def schema_path(variant: str, split: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Perturbation:
-  """What the manifest of `sgdx perturb` says of a split, as far as a corpus must know it."""
+  """What a corpus needs to know from the `sgdx perturb` manifest of a split."""
 
   original: str  # name of the corpus that was perturbed first
   kinds: tuple[str, ...]
@@ -242,7 +242,7 @@ def _label(step: Mapping[str, Any]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class SplitCounts:
-  """What a split holds; a frame is a (dialogue, user turn, service)."""
+  """The sizes of a split; a frame is a (dialogue, user turn, service)."""
 
   dialogues: int
   user_turns: int
@@ -250,7 +250,7 @@ class SplitCounts:
 
 
 def count(corpus: Corpus, split: str, check: Check = check_dialogue) -> SplitCounts:
-  """Reads and checks a whole split. Raises SgdxError at the first thing wrong."""
+  """Reads and checks a whole split. Raises SgdxError at the first error."""
   dialogues = turns = frames = 0
   for dialogue in corpus.dialogues(split, check):
     dialogues += 1
@@ -261,7 +261,7 @@ def count(corpus: Corpus, split: str, check: Check = check_dialogue) -> SplitCou
 
 
 def check_schemas(corpus: Corpus) -> Mapping[str, int]:
-  """Reads every schema present and checks that it aligns. Returns services per variant."""
+  """Reads every schema present and checks that it aligns. Returns service counts per variant."""
   return {
     variant: sum(
       len(corpus.schema(split, variant))

@@ -1,4 +1,4 @@
-"""Dialogues in the DSTC8 format: frozen data, a streaming reader, the writer.
+"""Dialogues in the DSTC8 format: frozen dataclasses, a streaming reader, a writer.
 
 The format is that of the SGD release (dstc8-schema-guided-dialogue README,
 "Dialogue Representation"). `Dialogue.from_json(x).to_json() == x` for every dialogue
@@ -21,7 +21,7 @@ SYSTEM = "SYSTEM"
 
 @dataclasses.dataclass(frozen=True)
 class State:
-  """What the user wants of a service after a turn: slot -> acceptable values."""
+  """What the user wants from a service after a turn: slot -> acceptable values."""
 
   active_intent: str
   requested_slots: tuple[str, ...]
@@ -81,9 +81,9 @@ class Turn:
 
 @dataclasses.dataclass(frozen=True)
 class Dialogue:
-  """A conversation; `dialogue_id` is unique inside a split only.
+  """A conversation; `dialogue_id` is unique only within a split.
 
-  `last_only`: it stops at a user turn, and only that one is scored: a counterfactual.
+  `last_only` marks a counterfactual: it ends at a user turn, and only that one is scored.
   """
 
   dialogue_id: str
@@ -128,7 +128,7 @@ class Dialogue:
           yield i, frame
 
   def is_scored(self, turn: int) -> bool:
-    """Whether the frames of a turn are scored, if the user has it."""
+    """Whether the frames of a turn are scored, if it is a user turn."""
     return not self.last_only or turn == len(self.turns) - 1
 
 
@@ -158,11 +158,11 @@ def write_dialogues(dialogues: Iterable[Dialogue]) -> str:
 
 
 def check_dialogue(dialogue: Dialogue, schema: Schema, origin: str) -> None:
-  """Refuses a dialogue that names what its schema does not have.
+  """Refuses a dialogue that names something its schema lacks.
 
   Raises:
     SgdxError: for an unknown service, slot, intent or speaker, or turns that do not
-      alternate from the user, with dialogue and turn.
+      alternate starting with the user; it names dialogue and turn.
   """
   for i, turn in enumerate(dialogue.turns):
     where = f"{origin}, dialogue {dialogue.dialogue_id}, turn {i}"
@@ -257,7 +257,7 @@ def _list(value: Any, what: str) -> list:
 
 
 def _texts(value: Any, what: str) -> tuple[str, ...]:
-  if not _STR.issuperset(map(type, _list(value, what))):  # quicker than to ask one by one
+  if not _STR.issuperset(map(type, _list(value, what))):  # faster than one by one
     for x in value:
       _text(x, what)
   return tuple(value)

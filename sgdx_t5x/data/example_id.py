@@ -1,4 +1,4 @@
-"""Names of examples: which frame a prompt is about, for which variant, and which slot it asks for.
+"""Ids of examples: which frame a prompt is about, for which variant, and which slot it asks for.
 
   unit "slot":   v3/dev/1_00000-002-Banks_2/account_type
   unit "frame":  v3/dev/1_00000-002-Banks_2/*
@@ -56,7 +56,7 @@ class ExampleId:
 
   @property
   def dialogue_id(self) -> str:
-    """Id of the frame's dialogue; "" if the frame's id has not the form of one."""
+    """Id of the frame's dialogue; "" if the frame's id is malformed."""
     return _frame_parts(self.frame_id)[0]
 
   def with_slot(self, slot: str | None) -> "ExampleId":

@@ -1,12 +1,12 @@
-"""Writes a corpus's dialogues in the names of its variants, as the official converter does.
+"""Writes a corpus's dialogues with its variants' names, as the official converter does.
 
-Byte for byte what generate_sgdx_dialogues.py of the dstc8 repository (as fixed in 2023-08) makes
-of the same files: its rules (`variants.py` has them for `Dialogue`), and the text of Python's
+The output equals that of generate_sgdx_dialogues.py in the dstc8 repository (as fixed in 2023-08)
+byte for byte: its rules (`variants.py` has them for `Dialogue`), and the text of Python's
 json.dump with an indent of 2 and sorted keys.
 
-That text costs most of the time, and all variants share most of it. So a file is written once,
-with marks for names; a variant then fills in its own. Renamed keys may sort anew: mappings whose
-keys are slots are marked as a whole.
+Encoding takes most of the time, and variants share most of the text. So a file is encoded once,
+with marks as placeholders for names; each variant fills in its own. Renaming may change the order
+of keys, so a mapping whose keys are slots is one mark.
 """
 
 import concurrent.futures
@@ -37,12 +37,12 @@ ALL = "all"
 _encode = json.JSONEncoder(indent=2, sort_keys=True).encode
 _ENTRY = "\n" + 16 * " "  # before a key of slot_values, parameters and service_results alike
 _END = _ENTRY[:-2] + "}"
-# A mark is a text that no file holds, and the number of what stands in its place.
+# A mark is a placeholder: a text that no file contains, and the index of its replacement.
 _MARK = secrets.token_hex(12)
 _MARKED = re.compile(f'"{_MARK}([0-9]+)"')
 
 _Renamings = Mapping[str, Renaming]
-_Fill = Callable[[_Renamings], str]  # JSON text in the names of a variant
+_Fill = Callable[[_Renamings], str]  # returns JSON text with a variant's names
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def choose(
     corpus: where the dialogues are.
     variants: names; "all" for all variants of the corpus but the original.
     splits: names, or "all".
-    schema: gives the schema of a split in a variant; by default the corpus does.
+    schema: callable (split, variant) -> schema; defaults to `corpus.schema`.
 
   Raises:
     SgdxError: there is no such split or variant, or there are no dialogues in them.
@@ -74,7 +74,7 @@ def choose(
   schema = schema or corpus.schema
   variants, chosen = list(dict.fromkeys(variants)), {}
   for split in corpus.splits if ALL in splits else dict.fromkeys(splits):
-    corpus.schema(split)  # or there is no such split
+    corpus.schema(split)  # raises if there is no such split
     released = [v for v in corpus.variants if v != ORIGINAL and corpus.has_schema(split, v)]
     chosen[split] = {v: schema(split, v) for v in (released if ALL in variants else variants)}
   if not any(names and corpus.dialogue_files(split) for split, names in chosen.items()):
@@ -93,17 +93,17 @@ def export(
   out: str | pathlib.Path,
   processes: int = 1,
 ) -> Iterator[Written]:
-  """Writes {out}/{variant}/{split}/: schema.json, and the dialogues converted.
+  """Writes {out}/{variant}/{split}/: schema.json, and the converted dialogues.
 
-  A schema of the corpus is copied as it is.
+  A schema of the corpus is copied unchanged.
 
   Every file is written atomically, and replaces an existing one.
 
   Args:
-    corpus: whose source can be pickled, to open it in other processes too.
+    corpus: its source must be picklable, to be opened in other processes too.
     chosen: split -> variant -> schema, see `choose`.
-    out: folder; made if it is not there.
-    processes: how many work at once. If several, the calling script needs a
+    out: folder; created if missing.
+    processes: number of worker processes. If several, the calling script needs
       `if __name__ == "__main__"`.
 
   Yields:
@@ -132,7 +132,7 @@ def export(
   # Fresh processes, not forks: a zip file that is open must not be shared.
   context = multiprocessing.get_context("spawn")
   with concurrent.futures.ProcessPoolExecutor(processes, context, end_with_parent) as pool:
-    # What is started here inherits that an interrupt is not for it, but for this process.
+    # Workers started here inherit the mask, so that an interrupt reaches this process only.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
       results = pool.map(_write, tasks)
@@ -160,7 +160,7 @@ def convert_text(
     variants: renamings of its services, see `variants.renamings`.
 
   Returns:
-    Number of dialogues, and the JSON text in the names of each variant.
+    Number of dialogues, and an iterator over the JSON texts with the names of each variant.
 
   Raises:
     SgdxError: not a file of dialogues, or one that does not fit the schema.
@@ -199,7 +199,7 @@ def convert_text(
 
 
 class _Marks:
-  """Gives out marks, and keeps what each stands for: the same for the same name."""
+  """Creates marks and stores what each stands for; equal names share a mark."""
 
   def __init__(self):
     self.fills: list[_Fill] = []
@@ -215,7 +215,7 @@ class _Marks:
     return self._of((service, "intent", name), lambda to: to[service].intents.get(name, name))
 
   def entries(self, service: str, values: dict[str, Any]) -> str | dict:
-    """Marks a mapping from slots to anything. Returns it itself if it is empty."""
+    """Marks a mapping whose keys are slots. Returns an empty one as it is."""
     if not values:
       return values
     items = [(slot, _encode(x).replace("\n", _ENTRY)) for slot, x in values.items()]
@@ -239,7 +239,7 @@ def _entries(items: Sequence[tuple[str, str]], slots: Mapping[str, str]) -> str:
 
 
 def _mark_dialogue(data: dict[str, Any], marks: _Marks) -> None:
-  """Puts marks for everything that a variant renames."""
+  """Replaces everything that a variant renames by marks."""
   data["services"] = [marks.service(s) for s in data["services"]]
   for turn in data["turns"]:
     for frame in turn["frames"]:

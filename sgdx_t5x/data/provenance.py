@@ -1,4 +1,4 @@
-"""Provenance of the values of dialogue states: who said a value, and of what, when it came in.
+"""Provenance of dialogue state values: where a value came from when it entered the state.
 
 A value *enters* the state of a service in a user turn if its slot was not in that service's state
 before, or if none of its old forms is among the new ones; another form of the same value ("7 pm"
@@ -6,13 +6,13 @@ after "19:00", where both are listed) does not enter. Its source is the first of
 
   informed  an INFORM of the slot in this frame; where the user's turns of a dialogue have no
             actions, as in SGD's older files, a span of the slot in this frame
-  accepted  the system has said this value, or its canonical form, of this slot before
-  carried   it is a value in another service's state, else one that the system has said of
+  accepted  the system has said this value, or its canonical form, for this slot before
+  carried   it is a value in another service's state, else one that the system has said for
             another service: a coreference across services
   own       another slot of this service has had it before this turn
   unknown   none of these
 
-A value keeps the source with which it entered for as long as it stays. No heuristic looks at words:
+A value keeps the source with which it entered for as long as it stays. No word heuristics are used:
 CheckDST takes coreference from the annotation of MultiWOZ 2.3, which SGD does not have.
 """
 
@@ -24,7 +24,7 @@ from sgdx_t5x.data.dialogue import SYSTEM, USER, Dialogue, Frame, Turn
 
 INFORMED, ACCEPTED, CARRIED, OWN, UNKNOWN = "informed", "accepted", "carried", "own", "unknown"
 SOURCES = (INFORMED, ACCEPTED, CARRIED, OWN, UNKNOWN)
-# What a count distinguishes of a source; values of other sources count under its name only.
+# Subcounts of a source; values of other sources count under the source's name only.
 LAST_TURN, EARLIER, FROM_STATE, FROM_SYSTEM = "last_turn", "earlier", "state", "system"
 DETAILS = {ACCEPTED: (LAST_TURN, EARLIER), CARRIED: (FROM_STATE, FROM_SYSTEM)}
 COUNTS = (
@@ -58,7 +58,7 @@ def trace(dialogue: Dialogue, spans: bool = True) -> Iterator[tuple[int, Frame, 
   """Yields every user frame of a dialogue with the origins of the values of its state.
 
   Args:
-    dialogue: in any schema; its names are compared with each other only.
+    dialogue: in any schema; its names are only compared with each other.
     spans: whether a span counts as INFORM in a dialogue whose user turns have no actions. Without
       it, most values of such a dialogue are of unknown source.
 
@@ -165,12 +165,12 @@ def _origin(
   """Returns the origin of a value that enters and was not informed.
 
   Args:
-    number: of the user turn.
+    number: index of the user turn.
     service, slot: whose state it enters.
-    forms: of the value.
-    said: by the system, in the turns before.
-    states: of all services, as they are after this turn.
-    old: the service's own before it.
+    forms: the value's forms.
+    said: what the system has said in earlier turns.
+    states: states of all services after this turn.
+    old: the service's state before this turn.
   """
   turns = said.of_slot.get((service, slot), {})
   if heard := [turns[form] for form in forms if form in turns]:

@@ -166,7 +166,7 @@ def parse_schema(data: Any, origin: str) -> Schema:
 
 
 def load_schema(text: str | bytes, origin: str) -> Schema:
-  """Decodes and checks the text of a schema file. Raises SgdxError if it is cut short."""
+  """Decodes and checks the text of a schema file. Raises SgdxError if it is invalid."""
   fix = "restore the file from the archive"
   return parse_schema(decode_json(text, origin, "a complete schema.json", fix), origin)
 
@@ -176,7 +176,7 @@ def check_aligned(source: Schema, target: Schema) -> None:
 
   Raises:
     SgdxError: naming the first list whose lengths differ, or the first slot or intent that differs
-      in more than its wording: what is categorical, values, and which slots an intent takes.
+      in more than its wording: in its flags, possible values, or an intent's slots.
   """
   _same_length("services", source.origin, len(source), target.origin, len(target))
   for a, b in zip(source, target, strict=True):
@@ -267,7 +267,7 @@ def _parse_service(item: Any, origin: str) -> Service:
 
 
 def _check_texts(service: Service) -> None:
-  """Raises TypeError for a value that the format wants to be a string and is not."""
+  """Raises TypeError for a value that must be a string in this format and is not."""
   named: tuple[Service | Slot | Intent, ...] = (service, *service.slots, *service.intents)
   for x in named:
     if not (is_text(x.name) and is_text(x.description)):

@@ -11,8 +11,8 @@ from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files.inputs import protect
 
-# What a score depends on: dialogues of variants, which the official converter puts beside their
-# schemas, are the same once more.
+# The files that a score depends on. Variants' dialogues, which the official converter puts beside
+# their schemas, only repeat the original ones.
 _PART = re.compile(r"(train|dev|test)/dialogues_[^/]*\.json|(.+/)?(train|dev|test)/schema\.json")
 
 
@@ -30,10 +30,10 @@ class Source(Protocol):
     """All file names, relative to the corpus root, sorted."""
 
   def read(self, name: str) -> bytes:
-    """The content of one file; of a JSON Lines file too, which `names` leaves out."""
+    """The content of one file; also of JSON Lines files, which `names` leaves out."""
 
   def checksums(self) -> Iterator[tuple[str, int]]:
-    """(name, CRC-32) of schemas and dialogues, and of nothing else that may lie there."""
+    """(name, CRC-32) of schemas and dialogues only, whatever else is there."""
 
 
 def _find_root(names: list[str], origin: str) -> str:
@@ -132,5 +132,5 @@ class DirectorySource:
 
 
 def _json_files(folder: pathlib.Path) -> Iterator[pathlib.Path]:
-  """Regular files: a folder may have such a name, and to read a pipe would take forever."""
+  """Regular files only: a folder may have such a name, and reading a pipe would block."""
   return (path for path in folder.rglob("*.json") if path.is_file())

@@ -1,4 +1,4 @@
-"""Statistics of a corpus' dialogues, beside those that the SGD paper prints of SGD.
+"""Statistics of a corpus' dialogues, next to those that the SGD paper reports.
 
 The paper: Rastogi et al. 2020, "Towards Scalable Multi-Domain Conversational Agents: The
 Schema-Guided Dialogue Dataset", Table 1. Definitions: docs/corpus-statistics.md.
@@ -16,7 +16,7 @@ from sgdx_t5x.data.schema import DONTCARE, Schema
 from sgdx_t5x.errors import SgdxError, malformed
 from sgdx_t5x.signature import Signature
 
-# Of SGD's train. Its unique tokens and slot values are left out until somebody has checked them.
+# Of SGD's train. The paper's unique tokens and slot values are left out until they are checked.
 PAPER = {
   "dialogues": 16_142,
   "turns": 329_964,
@@ -26,7 +26,7 @@ PAPER = {
   "services": 26,
   "slots": 214,
 }
-# Shares of acts in the train split of the release, by this module.
+# Shares of acts in the train split of the release, computed by this module.
 SGD_ACTS = {
   "user": {
     "AFFIRM": 0.074, "AFFIRM_INTENT": 0.015, "GOODBYE": 0.035, "INFORM": 0.337,
@@ -45,12 +45,12 @@ _SPEAKERS = {USER: "user", SYSTEM: "system"}
 
 @dataclasses.dataclass(frozen=True)
 class Counts:
-  """What was counted in dialogues; grows with words and values, not with their number.
+  """Counts over dialogues; its size grows with words and values, not with their number.
 
   Attributes:
     totals: turns, tokens, active_slots (slots in the states of user frames).
-    vocabulary: words between white space, lower-cased.
-    service_sets: the services of a dialogue -> dialogues.
+    vocabulary: whitespace-separated words, lower-cased.
+    service_sets: set of services -> number of dialogues with exactly these.
     user_frames: service -> frames of user turns.
     values: (service, slot, lower-cased value) of states, without dontcare -> dialogues.
     acts: speaker -> act -> actions.
@@ -153,7 +153,7 @@ def report(
     SgdxError: a split that the corpus lacks, or anything wrong in a file.
   """
   splits = tuple(dict.fromkeys(splits)) or corpus.splits
-  schemas = {split: corpus.schema(split) for split in splits}  # refuses before it reads for long
+  schemas = {split: corpus.schema(split) for split in splits}  # fails before the long reading
   train = corpus.schema(_TRAIN) if _TRAIN in corpus.splits else None
   known, found, warnings = None, {}, []
   for split in dict.fromkeys(splits if train is None else (_TRAIN, *splits)):
@@ -230,9 +230,9 @@ def _unseen(counts: Counts, schema: Schema, train: Schema | None) -> dict[str, A
 
 
 def _out_of_vocabulary(counts: Counts, schema: Schema, known: Set[str] | None) -> dict[str, Any]:
-  """Shares of values that no state of train has, in whatever slot.
+  """Shares of values that occur in no state of train, in any slot.
 
-  `oov_values` of distinct values; `oov_uses` with each as often as dialogues have it.
+  `oov_values` counts distinct values; `oov_uses` weights each by the dialogues that have it.
   """
   result = {}
   for suffix, noncategorical_only in (("", False), ("_noncategorical", True)):

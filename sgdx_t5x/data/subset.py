@@ -12,8 +12,8 @@ class Subset(Corpus):
   """A corpus with a sample of the dialogues of some splits; schemas are complete.
 
   Dialogues are sampled at random, so services keep their shares and scores estimate those of the
-  whole split (`sgdx prompts --limit` spreads a sample over services instead). "Random" is the order
-  of a hash of seed and id, the same in every Python: a larger number adds dialogues to a smaller.
+  whole split (`sgdx prompts --limit` spreads a sample over services instead). "Random" means the
+  order of a hash of seed and id, the same in every Python; a larger sample contains a smaller.
   """
 
   def __init__(self, corpus: Corpus, num_dialogues: Mapping[str, int], seed: int = 0):
@@ -29,7 +29,7 @@ class Subset(Corpus):
     }
 
   def dialogues(self, split: str, check: Check = check_dialogue) -> Iterator[Dialogue]:
-    """As Corpus's; all are checked, those of the sample are yielded."""
+    """Like `Corpus.dialogues`; all are checked, but only the sample is yielded."""
     for dialogue in super().dialogues(split, check):
       if split not in self._chosen or dialogue.dialogue_id in self._chosen[split]:
         yield dialogue
@@ -43,7 +43,7 @@ class Subset(Corpus):
     return split not in self._chosen and super().is_complete(split, num_dialogues)
 
   def checksum(self) -> str:
-    """As Corpus's, and another for other dialogues."""
+    """Like `Corpus.checksum`, but also depends on which dialogues were sampled."""
     digest = hashlib.sha256(super().checksum().encode())
     for split, chosen in sorted(self._chosen.items()):
       digest.update(f"\n{split} {' '.join(sorted(chosen))}".encode())

@@ -1,4 +1,4 @@
-"""Carries schemas and dialogues onto a variant: the SGD-X conversion, by position.
+"""Converts dialogues to a variant's names: the SGD-X conversion, by position.
 
 The rules are those of the official converter (dstc8 repository,
 sgd_x/generate_sgdx_dialogues.py as fixed in 2023-08): services, slots and intents are
@@ -27,10 +27,10 @@ def in_order(variants: Iterable[str]) -> list[str]:
 
 
 def tagged(kinds: Sequence[str], variant: str) -> str:
-  """Returns what ids call a variant of a perturbed corpus: "ned" for the original, "ned+v3".
+  """Returns the name of a perturbed corpus's variant in ids: "ned" for the original, "ned+v3".
 
   Args:
-    kinds: of perturbation, see `Corpus.perturbed`; a corpus without any has plain names.
+    kinds: kinds of perturbation, see `Corpus.perturbed`; a corpus without any has plain names.
     variant: of the schema.
   """
   return "+".join([*kinds, *([] if kinds and variant == ORIGINAL else [variant])])
@@ -110,7 +110,7 @@ def _state(state: State, to: Renaming) -> State:
 def _action(action: dict[str, Any], to: Renaming) -> dict[str, Any]:
   if "slot" not in action:
     return action
-  # Homes_2 has a real slot called "intent": only these two acts speak of intents.
+  # Homes_2 has a real slot called "intent": only in these two acts does it mean an intent.
   if action["slot"] == "intent" and action["act"] in INTENT_ACTS:
     lists: dict[str, list[str]] = {
       k: _names(action[k], to.intents) for k in ("values", "canonical_values") if k in action
@@ -137,7 +137,7 @@ PIVOTS = ("zh", "ja", "ko")
 BACK_TRANSLATIONS = tuple(f"bt_{pivot}" for pivot in PIVOTS)
 
 
-# Shipped for SGD's train services, no part of a corpus; para_1 is the nearest to the original.
+# Shipped for SGD's train services, not part of a corpus; para_1 is closest to the original.
 PARAPHRASES = tuple(f"para_{k}" for k in range(1, 6))
 
 

@@ -1,1 +1,1 @@
-"""Requests with tools, asked of an endpoint: `sgdx run`."""
+"""Sends requests with tools to an endpoint: `sgdx run`."""

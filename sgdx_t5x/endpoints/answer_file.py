@@ -1,9 +1,9 @@
-"""Answers on disk: lines of OpenAI's batch output, appended one by one as they come.
+"""Answers on disk: lines of OpenAI's batch output, appended one by one as they arrive.
 
 A line is {"custom_id", "response": {"status_code", "body"}, "error", "request": {"hash", "model"}}.
-It is handed to the operating system in one piece before anything else is done with the answer: what
-a process has written outlives its death, and only the last line of a file can be half written. A
-crash of the whole machine can take what came since the last `sync`, a few seconds of answers.
+It is passed to the operating system in one write before anything else is done with the answer: what
+a process has written survives it, and only the last line of a file can be incomplete. A crash of
+the whole machine can lose what came since the last `sync`, a few seconds of answers.
 """
 
 import contextlib
@@ -25,8 +25,8 @@ class Usage:
   """Tokens, as the service counts them.
 
   Attributes:
-    read, written: tokens.
-    answers: that said so.
+    read, written: input and output tokens.
+    answers: how many reported them.
   """
 
   read: int = 0
@@ -34,7 +34,7 @@ class Usage:
   answers: int = 0
 
   def add(self, response: Any) -> None:
-    """Counts an answer. Args: response, body of it."""
+    """Counts an answer. Args: response, its body."""
     usage = response.get("usage")
     read, written = (
       usage.get(f"{x}_tokens") if isinstance(usage, dict) else None
@@ -54,23 +54,23 @@ class _Place:
 
 
 class AnswerFile:
-  """The answers to requests: those that are there, and those that come.
+  """The answers to requests: those already in the file, and new ones.
 
   Attributes:
     path: the file.
-    ids: of the requests that are answered.
-    usage: of what is in the file; an answer that stands there for several requests counts once.
+    ids: ids of the answered requests.
+    usage: of the answers in the file; an answer shared by several requests counts once.
   """
 
   def __init__(self, path: str | pathlib.Path, requests: RequestFile):
-    """Reads what is there. Nothing is changed.
+    """Reads the existing answers. Nothing is changed.
 
     Args:
       path: a new file, or one of an earlier run with the same requests.
-      requests: all of them.
+      requests: all requests.
 
     Raises:
-      SgdxError: a file of something else.
+      SgdxError: the file has anything but answers to these requests.
     """
     self.path, self.ids, self.usage = pathlib.Path(path), set[str](), Usage()
     self._model, self._descriptor, self._size = requests.model, -1, 0
@@ -102,10 +102,10 @@ class AnswerFile:
       self.ids.add(name)
 
   def reuse(self, paths: Sequence[str], digests: Collection[str]) -> None:
-    """Learns answers of other files. Args: digests, of the requests that matter.
+    """Registers answers of other files. Args: digests, of the requests that matter.
 
     Raises:
-      SgdxError: no such file, or one of something else.
+      SgdxError: no such file, or not a file of answers.
     """
     for path in map(pathlib.Path, paths):
       if not path.is_file():
@@ -127,10 +127,10 @@ class AnswerFile:
     return digest in self._known
 
   def add(self, requests: Sequence[Request], response: Any) -> None:
-    """Writes an answer. Args: requests with one digest that it answers; response, its body.
+    """Writes an answer. Args: requests that it answers, of one digest; response, its body.
 
     Raises:
-      SgdxError: it cannot be written; what was there before still is.
+      SgdxError: it cannot be written; earlier answers are kept.
     """
     about = {"hash": requests[0].digest, "model": self._model}
     answer = {"status_code": 200, "body": response}
@@ -147,9 +147,9 @@ class AnswerFile:
     try:
       if self._descriptor < 0:
         self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        os.ftruncate(self._descriptor, self._size)  # half a line of a run that was killed
+        os.ftruncate(self._descriptor, self._size)  # incomplete line of a run that was killed
       written = 0
-      while written < len(text):  # it takes less than all where the disk gets full
+      while written < len(text):  # a write can be partial where the disk gets full
         written += os.write(self._descriptor, text[written:])
       self._size += written
     except OSError as e:
@@ -162,12 +162,12 @@ class AnswerFile:
       ) from None
 
   def sync(self) -> None:
-    """Has the operating system write to the disk, which may take a while."""
+    """Flushes what was written to the disk (fsync), which may take a while."""
     if self._descriptor >= 0:
       os.fsync(self._descriptor)
 
   def close(self) -> None:
-    """Ends writing."""
+    """Syncs and closes the file."""
     if self._descriptor >= 0:
       self.sync()
       os.close(self._descriptor)
@@ -175,10 +175,10 @@ class AnswerFile:
 
 
 def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, dict[str, Any]]]:
-  """Yields places and rows, with their sizes in bytes as "size"; no last line that is cut.
+  """Yields places and rows, with their sizes in bytes as "size"; skips a truncated last line.
 
   Raises:
-    SgdxError: another line that is not of this form.
+    SgdxError: any other line that is not of this form.
   """
   start = 0
   with path.open("rb") as file:

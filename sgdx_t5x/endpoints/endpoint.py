@@ -1,4 +1,4 @@
-"""An OpenAI-compatible endpoint for chat completions: one request, and what its answer means."""
+"""An OpenAI-compatible endpoint for chat completions: sends a request and interprets its answer."""
 
 import email.utils
 import json
@@ -14,14 +14,14 @@ from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.files import decode_json
 
 _PATH = "/chat/completions"
-_SHORTEST_SECRET = 8  # shorter keys, as of local servers, are words that answers may hold
-_TEMPORARY = (408, 409, 425, 429)  # and all from 500 on
+_SHORTEST_SECRET = 8  # shorter keys, as of local servers, may occur as words in answers
+_TEMPORARY = (408, 409, 425, 429)  # and 500 or above
 _LONGEST_WAIT_S = 3600.0  # that a service may ask for
 _LONGEST_QUOTE = 300  # characters of what a service says
 
 
 class Failed(Exception):
-  """A request without an answer, which may get one if it is asked again.
+  """A request that failed, and may succeed if it is retried.
 
   Attributes:
     wait: seconds that the service asks for.
@@ -33,17 +33,17 @@ class Failed(Exception):
 
 
 class Refused(Exception):
-  """A request that the service will not answer, whenever it is asked."""
+  """A request that the service rejects, however often it is retried."""
 
 
 def chat_url(endpoint: str) -> str:
-  """Returns where requests go.
+  """Returns the URL that requests are sent to.
 
   Args:
-    endpoint: http://HOST:PORT, the base of an API such as http://HOST/v1, or all of it.
+    endpoint: http://HOST:PORT, the base URL of an API such as http://HOST/v1, or the full URL.
 
   Raises:
-    UsageError: it is no such URL, or holds a password. It is not shown then.
+    UsageError: not such a URL, or one with a name or password, which is not shown.
   """
   found, host = urllib.parse.urlsplit(""), None
   try:
@@ -65,22 +65,22 @@ def chat_url(endpoint: str) -> str:
 
 
 class Endpoint:
-  """Asks. Use it as an asynchronous context manager.
+  """Sends requests. Use it as an asynchronous context manager.
 
   Attributes:
     shown: its address, for messages.
-    has_answered: some request, in this run or before.
+    has_answered: whether it answered any request, in this run or before.
   """
 
   def __init__(self, url: str, key: str, key_name: str, timeout: float, connections: int):
-    """Opens nothing yet.
+    """Opens no connection yet.
 
     Args:
-      url: of `chat_url`.
-      key: sent with every request; "": none.
-      key_name: environment variable that it is from.
+      url: as returned by `chat_url`.
+      key: sent with every request; "" for none.
+      key_name: environment variable that holds the key.
       timeout: seconds for a request, from its start to the end of the answer.
-      connections: at most so many at once.
+      connections: maximum number at once.
     """
     self._url, self._key, self._key_name = url, key, key_name
     self._secret = key if len(key) >= _SHORTEST_SECRET else ""
@@ -103,11 +103,11 @@ class Endpoint:
     await self._session.close()
 
   async def ask(self, body: bytes) -> dict[str, Any]:
-    """Returns an answer, decoded; it has a message with the calls.
+    """Sends a request and returns the decoded answer; its message has the calls.
 
     Raises:
       Failed, Refused: no answer.
-      SgdxError: no request will get one: nobody is there, wrong key, wrong model, no tools.
+      SgdxError: no request will get one: no server, wrong key, wrong model, no tools.
     """
     try:
       async with self._session.post(
@@ -139,7 +139,7 @@ class Endpoint:
     return found
 
   async def _raise_for(self, status: int, headers: Mapping[str, str], text: bytes) -> None:
-    """Raises what a status other than 200 means."""
+    """Raises the error for a status other than 200."""
     said = f"status {status}: {self._said(_message(text))}"
     unpaid = status == 402 or (status == 429 and b"insufficient_quota" in text)
     if (status in _TEMPORARY or status >= 500) and not unpaid:
@@ -178,7 +178,7 @@ class Endpoint:
     raise Refused(said)
 
   async def _models(self) -> str:
-    """Returns the names of the endpoint's models, for an error; "" if it does not tell."""
+    """Returns the names of the endpoint's models, for an error; "" if it does not list them."""
     url = self._url.replace(_PATH, "/models", 1)
     try:
       async with self._session.get(url, proxy=self._proxy, allow_redirects=False) as response:
@@ -188,7 +188,7 @@ class Endpoint:
       return ""
 
   def _said(self, text: str) -> str:
-    """Returns what a service says, short and without the key that it may repeat."""
+    """Returns a service's message, shortened and without the key that it may repeat."""
     text = " ".join(text.split())
     return (text.replace(self._secret, "[key]") if self._secret else text)[:_LONGEST_QUOTE]
 
@@ -209,7 +209,7 @@ def _completion(text: bytes) -> dict[str, Any]:
 
 
 def _message(text: bytes) -> str:
-  """Returns what is said in an error of a service: in one of the forms in use, or all of it."""
+  """Returns the message in a service's error response, or all of it if the form is unknown."""
   try:
     found = json.loads(text)
     while isinstance(found, dict) and (keys := found.keys() & {"error", "message", "detail"}):

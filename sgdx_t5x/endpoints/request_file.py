@@ -1,6 +1,6 @@
-"""Requests of `sgdx prompts --as tools` as they are sent: bodies, their hashes, part of them.
+"""Requests of `sgdx prompts --as tools` as they are sent: bodies, their hashes, samples of them.
 
-A file of requests may be larger than memory: what stays of a request is its place in the file.
+A file of requests may be larger than memory: of a body, only its place in the file is kept.
 """
 
 import collections
@@ -21,7 +21,7 @@ from sgdx_t5x.prompts.tools.requests import parse_request_id
 
 _EXPECTED = "a request of `sgdx prompts --as tools` per line"
 _FIX = "write the file again with `sgdx prompts --as tools`"
-_SENT = ("messages", "tools", "tool_choice")  # of a row that is no line of a batch
+_SENT = ("messages", "tools", "tool_choice")  # keys of a row that is not a line of a batch
 _URL = "/v1/chat/completions"
 
 
@@ -31,9 +31,9 @@ class Request:
 
   Attributes:
     id: unique in its file.
-    digest: hash of the body as it is sent. Requests with one digest are one question.
-    place: where its line begins in the file, in bytes.
-    size: bytes of its body.
+    digest: hash of the body as it is sent. Requests with the same digest are sent once.
+    place: byte offset of its line in the file.
+    size: size of its body in bytes.
     dialogue_id: of its frame.
     service: of its frame, by its original name.
   """
@@ -51,21 +51,21 @@ class RequestFile:
 
   Attributes:
     requests: in the order of the file.
-    model: that is asked.
+    model: name of the model.
     split: of the first request.
   """
 
   def __init__(self, path: str | pathlib.Path, model: str, parameters: Mapping[str, Any]):
-    """Reads the file once, all of it.
+    """Reads the whole file once.
 
     Args:
       path: JSON lines, of either form that `sgdx prompts --as tools` writes.
-      model: to ask; "": the one that the file names.
-      parameters: more of the body, such as a temperature.
+      model: name of the model; "" for the one that the file names.
+      parameters: further fields of the body, such as a temperature.
 
     Raises:
       SgdxError: no such file, or a line that is not a request.
-      UsageError: nobody names a model, or the file names two.
+      UsageError: no model is named, or the file names two.
     """
     self.path, self.model, self._given = pathlib.Path(path), model, bool(model)
     self._parameters = dict(parameters)
@@ -98,7 +98,7 @@ class RequestFile:
     self._file.close()
 
   def body(self, request: Request) -> bytes:
-    """Returns what is sent; within a `with` block."""
+    """Returns the body to send; only within a `with` block."""
     self._file.seek(request.place)
     return self._body(decode_json(self._file.readline(), str(self.path), _EXPECTED), "")
 
@@ -132,7 +132,7 @@ class RequestFile:
 
 
 def to_json(data: Any) -> bytes:
-  """Returns data as a line of JSON without its end, also with halves of characters in it."""
+  """Returns data as a line of JSON without the newline; it may contain lone surrogates."""
   try:
     return orjson.dumps(data)
   except TypeError:
@@ -142,14 +142,14 @@ def to_json(data: Any) -> bytes:
 def choose(
   requests: Sequence[Request], num_dialogues: int, seen: Collection[str] | None, seed: int
 ) -> list[Request]:
-  """Returns the requests of some dialogues, in all of their variants.
+  """Returns the requests of a sample of dialogues, in all of their variants.
 
   Args:
     requests: to choose from.
     num_dialogues: how many; a larger number adds dialogues to those of a smaller one.
-    seen: services to which, and to the others, equally many frames are given as far as there are
-      any; None: nobody knows which services are seen, and each gets equally many.
-    seed: of the order in which a service's dialogues are taken.
+    seen: the seen services; they and the unseen ones get equally many frames, as far as there
+      are any. None if unknown: each service gets equally many.
+    seed: seed of the order in which a service's dialogues are taken.
   """
   frames: dict[str, collections.Counter[str]] = {}
   for request in requests:

@@ -1,4 +1,4 @@
-"""Asks many requests at once: retries, waits, and what ends a run before it is through."""
+"""Sends many requests at once: retries, waits, and conditions that end a run early."""
 
 import asyncio
 import collections
@@ -14,20 +14,20 @@ from sgdx_t5x.endpoints.request_file import Request, RequestFile
 from sgdx_t5x.errors import SgdxError
 
 _LONGEST_BACKOFF_S = 60.0
-_HOPELESS = 16  # requests in a row that got no answer: the others will not, either
+_HOPELESS = 16  # consecutive requests without an answer, after which a run gives up
 _SECONDS_BETWEEN_SYNCS = 5.0
 _SECONDS_BETWEEN_CALLS = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
 class RetryPolicy:
-  """How requests are asked.
+  """How requests are sent and retried.
 
   Attributes:
-    concurrency: in flight at once.
-    retries: of a request, after the first time.
-    backoff: seconds before the first retry, then twice as many each time up to a minute; a
-      random part of up to a half is left out, so that requests do not come back together.
+    concurrency: maximum number of requests in flight.
+    retries: retries of a request, after the first attempt.
+    backoff: seconds before the first retry, doubled each time up to a minute; a random part of
+      up to half is subtracted, so that requests are not retried all at once.
   """
 
   concurrency: int
@@ -38,12 +38,12 @@ class RetryPolicy:
 def pending(
   requests: Sequence[Request], answers: AnswerFile, *, write: bool
 ) -> list[list[Request]]:
-  """Returns what there is to ask: requests with one text are one question.
+  """Returns the requests to send, grouped: those with the same body are sent once.
 
   Args:
     requests: all that are wanted.
-    answers: of which requests need none.
-    write: known answers to equal requests, for requests that lack one.
+    answers: the answers so far; answered requests are left out.
+    write: whether to write known answers to equal requests, for requests that lack one.
   """
   waiting: dict[str, list[Request]] = {}
   for request in requests:
@@ -60,15 +60,15 @@ class Runner:
   """A run over requests.
 
   Attributes:
-    retried: how often.
+    retried: number of retries.
     unanswered: why -> the ids of requests that got no answer for this reason.
-    on_progress: called ten times a second while answers come.
+    on_progress: called at most ten times a second while answers come in.
   """
 
   def __init__(
     self, endpoint: Endpoint, file: RequestFile, answers: AnswerFile, policy: RetryPolicy
   ):
-    """Args: endpoint, that is asked; file, of the requests; answers, written; policy."""
+    """Args: endpoint to ask; file of the requests; answers, to which new ones are added; policy."""
     self._endpoint, self._file, self._answers = endpoint, file, answers
     self._policy = policy
     self.retried = 0
@@ -80,13 +80,13 @@ class Runner:
     self._stopped = asyncio.Event()
 
   async def run(self, asked: Sequence[list[Request]]) -> None:
-    """Asks all. What came in before an error, and is in flight then, is kept.
+    """Sends all. Answers received before an error, or in flight at that time, are kept.
 
     Args:
-      asked: of `pending`.
+      asked: as returned by `pending`.
 
     Raises:
-      SgdxError: asking on is no use, or answers cannot be written.
+      SgdxError: going on is useless, or answers cannot be written.
     """
     waiting = iter(asked)
     async with self._endpoint:
@@ -111,7 +111,7 @@ class Runner:
         return
 
   async def _ask(self, equal: list[Request]) -> None:
-    """Asks until there is an answer, and writes it. Raises SgdxError."""
+    """Sends until there is an answer, within the retries, and writes it. Raises SgdxError."""
     body, why = self._file.body(equal[0]), ""
     for tries in range(self._policy.retries + 1):
       while (wait := self._not_before - time.monotonic()) > 0 and not self._stopped.is_set():
@@ -139,7 +139,7 @@ class Runner:
     return self._give_up(equal, f"{why} ({self._policy.retries + 1} times)", hopeless=True)
 
   def _give_up(self, equal: list[Request], why: str, hopeless: bool) -> None:
-    """Leaves requests without an answer. Raises SgdxError if the others will get none, too."""
+    """Leaves requests unanswered. Raises SgdxError if too many in a row got no answer."""
     self.unanswered[why] += [request.id for request in equal]
     self._failed_in_a_row += hopeless
     if self._failed_in_a_row >= _HOPELESS:
@@ -151,7 +151,7 @@ class Runner:
       )
 
   async def _sleep(self, seconds: float) -> None:
-    """Waits; not when the run is stopped."""
+    """Waits, at most until the run is stopped."""
     with contextlib.suppress(TimeoutError):
       await asyncio.wait_for(self._stopped.wait(), seconds)
 

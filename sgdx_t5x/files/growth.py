@@ -1,4 +1,4 @@
-"""How much of a folder is written, where a library writes it in one call without a hook."""
+"""Progress of a folder that a library writes in one call without a progress hook."""
 
 import contextlib
 import pathlib
@@ -12,14 +12,14 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 def watched(
   folder: pathlib.Path | None, on_size: Callable[[int], None]
 ) -> Iterator[Callable[[], None]]:
-  """Calls a function every half a second while the block runs, from a thread of its own.
+  """Calls a function every half second while the block runs, from a separate thread.
 
   Args:
-    folder: it need not exist yet; None: nothing is watched.
-    on_size: called with the bytes that the folder holds.
+    folder: need not exist yet; None to watch nothing.
+    on_size: called with the size of the folder's content in bytes.
 
   Yields:
-    What ends it before the block does.
+    A callable that stops the calls before the block ends.
   """
   stopped = threading.Event()
 

@@ -1,7 +1,7 @@
-"""The files that a command reads, so that none of its outputs overwrites one of them.
+"""Tracks the files that a command reads, so that none of its outputs overwrites them.
 
-Files are compared by device and inode: links and other spellings of a path count. A folder that
-is read protects itself and the files that are read in it, not new names beside them.
+Files are compared by device and inode, so links and other spellings of a path count. Reading a
+folder protects the folder and the files read in it, but not new names beside them.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from sgdx_t5x.errors import UsageError
 
 _Path = str | os.PathLike[str]
-_inputs: dict[tuple[int, int], str] | None = None  # device and inode -> path; None: no command runs
+_inputs: dict[tuple[int, int], str] | None = None  # device and inode -> path; None: no command
 
 
 @contextlib.contextmanager
@@ -26,7 +26,7 @@ def protected() -> Iterator[None]:
 
 
 def protect(paths: Iterable[_Path]) -> None:
-  """Protects files and folders until the command ends; what is not there is ignored."""
+  """Protects files and folders until the command ends; missing paths are ignored."""
   if _inputs is None:
     return
   for path in paths:
@@ -39,7 +39,7 @@ def check_not_input(path: _Path, option: str) -> None:
   """Refuses an output file that is an input.
 
   Args:
-    path: the output; nothing need be there.
+    path: the output; need not exist.
     option: the option that named it, for messages.
 
   Raises:
@@ -60,7 +60,7 @@ def check_no_input_in(folder: _Path, option: str) -> None:
   """Refuses to replace a folder that is an input or holds one.
 
   Args:
-    folder: the folder; it need not be there.
+    folder: the folder; need not exist.
     option: the option that named it, for messages.
 
   Raises:

@@ -1,7 +1,7 @@
-"""Who writes where: locks of output folders, and temporary names that tell whose they are.
+"""Locks of output folders, and temporary names that identify their owner.
 
-A temporary name holds host and process, so that what a killed process left can be told from what
-another is writing now. A lock is the kernel's (flock): it ends with its owner, however that ended.
+A temporary name contains host and process id, so that leftovers of a killed process can be told
+from what another is writing now. A lock is a kernel lock (flock): it always ends with its owner.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ from sgdx_t5x.errors import SgdxError
 
 _NAME = re.compile(r"\.(?P<name>.+)\.(?P<host>[0-9a-f]{8})\.(?P<pid>[0-9]+)\.(?P<kind>tmp|old)")
 _used: set[pathlib.Path] = set()  # temporary names in use by this process
-_held: set[pathlib.Path] = set()  # locks of this process
+_held: set[pathlib.Path] = set()  # locks held by this process
 
 
 @functools.cache
 def _host() -> str:
-  """Eight hex digits for where process numbers mean the same: a host, or a container on it."""
+  """Eight hex digits that identify a PID namespace: a host, or a container on it."""
   processes = ""
   with contextlib.suppress(OSError):
     processes = os.readlink("/proc/self/ns/pid")
@@ -33,11 +33,11 @@ def _host() -> str:
 
 @contextlib.contextmanager
 def temporary_name(path: pathlib.Path, kind: str = "tmp") -> Iterator[pathlib.Path]:
-  """Yields a hidden name beside `path` for this process; whatever is there is removed at the end.
+  """Yields a hidden path beside `path` for this process; what it holds is removed at the end.
 
   Args:
-    path: what will be renamed to.
-    kind: "tmp"; or "old" for what is being replaced, which is kept unless `path` is there.
+    path: the final path.
+    kind: "tmp"; or "old" for what is being replaced, which is kept unless `path` exists.
   """
   name = path.with_name(f".{path.name}.{_host()}.{os.getpid()}.{kind}")
   _used.add(name)
@@ -50,9 +50,9 @@ def temporary_name(path: pathlib.Path, kind: str = "tmp") -> Iterator[pathlib.Pa
 
 
 def remove_leftovers(folder: pathlib.Path) -> None:
-  """Removes what killed processes of this host left in a folder under temporary names.
+  """Removes what killed processes of this host left under temporary names in a folder.
 
-  What was being replaced when the process was killed gets its own name back.
+  What was being replaced when the process was killed is renamed back.
   """
   try:
     found = [_NAME.fullmatch(name) for name in os.listdir(folder)]
@@ -70,7 +70,7 @@ def remove_leftovers(folder: pathlib.Path) -> None:
 
 
 def _is_alive(pid: int) -> bool:
-  """Whether another process has this number."""
+  """Whether another process has this id."""
   try:
     os.kill(pid, 0)
   except (ProcessLookupError, OverflowError):
@@ -95,17 +95,17 @@ def _remove(path: pathlib.Path) -> None:
 def lock(path: str | pathlib.Path, option: str = "--out") -> Iterator[None]:
   """Keeps other processes from writing to a folder while the block runs.
 
-  A file `.NAME.lock` beside the folder names host and process of the owner. One process can take
-  the same lock again within the block. Where nothing can be locked (a folder that cannot be
-  written, a file system without locks), the block runs without one.
+  A file `.NAME.lock` beside the folder names host and process of the owner. The same process can
+  acquire the lock again within the block. Where locking is impossible (a folder that cannot be
+  written, a file system without locks), the block runs without a lock.
 
   Args:
-    path: the folder, which need not be there. Folders above it are created; those that are
-      empty at the end are removed again.
+    path: the folder, which need not exist. Missing parents are created; those that are empty
+      at the end are removed again.
     option: the option that named the folder, for messages.
 
   Raises:
-    SgdxError: another process writes there. It is named.
+    SgdxError: another process is writing there; the message names it.
   """
   folder = pathlib.Path(path).resolve()
   file = folder.with_name(f".{folder.name}.lock") if folder.name else folder
@@ -139,8 +139,8 @@ def _acquire(file: pathlib.Path, what: str) -> int:
       fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
       with contextlib.suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(descriptor), os.stat(file)):
-          with contextlib.suppress(OSError):  # a full disk: the lock is none the worse
-            os.truncate(descriptor, 0)  # of an owner that was killed
+          with contextlib.suppress(OSError):  # a full disk does not affect the lock
+            os.truncate(descriptor, 0)  # text of an owner that was killed
             os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
           return descriptor
     except BlockingIOError:
@@ -154,4 +154,4 @@ def _acquire(file: pathlib.Path, what: str) -> int:
     except BaseException:
       os.close(descriptor)
       raise
-    os.close(descriptor)  # the owner before removed this file meanwhile: take the new one
+    os.close(descriptor)  # the previous owner has removed this file since: take the new one

@@ -1,4 +1,4 @@
-"""Validated reading: what every reader of JSON has in common, and the error for a missing file."""
+"""Validated reading: what all readers of JSON share, and the error for a missing file."""
 
 import json
 import math
@@ -16,10 +16,10 @@ _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 def not_found(path: pathlib.Path, expected: str, what: str = "file") -> SgdxError:
-  """Returns the error for a path where nothing is, with the names beside it that come nearest.
+  """Returns the error for a path that does not exist, with the closest names in its folder.
 
   Args:
-    path: where nothing is.
+    path: the missing path.
     expected: what should be there.
     what: "file", or "file or folder".
   """
@@ -33,7 +33,7 @@ def not_found(path: pathlib.Path, expected: str, what: str = "file") -> SgdxErro
 
 
 def json_type(value: Any) -> str:
-  """Returns what a decoded JSON value is, with its article: "an object", "a list", "null"."""
+  """Returns the type of a decoded JSON value, with an article: "an object", "a list", "null"."""
   if value is None or isinstance(value, bool):
     return "null" if value is None else "a boolean"
   types: dict[type, str] = {dict: "an object", list: "a list", str: "a string"}
@@ -41,12 +41,12 @@ def json_type(value: Any) -> str:
 
 
 def is_text(value: Any) -> bool:
-  """Whether decoded JSON is a string that a file can hold: escapes may be half a character."""
+  """Whether decoded JSON is a string that UTF-8 can encode: escapes may be lone surrogates."""
   return isinstance(value, str) and not _HALF_CHARACTER.search(value)
 
 
 def is_number(value: Any) -> bool:
-  """Whether decoded JSON is a finite number that a float can hold; JSON's integers have no end."""
+  """Whether decoded JSON is a finite number that a float can hold; JSON integers are unbounded."""
   try:
     is_real = isinstance(value, int | float) and not isinstance(value, bool)
     return is_real and math.isfinite(value)
@@ -58,10 +58,10 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
   """Decodes JSON.
 
   Args:
-    text: str, or bytes in UTF-8. An integer of more than 64 bits becomes a float.
+    text: str, or bytes in UTF-8. An integer of more than 64 bits becomes a float if that is finite.
     where: file and line, for errors.
     expected: what should be there.
-    fix: what to do if it is broken in the middle; a file that was cut short has a fix of its own.
+    fix: what to do if it is malformed; a truncated file has a separate fix.
 
   Raises:
     SgdxError: it is not JSON, or not UTF-8.
@@ -69,7 +69,7 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
   try:
     return orjson.loads(text)
   except orjson.JSONDecodeError:
-    pass  # json also reads NaN and halves of characters, and its errors say more
+    pass  # json also reads NaN and lone surrogates, and its errors say more
   try:
     return json.loads(text)
   except UnicodeDecodeError as e:
@@ -89,7 +89,7 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
       expected=expected,
       fix="the file was probably cut short; write it again" if cut or not fix else fix,
     ) from None
-  except ValueError:  # the one left: Python reads no longer integers
+  except ValueError:  # the only case left: Python parses no longer integers
     raise SgdxError(
       f"{where}: an integer of more than {sys.get_int_max_str_digits():,} digits",
       expected=expected,
@@ -100,11 +100,11 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
 def decode_lines(
   content: bytes, origin: str, expected: str, fix: str = "", first: int = 1
 ) -> Iterator[tuple[str, Any]]:
-  """Yields where each line of JSON lines is, for errors, and what it holds; no empty lines.
+  """Yields the location, for errors, and the decoded value of each non-empty line of JSON Lines.
 
   Args:
-    content: of the file, or the rest of it.
-    origin: the file.
+    content: the file's content, or the rest of it.
+    origin: the file, for errors.
     expected, fix: see `decode_json`.
     first: number of the first line.
 

@@ -18,12 +18,12 @@ _REFUSED_IN_WORDS = re.compile("permission denied|not permitted|read-only", re.I
 
 
 def writing_fix(error: BaseException, other: str, otherwise: str | None = None) -> str:
-  """Returns what helps where something could not be written: space only where there was none.
+  """Returns the fix to suggest for a failed write: free space, get permission, or `other`.
 
   Args:
-    error: an OSError, what was raised from one, or a library's error that quotes one.
-    other: what else to name: "name another folder".
-    otherwise: what helps against any other error; `other` by default.
+    error: an OSError, an exception raised from one, or a library's error that quotes one.
+    other: the alternative, such as "name another folder".
+    otherwise: the fix for any other error; defaults to `other`.
   """
   cause: BaseException | None = error
   while cause is not None and not getattr(cause, "errno", None):
@@ -46,7 +46,7 @@ def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
 
   Raises:
     SgdxError: it cannot be written, is not a regular file, or is an input of this command.
-      Nothing is left of it then.
+      No partial file is left then.
   """
   path = pathlib.Path(path).resolve()
   check_not_input(path, option)
@@ -75,19 +75,19 @@ def check_folder(
   ours: Callable[[pathlib.PurePath], bool] | None = None,
   expected: str = "a folder that is new or empty",
 ) -> pathlib.Path:
-  """Refuses a folder that must not be written to: the one policy of all commands.
+  """Refuses a folder that must not be written to: the policy of all commands.
 
-  Usually together with the writing: `with atomic_folder(check_folder(out)) as folder: ...`.
+  Typical use: `with atomic_folder(check_folder(out)) as folder: ...`.
 
-  A folder that is new or empty may be written. One that holds files is replaced as a whole, if the
-  user allows it, each of its files is of a kind that the command writes, and none is an input.
-  What killed processes left beside it is removed first.
+  A folder that is new or empty may be written. One that holds files is replaced as a whole if the
+  user allows it, all of its files are of kinds that the command writes, and none is an input.
+  Leftovers of killed processes beside it are removed first.
 
   Args:
     path: the folder.
     option: the option that named it, for messages.
     replace: whether files that are `ours` may be replaced.
-    ours: tells by its path in the folder whether the command writes such a file; None if the
+    ours: whether the command writes such a file, given its path in the folder; None if the
       command never replaces anything.
     expected: what the folder may be, for messages.
 
@@ -129,25 +129,24 @@ def check_folder(
 
 
 def list_files(folder: pathlib.Path) -> list[str]:
-  """Everything below a folder that is not itself a folder, by its path in it, sorted."""
+  """Sorted relative paths of everything below a folder that is not itself a folder."""
   paths = (path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
   return sorted(path.relative_to(folder).as_posix() for path in paths)
 
 
 @contextlib.contextmanager
 def atomic_folder(folder: pathlib.Path, option: str = "--out") -> Iterator[pathlib.Path]:
-  """Yields a path; the folder that the block makes there becomes `folder` if it succeeds.
+  """Yields a path; the folder that the block creates there becomes `folder` if it succeeds.
 
   Args:
-    folder: replaced if it exists; missing folders above it are created, and removed again after a
-      failure.
+    folder: replaced if it exists; missing parents are created, and removed again after a failure.
     option: the option that named the folder, for messages.
 
   Raises:
     SgdxError: the folder cannot be written, another process is writing there, or it holds inputs
-      of this command. Nothing is left of it then.
+      of this command. No partial output is left then.
   """
-  folder = folder.resolve()  # a link stays, and "." has a name
+  folder = folder.resolve()  # keeps a link, and gives "." a name
   try:
     with lock(folder, option), temporary_name(folder) as temporary:
       temporary.mkdir(parents=True)
@@ -162,7 +161,7 @@ def atomic_folder(folder: pathlib.Path, option: str = "--out") -> Iterator[pathl
 
 
 def _replace(folder: pathlib.Path, new: pathlib.Path, option: str) -> None:
-  """Renames `new` to `folder`, whose present content is lost only once that succeeded."""
+  """Renames `new` to `folder`, whose old content is deleted only once that has succeeded."""
   if not folder.exists():
     new.rename(folder)
     return

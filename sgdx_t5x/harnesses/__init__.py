@@ -1,1 +1,1 @@
-"""SGD-X in the harnesses that others use: an Inspect task, tasks of lm-evaluation-harness."""
+"""SGD-X in third-party evaluation harnesses: an Inspect task, lm-evaluation-harness tasks."""

@@ -65,7 +65,7 @@ def sgdx(
     answers: file to write, for `sgdx score --calls --predictions all=ANSWERS`.
 
   Raises:
-    SgdxError: a corpus or a file that is something else.
+    SgdxError: not a corpus, or not a file of requests.
   """
   file = pathlib.Path(requests)
   samples = [_sample(line, where) for where, line in numbered_lines(file)]
@@ -79,7 +79,7 @@ def sgdx(
 
 @solver
 def call_tools() -> Solver:
-  """Asks once, with the tools of the request; nothing is executed."""
+  """Queries the model once, with the tools of the request; executes nothing."""
 
   async def solve(state: TaskState, generate: Generate) -> TaskState:
     tools = [ToolInfo(**tool["function"]) for tool in state.metadata["tools"]]
@@ -104,14 +104,14 @@ def calls(corpus: str, split: str) -> Scorer:
 
 @metric
 def state_scores(corpus: str, split: str, answers: str | None) -> Metric:
-  """What `sgdx score --calls` says of all answers, as far as the variants allow.
+  """The scores of `sgdx score --calls` over all answers, as far as the variants allow.
 
   Args: see `sgdx`.
   """
 
   def compute(scores: list[SampleScore]) -> dict[str, float]:
     rows = [score.score.metadata["row"] for score in scores if score.score.metadata]
-    if not _have_common_frames(rows):  # Inspect also asks while a run goes on
+    if not _have_common_frames(rows):  # Inspect also computes metrics during a run
       return {}
     with tempfile.TemporaryDirectory() as folder:
       file = pathlib.Path(answers or f"{folder}/answers.jsonl")
@@ -127,7 +127,7 @@ def state_scores(corpus: str, split: str, answers: str | None) -> Metric:
 
 @dataclasses.dataclass(frozen=True)
 class _Frames:
-  """What answers are compared with."""
+  """What answers are scored against."""
 
   gold: Mapping[str, GoldFrame]
   schemas: VariantSchemas
@@ -178,7 +178,7 @@ def _sample(line: bytes, where: str) -> Sample:
 
 
 def _calls(state: TaskState) -> list[dict[str, Any]]:
-  """Returns the calls of an answer; what is no JSON stays text that is none."""
+  """Returns the calls of an answer; arguments that are not JSON become the parse error's text."""
   found = state.output.message.tool_calls if state.output.choices else None
   return [
     {"name": call.function, "arguments": call.parse_error or call.arguments} for call in found or ()
@@ -186,7 +186,7 @@ def _calls(state: TaskState) -> list[dict[str, Any]]:
 
 
 def _have_common_frames(rows: Iterable[Mapping[str, Any]]) -> bool:
-  """Whether some frame is answered in all variants that any is answered in."""
+  """Whether some frame is answered in every variant that has answers."""
   answered: dict[str, set[str]] = {}
   for row in rows:
     variant, _, frame = row["id"].partition("/")
@@ -208,7 +208,7 @@ def _numbers(corpus: str, split: str, file: pathlib.Path) -> dict[str, float]:
 
 
 def _states(rows: Mapping[str, Any]) -> dict[str, float]:
-  """Returns what there is of a report's JGA; of services seen and unseen only the summary."""
+  """Returns the available JGA of a report; for seen and unseen services only the summary."""
   return {
     f"{key}_{group}": rows[group][key]
     for group in GROUPS

@@ -1,4 +1,4 @@
-"""Prompt formats: one room each, behind the protocol of `protocol.py`.
+"""Prompt formats: one package each, implementing the protocol of `protocol.py`.
 
 README.md beside this file shows how to add one. Nothing here imports TensorFlow or JAX.
 """
@@ -49,21 +49,21 @@ def load_format(name: str = DEFAULT, style: Any = None) -> PromptFormat:
 
 
 def formats_of(unit: Unit) -> list[str]:
-  """Returns the names of the registered formats of which an example asks for one such unit."""
+  """Returns the names of the registered formats whose examples ask for this unit."""
   return [name for name in FORMATS if load_format(name).unit == unit]
 
 
 def style_changes(prompt_format: PromptFormat) -> dict[str, Any]:
-  """Returns the fields of a format's style that are not as by default."""
+  """Returns the fields of a format's style that differ from the defaults."""
   usual = type(prompt_format)().style
   values = {f.name: getattr(prompt_format.style, f.name) for f in dataclasses.fields(usual)}
   return {name: value for name, value in values.items() if value != getattr(usual, name)}
 
 
 def signature_fields(prompt_format: PromptFormat) -> dict[str, str]:
-  """Returns what a score's signature says of the prompts; nothing for T5DST's default style."""
+  """Returns a score signature's fields for the prompts; none for T5DST's default style."""
   fields = {} if prompt_format.name == DEFAULT else {"format": prompt_format.name}
-  # What `provenance` tells of: files, for instance.
+  # Fields that `provenance` covers, such as files.
   told = {
     f.name
     for f in dataclasses.fields(prompt_format.style)
@@ -78,15 +78,15 @@ def signature_fields(prompt_format: PromptFormat) -> dict[str, str]:
 def provenance(
   prompt_format: PromptFormat, corpus: "Corpus", gold: "Sequence[GoldFrame]"
 ) -> Provenance:
-  """Returns what a score says of files from which prompts are made; nothing for most formats.
+  """Returns what a score records of the files behind its prompts; nothing for most formats.
 
   Args:
-    prompt_format: may have a function `provenance(corpus, gold)`.
-    corpus: that is scored.
+    prompt_format: may have a method `provenance(corpus, gold)`.
+    corpus: the corpus that is scored.
     gold: the frames that are scored.
 
   Raises:
-    SgdxError: a file that does not fit the corpus.
+    SgdxError: a file that does not match the corpus.
   """
   found = getattr(prompt_format, "provenance", None)
   return found(corpus, gold) if found else Provenance()

@@ -1,4 +1,4 @@
-"""What functions returned, kept for the next time."""
+"""A cache of function results."""
 
 from collections.abc import Callable, Hashable
 from typing import TypeVar
@@ -8,14 +8,14 @@ V = TypeVar("V")
 
 
 class Memo(dict[K, V]):
-  """Argument -> what a function returns for it; `memo[x]` and `map(memo.__getitem__, xs)`.
+  """Argument -> cached result of a function; `memo[x]` and `map(memo.__getitem__, xs)`.
 
-  Like `functools.lru_cache`, but a look-up takes half of the time. When it is full, it starts
-  anew.
+  Like `functools.lru_cache`, but a look-up takes half the time. When it is full, it is
+  cleared.
   """
 
   def __init__(self, function: Callable[[K], V], size: int = 100_000):
-    """Args: size, of how many arguments it keeps what was returned."""
+    """Args: function, of one argument; size, maximum number of results kept."""
     super().__init__()
     self._function, self._size = function, size
 

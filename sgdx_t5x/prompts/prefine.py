@@ -1,13 +1,13 @@
-"""Texts of the pre-finetuning tasks: skills that a tracker needs, each as text to text.
+"""Texts of the pre-finetuning tasks: skills that a tracker needs, as text-to-text tasks.
 
-After PrefineDST (Cho et al., 2022, section 5), which trains a model on tasks of copying, paraphrase
-and coreference before it learns to track. Its open data sets are downloads; these tasks are made of
-SGD's own annotation, and show the schema, which its SGD task does not:
+After PrefineDST (Cho et al., 2022, section 5), which trains a model on copying, paraphrase and
+coreference tasks before dialogue state tracking. Its public data sets are downloads; these tasks
+are built from SGD's own annotation, and show the schema, which its SGD task does not:
 
   [USER] i need cash [SYSTEM] how much? [USER] fifty dollars [domain] Banks [slot] amount Amount of
   money to withdraw Which words of the last turn say it?
 
-As there, each example asks in one of several wordings, which its id draws.
+As there, each example asks in one of several wordings, selected by its id.
 """
 
 import dataclasses
@@ -25,9 +25,9 @@ from sgdx_t5x.trackers.turns import NONE as NOWHERE
 from sgdx_t5x.trackers.turns import SYSTEM_ACTS, Act, Gold, Known, States
 
 _STYLE = PromptStyle(values="absent")
-_SEED = 1  # of the letters of `copy_ned`; test sets are made with 0
+_SEED = 1  # for the letters of `copy_ned`; test sets use 0
 
-# Task -> five ways to ask, of which PrefineDST wants at least as many.
+# Task -> five wordings of its question; PrefineDST asks for at least as many.
 WORDINGS: Mapping[str, Sequence[str]] = {
   "intent": (
     "Which intent is active?",
@@ -85,10 +85,10 @@ class Text(NamedTuple):
   """An example.
 
   Attributes:
-    history: turns, of which the oldest are cut if there is no room.
+    history: turns; the oldest are cut if the input is too long.
     asked: what follows them, which is never cut.
     target: the answer.
-    about: what tells it from the other examples of its frame: a slot, or "".
+    about: what distinguishes it from other examples of its id: a slot, an answer, or "".
   """
 
   history: str
@@ -104,7 +104,7 @@ class Frame:
   Attributes:
     services: of the split's schema, by position.
     utterances: from the first turn, the user first.
-    known, states, gold: what may be known of it, what held before it, and what is right.
+    known, states, gold: its input, the states before it, and its labels.
     names: slots of each service that hold named entities, see `perturb.entities.entity_slots`.
   """
 
@@ -125,12 +125,12 @@ Task = Callable[[Frame], Iterator[Text]]
 
 
 def wording(task: str, key: str) -> str:
-  """Returns one of the ways to ask. Args: task, of `WORDINGS`; key, the id that draws."""
+  """Returns a wording. Args: task, a key of `WORDINGS`; key, the id that selects it."""
   return WORDINGS[task][example_pick(key) % len(WORDINGS[task])]
 
 
 def history(utterances: Sequence[str]) -> str:
-  """Returns turns in T5DST's form: "[USER] ... [SYSTEM] ...". Args: the user's turn first."""
+  """Returns turns in T5DST's form: "[USER] ... [SYSTEM] ...". Args: utterances, user first."""
   turns = zip((USER, SYSTEM) * len(utterances), utterances, strict=False)
   return " ".join(utterance_text(speaker, text, _STYLE) for speaker, text in turns)
 
@@ -155,7 +155,7 @@ def requested(frame: Frame) -> Iterator[Text]:
 def next_action(frame: Frame) -> Iterator[Text]:
   """Yields history + state -> acts of the system turn before this frame, once per turn.
 
-  Records are of user turns, so a dialogue's last system turn is in none.
+  Records are of user turns, so none contains a dialogue's last system turn.
   """
   if acts := _acts_before(frame):
     asked = f"[state] {_state(frame)} {wording('next_action', frame.known.frame_id)}"
@@ -170,7 +170,7 @@ def response(frame: Frame) -> Iterator[Text]:
 
 
 def span(frame: Frame) -> Iterator[Text]:
-  """Yields the user's utterance + slot -> words that say its value; none for a slot without."""
+  """Yields the user's utterance + slot -> words that give its value, or "none"."""
   found = {x.slot: frame.known.user[x.start : x.end] for x in frame.gold.spans if x.by_user}
   service, key = frame.service, frame.known.frame_id
   unsaid = [
@@ -181,9 +181,9 @@ def span(frame: Frame) -> Iterator[Text]:
 
 
 def copy_ned(frame: Frame) -> Iterator[Text]:
-  """Yields `span` of names whose letters are permuted: words that nobody has seen.
+  """Yields `span` examples of names with permuted letters: unseen words.
 
-  What `sgdx perturb --kind ned` does to an utterance, with another seed than its default: it
+  Changes utterances as `sgdx perturb --kind ned` does, with a seed other than its default. It
   resembles the test set `ned`, so there are mixtures without it.
   """
   names = frame.names.get(frame.service.name, frozenset())
@@ -203,7 +203,7 @@ def copy_ned(frame: Frame) -> Iterator[Text]:
     yield _span_of(frame, text + frame.known.user[last:], slot, new)
 
 
-# Name of a task, behind "sgd_" -> its examples of a frame, and the annotation that it needs.
+# Task name after "sgd_" -> function that yields a frame's examples, annotation that it needs.
 FRAME_TASKS: Mapping[str, tuple[Task, str]] = {
   "intent": (intent, "acts"),
   "requested": (requested, "acts"),
@@ -226,7 +226,7 @@ def _span_of(frame: Frame, utterance: str, slot: int, value: str) -> Text:
 
 
 def _acts_before(frame: Frame) -> str:
-  """Returns the acts of the system turn before; "" in later frames of the user's turn."""
+  """Returns the preceding system turn's acts; "" in later frames of the same user turn."""
   if frame.known.service != frame.known.turn_services[0]:
     return ""
   acts = (act for act in frame.known.acts if act.turn == frame.known.turn - 1)
@@ -243,7 +243,7 @@ def _act(service: Service, act: Act) -> str:
 
 
 def _state(frame: Frame) -> str:
-  """Returns the states after the user turn before: PrefineDST's "domain slot value, ..."."""
+  """Returns the states after the previous user turn, as PrefineDST's "domain slot value, ..."."""
   last = max((state.turn for state in frame.states.values()), default=NOWHERE)
   return ", ".join(
     f"{base_name(frame.services[i].name)} {frame.services[i].slots[slot].name} {values[0]}"

@@ -1,6 +1,6 @@
 """Texts of the pre-finetuning tasks that look at whole dialogues: paraphrase and coreference.
 
-They need users' acts, which the records do not hold, so they are made of a corpus.
+They need users' acts, which the records do not hold, so they are built from a corpus.
 """
 
 import random
@@ -19,7 +19,7 @@ from sgdx_t5x.prompts.values import NONE
 from sgdx_t5x.records.turn_examples import turn_id
 
 _STYLE = PromptStyle(values="absent")
-_SEED = 1  # of the words that are lent; test sets are made with 0
+_SEED = 1  # for the borrowed wordings; test sets use 0
 YES, NO = "yes", "no"
 Examples = Iterator[tuple[str, Text]]  # with their ids
 
@@ -27,8 +27,8 @@ Examples = Iterator[tuple[str, Text]]  # with their ids
 def same_meaning(corpus: Corpus, split: str) -> Examples:
   """Yields two user turns -> yes or no.
 
-  Yes: another user's words for the same acts, with this turn's values (`perturb --kind pi`). No:
-  another user's words for all of the acts but one. Turns that nobody can lend words to have none.
+  Yes: another user's wording of the same acts, with this turn's values (`perturb --kind pi`). No:
+  another user's wording of all acts but one. Turns without a donor of such a wording are left out.
   """
   read = Split(corpus, split)
   donors = pi_exchange.lenders(read)
@@ -54,7 +54,7 @@ def _less(
   number: int,
   rng: random.Random,
 ) -> NewWords | None:
-  """Returns another user's words for a turn's acts but one, or None if nobody said that."""
+  """Returns another user's wording of all but one of a turn's acts, or None if there is none."""
   key = pi_exchange.signature(exchange, number, split.schema)
   own = pi_exchange.cut(exchange.data, number)
   if key is None or own is None:
@@ -81,7 +81,7 @@ def refers(dialogue: Dialogue, services: Mapping[str, Service]) -> Examples:
   """Yields history + slot -> the earlier slot whose value is meant, as "Hotels city"; or none.
 
   For each value that a turn carries over from another service (`data.provenance`), and for one that
-  the user tells in words although another service was spoken of.
+  the user states although another service was talked about before.
 
   Args:
     dialogue: with users' acts.
@@ -106,7 +106,7 @@ def refers(dialogue: Dialogue, services: Mapping[str, Service]) -> Examples:
 
 
 def _source(dialogue: Dialogue, turn: int, service: str, forms: set[str]) -> str | None:
-  """Returns the slot of another service with one of these values: of a state, else of an act."""
+  """Returns the slot of another service with one of these values: in a state, else in an act."""
   frames = [f for t in reversed(dialogue.turns[: turn + 1]) for f in t.frames]
   frames = [f for f in frames if f.service != service]
   if forms == {DONTCARE}:

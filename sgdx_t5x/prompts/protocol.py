@@ -1,7 +1,7 @@
-"""What a prompt format is: the one door through which predictions, tasks and commands ask for it.
+"""The protocol of prompt formats: the only interface that predictions, tasks and commands use.
 
-A format says how a frame becomes prompts, what their targets are, and how an answer becomes a
-state again. It is pure Python; only `examples` may import TensorFlow, when it is called.
+A format defines how a frame becomes prompts, what their targets are, and how an answer is parsed
+into a state. It is pure Python; only `examples` may import TensorFlow, when it is called.
 """
 
 import dataclasses
@@ -28,11 +28,11 @@ History = tuple[tuple[str, str], ...]  # (speaker, utterance) from the first tur
 class ServicePair:
   """One service in two schemas, whose slots and intents align by position.
 
-  Compared by identity, so that a format can keep what it makes of a pair (`functools.lru_cache`).
+  Compared by identity, so that a format can cache what it makes of a pair (`functools.lru_cache`).
 
   Attributes:
-    original: in the original schema: names of states, ids and readings.
-    variant: in the schema of a variant: what a prompt shows.
+    original: in the original schema, whose names states, ids and predictions use.
+    variant: in the schema of a variant, which prompts show.
   """
 
   original: Service
@@ -46,9 +46,9 @@ def service_pairs(original: Schema, variant: Schema) -> Mapping[str, ServicePair
 
 
 def turn_writer(write: Callable[[str, str], str]) -> Callable[[History], tuple[str, ...]]:
-  """Returns the function from a history to its turns as a format writes them, each written once.
+  """Returns a function from a history to its turns as a format writes them, with a cache.
 
-  The variants of a frame have one history; the next frame of a dialogue shows its turns again.
+  The variants of a frame share one history, and a dialogue's next frame repeats its turns.
 
   Args:
     write: (speaker, utterance) -> the turn.
@@ -69,17 +69,17 @@ def turn_writer(write: Callable[[str, str], str]) -> Callable[[History], tuple[s
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Prompt:
-  """The input of one example; its parts are joined by blanks.
+  """The input of one example; its parts are joined by spaces.
 
-  The parts are apart because the oldest turns are cut from an input that is too long, and
+  The parts are separate because the oldest turns are cut from an input that is too long, and
   because each is tokenised once. None begins or ends with white space.
 
   Attributes:
     turns: the history as the format writes it, from the oldest turn.
     before: what precedes the history; "" if nothing does.
     after: what follows it.
-    before_parts: `before` in parts that come again in other prompts, to be tokenised once each;
-      joined by blanks they are `before`. () if that itself comes again.
+    before_parts: `before` split into parts that recur in other prompts, to be tokenised once each;
+      joined by spaces they are `before`. () if `before` as a whole recurs.
     row: further keys of the row that `sgdx prompts` writes, for instance possible answers.
   """
 
@@ -98,11 +98,11 @@ class Prompt:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Provenance:
-  """What a score says of files from which its prompts were made.
+  """What a score records of the files that its prompts were made from.
 
   Attributes:
-    fields: of its signature.
-    notes: lines below its tables.
+    fields: signature fields.
+    notes: lines below the score's tables.
   """
 
   fields: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -110,14 +110,14 @@ class Provenance:
 
 
 class PromptFormat(Protocol):
-  """A prompt format: a frozen dataclass with the field `style` and no other.
+  """A prompt format: a frozen dataclass whose only field is `style`.
 
   Attributes:
-    name: of its tasks ("t5dst_sgd") and in `prompts.FORMATS`.
+    name: prefix of its tasks' names ("t5dst_sgd") and key in `prompts.FORMATS`.
     unit: what one example asks for: "slot" (one slot of a frame) or "frame" (its whole state).
-    answer: what an answer is, to complete the sentence "prediction is ...".
+    answer: description of an answer, to complete the sentence "prediction is ...".
     style: the format's switches: a frozen dataclass whose fields are bool, int or str, each with
-      a default. Scores of another style than the default say so in their signature.
+      a default. Scores with another style have it in their signature.
   """
 
   name: ClassVar[str]
@@ -148,10 +148,10 @@ class PromptFormat(Protocol):
     """
 
   def targets(self, frame: ExampleId, service: ServicePair, state: State) -> Sequence[str]:
-    """Returns what a model is to answer, one text per entry of `asked`.
+    """Returns the target texts, one per entry of `asked`.
 
     Args:
-      frame: as for `prompts`; whatever is drawn at random must follow from it alone.
+      frame: as for `prompts`; random choices must depend on it alone.
       service: as for `prompts`.
       state: the gold state, in original names.
     """
@@ -163,13 +163,13 @@ class PromptFormat(Protocol):
 
     Args:
       text: what a model generated.
-      example: whose answer it is.
+      example: id of the example that is answered.
       service: as for `prompts`.
 
     Returns:
       If the unit is "slot", the slot's value, or None where the slot is not in the state. If
-      it is "frame", what the answer says of the frame, in original names: None for what the
-      format does not ask for, be it intent or requested slots.
+      it is "frame", the frame that the answer describes, in original names: None for what the
+      format does not ask for, such as intent or requested slots.
     """
 
   def examples(
@@ -183,34 +183,34 @@ class PromptFormat(Protocol):
   ) -> "tf.data.Dataset":
     """Turns batches of records into batches of examples; it may import TensorFlow.
 
-    `text_examples.text_examples(self, ...)` does it for any format with the functions above, and
-    says what an example holds. A graph of the format's own can be faster.
+    `text_examples.text_examples(self, ...)` works for any format with the methods above, and
+    documents what an example holds. A custom graph can be faster.
 
     Args:
       batches: of `sgd` records of one split, as `tf.data.Dataset.ragged_batch` makes them.
-      sequence_length: lengths of inputs and targets, one kept for EOS; None cuts nothing.
-      output_features: whose vocabularies tokenise.
+      sequence_length: maximum lengths of inputs and targets with EOS; None truncates nothing.
+      output_features: features whose vocabularies tokenise the texts.
       schemas: schemas of all variants.
-      variants: every record gives examples for each.
+      variants: names; every record gives examples for each.
     """
 
 
 def shown_frames(prompt_format: PromptFormat, dialogue: Dialogue) -> Iterable[tuple[int, Frame]]:
   """Returns (turn, frame) of a dialogue, as the format's prompts and targets show its user frames.
 
-  The user frames themselves, unless the format has a method `shown_frames(dialogue)`: one that
-  shows something else needs the frames before or beside each. A record holds a single frame, so
-  such a format cannot make the examples of a task.
+  These are the user frames themselves, unless the format has a method `shown_frames(dialogue)`,
+  for showing something that depends on the frames before or beside each. A record holds a single
+  frame, so such a format cannot make the examples of a task.
   """
   of_its_own = getattr(prompt_format, "shown_frames", None)
   return dialogue.user_frames() if of_its_own is None else of_its_own(dialogue)
 
 
 def snapshot(prompt_format: PromptFormat) -> PromptFormat:
-  """Returns a format with its files as they are now, to be asked for many prompts at once.
+  """Returns a format with its files fixed as they are now, for making many prompts at once.
 
-  Itself, unless it has a method `snapshot()`: one that reads files looks on each call whether they
-  have changed.
+  This is the format itself unless it has a method `snapshot()`: formats that read files check on
+  each call whether they have changed.
   """
   of_its_own = getattr(prompt_format, "snapshot", None)
   return prompt_format if of_its_own is None else of_its_own()
@@ -219,9 +219,9 @@ def snapshot(prompt_format: PromptFormat) -> PromptFormat:
 def prompts_without_history(
   prompt_format: PromptFormat, split: str, variant: str, pairs: Mapping[str, ServicePair]
 ) -> Iterator[Prompt]:
-  """Yields the prompts of every service of a variant, before anything has been said.
+  """Yields the prompts of every service of a variant, with an empty history.
 
-  To find, before the first real one, what a style cannot show and what is too long.
+  Used to find, before the first real prompt, what a style cannot show or what is too long.
   """
   for name, pair in pairs.items():
     frame = ExampleId(variant, split, frame_id("0", 0, name))

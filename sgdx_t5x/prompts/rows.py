@@ -51,11 +51,11 @@ def dialogue_rows(
     dialogue: in original names.
     split: named in the ids.
     services: variant -> its services, see `services_of`.
-    targets: add what a model is to answer.
+    targets: whether to add the targets.
 
   Yields:
-    {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": str}, "target" if it is asked for, and
-    what else the format writes. Ids of a perturbed corpus begin with "ned+v3".
+    {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": str}, "target" if requested, and
+    any further keys of the format. Ids of a perturbed corpus begin with "ned+v3".
   """
   prompt_format = snapshot(prompt_format)
   turns = [(turn.speaker, turn.utterance) for turn in dialogue.turns]

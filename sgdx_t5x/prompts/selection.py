@@ -1,7 +1,7 @@
-"""A part of a split for costly models: whole dialogues, spread over services, by a seed.
+"""A seeded sample of a split for costly models: whole dialogues, balanced over services.
 
-Schema sensitivity compares a frame between variants and intervals resample dialogues, so a
-sample is of whole dialogues, and the variant has no part in choosing them.
+Schema sensitivity compares a frame between variants and intervals resample dialogues, so
+whole dialogues are sampled, independently of the variant.
 """
 
 import collections
@@ -47,18 +47,18 @@ def choose_dialogues(
   seed: int = 0,
   group: Callable[[str], Hashable] = lambda service: None,
 ) -> frozenset[str]:
-  """Chooses dialogues of at most `limit` prompts in all.
+  """Chooses dialogues with at most `limit` prompts in total.
 
-  Again and again the service with the fewest frames so far gets a random one of its dialogues
-  that still fit, until none fits. "Random" is the order of a hash of seed and id: the same in
-  every Python, whatever the order of the dialogues. A larger limit may leave out what a
+  Repeatedly, the service with the fewest frames so far gets a random one of its dialogues that
+  still fit, until none fits. "Random" means the order of a hash of seed and id: the same in every
+  Python, whatever the order of the dialogues. A larger limit may leave out dialogues that a
   smaller one chose.
 
   Args:
     sizes: the dialogues to choose from; one without prompts is never chosen.
     limit: prompts per variant.
     seed: another number gives another sample.
-    group: of a service, by its name; groups with few frames so far come first.
+    group: service name -> its group; services of the group with the fewest frames come first.
 
   Returns:
     Their ids.

@@ -1,4 +1,4 @@
-"""What a SeqIO task of any prompt format needs: preprocessors, and the way back to values."""
+"""Pre- and postprocessing shared by the SeqIO tasks of all prompt formats."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ def task_steps(
 ) -> tuple[list, functools.partial]:
   """Returns what a `RecordTask` needs, after its records: (preprocessors, postprocess_fn)."""
 
-  # SeqIO goes by the names of the parameters, which a format need not repeat.
+  # SeqIO inspects the names of the parameters, which a format need not repeat.
   def examples(batches, sequence_length, output_features):
     how = {"schemas": schemas, "variants": tuple(variants)}
     return prompt_format.examples(batches, sequence_length, output_features, **how)
@@ -30,10 +30,10 @@ def task_steps(
 
 
 class RecordTask(seqio.Task):
-  """A task whose preprocessors end with `one_by_one`: SeqIO need not cut its examples again."""
+  """A task whose preprocessors end with `one_by_one`: SeqIO need not trim its examples again."""
 
   def get_dataset(self, sequence_length=None, *args, trim_output_features=True, **how):
-    """As `seqio.Task.get_dataset`. Inputs are cut in any case: they lose their oldest turns."""
+    """Like `seqio.Task.get_dataset`, but inputs are always cut: they lose their oldest turns."""
     if not trim_output_features:
       sequence_length = {k: n for k, n in (sequence_length or {}).items() if k == "inputs"}
     return super().get_dataset(sequence_length, *args, trim_output_features=False, **how)
@@ -44,10 +44,10 @@ def one_by_one(
   sequence_length: Mapping[str, int] | None,
   output_features: Mapping[str, seqio.Feature],
 ) -> tf.data.Dataset:
-  """SeqIO preprocessor: takes the examples out of batches, with EOS, cut to their lengths.
+  """SeqIO preprocessor: appends EOS to batched examples, trims them to length and unbatches.
 
-  What `seqio.preprocessors.append_eos` and `seqio.utils.trim_dataset` do to each example: there,
-  each takes as long as all that makes an example here.
+  Does to a batch what `seqio.preprocessors.append_eos` and `seqio.utils.trim_dataset` do to each
+  example, where each of them takes as long as everything that makes an example here.
   """
   lengths = sequence_length or {}
 
@@ -73,11 +73,11 @@ def read_back(
   prompt_format: PromptFormat,
   schemas: VariantSchemas,
 ) -> Any:
-  """SeqIO postprocessor: targets become facts of a frame, predictions become values or states.
+  """SeqIO postprocessor: turns targets into gold data, and predictions into values or states.
 
   Returns:
-    What `metrics.seqio_metrics` takes: for a target its dict; for a prediction what the format's
-    `read` returns.
+    The input of `metrics.seqio_metrics`: a dict for a target, the result of the format's `read`
+    for a prediction.
   """
   example_id = example["example_id_pretokenized"]
   example_id = example_id.decode() if isinstance(example_id, bytes) else str(example_id)

@@ -1,8 +1,8 @@
 """Records -> examples of any prompt format, by its Python functions inside tf.data.
 
-A format's `examples` calls `text_examples`, unless it has a faster graph of its own. Parts of a
-prompt are tokenised apart and joined as token runs: pieces of T5's SentencePiece never cross
-white space, so the result equals tokenising the joined text (tested).
+A format's `examples` calls `text_examples`, unless it has its own, faster graph. Parts of a
+prompt are tokenised separately and concatenated: pieces of T5's SentencePiece never cross white
+space, so the result equals tokenising the joined text (tested).
 """
 
 import array
@@ -33,8 +33,8 @@ from sgdx_t5x.prompts.protocol import (
 )
 from sgdx_t5x.records.source import split_of
 
-_BLANK = "\u2581"  # how SentencePiece writes a blank
-_LEAD = 0.1  # of the best way to cut a word; more than rounding adds up to in 10,000 pieces
+_BLANK = "\u2581"  # how SentencePiece writes a space
+_LEAD = 0.1  # score margin of a word's best split; above the rounding error of 10,000 pieces
 _SCALARS = ("frame_id", "service_index", "active_intent")
 _LISTS = ("utterances", "gold_slot", "gold_value", "requested_slots")
 _TOKEN = np.dtype(np.int32)
@@ -69,9 +69,9 @@ def text_examples(
   The oldest turns are cut to fit, never the rest of a prompt.
 
   Returns:
-    Batches of examples in the records' order, of a record by variant, {inputs, targets: int32
-    [length], inputs_pretokenized, targets_pretokenized, example_id_pretokenized: string, seen:
-    bool}, and what `seqio_steps.read_back` takes for the gold: if the unit is "slot", {gold: string
+    Batches of examples, by record and then by variant: {inputs, targets: int32 [length],
+    inputs_pretokenized, targets_pretokenized, example_id_pretokenized: string, seen: bool}, and
+    the gold data for `seqio_steps.read_back`: if the unit is "slot", {gold: string
     [values], num_slots: int32, categorical: bool}; if it is "frame", {gold_slot: int32 [values],
     gold_value: string [values], active_intent: string, requested_slots: string [slots]}.
   """
@@ -87,7 +87,7 @@ def text_examples(
     check_fits(prompt_format, split, pairs, tokens, limit)
 
   def columns(*arrays: np.ndarray) -> list[np.ndarray]:
-    """Returns what the graph takes out of Python: the examples of a batch of records."""
+    """Returns the examples of a batch of records as arrays; called from the graph."""
     shown = snapshot(prompt_format)
     found: dict[str, list] = {key: [] for key in ("prompt", *_TYPES)}
     for i, (frame_id, service, state, history) in enumerate(_frames(arrays, original.services)):
@@ -139,7 +139,7 @@ def _graph(
   Args:
     columns: called with the arrays of a batch; returns those of its examples.
     types: the features that it returns.
-    one_each: whether each record gives one example.
+    one_each: whether each record gives exactly one example.
   """
   parts = list(
     itertools.chain.from_iterable([t, tf.int64] if k in _RAGGED else [t] for k, t in types.items())
@@ -206,10 +206,10 @@ def _flat(columns: Mapping[str, list], types: Mapping[str, tf.DType]) -> Iterato
 
 
 class Tokens(Memo[str, bytes]):
-  """Text -> its tokens, as bytes of `_TOKEN`, which are joined and counted fastest.
+  """Text -> its tokens, cached, as bytes of `_TOKEN`, which are fastest to join and count.
 
-  Most texts come again (a turn in the next frame, a slot in the next prompt), and so do most words
-  of those that do not.
+  Most texts recur (a turn in the next frame, a slot in the next prompt), and so do most words of
+  those that do not.
   """
 
   def __init__(self, vocabulary: seqio.Vocabulary):
@@ -219,8 +219,8 @@ class Tokens(Memo[str, bytes]):
     self._words = Memo(self._of_word)
 
   def once(self, text: str) -> bytes:
-    """Returns the tokens of a text that does not come again."""
-    # Other characters can become blanks, or one with their neighbours.
+    """Returns the tokens of a text that does not recur: it is not cached."""
+    # Normalisation can turn other characters into spaces, or merge them with their neighbours.
     if self._scores and text.isascii():
       words = [*map(self._words.__getitem__, text.split(" "))]
       if None not in words:
@@ -231,10 +231,10 @@ class Tokens(Memo[str, bytes]):
     return array.array(_TOKEN.char, self._vocabulary.encode(text)).tobytes()
 
   def _of_word(self, word: str) -> bytes | None:
-    """Returns the tokens that a word has in any text; None if what precedes it may change them.
+    """Returns a word's tokens, the same in any text; None if preceding text may change them.
 
-    Scores of a text are sums in float32: of two ways to cut a word that are as good ("mm", "m" and
-    "m", "mm"), rounding chooses.
+    Scores of a text are float32 sums: between equally good splits of a word ("mm", "m" and "m",
+    "mm"), rounding decides.
     """
     ways = self._vocabulary.tokenizer.NBestEncodeAsIds(word, nbest_size=2)
     scores = [sum(map(self._scores.__getitem__, way)) for way in ways]
@@ -244,13 +244,13 @@ class Tokens(Memo[str, bytes]):
 
 
 def _scores(vocabulary: seqio.Vocabulary) -> list[float]:
-  """Returns the score of each piece, NaN of the unknown; [] if texts are not cut at blanks.
+  """Returns each piece's score, NaN for unknown and bytes; [] if texts are not split at spaces.
 
-  They are if words begin with a mark which no piece has anywhere else.
+  They are if words begin with a mark that occurs nowhere else in a piece.
   """
   if not isinstance(vocabulary, seqio.SentencePieceVocabulary):
     return []
-  proto: Any = sentencepiece_model_pb2  # its classes are made when it is imported
+  proto: Any = sentencepiece_model_pb2  # its classes are created at import
   model = proto.ModelProto.FromString(vocabulary.sp_model)
   rules, pieces = model.normalizer_spec, {each.piece for each in model.pieces}
   if not (
@@ -264,7 +264,7 @@ def _scores(vocabulary: seqio.Vocabulary) -> list[float]:
   ):
     return []
   kind = model.SentencePiece
-  # SentencePiece prefers pieces of users' choice to any others.
+  # SentencePiece prefers user-defined pieces to any others.
   special = {kind.UNKNOWN: math.nan, kind.BYTE: math.nan, kind.USER_DEFINED: 1000.0}
   return [special.get(each.type, each.score) for each in model.pieces]
 
@@ -274,8 +274,8 @@ def input_tokens(prompts: Sequence[Prompt], tokens: Tokens, limit: int | None) -
 
   Args:
     prompts: of any frames.
-    tokens: of the vocabulary of inputs.
-    limit: of tokens with EOS; the oldest turns of a longer prompt are cut. None cuts nothing.
+    tokens: tokeniser for the inputs' vocabulary.
+    limit: maximum length with EOS; a longer prompt loses its oldest turns. None cuts nothing.
   """
   return [
     _fitting([*map(tokens.__getitem__, _parts(prompt))], len(prompt.turns), limit)
@@ -288,14 +288,14 @@ def _parts(prompt: Prompt) -> tuple[str, ...]:
 
 
 def _fitting(parts: list[bytes], num_turns: int, limit: int | None) -> bytes:
-  """Returns the tokens of a prompt, of whole newest turns within a limit, one kept for EOS.
+  """Returns the tokens of a prompt, with only as many of its newest turns as fit beside EOS.
 
-  If not even the newest turn fits, its end does.
+  If not even the newest turn fits, its end is kept.
 
   Args:
     parts: tokens of what precedes the turns, of the turns, of what follows.
     num_turns: how many of the parts are turns.
-    limit: of tokens; None cuts nothing.
+    limit: maximum length with EOS; None cuts nothing.
   """
   found = b"".join(parts)
   if limit is None or len(found) <= (limit - 1) * _TOKEN.itemsize:
@@ -318,14 +318,14 @@ def check_fits(
   tokens: Tokens,
   limit: int,
 ) -> None:
-  """Refuses services whose prompts have no room for a dialogue.
+  """Refuses services whose prompts leave no room for a dialogue.
 
   Args:
     prompt_format: the format.
     split: of the schemas.
     pairs: variant -> the services to ask about.
-    tokens: of the vocabulary of the inputs.
-    limit: of an input, one kept for EOS.
+    tokens: tokeniser for the inputs' vocabulary.
+    limit: maximum length of an input with EOS.
 
   Raises:
     SgdxError: saying how many tokens the longest prompt has.

@@ -1,4 +1,4 @@
-"""Values of the schema, found again in generated text: what formats share."""
+"""Matching generated text with possible values of the schema, shared by formats."""
 
 from sgdx_t5x.data.schema import Slot
 
@@ -11,6 +11,6 @@ def loose(text: str) -> str:
 
 
 def matching_value(text: str, slot: Slot) -> str | None:
-  """Returns the possible value with the letters and digits of a text, in whatever case, or None."""
+  """Returns the possible value with a text's letters and digits, ignoring case, or None."""
   key = loose(text)
   return next((value for value in slot.possible_values if loose(value) == key), None)

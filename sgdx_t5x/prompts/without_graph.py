@@ -1,4 +1,4 @@
-"""What formats inherit that have no TensorFlow graph of their own."""
+"""Base class of formats without their own TensorFlow graph."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TextExamples:
-  """`PromptFormat.examples` of a format without a graph of its own."""
+  """`PromptFormat.examples` of a format without its own graph."""
 
   def examples(
     self,

@@ -1,4 +1,4 @@
-"""What the tasks of this folder read: prompts of `sgdx prompts --targets`, a file per run.
+"""Data loading for this folder's tasks: prompts of `sgdx prompts --targets`, one file per run.
 
 Runs without sgdx_t5x; `sgdx score` then reads the samples. Checked against lm-eval 0.4.13.
 """
@@ -13,12 +13,12 @@ _HOW = """give the prompts of the task, with their targets:
 
 
 def t5dst(prompts: str = "", **others: Any) -> dict[str, Any]:
-  """Returns the data set of prompts for a slot each. Args: prompts, the file; of --metadata."""
+  """Returns the data set of prompts, one per slot. Args: prompts, the file from --metadata."""
   return _dataset(prompts, "sgdx_t5dst", whole=False)
 
 
 def d3st(prompts: str = "", **others: Any) -> dict[str, Any]:
-  """Returns the data set of prompts for a frame each. Args: prompts, the file; of --metadata."""
+  """Returns the data set of prompts, one per frame. Args: prompts, the file from --metadata."""
   return _dataset(prompts, "sgdx_d3st", whole=True)
 
 
@@ -26,7 +26,7 @@ def rows(prompts: str, task: str, whole: bool) -> list[dict[str, str]]:
   """Returns the prompts of a file.
 
   Args:
-    prompts: of `sgdx prompts --targets`.
+    prompts: file of `sgdx prompts --targets`.
     task: its name, for errors.
     whole: whether a prompt asks for a whole frame.
 
@@ -45,11 +45,11 @@ def rows(prompts: str, task: str, whole: bool) -> list[dict[str, str]]:
 
 
 def exact(doc: dict[str, str], results: list[str]) -> dict[str, float]:
-  """Returns whether an answer is the target, letter by letter; `sgdx score` has what counts."""
+  """Returns whether an answer equals the target exactly; `sgdx score` computes the real metrics."""
   return {"exact": float(results[0].strip() == doc["target"])}
 
 
 def _dataset(prompts: str, task: str, whole: bool) -> dict[str, Any]:
-  from datasets import Dataset  # lm-eval brings it
+  from datasets import Dataset  # a dependency of lm-eval
 
   return {"test": Dataset.from_list(rows(prompts, task, whole))}

@@ -1,4 +1,4 @@
-"""What a service shows in D3ST prompts, and in which order a frame shows it."""
+"""What D3ST prompts show of a service, and in which order."""
 
 import dataclasses
 import functools
@@ -20,12 +20,12 @@ class ServiceParts:
   """The texts of a service in a style, in the order of its schema; compared by identity.
 
   Attributes:
-    positions: of the slots shown, in the schema.
-    slots: what stands for each of them.
-    choices: the possible values that each of them shows; () for free text.
-    intents: what stands for each intent.
-    names: of the slots, in the original schema.
-    num_choices: of each slot.
+    positions: positions of the shown slots in the schema.
+    slots: the text of each of them.
+    choices: the possible values listed for each of them; () for free text.
+    intents: the text of each intent.
+    names: original names of the slots.
+    num_choices: number of choices of each slot.
     slots_at: slot -> index in a prompt -> how it is written there.
     choices_at: slot -> its index -> possible value -> position among them -> how it is written.
     intents_at: intent -> index -> how it is written.
@@ -82,7 +82,7 @@ def service_parts(pair: ServicePair, style: D3stStyle) -> ServiceParts:
 
 
 def _lettered(values: Sequence[str], i: int, style: D3stStyle) -> _Table:
-  """Returns each of the values of the slot with index i, with each letter that it can have."""
+  """Returns value -> letter -> text of a choice, for the slot with index i."""
   number = i if style.values == "1a" else ""
   letters = LETTERS[: len(values)]
   return tuple(tuple(f"{number}{letter}) {value}" for letter in letters) for value in values)
@@ -111,21 +111,21 @@ def _shown(service: Service, name: str, description: str, style: D3stStyle) -> s
 
 
 def clean(text: str, style: D3stStyle) -> str:
-  """Returns a text with single blanks, and in the style's case."""
+  """Returns a text with single spaces, and in the style's case."""
   return _clean(text, style.lowercase)
 
 
-@functools.lru_cache(maxsize=50_000)  # turns and values come again in the next frame
+@functools.lru_cache(maxsize=50_000)  # turns and values recur in the next frame
 def _clean(text: str, lowercase: bool) -> str:
   text = " ".join(text.split())
   return text.lower() if lowercase else text
 
 
 def frame_order(frame: ExampleId, parts: ServiceParts, style: D3stStyle) -> Order:
-  """Returns the order in which a frame shows its service: the one source of indices and letters.
+  """Returns the order in which a frame shows its service: the only source of indices and letters.
 
-  An order does not depend on the variant. If it did, schema sensitivity would count what
-  another order changes as what another wording changes.
+  An order does not depend on the variant. If it did, schema sensitivity would attribute
+  the effects of another order to another wording.
   """
   if style.order == "schema":
     return _schema_order(parts.num_choices, len(parts.intents))
@@ -152,11 +152,11 @@ def _drawn_order(key: str, num_choices: tuple[int, ...], num_intents: int) -> Or
 
 
 def _shuffled(count: int, state: int) -> tuple[tuple[int, ...], int]:
-  """Returns a permutation (Fisher and Yates), and the last number that it took.
+  """Returns a permutation (Fisher-Yates), and the generator's last number.
 
   Numbers are below 2**32 and the same in every process: a linear congruential generator with the
   constants of Numerical Recipes (Press et al., 2nd edition, section 7.1). Its high bits are the
-  good ones.
+  most random.
   """
   order = list(range(count))
   for left in range(count, 1, -1):

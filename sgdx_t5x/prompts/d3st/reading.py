@@ -19,7 +19,7 @@ _INDEX = re.compile(r"[0-9]+")
 def read_answer(
   text: str, pair: ServicePair, parts: ServiceParts, order: Order, style: D3stStyle
 ) -> PredictedFrame:
-  """Returns what an answer says of its frame, in original names.
+  """Returns the frame that an answer describes, in original names.
 
   Args:
     text: what a model generated.
@@ -57,9 +57,9 @@ def read_answer(
 
 
 def _sections(text: str) -> dict[str, str]:
-  """Returns what follows the first of each tag, up to the next tag; "" where a tag is absent.
+  """Returns what follows each tag's first occurrence, up to the next tag; "" for an absent tag.
 
-  Without [states] the text itself begins with the state; before it, nothing counts.
+  Without [states] the text itself begins with the state; what precedes [states] is ignored.
   """
   found = {STATES: "", INTENTS: "", REQUESTS: ""}
   tag, rest = STATES, text.partition(STATES)[2] if STATES in text else text

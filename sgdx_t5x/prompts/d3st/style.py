@@ -1,4 +1,4 @@
-"""The switches of D3ST."""
+"""The style options of D3ST."""
 
 import dataclasses
 
@@ -23,23 +23,23 @@ class D3stStyle:
   and requests) without the defects of Google's script; docs/formats.md compares the two.
 
   Attributes:
-    description: what stands for a slot and an intent: its "description", its "name" (with the
+    description: what represents a slot or an intent: its "description", its "name" (with the
       service's, "banks_1-amount", as in Google's item_name), or "both".
     values: how the choices of a categorical slot are written: "1a" ("2a) small 2b) large"), "a"
       ("a) small b) large"), "none" (not at all; the target is the value itself).
-    numeric_choices: show choices also where all of a slot's possible values are digits.
+    numeric_choices: show choices even if all of a slot's possible values are numbers.
     slots: "all" slots of the service, or the "tracked" ones, which alone can be in a state.
     order: "fixed": slots, choices and intents in an order drawn from the frame's id and the
       seed, the same in every variant; "schema": in the order of the schema.
     seed: another number draws other orders.
     level: "states+intent+requests" or "states".
-    join: between several gold values of a free-text slot; "first" writes the first one alone.
-      " | ", Google's, also occurs inside of values.
+    join: separator of several gold values of a free-text slot; "first" writes only the first.
+      Google's " | " also occurs inside values.
     lowercase: lower-case prompts and targets.
     delimiter: between an index and what it stands for.
-    frames: "last" repeats a defect of Google's script, only to compare with its files: every frame
-      of a turn gives the example of the last one.
-    cumulate: repeats another: what a dialogue's state once held stays in it.
+    frames: "last" reproduces a defect of Google's script, only to compare with its files: every
+      frame of a turn gives the example of the last one.
+    cumulate: reproduces another: what a dialogue's state once held stays in it.
   """
 
   description: str = "description"
@@ -56,7 +56,7 @@ class D3stStyle:
   cumulate: bool = False
 
   def __hash__(self):
-    return hash(self.seed)  # all fields would take longer than what is looked up by a style
+    return hash(self.seed)  # hashing all fields would take longer than the cached work
 
   def __post_init__(self):
     for field, choices in _CHOICES.items():

@@ -25,7 +25,7 @@ def utterance_text(speaker: str, utterance: str, style: D3stStyle) -> str:
 
 
 def prefix_parts(parts: ServiceParts, order: Order) -> tuple[str, ...]:
-  """Returns what precedes the history, to be joined by blanks: slots, their choices, intents."""
+  """Returns what precedes the history, to be joined by spaces: slots, their choices, intents."""
   pieces = []
   for i, (slot, choices) in enumerate(zip(order.slots, order.choices, strict=True)):
     pieces.append(parts.slots_at[slot][i])
@@ -39,7 +39,7 @@ def prefix_parts(parts: ServiceParts, order: Order) -> tuple[str, ...]:
 def target_text(
   service: Service, state: State, parts: ServiceParts, order: Order, style: D3stStyle
 ) -> str:
-  """Returns what the model is to generate.
+  """Returns the target text.
 
   Args:
     service: of the frame, in the original schema.
@@ -55,7 +55,7 @@ def target_text(
       pieces.append(f"{i}{style.delimiter}{answer}")
   if style.level != "states":
     wanted = service.intent_index.get(state.active_intent)
-    rest = style.delimiter[:-1]  # Google's script takes one character of it away
+    rest = style.delimiter[:-1]  # Google's script drops one character of it
     active = [f"i{j}{rest}" for j, x in enumerate(order.intents) if x == wanted]
     pieces += [INTENTS, *active, REQUESTS]
     if state.requested_slots:
@@ -67,7 +67,7 @@ def target_text(
 def _value_text(
   slot: Slot, values: Sequence[str], i: int, choices: Sequence[int], style: D3stStyle
 ) -> str:
-  """Returns gold values as the target has them. Args: i, the slot's index; choices, their order."""
+  """Returns gold values as targets write them. Args: i, the slot's index; choices, their order."""
   first = values[0]
   if choices and first != DONTCARE and first in slot.possible_values:
     return f"{i}{LETTERS[choices.index(shown_choices(slot, style).index(first))]}"

@@ -1,4 +1,4 @@
-"""SDT, "Show, Don't Tell" (Gupta et al. 2022): an example per service, one answer per frame."""
+"""SDT, "Show, Don't Tell" (Gupta et al. 2022): a demonstration per service, an answer per frame."""
 
 from sgdx_t5x.prompts.sdt.demonstrations import (
   Demonstration,

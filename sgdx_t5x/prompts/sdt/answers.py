@@ -1,4 +1,4 @@
-"""Reading answers of "Show, Don't Tell" models. Nothing raises; what is unknown is ignored.
+"""Reading answers of "Show, Don't Tell" models. Nothing raises; unknown names are ignored.
 
 Google's converter writes possible values in lower case, which the official scorer counts as wrong.
 Here values and intents get the schema's spelling, and names are those of the variant's schema.
@@ -28,7 +28,7 @@ def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle
 
   Args:
     text: what a model generated.
-    service: whose variant names the slots.
+    service: its variant names the slots.
     layout: of the prompt that was answered.
     style: of that prompt.
 
@@ -60,9 +60,9 @@ def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle
 
 @functools.lru_cache(maxsize=1024)
 def _names(names: tuple[str, ...]) -> re.Pattern[str]:
-  """Matches a name and "=", be it unknown: such an answer ends the one before, and is dropped.
+  """Matches a name and "="; an unknown name ends the previous answer too, and is dropped.
 
-  Known names come first, as they need not be one word; of them the longest.
+  Known names are tried first, as they need not be one word; of these, the longest first.
   """
   longest_first = sorted(names, key=len, reverse=True)
   known = "|".join(map(re.escape, longest_first))
@@ -72,7 +72,7 @@ def _names(names: tuple[str, ...]) -> re.Pattern[str]:
 def read_value(
   text: str, service: ServicePair, slot: int, layout: Layout, style: SdtStyle
 ) -> str | None:
-  """Returns the value of a slot as the schema writes it, or None for none."""
+  """Returns the value of a slot as the schema writes it, or None for "none"."""
   text = " ".join(text.split())
   possible = ordered_values(service.original, slot, layout.values.get(slot))
   if style.values == "list" and not style.lowercase and text in possible:
@@ -92,7 +92,7 @@ def _read_intent(text: str, service: ServicePair, layout: Layout, style: SdtStyl
 
 
 def _choice(text: str, choices: Sequence[str], how: str) -> str | None:
-  """Returns the choice that is meant: by its letter, or by its name but for case and spacing."""
+  """Returns the chosen option: by its letter, or by its name ignoring case and punctuation."""
   letter = text.rstrip(")").lower()
   if how == "letters" and len(letter) == 1 and letter in LETTERS[: len(choices)]:
     return choices[LETTERS.index(letter)]

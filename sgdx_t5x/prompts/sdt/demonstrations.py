@@ -39,7 +39,7 @@ class Demonstration:
     slots: every tracked slot, by its original name, in the order shown -> its value at the end of
       the dialogue, as the schema writes it if it is categorical; "none" if it has none.
     active_intent: original name, or "NONE".
-    intents: original names in the order shown; () for that of the schema.
+    intents: original names in the order shown; () for the schema's order.
     source: who wrote it.
   """
 
@@ -91,7 +91,7 @@ class Demonstrations:
     """Returns the demonstrations of a service of an original schema, after checking them.
 
     Raises:
-      SgdxError: there is none, or one that the service does not fit.
+      SgdxError: there is none, or one does not match the service.
     """
     found = self.by_service.get(service.name, ())
     if not found:
@@ -108,7 +108,7 @@ class Demonstrations:
 
 
 def load_demonstrations(where: str) -> Demonstrations:
-  """Returns the demonstrations of a style's `demos`; a file is read once, until it changes.
+  """Returns the demonstrations of a style's `demos`; a file is read again only if it changes.
 
   Raises:
     SgdxError: no such file, or a line that cannot be read.
@@ -141,7 +141,7 @@ def parse_demonstrations(text: bytes, origin: str) -> Demonstrations:
 
 
 def demonstrations_text(demos: Iterable[Demonstration]) -> str:
-  """Returns the text of a file."""
+  """Returns demonstrations as the text of a file."""
   return "".join(json.dumps(demo.to_json(), ensure_ascii=False) + "\n" for demo in demos)
 
 

@@ -40,7 +40,7 @@ class SDT(TextExamples):
     return _Loaded(self.style)
 
   def layout(self, frame: ExampleId, service: ServicePair) -> Layout:
-    """Returns the order of a frame's prompt. Raises SgdxError without a demonstration of it."""
+    """Returns the order of a frame's prompt. Raises SgdxError without a demonstration."""
     return _layout(frame, _written(service, self.demonstrations, self.style), self.style)
 
   def asked(self, service: Service) -> tuple[None]:
@@ -70,11 +70,11 @@ class SDT(TextExamples):
 
 
 class _Loaded(SDT):
-  """Looks for its demonstrations, and for those of a service, once."""
+  """Loads its demonstrations, and looks up those of each service, only once."""
 
   @functools.cached_property
   def demonstrations(self) -> Demonstrations:  # type: ignore[override]
-    """Those of the style when they are first asked for."""
+    """Those of the style, as they are at the first access."""
     return load_demonstrations(self.style.demos)
 
   @functools.cached_property
@@ -92,13 +92,13 @@ def turn_texts(style: SdtStyle) -> Callable[[History], tuple[str, ...]]:
   return turn_writer(lambda speaker, text: turn_text(speaker, text, style))
 
 
-@functools.lru_cache(maxsize=4096)  # services of all variants: dialogues ask for them again
+@functools.lru_cache(maxsize=4096)  # services of all variants, which recur in dialogues
 def _written(service: ServicePair, demos: Demonstrations, style: SdtStyle) -> Layout:
   shown = chosen(demos.of(service.original), style)
   return written_layout(shown, service.original, separate=style.order == "demonstration")
 
 
-@functools.lru_cache(maxsize=64)  # a prompt and its target have one order
+@functools.lru_cache(maxsize=64)  # a prompt and its target share one order
 def _layout(frame: ExampleId, written: Layout, style: SdtStyle) -> Layout:
   return frame_layout(written, frame, style)
 

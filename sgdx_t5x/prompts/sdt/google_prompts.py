@@ -19,11 +19,11 @@ def read_google_prompts(text: str | bytes, origin: str) -> list[Demonstration]:
   """Returns the demonstrations of SGD's services, in the file's order.
 
   Args:
-    text: of the file.
+    text: content of the file.
     origin: its path, for errors.
 
   Raises:
-    SgdxError: it is not Python, has no such table, or an entry is no literal.
+    SgdxError: it is not Python, has no such table, or an entry is not a literal.
   """
   try:
     table = _table(ast.parse(text))
@@ -73,7 +73,7 @@ def _call(value: ast.expr) -> ast.Call:
 
 
 def _slots(pairs: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-  """Leaves out what a value says of the possible ones: the schema has them, in the same order."""
+  """Drops the possible values that follow a value: the schema has them, in the same order."""
   for slot, value in pairs:
     yield _text(slot), _text(value).partition(_CHOICES)[0]
 

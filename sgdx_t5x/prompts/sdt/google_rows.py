@@ -1,7 +1,7 @@
-"""The rows of the files that Google's script writes, its own shuffle included.
+"""The rows of the files that Google's script writes, including its shuffling.
 
-For comparison: the format's own order is drawn from ids, so that an answer can be read alone. The
-script draws all of a file's orders from one generator, one frame after the other.
+For comparison: our formats draw orders from ids, so that an answer can be parsed alone. The script
+draws all of a file's orders from one generator, frame after frame.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ class GoogleRow:
 
   Attributes:
     source, target: the texts.
-    dialogue_id, turn, frame: of the frame, counted from 0 over all turns.
+    dialogue_id, turn, frame: of the frame; its turn's index over all turns, and its own in it.
     layout: the order of the prompt, with which `answers.read_answer` reads an answer.
   """
 
@@ -52,7 +52,7 @@ def google_rows(
     dialogues: in original names, in the script's order: that of the files of a split.
     services: original name -> service.
     demos: the demonstrations, see `google_prompts.read_google_prompts`.
-    style: its `order` and `seed` play no part.
+    style: its `order` and `seed` are ignored.
     shuffle: which of "slots", "values" and "intents" the script shuffles (--randomize_slots,
       --randomize_cat_vals, --randomize_intents); True for all of them, False for none.
   """

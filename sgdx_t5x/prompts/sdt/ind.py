@@ -1,7 +1,7 @@
 """SDT-ind: one example per slot, with a short demonstration of that slot.
 
-The paper names such a model beside SDT-seq. Google released no code for it, and its definition was
-not at hand: this is a variant of our own, which claims no equality.
+The paper mentions such a model besides SDT-seq. Google released no code for it, and its definition
+was not available: this is our own version, which may differ.
 
   [example] [user] two tickets for rome, please [slot] city=rome [context] [user] i need a seat in
   paris        ->        city=paris
@@ -53,11 +53,11 @@ class SdtIndStyle:
   lowercase: bool = True
 
   def __post_init__(self):
-    _ = self.frame_style  # which refuses wrong values
+    _ = self.frame_style  # raises for invalid values
 
   @functools.cached_property
   def frame_style(self) -> SdtStyle:
-    """The same for a whole frame."""
+    """The equivalent style of SDT."""
     return SdtStyle(**dataclasses.asdict(self), demo=-1)
 
 
@@ -115,7 +115,7 @@ class SDTInd(TextExamples):
     return found
 
   def read(self, text: str, example: ExampleId, service: ServicePair) -> str | None:
-    """The value of the slot, or None; what precedes "=" need not be there."""
+    """The value of the slot, or None; the "slot=" before it is optional."""
     i = service.original.slot_index[example.slot]
     style = self.style.frame_style
     written = _written(service, self.demonstrations)
@@ -129,22 +129,22 @@ class SDTInd(TextExamples):
     return read_value(text, service, i, frame_layout(written[i], frame, style), style)
 
   def provenance(self, corpus: Corpus, gold: Sequence[GoldFrame]) -> Provenance:
-    """As of SDT, of all demonstrations."""
+    """Like `SDT.provenance`, for all demonstrations."""
     return SDT(self.style.frame_style).provenance(corpus, gold)
 
 
 class _Loaded(SDTInd):
-  """Looks for its demonstrations once."""
+  """Loads its demonstrations only once."""
 
   @functools.cached_property
   def demonstrations(self) -> Demonstrations:  # type: ignore[override]
-    """Those of the style when they are first asked for."""
+    """Those of the style, as they are at the first access."""
     return load_demonstrations(self.style.demos)
 
 
 @functools.lru_cache(maxsize=4096)
 def _written(service: ServicePair, demos: Demonstrations) -> dict[int, Layout]:
-  """Returns tracked slot -> the order of its demonstration and of the schema."""
+  """Returns tracked slot -> its demonstration, with possible values in the schema's order."""
   found = demos.of(service.original)
   layouts = {}
   for i in service.original.tracked_slots:
@@ -155,10 +155,10 @@ def _written(service: ServicePair, demos: Demonstrations) -> dict[int, Layout]:
 
 
 def _short(demos: Sequence[Demonstration], slot: str) -> Demonstration:
-  """Returns the beginning of a demonstration, as short as shows a value of the slot.
+  """Returns the shortest beginning of a demonstration that shows a value of the slot.
 
   It is of the first that has a value; it ends with the first user turn by which that has been said,
-  or is whole if the value is not in its words (`True`, for instance).
+  or is whole if the value does not occur verbatim (`True`, for instance).
   """
   demo = next((demo for demo in demos if demo.slots[slot] != NONE), demos[0])
   value, parts = demo.slots[slot], []

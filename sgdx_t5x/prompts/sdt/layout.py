@@ -1,6 +1,6 @@
-"""In which order a prompt shows demonstrations, slots, possible values and intents.
+"""The order in which a prompt shows demonstrations, slots, possible values and intents.
 
-The prompt, the target and the reading of an answer take their order from a `Layout` alone.
+Prompts, targets and the parsing of answers take their order from a `Layout` alone.
 """
 
 import dataclasses
@@ -23,13 +23,13 @@ class Layout:
 
   Attributes:
     demos: the demonstrations shown.
-    slots: of each demonstration, its slots.
+    slots: the slots of each demonstration.
     values: categorical slot -> positions of its possible values.
-    intents: the intents, as letters stand for them.
-    listed: of each demonstration, its intents in its own order.
-    separate: what Google's script does with several demonstrations: each is described, numbers its
-      slots and lists its intents by itself, and the target answers for one after the other.
-      Otherwise each slot is described, numbered and answered once.
+    intents: the intents, in the order of their letters.
+    listed: the intents of each demonstration, in its own order.
+    separate: whether several demonstrations are treated as in Google's script: each has its own
+      descriptions, slot numbers and intents, and the target answers for each in turn. Otherwise
+      each slot is described, numbered and answered once.
   """
 
   demos: tuple[Demonstration, ...]
@@ -49,7 +49,7 @@ class Layout:
 
 
 def chosen(demos: Sequence[Demonstration], style: SdtStyle) -> tuple[Demonstration, ...]:
-  """Returns those of a service that a style shows. Raises SgdxError if there is no such one."""
+  """Returns a service's demonstrations that a style shows. Raises SgdxError if it has too few."""
   if style.demo == ALL:
     return tuple(demos)
   if style.demo >= len(demos):
@@ -64,12 +64,12 @@ def chosen(demos: Sequence[Demonstration], style: SdtStyle) -> tuple[Demonstrati
 def written_layout(
   demos: Sequence[Demonstration], service: Service, separate: bool = True
 ) -> Layout:
-  """Returns the order of the demonstrations and of the schema.
+  """Returns the unshuffled order, that of the demonstrations and the schema.
 
   Args:
     demos: those that are shown, of this service.
     service: in the original schema.
-    separate: each demonstration by itself, see `Layout`.
+    separate: see `Layout`.
   """
   slots = tuple(tuple(service.slot_index[name] for name in demo.slots) for demo in demos)
   values = {i: tuple(range(len(service.slots[i].possible_values))) for i in _categorical(service)}
@@ -79,14 +79,14 @@ def written_layout(
 
 
 def shuffled_layout(written: Layout, rng: BareRandom, parts: Collection[str]) -> Layout:
-  """Draws an order, in the sequence in which Google's script draws.
+  """Draws an order, with the same sequence of draws as Google's script.
 
-  First the demonstrations; then of each its slots, and on the way through them the possible values
-  of each categorical slot that is met for the first time. Intents follow the first one's slots.
+  First the demonstrations; then the slots of each, and the possible values of each categorical slot
+  when it occurs for the first time. Intents follow the first demonstration's slots.
 
   Args:
     written: the order to start from.
-    rng: drawn from for these parts alone.
+    rng: used for these parts only.
     parts: of `PARTS`; the others stay as written.
   """
   order: Sequence[int] = range(len(written.demos))
@@ -110,7 +110,7 @@ def shuffled_layout(written: Layout, rng: BareRandom, parts: Collection[str]) ->
 
 
 def _shuffled(items: Sequence[int], rng: BareRandom) -> tuple[int, ...]:
-  """Returns what `rng.shuffle` makes of a list, with the same draws, in half of the time."""
+  """Returns the result of `rng.shuffle` on a list, with the same draws, in half the time."""
   found, bits = list(items), rng.getrandbits
   for i in range(len(found) - 1, 0, -1):
     width = (i + 1).bit_length()
@@ -122,7 +122,7 @@ def _shuffled(items: Sequence[int], rng: BareRandom) -> tuple[int, ...]:
 
 
 def frame_layout(written: Layout, frame: ExampleId, style: SdtStyle) -> Layout:
-  """Returns the order of a frame's prompt, the same in all variants, which its id decides.
+  """Returns the order of a frame's prompt, determined by its id and the same in all variants.
 
   Args:
     written: what `written_layout` returns for the style.
@@ -131,7 +131,7 @@ def frame_layout(written: Layout, frame: ExampleId, style: SdtStyle) -> Layout:
   """
   if style.order == "demonstration":
     return written
-  key = f"{style.seed}/{frame.split}/{frame.frame_id}"  # what differs between variants is words
+  key = f"{style.seed}/{frame.split}/{frame.frame_id}"  # without the variant: only words differ
   rng = BareRandom(zlib.crc32(key.encode()))
   parts = PARTS if style.intents != "absent" else ("slots", "values")
   return shuffled_layout(written, rng, parts)

@@ -1,7 +1,7 @@
 """Demonstrations from a corpus' own dialogues.
 
-Of every dialogue with a service, the shortest beginning whose state sets as many of its tracked
-slots as any; then the dialogues that set the most. Slots that it does not set are "none".
+Takes from every dialogue with a service the shortest beginning whose state sets the most of its
+slots, then chooses the dialogues that set the most. Tracked slots that are not set are "none".
 """
 
 import collections
@@ -17,7 +17,7 @@ from sgdx_t5x.prompts.sdt.demonstrations import NONE, SYSTEM_TAG, USER_TAG, Demo
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Beginning:
-  """The first turns of a dialogue, up to a user's, and the state of a service there."""
+  """The first turns of a dialogue, up to a user turn, and the state of a service there."""
 
   dialogue: Dialogue
   turn: int
@@ -37,10 +37,10 @@ def make_demonstrations(
 
   Args:
     dialogues: of a split, in original names.
-    schema: the split's original one.
-    per_service: how many at most of each service, from as many dialogues.
-    seed: which of equally good dialogues; the same in every Python.
-    source: what the demonstrations say of their origin.
+    schema: the split's original schema.
+    per_service: maximum number for each service, each from another dialogue.
+    seed: selects among equally good dialogues; the same in every Python.
+    source: the demonstrations' `source`.
     wanted: names of services; None for all of the schema.
 
   Returns:
@@ -96,7 +96,7 @@ def _demonstration(service: Service, beginning: _Beginning, source: str) -> Demo
 def _values(
   service: Service, state: Mapping[str, Sequence[str]], text: str
 ) -> Iterator[tuple[str, str]]:
-  """Yields every tracked slot and its value: of several, the first that stands in the text."""
+  """Yields every tracked slot and its value: of several, the first that occurs in the text."""
   for i in service.tracked_slots:
     slot = service.slots[i].name
     values = state.get(slot, (NONE,))

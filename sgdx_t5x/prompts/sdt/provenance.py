@@ -1,4 +1,4 @@
-"""What a score says of the demonstrations behind it, and whether their words are in its split."""
+"""What a score records of its demonstrations, and whether their words occur in its split."""
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -11,12 +11,12 @@ from sgdx_t5x.prompts.sdt.demonstrations import Demonstration, Demonstrations, c
 from sgdx_t5x.prompts.sdt.layout import chosen
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 
-LEAST_WORDS = 7  # shorter utterances ("Yes, please.") are everybody's
+LEAST_WORDS = 7  # shorter utterances ("Yes, please.") are not specific
 
 
 @dataclasses.dataclass(frozen=True)
 class Leak:
-  """How many utterances of seven words or more stand word for word in a split, of how many."""
+  """How many utterances of seven words or more occur verbatim in a split, of how many."""
 
   found: int
   of: int
@@ -47,13 +47,13 @@ def said_in(corpus: Corpus, split: str) -> Iterator[int]:
 def provenance(
   demos: Demonstrations, style: SdtStyle, corpus: Corpus, gold: Sequence[GoldFrame]
 ) -> Provenance:
-  """Returns what the signature and the notes of a score say.
+  """Returns the signature fields and the notes of a score.
 
   Args:
     demos: the demonstrations.
     style: which of them prompts show.
-    corpus: whose services they are of.
-    gold: the frames that are scored; what their users say is looked for.
+    corpus: the corpus, which has their services.
+    gold: the frames that are scored, in whose user utterances they are looked for.
 
   Raises:
     SgdxError: a demonstration of a service that the corpus does not have.

@@ -1,4 +1,4 @@
-"""How "Show, Don't Tell" prompts look: the switches of the format."""
+"""How "Show, Don't Tell" prompts look: the style options of the format."""
 
 import dataclasses
 
@@ -52,7 +52,7 @@ class SdtStyle:
   lowercase: bool = True
 
   def __hash__(self):
-    return hash(self.seed)  # all fields would take longer than what is looked up by a style
+    return hash(self.seed)  # hashing all fields would take longer than the cached work
 
   def __post_init__(self):
     for field, choices in _CHOICES.items():

@@ -21,7 +21,7 @@ from sgdx_t5x.prompts.sdt.style import SdtStyle
 
 STATE_TAG, INTENT_TAG = "[state]", "[intent]"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_FEW = 4  # choices come again in the same order often enough to be one part with their slot
+_FEW = 4  # so few choices recur in the same order often enough to be one part with their slot
 _LETTERED = [f"{letter}) " for letter in LETTERS]
 
 
@@ -31,7 +31,7 @@ def before_text(service: ServicePair, layout: Layout, style: SdtStyle) -> str:
 
 
 def before_parts(service: ServicePair, layout: Layout, style: SdtStyle) -> tuple[str, ...]:
-  """Returns what precedes the history in parts that come again, in whatever order."""
+  """Returns what precedes the history, in parts that recur in any order."""
   parts: list[str] = []
   for k, (demo, slots) in enumerate(zip(layout.demos, layout.slots, strict=True)):
     numbered = slots if layout.separate else layout.target_slots
@@ -61,7 +61,7 @@ _Shown = tuple[int, str, tuple[int, ...] | None]  # slot, its name, the order of
 def _slot_writer(
   service: ServicePair, demo: Demonstration, style: SdtStyle
 ) -> Memo[_Shown, tuple[str, ...]]:
-  """Returns what is shown -> its parts in a demonstration."""
+  """Returns a cached mapping from what is shown of a slot to its parts in a demonstration."""
 
   def write(shown: _Shown) -> tuple[str, ...]:
     slot, name, order = shown
@@ -73,13 +73,13 @@ def _slot_writer(
 
 
 def turn_text(speaker: str, utterance: str, style: SdtStyle) -> str:
-  """Returns one turn of the history; blanks within it stay as they are."""
+  """Returns one turn of the history; spaces within it are kept."""
   tag = USER_TAG if speaker == USER else SYSTEM_TAG
   return case(f"{tag} {utterance}".replace("\n", " "), style)
 
 
 def target_text(service: ServicePair, state: State, layout: Layout, style: SdtStyle) -> str:
-  """Returns what the model is to generate. Args: state, the gold one, in original names."""
+  """Returns the target text. Args: state, the gold state in original names."""
   index = service.original.slot_index
   known = {index.get(name): gold for name, gold in state.slot_values.items()}
   empty = _empty_answers(service)
@@ -99,12 +99,12 @@ def target_text(service: ServicePair, state: State, layout: Layout, style: SdtSt
 
 @functools.lru_cache(maxsize=4096)
 def _empty_answers(service: ServicePair) -> list[str]:
-  """Returns what a target has of each slot without a value."""
+  """Returns what a target contains for each slot without a value."""
   return [f"{slot.name}={NONE}" for slot in service.variant.slots]
 
 
 def answer_names(service: Service, layout: Layout, style: SdtStyle) -> list[tuple[str, int]]:
-  """Returns (what answers call it, slot) in the order of the target; a slot may occur again.
+  """Returns (name in answers, slot) in the order of the target; a slot may recur.
 
   Args:
     service: the variant's.
@@ -138,7 +138,7 @@ def value_text(
   Args:
     service, slot: whose value it is.
     values: the gold ones.
-    order: of the possible values, as `Layout.values` has it; None of a slot without.
+    order: of the possible values, as in `Layout.values`; None for a slot without any.
     style: of the prompt.
   """
   if not values:
@@ -160,7 +160,7 @@ def intent_text(service: ServicePair, intent: str, layout: Layout, style: SdtSty
 
 
 def ordered_values(service: Service, slot: int, order: tuple[int, ...] | None) -> tuple[str, ...]:
-  """Returns the possible values of a slot as a prompt orders them; () of one that has none."""
+  """Returns the possible values of a slot as a prompt orders them; () if it has none."""
   possible = service.slots[slot].possible_values
   return tuple(possible[k] for k in order or ())
 
@@ -172,7 +172,7 @@ def shown_value(
   order: tuple[int, ...] | None,
   style: SdtStyle,
 ) -> list[str]:
-  """Returns the value of a demonstration's slot, and the possible ones, to be joined by blanks."""
+  """Returns a demonstration's value of a slot, and the possible ones, to be joined by spaces."""
   value = demo.slots[service.original.slots[slot].name]
   if order is None:
     return [value]

@@ -1,6 +1,6 @@
 """Records -> T5DST examples, in tf.data: a record becomes one example per slot asked for.
 
-Utterances, slot prompts and values are tokenised apart and joined as token runs: pieces
+Utterances, slot prompts and values are tokenised separately and concatenated: pieces
 of T5's SentencePiece never cross white space, so the result equals tokenising the joined
 text (tested). The oldest turns are cut to fit, never the slot prompt.
 """
@@ -26,7 +26,7 @@ _TRACED: list[tuple[Any, seqio.Vocabulary, Any]] = []  # see `_traced`
 
 @dataclasses.dataclass(frozen=True)
 class SlotTable:
-  """What is asked of each service of a split, in each variant of its schema.
+  """The prompts of each service of a split, in each variant of its schema.
 
   Row p of the arrays is one prompt. The i-th service in the v-th variant has the rows
   starts[g] to starts[g + 1], g = v * num_services + i.
@@ -74,14 +74,14 @@ def t5dst_examples(
   variants: Sequence[str],
   style: PromptStyle,
 ) -> tf.data.Dataset:
-  """Turns records into examples: the graph of `text_examples.text_examples(T5DST(style), ...)`.
+  """Turns records into examples: `text_examples.text_examples(T5DST(style), ...)` as a graph.
 
   Args:
     batches: of `sgd` records of one split (`RecordSource.batches`).
-    sequence_length: lengths of inputs and targets, one kept for EOS; None cuts nothing.
-    output_features: whose `inputs` vocabulary tokenises.
+    sequence_length: maximum lengths of inputs and targets with EOS; None truncates nothing.
+    output_features: features whose `inputs` vocabulary tokenises the texts.
     schemas: schemas of all variants.
-    variants: every record gives examples for each.
+    variants: names; every record gives examples for each.
     style: the prompt style.
 
   Returns:
@@ -103,7 +103,7 @@ def t5dst_examples(
 
 @dataclasses.dataclass(frozen=True)
 class _Histories:
-  """The turns of a batch of records as token runs and as text."""
+  """The turns of a batch of records, as tokens and as text."""
 
   tokens: tf.Tensor  # [tokens of all records] int32
   ends: tf.Tensor  # [records] int32, where a record's tokens end in `tokens`
@@ -133,16 +133,16 @@ class _Histories:
     )
 
   def fitting(self, record, budget) -> tf.RaggedTensor:
-    """Returns [examples, tokens]: whole newest turns of a record within a budget of tokens.
+    """Returns [examples, tokens]: as many of a record's newest turns as fit a token budget.
 
-    If not even the newest turn fits, its end does.
+    If not even the newest turn fits, its end is kept.
     """
     suffixes = tf.gather(self.suffixes, record)
     total = tf.reduce_max(suffixes, axis=1)
     if budget is None:
       kept = total
     else:
-      # On the flat values: comparing a ragged tensor with a column is half of all the graph.
+      # On the flat values: comparing a ragged tensor with a column takes half of the graph's time.
       flat, limits = suffixes.flat_values, tf.gather(budget, suffixes.value_rowids())
       fits = suffixes.with_flat_values(tf.where(flat <= limits, flat, 0))
       kept = tf.reduce_max(fits, axis=1)
@@ -198,16 +198,16 @@ def _example_maker(table: SlotTable, variants, style, vocabulary, limit, spec):
 
   @tf.autograph.experimental.do_not_convert  # converting takes longer than tracing
   def maker(batch):
-    return make(tables, lookup.resource_handle, batch)  # keeps `lookup`, which owns the table
+    return make(tables, lookup.resource_handle, batch)  # keeps `lookup` alive, which owns the table
 
   return maker
 
 
 def _traced(style: PromptStyle, limit, vocabulary, *signature):
-  """Returns `_make_examples` as a traced function, one for all tasks that differ in their tables.
+  """Returns `_make_examples` as a traced function, shared by tasks that differ only in tables.
 
-  Tracing takes longer than all else that makes a task's data set. Tasks have vocabularies of
-  their own, which are equal.
+  Tracing takes longer than everything else that makes a task's data set. Tasks have different
+  vocabulary objects, which compare equal.
   """
   key = style, limit, repr(signature)
   for known, of, function in _TRACED:

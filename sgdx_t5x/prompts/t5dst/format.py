@@ -47,7 +47,7 @@ class T5DST:
     ]
 
   def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
-    """A value each, or "none"."""
+    """One value per slot, or "none"."""
     original, variant = service.original, service.variant
     pick = example_pick(frame.frame_id)
     return [
@@ -84,17 +84,17 @@ class T5DST:
     )
 
 
-@functools.lru_cache(maxsize=64)  # the variants of a frame have one history
+@functools.lru_cache(maxsize=64)  # the variants of a frame share one history
 def turn_texts(history: History, style: PromptStyle) -> tuple[str, ...]:
   """Returns the turns of a history."""
   return tuple(utterance_text(speaker, text, style) for speaker, text in history)
 
 
-@functools.lru_cache(maxsize=4096)  # services of all variants: dialogues ask for them again
+@functools.lru_cache(maxsize=4096)  # services of all variants, which recur in dialogues
 def slot_prompts(
   service: ServicePair, style: PromptStyle
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-  """Returns what a frame of a service is asked, per slot.
+  """Returns the slot prompts of a service, one entry per slot asked for.
 
   Returns:
     (slot prompt, possible values as the style writes them; () if it is not categorical).

@@ -1,11 +1,11 @@
-"""T5DST prompts: one example per (frame, slot), and the way back to values.
+"""T5DST prompts: one example per (frame, slot), and parsing answers into values.
 
   [USER] i need cash [SYSTEM] how much? [USER] fifty dollars [domain] Banks
   [slot] amount Amount of money to withdraw [PVs] ...
 
 The SGD-X paper (section 4.1, Figure 3) gives T5DST the dialogue history, the service
 and the slot's name and description, and asks for the value or "none". Tags and the list
-of possible values follow DST-as-Prompting (Lee et al. 2021), from which it comes. Where
+of possible values follow DST-as-Prompting (Lee et al. 2021), on which it is based. Where
 replications differ, `PromptStyle` has a switch.
 """
 
@@ -104,12 +104,12 @@ def slot_text(service: Service, slot: Slot, style: PromptStyle) -> str:
 
 
 def target_text(slot: Slot, values: Sequence[str], style: PromptStyle, pick: int = 0) -> str:
-  """Returns what the model is to generate.
+  """Returns the target text.
 
   Args:
     slot: the slot asked for.
     values: acceptable gold values, empty if the slot is not in the state.
-    style: how.
+    style: the style.
     pick: a number that is fixed for the frame, see `data.dialogue.example_pick`.
   """
   if not values:
@@ -123,8 +123,8 @@ def target_text(slot: Slot, values: Sequence[str], style: PromptStyle, pick: int
 def read_value(text: str, slot: Slot, style: PromptStyle) -> str | None:
   """Reads generated text back into a value of the schema.
 
-  A categorical value is matched with its letter, or with the list regardless of case and
-  spacing, and returned as the schema writes it. Text that fits no possible value
+  A categorical value is matched by its letter, or with the list ignoring case, spacing and
+  punctuation, and returned as the schema writes it. Text that fits no possible value
   is returned as it is: it is a wrong answer, not an absent one.
 
   Returns:

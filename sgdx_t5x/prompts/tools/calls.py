@@ -1,9 +1,9 @@
-"""States as calls of tools, and calls as states.
+"""Conversion of states to tool calls, and of tool calls to states.
 
-A state is what the user has asked of a service so far. As calls it is: for slots that the active
-intent does not take, the first other intents that take them, in the order of the schema; last, the
-active intent. The state of calls is all their arguments together; of one that is given twice, the
-later call counts.
+A state is what the user has asked of a service so far. It is written as calls of the first other
+intents, in schema order, that take the slots which the active intent does not take, and last of the
+active intent. Conversely, the arguments of all calls together are the state; if one is given twice,
+the later call counts.
 """
 
 import dataclasses
@@ -22,17 +22,17 @@ from sgdx_t5x.prompts.values import matching_value
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CallFacts:
-  """What the calls of an answer are besides a state.
+  """Facts about the calls of an answer, besides their state.
 
   Attributes:
     calls: how many there are.
-    intent: original name of the intent that the last call of the frame's service is of; "NONE"
-      without such a call.
+    intent: original name of the intent of the last call to the frame's service; "NONE" without
+      such a call.
     others: names of tools called that are not of the frame's service.
     arguments: how many arguments the calls of the frame's service have.
     invented: how many of these their tool does not have.
     mistyped: how many of the rest are neither strings nor null.
-    invalid: whether an answer, or the arguments of a call, are not the JSON that they must be.
+    invalid: whether an answer, or the arguments of a call, are not JSON of the required form.
     absent: whether the request had no tool of the frame's service.
   """
 
@@ -48,19 +48,19 @@ class CallFacts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CalledFrame(PredictedFrame):
-  """A prediction that was made by calls. A call cannot say that no intent is active: see docs."""
+  """A prediction read from calls. A call cannot say that no intent is active: see docs."""
 
   facts: CallFacts = dataclasses.field(default_factory=CallFacts)
 
 
 def state_calls(pair: ServicePair, state: State) -> list[dict[str, Any]]:
-  """Returns a state as calls {"name", "arguments"}, in the words of a variant.
+  """Returns a state as calls {"name", "arguments"}, with the names of a variant.
 
-  Slots that no intent takes are left out, and so is an intent that is not active.
+  Slots that no intent takes are left out. Without an active intent, no last call is added.
 
   Args:
     pair: the service.
-    state: in original names; of several acceptable values the first is written.
+    state: in original names; the first of several acceptable values is written.
   """
   active = [t for t in service_tools(pair) if t.intent == state.active_intent]
   waiting = {slot: values[0] for slot, values in state.slot_values.items() if values}
@@ -83,8 +83,8 @@ def _call(tool: Tool, values: Mapping[str, str]) -> dict[str, Any]:
 def read_calls(calls: Any, pair: ServicePair, absent: bool = False) -> CalledFrame:
   """Reads the calls of an answer. It never raises: what makes no sense is a wrong answer.
 
-  Null and the empty string say that an argument is not given. Other strings stay as they are; a
-  number or boolean becomes a possible value, in whatever case, or its text.
+  Null and the empty string mean that an argument is not given. Other strings stay as they are; a
+  number or boolean becomes the matching possible value, ignoring case, or its text.
 
   Args:
     calls: decoded JSON, [{"name", "arguments": object or its JSON text}]; anything else is invalid.
@@ -109,7 +109,7 @@ def read_calls(calls: Any, pair: ServicePair, absent: bool = False) -> CalledFra
         invented += 1
         continue
       mistyped += not (value is None or isinstance(value, str))
-      # A later call counts, also where it takes back what an earlier one gave.
+      # A later call counts, even if it takes back what an earlier one gave.
       values.pop(slot, None)
       if texts := _texts(value, pair, slot):
         values[slot] = texts
@@ -124,7 +124,7 @@ def _slots(tool: Tool) -> dict[str, str]:
 
 
 def _parts(call: Any) -> tuple[str, Mapping[str, Any] | None]:
-  """Returns name and arguments of a call; None for arguments that are no JSON object."""
+  """Returns name and arguments of a call; None for arguments that are not a JSON object."""
   if not isinstance(call, dict):
     return "", None
   name, given = call.get("name"), call.get("arguments")

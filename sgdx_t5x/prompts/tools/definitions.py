@@ -23,10 +23,10 @@ _BETWEEN = "__"  # service and intent
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Tool:
-  """An intent of a service in a variant's words. Compared by identity, as its service.
+  """An intent of a service in a variant's words. Compared by identity, like its service.
 
   Attributes:
-    name: legal everywhere; of the variant's service and intent.
+    name: legal in all APIs; made of the variant's service and intent.
     service: original name of the service.
     intent: original name of the intent.
     description: the intent's, then the service's.
@@ -65,7 +65,7 @@ def service_tools(pair: ServicePair) -> tuple[Tool, ...]:
     pair: the service in the original schema and in the one whose words are shown.
 
   Raises:
-    SgdxError: two slots of an intent have one name once both are legal.
+    SgdxError: two slots of an intent have the same legal name.
   """
   intents = zip(pair.original.intents, pair.variant.intents, strict=True)
   return tuple(_tool(pair, original, variant) for original, variant in intents)
@@ -78,7 +78,7 @@ def all_tools(pairs: Mapping[str, ServicePair]) -> dict[str, Tool]:
     pairs: services of one variant, see `protocol.service_pairs`.
 
   Raises:
-    SgdxError: two tools have one name.
+    SgdxError: two tools have the same name.
   """
   found: dict[str, Tool] = {}
   for pair in pairs.values():
@@ -161,8 +161,8 @@ def mcp_tool(tool: Tool) -> dict[str, Any]:
 def bfcl_tool(tool: Tool) -> dict[str, Any]:
   """Returns a tool as the Berkeley Function-Calling Leaderboard documents functions.
 
-  It calls an object "dict", has no additionalProperties, wants a default of every optional
-  argument, and no argument whose name is a keyword of Python.
+  It calls an object "dict", has no additionalProperties, requires a default for every optional
+  argument, and allows no argument named like a Python keyword.
 
   Source: the package bfcl-eval, scripts/check_func_doc_format.py.
   """
@@ -188,7 +188,7 @@ def names_map(tools: Iterable[Tool], form: str = "openai") -> dict[str, Any]:
   """Returns tool -> {"service", "intent", "arguments": {argument: slot}}, all in original names.
 
   Args:
-    tools: whose names are to be found again.
+    tools: the tools whose names are to be resolved.
     form: a key of `FORMATS`.
   """
   shown = bfcl_name if form == "bfcl" else str

@@ -33,7 +33,7 @@ class ToolStyle:
   Attributes:
     delivery: see the module.
     seed: of distractors and of examples.
-    shots: examples of train that every request shows first, see `examples`.
+    shots: number of train examples that every request shows first, see `examples`.
   """
 
   delivery: str = dataclasses.field(default=GOLD, metadata={"provenance": True})
@@ -72,7 +72,7 @@ def deliverer(pairs: Mapping[str, ServicePair], style: ToolStyle) -> Deliver:
     style: see `ToolStyle`.
 
   Raises:
-    SgdxError: tools with one name; for retrieved:K, a package that is not installed.
+    SgdxError: two tools with the same name; for retrieved:K, a package that is not installed.
   """
   tools = tuple(all_tools(pairs).values())
   by_service: dict[str, list[Tool]] = {name: [] for name in pairs}
@@ -95,14 +95,14 @@ def deliverer(pairs: Mapping[str, ServicePair], style: ToolStyle) -> Deliver:
 def _draw(
   keys: tuple[tuple[str, str], ...], frame_id: str, service: str, style: ToolStyle
 ) -> list[tuple[str, str]]:
-  """Returns (service, intent) of the frame's service and of distractors, in the order shown."""
+  """Returns (service, intent) of the service's tools and of distractors, in the order shown."""
 
   def shuffled(chosen: Iterable[tuple[str, str]], what: str) -> list[tuple[str, str]]:
     return sorted(chosen, key=lambda key: (_rank(f"{what} {style.seed} {frame_id} {key}"), key))
 
   own = [key for key in keys if key[0] == service]
   others = shuffled((key for key in keys if key[0] != service), "draw")[: style.number]
-  return shuffled((*own, *others), "order")  # of its own: else the frame's tools came last
+  return shuffled((*own, *others), "order")  # a new draw: else the frame's tools come last
 
 
 def _rank(text: str) -> bytes:
@@ -134,7 +134,7 @@ def _query(history: History) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=50_000)
 def words(text: str) -> tuple[str, ...]:
-  """Returns the words of a text in lower case; FindBus and find_bus are two."""
+  """Returns the words of a text in lower case; FindBus and find_bus are two words each."""
   return tuple(re.findall(r"\w+", _NEXT_WORD.sub(" ", text).lower()))
 
 

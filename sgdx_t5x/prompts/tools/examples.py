@@ -1,7 +1,7 @@
-"""Examples for requests (few-shot): frames of train with their tools and the right calls.
+"""Few-shot examples for requests: frames of train with their tools and gold calls.
 
-They are drawn once by the seed, each of another dialogue and another service, and are the same in
-every request, with the original schema's words in every variant: only what is asked is reworded.
+They are drawn once by the seed, each from another dialogue and service, and are the same in every
+request, with the original schema's words in every variant: only its own tools are reworded.
 """
 
 import hashlib
@@ -25,11 +25,11 @@ def examples_text(dialogues: Iterable[Dialogue], schema: Schema, number: int, se
   Args:
     dialogues: of the train split.
     schema: of the train split, the original one.
-    number: of examples.
-    seed: of the draw.
+    number: number of examples.
+    seed: seed of the draw.
 
   Raises:
-    SgdxError: there are fewer services with calls to show.
+    SgdxError: too few services and dialogues with calls to show.
   """
   if not number:
     return ""

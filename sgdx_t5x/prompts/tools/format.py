@@ -1,7 +1,7 @@
 """Tool calls as a prompt format: see `protocol.PromptFormat`.
 
-`requests` writes what chat completions take. Here the same is one text, for models that have no
-such interface: the tools in JSON, a line each, and the conversation; the answer is a JSON list.
+`requests` writes the input of chat completions. Here it is one text, for models without such an
+interface: the tools in JSON, and the conversation; the answer is a JSON list.
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ class ToolCalls(TextExamples):
     return (None,)
 
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
-    """The tools, then the conversation. Raises UsageError for another delivery than gold."""
+    """The tools, then the conversation. Raises UsageError for any delivery but gold."""
     if self.style.delivery != GOLD:
       raise UsageError(
         f"prompts of one text with delivery={self.style.delivery}",
@@ -69,5 +69,5 @@ class ToolCalls(TextExamples):
 
 @functools.lru_cache(maxsize=1024)
 def _tool_texts(pair: ServicePair) -> tuple[str, ...]:
-  """Returns the tools of a service in JSON, between their tags."""
+  """Returns the tools of a service in JSON, after their tag."""
   return ("[tools]", *(json.dumps(openai_tool(tool)["function"]) for tool in service_tools(pair)))

@@ -26,7 +26,7 @@ SYSTEM = (
   "user wants, call none."
 )
 _ABSENT = "absent"
-_CHARACTERS_PER_TOKEN = 4  # of English text, roughly; of `Size` only
+_CHARACTERS_PER_TOKEN = 4  # of English text, roughly; only used by `Size`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,8 +35,8 @@ class RequestForm:
 
   Attributes:
     style: which tools they show.
-    model: name of the model, in lines of OpenAI's batches; "" for rows of our own.
-    targets: add the right calls.
+    model: name of the model, in lines of OpenAI's batches; "" for our own row format.
+    targets: whether to add the gold calls.
   """
 
   style: ToolStyle = dataclasses.field(default_factory=ToolStyle)
@@ -46,12 +46,12 @@ class RequestForm:
 
 @dataclasses.dataclass
 class Size:
-  """What requests hold, to know the cost before they are sent.
+  """The size of requests, to estimate the cost before they are sent.
 
   Attributes:
     requests: how many.
     read: characters of messages and tools.
-    written: characters of the right calls.
+    written: characters of the gold calls.
   """
 
   requests: int = 0
@@ -78,7 +78,7 @@ def parse_request_id(text: str, where: str = "") -> tuple[str, ToolStyle, bool]:
     where: file and line, for errors.
 
   Raises:
-    SgdxError: what follows "@" is not of this version.
+    SgdxError: what follows "@" is not in the form of this version.
   """
   example, mark, rest = text.rpartition("/*@")
   if not mark:
@@ -102,7 +102,7 @@ def parse_request_id(text: str, where: str = "") -> tuple[str, ToolStyle, bool]:
 
 
 class Requests:
-  """Writes the requests of dialogues; what is the same in many is made once."""
+  """Writes the requests of dialogues; shared parts are made once."""
 
   def __init__(
     self,
@@ -160,7 +160,7 @@ class Requests:
     absent = all(tool.service != service for tool in tools)
     name = request_id(example, form.style, absent)
     body = f'"messages": [{said}]'
-    if tools:  # an empty list is refused
+    if tools:  # APIs refuse an empty list
       body += f', "tools": [{shown}], "tool_choice": "auto"'
     if form.model:
       body = f'{{"model": {json.dumps(form.model)}, {body}}}'
