@@ -1,6 +1,6 @@
 """SeqIO tasks and mixtures of the SGD paper's zero-shot baseline.
 
-Their metrics are of single turns: `sgdx track` gives the joint goal accuracy of whole dialogues.
+Their metrics cover single turns; `sgdx track` gives the joint goal accuracy of whole dialogues.
 """
 
 import functools
@@ -29,7 +29,7 @@ def schema_embeddings() -> SchemaTable:
   """The table of schema embeddings that SGDX_SCHEMA_EMBEDDINGS names.
 
   Raises:
-    SgdxError: it is not set, or names no such file.
+    SgdxError: it is not set, or there is no such file.
   """
   path = os.environ.get(TABLE, "")
   if not path:
@@ -44,13 +44,13 @@ def schema_embeddings() -> SchemaTable:
 
 @functools.lru_cache(maxsize=2)
 def _read(path: str, changed: int) -> SchemaTable:
-  del changed  # read again if the file is another
+  del changed  # part of the cache key: a changed file is read again
   return read_table(path)
 
 
 @functools.cache
 def sample_schema_embeddings() -> SchemaTable:
-  """The sample's schema elements, in all variants; their vectors are of a random encoder."""
+  """The sample's schema elements, in all variants; their vectors are from a random encoder."""
   corpus = open_corpus(SAMPLE)
   texts = table_texts(VariantSchemas(corpus), corpus.splits)
   return SchemaTable(texts, origin="the sample's table of schema embeddings")
@@ -69,13 +69,13 @@ def register_baseline(
   """Registers a task of the baseline.
 
   Args:
-    name: as of `registration.register`, like all that follows but
-    data: see there.
-    variants: see there.
-    vocabulary: see there.
-    table: gives the table of schema embeddings; gin must give the model the same.
+    name: see `registration.register`.
+    data: see `registration.register`.
+    variants: see `registration.register`.
+    vocabulary: see `registration.register`.
+    table: returns the table of schema embeddings; gin must give the model the same one.
     style: of the input and the labels.
-    folders: see there.
+    folders: see `registration.register`.
   """
   return register_encoder_task(
     name,
@@ -101,6 +101,6 @@ def register_baseline_family(
   vocabulary: Callable[[], seqio.Vocabulary],
   table: Callable[[], SchemaTable] = schema_embeddings,
 ) -> None:
-  """Registers the tasks and mixtures of one data set, named as those of prompt formats."""
+  """Registers the tasks and mixtures of one data set, named like those of prompt formats."""
   task = functools.partial(register_baseline, vocabulary=vocabulary, table=table)
   register_mixtures(f"{prefix}{NAME}", data, task)

@@ -1,4 +1,4 @@
-"""Tasks of single user turns: CoCo's generator and classifier, and the goals to be answered."""
+"""Tasks of single user turns: CoCo's generator and classifier, and goals for inference."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -49,10 +49,10 @@ def _register(
 
 
 class TurnSource(seqio.FunctionDataSource):
-  """Examples made of a corpus, once a split, and kept in memory."""
+  """Examples made from a corpus, once per split, and kept in memory."""
 
   def __init__(self, read: Callable[[str], Iterator[turn_examples.Example]], splits: Sequence[str]):
-    """Args: read, gives the examples of a split, all with the same keys; splits, SeqIO's names."""
+    """Args: read, returns a split's examples, all with the same keys; splits, SeqIO's names."""
     self._made = functools.cache(lambda split: list(read(split)))
     super().__init__(self._dataset, splits=tuple(splits))
 
@@ -64,7 +64,7 @@ class TurnSource(seqio.FunctionDataSource):
     return dataset.shuffle(len(examples), seed=seed) if shuffle_files else dataset
 
   def num_input_examples(self, split: str) -> int:
-    """Number of examples, which is their rate in a mixture."""
+    """Number of examples, which is the task's rate in a mixture."""
     return len(self._made(split))
 
 
@@ -75,17 +75,17 @@ def _of_corpus(
 
 
 def _goals(split: str) -> Iterator[turn_examples.Example]:
-  del split  # a file of goals is of one
+  del split  # a file of goals holds only one
   return turn_examples.goal_examples()
 
 
 def _keep_id(dataset: tf.data.Dataset) -> tf.data.Dataset:
-  """SeqIO preprocessor: `t5x.infer` writes features that end so."""
+  """SeqIO preprocessor: copies the id to a feature with the suffix that `t5x.infer` writes."""
   return dataset.map(lambda x: {**x, "id_pretokenized": x["id"]})
 
 
 def equal_answers(targets: list[str], predictions: list[str]) -> dict[str, float]:
-  """SeqIO metric: share of answers that are the target, blanks and case aside."""
+  """SeqIO metric: share of answers equal to the target, ignoring whitespace and case."""
   pairs = zip(targets, predictions, strict=True)
   right = sum(a.lower().split() == b.lower().split() for a, b in pairs)
   return {"equal": right / max(len(targets), 1)}

@@ -1,4 +1,4 @@
-"""Registration of the tasks of trackers that read with an encoder: all features are numbers."""
+"""Registration of tasks for encoder-based trackers, whose features are all integers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -31,18 +31,18 @@ def register_encoder_task(
 
   Args:
     name: name of the task, for MIXTURE_OR_TASK_NAME.
-    tracker: as errors name it.
-    format: as `sgdx ls tasks` names it.
+    tracker: its name in errors.
+    format: its name in `sgdx ls tasks`.
     data: see `registration.register`.
     variants: see `registration.register`.
-    vocabulary: of the feature `inputs`; all others are numbers.
-    features: of the task.
-    examples: makes them, called with batches of records, lengths, SeqIO's features, and by name
-      `schemas`, `variants` and `how`.
-    metric: SeqIO's metric function.
+    vocabulary: of the feature `inputs`; all others are integers.
+    features: names of the task's features.
+    examples: callable that makes the examples from batches of records, lengths and SeqIO's
+      features, with `schemas`, `variants` and `how` as keyword arguments.
+    metric: SeqIO metric function.
     folders: see `registration.register`.
     needs: see `RecordSource`.
-    how: further arguments of `examples`; `style` is what `sgdx track` needs to know of the task.
+    how: further arguments of `examples`; `sgdx track` needs `style`.
   """
   source = RecordSource(data, name, tracker, needs)
   how |= {"schemas": VariantSchemas(RecordSchemas(source), folders), "variants": tuple(variants)}

@@ -17,11 +17,11 @@ from sgdx_t5x.tasks.vocabularies import (
 )
 from sgdx_t5x.trackers.sgpdst_features import SgpStyle
 
-# Demonstrations of SGD's services are the user's: docs/demonstrations.md.
+# Users provide the demonstrations for SGD's services: docs/demonstrations.md.
 _STYLES = {"sdt": SdtStyle(demos="$SGDX_DEMOS")}
 
-# For a tiny network without pretraining: answers that it learns to copy, values as the dialogue has
-# them, no letters, and an index that says which slot it is (docs/formats.md says what that costs).
+# For a tiny network without pretraining: answers that it learns to copy, values as in the dialogue,
+# no option letters, and an index that identifies the slot (docs/formats.md says what that costs).
 _TINY = {
   "d3st": D3stStyle(values="none", slots="tracked", order="schema", lowercase=False),
   "sdt": SdtStyle(values="list", lowercase=False),

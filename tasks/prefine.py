@@ -1,4 +1,4 @@
-"""Pre-finetuning, after PrefineDST: tasks of skills that a tracker needs, and their mixtures."""
+"""Pre-finetuning, after PrefineDST: tasks for skills that a tracker needs, and their mixtures."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,9 +24,9 @@ _Vocabulary = Callable[[], seqio.Vocabulary]
 
 
 def register_prefine_family(prefix: str, *, data: str, vocabulary: _Vocabulary) -> None:
-  """Registers the eleven tasks of pre-finetuning and the mixtures `prefine`, `prefine_no_ned`.
+  """Registers the eleven pre-finetuning tasks and the mixtures `prefine` and `prefine_no_ned`.
 
-  Call it after `register_turn_tasks`, which has two of them.
+  Call it after `register_turn_tasks`, which registers two of them.
 
   Args:
     prefix: of their names, "" or "sample_".
@@ -97,9 +97,9 @@ def _example(key: str, text: prefine.Text) -> turn_examples.Example:
 def _texts_of_records(
   batches: tf.data.Dataset, *, schemas: VariantSchemas, make: prefine.Task
 ) -> tf.data.Dataset:
-  """SeqIO preprocessor: batches of records -> examples of a task of frames, as strings."""
+  """SeqIO preprocessor: batches of records -> examples of a frame task, as strings."""
   split = split_of(batches)
-  if split is None:  # of no records
+  if split is None:  # there are no records
     return batches
   schema = schemas.get(split)
   services, names = schema.services, entity_slots(schema)
@@ -128,7 +128,7 @@ def tokenized(
   sequence_length: Mapping[str, int] | None,
   output_features: Mapping[str, seqio.Feature],
 ) -> tf.data.Dataset:
-  """SeqIO preprocessor: cuts texts into tokens; a history too long loses its oldest ones.
+  """SeqIO preprocessor: tokenizes texts; a history that is too long loses its oldest tokens.
 
   Args:
     dataset: of {id, history, inputs, targets}: `inputs` is what follows the history.

@@ -111,9 +111,9 @@ def register_mixture(
 
   Args:
     name: of the mixture.
-    tasks: that it consists of.
-    maximum: no task counts as larger than this, as in the T5 paper's mixing (section 3.5.2);
-      None: no limit.
+    tasks: names of its tasks.
+    maximum: limit on a task's size when computing rates, as in the T5 paper's mixing (section
+      3.5.2); None: no limit.
   """
   unknown = [task for task in tasks if task not in REGISTERED]
   if unknown or not tasks:
@@ -212,7 +212,7 @@ def register_mixtures(family: str, data: str, register_task: Callable[..., seqio
   """Registers the tasks of a family and the mixtures of them.
 
   Args:
-    family: what their names begin with.
+    family: prefix of their names.
     data: see `register`.
     register_task: called with a task's name, its `data` and its `variants`.
   """
@@ -231,7 +231,7 @@ def register_mixtures(family: str, data: str, register_task: Callable[..., seqio
   register_mixture(f"{family}_backtrans", [original, *back_translated])
   register_mixture(f"{family}_oracle", [original, *sgdx])
   register_mixture(f"{family}_corrupt", [original, *corrupted])
-  if data == "full":  # they exist for SGD's train services alone
+  if data == "full":  # they exist only for SGD's train services
     paraphrased = [task(f"sgd_{variant}", variant) for variant in PARAPHRASES]
     register_mixture(f"{family}_paraphrase", [original, *paraphrased])
     register_mixture(f"{family}_reworded", [original, *back_translated, *paraphrased])
@@ -244,8 +244,8 @@ def _register_perturbed(
 ) -> None:
   """Registers the tasks and mixtures of perturbed corpora.
 
-  The test sets are made with seed 0; what is trained on with another seed and other names.
-  `worded` names the tasks of the original dialogues, of the original schema first.
+  The test sets are made with seed 0, the training sets with another seed and other names.
+  `worded` names the tasks on the original dialogues, that with the original schema first.
   """
   original = worded[0]
   prefix = "sample_" if data == "sample" else ""
@@ -277,6 +277,6 @@ def _register_perturbed(
 
 
 def _size(task: seqio.Task, maximum: float | None = None) -> float:
-  """Number of records times variants: SeqIO needs rates before any example exists."""
+  """Number of records times variants, as SeqIO needs rates before any example exists."""
   size = float(task.num_input_examples("train") or 1) * len(REGISTERED[task.name].variants)
   return size if maximum is None else min(size, float(maximum))

@@ -1,7 +1,7 @@
 """SeqIO tasks and mixtures of SGP-DST's four sub-models.
 
-Their metrics are of single questions, with the gold states before the turn, and for copy and cross
-the gold intent: `sgdx track` gives the joint goal accuracy of whole dialogues, from predictions
+Their metrics cover single questions, given the gold states before the turn and, for copy and cross,
+the gold intent; `sgdx track` gives the joint goal accuracy of whole dialogues, from predictions
 alone.
 """
 
@@ -37,13 +37,13 @@ def register_sgpdst(
   """Registers a task of a sub-model.
 
   Args:
-    name: as of `registration.register`, like all that follows but
+    name: see `registration.register`.
     part: the sub-model: "intent", "combine", "copy" or "cross".
-    data: see there.
-    variants: see there.
-    vocabulary: see there.
+    data: see `registration.register`.
+    variants: see `registration.register`.
+    vocabulary: see `registration.register`.
     style: of the input and of training; `sgpdst_features.OFFICIAL` is the released code's.
-    folders: see there.
+    folders: see `registration.register`.
 
   Raises:
     SgdxError: there is no such part, or no such sampling.
@@ -82,9 +82,9 @@ def register_sgpdst_families(
   vocabulary: Callable[[], seqio.Vocabulary],
   style: SgpStyle | None = None,
 ) -> None:
-  """Registers the tasks and mixtures of one data set, for each sub-model those of a prompt format.
+  """Registers the tasks and mixtures of one data set: per sub-model, those of a prompt format.
 
-  The released code's slips are in tasks `sgpdst_official_...`, on SGD and SGD-X alone.
+  Tasks `sgpdst_official_...`, on SGD and SGD-X alone, reproduce the released code's bugs.
   """
   for part in PARTS:
     task = functools.partial(register_sgpdst, part=part, vocabulary=vocabulary)
@@ -99,7 +99,7 @@ def register_sgpdst_families(
 
 
 def intent_accuracy(targets: Sequence, predictions: Sequence) -> dict[str, float]:
-  """SeqIO metric. Args: targets and answers of the intent model, of each frame."""
+  """SeqIO metric of intent. Args: targets and the model's answers, one per frame."""
   pairs = zip(targets, predictions, strict=True)
   return {"intent_accuracy": _mean([_at(t, 0) == _at(p, 0) for t, p in pairs])}
 
@@ -108,12 +108,12 @@ def slot_accuracies(targets: Sequence, predictions: Sequence) -> dict[str, float
   """SeqIO metric of combine.
 
   Args:
-    targets: of the combine model, of each slot.
+    targets: of the combine model, one per slot.
     predictions: its answers.
 
   Returns:
-    span_accuracy and option_accuracy of slots that have one to find, none_accuracy of those that
-    have neither, requested_f1.
+    span_accuracy and option_accuracy over slots with a gold span or option, none_accuracy over
+    those with neither, requested_f1.
   """
   spans, options, nothing = [], [], []
   asked, said = [], []
@@ -139,7 +139,7 @@ def slot_accuracies(targets: Sequence, predictions: Sequence) -> dict[str, float
 
 
 def copy_scores(targets: Sequence, predictions: Sequence) -> dict[str, float]:
-  """SeqIO metric of copy and cross. Args: targets and answers of each slot or pair."""
+  """SeqIO metric of copy and cross. Args: targets and answers, one per slot or pair."""
   right = [_at(target, 0) == a.YES for target in targets]
   said = [a.read_copy(vector) > 0.5 for vector in predictions]
   both = sum(x and y for x, y in zip(right, said, strict=True))
@@ -160,7 +160,7 @@ def _mean(found: list[bool]) -> float:
 
 
 def _f1(right: list[bool], said: list[bool]) -> float:
-  """Returns F1; not a number where there is nothing to find and nothing was found."""
+  """Returns F1; NaN if there are neither gold nor predicted positives."""
   both = sum(x and y for x, y in zip(right, said, strict=True))
   total = sum(right) + sum(said)
   return 2 * both / total if total else float("nan")

@@ -1,6 +1,6 @@
 """SeqIO tasks and mixtures of SpanDST, which reads a frame with an encoder.
 
-Their metrics are of single turns, with the gold state before each: `sgdx track` gives the joint
+Their metrics cover single turns, given the gold state before each; `sgdx track` gives the joint
 goal accuracy of whole dialogues, from predictions alone.
 """
 
@@ -30,7 +30,7 @@ def register_spandst(
   style: SpanStyle | None = None,
   folders: Mapping[str, Any] | None = None,
 ) -> seqio.Task:
-  """Registers a task of SpanDST. Args: as of `registration.register`; style of the input."""
+  """Registers a task of SpanDST. Args: as for `registration.register`; style of the input."""
   return register_encoder_task(
     name,
     tracker="SpanDST",
@@ -49,21 +49,21 @@ def register_spandst(
 def register_spandst_family(
   prefix: str, *, data: str, vocabulary: Callable[[], seqio.Vocabulary]
 ) -> None:
-  """Registers the tasks and mixtures of one data set, named as those of prompt formats."""
+  """Registers the tasks and mixtures of one data set, named like those of prompt formats."""
   task = functools.partial(register_spandst, vocabulary=vocabulary)
   register_mixtures(f"{prefix}{NAME}", data, task)
 
 
 def turn_accuracies(targets: Sequence, predictions: Sequence) -> dict[str, float]:
-  """SeqIO metric: shares of right answers, the state before each turn being the gold one.
+  """SeqIO metric: accuracies, given the gold state before each turn.
 
   Args:
-    targets: rows of `targets`, flat, of each frame.
+    targets: flattened rows of `targets` of each frame.
     predictions: the model's answers, see `encoder.answers.read_answer`.
 
   Returns:
-    slot_accuracy of slots, change_accuracy of slots whose value changes, frame_accuracy of frames
-    with all slots right, intent_accuracy and requested_accuracy of frames.
+    slot_accuracy over slots, change_accuracy over slots whose value changes, frame_accuracy (all
+    slots right), intent_accuracy and requested_accuracy over frames.
   """
   slots, changes, frames, intents, requested = [], [], [], [], []
   for rows, vector in zip(targets, predictions, strict=True):

@@ -1,4 +1,4 @@
-"""One call registers a public data set of TFDS as a text task, for whoever can download it."""
+"""Registers a public TFDS data set as a text task in one call, where it can be downloaded."""
 
 import string
 from collections.abc import Callable, Mapping, Sequence
@@ -25,19 +25,19 @@ def register_tfds_text_task(
   data: str = "full",
   splits: Mapping[str, str] | None = None,
 ) -> seqio.Task:
-  """Registers a task on a data set of TFDS, to pre-finetune on (PrefineDST has seven).
+  """Registers a task on a TFDS data set, for pre-finetuning (PrefineDST has seven).
 
   Args:
     name: of the task.
     tfds_name: of the data set, "glue/mrpc:2.0.0" for instance. It is downloaded when first read,
-      into --tfds_data_dir, unless it is there.
+      into --tfds_data_dir, unless it is there already.
     prompts: (inputs, target) with fields of the data set in braces: ("Same meaning? {sentence1}
-      {sentence2}", "{label}"). A class is shown by its name, the first of several texts is taken,
-      "none" if there is none, and "{answers.text}" is a field in a field. Each example takes one of
-      the prompts, which its text draws.
+      {sentence2}", "{label}"). A class label becomes its name, a list of texts its first text or
+      "none" if it is empty; "{answers.text}" is a nested field. Each example uses one of the
+      prompts, chosen by a hash of its text.
     vocabulary: a function of `vocabularies.py`.
     data: "sample" to mix it with the sample's tasks, whose names begin with "sample_".
-    splits: SeqIO's split -> TFDS' (default: train and validation).
+    splits: mapping from SeqIO's splits to TFDS's (default: train and validation).
 
   Returns:
     The task.

@@ -44,7 +44,7 @@ def encoder_vocabulary() -> WordPieceVocabulary:
   """The WordPiece vocabulary of a pretrained encoder: vocab.txt in the folder SGDX_ENCODER.
 
   Raises:
-    SgdxError: SGDX_ENCODER is not set, or has no such file.
+    SgdxError: SGDX_ENCODER is not set, or has no vocab.txt.
   """
   folder = os.environ.get(ENCODER, "")
   if not os.path.isfile(os.path.join(folder, "vocab.txt")):
@@ -57,7 +57,7 @@ def encoder_vocabulary() -> WordPieceVocabulary:
 
 
 def encoder_vocabulary_later() -> WordPieceVocabulary:
-  """`encoder_vocabulary`, to register tasks with: the file may be missing until it is used."""
+  """`encoder_vocabulary` for registering tasks: the file may be missing until it is used."""
   try:
     return encoder_vocabulary()
   except SgdxError:

@@ -1,8 +1,8 @@
 """Back-translation of a schema: the paper's augmentation (SGD-X paper, section 5).
 
 Every name and description is translated from English into a pivot language and back; names are
-translated as words and joined again. A text that comes back and cannot be used in a schema is
-repaired by `REPAIR_RULES`, and every repair is recorded.
+translated as words and joined again. A returned text that cannot be used in a schema is repaired
+by `REPAIR_RULES`, and every repair is recorded.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from sgdx_t5x.files import atomic_folder, check_folder
 
 SCHEMA, TEXTS, REPAIRS = "schema.json", "texts.jsonl", "repairs.jsonl"
 UNTRANSLATED = "untranslated"
-REPAIR_RULES = {  # the first here, the others by `wording.reword`
+REPAIR_RULES = {  # the first applied here, the others by `wording.reword`
   UNTRANSLATED: "non-Latin letters came back that the original does not have: it is kept",
   "empty": "nothing came back: the original is kept",
   "not a name": "nothing that came back can be part of a name: the original is kept",
@@ -34,8 +34,8 @@ class BackTranslation:
   Attributes:
     pivot: code of the pivot language.
     schema: the result, aligned by position with the original.
-    records: of every element, as the provider gave them.
-    repairs: of texts that could not be used as they were.
+    records: of every element, as the provider returned them.
+    repairs: of texts that could not be used unchanged.
     unchanged: how many texts came back unchanged, not counting repaired ones.
   """
 
@@ -55,7 +55,7 @@ def back_translate(
     schema: the original.
     provider: the translation provider; the pivot has passed its `check`.
     pivot: language code, "zh".
-    progress: called with the progress of the provider.
+    progress: callback for the provider's progress.
 
   Raises:
     SgdxError: the provider fails.
@@ -96,7 +96,7 @@ def apply_records(
 
 
 def _foreign_letters(text: str) -> set[str]:
-  """The letters of other scripts than Latin; full-width Latin ones are Latin."""
+  """The letters of non-Latin scripts; full-width Latin letters count as Latin."""
   return {
     c
     for c in unicodedata.normalize("NFKC", text)
@@ -112,7 +112,7 @@ def write_back_translation(
   Args:
     result: what to write.
     folder: DIR/{pivot}/{split}, new or empty, or holding what an earlier call wrote.
-    overwrite: whether files of other content may be replaced.
+    overwrite: whether files with different content may be replaced.
 
   Returns:
     The names of the files.

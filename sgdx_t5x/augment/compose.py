@@ -23,7 +23,7 @@ from sgdx_t5x.data.schema import Schema, Service
 from sgdx_t5x.errors import SgdxError, nearest, require
 
 RECORD = "paraphrases.jsonl"
-# Why a paraphrase is not used, or not as it is; `wording.reword` applies "collision".
+# Why a paraphrase is not used, or changed; `wording.reword` applies "collision".
 PLACEMENT_RULES = {
   "same": "equal to the original or to an earlier paraphrase: not used",
   "surplus": "there are nearer paraphrases for all variants: not used",
@@ -47,10 +47,10 @@ class Placement:
   Attributes:
     element: what it paraphrases.
     variant: 1 to K; None if it is not used.
-    text: as it was given, a name as words; the original if there is none.
+    text: as given, a name as words; the original if there is none.
     distance: to the original, in edits for names, 0 to 1 for descriptions.
-    rules: of `PLACEMENT_RULES`, where it is not used or not as it is.
-    made: what stands in the schema if a name was repaired.
+    rules: those of `PLACEMENT_RULES` that apply, if it is not used or changed.
+    made: the name in the schema if it was repaired.
   """
 
   element: Element
@@ -86,7 +86,7 @@ def read_paraphrases(
   """Reads lines {"element": "Banks_1/slot/account_type/name", "paraphrases": ["type", ...]}.
 
   Raises:
-    SgdxError: a line of another form, an element twice, or one that no schema has.
+    SgdxError: a malformed line, a duplicate element, or one that no schema has.
   """
   known = {element.key for schema in schemas for element in wording(schema)}
   found: dict[Element, tuple[str, ...]] = {}
@@ -165,7 +165,7 @@ def compose(
     fill: where there are too few, use the farthest again, and where there is none, keep the
       original; instead of refusing.
     lemmas: of a description; `lemmatizer()` by default.
-    on_progress: called with a task, how many elements are placed, and of how many.
+    on_progress: called with a task, the number of elements placed, and the total.
 
   Raises:
     SgdxError: too few paraphrases of an element, one that is empty or cannot be a name, or
@@ -232,10 +232,10 @@ def write_variants(
     composition: of the union of `originals`.
     originals: split -> original schema.
     folder: must not exist, or be empty.
-    header: what the record is of; its first line.
+    header: describes the record; its first line.
 
   Raises:
-    SgdxError: there is something in the folder, or it cannot be written.
+    SgdxError: the folder is not empty, or cannot be written.
   """
   folder = check_out(folder)
   names = list(dict.fromkeys(s.name for schema in originals.values() for s in schema))

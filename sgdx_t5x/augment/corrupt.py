@@ -1,8 +1,8 @@
-"""Corrupted variants of a schema: random words, and words out of order, by a seed.
+"""Corrupted variants of a schema: random words and words out of order, given a seed.
 
 The SGD-X paper (Lee et al. 2022, section 5) tried such corruptions of names and descriptions as
-training data beside back-translation, and they did not help: noise is not another way to say
-it. They are here to repeat that result. The paper gives no rates; ours change a little more than
+training data beside back-translation, and they did not help: noise is no paraphrase. They are
+here to reproduce that result. The paper gives no rates; ours change a little more than
 back-translation does (indel distance of names .20 against .13, BLEU of descriptions 24 against 37).
 """
 
@@ -13,7 +13,7 @@ from sgdx_t5x.augment.wording import Element, Repair, reword, wording
 from sgdx_t5x.data.schema import Schema
 
 REPLACED = 0.2  # share of words
-MOVED = 2  # places that a word moves at most
+MOVED = 2  # most places that a word moves
 
 
 def corrupt_schema(
@@ -23,11 +23,11 @@ def corrupt_schema(
 
   Args:
     schema: the original.
-    seed: another number gives other corruptions; the same one the same, whatever else the
-      schema holds of services and elements, the words to draw from apart.
-    replaced: share of words that give way to another word of the schema's names, or of
-      its descriptions.
-    moved: how many places a word can move.
+    seed: determines an element's corruption, whatever other services and elements the schema
+      has, except that these change the words to draw from.
+    replaced: share of words that are replaced by a word of the schema's names, or of its
+      descriptions.
+    moved: most places that a word can move.
   """
   texts = wording(schema)
   pools = {
@@ -44,8 +44,8 @@ def corrupt_schema(
 def _corrupt(
   element: Element, text: str, pool: Sequence[str], seed: int, replaced: float, moved: int
 ) -> str:
-  rng = random.Random(f"{seed}/{element.key}")  # by the element: others do not move it
+  rng = random.Random(f"{seed}/{element.key}")  # per element: others do not affect it
   words = [rng.choice(pool) if rng.random() < replaced else word for word in text.split()]
-  # Sorting by place + up to `moved` + 1 lets no word pass more than `moved` others.
+  # Sorting by place + up to `moved` + 1: no word passes more than `moved` others.
   places = [i + rng.uniform(0, moved + 1) for i in range(len(words))]
   return " ".join(word for _, word in sorted(zip(places, words, strict=True)))

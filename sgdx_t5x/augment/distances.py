@@ -15,7 +15,7 @@ from sgdx_t5x.data.variants import BACK_TRANSLATIONS, PARAPHRASES, SGDX_VARIANTS
 from sgdx_t5x.errors import require
 from sgdx_t5x.signature import Signature
 
-# What the paper prints of them; the distance it calls Levenshtein is `indel_distance`.
+# Those that the paper reports; the distance it calls Levenshtein is `indel_distance`.
 _PAPER_KEYS = ("slot_names_in_train", "intent_names_in_train", "indel_distance", "bleu")
 _KEYS = (*_PAPER_KEYS, "levenshtein_distance")
 
@@ -55,10 +55,10 @@ class SchemaStatistics:
     num_services: services compared.
     num_names: names of their slots and intents.
     num_descriptions: descriptions of services, slots and intents.
-    slot_names_in_train: share, 0 to 1, of the slots of unseen services whose name is a slot's in
-      train's original schema; None if there are no such slots, or no train.
-    intent_names_in_train: the same of intents.
-    indel_distance: mean over names of 1 - ratio, 0 to 1; ratio as python-Levenshtein has it, where
+    slot_names_in_train: share, 0 to 1, of the slots of unseen services whose name is a slot name
+      in train's original schema; None if there are no such slots, or no train.
+    intent_names_in_train: the same for intents.
+    indel_distance: mean over names of 1 - ratio, 0 to 1; ratio as in python-Levenshtein, where
       replacing a character costs two. The paper's "Levenshtein".
     levenshtein_distance: mean over names of edits / length of the longer name, 0 to 1.
     bleu: of the descriptions against the original's, 0 to 100.
@@ -86,8 +86,8 @@ def schema_statistics(
     originals: original schemas, one per split.
     variants: their rewordings, in the same order.
     train: original schema of train.
-    unseen: original names of the services whose names are looked for in `train`; None for all
-      that `train` does not have.
+    unseen: original names of the services whose slot and intent names are looked up in `train`;
+      None for all services that `train` does not have.
 
   Raises:
     SgdxError: a pair that does not align, or sacrebleu is not installed.
@@ -122,10 +122,10 @@ def self_bleu(
 
   Args:
     originals: split -> original schema.
-    variants: split -> schema, of each; services that all of them have are compared.
+    variants: split -> schema of each variant; services that all variants have are compared.
 
   Returns:
-    0 to 100, less is more diverse; None if there are fewer than two variants, or no service that
+    0 to 100, lower is more diverse; None if there are fewer than two variants, or no service that
     all have.
   """
   texts = []
@@ -156,7 +156,7 @@ def report(
     corpus: has the originals.
     sets: name -> variant -> split -> schema; "v1" to "v5" of SGD and back-translations ("bt_...")
       get the paper's numbers beside theirs.
-    on_progress: called with a task, how many comparisons are done, and of how many.
+    on_progress: called with a task, the number of comparisons done, and the total.
 
   Raises:
     SgdxError: a schema that does not align, or sacrebleu is not installed.
@@ -167,7 +167,7 @@ def report(
   if train is not None and "test" in originals:
     unseen = frozenset(originals["test"].names) - corpus.seen_services("test")
 
-  # The BLEU of a set takes as long as its pairs of variants are many.
+  # The time for the BLEU of a set grows with its number of variant pairs.
   total = 1 + sum(len(variants) + len(variants) * (len(variants) - 1) for variants in sets.values())
   done = 0
 
@@ -259,7 +259,7 @@ def _paper_of(name: str, variants: Collection[str]) -> Mapping[str, Any] | None:
 
 def _bleu() -> Any:
   sacrebleu = require("sacrebleu", extra="stats", why="BLEU of descriptions")
-  return sacrebleu.BLEU(lowercase=True, force=True)  # force: no advice on tokenised text
+  return sacrebleu.BLEU(lowercase=True, force=True)  # force: no warning about tokenised text
 
 
 def _signature(corpus: Corpus, num_services: int, num_unseen: int) -> str:

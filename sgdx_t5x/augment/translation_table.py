@@ -49,7 +49,7 @@ class TranslationTable:
     return set(elements) <= self._records.get(pivot, {}).keys()
 
   def plan(self, items: Items, pivot: str) -> Plan:
-    """Nothing is left to do. Raises SgdxError if elements have no record."""
+    """Returns a plan with nothing left to do. Raises SgdxError if elements have no record."""
     self.back_translate(items, pivot)
     texts = len({text for _, text in items})
     return Plan(texts, known=texts)
@@ -84,11 +84,11 @@ def open_table(table: Sequence[str]) -> TranslationTable:
 def read_records(file: pathlib.Path | Traversable) -> list[Record]:
   """Reads JSON lines, one record each.
 
-  A first line with the key "format" is a header: what it says of pivot, provider and date holds
-  for records that do not say it themselves.
+  A first line with the key "format" is a header: its pivot, provider and date are the defaults
+  for records without them.
 
   Raises:
-    SgdxError: no such file, another format, or a line that is no record.
+    SgdxError: no such file, another format, or a line that is not a record.
   """
   try:
     lines = file.read_text(encoding="utf-8").split("\n")  # splitlines() also cuts at U+2028

@@ -1,4 +1,4 @@
-"""Records of back-translated texts, and what a provider of them has to do."""
+"""Records of back-translated texts, and the protocol of their providers."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from typing import Protocol
 from sgdx_t5x.augment.wording import Element
 
 Items = Sequence[tuple[Element, str]]  # element, its text in English, names as words
-Progress = Callable[[str, int, int], None]  # what, done, of how many
+Progress = Callable[[str, int, int], None]  # task, number done, total
 Notify = Callable[[str], None]
 
 
@@ -16,12 +16,12 @@ class Record:
   """A text that was translated into another language and back.
 
   Attributes:
-    element: what the text is of.
+    element: whose text it is.
     pivot: the other language: "zh".
-    pivot_text: the text in it.
-    text: what came back, names as words; nothing is repaired yet.
+    pivot_text: the text in the pivot.
+    text: the back-translation, names as words; nothing is repaired yet.
     provider: who or what translated, in both directions.
-    date: when it came back: "2026-11-21".
+    date: of the back-translation: "2026-11-21".
   """
 
   element: Element
@@ -32,7 +32,7 @@ class Record:
   date: str
 
   def to_json(self) -> dict[str, str]:
-    """Returns the record as a line of a table holds it."""
+    """Returns the record as a line of a table."""
     fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
     return {**fields, "element": self.element.key}
 
@@ -44,9 +44,10 @@ class Plan:
   Attributes:
     texts: distinct texts.
     known: how many of them are already translated, in both directions.
-    characters_to: to send into the pivot.
-    characters_back: to send back; texts that are not translated yet count as long as in English.
-    is_paid: whether somebody charges for characters.
+    characters_to: to be translated into the pivot.
+    characters_back: to be translated back; texts not yet in the pivot count with their English
+      length.
+    is_paid: whether characters are charged for.
   """
 
   texts: int
@@ -60,7 +61,7 @@ class Provider(Protocol):
   """Makes a record of each text of a schema."""
 
   def check(self, pivots: Sequence[str]) -> None:
-    """Refuses pivots that it lacks, before anything is translated. Raises SgdxError."""
+    """Refuses unsupported pivots, before anything is translated. Raises SgdxError."""
 
   def plan(self, items: Items, pivot: str) -> Plan:
     """Returns what `back_translate` would do. Calls and writes nothing. Raises SgdxError."""

@@ -2,12 +2,12 @@
 
 A variant of a split's schema is the first of these that exists:
 
-  a folder    of one's own, given as NAME=FOLDER: FOLDER/{split}/schema.json
+  a folder    of the user's, given as NAME=FOLDER: FOLDER/{split}/schema.json
   released    in the data set: original, v1 to v5, and bt_* where its corpus has them
   shipped     with this package: bt_zh, bt_ja, bt_ko and para_1 to para_5 of SGD's train services
   corrupted   corrupt_1, corrupt_2 ...: the number is the seed
 
-Of a perturbed corpus "ned" is the original, and "ned+v3" is v3.
+For a perturbed corpus, "ned" is the original, and "ned+v3" is v3.
 """
 
 import os
@@ -56,12 +56,12 @@ class VariantSchemas:
     released: ReleasedSchemas,
     folders: Mapping[str, str | os.PathLike] | None = None,
   ):
-    """Args: released, schemas of the data set; folders, variant -> folder of one's own schemas."""
+    """Args: released, schemas of the data set; folders, variant -> folder of custom schemas."""
     self._released, self._folders = released, dict(folders or {})
     self._made: dict[tuple[str, str], Schema] = {}
 
   def get(self, split: str, variant: str = ORIGINAL) -> Schema:
-    """Returns a split's schema in a variant, aligned with the original; see the module.
+    """Returns a split's schema in a variant, aligned with the original; see the module docstring.
 
     Raises:
       SgdxError: an unknown split or variant, or a schema that does not align.
@@ -86,12 +86,12 @@ class VariantSchemas:
     return key in self._made
 
   def names(self, split: str) -> tuple[str, ...]:
-    """Variants of a split that can be listed: all but the corrupted ones, which have no end."""
+    """Variants of a split that can be listed: all but the corrupted ones, which are unlimited."""
     named = (*self._released.variants, *BACK_TRANSLATIONS, *PARAPHRASES, *self._folders)
     return tuple(name for name in dict.fromkeys(named) if self.has(split, name))
 
   def shipped(self, variants: Sequence[str] = BACK_TRANSLATIONS) -> dict[str, dict[str, Schema]]:
-    """Returns variant -> split -> schema of the shipped ones of these that apply here."""
+    """Returns variant -> split -> schema of those of `variants` that ship and apply here."""
     found = {
       variant: {s: x for s in self._released.splits if (x := self._find_shipped(s, variant))}
       for variant in variants
@@ -125,7 +125,7 @@ class VariantSchemas:
     return None
 
   def _find_shipped(self, split: str, variant: str) -> Schema | None:
-    # Not beside somebody's own: a mixture of two translators would be neither's.
+    # Not alongside the data set's own: that would mix two translators.
     if variant in BACK_TRANSLATIONS and any(
       self._released.has_schema(split, v) for v in BACK_TRANSLATIONS
     ):

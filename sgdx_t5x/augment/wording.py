@@ -30,7 +30,7 @@ class Element:
   Attributes:
     service: original name of the service.
     kind: "service", "slot" or "intent".
-    name: original name of the slot or intent; the service's again if it is the service.
+    name: original name of the slot or intent; of the service, if the element is the service's.
     field: "name" or "description".
   """
 
@@ -41,12 +41,12 @@ class Element:
 
   @property
   def key(self) -> str:
-    """The element in one text: "Banks_1/slot/account_type/name"."""
+    """The element as a string: "Banks_1/slot/account_type/name"."""
     return f"{self.service}/{self.kind}/{self.name}/{self.field}"
 
   @classmethod
   def from_key(cls, key: str, where: str = "") -> "Element":
-    """Reads `key` back. Raises SgdxError, beginning with `where`, if it is none."""
+    """Parses a `key`. Raises SgdxError, beginning with `where`, if it is invalid."""
     parts = key.split("/")
     if (
       len(parts) != 4
@@ -68,12 +68,12 @@ class Element:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Repair:
-  """Where the text for an element could not be taken as it is.
+  """A text for an element that could not be used unchanged.
 
   Attributes:
     element: the element.
     found: the text.
-    made: what stands in the schema instead.
+    made: the text in the schema instead.
     rule: why, see `reword`.
   """
 
@@ -88,7 +88,7 @@ def wording(schema: Schema, original: Schema | None = None) -> dict[Element, str
 
   Args:
     schema: the original or a variant.
-    original: what names the elements, aligned by position; `schema` itself if None.
+    original: schema that names the elements, aligned by position; `schema` itself if None.
 
   Raises:
     SgdxError: the two do not align.
@@ -114,15 +114,15 @@ def name_words(name: str, kind: str) -> str:
 
 
 def join_words(words: str, kind: str, original: str) -> str:
-  """Makes a name of words as SGD writes it: account_type, AccountType, AccountType_1.
+  """Joins words into a name in SGD's style: account_type, AccountType, AccountType_1.
 
   Args:
-    words: any text; what cannot be in a name is left out.
+    words: any text; characters that cannot be in a name are left out.
     kind: slots are written with underscores, intents and services with capitals.
-    original: its original name; a service keeps the number of it.
+    original: the original name; a service keeps its number.
 
   Returns:
-    The name; "" if nothing of the words can be in one, or it would begin with a digit.
+    The name; "" if none of the words can be in one, or it would begin with a digit.
   """
   plain = unicodedata.normalize("NFKD", _APOSTROPHES.sub("", words))
   plain = "".join(c for c in plain if not unicodedata.combining(c))  # "café" -> "cafe"
@@ -142,17 +142,17 @@ def reword(
 
   Repairs, by rule:
     "empty": there is no text; the original stays.
-    "not a name": nothing of the text can be in a name, or, for an intent, the name is NONE, which
+    "not a name": none of the text can be in a name, or, for an intent, the name is NONE, which
       says that there is no intent; the original stays.
-    "too long": a name of more than 80 characters, a description of more than 1,000: a model that
-      did not stop, say; the original stays.
+    "too long": a name of more than 80 characters, a description of more than 1,000, for instance
+      from a model that did not stop; the original stays.
     "collision": another element of the service (for a service: of the schema), earlier in it, has
       the name; a number is added, "_2" or, without an underscore for intents and before the
       number of a service, "2".
 
   Args:
     schema: the original.
-    texts: element -> text, names as words. Elements that are not in it stay as they are.
+    texts: element -> text, names as words. Elements that are not in it stay unchanged.
     origin: of the result, for errors.
 
   Raises:

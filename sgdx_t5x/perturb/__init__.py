@@ -1,1 +1,1 @@
-"""Perturbed corpora: what users say, changed so that every example stays answerable."""
+"""Perturbed corpora: user utterances changed so that every example stays answerable."""

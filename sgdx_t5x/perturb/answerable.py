@@ -1,4 +1,4 @@
-"""Whether a state's values were said: gold factuality, which no perturbation may lower."""
+"""Gold factuality, which no perturbation may lower: whether a state's values were said."""
 
 import re
 from collections.abc import Mapping
@@ -22,17 +22,17 @@ class Unsaid(NamedTuple):
 def gold_factuality(data: Mapping[str, Any], slots: Slots) -> tuple[int, list[Unsaid]]:
   """Looks for the values of states in the utterances up to each state's turn.
 
-  As whole words, in lower case, with spaces collapsed (as `factuality` of the metrics does).
+  Values match as whole words, in lower case, with spaces collapsed (like the metric `factuality`).
 
   Args:
     data: a decoded dialogue.
     slots: whose values to look for.
 
   Returns:
-    How many (frame, slot, value) there are, and those that were never said.
+    The number of (frame, slot, value) triples, and those that were never said.
   """
   total, unsaid, text = 0, [], ""
-  known: dict[tuple[str, str], tuple[list[str], list[str]]] = {}  # values, those that are unsaid
+  known: dict[tuple[str, str], tuple[list[str], list[str]]] = {}  # values, unsaid values
   for number, turn in enumerate(data["turns"]):
     text += f"\n{' '.join(turn['utterance'].lower().split())}"
     for frame in turn["frames"]:

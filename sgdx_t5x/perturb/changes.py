@@ -1,4 +1,4 @@
-"""changes.jsonl: what was changed, a line per dialogue or turn, enough to undo it."""
+"""changes.jsonl: one line per changed dialogue or turn, with all that is needed to undo it."""
 
 import json
 from collections.abc import Iterable
@@ -12,12 +12,12 @@ _EXPECTED = 'a line {"dialogue_id": ..., ...} of `sgdx perturb`'
 
 
 def changes_name(split: str, step: int | None = None) -> str:
-  """Returns the name of the file: of the last step, or of an earlier one (from 1)."""
+  """Returns the file's name, for the last step or an earlier one (counted from 1)."""
   return f"{split}/changes.jsonl" if step is None else f"{split}/changes_{step}.jsonl"
 
 
 def encode_lines(lines: Iterable[Line]) -> str:
-  """Returns the text of lines."""
+  """Returns the lines as JSON Lines text."""
   return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
 
 
@@ -25,7 +25,7 @@ def read_changes(corpus: Corpus, split: str, step: int | None = None) -> dict[st
   """Returns dialogue id -> its lines, for the last step or an earlier one.
 
   Raises:
-    SgdxError: no such file, or a line that is none of `sgdx perturb`.
+    SgdxError: no such file, or a line that is not from `sgdx perturb`.
   """
   name = changes_name(split, step)
   origin = f"{corpus.origin}: {name}"

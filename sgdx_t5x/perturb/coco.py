@@ -1,8 +1,8 @@
 """CoCo: would the tracker still be right if the user had answered something else?
 
-After Li et al. 2021: the turn-level belief of a turn is edited (a slot dropped, values changed,
-slots added), words are found for it, and only this turn is scored. What differs from their code,
-and why, is in docs/coco.md.
+Following Li et al. 2021, the turn-level belief of a turn is edited (a slot dropped, values changed,
+slots added), an utterance is found for it, and only this turn is scored. docs/coco.md says what
+differs from their code, and why.
 """
 
 import collections
@@ -37,21 +37,21 @@ SUBSTITUTION = "vs"  # the source of what `plus` adds
 
 @dataclasses.dataclass(frozen=True)
 class Coco:
-  """What makes counterfactuals of a split's turns.
+  """How counterfactuals of a split's turns are made.
 
   Attributes:
-    options: all that decides the result besides the seed, as the manifest has it.
+    options: all that determines the result besides the seed, as in the manifest.
     seed: the seed.
-    which: of the combinations: what may be added.
+    which: key of `coco_combinations.SHARES`: which slots may be added.
     rules: how slots of goals are chosen.
     values: where their values come from.
-    combinations: what users tell together.
-    generate: finds words.
+    combinations: which slots users inform together.
+    generate: generates utterances.
     source: name of the generator.
     known: values by service, see `coco_filters`.
-    plus: whether values are substituted where no words are found (CoCo+).
-    answers: of a classifier, id of a candidate -> slots; None without one.
-    strict: whether its answer must be all of the goal's slots.
+    plus: whether values are substituted if no utterance is found (CoCo+).
+    answers: of a classifier, candidate id -> slots; None without a classifier.
+    strict: whether its answer must have all of the goal's slots.
   """
 
   options: Mapping[str, Any]
@@ -70,14 +70,14 @@ class Coco:
 
 @dataclasses.dataclass(frozen=True)
 class Made:
-  """A counterfactual: a dialogue up to its last turn, whose user tells something else.
+  """A counterfactual: a dialogue cut after a user turn, whose goal differs.
 
   Attributes:
     turn: the original.
     dialogue: decoded.
-    control: the same turn with its original goal, by the same generator; None if that failed.
+    control: the same with the turn's original goal, by the same generator; None if that failed.
     line: of changes.jsonl.
-    control_line: of the control's.
+    control_line: of the control's changes.jsonl.
   """
 
   turn: UserTurn
@@ -88,7 +88,7 @@ class Made:
 
 
 def eligible_turns(data: Mapping[str, Any]) -> Iterator[UserTurn]:
-  """Yields the user turns of a decoded dialogue that tell something (INFORM)."""
+  """Yields the user turns of a decoded dialogue that inform something (INFORM)."""
   exchange, forms = Exchange.of(data), known_forms(data)
   told = {
     number: goal
@@ -105,19 +105,19 @@ def eligible_turns(data: Mapping[str, Any]) -> Iterator[UserTurn]:
 
 
 def has_acts(data: Mapping[str, Any]) -> bool:
-  """Whether users of a dialogue have acts."""
+  """Whether any user turn of a dialogue has acts."""
   return any(f.get("actions") for turn in data["turns"][::2] for f in turn["frames"])
 
 
 def counterfactuals(
   coco: Coco, data: Mapping[str, Any], counts: collections.Counter
 ) -> Iterator[Made]:
-  """Yields the counterfactuals of a dialogue, a turn each.
+  """Yields the counterfactuals of a dialogue, at most one per turn.
 
   Args:
-    coco: how.
+    coco: how they are made.
     data: decoded.
-    counts: eligible turns, and what became of them: ("kept", reason), ("source", name), ...
+    counts: updated: eligible turns, and their outcomes: ("kept", reason), ("source", name), ...
   """
   for turn in eligible_turns(data):
     counts["eligible"] += 1
@@ -135,7 +135,7 @@ def counterfactuals(
 
 
 def goal_of(coco: Coco, turn: UserTurn) -> Goal | str:
-  """Draws the goal of a turn; or returns why it has none."""
+  """Draws the goal of a turn, or returns why it has none."""
   if not turn.data["utterance"].strip():
     return "empty-turn"
   rng = random.Random(f"{coco.seed}/{turn.id}")
@@ -146,7 +146,7 @@ def goal_of(coco: Coco, turn: UserTurn) -> Goal | str:
 def tried(
   coco: Coco, turn: UserTurn, goal: Goal, goal_id: str
 ) -> Iterator[tuple[str, NewWords | str, str]]:
-  """Yields id, words and reason of failure ("" for none) of what a generator gives for a goal."""
+  """Yields (id, words, reason for rejection or "") of a generator's candidates for a goal."""
   outlined = outlined_turn(turn, goal, coco.values.schema)
   before = "" if goal.is_original else turn.data["utterance"]
   seed = f"{coco.seed}/words"
@@ -175,7 +175,7 @@ def _worded(coco: Coco, turn: UserTurn, goal: Goal, goal_id: str) -> NewWords | 
 
 
 def _last_turn(coco: Coco, turn: UserTurn, goal: Goal, new: NewWords) -> dict[str, Any] | None:
-  """Returns the turn with other words; None if its state has a value that nobody says."""
+  """Returns the turn with other words; None if its state has a value that was never said."""
   found = worded_turn(outlined_turn(turn, goal, coco.values.schema), new)
   free = {f["service"]: coco.values.schema[f["service"]].noncategorical_slots
           for f in found["frames"]}  # fmt: skip
@@ -183,7 +183,7 @@ def _last_turn(coco: Coco, turn: UserTurn, goal: Goal, new: NewWords) -> dict[st
 
 
 def _substitution(coco: Coco, turn: UserTurn, goal: Goal) -> tuple[Goal, NewWords] | str:
-  """Returns the user's own words with other values; or why they do not do."""
+  """Returns the user's own words with other values, or why they are unsuitable."""
   replaced = substituted(turn, goal, coco.values.schema)
   if replaced is None:
     return "unsaid"

@@ -1,4 +1,4 @@
-"""Answers of a classifier of utterances: which slots does a turn tell?"""
+"""Answers of an utterance classifier: which slots does a turn inform?"""
 
 import dataclasses
 import pathlib
@@ -8,13 +8,13 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.perturb.coco_turns import Goal, UserTurn
 from sgdx_t5x.perturb.coco_words import predictions, read_lines
 
-FEWEST = 0.8  # precision and recall on real turns, below which answers are refused
+FEWEST = 0.8  # minimum precision and recall on real turns; else answers are refused
 NONE = "none"
 
 
 @dataclasses.dataclass(frozen=True)
 class Quality:
-  """How good a classifier is on real turns: numbers of slots, told and found."""
+  """How good a classifier is on real turns: counts of slots that were informed and found."""
 
   right: int = 0
   found: int = 0
@@ -23,12 +23,12 @@ class Quality:
 
   @property
   def precision(self) -> float:
-    """Share of the slots found that were told."""
+    """Share of the slots found that were informed."""
     return self.right / self.found if self.found else 0.0
 
   @property
   def recall(self) -> float:
-    """Share of the slots told that were found."""
+    """Share of the slots informed that were found."""
     return self.right / self.told if self.told else 0.0
 
   def __add__(self, other: "Quality") -> "Quality":
@@ -40,13 +40,13 @@ def read_answers(path: str | pathlib.Path) -> tuple[dict[str, frozenset[str]], d
   """Reads {"id", "slots": [...]} lines: of real turns ("1_00000.t04") and candidates ("...#0").
 
   Lines of `t5x.infer` on the task sgd_user_turn_goals are read as well: "city, date" or "none";
-  of all decodes, the best.
+  the best, if there are several decodes.
 
   Returns:
-    id -> slots; and id -> what the classifier was asked, where the file says it.
+    id -> slots; and id -> the classifier's input, where the file has it.
 
   Raises:
-    SgdxError: no such file, or a line of another form.
+    SgdxError: no such file, or a malformed line.
   """
   expected = '{"id": "1_00000.t04#0", "slots": ["city", ...]}'
   found, inputs = {}, {}
@@ -63,7 +63,7 @@ def read_answers(path: str | pathlib.Path) -> tuple[dict[str, frozenset[str]], d
 
 
 def quality_of(answers: Mapping[str, frozenset[str]], turn: UserTurn) -> Quality:
-  """Returns what the answer for a real turn counts; nothing if there is none."""
+  """Returns the counts of the answer for a real turn; zeros if there is none."""
   if turn.id not in answers:
     return Quality()
   found, told = answers[turn.id], frozenset(turn.goal.told)
@@ -84,6 +84,6 @@ def check_quality(path: str, found: Quality, force: bool) -> None:
 
 
 def accepts(answer: frozenset[str], goal: Goal, strict: bool) -> bool:
-  """Whether an answer lets words stand for a goal: no slot besides its own; if strict, all."""
+  """Whether an answer has no slots other than the goal's and, if strict, all of these."""
   told = frozenset(goal.told)
   return answer == told if strict else answer <= told

@@ -1,4 +1,4 @@
-"""Which slots users tell in one turn, counted in a corpus: combinations.json."""
+"""Which slots users inform in one turn, counted in a corpus: combinations.json."""
 
 import collections
 import dataclasses
@@ -19,17 +19,17 @@ from sgdx_t5x.simulator.variation import is_moment
 
 FORMAT = "sgdx-combinations/1"
 FREQ, NEUTRAL, RARE = "freq", "neutral", "rare"
-SHARES = {FREQ: (0.2, 2.0), NEUTRAL: (0.0, 2.0), RARE: (0.0, 0.05)}  # from, up to but without
+SHARES = {FREQ: (0.2, 2.0), NEUTRAL: (0.0, 2.0), RARE: (0.0, 0.05)}  # low, high (exclusive)
 _Pairs = collections.Counter[tuple[str, str]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Combinations:
-  """What users tell together.
+  """Which slots users inform together.
 
   Attributes:
-    shares: service -> slot -> other slot -> share of the turns that tell the slot and tell the
-      other one, too; all pairs of an intent.
+    shares: service -> slot -> other slot -> share of the turns with the slot that have the other
+      one, too; all pairs of an intent.
     earlier: service -> (slot, slot): days or times of which the first is not after the second.
   """
 
@@ -37,7 +37,7 @@ class Combinations:
   earlier: Mapping[str, tuple[tuple[str, str], ...]]
 
   def allowed(self, which: str, service: str, slot: str, other: str) -> bool:
-    """Whether a turn that tells a slot may be given another one. Args: which, of SHARES."""
+    """Whether another slot may be added to a turn with a slot. Args: which, key of SHARES."""
     share = self.shares.get(service, {}).get(slot, {}).get(other)
     low, high = SHARES[which]
     return share is not None and low <= share < high
@@ -62,7 +62,7 @@ class Combinations:
 
 
 def count_combinations(split: Split) -> Combinations:
-  """Counts in train, and for services that its users never speak of, in the split itself."""
+  """Counts in train and, for services that its users never inform, in the split itself."""
   corpus, schema = split.corpus, split.schema
   tables: list[tuple[_Counts, _Counts]] = []
   if split.name != "train" and "train" in corpus.splits:
@@ -82,7 +82,7 @@ def count_combinations(split: Split) -> Combinations:
   )
 
 
-_Counts = dict[str, _Pairs]  # service -> (slot, other slot) -> turns; (slot, slot) is the slot's
+_Counts = dict[str, _Pairs]  # service -> (slot, other slot) -> turns; (slot, slot): turns with it
 
 
 def _plain_dialogues(corpus: Corpus, split: str) -> Iterator[dict[str, Any]]:
@@ -95,7 +95,7 @@ def _plain_dialogues(corpus: Corpus, split: str) -> Iterator[dict[str, Any]]:
 
 
 def _count(dialogues: Iterable[Mapping[str, Any]], schema: Schema) -> tuple[_Counts, _Counts]:
-  """Counts turns that tell two slots, and frames in which one day or time is not after another."""
+  """Counts turns with two slots, and frames in which one day or time is not after another."""
   told: _Counts = {}
   order: _Counts = {}
   for data in dialogues:
@@ -136,10 +136,10 @@ def _shares(service: Service, told: Mapping[tuple[str, str], int]) -> dict[str, 
 
 
 def read_combinations(path: str | pathlib.Path, schema: Schema) -> Combinations:
-  """Reads combinations.json, as it was written or with other shares.
+  """Reads combinations.json, as written or with edited shares.
 
   Raises:
-    SgdxError: no such file, another form, or services and slots that the schema does not have.
+    SgdxError: no such file, a malformed one, or services and slots that the schema does not have.
   """
   path = pathlib.Path(path)
   if not path.is_file():

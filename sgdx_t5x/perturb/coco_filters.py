@@ -15,18 +15,18 @@ from sgdx_t5x.perturb.texts import gaps, same_text, words
 from sgdx_t5x.perturb.values import said_values
 
 REASONS = ("empty", "missing", "old", "extra", "same")
-_SHORTEST = 4  # characters; shorter values ("Us", "Up", "2") are words as well
+_SHORTEST = 4  # characters; shorter values ("Us", "Up", "2") are ordinary words, too
 _BOOLEAN = frozenset({"true", "false"})
 
 
 @dataclasses.dataclass(frozen=True)
 class KnownValues:
-  """Values of the slots of a service, to find those that nobody asked for.
+  """Values of the slots of a service, to detect those that are not in a goal.
 
   Attributes:
     slots: value, as words in lower case -> its slots.
-    longest: words of the longest.
-    plain: words of the names and descriptions of the service, which mean no value.
+    longest: number of words of the longest value.
+    plain: words of the service's names and descriptions, which do not count as values.
   """
 
   slots: Mapping[str, frozenset[str]]
@@ -71,14 +71,14 @@ def rejected(
   known: KnownValues,
   before: str,
 ) -> str:
-  """Returns why words cannot stand for a goal, of REASONS; "" if they can.
+  """Returns why words do not fit a goal, one of REASONS; "" if they do.
 
   Args:
-    new: the words, and where they say values.
-    goal: what is to be told.
+    new: the words, and the spans of values in them.
+    goal: what is to be informed.
     outlined: the turn with the goal's acts and spans.
     known: values of the service.
-    before: what the user said; "" where the same is as good.
+    before: what the user said; "" if the same words are acceptable.
   """
   if not new.text.strip():
     return "empty"
@@ -106,7 +106,7 @@ def _expected(outlined: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _gone(goal: Goal) -> set[str]:
-  """Values that were told and are not any more, as words; "True" is never said as that."""
+  """Values that are no longer informed, as words; without "True", which is never said as such."""
   told = {text for value in goal.told.values() for text in _as_words(value)}
   gone = {text for value in goal.gone for text in _as_words(value)}
   return gone - told - _BOOLEAN

@@ -1,7 +1,7 @@
-"""Counterfactual goals: what a user could have told instead in one turn, after CoCo.
+"""Counterfactual goals: what a user could have informed instead in one turn, following CoCo.
 
-The belief of a turn is what its INFORM acts tell. A goal drops one slot, gives others another
-value and adds some: which slots is decided here, their values are drawn in `coco_values`.
+The belief of a turn is the content of its INFORM acts. A goal drops one slot, changes the values
+of others and adds some: the slots are chosen here, their values are drawn in `coco_values`.
 """
 
 import dataclasses
@@ -17,12 +17,12 @@ class Rules:
   """How goals are drawn.
 
   Attributes:
-    p_drop, p_change, p_add: probabilities, of a turn (drop, add) or of each slot (change).
-    max_add: slots that are added at most.
-    max_slots: slots that a turn has at most after adding; more are never taken away.
-    flow: "strict" never drops what the system just asked for; "loose" may.
-    order: "random" draws what is added; "dictionary" is CoCo's own way: the first that fit, in the
-      order of the schema, what was dropped among them; a drop is taken back if nothing is added.
+    p_drop, p_change, p_add: probabilities, per turn (drop, add) or per slot (change).
+    max_add: maximum number of added slots.
+    max_slots: no slots are added beyond this number; a turn that has more keeps them.
+    flow: "strict" never drops a slot that the system just requested; "loose" may.
+    order: "random" draws added slots; "dictionary", as in CoCo, takes the first that fit in schema
+      order, a dropped one included; a drop is undone if nothing, or that slot itself, is added.
   """
 
   p_drop: float = 1.0
@@ -36,13 +36,13 @@ class Rules:
 
 @dataclasses.dataclass(frozen=True)
 class Belief:
-  """What a turn tells, and what decides how it can be changed.
+  """What a turn informs, and what determines how it can be changed.
 
   Attributes:
     informed: its slots, in the order of the acts.
-    fixed: those of them that keep their value: the system said it, or any will do.
+    fixed: those that keep their value: the system said it, or it is "dontcare".
     requested: slots that the system asked for just before.
-    held: slots of the state after the turn.
+    held: slots of the states before and after the turn.
     addable: slots of the active intent, in the order of the schema.
   """
 
@@ -70,9 +70,9 @@ def choose_slots(
 
   Args:
     belief: of the turn.
-    allowed: whether a turn that tells one slot may tell another one, too.
-    rules: how.
-    rng: source of chance.
+    allowed: whether a turn with one slot may have another one, too.
+    rules: how they are drawn.
+    rng: random number generator.
 
   Source: `counterfactual_goal_generator` of CoCo (commit d092bb4), without its rule that writes
   times of taxis into turns about trains.

@@ -1,4 +1,4 @@
-"""Options of `sgdx perturb --kind coco`: checked, and made into what makes counterfactuals."""
+"""Checks the options of `sgdx perturb --kind coco`, and makes a `Coco` of them."""
 
 import pathlib
 from collections.abc import Iterator, Mapping
@@ -59,23 +59,23 @@ def open_coco(
   force: bool = False,
   **rules: Any,
 ) -> tuple[Coco, coco_classifier.Quality | None]:
-  """Returns what makes counterfactuals of a split, and how good the classifier is, if there is one.
+  """Returns how counterfactuals of a split are made, and the classifier's quality, if there is one.
 
   Args:
     split: what is perturbed.
-    seed: fixes the result, together with the options.
-    slots: of `SHARES`: which slots may come together.
+    seed: determines the result, together with the options.
+    slots: key of `SHARES`: which slots may be combined.
     values: see `coco_values.value_source`.
-    generator_name: of `GENERATORS`.
-    candidates: file of answers, of generator "file".
-    plus: whether values are substituted where no words are found.
-    combinations: file to read; None: they are counted.
+    generator_name: one of `GENERATORS`.
+    candidates: file of answers, for generator "file".
+    plus: whether values are substituted if no words are found.
+    combinations: file to read; None to count them.
     classifier: file of its answers, or None.
     strict, force: see `coco_classifier`.
     rules: attributes of `Rules`.
 
   Raises:
-    SgdxError: options or files that cannot be used, or a corpus without users' acts.
+    SgdxError: invalid options or files, or a corpus without user acts.
   """
   _check(slots=slots, generator=generator_name, **rules)
   if (generator_name == FILE) != (candidates is not None):
@@ -115,7 +115,7 @@ def open_coco(
   if classifier is None or answers is None:
     return coco, None
   quality = _checked_quality(classifier, answers, split, force)
-  if heard:  # a candidate of another model may have the same id
+  if heard:  # a candidate from another model may have the same id
     told = {line["id"]: line["inputs"] for line in classifier_lines(coco, split)}
     check_inputs(classifier, {key: heard[key] for key in told.keys() & heard.keys()}, told)
   return coco, quality
@@ -167,9 +167,9 @@ def _check_acts(split: Split) -> None:
 
 
 def goal_lines(coco: Coco, split: Split) -> Iterator[dict[str, Any]]:
-  """Yields {"id", "inputs", "goal"} of all goals, each followed by the original of its turn."""
+  """Yields {"id", "inputs", "goal"} of all goals, each followed by its turn's original goal."""
   for turn, goal in _goals(coco, split):
-    if turn.carried:  # the acts do not tell what its words refer to
+    if turn.carried:  # the acts do not say what its words refer to
       continue
     for suffix, each in (("", goal), (ORIGINAL_GOAL, turn.goal)):
       key = turn.id + suffix
@@ -187,8 +187,10 @@ def _goals(coco: Coco, split: Split) -> Iterator[tuple[UserTurn, Any]]:
 
 
 def classifier_lines(coco: Coco, split: Split) -> Iterator[dict[str, Any]]:
-  """Yields {"id", "inputs"} for a classifier: every real turn that tells something, then what was
-  generated for its goals and passes the other filters."""
+  """Yields {"id", "inputs"} for a classifier: real turns, then candidates.
+
+  Real turns are all that inform something; candidates, those that pass the other filters.
+  """
   for data in split.dialogues():
     for turn in eligible_turns(data):
       yield {"id": turn.id, "inputs": _slots_asked(turn, turn.data["utterance"], split)}

@@ -1,4 +1,4 @@
-"""What CoCo's generator and classifier are asked, the same in training and afterwards."""
+"""Inputs of CoCo's generator and classifier, the same in training and inference."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,12 @@ def turn_id(dialogue_id: str, turn: int) -> str:
 
 
 def asked(heard: str, frames: Sequence[Mapping[str, Any]], key: str) -> str:
-  """Returns what a generator is asked: "[SYSTEM] ... [ACTS] inform city = Elmport ; ...".
+  """Returns a generator's input: "[SYSTEM] ... [ACTS] inform city = Elmport ; ...".
 
   Args:
-    heard: what the system said before.
+    heard: the system utterance before.
     frames: of the user's turn, with its acts.
-    key: shuffles the acts, as CoCo shuffles the slots of its prompts.
+    key: seed for shuffling the acts, as CoCo shuffles the slots of its prompts.
   """
   acts = []
   for frame in frames:
@@ -33,13 +33,13 @@ def asked(heard: str, frames: Sequence[Mapping[str, Any]], key: str) -> str:
 
 
 def asked_slots(heard: str, utterance: str, service: Service) -> str:
-  """Returns what a classifier is asked: "[SYSTEM] ... [USER] ... [domain] S [slots] a, b, c"."""
+  """Returns a classifier's input: "[SYSTEM] ... [USER] ... [domain] S [slots] a, b, c"."""
   slots = ", ".join(_tracked(service))
   return f"[SYSTEM] {heard} [USER] {utterance} [domain] {service.name} [slots] {slots}"
 
 
 def told_slots(frame: Mapping[str, Any], service: Service) -> list[str]:
-  """Returns the slots that a user frame tells (INFORM), in the order in which they are asked."""
+  """Returns the slots that a user frame informs (INFORM), in the order of `asked_slots`."""
   told = {action["slot"] for action in frame["actions"] if action["act"] == "INFORM"}
   return [slot for slot in _tracked(service) if slot in told]
 

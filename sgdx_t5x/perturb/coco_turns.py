@@ -1,4 +1,4 @@
-"""A user turn with another goal: its acts and its state, for which words are then found."""
+"""A user turn with another goal: its acts and its state, for which an utterance is then found."""
 
 import dataclasses
 import random
@@ -18,15 +18,15 @@ INFORM = "INFORM"
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-  """What a turn is to tell.
+  """What a turn is to inform.
 
   Attributes:
-    frame: which of the turn's frames tells it.
+    frame: index of the turn's frame that informs it.
     service: of that frame.
-    told: slot -> value, in the order of the acts; those added come last.
-    changed: slots of `told` -> the value that they had.
-    dropped: slots that were told and are not any more -> their value.
-    added: slots of `told` that were not told.
+    told: slot -> value, in the order of the acts; added slots come last.
+    changed: changed slots of `told` -> their old value.
+    dropped: dropped slots -> their old value.
+    added: slots of `told` that the user did not inform originally.
   """
 
   frame: int
@@ -38,16 +38,16 @@ class Goal:
 
   @property
   def is_original(self) -> bool:
-    """Whether it is what the user told."""
+    """Whether it is what the user informed originally."""
     return not (self.changed or self.dropped or self.added)
 
   @property
   def gone(self) -> list[Value]:
-    """Values that were told and are not any more."""
+    """Values that are no longer informed."""
     return [*self.changed.values(), *self.dropped.values()]
 
   def to_json(self) -> dict[str, Any]:
-    """Returns the edit as changes.jsonl has it."""
+    """Returns the edit in the form of changes.jsonl."""
     return {
       "service": self.service,
       "kept": sorted(self.told.keys() - self.changed.keys() - self.added),
@@ -59,15 +59,15 @@ class Goal:
 
 @dataclasses.dataclass(frozen=True)
 class UserTurn:
-  """A turn that tells something.
+  """A turn that informs something.
 
   Attributes:
     exchange: its dialogue.
     number: of the turn.
-    goal: what it tells.
-    forms: values of the dialogue as they are said -> canonical ones.
+    goal: what it informs.
+    forms: values of the dialogue as said -> canonical ones.
     carried: service -> slots whose value enters the state though neither side said it for this
-      service: only the words of the turn refer to it ("there").
+      service: only the wording of the turn refers to it ("there").
   """
 
   exchange: Exchange
@@ -88,11 +88,11 @@ class UserTurn:
 
   @property
   def heard(self) -> str:
-    """What the system said before."""
+    """The system utterance before."""
     return self.exchange.data["turns"][self.number - 1]["utterance"] if self.number else ""
 
   def says_state(self, turn: Mapping[str, Any], free: Mapping[str, frozenset[str]]) -> bool:
-    """Whether every value of free slots in the states of a new form of the turn was said."""
+    """Whether all values of free slots in the states of a new version of the turn were said."""
     turns = self.exchange.data["turns"][: self.number]
     text = "\n".join([*(each["utterance"] for each in turns), turn["utterance"]])
     return all(
@@ -110,7 +110,7 @@ class UserTurn:
 
 
 def original_goal(turn: Mapping[str, Any]) -> Goal | None:
-  """Returns what a turn tells; None if it tells nothing, or in more than one frame."""
+  """Returns what a turn informs; None if nothing, or in more than one frame."""
   found = []
   for i, frame in enumerate(turn["frames"]):
     told = {
@@ -125,7 +125,7 @@ def original_goal(turn: Mapping[str, Any]) -> Goal | None:
 
 
 def belief_of(turn: UserTurn, schema: Schema) -> Belief:
-  """Returns what decides how the goal of a turn can be changed."""
+  """Returns what determines how the goal of a turn can be changed."""
   goal, service, heard = turn.goal, schema[turn.goal.service], turn.heard.lower()
   state = turn.data["frames"][goal.frame]["state"]
   addable: tuple[str, ...] = ()
@@ -150,11 +150,11 @@ def draw_goal(
   """Draws a counterfactual goal.
 
   Args:
-    turn: what it is about.
+    turn: whose goal is changed.
     values: where values come from.
     combinations, which: what may be added, see `Combinations.allowed`.
     rules: how slots are chosen.
-    rng: source of chance.
+    rng: random number generator.
   """
   goal, service = turn.goal, turn.goal.service
 
@@ -192,9 +192,9 @@ def _held(turn: UserTurn) -> tuple[dict[str, str], set[str]]:
 
 
 def outlined_turn(turn: UserTurn, goal: Goal, schema: Schema) -> dict[str, Any]:
-  """Returns a turn with the acts and the state of a goal; its utterance lists the values only.
+  """Returns a turn with the acts and the state of a goal; its utterance only lists the values.
 
-  It has the spans of what is to be said, so that providers of paraphrases find words for it.
+  It has the spans of what is to be said, so that paraphrase providers can find words for it.
   """
   frames = [{**frame} for frame in turn.data["frames"]]
   frame = frames[goal.frame]
@@ -242,7 +242,7 @@ def _inform(slot: str, value: Value) -> dict[str, Any]:
 def _state(
   frame: Mapping[str, Any], before: Mapping[str, Sequence[str]], goal: Goal, schema: Schema
 ) -> dict[str, list[str]]:
-  """The state after the turn: what was dropped has the value again that it had before, if any."""
+  """The state after the turn: a dropped slot gets back its value from before the turn, if any."""
   state = dict(frame["state"]["slot_values"])
   free = schema[goal.service].noncategorical_slots
   for slot in goal.dropped:
@@ -272,7 +272,7 @@ def worded_turn(outlined: Mapping[str, Any], new: NewWords) -> dict[str, Any]:
 
 
 def cut_dialogue(turn: UserTurn, last: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns a dialogue up to a user turn, with that turn in another form, under the turn's id."""
+  """Returns a dialogue up to a user turn, with that turn replaced, under the turn's id."""
   data = turn.exchange.data
   turns = [*data["turns"][: turn.number], last]
   found = {frame["service"] for each in turns for frame in each["frames"]}

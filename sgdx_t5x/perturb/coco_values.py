@@ -1,4 +1,4 @@
-"""Values of counterfactual goals: others of the split, invented ones, or a list of your own."""
+"""Values of counterfactual goals: others of the split, invented ones, or a custom list."""
 
 import dataclasses
 import pathlib
@@ -17,12 +17,12 @@ from sgdx_t5x.simulator.values import VALUE_KINDS, ValuePool
 from sgdx_t5x.simulator.variation import RELATIVE_DAYS, forms, is_moment
 
 IN, OUT, OUT_TEST, OUT_TRAIN = "in", "out", "out-test", "out-train"
-_FEWEST = 5  # values that a slot must have; else those of all services' slots of its kind
+_FEWEST = 5  # values that a slot must have; else those of all slots of its kind are used
 _TRIES = 50
 
 
 class Value(NamedTuple):
-  """A value: as the database has it, and as the user says it."""
+  """A value, as in the database and as the user says it."""
 
   canonical: str
   said: str
@@ -33,9 +33,9 @@ class ValueSource:
   """Where the values of goals come from.
 
   Attributes:
-    label: what the manifest says of it.
+    label: its name in the manifest.
     schema: of the split.
-    draws: (service, free slot) -> draws a value and its other forms.
+    draws: (service, free slot) -> function that draws a value and its other forms.
     earlier: service -> pairs of slots, see `Combinations`.
     fallbacks: free slots for which the split has too few values of the wanted kind.
   """
@@ -54,11 +54,11 @@ class ValueSource:
     taken: Iterable[str],
     known: Mapping[str, str],
   ) -> Value | None:
-    """Draws a value; None if there is none that fits.
+    """Draws a value; None if none fits.
 
     Args:
       service, slot: of the schema.
-      rng: source of chance.
+      rng: random number generator.
       taken: strings in lower case that a free value may not be: those of the state and the goal.
       known: slot -> canonical value of the state and the goal: a categorical slot gets another
         value, and days and times keep their order.
@@ -88,7 +88,7 @@ class ValueSource:
 
 
 def _said(name: str, others: Sequence[str]) -> Sequence[str]:
-  """Ways to say a value that fit wherever another one stood; "2019-03-05" is none."""
+  """Ways to say a value that can replace any other value; "2019-03-05" is not one."""
   ways = [*others] if is_moment(name) else [name, *others]
   plain = [x for x in ways if x.lower() not in RELATIVE_DAYS and not x.lower().startswith("next ")]
   return plain or ways or [name]
@@ -101,8 +101,8 @@ def value_source(
 
   Args:
     values: "in", those of the same slot in the split that train's states lack (all of the split, if
-      fewer than five); "out-test" or "out-train", invented ones, of two shares that no value is in
-      both of; "out", the share of the split; or a JSON file {kind: [value, ...]}.
+      fewer than five); "out-test" or "out-train", invented ones, from two disjoint pools; "out",
+      the split's pool of these; or a JSON file {kind: [value, ...]}.
     split: what is perturbed.
     earlier: pairs of slots whose days and times keep their order.
 
@@ -127,7 +127,7 @@ def value_source(
 
 
 def _invented(kind: str, held_out: bool) -> Draw:
-  """Draws of one of two disjoint shares; also of numbers and days, which the simulator shares."""
+  """Draws from one of two disjoint pools, even numbers and days, which the simulator shares."""
   pool = ValuePool(VALUE_KINDS.get(kind, VALUE_KINDS["title"]))
 
   def draw(rng: random.Random) -> tuple[str, Sequence[str]]:

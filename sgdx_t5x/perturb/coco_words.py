@@ -20,19 +20,19 @@ from sgdx_t5x.perturb.texts import edited, moved, spans_of
 
 TEMPLATES, EXCHANGE, FILE = "templates", "exchange", "file"
 GENERATORS = (TEMPLATES, EXCHANGE, FILE)
-_TRIES = 5  # draws of templates and of donors, of which the first that passes is taken
-ORIGINAL_GOAL = "+ori"  # ends the id of a turn with its original goal
+_TRIES = 5  # draws of templates and of donors; the first that passes is used
+ORIGINAL_GOAL = "+ori"  # suffix of the id of a turn with its original goal
 # (turn, its outline with a goal, id of the goal, seed) -> words to try, or why there are none.
 Generator = Callable[[UserTurn, Mapping[str, Any], str, str], Iterator[NewWords | str]]
 
 
 def generator(name: str, split: Split, candidates: Mapping[str, Sequence[str]]) -> Generator:
-  """Returns what finds words for a goal.
+  """Returns the function that generates words for a goal.
 
   Args:
-    name: of GENERATORS.
-    split: what is perturbed; "exchange" reads the turns that may lend their words.
-    candidates: of "file": id of a goal -> utterances, the best first.
+    name: one of GENERATORS.
+    split: what is perturbed; "exchange" reads the turns whose words may be reused.
+    candidates: for "file": goal id -> utterances, best first.
   """
   if name == FILE:
     return _from_candidates(split.schema, candidates)
@@ -70,7 +70,7 @@ def _from_candidates(schema: Schema, candidates: Mapping[str, Sequence[str]]) ->
 
 
 def _found_spans(text: str, outlined: Mapping[str, Any]) -> Iterator[tuple[str, str, int, int]]:
-  """Finds the values of an outlined turn as whole words, the longest first, none in another."""
+  """Finds the values of an outlined turn as whole words, longest first, without overlaps."""
   said, taken = outlined["utterance"], []
   wanted = sorted(spans_of(outlined), key=lambda span: span[2] - span[3])
   for service, slot, start, end in wanted:
@@ -88,8 +88,8 @@ class Candidates:
   """What a model answered.
 
   Attributes:
-    texts: id of a goal -> utterances, the best first.
-    inputs: id -> what the model was asked, where the file says it.
+    texts: goal id -> utterances, best first.
+    inputs: id -> the model's input, where the file has it.
   """
 
   texts: Mapping[str, Sequence[str]]
@@ -100,10 +100,10 @@ def read_candidates(path: str | pathlib.Path) -> Candidates:
   """Reads {"id", "candidates": [...]} lines; "inputs" of the goals may be kept in them.
 
   Lines of `t5x.infer` on the task sgd_user_turn_goals are read as well: an answer, or all decodes
-  (`return_all_decodes`), which T5X lists with the best last.
+  (`return_all_decodes`), which T5X lists best last.
 
   Raises:
-    SgdxError: no such file, a line of another form, or an id twice.
+    SgdxError: no such file, a malformed line, or a duplicate id.
   """
   path = pathlib.Path(path)
   texts: dict[str, list[str]] = {}
@@ -124,13 +124,13 @@ def read_candidates(path: str | pathlib.Path) -> Candidates:
 
 
 def predictions(line: Mapping[str, Any]) -> list[Any]:
-  """Returns what `t5x.infer` answered in a line, the best first; empty if the line has none."""
+  """Returns the predictions of `t5x.infer` in a line, best first; empty if the line has none."""
   found = line.get("prediction", [])
   return found[::-1] if isinstance(found, list) else [found]
 
 
 def read_lines(path: pathlib.Path, expected: str) -> Iterator[tuple[str, dict[str, Any]]]:
-  """Yields place and content of JSON lines with an "id". Raises SgdxError for other lines."""
+  """Yields location and content of JSON lines with an "id". Raises SgdxError for other lines."""
   if not path.is_file():
     raise not_found(path, f"a file of lines {expected}")
   protect([path])
@@ -146,12 +146,12 @@ def read_lines(path: pathlib.Path, expected: str) -> Iterator[tuple[str, dict[st
 
 
 def check_ids(path: str, found: Mapping[str, Any], goals: Mapping[str, str]) -> None:
-  """Refuses answers for goals that there are not, or that were other goals.
+  """Refuses answers whose ids are not goals of this run.
 
   Args:
     path: of the answers, for messages.
     found: id -> anything.
-    goals: id -> what is asked.
+    goals: id -> input.
   """
   if unknown := [key for key in found if key not in goals]:
     raise SgdxError(
@@ -176,11 +176,11 @@ def check_inputs(path: str, inputs: Mapping[str, str], goals: Mapping[str, str])
 def substituted(turn: UserTurn, goal: Goal, schema: Schema) -> tuple[Goal, NewWords] | None:
   """Puts the changed values of a goal into the user's own words: CoCo's value substitution.
 
-  Free values by their spans, categorical ones where they are literally said once; what is not said
-  keeps its value, and nothing is dropped or added.
+  Free values are replaced by their spans, categorical ones if they are literally said once; other
+  slots keep their value, and none are dropped or added.
 
   Returns:
-    The goal that is told then, and the words; None if no value can be replaced.
+    The goal that is then informed, and the words; None if no value can be replaced.
   """
   text, free = turn.data["utterance"], schema[goal.service].noncategorical_slots
   spans = sorted(spans_of(turn.data), key=lambda span: span[2])

@@ -23,7 +23,7 @@ from sgdx_t5x.perturb.undo import checksum
 from sgdx_t5x.perturb.write import check_has_dialogues, copy_schemas, write_file
 from sgdx_t5x.signature import package_version
 
-CONTROL_SUFFIX = "_ori"  # ends the folder of the control
+CONTROL_SUFFIX = "_ori"  # suffix of the control's folder
 COMBINATIONS = "{split}/combinations.json"
 
 
@@ -43,7 +43,7 @@ class _Set:
 
 
 def control_folder(out: str | pathlib.Path) -> pathlib.Path:
-  """Returns where the control of a set is written: beside it."""
+  """Returns the folder of the control of a set, which is next to it."""
   out = pathlib.Path(out).resolve()
   return out.with_name(out.name + CONTROL_SUFFIX)
 
@@ -56,20 +56,20 @@ def write_coco(
 ) -> tuple[Manifest, list[Made]]:
   """Writes the counterfactuals of a split to a folder, and their control to `control_folder`.
 
-  Each is a dialogue that ends with the turn that is scored, called as the turn: "1_00000.t04".
+  Each is a dialogue that ends with the turn that is scored, named after the turn: "1_00000.t04".
 
   Args:
-    coco: what makes them.
+    coco: how they are made.
     split: of the original.
-    out: a folder that is new or empty; the control's, too.
+    out: a folder that is new or empty, like the control's.
     on_dialogue: called with the number of dialogues done.
 
   Returns:
-    The manifest of the counterfactuals, and all of them that have a control.
+    The manifest of the counterfactuals, and those of them that have a control.
 
   Raises:
-    SgdxError: a folder has something in it or cannot be written, or no turn has a counterfactual.
-      Nothing is left then.
+    SgdxError: a folder is not empty or cannot be written, or no turn has a counterfactual.
+      Nothing is left on disk then.
   """
   corpus, counts, files = split.corpus, collections.Counter(), {}
   kept: list[Made] = []
@@ -161,7 +161,7 @@ def _check_any(counts: collections.Counter, corpus: Corpus, split: str) -> None:
 
 
 def write_lines(path: str, option: str, lines: Iterable[Mapping[str, Any]]) -> int:
-  """Writes JSON lines. Returns how many. Args: option, that named the file."""
+  """Writes JSON lines. Returns how many. Args: option, the one that named the file."""
   number = 0
   with atomic_write(path, option) as file:
     for line in lines:
@@ -173,9 +173,9 @@ def write_lines(path: str, option: str, lines: Iterable[Mapping[str, Any]]) -> i
 def write_sheet(path: str, made: Sequence[Made], number: int, seed: int) -> str:
   """Writes a blind annotation sheet (CSV), and its key beside it.
 
-  Each of some turns drawn at random has three rows: the original, the control and the
-  counterfactual, all rows shuffled. Annotators say whether a person could have said it, and
-  whether it tells the goal: 1 or 0 each.
+  Each of the randomly drawn turns has three rows: the original, the control and the
+  counterfactual; all rows are shuffled. Annotators mark whether a person could have said it, and
+  whether it conveys the goal: 1 or 0 each.
 
   Args:
     path: the sheet.

@@ -1,4 +1,4 @@
-"""Which user frames a perturbation changed: those over which both sets are compared."""
+"""Which user frames a perturbation changed: those on which both sets are compared."""
 
 import collections
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ Snapshot = list[tuple[str, list[dict[str, Any]]]]  # utterance and states of eac
 
 
 def snapshot(data: Mapping[str, Any]) -> Snapshot:
-  """Returns what of a decoded dialogue decides whether a frame is changed."""
+  """Returns the parts of a decoded dialogue that decide whether a frame is changed."""
   return [
     (turn["utterance"], [dict(frame["state"]["slot_values"]) for frame in turn["frames"]])
     for turn in data["turns"][::2]
@@ -22,8 +22,8 @@ def changed_frames(data: Mapping[str, Any], before: Snapshot, by_state: bool) ->
 
   Args:
     data: the perturbed dialogue.
-    before: of the original.
-    by_state: whether the gold state counts (ned, vs) or the frame's own utterance (pi, sdi).
+    before: snapshot of the original.
+    by_state: whether the gold state is compared (ned, vs) or the frame's utterance (pi, sdi).
   """
   found = []
   for i, (turn, (utterance, states)) in enumerate(zip(data["turns"][::2], before, strict=True)):
@@ -37,7 +37,7 @@ def changed_frames(data: Mapping[str, Any], before: Snapshot, by_state: bool) ->
 def count(
   counts: collections.Counter, data: Mapping[str, Any], before: Snapshot, by_state: bool
 ) -> None:
-  """Adds a dialogue to the counts of a manifest, and to what tells whether it is annotated."""
+  """Adds a dialogue to a manifest's counts, and to those that show what is annotated."""
   counts["dialogues"] += 1
   counts["user_turns"] += len(before)
   counts["frames"] += sum(len(states) for _, states in before)

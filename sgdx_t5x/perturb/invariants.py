@@ -1,4 +1,4 @@
-"""What a perturbation must not change: a perturbed split beside its original."""
+"""Compares a perturbed split with its original: what a perturbation must not change."""
 
 import dataclasses
 import itertools
@@ -22,16 +22,16 @@ from sgdx_t5x.perturb.undo import undo_dialogue
 
 @dataclasses.dataclass
 class Comparison:
-  """What was found; all that must hold holds, or `compare` raised.
+  """Result of a comparison in which all invariants hold; otherwise `compare` raises.
 
   Attributes:
     manifest: of the perturbed split.
-    dialogues: how many were compared; each was undone to exactly its original.
-    files: of dialogues.
-    equal_files: how many come back byte for byte; None for counterfactuals, which have no rest.
-    values: of entity slots in states.
-    unsaid: how many of them no utterance has, in the original and in the perturbed split.
-    leaks: strings that were replaced and still stand somewhere in their dialogue.
+    dialogues: number compared; undoing the changes restores each of them exactly.
+    files: number of files of dialogues.
+    equal_files: number restored byte for byte; None for counterfactuals, which are cut dialogues.
+    values: number of values of entity slots in states.
+    unsaid: how many of them occur in no utterance, in the original and in the perturbed split.
+    leaks: number of replaced strings that still occur in their dialogue.
     remarks: rule -> violations, the same in both.
   """
 
@@ -51,16 +51,16 @@ def compare(
   split: str,
   on_dialogue: Callable[[int], None] = lambda done: None,
 ) -> Comparison:
-  """Tests that a perturbation can be undone and left alone what it must not touch.
+  """Checks that a perturbation can be undone and did not touch what it must not.
 
   Args:
-    perturbed: a corpus of `sgdx perturb`.
-    original: what it was made of.
-    split: that was perturbed.
+    perturbed: a corpus from `sgdx perturb`.
+    original: the corpus that it was made from.
+    split: the perturbed split.
     on_dialogue: called with the number of dialogues compared.
 
   Raises:
-    SgdxError: for another original, and for the first dialogue in which something does not hold.
+    SgdxError: for a different original, and for the first dialogue that violates an invariant.
   """
   manifest = check_original(perturbed, original, split)
   if manifest.scored == SCORED_LAST:
@@ -95,7 +95,7 @@ def _compare_dialogue(
   slots: Slots,
   where: str,
 ) -> None:
-  """Compares one dialogue; `data` is the original afterwards."""
+  """Compares one dialogue; undoes the changes in `data`."""
   values, unsaid_before = gold_factuality(before, slots)
   _, unsaid = gold_factuality(data, slots)
   if len(unsaid) > len(unsaid_before):
@@ -108,7 +108,7 @@ def _compare_dialogue(
     )
   for line in lines:
     found.leaks += _leaks(data, line.get("strings", {}))
-  if not found.manifest.slots:  # only utterances change
+  if not found.manifest.slots:  # a perturbation of utterances alone
     for number, (turn, old) in enumerate(zip(data["turns"], before["turns"], strict=True)):
       if _annotation(turn) != _annotation(old):
         raise _broken(
@@ -132,7 +132,7 @@ def _compare_turns(
   split: str,
   on_dialogue: Callable[[int], None],
 ) -> Comparison:
-  """Tests that counterfactuals differ from their dialogues in the last turn and its goal only."""
+  """Checks that counterfactuals differ from their dialogues only in the last turn and its goal."""
   found, changes = Comparison(manifest, equal_files=None), read_changes(perturbed, split)
   schema = original.schema(split)
   warnings: dict[str, AnnotationWarning] = {}
@@ -160,7 +160,7 @@ def _compare_turns(
 def _compare_last_turn(
   data: Mapping[str, Any], dialogues: Mapping[str, Any], lines: Sequence[Line], where: str
 ) -> None:
-  """Compares a counterfactual with the dialogue that it is of."""
+  """Compares a counterfactual with the dialogue that it was made from."""
   if len(lines) != 1 or lines[0].get("of") not in dialogues:
     raise _broken(f"{where}: no change of a dialogue of the original", "its line in changes.jsonl")
   line = lines[0]
@@ -176,7 +176,7 @@ def _compare_last_turn(
 
 
 def _kept(frame: Mapping[str, Any], edited: Collection[str]) -> list[Any]:
-  """What of a user frame a counterfactual goal leaves as it is."""
+  """The parts of a user frame that a counterfactual goal leaves unchanged."""
   acts = [a for a in frame["actions"] if a["act"] != "INFORM" or a["slot"] not in edited]
   state = frame["state"]
   values = {s: v for s, v in state["slot_values"].items() if s not in edited}
@@ -192,7 +192,7 @@ def _annotation(turn: Mapping[str, Any]) -> list[Any]:
 
 
 def _leaks(data: Mapping[str, Any], strings: Mapping[str, str]) -> int:
-  """Counts strings of SHORTEST_MENTION characters or more that still stand there."""
+  """Counts strings of SHORTEST_MENTION characters or more that still occur in a dialogue."""
   pattern = whole_words(text for text in strings if len(text) >= SHORTEST_MENTION)
   if pattern is None:
     return 0
@@ -200,7 +200,7 @@ def _leaks(data: Mapping[str, Any], strings: Mapping[str, str]) -> int:
 
 
 def check_original(perturbed: Corpus, original: Corpus, split: str) -> Manifest:
-  """Returns the manifest of a perturbed split. Raises SgdxError if it is of another original."""
+  """Returns the manifest of a perturbed split. Raises SgdxError if the original is another one."""
   manifests = read_manifests(perturbed, split)
   if not manifests:
     raise SgdxError(

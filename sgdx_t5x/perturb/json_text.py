@@ -1,4 +1,4 @@
-"""Text of dialogue files in the form in which they were: SGD's, or a dialogue per line."""
+"""Encodes dialogue files in the layout that they had: SGD's, or one dialogue per line."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,9 @@ _ON_A_LINE = json.JSONEncoder(sort_keys=True).encode
 
 
 def encode_like(original: bytes, dialogues: list[dict[str, Any]]) -> bytes:
-  """Encodes dialogues in the form of a file that held them before.
+  """Encodes dialogues in the layout of the file that they are from.
 
-  SGD indents by two and sorts keys; `sgdx simulate` writes a dialogue per line. Other forms
+  SGD indents by two and sorts keys; `sgdx simulate` writes one dialogue per line. Other layouts
   become SGD's: their content is the same, their bytes are not.
   """
   if original.startswith(b"[\n{") and dialogues:
@@ -21,5 +21,5 @@ def encode_like(original: bytes, dialogues: list[dict[str, Any]]) -> bytes:
 
 
 def encode_on_lines(dialogues: Sequence[Mapping[str, Any]]) -> bytes:
-  """Encodes dialogues as a list, one on a line."""
+  """Encodes dialogues as a list, one per line."""
   return ("[\n" + ",\n".join(map(_ON_A_LINE, dialogues)) + "\n]\n").encode()

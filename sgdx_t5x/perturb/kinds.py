@@ -7,7 +7,7 @@ from sgdx_t5x.errors import UsageError, nearest
 from sgdx_t5x.perturb import coco_open, ned, pi, sdi, vs
 from sgdx_t5x.perturb.split import Perturber, Split
 
-# kind -> (what makes it of a split, a seed and options; its options)
+# kind -> (function of a split, a seed and options; names of the options)
 KINDS: Mapping[str, tuple[Callable[..., Perturber], tuple[str, ...]]] = {
   "ned": (ned.perturber, ("entities", "slots")),
   "pi": (pi.perturber, ("provider", "table", "pivot", "model_to", "model_from", "project")),
@@ -21,17 +21,17 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
 
 
 def open_perturber(kind: str, split: Split, seed: int, options: Mapping[str, Any]) -> Perturber:
-  """Returns what changes the dialogues of a split.
+  """Returns the perturber of the dialogues of a split.
 
   Args:
-    kind: of KINDS.
+    kind: key of KINDS.
     split: what is perturbed; kinds that draw from it read it here.
-    seed: fixes the result, together with the options.
-    options: of that kind, those that were given.
+    seed: determines the result, together with the options.
+    options: of that kind, as far as given.
 
   Raises:
     UsageError: no such kind, or an option of another kind.
-    SgdxError: options or a corpus that cannot be used.
+    SgdxError: invalid options or an unsuitable corpus.
   """
   check_options(kind, options)
   return KINDS[kind][0](split, seed, **options)

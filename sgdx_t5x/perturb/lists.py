@@ -14,13 +14,13 @@ def read_lists(
 
   Args:
     path: of the file.
-    kinds: that it must have.
-    what: the texts are, for messages: "names".
-    instead: what could have been given in place of a file.
+    kinds: those that it must have.
+    what: what the texts are, for messages: "names".
+    instead: alternatives to a file, for messages.
     whose: whose kinds these are, for messages.
 
   Raises:
-    SgdxError: no such file, or something else than such lists in it.
+    SgdxError: no such file, or it does not contain such lists.
   """
   expected = f'{{"city": ["Elmport", ...], ...}}: {what} for each kind of slot'
   if not path.is_file():

@@ -21,7 +21,7 @@ class Manifest:
 
   Attributes:
     kind: "ned", "pi", "sdi", "vs", "coco" or "coco_ori".
-    options: all that decided the result besides the seed.
+    options: all that determined the result besides the seed.
     seed: the seed.
     split: of the corpus.
     of: name ("corpus") and checksum of the corpus that was perturbed.
@@ -46,7 +46,7 @@ class Manifest:
   slots: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
 
   def to_json(self) -> dict[str, Any]:
-    """Returns the manifest as perturbation.json has it."""
+    """Returns the manifest in the form of perturbation.json."""
     data = {"format": FORMAT, **{k: getattr(self, k) for k in _KEYS}}
     if self.slots:
       data["slots"] = {service: sorted(names) for service, names in sorted(self.slots.items())}
@@ -54,7 +54,7 @@ class Manifest:
 
   @classmethod
   def from_json(cls, data: Any, origin: str) -> "Manifest":
-    """Reads a decoded manifest. Raises SgdxError if it is none of this format."""
+    """Reads a decoded manifest. Raises SgdxError if it is not of this format."""
     try:
       if data["format"] != FORMAT:
         raise TypeError(f"format {data['format']!r}")
@@ -80,7 +80,7 @@ _KEYS = (
 
 
 def read_manifests(corpus: Corpus, split: str) -> tuple[Manifest, ...]:
-  """Returns how a split was perturbed, the first step first; () if it was not."""
+  """Returns the manifests of a split, first step first; () if it was not perturbed."""
   if not corpus.perturbed(split):
     return ()
   name = PERTURBATION.format(split=split)

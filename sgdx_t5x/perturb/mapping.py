@@ -1,4 +1,4 @@
-"""One mapping of strings per dialogue, applied everywhere at once; and its undoing."""
+"""One mapping of strings per dialogue, applied everywhere at once, and how to undo it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,23 +8,23 @@ from sgdx_t5x.perturb.entities import Slots
 from sgdx_t5x.perturb.texts import Edit, edit_turn, moved, spans_of, whole_words
 from sgdx_t5x.perturb.values import replace_values, unsorted_states
 
-# Shorter strings ("Us", "Up") are words as well: outside of spans they stay.
+# Shorter strings ("Us", "Up") are ordinary words, too: outside spans they are kept.
 SHORTEST_MENTION = 4
 
 
 def apply_mapping(data: dict[str, Any], slots: Slots, strings: Mapping[str, str]) -> dict[str, Any]:
   """Replaces strings in utterances, spans, acts, states, calls and results.
 
-  In utterances the spans of `slots` are replaced, and other mentions of the strings of
-  SHORTEST_MENTION characters or more: whole words, case as it is, in no span.
+  In utterances, it replaces the spans of `slots`, and case-sensitive whole-word mentions outside
+  spans of the strings of SHORTEST_MENTION characters or more.
 
   Args:
     data: a decoded dialogue, changed in place.
     slots: whose values are replaced.
-    strings: old -> new, one to one; no new string may be one of the dialogue's.
+    strings: old -> new, one to one; no new string may be in the dialogue already.
 
   Returns:
-    What undoes it: the fields `strings`, `mentions` and `unsorted` of a line of changes.jsonl.
+    What is needed to undo it: fields `strings`, `mentions` and `unsorted` of a changes.jsonl line.
   """
   kept_order = unsorted_states(data, slots)
   mentions: dict[str, list[list[int]]] = {}
@@ -78,13 +78,13 @@ def undo_mapping(data: dict[str, Any], slots: Slots, line: Mapping[str, Any]) ->
 def answerable_mapping(
   data: dict[str, Any], slots: Slots, strings: Mapping[str, str]
 ) -> tuple[dict[str, Any], set[str]]:
-  """Applies the part of a mapping that takes no value of a state out of the text.
+  """Applies the part of a mapping that removes no value of a state from the text.
 
   Where spans are complete, as in SGD, that is all of it.
 
   Returns:
-    What `apply_mapping` returned, and the strings that stay: a state has them, and the text says
-    them only where they cannot be replaced (a short word, or a part of another slot's span).
+    What `apply_mapping` returned, and the strings that are kept: a state has them, and the text
+    has them only where they cannot be replaced (a short word, or part of another slot's span).
   """
   kept: set[str] = set()
   while True:

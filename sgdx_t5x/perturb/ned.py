@@ -1,8 +1,8 @@
 """NED: named entities become strings that no tracker has seen, in text and annotation alike.
 
-After CheckDST's named entity disturbance, with one mapping per dialogue instead of one per turn
-and value: carried values stay equal across services, results fit calls, and every value of a
-state still stands in the text.
+Following CheckDST's named entity disturbance, but with one mapping per dialogue instead of one per
+turn and value: carried values stay equal across services, results match calls, and every value of
+a state still occurs in the text.
 """
 
 import collections
@@ -23,17 +23,17 @@ from sgdx_t5x.perturb.texts import gaps, spans_of
 from sgdx_t5x.perturb.values import known_forms, possible_values, result_values, said_values
 
 LETTERS, CHARACTERS = "letters", "characters"
-_TRIES = 50  # to permute a string so that it is new in its dialogue
+_TRIES = 50  # attempts to permute a string so that it is new in its dialogue
 _CAPITALISED = re.compile(r"\b[A-Z]\w{2,}")
 _LETTER, _DIGIT = str.isalpha, str.isdigit
 
 
 def perturber(split: Split, seed: int, *, entities: str = LETTERS, slots: str = KINDS) -> Perturber:
-  """Returns what replaces the named entities of a split's dialogues.
+  """Returns the perturber that replaces the named entities of a split's dialogues.
 
   Args:
     split: what is to be perturbed.
-    seed: another number gives other strings.
+    seed: determines the new strings.
     entities: "letters" or "characters" permutes those of each string; others are sources of
       names, see `new_names.name_source`.
     slots: "kinds" or a file, see `entities.chosen_slots`.
@@ -58,7 +58,7 @@ class Entities:
   Attributes:
     places: string -> one of the (service, slot) that have it, the first by name.
     kept: string -> why it is not replaced.
-    taken: what no new string may be, in lower case: every string of the dialogue.
+    taken: strings that are not available as new ones, in lower case: all of the dialogue's.
   """
 
   places: Mapping[str, tuple[str, str]]
@@ -122,7 +122,7 @@ def permuted(
 ) -> dict[str, str]:
   """Returns each entity with its characters in another order.
 
-  Each has a source of chance of its own, so that one entity's change moves no other.
+  Each has its own random number generator, so that changing one entity affects no other.
   """
   strings, taken = {}, set(found.taken)
   for text in found.places:
@@ -147,7 +147,7 @@ def letters(text: str, rng: random.Random) -> str:
 
 
 def characters(text: str, rng: random.Random) -> str:
-  """Permutes all characters, spaces too, which then collapse: CheckDST's way."""
+  """Permutes all characters, including spaces, which are then collapsed, as in CheckDST."""
   found = list(text)
   rng.shuffle(found)
   return " ".join("".join(found).split())
@@ -179,9 +179,9 @@ def _cased(like: str, character: str) -> str:
 
 
 def partial_mentions(data: Mapping[str, Any], strings: Mapping[str, str]) -> int:
-  """Counts turns with a capitalised word of an entity outside of spans: "the Hilton".
+  """Counts turns with a capitalised word of an entity outside spans: "the Hilton".
 
-  Such words stay as they are, and could tell a tracker what the entity was.
+  Such words stay unchanged, and could tell a tracker what the entity was.
   """
   parts = {word for text in strings if " " in text for word in _CAPITALISED.findall(text)}
   if not parts:

@@ -1,4 +1,4 @@
-"""Names to put in the place of named entities: invented ones, the corpus' own, or a user's list."""
+"""Names that replace named entities: invented ones, the corpus' own, or a user's list."""
 
 import collections
 import dataclasses
@@ -17,8 +17,8 @@ from sgdx_t5x.simulator.variation import forms as ways_to_say
 from sgdx_t5x.simulator.variation import is_moment
 
 NAMES, CORPUS = "names", "corpus"
-_TRIES = 50  # to draw a name that is new in its dialogue
-# How else a new name is said, where the old one has more forms than it.
+_TRIES = 50  # attempts to draw a name that is new in its dialogue
+# Further forms of a new name, if the old one has more forms.
 _OTHER_FORMS = ("{first}", "{last}", "{} City", "the {}", "{} there")
 
 Draw = Callable[[random.Random], tuple[str, Sequence[str]]]  # a name, and its other forms
@@ -29,11 +29,11 @@ class NameSource:
   """Where new names come from.
 
   Attributes:
-    label: what the manifest says of it.
-    kinds: (service, slot) -> kind of its values, or another name of their draw.
-    draws: kind -> draws a name of it.
-    closed: kinds whose names have no other forms than those that are drawn: numbers, days.
-    ordered: kind -> those among which days or times keep their order within a dialogue.
+    label: its name in the manifest.
+    kinds: (service, slot) -> kind of its values, or another key of `draws`.
+    draws: kind -> function that draws a name of it.
+    closed: kinds whose names have only the forms that are drawn: numbers, days.
+    ordered: kind -> group in which days or times keep their order within a dialogue.
   """
 
   label: str
@@ -49,14 +49,14 @@ class NameSource:
     taken: Iterable[str],
     canonical: Mapping[str, Iterable[str]],
   ) -> dict[str, str]:
-    """Returns string -> new string, for the strings that a name was found for.
+    """Returns string -> new string, for the strings for which a name was found.
 
-    Forms of one value become forms of one new value, each of its own, so that it can be undone.
+    Forms of one value become distinct forms of one new value, so that this can be undone.
 
     Args:
       places: string -> its (service, slot).
       prefix: of the seeds.
-      taken: strings that no new one may be, in lower case.
+      taken: strings that are not available as new ones, in lower case.
       canonical: string -> canonical values, see `values.known_forms`.
     """
     groups: dict[str, list[str]] = collections.defaultdict(list)
@@ -81,7 +81,7 @@ class NameSource:
   def _drawn(
     self, pool: str, rng: random.Random, plain: str, texts: Sequence[str], used: Iterable[str]
   ) -> dict[str, str]:
-    """Draws a name and gives its forms to the forms of a value; {} if none is found."""
+    """Draws a name and maps the forms of a value to its forms; {} if none is found."""
     for _ in range(_TRIES):
       if found := _assigned(*self.draws[pool](rng), plain, texts, pool in self.closed, used):
         return found
@@ -115,7 +115,7 @@ def _assigned(
   is_closed: bool,
   used: Iterable[str],
 ) -> dict[str, str]:
-  """Gives forms of a new name to the forms of an old one; {} if there are too few."""
+  """Maps the forms of an old name to forms of a new one; {} if there are too few."""
   new = _forms(name, others, is_closed)
   if is_moment(name):  # "2019-03-05" is a canonical value and never said
     new = [name, *(form for form in new if form != name)] if is_moment(plain) else new[1:]
@@ -129,9 +129,9 @@ def name_source(entities: str, split: Split, slots: Slots) -> NameSource:
   """Returns where names come from.
 
   Args:
-    entities: "names" for invented ones (for train, of the share that the simulator's train may
-      have; else of the share that is held out, so that both are disjoint), "corpus" for values
-      that the split has elsewhere, or a JSON file {kind: [name, ...]}.
+    entities: "names" for invented ones (for train, from the share that the simulator's train may
+      have; else from the held-out share, so that both are disjoint), "corpus" for values that the
+      split has elsewhere, or a JSON file {kind: [name, ...]}.
     split: what is perturbed.
     slots: whose values are replaced.
 
@@ -157,7 +157,7 @@ def name_source(entities: str, split: Split, slots: Slots) -> NameSource:
 
 
 def invented(pool: ValuePool, held_out: bool) -> Draw:
-  """Returns what draws invented names; `held_out` of the share that no train has."""
+  """Returns a function that draws invented names; if `held_out`, from the share not in train."""
 
   def draw(rng: random.Random) -> tuple[str, Sequence[str]]:
     name = pool.draw(rng, held_out)
@@ -167,14 +167,14 @@ def invented(pool: ValuePool, held_out: bool) -> Draw:
 
 
 def listed(names: Sequence[tuple[str, Sequence[str]]]) -> Draw:
-  """Returns what draws one of the names, each with its other forms."""
+  """Returns a function that draws one of the names, each with its other forms."""
   return lambda rng: names[rng.randrange(len(names))]
 
 
 def _of_corpus(
   split: Split, slots: Slots, kinds: Mapping[tuple[str, str], str], used: set[str]
 ) -> dict[str, Draw]:
-  """The values of each kind in the split, with the other forms in which somebody says them."""
+  """The values of each kind in the split, with the other forms in which they are said."""
   found = values_of_corpus(split, slots, kinds)
   return {
     kind: listed(found[kind])
@@ -208,7 +208,7 @@ def values_of_corpus(
 
 
 def _forms(name: str, others: Sequence[str], is_closed: bool) -> list[str]:
-  """All ways to say a name, the plainest first, each once; numbers and days have no others."""
+  """All distinct ways to say a name, the plainest first; closed kinds have only those given."""
   words = name.split()
   made = [form.format(name, first=words[0], last=words[-1]) for form in _OTHER_FORMS]
   found = (name, *others, *(() if is_closed else made))

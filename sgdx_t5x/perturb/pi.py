@@ -1,8 +1,8 @@
 """PI: users say the same in other words. Acts, states and values stay; spans move.
 
-After CheckDST's paraphrases, with three providers of words and one filter: `exchange` (another
+Following CheckDST's paraphrases, with three kinds of providers and one filter: `exchange` (another
 user's words for the same acts), `templates` (the simulator's) and back-translation. A turn that
-tells more than its acts ("there", for a value of another service) keeps its words.
+says more than its acts ("there", for a value of another service) keeps its words.
 """
 
 import collections
@@ -35,12 +35,12 @@ def perturber(
   pivot: str | None = None,
   **translator: str,
 ) -> Perturber:
-  """Returns what puts the user turns of a split into other words.
+  """Returns the perturber that paraphrases the user turns of a split.
 
   Args:
     split: what is to be perturbed.
-    seed: another number gives other words, of providers that draw.
-    provider: of PROVIDERS.
+    seed: determines the words of providers that draw them.
+    provider: one of PROVIDERS.
     table: the file of provider "table", see `pi_translated.table`.
     pivot: the language of providers "hf" and "google"; default "zh".
     translator: their options.
@@ -114,7 +114,7 @@ def _change(
         share = overlap(turn["utterance"], new.text)
         line = {"dialogue_id": data["dialogue_id"], "turn": number, "provider": name, **new.note}
         lines.append({**line, "overlap": round(share, 4), **put(turn, new)})
-        counts["overlap"] += share  # type: ignore[assignment]  # the sum of a mean
+        counts["overlap"] += share  # type: ignore[assignment]  # sum for a mean
         counts["turns"] += 1
     history += f"{turn['utterance'].lower()}\n"
   return lines
@@ -147,15 +147,15 @@ def _reworded(
   ):
     return "lost"
   if any(v in before and v not in after and v not in history for v in stated):
-    return "lost"  # a value that a state has, said where there is no span
+    return "lost"  # a value of a state, said outside spans
   return new
 
 
 def refers(exchange: Exchange, number: int) -> bool:
-  """Whether a value enters a state of the turn that its acts do not tell.
+  """Whether a state of the turn has a new value that its acts do not convey.
 
-  The user did not inform of it, and neither selects nor affirms: the words carry it ("there").
-  Without acts nobody can tell; then this is False.
+  The user did not inform it, and neither selects nor affirms: only the wording refers to it
+  ("there"). Without acts this is unknown, and False is returned.
   """
   for frame in exchange.data["turns"][number]["frames"]:
     actions = frame.get("actions")
@@ -173,7 +173,7 @@ def refers(exchange: Exchange, number: int) -> bool:
 
 
 def put(turn: dict[str, Any], new: NewWords) -> dict[str, Any]:
-  """Gives a turn other words. Returns what undoes it: the fields `utterance` and `spans`."""
+  """Gives a turn other words. Returns the fields that undo it, `utterance` and `spans`."""
   places: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
   for service, slot, start, end in sorted(new.spans, key=lambda span: span[2:]):
     places.setdefault((service, slot, new.text[start:end]), []).append((start, end))

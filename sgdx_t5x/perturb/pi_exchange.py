@@ -1,4 +1,4 @@
-"""Paraphrases in human words: another user's turn with the same acts, this turn's values in it."""
+"""Paraphrases in human words: another user's turn with the same acts, filled with own values."""
 
 import collections
 import dataclasses
@@ -15,7 +15,7 @@ from sgdx_t5x.perturb.split import Split
 from sgdx_t5x.perturb.texts import same_text, whole_words, words
 from sgdx_t5x.perturb.values import NAMED_ACTS, said_values
 
-_DRAWN = 10  # donors, of which the one with other words than the turn is taken
+_DRAWN = 10  # donors; the one that shares the fewest words with the turn is used
 _NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _IN_WORDS = {str(n): word for n, word in enumerate(_NUMBERS, start=2)}
 
@@ -25,7 +25,7 @@ class Donor:
   """A turn with its values cut out.
 
   Attributes:
-    dialogue_id, turn: where it stands.
+    dialogue_id, turn: its position.
     pieces: its text around and between the values; one more than there are values.
     holes: (frame of the turn, slot) of each value.
     words: of the pieces.
@@ -39,12 +39,12 @@ class Donor:
 
 
 def provider(split: Split) -> Provider:
-  """Returns the provider; it reads the split once, for all turns that may lend their words."""
+  """Returns the provider; it reads the split once, for all turns whose words may be reused."""
   return functools.partial(exchanged, split.schema, lenders(split))
 
 
 def lenders(split: Split) -> dict[tuple, list[Donor]]:
-  """Returns the turns of a split that may lend their words, by `signature`."""
+  """Returns the turns of a split whose words may be reused, by `signature`."""
   donors: dict[tuple, list[Donor]] = collections.defaultdict(list)
   for data in split.dialogues():
     exchange = Exchange.of(data)
@@ -71,7 +71,7 @@ def exchanged(
   if own is None:
     return "no-donor"
   name, turn = exchange.data["dialogue_id"], exchange.data["turns"][number]
-  # Never of the same dialogue: another number of the list, so that draws do not depend on it.
+  # Donors of the same dialogue are skipped after the draw, so that it does not depend on them.
   found = donors.get(key, ())
   drawn = [found[i] for i in rng.sample(range(len(found)), min(_DRAWN, len(found)))]
   best = None
@@ -92,10 +92,10 @@ def _shared(own: Donor, donor: Donor, turn: Mapping[str, Any]) -> float:
 
 
 def signature(exchange: Exchange, number: int, schema: Schema) -> tuple | None:
-  """Returns what two turns share that can take each other's words; None without acts.
+  """Returns a key that is equal for turns that can exchange their words; None without acts.
 
-  Services, acts with slots (and values, where they are categorical, "dontcare" or intents), spans,
-  and what the system did and asked before: "yes" does not answer a question for a city.
+  It has services, acts with slots (and values that are categorical, "dontcare" or intents), spans,
+  and the system's acts and requests before: "yes" does not answer a question for a city.
   """
   frames = []
   for frame in exchange.data["turns"][number]["frames"]:
@@ -156,7 +156,7 @@ def filled(donor: Donor, own: Donor, turn: Mapping[str, Any]) -> NewWords:
 
 
 def _outside_pattern(data: Mapping[str, Any], schema: Schema) -> re.Pattern[str] | None:
-  """Finds values of a dialogue; those of yes-or-no slots are never said as they are written."""
+  """Finds values of a dialogue; boolean ones are never said as they are written."""
   found = {value for _, _, value in said_values(data)} - {"True", "False", ""}
   found |= {_IN_WORDS[value] for value in found if value in _IN_WORDS}
   return whole_words({value.lower() for value in found})

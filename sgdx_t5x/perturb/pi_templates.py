@@ -1,4 +1,4 @@
-"""Paraphrases in the simulator's words: its phrases for the acts, values as the user said them."""
+"""Paraphrases by the simulator: its phrases for the acts, with values as the user said them."""
 
 import functools
 import random
@@ -15,11 +15,11 @@ from sgdx_t5x.simulator.scenarios import Link
 from sgdx_t5x.simulator.surface import Surface
 from sgdx_t5x.simulator.templates import Words, read_words
 
-_TRIES = 5  # "Yes." needs another word for it
+_TRIES = 5  # attempts to differ from the original: "Yes." needs a synonym
 
 
 def provider(split: Split) -> Callable[..., NewWords | str]:
-  """Returns the provider, with words made of the schema's names."""
+  """Returns the provider, with words made from the schema's names."""
   schema = split.schema
   services = {service.name: service for service in schema}
   words = read_words({}, schema, services, "default words", [])
@@ -34,7 +34,7 @@ def _worded(
   rng: random.Random,
   carried: Mapping[str, Sequence[str]] = types.MappingProxyType({}),
 ) -> NewWords | str:
-  """Args: carried, service -> slots whose values of another service are to be referred to."""
+  """Args: carried, service -> slots that are to refer to a value of another service."""
   frames, said = [], {}
   for frame in exchange.data["turns"][number]["frames"]:
     if frame.get("actions") is None:

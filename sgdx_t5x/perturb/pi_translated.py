@@ -1,7 +1,7 @@
-"""Paraphrases that were made of whole utterances: back-translated, or read from a table.
+"""Paraphrases of whole utterances: back-translated, or read from a table.
 
-Values must come back as they were, each at a place of its own; so must digits, negations, and a
-"yes" or "no" at the start. A turn whose text lost one of them keeps its own words.
+Values must come back unchanged, each at its own place; so must digits, negations, and a "yes" or
+"no" at the start. A turn whose paraphrase lost one of them keeps its own words.
 """
 
 import collections
@@ -30,7 +30,7 @@ _ANSWERS = {
   **dict.fromkeys(("yes", "yeah", "yep", "yup", "sure", "okay", "ok", "correct", "right"), True),
   **dict.fromkeys(("no", "nope", "nah"), False),
 }
-CACHE = ".sgdx_utterances"  # folder of what was translated, in the current one
+CACHE = ".sgdx_utterances"  # folder of translations, in the current folder
 
 
 def provider(split: Split, translate: Translate) -> Provider:
@@ -45,7 +45,7 @@ def provider(split: Split, translate: Translate) -> Provider:
 
 
 def table(where: str) -> Translate:
-  """Returns what looks utterances up in a JSON Lines file of {"text": ..., "made": ...}."""
+  """Returns a function that looks utterances up in JSON Lines of {"text": ..., "made": ...}."""
   path, expected = pathlib.Path(where), 'a line {"text": ..., "made": ...} per utterance'
   if not path.is_file():
     raise not_found(path, "a table of utterances and paraphrases (JSON Lines)")
@@ -64,7 +64,7 @@ def table(where: str) -> Translate:
 def translator(
   name: str, pivot: str, options: Mapping[str, Any], cache: str | pathlib.Path = CACHE
 ) -> Translate:
-  """Returns what translates utterances into a language and back; what is done is kept in a cache.
+  """Returns a function that translates utterances into a language and back, with a cache.
 
   Args:
     name: "hf" or "google".

@@ -1,4 +1,4 @@
-"""What a provider of paraphrases gets and gives."""
+"""Input and output types of paraphrase providers."""
 
 import dataclasses
 import random
@@ -17,7 +17,7 @@ class NewWords:
   Attributes:
     text: the utterance.
     spans: of the values in it.
-    note: what the line of changes.jsonl says besides.
+    note: further fields of the line of changes.jsonl.
   """
 
   text: str
@@ -27,11 +27,11 @@ class NewWords:
 
 @dataclasses.dataclass(frozen=True)
 class Exchange:
-  """A dialogue, as the providers look at it.
+  """A dialogue as seen by the providers.
 
   Attributes:
     data: decoded.
-    states_before: per turn, service -> slot -> values as they were before it.
+    states_before: per turn, service -> slot -> values before the turn.
   """
 
   data: Mapping[str, Any]
@@ -57,5 +57,5 @@ class Exchange:
     return [action for frame in frames for action in frame.get("actions") or ()]
 
 
-# (dialogue, turn, source of chance) -> other words, or why the turn keeps its own.
+# (dialogue, turn, random number generator) -> other words, or why the turn keeps its own.
 Provider = Callable[[Exchange, int, random.Random], NewWords | str]

@@ -1,7 +1,7 @@
 """SDI: users speak as people do: fillers, repeats, restarts and repairs, by insertion only.
 
-After the speech disfluency of LAUG, which CheckDST uses. States, acts, values and calls stay as
-they are, spans only move, and the original text comes back when the insertions are cut out.
+Following the speech disfluency of LAUG, which CheckDST uses. States, acts, values and calls stay
+unchanged, spans only move, and cutting out the insertions restores the original text.
 """
 
 import collections
@@ -22,7 +22,7 @@ from sgdx_t5x.perturb.values import known_forms
 REPAIR, FILLER, REPEAT, RESTART = "repair", "filler", "repeat", "restart"
 ONLY = {"repairs": REPAIR, "fillers": FILLER, "repeats": REPEAT, "restarts": RESTART}
 OFTEN, ALWAYS = "often", "always"
-_TRIES = 20  # to draw a wrong value
+_TRIES = 20  # attempts to draw a wrong value
 _TOKEN = re.compile(r"\S+")
 _LETTERS = re.compile(r"[A-Za-z]+")
 _LOWER_WORD = re.compile(r"(?<![\w'])[a-z]+")
@@ -32,13 +32,13 @@ _I = frozenset({"i", "i'm", "i'd", "i've", "i'll"})
 
 @dataclasses.dataclass(frozen=True)
 class Pool:
-  """What users of the split say, to draw wrong values from.
+  """What is said in the split, to draw wrong values from.
 
   Attributes:
     texts: (service, slot) -> its span texts, sorted.
     canonical: (service, slot, text) -> canonical values.
-    lower_words: words that somebody writes in lower case: a first word that is none of them may
-      be a name.
+    lower_words: words that occur in lower case: a first word that is not one of them may be a
+      name.
   """
 
   texts: Mapping[tuple[str, str], Sequence[str]]
@@ -63,13 +63,13 @@ def perturber(
   restart: str = OFTEN,
   terms: str = DEFAULT,
 ) -> Perturber:
-  """Returns what makes the user turns of a split disfluent.
+  """Returns the perturber that makes the user turns of a split disfluent.
 
   Args:
     split: what is to be perturbed.
-    seed: another number gives other insertions.
-    only: of "repairs", "fillers", "repeats", "restarts".
-    restart: "often" (where nothing else happened, else by chance) or "always", LAUG's way.
+    seed: determines the insertions.
+    only: any of "repairs", "fillers", "repeats", "restarts".
+    restart: "often" (where nothing else is inserted, else at random) or "always", as in LAUG.
     terms: see `sdi_terms.read_terms`.
   """
   for name in only:
@@ -136,7 +136,7 @@ def _change(
 def _wrong_values(
   pool: Pool, data: Mapping[str, Any]
 ) -> Callable[[str, str, str, random.Random], str | None]:
-  """Returns what draws a value for (service, slot, said) that nobody in the dialogue means."""
+  """Returns a function from (service, slot, said, rng) to a value not meant in the dialogue."""
   text = "\n".join(turn["utterance"] for turn in data["turns"]).lower()
   forms = known_forms(data)
   in_states = {
@@ -170,7 +170,7 @@ def _repairs(
   terms: Terms,
   rng: random.Random,
 ) -> list[_Insertion]:
-  """A wrong value and an edit term right before some of the turn's values."""
+  """Inserts a wrong value and an edit term right before some of the turn's values."""
   spans, insertions = sorted(spans_of(turn), key=lambda span: span[2:]), []
   last = -1
   for service, slot, start, end in spans:
@@ -186,7 +186,7 @@ def _repairs(
 def _small_words(
   turn: Mapping[str, Any], kinds: frozenset[str], terms: Terms, rng: random.Random
 ) -> list[_Insertion]:
-  """Fillers and repeats before words that are not of a value; none before the first word."""
+  """Inserts fillers and repeats before words outside values; none before the first word."""
   text, insertions = turn["utterance"], []
   spans = [(start, end) for _, _, start, end in spans_of(turn)]
   for i, token in enumerate(_TOKEN.finditer(text)):
@@ -219,7 +219,7 @@ def _insert(turn: dict[str, Any], insertions: Sequence[_Insertion], pool: Pool) 
 
 
 def _lower_first(turn: dict[str, Any], place: int, pool: Pool) -> bool:
-  """Writes the first word small, unless it is I, may be a name, or belongs to a value."""
+  """Lower-cases the first letter, unless its word is I, may be a name, or belongs to a value."""
   text = turn["utterance"]
   word, first = _FIRST_WORD.match(text, place), text[place]
   if (
@@ -237,7 +237,7 @@ def _lower_first(turn: dict[str, Any], place: int, pool: Pool) -> bool:
 
 
 def undo_insertions(turn: dict[str, Any], insertions: Sequence[Mapping[str, Any]]) -> None:
-  """Cuts the insertions out of a turn again. Args: turn, decoded, changed in place."""
+  """Cuts the insertions out of a turn. Args: turn, decoded, changed in place."""
   edits = [(x["at"], x["at"] + len(x["text"]), "") for x in insertions]
   edit_turn(turn, edits)
   if insertions and insertions[0].get("lowered"):

@@ -1,4 +1,4 @@
-"""The words of disfluent speech and how often they come: sdi_terms.json, or a file of one's own.
+"""The words of disfluent speech and how often they occur: sdi_terms.json, or a custom file.
 
 The lists and rates are our own. Spontaneous English has 2 to 3 fillers in 100 words; these rates
 are denser than real speech by design, so that most turns are changed.
@@ -41,8 +41,8 @@ class Terms:
   """What disfluent speech consists of.
 
   Attributes:
-    rates: kind -> chance: of a repair, per turn with values; of a filler and of a repeat, per
-      word; of a restart, per turn that is changed already.
+    rates: kind -> probability: of a repair, per turn with values; of a filler and of a repeat,
+      per word; of a restart, per turn that is already changed.
     restarts, fillers, repeat_joins, edits: what is said. Edits ("I mean") stand between a wrong
       value and its correction.
   """

@@ -1,4 +1,4 @@
-"""A split that is to be perturbed: its decoded dialogues, and what a kind of perturbation is."""
+"""A split to be perturbed: its decoded dialogues, and the definition of a perturbation."""
 
 import collections
 import dataclasses
@@ -12,7 +12,7 @@ from sgdx_t5x.errors import SgdxError, malformed
 from sgdx_t5x.files import decode_json, json_type
 
 Line = dict[str, Any]  # of changes.jsonl
-# Changes a decoded dialogue in place and counts what it did; returns what undoes it.
+# Changes a decoded dialogue in place and counts what it did; returns the lines to undo it.
 Change = Callable[[dict[str, Any], collections.Counter], list[Line]]
 
 
@@ -22,12 +22,12 @@ class Perturber:
 
   Attributes:
     kind: its name.
-    options: all that decides the result besides the seed, as the manifest has it.
+    options: all that determines the result besides the seed, as in the manifest.
     change: the function.
     needs: what the annotation must have: "spans", "acts".
     slots: service -> slots whose values are replaced; empty if none are.
     changes_states: whether gold states change, and not only utterances.
-    means: name of a total in the counts -> name of the count that it is to be divided by.
+    means: name of a total in the counts -> name of the count by which it is divided.
   """
 
   kind: str
@@ -46,7 +46,7 @@ class Split:
   Attributes:
     corpus: where it is.
     name: "train", "dev" or "test".
-    checked: files whose dialogues have been checked; a second reading need not do it again.
+    checked: files whose dialogues have been checked; they are not checked when read again.
   """
 
   corpus: Corpus
@@ -83,7 +83,7 @@ class Split:
 
 
 def changed(perturber: Perturber, data: dict[str, Any], counts: collections.Counter) -> list[Line]:
-  """Changes one dialogue. Raises SgdxError where its annotation has not the form of SGD's.
+  """Changes one dialogue. Raises SgdxError if its annotation does not have SGD's form.
 
   Args:
     perturber: what changes it.

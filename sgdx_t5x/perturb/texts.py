@@ -1,10 +1,10 @@
-"""Utterances: replacing pieces of them, and what stands where."""
+"""Utterances: replacing parts of them, and the positions of spans."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-Edit = tuple[int, int, str]  # characters from, up to, become this; from == up to inserts
+Edit = tuple[int, int, str]  # start, end (exclusive), replacement; start == end inserts
 _WORD = re.compile(r"\w+")
 
 
@@ -16,12 +16,12 @@ def spans_of(turn: Mapping[str, Any]) -> Iterator[tuple[str, str, int, int]]:
 
 
 def edit_turn(turn: dict[str, Any], edits: Sequence[Edit]) -> None:
-  """Replaces pieces of a turn's utterance; all its spans move along.
+  """Replaces parts of a turn's utterance and adjusts all its spans.
 
   Args:
     turn: decoded, changed in place.
-    edits: sorted, none overlapping another; a span may be replaced as a whole, or contain an
-      edit. What is inserted where a span begins comes before it.
+    edits: sorted, not overlapping; a span may be replaced as a whole, or contain an edit. An
+      insertion at the start of a span goes before it.
   """
   if not edits:
     return
@@ -43,7 +43,7 @@ def edited(text: str, edits: Sequence[Edit]) -> str:
 
 
 def moved(edits: Sequence[Edit]) -> list[tuple[int, int]]:
-  """Returns where the new texts of sorted edits stand in the edited text: (start, end) each."""
+  """Returns the (start, end) of the new text of each of the sorted edits in the edited text."""
   places, shift = [], 0
   for start, end, new in edits:
     places.append((start + shift, start + shift + len(new)))
@@ -80,5 +80,5 @@ def overlap(a: str, b: str) -> float:
 
 
 def same_text(a: str, b: str) -> bool:
-  """Whether two texts differ in nothing but case and spaces."""
+  """Whether two texts are equal except for case and spaces."""
   return "".join(a.split()).lower() == "".join(b.split()).lower()

@@ -1,4 +1,4 @@
-"""The values of train's states, to tell a name that was memorised from one that was made up."""
+"""The values of train's states, to distinguish memorised names from made-up ones."""
 
 import json
 import re
@@ -13,7 +13,7 @@ _STATE = re.compile(_KEY + rb":\s*(\{[^{}]*\})")
 
 
 class TrainValues:
-  """Values of train's states, in lower case; train is read when the first value is looked for."""
+  """Values of train's states, in lower case; train is read when the first value is looked up."""
 
   def __init__(self, corpus: Corpus):
     """Args: corpus, the original one; of train, only the dialogues are read."""
@@ -38,7 +38,7 @@ def _read(corpus: Corpus) -> set[str]:
     content = content if isinstance(content, bytes) else content.encode()
     states = _STATE.findall(content)
     if len(states) == content.count(_KEY):
-      # SGD's train has 376 MB, of which its states are a small part, most of them more than once.
+      # SGD's train has 376 MB; its states are a small part of it, most of them repeated.
       for state in map(json.loads, set(states)):
         values.update(value for found in state.values() for value in found)
     else:  # a brace in a value

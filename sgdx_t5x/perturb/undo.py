@@ -1,4 +1,4 @@
-"""Undoing a perturbation: from a perturbed corpus and its changes back to the original."""
+"""Undoes a perturbation: from a perturbed corpus and its changes back to the original."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ def undo_dialogue(
     `data`.
 
   Raises:
-    SgdxError: the changes are not of this dialogue.
+    SgdxError: the changes do not belong to this dialogue.
   """
   try:
     for line in lines:
@@ -84,5 +84,5 @@ def undone_files(corpus: Corpus, split: str) -> Iterator[tuple[str, list[dict[st
 
 
 def checksum(content: bytes) -> str:
-  """Returns the CRC-32 of a file's content as a manifest has it."""
+  """Returns the CRC-32 of a file's content in the form of a manifest."""
   return f"{zlib.crc32(content):08x}"

@@ -1,4 +1,4 @@
-"""The values of slots, wherever a decoded dialogue has them, and replacing them by a mapping."""
+"""Slot values wherever they occur in a decoded dialogue, and replacing them by a mapping."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 from sgdx_t5x.data.schema import DONTCARE, Schema
 from sgdx_t5x.perturb.entities import Slots
 
-# Acts whose slot is a word of the format, not of the schema.
+# Acts whose slot is a keyword of the format, not a slot of the schema.
 NAMED_ACTS = frozenset({"INFORM_INTENT", "OFFER_INTENT", "INFORM_COUNT"})
 Place = tuple[int, str, str]  # turn, service, slot
 
 
 def said_values(data: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-  """Yields (service, slot, value) of acts, states and calls; "dontcare" is none."""
+  """Yields (service, slot, value) of acts, states and calls, without "dontcare"."""
   for turn in data["turns"]:
     for frame in turn["frames"]:
       service = frame["service"]
@@ -43,7 +43,7 @@ def result_values(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def known_forms(data: Mapping[str, Any]) -> dict[str, set[str]]:
-  """Returns value as it is said -> its canonical values, as the acts of a dialogue pair them."""
+  """Returns value as said -> its canonical values, as paired by the acts of a dialogue."""
   found: dict[str, set[str]] = {}
   for turn in data["turns"]:
     for frame in turn["frames"]:
@@ -72,13 +72,13 @@ def replace_values(
 ) -> None:
   """Replaces the values of some slots in acts, states, calls and results.
 
-  States of several forms are sorted in SGD, and sorted again here.
+  Several forms of a value in a state are sorted in SGD, and sorted again here.
 
   Args:
     data: a decoded dialogue, changed in place.
     slots: whose values to replace.
-    strings: old -> new; what is not in it stays.
-    kept_order: states with several forms that are not to be sorted.
+    strings: old -> new; other values stay.
+    kept_order: where states have several forms that are not to be sorted.
   """
   for number, turn in enumerate(data["turns"]):
     for frame in turn["frames"]:

@@ -1,8 +1,8 @@
 """VS: values are substituted by others of the same slot: names, days, times, prices, choices.
 
-After the value substitution of CoCo, with one mapping per dialogue, by offset and without a
-search: what is replaced in the text is replaced in all of the annotation. Values of categorical
-slots are exchanged where they are literally said wherever the acts have them, and nowhere else.
+Following CoCo's value substitution, with one mapping per dialogue, by offset and without a search:
+what is replaced in the text is replaced in all of the annotation. Values of categorical slots are
+exchanged if they are literally said in every turn whose acts have them, and in no other turn.
 """
 
 import collections
@@ -25,18 +25,18 @@ from sgdx_t5x.simulator.values import VALUE_KINDS, parse_pool
 from sgdx_t5x.simulator.variation import RELATIVE_DAYS
 
 IN, OUT = "in", "out"
-_FEWEST = 5  # values that a slot must have in the split; else its kind's values are taken
+_FEWEST = 5  # values that a slot must have in the split; else its kind's values are used
 _CLOSED = frozenset({"date", "time", "duration", "count", "number", "rating", "price", "phone"})
 _ORDERED = frozenset({"date", "time"})
 _Swap = tuple[str, str, str, str]  # service, slot, value, other value
 
 
 def perturber(split: Split, seed: int, *, values: str = IN) -> Perturber:
-  """Returns what substitutes the values of a split's dialogues.
+  """Returns the perturber that substitutes the values of a split's dialogues.
 
   Args:
     split: what is to be perturbed.
-    seed: another number gives other values.
+    seed: determines the new values.
     values: "in", other values that the split has for the slot; "out", invented ones of its kind.
   """
   if values not in (IN, OUT):
@@ -53,7 +53,7 @@ def perturber(split: Split, seed: int, *, values: str = IN) -> Perturber:
 
 
 def _source(split: Split, slots: Slots, values: str) -> NameSource:
-  """Draws per slot, under the name "kind: service.slot"."""
+  """Returns a source with one draw function per slot, under the key "kind: service.slot"."""
   kinds = kinds_of_slots(split.schema)
   keys = {place: f"{kind}: {'.'.join(place)}" for place, kind in kinds.items()}
   own = values_of_corpus(split, slots, keys) if values == IN else {}
@@ -80,7 +80,7 @@ def _source(split: Split, slots: Slots, values: str) -> NameSource:
 
 
 def _plainly(draw: Draw) -> Draw:
-  """Leaves out "tomorrow" and "next Friday", which do not fit where another day stood."""
+  """Leaves out "tomorrow" and "next Friday", which cannot replace just any other day."""
 
   def drawn(rng: random.Random) -> tuple[str, Sequence[str]]:
     name, others = draw(rng)
@@ -141,8 +141,8 @@ def undo_values(data: dict[str, Any], slots: Slots, line: Mapping[str, Any]) -> 
 def _swaps(data: Mapping[str, Any], schema: Schema, prefix: str) -> Iterator[_Swap]:
   """Finds possible values that can be exchanged for another one of their slot.
 
-  Such a value belongs to one slot of the dialogue, stands once in every turn whose acts have it
-  and in no other turn; the other one is nowhere in the dialogue.
+  Such a value belongs to one slot of the dialogue, occurs once in every turn whose acts have it
+  and in no other turn; the other one occurs nowhere in the dialogue.
   """
   places: dict[str, set[tuple[str, str]]] = {}
   turns: dict[tuple[str, str, str], set[int]] = {}
@@ -196,7 +196,7 @@ def _pattern(value: str) -> re.Pattern[str]:
 
 
 def _places(turn: Mapping[str, Any], value: str) -> Iterator[tuple[int, int]]:
-  """Yields where a turn says a value, spans of other values left out."""
+  """Yields (start, end) of a value in a turn's utterance, outside spans."""
   for match in _pattern(value).finditer(turn["utterance"]):
     start, end = match.span()
     if not any(a < end and start < b for _, _, a, b in spans_of(turn)):

@@ -38,8 +38,8 @@ def write_perturbed(
     The manifest.
 
   Raises:
-    SgdxError: the folder has something in it or cannot be written, or the corpus lacks what the
-      kind needs. Nothing is left then.
+    SgdxError: the folder is not empty or cannot be written, or the corpus lacks what the kind
+      needs. Nothing is left on disk then.
   """
   corpus, earlier = split.corpus, read_manifests(split.corpus, split.name)
   with lock(out), atomic_folder(check_folder(out)) as folder:
@@ -100,7 +100,7 @@ def check_has_dialogues(corpus: Corpus, split: str, number: int) -> None:
 
 
 def _check_needs(perturber: Perturber, split: Split, counts: collections.Counter) -> None:
-  """Refuses a corpus without what the kind needs, and a perturbation that changed nothing."""
+  """Refuses a split without dialogues, or without the annotation that the kind needs."""
   where = f"{split.corpus.origin}: {split.name}"
   check_has_dialogues(split.corpus, split.name, counts["dialogues"])
   for what in perturber.needs:
@@ -141,7 +141,7 @@ def _write_changes(
 
 
 def write_file(path: pathlib.Path, content: bytes) -> None:
-  """Writes a file, and the folders above it."""
+  """Writes a file, and creates its parent folders."""
   path.parent.mkdir(parents=True, exist_ok=True)
   path.write_bytes(content)
 
@@ -154,7 +154,7 @@ class Undone(NamedTuple):
 
 
 def write_original(split: Split, out: str | pathlib.Path) -> Undone:
-  """Writes what a perturbed split was before, with all schemas.
+  """Writes a split as it was before its last perturbation, with all schemas.
 
   Args:
     split: of a folder that `write_perturbed` wrote; its last step is undone.
@@ -181,7 +181,7 @@ def write_original(split: Split, out: str | pathlib.Path) -> Undone:
 
 
 def check_again(corpus: Corpus, split: str, again: bool) -> None:
-  """Refuses a corpus that is perturbed already, unless that is wanted and can be."""
+  """Refuses a split of counterfactual turns and, unless `again`, one that is already perturbed."""
   if corpus.scores_last_turns(split):
     raise UsageError(
       f"{corpus.origin}: {split} has counterfactual turns",

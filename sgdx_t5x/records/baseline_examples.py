@@ -28,17 +28,17 @@ def baseline_examples(
   """Turns batches of records into examples.
 
   Args:
-    batches: of `RecordSource.batches`, of version 1.1.0.
-    sequence_length: lengths of the features; what is missing is `baseline_features.LENGTHS`.
-    output_features: whose `inputs` vocabulary cuts texts.
+    batches: from `RecordSource.batches`, version 1.1.0.
+    sequence_length: feature lengths; missing ones default to `baseline_features.LENGTHS`.
+    output_features: the `inputs` vocabulary tokenizes the texts.
     schemas: schemas of all variants.
-    variants: every record gives an example for each.
+    variants: each record yields one example per variant.
     style: of the input and the labels.
-    table: gives the table of schema embeddings that the model has.
+    table: returns the model's table of schema embeddings.
 
   Returns:
     Examples {each of `baseline_features.FEATURES`: int32 [any], example_id_pretokenized: string},
-    of a record by variant.
+    the variants of a record one after the other.
   """
   split = split_of(batches)
   if split is None:

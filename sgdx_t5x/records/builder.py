@@ -19,8 +19,8 @@ from sgdx_t5x.records import tracker_fields
 from sgdx_t5x.trackers.turns import without_acts, without_spans
 
 FULL = "full"
-SIMULATED = "sim"  # dialogues of `sgdx simulate` to train on besides, given by --name
-# Configs of perturbed corpora: test sets, and copies of train to train on; see `config_name`.
+SIMULATED = "sim"  # more training dialogues, from `sgdx simulate`; given by --name
+# Configs of perturbed corpora: test sets, and training copies of train; see `config_name`.
 PERTURBED = (
   "ned", "pi", "sdi", "vs", "ned_aug", "sdi_aug", "coco_freq_aug",
   *(f"{kind}_{slots}" for kind in ("coco", "coco_ori") for slots in ("freq", "neutral", "rare")),
@@ -31,7 +31,7 @@ ARCHIVE_URL = (
   "archive/refs/heads/master.zip"
 )
 
-# Key of the metadata -> the first turn of a dialogue that lacks an annotation.
+# Metadata key -> function that returns a dialogue's first turn without that annotation.
 _ANNOTATED = {"without_acts": without_acts, "without_spans": without_spans}
 
 
@@ -40,7 +40,7 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
 
   Perturbed corpora have configs of their own: "ned", "sample_ned", or any other name.
 
-  Fill it with `sgdx data prepare`; `sgdx_t5x.records.prepare` is the same from Python.
+  Fill it with `sgdx data prepare`; `sgdx_t5x.records.prepare` does the same from Python.
   """
 
   VERSION = tfds.core.Version("1.1.0")
@@ -58,7 +58,7 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
     ),
   ]
   corpus: Corpus | None = None  # where records come from; None: sample, or the official archive
-  on_dialogue: Callable[[str, dict[str, int]], None] | None = None  # told the counts so far
+  on_dialogue: Callable[[str, dict[str, int]], None] | None = None  # called with the counts so far
 
   def _info(self) -> tfds.core.DatasetInfo:
     text = tfds.features.Text()
@@ -66,11 +66,11 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
       "frame_id": text,
       "dialogue_id": text,
       "split": text,
-      "turn": np.int32,  # over all turns of the dialogue
+      "turn": np.int32,  # index among all turns of the dialogue
       "service": text,  # by its name in the original schema
       "service_index": np.int32,  # in the split's schema
       "seen": np.bool_,  # whether train's schema has the service
-      "pick": np.int32,  # fixed at random: chooses among several gold values
+      "pick": np.int32,  # pseudo-random, fixed: picks one of several gold values
       "utterances": tfds.features.Sequence(text),  # from the first turn, USER first
       "gold_slot": tfds.features.Sequence(np.int32),  # position of the slot of each gold value
       "gold_value": tfds.features.Sequence(text),
@@ -129,7 +129,7 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
 def config_name(corpus: Corpus | None) -> str:
   """Returns the config of a corpus' records: "full", "sample", "ned", "sample_ned_aug"...
 
-  "_aug" is a perturbed train split, which is there to be trained on.
+  "_aug" marks a perturbed train split, which is training data.
   """
   if corpus is None:
     return FULL

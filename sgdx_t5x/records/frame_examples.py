@@ -16,8 +16,8 @@ _SCALARS = ("frame_id", "turn", "service_index", "active_intent")
 _LISTS = ("utterances", "gold_slot", "gold_value", "requested_slots", *ROWS, *TEXTS)
 _ID = "example_id_pretokenized"
 
-# From what may be known of a frame, what held before it (gold), and what is right in it, to ids of
-# examples and their features.
+# Maps what a tracker may know about a frame, the gold states before it, and its gold labels to
+# (example id, features) pairs.
 Make = Callable[[Known, States, Gold], Iterable[tuple[str, Mapping[str, list[int]]]]]
 
 
@@ -27,17 +27,17 @@ def frame_examples(
   """Turns batches of records into examples.
 
   Args:
-    batches: of `RecordSource.batches`, of version 1.1.0.
+    batches: from `RecordSource.batches`, version 1.1.0.
     services: of the split's original schema.
     features: names of the features.
-    make: gives the examples of a frame, any number of them.
+    make: returns the examples of a frame, any number of them.
 
   Returns:
     Examples {each of `features`: int32 [any], example_id_pretokenized: string}.
   """
 
   def columns(*arrays: np.ndarray) -> list[np.ndarray]:
-    """Returns what the graph takes out of Python: ids, sizes and numbers of each feature."""
+    """Returns the arrays that the graph needs: ids, row lengths, and the values per feature."""
     ids, numbers, sizes = [], [array.array("i") for _ in features], []
     for record in records_of(arrays):
       for name, example in make(*read_frame(record, services[record["service_index"]])):
@@ -63,13 +63,13 @@ def frame_examples(
 
 
 def flat_columns(batch: Mapping[str, tf.Tensor]) -> list[tf.Tensor]:
-  """Returns the fields of a batch of records as Python is to get them, for `records_of`."""
+  """Returns the fields of a batch of records as flat tensors, the input of `records_of`."""
   lists = [part for key in _LISTS for part in (batch[key].flat_values, batch[key].row_splits)]
   return [*(batch[key] for key in _SCALARS), *lists]
 
 
 def records_of(arrays: Sequence[np.ndarray]) -> Iterator[dict]:
-  """Returns the records of a batch, lists as lists. Args: arrays, of `flat_columns`."""
+  """Returns the records of a batch as dicts. Args: arrays, from `flat_columns`."""
   columns = [array.tolist() for array in arrays]
   scalars, lists = columns[: len(_SCALARS)], columns[len(_SCALARS) :]
   rows = (

@@ -38,15 +38,15 @@ def prepare(
     data_dir: the folder later given as --tfds_data_dir.
     overwrite: replace records of another corpus or checksum.
     on_dialogue: called with (split, counts so far) after each dialogue.
-    name: of the records, for tasks; default: see `builder.config_name`.
+    name: config of the records, for tasks; default: see `builder.config_name`.
 
   Returns:
     The builder; its `info.metadata` has checksum, counts and schemas.
 
   Raises:
     SgdxError: the corpus is broken, other data are there already, another process is writing
-      there, or they cannot be written. Nothing is left half-built (TFDS writes to a temporary
-      folder and renames it), and nothing lost: what was to be replaced is there again.
+      there, or the records cannot be written. Nothing is left half-built (TFDS writes to a
+      temporary folder and renames it), and records that were to be replaced are restored.
   """
   name = name or config_name(corpus)
   folder = pathlib.Path(_builder(corpus, data_dir, on_dialogue, name).data_dir)
@@ -84,7 +84,7 @@ def _prepare(corpus, data_dir, overwrite, on_dialogue, name) -> Sgd:
     _remove_unfinished(folder.parent)
     if replaced.exists():
       replaced.rename(folder)
-    for part in reversed(created):  # TFDS makes them first, and leaves them
+    for part in reversed(created):  # TFDS creates them first and never removes them
       with contextlib.suppress(OSError):
         (part / "metadata.json").unlink(missing_ok=True)
         part.rmdir()
@@ -94,14 +94,14 @@ def _prepare(corpus, data_dir, overwrite, on_dialogue, name) -> Sgd:
 
 
 def _remove_unfinished(folder: pathlib.Path) -> None:
-  """Removes TFDS's temporary folders, a killed run's too: nobody else writes here now."""
+  """Removes TFDS's temporary folders, also a killed run's: no other process is writing here."""
   for leftover in folder.glob("incomplete.*"):
     shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _write(builder: Sgd, data_dir: pathlib.Path) -> None:
   tfds.disable_progress_bar()
-  with contextlib.redirect_stdout(io.StringIO()):  # TFDS's own lines; ours are the caller's
+  with contextlib.redirect_stdout(io.StringIO()):  # hides TFDS's output; the caller prints ours
     try:
       builder.download_and_prepare()
     except SgdxError:
@@ -113,7 +113,7 @@ def _write(builder: Sgd, data_dir: pathlib.Path) -> None:
 
 
 def _not_written(error: Exception, data_dir: pathlib.Path) -> Exception:
-  """Returns what to raise instead of an error of TFDS, in whose causes one of writing may be."""
+  """Returns what to raise for a TFDS error, among whose causes may be a failed write."""
   cause: BaseException | None = error
   while cause is not None and not isinstance(cause, OSError | tf.errors.OpError):
     cause = cause.__cause__
@@ -121,7 +121,7 @@ def _not_written(error: Exception, data_dir: pathlib.Path) -> Exception:
     return error
   name = getattr(cause, "filename", None)
   if name and not pathlib.Path(os.fsdecode(name)).resolve().is_relative_to(data_dir.resolve()):
-    return cause if isinstance(cause, Exception) else error  # it was read
+    return cause if isinstance(cause, Exception) else error  # a file being read
   reason = getattr(cause, "strerror", None) or getattr(cause, "message", None) or str(cause)
   return SgdxError(
     f"--data-dir {data_dir}: {reason.splitlines()[0][:200]}",

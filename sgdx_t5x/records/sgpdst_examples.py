@@ -27,8 +27,8 @@ from sgdx_t5x.trackers.sgpdst import (
 from sgdx_t5x.trackers.sgpdst_features import FEATURES, Example, SgpReader, SgpStyle
 from sgdx_t5x.trackers.turns import NONE, Gold, Known, States
 
-# What is asked about: what the example's id ends with, whether there is something to answer, which
-# slot, and what makes the example and its targets in a variant.
+# What is asked about: suffix of the example's id, whether it is a positive example, slot, and
+# function that makes the example and its targets in a variant.
 _Question = Callable[[SgpReader], tuple[Example, list[int]]]
 _Asked = tuple[str, bool, int, _Question]
 
@@ -45,17 +45,17 @@ def sgpdst_examples(
 ) -> tf.data.Dataset:
   """Turns batches of records into examples of one sub-model.
 
-  States before a turn and, for copy and cross, the active intent are the gold ones: `sgdx track`
-  asks with what was predicted. Train has a sample of the examples, another one in every epoch, and
-  combine's of system turns besides.
+  States before a turn and, for copy and cross, the active intent are the gold ones; `sgdx track`
+  uses predicted ones. For train, examples are subsampled, differently in every epoch, and combine
+  also gets examples of system turns.
 
   Args:
-    batches: of `RecordSource.batches`, of version 1.1.0.
+    batches: from `RecordSource.batches`, version 1.1.0.
     sequence_length: lengths of the features.
-    output_features: whose `inputs` vocabulary cuts texts.
+    output_features: the `inputs` vocabulary tokenizes the texts.
     schemas: schemas of all variants.
-    variants: every record gives its examples for each.
-    part: of `sgpdst.PARTS`.
+    variants: each record yields its examples for every variant.
+    part: one of `sgpdst.PARTS`.
     style: of the input and of training.
 
   Returns:
@@ -96,7 +96,7 @@ def _asked(
   labels: Answers,
   training: bool,
 ) -> Iterator[_Asked]:
-  """Yields (end of the id, whether positive, slot, function from a reader to example, targets)."""
+  """Yields (id suffix, whether positive, slot, function from a reader to (example, targets))."""
   held = own_values(known, states)
   if part == "intent":
     before, jumped = intent_before(known, states), features.has_jumped(known, states)

@@ -19,12 +19,12 @@ _SHUFFLED_RECORDS = 20_000  # about 20 MB of SGD
 _RECORDS_AT_A_TIME = 128
 _FILES_AT_A_TIME, _RECORDS_OF_EACH = 16, 16  # as TFDS reads
 _REFUSALS = {"acts": no_acts, "spans": no_spans}
-# T5X's gin files speak of validation, the field of dev.
+# T5X's gin files say "validation", the field says "dev".
 _SPLITS = {"train": "train", "dev": "dev", "validation": "dev", "test": "test"}
 
 
 class RecordSource(seqio.TfdsDataSource):
-  """The records of `sgd`, serialized until `batches`; says how to prepare what is missing.
+  """The records of `sgd`, serialized until `batches`; errors say how to prepare missing ones.
 
   TFDS parses record by record, which takes 15 times as long as parsing many at once.
   """
@@ -32,20 +32,21 @@ class RecordSource(seqio.TfdsDataSource):
   def __init__(
     self, config: str, name: str, tracker: str | None = None, needs: Sequence[str] = ("acts",)
   ):
-    """Reads the newest version of the records that was prepared.
+    """Reads the newest prepared version of the records.
 
     Args:
-      config: "full", "sample", or of a perturbed corpus, see `builder.config_name`.
-      name: of the task; gives the order of shuffling.
-      tracker: that reads the fields of `tracker_fields`, for errors; None leaves them out.
-      needs: annotation without which the tracker cannot be trained: "acts" of the system, "spans"
+      config: "full", "sample", or that of a perturbed corpus, see `builder.config_name`.
+      name: of the task; part of the shuffle seed.
+      tracker: name, for errors, of the tracker that reads the fields of `tracker_fields`; None
+        leaves these fields out.
+      needs: annotations that the tracker cannot be trained without: "acts" of the system, "spans"
         of the users' values.
     """
     super().__init__(tfds_name=f"sgd/{config}:1.*.*", splits=_SPLITS, read_only=True)
     self._config, self._name, self._tracker, self._needs = config, name, tracker, tuple(needs)
 
   def metadata(self) -> Mapping:
-    """The builder's metadata. Raises SgdxError if nothing is prepared that can serve."""
+    """The builder's metadata. Raises SgdxError if no usable records are prepared."""
     builder = self.tfds_dataset.builder
     fix = f"{self._preparing()}, and give the same DIR as --tfds_data_dir"
     if not builder.info.metadata:
@@ -86,8 +87,8 @@ class RecordSource(seqio.TfdsDataSource):
     """Returns serialized records, in the order in which TfdsDataSource gives them.
 
     SeqIO shuffles within 1,000 examples: a few hundred frames, and in a mixture the same frames
-    for each variant at the same time. So records are shuffled here too, in an
-    order of its own for each task.
+    for each variant at the same time. So records are shuffled here too, in a
+    different order for each task.
     """
     of, field = self.metadata(), _SPLITS.get(split, split)
     for need in self._needs if self._tracker else ():
@@ -117,7 +118,7 @@ class RecordSource(seqio.TfdsDataSource):
     return records
 
   def batches(self, records: tf.data.Dataset) -> tf.data.Dataset:
-    """SeqIO preprocessor: serialized records -> batches of them, what is a list being ragged."""
+    """SeqIO preprocessor: serialized records -> parsed batches, with lists as ragged tensors."""
     specs = self.tfds_dataset.info.features.get_tensor_spec()
     left_out = () if self._tracker else FIELDS
     specs = {name: spec for name, spec in specs.items() if name not in left_out}
@@ -149,10 +150,10 @@ def _parsed_as(spec: tf.TensorSpec) -> tf.io.FixedLenFeature | tf.io.RaggedFeatu
 
 
 class RecordSchemas:
-  """The schemas stored with prepared records, as `augment.variant_schemas` asks for them."""
+  """The schemas stored with prepared records; a `variant_schemas.ReleasedSchemas`."""
 
   def __init__(self, source: RecordSource):
-    """Args: source, read when a schema is first asked for."""
+    """Args: source, read when a schema is first requested."""
     self._source = source
     self._parsed: dict[tuple[str, str], Schema] = {}
 
@@ -197,8 +198,8 @@ class RecordSchemas:
 def split_of(batches: tf.data.Dataset) -> str | None:
   """The split that batches of records were read from.
 
-  The first one says it, but asking that fills the shuffle's buffer; so RecordSource's datasets
-  carry it, under whatever SeqIO put on top of them.
+  The first batch says it, but reading that fills the shuffle buffer; so RecordSource's datasets
+  carry it as an attribute, found beneath whatever SeqIO has stacked on them.
   """
   dataset = batches
   while dataset is not None:

@@ -26,20 +26,20 @@ def span_examples(
 ) -> tf.data.Dataset:
   """Turns batches of records into examples.
 
-  The state before a turn is the gold one: for inference without it, `trackers.span_tracking`.
-  Slots, values and intents come in the schema's order but where a model is to train.
+  The state before a turn is the gold one; `trackers.span_tracking` is inference without it.
+  Slots, values and intents are in the schema's order, except for training.
 
   Args:
-    batches: of `RecordSource.batches`, of version 1.1.0.
-    sequence_length: lengths of the features; what is missing is `span_features.LENGTHS`.
-    output_features: whose `inputs` vocabulary cuts texts.
+    batches: from `RecordSource.batches`, version 1.1.0.
+    sequence_length: feature lengths; missing ones default to `span_features.LENGTHS`.
+    output_features: the `inputs` vocabulary tokenizes the texts.
     schemas: schemas of all variants.
-    variants: every record gives an example for each.
+    variants: each record yields one example per variant.
     style: of the input.
 
   Returns:
-    Examples {each of `span_features.FEATURES`: int32 [any], example_id_pretokenized: string}, of a
-    record by variant. They fit the lengths.
+    Examples {each of `span_features.FEATURES`: int32 [any], example_id_pretokenized: string}, the
+    variants of a record one after the other. They fit the lengths.
   """
   split = split_of(batches)
   if split is None:

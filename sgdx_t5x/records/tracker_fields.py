@@ -1,8 +1,8 @@
-"""What records hold for trackers that read a frame with an encoder; since version 1.1.0.
+"""Fields of records for trackers that read a frame with an encoder; since version 1.1.0.
 
-What the system did, what held before the turn, and where values stand in the last two utterances:
-all by position in the split's schema, so that a variant costs nothing. Writing and reading lie side
-by side here; `trackers.turns` says what the parts mean.
+System acts, the states before the turn, and the spans of values in the last two utterances, all by
+position in the split's schema, so that variants need no extra data. Both writing and reading are
+here; `trackers.turns` says what the parts mean.
 """
 
 import itertools
@@ -27,10 +27,10 @@ from sgdx_t5x.trackers.turns import (
   user_turns,
 )
 
-# Rows of numbers, one after the other.
+# Columns of the rows of integers, which are stored flattened.
 ROWS = {
   "turn_services": ("service",),  # of the frames of this turn
-  "acts": ("turn", "service", "act", "slot"),  # of the system, a row per value, or one without
+  "acts": ("turn", "service", "act", "slot"),  # of the system, a row per value, or one if none
   "frames": ("turn", "service", "intent"),  # user frames of earlier turns
   "before": ("service", "slot"),  # gold values before the turn, of each service's last frame
   "spans": ("slot", "by user", "start", "end"),  # of this service, in the last two utterances
@@ -88,10 +88,10 @@ def _rows(record: Mapping[str, Any], name: str) -> Iterator[Any]:
 
 
 def read_frame(record: Mapping[str, Any], service: Service) -> tuple[Known, States, Gold]:
-  """Returns what a record says of a frame: what may be known, what held before, what is right.
+  """Returns what a tracker may know about a record's frame, the states before it, and the gold.
 
   Args:
-    record: of version 1.1.0; lists of numbers as lists of int, texts as bytes.
+    record: of version 1.1.0; numbers as lists of int, texts as bytes.
     service: the frame's, in the split's original schema.
   """
   utterances = record["utterances"]

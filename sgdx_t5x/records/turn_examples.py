@@ -1,6 +1,6 @@
 """Examples of single user turns: for CoCo's generator (acts -> utterance) and its classifier.
 
-Users' acts are not in the records of frames, so these examples are made of a corpus itself.
+The records of frames lack the users' acts, so these examples are made directly from a corpus.
 """
 
 import os
@@ -20,7 +20,7 @@ Example = dict[str, str]  # id, inputs, targets
 
 
 def user_turns(dialogue: Dialogue) -> Iterator[tuple[int, str, list[Mapping[str, Any]]]]:
-  """Yields turn, what the system said before, and decoded frames of turns with acts."""
+  """Yields (turn, system utterance before it, frames as JSON data) of user turns with acts."""
   for number, turn in enumerate(dialogue.turns):
     if turn.speaker != USER or any(frame.actions is None for frame in turn.frames):
       continue
@@ -29,7 +29,7 @@ def user_turns(dialogue: Dialogue) -> Iterator[tuple[int, str, list[Mapping[str,
 
 
 def generator_examples(corpus: Corpus, split: str) -> Iterator[Example]:
-  """Yields an example for each user turn with acts: what the user does -> what the user says."""
+  """Yields an example for each user turn with acts: the user's acts -> the user's utterance."""
   for dialogue in corpus.dialogues(split):
     for number, heard, frames in user_turns(dialogue):
       key = turn_id(dialogue.dialogue_id, number)
@@ -38,9 +38,9 @@ def generator_examples(corpus: Corpus, split: str) -> Iterator[Example]:
 
 
 def classifier_examples(corpus: Corpus, split: str) -> Iterator[Example]:
-  """Yields an example for each user turn with acts: what the user says -> slots that it tells.
+  """Yields an example for each user turn with acts: the user's utterance -> slots it informs.
 
-  Of a turn about two services, about the one that it tells something of, else the last.
+  In a turn about two services, it covers the first with informed slots, else the last.
   """
   schema = corpus.schema(split)
   for dialogue in corpus.dialogues(split):
@@ -53,14 +53,14 @@ def classifier_examples(corpus: Corpus, split: str) -> Iterator[Example]:
 
 
 def corpus_of_tasks(name: str) -> Corpus:
-  """Opens the corpus of the tasks of single turns: "sample", or the one that SGDX_CORPUS names."""
+  """Opens the corpus of the single-turn tasks: "sample", or the one named by SGDX_CORPUS."""
   if name == "sample":
     return open_corpus(name)
   return open_corpus(_named(CORPUS, "the SGD archive, zip or folder", "sgd.zip"))
 
 
 def goal_examples() -> Iterator[Example]:
-  """Yields the lines of the file that SGDX_GOALS names, to be answered. They have no targets."""
+  """Yields the lines of the file named by SGDX_GOALS, for inference; their targets are empty."""
   path = pathlib.Path(_named(GOALS, "what `sgdx perturb --goals-out` wrote", "goals.jsonl"))
   expected = '{"id": "1_00000.t04", "inputs": "[SYSTEM] ..."}'
   for number, text in enumerate(path.read_bytes().splitlines(), start=1):

@@ -1,4 +1,4 @@
-"""Takes examples out of batches, in tf.data, at the cost of a slice."""
+"""Unbatches examples in tf.data, each at the cost of a slice."""
 
 import tensorflow as tf
 
@@ -9,8 +9,8 @@ def unbatched(batches: tf.data.Dataset) -> tf.data.Dataset:
   Args:
     batches: of {name: tensor [rows, ...] or ragged tensor [rows, any]}.
 
-  No function is called for an example: `unbatch` itself makes a variant of each ragged row, which a
-  `map` has to open again, in another thread, and that takes three times as long.
+  No function is called per example: `unbatch` itself makes a variant tensor of each ragged row,
+  which a `map` has to decode, in another thread, and that takes three times as long.
   """
   spec = batches.element_spec
   ragged = [name for name, of in spec.items() if isinstance(of, tf.RaggedTensorSpec)]
@@ -31,12 +31,12 @@ def unbatched(batches: tf.data.Dataset) -> tf.data.Dataset:
     first = batch[next(iter(spec))]
     return (first.nrows() if isinstance(first, tf.RaggedTensor) else tf.shape(first)[0]) > 0
 
-  # TensorFlow's `rebatch` by no lengths at all ends the process.
+  # TensorFlow's `rebatch` kills the process if given no lengths at all.
   return batches.filter(has_rows).flat_map(rows).map(named)
 
 
 def _rows(ragged: tf.RaggedTensor) -> tf.data.Dataset:
-  """Returns the rows of a ragged tensor, each a tensor; repeated for ever."""
-  one_more = tf.zeros([1], ragged.dtype)  # empty rows at the end would be none without it
+  """Returns the rows of a ragged tensor, each a tensor; repeated forever."""
+  one_more = tf.zeros([1], ragged.dtype)  # without it, empty rows at the end would be lost
   values = tf.concat([ragged.flat_values, one_more], axis=0)
   return tf.data.Dataset.from_tensors(values).rebatch(ragged.row_lengths())

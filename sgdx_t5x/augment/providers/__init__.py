@@ -18,13 +18,13 @@ def open_provider(
   """Returns a provider.
 
   Args:
-    name: of `PROVIDERS`.
-    options: of that provider, those that were given.
-    cache: folder for what has been translated; made when there is something to keep.
-    notify: gets lines for the user.
+    name: key of `PROVIDERS`.
+    options: of that provider, as far as given.
+    cache: folder for translations; created when there is something to keep.
+    notify: called with messages for the user.
 
   Raises:
-    SgdxError: no such provider, or options that are wrong.
+    SgdxError: no such provider, or invalid options.
   """
   if name not in PROVIDERS:
     raise UsageError(

@@ -1,7 +1,7 @@
 """The provider `google`: Google Cloud Translation (v3), through its official client.
 
-Its general neural model is what Google Translate uses; the paper's back-translations were made
-with that. The client is the extra `google`.
+Its general neural model is that of Google Translate, which made the paper's back-translations. The
+client is the extra `google`.
 """
 
 import random
@@ -18,7 +18,7 @@ _CODES = {"zh": "zh-CN"}
 _TEMPORARY = (429, 500, 502, 503, 504)  # 429: a quota per minute is used up
 _TRIES = 9  # waits of 1, 2, 4 ... 64, 64 s at most: quotas come back after a minute
 _LONGEST_WAIT_S = 64.0
-_ONE_TRY = {"retry": None, "timeout": 60.0}  # of a call; the client's own retries say nothing
+_ONE_TRY = {"retry": None, "timeout": 60.0}  # per call; the client's own retries are silent
 
 
 class GoogleTranslator:
@@ -37,7 +37,7 @@ class GoogleTranslator:
     client: Any = None,
     sleep: Callable[[float], None] = time.sleep,
   ):
-    """Args: project to charge, the credentials' own if None; the others are for tests."""
+    """Args: project to charge, the credentials' own if None; client and sleep are for tests."""
     self._project, self._notify, self._client, self._sleep = project, notify, client, sleep
     self._random = random.Random()
 
@@ -58,7 +58,7 @@ class GoogleTranslator:
         )
 
   def settings(self, source: str, target: str) -> Mapping[str, Any]:
-    """What decides a translation."""
+    """Returns the settings that determine a translation."""
     return {"api": "v3", "model": _MODEL}
 
   def label(self, pivot: str) -> str:
@@ -66,7 +66,7 @@ class GoogleTranslator:
     return f"Google Cloud Translation v3, {_MODEL}"
 
   def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-    """Translates a batch. Raises what the client raises, if it lasts."""
+    """Translates a batch. Raises the client's error if it is permanent or outlasts the retries."""
     request = {
       "parent": self._parent(),
       "model": f"{self._parent()}/models/{_MODEL}",
@@ -79,18 +79,18 @@ class GoogleTranslator:
     return [translation.translated_text for translation in found.translations]
 
   def _parent(self) -> str:
-    """The project as the API names it; opens the client when first asked for."""
+    """The project's resource name; opens the client when first called."""
     if self._client is None:
       self._client, self._project = _open_client(self._project)
     return f"projects/{self._project}/locations/global"
 
   def _patiently(self, call: Callable[[], _T]) -> _T:
-    """Calls; after an error that passes, waits and calls again: exponentially, with jitter."""
+    """Calls, retrying after temporary errors with exponential backoff and jitter."""
     for attempt in range(1, _TRIES):
       try:
         return call()
       except Exception as e:
-        code = getattr(e, "code", None)  # HTTP's, of google.api_core's errors
+        code = getattr(e, "code", None)  # HTTP status, on errors of google.api_core
         if code not in _TEMPORARY:
           raise
         wait = min(2.0 ** (attempt - 1), _LONGEST_WAIT_S) * self._random.uniform(0.5, 1)

@@ -20,7 +20,7 @@ from sgdx_t5x.errors import SgdxError, UsageError, nearest, require
 PLACEHOLDER = "{pivot}"
 _MARIAN = "marian"
 _MULTILINGUAL = ("m2m_100", "mbart")  # NLLB's model is M2M100's
-_MOST_TOKENS = 200  # of a translation: some never end by themselves
+_MOST_TOKENS = 200  # of a translation: some never end on their own
 _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(_[A-Za-z]{2,4})?")
 # Of NLLB, M2M100 and mBART-50; of Marian checkpoints with several target languages.
 _CODES = {
@@ -43,8 +43,8 @@ class Sampling:
 
   Attributes:
     temperature: 1 keeps the model's probabilities; lower values sharpen them.
-    top_p: tokens are sampled from the likeliest that have this probability together.
-    seed: the same one gives the same texts.
+    top_p: tokens are sampled from the likeliest ones with this cumulative probability.
+    seed: the same seed gives the same texts.
   """
 
   temperature: float = 1.0
@@ -114,7 +114,7 @@ class HuggingFaceTranslator:
           )
 
   def settings(self, source: str, target: str) -> Mapping[str, Any]:
-    """What decides a translation: the files, by size and time of change, and how it is decoded."""
+    """What determines a translation: the files, by size and modification time, and decoding."""
     folder = self._folder(source, target)
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return {
@@ -225,7 +225,7 @@ class HuggingFaceTranslator:
     if self._model[0] != folder:
       import torch
 
-      self._model = (None, None)  # free the other before this one is read
+      self._model = (None, None)  # free the other before loading this one
       model = _load(_transformers().AutoModelForSeq2SeqLM, folder)
       model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
       self._model = (folder, model)
@@ -254,7 +254,7 @@ def _load(kind: Any, folder: pathlib.Path) -> Any:
     with warnings.catch_warnings():
       warnings.simplefilter("ignore")  # sacremoses is recommended, and then not used
       return kind.from_pretrained(folder, local_files_only=True)
-  except Exception as e:  # of many kinds: files that lack, are cut, or need another package
+  except Exception as e:  # many kinds: missing or truncated files, a missing package
     lines = str(e).strip().splitlines() or ["no message"]
     raise SgdxError(
       f"{folder}: {type(e).__name__}: {lines[0]}",
@@ -288,7 +288,7 @@ def _room(config: Any, length: int, texts: Sequence[str]) -> int:
 
 
 def _seed(seed: int, texts: Sequence[str], source: str, target: str) -> int:
-  """A seed of a batch: the same whether or not the command was interrupted before it."""
+  """The seed of a batch: the same whether or not the command was interrupted before it."""
   data = json.dumps([seed, source, target, *texts]).encode()
   return int.from_bytes(hashlib.sha256(data).digest()[:7], "big")
 

@@ -1,7 +1,7 @@
 """Providers that translate plain texts: both directions, batches, and a cache on disk.
 
-Each distinct text is translated once, and written to the cache with its batch as soon as that
-comes back: a kill loses one batch, and the same command goes on from there.
+Each distinct text is translated once, and written to the cache with its batch as soon as that is
+returned: a killed run loses one batch, and the same command resumes from there.
 """
 
 import contextlib
@@ -23,12 +23,12 @@ CACHE_FORMAT = "sgdx-translations/1"
 
 
 class Translator(Protocol):
-  """Translates texts. Other errors than SgdxError are converted to one by `TextProvider`.
+  """Translates texts. `TextProvider` converts errors other than SgdxError to one.
 
   Attributes:
     name: of the provider, "hf".
-    is_paid: whether somebody charges for characters.
-    batch_texts, batch_characters: a batch holds no more; a single text may be longer.
+    is_paid: whether characters are charged for.
+    batch_texts, batch_characters: limits of a batch; a single text may be longer.
   """
 
   name: str
@@ -37,13 +37,13 @@ class Translator(Protocol):
   batch_characters: int
 
   def check(self, pivots: Sequence[str]) -> None:
-    """Refuses pivots that it lacks. Raises SgdxError."""
+    """Refuses unsupported pivots. Raises SgdxError."""
 
   def settings(self, source: str, target: str) -> Mapping[str, Any]:
-    """Returns all that decides how a text is translated, as JSON. Calls nothing."""
+    """Returns all that determines how a text is translated, as JSON data. Calls nothing."""
 
   def label(self, pivot: str) -> str:
-    """Returns what records say as their provider."""
+    """Returns the value of a record's field `provider`."""
 
   def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
     """Returns the translation of each text."""
@@ -56,14 +56,14 @@ class _Made:
 
 
 class TextProvider:
-  """Makes a translator a provider."""
+  """Makes a provider of a translator."""
 
   def __init__(self, translator: Translator, cache: pathlib.Path, notify: Notify):
-    """Args: the translator; the folder of its cache; notify gets lines for the user."""
+    """Args: the translator; the folder of its cache; notify, called with messages for the user."""
     self._translator, self._folder, self._notify = translator, cache, notify
 
   def check(self, pivots: Sequence[str]) -> None:
-    """Refuses pivots that the translator lacks."""
+    """Refuses pivots that the translator does not support."""
     with _library_errors(self._translator.name, "listing its languages"):
       self._translator.check(pivots)
 
@@ -126,7 +126,7 @@ class TextProvider:
 
 
 class _Cache:
-  """A file of translations that only grows; one for each direction and set of settings."""
+  """An append-only file of translations; one for each direction and set of settings."""
 
   def __init__(self, folder: pathlib.Path, settings: Mapping[str, Any], notify: Notify):
     header = json.dumps({"format": CACHE_FORMAT, **settings}, ensure_ascii=False)
@@ -136,7 +136,7 @@ class _Cache:
     with _file_errors(self.path):
       data = self.path.read_bytes() if self.path.exists() else b""
     whole, newline, cut = data.rpartition(b"\n")
-    self._start = [] if newline else [header]  # lines to write before the next batch
+    self._start = [] if newline else [header]  # lines to write ahead of the next batch
     self._keep = len(whole + newline) if cut else None  # bytes to cut the file back to
     if cut:
       notify(f"{self.path}: dropped the last line, which was cut short")
@@ -172,7 +172,7 @@ class _Cache:
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
-  """The texts without repetitions and empty ones, in order."""
+  """The texts without duplicates and empty ones, in order."""
   return [text for text in dict.fromkeys(texts) if text.strip()]
 
 

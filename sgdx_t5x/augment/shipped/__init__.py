@@ -1,7 +1,7 @@
 """Back-translations and paraphrases that ship with this package: of SGD's train services.
 
 `paraphrases.jsonl` was written from the texts of the train split alone, for this project, by a
-language model that was shown neither SGD-X nor anything else; `sgdx compose` put it in order.
+language model that was shown nothing else, not even SGD-X; `sgdx compose` put it in order.
 """
 
 import functools
@@ -20,7 +20,7 @@ SGD_TRAIN = "b4f33b54"  # `wording_checksum` of the texts that were reworded
 
 
 def wording_checksum(schema: Schema) -> str:
-  """8 hex digits over all names and descriptions."""
+  """CRC-32 of all names and descriptions, as 8 hex digits."""
   texts = "\n".join(f"{element.key}\t{text}" for element, text in wording(schema).items())
   return f"{zlib.crc32(texts.encode()):08x}"
 
@@ -52,7 +52,7 @@ def shipped_schema(original: Schema, variant: str) -> Schema | None:
 
   Returns:
     The schema; None unless each of its names and descriptions has a record: dev and test of SGD
-    hold other services, and a schema of one's own may only have the name of one of train's.
+    have other services, and a custom schema may share only the name of one of train's.
   """
   origin = f"shipped {variant} of {original.origin}"
   if variant in PARAPHRASES:
