@@ -1,13 +1,13 @@
 """The command `sgdx`: one file per subcommand, each with `add_parser` and `run`.
 
-This module imports next to nothing: an interrupt is handled before the commands are imported.
+It imports next to nothing, so that interrupts are handled before the commands are imported.
 """
 
 import sys
 
 from sgdx_t5x.cli.interrupts import Terminated, interrupts
 
-TYPE_CHECKING = False  # as typing's, which takes longer to import than all of this
+TYPE_CHECKING = False  # like typing's, which takes longer to import than all of this
 if TYPE_CHECKING:
   from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""`sgdx backtranslate`: back-translates the texts of schemas, as training data."""
+"""`sgdx backtranslate`: back-translates names and descriptions of schemas, as training data."""
 
 import argparse
 import collections
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PIVOT = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _PRICE = 20.0  # USD per million characters
 _CACHE = ".cache"
-_OPTIONS = {  # of which provider; what is not given keeps the provider's default
+_OPTIONS = {  # per provider; options not given keep the provider's defaults
   "table": ("table",),
   "google": ("project", "price"),
   "hf": (
@@ -30,7 +30,7 @@ _OPTIONS = {  # of which provider; what is not given keeps the provider's defaul
 }  # fmt: skip
 _EPILOG = """\
 examples:
-  The back-translations of this package (train services of SGD; zh, ja, ko):
+  The back-translations shipped with this package (SGD train; zh, ja, ko):
     sgdx backtranslate --corpus sgd.zip --provider table --out back_translations
 
   With Google Translate, which the paper used; first an estimate of the cost:
@@ -49,10 +49,10 @@ examples:
     sgdx backtranslate --corpus sgd.zip --pivots ja --provider table \\
       --table marian/ja/train/texts.jsonl --out corrected
 
-DIR/PIVOT/SPLIT/ gets schema.json; texts.jsonl with every text, its pivot text,
-provider and date; and repairs.jsonl if texts could not be used as they came
-back (untranslated, empty, not a name, or a name that collides). After an
-interruption or failure, the same command resumes where it stopped.
+DIR/PIVOT/SPLIT/ will contain schema.json; texts.jsonl, with each text, its
+pivot text, provider and date; and repairs.jsonl if some results could not be
+used as returned (untranslated, empty, not a name, or a name that collides).
+After an interruption or failure, the same command resumes where it stopped.
 """
 
 
@@ -78,7 +78,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     "--dry-run", action="store_true", help="print how many texts would be translated, then exit"
   )
   parser.add_argument(
-    "--overwrite", action="store_true", help="replace schemas in DIR that have other texts"
+    "--overwrite", action="store_true", help="replace earlier results in DIR that differ"
   )
   _add_provider_options(parser)
   parser.set_defaults(run=run)
@@ -93,7 +93,7 @@ def _add_provider_options(parser: argparse.ArgumentParser) -> None:
     "--table",
     nargs="+",
     metavar="FILE",
-    help="recorded texts (default: those of this package)",
+    help="recorded translations (default: those shipped with this package)",
   )
   google = parser.add_argument_group("--provider google")
   add_option(
@@ -126,14 +126,14 @@ def _add_provider_options(parser: argparse.ArgumentParser) -> None:
     "--language-codes",
     nargs="+",
     metavar="PIVOT=CODE",
-    help="codes of the checkpoint, if not the usual ones: zh=zho_Hant",
+    help="language codes of the checkpoint, if not the usual ones: zh=zho_Hant",
   )
   hf.add_argument(
     "--batch-size", type=int, metavar="N", help="number of texts per batch (default: 16)"
   )
   hf.add_argument("--beams", type=int, metavar="N", help="width of the beam search (default: 4)")
   hf.add_argument(
-    "--sample", action="store_true", default=None, help="sample instead of beam search"
+    "--sample", action="store_true", default=None, help="sample instead of using beam search"
   )
   hf.add_argument(
     "--temperature", type=float, help="sampling temperature, with --sample (default: 1)"
@@ -145,7 +145,7 @@ def _add_provider_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-  """Back-translates a split's schema, or prints what is to be done. Returns 0.
+  """Back-translates a split's schema, or prints what would be done. Returns 0.
 
   Raises:
     SgdxError: bad input, a provider that fails, or a folder that cannot be written.
@@ -167,7 +167,7 @@ def run(args: argparse.Namespace) -> int:
   if args.dry_run:
     _print_plans(plans, args)
     return 0
-  if any(plan.known < plan.texts for plan in plans.values()):  # else nothing is called
+  if any(plan.known < plan.texts for plan in plans.values()):  # else the provider is not called
     provider.check(pivots)
   for pivot in pivots:
     with progress("texts") as update:
@@ -190,7 +190,7 @@ def _pivots(args: argparse.Namespace) -> list[str]:
 
 
 def _provider_options(args: argparse.Namespace) -> dict[str, Any]:
-  """Returns the options of the provider; refuses those of another one."""
+  """Returns the chosen provider's options; refuses those of another provider."""
   for provider, names in _OPTIONS.items():
     for name in names:
       if getattr(args, name) is not None and provider != args.provider:
@@ -247,7 +247,7 @@ def _say(line: str) -> None:
 
 
 def _print_plans(plans: "Mapping[str, Plan]", args: argparse.Namespace) -> None:
-  """Prints what is left to do to stdout."""
+  """Prints to stdout what is left to do."""
   for pivot, plan in plans.items():
     print(f"{pivot}: {plan.texts:,} distinct texts, {plan.known:,} of them already translated")
     if plan.known < plan.texts:

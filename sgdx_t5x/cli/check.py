@@ -1,4 +1,4 @@
-"""`sgdx check`: a tracker on perturbed dialogues: other names, other words, disfluent speech."""
+"""`sgdx check`: checks a tracker on dialogues with other names, other words, disfluent speech."""
 
 import argparse
 import json
@@ -29,7 +29,7 @@ examples:
       --predictions original=preds/original ned=preds/ned sdi=preds/sdi \\
       --json check.json --per-frame check.jsonl
 
-  With a reworded schema too, compared with that schema's predictions:
+  With a schema variant too, compared with predictions under that variant:
     sgdx check --corpus sgd.zip --perturbed ned=perturbed/ned \\
       --predictions original=preds/original v3=preds/v3 ned=preds/ned \\
       ned+v3=preds/ned_v3
@@ -46,7 +46,7 @@ examples:
     sgdx check --checkdst-rows orig=orig.jsonl NED=NED.jsonl --gold gold.json
 
 The frames that a perturbation changed are compared with the same frames of the
-original dialogues. A set without perturbation.json is called as its kind is:
+original dialogues. A set without perturbation.json must be named after its kind:
 ned, vs (frames whose gold state differs), pi or sdi (whose utterance differs).
 docs/metrics/perturbed.md defines all numbers, docs/score-json.md the files.
 """
@@ -76,8 +76,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs="+",
     default=[],
     metavar="NAME=DIR",
-    help="predictions: original=DIR, and one for each perturbed set; v3=DIR, SET+v3=DIR; all=DIR "
-    "for JSONL whose ids name the set",
+    help="original=DIR, and SET=DIR for each perturbed set; with a schema variant, v3=DIR and "
+    "SET+v3=DIR; or all=DIR for JSONL whose ids name the set",
   )
   add_option(
     parser,
@@ -90,12 +90,12 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument(
     "--like-checkdst",
     action="store_true",
-    help="also by CheckDST's own definitions, to compare with papers",
+    help="also score by CheckDST's own definitions, to compare with papers",
   )
   parser.add_argument(
     "--per-service",
     action="store_true",
-    help="also write numbers of each domain and service, to JSON and CSV",
+    help="also write results per domain and service, to JSON and CSV",
   )
   rows = parser.add_argument_group("CheckDST's own files, in place of a corpus")
   add_option(
@@ -105,9 +105,9 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs="+",
     default=[],
     metavar="KIND=FILE",
-    help="its prediction files (JSONL), the original's first: orig=FILE NED=FILE ...",
+    help="CheckDST's prediction files (JSONL), the original's first: orig=FILE NED=FILE ...",
   )
-  add_option(rows, Takes.INPUT, "--gold", metavar="FILE", help="its gold file, for CorefJGA")
+  add_option(rows, Takes.INPUT, "--gold", metavar="FILE", help="CheckDST's gold file, for CorefJGA")
   add_scoring(parser, zero_mean=False)
   add_option(
     parser, Takes.OUTPUT, "--json", metavar="OUT", help="also write all numbers to this JSON file"

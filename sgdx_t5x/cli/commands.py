@@ -1,4 +1,4 @@
-"""All subcommands of `sgdx`: their parsers, and what every run of one has in common."""
+"""All subcommands of `sgdx`: their parsers, and what all of their runs share."""
 
 import argparse
 import os
@@ -85,7 +85,7 @@ exit codes: 0 success, 1 failure, 2 wrong usage.
 
 
 class _Parser(argparse.ArgumentParser):
-  """Names files of documentation by where they are; its subcommands' parsers do, too."""
+  """Shows where documentation files are; so do its subcommands' parsers."""
 
   def format_help(self) -> str:
     blocks = with_document_paths(super().format_help()).split("\n\n")
@@ -93,7 +93,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _folded(block: str) -> str:
-  """Folds a paragraph again if the path of a document has made a line too long; keeps words."""
+  """Rewraps a paragraph if the path of a document has made a line too long; keeps words whole."""
   lines = block.splitlines()
   if any(line.startswith(" ") for line in lines) or max(map(len, lines), default=0) <= HELP_WIDTH:
     return block
@@ -102,7 +102,7 @@ def _folded(block: str) -> str:
 
 
 def make_parser() -> argparse.ArgumentParser:
-  """Returns the parser of `sgdx`; `run` and `parser` of what it returns are a subcommand's."""
+  """Returns the parser of `sgdx`, whose results have the subcommand's `run` and `parser`."""
   parser = _Parser(
     prog="sgdx",
     description="Robustness of schema-guided dialogue state tracking: data, scores, reports.",

@@ -28,7 +28,7 @@ examples:
     sgdx compose --corpus sgd.zip --paraphrases texts.jsonl --out mine \\
       --split train --variants 3 --fill
 
-A line of FILE gives an element and its paraphrases, in any order; names are
+Each line of FILE gives an element and its paraphrases, in any order; names are
 written as words:
   {"element": "Banks_1/slot/account_type/name", "paraphrases": ["kind", "type"]}
   {"element": "Banks_1/intent/CheckBalance/description", "paraphrases": ["..."]}
@@ -38,14 +38,13 @@ Paraphrases are sorted by distance to the original, and variant k takes the
 k-th: names by edits (Levenshtein), descriptions by Jaccard distance of lemmas
 without determiners; ties keep the order of FILE. If there are more than K, the
 K nearest are used. Every name and description needs K, except names of
-services, which need none. Services get the variant's digit, as in SGD-X:
-Banks_2 is Banks_21 in v1.
+services, which need none: they get the variant's digit appended, as in SGD-X,
+where Banks_2 is Banks_21 in v1.
 
 The file and the rules: docs/compose.md
 
-DIR gets v1/SPLIT/schema.json ... and paraphrases.jsonl, which lists the
-variant and the distance of every paraphrase, and why a paraphrase was not
-used, or not as it is:
+DIR will contain v1/SPLIT/schema.json ... and paraphrases.jsonl, which lists
+every paraphrase with its variant, its distance and the rules that applied:
 """
 
 
@@ -77,7 +76,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument(
     "--fill",
     action="store_true",
-    help="if there are too few paraphrases, repeat the farthest; if there is none, keep the "
+    help="if there are too few paraphrases, repeat the farthest; if there are none, keep the "
     "original",
   )
   parser.set_defaults(run=run)

@@ -1,4 +1,4 @@
-"""The prompt of `sgdx track --schema`: what is typed is tracked, turn by turn."""
+"""The interactive prompt of `sgdx track --schema`: tracks a typed dialogue, turn by turn."""
 
 import contextlib
 import re
@@ -37,7 +37,7 @@ class Conversation:
     services: Sequence[str],
     debug: bool = False,
   ):
-    """Args: tracker; shown, what the model is shown by name; services, those tracked; debug."""
+    """Args: tracker; shown, variant -> what the tracker is shown; services to track; debug."""
     self._tracker, self._shown, self._services = tracker, shown, tuple(services)
     self._said: list[Utterance] = []
     self._debug = debug
@@ -45,7 +45,7 @@ class Conversation:
   def run(self) -> None:
     """Reads lines until there are no more."""
     with contextlib.suppress(ImportError):
-      import readline  # noqa: F401  # lines can be edited, and come again with the arrow keys
+      import readline  # noqa: F401  # line editing, and history with the arrow keys
     self._help()
     while True:
       is_system = len(self._said) % 2 == 1
@@ -55,7 +55,7 @@ class Conversation:
         print()
         return
       if not sys.stdin.isatty():
-        print(line)  # as a terminal shows what is typed
+        print(line)  # echoed, as on a terminal
       if line.startswith("/"):
         self._command(line)
       elif line or is_system:
@@ -108,7 +108,7 @@ class Conversation:
 
 
 def _rows(frames: Sequence[TrackedFrame]) -> list[tuple[str, list[str]]]:
-  """Returns (what, cell of each variant) for what any variant says of a service."""
+  """Returns (label, a cell per variant) for whatever is predicted for a service in any variant."""
   rows = []
   slots = dict.fromkeys(slot for frame in frames for slot in frame.slot_values)
   for slot in slots:

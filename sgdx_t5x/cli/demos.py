@@ -1,4 +1,4 @@
-"""`sgdx demos`: demonstrations of services, which "Show, Don't Tell" prompts show."""
+"""`sgdx demos`: demonstrations of services for "Show, Don't Tell" prompts."""
 
 import argparse
 import collections
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 examples:
-  From a corpus' own dialogues, for services that train has:
+  From a corpus's own dialogues, for the services of train:
     sgdx demos make --corpus sgd.zip --split train --out demos.jsonl
 
-  For all services; scores then say LEAK for those of test:
+  For all services; scores are then marked LEAK for those of test:
     sgdx demos make --corpus sgd.zip --split train dev test --out demos.jsonl
 
   Google's, from your copy of sdt_prompts.py (they are not part of sgdx_t5x):
     sgdx demos import --from sdt_prompts.py --out google.jsonl
 
-  What a file has, and which of its words stand in which split:
+  What a file contains, and how many of its utterances occur in each split:
     sgdx demos check --corpus sgd.zip --demos google.jsonl
 
   sgdx prompts --corpus sgd.zip --variant v3 --out prompts.jsonl \\
     --prompt-style format=sdt demos=demos.jsonl
 
-docs/demonstrations.md describes the file, and how to write one's own.
+docs/demonstrations.md describes the file, and how to write your own.
 """
 
 
@@ -68,7 +68,7 @@ def _add_make(verbs: Any) -> None:
     nargs="+",
     default=["train"],
     choices=SPLITS,
-    help="splits whose dialogues to use; a service takes those of the first that has it "
+    help="splits whose dialogues to use; each service uses the first split that has it "
     "(default: train)",
   )
   command.add_argument(
@@ -79,7 +79,7 @@ def _add_make(verbs: Any) -> None:
     help="at most N demonstrations per service (default: 5)",
   )
   command.add_argument(
-    "--seed", type=int, default=0, help="which of equally good dialogues (default: 0)"
+    "--seed", type=int, default=0, help="random seed for ties between dialogues (default: 0)"
   )
   add_option(command, Takes.OUTPUT, "--out", required=True, metavar="FILE", help="JSONL to write")
   command.set_defaults(run=_make)
@@ -91,7 +91,7 @@ def _add_check(verbs: Any) -> None:
   add_corpus(command)
   add_option(
     command,
-    Takes.CORPUS,  # as a corpus, the word "sample" is no path
+    Takes.CORPUS,  # as for a corpus, the word "sample" is not a path
     "--demos",
     required=True,
     metavar="FILE",
@@ -152,7 +152,7 @@ def _write(demos: "Sequence[Demonstration]", path: str) -> None:
 
 
 def _check(args: argparse.Namespace) -> int:
-  """Checks, and counts words per split. Returns 0. Raises SgdxError for what does not fit."""
+  """Checks, and counts utterances per split. Returns 0. Raises SgdxError for a mismatch."""
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.prompts.sdt.demonstrations import check_services, load_demonstrations
 
@@ -181,7 +181,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _split_facts(demos: "Demonstrations", corpus: "Corpus", split: str) -> dict[str, Any]:
-  """Returns how many services of a split have demonstrations, and how many words are its own."""
+  """Counts a split's services with demonstrations, and the utterances that occur in it."""
   from sgdx_t5x.prompts.sdt.provenance import count_leak, said_in
 
   schema = corpus.schema(split)

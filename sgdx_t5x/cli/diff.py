@@ -15,7 +15,7 @@ _FEWEST_SAMPLES = 100  # with fewer, the 2.5% at each end are one or two samples
 
 _EPILOG = """\
 examples:
-  Score two systems with their scores per frame, and compare them:
+  Score two systems, with scores per frame, and compare them:
     sgdx score --corpus sgd.zip --predictions all=base/eval --json base.json \\
       --per-frame base.jsonl
     sgdx score --corpus sgd.zip --predictions all=ours/eval --json ours.json \\
@@ -140,7 +140,7 @@ def _end(
   layout: Callable[..., Sequence[Table]],
   *notes: str,
 ) -> int:
-  """Writes and prints a comparison, of whichever files."""
+  """Writes and prints a comparison of either kind of file."""
   from sgdx_t5x.files import atomic_write
 
   if args.json:

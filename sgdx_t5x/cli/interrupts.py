@@ -1,13 +1,13 @@
-"""Ctrl-C and SIGTERM end a command in order: what it was writing is removed.
+"""Ctrl-C and SIGTERM end a command cleanly: what it was writing is removed.
 
-This module imports nothing that takes time: until it is there, Ctrl-C ends in a traceback. The
-module `signal` and `contextlib` take longer to import than Python takes for everything else here.
+This module imports nothing slow: until it is loaded, Ctrl-C ends in a traceback. The modules
+`signal` and `contextlib` take longer to import than everything else here.
 """
 
-import _signal as signal  # what `signal` adds to it are names of numbers
+import _signal as signal  # `signal` only adds names for its numbers
 import sys
 
-TYPE_CHECKING = False  # as typing's
+TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
   from types import FrameType
   from typing import Any
@@ -16,15 +16,15 @@ _AGAIN = 0.05  # seconds
 
 
 class Terminated(KeyboardInterrupt):
-  """SIGTERM; whoever cleans up after Ctrl-C cleans up after it too."""
+  """SIGTERM; code that cleans up after Ctrl-C also handles it."""
 
 
 class interrupts:
   """Raises KeyboardInterrupt in a `with` block on Ctrl-C, `Terminated` on SIGTERM.
 
   Python drops an exception that is raised within a callback, and JAX has one for each garbage
-  collection. So what was dropped is raised again a little later. An ignored SIGINT, as of a
-  shell's background job, stays ignored; without the main thread nothing is changed.
+  collection, so a dropped exception is raised again a little later. An ignored SIGINT, as in a
+  shell's background job, stays ignored; outside the main thread nothing is changed.
   """
 
   def __init__(self) -> None:
@@ -54,7 +54,7 @@ class interrupts:
 
   def _on_signal(self, number: int, frame: "FrameType | None") -> None:
     if number == signal.SIGTERM:
-      signal.signal(signal.SIGTERM, signal.SIG_IGN)  # another one must not stop the cleaning up
+      signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not stop the cleanup
       self._stop = Terminated
     raise self._stop
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 STDOUT = "-"
 _CORPUS = 'the official archive (zip or folder), or "sample"'
-HELP_WIDTH = 80  # of what argparse does not wrap to the terminal's width
+HELP_WIDTH = 80  # for text that argparse does not wrap to the terminal's width
 
 
 def add_command(
@@ -31,13 +31,13 @@ def add_command(
 
   Args:
     subparsers: what `ArgumentParser.add_subparsers` returned.
-    name: of the subcommand.
+    name: the subcommand's name.
     doc: its description, usually the docstring of its module.
     epilog: examples and notes below the options, in lines of 80 columns or less, which are kept.
     help: a line for the list of subcommands.
 
   Returns:
-    Its parser; what it parses has it as `parser`.
+    Its parser, which is also the attribute `parser` of what it parses.
   """
   parser = subparsers.add_parser(
     name,
@@ -69,31 +69,31 @@ def add_option(
   *names: str,
   **settings: Any,
 ) -> None:
-  """Adds an option whose values are texts.
+  """Adds an option whose values are strings.
 
   Args:
-    parser: or a group of one.
-    takes: what the texts are.
-    names, settings: of `ArgumentParser.add_argument`.
+    parser: the parser, or one of its groups.
+    takes: what the strings are.
+    names, settings: as for `ArgumentParser.add_argument`.
   """
   vars(parser.add_argument(*names, **settings))["takes"] = takes
 
 
 def add_corpus(parser: argparse.ArgumentParser) -> None:
-  """Adds `--corpus`, as every command has it."""
+  """Adds the `--corpus` that commands share."""
   add_option(parser, Takes.CORPUS, "--corpus", required=True, help=_CORPUS)
 
 
 def add_split(
   parser: "argparse.ArgumentParser | argparse._ActionsContainer", default: str = "test"
 ) -> None:
-  """Adds `--split`, of commands that read one. Args: parser, or a group of one."""
+  """Adds `--split` for commands that read one split. Args: parser, or one of its groups."""
   text = f"train, dev or test (default: {default})"
   add_option(parser, Takes.TEXT, "--split", default=default, help=text)
 
 
 def add_splits(parser: argparse.ArgumentParser) -> None:
-  """Adds `--split` of commands that read several, or "all"."""
+  """Adds `--split` for commands that read several splits, or "all"."""
   settings: dict[str, Any] = {"nargs": "+", "default": ["test"], "metavar": "NAME"}
   text = "train, dev, test, or all (default: test)"
   add_option(parser, Takes.TEXT, "--split", help=text, **settings)
@@ -106,14 +106,14 @@ def add_variants(parser: argparse.ArgumentParser, text: str) -> None:
 
 
 def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
-  """Adds `--corpus` and, not in the help, what it was called before: `--archive` and `--sample`.
+  """Adds `--corpus` and, hidden from the help, its former names `--archive` and `--sample`.
 
   Returns:
-    Their group, of which one option must be given; alternatives can be added to it.
+    Their group, of which exactly one option must be given; alternatives can be added to it.
   """
   group = parser.add_mutually_exclusive_group(required=True)
   add_option(group, Takes.CORPUS, "--corpus", help=_CORPUS)
-  # argparse never folds a group of the usage: four options do not fit on 80 columns.
+  # argparse never wraps a group in the usage, and four options do not fit in 80 columns.
   add_option(
     group, Takes.CORPUS, "--archive", dest="corpus", metavar="CORPUS", help=argparse.SUPPRESS
   )
@@ -126,10 +126,10 @@ def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
 def add_scoring(
   parser: "argparse.ArgumentParser | argparse._ArgumentGroup", zero_mean: bool = True
 ) -> None:
-  """Adds the options of `scoring.Settings`, which scores depend on; see `scoring_settings`.
+  """Adds the options that become `scoring.Settings`; see `scoring_settings`.
 
   Args:
-    parser: or a group of one.
+    parser: the parser, or one of its groups.
     zero_mean: whether schema sensitivity is among the scores.
   """
   parser.add_argument(
@@ -184,7 +184,7 @@ def scoring_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def parse_format(items: Sequence[str]) -> "PromptFormat":
-  """Reads `--prompt-style FIELD=VALUE ...`; what is not named keeps its default.
+  """Reads `--prompt-style FIELD=VALUE ...`; fields that are not given keep their defaults.
 
   The field "format" names the prompt format, a key of `prompts.FORMATS`; the others are those of
   its style.
@@ -229,10 +229,10 @@ def check_least(
 
   Args:
     args: the parsed options.
-    name: of the option, without "--".
-    least: the smallest number that can be used.
-    fix: what to do.
-    expected: by default "LEAST or more".
+    name: the option's name, without "--".
+    least: the smallest number allowed.
+    fix: of the error.
+    expected: of the error; defaults to "LEAST or more".
   """
   value = getattr(args, name.replace("-", "_"))
   if value is not None and value < least:
@@ -268,7 +268,7 @@ def parse_named(items: Sequence[str], option: str, expected: str, fix: str) -> d
   """Reads NAME=PATH ... of an option. Returns name -> path.
 
   Args:
-    items: as given.
+    items: the option's values.
     option: its name, without "--".
     expected, fix: of the error.
 
@@ -290,8 +290,8 @@ def parse_named(items: Sequence[str], option: str, expected: str, fix: str) -> d
 def check_paths(args: argparse.Namespace) -> None:
   """Protects the inputs of a command; refuses, before any work, outputs that would overwrite them.
 
-  What the command reads besides, the files of a folder for instance, it protects when it reads
-  them; see `inputs`.
+  Whatever else the command reads, such as the files of a folder, is protected when it is read;
+  see `files.inputs`.
 
   Raises:
     UsageError: two outputs, or an output and an input, are one file.
@@ -316,7 +316,7 @@ def check_paths(args: argparse.Namespace) -> None:
 
 
 def _input_paths(takes: Takes, text: str) -> list[str]:
-  """The paths that the text of an option may be; nothing need be there."""
+  """Returns the paths that an option's value may name; they need not exist."""
   path = text.partition("=")[2]
   if takes == Takes.VARIANT:
     return [path]
@@ -330,7 +330,7 @@ def _input_paths(takes: Takes, text: str) -> list[str]:
 
 
 def _check_file(name: str, option: str, used: dict[pathlib.Path, str]) -> None:
-  """Refuses an output file that cannot be written. Args: used, path -> what it is already."""
+  """Refuses an output file that cannot be written. Args: used, path -> what already uses it."""
   path = pathlib.Path(name).resolve()
   if path in used or not name:
     raise UsageError(

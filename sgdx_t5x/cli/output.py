@@ -15,13 +15,13 @@ from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 from sgdx_t5x.tables import Cell, Number, Table, document, signature_lines
 
 FORMATS = ("text", "md", "latex", "csv", "json")
-_WIDTH = 80  # of what goes to a pipe or file, at least; most tables fit
-_NAME = 24  # names of rows are not folded below this, if there is room
+_WIDTH = 80  # minimum width in a pipe or file; most tables fit
+_NAME = 24  # row names are not folded below this width, if there is room
 _SHORTEST_NAME = 10
 _TO_COPY = ("next:", "records:", "report:", "written:")  # commands and paths are not folded
 _SIGNATURE = re.compile(r"(PARTIAL )?signature")
-# In an error: the name of a part, which the part's other lines are indented below; and commands,
-# which are pasted, so they are not folded.
+# In an error: the name of a part, below which the part's other lines are indented; and commands,
+# which are not folded, so that they can be pasted.
 _PART = re.compile(r"(sgdx: |  \w+: +|  - )?(.*)")
 _COMMAND = re.compile(
   r"`[^`]*`|(?:sgdx|pip|hf|python -m|launch/\S+)(?: [a-z\d.]+){0,2}(?: --?[\w-]+(?:[= ][^\s;,]+)?)*"
@@ -29,12 +29,12 @@ _COMMAND = re.compile(
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
-  """Adds `--format`, as every command with tables has it."""
+  """Adds the `--format` of all commands that print tables."""
   parser.add_argument("--format", default="text", choices=FORMATS, help="output format")
 
 
 def as_json(data: Any) -> str:
-  """Returns data as JSON in lines, as `--format json` and `--json` write them."""
+  """Returns data as indented JSON, as `--format json` and `--json` write them."""
   return json.dumps(data, indent=2, allow_nan=False) + "\n"
 
 
@@ -46,11 +46,11 @@ def say_written(*paths: str | None) -> None:
 
 
 def folded_command(words: Sequence[str], before: str = "next: ") -> str:
-  """Returns a line with a command, as it can be pasted: a wide one is folded with backslashes.
+  """Returns a command that can be pasted; one that is too wide is folded with backslashes.
 
   Args:
-    words: as a shell reads them, quoted where they must be; lines begin with options.
-    before: what the line begins with.
+    words: of the command, shell-quoted where necessary; further lines begin with an option.
+    before: text before the command.
   """
   options: list[str] = []
   for word in words:
@@ -122,10 +122,10 @@ def show(
 def _print_text(
   tables: Sequence[Table], alarms: Sequence[str], heading: Sequence[str], lines: Sequence[str]
 ) -> None:
-  """Prints on the terminal's columns, or on 80 or more if the output is no terminal.
+  """Prints to the terminal's width, or to 80 columns or more if the output is not a terminal.
 
-  No number is cut: a table that needs more columns gets them in a pipe or file, and is divided on a
-  terminal. Without a terminal, and if NO_COLOR is set, the text is plain.
+  No number is truncated: a table that is too wide gets more columns in a pipe or file, and is split
+  on a terminal. Without a terminal, and if NO_COLOR is set, the text is plain.
   """
   from rich.console import Console
 
@@ -167,7 +167,7 @@ def _print_text(
 
 
 def _print_lines(console: Any, line: str, limit: int | None, style: str | None = None) -> None:
-  """Prints a text, folded between words where it is longer than `limit`, unless it is to copy."""
+  """Prints a line, folded between words if longer than `limit`, unless it is to be copied."""
   parts = [line]
   if limit is not None and not line.startswith(_TO_COPY) and not _SIGNATURE.match(line):
     parts = textwrap.wrap(line, limit, break_long_words=False, break_on_hyphens=False) or [""]
@@ -176,12 +176,12 @@ def _print_lines(console: Any, line: str, limit: int | None, style: str | None =
 
 
 def _rich_tables(table: Table, limit: int | None, measure: Callable[[Any], int]) -> list[Any]:
-  """Returns the table for rich, in several parts below each other if it is wider than `limit`.
+  """Returns the table as rich tables, split into several if it is wider than `limit`.
 
   Args:
-    table: with rows.
-    limit: columns of the terminal; None: any number.
-    measure: returns the columns that a table of rich needs.
+    table: a table with rows.
+    limit: columns of the terminal; None: no limit.
+    measure: returns the number of columns that a rich table needs.
   """
   made = _rich_table(table, _NAME)
   if limit is None or (surplus := measure(made) - limit) <= 0:
@@ -200,20 +200,20 @@ def _rich_tables(table: Table, limit: int | None, measure: Callable[[Any], int])
 
 
 def _columns_of(table: Table, columns: Sequence[int]) -> Table:
-  """Returns a table with some of the columns, the first and others."""
+  """Returns a table with only the given columns."""
   rows = tuple(tuple(row[i] for i in columns) for row in table.rows)
   left = sum(i < table.left for i in columns)
   return Table(table.title, tuple(table.header[i] for i in columns), rows, left)
 
 
 def _rich_table(table: Table, shortest: int) -> Any:
-  """Returns a table for rich. Args: shortest, columns of the names of rows that are not folded."""
+  """Returns a rich table. Args: shortest, the width below which row names are not folded."""
   from rich.table import Table as RichTable
 
   text = RichTable(title=table.title or None, title_justify="left", title_style="bold", box=None)
   text.padding, text.min_width = (0, 1, 0, 0), len(table.title)  # titles are not folded
   for i, name in enumerate(table.header):
-    # Texts may be folded; numbers never, nor a heading above them.
+    # Text may be folded; numbers and the headings above them may not.
     numbers = any(isinstance(row[i], Number) for row in table.rows)
     side: Literal["left", "right"] = "left" if i < table.left else "right"
     least = 0 if i else min(shortest, max(len(str(row[0])) for row in table.rows))
@@ -229,13 +229,13 @@ def splits_table(
   partial: Collection[str],
   of_sgd: bool = True,
 ) -> Table:
-  """Returns a table of splits, with their state if one is PARTIAL.
+  """Returns a table of splits, with their state if any is PARTIAL.
 
   Args:
-    columns: what comes after the split's name.
+    columns: headings after the split's.
     rows: split -> a cell per column.
-    partial: splits that have fewer dialogues than there are.
-    of_sgd: the dialogues are SGD's, of which it is known how many were published.
+    partial: splits that lack dialogues.
+    of_sgd: whether the dialogues are SGD's, so that the number published is known.
   """
 
   if not partial:

@@ -1,4 +1,4 @@
-"""`sgdx perturb`: other names, paraphrases, disfluent speech, other values, other goals."""
+"""`sgdx perturb`: dialogues with new names, paraphrases, disfluent speech, new values or goals."""
 
 import argparse
 import shlex
@@ -22,29 +22,31 @@ examples:
   sgdx perturb --corpus perturbed/ned --undo --out original
 
 kinds:
-  ned  named entities become strings that nobody has seen
-       --entities letters (default), characters: those of each string permuted;
+  ned  named entities are replaced by unseen strings
+       --entities letters (default), characters: permute those of each string;
        names: invented ones; corpus: others of the split; FILE: {"city": [...]}
        --slots kinds (default: titles, people, cities, stations, addresses), or
        FILE: {"Hotels_4": ["location"]}
   pi   users say the same in other words
        --provider exchange (default): another user's words for the same acts;
        templates: the simulator's; table: --table FILE, lines {"text", "made"};
-       hf, google: back-translation, --pivot zh, see sgdx backtranslate
+       hf, google: back-translation, --pivot (default: zh), see sgdx
+       backtranslate
   sdi  users speak with fillers, repeats, restarts and repairs
-       --only repairs,fillers,...; --restart often or always; --terms FILE
+       --only repairs,fillers,...; --restart often (default) or always;
+       --terms FILE
   vs   values become others of the same slot
-       --values in (default: of the split) or out (invented)
-  coco a user tells something else in one turn: a slot dropped, others changed
-       or added; each turn becomes a dialogue that ends with it, and DIR_ori is
-       the control, the same generator with the original goal
-       --slots freq (default), neutral, rare: what may be added to a turn
-       --values out (default: out-test, or out-train of train), in, or FILE
+       --values in (default): from the split; out: invented
+  coco the user tells something else in one turn: a slot is dropped, others are
+       changed or added; each turn becomes a dialogue that ends with it, and
+       DIR_ori is the control: the same generator with the original goal
+       --slots freq (default), neutral, rare: slots that may be added to a turn
+       --values out (default): out-test, or out-train for train; in; or FILE
        --generator templates (default), exchange, or file: --candidates FILE,
        answers to --goals-out; --classifier FILE, answers to --classify-out
-       --plus substitutes values where no words are found
+       --plus substitutes values where no utterance is found
 
-DIR becomes a corpus in the official layout, which every command takes, with all
+DIR becomes a corpus in the official layout, which every command reads, with all
 schemas, SPLIT/perturbation.json and SPLIT/changes.jsonl. The same seed gives
 the same bytes. docs/checkdst.md describes the files and the rules, docs/coco.md
 those of coco.
@@ -65,28 +67,34 @@ def add_parser(subparsers: Any) -> None:
   add_split(parser)
   what = parser.add_mutually_exclusive_group(required=True)
   add_option(what, Takes.TEXT, "--kind", help="ned, pi, sdi, vs or coco, see below")
-  what.add_argument("--undo", action="store_true", help="write what a perturbed corpus was before")
+  what.add_argument(
+    "--undo", action="store_true", help="write the corpus as it was before its last perturbation"
+  )
   parser.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
   add_option(parser, Takes.FOLDER, "--out", metavar="DIR", help="new or empty folder to write")
   texts = parser.add_argument_group("options of a kind, see below")
-  add_option(texts, Takes.TEXT, "--entities", metavar="HOW", help="ned: the new strings")
+  add_option(texts, Takes.TEXT, "--entities", metavar="HOW", help="ned: source of new strings")
   add_option(
     texts,
     Takes.TEXT,
     "--slots",
     metavar="HOW",
-    help="ned: whose values; coco: what is added",
+    help="ned: slots to perturb; coco: slots to add",
   )
-  add_option(texts, Takes.TEXT, "--provider", metavar="NAME", help="pi: who finds other words")
+  add_option(texts, Takes.TEXT, "--provider", metavar="NAME", help="pi: source of paraphrases")
   add_option(texts, Takes.INPUT, "--table", metavar="FILE", help="pi: texts and paraphrases")
-  add_option(texts, Takes.TEXT, "--pivot", metavar="CODE", help="pi: language of hf and google")
+  add_option(
+    texts, Takes.TEXT, "--pivot", metavar="CODE", help="pi: pivot language of hf and google"
+  )
   add_option(texts, Takes.INPUT, "--model-to", metavar="DIR", help="pi: checkpoint of hf")
-  add_option(texts, Takes.INPUT, "--model-from", metavar="DIR", help="pi: the way back, if another")
+  add_option(
+    texts, Takes.INPUT, "--model-from", metavar="DIR", help="pi: the way back, if different"
+  )
   add_option(texts, Takes.TEXT, "--project", metavar="ID", help="pi: project of google")
-  add_option(texts, Takes.TEXT, "--only", metavar="LIST", help="sdi: some kinds of disfluency")
-  add_option(texts, Takes.TEXT, "--restart", choices=("often", "always"), help="sdi: how many")
+  add_option(texts, Takes.TEXT, "--only", metavar="LIST", help="sdi: kinds of disfluency to use")
+  add_option(texts, Takes.TEXT, "--restart", choices=("often", "always"), help="sdi: how often")
   add_option(texts, Takes.INPUT, "--terms", metavar="FILE", help="sdi: words and rates")
-  add_option(texts, Takes.TEXT, "--values", metavar="HOW", help="vs, coco: the new values")
+  add_option(texts, Takes.TEXT, "--values", metavar="HOW", help="vs, coco: source of new values")
   _add_coco(parser)
   parser.add_argument(
     "--again", action="store_true", help="allow a corpus that is perturbed already"
@@ -96,40 +104,62 @@ def add_parser(subparsers: Any) -> None:
 
 def _add_coco(parser: argparse.ArgumentParser) -> None:
   group = parser.add_argument_group("options of coco, see below")
-  add_option(group, Takes.TEXT, "--generator", metavar="NAME", help="who finds words for a goal")
-  add_option(group, Takes.INPUT, "--candidates", metavar="FILE", help="answers of a model")
+  add_option(
+    group, Takes.TEXT, "--generator", metavar="NAME", help="source of utterances for a goal"
+  )
+  add_option(group, Takes.INPUT, "--candidates", metavar="FILE", help="utterances from a model")
   add_option(
     group, Takes.INPUT, "--combinations", metavar="FILE", help="an edited combinations.json"
   )
   group.add_argument(
-    "--plus", action="store_true", default=None, help="else substitute values (CoCo+)"
+    "--plus",
+    action="store_true",
+    default=None,
+    help="substitute values where no utterance is found (CoCo+)",
   )
   for name, what in (("drop", "a slot is dropped"), ("add", "slots are added")):
     group.add_argument(f"--p-{name}", type=float, metavar="P", help=f"probability that {what}")
-  group.add_argument("--p-change", type=float, metavar="P", help="... that a value changes")
-  group.add_argument("--max-add", type=int, metavar="N", help="slots added at most (default: 2)")
-  group.add_argument("--max-slots", type=int, metavar="N", help="... up to N slots (default: 3)")
+  group.add_argument("--p-change", type=float, metavar="P", help="probability that a value changes")
+  group.add_argument(
+    "--max-add", type=int, metavar="N", help="maximum number of slots to add (default: 2)"
+  )
+  group.add_argument(
+    "--max-slots",
+    type=int,
+    metavar="N",
+    help="maximum number of slots per turn after adding (default: 3)",
+  )
   add_option(
-    group, Takes.TEXT, "--flow", metavar="HOW", help="loose: also drop what the system asked for"
+    group, Takes.TEXT, "--flow", metavar="HOW", help="loose: also drop slots the system asked for"
   )
   add_option(group, Takes.TEXT, "--order", metavar="HOW", help="dictionary: add as CoCo does")
-  add_option(group, Takes.INPUT, "--classifier", metavar="FILE", help="its answers, a filter")
-  group.add_argument(
-    "--strict", action="store_true", default=None, help="it must find all slots of the goal"
-  )
-  group.add_argument(
-    "--force", action="store_true", default=None, help="allow a classifier under .80"
-  )
-  add_option(group, Takes.OUTPUT, "--goals-out", metavar="OUT", help="write what is to be answered")
   add_option(
-    group, Takes.OUTPUT, "--classify-out", metavar="OUT", help="write what is to be classified"
+    group, Takes.INPUT, "--classifier", metavar="FILE", help="answers of a classifier, to filter"
   )
-  group.add_argument("--sheet", type=int, metavar="N", help="annotation sheet of N turns, blind")
-  add_option(group, Takes.OUTPUT, "--sheet-out", metavar="OUT", help="where (default: DIR.csv)")
+  group.add_argument(
+    "--strict",
+    action="store_true",
+    default=None,
+    help="the classifier must find all slots of the goal",
+  )
+  group.add_argument(
+    "--force",
+    action="store_true",
+    default=None,
+    help="allow a classifier with precision or recall below 0.8",
+  )
+  add_option(group, Takes.OUTPUT, "--goals-out", metavar="OUT", help="write the goals to answer")
+  add_option(
+    group, Takes.OUTPUT, "--classify-out", metavar="OUT", help="write the utterances to classify"
+  )
+  group.add_argument(
+    "--sheet", type=int, metavar="N", help="write a blind sheet to annotate N turns"
+  )
+  add_option(group, Takes.OUTPUT, "--sheet-out", metavar="OUT", help="its file (default: DIR.csv)")
 
 
 def run(args: argparse.Namespace) -> int:
-  """Writes the corpus, says what to do next. Returns 0. Raises SgdxError for bad input."""
+  """Writes the corpus and prints what to do next. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.files import check_folder
@@ -143,7 +173,7 @@ def run(args: argparse.Namespace) -> int:
   _check_outputs(args)
   corpus = open_corpus(args.corpus)
   split = Split(corpus, args.split)
-  corpus.schema(args.split)  # or there is no such split
+  corpus.schema(args.split)  # raises if there is no such split
   if args.out:
     check_folder(args.out)
   if args.undo:
@@ -198,7 +228,7 @@ def _check_outputs(args: argparse.Namespace) -> None:
 
 
 def _run_coco(args: argparse.Namespace, split: "Split", options: dict[str, Any]) -> int:
-  """Writes goals, what is to be classified, counterfactuals: what is asked for. Returns 0."""
+  """Writes goals, utterances to classify and counterfactuals, as requested. Returns 0."""
   from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.files import check_folder
   from sgdx_t5x.perturb import coco_open, coco_write

@@ -1,4 +1,4 @@
-"""Progress of a command on stderr: a terminal shows it while it runs, a pipe or file never."""
+"""Progress of a command on stderr: shown on a terminal while it runs, never in a pipe or file."""
 
 import contextlib
 import os
@@ -19,11 +19,11 @@ def progress(unit: str, enabled: bool = True) -> Iterator[Update]:
 
   Args:
     unit: what is counted: "dialogues".
-    enabled: whether to show anything on a terminal either.
+    enabled: False shows nothing on a terminal either.
 
   Yields:
     A function of (task, done, total, unit): a line's text, how much is done, of how much (None, the
-    default, if nobody knows), and what is counted, if not what the others count.
+    default, if unknown), and what is counted (default: `unit` as above).
   """
   from rich.console import Console
 
@@ -36,10 +36,10 @@ def progress(unit: str, enabled: bool = True) -> Iterator[Update]:
 
 @contextlib.contextmanager
 def _terminal() -> Iterator[TextIO]:
-  """The terminal behind stderr, also while `native_stderr_hidden` leads that elsewhere."""
+  """Yields the terminal behind stderr, even while `native_stderr_hidden` redirects it."""
   try:
     copy = os.dup(sys.stderr.fileno())
-  except OSError:  # it is no file
+  except OSError:  # not a file
     yield sys.stderr
     return
   with open(copy, "w", encoding=sys.stderr.encoding, errors=sys.stderr.errors) as terminal:
@@ -51,7 +51,7 @@ def _bars(console: "Console", unit: str) -> Iterator[Update]:
   from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
   columns = "{task.description}", BarColumn(), TaskProgressColumn(), "{task.fields[count]}"
-  # Results go to stdout, which must not be led through the console.
+  # Results go to stdout, which must not be redirected to the console.
   with Progress(
     *columns, TimeRemainingColumn(), console=console, transient=True, redirect_stdout=False
   ) as bars:
@@ -69,7 +69,7 @@ def _bars(console: "Console", unit: str) -> Iterator[Update]:
 def track(
   items: Iterable[_T], task: str, unit: str, total: int | None = None, enabled: bool = True
 ) -> Iterator[_T]:
-  """Yields the items and shows how many were yielded; arguments as of `progress`."""
+  """Yields the items and shows how many were yielded; arguments as for `progress`."""
   with progress(unit, enabled) as update:
     update(task, 0, total)
     for done, item in enumerate(items, start=1):

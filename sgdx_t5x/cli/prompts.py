@@ -40,27 +40,28 @@ examples:
   Score the answers:
     sgdx score --corpus sgd.zip --predictions all=answers.jsonl --allow-missing
 
-  D3ST, one prompt per frame, with what to answer, to train any model:
+  D3ST, one prompt per frame, with targets, to train any model:
     sgdx prompts --corpus sgd.zip --split train --variant original \\
       --prompt-style format=d3st --targets --out train.jsonl
 
-  Requests with tools, one per frame; first what they would cost:
+  Requests with tools, one per frame; first an estimate of their cost:
     sgdx prompts --corpus sgd.zip --variant original v3 --as tools \\
       --delivery distractors:10 --limit 500 --dry-run --price 2.50 10
     sgdx prompts --corpus sgd.zip --variant original v3 --as tools \\
       --delivery distractors:10 --limit 500 --out requests.jsonl
 
-A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko or para_1 ... para_5 (back-
-translations and paraphrases of SGD's train split ship with this package),
+A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko or para_1 ... para_5
+(back-translations and paraphrases of SGD's train split ship with this package),
 corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json.
 
-A line is
+Each line is
   {"id": "v3/test/1_00000-002-Banks_2/amount", "prompt": "[USER] ... [slot] ."}
 and for a categorical slot also "possible_values": [...]; "none" and "dontcare"
 are possible answers as well. Answers are lines {"id": ..., "prediction": ...}.
 
-The id of a prompt for a whole frame ends in /*. --prompt-style names the format,
-if not T5DST, and fields of its style: docs/formats.md, docs/tools.md
+The id of a prompt for a whole frame ends in /*. --prompt-style names the
+format, if not T5DST, and sets fields of its style: docs/formats.md,
+docs/tools.md
 
 An instruction for a language model:
 
@@ -93,13 +94,16 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument(
     "--targets",
     action="store_true",
-    help='add the right answers as "target", to train a model; rows then reveal the gold states',
+    help='add the gold answers as "target", to train a model; rows then reveal the gold states',
   )
   parser.add_argument(
     "--limit", type=int, metavar="N", help="at most N prompts per variant, from complete dialogues"
   )
   parser.add_argument(
-    "--seed", type=int, default=0, help="random seed of the sample of --limit (default: 0)"
+    "--seed",
+    type=int,
+    default=0,
+    help="random seed of --limit, distractors and --shots (default: 0)",
   )
   add_option(
     parser,
@@ -116,7 +120,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-  """Writes the prompts and says what to do next. Returns 0. Raises SgdxError for bad input."""
+  """Writes the prompts and prints what to do next. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.cli.options import check_least, parse_format, parse_variants
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.data.variants import tagged, untagged

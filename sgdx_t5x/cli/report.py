@@ -52,9 +52,9 @@ examples:
 RUN is a file of `sgdx score --json`, next to its --per-frame file if there is
 one; or predictions: a folder or JSONL file of t5x.eval or t5x.infer, or a
 folder with a folder or file per schema variant (original, v1 ... v5). A run is
-called NAME, or like its file or folder. DIR gets report.html, which needs no
-other file and no network, plots (SVG, PDF, PNG), tables (Markdown, LaTeX, CSV)
-and all errors (JSONL). See docs/report.md.
+named NAME, or after its file or folder. DIR will contain report.html, which
+needs no other file and no network; plots (SVG, PDF, PNG); tables (Markdown,
+LaTeX, CSV); and all errors (JSONL). See docs/report.md.
 """
 
 
@@ -98,7 +98,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     action="append",
     default=[],
     metavar="[NAME=]FILE",
-    help="what `sgdx check --json` wrote for a run, to show perturbed dialogues; once per run",
+    help="output of `sgdx check --json` for a run, to show perturbed dialogues; once per run",
   )
   add_option(
     parser,
@@ -107,7 +107,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs="+",
     default=[],
     metavar="SET=DIR",
-    help="perturbed corpora of the checks, to show what is said there",
+    help="perturbed corpora of the checks, to show their utterances",
   )
   parser.add_argument(
     "--examples",
@@ -115,7 +115,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     default=5,
     metavar="N",
     help="frames to embed per run, service, slot, variant and kind of error (default: 5); 0: no "
-    "error browser, for a page to publish without texts of the corpus",
+    "error browser, to publish the page without text of the corpus",
   )
   parser.add_argument(
     "--force",
@@ -161,7 +161,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _overall(run: "Run") -> dict[str, Any]:
-  """What --format json prints of a run: no domains and services."""
+  """Returns what --format json prints about a run: all but domains and services."""
   from sgdx_t5x.scoring.rows import GROUPS
 
   groups = {group: run.report["sgdx"][group] for group in GROUPS}
@@ -169,7 +169,7 @@ def _overall(run: "Run") -> dict[str, Any]:
 
 
 def _check_libraries() -> None:
-  """Refuses before the work what would fail after it."""
+  """Raises before the work if a library is missing that is needed after it."""
   require("jinja2", extra="report", why="the page of `sgdx report`")
   require("matplotlib", extra="report", why="the plots of `sgdx report`")
 
@@ -198,7 +198,7 @@ def _runs(args: argparse.Namespace, on_progress: Update) -> "tuple[list[Run], Co
 
 
 def _check_options(args: argparse.Namespace, unscored: list[pathlib.Path]) -> None:
-  """Refuses predictions without a corpus, and options that nothing would follow."""
+  """Refuses predictions without a corpus, and options that would have no effect."""
   if unscored and not args.corpus:
     raise UsageError(
       f"{unscored[0]} holds predictions, and no --corpus is given",
@@ -216,7 +216,7 @@ def _check_options(args: argparse.Namespace, unscored: list[pathlib.Path]) -> No
 
 
 def _sample_of(scored: "list[Run]") -> "Corpus | None":
-  """The sample, unless the runs were scored with another release of it."""
+  """Returns the sample, unless the runs were scored with another release of it."""
   from sgdx_t5x.corpora import SAMPLE, open_corpus
 
   corpus = open_corpus(SAMPLE)
@@ -225,7 +225,7 @@ def _sample_of(scored: "list[Run]") -> "Corpus | None":
 
 
 def _with_steps(scored: "list[Run]", folders: Mapping[str, pathlib.Path]) -> "list[Run]":
-  """Gives runs the scores per step of --training."""
+  """Adds to runs the scores per step of --training."""
   from sgdx_t5x.report import steps
   from sgdx_t5x.scoring.rows import Row
 
@@ -253,7 +253,7 @@ def _with_steps(scored: "list[Run]", folders: Mapping[str, pathlib.Path]) -> "li
 
 
 def _with_checks(scored: "list[Run]", paths: Mapping[str, pathlib.Path]) -> "list[Run]":
-  """Gives runs the checks of --check."""
+  """Adds to runs the checks of --check."""
   from sgdx_t5x.report.checks import read_check
 
   checks = {
@@ -273,10 +273,10 @@ def _of_runs(
   """Reads [NAME=]PATH ... of an option, once per run. Returns name of the run -> path.
 
   Args:
-    names: of the runs; the only one need not be named.
-    items: as given.
+    names: of the runs; a single one need not be named.
+    items: the option's values.
     option: its name, without "--".
-    what: is to be at the paths.
+    what: what the paths must be.
   """
   exists = pathlib.Path.is_dir if what == "folder" else pathlib.Path.is_file
   metavar = "NAME=MODEL_DIR" if what == "folder" else "NAME=FILE"

@@ -32,17 +32,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     Takes.TEXT,
     "--delivery",
     metavar="TOOLS",
-    help="the tools that a request shows: gold (default: of the frame's service), all, "
+    help="tools that a request shows: gold (default: those of the frame's service), all, "
     "retrieved:K, distractors:N",
   )
-  text = "show N examples of train with their calls first, drawn by --seed (default: none)"
+  text = "first show N examples of train with their calls, drawn by --seed (default: none)"
   group.add_argument("--shots", type=int, default=0, metavar="N", help=text)
   add_option(
     group,
     Takes.TEXT,
     "--openai-batch",
     metavar="MODEL",
-    help="write lines of OpenAI's batches for this model",
+    help="write lines in OpenAI's batch format, for this model",
   )
   group.add_argument(
     "--dry-run", action="store_true", help="write nothing; count requests and estimate tokens"
@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     nargs=2,
     type=float,
     metavar=("READ", "WRITTEN"),
-    help="of a million tokens read and written, to estimate the cost",
+    help="prices per million tokens read and written, to estimate the cost",
   )
 
 
@@ -112,7 +112,7 @@ def write(
 
   Args:
     args: of the command.
-    corpus: whose dialogues.
+    corpus: the corpus of the dialogues.
     services: variant -> services of the split.
     form: see `RequestForm`.
     chosen: ids of the dialogues; None for all.
@@ -177,7 +177,7 @@ def _summary(
 
 
 def dialogues(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterable[Dialogue]":
-  """Returns a split's dialogues, with a bar on a terminal that shows nothing else."""
+  """Returns a split's dialogues, with a progress bar unless output goes to stdout."""
   from sgdx_t5x.cli.progress import track
 
   total = corpus.expected_dialogues(args.split)
@@ -185,7 +185,7 @@ def dialogues(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterabl
 
 
 def nothing(corpus: "Corpus", split: str) -> SgdxError:
-  """Returns the error of a split that has nothing to ask about."""
+  """Returns the error for a split without prompts."""
   return SgdxError(
     f"{corpus.origin}: no prompts in split {split}",
     expected="dialogues with user frames of services that have slots",

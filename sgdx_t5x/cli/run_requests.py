@@ -30,14 +30,13 @@ examples:
     sgdx run requests.jsonl --endpoint http://localhost:8000/v1 --model NAME \\
       --out answers.jsonl --corpus sgd.zip
 
-  100 dialogues first, of a service that has a price, with the key in
-  OPENAI_API_KEY:
+  100 dialogues first, from a paid service, with the key in OPENAI_API_KEY:
     sgdx run requests.jsonl --endpoint https://HOST/v1 --model NAME \\
       --param temperature=0 --limit 100 --price 2.50 10 --out answers.jsonl
 
-An answer is in --out as soon as it is there. The same command again asks for
-what is missing; after a kill, at most the requests that were in flight are
-asked twice. Requests with equal text, model and parameters are asked once.
+Answers are written to --out as they arrive. The same command again asks for
+those that are missing; after a kill, at most the requests that were in flight
+are sent twice. Requests with equal text, model and parameters are sent once.
 docs/tools.md says more.
 """
 
@@ -47,19 +46,19 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser = add_command(
     subparsers, "run", __doc__, _EPILOG, "ask an endpoint for the answers to requests with tools"
   )
-  text = "of `sgdx prompts --as tools`, with or without --openai-batch"
+  text = "output of `sgdx prompts --as tools`, with or without --openai-batch"
   add_option(parser, Takes.INPUT, "requests", metavar="REQUESTS.jsonl", help=text)
   text = "http://HOST:PORT/v1 of an OpenAI-compatible API"
   add_option(parser, Takes.TEXT, "--endpoint", required=True, metavar="URL", help=text)
-  text = "what to ask (default: the model that the requests name)"
+  text = "model to ask (default: the one that the requests name)"
   add_option(parser, Takes.TEXT, "--model", default="", metavar="NAME", help=text)
-  text = "answers to write, or to go on with; `sgdx score --calls` reads them"
+  text = "answers to write, or to resume; `sgdx score --calls` reads them"
   add_option(parser, Takes.OUTPUT, "--out", required=True, metavar="ANSWERS.jsonl", help=text)
-  text = "more of the request: temperature=0 max_completion_tokens=500"
+  text = "further request parameters: temperature=0 max_completion_tokens=500"
   add_option(parser, Takes.TEXT, "--param", nargs="+", default=[], metavar="NAME=JSON", help=text)
-  text = "answers of other runs: those to equal requests are not asked for again"
+  text = "answers of other runs, to reuse for equal requests"
   add_option(parser, Takes.INPUT, "--reuse", nargs="+", default=[], metavar="FILE", help=text)
-  text = "score the answers when all are there, and let --limit know which services are seen"
+  text = "to score the answers when complete, and to tell --limit which services are seen"
   add_option(parser, Takes.CORPUS, "--corpus", help=text)
   parser.add_argument(
     "--limit",
@@ -83,10 +82,12 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs=2,
     type=float,
     metavar=("READ", "WRITTEN"),
-    help="of a million tokens read and written, to show the cost so far",
+    help="prices per million tokens read and written, to show the cost so far",
   )
   parser.add_argument(
-    "--dry-run", action="store_true", help="ask and write nothing; count what would be asked"
+    "--dry-run",
+    action="store_true",
+    help="send and write nothing; count the requests that would be sent",
   )
   parser.set_defaults(run=run)
   return parser
@@ -100,14 +101,14 @@ def _add_retries(parser: argparse.ArgumentParser) -> None:
   group.add_argument(
     "--timeout", type=float, default=120.0, metavar="S", help="seconds per request (default: 120)"
   )
-  text = "of a request: timeouts, lost connections, 429, 500 and more (default: 7)"
+  text = "retries per request, after timeouts, lost connections, 429, 500 and more (default: 7)"
   group.add_argument("--retries", type=int, default=7, metavar="N", help=text)
   text = "seconds before the first retry, doubled each time up to a minute (default: 0.5)"
   group.add_argument("--backoff", type=float, default=0.5, metavar="S", help=text)
 
 
 def run(args: argparse.Namespace) -> int:
-  """Asks, and says what came in. Returns 0, or 130 after Ctrl-C. Raises SgdxError."""
+  """Asks, and prints a summary. Returns 0, 130 (Ctrl-C) or 143 (SIGTERM). Raises SgdxError."""
   parameters, key = _check(args), _key(args)
   from sgdx_t5x.errors import require
 
@@ -165,7 +166,7 @@ def _check(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _key(args: argparse.Namespace) -> str:
-  """Returns the key; "" if there is none. Neither it nor what may be it is shown."""
+  """Returns the key; "" if there is none. Never shows it, or anything that may be a key."""
   name = args.key_env or _KEY
   if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
     raise UsageError(
@@ -184,7 +185,7 @@ def _key(args: argparse.Namespace) -> str:
 
 
 def _wanted(args: argparse.Namespace, file: "RequestFile") -> "list[Request]":
-  """Returns the requests of --limit, or all."""
+  """Returns the requests chosen by --limit, or all."""
   if args.limit is None:
     return file.requests
   from sgdx_t5x.corpora import open_corpus
@@ -218,7 +219,7 @@ def _ask(
   wanted: "Sequence[Request]",
   answers: "AnswerFile",
 ) -> int:
-  """Asks, and prints a summary, also of a run that ends early. Returns an exit code."""
+  """Asks, and prints a summary, even if the run ends early. Returns an exit code."""
   from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.endpoints.runner import RetryPolicy, Runner, pending
 
@@ -281,7 +282,7 @@ def _unanswered(args: argparse.Namespace, runner: "Runner") -> SgdxError:
 
 
 def _score(args: argparse.Namespace, file: "RequestFile") -> int:
-  """Scores the answers, or says how. Returns the exit code."""
+  """Scores the answers, or prints how to. Returns the exit code."""
   from sgdx_t5x.cli import score
   from sgdx_t5x.cli.output import folded_command
 

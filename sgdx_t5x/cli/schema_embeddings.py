@@ -10,7 +10,7 @@ from sgdx_t5x.cli.progress import Update, native_stderr_hidden, progress
 
 _EPILOG = """\
 examples:
-  All schemas of the archive, in all variants that tasks show:
+  All schemas of the archive, in all variants that tasks use:
     sgdx schema-embeddings --encoder bert-base-cased --corpus sgd.zip \\
       --out schemas.npz
 
@@ -18,13 +18,13 @@ examples:
     sgdx schema-embeddings --encoder bert-base-cased --corpus sgd.zip \\
       --variant original mine=my_schemas --out mine.npz
 
-The baseline reads a vector of each intent, slot and value: the last hidden state
-of [CLS] of an encoder that is not trained. SGDX_SCHEMA_EMBEDDINGS=FILE.npz gives
-them to tasks and gin files. Use the encoder that training starts from.
+The baseline reads a vector for each intent, slot and value: the last hidden
+state at [CLS] of a frozen encoder. SGDX_SCHEMA_EMBEDDINGS=FILE.npz passes them
+to tasks and gin files. Use the encoder that training starts from.
 
 A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_5,
 corrupt_SEED, or NAME=DIR for schemas of your own in DIR/SPLIT/schema.json; by
-default all that the data have, what ships, and the three corruptions of the tasks.
+default all of the corpus, all that ship, and the three corruptions that tasks use.
 """
 
 

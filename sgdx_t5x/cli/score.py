@@ -76,12 +76,12 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs="+",
     default=[],
     metavar="KEY",
-    help="further official metrics to average over v1 to v5, as JGA, with Diff_rel, SS, robustness",
+    help="more official metrics to average over v1 to v5, like JGA, with Diff_rel, SS, robustness",
   )
   parser.add_argument(
     "--joint-acc-across-turn",
     action="store_true",
-    help="multiply joint metrics over the frames of a turn, as the official scorer for MultiWOZ",
+    help="multiply joint metrics over a turn's frames, as the official scorer does for MultiWOZ",
   )
   parser.add_argument(
     "--provenance",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
   from sgdx_t5x.data.schema import Schema
 
 _GIVEN = "given"
-_COLUMNS = (  # key, how it is written, how the paper writes it
+_COLUMNS = (  # key, format, format in the paper ("": not in it)
   ("slot_names_in_train", ".0%", ".0%"),
   ("intent_names_in_train", ".0%", ".0%"),
   ("indel_distance", ".3f", ".2f"),
@@ -126,7 +126,7 @@ def _given(items: list[str], corpus: "Corpus") -> "Iterator[tuple[str, str, Mapp
 
 
 def _read(folder: pathlib.Path, corpus: "Corpus") -> "dict[str, Schema]":
-  """Returns split -> schema; nothing if there is none in the folder itself."""
+  """Returns split -> schema; empty if the folder itself has none."""
   from sgdx_t5x.data.schema import load_schema
 
   files = {split: folder / split / "schema.json" for split in corpus.splits}
@@ -143,7 +143,7 @@ def _read(folder: pathlib.Path, corpus: "Corpus") -> "dict[str, Schema]":
 
 
 def _split_of(schema: "Schema", folder: str, corpus: "Corpus") -> str:
-  """The split that a lone schema rewords: as its folder says, else the one of its length."""
+  """Returns the split of a lone schema: its folder's name, else the split with as many services."""
   lengths = {split: len(corpus.schema(split)) for split in corpus.splits}
   splits = [folder] if folder in lengths else [s for s in lengths if lengths[s] == len(schema)]
   if len(splits) != 1:
@@ -160,7 +160,7 @@ def _split_of(schema: "Schema", folder: str, corpus: "Corpus") -> str:
 
 
 def _layout(report: Mapping[str, Any], distinct: bool) -> list[Table]:
-  """Returns a table per set; the original stands in the first.
+  """Returns a table per set; the original is in the first.
 
   Args:
     report: of `distances.report`.

@@ -31,7 +31,7 @@ examples:
 
 One tool per intent; its arguments are the slots that the intent requires or
 accepts. Files are OUT/VARIANT/SPLIT/tools.json (tools.jsonl for bfcl), and
-names.json beside it: which intent and which slots of the original schema the
+names.json beside it: the intent and the slots of the original schema that the
 names stand for.
 
 A variant is original, v1 ... v5, bt_zh, bt_ja, bt_ko, para_1 ... para_5,
@@ -53,7 +53,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     "--format",
     default="openai",
     choices=_FORMATS,
-    help="form of the tools (default: openai)",
+    help="format of the tools (default: openai)",
   )
   add_option(parser, Takes.FOLDER, "--out", required=True, metavar="DIR", help="folder to write")
   parser.set_defaults(run=run)

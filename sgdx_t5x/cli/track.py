@@ -1,4 +1,4 @@
-"""`sgdx track`: tracks dialogues with a checkpoint, of a corpus or typed in the terminal."""
+"""`sgdx track`: tracks dialogues of a corpus, or typed in the terminal, with a checkpoint."""
 
 import argparse
 import pathlib
@@ -23,19 +23,19 @@ examples:
     sgdx score --corpus sgd.zip --predictions original=tracked/original \\
       v1=tracked/v1 v2=tracked/v2
 
-  A schema of your own, in the terminal: type a dialogue, see the state after
-  every turn, side by side under other words for the same schema:
+  A schema of your own, in the terminal: type a dialogue and see the state after
+  every turn, side by side under variants of the schema:
     sgdx track runs/spandst --schema mine.json --variant-schema v1=mine_v1.json
 
-CHECKPOINT is a folder checkpoint_N of `t5x.train`, or a MODEL_DIR, of which the
-last checkpoint is taken. The config.gin in MODEL_DIR says which tracker it is:
+CHECKPOINT is a folder checkpoint_N of `t5x.train`, or a MODEL_DIR, whose last
+checkpoint is used. The config.gin in MODEL_DIR says which tracker it is:
 T5DST, D3ST, SDT, SpanDST, the SGD baseline or SGP-DST. A tracker of several
 models, such as SGP-DST, takes several, or a folder of their MODEL_DIRs. The
 vocabulary is found as in training: SGDX_VOCAB, SGDX_ENCODER, SGDX_DEMOS.
 
---out DIR gets DIR/VARIANT/dialogues_NNN.json, DSTC8 dialogues in original
-names. A run that was killed goes on when it is started again; predictions of
-other checkpoints, settings or dialogues are never mixed with them.
+--out DIR will contain DIR/VARIANT/dialogues_NNN.json, DSTC8 dialogues in the
+names of the original schema. A run that was killed resumes when started again;
+predictions of other checkpoints, settings or dialogues are never mixed in.
 
 In Python: sgdx_t5x.load_tracker("runs/spandst").track(dialogue, schema)
 docs/trackers.md says more.
@@ -57,7 +57,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   text = 'track this corpus: the official archive (zip or folder), or "sample"'
   add_option(parser, Takes.CORPUS, "--corpus", help=text)
-  text = "no corpus: type a dialogue for the services of this schema file"
+  text = "instead of a corpus: type a dialogue for the services of this schema file"
   add_option(parser, Takes.INPUT, "--schema", metavar="FILE", help=text)
   add_option(
     parser,
@@ -77,7 +77,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs="+",
     default=[],
     metavar="NAME[=DIR]",
-    help="variants of the schema, as of `sgdx prompts` (default: original)",
+    help="variants of the schema, as for `sgdx prompts` (default: original)",
   )
   add_option(corpus, Takes.FOLDER, "--out", metavar="DIR", help="folder of the predictions")
   corpus.add_argument(
@@ -88,12 +88,10 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     "--history",
     choices=["predicted", "gold"],
     default="predicted",
-    help="earlier turns' states that SGP-DST's copy and cross go by: its own (default), or gold "
-    "ones, as in the released pipeline; scores then say so",
+    help="states of earlier turns that SGP-DST's copy and cross use: predicted (default), or "
+    "gold, as in the released pipeline; scores then say so",
   )
-  corpus.add_argument(
-    "--overwrite", action="store_true", help="begin anew where predictions are in DIR"
-  )
+  corpus.add_argument("--overwrite", action="store_true", help="start over if DIR has predictions")
   schema = parser.add_argument_group("with --schema")
   add_option(
     schema,
@@ -102,7 +100,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs="+",
     default=[],
     metavar="NAME=FILE",
-    help="the schema in other words, shown beside it",
+    help="variants of the schema, tracked side by side with it",
   )
   add_option(
     schema,
@@ -123,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_usage(args: argparse.Namespace) -> None:
-  """Refuses options of the other kind of use."""
+  """Refuses options of the other mode."""
   if bool(args.corpus) == bool(args.schema):
     raise UsageError(
       "--corpus and --schema" if args.corpus else "neither --corpus nor --schema",
@@ -161,7 +159,7 @@ def _lengths(args: argparse.Namespace) -> dict[str, int]:
 
 
 def _open(args: argparse.Namespace) -> "Tracker":
-  """Loads the tracker and says which it is."""
+  """Loads the tracker and prints which it is."""
   from sgdx_t5x.cli.progress import native_stderr_hidden
   from sgdx_t5x.errors import require
 
@@ -253,7 +251,7 @@ def _converse(args: argparse.Namespace) -> int:
   schemas = {name: original if file is None else read_schema(file) for name, file in files.items()}
   services = args.service or original.names
   for name in services:
-    original[name]  # or there is none
+    original[name]  # raises if there is none
   tracker = _open(args)
   from sgdx_t5x.cli.conversation import Conversation
 

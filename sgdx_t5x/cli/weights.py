@@ -34,8 +34,8 @@ examples:
 
 Models: T5 1.0, T5 1.1, Flan-T5, mT5 and BERT (MiniLM too), of any size. A
 Hugging Face folder has config.json and safetensors; PyTorch is not needed. A
-T5X checkpoint is a folder checkpoint_N; of a tracker with a BERT its encoder is
-exported. Both directions take up to 13 bytes of memory per parameter.
+T5X checkpoint is a folder checkpoint_N; of a tracker with a BERT, the encoder
+is exported. Both directions take up to 13 bytes of memory per parameter.
 """
 _STEPS = 50_000  # the paper's fine-tuning
 
@@ -107,7 +107,7 @@ def add_parser(subparsers: Any) -> None:
     Takes.INPUT,
     "--config",
     metavar="FILE",
-    help="of a BERT: config.json of the model that training started from",
+    help="for a BERT: config.json of the model that training started from",
   )
   command.add_argument("--overwrite", action="store_true", help="replace an earlier export")
   command.set_defaults(run=_export)

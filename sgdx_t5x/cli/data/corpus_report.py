@@ -1,4 +1,4 @@
-"""What `sgdx data prepare` and `verify` print of a corpus."""
+"""What `sgdx data prepare` and `verify` print about a corpus."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -23,12 +23,12 @@ def splits_table(rows: Sequence[Mapping[str, Any]], corpus: str) -> Table:
 def corpus_report(
   name: str, checksum: str, schemas: Iterable[str], rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-  """Returns what `--format json` prints of a corpus.
+  """Returns what `--format json` prints about a corpus.
 
   Args:
     name: of the corpus.
     checksum: see `Corpus.checksum`.
-    schemas: variants that the corpus has schemas of.
+    schemas: variants that the corpus has schemas for.
     rows: per split {"split", "dialogues", "user_turns", "frames", "services", "complete"}.
   """
   return {

@@ -32,7 +32,7 @@ examples:
 
 Records are written to DIR/sgd/...; give the same DIR to t5x as --tfds_data_dir
 (default: TFDS_DATA_DIR, or ~/tensorflow_datasets). Records of a perturbed
-corpus lie beside those of the original, under a name that its tasks know.
+corpus are put beside those of the original, under a name that its tasks know.
 """
 
 
@@ -117,7 +117,7 @@ def _next(corpus: str, name: str, data_dir: str | os.PathLike[str]) -> list[str]
 
   Args:
     corpus: its name, "sample+ned".
-    name: of the records; "_aug" are to be trained on, other perturbed ones to be evaluated.
+    name: of the records; "..._aug" are for training, other perturbed ones for evaluation.
     data_dir: where they are.
   """
   original, _, kinds = corpus.partition("+")
@@ -126,7 +126,7 @@ def _next(corpus: str, name: str, data_dir: str | os.PathLike[str]) -> list[str]
     command = ["python", "-m", "t5x.eval", f"--gin_file={folder}/checkdst_eval.gin"]
     prefix = "sample_" if original == "sample" else ""
     task = f"checkdst_{kinds.replace('+', '_')}"
-    if kinds in ("coco", "coco_ori"):  # whose records are called as what was added, too
+    if kinds in ("coco", "coco_ori"):  # whose records are also named after what was added
       task = name.removeprefix("sample_")
     command += [f"--gin.MIXTURE_OR_TASK_NAME='{prefix}t5dst_{task}'"]
     command += ["--gin.CHECKPOINT_PATH='CHECKPOINT'", "--gin.EVAL_OUTPUT_DIR='eval'"]
@@ -139,7 +139,7 @@ def _next(corpus: str, name: str, data_dir: str | os.PathLike[str]) -> list[str]
 
 
 def _quoted(word: str) -> str:
-  """Returns a word as a shell reads it; double quotes around single ones, as in the README."""
+  """Returns a word quoted for a shell; double quotes around single ones, as in the README."""
   option, _, value = word.partition("=")
   if value.startswith("'") and not re.search(r'["$`\\]', value):
     return f'{option}="{value}"'
@@ -171,12 +171,12 @@ def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
 def _split_progress(
   totals: Mapping[str, int | None], downloads: pathlib.Path | None
 ) -> Iterator[tuple[Callable[[str, Mapping[str, int]], None], Mapping[str, str]]]:
-  """Yields what is to be called with each dialogue's split; prints a line when a split is done.
+  """Yields a callback for each dialogue that is written; prints a line when a split is done.
 
-  Also yields a line per split of which a dialogue was written so far.
+  Also yields split -> its line, for the splits of which a dialogue was written so far.
 
   Args:
-    totals: split -> dialogues that it will have, if that is known.
+    totals: split -> number of dialogues that it will have, or None if unknown.
     downloads: folder whose growth to show until the first dialogue; None for none.
   """
   texts: dict[str, str] = {}  # split -> how much of it is written; the last one grows

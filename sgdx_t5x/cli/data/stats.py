@@ -13,7 +13,7 @@ from sgdx_t5x.tables import Number, Table, count, percent
 
 _PAPER = "SGD paper, train"  # it has no other split
 _COUNT, _MEAN, _SHARE = ",d", ".2f", ".1%"
-_ROWS = {  # key: how it is called, how it is written
+_ROWS = {  # key: label, format
   "dialogues": ("dialogues", _COUNT),
   "single_domain": ("  single-domain (one service)", _COUNT),
   "multi_domain": ("  multi-domain", _COUNT),
@@ -38,7 +38,7 @@ _ROWS = {  # key: how it is called, how it is written
   "oov_uses": ("  weighted by dialogues", _SHARE),
   "oov_uses_noncategorical": ("  weighted, non-categorical", _SHARE),
 }
-_PROVENANCE = {  # key: how it is called
+_PROVENANCE = {  # key: label
   "entered": "values that enter a state",
   "informed": "  informed by the user",
   "accepted": "  accepted from the system",

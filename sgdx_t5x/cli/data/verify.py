@@ -42,7 +42,7 @@ def add_verb(verbs: Any) -> None:
   parser = add_command(verbs, "verify", __doc__, _EPILOG, summary)
   add_corpus_or_alias(parser)
   add_option(
-    parser, Takes.CORPUS, "--against", metavar="CORPUS", help="what --corpus was perturbed from"
+    parser, Takes.CORPUS, "--against", metavar="CORPUS", help="corpus that --corpus was made from"
   )
   output.add_format(parser)
   parser.set_defaults(run=run)
@@ -155,7 +155,7 @@ def _compared_table(compared: "Mapping[str, Comparison]") -> Table:
 
 
 def _simulated(corpus: Corpus, rules: Sequence[str]) -> list[str]:
-  """Says why a corpus of `sgdx simulate` has warnings: nobody made a mistake."""
+  """Explains why a corpus of `sgdx simulate` has warnings, which are not mistakes."""
   names = corpus.source.names()
   splits = [split for split in corpus.splits if SIMULATION.format(split=split) in names]
   if not (splits and rules):
@@ -191,7 +191,7 @@ def _split_row(
 def _warnings_table(
   warnings: Mapping[str, Mapping[str, AnnotationWarning]], rules: Sequence[str]
 ) -> Table:
-  """Violations per split of rules that real SGD violates as well."""
+  """Returns violations per split of rules that real SGD violates as well."""
   rows = []
   for rule in rules:
     numbers = (number(found[rule].count if rule in found else None) for found in warnings.values())

@@ -17,8 +17,8 @@ examples:
   sgdx data vocabulary --corpus sgd.zip --out sgd.model
   SGDX_VOCAB=sgd.model python -m t5x.train --gin_file=gin/t5dst.gin ...
 
-The vocabulary is for models without pretraining. The text is that of train: its
-dialogues and original schemas, nothing of dev, test or v1 to v5.
+The vocabulary is for models without pretraining. It is trained on the train
+split: its dialogues and original schemas, nothing of dev, test or v1 to v5.
 """
 
 
@@ -41,7 +41,7 @@ def add_verb(verbs: Any) -> None:
     type=int,
     default=_PIECES,
     metavar="N",
-    help=f"pieces to train; those of D3ST's and SDT's tags come in addition (default: {_PIECES:,})",
+    help=f"pieces to train; those of D3ST's and SDT's tags are added (default: {_PIECES:,})",
   )
   parser.set_defaults(run=_run)
 
