@@ -1,7 +1,7 @@
-"""Answers the first examples of a task, timed, with random weights; a child process.
+"""Times inference on the first examples of a task, with random weights; a child process.
 
-`evaluate` stands in `__main__` as that of `t5x.eval` does, so the same gin files configure it. What
-is timed is `utils.get_infer_fn`'s function, on features that are read beforehand.
+`evaluate` is in `__main__` like that of `t5x.eval`, so the same gin files configure it. Only the
+function that `utils.get_infer_fn` returns is timed, on features that are read beforehand.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from t5x import gin_utils, utils
 
 
 def evaluate(*, model, dataset_cfg, partitioner, **unused) -> None:
-  """Answers numbers of rounds with seconds, until standard input ends."""
+  """For each number of rounds read from standard input, prints the seconds they took."""
   del unused
   utils.cpu_matmul()
   ds = utils.get_dataset(dataset_cfg, 0, 1, model.FEATURE_CONVERTER_CLS)

@@ -1,4 +1,4 @@
-"""What the benchmarks share: engines, runs in child processes, interleaving, tables."""
+"""Shared by the benchmarks: engines, runs in child processes, interleaving, tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 OURS, GOOGLE = "ours", "Google's"
 
 # Which T5X an interpreter imports: t5x_lite has a module that Google's has not. (Not by asking for
-# t5x._script.cli: beside an editable install of t5x_lite, that is found whoever t5x is.)
+# t5x._script.cli: with an editable install of t5x_lite, that is found whichever t5x is imported.)
 _WHICH = (
   "import importlib.util as u, os; s = u.find_spec('t5x'); "
   "print('none' if s is None else 'ours' if any(os.path.exists(os.path.join(p, 'aot.py')) "
@@ -51,10 +51,10 @@ def fail(found: str, fix: str) -> None:
 
 
 def find_engines(google: str | None) -> dict[str, list[str]]:
-  """Returns {engine: interpreter}, after making sure of what each imports as t5x.
+  """Returns {engine: interpreter}, after checking which T5X each imports.
 
   Args:
-    google: interpreter with Google's T5X, or None for ours alone.
+    google: interpreter with Google's T5X, or None for ours only.
   """
   engines = {OURS: [sys.executable]}
   if google:
@@ -73,9 +73,9 @@ def find_engines(google: str | None) -> dict[str, list[str]]:
 
 
 def environment(**changes: str | os.PathLike) -> dict[str, str]:
-  """Returns this process's environment without an own JAX cache, plus `changes`.
+  """Returns this process's environment without a custom JAX cache, plus `changes`.
 
-  Everybody's memory is in large pages, as launch/environment.sh sets it.
+  All engines use huge pages, as launch/environment.sh sets.
   """
   env = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
   env.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -84,7 +84,7 @@ def environment(**changes: str | os.PathLike) -> dict[str, str]:
 
 
 def run(command: Sequence[str], log: pathlib.Path, env: Mapping[str, str]) -> float:
-  """Runs a command in the repository's root and returns its seconds; ends on a failure.
+  """Runs a command in the repository's root and returns its seconds; exits if it fails.
 
   Args:
     command: what to run.
@@ -103,14 +103,14 @@ def run(command: Sequence[str], log: pathlib.Path, env: Mapping[str, str]) -> fl
 
 
 def interleave(columns: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
-  """Measures the columns in turn (A B C A B C ...), so that drift meets all of them.
+  """Measures the columns in turn (A B C A B C ...), so that drift affects all of them.
 
   Args:
     columns: {name: function that measures once}.
     repeats: rounds.
 
   Returns:
-    {name: its measurements}.
+    {name: measurements}.
   """
   results: dict[str, list[float]] = {name: [] for name in columns}
   for i in range(repeats):
@@ -135,7 +135,7 @@ def print_table(
 
 
 def parse_official(doc: str, repeats: int, dir_help: str) -> argparse.Namespace:
-  """Reads the command line of a benchmark that runs beside an official script."""
+  """Parses the command line of a benchmark that compares with an official script."""
   parser = argparse.ArgumentParser(description=doc.strip().splitlines()[0])
   parser.add_argument("--archive", required=True, type=pathlib.Path, help="the official SGD zip")
   parser.add_argument("--repeats", type=int, default=repeats, help=f"rounds (default {repeats})")

@@ -1,9 +1,9 @@
-"""Takes timed training steps of the span tracker on MiniLM's sizes; a child process.
+"""Times training steps of the span tracker on MiniLM's sizes; a child process.
 
   python _encoder_driver.py OPERANDS ROWS LENGTH
 
-OPERANDS is what `utils.cpu_matmul` takes. Rows are packed. Speaks with its parent as
-_step_driver.py does: READY, a number of steps, SECONDS.
+OPERANDS is what `utils.cpu_matmul` takes. Rows are packed. Communicates with its
+parent like _step_driver.py: READY, a number of steps, SECONDS.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FROZEN = "encoder/(token|position|type)_embedder"
 
 
 def main() -> None:
-  """Takes steps when told to."""
+  """Takes steps on request."""
   operands, rows, length = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
   utils.cpu_matmul(operands)
   config = BertConfig(

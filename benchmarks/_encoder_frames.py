@@ -1,4 +1,4 @@
-"""Made-up frames for encoder_step.py, as long as SGD's; NumPy alone, for both interpreters."""
+"""Synthetic frames for encoder_step.py, as long as SGD's; NumPy only, for both interpreters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LONGEST = 384
 
 
 def frames(number: int, seed: int = 0) -> list[dict[str, np.ndarray]]:
-  """Frames of 60 to 384 tokens, 163 in the mean, with the features that the span tracker reads."""
+  """Frames of 60 to 384 tokens, 163 on average, with the features that the span tracker reads."""
   rng = np.random.default_rng(seed)
   return [_frame(rng) for _ in range(number)]
 

@@ -3,7 +3,7 @@
   python _official.py DIR difflib|levenshtein [flags of evaluate.py]
 
 DIR holds `schema_guided_dst/` of github.com/google-research/google-research (metrics.py and
-evaluate.py will do), which is no part of this project. Needs TensorFlow and fuzzywuzzy; with
+evaluate.py suffice), which is not part of this project. Needs TensorFlow and fuzzywuzzy; with
 "difflib", fuzzywuzzy does not find python-Levenshtein even where it is installed.
 """
 

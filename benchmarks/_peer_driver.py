@@ -1,10 +1,11 @@
-"""Runs a peer's T5 on prompts: what benchmarks/evaluation.py starts in the peers' environment.
+"""Runs a peer's T5 on prompts; started by benchmarks/evaluation.py in the peers' environment.
 
   python _peer_driver.py ENGINE FOLDER PROMPTS OUTPUT MOST_TOKENS
 
 ENGINE is transformers-float32, transformers-bfloat16, ctranslate2-float32 or ctranslate2-int8;
-FOLDER holds the model in its layout; PROMPTS is JSON, a list of token ids for each; OUTPUT gets the
-answers, likewise. Batches are of prompts of similar length, at the sizes that were fastest here.
+FOLDER holds the model in its layout; PROMPTS is a JSON file with a list of token ids per prompt;
+OUTPUT gets the answers in the same format. Prompts of similar length are batched, in the batch
+sizes that were fastest here.
 """
 
 from __future__ import annotations

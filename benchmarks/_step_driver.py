@@ -1,9 +1,9 @@
-"""Takes timed training steps with whichever T5X this interpreter imports; a child process.
+"""Times training steps with whichever T5X this interpreter imports; a child process.
 
-`train` stands in `__main__` as that of `t5x.train` does, so the same gin files configure it. It
-makes model, state and trainer from T5X's public classes, takes a step with each batch to compile,
-and then, for each number read from standard input, takes so many steps and prints the seconds they
-took. The batches are read and counted beforehand: what is timed is `trainer.Trainer`'s step alone.
+`train` is in `__main__` like that of `t5x.train`, so the same gin files configure it. It makes
+model, state and trainer from T5X's public classes, takes a step with each batch to compile, and
+then, for each number read from standard input, takes that many steps and prints the seconds they
+took. The batches are read and counted beforehand: only `trainer.Trainer`'s step is timed.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from t5x import gin_utils, utils
 
 try:
   from t5x._train.trim import trimmed
-except ImportError:  # Google's, or a checkout that computes padding
+except ImportError:  # Google's, or a checkout that does not trim padding
 
   def trimmed(batches, model):
-    """The batches as they are."""
+    """Returns the batches unchanged."""
     del model
     return batches
 
 
-_BATCHES = 4  # different ones, taken in turn
-_COUNTED = 100  # batches that examples are counted in: packed rows hold more or fewer
+_BATCHES = 4  # distinct batches, used in turn
+_COUNTED = 100  # batches in which examples are counted: their number varies in packed rows
 
 
 def read_batches(cfg, converter_cls) -> tuple[list[dict[str, np.ndarray]], float]:
   """Returns the first batches of the training data, and how many examples a batch has.
 
-  Unpacked, they are the same under every engine.
+  Unpacked, the batches are the same for every engine.
   """
   ds = utils.get_dataset(dataclasses.replace(cfg, seed=0), 0, 1, converter_cls)
   batches, counts = [], []
@@ -50,7 +50,7 @@ def read_batches(cfg, converter_cls) -> tuple[list[dict[str, np.ndarray]], float
 
 
 def count_examples(batch: dict[str, np.ndarray]) -> int:
-  """Number of examples in a batch: its rows, or what is packed into them."""
+  """Number of examples in a batch: its rows, or the examples packed into them."""
   segments = batch.get("decoder_segment_ids")
   if segments is None:
     return len(batch["decoder_target_tokens"])
@@ -68,7 +68,7 @@ def take_steps(trainer, batches) -> None:
 
 
 def train(*, model, train_dataset_cfg, partitioner, trainer_cls, random_seed, **unused) -> None:
-  """Answers numbers of steps with seconds, until standard input ends."""
+  """For each number of steps read from standard input, prints the seconds they took."""
   del unused
   if hasattr(utils, "cpu_matmul"):  # t5x_lite
     utils.cpu_matmul()

@@ -2,7 +2,7 @@
 
   python _torch_encoder_step.py DTYPE FRAMES
 
-DTYPE is float32 or bfloat16 (autocast: float32 parameters, products of bfloat16). The encoder is
+DTYPE is float32 or bfloat16 (autocast: float32 parameters, products in bfloat16). The encoder is
 `transformers`' BertModel with plain attention and dropout of activations, its embeddings frozen;
 heads of the same sizes as ours. Frames of similar lengths are batched, padded to multiples of 64.
 """
@@ -21,7 +21,7 @@ _BATCHES, _GRAIN = 4, 64
 
 
 def main() -> None:
-  """Takes steps when told to."""
+  """Takes steps on request."""
   import torch
   from torch import nn
   from transformers import BertConfig, BertModel

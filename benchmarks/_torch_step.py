@@ -2,10 +2,10 @@
 
   python _torch_step.py DTYPE ROWS LENGTHS
 
-DTYPE is float32 or bfloat16 (autocast: float32 parameters, products of bfloat16). LENGTHS is a JSON
+DTYPE is float32 or bfloat16 (autocast: float32 parameters, products in bfloat16). LENGTHS is a JSON
 list of [inputs, targets], the lengths of the batches to take in turn. Random tokens in rows of full
-length, which cost what padded ones do; Adafactor, dropout, clipping none, as in gin/t5dst.gin.
-Speaks with its parent as _step_driver.py does: READY, a number of steps, SECONDS.
+length, which cost as much as padded ones; Adafactor, dropout, no clipping, as in gin/t5dst.gin.
+Communicates with its parent like _step_driver.py: READY, a number of steps, SECONDS.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _VOCABULARY = 32128
 
 
 def main() -> None:
-  """Takes steps when told to."""
+  """Takes steps on request."""
   import torch
   from transformers import Adafactor, T5Config, T5ForConditionalGeneration
 

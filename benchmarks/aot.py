@@ -3,10 +3,10 @@
   SGDX_VOCAB=sentencepiece.model SGDX_ENCODER=bert-base-cased python benchmarks/aot.py
 
 Compiles gin/t5dst.gin and gin/spandst.gin with every model for every slice, without a TPU
-(docs/tpu-aot.md). Where it does not fit, the first setting that the compiler's report advises is
-compiled next, four times at most. Of SGDX_ENCODER nothing is read but its vocab.txt, which has no
-more pieces than the models have rows. Reports are kept in the work directory: the same command goes
-on where it was stopped.
+(docs/tpu-aot.md). If a model does not fit, the first setting that the compiler's report advises is
+tried next; four attempts at most. Only vocab.txt of SGDX_ENCODER is read, which must not have more
+tokens than the models have embedding rows. Reports are kept in the work directory: rerun the same
+command to resume.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MODELS = {
   "SpanDST, BERT Base": _files("spandst", "bert_base_cased"),
   "SpanDST, BERT Large": _files("spandst", "bert_large"),
 }
-# Slice, name, partitions to begin with: the paper's 16 examples leave two of 32 devices to each.
+# Topology: slice, initial partitions; with the paper's 16 examples, two of 32 devices share one.
 SLICES = {"v3:4x4": ("v3-32", 2), "v4:2x2x1": ("v4-8", 1), "v5e:4x8": ("v5e-32", 2)}
 SLICES["v6e:2x2"] = ("v6e-4", 1)
 ATTEMPTS = 4
@@ -47,14 +47,14 @@ ATTEMPTS = 4
 def compile_once(
   files: Sequence[str], topology: str, bindings: list[str], steps: str, report: pathlib.Path
 ) -> dict:
-  """Compiles one configuration and returns its report; ends if that fails.
+  """Compiles one configuration and returns its report; exits if that fails.
 
   Args:
-    files: of gin, the experiment first.
-    topology: of the slice.
+    files: gin files, the experiment's first.
+    topology: topology of the slice.
     bindings: gin bindings.
-    steps: by commas.
-    report: file to write it to.
+    steps: steps to compile, separated by commas.
+    report: file for the report.
   """
   if report.exists():
     return json.loads(report.read_text())
@@ -62,7 +62,7 @@ def compile_once(
   command += [f"--gin_file={f}" for f in files] + [f"--gin_bindings={b}" for b in bindings]
   command += [f"--aot_steps={steps}", f"--aot_json={report}"]
   done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-  if not report.exists():  # exit code 1 is also that of a report that says it does not fit
+  if not report.exists():  # a configuration that does not fit has exit code 1 too
     sys.exit(f"aot.py: exit code {done.returncode}\n{done.stderr[-3000:]}\n{' '.join(command)}")
   return json.loads(report.read_text())
 
@@ -110,7 +110,7 @@ def row(name: str, topology: str, report: dict) -> str:
 
 
 def cell(report: dict) -> str:
-  """Returns what README's table says of a model on a slice."""
+  """Returns the README table's cell for a model on a slice."""
   train = report["steps"]["train"]
   if not report["fits"]:
     return f"no: {train['needed_bytes'] / 2**30:.0f} GiB"

@@ -3,8 +3,8 @@
   python benchmarks/encoder_step.py --peers PYTHON
 
 Random weights and frames as long as SGD's; embeddings frozen, dropout .1, batches of about 48
-frames. Ours are packed in rows of 512 tokens, or of 384; PyTorch's are of similar lengths and
-padded to multiples of 64. Tokens/s count no padding. Target: at least PyTorch's in bfloat16.
+frames. Ours are packed in rows of 512 or 384 tokens; PyTorch's are batched by length and padded to
+multiples of 64. Tokens/s exclude padding. Target: at least PyTorch's in bfloat16.
 `--peers` is an interpreter with torch and transformers.
 """
 
@@ -19,7 +19,7 @@ from train_step import Driver, script
 OURS, SHORTER, FLOAT32 = "ours", "ours, rows of 384", "ours, products of float32"
 SMALL_PAGES = "ours, memory in pages of 4 kB"
 TORCH = {f"PyTorch, {dtype}": dtype for dtype in ("bfloat16", "float32")}
-# Operands of products, rows, tokens of a row; 384 is the longest frame.
+# Operand dtype of products, rows, tokens per row; the longest frame has 384.
 OF_OURS = {
   OURS: ("auto", 16, 512),
   SHORTER: ("auto", 21, 384),

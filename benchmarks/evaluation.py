@@ -3,15 +3,15 @@
   SGDX_VOCAB=sentencepiece.model python benchmarks/evaluation.py \
     --archive dstc8-schema-guided-dialogue-master.zip [--google PYTHON] [--peers PYTHON]
 
-Columns: ours; ours with products of float32 (`utils.cpu_matmul.operands`), with
+Columns: ours; ours with products in float32 (`utils.cpu_matmul.operands`), with
 `utils.get_infer_fn.efficient = False`, if asked for; Google's T5X; the same gin files, settings and
 prompts of `t5dst_sgdx_v3` for all. The prompts are one shard of dev (every n-th frame), which
 `infer.num_shards` gives on either engine. With `--peers`, an interpreter with transformers and
 ctranslate2, these too, on the same weights and the prompts' token ids (_peer_driver.py), each in
-the types it offers. The time is that of the whole process; compiled programs are cached, so only
+the dtypes it offers. The time is that of the whole process; compiled programs are cached, so only
 the first round compiles.
 
-Random weights would decode noise to the full length, which nobody runs. So the model is first
+Random weights would decode noise to the full length, which is unrealistic. So the model is first
 trained for a while on the CPU (once; it is kept in the work folder), until its outputs are short
 and end like the targets; the mean lengths of both are printed. Predictions of all columns are
 compared token for token.
@@ -61,7 +61,7 @@ _COUNT = (
 
 
 def make_checkpoint(work: pathlib.Path, data: pathlib.Path, steps: int) -> pathlib.Path:
-  """Trains T5 Small with ours for a while; returns the checkpoint, made once."""
+  """Trains T5 Small with our T5X for a while, once; returns the checkpoint."""
   model_dir = work / f"model_{steps}"
   checkpoint = model_dir / f"checkpoint_{steps}"
   if not checkpoint.is_dir():
@@ -77,7 +77,7 @@ def make_checkpoint(work: pathlib.Path, data: pathlib.Path, steps: int) -> pathl
 
 
 def infer_command(args, checkpoint: pathlib.Path, output: pathlib.Path, data) -> list[str]:
-  """The arguments of `t5x.infer` (after the interpreter and the module) of every column."""
+  """The arguments of `t5x.infer` (after interpreter and module) common to all columns."""
   return [
     "--gin_file=gin/infer.gin",
     "--gin_file=gin/models/t5_1_0_small.gin",
@@ -140,7 +140,7 @@ def export_for_peers(python: str, checkpoint: pathlib.Path, work: pathlib.Path) 
 
 
 def compare(answers: dict[str, list[list[int]]]) -> bool:
-  """Prints how many answers are those of products in float32; returns whether Google's are."""
+  """Prints how many answers equal those of float32 products; returns whether all of Google's do."""
   reference = FLOAT32
   exact = True
   for name, theirs in answers.items():

@@ -5,7 +5,7 @@
 
 Whole processes, as a user starts them; ours with two processes. `--official` is an interpreter with
 TensorFlow, `--official-dir` a checkout of github.com/google-research-datasets/
-dstc8-schema-guided-dialogue with its `sgd_x/generate_sgdx_dialogues.py`, which is no part of this
+dstc8-schema-guided-dialogue with its `sgd_x/generate_sgdx_dialogues.py`, which is not part of this
 project: it converts the unpacked archive too, and all files must be equal. Needs 6 GB of disk.
 """
 
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def compare(ours: pathlib.Path, official: pathlib.Path) -> None:
-  """Says how many files are equal; ends the benchmark if one is not."""
+  """Prints how many files are equal; exits if one is not."""
   names = {p.relative_to(root) for root in (ours, official) for p in root.rglob("*.json")}
   _, differ, missing = filecmp.cmpfiles(ours, official, map(str, names), shallow=False)
   if differ or missing:

@@ -5,8 +5,8 @@
 Tasks of SGD's test split with the original schemas, not shuffled, tokenised with T5's vocabulary
 (SpanDST: with that of SGDX_ENCODER; left out without one), at each format's own lengths, in batches
 of 64 rows as a model gets them (one by one, SeqIO's examples take Python 150 to 300 microseconds
-each, whatever is in them); the first batches are not timed. Beside them, what any task costs: the
-records alone. SDT's demonstrations are made from the archive once.
+each, whatever is in them); the first batches are not timed. For comparison, reading the records
+only, which any task must do. SDT's demonstrations are made from the archive once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROWS, WARM_UP = 64, 8
 
 
 def batches(name: str) -> Iterator[dict]:
-  """Yields a task's examples in batches, or the records in theirs."""
+  """Yields batches of a task's examples, or of the records."""
   import seqio
 
   import sgdx_t5x.tasks  # noqa: F401 - registers them

@@ -29,7 +29,7 @@ def batches(task: str, packed: bool, by_example: bool) -> Iterator[dict]:
   import sgdx_t5x.tasks  # noqa: F401 - registers them
   from t5x import utils
 
-  # A subclass is converted by its own code, example by example.
+  # A subclass uses its own code, which converts example by example.
   converter = type("Converter", (seqio.EncDecFeatureConverter,), {})
   cfg = utils.DatasetConfig(task, LENGTHS, "train", ROWS, shuffle=True, seed=0, pack=packed)
   ds = utils.get_dataset(cfg, 0, 1, converter if by_example else seqio.EncDecFeatureConverter)

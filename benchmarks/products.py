@@ -2,8 +2,8 @@
 
   python benchmarks/products.py
 
-Products of T5 Small's sizes, for 2,048 tokens, in GFLOP/s: what `t5x.examples.t5.products` does
-with either operands, casts included, the gradient's two products, and int8 by XLA alone. Attention
+Products of T5 Small's sizes, for 2,048 tokens, in GFLOP/s: those of `t5x.examples.t5.products` with
+either operand dtype, casts included, the gradient's two products, and int8 by XLA only. Attention
 for 8,192 tokens, in milliseconds: over the whole batch and in blocks, forward and with gradients.
 """
 
@@ -40,7 +40,7 @@ def medians(functions: Mapping[str, tuple[Callable, tuple]], repeats: int) -> di
 
 
 def compiled(function: Callable, dtype: str) -> Callable:
-  """Returns the function compiled with these operands, whenever it is traced."""
+  """Returns the jitted function, which uses these operands whenever it is traced."""
 
   def traced(*args: Any) -> Any:
     with matmul.used(dtype):
@@ -76,7 +76,7 @@ def time_products(repeats: int) -> None:
 
 def time_attention(length: int, repeats: int) -> None:
   """Prints milliseconds for rows of a length."""
-  shape = TOKENS // length, length, HEADS, SIZE  # as the projections before have it
+  shape = TOKENS // length, length, HEADS, SIZE  # as the preceding projections return it
   keys = jax.random.split(jax.random.key(0), 4)
   inputs = [jax.random.normal(key, shape) / 4 for key in keys[:3]]
   inputs.append(jax.random.normal(keys[3], (1, HEADS, length, length)))

@@ -2,8 +2,8 @@
 
   python benchmarks/run_ahead.py
 
-Two models on random tokens, one with steps of some 10 ms, one of some 100 ms; batches come from
-the prefetcher, as in `t5x.train`. Of each model there is one trainer, whose steps are taken in turn
+Two models on random tokens, with steps of about 10 ms and 100 ms; batches come from
+the prefetcher, as in `t5x.train`. Each model has one trainer, whose steps are taken alternately
 with and without `Trainer.wait_for_room`. Target: at least 0.99 of the steps/s without.
 """
 
@@ -24,7 +24,7 @@ from t5x.examples.t5 import network
 
 BOUNDED, UNBOUNDED = "bounded", "not bounded"
 _VOCABULARY = 1024
-# Of each model: layers, width, rows, tokens of inputs (targets: a quarter), steps per measurement.
+# Per model: layers, width, rows, input tokens (targets: a quarter), steps per measurement.
 MODELS = {"small steps": (1, 64, 8, 32, 500), "large steps": (2, 192, 8, 128, 10)}
 
 

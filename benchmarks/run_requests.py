@@ -2,10 +2,10 @@
 
   python benchmarks/run_requests.py [--requests 20000]
 
-64 requests are in flight. The server is a process of its own on loopback, does next to nothing, and
-times by its own clock, from the first request to the last answer. The bare client is aiohttp with
-the same bodies: it reads each answer and forgets it. `sgdx run` is the whole command: it reads the
-file of requests, checks answers, writes them, counts tokens. Client and server want a core each.
+64 requests are in flight. The server is a separate process on loopback, does next to nothing, and
+measures the time from the first request to the last answer. The bare client is aiohttp with the
+same bodies: it reads each answer and discards it. `sgdx run` is the whole command: it reads the
+file of requests, checks answers, writes them, counts tokens. Client and server need a core each.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Server(asyncio.Protocol):
     self.loop = asyncio.get_running_loop()
 
   def data_received(self, data: bytes) -> None:
-    """Waits for a whole request, which come one after another."""
+    """Waits for a complete request; requests of a connection come one at a time."""
     self.received += data
     head, _, body = self.received.partition(b"\r\n\r\n")
     if head.startswith(b"GET"):
@@ -73,7 +73,7 @@ class Server(asyncio.Protocol):
     Server.answers, Server.last = Server.answers + 1, time.perf_counter()
 
   def report(self) -> None:
-    """Writes the numbers and begins anew."""
+    """Writes the numbers and resets them."""
     self.received = b""
     self.write({"seconds": Server.last - Server.first, "answers": Server.answers})
     Server.first, Server.answers = 0.0, 0
@@ -94,7 +94,7 @@ def _length(head: bytes) -> int:
 
 
 def serve(port: multiprocessing.Queue) -> None:
-  """Serves until the process is ended. Args: port, told."""
+  """Serves until the process is terminated. Args: port, a queue that gets the port."""
 
   async def main() -> None:
     server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0)
@@ -105,7 +105,7 @@ def serve(port: multiprocessing.Queue) -> None:
 
 
 def ask_bare(file: str, url: str) -> None:
-  """Asks all requests of a file."""
+  """Sends all requests of a file."""
   import aiohttp
 
   with pathlib.Path(file).open("rb") as lines:
@@ -134,7 +134,7 @@ def write_requests(path: pathlib.Path, number: int) -> None:
   command = ("prompts", "--as", "tools", "--corpus", "sample", "--split", "train", *args)
   _common.run(_common.sgdx(*command, "--out", str(made)), log, _common.environment())
   with made.open() as lines, path.open("w") as out:
-    unlike = {line.partition('"body"')[2]: line for line in lines}  # equal ones are asked once
+    unlike = {line.partition('"body"')[2]: line for line in lines}  # equal ones are sent once
     out.writelines(list(unlike.values())[:number])
   made.unlink()
 

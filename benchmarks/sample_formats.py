@@ -4,10 +4,10 @@
   python benchmarks/sample_formats.py --data-dir data [--model d3st=runs/sample_d3st_backtrans]
 
 Test split, original schemas and v1 to v5: 4,812 frames per format, each with the network of
-gin/sample/model.gin, trained by gin/sample/{format}_backtrans.gin, since decoding takes as long as
-answers are. A model that is not given is trained once (minutes) and kept in the work folder.
-Two tables: of the whole process, half of which is starting up and preparing prompts, and of the six
-evaluations alone, as it logs them. Compiled programs are cached: only the first round compiles.
+gin/sample/model.gin, trained by gin/sample/{format}_backtrans.gin, since decoding time depends on
+answer length. A model that is not given is trained once (minutes) and kept in the work folder.
+Two tables: for the whole process, half of which is startup and preparing prompts, and for the six
+evaluations only, as it logs them. Compiled programs are cached: only the first round compiles.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FRAMES = re.compile(r"num_frames (\d+)")
 
 
 def train(name: str, data: pathlib.Path, work: pathlib.Path) -> pathlib.Path:
-  """Returns the folder of a format's model, which is trained if it is not there."""
+  """Returns the folder of a format's model, which is trained if it does not exist."""
   model, done = work / f"sample_{name}", work / f"sample_{name}.done"
   if not done.exists():
     print(f"training {name} in {model} (once)", flush=True)
@@ -40,7 +40,7 @@ def train(name: str, data: pathlib.Path, work: pathlib.Path) -> pathlib.Path:
 def evaluate(
   name: str, model: pathlib.Path, data: pathlib.Path, work: pathlib.Path, alone: list[float]
 ) -> float:
-  """Evaluates once; returns frames/s of the process, appends those of the evaluations alone."""
+  """Evaluates once; returns frames/s of the process, appends those of the evaluations only."""
   out, log = work / f"sample_{name}_eval", work / f"sample_{name}.log"
   shutil.rmtree(out, ignore_errors=True)
   command = [sys.executable, "-m", "t5x.eval", "--gin_file=gin/sample/eval.gin"]

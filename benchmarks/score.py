@@ -4,9 +4,10 @@
     [--official PYTHON --official-dir DIR]
 
 Whole processes, as a user starts them, on DSTC8 dialogues in the form of the release: JSON with
-all turns, whose user states hold the gold values with one in ten cut and one in twenty missing,
-other ones for each variant. `--official` is an interpreter with TensorFlow and fuzzywuzzy,
-`--official-dir` a folder with the official scorer, see _official.py: it scores the one set too.
+all turns, whose user states hold the gold values with one in ten truncated and one in twenty
+missing, different ones for each variant. `--official` is an interpreter with TensorFlow and
+fuzzywuzzy, `--official-dir` a folder with the official scorer, see _official.py: it scores the one
+set too.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS, convert_dialogue, re
 SPLIT = "test"
 ONE, SIX, OFFICIAL = "one set", "six sets", "official scorer, one set"
 READ = {ONE: "json.load, one set", SIX: "json.load, six sets"}
-TARGET = {ONE: 3.0, SIX: 4.0}  # times what json.load takes for the same files
+TARGET = {ONE: 3.0, SIX: 4.0}  # relative to json.load on the same files
 TARGET_GB = 1.5
-# Decodes the archive's test dialogues and the files of folders, and nothing else.
+# Only decodes the archive's test dialogues and the files of folders.
 LOAD = """
 import json, pathlib, sys, zipfile
 archive = zipfile.ZipFile(sys.argv[1])
@@ -49,7 +50,7 @@ for folder in sys.argv[2:]:
 
 
 def write_predictions(corpus: Corpus, variant: str, folder: pathlib.Path) -> pathlib.Path:
-  """Writes the predictions for a variant, a file per file of the split, if not there yet."""
+  """Writes the predictions for a variant, one file per file of the split, unless they exist."""
   if folder.is_dir():
     return folder
   print(f"making predictions in {folder} (once)", flush=True)
@@ -57,7 +58,7 @@ def write_predictions(corpus: Corpus, variant: str, folder: pathlib.Path) -> pat
   unfinished = folder.with_name(f"{folder.name}.tmp")
   shutil.rmtree(unfinished, ignore_errors=True)
   unfinished.mkdir(parents=True)
-  # One file at a time: what this process once took would count as its children's peak memory.
+  # One file at a time: this process's peak memory would count as its children's.
   for name in corpus.dialogue_files(SPLIT):
     dialogues = read_dialogues(corpus.source.read(name), name)
     text = write_dialogues(convert_dialogue(with_mistakes(d, variant), names) for d in dialogues)
@@ -87,7 +88,7 @@ def with_mistakes(dialogue: Dialogue, salt: str) -> Dialogue:
 
 
 def official_command(args: argparse.Namespace, predictions: pathlib.Path, work: pathlib.Path):
-  """Returns the official scorer's command line on a copy of predictions: it writes beside them."""
+  """Returns the official scorer's command for a copy of predictions: it writes next to them."""
   gold, copy = work / "gold", work / "official"
   with zipfile.ZipFile(args.archive) as archive:
     wanted = (f"/{SPLIT}/", "/train/schema.json")

@@ -3,7 +3,7 @@
   python benchmarks/simulate.py [--schema SCHEMA.json] [--num-dialogues 20000]
 
 Whole processes, as a user starts them, on what `sgdx simulate --init` makes of the schema: by
-default that of the sample's train split, 12 services. Transitions are the default's, like SGD's.
+default that of the sample's train split, 12 services. Transitions are the defaults, like SGD's.
 """
 
 from __future__ import annotations

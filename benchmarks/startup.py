@@ -5,8 +5,8 @@
 From the start of the process to its end: imports, gin, data, initialisation, compilation, 20
 steps, checkpoints and the evaluations at the last step. Every run has a new MODEL_DIR. Each
 column runs once untimed, so compilation caches are warm where there are any: t5x_lite has one
-by default; Google's T5X has one if JAX_COMPILATION_CACHE_DIR is set, which is a column of its
-own. The target is a ratio of at most 0.7 to Google's T5X as it ships.
+by default; Google's T5X has one if JAX_COMPILATION_CACHE_DIR is set, which is a separate
+column. The target is a ratio of at most 0.7 to Google's T5X as it ships.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import shutil
 
 import _common
 
-# The periods are given because Google's finetune.gin saves every 5,000 steps, which 900 (the
-# sample's EVAL_PERIOD) does not divide; the evaluations come at the last step all the same.
+# The periods are set because Google's finetune.gin saves every 5,000 steps, which 900 (the
+# sample's EVAL_PERIOD) does not divide; evaluation still runs at the last step.
 BINDINGS = (
   "--gin.TRAIN_STEPS=20",
   "--gin.EVAL_PERIOD=20",
   "--gin.utils.SaveCheckpointConfig.period=20",
-  # As when the figures were measured: the default evaluates six times as much, once.
+  # As when the figures were measured: by default, six times as much is evaluated.
   "--gin.infer_eval/utils.DatasetConfig.mixture_or_task_name='sample_t5dst_sgd'",
   "--gin.EVALUATOR_NUM_EXAMPLES=300",
 )
@@ -54,7 +54,7 @@ def main() -> None:
     _common.environment(),
   )
   engines = _common.find_engines(args.google)
-  ours = _common.environment(XDG_CACHE_HOME=work / "cache")  # t5x_lite's default place is in it
+  ours = _common.environment(XDG_CACHE_HOME=work / "cache")  # t5x_lite's default cache is in it
   columns = {_common.OURS: (engines[_common.OURS], ours)}
   if _common.GOOGLE in engines:
     google = engines[_common.GOOGLE]

@@ -5,7 +5,7 @@
     [--before DIR]
 
 T5 1.0 Small (60 million parameters) from random weights, float32, the settings of gin/t5dst.gin.
-One process per column stays alive; the steps are taken in turn, so that only one computes at a
+One process per column stays alive; they take steps in turn, so that only one computes at a
 time. Initialisation, compilation and reading data are not in the figures. Targets: steps/s of ours
 at least those of Google's T5X; packed, at least twice the examples/s of unpacked. `--peers` is an
 interpreter with torch and transformers: PyTorch's step on random tokens in batches of our lengths.
@@ -36,7 +36,7 @@ BINDINGS = (
 
 
 class Driver:
-  """A child process that takes training steps when told to."""
+  """A child process that takes training steps on request."""
 
   def __init__(self, command: list[str], log: pathlib.Path, env, folder=_common.ROOT):
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def main() -> None:
   if args.only:
     if unknown := set(args.only) - {*settings, *peers}:
       _common.fail(f"no column {sorted(unknown)}", f"columns: {', '.join([*settings, *peers])}")
-    kept = {UNPACKED, *args.only}  # ours gives PyTorch its lengths
+    kept = {UNPACKED, *args.only}  # PyTorch uses the lengths of ours
     settings = {name: changes for name, changes in settings.items() if name in kept}
     peers = {name: dtype for name, dtype in peers.items() if name in kept}
 

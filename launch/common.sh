@@ -31,7 +31,7 @@ dry_run=""
 # Runs a command; with --dry-run prints it.
 perform() { if [ -n "$dry_run" ]; then quoted "$@"; else "$@"; fi; }
 
-# usage FILE: prints the comment at the top of a script of launch/, wherever it was called from.
+# usage FILE: prints the comment at the top of a script in launch/, from any working directory.
 usage() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p;}' "launch/${1##*/}"; }
 
 # value_of OPTION LEFT: rejects an option without a value.

@@ -34,7 +34,7 @@ if [ "$(cat .venv/installed 2>/dev/null)" != "$wanted" ]; then
   echo "$wanted" > .venv/installed
 fi
 export PATH="$PWD/.venv/bin:$PATH"
-# Page faults are a tenth of a training step on a CPU otherwise, and up to a fifth of the tests
+# Otherwise, page faults take a tenth of a training step on a CPU, and up to a fifth of the tests
 # (docs/backends.md#memory-on-a-cpu).
 if [[ "${GLIBC_TUNABLES:-}" != *glibc.malloc.hugetlb=* ]]; then
   export GLIBC_TUNABLES="${GLIBC_TUNABLES:+$GLIBC_TUNABLES:}glibc.malloc.hugetlb=1"

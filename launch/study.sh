@@ -131,7 +131,7 @@ arm_options() {
     *) echo "--gin.MIXTURE_OR_TASK_NAME='spandst_$1'" ;;
   esac
   if [ -n "$start" ]; then echo "--gin.INITIAL_CHECKPOINT_PATH='$start'"
-  else # all of it learns as fast as the heads of the other arms do
+  else # the whole model gets the learning rate of the other arms' heads
     echo "--gin.INITIAL_CHECKPOINT_PATH=[]"
     echo "--gin.optimizer.bert_adam.times={'': 10.0}"
   fi
@@ -187,7 +187,7 @@ answer() {
     --gin.EVAL_OUTPUT_DIR="'$run/eval_$split'" --tfds_data_dir="$data"
 }
 
-# track RUN SPLIT: an encoder tracker's predictions; `sgdx track` goes on where it was stopped.
+# track RUN SPLIT: an encoder tracker's predictions; `sgdx track` resumes where it stopped.
 track() {
   local limit=()
   [[ ! ",$dialogues," =~ ,$2=([0-9]+), ]] || limit=(--limit "${BASH_REMATCH[1]}")

@@ -13,11 +13,11 @@ esac
 source launch/environment.sh
 ruff check .
 ruff format --check .
-# The tree as it is installed: imports are checked against the contracts of pyproject.toml, and types.
+# Checks imports (the contracts in pyproject.toml) and types in the tree as it would be installed.
 rm -rf build/lint
 python setup.py --quiet build_py --build-lib build/lint
 cp -r t5x_lite/t5x build/lint
 (cd build/lint && lint-imports --no-logo --config ../../pyproject.toml)
 (cd build/lint && mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache)
-# In the order of the files: the two processes end together if no slow file comes last.
+# In file order: the two processes finish together if no slow file comes last.
 python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m "not long" "$@"

@@ -32,14 +32,14 @@ setup() {
   python -c 'import jax, t5x; print("ready: JAX", jax.__version__, "and", *t5x.__path__)'
 }
 
-# Its requirements are git heads, which would replace the released packages; see benchmarks/README.
+# It requires git heads, which would replace the released packages; see benchmarks/README.
 google_t5x() {
   mkdir -p google
   local repository
   for repository in google-research/t5x google/airio google-research/jestimator; do
     [ -d "google/${repository#*/}" ] || git -C google clone "https://github.com/$repository"
   done
-  git -C google/t5x checkout --quiet cc342d4  # what this project's gin files were checked with
+  git -C google/t5x checkout --quiet cc342d4  # this project's gin files were tested with it
   python -m pip install --quiet --no-deps --upgrade --target google/packages cached_property chex \
     jaxtyping fiddle grain wadler-lindig toolz cloudpickle libcst graphviz portpicker
   touch "$state/google"

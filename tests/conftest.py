@@ -1,4 +1,4 @@
-"""Shared fixtures. What needs real data skips with a reason, and never skips in CI."""
+"""Shared fixtures. Those that need real data skip with a reason, but never in CI."""
 
 import atexit
 import gc
@@ -15,31 +15,31 @@ from places import ROOT, SHARED, shared_file
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# Workers and the processes that tests start compile a program once, and none of this lands in the
-# user's own cache. The first process of a session makes the folder; the others inherit the name.
+# Workers and the processes that tests start share compiled programs, outside of the user's cache.
+# The first process of a session makes the folder; the others inherit the name.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
   os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="sgdx_jax_cache_")
   atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
-# A shell's background job, as a CI may be, ignores SIGINT, and so would all that tests interrupt.
+# Background jobs of a shell, as in some CIs, ignore SIGINT, and child processes would inherit this.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
   signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The machine may be busy: no test fails for the time it takes.
+# The machine may be busy: no test fails for taking long.
 hypothesis.settings.register_profile(
   "busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("busy")
 
-# Tasks are registered when first imported, with the vocabulary that this names. In a user's clone
-# the sample's stands in for T5's; tests that depend on T5's ask for `t5_vocabulary_file`.
+# Tasks are registered when first imported, with the vocabulary named here. In a user's clone, the
+# sample's replaces T5's; tests that depend on T5's request `t5_vocabulary_file`.
 _T5S = SHARED / "t5/sentencepiece.model"
 _VOCABULARY = _T5S if _T5S.exists() else ROOT / "sgdx_t5x/sample/vocabulary.model"
 os.environ.setdefault("SGDX_VOCAB", str(_VOCABULARY))
 
 
 def pytest_collection_finish() -> None:
-  """Collects garbage seldom: reading a large corpus makes millions of objects that all stay."""
+  """Collects garbage rarely: reading a large corpus makes millions of long-lived objects."""
   gc.collect()
   gc.freeze()  # TensorFlow's and JAX's modules
   gc.set_threshold(100_000, 10, 10)
@@ -59,7 +59,7 @@ def t5_vocabulary_file() -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def prepared_sample(tmp_path_factory) -> pathlib.Path:
-  """A folder where `sgdx data prepare --sample` ran: `data`, and what it wrote to `out`, `err`.
+  """A folder with `data` of `sgdx data prepare --sample`, and its output in `out` and `err`.
 
   Train has few dialogues, see `sample_folder`.
   """
@@ -85,7 +85,7 @@ def sample_records(prepared_sample) -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def fork_server():
-  """Starts `t5x` scripts without their seconds of imports; see fork_server.py."""
+  """Starts `t5x` scripts without seconds of imports; see fork_server.py."""
   from fork_server import ForkServer
 
   with ForkServer(os.environ["JAX_COMPILATION_CACHE_DIR"]) as server:
@@ -94,7 +94,7 @@ def fork_server():
 
 @pytest.fixture(scope="session")
 def real_pass(tmp_path_factory, real_archive):
-  """What one reading of the whole real archive found, a `real_pass.RealPass`."""
+  """What one pass over the whole real archive found, a `real_pass.RealPass`."""
   from once import computed_once
   from real_pass import read_real
 

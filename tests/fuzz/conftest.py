@@ -1,4 +1,4 @@
-"""Folders for the fuzzers of readers."""
+"""Folders for the reader fuzzers."""
 
 import os
 import pathlib
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def empty_folder(tmp_path, monkeypatch):
-  """The current folder, which stays empty."""
+  """Changes to an empty folder, and checks that it stays empty."""
   folder = tmp_path / "current"
   folder.mkdir()
   monkeypatch.chdir(folder)
@@ -19,7 +19,7 @@ def empty_folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def folder():
-  """A folder in memory where there is one: files are written and removed thousands of times."""
+  """A folder, in memory if possible: files are written and removed thousands of times."""
   memory = pathlib.Path("/dev/shm")
   where = memory if os.access(memory, os.W_OK) else None
   with tempfile.TemporaryDirectory(prefix="sgdx_fuzz_", dir=where) as made:

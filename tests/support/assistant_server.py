@@ -1,4 +1,4 @@
-"""A chat completions server on loopback that knows the right calls, and fails as it is told to."""
+"""A chat completions server on loopback that returns the gold calls, with faults on request."""
 
 import asyncio
 import collections
@@ -12,32 +12,32 @@ MODELS = ("small-1", "small-2")
 
 
 def key_of(body):
-  """What a request asks, whatever the model and its parameters."""
+  """Identifies a request by its messages and tools, whatever the model and parameters."""
   return json.dumps([body["messages"], body.get("tools")])
 
 
 def know_gold(rows):
-  """Returns what a server answers: of rows of `sgdx prompts --as tools --targets`."""
+  """Maps request keys to gold calls, from rows of `sgdx prompts --as tools --targets`."""
   return {key_of(row): row["target"] for row in rows}
 
 
 class AssistantServer:
-  """Runs in a thread while its `with` block does.
+  """Runs in a thread for the duration of its `with` block.
 
   Attributes:
-    asked: what -> how often it came in.
-    answered: what -> how often its whole answer was handed to the connection.
-    headers: of the last request.
-    most: requests that were in it at once.
+    asked: request key -> how often it was received.
+    answered: request key -> how often its whole answer was handed to the connection.
+    headers: those of the last request.
+    most: maximum number of concurrent requests.
   """
 
   def __init__(self, gold, fault=lambda number, body: None, latency=0.0):
     """Prepares a server.
 
     Args:
-      gold: of `know_gold`.
-      fault: (number of the request, body) -> None to answer; a web.Response instead of the answer;
-        or "cut", "broken", "hang".
+      gold: as returned by `know_gold`.
+      fault: maps (request number, body) to None to answer, a web.Response to send instead, or
+        "cut", "broken" or "hang".
       latency: seconds before an answer.
     """
     self.gold, self.fault, self.latency = gold, fault, latency
@@ -58,7 +58,7 @@ class AssistantServer:
     self._thread.join()
 
   def wait_for_answers(self, number):
-    """Waits until so many answers were given, counting all runs."""
+    """Waits until this many answers were sent, over all runs."""
     with self.changed:
       self.changed.wait_for(lambda: self.answered.total() >= number)
 
@@ -134,7 +134,7 @@ def completion(calls, model):
 
 
 def error(status, message, **headers):
-  """An error in OpenAI's form."""
+  """An error in OpenAI's format."""
   return web.json_response(
     {"error": {"message": message, "type": "t", "code": None}}, status=status, headers=headers
   )

@@ -1,4 +1,4 @@
-"""How far the SGD paper's baseline reaches: its right answers, taken as its answers."""
+"""Upper bound of the SGD paper's baseline: its score when all of its answers are gold."""
 
 from walked import walked_scores
 
@@ -9,7 +9,7 @@ from sgdx_t5x.trackers.walk import Prediction
 
 
 def gold_labels(dialogues, schema, official=False):
-  """Right answers, by frame id, and what is right in the frame."""
+  """Maps frame ids to (gold answers, gold labels of the frame)."""
   found = {}
   for known, gold, states in (x for d in dialogues for x in gold_history(d, schema)):
     before = values_before(states.get(known.service), known.turn, official)
@@ -19,7 +19,7 @@ def gold_labels(dialogues, schema, official=False):
 
 
 def ceiling(dialogues, schema, seen, official=False):
-  """JGA in percent with the right answers: all, seen, unseen."""
+  """JGA in percent with gold answers: all, seen, unseen."""
   labels = gold_labels(dialogues, schema, official)
 
   def predict(questions):

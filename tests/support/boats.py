@@ -1,4 +1,4 @@
-"""Two small services, their tables and a link: what a simulation needs, made by hand for tests."""
+"""Two small handwritten services with tables and a link, as input of a simulation in tests."""
 
 import json
 import pathlib
@@ -83,7 +83,7 @@ SCENARIOS = [[FIND], [RENT], [FIND, RENT], [FIND, TRAM], [FIND, RENT, TRAM], [TR
 
 
 def files(**changes: Any) -> dict[str, Any]:
-  """File name -> content of what `sgdx simulate` reads; `write_files` writes them."""
+  """Maps names of the files that `sgdx simulate` reads to contents, for `write_files`."""
   return {
     "schema.json": SCHEMA,
     "tables/Boats_1.csv": csv_text(BOATS),
@@ -111,7 +111,7 @@ def write_files(folder: pathlib.Path, content: dict[str, Any]) -> pathlib.Path:
 def simulation(
   *scenarios, transitions=None, boats=BOATS, trams=TRAMS, links=LINKS, schema=SCHEMA, words=None
 ) -> Simulation:
-  """A simulation of these services; scenarios are lists of intents, all of SCENARIOS if none."""
+  """A simulation of these services; scenarios are lists of intents, by default SCENARIOS."""
   services, problems = parse_schema(schema, "boats"), []
   wanted = {"links": links, "scenarios": [{"intents": list(s)} for s in scenarios or SCENARIOS]}
   found = parse_scenarios(wanted, services, "scenarios", problems)

@@ -1,4 +1,4 @@
-"""Runs `sgdx`, in this process or in one of its own, and checks the errors it prints."""
+"""Runs `sgdx`, in this process or in a child process, and checks the errors it prints."""
 
 import shlex
 import subprocess
@@ -11,7 +11,7 @@ SGDX = (sys.executable, "-m", "sgdx_t5x.cli")
 
 
 def sgdx(*args: Any) -> int:
-  """Runs the command in this process; returns the exit code, whichever way `main` gives it."""
+  """Runs the command in this process; returns the exit code, returned or raised by `main`."""
   try:
     return main([str(arg) for arg in args])
   except SystemExit as e:
@@ -19,12 +19,12 @@ def sgdx(*args: Any) -> int:
 
 
 def sgdx_process(*args: Any, **kwargs: Any) -> subprocess.CompletedProcess[str]:
-  """Runs the command in a process of its own. Args: kwargs, of `subprocess.run`."""
+  """Runs the command in a child process. Args: kwargs, those of `subprocess.run`."""
   return _run([*SGDX, *map(str, args)], kwargs)
 
 
 def python_code(code: str, *args: Any, **kwargs: Any) -> subprocess.CompletedProcess[str]:
-  """Runs code in a Python of its own. Args: args, in sys.argv; kwargs, of `subprocess.run`."""
+  """Runs code in a child Python. Args: args, for sys.argv; kwargs, those of `subprocess.run`."""
   return _run([sys.executable, "-c", code, *map(str, args)], kwargs)
 
 
@@ -33,12 +33,12 @@ def _run(command: list[str], kwargs: dict[str, Any]) -> subprocess.CompletedProc
 
 
 def next_command(printed: str) -> list[str]:
-  """Returns the words of the command that a command says is next, which may be folded."""
+  """Returns the words of the command printed after "next: ", which may span several lines."""
   return shlex.split(printed.partition("next: ")[2].replace("\\\n", " ").split("\n")[0])
 
 
 def assert_four_parts(error: str, *words: str) -> None:
-  """Asserts that an error says these words, what was expected and how to fix it."""
+  """Asserts that an error contains these words, what was expected and how to fix it."""
   for word in (*words, "expected:", "fix:"):
     assert word in error
   assert "Traceback" not in error

@@ -2,7 +2,7 @@
 
 
 class Shouting:
-  """A translator that marks the way a text went; fails after `calls` batches."""
+  """A translator that appends the target language to a text; fails after `calls` batches."""
 
   name, is_paid, batch_texts, batch_characters = "shouting", True, 3, 1000
 

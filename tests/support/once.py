@@ -1,7 +1,7 @@
-"""Makes what is costly once for all workers of a test session: records, corpora, models.
+"""Makes expensive resources (records, corpora, models) once for all workers of a test session.
 
-A session's fixture is made by each xdist worker for itself. What `made_once` makes lies in a
-folder that all workers of the session share; the first that asks makes it, the others wait.
+Each xdist worker makes its own session fixtures. What `made_once` makes is in a folder that all
+workers of the session share; the first worker to ask for it makes it, the others wait.
 """
 
 import fcntl
@@ -28,15 +28,15 @@ def made_once(
 
   Args:
     tmp_path_factory: pytest's fixture.
-    name: of the folder; one name stands for one `make`.
-    make: fills the folder it is given, which is new. Tests must not change it afterwards.
+    name: name of the folder; use it with one `make` only.
+    make: fills the new folder it is given. Tests must not change it afterwards.
   """
   shared = session_folder(tmp_path_factory)
   folder, made = shared / name, shared / f"{name}.made"
   with (shared / f"{name}.lock").open("w") as lock:
     fcntl.flock(lock, fcntl.LOCK_EX)  # closing the file, or the end of the process, releases it
     if not made.exists():
-      shutil.rmtree(folder, ignore_errors=True)  # of a worker that failed
+      shutil.rmtree(folder, ignore_errors=True)  # left by a worker that failed
       folder.mkdir()
       make(folder)
       made.touch()
@@ -46,7 +46,7 @@ def made_once(
 def computed_once(
   tmp_path_factory: pytest.TempPathFactory, name: str, compute: Callable[[], Any]
 ) -> Any:
-  """Returns what one worker has computed; it must be possible to pickle it."""
+  """Returns what one worker has computed, which must be picklable."""
 
   def make(folder: pathlib.Path) -> None:
     (folder / "value.pickle").write_bytes(pickle.dumps(compute()))

@@ -10,7 +10,7 @@ from sgdx_t5x.perturb.kinds import open_perturber
 from sgdx_t5x.perturb.split import Split, changed
 from sgdx_t5x.perturb.write import write_perturbed
 
-# Every kind, and every way of it that needs no file.
+# Every kind, with every option that needs no file.
 WAYS = (
   ("ned", {}),
   ("ned", {"entities": "characters"}),
@@ -52,7 +52,7 @@ def perturbed_sample(kind: str, options: dict, seed: int = 0):
 
 
 def write_sample(folder: pathlib.Path, kind: str, seed: int = 0, split: str = "test", **options):
-  """Writes the perturbed sample to a folder of its kind's name. Returns the folder."""
+  """Writes the perturbed sample to a folder. Returns the folder."""
   source = sample_split(split)
   perturber = open_perturber(kind, source, seed, options)
   write_perturbed(perturber, source, seed, folder)
@@ -60,7 +60,7 @@ def write_sample(folder: pathlib.Path, kind: str, seed: int = 0, split: str = "t
 
 
 def on_split(data: list[dict], schema_of: Split, tmp_path: pathlib.Path) -> Split:
-  """A corpus of some dialogues with the schema of a split."""
+  """Returns a split of these dialogues, with the schemas of another split's corpus."""
   for name in ("train", "test"):
     (tmp_path / name).mkdir(parents=True, exist_ok=True)
     text = json.dumps(schema_of.corpus.schema(name).to_json())

@@ -1,4 +1,4 @@
-"""Where the repository, the tests' fixtures and the shared real data are."""
+"""Paths of the repository, the tests' fixtures and the shared real data."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ SHARED = ROOT.parent / "shared"
 
 
 def shared_file(relative: str) -> pathlib.Path:
-  """A file of ../shared; skips where it is absent, fails instead in CI."""
+  """A file of ../shared; skips if it is absent, fails instead in CI."""
   path = SHARED / relative
   if not path.exists():
     reason = f"../shared/{relative} is not here (a user's clone has none)"

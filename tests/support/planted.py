@@ -1,9 +1,9 @@
-"""Planted trackers: predictions whose numbers on perturbed dialogues are known before.
+"""Planted trackers: predictions whose scores on perturbed dialogues are known in advance.
 
 gold     the gold state of each set
 frozen   the gold state of the original dialogues, on every set
 blind    gold without the values that are carried over from another service
-taker    gold, but for values that the user took back: it keeps what was said first
+taker    gold, except for values that the user corrected: it keeps what was said first
 silent   nothing
 """
 
@@ -24,11 +24,11 @@ def write_planted(
   """Writes a tracker's predictions for a set as DSTC8 dialogues; returns the folder.
 
   Args:
-    folder: to write.
+    folder: folder to write.
     tracker: one of TRACKERS.
     original: the corpus that was perturbed.
     corpus: the set, which may be the original.
-    split: of both.
+    split: split of both corpora.
   """
   frozen = {d.dialogue_id: d for d in original.dialogues(split)} if tracker == "frozen" else {}
   repairs = _repairs(corpus, split) if tracker == "taker" else {}
@@ -71,7 +71,7 @@ def _predicted(data, states, original):
 
 
 def _repairs(corpus, split):
-  """(dialogue id, turn) -> (service, slot) -> what is said first."""
+  """Maps (dialogue id, turn) to {(service, slot): the value said first}."""
   repairs: dict[tuple[str, int], dict[tuple[str, str], str]] = {}
   if corpus.perturbed(split) != ("sdi",):
     return repairs

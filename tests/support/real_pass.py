@@ -1,6 +1,6 @@
-"""One pass over the real archive, which takes half a minute, for all tests that need to read it.
+"""One pass over the real archive, which takes half a minute, for all tests that need it.
 
-`sgdx data verify` reads and checks every dialogue; what passes by is counted.
+`sgdx data verify` reads and checks every dialogue; the pass counts what it reads.
 """
 
 import contextlib
@@ -17,13 +17,13 @@ from sgdx_t5x.data.corpus import SplitCounts
 
 @dataclasses.dataclass(frozen=True)
 class RealPass:
-  """What one reading found.
+  """What one pass found.
 
   Attributes:
-    printed: by `sgdx data verify --archive`.
+    printed: output of `sgdx data verify --archive`.
     counts: split -> its counts.
-    remarks: split -> rule -> how often it is broken.
-    untracked: split -> (service, slot) that a user's state has though it is not tracked.
+    remarks: split -> rule -> number of violations.
+    untracked: split -> untracked (service, slot) pairs that occur in user states.
   """
 
   printed: str

@@ -1,4 +1,4 @@
-"""Which prepared records the registered tasks read."""
+"""Sets which prepared records the registered tasks read."""
 
 import contextlib
 import os
@@ -14,8 +14,8 @@ import sgdx_t5x.tasks  # noqa: F401  # registers them
 def records_of(data_dir: str | os.PathLike) -> Iterator[None]:
   """Makes all tasks read from a data directory, whatever they have read from before.
 
-  TensorFlow does not rewrite the pipelines' functions meanwhile, which is most of the time that
-  building one takes: only packing has functions that need it, and would raise an error.
+  AutoGraph is disabled meanwhile, since it takes most of the time of building a pipeline: only
+  packing has functions that need it, and would raise an error.
   """
   _forget()
   seqio.set_tfds_data_dir_override(os.fspath(data_dir))
@@ -28,7 +28,7 @@ def records_of(data_dir: str | os.PathLike) -> Iterator[None]:
 
 
 def _forget() -> None:
-  """Each task keeps the first data directory that it read from."""
+  """Resets the data directory of each task, which keeps the first one it has read from."""
   for name in seqio.TaskRegistry.names():
     source = seqio.TaskRegistry.get(name).source
     if isinstance(source, seqio.TfdsDataSource):

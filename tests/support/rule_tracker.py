@@ -1,7 +1,7 @@
-"""A tracker by rules, behind the protocol of trained ones: what runs around them costs no model.
+"""A rule-based tracker with the protocol of trained ones, to test their callers without a model.
 
-A slot has the value that somebody named last, of those that are possible; free text is what the
-system offered. In a variant whose descriptions say nothing it knows less, as trained trackers do.
+A slot gets the value that came last: a possible value that the user mentioned, or what the system
+offered. In a variant with empty descriptions it finds less, as trained trackers do.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The sample corpus as files of the official layout, or as it is, with few of its dialogues."""
+"""The sample corpus with few of its dialogues, in memory or as files in the official layout."""
 
 import functools
 import itertools
@@ -11,9 +11,9 @@ from sgdx_t5x import sample
 from sgdx_t5x.data.dialogue import write_dialogues
 
 _SOURCE = sample.SampleSource()
-# In place of 4,000, which take seconds to make, to read and to store.
+# Instead of 4,000, which take seconds to make, to read and to store.
 FEW_IN_TRAIN = 400
-# `sgdx` in a process of its own, for a sample of fewer dialogues.
+# Code that runs `sgdx` in a child process on a sample of fewer dialogues.
 SGDX_WITH_FEW = f"""
 import sys
 from sgdx_t5x import sample
@@ -24,9 +24,9 @@ sys.exit(main(sys.argv[1:]))
 
 
 def few_in_train(monkeypatch: pytest.MonkeyPatch) -> None:
-  """Makes the corpus "sample" one of fewer dialogues in train."""
+  """Reduces the train split of the corpus "sample" to FEW_IN_TRAIN dialogues."""
   monkeypatch.setattr(sample, "DIALOGUES", {**sample.DIALOGUES, "train": FEW_IN_TRAIN})
-  for name in ("_dialogue_text", "_files"):  # without what they have made before
+  for name in ("_dialogue_text", "_files"):  # with empty caches
     monkeypatch.setattr(sample, name, functools.cache(getattr(sample, name).__wrapped__))
 
 
@@ -34,9 +34,9 @@ def write_sample(root: pathlib.Path, dialogues: Mapping[str, int] | None = None)
   """Writes the sample's files below a folder; returns the folder.
 
   Args:
-    root: the folder. The corpus is called as its last part is: "sample" for the sample's tasks.
-    dialogues: split -> how many of its dialogues, the first ones; 0 leaves out the file. All of a
-      split that is not named; train has 4,000, which take seconds to make.
+    root: the folder. Its last part is the name of the corpus: "sample" for the sample's tasks.
+    dialogues: split -> number of dialogues to keep, from the start; 0 omits the file. Splits not
+      given are kept whole; train has 4,000 dialogues, which take seconds to make.
   """
   few = {f"{split}/dialogues_001.json": (split, n) for split, n in (dialogues or {}).items()}
   for name in _SOURCE.names():

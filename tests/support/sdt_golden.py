@@ -1,7 +1,7 @@
-"""What Google's script for "Show, Don't Tell" wrote, and the demonstrations that it read.
+"""The output of Google's script for "Show, Don't Tell", and the demonstrations that it read.
 
 `../shared/golden/sdt` has rows and FLAGS.txt. Google's demonstrations are not there: those that the
-rows show are read out of them, all others from the user's own copy of sdt_prompts.py.
+rows contain are parsed from them, all others from the user's copy of sdt_prompts.py.
 """
 
 import dataclasses
@@ -43,8 +43,8 @@ class GoldenSet:
   """A file of rows.
 
   Attributes:
-    name: of the file, without its endings.
-    split, variant: of the schemas.
+    name: name of the file, without extensions.
+    split, variant: those of the schemas.
     style: fields of `SdtStyle`.
     shuffle: whether the script shuffled.
   """
@@ -61,7 +61,7 @@ class GoldenSet:
 
 
 def golden_sets() -> list[GoldenSet]:
-  """All that FLAGS.txt lists; none where ../shared is absent."""
+  """All sets that FLAGS.txt lists; none if ../shared is absent."""
   file = SHARED / FOLDER / "FLAGS.txt"
   return list(map(_parse_set, file.read_text().splitlines())) if file.exists() else []
 
@@ -98,7 +98,7 @@ def own_copy() -> Demonstrations:
 
 
 def shown_demonstrations(corpus: Corpus) -> Demonstrations:
-  """The demonstrations that the rows with --prompt_indices=0 show, in lower case."""
+  """The demonstrations in the rows with --prompt_indices=0, in lower case."""
   found: dict[str, Demonstration] = {}
   for wanted in golden_sets():
     plain = not ({"slot_ids", "descriptions"} & set(wanted.style)) and wanted.style["demo"] == 0
@@ -120,7 +120,7 @@ def _sources(corpus: Corpus, wanted: GoldenSet) -> Iterator[tuple[Service, str]]
 
 
 def _read_source(service: Service, source: str) -> Demonstration:
-  """Takes "[example] ... [slots] ... [intent] ... [context] ..." apart."""
+  """Parses "[example] ... [slots] ... [intent] ... [context] ..."."""
   shown = source.partition("[example] ")[2].partition(" [context] ")[0]
   text, _, rest = shown.partition(" [slots] ")
   slots, _, intents = rest.partition(" [intent] ")

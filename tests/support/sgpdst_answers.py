@@ -1,4 +1,4 @@
-"""The right answers of SGP-DST's sub-models, as its models write them."""
+"""Gold answers of SGP-DST's sub-models, in the output format of the models."""
 
 from sgpdst_ceiling import gold_labels
 
@@ -8,7 +8,7 @@ from sgdx_t5x.trackers.sgpdst_features import SgpReader
 
 
 class RightReader(SgpReader):
-  """Makes examples whose features are the right answers: a model that repeats them is right."""
+  """Makes examples whose features are the gold answers, for a model that copies its input."""
 
   def __init__(self, part, variant, original, labels, *how):
     super().__init__(part, variant, *how)
@@ -41,7 +41,7 @@ class RightReader(SgpReader):
 
 
 def right_readers(dialogues, original, variant, vocabulary, style, length):
-  """Readers of all parts, in a variant's words, with the right answers of these dialogues."""
+  """Readers of all parts, in a variant's words, with the gold answers of these dialogues."""
   labels = gold_labels(dialogues, original)
   return {
     part: RightReader(part, variant, original, labels, vocabulary, style, length)
@@ -50,6 +50,6 @@ def right_readers(dialogues, original, variant, vocabulary, style, length):
 
 
 def ask(part, examples):
-  """The models: they repeat what they read."""
+  """Stands in for the models: copies their inputs."""
   del part
   return [example["inputs"] for example in examples]

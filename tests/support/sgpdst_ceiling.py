@@ -1,4 +1,4 @@
-"""How far SGP-DST's sub-models reach: their right answers, taken as their answers."""
+"""Upper bound of SGP-DST: its score when all answers of its sub-models are gold."""
 
 from walked import walked_scores
 
@@ -8,7 +8,7 @@ from sgdx_t5x.trackers.walk import Prediction
 
 
 def gold_labels(dialogues, schema, official=False):
-  """Right answers, what is right, and gold states before, by frame id."""
+  """Maps frame ids to (gold answers, gold labels, gold states before the turn)."""
   found = {}
   for known, gold, states in (x for d in dialogues for x in gold_history(d, schema)):
     labels = right_answers(schema.services[known.service], known, gold, states, official)
@@ -17,14 +17,14 @@ def gold_labels(dialogues, schema, official=False):
 
 
 def ceiling(dialogues, schema, seen, oracle=False, official=False):
-  """Percent of frames with the right answers: JGA (all, seen, unseen), and of frames all right.
+  """Scores with gold answers in percent: JGA, then fully right frames; each all, seen, unseen.
 
   Args:
-    dialogues: in names of `schema`.
-    schema: of the split.
+    dialogues: dialogues with the names of `schema`.
+    schema: schema of the split.
     seen: names of seen services.
-    oracle: let gold history say what is empty and what others hold, as the released pipeline.
-    official: labels as in the released code.
+    oracle: take empty slots and other services' values from gold history, as the released pipeline.
+    official: use labels as in the released code.
   """
   labels = gold_labels(dialogues, schema, official)
 

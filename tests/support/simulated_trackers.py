@@ -8,7 +8,7 @@ A frame has one to five slots. With the original schema a tracker reads each slo
 probability `accuracy`. With a reworded one it reads a slot that it knew with probability
 `robustness`, which is what a good metric should find, and one that it did not know with probability
 LUCK. A slot that it does not read is missing from the predicted state, so a frame is right if all
-of its slots were read. There is nothing else to it: no words, no model, no dialogue.
+of its slots were read. Nothing else is simulated: no words, no model, no dialogue.
 """
 
 import itertools
@@ -21,11 +21,11 @@ from sgdx_t5x.metrics import summarise
 
 MOST_SLOTS = 5
 LUCK = 0.05
-# Of the trackers that are ranked: a JGA_orig from about 19 to 85%, and the whole range of
-# robustness, each with each, so that a more accurate tracker is neither more nor less robust.
+# The trackers that are ranked are all combinations of these: JGA_orig from about 19 to 85%, and the
+# whole range of robustness, so that a more accurate tracker is neither more nor less robust.
 ACCURACIES = np.linspace(0.5, 0.95, 10)
 ROBUSTNESS = np.linspace(0, 1, 11)
-HEADINGS = {  # of the tables, as `sgdx score` has them
+HEADINGS = {  # of the tables, as in `sgdx score`
   "jga_orig": "JGA_orig",
   "jga_v1_5": "JGA_v1-5",
   "diff_rel": "Diff_rel",
@@ -51,8 +51,8 @@ def simulate(
   Args:
     accuracy: probability that it reads a slot with the original schema.
     robustness: probability that it still reads such a slot when the schema is reworded.
-    seed: of the random numbers.
-    num_frames: of the simulated test set.
+    seed: seed of the random numbers.
+    num_frames: number of frames in the simulated test set.
   """
   rng = np.random.default_rng(seed)
   shape = (num_frames, MOST_SLOTS)
@@ -66,9 +66,9 @@ def simulate(
 
 
 def rank_correlations(seed: int = 0) -> dict[str, float]:
-  """Returns key of HEADINGS -> rank correlation with the known robustness, over all trackers.
+  """Maps keys of HEADINGS to rank correlations with the known robustness, over all trackers.
 
-  1 is a metric that puts them into the right order, -1 one where less is better.
+  1 is a metric that ranks them correctly, -1 one that ranks them in reverse.
   """
   pairs = list(itertools.product(ACCURACIES, ROBUSTNESS))
   seeds = np.random.default_rng(seed).integers(2**32, size=len(pairs)).tolist()
@@ -78,7 +78,7 @@ def rank_correlations(seed: int = 0) -> dict[str, float]:
 
 
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
-  """Returns Spearman's rank correlation, -1 to 1: that of ranks, which equal numbers share."""
+  """Returns Spearman's rank correlation, -1 to 1; equal numbers share a rank."""
   return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
 
 

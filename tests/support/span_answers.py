@@ -1,10 +1,10 @@
-"""The right answers of SpanDST as its model writes them."""
+"""Gold answers of SpanDST in the output format of its model."""
 
 from sgdx_t5x.encoder import answers
 
 
 def right_answer(targets, num_slots):
-  """The vector of `SpanModel` that agrees with the first right row of each slot."""
+  """The output vector of `SpanModel` for the first gold row of each slot."""
   rows, vector = answers.target_rows(targets), [0, answers.MILLION]
   for number in range(1, num_slots + 1):
     mine = [row for row in rows if row[0] == number]

@@ -1,10 +1,10 @@
-"""Made-up frames for the span tracker's model: small, with every kind of answer."""
+"""Small synthetic frames for the span tracker's model, with every kind of answer."""
 
 import numpy as np
 
 from sgdx_t5x.encoder import answers as a
 
-# Ids of pieces: markers, words that name slots, words that are values, and filler.
+# Token ids: markers, slot names, words in values, options and filler.
 MARK_SLOT, MARK_VALUE, MARK_MEMORY, MARK_INTENT = 4, 5, 6, 7
 FIRST, SEPARATOR = 2, 3
 NAMES, WORDS, OPTIONS, FILLER = range(10, 14), range(20, 34), range(40, 46), range(50, 60)
@@ -24,9 +24,9 @@ LENGTHS = {
 
 
 def frame(rng: np.random.Generator) -> dict[str, np.ndarray]:
-  """A frame whose user says "name value" of some slots; the state follows from the tokens.
+  """A frame whose user says "name value" for some slots; the state follows from the tokens.
 
-  Slots 1 and 2 are of free text, slot 3 has two values, and slot 4 may not be filled.
+  Slots 1 and 2 are non-categorical, slot 3 has two values, and slot 4 cannot be filled.
   """
   names = rng.permutation(list(NAMES))
   tokens, segments = [FIRST], [a.SEPARATOR]

@@ -1,4 +1,4 @@
-"""A SeqIO task of the made-up frames in span_frames.py, and gin files that train on it."""
+"""A SeqIO task with the synthetic frames of span_frames.py."""
 
 import functools
 
@@ -13,7 +13,7 @@ NAME = "made_up_spans"
 
 
 def vocabulary() -> seqio.Vocabulary:
-  """Of all features."""
+  """The vocabulary of all features."""
   return seqio.PassThroughVocabulary(size=span_frames.VOCAB_SIZE)
 
 
@@ -26,7 +26,7 @@ def _dataset(split, shuffle_files, seed=None):
 
 
 def right_slots(targets, predictions):
-  """Shares of slots answered right: of all, and of those with something to answer."""
+  """Accuracy on all slots, and on those with a gold answer."""
   right, changed = [], []
   for rows, vector in zip(targets, predictions, strict=True):
     wanted = {slot: rest for slot, *rest in answers.target_rows(rows) if rest[0] <= answers.MEMORY}

@@ -1,4 +1,4 @@
-"""How far SpanDST's labels and decoding rules reach: its right answers, taken as its answers."""
+"""Upper bound of SpanDST's labels and decoding rules: its score when all answers are gold."""
 
 import collections
 import dataclasses
@@ -18,11 +18,11 @@ from sgdx_t5x.trackers.walk import Prediction, Question
 
 @dataclasses.dataclass(frozen=True)
 class Ceiling:
-  """What a tracker without mistakes reaches.
+  """What a tracker with gold answers scores.
 
   Attributes:
-    scores: of its frames.
-    mechanisms: how values change -> how often.
+    scores: scores of its frames.
+    mechanisms: mechanism of a change of a value -> count.
   """
 
   scores: FrameScores
@@ -43,7 +43,7 @@ def ceiling(
   memory: bool = True,
   system_spans: bool = True,
 ) -> Ceiling:
-  """Tracks dialogues with the right answers; without a mechanism, a slot that needs it is kept."""
+  """Tracks dialogues with gold answers; a slot that needs a disabled mechanism is kept as it is."""
   gold, before = gold_and_before(dialogues, schema)
   mechanisms = collections.Counter()
 
@@ -68,7 +68,7 @@ def ceiling(
 
 
 def _shown(right: list[Choice], choices: Choices, slot: int, turn: int) -> str:
-  """The mechanism of a change; a possible value counts where nothing else leads to it."""
+  """The mechanism of a change; "possible value" only if there is no other."""
   names = [mechanism(choice, choices, slot, turn) for choice in right]
   return next((name for name in names if name != "possible value"), names[0])
 

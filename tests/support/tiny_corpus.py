@@ -1,4 +1,4 @@
-"""A corpus small enough to score by hand, in the official layout, for tests of scores.
+"""A corpus small enough to score by hand, in the official layout, for tests of scoring.
 
 Test split: Banks_1 (also in train: seen) and Homes_2 (unseen), three dialogues in two files,
 six user frames. v3 renames Banks_1's `kind` to a name that another slot has in the original.

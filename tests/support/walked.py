@@ -1,11 +1,11 @@
-"""Scores of a tracker that is given as a function, walked through dialogues without gold."""
+"""Scores of a tracker, given as a function, that tracks dialogues without gold states."""
 
 from sgdx_t5x.metrics.frames import PredictedFrame, gold_frames, score_frames
 from sgdx_t5x.trackers.walk import walk
 
 
 def walked_scores(dialogues, schema, predict, seen):
-  """Returns the scores of the states that `walk` finds; intents and requests are not looked at."""
+  """Returns the scores of the states that `walk` finds, ignoring intents and requests."""
   predicted = {}
   for turn in walk(dialogues, schema, predict):
     for name, one in turn.items():
