@@ -1,6 +1,6 @@
 """Encoders: BERT for T5X, WordPiece for SeqIO, heads, and the models of encoder trackers.
 
-Importing this costs neither TensorFlow nor JAX; `hidden_states` is imported when it is used.
+Importing this loads neither TensorFlow nor JAX; `hidden_states` is imported on first use.
 """
 
 from typing import TYPE_CHECKING, Any

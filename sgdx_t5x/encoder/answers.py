@@ -1,4 +1,4 @@
-"""Numbers in which the span tracker is asked and answers: README.md of this folder.
+"""Integer codes of the span tracker's inputs and answers; see README.md in this folder.
 
 NumPy alone: trackers and tests read these without JAX.
 """
@@ -8,28 +8,28 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# Kinds of answers, in rows of `targets` and in the answer.
+# Kinds of answers, in rows of `targets` and in answers.
 KEEP, DONTCARE, CLEAR, SYSTEM, SPAN, VALUE, MEMORY, REQUESTED, INTENT = range(1, 10)
-# Bits of `slot_context` that open answers; higher ones are the tracker's.
+# Bits of `slot_context` that allow answers; higher ones are defined by the tracker.
 FILLABLE, SYSTEM_OPEN, CLEAR_OPEN, SPAN_OPEN, MEMORY_OPEN = (1 << n for n in range(5))
 CONTEXT_BITS = 15
 # Values of `segments`; 0 is padding.
 SYSTEM_UTTERANCE, USER_UTTERANCE, SEPARATOR, SCHEMA, OTHER_SERVICES = range(1, 6)
 
-ROW = 4  # numbers of a row of `targets`
-HEAD, PER_SLOT = 2, 6  # numbers of an answer: before the slots, of each slot
+ROW = 4  # integers per row of `targets`
+HEAD, PER_SLOT = 2, 6  # integers in an answer: before the slots, per slot
 MILLION = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True)
 class SlotAnswer:
-  """What the model answers for a slot.
+  """The model's answer for a slot.
 
   Attributes:
     kind: KEEP to MEMORY.
     first: SPAN: position of the first token; VALUE, MEMORY: number, from 1; else 0.
     last: SPAN: position of the last token; else 0.
-    probability: of the kind and of what it points to, in [0, 1].
+    probability: joint probability of the kind and what it points to, in [0, 1].
     keep: probability of KEEP, in [0, 1].
     requested: probability that the user asks for the slot, in [0, 1].
   """
@@ -44,10 +44,10 @@ class SlotAnswer:
 
 @dataclasses.dataclass(frozen=True)
 class FrameAnswer:
-  """What the model answers for a frame.
+  """The model's answer for a frame.
 
   Attributes:
-    intent: 0 NONE, else the number of the intent, from 1.
+    intent: 0 for NONE, else the number of the intent, from 1.
     intent_probability: in [0, 1].
     slots: one answer per slot of the frame.
   """
@@ -58,7 +58,7 @@ class FrameAnswer:
 
 
 def read_answer(vector: Sequence[int] | np.ndarray) -> FrameAnswer:
-  """Reads an answer of `SpanModel`, int32 `[2 + 6 * slots]`; padding slots are left out."""
+  """Decodes an answer of `SpanModel`, int32 `[2 + 6 * slots]`; padding slots are dropped."""
   numbers = [int(x) for x in np.asarray(vector).reshape(-1)]
   rows = [numbers[i : i + PER_SLOT] for i in range(HEAD, len(numbers) - PER_SLOT + 1, PER_SLOT)]
   return FrameAnswer(
@@ -69,6 +69,6 @@ def read_answer(vector: Sequence[int] | np.ndarray) -> FrameAnswer:
 
 
 def target_rows(targets: Sequence[int] | np.ndarray) -> list[tuple[int, int, int, int]]:
-  """Returns the rows (slot, kind, first, last) of `targets`, int32 `[4 * rows]`, no padding."""
+  """Returns the rows (slot, kind, first, last) of `targets`, int32 `[4 * rows]`, unpadded."""
   rows = np.asarray(targets).reshape(-1, ROW)
   return [(int(a), int(b), int(c), int(d)) for a, b, c, d in rows if b]

@@ -1,8 +1,8 @@
 """The SGD paper's zero-shot baseline: heads over an utterance and embeddings of schema elements.
 
 Rastogi et al. 2020 (arXiv:1909.05855), section 5.1, with the heads of the code released with it.
-README.md of this folder says what it reads and answers. Shape letters: B batch, L length, E width,
-S slots, V values, I intents, N elements.
+Inputs and answers are described in README.md. Shape letters: B batch, L length, E width, S slots,
+V values, I intents, N elements.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from sgdx_t5x.encoder.schema_table import SchemaTable
 
 Array = jax.Array
 _NONE, _DONTCARE, _ACTIVE = range(3)  # statuses
-_UNDIVIDED = "relpos_buckets"  # a logical axis that T5X's rules divide over no devices
+_UNDIVIDED = "relpos_buckets"  # a logical axis that T5X's rules leave unpartitioned
 _LOSSES = (
   "intent", "requested", "categorical_status", "value", "free_status", "start", "end",
 )  # fmt: skip
 
 
 class BaselineFeatureConverter(PaddedFeatureConverter):
-  """From the features of `trackers.baseline_features` to the model's."""
+  """Converts the features of `trackers.baseline_features` to the model's."""
 
   FEATURES = {  # noqa: RUF012  # SeqIO's names
     "encoder_input_tokens": "inputs",
@@ -46,10 +46,10 @@ class BaselineFeatureConverter(PaddedFeatureConverter):
 
 
 class Projection(nn.Module):
-  """F of the paper's equations 1 to 3: logits of elements, given an utterance.
+  """F in the paper's equations 1 to 3: logits of elements, given an utterance.
 
   Attributes:
-    classes: logits of each element.
+    classes: number of logits per element.
   """
 
   classes: int
@@ -66,16 +66,16 @@ class Projection(nn.Module):
 
 
 class SpanProjection(nn.Module):
-  """Logits of each token as first and as last one of a slot's value, as the released code has them.
+  """Start and end logits of each token for each slot's value, as in the released code.
 
-  The paper has a `Projection` for either end; the code has one hidden layer for both.
+  The paper has a `Projection` for each end; the code shares one hidden layer.
   """
 
   @nn.compact
   def __call__(self, tokens: Array, slots: Array) -> tuple[Array, Array]:
     """`[B, L, E]` and `[B, S, E]` -> two of float32 `[B, S, L]`."""
     width, axes = tokens.shape[-1], ("embed", "mlp")
-    # A product with [slot, token], part by part: their pairs are many.
+    # A product with the concatenation [slot, token], split in two: there are many pairs.
     x = Dense(width, kernel_axes=axes, name="slot")(slots)[:, :, None]
     x = nn.gelu(x + Dense(width, kernel_axes=axes, name="token")(tokens)[:, None])
     logits = Dense(2, kernel_axes=("mlp", _UNDIVIDED), name="logits")(x)
@@ -83,11 +83,11 @@ class SpanProjection(nn.Module):
 
 
 class BaselineTracker(nn.Module):
-  """The encoder of utterances and the heads.
+  """The utterance encoder and the heads.
 
   Attributes:
     config: of the encoder.
-    table: the schema embeddings, not trained: from `schema_table.embedded`.
+    table: the schema embeddings, which are frozen; from `schema_table.embedded`.
   """
 
   config: BertConfig
@@ -95,11 +95,11 @@ class BaselineTracker(nn.Module):
 
   @nn.compact
   def __call__(self, batch: Batch, deterministic: bool = True) -> dict[str, Array]:
-    """Scores the answers of all slots.
+    """Scores the answers for all slots.
 
     Args:
-      batch: model features, but `targets`.
-      deterministic: False switches dropout on.
+      batch: model features except `targets`.
+      deterministic: False enables dropout.
 
     Returns:
       Float32 log probabilities `intents` `[B, 1 + I]`, `statuses` `[B, S, 3]`,
@@ -150,27 +150,27 @@ class BaselineTracker(nn.Module):
     }
 
   def _embedded(self, rows: Array) -> Array:
-    """Schema embeddings of rows, counted from 1."""
+    """Schema embeddings of table rows, numbered from 1."""
     return jnp.asarray(self.table.vectors, jnp.float32)[jnp.maximum(rows - 1, 0)]
 
 
 def token_types(segments: Array) -> Array:
-  """Returns BERT's token types: 1 behind the first [SEP], `[B, L]`."""
+  """Returns BERT's token types: 1 after the first [SEP], `[B, L]`."""
   separators = segments == answers.SEPARATOR  # [CLS], [SEP], [SEP]
   before = jnp.cumsum(separators, axis=-1) - separators
   return ((before >= 2) & (segments > 0)).astype(jnp.int32)
 
 
 class BaselineModel(EncoderModel):
-  """The baseline for T5X's scripts: the plain mean of seven losses.
+  """The baseline for T5X's scripts: the unweighted mean of seven losses.
 
   Args:
     module: a `BaselineTracker`.
     input_vocabulary: of the inputs.
     output_vocabulary: `seqio.PassThroughVocabulary`, of targets and answers.
     optimizer_def: the optimizer.
-    longest_span: tokens of a span at most, within one utterance; None, as the released code: of any
-      pair of tokens, and nothing is found if it is no span of one utterance.
+    longest_span: maximum tokens in a span, within one utterance; None allows any pair of tokens, as
+      in the released code, which yields no value if it is not a span of one utterance.
 
   Raises:
     SgdxError: the vocabulary does not fit the encoder.
@@ -191,20 +191,20 @@ class BaselineModel(EncoderModel):
     self._longest_span = longest_span
 
   def likelihoods(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
-    """Returns the log likelihoods of right answers by loss, 0 where none counts."""
+    """Returns the log likelihoods of gold answers by loss, 0 where none counts."""
     return {
       name: likelihood * counts for name, (likelihood, counts) in _parts(scores, batch).items()
     }
 
   def losses(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
-    """Returns each loss as the mean over those of the batch that it counts."""
+    """Returns each loss as the mean over the items in the batch that it counts."""
     return {
       name: -jnp.sum(likelihood * counts) / jnp.maximum(jnp.sum(counts), 1)
       for name, (likelihood, counts) in _parts(scores, batch).items()
     }
 
   def accuracies(self, scores: Mapping[str, Array], batch: Batch) -> Metrics:
-    """Returns shares of right statuses: of all tracked slots, and of those that are updated."""
+    """Returns status accuracies: over all tracked slots, and over those that are updated."""
     status, tracked = _right_statuses(batch)[0], _tracked(batch)
     right = jnp.argmax(scores["statuses"], axis=-1) == status
     changes = tracked & (status != _NONE)
@@ -251,7 +251,7 @@ def _tracked(batch: Batch) -> Array:
 
 
 def _right_statuses(batch: Batch) -> tuple[Array, Array, Array]:
-  """Returns the right status of each slot, what an active one points to, and its last token."""
+  """Returns each slot's gold status, value number or first token, and last token, `[B, S]`."""
   slot, kind, first, last = _rows(batch)
   mine = slot[..., None] == jnp.arange(1, batch["slots"].shape[1] + 1)  # [B, R, S]
   of_status = ((kind >= answers.DONTCARE) & (kind <= answers.MEMORY))[..., None] & mine
@@ -271,7 +271,7 @@ def _rows(batch: Batch) -> Array:
 
 
 def _parts(scores: Mapping[str, Array], batch: Batch) -> dict[str, tuple[Array, Array]]:
-  """Returns by loss the log likelihoods of right answers, and which of them count (0 or 1)."""
+  """Returns, by loss, the log likelihoods of gold answers, and which of them count (0 or 1)."""
   slot, kind, first, _ = _rows(batch)
   is_slot, tracked = batch["slots"] > 0, _tracked(batch)
   is_free = (batch["slot_context"] & answers.SPAN_OPEN) > 0
@@ -300,6 +300,6 @@ def _parts(scores: Mapping[str, Array], batch: Batch) -> dict[str, tuple[Array, 
 
 
 def _at(likelihoods: Array, numbers: Array) -> Array:
-  """Entries of `[..., C]` at numbers `[...]`; any that are out of range are at the nearest end."""
+  """Returns the entries of `[..., C]` at indices `[...]`, which are clipped to the range."""
   numbers = jnp.clip(numbers, 0, likelihoods.shape[-1] - 1)
   return jnp.take_along_axis(likelihoods, numbers[..., None], axis=-1)[..., 0]

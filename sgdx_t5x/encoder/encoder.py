@@ -1,8 +1,8 @@
 """BERT (Devlin et al. 2019, arXiv:1810.04805) in Linen, with T5X's logical axes.
 
-Its numbers are those of `transformers`' BertModel. Products and attention are those of T5X's own
-layers, which on a CPU are fast ones. Shape letters: B batch, L length, E width, H heads, D head
-size, P positions, T types.
+Its outputs match `transformers`' BertModel. Matrix products and attention are T5X's own layers,
+which are fast on a CPU. Shape letters: B batch, L length, E width, H heads, D head size, P
+positions, T types.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from t5x.examples.t5 import layers
 
 Array = jax.Array
 _MASKED = -1e10
-# What hides keys needs no gradient: t5x_lite takes it apart from biases, Google's T5X does not.
+# A mask needs no gradient: t5x_lite takes it separately from biases, Google's T5X does not.
 _ATTENTION = inspect.signature(layers.dot_product_attention).parameters
 _MASK_ARGUMENT = "mask_bias" if "mask_bias" in _ATTENTION else "bias"
 
@@ -35,17 +35,17 @@ class BertConfig:
     vocab_size: rows of the embedding.
     emb_dim: E.
     num_heads: H; divides E.
-    num_layers: layers.
+    num_layers: number of layers.
     mlp_dim: hidden width of the feed-forward blocks.
-    max_positions: P, the longest input.
+    max_positions: P, the maximum input length.
     num_types: T, token types ("segments" of BERT).
-    epsilon: added to the variance by layer norms.
+    epsilon: added to the variance in layer norms.
     dtype: type of activations; parameters are float32.
-    dropout_rate: probability in [0, 1) of dropping an activation in training, for all tokens of a
-      row alike, as T5X does: it takes far fewer random numbers.
-    attention_dropout_rate: likewise of an attention weight, for all queries of a row alike.
-    freeze_embeddings: compute no gradient for the three tables; the optimizer must leave them alone
-      too (`optimizer.bert_adam.frozen`).
+    dropout_rate: probability in [0, 1) of dropping an activation in training; all tokens of a row
+      share a mask, as in T5X: it takes far fewer random numbers.
+    attention_dropout_rate: same for attention weights; all queries of a row share a mask.
+    freeze_embeddings: compute no gradient for the three embedding tables; the optimizer must freeze
+      them too (`optimizer.bert_adam.frozen`).
   """
 
   vocab_size: int
@@ -92,7 +92,7 @@ def gelu(x: Array) -> Array:
 
 
 class Dense(layers.DenseGeneral):
-  """T5X's linear map, and a bias: `kernel` `[in, out]`, `bias` `[out]`."""
+  """T5X's linear layer plus a bias: `kernel` `[in, out]`, `bias` `[out]`."""
 
   kernel_init: Any = nn.initializers.truncated_normal(stddev=0.02)  # BERT's
 
@@ -124,7 +124,7 @@ class LayerNorm(nn.Module):
 
 
 class Table(nn.Module):
-  """An embedding, `[rows, E]`."""
+  """An embedding table, `[rows, E]`."""
 
   rows: int
   width: int
@@ -150,14 +150,14 @@ class Layer(nn.Module):
   def __call__(
     self, x: Array, bias: Array, valid: Array, deterministic: bool, of: Array | None = None
   ) -> Array:
-    """Encodes `x`, `[B, L, E]`, once more.
+    """Applies the layer to `x`, `[B, L, E]`.
 
     Args:
       x: hidden states.
-      bias: added to attention's scores, `[B, 1, 1 or L, L]`.
-      valid: which tokens are no padding, bool `[B, L, 1]`.
-      deterministic: False switches dropout on.
-      of: positions of the tokens to encode, int `[B, K]`; None is all.
+      bias: added to attention logits, `[B, 1, 1 or L, L]`.
+      valid: which tokens are not padding, bool `[B, L, 1]`.
+      deterministic: False enables dropout.
+      of: positions of the tokens to encode, int `[B, K]`; None means all.
 
     Returns:
       `[B, L or K, E]`.
@@ -173,8 +173,8 @@ class Layer(nn.Module):
 
     def add_and_norm(name: str, x: Array, y: Array) -> Array:
       y = nn.Dropout(cfg.dropout_rate, broadcast_dims=(-2,))(y, deterministic)
-      # On a CPU a select also keeps the product from being fused into the norm's sums, where XLA
-      # computes it at half the rate.
+      # On a CPU a select also keeps the matrix product from being fused into the norm's sums, where
+      # XLA computes it at half the speed.
       y = jnp.where(valid, y, 0)
       return LayerNorm(cfg.epsilon, cfg.dtype, name=name)(x + y)
 
@@ -216,7 +216,7 @@ class Bert(nn.Module):
 
     self.token_embedder = table(cfg.vocab_size, "vocab")
     self.position_embedder = table(cfg.max_positions, "abspos_buckets")
-    self.type_embedder = table(cfg.num_types, "relpos_buckets")  # an axis that is not divided
+    self.type_embedder = table(cfg.num_types, "relpos_buckets")  # an unpartitioned axis
     self.embedding_layer_norm = LayerNorm(cfg.epsilon, cfg.dtype)
     self.dropout = nn.Dropout(cfg.dropout_rate, broadcast_dims=(-2,))
     self.layers = [Layer(cfg) for _ in range(cfg.num_layers)]
@@ -237,22 +237,22 @@ class Bert(nn.Module):
 
     Args:
       tokens: int `[B, L]`.
-      types: token types, int `[B, L]`; None is 0.
+      types: token types, int `[B, L]`; None means 0.
       positions: int `[B, L]`; None counts from 0.
       segment_ids: int `[B, L]`: which example of a packed row a token belongs to, 0 for padding;
-        None makes all of a row but tokens 0 one example.
-      added: added to the embeddings before their norm, `[B, L, E]`.
-      deterministic: False switches dropout on (needs a 'dropout' rng).
-      visible: which tokens (last axis) each token sees, bool `[B, L, L]`; None is all of its
-        example.
-      read: tokens whose hidden states are read, bool `[B, L]`; None is all. Without dropout the
-        last layer encodes only these, where they are at most half of each row.
+        None treats all nonzero tokens of a row as one example.
+      added: added to the embeddings before layer norm, `[B, L, E]`.
+      deterministic: False enables dropout (needs a 'dropout' rng).
+      visible: which tokens (last axis) each token attends to, bool `[B, L, L]`; None means all of
+        its example.
+      read: tokens whose hidden states are needed, bool `[B, L]`; None means all. Without dropout
+        the last layer encodes only these if they are at most half of each row.
 
     Returns:
-      `[B, L, E]`. Values of padding, and of what is not read, have no meaning.
+      `[B, L, E]`. Values at padding, and at tokens not in `read`, are meaningless.
 
     Raises:
-      SgdxError: the input is longer than there are positions.
+      SgdxError: the input is longer than `max_positions`.
     """
     self._check_length(tokens.shape[1], positions)
     valid = tokens > 0 if segment_ids is None else segment_ids > 0
@@ -280,7 +280,7 @@ class Bert(nn.Module):
     return x
 
   def pool(self, first: Array) -> Array:
-    """Hidden states of first tokens -> pooled vectors, `[..., E]`."""
+    """Maps hidden states of first tokens to pooled vectors, `[..., E]`."""
     return jnp.tanh(self.pooler(first))
 
   def _check_length(self, length: int, positions: Array | None) -> None:
@@ -294,7 +294,7 @@ class Bert(nn.Module):
 
 
 def _encode_read(layer: Layer, x: Array, bias: Array, valid: Array, read: Array) -> Array:
-  """As `layer` without dropout, but for what is not read, `[B, L]`, of which values are any."""
+  """Applies `layer` without dropout; values where `read`, `[B, L]`, is False are arbitrary."""
   most = -(-x.shape[1] // 2)
   places = jnp.argsort(~read, axis=1, stable=True)[:, :most]
 

@@ -1,8 +1,8 @@
-"""From the features of a SeqIO task to those of the span tracker's model, alone or packed in rows.
+"""Converts SeqIO task features to the span model's features, one frame per row or packed.
 
-README.md of this folder has the features of the task. In a packed row they are those of several
-frames, one after the other: positions and numbers count from the row's first, and each list has a
-list beside it that says which frame (1, 2, ...) an entry is of.
+README.md of this folder describes the task features. A packed row concatenates those of several
+frames: positions and numbers in them are relative to the row, and parallel `..._frames` lists say
+which frame (1, 2, ...) an entry belongs to.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import tensorflow as tf
 from sgdx_t5x.encoder import answers
 from sgdx_t5x.encoder.padded import RowConverter, padded, specs
 
-MAX_FRAMES = 8  # in a row
-_WINDOW = 256  # frames among which those that fill a row are looked for
+MAX_FRAMES = 8  # per row
+_WINDOW = 256  # frames that are considered together for packing
 Frame = Mapping[str, np.ndarray]
 
 TASK_FEATURES = (
@@ -33,7 +33,7 @@ TASK_FEATURES = (
   "intent_context",
   "targets",
 )
-# Model feature -> the task's of the same length.
+# Model feature -> task feature of the same length.
 _ENCODER = {"encoder_input_tokens": "inputs", "encoder_segments": "segments"}
 _ENCODER |= {"encoder_frames": "inputs", "encoder_positions": "inputs"}
 _FRAMES = {"slot_frames": "slots", "memory_frames": "memory", "intent_frames": "intents"}
@@ -42,7 +42,7 @@ MODEL_FEATURES = (*_ENCODER, *_SAME, *_FRAMES, "target_frames")
 
 
 def numbers() -> seqio.PassThroughVocabulary:
-  """The vocabulary of all features but the inputs: numbers as they are.
+  """Returns the pass-through vocabulary of all features except the inputs.
 
   Tasks and models must both use this function: SeqIO compares sizes.
   """
@@ -50,13 +50,13 @@ def numbers() -> seqio.PassThroughVocabulary:
 
 
 class SpanFeatureConverter(RowConverter):
-  """Pads frames, or packs several in a row (`DatasetConfig.pack`).
+  """Pads frames, or packs several into a row (`DatasetConfig.pack`).
 
-  Features called `encoder_...` are those that may be cut to the longest of a batch.
+  Features named `encoder_...` may be truncated to the longest example of a batch.
 
   Args:
-    unchanged: share, in [0, 1], of the frames in which no slot changes that are packed; about half
-      of SGD's are such. Which ones follows from their tokens.
+    unchanged: fraction, in [0, 1], of the frames without slot changes (about half of SGD's) that
+      are packed, chosen deterministically by their tokens.
   """
 
   TASK_FEATURES = specs(*TASK_FEATURES)  # SeqIO's name
@@ -106,15 +106,15 @@ def _alone(batch: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.RaggedTensor]:
 
 
 def rows_of(frames: Sequence[Frame], lengths: Mapping[str, int]) -> list[list[int]]:
-  """Puts frames into rows: first fit, the longest first (Johnson 1973).
+  """Assigns frames to rows by first-fit decreasing (Johnson 1973).
 
   Args:
-    frames: the features of each.
+    frames: the features of each frame.
     lengths: of the model's features.
 
   Returns:
-    The numbers of the frames of each row. A row starts with its longest; rows come in the order of
-    their first frame in `frames`.
+    Indices into `frames` for each row. A row starts with its longest frame; rows are ordered by
+    their smallest index.
   """
   names = ("inputs", *_SAME)
   capacity = np.array([lengths.get(name, lengths["encoder_input_tokens"]) for name in names])
@@ -134,10 +134,10 @@ def rows_of(frames: Sequence[Frame], lengths: Mapping[str, int]) -> list[list[in
 
 
 def pack(frames: Sequence[Frame], lengths: Mapping[str, int]) -> dict[str, np.ndarray]:
-  """Puts frames side by side into one row.
+  """Packs frames into one row.
 
   Args:
-    frames: the features of each; they fit together.
+    frames: the features of each frame; together they fit.
     lengths: of the model's features.
 
   Returns:
@@ -174,7 +174,7 @@ def pack(frames: Sequence[Frame], lengths: Mapping[str, int]) -> dict[str, np.nd
 
 
 def _moved(targets: np.ndarray, starts: Mapping[str, int]) -> np.ndarray:
-  """Returns `targets` of a frame whose lists start at `starts` in the row's."""
+  """Returns a frame's `targets`, shifted for lists that start at `starts` in the row."""
   rows = np.array(targets).reshape(-1, answers.ROW)
   slot, kind, first, last = rows.T
   slot[(kind > 0) & (kind != answers.INTENT)] += starts["slots"]
@@ -187,7 +187,7 @@ def _moved(targets: np.ndarray, starts: Mapping[str, int]) -> np.ndarray:
 
 
 def chosen(frames: Sequence[Frame], unchanged: float) -> list[Frame]:
-  """Returns the frames in which a slot changes, and this share of the others; never none."""
+  """Returns frames in which a slot changes and this fraction of the rest; if none, all frames."""
 
   def changes(frame: Frame) -> bool:
     slots, kinds = np.asarray(frame["targets"]).reshape(-1, answers.ROW)[:, :2].T

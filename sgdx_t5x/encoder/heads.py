@@ -1,4 +1,4 @@
-"""Heads on an encoder's hidden states: which choice, which span, which of several options.
+"""Heads on an encoder's hidden states: classification, spans, and scoring of options.
 
 Shape letters: B batch, L length, E width, S slots, N options.
 """
@@ -14,28 +14,28 @@ from sgdx_t5x.encoder import answers
 from sgdx_t5x.encoder.encoder import Dense
 
 Array = jax.Array
-CLOSED = -1e9  # a logit of what must not be answered
+CLOSED = -1e9  # logit of a choice that is not allowed
 _PARTS = answers.OTHER_SERVICES  # of a frame
-_TEXTS = 160  # of a row, that are told apart
-_UNDIVIDED = "relpos_buckets"  # a logical axis that T5X's rules divide over no devices
+_TEXTS = 160  # of a frame, with distinct embeddings
+_UNDIVIDED = "relpos_buckets"  # a logical axis that T5X's rules leave unpartitioned
 
 
 def at(hidden: Array, positions: Array) -> Array:
-  """Hidden states `[B, L, E]` at positions `[B, N]` -> `[B, N, E]`; any beyond the end is zero."""
+  """Hidden states `[B, L, E]` at positions `[B, N]` -> `[B, N, E]`; zero where out of range."""
   inside = (positions >= 0) & (positions < hidden.shape[1])
   found = jnp.take_along_axis(hidden, jnp.where(inside, positions, 0)[..., None], axis=1)
   return jnp.where(inside[..., None], found, 0)
 
 
 def log_softmax(logits: Array, opened: Array) -> Array:
-  """Returns float32 log probabilities among what is open, `CLOSED` elsewhere; shapes broadcast."""
+  """Returns float32 log probabilities over allowed choices, else `CLOSED`; shapes broadcast."""
   opened = jnp.broadcast_to(opened, jnp.broadcast_shapes(opened.shape, logits.shape))
   logits = jnp.where(opened, logits.astype(jnp.float32), CLOSED)
   return jnp.where(opened, jax.nn.log_softmax(logits, axis=-1), CLOSED)
 
 
 class ClassHead(nn.Module):
-  """Logits of classes, by one hidden layer."""
+  """Class logits from one hidden layer."""
 
   classes: int
 
@@ -47,7 +47,7 @@ class ClassHead(nn.Module):
 
 
 class OptionHead(nn.Module):
-  """A logit of each option, by what it is and what it is an option of."""
+  """A logit for each option, from the states of the option and of its owner."""
 
   @nn.compact
   def __call__(self, options: Array, owners: Array) -> Array:
@@ -59,7 +59,7 @@ class OptionHead(nn.Module):
 
 
 class PointerHead(nn.Module):
-  """A logit of each place that a query may point to: a scaled dot product."""
+  """A logit for each position that a query may point to: a scaled dot product."""
 
   project_keys: bool = False
 
@@ -77,14 +77,14 @@ class PointerHead(nn.Module):
 
 
 class BitEmbedding(nn.Module):
-  """The sum of a vector for each bit of a number, added where the number is about."""
+  """Sums the embeddings of the set bits of each number, at the number's position."""
 
   bits: int
   width: int
 
   @nn.compact
   def __call__(self, numbers: Array, positions: Array, length: int) -> Array:
-    """Int `[B, N]` and positions of theirs `[B, N]` (0 for none) -> `[B, length, width]`."""
+    """Int `[B, N]` and their positions `[B, N]` (0 for none) -> `[B, length, width]`."""
     table = _table("embedding", self.bits, self.width)
     is_set = (numbers[..., None] >> jnp.arange(self.bits)) & 1
     vectors = is_set.astype(table.dtype) @ table
@@ -93,12 +93,12 @@ class BitEmbedding(nn.Module):
 
 
 class TokenMarks(nn.Module):
-  """A vector for each part of a frame, and more on words for an encoder without pretraining.
+  """Embeds the parts of a frame, plus lexical features for an encoder without pretraining.
 
   Attributes:
     width: E.
-    lexical: also tell which parts of the frame a token stands in besides its own, and which text of
-      the schema it is of; and what a text says at its marker: the sum of its tokens.
+    lexical: also embed in which parts of the frame a token occurs elsewhere and which schema text
+      it belongs to; and add to each marker the scaled sum of its text's tokens.
   """
 
   width: int
@@ -108,13 +108,13 @@ class TokenMarks(nn.Module):
   def __call__(
     self, tokens: Array, segments: Array, frames: Array, markers: Array, words: Array
   ) -> Array:
-    """Returns what is added to the embeddings, float32 `[B, L, E]`.
+    """Returns the vectors to add to the embeddings, float32 `[B, L, E]`.
 
     Args:
       tokens: int `[B, L]`.
       segments: parts of the frame, `answers.SYSTEM_UTTERANCE` and so on, `[B, L]`.
-      frames: number of a token's frame in its row, `[B, L]`.
-      markers: whether a text or a frame begins, bool `[B, L]`.
+      frames: number of each token's frame in its row, `[B, L]`.
+      markers: where a text or a frame begins, bool `[B, L]`.
       words: embeddings of the tokens, `[B, L, E]`.
     """
     marks = segments[..., None] == jnp.arange(1, _PARTS + 1)
@@ -122,14 +122,14 @@ class TokenMarks(nn.Module):
       return self._embed("embedding", marks)
     same = (tokens[:, :, None] == tokens[:, None]) & (frames[:, :, None] == frames[:, None])
     same &= ~jnp.eye(tokens.shape[1], dtype=bool)
-    times = same.astype(jnp.float32) @ marks.astype(jnp.float32)  # in each part
+    times = same.astype(jnp.float32) @ marks.astype(jnp.float32)  # count per part
     added = self._embed("embedding", jnp.concatenate([marks, times > 0], axis=-1))
     texts = numbers_in_frames(segments, frames, markers)
     of_texts = jnp.take(_table("texts", _TEXTS, self.width), texts - 1, axis=0, mode="clip")
     added += jnp.where(((texts > 0) & (texts <= _TEXTS))[..., None], of_texts, 0)
     mine = words_of_texts(segments, markers)
     number = jnp.maximum(mine.sum(axis=-1, keepdims=True), 1)
-    # Over the root: the mean of many would be small beside the marker's own embedding.
+    # Divided by the root: the mean of many would be small next to the marker's own embedding.
     return added + mine.astype(jnp.float32) @ (words + added) / jnp.sqrt(number)
 
   def _embed(self, name: str, bits: Array) -> Array:
@@ -137,17 +137,17 @@ class TokenMarks(nn.Module):
 
 
 def _table(name: str, rows: int, width: int) -> Array:
-  """A table of vectors, `[rows, width]`, among the parameters of the module that is called."""
+  """Creates an embedding table, `[rows, width]`, as a parameter of the calling module."""
   init = nn.initializers.truncated_normal(stddev=0.02)
   return param_with_axes(name, init, (rows, width), jnp.float32, axes=(_UNDIVIDED, "embed"))
 
 
 def words_of_texts(segments: Array, markers: Array) -> Array:
-  """Which tokens (last axis) the text that begins at a marker has besides, bool `[B, L, L]`.
+  """Returns the other tokens (last axis) of the text that begins at a marker, bool `[B, L, L]`.
 
   Args:
     segments: parts of the frame, `[B, L]`; texts are those of the schema and of other services.
-    markers: whether a text or a frame begins, bool `[B, L]`.
+    markers: where a text or a frame begins, bool `[B, L]`.
   """
   texts = jnp.cumsum(markers, axis=1) * (segments >= answers.SCHEMA)
   mine = markers[:, :, None] & ~markers[:, None] & (texts > 0)[:, :, None]
@@ -155,14 +155,14 @@ def words_of_texts(segments: Array, markers: Array) -> Array:
 
 
 def numbers_in_frames(segments: Array, frames: Array, markers: Array) -> Array:
-  """Number of the text, counted within its frame, that a token is of; 0 for none: int `[B, L]`.
+  """Returns the number, within its frame, of each token's text; 0 for none: int `[B, L]`.
 
-  A row of several frames, as in training, has the numbers of frames alone in theirs.
+  Frames packed in a row, as in training, have the same numbers as unpacked ones.
 
   Args:
-    segments: as of `words_of_texts`.
-    frames: number of a token's frame in its row, `[B, L]`.
-    markers: as of `words_of_texts`.
+    segments: see `words_of_texts`.
+    frames: number of each token's frame in its row, `[B, L]`.
+    markers: see `words_of_texts`.
   """
   number = jnp.cumsum(markers, axis=1)
   begins = jnp.pad(frames[:, 1:] != frames[:, :-1], ((0, 0), (1, 0)))
@@ -171,7 +171,7 @@ def numbers_in_frames(segments: Array, frames: Array, markers: Array) -> Array:
 
 
 def placed(length: int, *positions: Array) -> Array:
-  """Whether one of the lists of positions, int `[B, N]`, names a token: bool `[B, length]`."""
+  """Returns which tokens are in any of the position lists, int `[B, N]`: bool `[B, length]`."""
   listed = jnp.concatenate(positions, axis=1)
   return ((listed[..., None] == jnp.arange(length)) & (listed > 0)[..., None]).any(axis=1)
 
@@ -183,16 +183,16 @@ def best_spans(
 
   Args:
     starts: log probabilities of first tokens, `[B, S, L]`.
-    ends: of last tokens.
-    utterances: number of the utterance of each token, `[B, L]`; a span lies within one.
-    longest: tokens of a span at most.
+    ends: same for last tokens.
+    utterances: number of each token's utterance, `[B, L]`; a span lies within one.
+    longest: maximum tokens in a span.
 
   Returns:
-    (first token, last token, log probability of the two), each `[B, S]`.
+    (first token, last token, log probability of the pair), each `[B, S]`.
   """
   length = starts.shape[-1]
   most, extras = jnp.full_like(starts, 4 * CLOSED), jnp.zeros(starts.shape, jnp.int32)
-  for extra in range(min(longest, length)):  # the best last token of each first one
+  for extra in range(min(longest, length)):  # the best last token for each first one
     shifted = jnp.pad(ends[..., extra:], ((0, 0), (0, 0), (0, extra)), constant_values=CLOSED)
     there = jnp.pad(utterances[:, extra:], ((0, 0), (0, extra)), constant_values=-1)
     scores = jnp.where((there == utterances)[:, None], starts + shifted, 4 * CLOSED)

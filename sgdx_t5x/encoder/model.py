@@ -1,4 +1,4 @@
-"""What the models of encoder trackers have in common, for T5X's scripts.
+"""The base class of encoder trackers' models, for T5X's scripts.
 
 Shape letters: B batch, L length.
 """
@@ -27,16 +27,16 @@ Metrics = dict[str, clu_metrics.Metric]
 
 
 class EncoderModel(models.BaseModel):
-  """An encoder with heads: a loss that is a weighted sum of named ones, answers that are numbers.
+  """An encoder with heads: a weighted sum of named losses, and answers as integer vectors.
 
-  Subclasses name their `FEATURE_CONVERTER_CLS` and say `likelihoods` and `answers`.
+  Subclasses set `FEATURE_CONVERTER_CLS` and implement `likelihoods` and `answers`.
 
   Args:
     module: a network with a `BertConfig` as `config`, called with a batch.
     input_vocabulary: of the inputs.
     output_vocabulary: `seqio.PassThroughVocabulary`, of targets and answers.
     optimizer_def: the optimizer.
-    weights: name of a loss -> its weight; of those left out 1.
+    weights: loss name -> weight; those left out default to 1.
 
   Raises:
     SgdxError: the vocabulary has more pieces than the encoder has rows for.
@@ -64,10 +64,10 @@ class EncoderModel(models.BaseModel):
 
   @abc.abstractmethod
   def likelihoods(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
-    """Returns the log likelihoods of right answers by loss, each `[B, ...]`, 0 where none is."""
+    """Returns the log likelihoods of gold answers by loss, each `[B, ...]`, 0 without a label."""
 
   def losses(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
-    """Returns the losses by name, each a scalar: here of the mean example."""
+    """Returns the losses by name, each a scalar: here the mean over examples."""
     number = jnp.maximum(self.num_examples(batch), 1)
     parts = self.likelihoods(scores, batch)
     return {name: -jnp.sum(part) / number for name, part in parts.items()}
@@ -77,11 +77,11 @@ class EncoderModel(models.BaseModel):
     """Returns the answers as int32 vectors, `[B, numbers]`."""
 
   def num_examples(self, batch: Batch) -> Array:
-    """Returns how many examples a batch holds; rows of padding are none."""
+    """Returns the number of examples in a batch; padding rows do not count."""
     return jnp.sum(jnp.max(batch["encoder_segments"], axis=-1) > 0)
 
   def accuracies(self, scores: Mapping[str, Array], batch: Batch) -> Metrics:
-    """Returns further metrics. Args: as of `likelihoods`."""
+    """Returns further metrics. Args: see `likelihoods`."""
     del scores, batch
     return {}
 
@@ -118,13 +118,13 @@ class EncoderModel(models.BaseModel):
     return loss, {**metrics, **self.accuracies(scores, batch), **_fill(batch)}
 
   def eval_fn(self, params: Any, batch: Batch) -> tuple[Array, dict[str, clu_metrics.Metric]]:
-    """As `loss_fn`, without dropout."""
+    """Same as `loss_fn`, without dropout."""
     return self.loss_fn(params, batch, dropout_rng=None)
 
   def predict_batch_with_aux(
     self, params: Any, batch: Batch, rng: Array | None = None
   ) -> tuple[Array, Mapping[str, Array]]:
-    """Answers examples that are alone in their rows.
+    """Predicts answers for unpacked examples.
 
     Args:
       params: parameters.
@@ -132,20 +132,20 @@ class EncoderModel(models.BaseModel):
       rng: not used.
 
     Returns:
-      (int32 vectors `[B, numbers]`, nothing more); README.md says what the numbers mean.
+      (int32 vectors `[B, numbers]`, an empty dict); README.md says what the numbers mean.
     """
     del rng
     return self.answers(self.scores(params, batch), batch), {}
 
   def score_batch(self, params: Any, batch: Batch, return_intermediates: bool = False) -> Array:
-    """Returns the log likelihood of the right answers, `[B]`."""
+    """Returns the log likelihood of the gold answers, `[B]`."""
     del return_intermediates
     parts = self.likelihoods(self.scores(params, batch), batch)
     rows = [part.reshape(len(part), -1).sum(axis=-1) for part in parts.values()]
     return jnp.stack(rows).sum(axis=0)
 
   def scores(self, params: Any, batch: Batch, dropout_rng: Array | None = None) -> Any:
-    """Returns what the module makes of a batch. Args: dropout_rng, None switches dropout off."""
+    """Returns the module's output for a batch. Args: dropout_rng, None disables dropout."""
     rngs = None if dropout_rng is None else {"dropout": dropout_rng}
     return self.module.apply(
       {"params": params}, batch, deterministic=dropout_rng is None, rngs=rngs
@@ -153,7 +153,7 @@ class EncoderModel(models.BaseModel):
 
 
 def share(true: Array, of: Array) -> clu_metrics.Metric:
-  """Returns the metric: how many of those that count are true."""
+  """Returns a metric: the fraction of `of` that is `true`."""
   return clu_metrics.Average(
     total=jnp.sum(true, dtype=jnp.float32), count=jnp.sum(of, dtype=jnp.float32)
   )
@@ -165,7 +165,7 @@ def millionths(probability: Array) -> Array:
 
 
 def _fill(batch: Batch) -> Metrics:
-  """The share of tokens that are no padding, under T5X's names."""
+  """Returns the fraction of non-padding tokens, under T5X's names."""
   tokens = batch["encoder_segments"]
   found = share(tokens > 0, jnp.ones_like(tokens))
   return {f"non_padding_fraction/{name}": found for name in ("encoder_input_tokens", "overall")}

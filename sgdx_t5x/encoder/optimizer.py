@@ -1,8 +1,8 @@
-"""The optimizer that BERT was released with, in parts that T5X can place on a mesh.
+"""The optimizer that BERT was released with, built of parts that T5X can partition.
 
 BertAdam is Adam (Kingma and Ba 2015) without bias correction, with weight decay added to the update
-(Loshchilov and Hutter 2019) of kernels and embeddings alone. T5X knows where the states of optax's
-own transformations lie, so the parts below have these states and no others. In gin:
+(Loshchilov and Hutter 2019) of kernels and embeddings only. T5X knows how to partition the states
+of optax's own transformations, so the parts below use only these states. In gin:
 
   OPTIMIZER = @optimizers.chain()
   optimizers.chain.transformations = [@optimizer.bert_adam()]
@@ -34,18 +34,18 @@ def warmup_schedule(
 ) -> Schedule:
   """Returns a learning rate that rises linearly, then falls linearly to 0.
 
-  With x the share of steps done, it is the peak times x / warmup, then times
+  With x the fraction of steps done, it is the peak times x / warmup, then times
   (1 - x) / (1 - warmup).
 
   Args:
     learning_rate: the peak.
     total_steps: steps of the run.
-    warmup: share of them until the peak, in [0, 1).
+    warmup: fraction of them before the peak, in [0, 1).
     squared: square the factor, as SGP-DST's released code does (it applies the schedule twice).
-    from_peak: False makes the factor fall as 1 - x, as BertAdam's does, with a step at the peak.
+    from_peak: False makes the factor fall as 1 - x, as BertAdam's does, with a jump at the peak.
 
   Raises:
-    SgdxError: there are no steps, or the share is out of range.
+    SgdxError: `total_steps` is below 1, or `warmup` is out of range.
   """
   if total_steps < 1 or not 0 <= warmup < 1:
     raise SgdxError(
@@ -71,7 +71,7 @@ def scale_by_bert_adam(
   Args:
     b1: decay of the first moment.
     b2: decay of the second moment.
-    eps: added to the root.
+    eps: added to the square root.
     unbiased: correct the bias of both moments towards 0, as Adam does.
   """
 
@@ -94,7 +94,7 @@ def scale_by_bert_adam(
 
 
 def clip_each_by_norm(max_norm: float) -> optax.GradientTransformation:
-  """Scales the gradient of each parameter to a norm of at most `max_norm`, each by itself."""
+  """Clips the gradient of each parameter separately to a norm of at most `max_norm`."""
 
   def clip(gradient: jax.Array) -> jax.Array:
     norm = jnp.sqrt(jnp.sum(jnp.square(gradient)))
@@ -104,7 +104,7 @@ def clip_each_by_norm(max_norm: float) -> optax.GradientTransformation:
 
 
 def _unset(step: Any) -> Any:
-  """The learning rate of configurations to evaluate and infer with, which name an optimizer too."""
+  """Default learning rate, for evaluation and inference configs, which name an optimizer too."""
   raise SgdxError(
     "bert_adam without a learning rate",
     expected="a number, or a schedule",
@@ -127,20 +127,20 @@ def bert_adam(
   """Returns BertAdam.
 
   Args:
-    learning_rate: a number, or a function of the step such as `warmup_schedule` makes; needed to
-      train.
+    learning_rate: a number, or a function of the step such as `warmup_schedule` returns; required
+      for training.
     weight_decay: of kernels and embeddings; norms and biases have none.
     max_norm: norm that gradients are clipped to, or None.
-    clip_each: clip the gradient of each parameter by itself, as BertAdam does, not all as one.
+    clip_each: clip the gradient of each parameter separately, as BertAdam does, not globally.
     b1: decay of the first moment.
     b2: decay of the second moment.
     eps: added to the root of the second moment.
-    frozen: regular expressions; a parameter whose path one of them matches from the start is not
-      changed and has no moments, e.g. "encoder/token_embedder".
-    unbiased: correct the bias of the moments, which BertAdam does not: without it the first steps,
-      before `1 / (1 - b2)` are done, are several times as large as the learning rate says.
-    times: regular expressions -> factor of the learning rate of the parameters whose paths they
-      match from the start, e.g. {"(?!encoder/)": 10.0} for heads that start from random weights.
+    frozen: regular expressions, matched at the start of parameter paths; matching parameters are
+      not updated and have no moments, e.g. "encoder/token_embedder".
+    unbiased: correct the bias of the moments, which BertAdam does not: without it the first
+      `1 / (1 - b2)` steps are several times as large as the learning rate implies.
+    times: regular expression -> learning rate multiplier of the parameters whose paths it matches
+      from the start, e.g. {"(?!encoder/)": 10.0} for heads that start from random weights.
   """
   parts = [
     scale_by_bert_adam(b1, b2, eps, unbiased),
@@ -162,13 +162,13 @@ def bert_adam(
 
 
 def _matches(patterns: Sequence[str]) -> Callable[[Sequence[str]], bool]:
-  """Returns whether any of the regular expressions matches a path from its start."""
+  """Returns a predicate: whether any regular expression matches a path from its start."""
   compiled = [re.compile(pattern) for pattern in patterns]
   return lambda path: any(pattern.match("/".join(path)) for pattern in compiled)
 
 
 def _where(holds: Callable[[Sequence[str]], bool]) -> Callable[[PyTree], PyTree]:
-  """Returns a function from parameters to a mask of those whose paths it holds of."""
+  """Returns a function from parameters to a mask of those whose paths satisfy `holds`."""
 
   def mask(params: PyTree) -> PyTree:
     def of_path(path: Sequence[Any], _: Any) -> bool:

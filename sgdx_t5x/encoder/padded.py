@@ -1,4 +1,4 @@
-"""From the features of a SeqIO task to a model's: one example a row, padded with zeros."""
+"""Converts SeqIO task features to model features: one example per row, zero-padded."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _WINDOW = 64  # examples that are padded at once: one by one takes ten times as 
 
 
 class RowConverter(seqio.FeatureConverter):
-  """As SeqIO's, but does not check lengths, to which rows are cut or padded in any case.
+  """SeqIO's converter without length checks: rows are truncated or padded in any case.
 
-  The check, of each feature of each example, takes longer than all that makes the example.
+  Checking each feature of each example takes longer than creating the example.
   """
 
   def __init__(self, *args: Any, apply_length_check: bool = False, **how: Any):
@@ -24,12 +24,12 @@ class RowConverter(seqio.FeatureConverter):
 class PaddedFeatureConverter(RowConverter):
   """Pads examples to their lengths; does not pack them.
 
-  Subclasses say in `FEATURES` which feature of the task each of the model's is, and in
-  `TASK_FEATURES` and `MODEL_FEATURES` what types these have. Features called `encoder_...` may be
-  cut to the longest of a batch.
+  Subclasses map model features to task features in `FEATURES`, and declare their types in
+  `TASK_FEATURES` and `MODEL_FEATURES`. Features named `encoder_...` may be truncated to the longest
+  example of a batch.
   """
 
-  FEATURES: ClassVar[Mapping[str, str]]  # of the model -> of the task
+  FEATURES: ClassVar[Mapping[str, str]]  # model feature -> task feature
   PACKING_FEATURE_DTYPES = None
 
   def get_model_feature_lengths(self, task_feature_lengths: Mapping[str, int]) -> dict[str, int]:
@@ -46,7 +46,7 @@ class PaddedFeatureConverter(RowConverter):
 
 
 def specs(*names: str) -> dict[str, seqio.FeatureConverter.FeatureSpec]:
-  """Returns the types of features of whole numbers, as a converter declares them."""
+  """Returns int32 feature specs, as a converter declares them."""
   return {name: seqio.FeatureConverter.FeatureSpec(dtype=tf.int32) for name in names}
 
 
@@ -55,16 +55,16 @@ def padded(
   lengths: Mapping[str, int],
   convert: Callable[[Mapping[str, tf.RaggedTensor]], Mapping[str, tf.RaggedTensor]],
 ) -> tf.data.Dataset:
-  """Turns examples into rows.
+  """Turns examples into rows of fixed length.
 
   Args:
-    ds: examples of features [any].
+    ds: examples with 1-D features.
     lengths: of the model's features.
-    convert: from features of several examples, [examples, any], to the model's.
+    convert: maps features of several examples, `[examples, None]`, to the model's.
 
   Returns:
-    Rows of the model's features, cut or padded with zeros to their lengths; as many as examples,
-    which Google's T5X wants to know of a data set before it reads it.
+    One row of the model's features per example, truncated or zero-padded to their lengths; with the
+    cardinality, which Google's T5X needs before it reads a data set.
   """
 
   def rows(batch: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:

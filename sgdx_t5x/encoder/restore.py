@@ -1,4 +1,4 @@
-"""Training starts from an encoder's weights: `sgdx weights import` writes them, and no heads."""
+"""Checks the encoder that training starts from: `sgdx weights import` writes it without heads."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sgdx_t5x.weights import bert_layout, layout
 def check_encoder(
   state_dict: Mapping[str, Any], target_state_dict: Mapping[str, Any], *, is_resuming: bool = False
 ) -> Mapping[str, Any]:
-  """Returns a checkpoint as it is, if it has an encoder like the model's.
+  """Returns a checkpoint unchanged if its encoder matches the model's.
 
-  With `fallback_to_scratch`, T5X gives all that a checkpoint lacks its initial values: heads, as it
-  should be, but half of an encoder too. In gin, where training starts from an encoder:
+  With `fallback_to_scratch`, T5X initializes everything that a checkpoint lacks: heads, as it
+  should, but also half of an encoder. In gin, where training starts from an encoder:
 
     utils.RestoreCheckpointConfig:
       fallback_to_scratch = True
@@ -27,10 +27,10 @@ def check_encoder(
   Args:
     state_dict: the checkpoint's.
     target_state_dict: the train state's.
-    is_resuming: whether a run goes on from a checkpoint of its own, which T5X compares.
+    is_resuming: whether a run resumes from its own checkpoint, which T5X checks itself.
 
   Raises:
-    SgdxError: listing the arrays of both that the other lacks or has in another shape.
+    SgdxError: listing the arrays that are missing from either or differ in shape.
   """
   if is_resuming:
     return state_dict

@@ -1,9 +1,9 @@
-"""Schema embeddings of the SGD paper's baseline: a vector of each element of a schema.
+"""Schema embeddings of the SGD paper's baseline: a vector for each element of a schema.
 
-The vector of an element is the last hidden state of [CLS] of a pretrained encoder for two texts,
-[CLS] first [SEP] second [SEP]. It is never trained, and computed once for all texts that a task can
-ask for, so that a model reads 80 tokens a frame and no schema. Examples name rows of the table,
-counted from 1.
+The vector of an element is a pretrained encoder's last hidden state of [CLS] for two texts,
+[CLS] first [SEP] second [SEP]. It is frozen, and computed once for all texts that a task can use,
+so that a model reads 80 tokens per frame and no schema. Examples refer to rows of the table,
+numbered from 1.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
   from sgdx_t5x.encoder.vocabulary import WordPieceVocabulary
 
 Pair = tuple[str, str]
-_SAME = 1e-2  # largest difference of vectors that one encoder makes on two machines
+_SAME = 1e-2  # maximum difference between vectors of one encoder on two machines
 _MAKE = "sgdx schema-embeddings --encoder FOLDER --corpus CORPUS --out FILE.npz"
 
 
@@ -35,10 +35,10 @@ class SchemaTable:
   """Texts of schema elements, and their vectors.
 
   Attributes:
-    texts: two of each element, no pair twice.
+    texts: two per element, pairs are unique.
     vectors: float32 `[len(texts), width]`; None stands for those of a random encoder.
-    origin: names the table in errors.
-    is_random: whether the vectors are of a random encoder.
+    origin: name of the table in errors.
+    is_random: whether the vectors are from a random encoder.
   """
 
   texts: tuple[Pair, ...]
@@ -73,7 +73,7 @@ def write_table(table: SchemaTable, path: pathlib.Path) -> None:
 
 
 def read_table(path: str | os.PathLike) -> SchemaTable:
-  """Reads a table. Raises SgdxError if the file has none."""
+  """Reads a table. Raises SgdxError if the file is not one."""
   try:
     with np.load(path, allow_pickle=False) as found:
       texts = tuple(zip(found["first"].tolist(), found["second"].tolist(), strict=True))
@@ -94,20 +94,20 @@ def embed(
   params: Mapping[str, Any],
   on_batch: Callable[[int], None] = lambda done: None,
 ) -> np.ndarray:
-  """Computes vectors.
+  """Computes the vectors of schema elements.
 
   Args:
-    texts: two of each element.
+    texts: two per element.
     vocabulary: of the encoder.
     config: of the encoder.
     params: its parameters.
-    on_batch: told how many are done.
+    on_batch: called with the number done.
 
   Returns:
     Float32 `[len(texts), width]`.
 
   Raises:
-    SgdxError: two texts are longer than the encoder has positions.
+    SgdxError: a pair of texts has more tokens than the encoder has positions.
   """
   from sgdx_t5x.encoder import states
 
@@ -119,7 +119,7 @@ def embed(
         expected=f"at most {config.max_positions} tokens, which the encoder has positions for",
         fix="shorten the description",
       )
-  # Token type 1 from behind the first [SEP], as BERT has pairs.
+  # Token type 1 after the first [SEP], as in BERT's sentence pairs.
   ends = [int(np.argmax(row == vocabulary.eos_id)) + 1 for row in rows]
   types = [
     (np.arange(len(row)) >= end).astype(np.int32) for row, end in zip(rows, ends, strict=True)
@@ -134,12 +134,12 @@ def embedded(
   """Returns a table with its vectors, for `baseline_model.BaselineTracker`.
 
   Args:
-    table: of all elements that are asked for.
+    table: of all elements in use.
     vocabulary: of the encoder.
     config: of the encoder.
 
   Raises:
-    SgdxError: the vectors are of an encoder of another width.
+    SgdxError: the vectors' width differs from the encoder's.
   """
   if table.vectors is None:
     found = random_vectors(table.texts, table.texts, vocabulary, config)
@@ -157,16 +157,16 @@ def embedded(
 def extended(
   table: SchemaTable, texts: Sequence[Pair], vocabulary: WordPieceVocabulary, config: BertConfig
 ) -> SchemaTable:
-  """Returns a table that also has other elements, behind those it has.
+  """Returns a table with any new elements appended.
 
   Args:
     table: from `embedded`.
-    texts: two of each element; none has to be new.
+    texts: two per element; known ones are skipped.
     vocabulary: of the encoder, beside its weights if the table is not random.
     config: of the encoder.
 
   Raises:
-    SgdxError: the vocabulary does not lie beside the encoder that made the table.
+    SgdxError: the vocabulary is not beside the encoder that made the table.
   """
   known = set(table.texts)
   new = [pair for pair in dict.fromkeys(texts) if pair not in known]
@@ -183,7 +183,7 @@ def extended(
 def _more_vectors(
   table: SchemaTable, new: Sequence[Pair], vocabulary: WordPieceVocabulary
 ) -> np.ndarray:
-  """Returns vectors by the encoder beside a vocabulary, if that has made the table's."""
+  """Returns vectors from the encoder beside a vocabulary, if it made the table's."""
   from sgdx_t5x.encoder import states
 
   folder = os.path.dirname(vocabulary.path)
@@ -202,13 +202,13 @@ def _more_vectors(
 def random_vectors(
   texts: Sequence[Pair], reference: Sequence[Pair], vocabulary: Any, config: BertConfig
 ) -> np.ndarray:
-  """Returns vectors of an encoder with random weights, the same for the same sizes.
+  """Returns vectors from an encoder with random weights, deterministic for given sizes.
 
-  Its [CLS] hardly depends on the text, so each dimension is brought to mean 0 and variance 1.
+  Its [CLS] hardly depends on the text, so each dimension is scaled to mean 0 and variance 1.
 
   Args:
-    texts: two of each element.
-    reference: texts by which means and variances go.
+    texts: two per element.
+    reference: texts over which means and variances are computed.
     vocabulary: of the encoder.
     config: of the encoder.
 
@@ -225,7 +225,7 @@ def random_vectors(
 
 
 def _random_params(config: BertConfig) -> Any:
-  """Returns parameters of an encoder, by a generator whose numbers no setting of JAX changes."""
+  """Returns random encoder parameters, from a generator that no JAX setting affects."""
   import jax
 
   from sgdx_t5x.encoder.encoder import Bert

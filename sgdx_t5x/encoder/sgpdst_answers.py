@@ -1,4 +1,4 @@
-"""Numbers in which SGP-DST's sub-models are asked and answer; README.md of this folder.
+"""Integer codes of SGP-DST's sub-models' inputs and answers; see README.md in this folder.
 
 NumPy alone: trackers and tests read these without JAX.
 """
@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Values of `segments`; 0 is padding. From OPTION on, each option has a number of its own.
+# Values of `segments`; 0 is padding. From OPTION on, each option has its own number.
 FIRST, SYSTEM, USER, NULL, HIDDEN, SECOND, OPTION = range(1, 8)
 MAX_OPTIONS = 16  # SGD's most are 13: 11 values, "null" and "do not care"
-# Places in `targets`, and what counts as right there: numbers from 1, so that 0 is no label.
+# Labels in `targets`, numbered from 1 so that 0 means no label.
 NO, YES = 1, 2
 MILLION = 1_000_000
 
@@ -24,15 +24,15 @@ class IntentAnswer(NamedTuple):
 
 
 class SlotAnswer(NamedTuple):
-  """What combine says of a slot.
+  """The combine model's answer for a slot.
 
   Attributes:
     first: position in the input of the span's first token.
-    last: of its last token; both are that of "null" for no span.
+    last: of its last token; both are that of "null" if there is no span.
     span: sum of their probabilities, in [0, 2].
     option: 0 "null", 1 "do not care", 2 the first possible value.
     probability: of the option.
-    requested: probability that the slot is asked for.
+    requested: probability that the slot is requested.
   """
 
   first: int
@@ -44,12 +44,12 @@ class SlotAnswer(NamedTuple):
 
 
 def read_intent(vector: Sequence[int] | np.ndarray) -> IntentAnswer:
-  """Reads an answer of the intent model, int32 `[2]`."""
+  """Decodes an answer of the intent model, int32 `[2]`."""
   return IntentAnswer(int(vector[0]) - 1, int(vector[1]) / MILLION)
 
 
 def read_slot(vector: Sequence[int] | np.ndarray) -> SlotAnswer:
-  """Reads an answer of the combine model, int32 `[6]`."""
+  """Decodes an answer of the combine model, int32 `[6]`."""
   first, last, span, option, probability, requested = (int(x) for x in vector)
   return SlotAnswer(
     first, last, span / MILLION, option - 1, probability / MILLION, requested / MILLION
@@ -57,5 +57,5 @@ def read_slot(vector: Sequence[int] | np.ndarray) -> SlotAnswer:
 
 
 def read_copy(vector: Sequence[int] | np.ndarray) -> float:
-  """Reads an answer of the copy or cross model, int32 `[2]`: the probability that it is YES."""
+  """Decodes an answer of the copy or cross model, int32 `[2]`: the probability of YES."""
   return int(vector[1]) / MILLION

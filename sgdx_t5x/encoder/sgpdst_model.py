@@ -1,7 +1,6 @@
-"""SGP-DST's sub-models: an encoder that hides options from each other, and the heads of one part.
+"""SGP-DST's sub-models: an encoder that masks options from each other, and the heads of one part.
 
-README.md of this folder says what they read and answer. Shape letters: B batch, L length, E width,
-N options.
+Inputs and answers are described in README.md. Shape letters: B batch, L length, E width, N options.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from sgdx_t5x.errors import SgdxError
 
 Array = jax.Array
 Batch = Mapping[str, Array]
-_CONTEXTS = {"intent": 8, "combine": 8, "copy": 100, "cross": 100}  # rows, as released
-_UNDIVIDED = "relpos_buckets"  # a logical axis that T5X's rules divide over no devices
+_CONTEXTS = {"intent": 8, "combine": 8, "copy": 100, "cross": 100}  # embedding rows, as released
+_UNDIVIDED = "relpos_buckets"  # a logical axis that T5X's rules leave unpartitioned
 _FEATURES = ("inputs", "segments", "positions", "context", "targets")
 
 
 class SgpFeatureConverter(PaddedFeatureConverter):
-  """One example a row."""
+  """One example per row."""
 
   FEATURES = {  # noqa: RUF012
     "encoder_input_tokens": "inputs",
@@ -49,7 +48,7 @@ class SgpTracker(nn.Module):
   Attributes:
     config: of the encoder.
     part: "intent", "combine", "copy" or "cross".
-    official: pool options over their tokens and 0, as the released code does.
+    official: include 0 when max-pooling options' tokens, as the released code does.
   """
 
   config: BertConfig
@@ -61,8 +60,8 @@ class SgpTracker(nn.Module):
     """Scores the answers.
 
     Args:
-      batch: model features, but `targets`.
-      deterministic: False switches dropout on.
+      batch: model features except `targets`.
+      deterministic: False enables dropout.
 
     Returns:
       Float32 log probabilities: intent and combine `options` `[B, N]`; combine `starts` and `ends`
@@ -96,7 +95,7 @@ class SgpTracker(nn.Module):
     return scores
 
   def _options(self, hidden: Array, segments: Array) -> Array:
-    """Returns log probabilities of the options, each by the greatest of its tokens' states."""
+    """Returns log probabilities of the options, each max-pooled over its tokens' states."""
     least = 0.0 if self.official else jnp.finfo(hidden.dtype).min
     pooled, there = [], []
     for number in range(a.OPTION, a.OPTION + a.MAX_OPTIONS):
@@ -111,7 +110,7 @@ class SgpTracker(nn.Module):
 
 
 def visible(segments: Array) -> Array:
-  """Returns which tokens (last axis) each sees: no option's tokens see another option's.
+  """Returns which tokens (last axis) each attends to: options do not see each other.
 
   Args:
     segments: int `[B, L]`, see `sgpdst_answers`.
@@ -138,8 +137,8 @@ class SgpModel(EncoderModel):
     optimizer_def: the optimizer.
 
   Raises:
-    SgdxError: the vocabulary has more pieces than the encoder has rows for, or SGP-DST has no such
-      part.
+    SgdxError: the vocabulary has more pieces than the encoder has rows for, or `module.part` is
+      unknown.
   """
 
   FEATURE_CONVERTER_CLS = SgpFeatureConverter
@@ -161,11 +160,11 @@ class SgpModel(EncoderModel):
     super().__init__(module, input_vocabulary, output_vocabulary, optimizer_def)
 
   def likelihoods(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
-    """Returns log likelihoods of the right answers, each `[B]`."""
+    """Returns log likelihoods of the gold answers, each `[B]`."""
     targets, found = batch["targets"], {}
     for name, column in self._columns().items():
       right = targets[:, column]
-      # Positions count from 0, of which none is of [CLS]; all else from 1.
+      # Positions count from 0, which is [CLS] and never a label; all else from 1.
       index = right if name in ("starts", "ends") else right - 1
       index = jnp.clip(index, 0, scores[name].shape[-1] - 1)
       value = jnp.take_along_axis(scores[name], index[:, None], axis=-1)[:, 0]
@@ -173,7 +172,7 @@ class SgpModel(EncoderModel):
     return found
 
   def answers(self, scores: Mapping[str, Array], batch: Batch) -> Array:
-    """Returns int32 vectors, see `sgpdst_answers`: `[B, 2]`, of combine `[B, 6]`."""
+    """Returns int32 vectors, see `sgpdst_answers`: `[B, 2]`, for combine `[B, 6]`."""
     part = self.module.part
     if part in ("copy", "cross"):
       return millionths(jnp.exp(scores["copied"]))
@@ -187,7 +186,7 @@ class SgpModel(EncoderModel):
     return jnp.stack(columns, axis=-1).astype(jnp.int32)
 
   def accuracies(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, clu_metrics.Metric]:
-    """Returns the share of right answers of each head."""
+    """Returns the accuracy of each head."""
     found = {}
     for name, column in self._columns().items():
       right = batch["targets"][:, column]
@@ -196,7 +195,7 @@ class SgpModel(EncoderModel):
     return found
 
   def _columns(self) -> dict[str, int]:
-    """Returns where in `targets` the right answer of each head is."""
+    """Returns each head's column in `targets`."""
     part = self.module.part
     if part == "combine":
       return {"starts": 0, "ends": 1, "options": 2, "requested": 3}
@@ -208,9 +207,9 @@ def best_pair(starts: Array, ends: Array) -> tuple[Array, Array, Array]:
 
   Args:
     starts: probabilities of first tokens, `[B, L]`.
-    ends: of last tokens.
+    ends: same for last tokens.
   """
-  # The best first token up to each last one.
+  # The best probability of a first token up to each last one.
   best = jax.lax.cummax(starts, axis=1)
   last = jnp.argmax(best + ends, axis=1)
   before = jnp.arange(starts.shape[1])[None] <= last[:, None]

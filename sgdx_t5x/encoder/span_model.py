@@ -1,8 +1,8 @@
 """The span tracker: one pass over a frame, an answer for each slot; trained by `t5x.train`.
 
-README.md of this folder says what it reads and answers. Shape letters: B batch, L length, E width,
-S slots, V values, M values of other services, I intents, F frames of a row, R rows of targets, C
-choices of a slot: KEEP, DONTCARE, CLEAR, SYSTEM, SPAN, then the values, then the memory.
+Inputs and answers are described in README.md. Shape letters: B batch, L length, E width, S slots, V
+values, M values of other services, I intents, F frames per row, R rows of targets, C choices for a
+slot: KEEP, DONTCARE, CLEAR, SYSTEM, SPAN, then the values, then the memory.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class SpanTracker(nn.Module):
 
   Attributes:
     config: of the encoder.
-    lexical: tell the encoder more on words, which it learns from sooner: `heads.TokenMarks`.
-    pooled: read a slot, value, intent or memory at its marker and the mean of its words, not at the
-      marker alone; an encoder that was pretrained to be read so is learned from sooner.
+    lexical: give the encoder lexical features, which speed up learning: `heads.TokenMarks`.
+    pooled: represent a slot, value, intent or memory by its marker plus the mean of its words, not
+      the marker alone; speeds up learning with an encoder that was pretrained this way.
   """
 
   config: BertConfig
@@ -45,11 +45,11 @@ class SpanTracker(nn.Module):
 
   @nn.compact
   def __call__(self, batch: Batch, deterministic: bool = True) -> dict[str, Array]:
-    """Scores the answers of all slots.
+    """Scores the answers for all slots.
 
     Args:
-      batch: model features of `features.SpanFeatureConverter`, but `targets`.
-      deterministic: False switches dropout on.
+      batch: model features of `features.SpanFeatureConverter`, except `targets`.
+      deterministic: False enables dropout.
 
     Returns:
       Float32 log probabilities `choices` `[B, S, C]`, `starts` and `ends` `[B, S, L]`, `intents`
@@ -98,7 +98,7 @@ class SpanTracker(nn.Module):
     }
 
   def _choices(self, batch: Batch, hidden: Array, slots: Array, may_point: Array) -> Array:
-    """Returns log probabilities `[B, S, C]`; `may_point` tells which slots have tokens."""
+    """Returns log probabilities `[B, S, C]`; `may_point`: which slots have tokens to point to."""
     context, number = batch["slot_context"], batch["slots"].shape[1]
     is_open = {bit: (context & bit) > 0 for bit in (1 << n for n in range(5))}
     fillable = is_open[answers.FILLABLE] & (batch["slots"] > 0)
@@ -158,14 +158,15 @@ class SpanModel(EncoderModel):
     input_vocabulary: of the inputs.
     output_vocabulary: `seqio.PassThroughVocabulary`, of targets and answers.
     optimizer_def: the optimizer.
-    longest_span: tokens of a span at most.
+    longest_span: maximum tokens in a span.
     slot_weight: weight of the loss of slots' answers.
     requested_weight: weight of the loss of requested slots.
     intent_weight: weight of the loss of intents.
-    unchanged_frames: share, in [0, 1], of the frames in which no slot changes that are trained on.
+    unchanged_frames: fraction, in [0, 1], of the frames without slot changes to train on.
 
   Raises:
-    SgdxError: the vocabulary has more pieces than the encoder has rows for, or a share is none.
+    SgdxError: the vocabulary has more pieces than the encoder has rows for, or `unchanged_frames`
+      is out of range.
   """
 
   FEATURE_CONVERTER_CLS: Callable[..., seqio.FeatureConverter] = SpanFeatureConverter
@@ -194,7 +195,7 @@ class SpanModel(EncoderModel):
     self.FEATURE_CONVERTER_CLS = functools.partial(SpanFeatureConverter, unchanged=unchanged_frames)
 
   def likelihoods(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
-    """See `likelihoods` of this file."""
+    """See `likelihoods` in this module."""
     return likelihoods(scores, batch)
 
   def answers(self, scores: Mapping[str, Array], batch: Batch) -> Array:
@@ -202,11 +203,11 @@ class SpanModel(EncoderModel):
     return answer(scores, batch, self._longest_span)
 
   def accuracies(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, clu_metrics.Metric]:
-    """Returns shares of slots whose most probable choice is right."""
+    """Returns fractions of slots whose most probable choice is right."""
     return _accuracies(scores, batch)
 
   def num_examples(self, batch: Batch) -> Array:
-    """Returns how many frames the rows of a batch hold."""
+    """Returns the number of frames in a batch."""
     return jnp.sum(jnp.max(batch["encoder_frames"], axis=-1))
 
 
@@ -214,9 +215,9 @@ class SpanModel(EncoderModel):
 
 
 def likelihoods(scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
-  """Returns log likelihoods of right answers: 'slots' and 'requested' `[B, S]`, 'intent' `[B, R]`.
+  """Returns log likelihoods of gold answers: 'slots' and 'requested' `[B, S]`, 'intent' `[B, R]`.
 
-  Of a slot it is that of the sum over its right answers (marginal likelihood).
+  For a slot, probabilities are summed over its right answers (marginal likelihood).
 
   Args:
     scores: from `SpanTracker`.
@@ -247,7 +248,7 @@ def likelihoods(scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
 
 
 def _of_rows(scores, batch: Batch, slot: Array, kind: Array, first: Array, last: Array) -> Array:
-  """Returns log probabilities of rows of targets, `[B, R]`; `CLOSED` or less if they count not."""
+  """Returns log probabilities of rows of targets, `[B, R]`; at most `CLOSED` if not counted."""
   choices, length = scores["choices"], scores["starts"].shape[-1]
   num_values, num_memory = batch["values"].shape[1], batch["memory"].shape[1]
   choice, fits = kind - 1, (kind >= answers.KEEP) & (kind <= answers.SPAN)
@@ -269,12 +270,12 @@ def _of_rows(scores, batch: Batch, slot: Array, kind: Array, first: Array, last:
 
 
 def _take(x: Array, flat: Array) -> Array:
-  """Entries of `[B, ., .]` at flat numbers `[B, R]`."""
+  """Returns entries of `[B, ., .]` at flat indices `[B, R]`."""
   return jnp.take_along_axis(x.reshape(len(x), -1), flat, axis=1)
 
 
 def _accuracies(scores: Mapping[str, Array], batch: Batch) -> dict[str, clu_metrics.Metric]:
-  """Shares of slots whose most probable choice is right: of all, and of those not to keep."""
+  """Returns choice accuracies: over all slots, and over those not to keep."""
   slot, kind, first, last = jnp.moveaxis(
     batch["targets"].reshape(len(batch["targets"]), -1, answers.ROW), -1, 0
   )
@@ -300,9 +301,9 @@ def answer(scores: Mapping[str, Array], batch: Batch, longest_span: int) -> Arra
   """Returns the answers as int32 vectors `[B, 2 + 6 S]`.
 
   Args:
-    scores: from `SpanTracker`, of frames alone in their rows.
+    scores: from `SpanTracker`, of unpacked frames.
     batch: model features.
-    longest_span: tokens at most.
+    longest_span: maximum tokens in a span.
   """
   choices, num_values = scores["choices"], batch["values"].shape[1]
   best = jnp.argmax(choices, axis=-1)

@@ -1,4 +1,4 @@
-"""Hidden states of texts, by an encoder in Hugging Face's layout."""
+"""Hidden states of texts, from an encoder in Hugging Face's layout."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from sgdx_t5x.encoder.vocabulary import WordPieceVocabulary
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.weights import bert_layout, read_huggingface
 
-_GRAIN = 32  # lengths are padded to multiples of it: each is compiled once
-_TOKENS = 8192  # of a batch
+_GRAIN = 32  # lengths are padded to multiples of it: each length is compiled once
+_TOKENS = 8192  # per batch
 
 
 def hidden_states(
@@ -28,8 +28,8 @@ def hidden_states(
   """Returns the last hidden states of texts, as `transformers`' BertModel gives them.
 
   Args:
-    folder: has config.json, safetensors and vocab.txt of a BERT.
-    texts: of any length that fits the positions; each is encoded as [CLS] text [SEP].
+    folder: contains config.json, safetensors and vocab.txt of a BERT.
+    texts: each is encoded as [CLS] text [SEP], which must fit the encoder's positions.
     lower_case: whether the vocabulary is uncased; None reads it from the tokenizer's config.
 
   Returns:
@@ -69,10 +69,10 @@ def encode(
   Args:
     config: of the encoder.
     params: its parameters.
-    rows: ids of pieces, int32 `[tokens]` each, none longer than there are positions.
-    types: token types of the rows; None is 0.
-    tokens: keep the states of so many first tokens alone; None keeps all.
-    on_batch: told how many rows are done.
+    rows: token ids, int32 `[tokens]` each, none longer than `config.max_positions`.
+    types: token types of the rows; None means 0.
+    tokens: keep only the states of this many first tokens; None keeps all.
+    on_batch: called with the number of rows done.
 
   Returns:
     Per row float32 `[tokens, width]`.
@@ -121,7 +121,7 @@ def check_fits(vocabulary: WordPieceVocabulary, config: BertConfig) -> None:
 
 
 def _batches(lengths: Sequence[int], longest: int) -> Iterator[tuple[list[int], int]]:
-  """Yields numbers of rows of similar lengths, and the length they are padded to."""
+  """Yields indices of rows of similar lengths, and the length to pad them to."""
   of_length = collections.defaultdict(list)
   for number, length in enumerate(lengths):
     of_length[min(-(-length // _GRAIN) * _GRAIN, longest)].append(number)

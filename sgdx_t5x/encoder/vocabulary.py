@@ -1,9 +1,9 @@
-"""WordPiece vocabularies for SeqIO: a vocab.txt as BERT has it, one piece a line.
+"""WordPiece vocabularies for SeqIO: BERT's vocab.txt, one piece per line.
 
-tensorflow-text's tokenizers are not used: they fold "ß" to "ss" and keep private characters, and
-`BertTokenizer` gives offsets into the text after its accents are stripped. On 4,021 texts of random
-characters the pieces of `sgdx_t5x.encoder.wordpiece` equal those of Hugging Face's tokenizers but
-where their tables of Unicode differ in age, and where a text spells a special piece.
+tensorflow-text's tokenizers are not used: they fold "ß" to "ss" and keep private-use characters,
+and `BertTokenizer` gives offsets into the text after its accents are stripped. On 4,021 texts of
+random characters the pieces of `sgdx_t5x.encoder.wordpiece` equal those of Hugging Face's
+tokenizers except where their Unicode versions differ or a text contains a special piece.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class WordPieceVocabulary(seqio.Vocabulary):
   """A vocab.txt; two are equal if they have the same path and case.
 
   Args:
-    path: vocab.txt, or the folder it is in, which a checkpoint of Hugging Face is.
-    lower_case: whether the vocabulary is uncased; None reads it from tokenizer_config.json.
+    path: vocab.txt, or its folder, such as a Hugging Face checkpoint.
+    lower_case: whether the vocabulary is uncased; None reads it from the tokenizer's config.
 
   Raises:
-    SgdxError: there is no such file, or no vocabulary of BERT's kind in it.
+    SgdxError: the casing is unknown; on first use, vocab.txt is missing or not BERT's.
   """
 
   def __init__(self, path: str | os.PathLike, lower_case: bool | None = None):
@@ -45,7 +45,7 @@ class WordPieceVocabulary(seqio.Vocabulary):
     self._lower_case = _is_uncased(file) if lower_case is None else bool(lower_case)
     super().__init__(extra_ids=0)
 
-  # Not before it is used: SeqIO's tasks are registered with vocabularies that may not be there.
+  # Read lazily: SeqIO tasks are registered with vocabularies whose files may not exist.
   @functools.cached_property
   def _pieces(self) -> tuple[str, ...]:
     return read_pieces(self._path)
@@ -88,13 +88,13 @@ class WordPieceVocabulary(seqio.Vocabulary):
     return len(self._pieces)
 
   def marker(self, number: int) -> int:
-    """Returns the id of the piece [unusedN], which no text gives and an encoder may learn.
+    """Returns the id of the piece [unusedN], which no text produces and an encoder may learn.
 
     Args:
       number: from 1.
 
     Raises:
-      SgdxError: the vocabulary has none of that number.
+      SgdxError: the vocabulary has no such piece.
     """
     found = self._ids.get(f"[unused{number}]")
     if found is None:
@@ -106,7 +106,7 @@ class WordPieceVocabulary(seqio.Vocabulary):
     return found
 
   def cut(self, text: str) -> Pieces:
-    """Returns ids of a text's pieces, with the characters that each stands for."""
+    """Returns the ids of a text's pieces, with their character offsets."""
     return self._word_piece.cut(text)
 
   def encode_texts(self, *texts: str) -> np.ndarray:
@@ -120,12 +120,12 @@ class WordPieceVocabulary(seqio.Vocabulary):
     return list(self.cut(s).ids)
 
   def _decode(self, ids: Iterable[int]) -> str:
-    """Joins pieces; case, accents and blanks are not what they were: take them from the text."""
+    """Joins pieces; case, accents and whitespace are not restored: take them from the text."""
     pieces = [self._pieces[i] for i in ids if 0 <= i < len(self._pieces)]
     return " ".join(piece for piece in pieces if piece != PADDING).replace(" ##", "")
 
   def _encode_tf(self, s: tf.Tensor) -> tf.Tensor:
-    def encode(text: Any) -> np.ndarray:  # bytes, or an array of them without axes
+    def encode(text: Any) -> np.ndarray:  # bytes, or a 0-d array of them
       text = np.asarray(text).item().decode("utf-8", "replace")
       return np.array(self.cut(text).ids, np.int32)
 
@@ -152,8 +152,8 @@ def read_pieces(path: str | os.PathLike) -> tuple[str, ...]:
   """Reads a vocab.txt.
 
   Raises:
-    SgdxError: it cannot be read, lacks a special piece, has [PAD] elsewhere than at 0, or a piece
-      twice.
+    SgdxError: it cannot be read, lacks a special piece, has [PAD] elsewhere than at 0, or has
+      duplicate pieces.
   """
   fix = "give the vocab.txt of a BERT, beside its config.json"
   try:
@@ -180,7 +180,7 @@ def read_pieces(path: str | os.PathLike) -> tuple[str, ...]:
 
 
 def _is_uncased(file: pathlib.Path) -> bool:
-  """Whether the tokenizer's config beside a vocab.txt says so."""
+  """Whether a vocab.txt is uncased, by the tokenizer's config beside it."""
   for name in (_CONFIG, _TOKENIZER):
     try:
       config = json.loads((file.parent / name).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""WordPiece by BERT's rules, in Python, with offsets into the text as it was given.
+"""WordPiece by BERT's rules, in Python, with offsets into the original text.
 
 The rules are those of BERT's BasicTokenizer and WordpieceTokenizer (Devlin et al. 2019; released
 with the paper): control characters are dropped; an uncased vocabulary lower-cases and strips
@@ -26,7 +26,7 @@ _CJK = (
   (0xF900, 0xFAFF),
   (0x2F800, 0x2FA1F),
 )
-_ASCII_WORD = re.compile(r"[A-Za-z0-9]+|[^A-Za-z0-9 ]")  # of printable ASCII: by far most texts
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]+|[^A-Za-z0-9 ]")  # for printable ASCII: by far most texts
 _SPACE, _ALONE, _DROPPED, _PART = range(4)
 
 
@@ -36,8 +36,8 @@ class Pieces:
 
   Attributes:
     ids: of the pieces.
-    starts: first character of each in the text.
-    ends: character after its last.
+    starts: character offset in the text of the start of each piece.
+    ends: offset of its end (exclusive).
   """
 
   ids: tuple[int, ...]
@@ -50,7 +50,7 @@ class WordPiece:
 
   Args:
     pieces: {piece: id}.
-    lower_case: lower-case and strip accents (of uncased vocabularies).
+    lower_case: lower-case and strip accents (for uncased vocabularies).
   """
 
   def __init__(self, pieces: Mapping[str, int], lower_case: bool):
@@ -78,7 +78,7 @@ class WordPiece:
     return Pieces(tuple(ids), tuple(starts), tuple(ends))
 
   def split(self, text: str) -> list[tuple[str, Sequence[int]]]:
-    """Returns the words, and for each of their characters its place in the text."""
+    """Returns the words, each with the offsets of its characters in the text."""
     if _is_plain(text):
       return [(match[0], range(*match.span())) for match in self._plain_words(text)]
     words: list[tuple[str, Sequence[int]]] = []
@@ -155,10 +155,10 @@ class WordPiece:
 
 
 def _is_plain(text: str) -> bool:
-  """Whether each character is printable ASCII, which keeps its place when it is lower-cased."""
+  """Whether a text is printable ASCII, which keeps its offsets when lower-cased."""
   return text.isascii() and text.isprintable()
 
 
 def words_of(text: str, lower_case: bool) -> list[str]:
-  """Returns the words that a text is cut into before these are cut into pieces."""
+  """Returns the words of a text, before they are cut into pieces."""
   return [word for word, _ in WordPiece({UNKNOWN: 0}, lower_case).split(text)]

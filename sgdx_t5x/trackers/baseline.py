@@ -1,10 +1,10 @@
-"""The SGD paper's zero-shot baseline: what is right to answer in a frame, and what it reaches.
+"""The SGD paper's zero-shot baseline: the gold answers for a frame, and their ceiling.
 
 Rastogi et al. 2020 (arXiv:1909.05855, section 5.1) and the code released with it. The baseline
 reads the last two utterances and predicts the *state update*: for each slot none, dontcare or
-active, and for an active one a possible value, or a span of the utterances. Updates add up over the
-dialogue. What stands in neither utterance cannot be found, nor is anything ever removed, so that
-right answers reach a JGA of 64.79 on SGD's dev split.
+active, and for an active one a possible value, or a span of the utterances. Updates accumulate over
+the dialogue. Values in neither utterance cannot be found, and nothing is ever removed, so gold
+answers reach a JGA of 64.79 on SGD's dev split.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from sgdx_t5x.trackers.spandst import Choice
 from sgdx_t5x.trackers.turns import Gold, Known, ServiceState
 
 NOTHING_OFFERED = Choices({}, ())  # the baseline reads nothing but the two utterances
-UNFOUND = Choice(SPAN)  # an active slot of free text whose value is in neither utterance
+UNFOUND = Choice(SPAN)  # an active slot whose value is in neither utterance, or not a possible one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,13 +26,13 @@ class BaselineStyle:
   """Switches of the input and of the labels.
 
   Attributes:
-    official: as the released code, slips included. A value that both utterances hold is labelled in
-      the system's (two arguments are swapped there); a service without a frame in the user turn
-      before starts from an empty state in the labels; utterances that are too long lose their ends.
-      False labels the user's utterance, goes by the service's last frame, and cuts beginnings: the
-      newest words stay.
+    official: as in the released code, bugs included. A value in both utterances is labelled in the
+      system's (two arguments are swapped there); in the labels, a service without a frame in the
+      previous user turn starts from an empty state; overlong utterances are truncated at the end.
+      False labels the user's utterance, uses the service's last frame, and truncates at the
+      beginning, which keeps the newest words.
     names: show the names of intents and slots with their descriptions, as the code does; the
-      paper's Table 3 has descriptions alone.
+      paper's Table 3 has descriptions only.
   """
 
   official: bool = False
@@ -55,7 +55,7 @@ def values_before(
 
 
 def state_update(gold: Gold, before: Mapping[int, Sequence[str]]) -> dict[int, tuple[str, ...]]:
-  """Returns position -> values of the slots whose first value before is not among those now."""
+  """Returns position -> values of slots that were empty or whose first old value is not gold."""
   return {
     slot: values
     for slot, values in gold.values.items()
@@ -70,18 +70,18 @@ def right_answers(
   before: Mapping[int, Sequence[str]],
   official: bool = False,
 ) -> dict[int, Choice]:
-  """Returns the right answers for the slots of a frame's state update.
+  """Returns the gold answers for the slots of a frame's state update.
 
   Args:
     service: the frame's, in the original schema.
     known: the frame.
-    gold: what is to be found in it.
+    gold: its labels.
     before: from `values_before`.
     official: see `BaselineStyle`.
 
   Returns:
-    Position of each slot that is updated and that an intent takes -> its answer, `UNFOUND` if
-    nothing leads to its value. All other slots keep what they have.
+    Position of each updated slot that an intent takes -> its answer, `UNFOUND` if none gives its
+    value. All other slots keep their values.
   """
   tracked, update = set(service.tracked_slots), state_update(gold, before)
   return {

@@ -1,7 +1,7 @@
 """Examples of the SGD paper's baseline: the last two utterances, and rows of schema embeddings.
 
-Slots, values and intents are those of `encoder/README.md`, but each is a row of a table instead of
-a place in the input; targets and answers are the same.
+Slots, values and intents are those of `encoder/README.md`, but each is a table row instead of an
+input position; targets and answers are the same.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ LENGTHS = {
 }  # fmt: skip
 CORRUPTED = ("corrupt_1", "corrupt_2", "corrupt_3")  # those of the mixtures `..._corrupt`
 Pair = tuple[str, str]
-Row = Callable[[Pair], int]  # of the texts of an element: `encoder.schema_table.SchemaTable.row`
+Row = Callable[[Pair], int]  # texts of an element -> row: `encoder.schema_table.SchemaTable.row`
 
 
 def intent_texts(service: Service, intent: Intent, style: BaselineStyle) -> Pair:
@@ -64,13 +64,13 @@ def table_texts(
   variants: Sequence[str] = (),
   style: BaselineStyle | None = None,
 ) -> tuple[Pair, ...]:
-  """Returns the texts of all elements that the tasks on a data set name, each once.
+  """Returns the texts of all elements that the tasks on a data set use, without duplicates.
 
   Args:
     schemas: of the data set.
-    splits: of it.
-    variants: as `VariantSchemas` names them, each of the splits that have it; none are all that the
-      registered tasks show.
+    splits: of the data set.
+    variants: as `VariantSchemas` names them, skipped in splits that lack them; defaults to all that
+      the registered tasks show.
     style: of the input.
   """
   found: dict[Pair, None] = {}
@@ -83,7 +83,7 @@ def table_texts(
 
 @dataclasses.dataclass(frozen=True)
 class _Rows:
-  """A service in rows of the table: its slots, the values of tracked ones, its intents."""
+  """A service as table rows: its slots, the values of tracked ones, its intents."""
 
   slots: list[int]
   context: list[int]
@@ -92,7 +92,7 @@ class _Rows:
 
 
 class BaselineReader:
-  """Makes examples of the frames of a split in one variant; keeps what comes again."""
+  """Makes examples from the frames of a split in one variant; caches repeated parts."""
 
   def __init__(
     self,
@@ -102,7 +102,7 @@ class BaselineReader:
     style: BaselineStyle | None = None,
     lengths: Mapping[str, int] | None = None,
   ):
-    """Args: variant, the schema shown; vocabulary; row, of texts; style; lengths of features."""
+    """Args: variant, the schema shown; vocabulary; row; style; lengths of features."""
     self._services, self._vocabulary, self._row = variant.services, vocabulary, row
     self._style = style or BaselineStyle()
     self._lengths = {**LENGTHS, **(lengths or {})}
@@ -139,8 +139,8 @@ class BaselineReader:
       states: not read: the baseline predicts what changes from the utterances alone.
 
     Raises:
-      SgdxError: the service has more slots, values or intents than the features are long, or the
-        table lacks one.
+      SgdxError: the service has more slots, values or intents than the features can hold, or the
+        table lacks one of them.
     """
     del states
     rows, room = self._rows(known.service), self._lengths["inputs"] - 3
@@ -174,10 +174,10 @@ class BaselineReader:
 
 
 def _shown(system: int, user: int, room: int, official: bool) -> tuple[slice, slice]:
-  """Returns which pieces of utterances of `system` and `user` pieces fit into `room`.
+  """Returns the slices of utterances of `system` and `user` pieces that fit into `room`.
 
-  Their beginnings are cut, the system's first; by the released code the end of the longer one,
-  piece by piece, and of equally long ones the user's.
+  Beginnings are truncated, the system's first; in the released code the end of the longer one,
+  piece by piece, and the user's if they are equally long.
   """
   if not official:
     over = max(system + user - room, 0)
@@ -194,15 +194,15 @@ def targets(
   gold: Gold,
   limit: int = LENGTHS["targets"],
 ) -> list[int]:
-  """Returns the rows of `targets`, flat, as `span_features.targets` does.
+  """Returns the rows of `targets`, flattened, as `span_features.targets` does.
 
-  An active slot of free text whose value is not there, or cut off, has the span (0, 0): [CLS].
+  An active slot whose value is not found, or cut off, has the span (0, 0): [CLS].
 
   Args:
     example: of the frame.
     right: from `baseline.right_answers`.
-    gold: what is to be found.
-    limit: numbers at most.
+    gold: labels of the frame.
+    limit: maximum length.
   """
   found = span_features.targets(example, {s: [one] for s, one in right.items()}, gold, limit)
   there = {slot for slot, kind, *_ in answers.target_rows(found) if kind <= answers.MEMORY}

@@ -9,14 +9,14 @@ from sgdx_t5x.trackers.turns import CONFIRM, INFORM, OFFER, Act, Known, States
 
 MEMORY_SIZE = 12  # SGD's ceiling is 100.00 with 12 and 99.98 with 11
 _GIVING = (OFFER, CONFIRM, INFORM)
-_BOOLEANS = ("True", "False")  # say nothing without their slot
+_BOOLEANS = ("True", "False")  # meaningless without their slot
 
 
 class Held(NamedTuple):
   """A value of another service's slot, which the user may mean for this service too.
 
   Attributes:
-    turn: the newest at which it held.
+    turn: the latest at which it held.
     service: position in the schema.
     slot: position in that service.
     values: alternatives, of which the first is shown.
@@ -33,8 +33,8 @@ class Choices:
   """What the dialogue offers for the slots of a frame.
 
   Attributes:
-    system: position of a slot -> the value that the system gave last, and in which turn.
-    memory: values of other services, the newest first, each once.
+    system: position of a slot -> the value that the system gave last, and its turn.
+    memory: distinct values of other services, newest first.
   """
 
   system: Mapping[int, tuple[str, int]]
@@ -47,7 +47,7 @@ def frame_choices(known: Known, states: States, size: int = MEMORY_SIZE) -> Choi
   Args:
     known: the frame.
     states: of all services before this turn.
-    size: longest `memory`.
+    size: maximum length of `memory`.
   """
   given = {(act.service, act.slot): act for act in given_values(known.acts)}
   system, held = {}, []
@@ -66,7 +66,7 @@ def frame_choices(known: Known, states: States, size: int = MEMORY_SIZE) -> Choi
 
 
 def given_values(acts: Iterable[Act]) -> Iterator[Act]:
-  """Yields the acts by which the system gave a slot one value: offered, confirmed, informed."""
+  """Yields the acts that gave a slot exactly one value: OFFER, CONFIRM or INFORM."""
   return (act for act in acts if act.act in _GIVING and len(act.values) == 1)
 
 

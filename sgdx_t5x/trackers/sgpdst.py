@@ -1,9 +1,9 @@
-"""SGP-DST (Ruan et al. 2020, arXiv:2002.00181): labels of its sub-models, and what they add up to.
+"""SGP-DST (Ruan et al. 2020, arXiv:2002.00181): its sub-models' labels, and how answers combine.
 
-Four models answer for a frame: which intent is active (intent); of each slot its span, option and
-whether it is asked for (combine); whether the user takes the value that the system gave it (copy),
-or that of another service's slot (cross). Labels come from the states, not from the user's acts.
-Labels and rules are pure functions, so that a ceiling can be computed.
+Four models answer for a frame: which intent is active (intent); for each slot, its span, its option
+and whether it is requested (combine); whether the user accepts the value that the system gave it
+(copy), or that of another service's slot (cross). Labels come from the states, not from the user's
+acts. Labels and rules are pure functions, so that a ceiling can be computed.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ PARTS = ("intent", "combine", "copy", "cross")
 NULL, ANY = 0, 1  # options of every slot; 2 is its first possible value
 Place = tuple[int, int]  # positions of a service and of its slot
 Values = Mapping[int, tuple[str, ...]]  # position of a slot -> its values
-Pair = tuple[int, Place]  # a slot of the frame's service, and the slot that its value may be of
+Pair = tuple[int, Place]  # a slot of the frame's service, and the slot whose value it may take
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Rules:
   Attributes:
     span: sum of the probabilities of first and last token.
     option: probability of the option.
-    requested: that the user asks for the slot.
-    copy: that the user takes the system's value.
-    cross: that the value is that of the other slot.
+    requested: probability that the user requests the slot.
+    copy: probability that the user accepts the system's value.
+    cross: probability that the value is that of the other slot.
     user_spans: whether spans must lie in the user's utterance, as in the released code.
   """
 
@@ -54,14 +54,14 @@ class Rules:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answers:
-  """What the sub-models say of a frame, or are to say: then all scores are the highest.
+  """The sub-models' answers for a frame, or their labels, whose scores are the maximum.
 
   Attributes:
     spans: position of a slot -> span, and the sum of the probabilities of its two ends.
     options: position of a slot -> option, and its probability; `NULL`, which changes nothing, may
       be left out.
-    requested: position of a slot -> probability that the user asks for it.
-    copies: position of a slot -> probability that the user takes the system's value.
+    requested: position of a slot -> probability that the user requests it.
+    copies: position of a slot -> probability that the user accepts the system's value.
     crosses: pair of slots -> probability that the first takes the second's value.
   """
 
@@ -73,11 +73,11 @@ class Answers:
 
 
 def offers(acts: Iterable[Act], inform: bool = False) -> dict[Place, tuple[str, ...]]:
-  """Returns what the system gave last, by service and slot.
+  """Returns the values that the system gave last, by service and slot.
 
   Args:
-    acts: of the system: offered, confirmed, or asked about with one value.
-    inform: also what it informed of.
+    acts: of the system, of which OFFER, CONFIRM, and REQUEST with one value count.
+    inform: whether INFORM counts too.
   """
   return {
     (act.service, act.slot): act.values
@@ -103,7 +103,7 @@ def history(known: Known, states: States) -> dict[Place, tuple[str, ...]]:
 def right_answers(
   service: Service, known: Known, gold: Gold, states: States, official: bool = False
 ) -> Answers:
-  """Returns what is right to answer for a frame, with scores of 1 (spans: 2).
+  """Returns the gold answers for a frame, with scores of 1 (spans: 2).
 
   A slot is new in a frame if it was not in the service's state, or shares no value with it. A new
   value is a span if it is annotated in the user's utterance; an option if the slot is categorical
@@ -112,10 +112,9 @@ def right_answers(
   Args:
     service: the frame's, in the original schema.
     known: the frame.
-    gold: what is to be found in it.
-    states: gold ones before the turn, of all services.
-    official: that the user does not care about a slot of free text has no label, as in the
-      released code.
+    gold: its labels.
+    states: gold states of all services before the turn.
+    official: leave "dontcare" for free-text slots unlabelled, as in the released code.
   """
   before = own_values(known, states)
   mine, others = offers(known.acts), history(known, states)
@@ -131,7 +130,7 @@ def right_answers(
     elif values[0] == DONTCARE and (one.is_categorical or not official):
       options[slot] = ANY, 1.0
     elif _meet(values, offered) and not (one.is_categorical and slot in before):
-      copies[slot] = 1.0  # what is filled is never copied to: options may still overwrite it
+      copies[slot] = 1.0  # filled slots are never copied to: options may still overwrite them
     elif one.is_categorical:
       if values[0] in one.possible_values:
         options[slot] = 2 + one.possible_values.index(values[0]), 1.0
@@ -142,7 +141,7 @@ def right_answers(
 
 
 def system_answers(service: Service, known: Known, gold: Gold) -> Answers:
-  """Returns what combine is to answer for the system turn before a frame, by the system's own acts.
+  """Returns combine's gold answers for the system turn before a frame, from the system's acts.
 
   Args:
     service: the frame's, in the original schema.
@@ -178,8 +177,8 @@ def intent_before(known: Known, states: States, official: bool = False) -> int:
   Args:
     known: the frame.
     states: before the turn.
-    official: forget it after a turn of another service, as the released code does in tracking: it
-      looks at the frame before only.
+    official: forget it after a turn of another service, as the released code does when tracking: it
+      only looks at the previous frame.
   """
   state: ServiceState | None = states.get(known.service)
   if state is None or (official and state.turn < known.turn - 2):
@@ -197,17 +196,17 @@ def new_values(
 ) -> dict[int, tuple[str, ...]]:
   """Returns the service's values after a frame.
 
-  Spans and options overwrite what was there; then other services' values and the system's fill what
-  is empty. Slots that no intent requires or accepts are never filled.
+  Spans and options overwrite old values; then other services' values and the system's fill empty
+  slots. Slots that no intent requires or accepts are never filled.
 
   Args:
     service: the frame's, in the original schema.
     known: the frame.
     states: before the turn, of all services.
     answers: of the sub-models.
-    rules: from which scores they count.
-    gold: gold states before the turn, which then say what is empty and what other services'
-      slots hold, as in the released pipeline: an oracle's scores. None is what was predicted.
+    rules: thresholds above which they count.
+    gold: gold states before the turn, which then determine which slots are empty and what other
+      services' slots hold, as in the released pipeline (an oracle); None uses predictions.
   """
   values = dict(own_values(known, states))
   for slot, text in _texts(service, known, answers, rules).items():
@@ -233,7 +232,7 @@ def new_values(
 
 
 def _texts(service: Service, known: Known, answers: Answers, rules: Rules) -> dict[int, str]:
-  """Returns the texts of spans that count; of slots with the same text that of the best score."""
+  """Returns the texts of spans that count; of slots with the same text, the best-scoring one."""
   found: dict[int, tuple[str, float]] = {}
   for slot, (span, score) in answers.spans.items():
     utterance = known.user if span.by_user else known.system
@@ -257,13 +256,13 @@ def _meet(values: Sequence[str], others: Sequence[str]) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
-  """How many of the examples of a sub-model an epoch has.
+  """What fraction of a sub-model's examples an epoch uses.
 
   Attributes:
-    positives: share of examples with something to answer.
-    negatives: share of the others.
-    words: words that a slot's name must share with one that changes in the frame, for its
-      negative example to be kept in any case; None keeps no others.
+    positives: fraction of positive examples (with something to answer).
+    negatives: fraction of negative ones.
+    words: minimum number of words that a slot's name shares with that of a changed slot of the
+      frame for its negative example to be always kept; None keeps no extra ones.
   """
 
   positives: float = 1.0
@@ -271,7 +270,7 @@ class Sampling:
   words: int | None = None
 
 
-# The released code's log names .02 for combine, but what is written there drops positives.
+# The released code's log says .02 for combine, but the code itself drops positives.
 SAMPLING = {
   "meant": {
     "intent": Sampling(),
@@ -280,7 +279,7 @@ SAMPLING = {
     "cross": Sampling(negatives=0.01, words=2),
   }
 }
-# For small networks from random weights, which need to see what is nothing.
+# For small networks from random weights, which need to see more negatives.
 SAMPLING["mild"] = {
   **SAMPLING["meant"],
   "combine": Sampling(negatives=0.2, words=3),
@@ -291,7 +290,7 @@ SAMPLING["as_released"] = {**SAMPLING["meant"], "combine": Sampling(positives=0.
 
 
 def share_kept(sampling: Sampling, positive: bool, name: str, changed: Iterable[str]) -> float:
-  """Returns the probability with which an epoch has an example.
+  """Returns the probability that an epoch uses an example.
 
   Args:
     sampling: of the sub-model.

@@ -1,7 +1,7 @@
 """SGP-DST's examples: what each of its four sub-models reads of a frame.
 
-Released code pads the utterance to a fixed length inside the sequence. Here the tokens come without
-that padding, at the positions they have with it.
+The released code pads the utterance to a fixed length inside the sequence. Here that padding is
+left out, but tokens keep the positions they have with it.
 """
 
 import bisect
@@ -24,15 +24,15 @@ from sgdx_t5x.trackers.turns import (
 )
 
 FEATURES = ("inputs", "segments", "positions", "context", "targets")
-# Pieces of the part before the schema's texts, and of the whole input, in the released code.
+# Maximum pieces before the schema's texts, and in the whole input, in the released code.
 UTTERANCE = {"intent": 96, "combine": 72, "copy": 96, "cross": 96}
 INPUTS = {"intent": 196, "combine": 144, "copy": 160, "cross": 160}
 # Bits of `context` of combine; of copy and cross; and of intent, on the pieces of one option.
 GIVEN, ASKED = 2, 4
 ALWAYS, FILLED, REQUIRED, OPTIONAL, DONE = 1, 2, 4, 8, 16
 WAS_ACTIVE = 1
-_SHORTER = (None, 24, 16, 10, 6, 4)  # pieces of a description, where an input is too long
-_LEAST = 16  # pieces that the utterances keep in any case
+_SHORTER = (None, 24, 16, 10, 6, 4)  # pieces per description if an input is too long
+_LEAST = 16  # pieces that the utterances always keep
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,14 +40,14 @@ class SgpStyle:
   """Switches of the input and of training.
 
   Attributes:
-    official: repeat what looks like slips of the released code: in the attention mask the first
-      padding piece stands for the separator after the utterance, and intents are padded with
-      options of padding; "dontcare" of free text has no label; "null" aside, spans count in the
-      user's utterance alone; in tracking the intent before is forgotten after another service's
+    official: reproduce apparent bugs of the released code: the attention mask shows the first
+      padding piece instead of the separator after the utterance, and intents are padded with
+      padding options; "dontcare" for free text has no label; "null" aside, spans count only in the
+      user's utterance; when tracking, the previous intent is forgotten after another service's
       turn.
-    sampling: which share of examples an epoch has: "meant", "mild" or "as_released", see
+    sampling: which examples an epoch uses: "meant", "mild" or "as_released", see
       `sgpdst.SAMPLING`.
-    utterance: pieces before the schema's texts, where that is not `UTTERANCE`.
+    utterance: maximum pieces before the schema's texts; None means `UTTERANCE`.
   """
 
   official: bool = False
@@ -63,9 +63,9 @@ class Example:
   """What a sub-model reads.
 
   Attributes:
-    features: all of `FEATURES` but `targets`.
-    pieces: of each piece of the input that is said: position in it -> (by the user, first
-      character, character behind the last).
+    features: all of `FEATURES` except `targets`.
+    pieces: position of each utterance piece in the input -> (by the user, start character, end
+      character (exclusive)).
     null: position of "null"; 0 if there is none.
   """
 
@@ -95,11 +95,11 @@ class SgpReader:
     """Reads a schema.
 
     Args:
-      part: of `sgpdst.PARTS`.
+      part: one of `sgpdst.PARTS`.
       variant: the schema shown.
-      vocabulary: cuts texts.
+      vocabulary: tokenizes texts.
       style: of the input.
-      length: pieces of the longest input; None is `INPUTS`.
+      length: maximum pieces in an input; None means `INPUTS`.
     """
     self.style, self._part = style or SgpStyle(), part
     self._services, self._vocabulary = variant.services, vocabulary
@@ -121,7 +121,7 @@ class SgpReader:
     Args:
       known: the frame.
       before: position of the intent that was active, or NONE.
-      jumped: whether the turn's services are others than those of the user turn before.
+      jumped: whether the turn's services differ from those of the previous user turn.
     """
     options = self._texts(known.service, None)[1]
     active = before if before != NONE else len(self._services[known.service].intents)
@@ -138,18 +138,18 @@ class SgpReader:
     return self._example(known.system, known.user, [], None, texts, context)
 
   def combine_system(self, known: Known, slot: int) -> Example:
-    """Returns the example of a slot for the combine model of the system turn before a frame."""
+    """Returns the combine model's example of a slot for the system turn before a frame."""
     before = tuple(act for act in known.acts if act.turn < known.turn - 1)
     context = combine_context(dataclasses.replace(known, acts=before, turn=known.turn - 1), slot)
     return self._example(known.system, None, [], None, self._texts(known.service, slot), context)
 
   def copy(self, known: Known, slot: int, filled: bool, intent: int) -> Example:
-    """Returns the example of a slot that the system gave a value.
+    """Returns the copy model's example of a slot that the system gave a value.
 
     Args:
       known: the frame.
       slot: position of the slot.
-      filled: whether the state before has a value for it.
+      filled: whether the previous state has a value for it.
       intent: position of the active intent of this frame, or NONE.
     """
     service = self._services[known.service]
@@ -159,7 +159,7 @@ class SgpReader:
     return self._example(known.system, known.user, head, [], texts, context)
 
   def cross(self, known: Known, pair: Pair, filled: bool, intent: int) -> Example:
-    """Returns the example of a pair of slots; args as of `copy`, the first slot's."""
+    """Returns the cross model's example of a pair of slots; args as in `copy`, of the first."""
     slot, (other, theirs) = pair
     service = self._services[known.service]
     done = any(act.act == NOTIFY_SUCCESS and act.service == other for act in known.acts)
@@ -179,15 +179,15 @@ class SgpReader:
     texts: tuple[list[int], list[list[int]]],
     context: int,
   ) -> Example:
-    """Puts an example together: [CLS] head utterance tail [SEP] text [SEP] option [SEP] ...
+    """Builds an example: [CLS] head utterance tail [SEP] text [SEP] option [SEP] ...
 
     Args:
       system: what the system said.
       user: what the user said; None for the system's utterance alone.
       head: pieces before the utterances.
-      tail: pieces behind them; None for "null".
+      tail: pieces after them; None for "null".
       texts: of the schema: pieces, and pieces of each option.
-      context: number of all pieces.
+      context: value for all pieces.
     """
     said, v = self._said(system, user), self._vocabulary
     behind = [self._null] if tail is None else tail
@@ -205,7 +205,7 @@ class SgpReader:
     positions = list(range(len(ids)))
     separator = a.FIRST
     if self.style.official and self._part != "intent" and len(ids) <= self._limit:
-      ids.append(0)  # padding that is seen, in place of the separator
+      ids.append(0)  # visible padding in place of the separator
       segments.append(a.FIRST)
       positions.append(len(positions))
       separator = a.HIDDEN
@@ -236,7 +236,7 @@ class SgpReader:
     return said
 
   def _fitting(self, position: int, slot: int | None) -> tuple[list[int], list[list[int]]]:
-    """Returns pieces of a slot, or of a service's intents, with descriptions that fit."""
+    """Returns pieces of a slot, or of a service's intents, with descriptions cut to fit."""
     service = self._services[position]
     room = self._length - 2 - self._limit
     if self._part == "cross":
@@ -309,34 +309,34 @@ def needed_by(service: Service, slot: int, intent: int) -> int:
 
 
 def has_jumped(known: Known, states: States) -> bool:
-  """Whether a turn's services are others than those of the user turn before."""
+  """Whether a turn's services differ from those of the previous user turn."""
   before = {service for service, state in states.items() if state.turn == known.turn - 2}
   return bool(states) and before != set(known.turn_services)
 
 
 def copied_slots(known: Known) -> list[int]:
-  """Returns the slots of a frame that copy is asked for: those that the system gave a value."""
+  """Returns the slots of a frame that copy is asked about: those that the system gave a value."""
   return sorted(slot for service, slot in offers(known.acts) if service == known.service)
 
 
 def given_slots(known: Known) -> set[int]:
-  """Returns the slots of a frame that the system gave any value, informing included."""
+  """Returns the slots of a frame that the system gave any value, INFORM included."""
   return {slot for service, slot in offers(known.acts, True) if service == known.service}
 
 
 def crossed_pairs(known: Known, states: States, slots: Iterable[int]) -> list[Pair]:
-  """Returns the pairs of slots that cross is asked for. Args: slots of the frame's service."""
+  """Returns the pairs of slots that cross is asked about. Args: slots of the frame's service."""
   others = sorted(history(known, states))
   return [(slot, place) for slot in slots for place in others]
 
 
 def open_slots(service: Service, known: Known, held: Mapping[int, Sequence[str]]) -> list[int]:
-  """Returns the slots that another service's value may fill: of free text, empty, not given.
+  """Returns the free-text slots that another service's value may fill: empty and not given.
 
   Args:
     service: the frame's.
     known: the frame.
-    held: the service's values before.
+    held: the service's values before the turn.
   """
   given = given_slots(known)
   return [
@@ -350,7 +350,7 @@ def open_slots(service: Service, known: Known, held: Mapping[int, Sequence[str]]
 
 
 def span_targets(example: Example, span: Span | None) -> tuple[int, int]:
-  """Returns positions of a span's first and last piece; of "null" if it was cut off, or is none."""
+  """Returns positions of a span's first and last piece; of "null" if it is None or was cut off."""
   if span is not None:
     mine = [(at, *place[1:]) for at, place in example.pieces.items() if place[0] == span.by_user]
     first = bisect.bisect_right([end for _, _, end in mine], span.start)
@@ -362,7 +362,7 @@ def span_targets(example: Example, span: Span | None) -> tuple[int, int]:
 
 
 def slot_targets(example: Example, labels: Answers, slot: int) -> list[int]:
-  """Returns combine's targets: first and last piece, option from 1, whether asked for, has a span.
+  """Returns combine's targets: first and last piece, option from 1, is requested, has a span.
 
   Args:
     example: of the slot.
@@ -378,7 +378,7 @@ def slot_targets(example: Example, labels: Answers, slot: int) -> list[int]:
 
 
 def read_span(example: Example, answer: a.SlotAnswer, slot: int) -> Span | None:
-  """Returns the span that an answer points to; None for "null", or one across utterances."""
+  """Returns the span that an answer points to; None for "null" or a span across utterances."""
   first, last = (example.pieces.get(at) for at in (answer.first, answer.last))
   if first is None or last is None or first[0] != last[0]:
     return None

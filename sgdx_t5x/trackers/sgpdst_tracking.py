@@ -1,8 +1,8 @@
-"""SGP-DST tracks dialogues: from its sub-models' answers to the state after every turn.
+"""Tracks dialogues with SGP-DST: from its sub-models' answers to the state after every turn.
 
-What depends on earlier answers is asked after them: the intent with the intent before, copy and
-cross with the state before and this turn's intent. So no gold history is needed, and none is read
-unless it is given: the released pipeline reads it.
+Questions that depend on earlier answers are asked after them: the intent given the previous intent,
+copy and cross given the previous state and this turn's intent. So no gold history is needed, and
+none is read unless it is given: the released pipeline reads it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +22,11 @@ from sgdx_t5x.trackers.sgpdst_features import Example, SgpReader
 from sgdx_t5x.trackers.turns import NONE, Gold, States
 from sgdx_t5x.trackers.walk import Predict, Prediction, Question
 
-# From a sub-model and features of examples, without targets, to an answer each.
+# Maps a sub-model and features of examples, without targets, to one answer per example.
 Ask = Callable[[str, Sequence[Mapping[str, Sequence[int]]]], Sequence[Sequence[int]]]
 
 
-# By frame id: what is right, and gold states before the turn.
+# Frame id -> labels, and gold states before the turn.
 History = Mapping[str, tuple[Gold, States]]
 
 
@@ -40,10 +40,10 @@ def sgpdst_tracker(
 
   Args:
     original: the split's original schema.
-    readers: of each sub-model, of the split in the variant that models are shown.
+    readers: one per sub-model, for the split in the variant shown to the models.
     ask: the models.
-    gold: what copy and cross then go by instead of what was predicted, as in the released
-      pipeline: states before the turn, and the turn's intent. An oracle's scores.
+    gold: states before the turn and the turn's intent, which copy and cross then use instead of
+      predictions, as in the released pipeline (an oracle).
   """
   official = readers["combine"].style.official
   rules = Rules(user_spans=official)
@@ -85,7 +85,7 @@ def _intents(
 
 
 class _Asked:
-  """What is asked about a frame once its intent is known, and what is answered."""
+  """The questions about a frame once its intent is known, and their answers."""
 
   def __init__(
     self,
@@ -108,7 +108,7 @@ class _Asked:
       for slot in features.copied_slots(known)
       if slot in tracked and slot not in held
     }
-    # Rules fill empty slots alone, so FILLED is never set here.
+    # Rules only fill empty slots, so FILLED is never set here.
     slots = features.open_slots(self._service, known, held)
     cross = {
       pair: readers["cross"].cross(known, pair, False, intent)
@@ -126,7 +126,7 @@ class _Asked:
     return range(len(self._service.slots))
 
   def prediction(self, rules: Rules) -> Prediction:
-    """Returns what the answers say of the frame."""
+    """Returns the prediction that the answers give."""
     spans, options, requested = {}, {}, {}
     for slot, vector in self.vectors["combine"].items():
       found = a.read_slot(vector)

@@ -1,7 +1,7 @@
-"""SpanDST's examples: a frame and what may be known of it, as `encoder/README.md` asks for it.
+"""SpanDST's examples: frames and their context as the features of `encoder/README.md`.
 
-All functions give lists of numbers, which are joined for many frames at once. What a number of the
-input stands for is kept, so that answers can be read.
+All features are lists of integers, which are joined for many frames at once. Examples keep what
+each index refers to, so that answers can be decoded.
 """
 
 import bisect
@@ -46,7 +46,7 @@ LENGTHS = {
   "inputs": 384, "segments": 384, "slots": 24, "slot_context": 24, "values": 64, "value_slots": 64,
   "memory": 12, "intents": 8, "intent_context": 8, "targets": 256,
 }  # fmt: skip
-# Bits of `slot_context` that are the tracker's, and of `intent_context`.
+# Tracker-defined bits of `slot_context`, and those of `intent_context`.
 REQUESTED_NOW, OFFERED_NOW, CONFIRMED_NOW, INFORMED_NOW = (1 << n for n in range(5, 9))
 IS_SYSTEMS, REQUIRED, OPTIONAL, DONE_NOW, DONE_BEFORE = (1 << n for n in range(9, 14))
 _ACT_BITS = {
@@ -56,9 +56,9 @@ _ACT_BITS = {
   INFORM: INFORMED_NOW,
 }
 WAS_ACTIVE, WAS_OFFERED, WAS_DONE = 1, 2, 4
-_SHORTER = (20, 12, 8, 5)  # pieces of descriptions, where an input is too long
-_ORDERS = 1_009  # of the parts of a service, among which a frame's is drawn
-_LEAST = 32  # pieces that the utterances keep in any case
+_SHORTER = (20, 12, 8, 5)  # pieces per description if an input is too long
+_ORDERS = 1_009  # of the parts of a service, from which a frame's is drawn
+_LEAST = 32  # pieces that the utterances always keep
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,13 +66,13 @@ class Example:
   """A frame as a model reads it.
 
   Attributes:
-    features: all of `FEATURES` but `targets`.
+    features: all of `FEATURES` except `targets`.
     choices: what the dialogue offers for its slots.
     slots: position of each slot shown.
     values: (number of the slot, position of the value) of each value shown.
     intents: position of each intent shown.
-    system: (character after each piece, character before it, position of the first piece).
-    user: the same of the user's utterance.
+    system: (start of each piece in characters, its end (exclusive), position of the first piece).
+    user: the same for the user's utterance.
   """
 
   features: dict[str, list[int]]
@@ -86,7 +86,7 @@ class Example:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Shown:
-  """A service as an input shows it: its pieces in an order, and where each part begins in them."""
+  """A service as shown in an input: its pieces in order, and where in them each part begins."""
 
   pieces: ServicePieces
   ids: Sequence[int]
@@ -97,7 +97,7 @@ class _Shown:
 
 
 class SpanReader:
-  """Makes examples of the frames of a split in one variant; keeps what comes again."""
+  """Makes examples from the frames of a split in one variant; caches repeated parts."""
 
   def __init__(
     self,
@@ -131,10 +131,10 @@ class SpanReader:
     Args:
       known: the frame.
       states: of all services before its turn.
-      shuffle: a text that gives the order of slots, values and intents; None is the schema's.
+      shuffle: seed text for the order of slots, values and intents; None keeps the schema's.
 
     Raises:
-      SgdxError: the service does not fit into the input, however short its descriptions are.
+      SgdxError: the service does not fit into the input, even with the shortest descriptions.
     """
     most = min(self._style.memory, self._lengths["memory"])
     choices = frame_choices(known, states, most)
@@ -182,7 +182,7 @@ class SpanReader:
     )
 
   def _in_order(self, service: int, most: int, draw: int | None) -> _Shown:
-    """Returns a service with descriptions of `most` pieces, its parts in an order."""
+    """Returns a service with descriptions of at most `most` pieces, in the order of `draw`."""
     pieces = self._pieces(service, most)
     ids, values, intents = list(pieces.head), [], _order(len(pieces.intents), draw)
     at: dict[str, list[int]] = {"slots": [], "values": [], "intents": []}
@@ -201,7 +201,7 @@ class SpanReader:
     return _Shown(pieces, ids, slots, values, intents, at)
 
   def _fitting(self, service: int, system: Any, user: Any, memory: int) -> tuple[int, int, int]:
-    """Returns the pieces of descriptions, and how many the utterances lose at their beginnings."""
+    """Returns the pieces per description, and how many each utterance loses at its beginning."""
     limit, said = self._lengths["inputs"], len(system.ids) + len(user.ids)
     for most in (self._style.description_tokens, *_SHORTER):
       pieces = self._pieces(service, most)
@@ -267,7 +267,7 @@ def check_sizes(
   values: Sequence[Sequence[Any]],
   intents: Sequence[Any],
 ) -> None:
-  """Raises SgdxError if a service has more of something than features are long.
+  """Raises SgdxError if a service has more slots, values or intents than features can hold.
 
   Args:
     service: its name.
@@ -288,7 +288,7 @@ def check_sizes(
 
 @functools.lru_cache(maxsize=30_000)
 def _order(size: int, draw: int | None) -> tuple[int, ...]:
-  """Returns an order of the numbers below `size`; that of counting if `draw` is None."""
+  """Returns a permutation of `range(size)` with seed `draw`; the identity if that is None."""
   numbers = range(size)
   return tuple(numbers if draw is None else random.Random(draw).sample(numbers, size))
 
@@ -299,13 +299,13 @@ def targets(
   gold: Gold,
   limit: int = LENGTHS["targets"],
 ) -> list[int]:
-  """Returns the rows of `targets`, flat.
+  """Returns the rows of `targets`, flattened.
 
   Args:
     example: of the frame.
     right: position of a slot -> right answers, from `spandst.right_choices`.
-    gold: what is to be found.
-    limit: numbers at most; what is beyond it is left out: further spans of a value.
+    gold: labels of the frame.
+    limit: maximum length; rows beyond it are dropped, further spans of a value first.
   """
   intents = {position: number for number, position in enumerate(example.intents, start=1)}
   rows = []
@@ -342,7 +342,7 @@ def _row(example: Example, number: int, choice: Choice) -> tuple[int, int, int, 
 
 
 def read_choice(example: Example, answer: answers.SlotAnswer) -> Choice:
-  """Returns what an answer for a slot means; KEEP if it points to nothing that is there."""
+  """Decodes an answer for a slot; KEEP if it points to nothing valid."""
   if answer.kind == answers.SPAN:
     for by_user, (starts, ends, first) in ((0, example.system), (1, example.user)):
       if first <= answer.first <= answer.last < first + len(starts):

@@ -12,7 +12,7 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class PieceVocabulary(Protocol):
-  """What is asked of a vocabulary: `encoder.vocabulary.WordPieceVocabulary`."""
+  """The interface required of a vocabulary: `encoder.vocabulary.WordPieceVocabulary`."""
 
   @property
   def bos_id(self) -> int:
@@ -23,7 +23,7 @@ class PieceVocabulary(Protocol):
     """Id of [SEP]."""
 
   def marker(self, number: int) -> int:
-    """Id of a piece that no text has."""
+    """Id of a piece that no text produces."""
 
   def cut(self, text: str) -> Any:
     """Pieces of a text: `ids`, `starts`, `ends`."""
@@ -34,12 +34,12 @@ class SpanStyle:
   """Switches of the input.
 
   Attributes:
-    all_slots: also show slots that no intent takes: they are never filled, but may be asked for.
+    all_slots: also show slots that no intent takes: they are never filled, but may be requested.
     intents: show the intents.
-    memory: values of other services at most.
-    description_tokens: pieces of a name and description at most.
-    shuffle: whether frames to train on have slots, values and intents in an order of their own:
-      SGD and all of its variants have one, which a model would learn by heart.
+    memory: maximum number of values of other services.
+    description_tokens: maximum pieces of a name and description.
+    shuffle: shuffle slots, values and intents in each training frame: SGD and all of its variants
+      share one order, which a model would memorize.
   """
 
   all_slots: bool = True
@@ -58,9 +58,9 @@ class ServicePieces:
     slots: its slots.
     values: of each slot, its possible values.
     intents: its intents.
-    tracked: whether an intent takes the slot.
-    required: of each intent, positions of the slots it requires.
-    optional: of each intent, positions of the slots it takes besides.
+    tracked: positions of the slots that an intent takes.
+    required: of each intent, positions of its required slots.
+    optional: of each intent, positions of its optional slots.
   """
 
   head: list[int]
@@ -73,7 +73,7 @@ class ServicePieces:
 
   @functools.cached_property
   def length(self) -> int:
-    """Pieces of all parts."""
+    """Total pieces of all parts."""
     parts = [self.head, *self.slots, *self.intents, *(v for vs in self.values for v in vs)]
     return sum(map(len, parts))
 
@@ -86,7 +86,7 @@ def readable(name: str) -> str:
 def service_pieces(
   service: Service, vocabulary: PieceVocabulary, style: SpanStyle, limit: int
 ) -> ServicePieces:
-  """Returns a service in pieces. Args: limit, pieces of a name and description at most."""
+  """Returns a service in pieces. Args: limit, maximum pieces of a name and description."""
 
   def marked(number: int, text: str) -> list[int]:
     return [vocabulary.marker(number), *vocabulary.cut(text).ids[:limit]]

@@ -1,4 +1,4 @@
-"""SpanDST tracks dialogues: from a model's answers to the state after every turn."""
+"""Tracks dialogues with SpanDST: from a model's answers to the state after every turn."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,9 +9,9 @@ from sgdx_t5x.trackers.spandst import new_values
 from sgdx_t5x.trackers.turns import NONE
 from sgdx_t5x.trackers.walk import Predict, Prediction, Question
 
-# From features of frames, without targets, to an answer each: see `encoder.answers`.
+# Maps features of frames, without targets, to one answer each: see `encoder.answers`.
 Answer = Callable[[Sequence[Mapping[str, Sequence[int]]]], Sequence[Sequence[int]]]
-_ASKED = 0.5  # probability from which a slot counts as asked for
+_ASKED = 0.5  # probability above which a slot counts as requested
 
 
 def span_tracker(original: Schema, reader: SpanReader, answer: Answer) -> Predict:
@@ -19,7 +19,7 @@ def span_tracker(original: Schema, reader: SpanReader, answer: Answer) -> Predic
 
   Args:
     original: the split's original schema.
-    reader: of the split in the variant that the model is shown.
+    reader: for the split in the variant shown to the model.
     answer: the model.
   """
 
@@ -35,11 +35,11 @@ def span_tracker(original: Schema, reader: SpanReader, answer: Answer) -> Predic
 def span_prediction(
   original: Schema, question: Question, example: Example, vector: Sequence[int]
 ) -> Prediction:
-  """Returns what an answer says of a frame.
+  """Decodes an answer into the prediction for a frame.
 
   Args:
     original: the split's original schema.
-    question: the frame, and the states before.
+    question: the frame, and the states before it.
     example: what the model read.
     vector: what it answered.
   """

@@ -1,6 +1,6 @@
-"""SpanDST: what is right to answer for the slots of a frame, and what answers make of its state.
+"""SpanDST: the gold answers for the slots of a frame, and the state that answers lead to.
 
-The tracker reads the last two utterances once per frame and says of each slot how its value
+The tracker reads the last two utterances once per frame and predicts for each slot how its value
 changes: not at all, to a span of the utterances, to a possible value, to the value that the system
 gave last, or to a value of another service. Labels and decoding are pure functions, so that a
 ceiling can be computed: with the labels as answers, the joint goal accuracy on SGD is 100.00.
@@ -27,8 +27,8 @@ class Choice(NamedTuple):
     kind: KEEP, DONTCARE, CLEAR, SYSTEM, SPAN, VALUE or MEMORY of `encoder.answers`.
     number: VALUE: position among the possible values; MEMORY: position in `Choices.memory`;
       SPAN: 1 in the user's utterance, 0 in the system's.
-    start: SPAN: of the first character.
-    end: SPAN: behind the last character.
+    start: SPAN: start character.
+    end: SPAN: end character (exclusive).
   """
 
   kind: int
@@ -45,20 +45,20 @@ def right_choices(
 ) -> dict[int, Sequence[Choice]]:
   """Returns the right answers for a frame's slots.
 
-  All of them, because a model is trained on the sum of their probabilities: where somebody's city
-  is said by the user and held by another service, both are right.
+  All of them, because a model is trained on the sum of their probabilities: if a city is said by
+  the user and also held by another service, both answers are right.
 
   Args:
     service: the frame's, in the original schema.
     known: the frame.
-    gold: what is to be found in it.
-    before: this service's values before the turn: gold ones, to train.
+    gold: its labels.
+    before: this service's values before the turn; gold ones in training.
     choices: of the frame.
 
   Returns:
-    Position of each slot that can be filled -> right answers, the likeliest first. KEEP, with the
-    spans in which the user repeats the value, where the value stays; KEEP too where nothing leads
-    to the value, which is so in 7 of 138,688 updates of SGD's train split.
+    Position of each slot that can be filled -> right answers, the likeliest first. KEEP, plus any
+    spans in which the user repeats the value, if the value stays; also KEEP if no answer gives the
+    value, as in 7 of 138,688 updates of SGD's train split.
   """
   right: dict[int, Sequence[Choice]] = dict.fromkeys(service.tracked_slots, _KEPT)
   for slot in right:
@@ -105,7 +105,7 @@ def _meet(values: Sequence[str], others: Sequence[str]) -> bool:
 def _spans(
   slot: int, known: Known, gold: Gold, values: Sequence[str], by_user: bool
 ) -> list[Choice]:
-  """Returns where a value stands in an utterance: as annotated, else where its words are."""
+  """Returns the spans of a value in an utterance: annotated ones, else text matches."""
   if found := _annotated(slot, known, gold, values, by_user):
     return found
   text = known.user if by_user else known.system
@@ -147,16 +147,16 @@ def new_values(
 ) -> dict[int, tuple[str, ...]]:
   """Returns this service's values after a frame.
 
-  Slots that no intent requires or accepts are never filled: SGD's gold states never fill them, in
-  none of 228,659 frames.
+  Slots that no intent requires or accepts are never filled: SGD's gold states fill them in none of
+  228,659 frames.
 
   Args:
     service: the frame's, in the original schema.
     known: the frame.
     before: this service's values before the turn.
     choices: of the frame.
-    answers: position of a slot -> its answer; a slot without one keeps its value, and so does one
-      whose answer names what the frame does not have.
+    answers: position of a slot -> its answer; a slot without one keeps its value, as does one whose
+      answer refers to nothing in the frame.
   """
   values = dict(before)
   for position in service.tracked_slots:

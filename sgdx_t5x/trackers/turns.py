@@ -1,7 +1,7 @@
-"""What a tracker may know of a frame, and apart from it what it is to find there.
+"""What a tracker may know about a frame and, kept separate, the labels it is to predict.
 
 A tracker may know what was said, what the system itself did (its acts, which SGD annotates), and
-what the tracker found in earlier turns. Everything names services, slots and intents by their
+what the tracker predicted in earlier turns. Services, slots and intents are identified by their
 position in the split's schema, so that a variant of the schema changes nothing here.
 """
 
@@ -14,7 +14,7 @@ from sgdx_t5x.data.dialogue import SYSTEM, USER, Dialogue, Frame, State, frame_i
 from sgdx_t5x.data.schema import NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError
 
-# The system's acts in the order of their numbers in records; a new one goes to the end.
+# The system's acts in the order of their numbers in records; append new ones.
 SYSTEM_ACTS = tuple(ACTS[SYSTEM])
 INFORM, REQUEST, CONFIRM, OFFER, NOTIFY_SUCCESS, NOTIFY_FAILURE = range(6)
 OFFER_INTENT = SYSTEM_ACTS.index("OFFER_INTENT")
@@ -28,8 +28,8 @@ class Act(NamedTuple):
     turn: of the dialogue, counting all turns.
     service: position in the schema.
     act: number in `SYSTEM_ACTS`.
-    slot: position in the service; of OFFER_INTENT the intent's; NONE for an act without one.
-    values: as the system put them; of OFFER_INTENT ().
+    slot: position in the service; for OFFER_INTENT the intent's; NONE for an act without one.
+    values: as the system put them; () for OFFER_INTENT.
   """
 
   turn: int
@@ -41,7 +41,7 @@ class Act(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Known:
-  """What a tracker may know of a user frame from the dialogue itself.
+  """What a tracker may know about a user frame from the dialogue itself.
 
   Attributes:
     frame_id: see `dialogue.frame_id`.
@@ -49,7 +49,7 @@ class Known:
     service: position in the schema.
     system: what the system said last; "" in the first turn.
     user: what the user says.
-    acts: of the system in all turns before, about all services, the oldest first.
+    acts: of the system in all earlier turns, about all services, oldest first.
     turn_services: positions of the services that have a frame in this turn, in its order.
   """
 
@@ -64,12 +64,12 @@ class Known:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServiceState:
-  """What holds of a service after its last user frame: gold in training, else predicted.
+  """The state of a service after its last user frame: gold in training, else predicted.
 
   Attributes:
     turn: of that frame.
     intent: position of the active intent, or NONE.
-    values: position of a slot -> values that are alternatives, of which a tracker predicts one.
+    values: position of a slot -> alternative values, of which a tracker predicts one.
   """
 
   turn: int
@@ -85,9 +85,9 @@ class Span(NamedTuple):
 
   Attributes:
     slot: position in the frame's service.
-    by_user: whether it is in the user's utterance; else it is in the system's before.
-    start: of the first character.
-    end: behind the last character.
+    by_user: whether it is in the user's utterance; else it is in the system's before it.
+    start: start character.
+    end: end character (exclusive).
   """
 
   slot: int
@@ -98,11 +98,11 @@ class Span(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Gold:
-  """What a tracker is to find in a frame.
+  """The labels that a tracker is to predict for a frame.
 
   Attributes:
     intent: position of the active intent, or NONE.
-    requested: positions of the slots that the user asks for.
+    requested: positions of the slots that the user requests.
     values: position of a slot -> acceptable values.
     spans: annotated values of this service in the last two utterances.
   """
@@ -118,10 +118,10 @@ class Gold:
 
 
 def user_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Known]]:
-  """Yields what may be known of the frames of each user turn, in order.
+  """Yields what may be known about the frames of each user turn, in order.
 
   Args:
-    dialogue: in names of `schema`; its gold states are not read.
+    dialogue: in the names of `schema`; its gold states are not read.
     schema: of the split.
   """
   position = {name: i for i, name in enumerate(schema.names)}
@@ -152,7 +152,7 @@ def user_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Known]]:
 
 
 def gold_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Gold]]:
-  """Yields what is to be found in the frames of each user turn, as `user_turns` goes."""
+  """Yields the labels of the frames of each user turn, in the order of `user_turns`."""
   for number, turn in enumerate(dialogue.turns):
     if turn.speaker == USER:
       before = dialogue.turns[number - 1].frames if number else ()
@@ -160,7 +160,7 @@ def gold_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Gold]]:
 
 
 def gold_history(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[Known, Gold, States]]:
-  """Yields what may be known of each user frame, what is to be found, and gold states before."""
+  """Yields what may be known about each user frame, its labels, and gold states before it."""
   states: States = {}
   for known, gold in zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True):
     frames = list(zip(known, gold, strict=True))
@@ -169,9 +169,9 @@ def gold_history(dialogue: Dialogue, schema: Schema) -> Iterator[tuple[Known, Go
 
 
 def after_turn(before: States, frames: Mapping[int, ServiceState]) -> dict[int, ServiceState]:
-  """Returns the states after a user turn: all of its frames' at once.
+  """Returns the states after a user turn, updated with all of its frames at once.
 
-  So that no frame of a turn knows what another found in it.
+  Thus no frame of a turn sees what was predicted for another.
   """
   return {**before, **frames}
 
@@ -186,7 +186,7 @@ def without_acts(dialogue: Dialogue) -> int | None:
 
 
 def without_spans(dialogue: Dialogue) -> int | None:
-  """Returns the first user turn where a value's place is not annotated, or None if all are."""
+  """Returns the first user turn without annotated spans (`slots`), or None if all have them."""
   for number, turn in enumerate(dialogue.turns):
     if turn.speaker == USER and any(frame.slots is None for frame in turn.frames):
       return number
@@ -194,15 +194,15 @@ def without_spans(dialogue: Dialogue) -> int | None:
 
 
 def check_acts(dialogue: Dialogue, origin: str, tracker: str) -> None:
-  """Refuses a dialogue that does not say what its system did.
+  """Rejects a dialogue whose system acts are not annotated.
 
   Args:
     dialogue: to be tracked.
     origin: where it is from, for the error.
-    tracker: that needs the acts, for the error.
+    tracker: name of the tracker that needs the acts, for the error.
 
   Raises:
-    SgdxError: a system turn has no frame, or a frame of it no `actions`.
+    SgdxError: a system turn has no frame, or one without `actions`.
   """
   if (turn := without_acts(dialogue)) is not None:
     raise no_acts(f"{origin}, dialogue {dialogue.dialogue_id}, turn {turn}", tracker)
@@ -237,7 +237,7 @@ def _acts(turn: int, frame: Frame, schema: Schema, position: int) -> Iterator[Ac
   for action in frame.actions or ():
     name, values = action.get("act"), tuple(action.get("values", ()))
     if name not in SYSTEM_ACTS:
-      continue  # of a corpus with acts of its own, which no tracker here reads
+      continue  # of a corpus with custom acts, which no tracker here reads
     number, slot = SYSTEM_ACTS.index(name), action.get("slot", "")
     if number == OFFER_INTENT:
       yield Act(turn, position, number, _intent(service, values[0] if values else NO_INTENT))

@@ -1,7 +1,7 @@
 """Tracks dialogues turn by turn: what a tracker predicted is what it knows in the next turn.
 
-The same turn of many dialogues is asked at once, so that a model gets full batches; frames of a
-turn do not know of each other. Gold states play no part in it.
+The same turn of many dialogues is predicted at once, so that a model gets full batches; frames of a
+turn do not see each other. Gold states are not used.
 """
 
 import dataclasses
@@ -22,11 +22,11 @@ class Question:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Prediction:
-  """What a tracker says of a frame.
+  """A tracker's prediction for a frame.
 
   Attributes:
     intent: position of the active intent, or NONE.
-    requested: positions of the slots that the user asks for.
+    requested: positions of the slots that the user requests.
     values: position of a slot -> values.
   """
 
@@ -41,15 +41,15 @@ Predict = Callable[[Sequence[Question]], Sequence[Prediction]]
 def walk(
   dialogues: Sequence[Dialogue], schema: Schema, predict: Predict
 ) -> Iterator[dict[str, Prediction]]:
-  """Yields the predictions of a user turn of all dialogues, from the first turn to the last.
+  """Yields the predictions for all dialogues, one user turn at a time, from first to last.
 
   Args:
-    dialogues: in names of `schema`.
+    dialogues: in the names of `schema`.
     schema: of the split, the original one.
-    predict: a tracker; gets the frames of a turn of all dialogues, and returns a prediction each.
+    predict: a tracker; takes the frames of a turn of all dialogues, returns one prediction each.
 
   Yields:
-    Frame id -> prediction; as many times as the longest dialogue has user turns.
+    Frame id -> prediction; once per user turn of the longest dialogue.
   """
   turns = [list(user_turns(dialogue, schema)) for dialogue in dialogues]
   states: list[States] = [{} for _ in dialogues]
@@ -76,12 +76,12 @@ def with_predictions(
   """Returns a dialogue whose user frames hold predicted states, as DSTC8 predictions are written.
 
   Args:
-    dialogue: in names of `schema`.
+    dialogue: in the names of `schema`.
     schema: of the split, the original one.
     predictions: frame id -> prediction, for all of its frames.
 
   Returns:
-    The dialogue with services and states alone: no gold annotation is left in it.
+    The dialogue with services and states only: no gold annotation is left in it.
   """
   known = iter(frames for frames in user_turns(dialogue, schema))
   turns = []

@@ -1,4 +1,4 @@
-"""The SGD baseline is asked of all turns at once, by their utterances; then its updates add up."""
+"""Runs the SGD baseline on all turns' utterances at once; its updates then accumulate."""
 
 import dataclasses
 import hashlib
@@ -67,7 +67,7 @@ class BaselineTracker:
       yield {name: tracked(x, shown.original, known[name].service) for name, x in found.items()}
 
   def _reader(self, shown: Shown) -> BaselineReader:
-    """Returns the reader of a schema, whose elements the model's table has from then on."""
+    """Returns the reader of a schema, adding its elements to the model's table."""
     if shown not in self._readers:
       model = self._model.model
       table, config = model.module.table, model.module.config

@@ -1,4 +1,4 @@
-"""Finds the checkpoints of a tracker, and what their configuration says without being parsed."""
+"""Finds a tracker's checkpoints, and what can be read from their configs without parsing."""
 
 import dataclasses
 import os
@@ -23,7 +23,7 @@ class Checkpoint:
   Attributes:
     path: the folder checkpoint_N.
     config_path: of its config.gin.
-    config: what it says.
+    config: the text of config.gin.
     task: name of the task or mixture that it was trained on.
   """
 

@@ -1,4 +1,4 @@
-"""One dialogue at a time: in Python, and for the prompt in the terminal."""
+"""Tracks one dialogue at a time: from Python, and for the prompt in the terminal."""
 
 import os
 import pathlib
@@ -14,17 +14,17 @@ from sgdx_t5x.tracking.loading import open_tracker
 from sgdx_t5x.tracking.predicting import check_services, without_gold
 from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, Tracker
 
-Utterance = str | tuple[str, Sequence[Mapping[str, Any]]]  # with the system's acts as SGD has them
+Utterance = str | tuple[str, Sequence[Mapping[str, Any]]]  # with the system's acts in SGD's format
 SchemaLike = Schema | str | os.PathLike | Sequence[Mapping[str, Any]]
 States = list[dict[str, TrackedFrame]]
-_SPLIT = "test"  # of ids: nothing is read from it
+_SPLIT = "test"  # used in ids only: nothing is read from it
 
 
 class DialogueTracker:
   """A tracker for single dialogues, `sgdx_t5x.load_tracker`.
 
   Attributes:
-    tracker: that is asked, see `protocol.Tracker`.
+    tracker: the underlying tracker, see `protocol.Tracker`.
   """
 
   def __init__(self, tracker: Tracker):
@@ -44,16 +44,16 @@ class DialogueTracker:
     """Tracks a dialogue.
 
     Args:
-      dialogue: in names of `schema`, whose states are not read; or what the user and the system
-        said in turn, the user first: texts, or for the system (text, its acts as SGD has them). A
-        tracker that reads acts (SpanDST) knows of none where none are given.
-      schema: the schema, decoded or a path of its file.
-      variant: what the model is shown instead: the same in other words.
-      services: which services of a plain list to track; all by default.
+      dialogue: in the names of `schema`, its states are not read; or a list of what the user and
+        the system said in turn, the user first: texts, or for the system (text, its acts in SGD's
+        format). A tracker that reads acts (such as SpanDST) sees none where none are given.
+      schema: the schema, decoded, or the path of its file.
+      variant: a paraphrased schema to show the model instead.
+      services: which services to track if `dialogue` is a list; defaults to all.
 
     Returns:
-      After every user turn: service -> its `TrackedFrame`, with `slot_values` (slot -> values),
-      and `active_intent` and `requested_slots` where the tracker says them. Names are those of
+      For every user turn: service -> its `TrackedFrame`, with `slot_values` (slot -> values), and
+      `active_intent` and `requested_slots` if the tracker predicts them. Names are those of
       `schema`.
 
     Raises:
@@ -70,33 +70,33 @@ class DialogueTracker:
 def load_tracker(
   *folders: str | os.PathLike, lengths: Mapping[str, int] | None = None
 ) -> DialogueTracker:
-  """Loads a tracker of dialogues, whichever it is, from a checkpoint of `t5x.train`.
+  """Loads a dialogue tracker of any kind from a checkpoint of `t5x.train`.
 
   It has one method, `track(dialogue, schema)`. TensorFlow and JAX are imported here. Its
-  checkpoint's configuration replaces what gin has in this process.
+  checkpoint's configuration replaces gin's configuration in this process.
 
   Args:
     folders: checkpoint_N or its MODEL_DIR, with the config.gin of training; several, or a folder
       of several MODEL_DIRs, for a tracker of several models.
-    lengths: of features, where they are to differ from those in config.gin: {"inputs": 1024}.
+    lengths: of features, overriding those in config.gin: {"inputs": 1024}.
 
   Raises:
-    SgdxError: there is no checkpoint, or none of a tracker.
+    SgdxError: there is no checkpoint, or it is not a tracker's.
   """
   return DialogueTracker(open_tracker(*folders, lengths=lengths))
 
 
 def show(tracker: Tracker, original: Schema, name: str, variant: SchemaLike | None = None) -> Shown:
-  """Returns a schema as the tracker is shown it.
+  """Returns a schema as shown to the tracker.
 
   Args:
-    tracker: that is asked.
-    original: the schema that gives names.
+    tracker: the tracker.
+    original: the schema whose names are used.
     name: of the variant.
     variant: its schema; None for the original itself.
 
   Raises:
-    SgdxError: they do not align, a service has no slots, or the tracker cannot show one.
+    SgdxError: the schemas do not align, or a service has no slots or does not fit the tracker.
   """
   schema = original if variant is None else read_schema(variant)
   check_services(schema)
@@ -107,7 +107,7 @@ def show(tracker: Tracker, original: Schema, name: str, variant: SchemaLike | No
 
 
 def states(tracker: Tracker, dialogue: Dialogue, shown: Shown) -> States:
-  """Returns service -> what was found, after every user turn."""
+  """Returns service -> `TrackedFrame` for every user turn."""
   found: dict[str, TrackedFrame] = {}
   for portion in tracker.track([without_gold(dialogue)], shown):
     found.update(portion)
@@ -121,7 +121,7 @@ def states(tracker: Tracker, dialogue: Dialogue, shown: Shown) -> States:
 def from_utterances(
   utterances: Sequence[Utterance], schema: Schema, services: Sequence[str] | None = None
 ) -> Dialogue:
-  """Returns a dialogue of what was said in turn. Args: as of `DialogueTracker.track`."""
+  """Returns a dialogue from utterances in turn. Args: see `DialogueTracker.track`."""
   names = tuple(services if services is not None else schema.names)
   if isinstance(utterances, str) or not names:
     raise SgdxError(
@@ -130,7 +130,7 @@ def from_utterances(
       fix="give [text], not text; services=None tracks all",
     )
   for name in names:
-    schema[name]  # or there is none
+    schema[name]  # raises if unknown
   turns = []
   for number, said in enumerate(utterances):
     text, acts = (said, ()) if isinstance(said, str) else said
@@ -143,7 +143,7 @@ def from_utterances(
 
 
 def _acts_of(acts: Sequence[Mapping[str, Any]], service: str, schema: Schema) -> list[dict]:
-  """Returns the acts about a service: those that name it, or one of its slots, or nothing."""
+  """Returns the acts about a service: those that name no other service, nor a slot it lacks."""
   slots = schema[service].slot_index
   return [
     {key: value for key, value in act.items() if key != "service"}
@@ -153,7 +153,7 @@ def _acts_of(acts: Sequence[Mapping[str, Any]], service: str, schema: Schema) ->
 
 
 def read_schema(schema: SchemaLike) -> Schema:
-  """Returns a schema. Args: itself, decoded JSON, or the path of its file."""
+  """Returns a schema. Args: schema, a Schema, decoded JSON, or the path of its file."""
   if isinstance(schema, Schema):
     return schema
   if not isinstance(schema, str | os.PathLike):
@@ -165,10 +165,10 @@ def read_schema(schema: SchemaLike) -> Schema:
 
 
 def read_acts(text: str, schema: Schema, services: Sequence[str]) -> list[dict[str, Any]]:
-  """Reads what the system did: "OFFER city=Fresno; REQUEST date; NOTIFY_SUCCESS".
+  """Parses system acts: "OFFER city=Fresno; REQUEST date; NOTIFY_SUCCESS".
 
   Args:
-    text: acts, divided by semicolons; a value follows "=".
+    text: acts, separated by semicolons; a value follows "=".
     schema: whose slots are named.
     services: to look for slots in.
 

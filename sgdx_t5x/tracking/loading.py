@@ -1,4 +1,4 @@
-"""From checkpoints to a tracker."""
+"""Loads trackers from checkpoints."""
 
 import importlib
 import os
@@ -14,7 +14,7 @@ def open_tracker(*folders: str | os.PathLike, lengths: Mapping[str, int] | None 
 
   Args:
     folders: see `checkpoints.find_checkpoints`; several for a tracker of several models.
-    lengths: of features, where they are to differ from those in the configurations.
+    lengths: of features, overriding those in the configurations.
 
   Raises:
     SgdxError: no checkpoints, checkpoints of different trackers, or ones that do not fit their
@@ -37,7 +37,7 @@ def with_gold_history(tracker: Tracker) -> Tracker:
   """Returns the tracker as an oracle that reads gold states of earlier turns.
 
   Raises:
-    SgdxError: it has no such use. Only the released pipeline of SGP-DST reads them.
+    SgdxError: it does not support this. Only the released pipeline of SGP-DST reads them.
   """
   from sgdx_t5x.tracking.sgpdst import SgpTracker
 

@@ -1,7 +1,7 @@
 """A checkpoint of any model of `t5x.train` as a function from features to answers.
 
-Models are asked by T5X's own `utils.get_infer_fn`, as `python -m t5x.infer` does, so their answers
-are its answers. Only this module of the room meets T5X, whichever is installed.
+Models are run by T5X's own `utils.get_infer_fn`, as in `python -m t5x.infer`, so their answers are
+the same. Only this module of the package uses T5X, whichever is installed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from t5x import partitioning, utils
 
 Features = Mapping[str, Sequence[int]]
 _BATCH_SIZE = 64
-_KEPT = 5_000  # answers: of a dialogue that goes on, all but those of the last turn are known
+_KEPT = 5_000  # cached answers: as a dialogue continues, all but those of the last turn are known
 _MAIN = re.compile(r"^import __main__ as (\w+)$", re.MULTILINE)
-_OWNER = "SGDX_TRACKING"  # a macro that says whose configuration gin has
+_OWNER = "SGDX_TRACKING"  # a macro that says which checkpoint's configuration gin has
 
 
 class LoadedModel:
@@ -39,12 +39,12 @@ class LoadedModel:
     checkpoint: where it is from.
     task: what it was trained on; `task.how` has the prompt format or style.
     model: T5X's, a `models.BaseModel`.
-    lengths: of the task's features, as gin evaluates with them.
-    digest: 16 hex digits over the weights, the same wherever the checkpoint lies.
+    lengths: of the task's features, from gin's inference settings unless overridden.
+    digest: hash of the weights, 16 hex digits, independent of the checkpoint's path.
   """
 
   def __init__(self, checkpoint: Checkpoint, lengths: Mapping[str, int] | None = None):
-    """Args: checkpoint; lengths of features that differ from those in its configuration."""
+    """Args: checkpoint; lengths of features, overriding those in its configuration."""
     self.checkpoint = checkpoint
     with _configured(checkpoint), _as_sgdx_errors(checkpoint):
       self.task = registered(checkpoint)
@@ -79,12 +79,12 @@ class LoadedModel:
     self._known: dict[tuple[bytes, ...], list[int]] = {}
     self._kinds = {name: f.dtype.as_numpy_dtype for name, f in converter.TASK_FEATURES.items()}
     signature = {k: tf.TensorSpec([None], f.dtype) for k, f in converter.TASK_FEATURES.items()}
-    # Made once: every pass over it reads the examples of that time.
+    # Built once: every pass over it reads the current `_rows`.
     rows = tf.data.Dataset.from_generator(lambda: iter(self._rows), output_signature=signature)
     self._dataset = converter(rows, self.lengths).enumerate()
 
   def retrace(self) -> None:
-    """Has the model traced anew when it is next asked, with what it holds as constant by then."""
+    """Makes the next call retrace the model, with the constants that it holds by then."""
     self._infer = utils.get_infer_fn(
       self.model.predict_batch, _BATCH_SIZE, self._axes, self._partitioner
     )
@@ -106,14 +106,14 @@ class LoadedModel:
     return found | ({"cpu_matmul": self._operands} if self._operands else {})
 
   def answer(self, features: Sequence[Features]) -> list[list[int]]:
-    """Asks the model: in batches of similar lengths, equal examples once.
+    """Runs the model in batches of similar lengths, once per distinct example.
 
     Args:
-      features: of each example, features of the task, 1-D and without padding, which fit the
-        `lengths`. What is left out is empty: `targets`, say.
+      features: the task features of each example, 1-D, unpadded and within `lengths`. Missing ones,
+        such as `targets`, are empty.
 
     Returns:
-      What `model.predict_batch` returned for each: token ids of a decoder, the answer's vector of
+      What `model.predict_batch` returned for each: token ids from a decoder, the answer vector from
       an encoder.
     """
     rows = [
@@ -155,7 +155,7 @@ def registered(checkpoint: Checkpoint) -> Registered:
 
 
 def _partitioner() -> partitioning.PjitPartitioner:
-  """Returns the partitioner of the configuration; on a single device, one without partitions."""
+  """Returns the configured partitioner; on a single device, one without partitioning."""
   if jax.device_count() > 1:
     return partitioning.PjitPartitioner()
   return partitioning.PjitPartitioner(num_partitions=1, model_parallel_submesh=None)
@@ -168,9 +168,9 @@ def _model_of_gin(model: Any = gin.REQUIRED) -> Any:
 
 @contextlib.contextmanager
 def _configured(checkpoint: Checkpoint) -> Iterator[None]:
-  """Gives gin the configuration of a checkpoint: models ask for parts of it when they are traced.
+  """Loads a checkpoint's configuration into gin, which models query when they are traced.
 
-  It replaces what gin had before. A trainer's script is `__main__` there, which it is not here.
+  It replaces gin's previous one. There `__main__` is the training script, which it is not here.
   """
   if _query(_OWNER) != checkpoint.path:
     with gin.unlock_config(), _as_sgdx_errors(checkpoint):
@@ -182,7 +182,7 @@ def _configured(checkpoint: Checkpoint) -> Iterator[None]:
 
 
 def _query(name: str, default: Any = None) -> Any:
-  """Returns the value of a macro, or of a parameter, macros replaced."""
+  """Returns the value of a macro, or of a parameter, with macros resolved."""
   try:
     value = gin.query_parameter(name if "." in name else f"%{name}")
   except ValueError:
@@ -213,11 +213,11 @@ def _lengths(checkpoint: Checkpoint, others: Mapping[str, int]) -> Mapping[str, 
 
 @contextlib.contextmanager
 def _as_sgdx_errors(checkpoint: Checkpoint) -> Iterator[None]:
-  """Gives errors of T5X and gin four parts."""
+  """Turns errors of T5X and gin into SgdxErrors, with four parts."""
   try:
     yield
   except Exception as e:
-    cause: Any = e  # gin raises errors again that name where it was called from
+    cause: Any = e  # gin re-raises errors with the place it was called from
     while cause is not None and not hasattr(cause, "fix"):
       cause = cause.__cause__ or cause.__context__
     if isinstance(cause, SgdxError):

@@ -1,7 +1,7 @@
 """Tracks a split under variants of its schema into DSTC8 dialogues that `sgdx score` reads.
 
-A folder per variant holds a file per block of dialogues, each written whole; beside them track.json
-says what the answers depend on. What was killed goes on after the last file.
+A folder per variant holds a file per block of dialogues, each written atomically; track.json beside
+the folders records what the answers depend on. A killed run resumes after its last file.
 """
 
 import dataclasses
@@ -26,16 +26,16 @@ from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, Tracker
 
 MANIFEST = "track.json"
 _FORMAT = "sgdx-track/1"
-_BLOCK = 64  # dialogues of a file: what a kill can cost
-OnProgress = Callable[[int, int], None]  # frames done, of how many
+_BLOCK = 64  # dialogues per file: what a killed run can lose
+OnProgress = Callable[[int, int], None]  # frames done, total frames
 
 
 @dataclasses.dataclass(frozen=True)
 class Tracked:
-  """What was tracked of a variant.
+  """What was tracked for a variant.
 
   Attributes:
-    folder: that holds its predictions.
+    folder: of its predictions.
     frames: of all dialogues.
     known: frames that an earlier run had written.
   """
@@ -46,7 +46,7 @@ class Tracked:
 
 
 def check_services(schema: Schema) -> None:
-  """Refuses a service without slots: there is nothing to track. Raises SgdxError."""
+  """Raises SgdxError for a service without slots: there is nothing to track."""
   for service in schema:
     if not service.slots:
       raise SgdxError(
@@ -57,7 +57,7 @@ def check_services(schema: Schema) -> None:
 
 
 def without_gold(dialogue: Dialogue) -> Dialogue:
-  """Returns a dialogue with what a tracker may know: services, and what the system did."""
+  """Returns a dialogue with only what a tracker may know: utterances, services, system acts."""
   turns = [
     dataclasses.replace(
       turn,
@@ -75,7 +75,7 @@ def read_split(corpus: Corpus, split: str, tracker: Tracker) -> list[Dialogue]:
   """Returns the dialogues of a split, without gold unless the tracker reads it.
 
   Raises:
-    SgdxError: there are none, or the tracker reads acts and one does not have them.
+    SgdxError: there are none, or the tracker reads acts and a dialogue lacks them.
   """
   dialogues = []
   for dialogue in corpus.dialogues(split):
@@ -105,16 +105,16 @@ def track_split(
   """Writes {out}/{variant}/dialogues_NNN.json for each variant.
 
   Args:
-    tracker: that is asked.
-    corpus: or a part of it, `data.subset.Subset`.
+    tracker: the tracker.
+    corpus: the corpus, or a part of it, `data.subset.Subset`.
     split: of the corpus.
     schemas: variant -> its schema.
-    out: folder; new, empty, or of an earlier run with the same settings, which goes on.
-    overwrite: begin anew where an earlier run is in `out`.
-    on_progress: called with the number of frames done, and of how many over all variants.
+    out: folder; new, empty, or of an earlier run with the same settings, which is resumed.
+    overwrite: start over if `out` holds an earlier run.
+    on_progress: called with the number of frames done and the total over all variants.
 
   Yields:
-    What was tracked of each variant, once it is complete.
+    What was tracked for each variant, once it is complete.
 
   Raises:
     SgdxError: a schema or dialogues that the tracker cannot read, or a folder of other predictions.
@@ -226,7 +226,7 @@ def _digest(data: Any) -> str:
 
 
 def _begin(out: pathlib.Path, manifest: dict[str, Any], overwrite: bool) -> None:
-  """Makes the folder ready for predictions of these settings, and says so in it."""
+  """Prepares the folder for predictions with these settings, and writes its manifest."""
   earlier = _read_manifest(out)
   if earlier is not None and not overwrite:
     if differences := list(_differences(earlier, manifest)):

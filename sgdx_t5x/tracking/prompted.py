@@ -1,6 +1,6 @@
-"""Trackers that are asked by prompts: T5DST, D3ST, SDT and any other format of `prompts`.
+"""Prompted trackers: T5DST, D3ST, SDT and any other format of `prompts`.
 
-An answer depends on the dialogue alone, not on other answers, so all frames are asked at once.
+An answer depends only on the dialogue, not on other answers, so all frames are run at once.
 """
 
 import dataclasses

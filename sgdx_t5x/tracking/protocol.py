@@ -1,8 +1,8 @@
-"""What a tracker of dialogues is: the one door through which `sgdx track` and Python ask for it.
+"""The interface of dialogue trackers, through which `sgdx track` and Python use all of them.
 
 A tracker is loaded from checkpoints of `t5x.train`, each of which says in its config.gin what it
 was trained on: the name of its task or mixture, whose format is a key of `TRACKERS`. This module
-imports neither TensorFlow nor JAX; the modules that `TRACKERS` names do when they are asked for.
+imports neither TensorFlow nor JAX; the modules named in `TRACKERS` do when they are loaded.
 """
 
 import dataclasses
@@ -16,8 +16,8 @@ from sgdx_t5x.trackers.turns import NONE
 from sgdx_t5x.trackers.walk import Prediction
 
 # Format of a checkpoint's task (`tasks.REGISTERED[...].format`) -> module:function. The function
-# gets the checkpoints, `Sequence[checkpoints.Checkpoint]`, and `lengths` of features that are to
-# differ from those of their configurations, and returns a `Tracker`.
+# takes the checkpoints, `Sequence[checkpoints.Checkpoint]`, and `lengths` of features that override
+# those of their configurations, and returns a `Tracker`.
 _PROMPTED = "sgdx_t5x.tracking.prompted:load"
 TRACKERS = {
   "t5dst": _PROMPTED,
@@ -36,8 +36,8 @@ class Shown:
 
   Attributes:
     split: of the dialogues; part of the ids of examples.
-    variant: its name as ids have it: "original", "v3", of a perturbed corpus "ned+v3".
-    original: the schema in whose names dialogues come and predictions go.
+    variant: its name as in ids: "original", "v3", for a perturbed corpus "ned+v3".
+    original: the schema whose names dialogues and predictions use.
     schema: the same services, slots and intents, by position, in the words that a model reads.
   """
 
@@ -49,13 +49,13 @@ class Shown:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TrackedFrame:
-  """What a tracker says of a frame, in original names; None for what it does not say.
+  """A prediction for a frame, in original names; None for what the tracker does not predict.
 
   Attributes:
-    slot_values: the state after the turn: slot -> values, of which any is meant.
+    slot_values: the state after the turn: slot -> alternative values.
     active_intent: its name, or "NONE".
     requested_slots: names.
-    spans: (slot, first character, character behind the last) in the user's utterance.
+    spans: (slot, start character, end character (exclusive)) in the user's utterance.
   """
 
   slot_values: Mapping[str, tuple[str, ...]]
@@ -69,8 +69,8 @@ class Tracker(Protocol):
 
   Attributes:
     name: for messages: "SpanDST".
-    reads_acts: whether it reads what the system did. Corpora without acts are then refused before
-      the first question (`turns.check_acts`).
+    reads_acts: whether it reads the system's acts. Corpora without acts are then rejected before
+      tracking starts (`turns.check_acts`).
     reads_gold: whether it reads gold states of earlier turns, which are then left in dialogues.
       Predictions and their scores are marked as an oracle's.
     settings: all that its answers depend on: weights (`LoadedModel.digest`), style, lengths.
@@ -94,29 +94,29 @@ class Tracker(Protocol):
     """See the class."""
 
   def check(self, shown: Shown) -> None:
-    """Refuses, before any dialogue, a schema that it cannot show a model. Raises SgdxError."""
+    """Raises SgdxError, before any dialogue, for a schema that it cannot show its model."""
 
   def track(
     self, dialogues: Sequence[Dialogue], shown: Shown
   ) -> Iterator[Mapping[str, TrackedFrame]]:
     """Tracks dialogues, together so that a model gets full batches.
 
-    Gold states play no part, unless it `reads_gold`: what was predicted is what is known in the
+    Gold states are not used, unless it `reads_gold`: what was predicted is what is known in the
     next turn.
 
     Args:
-      dialogues: in names of `shown.original`. Their user turns have a frame for each service to
+      dialogues: in the names of `shown.original`. Their user turns have a frame for each service to
         track; system turns have `actions` where the tracker reads acts.
       shown: the schema to show.
 
     Yields:
-      Frame id (`dialogue.frame_id`) -> what was found: each user frame once, in any portions, as
-      they come (a portion moves the progress shown).
+      Frame id (`dialogue.frame_id`) -> prediction: each user frame once, in portions of any size
+      (each advances the progress display).
     """
 
 
 def tracked(prediction: Prediction, original: Schema, position: int) -> TrackedFrame:
-  """Returns a prediction by positions (`trackers.walk`) in original names.
+  """Converts a prediction by positions (`trackers.walk`) to original names.
 
   Args:
     prediction: of a frame.

@@ -1,4 +1,4 @@
-"""SGP-DST tracks turn by turn, with a checkpoint for each of its four sub-models."""
+"""Tracks turn by turn with SGP-DST, which has a checkpoint for each of its four sub-models."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SgpT
   """Returns the tracker of four checkpoints.
 
   Raises:
-    SgdxError: a sub-model is missing, there twice, or of another style than the rest.
+    SgdxError: a sub-model is missing, given twice, or of another style than the rest.
   """
   found: dict[str, Checkpoint] = {}
   for one in checkpoints:
@@ -80,8 +80,8 @@ class SgpTracker:
     """Takes loaded models.
 
     Args:
-      models: of each sub-model.
-      reads_gold: let copy and cross go by gold history, as in the released pipeline.
+      models: sub-model -> its model.
+      reads_gold: let copy and cross use gold history, as in the released pipeline.
     """
     self._models, self.reads_gold = models, reads_gold
     self._readers: dict[Shown, dict[str, SgpReader]] = {}

@@ -1,4 +1,4 @@
-"""SpanDST tracks turn by turn: what it predicted is what its model reads in the next turn."""
+"""Tracks turn by turn with SpanDST: its model reads what it predicted in earlier turns."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
