@@ -1,7 +1,7 @@
 """Official aggregation: means over the frames of all, seen and unseen services, services, domains.
 
 Follows keys and rules of the official scorer (google-research, schema_guided_dst/evaluate.py): all
-frames have the same weight, whatever their service or dialogue, and "NA" is skipped.
+frames have the same weight, regardless of service and dialogue, and "NA" is skipped.
 """
 
 import numpy as np

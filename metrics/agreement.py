@@ -1,13 +1,13 @@
-"""Agreement: how often two variants of a schema lead to the same predicted state. Needs no gold.
+"""Agreement: how often two schema variants lead to the same predicted state. Needs no gold labels.
 
 For a frame with predicted states s_1 ... s_K under K variants, in original names,
 
   agreement = #(pairs i < j whose states are equal) / (K (K - 1) / 2)
 
-and the metric is its mean over frames; in scores K is 5, v1 to v5, hence ten pairs. Two states are
+and the metric is its mean over frames; scores use K = 5, v1 to v5, hence ten pairs. Two states are
 equal if each would score 1 against the other as gold under the official comparison: the same slots
-have a value, categorical values are equal, and others match with 1 (`fuzzy.equal`). As in that
-comparison, only the first value of a slot counts, and slots that the service lacks do not.
+have a value, categorical values are equal, and others have match score 1 (`fuzzy.equal`). As in
+that comparison, only the first value of a slot counts, and slots not in the service are ignored.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from sgdx_t5x.metrics.failures import State
 
 
 def frame_agreement(service: Service, states: Sequence[State], backend: str = "difflib") -> float:
-  """Returns the share of pairs of predicted states of a frame that are equal.
+  """Returns the share of equal pairs among a frame's predicted states.
 
   Args:
     service: the frame's service in the original schema.
@@ -41,7 +41,7 @@ def frame_agreement(service: Service, states: Sequence[State], backend: str = "d
 
 
 def _scored_values(service: Service, state: State) -> tuple[str | None, ...]:
-  """Returns the value of each slot that is scored, None if the slot is not in the state."""
+  """Returns the scored value of each of the service's slots, None if not in the state."""
   return tuple(next(iter(state.get(slot.name, ())), None) for slot in service.slots)
 
 

@@ -1,9 +1,9 @@
 """Bootstrap confidence intervals and paired tests, by resampling dialogues.
 
-The frames of a dialogue share its history, and a value missed once is missed in the turns after
-it; so whole dialogues are drawn, with replacement and as many as there are. Every number of
-`summarise` is a mean over frames or made of such means. A bootstrap sample weighs each dialogue
-by how often it was drawn, and its means need only the sums of each dialogue: all samples of all
+The frames of a dialogue share its history, and a value missed once is also missed in later turns;
+so whole dialogues are drawn, with replacement and as many as there are. Every number of
+`summarise` is a mean over frames or computed from such means. A bootstrap sample weights each
+dialogue by how often it was drawn, and its means need only per-dialogue sums: all samples of all
 statistics are one matrix product.
 
 Sources: Efron, "Bootstrap methods: another look at the jackknife" (1979), percentile interval;
@@ -24,7 +24,7 @@ from sgdx_t5x.metrics.sensitivity import frame_statistics, summarise
 
 NUM_BOOTSTRAP_SAMPLES = 1000
 LEVEL = 0.95
-# The order of summation can change the last bits of a mean; differences are rounded to so many
+# The order of summation can change the last bits of a mean, so differences are rounded to this many
 # decimals.
 _DECIMALS = 12
 
@@ -34,8 +34,8 @@ class BootstrapSamples:
   """R samples of D dialogues. Draw once: rows that share samples can be compared.
 
   Attributes:
-    dialogue_ids: [D] str, sorted, each once.
-    weights: [R, D] float, how often a sample holds a dialogue.
+    dialogue_ids: [D] str, sorted, unique.
+    weights: [R, D] float, how often each sample contains each dialogue.
   """
 
   dialogue_ids: np.ndarray
@@ -47,7 +47,7 @@ class BootstrapSamples:
   ) -> "BootstrapSamples":
     """Draws samples of the dialogues of some frames: [F] str, repeated and in any order.
 
-    The samples depend on which dialogues there are and on the seed, on nothing else.
+    The samples depend only on the set of dialogues and on the seed.
     """
     ids = np.unique(dialogue_ids)
     rng = np.random.default_rng(seed)
@@ -60,15 +60,15 @@ class BootstrapSamples:
     """Returns the mean of each statistic in each sample: [N, U], [U] str -> [R, N].
 
     Args:
-      values: N statistics of U frames (or turns); nan is left out, of its statistic only.
+      values: N statistics of U frames (or turns); nan is ignored, per statistic.
       dialogue_ids: the dialogue of each of the U.
 
     Returns:
-      nan where a sample holds no value, and everywhere for a statistic of which fewer than two
-      dialogues have values: samples of one dialogue are all the same.
+      nan where a sample contains no value, and everywhere for a statistic with values in fewer
+      than two dialogues: samples of one dialogue are all the same.
 
     Raises:
-      SgdxError: a dialogue that was not drawn from.
+      SgdxError: a dialogue is not in `self.dialogue_ids`.
     """
     positions = self._positions(dialogue_ids)
     known = ~np.isnan(values)
@@ -77,7 +77,7 @@ class BootstrapSamples:
     is_present = np.bincount(positions, minlength=len(self.dialogue_ids)) > 0
     present = np.flatnonzero(is_present)
     position = (np.cumsum(is_present) - 1)[positions]
-    # [R, D] is large: no copy of it for rows of all dialogues.
+    # [R, D] is large: avoid a copy if all dialogues are present.
     weights = self.weights if len(present) == self.weights.shape[1] else self.weights[:, present]
     sums = _per_dialogue(np.where(known, values, 0.0), position, len(present))
     # Most statistics miss the same frames (mostly none): count each pattern once.
@@ -85,7 +85,7 @@ class BootstrapSamples:
     which = [patterns.setdefault(row.tobytes(), len(patterns)) for row in known]
     first = [which.index(number) for number in range(len(patterns))]
     counts = _per_dialogue(known[first].astype(np.float64), position, len(present))
-    # One product for both, since reading the weights takes the time.
+    # One product for both, since reading the weights dominates the time.
     drawn = weights @ np.concatenate([sums, counts]).T
     totals = drawn[:, len(sums) :][:, which]
     enough = ((counts > 0).sum(axis=1) >= 2)[which]
@@ -100,7 +100,7 @@ class BootstrapSamples:
       dialogue_ids: [U] str, the dialogue of each frame; P are distinct.
 
     Raises:
-      SgdxError: a dialogue that was not drawn from.
+      SgdxError: a dialogue is not in `self.dialogue_ids`.
     """
     present, position = np.unique(self._positions(dialogue_ids), return_inverse=True)
     weights = self.weights if len(present) == self.weights.shape[1] else self.weights[:, present]
@@ -159,13 +159,13 @@ def summary_samples(
   zero_mean: str = "zero",
   name: str = "jga",
 ) -> dict[str, np.ndarray]:
-  """Returns what `summarise` returns, of each bootstrap sample: its keys -> [R] float.
+  """Returns the numbers of `summarise` for each bootstrap sample: its keys -> [R] float.
 
   Args:
     values: variant -> [U] float, of the same frames (or turns) in the same order.
     dialogue_ids: [U] str, the dialogue of each.
-    samples: of these dialogues, or of more: in a service of few dialogues, how many of them a
-      sample holds varies too.
+    samples: samples of these dialogues or a superset; then, for a service with few dialogues, the
+      number of them in a sample varies too.
     zero_mean: see `summarise`.
     name: see `summarise`.
   """
@@ -240,10 +240,10 @@ def paired_differences(
 def mean_interval(
   values: np.ndarray, dialogue_ids: np.ndarray, samples: BootstrapSamples
 ) -> tuple[float, float]:
-  """Returns the 95% interval of the mean of any statistic of frames, such as agreement.
+  """Returns the 95% interval of the mean of any per-frame statistic, such as agreement.
 
   Args:
-    values: [F] float; nan is left out.
+    values: [F] float; nan is ignored.
     dialogue_ids: [F] str, the dialogue of each.
     samples: see `summary_samples`. (nan, nan) if undefined or based on one dialogue.
   """
@@ -253,11 +253,11 @@ def mean_interval(
 def mean_difference(
   a: np.ndarray, b: np.ndarray, dialogue_ids: np.ndarray, samples: BootstrapSamples
 ) -> Difference:
-  """Compares the means of any statistic of frames of two systems, as `paired_differences` does.
+  """Compares two systems' means of any per-frame statistic, as `paired_differences` does.
 
   Args:
-    a: [F] float, of the first system; what is nan in one is excluded from both.
-    b: [F] float, of the second, of the same frames.
+    a: [F] float, first system; frames that are nan in one system are excluded from both.
+    b: [F] float, second system, on the same frames.
     dialogue_ids: [F] str, the dialogue of each.
     samples: see `summary_samples`.
   """
@@ -268,7 +268,7 @@ def mean_difference(
 
 
 def least_p(dialogue_ids: np.ndarray) -> float:
-  """Returns the least p-value that so many dialogues allow, see `paired_differences`."""
+  """Returns the least p-value possible with these dialogues, see `paired_differences`."""
   return float(2.0 ** (1 - len(np.unique(dialogue_ids))))
 
 
@@ -278,10 +278,10 @@ def difference_of(
   """Returns the difference of two statistics, see `paired_differences`.
 
   Args:
-    a: the first system's.
-    b: the second's.
-    samples_a: [R] float, the first in each bootstrap sample.
-    samples_b: [R] float, the second in the same samples.
+    a: statistic of the first system.
+    b: statistic of the second system.
+    samples_a: [R] float, the first system's statistic in each bootstrap sample.
+    samples_b: [R] float, the second system's in the same samples.
     least: see `least_p`.
   """
   samples = np.round(samples_b - samples_a, _DECIMALS)
@@ -294,5 +294,5 @@ def difference_of(
 
 
 def _per_dialogue(values: np.ndarray, position: np.ndarray, num_dialogues: int) -> np.ndarray:
-  """Sums [N, U] over the frames of each dialogue, whose place is [U] int: [N, P]."""
+  """Sums [N, U] over the frames of each dialogue, whose indices are [U] int: [N, P]."""
   return np.stack([np.bincount(position, row, num_dialogues) for row in values])

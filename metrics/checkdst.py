@@ -1,10 +1,10 @@
-"""CheckDST's own numbers, as its code computes them, with its corner cases.
+"""CheckDST's own numbers, as its code computes them, including corner cases.
 
 Source: Cho et al. 2022, "Know Thy Strengths: Comprehensive Dialogue State Tracking Diagnostics",
-and the class `CheckDST` of its repository (wise-east/CheckDST, commit 36da911), which these
-functions equal to the 4 digits that it gives. A row is one user turn of MultiWOZ; its state is one
-text, "domain slot value, domain slot value". docs/metrics/checkdst.md says where our definitions
-differ, and why.
+and the class `CheckDST` of its repository (wise-east/CheckDST, commit 36da911), whose results these
+functions reproduce to the 4 digits that it gives. A row is one user turn of MultiWOZ; its state is
+a string, "domain slot value, domain slot value". docs/metrics/checkdst.md says where our
+definitions differ, and why.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ import numpy as np
 from sgdx_t5x.errors import SgdxError
 
 DOMAINS = frozenset({"attraction", "hospital", "hotel", "police", "restaurant", "taxi", "train"})
-NAMED_ENTITIES = frozenset(  # no slot of a bus is among them in effect: "bus" is no domain
+NAMED_ENTITIES = frozenset(  # bus slots would have no effect: "bus" is not in DOMAINS
   {
     ("attraction", "name"),
     ("hotel", "name"),
@@ -27,16 +27,16 @@ NAMED_ENTITIES = frozenset(  # no slot of a bus is among them in effect: "bus" i
 _BOOKED = ("day", "people", "stay", "time")
 _SPELLINGS = {"centre": "center", **{f"{n}-star": str(n) for n in range(6)}}
 _DIGITS = 4
-_SEPARATOR = "--"  # of the parts of a slot
+_SEPARATOR = "--"  # between the parts of a slot
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class State:
-  """What CheckDST reads from the text of a state.
+  """What CheckDST parses from the text of a state.
 
   Attributes:
-    slots: "domain--slot--value", in order, repeated ones too.
-    named: those of them that hold a named entity.
+    slots: "domain--slot--value", in order, including repeated ones.
+    named: the subset whose values are named entities.
   """
 
   slots: tuple[str, ...]
@@ -48,10 +48,10 @@ class Row:
   """One row of CheckDST's JSON lines.
 
   Attributes:
-    where: file and line, for errors.
-    key: `dial_id`, which names dialogue and turn: "mul0003-1".
+    where: file and line, for error messages.
+    key: `dial_id`, i.e. dialogue and turn: "mul0003-1".
     context: the dialogue up to this turn.
-    predicted: the predicted state; None where the row has none, which leaves the row out.
+    predicted: the predicted state; None if the row has none, and is therefore left out.
     gold: the gold state.
   """
 
@@ -63,13 +63,13 @@ class Row:
 
 
 def parse_state(text: str) -> State:
-  """Reads the text of a state.
+  """Parses the text of a state.
 
-  An item of fewer than three words, or of a domain that MultiWOZ does not have, is left out without
-  a word: a tracker is not punished for it. A value ends at a comma.
+  An item with fewer than three words, or of a domain that MultiWOZ does not have, is silently
+  skipped: a tracker is not penalized for it. A value ends at a comma.
 
   Raises:
-    ValueError: a slot or value contains "--", at which CheckDST stops.
+    ValueError: a slot or value contains "--", on which CheckDST fails.
   """
   words = text.split()
   if words and words[0] in ("<bs>", "</bs>"):
@@ -101,9 +101,9 @@ def is_right(row: Row) -> bool:
 def hallucinated(row: Row) -> int:
   """Counts the predicted named entities that are not in the context.
 
-  Before it looks, CheckDST cuts every "domain slot" of gold and prediction out of the value, which
-  leaves two blanks where one was cut from the middle. It looks for any part of the text: letters
-  are compared as they are, and "art" is in "partial".
+  CheckDST first removes every "domain slot" of gold and prediction from the value, which leaves two
+  spaces where one was removed from the middle. It then searches for a substring, case-sensitively:
+  "art" is in "partial".
   """
   predicted, gold = _states(row)
   count = 0
@@ -117,13 +117,13 @@ def hallucinated(row: Row) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Results:
-  """CheckDST's numbers of some files.
+  """CheckDST's numbers for some files.
 
   Attributes:
-    numbers: its keys, `jga_orig` for instance -> number, rounded to 4 digits where it is no count;
-      nan where there is none.
-    rows: (id, key, value of each of its columns) of its table of rows, after all files were joined;
-      nan where a row has no value.
+    numbers: its keys, such as `jga_orig` -> number, rounded to 4 digits unless it is a count; nan
+      if undefined.
+    rows: (id, column -> value) of its table of rows, after all files are joined; nan where a row
+      has no value.
   """
 
   numbers: Mapping[str, float]
@@ -133,14 +133,14 @@ class Results:
 def results(
   files: Mapping[str, Sequence[Row]], need_coref: Mapping[str, bool] | None = None
 ) -> Results:
-  """Computes what CheckDST's class gives for files added in this order.
+  """Computes what CheckDST's class returns for files added in this order.
 
   Args:
-    files: kind -> rows; the first is that of the original dialogues, "orig". Each other is joined
-      to the rows so far by id: ids that the first lacks are left out, a repeated id multiplies
-      rows.
-    need_coref: of a gold file: id -> whether coreference is needed; its rows then come first, and
-      rows of other ids are left out. Without one there is no coreference.
+    files: kind -> rows; the first is that of the original dialogues, "orig". The others are
+      left-joined to the rows so far by id: ids that the first lacks are left out, and a repeated id
+      multiplies rows.
+    need_coref: id -> whether coreference is needed, from a gold file; its ids then come first in
+      the join, and rows of other ids are left out. None for no coreference.
   """
   first = next(iter(files))
   keys: list[str] = list(need_coref or [row.key for row in files[first]])
@@ -161,10 +161,10 @@ def results(
 
 
 def gold_needs(gold: Mapping[str, Mapping[str, object]]) -> dict[str, bool]:
-  """Returns id -> whether coreference is needed, of a gold file, as CheckDST takes it.
+  """Returns id -> whether coreference is needed, from a gold file, as CheckDST interprets it.
 
-  Ids lose ".json" and capitals; those of predictions do not. A row that does not say counts as
-  needing it if another row says, since an absent value is true in the table that CheckDST makes.
+  Ids lose ".json" and are lowercased; those of predictions are not. A row without the field counts
+  as needing it if any other row has the field, since a missing value is truthy in CheckDST's table.
   """
   field = "need_coref"
   says = any(field in row for row in gold.values())

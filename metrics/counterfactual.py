@@ -1,15 +1,15 @@
-"""What a counterfactual turn does to a tracker: slot by slot, by what became of each slot's goal.
+"""The effect of counterfactual turns on a tracker, by what became of each slot of the user's goal.
 
-CoCo (Li et al. 2021) edits what a user tells in one turn: slots are dropped, changed, added, the
+CoCo (Li et al. 2021) edits what a user informs in one turn: slots are dropped, changed or added,
 others kept. Over the edited frames,
 
   kept_accuracy, changed_accuracy, added_accuracy = #(right slots) / #(slots with that status)
-  dropped_left = #(dropped slots that are predicted, but for the value they had before) / #(dropped)
-  rest_accuracy = #(right slots) / #(slots of the state that the turn does not tell)
+  dropped_left = #(dropped slots that are predicted, except with the right value) / #(dropped)
+  rest_accuracy = #(right slots) / #(slots of the state that the turn does not inform)
   goal_reverted = #(changed slots predicted with their old value) / #(changed slots)
 
-A slot is right as in `metrics.slots`. `dropped_left` and `goal_reverted` are better when low: the
-tracker heard what was not said.
+A slot is right as in `metrics.slots`. Lower is better for `dropped_left` and `goal_reverted`: the
+tracker predicted what was not said.
 """
 
 import dataclasses
@@ -36,14 +36,14 @@ GOAL_COUNTS = tuple(
 
 @dataclasses.dataclass(frozen=True)
 class GoalEdit:
-  """What became of the slots that a turn tells.
+  """How the slots that a user turn informs were edited.
 
   Attributes:
-    service: of the frame that tells them.
-    kept: slots that are told as before.
-    changed: slot -> the value that it had.
-    dropped: slots that are not told any more.
-    added: slots that were not told.
+    service: service of the edited frame.
+    kept: slots informed as before.
+    changed: slot -> its old value.
+    dropped: slots no longer informed.
+    added: slots newly informed.
   """
 
   service: str
@@ -60,13 +60,13 @@ def goal_counts(
   edit: GoalEdit,
   backend: str = "difflib",
 ) -> dict[str, float]:
-  """Returns what an edited frame counts: `GOAL_COUNTS` -> number.
+  """Returns the counts of an edited frame: `GOAL_COUNTS` -> number.
 
   Args:
-    service: the frame's, in the original schema.
-    gold: the state after the counterfactual turn.
-    state: the predicted one.
-    edit: of the turn.
+    service: the frame's service, in the original schema.
+    gold: the gold state after the counterfactual turn.
+    state: the predicted state.
+    edit: the edit of the turn.
     backend: see `fuzzy.match`.
   """
   right = right_slots(service, gold, state, backend)

@@ -1,6 +1,6 @@
-"""Worst and spread: how bad the worst variant is, and how far the variants are apart.
+"""Worst and spread: how bad the worst variant is, and how far apart the variants are.
 
-With a metric x_k, its mean over frames with variant k of K:
+With x_k the mean of a metric over frames under variant k of K:
 
   worst  = min_k x_k             0 to 1, higher is better: what a reworded schema can cost
   spread = max_k x_k - min_k x_k 0 to 1, lower is more robust
@@ -15,25 +15,25 @@ from sgdx_t5x.metrics.aggregate import whole_frames
 
 
 def worst(scores: np.ndarray) -> float:
-  """Returns the lowest mean over frames of a variant.
+  """Returns the lowest variant mean over frames.
 
   Args:
     scores: [K, F] float, a metric per variant and frame. Frames with nan in a row are excluded.
 
   Returns:
-    0 to 1; nan if there is no variant or no frame. In `summarise`, which wants v1 to v5, it is nan
-    unless all five are given: the lowest of fewer is no bound for the others.
+    0 to 1; nan if there is no variant or no frame. In `summarise`, it is nan unless all of v1 to v5
+    are given: the lowest of fewer is not a bound for the others.
   """
   return float(extremes(_means(scores))[0])
 
 
 def spread(scores: np.ndarray) -> float:
-  """Returns the highest mean over frames of a variant less the lowest.
+  """Returns the highest variant mean over frames minus the lowest.
 
   Args: see `worst`.
 
   Returns:
-    0 to 1; nan as `worst`. A tracker that is always wrong has 0: read it beside `worst`.
+    0 to 1; nan as for `worst`. A tracker that is always wrong has 0: read it together with `worst`.
   """
   return float(extremes(_means(scores))[1])
 

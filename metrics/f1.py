@@ -20,7 +20,7 @@ def multiset_f1(
 
   Args:
     gold: names of requested slots, or (slot, text) of spans.
-    predicted: the same; None, if the tracker does not predict them, gives nan.
+    predicted: the same; None if the tracker does not predict them, which gives nan.
 
   Returns:
     Precision is 1 if `predicted` is empty, recall 1 if `gold` is empty, F1 0 if both are 0.

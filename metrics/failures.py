@@ -18,7 +18,7 @@ WRONG_CHOICE = "wrong categorical choice"
 OTHER_SLOT = "value of another slot"
 KINDS = (MISSED, SPURIOUS, WRONG_VALUE, WRONG_CHOICE, OTHER_SLOT)
 
-State = Mapping[str, Sequence[str]]  # slot -> values, of slots that are in the state
+State = Mapping[str, Sequence[str]]  # slot -> values, for slots that are in the state
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def slot_failures(
 
 
 def _kind(slot: Slot, gold: State, found: Sequence[str]) -> str:
-  """Returns the error type. A value of another slot takes precedence over a spurious value."""
+  """Returns the error type; "value of another slot" takes precedence over "spurious"."""
   if not found:
     return MISSED
   if _is_of_another(slot, gold, found[0]):

@@ -36,7 +36,7 @@ class GoldFrame:
     active_intent: its name, or "NONE".
     requested_slots: names.
     spans: (slot, text) of the slot spans in the utterance.
-    origins: slot of the gold state -> where its value comes from; empty unless asked for.
+    origins: slot of the gold state -> where its value comes from; empty unless requested.
   """
 
   frame_id: str
@@ -60,7 +60,7 @@ class PredictedFrame:
     active_intent: its name, or "NONE".
     requested_slots: names.
     spans: (slot, text).
-    ignored: how many parts of an answer name nothing that the frame has, for instance an index out
+    ignored: number of parts of the answer that refer to nothing in the frame, such as an index out
       of range. They count neither as right nor as wrong.
   """
 
@@ -115,11 +115,11 @@ def utterance_crc(text: str) -> int:
 
 
 def gold_frames(dialogues: Iterable[Dialogue], with_origins: bool = False) -> list[GoldFrame]:
-  """Returns the frames to score of dialogues in original names, in order.
+  """Returns the frames to score, in order, of dialogues in original names.
 
   Args:
-    dialogues: of a split.
-    with_origins: whether to find out where the values of states come from, see `provenance.trace`.
+    dialogues: dialogues of a split.
+    with_origins: whether to trace where the values of states come from, see `provenance.trace`.
 
   Raises:
     SgdxError: a dialogue, or a service within a turn, occurs twice.
@@ -194,7 +194,7 @@ def _frame_rows(
   predicted: Mapping[str, PredictedFrame],
   backend: str,
 ) -> Iterator[tuple[float, ...]]:
-  """Yields the row of each frame; of NOTHING, those of like gold frames are computed once."""
+  """Yields the row of each frame; rows of NOTHING are computed once per distinct gold frame."""
   of_nothing: dict[tuple[Any, ...], tuple[float, ...]] = {}
   for frame in gold:
     service, found = schema[frame.service], predicted[frame.frame_id]

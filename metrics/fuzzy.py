@@ -46,9 +46,9 @@ def match(ref: str, hyp: str, backend: str = "difflib") -> float:
 
 
 def equal(a: str, b: str, backend: str = "difflib") -> bool:
-  """Whether two predicted values match with 1, whichever of the two is taken for the gold value.
+  """Whether two predicted values have match score 1, whichever of them is taken as gold.
 
-  Args: see `match`, which this equals in both orders, but faster.
+  Same as checking `match` in both orders, but faster. Args: see `match`.
 
   Raises:
     SgdxError: unknown back end.
@@ -63,8 +63,8 @@ def _equal_tokens(a: str, b: str, backend: str) -> bool:
   tokens = _sorted_tokens(a), _sorted_tokens(b)
   if tokens[0] == tokens[1]:
     return True
-  # The ratio is 2 M / T, with M matching of T characters, so at most (T - 1) / T of different
-  # texts: it rounds to 100% from 200 characters on.
+  # The ratio is 2 M / T, with M matching characters and T in total, so at most (T - 1) / T if the
+  # texts differ: it can round to 100% only if T >= 200.
   if sum(map(len, tokens)) < 200:
     return False
   return match(a, b, backend) == match(b, a, backend) == 1

@@ -1,10 +1,10 @@
-"""What a perturbed test set does to a tracker: other names, other words, disfluent speech.
+"""The effect of a perturbed test set on a tracker: other names, other words, disfluent speech.
 
-The definitions are those of CheckDST (Cho et al. 2022) where it has one, over the same frames:
-those that the perturbation changed, of which the original and the perturbed set both have a score.
-A frame is right if its JGA is 1. With the frames E that changed, before and after,
+The definitions are those of CheckDST (Cho et al. 2022) where it has one, over the same frames: the
+frames that the perturbation changed and that have a score in both the original and the perturbed
+set. A frame is right if its JGA is 1. For the set E of these frames, before and after,
 
-  there      = #(right before) / #E              the original, on the frames of E
+  there      = #(right before) / #E              the original set, on the frames of E
   perturbed  = #(right after) / #E
   cjga       = #(right before and after) / #E
   broken     = #(right before, wrong after) / #E
@@ -15,7 +15,7 @@ A frame is right if its JGA is 1. With the frames E that changed, before and aft
   drop_rel   = (perturbed - there) / there
 
 so perturbed = there - broken + mended, and cjga is at most there, perturbed, and
-1 - |there - perturbed| (the paper's Lemma 1, which holds over the same frames only). Other
+1 - |there - perturbed| (the paper's Lemma 1, which holds only over the same frames). Other
 numbers are over all frames of a set: JGA, slots (`slots`), names (`factuality`), coreference
 (`data.provenance`).
 """
@@ -60,11 +60,11 @@ ALONE: dict[str, Ratio] = {  # over all frames of a set
   "coref_new_slot_accuracy": share("carried_new_right", "carried_new"),
   "accepted_jga": share("accepted_right", "accepted_frames"),
 }
-LIKE_CHECKDST: dict[str, Ratio] = {  # its own definitions, where they are others
+LIKE_CHECKDST: dict[str, Ratio] = {  # CheckDST's own definitions, where they differ
   "coref_jga_sticky": share("sticky_right", "sticky_frames"),
   "factuality_part": share("factual_part", "entities"),
 }
-_GOALS = COUNTERFACTUAL.values()  # of counterfactual turns
+_GOALS = COUNTERFACTUAL.values()  # for counterfactual turns
 COUNTS = tuple(
   dict.fromkeys(
     name
@@ -79,11 +79,11 @@ class Before:
   """A frame's counterpart in the original set.
 
   Attributes:
-    state: predicted there, in original names.
+    state: the state predicted there, in original names.
     jga: its official JGA, 0 to 1; nan if the service has no slots.
     changed: whether the perturbation changed the frame.
-    names: replaced string -> its replacement, of the dialogue; None if the perturbation replaces
-      none.
+    names: replaced string -> its replacement, in this dialogue; None if the perturbation replaces
+      no strings.
     choices: categorical slot -> replaced value -> its replacement.
   """
 
@@ -96,15 +96,15 @@ class Before:
 
 @dataclasses.dataclass(frozen=True)
 class Around:
-  """What is known of a frame besides its states.
+  """The context of a frame, besides its states.
 
   Attributes:
-    history: of its dialogue.
-    entities: slots of its service that hold names.
+    history: the utterances of its dialogue.
+    entities: slots of its service whose values are names.
     replaced: slots of its service whose values a perturbation replaced.
-    is_sticky: whether this or an earlier frame of the dialogue holds a carried value.
-    repairs: slot -> what its user turn says first and takes back ("Oslo, I mean Bergen").
-    in_train: whether a value is in a state of train; None: not known, which counts none.
+    is_sticky: whether this or an earlier frame of the dialogue has a carried value.
+    repairs: slot -> the value that the user says first and corrects ("Oslo, I mean Bergen").
+    in_train: whether a value occurs in a state of train; None if not known (nothing is counted).
   """
 
   history: History
@@ -124,14 +124,14 @@ def frame_counts(
   around: Around,
   backend: str = "difflib",
 ) -> dict[str, float]:
-  """Returns what a frame counts: `COUNTS` -> number; what is 0 is left out.
+  """Returns the counts of a frame: `COUNTS` -> number; absent ones are 0.
 
   Args:
-    service: the frame's, in the original schema.
+    service: the frame's service, in the original schema.
     gold: the frame in its set, with origins.
     state: the predicted state, in original names.
     jga: its official JGA; nan if the service has no slots.
-    before: its counterpart in the original set; None if there is none, or if this is it.
+    before: its counterpart in the original set; None if there is none, or for the original set.
     around: see `Around`.
     backend: see `fuzzy.match`.
   """
@@ -149,14 +149,14 @@ def frame_counts(
 
 
 def mapped(before: Before, after: State, slots: frozenset[str], backend: str = "difflib") -> State:
-  """Returns the state predicted before, with what the perturbation replaced, replaced.
+  """Returns the state predicted before, with the perturbation's replacements applied.
 
   Args:
-    before: with the names of its dialogue.
-    after: the state predicted from the perturbed dialogue, whose order several forms of one value
-      get: sorted forms are in another order after their letters have changed.
-    slots: whose values were replaced, beside those of `before.choices`.
-    backend: "exact" compares letter by letter, any other as it compares values.
+    before: the counterpart in the original set, with the names of its dialogue.
+    after: the state predicted from the perturbed dialogue. If a slot's several values are the same
+      set there, its order is used, since sorted values change order when they are replaced.
+    slots: slots whose values were replaced, besides those in `before.choices`.
+    backend: "exact" looks up names exactly, others also match them as `fuzzy.equal` does.
   """
   if not (before.names or before.choices):
     return before.state
@@ -222,7 +222,7 @@ def _entities(gold: GoldFrame, state: State, around: Around) -> dict[str, float]
 
 
 def predicted_values(state: State, slots: frozenset[str]) -> list[str]:
-  """Returns the first value of each of some slots of a state, without "dontcare"."""
+  """Returns the first value of each of these slots in a state, without "dontcare"."""
   values = (next(iter(state[slot]), DONTCARE) for slot in slots if slot in state)
   return [value for value in values if value != DONTCARE]
 
@@ -249,7 +249,7 @@ def _pair(
 
 
 def _is_reverted(value: str, names: Mapping[str, str], backend: str) -> bool:
-  """Whether a value is a name that was replaced, and not one that came in its place."""
+  """Whether a value is a replaced name, and not also a replacement."""
   if backend == "exact" or value in names:
     return value in names and value not in names.values()
   return any(fuzzy.equal(old, value, backend) for old in names) and not any(

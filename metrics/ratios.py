@@ -1,9 +1,9 @@
 """Statistics that are ratios of counts, and their 95% intervals.
 
-A count has a number per frame; a statistic is the sum over frames of some counts, each with a
-weight, over the sum of others. Shares of frames, of slots and of values are all of this kind, and
-so are F1 and a relative difference. A bootstrap sample of dialogues needs the sums of each
-dialogue, once for all statistics.
+A count has a number per frame; a statistic is a weighted sum of some counts over all frames,
+divided by a weighted sum of others. Shares of frames, of slots and of values are all of this kind,
+and so are F1 and a relative difference. A bootstrap sample of dialogues needs per-dialogue sums,
+once for all statistics.
 """
 
 import dataclasses
@@ -19,8 +19,8 @@ class Ratio:
   """A statistic.
 
   Attributes:
-    part: count -> weight.
-    whole: the same; the statistic is nan where their sum is 0.
+    part: count -> weight, of the numerator.
+    whole: count -> weight, of the denominator; the statistic is nan where it is 0.
   """
 
   part: Mapping[str, float]
@@ -37,7 +37,7 @@ class Counts:
   """Counts per frame.
 
   Attributes:
-    names: of the N counts.
+    names: names of the N counts.
     values: [N, F] float, at least 0; no nan.
     dialogue_ids: [F] str, the bootstrap's resampling unit.
   """
@@ -68,12 +68,12 @@ def ratio_samples(
 
   Args:
     statistics: name -> ratio.
-    counts: of frames whose dialogues are among those that were drawn from.
-    samples: of dialogues.
+    counts: counts of frames whose dialogues are all in `samples`.
+    samples: bootstrap samples of dialogues.
 
   Returns:
-    nan where a sample holds none of the whole, and everywhere if fewer than two dialogues do:
-    samples of one dialogue are all the same.
+    nan where the denominator is 0 in a sample, and everywhere if it is nonzero in fewer than two
+    dialogues: samples of one dialogue are all the same.
   """
   sums, per_dialogue = samples.sums(counts.values, counts.dialogue_ids)
   part, whole = _weights(statistics, counts.names)
@@ -93,7 +93,7 @@ def ratio_intervals(
 def _weights(
   statistics: Mapping[str, Ratio], names: tuple[str, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the weights of parts and wholes: two [S, N]."""
+  """Returns the weights of numerators and denominators: two [S, N]."""
   part, whole = (
     np.array([[getattr(x, side).get(name, 0.0) for name in names] for x in statistics.values()])
     for side in ("part", "whole")

@@ -1,14 +1,14 @@
-"""Retained, lost, gained: what becomes of the frames when only the schema is reworded.
+"""Retained, lost, gained: what happens to frames when only the schema is reworded.
 
 A frame is right if its score is 1, as for cJGA, which excludes partial fuzzy matches. Of the frames
-right with the original schema, *retained* are right with a variant too and *lost* are not; *gained*
-are wrong with the original and right with the variant. All three are means over the K variants:
+right with the original schema, those also right with a variant are *retained*, the others *lost*;
+*gained* are wrong with the original and right with the variant. All are means over the K variants:
 
   retained = sum_k #(right with the original and with variant k) / (K #(right with the original))
   lost     = sum_k #(right with the original, wrong with variant k) / (K #(right with the original))
   gained   = sum_k #(wrong with the original, right with variant k) / (K #(frames))
 
-So lost = 1 - retained, and of any variant, and on average,
+So lost = 1 - retained, and for any variant, and on average,
   share right with the variant = retained * share right with the original + gained,
 which is JGA where every score is 0 or 1. A frame that is always wrong counts in neither retained
 nor lost, so a tracker cannot seem more robust by being wrong more often, as it can with schema
@@ -40,7 +40,7 @@ def lost(original: np.ndarray, variants: np.ndarray) -> float:
   Args: see `retained`.
 
   Returns:
-    1 - retained, so 0 to 1, and nan where that is; lower is more robust.
+    1 - retained, so 0 to 1, and nan where `retained` is; lower is more robust.
   """
   return mean(1 - frame_retained(original, variants).ravel())
 
@@ -58,18 +58,18 @@ def gained(original: np.ndarray, variants: np.ndarray) -> float:
 
 
 def frame_retained(original: np.ndarray, variants: np.ndarray) -> np.ndarray:
-  """Returns 1.0 per variant and frame that it retains, 0.0 that it loses: [F], [K, F] -> [K, F].
+  """Returns 1.0 where a variant retains a frame, 0.0 where it loses it: [F], [K, F] -> [K, F].
 
-  nan where the frame is wrong with the original, and in all of a frame that lacks a score.
+  nan where the frame is wrong with the original, and for all variants if the frame lacks a score.
   """
   known = _scored(original, variants) & (original >= 1)
   return np.where(known, variants >= 1, np.nan)
 
 
 def frame_gained(original: np.ndarray, variants: np.ndarray) -> np.ndarray:
-  """Returns 1.0 per variant and frame that it gains, else 0.0: [F], [K, F] -> [K, F].
+  """Returns 1.0 where a variant gains a frame, else 0.0: [F], [K, F] -> [K, F].
 
-  nan in all of a frame that lacks a score.
+  nan for all variants if the frame lacks a score.
   """
   is_gained = (original < 1) & (variants >= 1)
   return np.where(_scored(original, variants), is_gained, np.nan)

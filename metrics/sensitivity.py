@@ -40,11 +40,11 @@ def frame_cov(scores: np.ndarray) -> np.ndarray:
 
 
 def frame_sensitivity(scores: np.ndarray, zero_mean: str = "zero") -> np.ndarray:
-  """Returns what a frame counts in SS: [K, F] -> [F].
+  """Returns the contribution of each frame to SS: [K, F] -> [F].
 
   Args:
     scores: see `schema_sensitivity`.
-    zero_mean: what a frame counts that every variant gets wrong: "zero" or "exclude".
+    zero_mean: how frames that every variant gets wrong count: "zero" or "exclude".
 
   Returns:
     CoV, see `frame_cov`; 0 instead of nan where all variants score 0, under the rule "zero".
@@ -71,7 +71,7 @@ def schema_sensitivity(scores: np.ndarray, zero_mean: str = "zero") -> float:
   Args:
     scores: [K, F] float, at least 0: a metric per variant and frame, frames aligned.
       Frames with nan in a variant are left out.
-    zero_mean: what a frame counts that every variant gets wrong: "zero" or "exclude".
+    zero_mean: how frames that every variant gets wrong count: "zero" or "exclude".
 
   Returns:
     SS, or nan if K < 2 or no frame is left.
@@ -100,14 +100,14 @@ def relative_difference(original: float, variants: float) -> float:
 def frame_statistics(
   values: Mapping[str, np.ndarray], zero_mean: str = "zero", name: str = "jga"
 ) -> dict[str, np.ndarray]:
-  """Returns the statistics of single frames: `summarise` takes their means, the bootstrap too.
+  """Returns the per-frame statistics whose means `summarise` and the bootstrap compute.
 
   Args: see `summarise`.
 
   Returns:
-    The keys of `summarise` without diff_rel, worst and spread, which are made of several means ->
-    [F] float, or [K, F] where a frame has a value per variant. A variant that is not given is nan
-    in all frames, and so is what needs it; a frame that is nan in one of those given is nan in all.
+    The keys of `summarise` without diff_rel, worst and spread, which combine several means ->
+    [F] float, or [K, F] where a frame has a value per variant. A missing variant is nan in all
+    frames, and so is what depends on it; a frame that is nan in one given variant is nan in all.
   """
   unknown = np.isnan(sum(values.values(), np.zeros(len(next(iter(values.values()), ())))))
   values = {variant: np.where(unknown, np.nan, scores) for variant, scores in values.items()}

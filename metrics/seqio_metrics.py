@@ -6,7 +6,7 @@ the same number: the other slots are never in a gold or predicted state, so each
 Both functions take the output of a task's postprocessor (`prompts.seqio_steps.read_back`), which
 depends on the unit of the task's prompt format.
   targets: one dict per example,
-    id: "v3/dev/1_00000-002-Banks_2/account_type", that is variant, split, frame and slot,
+    id: "v3/dev/1_00000-002-Banks_2/account_type", i.e. variant, split, frame and slot,
       with the original names of service and slot; "*" for the slot if the unit is "frame";
     seen: whether the frame's service is also in train.
   A target of unit "slot" also has
@@ -47,7 +47,7 @@ INTENT, REQUESTED = "active_intent_accuracy", "requested_slots_f1"  # official k
 class _Frame:
   """The scores of a frame, from the examples seen so far."""
 
-  num_examples: int  # of a complete frame
+  num_examples: int  # number of examples of a complete frame
   seen: bool
   examples: set[str | None] = dataclasses.field(default_factory=set)  # the slots they ask for
   scores: dict[str, float] = dataclasses.field(default_factory=dict)  # per slot
@@ -146,7 +146,7 @@ def schema_sensitivity(
     row = summarise({v: scores[group] for v, scores in jga.items()}, zero_mean)
     for name, scores in further.items():
       found = summarise({v: x[group] for v, x in scores.items()}, zero_mean, name)
-      row |= {key: x for key, x in found.items() if name in key}  # others bear no name of a metric
+      row |= {key: x for key, x in found.items() if name in key}  # keys without it are JGA's
     result.update({f"{k}{suffix}": x for k, x in row.items() if not math.isnan(x)})
     result[f"num_frames{suffix}"] = float(group.sum())
   result.setdefault("num_frames", 0.0)
@@ -161,7 +161,7 @@ def _groups(seen: Sequence[bool]) -> list[tuple[str, np.ndarray]]:
 
 
 def _further(frames: Sequence[_Frame]) -> dict[str, np.ndarray]:
-  """Returns scores besides JGA, each [F], of those that all frames have."""
+  """Returns the scores besides JGA that all frames have, each [F]."""
   keys = [key for key in (INTENT, REQUESTED) if frames and all(key in f.further for f in frames)]
   return {key: np.array([frame.further[key] for frame in frames]) for key in keys}
 

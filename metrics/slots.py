@@ -1,7 +1,7 @@
-"""Slots of one frame that are right: accuracy by slot, precision, recall and F1 of states.
+"""Correct slots of a frame, the basis of slot accuracy, precision, recall and F1 of states.
 
-A slot is right if the official scorer gives it 1 (`goals.slot_score`), as a frame is right whose
-JGA is 1: a near match of a value is wrong. Over all frames together (micro),
+A slot is right if the official scorer gives it 1 (`goals.slot_score`), as a frame is right if its
+JGA is 1: a partial fuzzy match is wrong. Micro-averaged over all frames,
 
   precision = #(right slots) / #(slots of predicted states)
   recall    = #(right slots) / #(slots of gold states)
@@ -20,7 +20,7 @@ def right_slots(
   predicted: Mapping[str, Sequence[str]],
   backend: str = "difflib",
 ) -> frozenset[str]:
-  """Returns the slots that are in the gold and in the predicted state, with the right value.
+  """Returns the slots in both the gold and the predicted state with the right value.
 
   Args:
     service: the frame's service in the original schema; slots that it lacks are ignored.

@@ -1,20 +1,20 @@
-"""A start from which a small encoder without pretraining learns to match and to point in minutes.
+"""An initialization with which a small encoder learns to match and point in minutes, from scratch.
 
-As `structured_init` does for T5: the random initial weights are given regularities that bring near
-what a pretrained encoder has, no word, slot or service is in them, and all weights are trained.
+As `structured_init` does for T5, it gives the random initial weights regularities that approximate
+a pretrained encoder; they encode no word, slot or service, and all weights are trained.
 
-1. A quarter of the width holds positions (sinusoids) and the rest tokens, so that neither hides the
+1. A quarter of the width holds positions (sinusoids) and the rest tokens, so that neither masks the
    other.
-2. In each layer two heads prefer a neighbour, the token before and the token after, and a third one
-   tokens that are the same as the token itself: a slot's name in the user's words, or a value in
-   two utterances. In the first layer a fourth one prefers some ten tokens around: in "Fresno as the
+2. In each layer two heads prefer a neighbour, the previous and the next token, and a third prefers
+   tokens identical to the query token: a slot's name in the user's words, or a value in two
+   utterances. In the first layer a fourth head prefers some ten tokens around: in "Fresno as the
    town", the last word says what the first one is.
-3. Attention outputs are projected by the transpose of the values' projection, so that what is
-   attended to arrives as itself.
-4. Pointers point to what is like the slot, positions apart.
-5. Kernels are scaled by what they read (1 / sqrt of the inputs), the tables of tokens and positions
-   to a deviation of 1: BERT's deviation of 0.02 is for a width of 768, and Adam's first steps would
-   wash out what is small.
+3. Attention outputs are projected by the transpose of the value projection, so that attended tokens
+   are copied unchanged.
+4. Pointers point to tokens similar to the slot, ignoring positions.
+5. Kernels are scaled by their fan-in (1 / sqrt of the inputs), token and position embeddings to a
+   standard deviation of 1: BERT's 0.02 is for a width of 768, and Adam's first steps would wash out
+   small weights.
 """
 
 import math
@@ -30,22 +30,22 @@ from sgdx_t5x.encoder.span_model import SpanModel
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.from_scratch import wordpiece
 
-_FIRST_WORD = len(wordpiece.SPECIAL) + wordpiece.MARKERS  # in vocabularies that it trains
-_ADDED = ("slot_context", "intent_context", "marks")  # tables of what is added to tokens
-# Head, its preferred neighbour, the first of its sinusoids: the last prefers some ten around.
+_FIRST_WORD = len(wordpiece.SPECIAL) + wordpiece.MARKERS  # in vocabularies trained by `wordpiece`
+_ADDED = ("slot_context", "intent_context", "marks")  # embeddings that are added to tokens
+# (head, offset of its neighbour, first of its sinusoids); the last prefers some ten tokens around.
 _NEAR = ((0, -1, 0), (1, 1, 0), (3, 0, 4))
 _PERIODS = (2.5, 200.0)  # shortest and longest of the sinusoids, in tokens
 
 
 class StructuredSpanModel(SpanModel):
-  """The span tracker with the start described above. Three heads or more.
+  """The span tracker with the initialization described above. Needs at least three heads.
 
   Args:
-    neighbour: attention logit of the preferred neighbour; of other tokens it is about 0.
-    match: attention logit of the same token; of other tokens it is about 0.
-    renamed: share in [0, 1) of the vocabulary that stands for other words in a row to train on, the
-      same throughout the row. What words mean is then of less use than where they stand, and which
-      of them are the same: that carries over to services that were not in training.
+    neighbour: attention logit of the preferred neighbour; about 0 for other tokens.
+    match: attention logit of identical tokens; about 0 for other tokens.
+    renamed: share in [0, 1) of the vocabulary that is replaced by other words in training, the same
+      way throughout a row. This makes the meanings of words less useful than their positions and
+      identity, which generalize to services that were not in training.
   """
 
   def __init__(
@@ -69,14 +69,14 @@ class StructuredSpanModel(SpanModel):
       )
 
   def get_initial_variables(self, *args, **kwargs):
-    """As `SpanModel`'s, with `params` restructured."""
+    """Same as `SpanModel`'s, with `params` restructured."""
     variables = flax.core.unfreeze(super().get_initial_variables(*args, **kwargs))
     heads = self.module.config.num_heads
     variables["params"] = restructure(variables["params"], heads, **self._logits)
     return flax.core.freeze(variables)
 
   def loss_fn(self, params: Any, batch: Mapping[str, Any], dropout_rng: Any):
-    """As `SpanModel`'s; in training some words are others."""
+    """Same as `SpanModel`'s; in training, some words are replaced."""
     if dropout_rng is not None and self._renamed:
       rng, dropout_rng = jax.random.split(dropout_rng)
       tokens = batch["encoder_input_tokens"]
@@ -86,13 +86,13 @@ class StructuredSpanModel(SpanModel):
 
 
 def rename(tokens: jax.Array, rng: jax.Array, share: float, vocab_size: int) -> jax.Array:
-  """Replaces words by others, alike wherever they stand in a row.
+  """Replaces words by others, consistently within a row.
 
   Args:
     tokens: int `[B, L]`.
     rng: random key.
-    share: of the vocabulary; special pieces and markers stay.
-    vocab_size: of the encoder.
+    share: share of the vocabulary to replace, except special pieces and markers.
+    vocab_size: the encoder's vocabulary size.
   """
   rows, numbers = tokens.shape[0], jnp.arange(vocab_size)
   chosen, others = jax.random.split(rng)
@@ -104,7 +104,7 @@ def rename(tokens: jax.Array, rng: jax.Array, share: float, vocab_size: int) -> 
 def restructure(
   params: Mapping[str, Any], num_heads: int, neighbour: float = 8.0, match: float = 6.0
 ) -> dict[str, Any]:
-  """Returns a span tracker's parameters with the regularities. Args: as `StructuredSpanModel`'s."""
+  """Returns a span tracker's parameters with the regularities. Args: see `StructuredSpanModel`."""
   width = params["encoder"]["position_embedder"]["embedding"].shape[1]
   positions = 2 * (width // 8)  # sines and cosines
   params = jax.tree_util.tree_map_with_path(_scaled, dict(params))
@@ -129,7 +129,7 @@ def restructure(
     same = jnp.pad(same, ((positions, 0), (0, 0)))
     query, key = query.at[:, columns].set(same), key.at[:, columns].set(same)
     layer["query"]["kernel"], layer["key"]["kernel"] = query, key
-    # Positions stay as they are: what a layer adds lies beside them.
+    # Positions are not changed: a layer adds only to the other dimensions.
     layer["out"]["kernel"] = layer["value"]["kernel"].T.at[:, :positions].set(0.0)
     layer["wo"]["kernel"] = layer["wo"]["kernel"].at[:, :positions].set(0.0)
     bert[name] = layer
@@ -140,7 +140,7 @@ def restructure(
 
 
 def _scaled(path: Any, x: jax.Array) -> jax.Array:
-  """A parameter in the scale of this start; before it has a deviation of 0.02, as BERT's."""
+  """Rescales a parameter from BERT's standard deviation of 0.02 to that of this initialization."""
   names = [jax.tree_util.keystr((key,), simple=True) for key in path]
   if names[0] in _ADDED or "type_embedder" in names:
     deviation = 0.3  # several are added to a token, which must stay recognizable
@@ -152,7 +152,7 @@ def _scaled(path: Any, x: jax.Array) -> jax.Array:
 
 
 def _sinusoids(table: Mapping[str, jax.Array], frequencies: jax.Array) -> jax.Array:
-  """Positions `[P, E]`: of each frequency a sine and a cosine, of deviation 1; then zeros."""
+  """Positions `[P, E]`: a sine and a cosine per frequency, with deviation 1; then zeros."""
   rows, width = table["embedding"].shape
   angles = jnp.arange(rows)[:, None] * frequencies
   waves = math.sqrt(2) * jnp.stack([jnp.sin(angles), jnp.cos(angles)], axis=-1)
@@ -163,9 +163,9 @@ def _sinusoids(table: Mapping[str, jax.Array], frequencies: jax.Array) -> jax.Ar
 def _neighbour_kernels(
   frequencies: jax.Array, first: int, width: int, size: int, step: int, logit: float
 ) -> tuple[jax.Array, jax.Array]:
-  """Kernels `[E, D]` of a query and a key whose product is greatest `step` tokens further.
+  """Query and key kernels `[E, D]` whose dot product is greatest at an offset of `step` tokens.
 
-  With the sinusoids from the `first` on, the fastest: without the fast ones it falls more slowly.
+  Uses the sinusoids from `first` on, fastest first; without the fast ones the peak is wider.
   """
   pairs = min(len(frequencies) - first, size // 2)
   scale = math.sqrt(logit * math.sqrt(size) / (2 * pairs))

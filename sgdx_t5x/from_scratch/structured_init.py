@@ -1,19 +1,19 @@
-"""A start from which a small T5 without pretraining learns to copy in minutes, not days.
+"""An initialization with which a small T5 without pretraining learns to copy in minutes, not days.
 
 What takes a small transformer longest is to find the circuit that copies a value from the
-dialogue: attend to a token by what stands before it, and write what stands there. A pretrained T5
-has it. Here the random initial weights are given three regularities that make the circuit near,
-and nothing else: no word, slot or service is in them, and all weights are trained.
+dialogue: attend to a token by what precedes it, and output that token. A pretrained T5 has it.
+Here the random initial weights get three regularities that bring the circuit within reach, and
+nothing else: they encode no word, slot or service, and all weights are trained.
 
 1. Two heads of each stack prefer a neighbour: the previous token, and the next one
    (encoder) or the token itself (decoder). A third head of the encoder can prefer the tokens
-   before the previous one: "from" or "to" may stand some words before a name.
-2. Cross-attention keys are projected as queries are, so that like attends to like.
-3. Attention outputs are projected by the transpose of the values' projection, so that what is
-   attended to arrives as itself; with T5 1.0's shared embedding, that is what is written.
+   before the previous one: "from" or "to" may precede a name by some words.
+2. Cross-attention keys have the same projection as queries, so that like attends to like.
+3. Attention outputs are projected by the transpose of the value projection, so that attended
+   tokens are copied unchanged; with T5 1.0's shared embedding, they are then the output.
 
-Adafactor, whose steps are relative to a weight's size, keeps them; Adam's equal steps wash them
-out of the small query weights early in training.
+Adafactor, whose steps are relative to a weight's size, preserves them; Adam's equal steps wash
+them out of the small query weights early in training.
 """
 
 import math
@@ -26,7 +26,7 @@ import jax.numpy as jnp
 from sgdx_t5x.errors import SgdxError
 from t5x import models
 
-_NOISE = 0.1  # of T5's own initial biases
+_NOISE = 0.1  # factor of T5's own initial biases
 # Relative position buckets of T5 (32 buckets): in the encoder, 1 is the previous token and 17 the
 # next; in the decoder, 1 is the previous token and 0 the token itself.
 _NEIGHBOURS = {"encoder": (1, 17), "decoder": (1, 0)}
@@ -34,15 +34,15 @@ _EARLIER = (2, 3, 4, 5)
 
 
 class StructuredInitModel(models.EncoderDecoderModel):
-  """T5X's encoder-decoder model, with the start described above. Two heads or more.
+  """T5X's encoder-decoder model with the initialization above. Needs at least two heads.
 
   Args:
-    neighbour: attention logit of the preferred neighbour over any other token. In n tokens, it
-      gets a share of about e**neighbour / (e**neighbour + n).
-    match: cross-attention logit of a token with itself; of others it is about 0. T5's own
+    neighbour: attention logit of the preferred neighbour relative to any other token. Among n
+      tokens, its attention weight is about e**neighbour / (e**neighbour + n).
+    match: cross-attention logit of a token with itself; about 0 for others. T5's own
       initial weights give 1.
     earlier: attention logit, in the encoder's third head, of each of the four tokens before the
-      previous one. 0 leaves that head as it is, and two heads are enough.
+      previous one. 0 leaves that head unchanged, and two heads are enough.
   """
 
   def __init__(
@@ -61,7 +61,7 @@ class StructuredInitModel(models.EncoderDecoderModel):
     super().__init__(*args, **kwargs)
 
   def get_initial_variables(self, *args, **kwargs):
-    """As T5X's, with `params` restructured."""
+    """Same as T5X's, with `params` restructured."""
     variables = super().get_initial_variables(*args, **kwargs)
     frozen = isinstance(variables, flax.core.FrozenDict)
     variables = flax.core.unfreeze(variables)

@@ -1,11 +1,11 @@
 """A small SentencePiece vocabulary, trained on a corpus: `sgdx data vocabulary`.
 
-For a model without pretraining: 2,000 pieces cut SGD's prompts as short as T5's 32,000, and leave
-its parameters to the network. Special ids are T5's (pad 0, </s> 1, <unk> 2), so the same gin files
-fit both. The text is that of train alone: its dialogues and its original schemas.
+For a model without pretraining: 2,000 pieces tokenize SGD's prompts into as few tokens as T5's
+32,000, and leave more parameters for the network. Special ids are T5's (pad 0, </s> 1, <unk> 2), so
+the same gin files fit both. The text is from train only: its dialogues and original schemas.
 
 Tags and signs of the formats that ask for a whole frame come after the trained pieces, so that
-T5DST's prompts are the same tokens with and without them.
+T5DST's prompts have the same tokens with and without them.
 """
 
 import contextlib
@@ -21,28 +21,28 @@ from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.schema import Service
 
-# One piece each: spelled out, the tags would be half of a short prompt.
+# One piece each; otherwise the tags would be half of a short prompt.
 TAGS = ("[USER]", "[SYSTEM]", "[domain]", "[slot]", "[PVs]", "none", "dontcare")
 FRAME_TAGS = (
   *("[states]", "[intents]", "[req_slots]", "[user]", "[system]", "||", "|"),  # D3ST
   *("[example]", "[slots]", "[context]", "[state]", "[intent]"),  # SDT
 )
-_SIGNS = ("=", ")", "(")  # if the text has none
-# What a character becomes before text is cut into pieces. A no-break space becomes a space (a model
-# without rules logs a line when it is loaded). What follows "=" gets a blank, so that a value is
-# the same pieces as in the dialogue: a model without pretraining could hardly copy it otherwise.
+_SIGNS = ("=", ")", "(")  # added if the text has none
+# Character normalization before tokenization. A no-break space becomes a space (a model without
+# rules logs a line when it is loaded). "=" is followed by a space, so that a value has the same
+# pieces as in the dialogue: a model without pretraining could hardly copy it otherwise.
 _RULES = "A0\t20\n3D\t3D 20\n"
-_SCHEMA_WEIGHT = 20  # every prompt has some words of a schema, and of all utterances a few
+_SCHEMA_WEIGHT = 20  # every prompt has parts of a schema, but only a few of all utterances
 
 
 def corpus_lines(
   corpus: Corpus, on_dialogue: Callable[[int], None] = lambda _: None
 ) -> Iterator[str]:
-  """Yields the lines of train: utterances once, schemas often.
+  """Yields the lines of train: utterances once, schemas `_SCHEMA_WEIGHT` times.
 
   Args:
-    corpus: where to read.
-    on_dialogue: called with the number of each dialogue read.
+    corpus: the corpus to read.
+    on_dialogue: called with the number of dialogues read so far.
   """
 
   def counted() -> Iterator[Dialogue]:
@@ -69,11 +69,11 @@ def train_vocabulary(text: Iterable[str], num_pieces: int) -> bytes:
   """Returns a unigram model for lines of text, the same on every machine.
 
   Args:
-    text: what it is trained on.
-    num_pieces: how many pieces, before those that are added for formats of whole frames.
+    text: the training text.
+    num_pieces: number of pieces, without those added for formats of whole frames.
   """
   model = io.BytesIO()
-  # The model keeps the name of its rules' file, so that must be the same on every machine.
+  # The model stores the name of its rule file, so that must be the same on every machine.
   with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
     pathlib.Path("rules.tsv").write_text(_RULES)
     sentencepiece.SentencePieceTrainer.train(
@@ -95,10 +95,10 @@ def train_vocabulary(text: Iterable[str], num_pieces: int) -> bytes:
 
 
 def _with_frame_tags(trained: bytes) -> bytes:
-  """Returns a model with the pieces added, after its own, that formats of whole frames need."""
+  """Appends to a model the pieces that formats of whole frames need."""
   from sentencepiece import sentencepiece_model_pb2
 
-  proto: Any = sentencepiece_model_pb2  # its classes are made when it is imported
+  proto: Any = sentencepiece_model_pb2  # its classes are created on import
   model, piece = proto.ModelProto.FromString(trained), proto.ModelProto.SentencePiece
   known = {each.piece for each in model.pieces}
   least = min(each.score for each in model.pieces)

@@ -1,8 +1,8 @@
 """A small uncased WordPiece vocabulary, trained on lines of text.
 
-For an encoder without pretraining, as `from_scratch.vocabulary` makes one for T5. Pieces are those
-of byte-pair encoding (Sennrich et al. 2016, arXiv:1508.07909): the two neighbours that stand
-together most often become one piece, again and again.
+For an encoder without pretraining, as `from_scratch.vocabulary` is for T5. Pieces are those of
+byte-pair encoding (Sennrich et al. 2016, arXiv:1508.07909): the most frequent pair of adjacent
+pieces is merged into one, repeatedly.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def train_wordpiece(text: Iterable[str], num_pieces: int) -> tuple[str, ...]:
   """Returns the pieces, special ones first; the same on every machine.
 
   Args:
-    text: lines that it is trained on.
-    num_pieces: how many pieces in all, at most: fewer if there is nothing left to join.
+    text: lines to train on.
+    num_pieces: maximum number of pieces; fewer if there is nothing left to merge.
 
   Raises:
-    SgdxError: there is no room for each character of the text.
+    SgdxError: `num_pieces` is too small for all characters of the text.
   """
   counts = collections.Counter(word for line in text for word in words_of(line, lower_case=True))
   words = _Words([(_letters(word), count) for word, count in sorted(counts.items())])
-  # What a user may type though the text has it nowhere.
+  # Characters that users may type even if they are not in the text.
   letters = string.ascii_lowercase + string.digits
   characters = {*letters, *(f"##{letter}" for letter in letters), *string.punctuation}
   characters |= {piece for word, _ in words.words for piece in word}
@@ -53,10 +53,10 @@ def train_wordpiece(text: Iterable[str], num_pieces: int) -> tuple[str, ...]:
 
 
 class _Words:
-  """Words cut into pieces, and how often two pieces stand together in them.
+  """Words split into pieces, and the counts of adjacent pairs of pieces.
 
   Args:
-    words: pieces of each word, and how often it occurs.
+    words: (pieces, frequency) of each word.
   """
 
   def __init__(self, words: list[tuple[Word, int]]):
@@ -67,7 +67,7 @@ class _Words:
       self._count(place, 1)
 
   def join(self) -> str:
-    """Joins the most frequent pair; of several, the first in the alphabet. Returns the piece."""
+    """Merges the most frequent pair (ties: lexicographically first). Returns the new piece."""
     pair = min(self.pairs, key=lambda pair: (-self.pairs[pair], pair))
     joined = pair[0] + pair[1].removeprefix("##")
     for place in sorted(self._places[pair]):

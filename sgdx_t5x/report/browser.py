@@ -1,6 +1,7 @@
-"""What the error browser shows: frames with errors, some embedded in the page, all in JSONL.
+"""Data of the error browser: frames with errors, some embedded in the page, all in JSONL.
 
-SGD-X paper (Lee et al. 2022), Table 4, for every frame: which slots fail with which variant.
+As Table 4 of the SGD-X paper (Lee et al. 2022), for every frame: which slots fail under which
+variant.
 """
 
 import dataclasses
@@ -22,19 +23,19 @@ from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring.checks.check import CheckedSet
 from sgdx_t5x.scoring.score_files import failure_json
 
-EXAMPLES = 5  # frames embedded of each run, service, slot, variant and kind
+EXAMPLES = 5  # frames embedded per run, service, slot, variant and kind
 BUDGET = 10_000_000  # bytes of embedded frames and dialogues; plots and tables come on top
 
 
 @dataclasses.dataclass(frozen=True)
 class Texts:
-  """What the corpus adds to errors; empty without a corpus.
+  """Texts of the corpus that are shown with errors; empty without a corpus.
 
   Attributes:
-    services: original name -> variant -> name, and slot -> (name, description) there.
+    services: original name -> variant -> its name and slot -> (name, description).
     dialogues: dialogue id -> dialogue.
-    said: perturbed set -> dialogue id -> turn -> what is said there, where it differs.
-    edits: set of counterfactuals -> dialogue id -> turn -> what is told there instead.
+    said: perturbed set -> dialogue id -> turn -> perturbed utterance, where it differs.
+    edits: set of counterfactuals -> dialogue id -> turn -> edit of what the user informs.
   """
 
   services: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
@@ -64,7 +65,7 @@ def frame_rows(run: Run, first_run: Run | None = None) -> Iterator[dict[str, Any
   Each is {"id", "dialogue", "turn", "service", "scores": variant -> joint goal accuracy,
   "changes": whether it is right (1) with some variants and wrong with others, "broken": variants
   with which `first_run` is right and this one wrong, "failures"}. A perturbed set counts as a
-  variant: that with which its words were read.
+  variant.
   """
   table = run.table
   if not table or table.failures is None:
@@ -94,10 +95,10 @@ def embed(
   """Returns the data of the page's error browser.
 
   Args:
-    runs: those without errors per frame have no examples.
-    texts: of the corpus.
-    jsonl: where all examples are, relative to the page.
-    examples: how many frames to embed of each run, service, slot, variant and kind.
+    runs: the runs; those without per-frame errors have no examples.
+    texts: texts of the corpus.
+    jsonl: paths of the files with all examples, relative to the page.
+    examples: how many frames to embed per run, service, slot, variant and kind.
 
   Returns:
     What page.js reads. Frames are chosen by a hash of their dialogue, those that change between
@@ -140,7 +141,7 @@ def embed(
 
 
 def kind_counts(run: Run) -> dict[str, dict[str, int]]:
-  """Returns variant -> kind -> how many slots of frames fail so; {} if that is not known."""
+  """Returns variant -> kind -> number of failed slots over all frames; {} if not known."""
   if not run.table or run.table.failures is None:
     return {}
   counts = {variant: dict.fromkeys(KINDS, 0) for variant in run.table.scores}
@@ -152,7 +153,7 @@ def kind_counts(run: Run) -> dict[str, dict[str, int]]:
 
 
 def slot_counts(run: Run) -> dict[tuple[str, str], Counter[str]]:
-  """Returns (service, slot) -> variant or kind -> how many frames fail so; slots that do."""
+  """Returns (service, slot) -> variant or kind -> number of failures, for slots with any."""
   counts: dict[tuple[str, str], Counter[str]] = {}
   table = run.table
   if table and table.failures:
@@ -165,9 +166,9 @@ def slot_counts(run: Run) -> dict[tuple[str, str], Counter[str]]:
 
 
 def jsonl_lines(run: Run, texts: Texts, first_run: Run | None = None) -> Iterator[str]:
-  """Yields the lines of errors/RUN.jsonl: `frame_rows`, with what the corpus says of each.
+  """Yields the lines of errors/RUN.jsonl: `frame_rows` with texts of the corpus.
 
-  Added are "said", the user's turn and the one before it, and per failure "wording": variant ->
+  These are "said", the user's turn and the one before it, and per failure "wording": variant ->
   [name, description] of the slot.
   """
   for row in frame_rows(run, first_run):
@@ -184,10 +185,10 @@ def jsonl_lines(run: Run, texts: Texts, first_run: Run | None = None) -> Iterato
 
 
 def _choose(rows: Sequence[dict[str, Any]], examples: int) -> list[tuple[int, dict[str, Any]]]:
-  """Returns (rank, row): a row is taken as the rank-th of a cell that has not enough yet."""
+  """Returns (rank, row): each row is the rank-th example of a cell that still needs examples."""
   counts: Counter[tuple[Any, ...]] = Counter()
   chosen = []
-  # A dialogue's frames come one after the other: its text is embedded once.
+  # Keeps the frames of a dialogue together, since its text is embedded once.
   for row in sorted(
     rows, key=lambda row: (not row["changes"], zlib.crc32(row["dialogue"].encode()))
   ):
@@ -208,7 +209,7 @@ def _cells(row: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
 def _fit(
   rows: Sequence[dict[str, Any]], texts: Texts
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
-  """Returns the first rows that fit into the budget, and dialogue -> last turn to be shown."""
+  """Returns the first rows that fit into the budget, and dialogue -> last turn to show."""
   kept: list[dict[str, Any]] = []
   turns: dict[str, int] = {}
   size = 0
@@ -230,7 +231,7 @@ def _fit(
 
 
 def _descriptions(service: Any, other: Any) -> dict[str, Any]:
-  """Name and slots of a service in a variant. Args: service is the original one."""
+  """Name and slots of a service in a variant; `service` is the original, `other` the variant's."""
   pairs = zip(service.slots, other.slots, strict=True)
   return {
     "name": other.name,
@@ -239,8 +240,10 @@ def _descriptions(service: Any, other: Any) -> dict[str, Any]:
 
 
 def _turns(texts: Texts, name: str, last: int, first: int = 0) -> list[list[Any]]:
-  """Returns [speaker, what is said, set -> what is said there in parts that are new or not,
-  set -> edit]: the third only where there is any or a fourth, the fourth where there is any."""
+  """Returns [speaker, utterance, others, edits] per turn, without empty items at the end.
+
+  `others`: perturbed set -> its utterance in (is new, text) parts; `edits`: set -> edit.
+  """
   turns: list[list[Any]] = []
   for number, turn in enumerate(texts.dialogues[name].turns[first : last + 1], start=first):
     others = {
@@ -268,12 +271,12 @@ def _seen(runs: Sequence[Run]) -> dict[str, bool]:
 
 
 def _sets(run: Run) -> Mapping[str, CheckedSet]:
-  """Perturbed sets of a run whose errors are known."""
+  """The perturbed sets of a run, if their errors are known."""
   return run.check.sets if run.check else {}
 
 
 def _failures(run: Run, key: str) -> list[dict[str, Any]]:
-  """Returns the slots of a frame that fail, with any variant or in any perturbed set."""
+  """Returns the slots of a frame that fail under any variant or in any perturbed set."""
   table = run.table
   rows = {x.slot: failure_json(x) for x in (table.failures or {}).get(key, ())} if table else {}
   for label, found in run.check.failures(key) if run.check else ():
@@ -287,7 +290,7 @@ def _failures(run: Run, key: str) -> list[dict[str, Any]]:
 
 
 def _scores(run: Run | None) -> dict[str, dict[str, float]]:
-  """Frame id -> variant or perturbed set -> JGA; empty if that is not known."""
+  """Frame id -> variant or perturbed set -> JGA; empty if not known."""
   if run is None or run.table is None:
     return {}
   columns = {v: x.metrics[JOINT_GOAL].tolist() for v, x in run.table.scores.items()}

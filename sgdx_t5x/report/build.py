@@ -1,4 +1,4 @@
-"""Writes a report: the page, and its plots, tables and examples as files beside it."""
+"""Writes a report: the page, and its plots, tables and examples as separate files."""
 
 import dataclasses
 import pathlib
@@ -20,22 +20,22 @@ from sgdx_t5x.signature import package_version
 from sgdx_t5x.tables import document
 
 PAGE = "report.html"
-FILES = "files.txt"  # lists the files of a report: they are replaced, other files never
+FILES = "files.txt"  # lists the files of a report; only these may be replaced
 _NOT_SHOWN = "dialogues and names of slots are not shown: "
 
 
 @dataclasses.dataclass(frozen=True)
 class Content:
-  """What a report says, before it is written.
+  """The content of a report, before it is written.
 
   Attributes:
-    title: of the page.
-    runs: in order, the first is what others are compared with.
+    title: title of the page.
+    runs: in order; the others are compared with the first.
     marks: what makes the runs incomparable, if they are shown side by side nevertheless.
     warnings: what makes them PARTIAL, a line each.
-    sections: of the page; plots without their drawings.
+    sections: sections of the page; plots lack their SVG.
     figures: name of a plot -> matplotlib figure.
-    texts: of the corpus.
+    texts: texts of the corpus.
     lacks: what is missing for a full report, and how to get it, a line each.
   """
 
@@ -64,15 +64,15 @@ def make(
   """Makes a report of runs.
 
   Args:
-    title: of the page.
+    title: title of the page.
     scored: the runs, at least one.
-    corpus: that they were scored with, for dialogues and descriptions of slots, if it is at hand.
-    force: show runs side by side that were scored on other data or by other rules.
-    on_progress: called with a task, how much of it is done, of how much, and a unit.
-    perturbed: set of the runs' checks -> its corpus, for what is said there.
+    corpus: the corpus they were scored with, for dialogues and slot descriptions, if available.
+    force: show runs side by side even if they were scored on different data or by different rules.
+    on_progress: called with (task, done, total, unit).
+    perturbed: name of a set in the runs' checks -> its corpus, for its utterances.
 
   Raises:
-    SgdxError: such runs, without `force`; a corpus that is not theirs.
+    SgdxError: incomparable runs, without `force`; a corpus that they were not scored with.
   """
   marks = _check_comparable(scored, force)
   on_progress("making sections", 0, 9, "parts")
@@ -100,9 +100,9 @@ def write(
   Args:
     content: from `make`.
     out: the folder; a report in it is replaced.
-    examples: frames to embed in the page per run, service, slot, variant and kind; 0: no browser
-      of errors, so nothing of the corpus but names.
-    on_progress: called with a task, how much of it is done, of how much, and a unit.
+    examples: frames to embed in the page per run, service, slot, variant and kind; 0: no error
+      browser, so nothing of the corpus but names.
+    on_progress: called with (task, done, total, unit).
 
   Raises:
     SgdxError: the folder holds something else, or cannot be written.
@@ -142,7 +142,7 @@ def write(
 
 
 def check_out(out: pathlib.Path) -> None:
-  """Refuses a folder that holds anything but a report, file by file. Raises SgdxError."""
+  """Raises SgdxError if a folder contains any file that is not part of a report."""
   listed = out / FILES
   ours = listed.read_text("utf-8").splitlines() if listed.is_file() else []
   check_folder(
@@ -177,7 +177,7 @@ def _texts(scored: Sequence[Run], corpus: Corpus | None) -> tuple[browser.Texts,
       fix="give --corpus what `sgdx score` was given, or leave it out: the page shows less then",
     )
   data = {(run.signature.checksum, run.signature.split) for run in scored}
-  if len(data) > 1:  # ids of dialogues are the same in other corpora and splits
+  if len(data) > 1:  # dialogue ids repeat between corpora and splits
     return browser.Texts(), [_NOT_SHOWN + "the runs are of different data"]
   return browser.read_texts(corpus, scored[0].signature.split, scored), []
 
@@ -191,7 +191,7 @@ def _warnings(run: Run) -> list[str]:
 
 
 def _with_svg(section: Section, content: Content) -> Section:
-  """Puts the drawings into a section's plots."""
+  """Adds the SVG to a section's plots."""
   filled = tuple(
     dataclasses.replace(plot, svg=plot_style.inline_svg(content.figures[plot.name]))
     for plot in section.plots
@@ -200,7 +200,7 @@ def _with_svg(section: Section, content: Content) -> Section:
 
 
 def _write_tables(content: Content, folder: pathlib.Path) -> None:
-  """Writes each table as Markdown, LaTeX and CSV, its marks and signatures with it."""
+  """Writes each table as Markdown, LaTeX and CSV, with its marks and signatures."""
   folder.mkdir()
   signatures = runs.signatures(content.runs)
   names = table_files(content.sections)
@@ -215,7 +215,7 @@ def _write_tables(content: Content, folder: pathlib.Path) -> None:
 
 
 def _write_runs(content: Content, folder: pathlib.Path) -> list[str]:
-  """Writes each run's examples, and its scores if they are in no file yet; returns the former."""
+  """Writes each run's examples, and its scores if not saved yet; returns the example files."""
   written = []
   for number, run in enumerate(content.runs, start=1):
     stem = re.sub(r"[^\w.-]+", "-", run.name)[:60].strip(".") or "run"

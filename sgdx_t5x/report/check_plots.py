@@ -1,4 +1,4 @@
-"""The plots of a check: JGA on changed frames before and after, and what else a set changes."""
+"""The plots of a check: JGA on changed frames before and after, and scores over all frames."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ def before_and_after(rows: Mapping[str, Rows]) -> "Figure | None":
   """JGA (share of right frames) of the frames that each set changed, before and after.
 
   Args:
-    rows: label -> numbers of a set that is compared with the original.
+    rows: label -> numbers of a set, for sets that are compared with the original.
   """
   groups = [g for g in GROUPS if any(each.groups[g].has("there") for each in rows.values())]
   panel_rows = {group: {k: each.groups[group] for k, each in rows.items()} for group in groups}
@@ -50,7 +50,7 @@ def alone(rows: Mapping[str, Rows]) -> "Figure | None":
 def _by_set(
   panel_rows: Mapping[str, Mapping[str, Row]], keys: Mapping[str, str], unit: str
 ) -> "Figure | None":
-  """Draws a panel per group of services, a place per set, a series per number."""
+  """Draws a panel per group of services, an x position per set, a series per number."""
   if not panel_rows:
     return None
   figure, axes = panels(len(panel_rows), 3, 2.2, page=True, sharey=True)
@@ -77,11 +77,11 @@ def _words(label: str, row: Row, keys: Mapping[str, str]) -> str:
 
 
 def caption(rows: Mapping[str, Rows], counted: str = "") -> str:
-  """Returns n of each set and what the intervals are.
+  """Returns n of each set and the kind of intervals.
 
   Args:
     rows: label -> numbers of a set.
-    counted: the number that says n; by default the number of all frames.
+    counted: key of the count to use as n; defaults to the number of frames.
   """
   everything = {label: each.groups["all"] for label, each in rows.items()}
   sizes = (

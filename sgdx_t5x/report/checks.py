@@ -1,7 +1,7 @@
-"""Perturbed dialogues in a report: a check of a run, its section, and what was said there.
+"""Perturbed dialogues in a report: a run's check, its section, and the perturbed utterances.
 
-A check (`sgdx check`) has, besides its numbers, which slots of which frames fail in each perturbed
-set. The error browser shows a set as it shows a schema variant, with the words that differ.
+Besides its numbers, a check (`sgdx check`) lists which slots of which frames fail in each perturbed
+set. The error browser shows a set like a schema variant, with the words that differ.
 """
 
 import dataclasses
@@ -27,8 +27,8 @@ from sgdx_t5x.scoring.rows import Rows
 from sgdx_t5x.signature import Signature, differences
 from sgdx_t5x.tables import Table
 
-Said = Mapping[str, Mapping[int, str]]  # dialogue id -> turn -> what is said there
-_OF_ONE = ("zero_mean", "names")  # fields of signatures that scores, or checks, do not have
+Said = Mapping[str, Mapping[int, str]]  # dialogue id -> turn -> perturbed utterance
+_OF_ONE = ("zero_mean", "names")  # signature fields that only scores, or only checks, have
 _SAME = 1e-9
 _WORD = re.compile(r"\w+|\W")
 
@@ -39,7 +39,7 @@ class Check:
 
   Attributes:
     report: what `sgdx check --json` wrote.
-    sets: label -> a perturbed set, with counts and failures per frame; empty if not known.
+    sets: label -> a perturbed set, with per-frame counts and failures; empty if not known.
     lacks: what is missing to show its errors, and how to get it, a line each.
   """
 
@@ -59,7 +59,7 @@ class Check:
 
   @functools.cached_property
   def scores(self) -> dict[str, dict[str, float]]:
-    """Label -> id of the original frame -> JGA, of the perturbed sets."""
+    """Label -> id of the original frame -> JGA, for the perturbed sets."""
     found = {}
     for label, each in self.sets.items():
       scored, jga = (each.counts.values[each.counts.names.index(x)] for x in ("scored", "jga"))
@@ -77,7 +77,7 @@ class Check:
     }
 
   def failures(self, frame_id: str) -> Iterator[tuple[str, SetFailure]]:
-    """Yields (label, slot that fails) of a frame of the original dialogues."""
+    """Yields (label, failed slot) for a frame of the original dialogues."""
     for label, by_frame in self._failures.items():
       for failure in by_frame.get(frame_id, ()):
         yield label, failure
@@ -88,12 +88,12 @@ def read_check(path: str | pathlib.Path, name: str, signature: Signature, scores
 
   Args:
     path: what `sgdx check --json` wrote.
-    name: of the run.
-    signature: of its scores.
-    scores: what the check must have for the original dialogues, too.
+    name: name of the run.
+    signature: signature of the run's scores.
+    scores: the run's scores, which the check must reproduce for the original dialogues.
 
   Raises:
-    SgdxError: no such file, or the check of another corpus, split or tracker.
+    SgdxError: no such file, or a check of another corpus, split or tracker.
   """
   report = files.read_report(path)
   _check_same(path, report, name, signature, scores)
@@ -110,19 +110,19 @@ def read_check(path: str | pathlib.Path, name: str, signature: Signature, scores
 def read_said(
   corpus: Corpus | None, split: str, checks: Sequence[Check], perturbed: Mapping[str, str]
 ) -> tuple[dict[str, Said], dict[str, Edits], list[str]]:
-  """Reads what is said in perturbed sets where it differs from the original.
+  """Reads the utterances of perturbed sets that differ from the original.
 
   Args:
-    corpus: the original one, if it is at hand.
-    split: of the corpora.
-    checks: that the report shows.
-    perturbed: set -> its corpus, as `sgdx check` was given it.
+    corpus: the original corpus, if available.
+    split: the split of the corpora.
+    checks: the checks that the report shows.
+    perturbed: set -> its corpus, as given to `sgdx check`.
 
   Returns:
-    Set -> what is said; set of counterfactuals -> its edits; and what is missing, a line each.
+    Set -> utterances; set of counterfactuals -> its edits; and what is missing, a line each.
 
   Raises:
-    SgdxError: a set that no check has, or another corpus than was checked.
+    SgdxError: a set that no check has, or a corpus other than the one checked.
   """
   named = {found.name: found for check in checks for found in check.sets.values()}
   if unknown := [name for name in perturbed if name not in named]:
@@ -157,14 +157,14 @@ def read_said(
   return said, edits, lines
 
 
-@functools.lru_cache(maxsize=10_000)  # frames of a dialogue share their turns
+@functools.lru_cache(maxsize=10_000)  # the frames of a dialogue share its turns
 def changed_words(before: str, after: str) -> tuple[tuple[bool, str], ...]:
-  """Splits a text into parts that it shares with another (False) and its own ones (True)."""
+  """Splits `after` into parts that it shares with `before` (False) and new parts (True)."""
   a, b = _WORD.findall(before), _WORD.findall(after)
   parts: list[tuple[bool, str]] = []
   for tag, _, _, start, end in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
     text, is_new = "".join(b[start:end]), tag != "equal"
-    if text.isspace() and parts:  # between two words that are new, a space is, too
+    if text.isspace() and parts:  # a space between two new words is new, too
       parts[-1] = parts[-1][0], parts[-1][1] + text
     elif text and parts and parts[-1][0] == is_new:
       parts[-1] = is_new, parts[-1][1] + text
@@ -176,7 +176,7 @@ def changed_words(before: str, after: str) -> tuple[tuple[bool, str], ...]:
 
 
 def section_tables(name: str, check: Check) -> list[Table]:
-  """Returns the tables of a check. Args: name, of the run."""
+  """Returns the tables of a check; `name` is the name of the run."""
   return [
     dataclasses.replace(table, title=f"{name} on perturbed dialogues: {table.title}")
     for table in tables.layout(check.report)
@@ -184,7 +184,7 @@ def section_tables(name: str, check: Check) -> list[Table]:
 
 
 def section_lines(check: Check) -> tuple[str, ...]:
-  """Returns what is said above the tables of a check."""
+  """Returns the lines above the tables of a check."""
   report = check.report
   return (
     "ned: names that nobody has seen; pi: the same in other words; sdi: disfluent speech; vs: "
@@ -206,7 +206,7 @@ def _check_same(
   signature: Signature,
   scores: Rows,
 ) -> None:
-  """Refuses a check whose scores of the original dialogues are not those of the run."""
+  """Raises SgdxError if a check's scores on the original dialogues differ from the run's."""
   own_fields = Signature.parse(report["signature"])
   words = [
     f"{name}:{one or 'none'}, not {name}:{other or 'none'}"
@@ -233,7 +233,7 @@ def _of(name: str, checks: Sequence[Check]) -> Iterator[CheckedSet]:
 
 
 def _trimmed(is_new: bool, text: str) -> Iterator[tuple[bool, str]]:
-  """Yields a part without, and before and after it, the spaces at its ends."""
+  """Yields a part, with the spaces at the ends of a new part split off as not new."""
   words = text.strip() if is_new else text
   before, _, after = text.partition(words)
   yield from ((False, before),) * bool(before)

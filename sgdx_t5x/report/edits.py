@@ -1,4 +1,4 @@
-"""Counterfactual turns in a report: what users tell there instead, and where their words say it."""
+"""Counterfactual turns in a report: what users inform instead, and where in the utterance."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,15 +19,15 @@ def read_edits(before: Mapping[str, Dialogue], found: Corpus, split: str) -> Edi
   Args:
     before: original dialogues, by id.
     found: the set.
-    split: of it.
+    split: its split.
 
   Returns:
-    Original dialogue id -> turn -> edit. "slots" lists what became of each slot of the goal, with
-    the value told before and there (None: not told). "parts" is what is said there, cut where it
-    says a value, with the status of that slot; "" elsewhere.
+    Original dialogue id -> turn -> edit. "slots" lists the status of each slot of the goal, with
+    the values informed before and after (None: not informed). "parts" is the new utterance, split
+    at the values it contains, with the status of their slots; "" for other text.
 
   Raises:
-    SgdxError: changes.jsonl is missing or has other lines.
+    SgdxError: changes.jsonl is missing or malformed.
   """
   lines = {name: line for name, (line, *_) in read_changes(found, split).items()}
   edits: dict[str, dict[int, Edit]] = {}
@@ -61,14 +61,14 @@ def _edit(line: Mapping[str, Any], before: Turn, after: Turn) -> dict[str, Any]:
 
 
 def _told(turn: Turn, service: str) -> dict[str, str]:
-  """Returns slot -> value that a user turn tells of a service (INFORM)."""
+  """Returns slot -> value that a user turn informs for a service (INFORM)."""
   frames = (frame for frame in turn.frames if frame.service == service)
   actions = (action for frame in frames for action in frame.actions or ())
   return {x["slot"]: x["values"][0] for x in actions if x["act"] == "INFORM" and x["values"]}
 
 
 def _places(turn: Turn, service: str, told: Mapping[str, str]) -> Iterator[tuple[int, int, str]]:
-  """Yields (start, end, slot) of values: spans, and categorical ones that are literally said."""
+  """Yields (start, end, slot) of values: spans, and categorical values that occur verbatim."""
   spans = [x for f in turn.frames if f.service == service for x in f.slots or ()]
   for span in spans:
     yield span["start"], span["exclusive_end"], span["slot"]

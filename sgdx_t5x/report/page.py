@@ -1,8 +1,8 @@
 """The page of a report: one HTML file that needs no other file and no network.
 
-Names, values and dialogues come from the files of others. They get into the page escaped by
-Jinja or as JSON that `page.js` shows as text; and the page's Content-Security-Policy runs no
-script but that one, and loads nothing.
+Names, values and dialogues come from untrusted files. They enter the page escaped by Jinja, or as
+JSON that `page.js` shows as text; and the page's Content-Security-Policy allows no other script,
+and loads nothing.
 """
 
 import base64
@@ -22,7 +22,7 @@ from markupsafe import Markup
 from sgdx_t5x.tables import Cell, Number, Table
 
 _FILES = importlib.resources.files(__package__)
-# What ends a <script>, begins a comment in it, or ends a line of JavaScript.
+# Characters that can end a <script>, begin a comment in it, or end a line of JavaScript.
 _IN_SCRIPT = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
@@ -31,11 +31,11 @@ class Plot:
   """A plot.
 
   Attributes:
-    name: of its files, plots/NAME.svg, .pdf and .png beside the page.
+    name: stem of its files, plots/NAME.svg, .pdf and .png beside the page.
     title: what it shows.
     caption: plain text.
     svg: the element <svg> with a viewBox in points, role "img" and a label; the only text that is
-      put into the page as it is.
+      put into the page unescaped.
   """
 
   name: str
@@ -54,7 +54,7 @@ class Section:
     lines: paragraphs.
     tables: in order.
     plots: in order.
-    signed: whether the runs' signatures are of these tables.
+    signed: whether the runs' signatures apply to these tables.
   """
 
   id: str
@@ -70,13 +70,13 @@ class Page:
   """What the page shows.
 
   Attributes:
-    title: of the page.
+    title: title of the page.
     warnings: lines that begin with PARTIAL or NOT COMPARABLE.
     sections: in order.
     signatures: (names of the runs, their signature).
     browser: data of the error browser, see `sgdx_t5x.report.browser`; None leaves it out.
-    version: of sgdx_t5x.
-    mark: written above every table and plot, if not empty.
+    version: version of sgdx_t5x.
+    mark: text above every table and plot, if not empty.
   """
 
   title: str
@@ -110,18 +110,18 @@ def render(page: Page) -> str:
     script_hash=f"sha256-{digest}",
     data=Markup(script_json(page.browser)),
   )
-  return html.encode("utf-8", "replace").decode()  # half a surrogate pair, which JSON may hold
+  return html.encode("utf-8", "replace").decode()  # JSON may hold lone surrogates
 
 
 def slug(title: str) -> str:
   """Returns a name for the files of a table: "JGA, v1-5 (%)" becomes "jga-v1-5"."""
-  title = re.sub(r" \([^()]*\)[^()]*$", "", title)  # the unit, and what else is said of it
+  title = re.sub(r" \([^()]*\)[^()]*$", "", title)  # the unit and what follows it
   plain = unicodedata.normalize("NFKC", title).lower()
   return re.sub(r"[\W_]+", "-", plain)[:60].strip("-") or "table"
 
 
 def table_files(sections: Iterable[Section]) -> dict[str, str]:
-  """Returns title -> name of its files for all tables: slugs, numbered where two are alike."""
+  """Returns title -> name of its files for all tables: slugs, numbered if they repeat."""
   names: dict[str, str] = {}
   for title in (table.title for section in sections for table in section.tables):
     stem = slug(title)
@@ -131,7 +131,7 @@ def table_files(sections: Iterable[Section]) -> dict[str, str]:
 
 
 def script_json(data: Any) -> str:
-  """Returns JSON that can stand in a <script>, whatever its texts are."""
+  """Returns JSON that is safe in a <script>, whatever strings it contains."""
   text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
   for character, escape in _IN_SCRIPT.items():
     text = text.replace(character, escape)
@@ -143,7 +143,7 @@ def _read(name: str) -> str:
 
 
 def _breakable(text: str) -> Markup:
-  """Lets a signature be broken between its fields."""
+  """Allows line breaks between the fields of a signature."""
   return Markup("|<wbr>").join(text.split("|"))
 
 
@@ -158,9 +158,9 @@ def _is_numeric(cell: Cell) -> bool:
 
 
 def _drawing_size(plot: Plot) -> str:
-  """Style of a plot's box: its texts, of 7 points or more, are as large as those around it.
+  """CSS of a plot's box, so that its text (7 points or more) is as large as that around it.
 
-  Where there is no room for that they become smaller, and then the box scrolls.
+  On narrow pages the text shrinks down to a minimum, below which the box scrolls.
   """
   box = re.search(r'viewBox="[-\d.]+ [-\d.]+ ([\d.]+)', plot.svg)
   points = float(box[1]) if box else 500.0

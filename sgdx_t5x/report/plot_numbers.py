@@ -1,4 +1,4 @@
-"""What the plots of a report show, as numbers in percent and as sentences."""
+"""The content of a report's plots, as numbers in percent and as sentences."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ NAMES = {x.key: x.heading for x in (*JGA.per_variant, JGA.mean, JGA.sensitivity)
 
 
 def groups_with(runs: Sequence["Run"], keys: Iterable[str]) -> list[str]:
-  """Those of all, seen and unseen services that have frames and one of the numbers."""
+  """The groups ("all", "seen", "unseen") that have frames and any of the numbers."""
   keys = tuple(keys)
 
   def has_scores(row: Row) -> bool:
@@ -40,7 +40,7 @@ def services_of(run: "Run") -> dict[str, Row]:
 
 
 def seen_or_unseen(run: "Run") -> dict[str, str]:
-  """Service -> "seen" or "unseen"; empty without scores per frame."""
+  """Service -> "seen" or "unseen"; empty without per-frame scores."""
   if run.table is None:
     return {}
   scores = run.table.frames
@@ -49,7 +49,7 @@ def seen_or_unseen(run: "Run") -> dict[str, str]:
 
 
 def shares_of_kinds(run: Mapping[str, Mapping[str, int]]) -> tuple[str, dict[str, float]]:
-  """What the kinds of error are shares of (without v1 to v5, the original), kind -> share."""
+  """Label of what the shares are of, and kind of error -> share, over v1 to v5 if there are any."""
   variants = [variant for variant in SGDX_VARIANTS if variant in run] or list(run)
   totals: dict[str, int] = {}
   for variant in variants:
@@ -61,7 +61,7 @@ def shares_of_kinds(run: Mapping[str, Mapping[str, int]]) -> tuple[str, dict[str
 
 
 def mean_of(variants: Sequence[str]) -> str:
-  """What a mean over variants is called: "v1-5" is of all five only."""
+  """The name of a mean over variants; "v1-5" only if all five are there."""
   return "v1-5" if set(variants) == set(SGDX_VARIANTS) else "+".join(variants)
 
 
@@ -71,7 +71,7 @@ def num_points(run: "Run") -> int:
 
 
 def best_checkpoints(run: "Run") -> dict[str, tuple[int, Row]]:
-  """The checkpoint that is best by JGA_orig, and by JGA_v1-5; the first of equals."""
+  """The checkpoints with the best JGA_orig and the best JGA_v1-5; the earliest if tied."""
   best = {}
   for key in (ORIG, MEAN):
     if scored := [checkpoint for checkpoint in run.steps if checkpoint[1].has(key)]:
@@ -88,7 +88,7 @@ def in_words(row: Row, keys: Iterable[str]) -> str:
 
 
 def runs_in_words(runs: Sequence["Run"], keys: Iterable[str]) -> str:
-  """The numbers of each run that has some, over all services."""
+  """The numbers of each run that has any, over all services."""
   keys = tuple(keys)
   numbers = [(clean(run.name), in_words(run.rows.groups["all"], keys)) for run in runs]
   return "; ".join(f"{name} {words}" for name, words in numbers if words)
@@ -104,7 +104,7 @@ def best_in_words(run: "Run") -> str:
 
 
 def extremes_in_words(run: "Run", services: dict[str, Row]) -> str:
-  """The most and the least sensitive service. Args: services: of `services_of`."""
+  """The most and the least sensitive service; `services` is from `services_of`."""
   ends = dict.fromkeys((next(iter(services)), next(reversed(services))))
   shown = (f"{clean(s)} ({in_words(services[s], (SENSITIVITY, MEAN))})" for s in ends)
   return f"{clean(run.name)} from {' to '.join(shown)}"

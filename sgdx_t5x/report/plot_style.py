@@ -1,8 +1,8 @@
-"""How the plots of a report look, and the files and the inline SVG made of them.
+"""The style of a report's plots, and their output as files and inline SVG.
 
-Okabe-Ito's colours, with a marker and a line of its own for each series, so that grey print and
-colour-blind readers tell them apart. Texts are never mathtext: names may hold $ and _. matplotlib
-is imported when the first plot is drawn; nothing here touches pyplot's state.
+Okabe-Ito colours, with a marker and line style per series, so that they can be told apart in grey
+print and by colour-blind readers. Text is never mathtext: names may contain $ and _. matplotlib is
+imported when the first plot is drawn; nothing here touches pyplot's state.
 """
 
 import contextlib
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 FILE_FORMATS = ("svg", "pdf", "png")
 COLUMN, PAGE = 3.3, 6.9  # inches: widths in a paper of two columns
-INK = "#19191b"  # of texts and axes: no series has it, for `inline_svg` makes it currentColor
-FAINT = 0.35  # opacity of what is not to be read first
+INK = "#19191b"  # text and axes only, no series, since `inline_svg` turns it into currentColor
+FAINT = 0.35  # opacity of secondary elements
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 _LINES = ("-", "--", "-.", ":")
 _SMALL = 7.0  # points: legends, ticks, labels of dots
 _LETTER = 0.6 * _SMALL / 72  # inches, of DejaVu Sans, one of the widest
 _LINE = 0.16  # inches, from one line of small text to the next
-_NEAR = 3.0  # points, between the middle of a dot and its name
+_NEAR = 3.0  # points, between the center of a dot and its name
 _OBLIQUE = ((1, 1), (1, -1), (-1, 1), (-1, -1))  # right or left, above or below: off the intervals
 _OFFSETS = (
   *((_NEAR, side) for side in (*_OBLIQUE, (1, 0), (-1, 0), (0, 1), (0, -1))),
@@ -84,21 +84,21 @@ _STYLE: dict[str, Any] = {
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-  """Sets our style and nobody else's, for drawing and for saving; also works as a decorator.
+  """Sets our style, ignoring user settings, for drawing and saving; also works as a decorator.
 
   Raises:
     SgdxError: matplotlib is not installed.
   """
   matplotlib = require("matplotlib", extra="report", why="plots")
   with matplotlib.rc_context(), warnings.catch_warnings():
-    warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # a box then
+    warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # shown as a box
     matplotlib.rcdefaults()
     matplotlib.rcParams.update(_STYLE)
     yield
 
 
 def save(figure: "Figure", folder: pathlib.Path, name: str) -> None:
-  """Writes a plot as `name`.svg, .pdf and .png (200 dpi); the same plot gives the same bytes.
+  """Writes a plot as `name`.svg, .pdf and .png (200 dpi), reproducibly byte for byte.
 
   Raises:
     OSError: the files cannot be written.
@@ -115,15 +115,15 @@ def save(figure: "Figure", folder: pathlib.Path, name: str) -> None:
 
 
 def stamp(figure: "Figure", text: str) -> None:
-  """Writes a warning into a corner of a figure, PARTIAL for example."""
+  """Writes a warning such as PARTIAL into a corner of a figure."""
   figure.text(0.995, 0.995, text, ha="right", va="top", size=7, weight="bold", color=INK)
 
 
 def inline_svg(figure: "Figure") -> str:
-  """Returns a plot to stand in a page: as wide as there is room, in the colour of the text.
+  """Returns a plot for embedding in a page: as wide as there is room, in the colour of the text.
 
-  Texts and axes are in currentColor on transparent ground. Ids are those that something refers
-  to, and are unique to the plot. Nothing is loaded from elsewhere.
+  Text and axes are in currentColor on a transparent background. Only ids that are referred to are
+  kept, and are unique to the plot. Nothing is loaded from elsewhere.
   """
   out = io.BytesIO()
   with style():
@@ -138,8 +138,8 @@ def inline_svg(figure: "Figure") -> str:
     if element.get("id", "") not in used:
       element.attrib.pop("id", None)
     for child in [*element.findall("metadata"), *element.findall("style")]:
-      element.remove(child)  # the style would hold for the whole page
-  width = 1.5 * figure.get_figwidth()  # its text would be out of proportion
+      element.remove(child)  # the style would apply to the whole page
+  width = 1.5 * figure.get_figwidth()  # wider, its text would be out of proportion
   root.attrib = {
     "xmlns": "http://www.w3.org/2000/svg",
     "viewBox": root.attrib["viewBox"],
@@ -151,7 +151,7 @@ def inline_svg(figure: "Figure") -> str:
 
 
 def describe(figure: "Figure") -> str:
-  """Returns a plot's main numbers in a sentence, for those who do not see it."""
+  """Returns a plot's main numbers in a sentence, as its text alternative."""
   return str(figure.get_label())
 
 
@@ -161,11 +161,11 @@ def panels(
   """Makes a figure of `count` axes.
 
   Args:
-    count: how many.
-    columns: at most so many side by side.
-    height: inches of a row of them.
-    page: one alone takes the width of a page too, not of a column.
-    **shared: sharex, sharey: the axes have one scale.
+    count: number of axes.
+    columns: maximum number side by side.
+    height: height of a row in inches.
+    page: use the width of a page, not of a column, even for a single one.
+    **shared: sharex, sharey, see matplotlib.
   """
   from matplotlib.backends.backend_agg import FigureCanvasAgg
   from matplotlib.figure import Figure
@@ -178,12 +178,12 @@ def panels(
   axes = figure.subplots(rows, columns, squeeze=False, **shared).ravel().tolist()
   for index in range(count, len(axes)):
     axes[index].remove()
-    axes[index - columns].tick_params(labelbottom=True)  # now the last of its column
+    axes[index - columns].tick_params(labelbottom=True)  # now the last in its column
   return figure, axes[:count]
 
 
 def finish(figure: "Figure", description: str) -> "Figure":
-  """Lays a figure out, once for all its files, and gives it its description."""
+  """Lays out a figure, once for all its files, and sets its description."""
   figure.set_label(description)
   figure.draw_without_rendering()
   figure.set_layout_engine("none")
@@ -203,7 +203,7 @@ def dots(
 
 
 def look(index: int) -> dict[str, str]:
-  """Returns colour, marker and line of the series at `index`."""
+  """Returns colour, marker and line style of the series at `index`."""
   return {
     "color": COLOURS[index % len(COLOURS)],
     "marker": MARKERS[index % len(MARKERS)],
@@ -212,7 +212,7 @@ def look(index: int) -> dict[str, str]:
 
 
 def clean(name: str) -> str:
-  """Returns a name on one line, without what XML cannot have."""
+  """Returns a name on one line, without characters that XML does not allow."""
   line = " ".join(name.split()) or "?"
   return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
 
@@ -224,15 +224,15 @@ def printable(name: str, inches: float, lines: int = 3) -> str:
 
 
 def name_places(axes: "Axes", names: Sequence[str], inches: float) -> float:
-  """Names the places 0, 1, ... of the x axis: level if they fit, else upright.
+  """Labels the ticks 0, 1, ... of the x axis: horizontally if they fit, else vertically.
 
   Args:
-    axes: whose axis.
+    axes: the axes.
     names: [N].
     inches: width of the axes.
 
   Returns:
-    Height of the names beyond that of a line, in inches.
+    Height of the labels beyond that of a single line, in inches.
   """
   room = inches / len(names)
   shown, rotation = [printable(name, room) for name in names], 0
@@ -247,7 +247,7 @@ def name_places(axes: "Axes", names: Sequence[str], inches: float) -> float:
 
 
 def legend(figure: "Figure", entries: Sequence[tuple[str, Any]]) -> None:
-  """Puts a legend above all panels; the figure grows by it. Args: entries: names and artists."""
+  """Adds a legend of (name, artist) entries above all panels; the figure grows by its height."""
   if not entries:
     return
   width = figure.get_figwidth() - 0.2
@@ -261,10 +261,10 @@ def legend(figure: "Figure", entries: Sequence[tuple[str, Any]]) -> None:
 
 
 def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, float]]) -> None:
-  """Names the points of a scatter, the first first, those that find room.
+  """Labels the points of a scatter plot in order, skipping those without room for a label.
 
-  A name stands beside its point; where it would be as near to another one, farther away, with a
-  line to its own.
+  A label is placed beside its point; if it would be as near to another point, it is placed farther
+  away, with a line to its own.
 
   Args:
     axes: of a figure that has been laid out.
@@ -298,8 +298,8 @@ def label_points(axes: "Axes", names: Sequence[str], xy: Sequence[tuple[float, f
 def _label(
   axes: "Axes", name: str, place: tuple[float, float], side: int, level: int, gap: float
 ) -> None:
-  """Writes a name `gap` points from a place; with a line between if that is far."""
-  across, upright = ("center", "left", "right"), ("center", "bottom", "top")  # of 0, 1 and -1
+  """Writes a name `gap` points from a place, with a connecting line if that is far."""
+  across, upright = ("center", "left", "right"), ("center", "bottom", "top")  # for 0, 1 and -1
   line = {
     "arrowstyle": "-",
     "linewidth": 0.5,
@@ -308,7 +308,7 @@ def _label(
     "shrinkA": 0,
     "shrinkB": 2,
   }
-  line["relpos"] = ((1 - side) / 2, (1 - level) / 2)  # from where the name is nearest
+  line["relpos"] = ((1 - side) / 2, (1 - level) / 2)  # the nearest point of the name
   axes.annotate(
     name,
     place,
@@ -336,11 +336,11 @@ def _any_overlap(some: Sequence[_Box], others: Sequence[_Box]) -> bool:
 
 
 def _untie(attributes: dict[str, str], prefix: str) -> None:
-  """Makes an element's ids and references the plot's own, and its ink that of the page."""
+  """Prefixes an element's ids and references, and replaces `INK` by currentColor."""
   for key, value in [*attributes.items()]:
     if key == "id":
       attributes[key] = prefix + value
-    elif key.endswith("}href"):  # xlink's, which SVG 2 does without
+    elif key.endswith("}href"):  # xlink:href, which is just href in SVG 2
       del attributes[key]
       attributes["href"] = f"#{prefix}{value.removeprefix('#')}"
     else:

@@ -1,7 +1,7 @@
 """The plots of a report: the paper's Figures 4, 5 and 6, kinds of error, scores by step.
 
-Each function returns a matplotlib figure, or None where there is nothing to draw; a number that a
-run lacks is left out. Dots are scores in percent, the lines through them 95% intervals.
+Each function returns a matplotlib figure, or None if there is nothing to draw; numbers that a run
+lacks are left out. Dots are scores in percent, the lines through them 95% intervals.
 """
 
 import math
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
   from sgdx_t5x.report.runs import Run
 
-_PAIR = {  # where the two stand side by side
+_PAIR = {  # marks where the two are side by side
   ORIG: {"color": COLOURS[0], "marker": "o", "linestyle": "none"},
   MEAN: {"color": COLOURS[1], "marker": "s", "linestyle": "none"},
 }
@@ -105,7 +105,7 @@ def jga_by_variant(runs: Sequence["Run"]) -> "Figure | None":
 
 @style()
 def jga_by_augmentation(runs: Sequence["Run"]) -> "Figure | None":
-  """JGA_orig and JGA_v1-5 of each run, its variants faint beside them: the paper's Figure 5."""
+  """JGA_orig and JGA_v1-5 of each run, single variants faint beside them: the paper's Figure 5."""
   runs = [run for run in runs if any(run.rows.groups["all"].has(key) for key in _PAIR)]
   if not any(run.rows.groups["all"].has(MEAN) for run in runs):
     return None
@@ -137,7 +137,7 @@ def jga_by_augmentation(runs: Sequence["Run"]) -> "Figure | None":
 def sensitivity_by_service(runs: Sequence["Run"]) -> "Figure | None":
   """SS_JGA against JGA_v1-5, a dot per service, a panel per run: the paper's Figure 6.
 
-  Dots of services unseen in training are open; all are alike in a run without scores per frame.
+  Dots of services unseen in training are open; without per-frame scores all dots look alike.
   """
   shown = [(run, services) for run in runs if (services := services_of(run))]
   if not shown:
@@ -160,7 +160,7 @@ def sensitivity_by_service(runs: Sequence["Run"]) -> "Figure | None":
   legend(figure, [(kind, entries[kind]) for kind in _SEEN if kind in entries])
   words = "; ".join(extremes_in_words(run, services) for run, services in shown)
   finish(figure, f"SS_JGA and JGA_v1-5 by service: {words}.")
-  for ax, (_, services) in zip(axes, shown, strict=True):  # the layout is known now
+  for ax, (_, services) in zip(axes, shown, strict=True):  # now that the layout is known
     label_points(ax, list(services), list(zip(*_places(services.values()), strict=True)))
   return figure
 
@@ -173,7 +173,7 @@ def error_kinds(
 
   Args:
     counts: run -> variant -> kind -> errors, each of a slot in a frame.
-    num_frames: run -> frames that each variant has.
+    num_frames: run -> number of frames per variant.
   """
   shown = {name: run for name, run in counts.items() if num_frames.get(name) and any(run.values())}
   if not any(sum(each.values()) for run in shown.values() for each in run.values()):
@@ -205,8 +205,8 @@ def error_kinds(
 def by_step(runs: Sequence["Run"]) -> "Figure | None":
   """JGA_orig, JGA_v1-5 and, below, SS_JGA of all services by training step.
 
-  A ring is around the checkpoint of a run with the best JGA_orig, a square around that with the
-  best JGA_v1-5, in both panels.
+  In both panels, a ring marks a run's checkpoint with the best JGA_orig, a square that with the
+  best JGA_v1-5.
   """
   from matplotlib.lines import Line2D
 

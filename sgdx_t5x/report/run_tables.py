@@ -1,4 +1,4 @@
-"""Tables of a report: the paper's Tables 2 and 3 for any runs, per service, slot and error."""
+"""Tables of a report: the paper's Tables 2 and 3 for any runs, and services, slots and errors."""
 
 import dataclasses
 import statistics
@@ -20,7 +20,7 @@ _VARIANTS = (*JGA.per_variant, *JGA.summary)
 
 
 def sources(runs: Sequence[Run]) -> Table:
-  """Returns what each run is: where from, which checkpoint, how much."""
+  """Returns the table of the runs: their source, checkpoint, variants and size."""
   rows = []
   for run in runs:
     row = run.rows.groups["all"]
@@ -38,7 +38,7 @@ def summary(runs: Sequence[Run]) -> Table:
 
 
 def robustness(runs: Sequence[Run]) -> Table | None:
-  """Returns what rewording does to frames, with intervals; None if no scores have it."""
+  """Returns the robustness to rewording, with intervals; None if no run has such scores."""
   rows = list(_group_rows(runs))
   columns = _known(JGA.robustness, (row for _, row in rows))
   if not columns:
@@ -47,14 +47,14 @@ def robustness(runs: Sequence[Run]) -> Table | None:
 
 
 def variants(runs: Sequence[Run]) -> Table:
-  """Returns JGA per schema variant, as the paper's Figure 4 draws it."""
+  """Returns JGA per schema variant, as in the paper's Figure 4."""
   return _table("JGA by schema variant (%)", _VARIANTS, _group_rows(runs))
 
 
 def seeds(runs: Sequence[Run]) -> Table | None:
   """Returns means over the runs of a system, named SYSTEM#SEED, with their standard deviations.
 
-  The deviation (n - 1) is that of training; intervals are about the choice of dialogues.
+  The deviation (n - 1) is the variation between trainings; intervals are about that of dialogues.
   """
   systems: dict[str, list[Run]] = {}
   for run in runs:
@@ -78,7 +78,7 @@ def seeds(runs: Sequence[Run]) -> Table | None:
 
 
 def calls(runs: Sequence[Run]) -> tuple[Table, ...]:
-  """Returns what tool calls are besides states: of the runs side by side, then of each run."""
+  """Returns tables of tool-call rates: of all runs side by side, then of each run."""
   rows: list[tuple[Cell, ...]] = []
   each: list[Table] = []
   for run in runs:
@@ -123,7 +123,7 @@ def checkpoints(run: Run) -> Table:
 
 
 def slots(run: Run) -> Table | None:
-  """Returns the slots of a run with errors: in how many frames each is right, and what it does."""
+  """Returns a run's slots with errors: in how many frames each is right, and errors by kind."""
   counts = slot_counts(run)
   if not counts:
     return None
@@ -180,7 +180,7 @@ def _table(
   cell: Callable[[Row, str], Number] = Row.cell,
   first: str = "",
 ) -> Table:
-  """Returns a table of rows of scores: a label, some of their numbers, how many frames."""
+  """Returns a table of rows of scores: a label, some of their numbers, the number of frames."""
   lines = tuple(
     (label, *(cell(row, column.key) for column in columns), count(row.num_frames))
     for label, row in rows
@@ -189,13 +189,13 @@ def _table(
 
 
 def _known(columns: Iterable[Column], rows: Iterable[Row]) -> list[Column]:
-  """Returns the columns that some row has: scores of before these metrics lack them."""
+  """Returns the columns that any row has; scores of older versions lack newer metrics."""
   rows = list(rows)
   return [column for column in columns if any(row.has(column.key) for row in rows)]
 
 
 def _group_rows(runs: Sequence[Run]) -> Iterator[tuple[str, Row]]:
-  """Yields (label, row) of the groups that have frames: of each run, all first."""
+  """Yields (label, row) of the groups that have frames, run by run, "all" first."""
   for run in runs:
     for group, row in run.rows.groups.items():
       if row.num_frames:

@@ -1,4 +1,4 @@
-"""The runs of a report: scores of systems, with their scores per frame if there are any."""
+"""The runs of a report: scores of systems, with per-frame scores if there are any."""
 
 import dataclasses
 import functools
@@ -27,16 +27,16 @@ class Run:
   """A system whose predictions were scored.
 
   Attributes:
-    name: as the user named it, else that of its file or folder.
+    name: the user's name for it, or else that of its file or folder.
     report: what `sgdx score --json` writes.
-    table: scores and errors per frame, None if they were not kept.
+    table: per-frame scores and errors; None if they were not kept.
     steps: (training step, JGA of all services) of each checkpoint, ascending.
-    steps_note: what the steps' scores are over, if not what the report is over.
+    steps_note: what the steps' scores are over, if it differs from the report.
     lacks: what is missing for a full report, and how to get it, a line each.
     origin: what it was read from.
     step: the training step in the predictions' names, if there is one.
-    scored: the scores, if they were made for this report and are in no file yet.
-    check: of the same predictions, and of others for perturbed dialogues.
+    scored: the scores, if they were computed for this report and not saved yet.
+    check: the check of the same predictions and of those for perturbed dialogues.
   """
 
   name: str
@@ -61,12 +61,12 @@ class Run:
 
   @functools.cached_property
   def rows(self) -> Rows:
-    """JGA of the run."""
+    """The JGA rows of the run."""
     return Rows.from_json(self.report["sgdx"])
 
   @functools.cached_property
   def floor(self) -> Rows:
-    """JGA of predicting nothing."""
+    """The JGA rows of predicting nothing."""
     return Rows.from_json(self.report["predict_nothing"])
 
   @property
@@ -78,11 +78,11 @@ class Run:
 def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
   """Reads RUN arguments, PATH or NAME=PATH: name -> path.
 
-  A run without a name is called as its file is, or as its folder: that of `inference_eval/` the
-  folder above, and of several that are alike with the folders above them.
+  A run without a name is named after its file or folder (for `inference_eval/`, its parent); if
+  these names are not unique, parent folders are prepended.
 
   Raises:
-    UsageError: a name twice.
+    UsageError: a repeated name.
   """
   named: dict[str, pathlib.Path] = {}
   unnamed: list[pathlib.Path] = []
@@ -112,10 +112,10 @@ def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
 
 
 def is_predictions(path: pathlib.Path) -> bool:
-  """Whether a RUN is to be scored, rather than read.
+  """Whether a RUN is predictions to score, rather than scores to read.
 
   Raises:
-    SgdxError: no such path, or something that is neither.
+    SgdxError: no such path, or a report or MODEL_DIR, which are neither.
   """
   if not path.exists():
     expected = "a file of `sgdx score --json`, or predictions: a folder or JSONL"
@@ -142,11 +142,11 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
   """Reads a run that was scored.
 
   Args:
-    name: what to call it.
+    name: its name in the report.
     path: what `sgdx score --json` wrote.
 
   Raises:
-    SgdxError: no such file, of another kind, or scores per frame that are of another run.
+    SgdxError: the file is missing or of another kind, or per-frame scores are of another run.
   """
   path = pathlib.Path(path)
   report = score_files.read_report(path)
@@ -198,17 +198,17 @@ def score_run(
   """Scores a folder of predictions.
 
   Args:
-    name: what to call it.
-    folder: what t5x.eval or t5x.infer wrote, for several checkpoints perhaps; or one that holds
+    name: its name in the report.
+    folder: output of t5x.eval or t5x.infer, possibly for several checkpoints; or a folder with
       a folder or file per schema variant, original, v1 ... v5.
-    corpus: to score with.
-    split: of the corpus.
-    step: the checkpoint that the report is about; None takes the last.
+    corpus: the corpus to score with.
+    split: the split of the corpus.
+    step: the checkpoint that the report is about; None for the last.
     on_progress: see `scoring.score_predictions`.
     **settings: attributes of `scoring.Settings`.
 
   Raises:
-    SgdxError: anything that does not fit, see `scoring.score_predictions`.
+    SgdxError: invalid or mismatched input, see `scoring.score_predictions`.
   """
   sources = _sources(folder, split)
   chosen = max(sources, key=lambda number: number or 0) if step is None else step
@@ -231,7 +231,7 @@ def score_run(
 
 
 def differences(runs: Sequence[Run]) -> Iterator[str]:
-  """Yields, for each run that cannot stand beside the first, what was scored otherwise."""
+  """Yields, for each run not comparable with the first, how their scoring differs."""
   first, *others = runs
   for run in others:
     pairs = signature.differences(first.signature, run.signature, same_frames=True)
@@ -243,7 +243,7 @@ def differences(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def by_line(runs: Sequence[Run], lines: Callable[[Run], Iterable[str]]) -> list[tuple[str, str]]:
-  """Returns (names of the runs that have it, line) for each line that `lines` gives, once."""
+  """Returns (names of the runs that share it, line) for each distinct line of `lines`."""
   names: dict[str, list[str]] = {}
   for run in runs:
     for line in lines(run):
@@ -252,12 +252,12 @@ def by_line(runs: Sequence[Run], lines: Callable[[Run], Iterable[str]]) -> list[
 
 
 def signatures(runs: Sequence[Run]) -> dict[str, str]:
-  """Returns names of the runs that share a signature -> the signature."""
+  """Returns the names of runs that share a signature -> the signature."""
   return dict(by_line(runs, lambda run: [run.report["signature"]]))
 
 
 def _sources(folder: pathlib.Path, split: str) -> dict[int | None, dict[str, Any]]:
-  """Returns step -> what `scoring.score_predictions` takes; the step is None if none is named."""
+  """Returns step -> sources for `scoring.score_predictions`; None if no step is named."""
   variants = (ORIGINAL, *SGDX_VARIANTS)
   named = {variant: folder / variant for variant in variants if (folder / variant).exists()}
   if named:

@@ -1,4 +1,4 @@
-"""The sections of a report: tables, plots and what is said of them."""
+"""The sections of a report: tables, plots and remarks."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,12 +20,12 @@ def make_sections(
   """Makes the sections of a report of runs.
 
   Args:
-    scored: the runs, the first is what others are compared with.
+    scored: the runs; the others are compared with the first.
     lacks: what is missing for a full report, a line each.
-    on_progress: called with a task, how much of it is done, of how much, and a unit.
+    on_progress: called with (task, done, total, unit).
 
   Returns:
-    (sections whose plots are not drawn yet, name of a plot -> matplotlib figure).
+    (sections, whose plots lack their SVG; name of a plot -> matplotlib figure).
   """
   figures: dict[str, Any] = {}
   parts: tuple[Callable[[], Iterable[Section]], ...] = (
@@ -47,12 +47,12 @@ def make_sections(
 
 
 def lines_of(scored: Sequence[Run], lines: Callable[[Run], Iterable[str]]) -> list[str]:
-  """Returns what is said of runs, "a, b: ..." where it is the same of several."""
+  """Returns remarks on runs, merged as "a, b: ..." if several share one."""
   return [f"{names}: {line}" for names, line in runs.by_line(scored, lines)]
 
 
 def has_errors(run: Run) -> bool:
-  """Whether it is known which slots of a run are wrong, though there may be none."""
+  """Whether a run's slot errors are known, even if there are none."""
   return run.table is not None and run.table.failures is not None
 
 
@@ -76,7 +76,7 @@ def _overview(scored: Sequence[Run], lacks: Sequence[str], figures: dict[str, An
 
 
 def _perturbed(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]:
-  """What perturbed dialogues do to runs that were checked, see `sgdx check`."""
+  """The effect of perturbed dialogues on runs that were checked, see `sgdx check`."""
   for number, run in enumerate((run for run in scored if run.check), start=1):
     check, stem = run.check, f"perturbed-{number}"
     compared = {label: check.rows[label] for label in check.compared}
@@ -94,7 +94,7 @@ def _perturbed(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Secti
 
 
 def _provenance(scored: Sequence[Run]) -> Iterator[Section]:
-  """Where runs lose what, of those scored with --provenance."""
+  """Scores by provenance, for runs scored with --provenance."""
   shown = [
     dataclasses.replace(table, title=f"{run.name}: {table.title}")
     for run in scored
@@ -109,7 +109,7 @@ def _provenance(scored: Sequence[Run]) -> Iterator[Section]:
 
 
 def _calls(scored: Sequence[Run]) -> Iterator[Section]:
-  """What runs that are tool calls do besides states."""
+  """Tool-call rates, for runs whose predictions are tool calls."""
   if shown := run_tables.calls(scored):
     lines = (
       "Of calls as they were made, right or wrong. Wrong: a tool of a service that the dialogue "
@@ -159,7 +159,7 @@ def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...
     compared = compare.compare(first.table, run.table, allow_missing=True)
   except SgdxError as e:
     return (f"no paired comparison: {e.found} ({names})",), ()
-  # What makes the runs themselves PARTIAL is at the top of the page.
+  # What makes the runs themselves PARTIAL is already at the top of the page.
   above = {f"{x}: {line}" for x, r in (("A", first), ("B", run)) for line in r.report["warnings"]}
   new = (line for line in compared.warnings if line not in above)
   notes = (*compared.notes, *(f"PARTIAL: {line}" for line in new))
@@ -213,7 +213,7 @@ def _errors(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]
 
 
 def _most(name: str, counts: Mapping[str, Mapping[str, int]]) -> str:
-  """The paper's observation, or that it does not hold: most errors are slots not predicted."""
+  """The most frequent kind of error; in the paper, most errors are slots not predicted."""
   of, shares = plot_numbers.shares_of_kinds(counts)
   if not any(shares.values()):
     return f"{name}: no errors"
@@ -225,14 +225,14 @@ def _most(name: str, counts: Mapping[str, Mapping[str, int]]) -> str:
 def _plots(
   drawn: Mapping[str, tuple[str, Any]], caption: str, figures: dict[str, Any]
 ) -> tuple[Plot, ...]:
-  """Keeps the figures that could be drawn, and returns their places in the page."""
+  """Adds the drawn figures to `figures`, and returns their placeholders for the page."""
   kept = {name: item for name, item in drawn.items() if item[1] is not None}
   figures.update({name: figure for name, (_, figure) in kept.items()})
   return tuple(Plot(name, title, caption, "") for name, (title, _) in kept.items())
 
 
 def _caption(scored: Sequence[Run]) -> str:
-  """n, what the intervals are, and the signature: of each run if they differ."""
+  """n, the kind of intervals, and the signatures; one per run if they differ."""
   rows = [run.rows.groups["all"] for run in scored]
   sizes = {f"n = {row.num_frames:,} frames of {row.num_dialogues:,} dialogues" for row in rows}
   signatures = runs.signatures(scored).values()

@@ -1,8 +1,8 @@
-"""Scores against training steps: what T5X and SeqIO leave behind for each checkpoint.
+"""Scores by training step: what T5X and SeqIO write for each checkpoint.
 
-t5x.train and t5x.eval have SeqIO write `inference_eval/TASK-STEP.jsonl`, predictions, and
-`TASK-metrics.jsonl`, a line of scores per step. The scores need neither a corpus nor all
-predictions, but have no intervals, and are of the split and the prompts that were evaluated.
+With t5x.train and t5x.eval, SeqIO writes predictions to `inference_eval/TASK-STEP.jsonl`, and a
+line of scores per step to `TASK-metrics.jsonl`. These scores need neither a corpus nor all
+predictions, but have no intervals, and apply to the split and prompts that were evaluated.
 """
 
 import pathlib
@@ -18,10 +18,10 @@ from sgdx_t5x.metrics.sensitivity import relative_difference, summarise
 from sgdx_t5x.prompts import FORMATS
 from sgdx_t5x.scoring.predictions.files import find_files
 
-KEYS = tuple(summarise({ORIGINAL: np.zeros(1)}))  # of a row
+KEYS = tuple(summarise({ORIGINAL: np.zeros(1)}))  # keys of a row
 _STEP = re.compile(r"-(\d{6,})\.jsonl")
 _METRICS = "-metrics.jsonl"
-# As `tasks.registration.register_family` names them; to ask it would cost TensorFlow.
+# Task names made by `tasks.registration.register_family`, whose import would need TensorFlow.
 _ONE_VARIANT = re.compile(rf"(?:.*_)?(?:{'|'.join(FORMATS)})_sgd(?:x_(v[1-5]))?")
 _SEVERAL = "several variants"
 _EXPECTED = 'an object with "step", a line per evaluation, as SeqIO writes it'
@@ -33,10 +33,10 @@ def step_files(path: str | pathlib.Path, split: str) -> dict[int | None, list[pa
 
   Args:
     path: a file or folder, see `predictions.files.find_files`.
-    split: of the predictions.
+    split: the split of the predictions.
 
   Returns:
-    step -> files; None, first, for those without a step.
+    step -> files; files without a step come first, under None.
 
   Raises:
     SgdxError: no predictions, or predictions of both formats.
@@ -54,15 +54,14 @@ def curves(
   """Returns the scores per step that SeqIO wrote for each task.
 
   Args:
-    folder: a MODEL_DIR, an EVAL_OUTPUT_DIR, or the inference_eval in it.
+    folder: a MODEL_DIR, an EVAL_OUTPUT_DIR, or its inference_eval.
 
   Returns:
-    task -> (step, {metric: fraction or count}), ascending; of a step that was evaluated twice,
-    in a run that was resumed, the later scores. Empty if nothing was evaluated there.
+    task -> (step, {metric: fraction or count}), ascending; for a step that was evaluated twice,
+    as in a resumed run, the later scores. Empty if nothing was evaluated there.
 
   Raises:
-    SgdxError: a line is broken, unless it is a last one without its end, as a killed process
-      leaves it.
+    SgdxError: a malformed line, except for a truncated last line, as a killed process leaves it.
   """
   folder = pathlib.Path(folder)
   places = (folder, folder / "inference_eval")
@@ -76,10 +75,10 @@ def as_row(task: str, metrics: Mapping[str, float]) -> dict[str, float | None]:
 
   Args:
     task: its name. jga of t5dst_sgd is jga_orig; jga of t5dst_sgd_bt_zh is in no row.
-    metrics: of `metrics.seqio_metrics`.
+    metrics: metrics of `metrics.seqio_metrics`.
 
   Returns:
-    `KEYS`, None where the task does not have them, and num_frames.
+    `KEYS`, with None for those that the task lacks, and num_frames.
   """
   row: dict[str, float | None] = {key: metrics.get(key) for key in KEYS}
   if variant := _variant(task):
@@ -89,21 +88,21 @@ def as_row(task: str, metrics: Mapping[str, float]) -> dict[str, float | None]:
 
 
 def rows(folder: str | pathlib.Path) -> tuple[tuple[int, dict[str, float | None]], ...]:
-  """Returns one row per step, of all tasks in a folder together.
+  """Returns one row per step, merged from all tasks in a folder.
 
-  The scores of a task with several variants come first, then those of tasks of one variant.
-  JGA_v1-5 and Diff_rel are computed from the latter where all are over equally many frames: such
-  tasks ask the same in the same order, so those are the same frames. num_frames is None where the
-  numbers of a row are over different frames.
+  The scores of a task with several variants take precedence over those of single-variant tasks.
+  JGA_v1-5 and Diff_rel are computed from the latter if all are over equally many frames: such
+  tasks have the same examples in the same order, so those are the same frames. num_frames is None
+  if the numbers of a row are over different frames.
 
   Args:
     folder: see `curves`.
 
   Returns:
-    (step, row as of `as_row`), ascending; nothing of steps without any such score.
+    (step, row as from `as_row`), ascending; steps without any such score are left out.
 
   Raises:
-    SgdxError: see `curves`; or two tasks are of the same schema variant.
+    SgdxError: see `curves`; or two tasks have the same schema variant.
   """
   steps: dict[int, dict[str, dict[str, float]]] = {}
   for task, curve in curves(folder).items():
@@ -134,13 +133,13 @@ def _read_curve(file: pathlib.Path) -> tuple[tuple[int, dict[str, float]], ...]:
         expected=_EXPECTED,
         fix=_FIX,
       )
-    # A task of one's own may log texts.
+    # A custom task may log text.
     curve[step] = {name: float(x) for name, x in values.items() if is_number(x)}
   return tuple(sorted(curve.items()))
 
 
 def _variant(task: str) -> str | None:
-  """Returns the schema variant that a task is of; None for several, and for other variants."""
+  """Returns the schema variant of a task; None if there are several, and for other variants."""
   named = _ONE_VARIANT.fullmatch(task)
   return (named[1] or ORIGINAL) if named else None
 
@@ -152,7 +151,7 @@ def _jga(variant: str) -> str:
 def _merge(
   tasks: Mapping[str, Mapping[str, float]], folder: str | pathlib.Path
 ) -> dict[str, float | None]:
-  """Returns the row of the tasks of one step; empty if none has anything to say."""
+  """Returns the row merged from the tasks of one step; empty if none has such scores."""
   row: dict[str, float | None] = dict.fromkeys(KEYS)
   frames: dict[str, tuple[float | None, ...]] = {}  # key -> how many frames it is over
   for task in _ordered(tasks, folder):
@@ -179,7 +178,7 @@ def _merge(
 
 
 def _ordered(tasks: Mapping[str, Mapping[str, float]], folder: str | pathlib.Path) -> list[str]:
-  """Returns the tasks that have scores, that of several variants first."""
+  """Returns the tasks that have scores, the one with several variants first."""
   held: dict[str, str] = {}
   for task, metrics in tasks.items():
     variant = _variant(task) or (_SEVERAL if any(key in metrics for key in KEYS) else None)

@@ -1,9 +1,9 @@
-"""The embedded corpus: a small mirror of SGD-X, every word of it written here.
+"""The embedded corpus: a small counterpart of SGD-X, written entirely for this project.
 
 `services/*.json` holds one service per file: its texts in nine variants (original, v1 to
 v5 by distance, three back-translations with their pivot texts), and the words and
 values from which the simulator makes dialogues. Nothing is stored twice: schemas
-and dialogues are made from these files when they are read, the same in every process.
+and dialogues are generated from these files when read, the same in every process.
 """
 
 import functools
@@ -28,16 +28,16 @@ from sgdx_t5x.simulator.values import parse_pool
 VERSION = "2"  # raise it when a dialogue of the sample changes
 SEED = "sgdx-sample"
 DIALOGUES = {"train": 4000, "dev": 100, "test": 160}
-ROWS = {"train": 2000, "dev": 200, "test": 200}  # of each service's table
-# Values that a search can ask for in a table, so that several rows have the same.
+ROWS = {"train": 2000, "dev": 200, "test": 200}  # number of rows in each service's table
+# Number of values of a slot that searches require, so that several rows share each.
 SEARCHED_VALUES = {"train": 400, "dev": 20, "test": 20}
-# Share of free values that no train dialogue holds; SGD's own test has many such too.
+# Share of non-categorical values that occur in no train dialogue; SGD's own test has many, too.
 HELD_OUT = {"train": 0.0, "dev": 0.3, "test": 0.3}
 VARIANTS = (ORIGINAL, *SGDX_VARIANTS, *PIVOTS)
 
 
 class SampleSource:
-  """The sample as a corpus source: files of the official layout, made when read."""
+  """The sample as a corpus source: files in the official layout, generated when read."""
 
   origin = "sample"
 
@@ -46,22 +46,22 @@ class SampleSource:
     return sorted(_files())
 
   def read(self, name: str) -> bytes:
-    """Makes one file."""
+    """Generates one file."""
     return _files()[name]().encode()
 
   def checksums(self) -> Iterator[tuple[str, int]]:
-    """Stands for all files: the service files, and dialogues that show what is made of them."""
+    """Yields one checksum for all files, over the service files and the dev and test dialogues."""
     digest = hashlib.sha256(f"{VERSION} {SEED} {DIALOGUES}".encode())
     for data in authored_services():
       digest.update(json.dumps(data, sort_keys=True).encode())
-    for split in ("dev", "test"):  # train has too many to make each time
+    for split in ("dev", "test"):  # train has too many to generate each time
       digest.update(_dialogue_text(split).encode())
     yield "sample", int.from_bytes(digest.digest()[:4], "big")
 
 
 @functools.cache
 def authored_services() -> tuple[Mapping[str, Any], ...]:
-  """The decoded service files: first those of train, then dev's, then test's own."""
+  """The decoded service files: those of train, then those new in dev, then those new in test."""
   folder = importlib.resources.files(__package__) / "services"
   files = sorted((f for f in folder.iterdir() if f.name.endswith(".json")), key=lambda f: f.name)
   services = [json.loads(f.read_text("utf-8")) for f in files]
@@ -93,7 +93,7 @@ def dialogues(split: str) -> Iterator[Dialogue]:
 
 @functools.cache
 def simulation(split: str) -> Simulation:
-  """What a split's dialogues are made of: services, tables, scenarios, words."""
+  """What a split's dialogues are made from: services, tables, scenarios, words."""
   known = {d["service"]: d for d in authored_services() if d["role"] in ("train", split)}
   services = schema(split)
   authored = _authored("scenarios.json")
@@ -141,13 +141,13 @@ def _schema_text(split: str, variant: str) -> str:
   return json.dumps(schema(split, variant).to_json(), indent=2) + "\n"
 
 
-@functools.cache  # 45 MB of train: making it takes seconds
+@functools.cache  # train is 45 MB and takes seconds to generate
 def _dialogue_text(split: str) -> str:
   return write_dialogues(dialogues(split))
 
 
 def _text(data: Mapping[str, Any], variant: str) -> str:
-  """The text of a variant; of a back-translation, the text that came back."""
+  """The text of a variant; for a back-translation, the text translated back."""
   return data[variant][1] if variant in PIVOTS else data["versions"][VARIANTS.index(variant)]
 
 
@@ -185,7 +185,7 @@ def _service_name(data: Mapping[str, Any], variant: str) -> str:
 
 
 def _templates(services: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-  """The authored words, as a file of templates has them."""
+  """The authored words, in the format of a template file."""
   return {
     "services": {
       name: {
@@ -203,7 +203,7 @@ def _templates(services: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _table(service: Service, data: Mapping[str, Any], split: str) -> ServiceTable:
-  """Draws a service's table; what searches ask for takes few values, so that they find some."""
+  """Draws a service's table; required search slots have few values, so that searches succeed."""
   rng = random.Random(f"{SEED}/{VERSION}/{split}/{service.name}")
   authored = dict(zip(service.slot_index, data["slots"], strict=True))
   searched = {s for i in service.intents if not i.is_transactional for s in i.required_slots}
@@ -225,7 +225,7 @@ def _table(service: Service, data: Mapping[str, Any], split: str) -> ServiceTabl
 
 @functools.cache
 def _cities(split: str) -> list[str]:
-  """The cities where a split's services are, the same ones, so that links between them hold."""
+  """The cities of a split, shared by its services, so that links between them work."""
   rng = random.Random(f"{SEED}/{VERSION}/{split}/cities")
   return _draw({"kind": "city"}, rng, split, SEARCHED_VALUES[split])
 

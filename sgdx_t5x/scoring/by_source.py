@@ -1,10 +1,10 @@
-"""Scores by where the values of states come from: what a tracker loses, and under which variant.
+"""Scores by the source of state values: what a tracker loses, and under which variant.
 
-Three questions, each by source (`data.provenance`):
-  values    of the values in gold states, the share that is predicted: a value counts in every
-            frame in which it stays
-  entering  the same, in the frame only in which the value enters
-  frames    JGA of the frames that hold a carried value, of others that hold an accepted one, and of
+Three breakdowns by source (`data.provenance`):
+  values    the share of values in gold states that are predicted correctly; a value counts in
+            every frame whose state contains it
+  entering  the same, counting a value only in the frame in which it enters the state
+  frames    JGA of the frames with a carried value, of other frames with an accepted value, and of
             the rest
 """
 
@@ -35,19 +35,19 @@ def source_rows(
   how: Settings,
   samples: metrics.BootstrapSamples | None,
 ) -> dict[str, Any]:
-  """Returns the part "provenance" of a report, see docs/score-json.md.
+  """Returns the "provenance" section of a report, see docs/score-json.md.
 
   Args:
-    scores: variant -> scores of the same frames.
+    scores: variant -> scores, all of the same frames.
     gold: those frames, with origins.
     states: variant -> frame id -> predicted state, in original names.
     schema: the split's original schema.
     how: see `Settings`.
-    samples: of the frames' dialogues, or None: no intervals.
+    samples: bootstrap samples of the frames' dialogues; None for no intervals.
 
   Returns:
-    "values", "entering" -> source -> rows of slot accuracy, whose frames are values; "frames" ->
-    one of `FRAME_KINDS` -> rows of JGA. Sources that have no values are left out.
+    "values", "entering" -> source -> rows of slot accuracy, which count values instead of frames;
+    "frames" -> one of `FRAME_KINDS` -> rows of JGA. Sources without values are left out.
   """
   how = dataclasses.replace(how, across_turn=False)
 
@@ -84,13 +84,13 @@ def source_rows(
 
 
 def frame_kind(origins: Mapping[str, Origin]) -> str:
-  """Returns which of `FRAME_KINDS` a frame is, by the origins of its gold state."""
+  """Returns the kind of a frame, one of `FRAME_KINDS`, from the origins of its gold state."""
   sources = {origin.source for origin in origins.values()}
   return CARRIED if CARRIED in sources else ACCEPTED if ACCEPTED in sources else NEITHER
 
 
 def _places(gold: Sequence[GoldFrame], source: str, only_new: bool) -> list[tuple[int, str]]:
-  """Returns (number of the frame, slot) of the values of a source, or of those that enter there."""
+  """Returns (frame index, slot) of a source's values; with `only_new`, where they enter only."""
   return [
     (number, slot)
     for number, frame in enumerate(gold)

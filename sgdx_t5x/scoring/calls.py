@@ -1,6 +1,6 @@
-"""What `sgdx score --calls` says besides scores of states: tools, arguments, abstention.
+"""What `sgdx score --calls` reports besides state scores: tools, arguments, abstention.
 
-Every number is a share; docs/tools.md defines them.
+All numbers are shares; docs/tools.md defines them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from sgdx_t5x.prompts.tools.definitions import Tool, all_tools
 from sgdx_t5x.scoring.predictions.files import Selection
 from sgdx_t5x.tables import Table, percent
 
-RATES = {  # name -> what a table calls it
+RATES = {  # name -> label in a table
   "intent_accuracy": "last call is the active intent",
   "wrong_tool": "calls a tool of another service",
   "unknown_tool": "calls a tool that does not exist",
@@ -24,7 +24,7 @@ RATES = {  # name -> what a table calls it
   "abstained": "no call where no tool fits",
   "missed": "no call where a tool fits",
 }
-RATE_HEADINGS = {  # name -> what a narrow column calls it
+RATE_HEADINGS = {  # name -> heading of a narrow column
   "intent_accuracy": "intent",
   "wrong_tool": "wrong",
   "unknown_tool": "unknown",
@@ -34,21 +34,21 @@ RATE_HEADINGS = {  # name -> what a narrow column calls it
   "abstained": "abstained",
   "missed": "missed",
 }
-Counts = dict[str, list[int]]  # rate -> how often, of how many
+Counts = dict[str, list[int]]  # rate -> [numerator, denominator]
 
 
 def call_rates(
   predicted: Mapping[str, PredictedFrame], variant: str, selection: Selection
 ) -> dict[str, Any] | None:
-  """Returns "all", "seen", "unseen" -> rate -> {"value", "of"}; None of predictions without calls.
+  """Returns "all", "seen", "unseen" -> rate -> {"value", "of"}; None if there are no tool calls.
 
   Args:
     predicted: frame id -> prediction of one variant.
-    variant: whose tools were shown.
+    variant: the variant whose tools were shown.
     selection: what the predictions were joined to.
 
   Raises:
-    SgdxError: calls of which none is of a tool of this variant, but one is of another's.
+    SgdxError: no call uses a tool of this variant, but one uses a tool of another variant.
   """
   facts = {key: x.facts for key, x in predicted.items() if isinstance(x, CalledFrame)}
   if not facts:
@@ -76,13 +76,13 @@ def call_rates(
 def frame_counts(
   frame: GoldFrame, services: frozenset[str], found: CallFacts, tools: Mapping[str, Tool]
 ) -> Mapping[str, tuple[int, int]]:
-  """Returns rate -> (how often, of how many) of one frame.
+  """Returns rate -> (numerator, denominator) for one frame.
 
   Args:
     frame: the gold annotation.
-    services: that the dialogue has had so far, by original names.
+    services: original names of the services in the dialogue so far.
     found: the calls.
-    tools: all tools of the variant, by their names.
+    tools: all tools of the variant, by name.
   """
   fits = not found.absent and (frame.active_intent != NO_INTENT or bool(frame.slot_values))
   beside = sum(name in tools and tools[name].service in services for name in found.others)
@@ -103,7 +103,7 @@ def frame_counts(
 
 
 def _with_services(gold: Sequence[GoldFrame]) -> Iterator[tuple[GoldFrame, frozenset[str]]]:
-  """Yields each frame with the services that its dialogue has had by the end of its turn."""
+  """Yields each frame with the services that occur in its dialogue up to and including its turn."""
   turns: dict[str, list[tuple[int, str]]] = {}
   for frame in gold:
     turns.setdefault(frame.dialogue_id, []).append((frame.turn, frame.service))
@@ -115,9 +115,9 @@ def _with_services(gold: Sequence[GoldFrame]) -> Iterator[tuple[GoldFrame, froze
 def _check_names(
   facts: Iterable[CallFacts], tools: Mapping[str, Tool], variant: str, selection: Selection
 ) -> None:
-  """Refuses answers that call no tool of their variant, and one of another: ids were mixed up.
+  """Rejects answers that call no tool of their variant but one of another: ids were mixed up.
 
-  A model may call what exists nowhere, always: its answers are wrong, and they are scored.
+  Answers that only call tools that do not exist at all are accepted and scored as wrong.
   """
   unknown: set[str] = set()
   for found in facts:
@@ -136,7 +136,7 @@ def _check_names(
 
 
 def calls_table(found: Mapping[str, Any] | None) -> list[Table]:
-  """Returns the table of a report's "calls"; none without it. Args: found: variant -> rates."""
+  """Returns the table of a report's "calls" (variant -> rates); an empty list without them."""
   if not found:
     return []
   rows = tuple(

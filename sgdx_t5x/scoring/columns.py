@@ -1,4 +1,4 @@
-"""The numbers of a row of scores, and what tables and plots call them."""
+"""The numbers in a row of scores, and their names in tables and plots."""
 
 import dataclasses
 import functools
@@ -10,14 +10,14 @@ _ROBUSTNESS = ("retained", "lost", "gained", "worst", "spread", "agreement")
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-  """A number of a row.
+  """A number in a row.
 
   Attributes:
-    key: of `metrics.summarise`, in JSON and CSV.
-    heading: in a table of several numbers: "JGA_orig", "v1", "JGA_v1-5", "SS_JGA".
-    plain: where the title names the metric: "original", "v1", "v1-5", "SS".
-    full: where the rows of a table are numbers: "JGA_orig", "JGA_v1", "JGA_v1-5", "SS_JGA".
-    variant: the one that the number is of; "" if it is of several.
+    key: key in `metrics.summarise`, JSON and CSV.
+    heading: column heading in tables: "JGA_orig", "v1", "JGA_v1-5", "SS_JGA".
+    plain: name where the title states the metric: "original", "v1", "v1-5", "SS".
+    full: row label in tables with a number per row: "JGA_orig", "JGA_v1", "JGA_v1-5", "SS_JGA".
+    variant: the variant it is computed for; "" if computed from several.
   """
 
   key: str
@@ -35,17 +35,17 @@ class Columns:
     original: with the original schemas.
     variants: with v1 to v5.
     mean: over v1 to v5.
-    diff_rel: change from the original to that mean, relative to the original.
+    diff_rel: relative change from the original to that mean.
     sensitivity: schema sensitivity, under the zero-mean rule of the scores.
     sensitivity_exclude: schema sensitivity under the rule "exclude".
     all_wrong: share of frames that v1 to v5 all get wrong.
-    consistent: right with the original and with v1 to v5, one each; of JGA only.
-    consistent_all: right with all of v1 to v5; of JGA only.
-    retained, lost: right and wrong with v1 to v5, of those right with the original.
+    consistent: right with the original and with one of v1 to v5, a column each; JGA only.
+    consistent_all: right with all of v1 to v5; JGA only.
+    retained, lost: right and wrong with v1 to v5, of the frames right with the original.
     gained: wrong with the original, right with v1 to v5.
     worst: the lowest of v1 to v5.
-    spread: the highest of v1 to v5 less the lowest.
-    agreement: pairs of v1 to v5 with equal predicted states; with JGA only.
+    spread: the highest of v1 to v5 minus the lowest.
+    agreement: pairs of v1 to v5 with equal predicted states; JGA only.
   """
 
   original: Column
@@ -71,18 +71,18 @@ class Columns:
 
   @property
   def summary(self) -> tuple[Column, ...]:
-    """What says how much the variants change, of the paper's Table 2."""
+    """How much the variants change, as in the paper's Table 2."""
     return (self.mean, self.diff_rel, self.sensitivity)
 
   @property
   def robustness(self) -> tuple[Column, ...]:
-    """What the variants do to frames that are right with the original, and among each other."""
+    """Robustness of frames to the variants, relative to the original and among the variants."""
     return (self.retained, self.lost, self.gained, self.worst, self.spread, self.agreement)
 
 
 @functools.cache
 def columns(name: str = "jga") -> Columns:
-  """Returns the columns of a metric. Args: name: as `metrics.summarise` calls it."""
+  """Returns the columns of a metric; `name` is its name in `metrics.summarise`."""
   before, after, short = ("JGA_", "_JGA", "JGA") if name == "jga" else ("", "", "mean")
 
   def column(key: str, heading: str, plain: str = "", full: str = "", variant: str = "") -> Column:

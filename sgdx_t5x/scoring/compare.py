@@ -1,4 +1,4 @@
-"""Two systems on the same frames: what `sgdx diff` does, for a notebook or another program.
+"""Compares two systems on the same frames: `sgdx diff` for notebooks and other programs.
 
 from sgdx_t5x.scoring import compare, score_files
 a, b = (score_files.read_frames(f"{name}.json") for name in ("base", "ours"))
@@ -26,14 +26,13 @@ _ALIKE = "scores of the same frames"
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-  """Two systems on the same frames in the same order, as much as both have.
+  """Two systems on the frames and variants that both have, in the same order.
 
   Attributes:
-    tables: the first and the second, as read.
+    tables: the two systems' scores, as read.
     metric: official key.
-    scores: of the first and of the second, variant -> scores; the same variants.
-    agreement: of the first and of the second, [F] float; None if one lacks it, or of another
-      metric.
+    scores: variant -> scores, for each system; the same variants.
+    agreement: [F] float for each system; None if one lacks it, or if the metric is not JGA.
     warnings: what makes the comparison PARTIAL, a line each.
     notes: what else a reader should know.
   """
@@ -51,16 +50,16 @@ class Comparison:
 
   @property
   def name(self) -> str:
-    """How `metrics.summarise` calls the metric."""
+    """The metric's name in `metrics.summarise`."""
     return short_name(self.metric)
 
   @property
   def frames(self) -> FrameScores:
-    """Of any variant: which frames, dialogues and services."""
+    """The scores of any variant, for their frames, dialogues and services."""
     return next(iter(self.scores[0].values()))
 
   def values(self, variant: str) -> tuple[np.ndarray, np.ndarray]:
-    """The scores of the first and of the second: two [F] float."""
+    """The scores of the first and second system: two [F] float."""
     first, second = (scores[variant].metrics[self.metric] for scores in self.scores)
     return first, second
 
@@ -74,25 +73,25 @@ class Comparison:
 
 
 def short_name(metric: str) -> str:
-  """Returns how `metrics.summarise` calls an official metric."""
+  """Returns an official metric's name in `metrics.summarise`."""
   return "jga" if metric == metrics.JOINT_GOAL else metric
 
 
 def compare(
   a: FrameTable, b: FrameTable, metric: str = metrics.JOINT_GOAL, allow_missing: bool = False
 ) -> Comparison:
-  """Brings two systems to the same variants and frames.
+  """Aligns two systems to the same variants and frames.
 
   Args:
-    a: scores of the first, see `score_files.read_frames`.
+    a: scores of the first system, see `score_files.read_frames`.
     b: scores of the second.
     metric: official key that both have.
-    allow_missing: leave out of both what one lacks, a frame or its score, and say so in
-      `warnings`, instead of refusing it.
+    allow_missing: drop frames and scores that one system lacks from both, with a line in
+      `warnings`, instead of raising an error.
 
   Raises:
-    SgdxError: of another corpus or split, or scored by other rules; nothing that both have;
-      frames or scores that one lacks, unless allowed.
+    SgdxError: different corpora, splits or scoring rules; nothing in common; frames or scores
+      that one system lacks, unless allowed.
   """
   tables = (a, b)
   _check_comparable(tables)
@@ -111,7 +110,7 @@ def compare(
 def comparison_report(
   comparison: Comparison, bootstrap_samples: int = NUM_BOOTSTRAP_SAMPLES, seed: int = 0
 ) -> dict[str, Any]:
-  """Returns what `sgdx diff --json` writes: fractions, None where there is nothing to compare.
+  """Returns what `sgdx diff --json` writes: fractions, or None if there is nothing to compare.
 
   Args:
     comparison: from `compare`.
@@ -145,8 +144,8 @@ def row(comparison: Comparison, mask: np.ndarray, samples: BootstrapSamples) -> 
 
   Args:
     comparison: from `compare`.
-    mask: [F] bool, the frames to take.
-    samples: of the dialogues of all frames.
+    mask: [F] bool, the frames to use.
+    samples: bootstrap samples of the dialogues of all frames.
   """
   rules = Signature.parse(comparison.tables[0].signature).fields
   across_turn = rules.get("jga", "").endswith("across-turn")
@@ -180,7 +179,7 @@ def row(comparison: Comparison, mask: np.ndarray, samples: BootstrapSamples) -> 
 
 
 def flips(comparison: Comparison) -> Iterator[dict[str, Any]]:
-  """Yields a row per flipped frame and variant, in the order of the first's frames.
+  """Yields a row per flipped frame and variant, in the order of the first system's frames.
 
   Each is {"id", "service", "seen", "variant", "a": score, "b": score}.
   """
@@ -218,7 +217,7 @@ def _check_comparable(tables: Sequence[FrameTable]) -> None:
 def _common_variants(
   tables: Sequence[FrameTable], metric: str
 ) -> tuple[list[str], tuple[str, ...]]:
-  """Returns the variants of which both have the metric, and a note on others."""
+  """Returns the variants for which both systems have the metric, and notes on the others."""
   for table in tables:
     if metric not in table.metrics:
       raise SgdxError(
@@ -246,7 +245,7 @@ def _common_variants(
 def _common_frames(
   tables: Sequence[FrameTable], allow_missing: bool
 ) -> tuple[list[np.ndarray], list[str]]:
-  """Returns where in A and in B the frames of both are, and what makes them PARTIAL."""
+  """Returns the positions of the shared frames in A and in B, and what makes them PARTIAL."""
   a, b = positions = [{key: i for i, key in enumerate(t.frame_ids.tolist())} for t in tables]
   shared = [key for key in a if key in b]
   unshared = [key for key in (*a, *b) if not (key in a and key in b)]
@@ -269,7 +268,7 @@ def _common_frames(
 def _common_scores(
   systems: Sequence[Mapping[str, FrameScores]], metric: str, allow_missing: bool
 ) -> tuple[tuple[dict[str, FrameScores], dict[str, FrameScores]], list[str]]:
-  """Takes from both the scores that one lacks (nan), as if the frame were missing."""
+  """Sets a score that is nan in one system to nan in both, as if the frame were missing."""
   missing: list[str] = []
   kept: tuple[dict[str, FrameScores], dict[str, FrameScores]] = ({}, {})
   for variant in systems[0]:
@@ -292,7 +291,7 @@ def _common_scores(
 def _agreement(
   tables: tuple[FrameTable, FrameTable], metric: str, frames: FrameScores
 ) -> tuple[np.ndarray, np.ndarray] | None:
-  """Returns the agreement of both, of these frames; None if one lacks it, or of another metric."""
+  """Returns both systems' agreement on these frames; None if one lacks it, or not for JGA."""
   if metric != metrics.JOINT_GOAL or any(table.agreement is None for table in tables):
     return None
   first, second = (in_order_of(frames, table.agreement) for table in tables)

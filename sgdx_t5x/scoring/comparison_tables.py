@@ -1,4 +1,4 @@
-"""Tables of two systems: differences with paired intervals, services, slots that flipped."""
+"""Tables comparing two systems: differences with paired intervals, services, flipped slots."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,8 +19,8 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
   """Returns the tables of `sgdx diff`, one per group of frames.
 
   Args:
-    report: of `compare.comparison_report`.
-    split_intervals: whether the ends of an interval are two columns, as CSV has them.
+    report: from `compare.comparison_report`.
+    split_intervals: whether the ends of an interval get a column each, as in CSV.
   """
 
   def cells(row: _Row, column: Column) -> list[Cell]:
@@ -50,7 +50,7 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
 def tables(
   name_a: str, name_b: str, compared: Comparison, bootstrap_samples: int = NUM_BOOTSTRAP_SAMPLES
 ) -> list[Table]:
-  """Returns the tables of B against A: of all frames, per service, and slots that flipped."""
+  """Returns the tables of B against A: all frames, per service, and flipped slots."""
   samples = BootstrapSamples.draw(compared.frames.dialogue_ids, bootstrap_samples, seed=0)
   title = f"{name_b} minus {name_a}"
   shown = [_overall(title, compared, samples), _services(title, compared, samples)]
@@ -59,7 +59,7 @@ def tables(
 
 
 def worst_and_best(table: Table, number: int = 3) -> Sequence[str]:
-  """Returns a line on the services that lost and gained most, of `_services`' table."""
+  """Returns a line on the services that lost and gained most, from the table of `_services`."""
   column = 2 if any(row[2].value is not None for row in table.rows) else 1
 
   def names(rows: Sequence[tuple[Cell, ...]]) -> str:
@@ -86,14 +86,14 @@ def _table(
   lines: Iterable[tuple[Column, str]],
   cells: Callable[[_Row, Column], Sequence[Cell]],
 ) -> Table:
-  """Returns a table of differences, a line per number that could be computed of one of the rows.
+  """Returns a table of differences, a line per number that is defined for at least one row.
 
   Args:
-    title: of the table.
-    header: of the table.
-    rows: side by side.
-    lines: (number, what it is called).
-    cells: what to show of a row and a number.
+    title: title of the table.
+    header: its header.
+    rows: rows of `compare.row`, shown side by side.
+    lines: (number, label).
+    cells: returns the cells for a row and a number.
   """
   body = tuple(
     (name, *(cell for row in rows for cell in cells(row, column)))
@@ -154,7 +154,7 @@ def _difference(found: Mapping[str, Any] | None) -> Number:
 
 
 def _slots(title: str, compared: Comparison) -> Table | None:
-  """Slots that fail in one of the two only, those with the most first."""
+  """Slots that fail in only one of the two systems, most frequent first."""
   if any(table.failures is None for table in compared.tables):
     return None
   a, b = (
@@ -182,7 +182,7 @@ def _slots(title: str, compared: Comparison) -> Table | None:
 def _failing(
   table: FrameTable, scores: Mapping[str, Any]
 ) -> Iterator[tuple[tuple[str, str, str], tuple[str, str]]]:
-  """Yields ((frame, slot, variant), (service, slot)) of the frames and variants compared."""
+  """Yields ((frame, slot, variant), (service, slot)) of failures in the compared frames."""
   first = next(iter(scores.values()))
   for key, service in zip(first.frame_ids.tolist(), first.services.tolist(), strict=True):
     for failure in table.failures.get(key, ()):

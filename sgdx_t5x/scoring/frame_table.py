@@ -1,4 +1,4 @@
-"""Scores per frame of one system, as `score_files` writes and reads them."""
+"""Per-frame scores of one system, as `score_files` writes and reads them."""
 
 import dataclasses
 import pathlib
@@ -13,18 +13,18 @@ from sgdx_t5x.metrics.frames import FrameScores
 
 @dataclasses.dataclass(frozen=True)
 class FrameTable:
-  """Scores per frame of one system.
+  """Per-frame scores of one system.
 
   Attributes:
-    path: what they were read from, the file or the report that names it.
-    signature: of the `sgdx score` that wrote them.
+    path: where they were read from: the file, or the report that names it.
+    signature: signature of the `sgdx score` run that wrote them.
     checksum: see `scores_checksum`.
     scores: variant -> scores, all of the same frames.
     metrics: names of all metrics in the file, read or not.
     warnings: what makes them PARTIAL, a line each.
-    failures: frame id -> slots that fail; None in files written before they were kept.
-    agreement: frame id -> agreement of v1 to v5; None in files written before it was kept, and
-      where one of the five is absent.
+    failures: frame id -> failed slots; None for files of versions that did not store them.
+    agreement: frame id -> agreement of v1 to v5; None for files of versions that did not store
+      it, and if one of the five is absent.
   """
 
   path: pathlib.Path
@@ -41,7 +41,7 @@ class FrameTable:
 
   @property
   def frames(self) -> FrameScores:
-    """Of any variant: which frames, dialogues and services, in the order of the file."""
+    """Scores of any variant, for frames, dialogues and services, in the order of the file."""
     return next(iter(self.scores.values()))
 
   @property
@@ -51,13 +51,13 @@ class FrameTable:
 
 
 def in_order_of(frames: FrameScores, by_frame: Mapping[str, float] | None) -> np.ndarray:
-  """Returns a number of each frame, nan where there is none: [F] float."""
+  """Returns each frame's number, nan where there is none: [F] float."""
   by_frame = by_frame or {}
   return np.array([by_frame.get(key, np.nan) for key in frames.frame_ids.tolist()], dtype=float)
 
 
 def scores_checksum(scores: Mapping[str, FrameScores]) -> str:
-  """8 hex digits over variants, frames and scores: signatures are the same for all systems."""
+  """8 hex digits over variants, frames and scores, since signatures do not identify a system."""
   crc = 0
   for variant, frames in scores.items():
     crc = zlib.crc32(f"{variant} {' '.join(frames.frame_ids.tolist())}".encode(), crc)

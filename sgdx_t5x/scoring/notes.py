@@ -1,4 +1,4 @@
-"""What is said beside scores: what makes them PARTIAL, and what else is to be known of them."""
+"""Remarks on scores: warnings about what makes them PARTIAL, and other notes."""
 
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +22,8 @@ def warning_lines(
   """Yields what makes scores PARTIAL.
 
   Args:
-    missing: variant -> frames without a prediction.
-    extra: variant -> dialogues that the corpus does not have.
+    missing: variant -> number of frames without a prediction.
+    extra: variant -> number of dialogues that are not in the corpus.
     selection: what is scored.
   """
   corpus, split, gold = selection.corpus, selection.split, selection.gold
@@ -40,7 +40,7 @@ def warning_lines(
 
 
 def _by_count(counts: Mapping[str, int]) -> Iterator[tuple[int, str]]:
-  """Yields each count that is not 0, and the variants that have it."""
+  """Yields each nonzero count with the variants that have it."""
   for count in dict.fromkeys(counts.values()):
     if count:
       yield count, ", ".join(variant for variant, n in counts.items() if n == count)
@@ -52,12 +52,12 @@ def note_lines(
   split: str,
   how: Settings,
 ) -> Iterator[str]:
-  """Yields what is to be known of predictions that were scored.
+  """Yields what a reader should know about the scored predictions.
 
   Args:
     by_variant: variant -> scores of its frames.
     sources: variant -> where its predictions are.
-    split: that was scored.
+    split: the split that was scored.
     how: the scorer's settings.
   """
   by_file: dict[pathlib.Path, list[str]] = {}
@@ -81,7 +81,7 @@ def note_lines(
 def ignored_lines(
   ignored: Mapping[str, Sequence[int]], by_variant: Mapping[str, FrameScores]
 ) -> Iterator[str]:
-  """Yields what answers name that their frames do not have, an index out of range for instance."""
+  """Yields notes on answers that name slots or intents not in their prompts."""
   for variant, scores in by_variant.items():
     if counts := ignored[variant]:
       yield (

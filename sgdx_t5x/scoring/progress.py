@@ -1,4 +1,4 @@
-"""Counts what scoring has done, for whoever shows it."""
+"""Progress counters for scoring."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -24,7 +24,7 @@ def counted(
 def byte_counter(
   sources: Mapping[str, PredictionSource], split: str, on_progress: OnProgress
 ) -> Callable[[int], None]:
-  """Returns what is to be called with how many bytes of predictions were read."""
+  """Returns a callable that takes the number of further bytes of predictions read."""
   files = [file for source in sources.values() for file in find_files(source, split)]
   total, done = sum(file.stat().st_size for file in files), 0
 
@@ -39,7 +39,7 @@ def byte_counter(
 def row_counter(
   gold: Iterable[GoldFrame], num_metrics: int, on_progress: OnProgress
 ) -> Callable[[], None]:
-  """Returns what is to be called when a row of a table is done, which takes as long as others."""
+  """Returns a callable to be called after each table row; all rows take about as long."""
   services = {frame.service for frame in gold}
   domains = {service.split("_")[0] for service in services}
   total = (len(GROUPS) + len(domains) + len(services)) * (1 + num_metrics)

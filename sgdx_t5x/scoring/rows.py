@@ -1,4 +1,4 @@
-"""Rows of scores: from the scorer through the JSON of a report to tables and plots."""
+"""Rows of scores, as they go from the scorer through a report's JSON to tables and plots."""
 
 import dataclasses
 import math
@@ -16,10 +16,10 @@ class Row:
   """The numbers of one metric over some frames, with all variants.
 
   Attributes:
-    values: key of `metrics.summarise` -> fraction; None what cannot be computed.
-    num_frames: how many frames they are over; None if that differs between them.
-    num_dialogues: how many dialogues; None if that is not known.
-    intervals: key -> ends of the 95% interval, fractions; empty without intervals.
+    values: key of `metrics.summarise` -> fraction; None if it cannot be computed.
+    num_frames: number of frames they are over; None if that differs between them.
+    num_dialogues: number of dialogues; None if not known.
+    intervals: key -> ends of the 95% interval, as fractions; empty without intervals.
   """
 
   values: Mapping[str, float | None]
@@ -32,7 +32,7 @@ class Row:
     """Reads what `to_json` returns.
 
     Raises:
-      TypeError, ValueError: something in it is not a finite number.
+      TypeError, ValueError: a value is not a finite number.
     """
     values = dict(data)
     intervals = {key: _interval(ends) for key, ends in values.pop("ci95", {}).items()}
@@ -50,7 +50,7 @@ class Row:
     return {**self.values, **counts, **({"ci95": ends} if ends else {})}
 
   def has(self, key: str) -> bool:
-    """Whether a number could be computed."""
+    """Whether a number is defined."""
     return self.values.get(key) is not None
 
   def percent(self, key: str) -> float:
@@ -58,7 +58,7 @@ class Row:
     return 100 * self.values[key] if self.has(key) else math.nan
 
   def interval(self, key: str) -> tuple[float, float] | None:
-    """The ends of its 95% interval in percent; None if there are none."""
+    """The ends of a number's 95% interval in percent; None without an interval."""
     ends = self.intervals.get(key)
     return (100 * ends[0], 100 * ends[1]) if ends and self.has(key) else None
 
@@ -79,7 +79,7 @@ class Rows:
   """The rows of one metric.
 
   Attributes:
-    groups: all, seen and unseen services.
+    groups: "all", "seen" and "unseen" services -> row.
     domains: domain -> row; empty if only groups were scored.
     services: service -> row; empty if only groups were scored.
   """
@@ -93,7 +93,8 @@ class Rows:
     """Reads what `to_json` returns.
 
     Raises:
-      AttributeError, KeyError, TypeError, ValueError: it is something else; a note names the row.
+      AttributeError, KeyError, TypeError, ValueError: invalid data; the message of a ValueError
+        names the row.
     """
     groups = _read_rows({group: data[group] for group in GROUPS})
     return cls(groups, *(_read_rows(data.get(part, {})) for part in ("domains", "services")))
@@ -107,7 +108,7 @@ class Rows:
     return result
 
   def items(self) -> Iterator[tuple[str, str, Row]]:
-    """Yields (overall, domain or service, name, row), all of them."""
+    """Yields ("overall", "domain" or "service", name, row) for all rows."""
     parts = {"overall": self.groups, "domain": self.domains, "service": self.services}
     for kind, rows in parts.items():
       for name, row in rows.items():

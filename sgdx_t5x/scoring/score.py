@@ -1,4 +1,4 @@
-"""Predictions in, scores out: what `sgdx score` does, for a notebook or another program.
+"""Scores predictions: `sgdx score` for notebooks and other programs.
 
 from sgdx_t5x.scoring import score_predictions, score_report
 scored = score_predictions("sgd.zip", "test", {"original": "preds/original", "v1": "preds/v1"})
@@ -40,7 +40,7 @@ from sgdx_t5x.scoring.settings import Settings
 from sgdx_t5x.scoring.summaries import null_for_nan, summaries
 from sgdx_t5x.signature import Signature
 
-ALL = "all"  # stands for every variant that JSONL ids name
+ALL = "all"  # stands for every variant named in JSONL ids
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,21 +48,21 @@ class Scored:
   """The scores of a set of predictions.
 
   Attributes:
-    corpus: what they were scored with.
-    split: of the corpus.
-    settings: how.
+    corpus: the corpus they were scored with.
+    split: the split of the corpus.
+    settings: how they were scored.
     frames: variant -> scores of the frames it has predictions for.
-    common: variant -> scores of the frames that all variants have, in one order.
+    common: variant -> scores of the frames that all variants have, in the same order.
     gold: those frames.
     states: variant -> frame id -> predicted state, in original names.
-    nothing: scores of predicting nothing, of the same frames.
-    sample: 8 hex digits that tell the frames apart, if they are not all of the corpus.
-    missing: variant -> how many frames of the corpus have no prediction.
-    warnings: what makes it PARTIAL, a line each.
+    nothing: scores of predicting nothing on the same frames.
+    sample: 8 hex digits that identify the frames; "" if they are all frames of the split.
+    missing: variant -> number of frames of the split without a prediction.
+    warnings: what makes the scores PARTIAL, a line each.
     notes: what else a reader should know.
-    provenance: what the signature says of files from which prompts were made.
-    calls: variant -> what its tool calls are besides states, see `calls.call_rates`; empty unless
-      the predictions are calls.
+    provenance: what the signature says about the files that prompts were made from.
+    calls: variant -> rates of its tool calls, see `calls.call_rates`; empty unless the
+      predictions are calls.
   """
 
   corpus: Corpus
@@ -92,7 +92,7 @@ class Scored:
 
   @property
   def signature(self) -> str:
-    """What the scores depend on, in one line to copy beside them (as sacreBLEU does)."""
+    """What the scores depend on, in one line to report with them (as sacreBLEU does)."""
     fields: dict[str, str | int] = {
       "split": self.split,
       "variants": "+".join(self.frames),
@@ -108,7 +108,7 @@ class Scored:
     return str(Signature.of(self.corpus.name, self.corpus.checksum(), fields, self.complete))
 
   def failures(self) -> dict[str, tuple[Failure, ...]]:
-    """Returns frame id -> slots that fail, of the common frames in which one does."""
+    """Returns frame id -> failed slots, for the common frames with at least one."""
     schema, failures = self.corpus.schema(self.split), {}
     for frame in self.gold:
       states = {variant: by_id[frame.frame_id] for variant, by_id in self.states.items()}
@@ -119,19 +119,19 @@ class Scored:
 
   @functools.cached_property
   def agreement(self) -> dict[str, float]:
-    """Frame id -> agreement of v1 to v5, of the common frames; empty unless all are given."""
+    """Frame id -> agreement of v1 to v5 on the common frames; empty unless all five are given."""
     if not set(SGDX_VARIANTS) <= self.states.keys():
       return {}
     schema, agreement = self.corpus.schema(self.split), {}
     by_variant = [self.states[variant] for variant in SGDX_VARIANTS]
-    for frame in self.gold:  # of which only id and service are used
+    for frame in self.gold:  # only id and service are used
       states = [by_id[frame.frame_id] for by_id in by_variant]
       service, fuzzy = schema[frame.service], self.settings.fuzzy
       agreement[frame.frame_id] = metrics.frame_agreement(service, states, fuzzy)
     return agreement
 
   def table(self, path: str | pathlib.Path) -> FrameTable:
-    """Returns the scores per frame, as `score_files.read_frames` reads them from `path`."""
+    """Returns the per-frame scores, as `score_files.read_frames` would read them from `path`."""
     return FrameTable(
       pathlib.Path(path),
       self.signature,
@@ -156,21 +156,21 @@ def score_predictions(
   """Reads and scores predictions.
 
   Args:
-    corpus: an opened one, or what `corpora.open_corpus` opens.
+    corpus: an open corpus, or an argument of `corpora.open_corpus`.
     split: "train", "dev" or "test".
     predictions: variant -> file, folder or files, see `predictions.read_predictions`; the key "all"
-      takes every variant that JSONL ids name.
-    gold: frames of the split, if they have been read before.
-    on_progress: called with what is being read, how much of it has been, of how much, and a unit.
+      stands for every variant named in JSONL ids.
+    gold: frames of the split, if already read.
+    on_progress: called with (task, done, total, unit).
     **settings: attributes of `Settings`; style=PromptStyle(...) is short for
       prompt_format=T5DST(PromptStyle(...)).
 
   Raises:
-    SgdxError: anything that does not fit; missing frames, unless allowed.
+    SgdxError: invalid or mismatched input; missing frames, unless allowed.
   """
   if style := settings.pop("style", None):
     settings["prompt_format"] = load_format(style=style)
-  if "resamples" in settings:  # as it was called in version 0.1
+  if "resamples" in settings:  # its name in version 0.1
     settings["bootstrap_samples"] = settings.pop("resamples")
   how = Settings(**settings)
   if not predictions:
@@ -246,8 +246,8 @@ def score_report(
 
   Args:
     scored: the scores.
-    per_frame: name and checksum of the file of scores per frame, if there is one.
-    on_progress: called as that of `score_predictions`, while intervals are computed.
+    per_frame: name and checksum of the file of per-frame scores, if there is one.
+    on_progress: as in `score_predictions`; called while intervals are computed.
   """
   how, common = scored.settings, scored.common
   samples = None
@@ -320,7 +320,7 @@ def _gold_frames(
 def _read(
   sources: Mapping[str, PredictionSource], selection: Selection
 ) -> Iterator[tuple[str, Predictions]]:
-  """Yields (variant, predictions), one variant after the other, so that one is in memory."""
+  """Yields (variant, predictions) one variant at a time, to keep only one in memory."""
   read: set[str] = set()
   for name, path in sources.items():
     if name == ALL:
@@ -351,7 +351,7 @@ def _common(scores: Mapping[str, FrameScores]) -> dict[str, FrameScores]:
 
 
 def _whole_turns(scores: FrameScores, gold: Sequence[GoldFrame]) -> FrameScores:
-  """Keeps the turns of which all frames have a prediction."""
+  """Keeps the turns whose frames all have a prediction."""
   ids = set(scores.frame_ids.tolist())
   incomplete = {(f.dialogue_id, f.turn) for f in gold if f.frame_id not in ids}
   turns = zip(scores.dialogue_ids.tolist(), scores.turns.tolist(), strict=True)

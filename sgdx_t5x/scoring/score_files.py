@@ -1,6 +1,6 @@
-"""Scores on disk: the report and the scores per frame of `sgdx score`, written and read.
+"""Reads and writes the report and the per-frame scores of `sgdx score`.
 
-Both are described in docs/score-json.md. Scores per frame are JSON lines: a header, then one line
+Both are described in docs/score-json.md. Per-frame scores are JSON lines: a header, then one line
 per frame that all variants have, in the order of the corpus. The report names the file, relative to
 its own folder or absolute, with its checksum.
 """
@@ -28,7 +28,7 @@ from sgdx_t5x.signature import Signature
 
 REPORT_FORMAT = "sgdx-score/1"  # raise the number when a reader of the report must change
 FRAMES_FORMAT = "sgdx-frames/1"
-_REPORT: dict[str, Any] = {  # keys of a report, and what they hold
+_REPORT: dict[str, Any] = {  # keys of a report and the types of their values
   "signature": str,
   "complete": bool,
   "warnings": list,
@@ -39,7 +39,7 @@ _REPORT: dict[str, Any] = {  # keys of a report, and what they hold
   "metrics": dict,
   "predict_nothing": dict,
 }
-_HIGHEST = 1 + 1e-6  # score, with room for rounding
+_HIGHEST = 1 + 1e-6  # maximum score, with room for rounding
 _RESTORE = "the file was probably cut short; run `sgdx score` again"
 
 
@@ -49,16 +49,16 @@ def save(
   report_path: str | pathlib.Path | None,
   frames_path: str | pathlib.Path | None,
 ) -> dict[str, Any]:
-  """Writes a report and its scores per frame.
+  """Writes a report and its per-frame scores.
 
   Args:
-    report: of `scoring.score_report`.
-    table: its scores per frame; None if they are not written.
+    report: from `scoring.score_report`.
+    table: its per-frame scores; None if they are not written.
     report_path: where to write the report, if at all.
-    frames_path: where to write the scores per frame, if at all.
+    frames_path: where to write the per-frame scores, if at all.
 
   Returns:
-    The report, which names the file of scores per frame.
+    The report, which names the file of per-frame scores.
 
   Raises:
     SgdxError: a file cannot be written.
@@ -69,7 +69,7 @@ def save(
     )
     file = pathlib.Path(frames_path).resolve()
     folder = pathlib.Path(report_path).resolve().parent if report_path else pathlib.Path.cwd()
-    # Relative if it can be, so that both can be moved together.
+    # Relative if possible, so that both can be moved together.
     name = file.relative_to(folder).as_posix() if file.is_relative_to(folder) else str(file)
     report = {**report, "per_frame": {"file": name, "checksum": checksum}}
   if report_path is not None:
@@ -89,9 +89,9 @@ def write_frames(
 
   Args:
     path: the file.
-    signature: of the report.
+    signature: the report's signature.
     scores: variant -> scores.
-    failures: frame id -> slots that fail, see `scoring.Scored.failures`; None leaves them out.
+    failures: frame id -> failed slots, see `scoring.Scored.failures`; None leaves them out.
     agreement: frame id -> agreement, see `scoring.Scored.agreement`; None leaves it out.
 
   Returns:
@@ -109,20 +109,20 @@ def write_frames(
 
 
 def is_frames_file(path: str | pathlib.Path) -> bool:
-  """Whether a file is one of `--per-frame`."""
+  """Whether a file was written by `--per-frame`."""
   return _is_head(_first_line(pathlib.Path(path)))
 
 
 def read_frames(path: str | pathlib.Path, metrics: Collection[str] | None = None) -> FrameTable:
-  """Reads scores per frame.
+  """Reads per-frame scores.
 
   Args:
-    path: a file of `--per-frame`, or a report of `--json` that names one.
-    metrics: which to keep, if the file has them; all by default.
+    path: a file written by `--per-frame`, or a report of `--json` that names one.
+    metrics: the metrics to keep, if the file has them; defaults to all.
 
   Raises:
-    SgdxError: no such file, cut short, of another kind; a report without scores per frame, or
-      one whose file has since been written by another run.
+    SgdxError: the file is missing, truncated or of another kind; a report without per-frame
+      scores, or one whose file has since been overwritten by another run.
   """
   path = pathlib.Path(path)
   head = _first_line(path)
@@ -137,7 +137,7 @@ def read_frames(path: str | pathlib.Path, metrics: Collection[str] | None = None
 def read_frames_of(
   report: Mapping[str, Any], path: pathlib.Path, metrics: Collection[str] | None = None
 ) -> FrameTable:
-  """Reads the scores per frame that a report at a path names. Args, raises: see `read_frames`."""
+  """Reads the per-frame scores named in the report at `path`; see `read_frames`."""
   named = report["per_frame"] or {}
   if not all(isinstance(named.get(key), str) for key in ("file", "checksum")):
     raise SgdxError(
@@ -158,17 +158,17 @@ def read_frames_of(
 
 
 def frames_path(report: pathlib.Path, name: str) -> pathlib.Path:
-  """Returns where the scores per frame are that a report names: beside it, compressed perhaps."""
+  """Returns the path of a report's per-frame scores, relative to the report; may be gzipped."""
   path = report.parent / name
   packed = path.with_name(f"{path.name}.gz")
   return packed if packed.is_file() and not path.exists() else path
 
 
 def read_report(path: str | pathlib.Path) -> dict[str, Any]:
-  """Reads what `sgdx score --json` wrote; its rows of JGA have been checked, see `rows.Rows`.
+  """Reads what `sgdx score --json` wrote, and checks its JGA rows, see `rows.Rows`.
 
   Raises:
-    SgdxError: no such file, of another kind, or with a number that is none.
+    SgdxError: the file is missing, of another kind, or has an invalid number.
   """
   path = pathlib.Path(path)
   report = _read_report(path, tuple(_REPORT))
@@ -191,7 +191,7 @@ def read_report(path: str | pathlib.Path) -> dict[str, Any]:
 
 
 def _read_report(path: pathlib.Path, keys: Collection[str]) -> dict[str, Any]:
-  """Reads a report. Args: keys are those that must be there."""
+  """Reads a report whose required keys are `keys`."""
   expected = "what `sgdx score` wrote with --json"
   if _is_head(_first_line(path)):
     raise SgdxError(
@@ -252,7 +252,7 @@ def _lines(
 
 
 def failure_json(failure: Failure) -> dict[str, Any]:
-  """Returns a failure as it stands in a row. (`dataclasses.asdict` takes ten times as long.)"""
+  """Returns a failure as stored in a row. (`dataclasses.asdict` takes ten times as long.)"""
   return {name: getattr(failure, name) for name in Failure.__slots__}
 
 
@@ -260,7 +260,7 @@ def failure_json(failure: Failure) -> dict[str, Any]:
 
 
 def _first_line(path: pathlib.Path) -> Any:
-  """Returns the first line decoded, or None if it is not a JSON value by itself."""
+  """Returns the first line decoded, or None if it is not a complete JSON value."""
   _check_file(path)
   with _opened(path) as file:
     try:
@@ -280,7 +280,7 @@ def _opened(path: pathlib.Path) -> IO[bytes]:
 
 
 def _uncompressed(path: pathlib.Path) -> bytes:
-  """Returns what is in a file, decompressed if its name ends in .gz."""
+  """Returns the contents of a file, decompressed if its name ends in .gz."""
   content = path.read_bytes()
   if path.suffix != ".gz":
     return content
@@ -366,10 +366,10 @@ def _is_head(head: Any) -> bool:
 def _parse_row(
   line: bytes, where: str, variants: Collection[str], metrics: Collection[str]
 ) -> tuple[str, tuple[Any, ...], list[float], tuple[Failure, ...], float | None]:
-  """Returns a row of scores per frame.
+  """Parses a row of per-frame scores.
 
-  It is frame id, (dialogue, turn, service, seen), scores by metric, then variant, failures,
-  agreement.
+  Returns (frame id, (dialogue, turn, service, seen), scores by metric and then variant, failures,
+  agreement).
   """
   try:
     row = json.loads(line)
@@ -411,7 +411,7 @@ def _failure(
 
 
 def _check_count(path: pathlib.Path, signature: str, num_frames: int) -> None:
-  """A file cut between two lines is whole JSON; the signature says how many there were."""
+  """Detects files truncated between lines, which are valid JSON, by the count in the signature."""
   expected = Signature.parse(signature).fields.get("frames", str(num_frames))
   if expected != str(num_frames):
     raise SgdxError(

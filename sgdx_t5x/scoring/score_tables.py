@@ -1,4 +1,4 @@
-"""The tables of a report of `sgdx score`: for its output, and for the page of `sgdx report`."""
+"""Tables of an `sgdx score` report, for its output and for the page of `sgdx report`."""
 
 import csv
 import io
@@ -32,7 +32,7 @@ def layout(report: Mapping[str, Any]) -> list[Table]:
 
 
 def absent(row: Row) -> Iterator[str]:
-  """Yields what the tables could not show of all services, and what it takes."""
+  """Yields which numbers the tables lack for all services, and what they require."""
   if not row.has(JGA.sensitivity.key):
     lacking = ", ".join(x.heading for x in JGA.per_variant if not row.has(x.key))
     yield f"JGA_v1-5, Diff_rel, SS_JGA, robustness need v1 to v5; not given: {lacking}"
@@ -41,7 +41,7 @@ def absent(row: Row) -> Iterator[str]:
 
 
 def long_csv(report: Mapping[str, Any]) -> str:
-  """Returns all numbers as CSV, a line each, see docs/score-json.md; the tables show some."""
+  """Returns all numbers as CSV, one per line, see docs/score-json.md; tables show only some."""
   out = io.StringIO()
   writer = csv.writer(out, lineterminator="\n")
   signature = report["signature"]
@@ -70,7 +70,7 @@ def long_csv(report: Mapping[str, Any]) -> str:
 
 
 def provenance_tables(found: Mapping[str, Any] | None) -> list[Table]:
-  """Returns the tables of scores by source, of a report's "provenance"; none without it."""
+  """Returns the tables of scores by source from a report's "provenance"; none without it."""
   if found is None:
     return []
   titles = {
@@ -107,11 +107,11 @@ def _variants_table(title: str, name: str, rows: Rows) -> Table:
 
 
 def _robustness_table(title: str, name: str, rows: Rows) -> list[Table]:
-  """Returns a table of what rewording does to frames; none without v1 to v5.
+  """Returns a table of robustness to rewording; an empty list without v1 to v5.
 
   Args:
-    title: what goes before the table's own.
-    name: of the metric.
+    title: prefix of the table's title.
+    name: the metric.
     rows: its scores.
   """
   everything = rows.groups["all"]
@@ -125,7 +125,7 @@ def _robustness_table(title: str, name: str, rows: Rows) -> list[Table]:
 
 
 def _official_table(variants: Mapping[str, Any]) -> Table:
-  """The official metrics of all services; those that no prediction has are left out."""
+  """The official metrics over all services; metrics that no variant has are left out."""
   scores = {variant: groups["#ALL_SERVICES"] for variant, groups in variants.items()}
   rows = tuple(
     (key, *(percent(by_key[key]) for by_key in scores.values()))
@@ -148,7 +148,7 @@ def _interval_table(title: str, name: str, rows: Rows) -> Table:
   )
   shown = [x for x in shown if any(row.has(x.key) for row in groups)]
   overall = rows.groups["all"]
-  if not overall.has(metric.mean.key):  # without v1 to v5 there is no mean: those that there are
+  if not overall.has(metric.mean.key):  # the mean needs all of v1 to v5; show those given
     shown += [x for x in metric.variants if overall.has(x.key)]
   lines = tuple((x.full, *(row.cell_with_interval(x.key) for row in groups)) for x in shown)
   counts = (count(row.num_dialogues) for row in groups)

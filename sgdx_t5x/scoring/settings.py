@@ -1,4 +1,4 @@
-"""What a score depends on besides corpus and predictions."""
+"""Scoring settings: what scores depend on besides corpus and predictions."""
 
 import dataclasses
 
@@ -15,14 +15,14 @@ class Settings:
 
   Attributes:
     fuzzy: how non-categorical values are compared, see `metrics.fuzzy.match`.
-    zero_mean: what SS counts for a frame that every variant gets wrong: "zero" or "exclude".
+    zero_mean: how SS treats frames that every variant gets wrong: "zero" or "exclude".
     across_turn: multiply joint metrics over the frames of a turn (official, for MultiWOZ).
-    metrics: official keys to summarise over variants too, besides JGA.
-    allow_missing: score the frames present if frames are missing or dialogues unknown.
-    prompt_format: how the prompts of JSONL predictions were made, to read the text back.
+    metrics: official keys to summarise over variants, besides JGA.
+    allow_missing: score what is there if frames are missing or dialogues unknown.
+    prompt_format: format of the prompts behind JSONL predictions, to parse the output text.
     bootstrap_samples: how many samples of dialogues to draw for 95% intervals; 0: no intervals.
     seed: random seed of the bootstrap.
-    provenance: also score by where the values of states come from, see `data.provenance`.
+    provenance: also score by the source of state values, see `data.provenance`.
   """
 
   fuzzy: str = "difflib"

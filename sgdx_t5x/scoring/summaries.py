@@ -1,4 +1,4 @@
-"""Rows of scores from scores per frame: of all, seen and unseen services, domains and services."""
+"""Rows of scores from per-frame scores: all, seen and unseen services, domains and services."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -28,11 +28,11 @@ def summaries(
     metric: official key to summarise.
     name: see `metrics.summarise`.
     how: see `Settings`.
-    samples: of the frames' dialogues, or None: no intervals.
+    samples: bootstrap samples of the frames' dialogues; None for no intervals.
     on_row: called after each row.
     per_service: whether to add the rows of domains and services.
-    agreement: [F] float, of the same frames; None leaves it out. It is of frames, also where
-      scores are of turns.
+    agreement: [F] float, of the same frames; None leaves it out. It is always per frame, even
+      if scores are per turn.
   """
 
   def row(mask: np.ndarray) -> Row:
@@ -59,7 +59,7 @@ def summaries(
   made: dict[bytes, Row] = {}
 
   def rows(masks: Mapping[str, np.ndarray]) -> dict[str, Row]:
-    for mask in masks.values():  # a domain of one service has its row
+    for mask in masks.values():  # a domain with one service shares its row
       if (key := mask.tobytes()) not in made:
         made[key] = row(mask)
       on_row()
@@ -80,5 +80,5 @@ def summaries(
 
 
 def null_for_nan(numbers: Mapping[str, float]) -> dict[str, float | None]:
-  """JSON has no nan: what cannot be computed is null."""
+  """Replaces nan, which JSON lacks, by None (null)."""
   return {key: None if math.isnan(value) else value for key, value in numbers.items()}

@@ -1,4 +1,4 @@
-"""What both agents speak in: acts, turns of acts, and what was said so far."""
+"""The agents' language: acts, turns of acts, and what was said so far."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -21,12 +21,12 @@ class FrameOutline(NamedTuple):
 
   Attributes:
     service: its name.
-    acts: in the order in which they are said.
+    acts: in utterance order.
     intent: the active intent after a user turn, or NONE; "" in a system turn.
     values: the state after a user turn, canonical.
-    carried: links that brought values of other slots into the state in this turn.
-    call: (intent, parameters) that the system called the service with, or None.
-    results: what came back.
+    carried: links that carried values of other slots into the state in this turn.
+    call: (intent, parameters) of the system's service call, or None.
+    results: the results of the call.
   """
 
   service: str
@@ -39,7 +39,7 @@ class FrameOutline(NamedTuple):
 
 
 class TurnOutline(NamedTuple):
-  """One turn; USER turns may have two frames: of the service left and the service taken up."""
+  """One turn; USER turns may have two frames, when the user switches from a service to another."""
 
   speaker: str
   frames: Sequence[FrameOutline]
@@ -47,14 +47,14 @@ class TurnOutline(NamedTuple):
 
 @dataclasses.dataclass
 class CommonGround:
-  """What was said, and so both sides know; by service name.
+  """What was said, so that both sides know it; by service name.
 
   Attributes:
     state: slot -> canonical value that the user wants.
-    mentioned: slot -> canonical value that the system has mentioned of the result under discussion.
+    mentioned: slot -> canonical value that the system has mentioned of the current result.
     intent: the active intent, or NONE.
-    offers_left: results that the system has not offered yet. A user cannot know it; ours asks
-      for alternatives mostly where there are some, as people who know the town would.
+    offers_left: number of results that the system has not offered yet. A user cannot know it;
+      ours asks for alternatives mostly if there are some, as people who know the town would.
   """
 
   state: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
@@ -63,6 +63,6 @@ class CommonGround:
   offers_left: int = 0
 
   def take_up(self, service: str) -> None:
-    """Makes room for a service that has not been talked about."""
+    """Initializes a service that has not been mentioned yet."""
     if service not in self.state:
       self.state[service], self.mentioned[service], self.intent[service] = {}, {}, NO_INTENT

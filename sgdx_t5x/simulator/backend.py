@@ -1,9 +1,9 @@
-"""Back ends of services: a table each, queried through SQL.
+"""Back ends of services: one table per service, queried through SQL.
 
-A table holds what a service knows: a row per thing, a column per slot. Columns are either
-*matched* (a call finds the rows that have the caller's value) or *open* (marked `*` in the
-file's header): the service accepts any value and echoes it, and the cells say what users
-ask for. As in the SGD paper (section 3.1) a call is made only with every required slot.
+A table holds a service's data: a row per thing, a column per slot. Columns are either
+*matched* (a call finds the rows with the caller's value) or *open* (marked `*` in the
+file's header): the service accepts any value and echoes it, and the cells are values that users
+ask for. As in the SGD paper (section 3.1) a call must have every required slot.
 """
 
 import csv
@@ -31,7 +31,7 @@ class ServiceTable:
 
 
 def table_slots(service: Service) -> tuple[str, ...]:
-  """The slots that a service's table must have: all that an intent takes or returns."""
+  """The slots that a service's table must have: all that any intent takes or returns."""
   used = set()
   for intent in service.intents:
     used.update(intent.required_slots, intent.optional_slots, intent.result_slots)
@@ -39,7 +39,7 @@ def table_slots(service: Service) -> tuple[str, ...]:
 
 
 def read_table(path: pathlib.Path, service: Service, problems: list[str]) -> ServiceTable | None:
-  """Reads `SERVICE.csv`. What is wrong is appended to `problems`; then None is returned."""
+  """Reads `SERVICE.csv`. On errors, appends them to `problems` and returns None."""
   if not path.exists():
     problems.append(f"{path}: no such file; its first line must be {_header(service)}")
     return None
@@ -79,7 +79,7 @@ def _table_problems(
   if len(set(columns)) < len(columns):
     yield "two columns have the same name"
   if not set(columns) & set(service.slot_index):
-    return  # another separator, or no header: each row would be wrong
+    return  # wrong separator or no header: every row would be reported
   if not rows:
     yield f"no rows: no intent of {service.name} can ever succeed"
   for number, row in enumerate(rows, start=2):
@@ -103,7 +103,7 @@ def _cell_problem(service: Service, name: str, value: str) -> str:
 
 
 class Backend:
-  """One service and its table in an SQLite database in memory.
+  """A service with its table in an in-memory SQLite database.
 
   Attributes:
     service: the service.
@@ -111,7 +111,7 @@ class Backend:
   """
 
   def __init__(self, service: Service, table: ServiceTable):
-    """Args: the service; its table, checked."""
+    """Args: the service; its table, already checked."""
     self.service, self.open = service, table.open
     self._columns = table.columns
     self._sql = {c: f"c{i}" for i, c in enumerate(table.columns)}  # slots may have any name
@@ -136,15 +136,15 @@ class Backend:
   def call(
     self, intent: Intent, parameters: Mapping[str, str], about: Mapping[str, str] | None = None
   ) -> list[dict[str, str]]:
-    """Returns up to MAX_RESULTS results, the same for the same call.
+    """Returns up to MAX_RESULTS results, deterministically.
 
     Args:
       intent: an intent of the service.
       parameters: slot -> canonical value; `dontcare` matches anything.
-      about: the result of an earlier call that this one is about, if any: its row comes first.
+      about: the result of an earlier call that this one refers to, if any; its row is preferred.
 
     Raises:
-      ValueError: a required slot is not given, as the schema forbids.
+      ValueError: a required slot is missing.
     """
     if missing := [s for s in intent.required_slots if s not in parameters]:
       raise ValueError(f"{self.service.name}.{intent.name} called without {missing}")
@@ -158,12 +158,12 @@ class Backend:
     return found
 
   def matching(self, values: Mapping[str, str]) -> list[tuple[str, ...]]:
-    """Returns up to MAX_RESULTS rows that have those values in their matched columns."""
+    """Returns up to MAX_RESULTS rows with these values in their matched columns."""
     conditions = [(slot, v) for slot, v in values.items() if slot not in self.open]
     columns = ", ".join(self._sql.values())
     where = " AND ".join([f"{self._sql[slot]} = ?" for slot, _ in conditions] or ["1"])
     matched = [value for _, value in conditions]
-    # A call that matches much would always get the first rows: each has its own start instead.
+    # So that calls with many matches do not all get the first rows, each has its own start.
     start = zlib.crc32(repr(sorted(values.items())).encode()) % self._size
     query = f"SELECT {columns} FROM t WHERE {where} AND id {{}} ? ORDER BY id LIMIT ?"
     rows = self._db.execute(query.format(">="), (*matched, start, MAX_RESULTS)).fetchall()
@@ -174,7 +174,7 @@ class Backend:
     return rows
 
   def row(self, rng: random.Random, fixed: Mapping[str, str]) -> dict[str, str] | None:
-    """Draws a row that has `fixed` in its matched columns; None if there is none."""
+    """Draws a row with the values of `fixed` in its matched columns; None if there is none."""
     wanted = {s: v for s, v in fixed.items() if s not in self.open}
     if not wanted:
       i = int(rng.random() * self._size)

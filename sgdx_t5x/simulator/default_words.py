@@ -1,7 +1,7 @@
-"""Words and value kinds made of a schema's names, where nobody wrote any.
+"""Default words and value kinds, derived from a schema's names where none were written.
 
-SGD's names say much: `number_of_seats`, `has_live_music`, `FindRestaurants`. Slots are nouns or
-begin with a verb, intents begin with a verb. Where a name says nothing, its description is asked.
+SGD's names are informative: `number_of_seats`, `has_live_music`, `FindRestaurants`. Slots are nouns
+or begin with a verb, intents begin with a verb. If a name says nothing, its description is used.
 """
 
 import re
@@ -55,7 +55,7 @@ _BRACES = re.compile(r"[{}]")
 _NAME = re.compile(r" (?:name|title)$")
 _DETERMINER = r"(?:the|a|an|your|my|any|some) "
 
-# First words of slots that say which way a date, a time or a place is meant.
+# First words of slot names that tell the role of a date, a time or a place.
 _WAYS = {
   "departure": "leaving", "departing": "leaving", "leaving": "leaving", "depart": "leaving",
   "origin": "leaving", "arrival": "arriving", "return": "returning", "start": "starting",
@@ -89,9 +89,9 @@ _CUT = re.compile(
 
 
 def slot_kind(slot: Slot) -> str:
-  """Returns what the values of a slot are: BOOLEAN, CATEGORY or a key of `values.VALUE_KINDS`.
+  """Returns the kind of a slot's values: BOOLEAN, CATEGORY or a key of `values.VALUE_KINDS`.
 
-  "title" is a name of any thing, and what a slot is about which nothing is known.
+  "title" is the name of any thing, and the default if nothing is known.
   """
   if slot.is_categorical:
     return BOOLEAN if {v.lower() for v in slot.possible_values} == {"true", "false"} else CATEGORY
@@ -99,7 +99,7 @@ def slot_kind(slot: Slot) -> str:
 
 
 def callers_number(slot: Slot) -> bool:
-  """Whether a slot counts what the caller brings or books: passengers, tickets, not bedrooms."""
+  """Whether a slot counts what the caller brings or books: passengers or tickets, not bedrooms."""
   counted = _counted(_name(slot))
   return bool(counted) and counted.split()[-1] in _CALLERS
 
@@ -220,7 +220,7 @@ def _description_head(description: str) -> str:
 
 
 def _counted(name: str) -> str:
-  """What is counted ("number_of_seats", "passengers"), or ""."""
+  """What a slot counts ("seats" for "number of seats"), or ""."""
   match = _COUNTED.fullmatch(name)
   if match:
     return match[1] or match[2]

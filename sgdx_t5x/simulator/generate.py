@@ -1,4 +1,4 @@
-"""Seeded dialogues: the n-th dialogue of a seed is the same in every process."""
+"""Seeded dialogues: the n-th dialogue for a seed is the same in every process."""
 
 import dataclasses
 import functools
@@ -17,13 +17,13 @@ from sgdx_t5x.simulator.transitions import Transitions, Weighted
 
 @dataclasses.dataclass(frozen=True)
 class Simulation:
-  """All that dialogues are made of; checked, and free to go to other processes.
+  """Everything that dialogues are made from; validated, and can be sent to other processes.
 
   Attributes:
     schema: the services.
-    tables: what each service of a scenario knows, by service name.
-    scenarios: what users have in mind.
-    words: how each of those services is talked about, by service name.
+    tables: service name -> table, for the services in scenarios.
+    scenarios: the users' scenarios.
+    words: service name -> words, for the same services.
     transitions: the automaton of both agents.
   """
 
@@ -35,12 +35,12 @@ class Simulation:
 
   @functools.cached_property
   def backends(self) -> Mapping[str, Backend]:
-    """The services in their databases, made in the process that asks."""
+    """The services with their databases, created per process."""
     return {name: Backend(self.schema[name], table) for name, table in self.tables.items()}
 
   @functools.cached_property
   def draw(self) -> Weighted:
-    """The scenarios by weight."""
+    """Draws the index of a scenario by weight."""
     return Weighted({i: scenario.weight for i, scenario in enumerate(self.scenarios)})
 
 
@@ -54,9 +54,9 @@ def simulate(
   """Yields dialogues.
 
   Args:
-    simulation: what they are made of.
-    numbers: which dialogues of the seed; each is the same whatever the others are.
-    seed: any text; with the dialogue's number it fixes the dialogue.
+    simulation: what they are made from.
+    numbers: indices of the dialogues; each dialogue is independent of the others.
+    seed: any text; determines a dialogue together with its number.
     paraphrase: called as (utterance, values in it) for every utterance; returns another
       utterance with the same values, or None.
 

@@ -1,4 +1,4 @@
-"""Reads the files of `sgdx simulate` into a Simulation; reports all problems before it starts."""
+"""Reads the files of `sgdx simulate` into a Simulation; reports all problems up front."""
 
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from sgdx_t5x.simulator.templates import read_words
 from sgdx_t5x.simulator.transitions import default_transitions, parse_transitions
 
 _SHOWN = 30
-_BROKEN = object()  # in place of what could not be decoded
+_BROKEN = object()  # stands for files that could not be decoded
 
 
 def load_simulation(
@@ -27,14 +27,14 @@ def load_simulation(
   """Reads and checks everything; docs/simulate.md describes the files.
 
   Args:
-    schema: in SGD's format.
+    schema: schema in SGD's format.
     tables: folder with a CSV file per service.
     scenarios: goals of users.
-    templates: words; None makes them of names and descriptions.
-    transitions: the automaton; None takes the default.
+    templates: words; None derives them from names and descriptions.
+    transitions: the automaton; None for the default.
 
   Raises:
-    SgdxError: with all problems of all files; one that cannot be read hides what depends on it.
+    SgdxError: lists all problems in all files, except those that depend on an unreadable file.
   """
   services = load_schema(_read(schema), str(schema))
   problems = [
@@ -49,7 +49,7 @@ def load_simulation(
   if scenario_data is not _BROKEN:
     parsed = parse_scenarios(scenario_data, services, str(scenarios), problems)
   names = dict.fromkeys(name for scenario in parsed for name in scenario.services)
-  if not parsed:  # which tables are needed is unknown: all that exist are checked
+  if not parsed:  # it is unknown which tables are needed, so all that exist are checked
     names = dict.fromkeys(s.name for s in services if (tables / f"{s.name}.csv").exists())
   if parsed and not tables.is_dir():
     problems.append(f"{tables}: no such folder")
@@ -94,7 +94,7 @@ def _decoded(path: pathlib.Path, problems: list[str]) -> Any:
 def _never_satisfied(
   scenarios: Sequence[Scenario], tables: Mapping[str, ServiceTable]
 ) -> Iterator[str]:
-  """Intents whose default no row has, and links between columns without a common value."""
+  """Yields unusable intents, defaults that no row has, and links without a common value."""
   found = {
     f"{step.service.name}.{step.intent.name}: {text}"
     for scenario in scenarios

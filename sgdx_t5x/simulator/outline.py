@@ -1,7 +1,7 @@
-"""What is done in a dialogue, before any words: the acts of two agents who take turns.
+"""Dialogue outlines, before any wording: the acts of two agents who take turns.
 
 After the SGD paper (section 3.2): the user has a scenario and a goal, the system has the
-services, and neither sees the other's. What both know, because it was said, is `CommonGround`.
+services, and neither sees the other's. What both know from the dialogue is `CommonGround`.
 """
 
 import random
@@ -15,7 +15,7 @@ from sgdx_t5x.simulator.system import System
 from sgdx_t5x.simulator.transitions import Transitions
 from sgdx_t5x.simulator.user import ENOUGH, User
 
-MAX_TURNS = 100  # only transitions that never lead to a goodbye get so far
+MAX_TURNS = 100  # only reached with transitions that never lead to a goodbye
 
 
 def outline(
@@ -24,13 +24,13 @@ def outline(
   """Draws the acts of one dialogue.
 
   Args:
-    scenario: what the user has in mind.
+    scenario: the user's scenario.
     backends: the services, by name.
     transitions: the automaton.
-    rng: the only source of chance.
+    rng: the only source of randomness.
 
   Returns:
-    Turns that alternate, the user's first; the system says goodbye last.
+    Alternating turns; the user begins, and the system says goodbye last.
   """
   ground = CommonGround()
   user = User(scenario, backends, transitions, rng, ground)
@@ -50,7 +50,7 @@ def outline(
 
 
 def _situation(heard: Sequence[Act], before: str) -> str:
-  """What a user answers to; a mere answer to a question leaves it as it was."""
+  """Returns what the user responds to; unchanged if the system only answered a question."""
   acts = {act.act for act in heard}
   if "NOTIFY_FAILURE" in acts:
     return "ALTERNATIVE" if "OFFER" in acts else "NOTIFY_FAILURE"

@@ -1,4 +1,4 @@
-"""Scenarios: which intents a user has in mind, in which order, and what links them.
+"""Scenarios: which intents a user has, in which order, and what links them.
 
 The SGD paper seeds the user agent with a *scenario*, "a sequence of intents and slots"
 over one or several services (section 3.2).
@@ -17,7 +17,7 @@ MAX_INTENTS = 5
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-  """A value that is carried over: of one (service, slot) to another; `say` refers to it."""
+  """A value carried over from one (service, slot) to another; `say`: phrases that refer to it."""
 
   source: tuple[str, str]
   target: tuple[str, str]
@@ -26,7 +26,7 @@ class Link:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-  """One intent of a scenario. `of_selected`: it is about the result of the step before."""
+  """One intent of a scenario. `of_selected`: it acts on the result of the previous step."""
 
   service: Service
   intent: Intent
@@ -36,7 +36,7 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class Scenario:
-  """The steps of a dialogue and the scenario's weight among others."""
+  """The steps of a dialogue, and the scenario's sampling weight."""
 
   steps: tuple[Step, ...]
   weight: float
@@ -50,7 +50,7 @@ class Scenario:
 def parse_scenarios(
   data: Any, schema: Schema, origin: str, problems: list[str]
 ) -> tuple[Scenario, ...]:
-  """Reads decoded scenarios. What is wrong is appended to `problems`."""
+  """Parses decoded scenarios. Errors are appended to `problems`."""
   before = len(problems)
   if not isinstance(data, dict) or not isinstance(data.get("scenarios"), list):
     problems.append(f'{origin}: not of the form {{"links": [...], "scenarios": [...]}}')
@@ -78,9 +78,10 @@ def parse_scenarios(
 
 
 def follow_up(service: Service, intent: Intent) -> Intent | None:
-  """The transaction that a system proposes after a search: it needs most of what was found.
+  """The transaction that the system proposes after a search.
 
-  Of several the one that needs least else; None if none needs any, or after a transaction.
+  It is the one that requires most of the search's result slots and fewest others; None if none
+  requires any, or after a transaction.
   """
   found = set(intent.result_slots)
   scores = {
@@ -94,7 +95,7 @@ def follow_up(service: Service, intent: Intent) -> Intent | None:
 
 
 def unusable(intent: Intent) -> str:
-  """Why nobody can use an intent in a dialogue, or ""."""
+  """Returns why an intent cannot be used in a dialogue, or ""."""
   if not intent.is_transactional:
     return "" if intent.result_slots else "a search without result_slots returns nothing"
   if intent.required_slots or set(intent.optional_slots.values()) - {DONTCARE}:

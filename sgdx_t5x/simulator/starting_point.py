@@ -1,4 +1,4 @@
-"""Makes all that a simulation needs from a schema alone: tables, scenarios and templates to edit.
+"""Generates what a simulation needs from a schema alone: tables, scenarios, editable templates.
 
 Only the schema of a service is known, so the kind of a slot's values is guessed from its name
 (`default_words.slot_kind`), and rows are chosen so that searches find something: the columns that
@@ -30,9 +30,9 @@ from sgdx_t5x.simulator.scenarios import follow_up, unusable
 from sgdx_t5x.simulator.values import ValuePool, parse_pool
 
 NUM_ROWS = 200
-_ROWS_PER_SEARCH = 4  # that a search finds, where its slots' values allow it
-_CHOICES = range(3, 13)  # how many values a column has that a search takes
-_ROWS_PER_NAME = 5  # of a thing that another search asks for by name: showings of a movie
+_ROWS_PER_SEARCH = 4  # rows that a search finds, if its slots' values allow it
+_CHOICES = range(3, 13)  # numbers of values of a column that a search takes
+_ROWS_PER_NAME = 5  # rows per thing that another search finds by name: showings of a movie
 _PLACES = frozenset({"city", "station", "address"})
 _FILE_NAME = re.compile(r"[^\s\x00-\x1f/\\:*?\"<>|.][^\x00-\x1f/\\:*?\"<>|]*")
 
@@ -42,14 +42,14 @@ def starting_point(schema: Schema, seed: int = 0) -> dict[str, str]:
 
   Args:
     schema: the services.
-    seed: other seeds give other values.
+    seed: random seed of the values.
 
   Returns:
     File name, relative to a folder, -> text: `tables/SERVICE.csv`, `scenarios.json` and
     `templates.json`.
 
   Raises:
-    SgdxError: no services, or services that nothing can be simulated of; all at once.
+    SgdxError: no services, or services that cannot be simulated; lists all problems.
   """
   _check(schema)
   files = {}
@@ -62,15 +62,15 @@ def starting_point(schema: Schema, seed: int = 0) -> dict[str, str]:
 
 
 def write_starting_point(schema: Schema, folder: str | pathlib.Path, seed: int = 0) -> list[str]:
-  """Writes the files of `starting_point` into a folder, all or none. Returns their names.
+  """Writes the files of `starting_point` into a folder atomically. Returns their names.
 
   Args:
     schema: the services.
-    folder: must not exist, or be empty.
+    folder: a new or empty folder.
     seed: see `starting_point`.
 
   Raises:
-    SgdxError: as `starting_point`; there is something in the folder, or it cannot be written.
+    SgdxError: see `starting_point`; the folder is not empty, or cannot be written.
   """
   texts = starting_point(schema, seed)
   folder = check_folder(folder, expected="a folder that is new or empty: edited files are kept")
@@ -87,11 +87,11 @@ def make_table(service: Service, seed: int = 0) -> ServiceTable:
 
 
 def open_slots(service: Service) -> frozenset[str]:
-  """The slots where a service accepts any value, guessed.
+  """The slots for which a service presumably accepts any value.
 
-  They are what callers decide, not the service: dates, times and counts that an intent takes; what
-  only transactions take, or have a default for; what no intent returns; and all that a service
-  takes which cannot be searched.
+  They are up to the caller, not the service: dates, times and counts that an intent takes; slots
+  that only transactions take, or have a default for; slots that no intent returns; and, in services
+  without searches, all slots that are taken.
   """
   searches = [intent for intent in service.intents if not intent.is_transactional]
   found = {slot for search in searches for slot in search.result_slots}
@@ -121,8 +121,8 @@ class _TableMaker:
     self._kinds = {name: slot_kind(slot) for name, slot in self._slots.items()}
     self._open = open_slots(service)
     self._searches = [intent for intent in service.intents if not intent.is_transactional]
-    self._used: set[str] = set()  # names of things, each in one column and once there
-    self._lists: dict[str, list[str]] = {}  # kind -> the service's cities, say
+    self._used: set[str] = set()  # values drawn by `_new`, which are not drawn again
+    self._lists: dict[str, list[str]] = {}  # kind -> values shared by columns, such as cities
     self._keys = self._matched(search.required_slots for search in self._searches)
     self._names = [name for name in self._keys if self._is_found_elsewhere(name)]
     self._keys = [name for name in self._keys if name not in self._names]
@@ -135,7 +135,7 @@ class _TableMaker:
     for group in range(num_groups):
       names = {name: self._new(name) for name in self._names}
       common = combinations[group % len(combinations)] | names
-      has_defaults = group < 2 * len(combinations)  # so that a search that says no more finds two
+      has_defaults = group < 2 * len(combinations)  # so that a minimal search finds two rows
       rows += [self._row(common, has_defaults) for _ in range(_ROWS_PER_NAME if self._names else 1)]
     self._rng.shuffle(rows)
     return ServiceTable(tuple(self._slots), self._open, tuple(rows))
@@ -145,7 +145,7 @@ class _TableMaker:
     return [name for name in names if name not in self._open]
 
   def _is_found_elsewhere(self, name: str) -> bool:
-    """Whether one search finds by name what another one returns: showings of a movie."""
+    """Whether one search takes a name that another one returns: showings of a movie."""
     return self._kinds[name] in ("title", "person", "address") and any(
       name in search.result_slots
       and name not in search.required_slots
@@ -164,7 +164,7 @@ class _TableMaker:
     return choices
 
   def _how_many(self, name: str) -> int:
-    """How many values of a slot let every search that needs it find _ROWS_PER_SEARCH rows."""
+    """Number of values of a slot with which every search finds about _ROWS_PER_SEARCH rows."""
     fewest = _CHOICES[-1]
     for search in self._searches:
       if name not in search.required_slots:
@@ -178,7 +178,7 @@ class _TableMaker:
     return max(fewest, _CHOICES[0])
 
   def _shared(self, name: str, number: int) -> list[str]:
-    """Values of a column; places and styles are those of the service, other things its own."""
+    """Values of a column; places and styles are shared by the service's columns, others not."""
     kind = self._kinds[name]
     values = self._lists.setdefault(kind, []) if kind in (*_PLACES, "style") else []
     while len(values) < number:
@@ -186,7 +186,7 @@ class _TableMaker:
     return values[:number]
 
   def _combinations(self) -> list[dict[str, str]]:
-    """Values of the slots that searches require, in random order; no trip ends where it began."""
+    """Combinations of values of required search slots, shuffled; places in one are distinct."""
     combinations = []
     for values in itertools.product(*(self._choices[name] for name in self._keys)):
       places = [
@@ -208,7 +208,7 @@ class _TableMaker:
     return tuple(row[name] for name in self._slots)
 
   def _draw(self, name: str, row: Mapping[str, str], has_defaults: bool) -> str:
-    """A value for a cell; a place that the row does not have yet."""
+    """Draws a value for a cell; places do not repeat in a row, if possible."""
     slot, kind = self._slots[name], self._kinds[name]
     default = self._default(name)
     if default and (has_defaults or self._rng.random() < 0.5):
@@ -225,7 +225,7 @@ class _TableMaker:
     return _pool(kind).draw(self._rng)
 
   def _default(self, name: str) -> str:
-    """The value that a search takes if the caller names none, where it has to match."""
+    """The default that a search uses for a matched slot if the caller gives no value, or ""."""
     if name in self._open:
       return ""
     for search in self._searches:
@@ -235,7 +235,7 @@ class _TableMaker:
     return ""
 
   def _new(self, name: str) -> str:
-    """A value that no other cell of the service has, as long as there are some."""
+    """Draws a value not used in the service before, unless 50 tries fail."""
     for _ in range(50):
       value = _pool(self._kinds[name]).draw(self._rng)
       if value not in self._used:
@@ -274,7 +274,7 @@ def _scenarios_text(schema: Schema) -> str:
 
 
 def _templates(service: Service) -> dict[str, dict[str, Any]]:
-  """What `templates.read_words` would make itself, written out to be edited."""
+  """The defaults of `templates.read_words`, written out to be edited."""
   return {
     "slots": {slot.name: default_slot_words(slot) for slot in service.slots},
     "intents": {intent.name: default_intent_words(intent) for intent in service.intents},

@@ -1,7 +1,7 @@
-"""Words for acts: outlines become utterances, with exact spans of the values in them.
+"""Surface realization: turns outlines into utterances, with exact spans of the values.
 
 Each act has several phrasings, and the acts of a turn are combined into one utterance
-(SGD paper, section 3.3; there people paraphrased the result: `Paraphrase` is the hook for it).
+(SGD paper, section 3.3; there people paraphrased the result, for which `Paraphrase` is the hook).
 """
 
 import random
@@ -20,34 +20,34 @@ from sgdx_t5x.simulator.variation import RELATIVE_DAYS, forms, is_name
 Paraphrase = Callable[[str, tuple[str, ...]], str | None]
 
 _OF_SLOTS = ("INFORM", "OFFER", "CONFIRM")  # acts whose value belongs to a slot of the schema
-_P_GO_ON = 0.75  # an unfinished sentence is continued with the next value
-_P_OWN_PHRASE = 0.6  # a service's own phrase is taken where one fits
-_P_SAME_FORM = 0.6  # the system says a value as the user did
+_P_GO_ON = 0.75  # an open sentence is continued with the next value
+_P_OWN_PHRASE = 0.6  # a service's own phrase is used where one fits
+_P_SAME_FORM = 0.6  # the system uses the user's form of a value
 _ON_RELATIVE_DAY = re.compile(r"\b[Oo]n $")  # "on tomorrow"
 
 
 class _Text:
-  """An utterance that grows. `spans`: (service, slot or "", start, end) of the values in it."""
+  """An utterance being built. `spans`: (service, slot or "", start, end) of the values in it."""
 
   def __init__(self):
     self.text = ""
     self.spans: list[tuple[str, str, int, int]] = []
-    self.is_open = False  # the last sentence can go on
+    self.is_open = False  # whether the last sentence can be continued
 
   def sentence(self, text: str) -> None:
-    """Ends the last sentence and begins another."""
+    """Ends the last sentence and begins a new one."""
     if self.text:
       self.text += " " if self.text[-1] in ".?!" else ". "
     self.is_open = False
     self.text += text[:1].upper() + text[1:]
 
   def add(self, fragment: Fragment, said: str, service: str, slot: str) -> None:
-    """Adds a value and what is around it; `slot` is "" where no span is to be kept."""
+    """Adds a value and the text around it; `slot` is "" if no span is to be kept."""
     before, after = fragment
     if said in RELATIVE_DAYS or said.startswith("next "):
       self.text, before = _ON_RELATIVE_DAY.sub("", self.text + before), ""
     if not slot and not before and self.text[-2:] in ("", ". ", "? ", "! "):
-      said = said[:1].upper() + said[1:]  # a value with a span stays as it is said
+      said = said[:1].upper() + said[1:]  # a value with a span stays unchanged
     start = len(self.text) + len(before)
     self.text += f"{before}{said}{after}"
     self.spans.append((service, slot, start, start + len(said)))
@@ -58,7 +58,7 @@ class _Text:
 
 
 class Surface:
-  """Words one dialogue: keeps to the forms in which each speaker says a value."""
+  """Words one dialogue; each speaker keeps to one form of a value."""
 
   def __init__(
     self,
@@ -67,14 +67,14 @@ class Surface:
     rng: random.Random,
     paraphrase: Paraphrase | None = None,
   ):
-    """Args: services and their words by name; the source of chance; the paraphrase hook."""
+    """Args: services and their words by name; the random generator; the paraphrase hook."""
     self._services, self._words, self._rng, self._paraphrase = services, words, rng, paraphrase
-    self._form: dict[tuple[str, str], str] = {}  # (speaker, value) -> how this speaker says it
+    self._form: dict[tuple[str, str], str] = {}  # (speaker, value) -> the speaker's form
     self._said: dict[tuple[str, str, str], set[str]] = {}  # (service, slot, value) -> its forms
-    self._asked: list[str] = []  # slots that the system asked for just now
+    self._asked: list[str] = []  # slots that the previous turn requested
 
   def turn(self, outline: TurnOutline) -> Turn:
-    """Returns the turn in the DSTC8 form. Raises SgdxError if a paraphrase loses a value."""
+    """Returns the turn in DSTC8 format. Raises SgdxError if a paraphrase loses a value."""
     self._speaker = outline.speaker
     text = _Text()
     say = self._user if outline.speaker == USER else self._system
@@ -92,15 +92,15 @@ class Surface:
   def user_text(
     self, frames: Sequence[FrameOutline], said: Mapping[str, str], asked: Sequence[str]
   ) -> tuple[str, list[tuple[str, str, int, int]]]:
-    """Words the acts of a user's turn outside of a simulation.
+    """Words the acts of a user turn outside of a simulation.
 
     Args:
       frames: the acts; their services must be known.
-      said: canonical value of a free slot -> the form in which this user says it.
-      asked: slots that the system asked for just before.
+      said: canonical value of a non-categorical slot -> this user's form of it.
+      asked: slots that the system requested in the previous turn.
 
     Returns:
-      The utterance, and (service, slot, start, end) of the values of free slots in it.
+      The utterance, and (service, slot, start, end) of its values of non-categorical slots.
     """
     self._speaker, self._asked = USER, list(asked)
     self._form.update({(USER, value): form for value, form in said.items()})
@@ -156,15 +156,15 @@ class Surface:
     return slot in self._services[service].noncategorical_slots
 
   def _put(self, text: _Text, fragment: Fragment, slot: str, value: str) -> None:
-    """Adds a value, in this speaker's form, with what is around it."""
+    """Adds a value, in this speaker's form, with the text around it."""
     is_free = self._is_free(self._service, slot)
     text.add(fragment, self._spoken(slot, value), self._service, slot if is_free else "")
-    # As it was written: states of free slots have that, and a link may carry it to one.
+    # Exactly as written: non-categorical slots have it in their states, possibly through a link.
     *_, start, end = text.spans[-1]
     self._said.setdefault((self._service, slot, value), set()).add(text.text[start:end])
 
   def _spoken(self, slot: str, value: str) -> str:
-    """This speaker's form of a value; of categorical slots, which have no spans, any."""
+    """This speaker's form of a value; for categorical slots, which have no spans, any form."""
     ways = self._own.slots[slot].say.get(value)
     if not self._is_free(self._service, slot):
       return self._rng.choice(ways) if ways else value
@@ -195,7 +195,7 @@ class Surface:
         text.sentence(self._rng.choice(self._acts[act.act]))
 
   def _tell(self, text: _Text, slot: str, value: str) -> None:
-    """A fragment that continues a sentence ("from Elmport"), or a sentence of its own."""
+    """Adds a fragment that continues a sentence ("from Elmport"), or a new sentence."""
     words = self._own.slots[slot]
     if value == DONTCARE:
       text.sentence(self._rng.choice(words.does_not_matter))
@@ -206,7 +206,7 @@ class Surface:
       return
     is_sentence = not words.is_boolean and self._rng.random() < 0.5
     ways = words.inform if is_sentence else words.tell
-    # Only the one slot that was asked for can do without its name.
+    # Only a slot that was the only one requested can be answered with the bare value.
     is_clear = self._asked == [slot] and not self._spoken(slot, value)[:1].islower()
     if not is_clear and not words.is_boolean:
       ways = [fragment for fragment in ways if fragment[0]] or words.tell
@@ -214,7 +214,7 @@ class Surface:
     text.is_open = not is_sentence
 
   def _other(self, text: _Text, ways: Sequence[Any]) -> Any:
-    """One of the ways, rather one that does not begin like a sentence of this turn."""
+    """Draws one of the ways, preferably not one that begins like a sentence of this turn."""
     for _ in range(3):
       way = self._rng.choice(ways)
       lead = way if isinstance(way, str) else way[0]
@@ -231,7 +231,7 @@ class Surface:
   def _system(self, frame: FrameOutline, text: _Text) -> None:
     acts = frame.acts
     for i, act in enumerate(acts):
-      if act.act in ("OFFER", "CONFIRM"):  # all of them at once
+      if act.act in ("OFFER", "CONFIRM"):  # all acts of a kind at once
         if i == 0 or acts[i - 1].act != act.act:
           values = {a.slot: a.values[0] for a in acts if a.act == act.act}
           self._listed(text, act.act, values, acts[0].act in ("OFFER", "INFORM_COUNT"))
@@ -267,13 +267,13 @@ class Surface:
     return own[0][0] if own else self._rng.choice(self._acts[act.act])
 
   def _listed(self, text: _Text, act: str, values: Mapping[str, str], is_new: bool) -> None:
-    """An offer, or what is to be confirmed: a phrase of the service's own, or a list.
+    """Adds an offer or a confirmation: one of the service's own phrases, or a list.
 
     Args:
-      text: what grows.
+      text: the utterance being built.
       act: OFFER or CONFIRM.
-      values: by slot.
-      is_new: whether it is a search's result, which is offered by its name.
+      values: slot -> value.
+      is_new: whether it is a search result, which is offered by name.
     """
     own = self._phrase(act, set(values))
     if own is not None:
@@ -285,7 +285,7 @@ class Surface:
     before, _, after = self._other(text, self._acts[act]).partition("{slots}")
     text.sentence(before)
     first, value = next(iter(values.items()))
-    # "How about Elmport Camp", but "how about one with fare $22"; a booking's offer is of the same.
+    # "How about Elmport Camp", but "how about one with fare $22"; not for a booking's alternative.
     is_thing = is_new and is_name(value) and self._is_free(self._service, first)
     if is_new and not is_thing:
       text.text += "one " if self._own.slots[first].is_boolean else "one with "
@@ -297,7 +297,7 @@ class Surface:
     text.text += after
 
   def _phrase(self, act: str, slots: set[str]) -> tuple[tuple[str, str], ...] | None:
-    """One of the service's own phrases whose slots are all there."""
+    """Draws one of the service's own phrases whose slots are all available, or None."""
     own = self._own.phrases.get(act)
     if not own or self._rng.random() >= _P_OWN_PHRASE:
       return None
@@ -315,7 +315,7 @@ class Surface:
 def _paraphrased(
   paraphrase: Paraphrase, text: str, spans: Sequence[tuple[str, str, int, int]]
 ) -> tuple[str, list[tuple[str, str, int, int]]]:
-  """Asks the hook for another text and finds the values again, each at its own place."""
+  """Calls the hook and locates the values in the new text, each at a separate place."""
   values = tuple(text[start:end] for _, _, start, end in spans)
   try:
     other = paraphrase(text, values)
@@ -345,10 +345,10 @@ def _paraphrased(
 
 
 def find_values(values: Sequence[str], text: str) -> list[tuple[int, int] | None]:
-  """Finds each value in a text, as whole words, at a place of its own.
+  """Finds each value in a text, as whole words, without overlaps.
 
   Returns:
-    (start, end) of each value, or None where there is no place for it.
+    (start, end) of each value, or None if it has no place of its own.
   """
   placed: list[tuple[int, int] | None] = [None] * len(values)
   taken: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""The system agent: tracks what was said, calls services, and answers by the automaton.
+"""The system agent: tracks what was said, calls services, and follows the automaton.
 
 It sees the user's acts and its services' results, never the user's goal.
 """
@@ -18,7 +18,7 @@ _GIVE_UP = ("NOTIFY_FAILURE", "REQ_MORE")
 
 
 class System:
-  """One conversation's system."""
+  """The system in one conversation."""
 
   def __init__(
     self,
@@ -27,16 +27,16 @@ class System:
     rng: random.Random,
     ground: CommonGround,
   ):
-    """Args: as of `outline`; ground is shared with the user."""
+    """Args: see `outline`; `ground` is shared with the user."""
     self._backends, self._transitions, self._rng, self._ground = backends, transitions, rng, ground
-    self._results: list[dict[str, str]] = []  # of the last search
-    self._next = 0  # the first of them not offered yet
-    self._row: dict[str, str] = {}  # what questions are about
+    self._results: list[dict[str, str]] = []  # results of the last search
+    self._next = 0  # index of the first one not offered yet
+    self._row: dict[str, str] = {}  # the result that questions are about
     self._service = ""
     self._asked_for_optional: set[tuple[str, str]] = set()
 
   def turn(self, frames: Sequence[FrameOutline]) -> FrameOutline:
-    """Answers the user's turn, in the frame of the service that the user spoke of last."""
+    """Answers the user's turn, in the frame of the service that the user mentioned last."""
     if self._service != frames[-1].service:
       self._row = {}  # a question is never about another service's result
     self._service = frames[-1].service
@@ -81,7 +81,7 @@ class System:
   # --- what is missing ---------------------------------------------------------------------
 
   def _fill(self, corrected: set[str] | None) -> list[Act]:
-    """Requests what is missing; with nothing missing, searches, or confirms a transaction."""
+    """Requests missing slots; if none are missing, searches, or confirms a transaction."""
     intent = self._intent
     missing = [s for s in intent.required_slots if s not in self._state]
     count = self._transitions.counts["requests"].draw(self._rng)
@@ -96,7 +96,7 @@ class System:
     return self._offer_next("SEARCH")
 
   def _optional(self, intent: Intent) -> list[str]:
-    """At most once per intent, a slot that the system could do without."""
+    """Draws an optional slot to request, at most once per intent."""
     key = (self._service, intent.name)
     open_slots = [s for s in intent.optional_slots if s not in self._state]
     if not open_slots or key in self._asked_for_optional:
@@ -114,7 +114,7 @@ class System:
     return values if set(values) != {"True", "False"} else ()
 
   def _parameters(self, intent: Intent) -> dict[str, str]:
-    """What the service is called with: the state, without what the user does not mind."""
+    """The parameters of the service call: the intent's slots in the state, without "dontcare"."""
     slots = (*intent.required_slots, *intent.optional_slots)
     return {s: v for s in slots if (v := self._state.get(s, DONTCARE)) != DONTCARE}
 
@@ -136,10 +136,10 @@ class System:
     return acts
 
   def _headline(self) -> list[str]:
-    """Slots of an offer: what a transaction needs to name it, and some more."""
+    """Slots of an offer: those that a transaction needs to identify it, and some more."""
     search = self._intent
     things = [s for s in search.result_slots if s not in self._backend.open]
-    # What differs from an earlier search of the same service is mentioned again.
+    # Values that differ from the state, e.g. of an earlier search, are mentioned again.
     new = [s for s in things if self._state.get(s) not in (self._row[s], DONTCARE)]
     booking = follow_up(self._backend.service, search)
     keys = [s for s in new if booking and s in booking.required_slots]
@@ -157,7 +157,7 @@ class System:
     return self._mention("INFORM", [s for s in slots if s in self._row])
 
   def _after_selection(self) -> list[Act]:
-    """Proposes the transaction that is about what was selected, if there is one."""
+    """Proposes the transaction that follows up the selection, if there is one."""
     booking = follow_up(self._backend.service, self._intent)
     acts = self._move("SELECT")
     if "OFFER_INTENT" in acts and booking is None:
@@ -175,7 +175,7 @@ class System:
     return [Act("CONFIRM", slot, (given[slot],)) for slot in slots]
 
   def _transact(self, questions: Sequence[str]) -> list[Act]:
-    """Makes the transaction that the user affirmed, and answers what was asked besides."""
+    """Makes the transaction that the user affirmed, and answers the questions asked with it."""
     intent = self._intent
     given = self._parameters(intent)
     self._call = (intent.name, given)
@@ -202,7 +202,7 @@ class System:
   def _instead(
     self, given: Mapping[str, str], found: Sequence[Mapping[str, str]]
   ) -> dict[str, str] | None:
-    """The same at a time or day near the one that was asked for, which the service can do."""
+    """An available alternative: the same at a time or date near the requested one."""
     slots = [s for s in given if s in self._backend.open and s in found[0] and is_moment(given[s])]
     if not slots:
       return None

@@ -1,8 +1,8 @@
-"""Templates: how acts are worded. Read, checked, completed from names, and made ready to draw.
+"""Templates, the wording of acts: parsing, validation, defaults, and preparation for drawing.
 
-Three layers: phrases of acts that every service shares (`templates.json`, or the user's
-"acts"), words of a service's slots and intents, and a service's own phrases for acts, with
-slots in braces. What nobody wrote is made of names and descriptions (`default_words`).
+Three layers: phrases for acts that all services share (`templates.json`, or the user's
+"acts"), words for a service's slots and intents, and a service's own phrases for acts, with
+slots in braces. What is not given is derived from names and descriptions (`default_words`).
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from sgdx_t5x.simulator.default_words import (
   slot_kind,
 )
 
-# Placeholders that the phrases of an act must have; those of other acts have none.
+# Placeholders that the phrases of an act must have; other acts have none.
 _PLACEHOLDERS = {
   "user": {"INFORM": {"value"}, "INFORM_DONTCARE": set(), "REQUEST": {"noun"}},
   "system": {
@@ -39,15 +39,15 @@ _PLACEHOLDERS = {
 }
 _MAY_HAVE_NOUN = ("INFORM", "INFORM_DONTCARE", "REQUEST", "REQUEST_CHOICES")
 _ACTS_WITH_SLOTS = ("OFFER", "CONFIRM", "INFORM")
-_OWN_ACTS = (*_ACTS_WITH_SLOTS, "NOTIFY_SUCCESS", "NOTIFY_FAILURE")  # all of them the system's
+_OWN_ACTS = (*_ACTS_WITH_SLOTS, "NOTIFY_SUCCESS", "NOTIFY_FAILURE")  # all are system acts
 _SLOT_PARTS, _INTENT_PARTS = ("noun", "tell", "ask", "say"), ("open", "do")
 
-Fragment = tuple[str, str]  # what comes before and after a value
+Fragment = tuple[str, str]  # the text before and after a value
 
 
 @dataclasses.dataclass(frozen=True)
 class SlotWords:
-  """Ways to speak of one slot; a Fragment goes around a value."""
+  """Phrases for one slot; a Fragment surrounds a value."""
 
   noun: tuple[str, ...]
   tell: tuple[Fragment, ...]
@@ -59,7 +59,7 @@ class SlotWords:
   ask_choices: tuple[str, ...]
   answer: tuple[Fragment, ...]
   answer_boolean: Mapping[str, tuple[Fragment, ...]]  # by value, to "is it one with a car?"
-  is_boolean: bool  # its values are said as phrases ("with a car"), not as a noun's value
+  is_boolean: bool  # its values are worded as phrases ("with a car"), not as a noun's value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,17 +76,17 @@ class Words:
 def read_words(
   data: Any, schema: Schema, services: Iterable[str], origin: str, problems: list[str]
 ) -> dict[str, Words]:
-  """Makes the words of services of decoded templates.
+  """Makes the words of services from decoded templates.
 
   Args:
-    data: decoded templates, {} for the default of everything.
-    schema: where the services are.
-    services: names of those whose words are needed.
-    origin: file name, for problems.
-    problems: what is wrong is appended here.
+    data: decoded templates; {} for all defaults.
+    schema: schema with the services.
+    services: names of the services whose words are needed.
+    origin: file name, for error messages.
+    problems: errors are appended here.
 
   Returns:
-    Words by service; empty if something was wrong.
+    Words by service; empty if there were errors.
   """
   found = list(_problems(data, schema))
   problems.extend(f"{origin}: {text}" for text in found)
@@ -128,7 +128,7 @@ def _words(service: Service, written: Mapping[str, Any], acts: Mapping[str, Any]
 
 def _slot_words(slot: Slot, words: Mapping[str, Any], acts: Mapping[str, Any]) -> SlotWords:
   def named(side: str, act: str) -> tuple[str, ...]:
-    """The shared phrases of an act with this slot's nouns in them."""
+    """The shared phrases of an act, filled with this slot's nouns."""
     pairs = itertools.product(acts[side][act], words["noun"])
     return tuple(dict.fromkeys(phrase.replace("{noun}", noun) for phrase, noun in pairs))
 
@@ -155,7 +155,7 @@ def _slot_words(slot: Slot, words: Mapping[str, Any], acts: Mapping[str, Any]) -
 
 
 def _whether(say: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-  """SlotPrompts about a boolean: its noun ("refundable") often cannot have an article."""
+  """Questions about a boolean slot, whose noun ("refundable") often cannot have an article."""
   yes = next((ways for value, ways in say.items() if value.lower() == "true"), ("of that kind",))
   return tuple(f"{lead} one {way}?" for lead in ("Is it", "Can you say if it is") for way in yes)
 
@@ -166,7 +166,7 @@ def _fragment(template: str) -> Fragment:
 
 
 def _pieces(template: str) -> Iterator[tuple[str, str | None]]:
-  """(text, name in braces after it or None). Raises ValueError where braces do not match."""
+  """Yields (text, name in braces after it or None). Raises ValueError for unmatched braces."""
   return ((text, name) for text, name, _, _ in string.Formatter().parse(template))
 
 
@@ -236,7 +236,7 @@ def _slot_problems(where: str, words: Any, service: Service, name: str) -> Itera
 
 
 def _text_problems(where: str, texts: Any, must: set[str], may: set[str]) -> Iterator[str]:
-  """Texts that are not a list of some, and placeholders that are missing or unknown."""
+  """Yields errors: not a non-empty list of strings, or missing or unknown placeholders."""
   if (
     not isinstance(texts, list)
     or not texts
@@ -265,7 +265,7 @@ def _text_problems(where: str, texts: Any, must: set[str], may: set[str]) -> Ite
 def _unknown_keys(
   where: str, data: Any, known: Iterable[str] | None, what: str = "key"
 ) -> Iterator[str]:
-  """What is no object, or has keys that are not known; all are, if `known` is None."""
+  """Yields errors for a non-object or unknown keys; `known` None allows any keys."""
   lead = f"{where}: " if where else ""
   if not isinstance(data, dict):
     yield f"{lead}{json_type(data)}, not an object"

@@ -1,10 +1,10 @@
-"""The automaton both agents follow, as data: situation -> moves and how often each is made.
+"""The automaton that both agents follow, as data: situation -> moves and their weights.
 
-A *situation* is what the other side did last, a *move* the acts of the answer in the order
-in which they are said. Moves know no domain. Which moves there are is fixed, as agents must be able
-to make them; weights are free. What cannot be done (selecting without an offer, saying goodbye with
-intents left) is not drawn, whatever its weight. The weights of `transitions.json` follow the
-frequencies of acts in SGD's train dialogues.
+A *situation* is what the other side did last, a *move* the acts of the response in utterance
+order. Moves are domain-independent. The set of moves is fixed, as agents must be able to make them;
+weights are free. An impossible move (selecting without an offer, saying goodbye with intents left)
+is not drawn, whatever its weight. The weights of `transitions.json` follow the frequencies of acts
+in SGD's train dialogues.
 """
 
 import bisect
@@ -26,7 +26,7 @@ class Weighted:
   """Things to draw from, each with a weight."""
 
   def __init__(self, weights: Mapping[Any, float]):
-    """Args: weights of the things, 0 or more, not all 0."""
+    """Args: thing -> weight, 0 or more, not all 0."""
     self._weights = {thing: weight for thing, weight in weights.items() if weight}
     self._things = tuple(self._weights)
     self._ends = list(itertools.accumulate(self._weights.values()))
@@ -36,7 +36,7 @@ class Weighted:
     return self._things[bisect.bisect(self._ends, rng.random() * self._ends[-1])]
 
   def shuffled(self, rng: random.Random) -> Iterator[Any]:
-    """Yields all things in a random order in which heavy ones come first more often."""
+    """Yields all things in random order, drawn by weight without replacement."""
     first = self.draw(rng)
     yield first
     if left := {thing: w for thing, w in self._weights.items() if thing != first}:
@@ -59,9 +59,9 @@ def default_transitions() -> Transitions:
 
 
 def parse_transitions(given: Any, origin: str) -> Transitions:
-  """Reads decoded JSON of the form of `transitions.json`: other weights of its moves.
+  """Parses decoded JSON of the form of `transitions.json`, with other weights for its moves.
 
-  Situations that it lacks are the default's; a move that a situation of it lacks is not made.
+  Missing situations default to `transitions.json`; moves missing from a situation are never made.
 
   Raises:
     SgdxError: listing every unknown situation, move, count or chance, and every bad weight.
@@ -121,7 +121,7 @@ def _problems(given: Any, default: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _bad_moves(where: str, moves: Mapping[str, Any], known: Iterable[str]) -> Iterator[str]:
-  """Agents can make the default's `known` moves; without any, these are counts."""
+  """Checks moves against the `known` ones of the default; if empty, `moves` are counts."""
   for move, weight in moves.items():
     if not _is_number(weight):
       yield f"{where}: invalid weight {weight!r} of {move!r}"

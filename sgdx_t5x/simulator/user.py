@@ -1,4 +1,4 @@
-"""The user agent: goes through a scenario with a goal for each step, by the automaton.
+"""The user agent: goes through a scenario with a goal for each step, following the automaton.
 
 Goals are drawn from the services' tables, so that what users ask for exists.
 """
@@ -12,11 +12,11 @@ from sgdx_t5x.simulator.backend import Backend
 from sgdx_t5x.simulator.scenarios import Link, Scenario, Step
 from sgdx_t5x.simulator.transitions import Transitions
 
-ENOUGH = "ENOUGH"  # the situation in which a user leaves, whatever is left to do
+ENOUGH = "ENOUGH"  # situation in which the user says goodbye, even with intents left
 
 
 class User:
-  """One conversation's user."""
+  """The user in one conversation."""
 
   def __init__(
     self,
@@ -26,15 +26,15 @@ class User:
     rng: random.Random,
     ground: CommonGround,
   ):
-    """Args: as of `outline`; ground is shared with the system."""
+    """Args: see `outline`; `ground` is shared with the system."""
     self._backends, self._transitions, self._rng, self._ground = backends, transitions, rng, ground
-    self._left = list(scenario.steps)  # not begun yet
+    self._left = list(scenario.steps)  # steps not begun yet
     self._step: Step | None = None
     self._goal: dict[str, str] = {}
     self._carried: list[Link] = []
     self._offered: dict[str, str] = {}
     self._confirmed: dict[str, str] = {}
-    self._change: dict[str, str] | None = None  # drawn when a move is weighed, said if it is made
+    self._change: dict[str, str] | None = None  # drawn when considering a move, used if it is made
     self._questions: list[str] = []
     self._say: Mapping[str, Callable[[], list[Act]]] = {
       "INFORM": self._inform,
@@ -54,14 +54,14 @@ class User:
       heard: the system's acts.
 
     Returns:
-      One frame, or two where the user leaves one service for another.
+      One frame, or two if the user switches from one service to another.
     """
     self._heard = heard
     self._carried = []
     self._listen(situation)
     moves = () if situation == ENOUGH else self._transitions.user[situation].shuffled(self._rng)
     move = next((move for move in moves if self._is_possible(move)), ("GOODBYE",))
-    acts: dict[str, list[Act]] = {}  # by service: to state an intent may change it
+    acts: dict[str, list[Act]] = {}  # by service, which may change when an intent is stated
     for act in move:
       if act in ("INFORM_INTENT", "AFFIRM_INTENT"):
         self._begin(self._left.pop(0))
@@ -88,11 +88,11 @@ class User:
     return self._rng.random() < self._transitions.chances[name]
 
   def _values_of(self, act: str) -> dict[str, str]:
-    """Slot -> value of an act of the system's turn."""
+    """Slot -> value for one kind of act in the system's turn."""
     return {a.slot: a.values[0] for a in self._heard if a.act == act}
 
   def _listen(self, situation: str) -> None:
-    """Keeps what the system offers or wants confirmed; drops steps that a failure ends."""
+    """Remembers offered and to-be-confirmed values; drops steps that a failure makes moot."""
     self._offered = self._values_of("OFFER") or self._offered
     self._confirmed.update(self._values_of("CONFIRM"))
     if situation == "NOTIFY_FAILURE":
@@ -102,7 +102,7 @@ class User:
   # --- which moves can be made ---------------------------------------------------------------
 
   def _is_possible(self, move: Sequence[str]) -> bool:
-    """Whether a move fits the scenario and what is known; draws what it would say."""
+    """Whether a move fits the scenario and what is known; draws its content."""
     self._change, self._questions = None, []
     if not self._suits_scenario(move):
       return False
@@ -134,7 +134,7 @@ class User:
     return is_next == ("AFFIRM_INTENT" in move)
 
   def _lacks_linked(self) -> set[str]:
-    """Slots of this service that the next step would take over, were they known."""
+    """Slots of this service that the next step would take over but that are not known yet."""
     if not self._left:
       return set()
     name = self._step.service.name
@@ -152,14 +152,14 @@ class User:
     return self._rng.sample(unknown, min(count, len(unknown)))
 
   def _draw_change(self, of_search: bool) -> dict[str, str] | None:
-    """Another value of one slot, so that the rest still can be had; None if there is none."""
+    """Another value for one slot that is compatible with the others; None if there is none."""
     intent = self._step.intent
     given = {
       s: v
       for s in (*intent.required_slots, *intent.optional_slots)
       if (v := self._state.get(s, DONTCARE)) != DONTCARE
     }
-    # Another thing is found by what it is; of what is confirmed, the caller's choice can change.
+    # A new search changes a matched slot; a correction at confirmation changes an open one.
     if of_search:
       slots = [s for s in given if s not in self._backend.open]
     else:
@@ -177,7 +177,7 @@ class User:
   # --- goals -----------------------------------------------------------------------------------
 
   def _begin(self, step: Step) -> None:
-    """Takes up the next step of the scenario: draws its goal, carries linked values over."""
+    """Begins the next step of the scenario: draws its goal and carries over linked values."""
     search = self._step.intent if step.of_selected else None
     self._step, self._confirmed = step, {}
     self._ground.take_up(step.service.name)
@@ -199,13 +199,13 @@ class User:
     self._state.update({slot: value for slot, (_, value) in linked.items()})
 
   def _selected(self, search: Intent) -> dict[str, str]:
-    """What is known of the result that was selected; not what was said of still earlier ones."""
+    """Known values of the selected result; not values mentioned of earlier results."""
     asked = (*search.required_slots, *search.optional_slots)
     known = {**{s: self._state[s] for s in asked if s in self._state}, **self._offered}
     return {slot: value for slot, value in known.items() if value != DONTCARE}
 
   def _wanted(self, intent: Intent, linked: Container[str]) -> list[str]:
-    """Slots that the user has a value in mind for; who did not mind a slot before does not now."""
+    """Slots for which the user wants a value; a slot that was "dontcare" before is not wanted."""
     optional = [
       s
       for s in intent.optional_slots
@@ -215,7 +215,7 @@ class User:
     return [*intent.required_slots, *optional]
 
   def _linked(self, link: Link) -> str | None:
-    """The value that a link carries over: said, possible in the target, and not there yet."""
+    """The value that a link carries over: known, valid for the target, and not yet set there."""
     service, slot = link.source
     if self._state.get(link.target[1], DONTCARE) != DONTCARE:
       return None
@@ -226,13 +226,13 @@ class User:
     return value
 
   def _draw_value(self, slot: str, row: Mapping[str, str]) -> str:
-    """A value of a slot: of the row, or any that users ask for where the slot is open."""
+    """A value for a slot: the row's, or if the slot is open, any value in its column."""
     return self._rng.choice(self._backend.cells[slot]) if slot in self._backend.open else row[slot]
 
   # --- acts --------------------------------------------------------------------------------
 
   def _inform(self) -> list[Act]:
-    """Tells a changed value, what was requested, or some of what is not known yet."""
+    """Informs a changed value, or what was requested, or some values not yet known."""
     if self._change is not None:
       return self._tell(self._change)
     requested = [a.slot for a in self._heard if a.act == "REQUEST"]
@@ -250,7 +250,7 @@ class User:
     return [Act("INFORM", slot, (value,)) for slot, value in values.items()]
 
   def _inform_intent(self) -> list[Act]:
-    """States the intent, and what is no longer as it was in an earlier step."""
+    """States the intent, and values that differ from an earlier step."""
     return [Act("INFORM_INTENT", "intent", (self._step.intent.name,)), *self._tell_changes()]
 
   def _affirm_intent(self) -> list[Act]:
@@ -264,12 +264,12 @@ class User:
     return [Act("NEGATE_INTENT")]
 
   def _select(self) -> list[Act]:
-    """Accepts what a transaction needs of the offer, as SGD's states do."""
+    """Adds to the state what a transaction needs from the offer, as in SGD."""
     needed = {s for i in self._step.service.intents if i.is_transactional for s in i.required_slots}
     self._state.update({slot: v for slot, v in self._offered.items() if slot in needed})
     return [Act("SELECT")]
 
   def _affirm(self) -> list[Act]:
-    """Accepts what was to be confirmed, or the alternative to a failed transaction."""
+    """Accepts the values to be confirmed, or the alternative to a failed transaction."""
     self._state.update({**self._confirmed, **self._values_of("OFFER")})
     return [Act("AFFIRM")]

@@ -1,8 +1,8 @@
-"""Where slot values come from: seeded, with a share held out for test.
+"""Sources of slot values: seeded, with a share held out for test.
 
 A value pool is either a list or a product of word lists. Its values are split by a hash, so that
 a held-out value never occurs in train however many dialogues are drawn. Values are canonical
-("2019-03-05"): `variation` says them in other ways.
+("2019-03-05"): `variation` has their surface forms.
 """
 
 import dataclasses
@@ -79,17 +79,17 @@ VALUE_KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
   "rating": (tuple(f"{n / 10}" for n in range(30, 51)),),
   "price": (tuple(f"${n}" for n in (*range(5, 60), *range(60, 305, 5))),),
 }  # fmt: skip
-# Closed sets: every speaker uses the same ones.
+# Closed sets, without a held-out share.
 _CLOSED = frozenset({"date", "time", "duration", "count", "number", "rating", "price"})
-_TRIES = 100  # to draw a value of the share that is wanted
+_TRIES = 100  # attempts to draw a value of the wanted share
 
 
 @dataclasses.dataclass(frozen=True)
 class ValuePool:
-  """Words to join into values; one list of whole values or a list per part.
+  """Words to join into values: one list of whole values, or a list per part.
 
   Attributes:
-    parts: the words; a value has one of each.
+    parts: lists of words; a value has one of each.
     has_holdout: whether some values are for test only.
   """
 
@@ -97,7 +97,7 @@ class ValuePool:
   has_holdout: bool = True
 
   def draw(self, rng: random.Random, held_out: bool = False) -> str:
-    """Returns a value; `held_out` of the test-only share. A pool all of one share gives any."""
+    """Draws a value; `held_out`: a test-only one. If the wanted share is empty, any value."""
     for _ in range(_TRIES):
       value = "".join([rng.choice(words) for words in self.parts]).strip()
       if not self.has_holdout or _is_held_out(value) == held_out:

@@ -1,7 +1,7 @@
-"""How a canonical value is said: "2019-03-05" as "March 5th", "18:30" as "half past 6 pm".
+"""Surface forms of canonical values: "March 5th" for "2019-03-05", "6:30 pm" for "18:30".
 
-As in the SGD paper (section 3.3) values vary in surface form, and one dialogue's speaker
-keeps to one form. States hold what was said; actions and service calls the canonical value.
+As in the SGD paper (section 3.3) values vary in surface form, and a speaker keeps to one form
+within a dialogue. States hold surface forms; actions and service calls the canonical value.
 """
 
 import datetime
@@ -10,7 +10,7 @@ import re
 
 from sgdx_t5x.simulator.values import TODAY
 
-# Said without the preposition that a template may have before a value ("on today").
+# Used without the preposition that a template may have before a value ("on today").
 RELATIVE_DAYS = ("today", "tomorrow", "the day after tomorrow")
 _WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
           "twelve")  # fmt: skip
@@ -23,7 +23,7 @@ _PRICE = re.compile(r"\$(\d+(?:\.\d\d)?)")
 
 @functools.lru_cache(maxsize=65536)
 def forms(value: str) -> tuple[str, ...]:
-  """Returns the ways to say a value of a free slot; the first is the plainest.
+  """Returns the surface forms of a value of a non-categorical slot; the first is the plainest.
 
   >>> forms("18:30")[:2]
   ('6:30 pm', 'half past 6 in the evening')
@@ -31,7 +31,7 @@ def forms(value: str) -> tuple[str, ...]:
   if match := _DATE.fullmatch(value):
     try:
       return _date(datetime.date(*map(int, match.groups())))
-    except ValueError:  # no such day: a code that looks like a date
+    except ValueError:  # not a valid date: a code that looks like one
       return (value,)
   if match := _TIME.fullmatch(value):
     return _time(int(match[1]), match[2])
@@ -44,12 +44,12 @@ def forms(value: str) -> tuple[str, ...]:
 
 
 def is_moment(value: str) -> bool:
-  """Whether a canonical value is a day or a time of day."""
+  """Whether a canonical value is a date or a time of day."""
   return bool(_DATE.fullmatch(value) or _TIME.fullmatch(value))
 
 
 def is_name(value: str) -> bool:
-  """Whether a value can stand alone in an offer ("how about Elmport Camp"): no number or day."""
+  """Whether a value looks like a name, which can stand alone ("how about Elmport Camp")."""
   return value[:1].isalpha() and not value[:1].islower()
 
 

@@ -1,4 +1,4 @@
-"""Writes dialogues to files of the official layout: streamed, in parallel, all or nothing."""
+"""Writes dialogues to files in the official layout: streamed, in parallel, atomically."""
 
 import collections
 import concurrent.futures
@@ -37,11 +37,11 @@ def write_split(
   """Writes `schema.json`, `simulation.json` and `dialogues_001.json`, ... into a new folder.
 
   Args:
-    simulation: what dialogues are made of.
-    folder: must be new or empty; missing folders above it are created.
-    num_dialogues: how many.
-    seed: any text; the same files come of the same seed, with however many processes.
-    processes: how many make dialogues at once.
+    simulation: what dialogues are made from.
+    folder: must be new or empty; missing parent folders are created.
+    num_dialogues: number of dialogues.
+    seed: any text; determines the files, whatever the number of processes.
+    processes: number of parallel processes.
     paraphrase: `package.module:function`, see `load_paraphrase`.
     on_progress: called with the number of dialogues written so far.
 
@@ -49,8 +49,8 @@ def write_split(
     How many dialogues, turns and user frames were written.
 
   Raises:
-    SgdxError: the folder is not empty or cannot be written, or a paraphrase fails; nothing is left
-      then.
+    SgdxError: the folder is not empty or cannot be written, or a paraphrase fails; nothing is
+      written then.
   """
   starts = range(0, num_dialogues, DIALOGUES_PER_FILE)
   digits = max(3, len(str(len(starts))))
@@ -104,12 +104,12 @@ def load_paraphrase(name: str) -> Paraphrase:
 
 @contextlib.contextmanager
 def _workers(simulation: Simulation, paraphrase: str | None, processes: int) -> Iterator[Callable]:
-  """Yields what maps a function over parts, here or in processes that have the simulation."""
+  """Yields a `map` function, for this process or for a pool of processes with the simulation."""
   if processes <= 1:
     _start(simulation, paraphrase)
     yield map
     return
-  # Processes are started anew: a terminal's progress line has threads, which must not be forked.
+  # Spawned, since the terminal's progress line uses threads, which must not be forked.
   with concurrent.futures.ProcessPoolExecutor(
     processes,
     mp_context=multiprocessing.get_context("spawn"),
@@ -123,7 +123,7 @@ def _workers(simulation: Simulation, paraphrase: str | None, processes: int) -> 
       raise
 
 
-_work: functools.partial  # this process' `simulate`, without what differs between files
+_work: functools.partial  # this process' `simulate`, without the arguments that differ by file
 
 
 def _start(simulation: Simulation, paraphrase: str | None) -> None:
@@ -134,7 +134,7 @@ def _start(simulation: Simulation, paraphrase: str | None) -> None:
 
 
 def _write_part(part: tuple[str, range, str]) -> dict[str, int]:
-  """Writes one file, a dialogue per line, and counts."""
+  """Writes one file, a dialogue per line, and returns counts."""
   path, numbers, seed = part
   turns = frames = 0
   encode = json.JSONEncoder(sort_keys=True).encode

@@ -1,7 +1,7 @@
-"""T5 and BERT weights, both ways between T5X checkpoints and Hugging Face folders.
+"""Converts T5 and BERT weights between T5X checkpoints and Hugging Face folders.
 
-`read_*` gives a `Weights`, in T5X's names, checked against the sizes it has; `write_*` takes one.
-Importing this costs neither JAX nor safetensors.
+`read_*` returns a `Weights` with T5X's names, checked against its sizes; `write_*` takes one.
+Importing this package imports neither JAX nor safetensors.
 """
 
 from sgdx_t5x.weights.bert_layout import BertSizes

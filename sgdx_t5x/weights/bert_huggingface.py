@@ -1,8 +1,8 @@
-"""Hugging Face's folders of BERT weights: config.json, safetensors and vocab.txt.
+"""Hugging Face folders of BERT weights: config.json, safetensors and vocab.txt.
 
 Checked against `transformers` 5.23 (tests/fixtures/hf_bert/make.py). Names may have the prefix
-`bert.`, and old files call the parameters of a norm gamma and beta. What lies beside the encoder
-(a head, a buffer of positions) is left out.
+`bert.`, and old files call the parameters of a layer norm gamma and beta. Arrays that are not part
+of the encoder (a head, a buffer of positions) are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sgdx_t5x.weights import bert_layout, hf_folder, layout
 from sgdx_t5x.weights.progress import OnProgress, no_progress
 
 VOCABULARY = "vocab.txt"
-# What the network computes; another value would change its numbers.
+# Fixed in our network; a model with other values would compute something else.
 _FIXED = {"hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False}
 _SIZES = {  # field of BertSizes: key of config.json
   "vocab_size": "vocab_size",
@@ -54,10 +54,10 @@ def read(
 
 
 def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertSizes:
-  """Returns the sizes that config.json, at `path`, gives.
+  """Returns the sizes in `config`, the config.json at `path`.
 
   Raises:
-    SgdxError: listing all that it cannot give.
+    SgdxError: lists all missing, invalid or unsupported settings.
   """
   problems = [
     f"{key} is {config[key]!r}, not {value!r}"
@@ -96,7 +96,7 @@ def check_vocabulary(path: pathlib.Path, vocab_size: int) -> None:
 
 
 def _of_encoder(arrays: Mapping[str, np.ndarray], notes: list[str]) -> dict[str, np.ndarray]:
-  """Returns the arrays of the encoder under their names of today, without a prefix."""
+  """Returns the encoder's arrays under their current names, without a prefix."""
   prefix = "bert." if any(name.startswith("bert.") for name in arrays) else ""
   found, others = {}, []
   for name, array in arrays.items():
@@ -125,12 +125,13 @@ def write(
   """Writes a folder that `transformers` reads with `BertModel.from_pretrained`.
 
   Args:
-    weights: of a BERT.
-    folder: a folder that does not exist yet.
-    config: config.json of the model that the weights come from; no array tells the heads.
+    weights: weights of a BERT.
+    folder: a new or empty folder.
+    config: config.json of the model that the weights come from; e.g. the number of heads cannot be
+      inferred from the arrays.
     dtype: "float32" or "bfloat16".
-    vocabulary: vocab.txt to copy beside the weights, or None for none.
-    overwrite: replace a folder that holds such files and nothing else.
+    vocabulary: vocab.txt to copy beside the weights, or None.
+    overwrite: replace a folder that contains only such files.
     on_progress: see `huggingface.read_huggingface`.
 
   Returns:
@@ -157,10 +158,10 @@ def write(
 def check_free(
   folder: str | pathlib.Path, overwrite: bool, vocabulary: str | pathlib.Path | None = None
 ) -> pathlib.Path:
-  """Returns the absolute path of the folder to write; arguments as of `write`.
+  """Returns the absolute path of the folder to write; arguments as in `write`.
 
   Raises:
-    SgdxError: it may not be written, or there is no such vocabulary.
+    SgdxError: the folder may not be written, or the vocabulary does not exist.
   """
   if vocabulary is not None and not pathlib.Path(vocabulary).is_file():
     raise SgdxError(
@@ -178,14 +179,14 @@ def check_free(
 
 
 def config_for(path: str | pathlib.Path, sizes: bert_layout.BertSizes) -> dict[str, Any]:
-  """Reads the config.json that weights are to be exported with.
+  """Reads the config.json to export weights with.
 
   Args:
-    path: the file, or a folder with it.
-    sizes: of the weights.
+    path: the file, or its folder.
+    sizes: sizes of the weights.
 
   Raises:
-    SgdxError: it describes other arrays.
+    SgdxError: it does not describe these arrays.
   """
   path = pathlib.Path(path)
   path = path / hf_folder.CONFIG if path.is_dir() else path

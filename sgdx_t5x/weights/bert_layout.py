@@ -1,7 +1,7 @@
-"""What every array of a BERT is called, and how it lies, in T5X and in Hugging Face's files.
+"""Names and layouts of all arrays of a BERT, in T5X and in Hugging Face files.
 
-In T5X all of them lie under `encoder/`, where a tracker has its encoder; the tracker's heads are
-none of theirs. Matrices are transposed, kernels being [in, out] in T5X.
+In T5X they are all under `encoder/`, where a tracker has its encoder; the tracker's heads are not
+among them. Matrices are transposed, as kernels are [in, out] in T5X.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class BertSizes:
   """What determines the arrays of a BERT; fields as in `sgdx_t5x.encoder.encoder.BertConfig`.
 
   Args:
-    num_heads: attention heads, which no array tells: 0 if it is not known.
-    epsilon: of layer norms, likewise.
+    num_heads: attention heads, which cannot be inferred from the arrays; 0 if not known.
+    epsilon: epsilon of layer norms, which cannot be inferred either.
     pooler: whether there is a pooler.
   """
 
@@ -39,14 +39,14 @@ class BertSizes:
   pooler: bool = True
 
   def gin(self) -> dict[str, Any]:
-    """Returns the bindings of `encoder.BertConfig` that weights of these sizes need."""
+    """Returns the gin bindings of `encoder.BertConfig` for weights of these sizes."""
     fields = dataclasses.asdict(self)
     del fields["pooler"]
     return fields
 
 
 def is_bert(names: Mapping[str, Any]) -> bool:
-  """Whether a checkpoint with parameters of these names has a BERT."""
+  """Whether a checkpoint with these parameter names contains a BERT."""
   return _MARK in names
 
 
@@ -91,14 +91,14 @@ def _dense(t5x: str, hf: str, inputs: int, outputs: int) -> list[Tensor]:
 
 
 def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> BertSizes:
-  """Reads the sizes off T5X's arrays; heads and epsilon are not among them.
+  """Infers the sizes from T5X's arrays, except heads and epsilon.
 
   Args:
     shapes: {T5X path: shape}.
-    origin: the checkpoint, for messages.
+    origin: the checkpoint, for error messages.
 
   Raises:
-    SgdxError: an array that tells a size is not there, or is no matrix.
+    SgdxError: an array needed for a size is missing, or is not a matrix.
   """
 
   def shape(path: str) -> tuple[int, ...]:

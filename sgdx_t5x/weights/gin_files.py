@@ -26,8 +26,8 @@ def _model(
   )
 
 
-# What to give after gin/t5dst.gin, itself T5 1.0 Base. Flan-T5 has the sizes of T5 1.1; its own
-# files differ in INITIAL_CHECKPOINT_PATH and TRAIN_STEPS only, which an import replaces.
+# Files to pass after gin/t5dst.gin, which is itself T5 1.0 Base. Flan-T5 has the sizes of T5 1.1;
+# its own files differ only in INITIAL_CHECKPOINT_PATH and TRAIN_STEPS, which an import replaces.
 MODELS = {
   "": _model(768, 12, 3072, 12, first_version=True),
   "gin/models/t5_1_0_small.gin": _model(512, 8, 2048, 6, first_version=True),
@@ -40,13 +40,13 @@ MODELS = {
 
 
 def model_file(sizes: Sizes) -> str | None:
-  """Returns the file of `MODELS` with these sizes whatever their vocabulary, or None."""
+  """Returns the file of `MODELS` with these sizes, ignoring vocabulary size, or None."""
   sizes = dataclasses.replace(sizes, vocab_size=VOCAB_SIZE)
   return next((name for name, model in MODELS.items() if model == sizes), None)
 
 
 def bindings(sizes: Sizes) -> str:
-  """Returns a gin file, for use after gin/t5dst.gin, of a model that no file describes."""
+  """Returns the text of a gin file, for use after gin/t5dst.gin, for a model without one."""
   lines = [f"  {name} = {value!r}" for name, value in sizes.gin().items()]
   return "\n".join(
     [
@@ -58,7 +58,7 @@ def bindings(sizes: Sizes) -> str:
   )
 
 
-# What to give after gin/spandst.gin.
+# Files to pass after gin/spandst.gin.
 ENCODERS = {
   "gin/models/minilm.gin": BertSizes(30_522, 384, 12, 6, 1536, 512, 2),
   "gin/models/bert_base_cased.gin": BertSizes(28_996, 768, 12, 12, 3072, 512, 2),
@@ -73,7 +73,7 @@ def encoder_file(sizes: BertSizes) -> str | None:
 
 
 def encoder_bindings(sizes: BertSizes) -> str:
-  """Returns a gin file, for use after gin/spandst.gin, of an encoder that no file describes."""
+  """Returns the text of a gin file, for use after gin/spandst.gin, for an encoder without one."""
   lines = [f"  {name} = {value!r}" for name, value in sizes.gin().items()]
   return "\n".join(
     [

@@ -1,4 +1,4 @@
-"""Hugging Face's folders of weights, whatever the network: config.json and safetensors."""
+"""Hugging Face weight folders, independent of the network: config.json and safetensors."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) ->
   """Reads config.json.
 
   Args:
-    folder: the model's.
-    kinds: {model_type that is taken: what it is}.
-    example: a model that can be had, for messages.
+    folder: the model's folder.
+    kinds: {supported model_type: description}.
+    example: name of a downloadable model, for error messages.
 
   Raises:
-    SgdxError: there is none, or of another kind of model.
+    SgdxError: config.json is missing, or is for another kind of model.
   """
   if not folder.is_dir():
     raise SgdxError(
@@ -49,7 +49,7 @@ def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) ->
 
 
 def read_json(path: pathlib.Path, fix: str) -> dict[str, Any]:
-  """Reads a JSON object; `fix` is the fourth part of the error if there is none."""
+  """Reads a JSON object; `fix` is the fourth part of the error if it cannot be read."""
   try:
     content = json.loads(path.read_text(encoding="utf-8"))
   except OSError as e:
@@ -68,7 +68,7 @@ def read_json(path: pathlib.Path, fix: str) -> dict[str, Any]:
 
 
 def listing(folder: pathlib.Path) -> str:
-  """Names the first files of a folder, for messages."""
+  """Lists the first files of a folder, for error messages."""
   names = sorted(path.name for path in folder.iterdir())
   return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") if names else "an empty folder"
 
@@ -76,12 +76,12 @@ def listing(folder: pathlib.Path) -> str:
 def read_arrays(
   folder: pathlib.Path, on_progress: OnProgress, ignored: Sequence[str] = ()
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-  """Returns {Hugging Face's name: float32 array} of all files, and notes on what they held.
+  """Returns {Hugging Face name: float32 array} of all files, and notes on their contents.
 
   Args:
-    folder: the model's.
-    on_progress: called with a task, how much of it is done, of how much, and a unit.
-    ignored: last parts of names of arrays that are not read.
+    folder: the model's folder.
+    on_progress: called with (task, done, total, unit).
+    ignored: name suffixes of arrays to skip.
   """
   arrays: dict[str, np.ndarray] = {}
   dtypes: set[str] = set()
@@ -130,7 +130,7 @@ def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
 def _weight_map(folder: pathlib.Path) -> dict[str, str]:
   fix = "download the index again"
   weight_map = read_json(folder / INDEX, fix).get("weight_map")
-  # A shard's name must not lead out of the folder.
+  # A shard's name must not point outside the folder.
   if not (isinstance(weight_map, dict) and weight_map) or not all(
     isinstance(name, str) and pathlib.PurePath(name).name == name for name in weight_map.values()
   ):
@@ -156,15 +156,15 @@ def _check_index(folder: pathlib.Path, arrays: Mapping[str, Any], ignored: Seque
 def by_path(
   table: Sequence[layout.Tensor], arrays: Mapping[str, np.ndarray], folder: pathlib.Path
 ) -> dict[str, np.ndarray]:
-  """Returns arrays by T5X's names, transposed where T5X has them so.
+  """Returns arrays by T5X name, transposed where the two layouts differ.
 
   Args:
-    table: the arrays that there should be.
-    arrays: those that there are, by Hugging Face's names.
-    folder: where they are from, for errors.
+    table: the expected arrays.
+    arrays: the arrays found, by Hugging Face name.
+    folder: their source, for error messages.
 
   Raises:
-    SgdxError: others than these, of another shape, or with numbers that are not finite.
+    SgdxError: missing or unknown arrays, wrong shapes, or values that are not finite.
   """
   layout.check(
     {tensor.hf: tensor.hf_shape for tensor in table},
@@ -186,22 +186,22 @@ def write_folder(
   vocabulary: tuple[str | pathlib.Path | None, str],
   on_progress: OnProgress,
 ) -> None:
-  """Writes the arrays of a table, JSON files and a vocabulary; all of it or nothing.
+  """Writes the arrays of a table, JSON files and a vocabulary, atomically.
 
   Args:
     folder: its absolute path.
-    table: what to write of the weights.
-    weights: by T5X's names.
+    table: which of the weights to write.
+    weights: weights by T5X name.
     dtype: see `storage_type`.
-    written: name of a JSON file -> what it holds.
-    vocabulary: the file to copy, or None for none; its name in the folder.
+    written: name of a JSON file -> its content.
+    vocabulary: (file to copy, or None; its name in the folder).
     on_progress: see `huggingface.read_huggingface`.
   """
   safetensors = import_safetensors()
   kind, arrays = storage_type(dtype), {}
   for t in table:
     array = weights.arrays[t.t5x]
-    # Contiguous, since safetensors writes an array's memory, whatever its strides.
+    # Contiguous, since safetensors writes an array's memory, ignoring its strides.
     arrays[t.hf] = np.ascontiguousarray(array.T if t.transposed else array, dtype=kind)
   size = sum(array.nbytes for array in arrays.values())
   with atomic_folder(folder) as temporary:
@@ -220,7 +220,7 @@ def write_folder(
 
 
 def storage_type(dtype: str) -> np.dtype:
-  """Returns NumPy's type called "float32" or "bfloat16"."""
+  """Returns the NumPy dtype for "float32" or "bfloat16"."""
   if dtype == "float32":
     return np.dtype(np.float32)
   import ml_dtypes

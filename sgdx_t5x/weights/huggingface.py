@@ -1,11 +1,11 @@
-"""Hugging Face's folders of T5 weights: config.json and safetensors, read and written.
+"""Reads and writes Hugging Face folders of T5 weights: config.json and safetensors.
 
-`read_huggingface` and `write_huggingface` take BERTs too, by `bert_huggingface`.
+`read_huggingface` reads BERTs too, through `bert_huggingface`.
 
-Checked against `transformers` 5.23 (tests/fixtures/hf_t5/make.py). Two traps of its format:
-  - `transformers` 5 saves `tie_word_embeddings: true` for every T5, T5 1.1 included. Whether the
-    logits reuse and rescale as in T5 1.0 then stands in `scale_decoder_outputs`.
-  - The embedding goes under up to four names, and files hold one of them, some or all.
+Checked against `transformers` 5.23 (tests/fixtures/hf_t5/make.py). Two pitfalls of its format:
+  - `transformers` 5 saves `tie_word_embeddings: true` for every T5, even T5 1.1. Whether the logits
+    reuse and rescale the embedding as in T5 1.0 is then given by `scale_decoder_outputs`.
+  - The embedding has up to four names, and files contain one, some or all of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _GENERATION_CONFIG, _VOCABULARY = "generation_config.json", "spiece.model"
 _EMBEDDING_ALIASES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 # In the published T5 1.0 files; T5 has no relative bias in cross-attention, and nothing reads it.
 _UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
-# What a network without these settings computes; another value would change the logits.
+# Fixed in a network without these settings; other values would change the logits.
 _FIXED = {
   "relative_attention_num_buckets": layout.BUCKETS,
   "relative_attention_max_distance": layout.MAX_DISTANCE,
@@ -57,14 +57,14 @@ def read_huggingface(
   """Reads a T5, T5 1.1, Flan-T5, mT5 or BERT of `transformers`.
 
   Args:
-    folder: has config.json and model.safetensors, or its shards and their index.
-    on_progress: called with a task, how much of it is done, of how much, and a unit.
+    folder: contains config.json and model.safetensors, or its shards and their index.
+    on_progress: called with (task, done, total, unit).
 
   Returns:
-    The weights in float32, transposed where T5X has them so; float16 and bfloat16 lose nothing.
+    The weights in T5X's layout, in float32 (lossless for float16 and bfloat16).
 
   Raises:
-    SgdxError: the folder has something else, or its arrays are not what config.json says.
+    SgdxError: the folder is invalid, or its arrays do not match config.json.
   """
   folder = pathlib.Path(folder)
   config = read_config(folder, _KINDS, "google/flan-t5-base")
@@ -81,7 +81,7 @@ def read_huggingface(
 
 
 def _sizes(config: Mapping[str, Any], folder: pathlib.Path) -> layout.Sizes:
-  """Returns the sizes that config.json gives. Raises SgdxError listing all it cannot give."""
+  """Returns the sizes in config.json. Raises SgdxError listing all invalid settings."""
   problems = [
     f"{key} is {config[key]!r}, not {value!r}"
     for key, value in _FIXED.items()
@@ -121,9 +121,9 @@ def _sizes(config: Mapping[str, Any], folder: pathlib.Path) -> layout.Sizes:
 
 
 def _is_tied(config: Mapping[str, Any]) -> bool:
-  """Whether the logits reuse and rescale the embedding; the module's docstring has the trap."""
+  """Whether the logits reuse and rescale the embedding; see the module for the pitfall."""
   if config["model_type"] == "mt5":
-    return False  # whatever it says: no mT5 is tied, and transformers 5 rescales none
+    return False  # whatever config.json says: mT5 is never tied, and transformers 5 never rescales
   scaled = config.get("scale_decoder_outputs")
   return config.get("tie_word_embeddings") is not False if scaled is None else bool(scaled)
 
@@ -131,7 +131,7 @@ def _is_tied(config: Mapping[str, Any]) -> bool:
 def _without_aliases(
   arrays: dict[str, np.ndarray], folder: pathlib.Path, notes: list[str], tied: bool
 ) -> dict[str, np.ndarray]:
-  """Returns the arrays with the embedding as `shared.weight` alone, and nothing unused."""
+  """Returns the arrays with the embedding only as `shared.weight`, and without unused ones."""
   arrays = dict(arrays)
   if arrays.pop(_UNUSED, None) is not None:
     notes.append(f"left out {_UNUSED}, which T5 does not use")
@@ -167,10 +167,10 @@ def write_huggingface(
 
   Args:
     weights: what to write.
-    folder: a folder that does not exist yet.
+    folder: a new or empty folder.
     dtype: "float32" or "bfloat16".
-    vocabulary: SentencePiece model to copy beside the weights, or None for none.
-    overwrite: replace a folder that holds such files and nothing else.
+    vocabulary: SentencePiece model to copy beside the weights, or None.
+    overwrite: replace a folder that contains only such files.
     on_progress: see `read_huggingface`.
 
   Returns:
@@ -189,10 +189,10 @@ def write_huggingface(
 def check_huggingface_free(
   folder: str | pathlib.Path, overwrite: bool, vocabulary: str | pathlib.Path | None = None
 ) -> pathlib.Path:
-  """Returns the absolute path of the folder to write; arguments as of `write_huggingface`.
+  """Returns the absolute path of the folder to write; arguments as in `write_huggingface`.
 
   Raises:
-    SgdxError: it may not be written, or there is no such vocabulary.
+    SgdxError: the folder may not be written, or the vocabulary does not exist.
   """
   if vocabulary is not None and not pathlib.Path(vocabulary).is_file():
     raise SgdxError(
@@ -213,7 +213,7 @@ _TOKENS = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
 
 
 def _config(sizes: layout.Sizes, dtype: str) -> dict[str, Any]:
-  """Returns config.json: what the arrays tell, and T5's defaults where they tell nothing."""
+  """Returns config.json: sizes inferred from the arrays, and T5's defaults for the rest."""
   kind, name = "t5", "T5ForConditionalGeneration"
   if sizes.vocab_size == MT5_VOCAB_SIZE and not sizes.tied:
     kind, name = "mt5", "MT5ForConditionalGeneration"  # decides on the tokenizer

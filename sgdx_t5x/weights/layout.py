@@ -1,9 +1,9 @@
-"""What every array of a T5 is called, and how it lies, in T5X and in Hugging Face's files.
+"""Names and layouts of all arrays of a T5, in T5X and in Hugging Face files.
 
-Both keep attention heads joined, no biases, and a query that is not rescaled. They differ in names
-and in that matrices are transposed, kernels being [in, out] in T5X. Two families:
+Both store attention heads joined, have no biases, and do not rescale queries. They differ in names,
+and matrices are transposed, as kernels are [in, out] in T5X. Two families:
   T5 1.0          one MLP input (relu); the logits reuse the embedding, rescaled by 1/sqrt(width)
-  T5 1.1, Flan    two MLP inputs (gated gelu); a matrix of its own for the logits, not rescaled
+  T5 1.1, Flan    two MLP inputs (gated gelu); a separate matrix for the logits, not rescaled
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from sgdx_t5x.errors import SgdxError, nearest
 
-# The networks of T5X and of Hugging Face's T5 have these built in or by default.
+# Built in or defaults in both T5X's and Hugging Face's T5.
 BUCKETS, MAX_DISTANCE, EPSILON = 32, 128, 1e-6
 EMBEDDING, LOGITS = "token_embedder/embedding", "decoder/logits_dense/kernel"
 _SHOWN = 6  # names per kind in an error
@@ -45,7 +45,7 @@ class Sizes:
   tied: bool
 
   def gin(self) -> dict[str, Any]:
-    """Returns the bindings of `network.T5Config` that a checkpoint of these sizes needs."""
+    """Returns the gin bindings of `network.T5Config` for a checkpoint of these sizes."""
     fields = dataclasses.asdict(self)
     gated, tied = fields.pop("gated"), fields.pop("tied")
     return {
@@ -60,7 +60,7 @@ class Tensor:
   """One array: its T5X path, its Hugging Face name, its shape in T5X.
 
   Args:
-    transposed: whether Hugging Face's is this one transposed.
+    transposed: whether Hugging Face stores its transpose.
   """
 
   t5x: str
@@ -79,9 +79,9 @@ class Weights:
   """The parameters of a T5 or a BERT.
 
   Args:
-    sizes: what they were checked against; `bert_layout.BertSizes` of a BERT.
-    arrays: {T5X path: array}; all of `tensors(sizes)` and nothing else.
-    step: updates made so far, where the source says so.
+    sizes: sizes they were checked against; `bert_layout.BertSizes` for a BERT.
+    arrays: {T5X path: array}; exactly those of `tensors(sizes)`.
+    step: number of updates so far, if the source records it.
     notes: what a user should know about the source, a line each.
   """
 
@@ -92,7 +92,7 @@ class Weights:
 
   @property
   def num_parameters(self) -> int:
-    """Numbers in all arrays; a tied embedding counts once."""
+    """Total number of parameters; a tied embedding counts once."""
     return sum(math.prod(array.shape) for array in self.arrays.values())
 
 
@@ -151,7 +151,7 @@ def _mlp(t5x: str, hf: str, sizes: Sizes) -> list[Tensor]:
   ]
 
 
-# Per sublayer: T5X's name of the norm before it, and what makes its matrices.
+# Per sublayer: T5X's name of the norm before it, and the function that lists its matrices.
 _ENCODER_BLOCKS = (
   ("pre_attention_layer_norm", _attention("attention", "SelfAttention")),
   ("pre_mlp_layer_norm", _mlp),
@@ -167,14 +167,14 @@ _DECODER_BLOCKS = (
 
 
 def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
-  """Reads the sizes off T5X's arrays.
+  """Infers the sizes from T5X's arrays.
 
   Args:
     shapes: {T5X path: shape}.
-    origin: the checkpoint, for messages.
+    origin: the checkpoint, for error messages.
 
   Raises:
-    SgdxError: an array that tells a size is not there, or has another rank than in a T5.
+    SgdxError: an array needed for a size is missing, or its rank is not that of a T5.
   """
 
   def shape(path: str, rank: int = 2) -> tuple[int, ...]:
@@ -197,7 +197,7 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
     vocab_size=vocab_size,
     emb_dim=emb_dim,
     num_heads=num_heads,
-    head_dim=joined // num_heads,  # what does not divide shows as a differing shape in `check`
+    head_dim=joined // num_heads,  # a remainder shows up as a wrong shape in `check`
     mlp_dim=mlp_dim,
     num_encoder_layers=_num_layers(shapes, "encoder"),
     num_decoder_layers=_num_layers(shapes, "decoder"),
@@ -208,7 +208,7 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
 
 def _num_layers(paths: Mapping[str, Any], stack: str) -> int:
   layers = {path.split("/")[1] for path in paths if path.startswith(f"{stack}/layers_")}
-  return len(layers)  # a gap in their numbers shows as missing and unknown arrays in `check`
+  return len(layers)  # a gap in their numbers shows up as missing and unknown arrays in `check`
 
 
 # --- checks --------------------------------------------------------------------------------
@@ -224,14 +224,14 @@ def check(
   """Compares names and shapes.
 
   Args:
-    expected_shapes: {name: shape} that the sizes ask for.
+    expected_shapes: {name: shape} required by the sizes.
     shapes: {name: shape} in the file or checkpoint.
-    origin: the file or checkpoint, for messages.
+    origin: the file or checkpoint, for error messages.
     expected: the error's second part.
     fix: the error's fourth part.
 
   Raises:
-    SgdxError: listing all that is missing, unknown or differently shaped.
+    SgdxError: lists all missing, unknown and wrongly shaped arrays.
   """
   missing = [name for name in expected_shapes if name not in shapes]
   unknown = [name for name in shapes if name not in expected_shapes]

@@ -1,4 +1,4 @@
-"""How much of the weights is read or written, for whoever shows it."""
+"""Progress of reading and writing weights."""
 
 import contextlib
 import pathlib
@@ -15,7 +15,7 @@ def no_progress(*_: object) -> None:
 
 
 def byte_counter(task: str, total: int, on_progress: OnProgress) -> Callable[[int], None]:
-  """Returns what is to be called with how many of `total` bytes more are done."""
+  """Returns a callable that takes the number of further bytes done, of `total`."""
   done = 0
 
   def on_bytes(size: int) -> None:
@@ -28,9 +28,9 @@ def byte_counter(task: str, total: int, on_progress: OnProgress) -> Callable[[in
 
 @contextlib.contextmanager
 def growing(folder: pathlib.Path, total: int, on_progress: OnProgress) -> Iterator[None]:
-  """Shows, while the block runs, how much of `total` bytes a folder holds.
+  """Reports, while the block runs, how many of `total` bytes a folder holds.
 
-  A file that a library writes under a temporary name beside it does not count until it is complete.
+  A file that a library writes under a temporary name elsewhere counts only once it is complete.
   """
 
   def on_size(size: int) -> None:

@@ -1,4 +1,4 @@
-"""Reading of safetensors files."""
+"""Reads safetensors files."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _DTYPES = ("F32", "BF16", "F16")
 def read_safetensors(
   path: pathlib.Path, on_bytes: Callable[[int], None], ignored: Sequence[str] = ()
 ) -> tuple[dict[str, np.ndarray], set[str]]:
-  """Returns {name: float32 array} of a file, and the types stored.
+  """Returns {name: float32 array} of a file, and the dtypes stored.
 
   Args:
     path: the file.
-    on_bytes: called with the size of each array that was read.
-    ignored: last parts of names of arrays that are not read.
+    on_bytes: called with the size of each array in bytes after it is read.
+    ignored: name suffixes of arrays to skip.
 
   Raises:
-    SgdxError: it cannot be read, or has arrays of other types.
+    SgdxError: the file cannot be read, or has arrays of unsupported types.
   """
   safetensors = import_safetensors()
   arrays, dtypes = {}, set()
@@ -54,7 +54,7 @@ def read_safetensors(
 
 
 def import_safetensors() -> Any:
-  """Returns the package, with its functions for NumPy; raises SgdxError without it."""
+  """Returns the package with its NumPy functions; raises SgdxError if not installed."""
   safetensors = require("safetensors", extra="train", why="Hugging Face's weight files")
   require("safetensors.numpy", extra="train", why="Hugging Face's weight files")
   require("ml_dtypes", extra="train", why="bfloat16 in NumPy")

@@ -1,4 +1,4 @@
-"""T5X checkpoints: parameters read from either layout, a whole checkpoint written as Orbax."""
+"""T5X checkpoints: reads parameters from either layout, writes whole checkpoints as Orbax."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def read_checkpoint(
 
   Args:
     path: a folder checkpoint_N.
-    on_progress: called with a task, how much of it is done, of how much, and a unit.
+    on_progress: called with (task, done, total, unit).
 
   Returns:
-    The weights, in the type they were stored in. Of a tracker with a BERT, the encoder's alone.
+    The weights in their stored dtype; for a tracker with a BERT, only the encoder's.
 
   Raises:
-    SgdxError: there is no checkpoint, it is damaged, or neither of a T5 nor with a BERT.
+    SgdxError: the checkpoint is missing or damaged, or contains neither a T5 nor a BERT.
   """
   path = str(path)
   flat = _read_arrays(path, on_progress)
@@ -84,7 +84,7 @@ def _read_arrays(path: str, on_progress: OnProgress) -> dict[str, np.ndarray]:
       from t5x import checkpoints  # Google's T5X has this function for this layout alone
 
       return _parameters_and_step(_flatten(checkpoints.load_t5x_checkpoint(path)))
-  except Exception as e:  # whatever TensorStore, Orbax or msgpack find wrong
+  except Exception as e:  # any error of TensorStore, Orbax or msgpack
     raise SgdxError(
       f"{path}: cannot be read: {_first_line(e)}",
       expected="a complete T5X checkpoint",
@@ -99,7 +99,7 @@ def _read_arrays(path: str, on_progress: OnProgress) -> dict[str, np.ndarray]:
 
 
 def _is_complete(folder: Any) -> bool:
-  """Whether Orbax finished; where folders cannot be renamed (gs://) a cut-off save looks whole."""
+  """Whether Orbax finished; without atomic renames (gs://), a partial save looks complete."""
   metadata = folder / "_CHECKPOINT_METADATA"
   if (folder / "commit_success.txt").exists() or not metadata.exists():
     return True
@@ -110,12 +110,12 @@ def _read_orbax(folder: Any, on_progress: OnProgress) -> dict[str, np.ndarray]:
   import orbax.checkpoint as ocp
 
   handler = ocp.PyTreeCheckpointHandler()
-  state = folder.absolute() / "state"  # TensorStore wants absolute paths
+  state = folder.absolute() / "state"  # TensorStore requires absolute paths
   tree = _parameters_and_step(_flatten(handler.metadata(state).tree))
   sizes = {k: math.prod(m.shape) * np.dtype(m.dtype).itemsize for k, m in tree.items()}
   on_bytes = byte_counter("reading", sum(sizes.values()), on_progress)
   arrays = {}
-  for names in _groups(sizes):  # the optimizer's slots stay on disk
+  for names in _groups(sizes):  # the optimizer's slots are not read
     restore_args = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in names}
     restored = handler.restore(
       state,
@@ -132,7 +132,7 @@ def _read_orbax(folder: Any, on_progress: OnProgress) -> dict[str, np.ndarray]:
 
 
 def _groups(sizes: Mapping[str, int]) -> Iterator[list[str]]:
-  """Names of arrays in groups of some size, each read in one call: between them, progress shows."""
+  """Yields groups of array names, each to be read in one call, so that progress can be shown."""
   group: list[str] = []
   for name in sizes:
     group.append(name)
@@ -148,7 +148,7 @@ def _parameters_and_step(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checkpoints_near(folder: Any) -> str:
-  """Names checkpoints in a folder given instead of one, or beside one that is not there."""
+  """Lists checkpoints in a folder given instead of a checkpoint, or beside a missing one."""
   place = folder if folder.exists() else folder.parent
   if not place.is_dir():
     return ""
@@ -158,7 +158,7 @@ def _checkpoints_near(folder: Any) -> str:
 
 
 def _first_line(error: Exception) -> str:
-  """What went wrong, without the page of settings that TensorStore adds."""
+  """Returns the error message without the long spec that TensorStore appends."""
   text = str(error).strip().split(" [tensorstore_spec=")[0]
   return next(iter(text.splitlines()), "") or type(error).__name__
 
@@ -173,17 +173,17 @@ def write_checkpoint(
   overwrite: bool = False,
   on_progress: OnProgress = no_progress,
 ) -> pathlib.Path:
-  """Writes OUT/checkpoint_STEP in T5X's Orbax layout, a T5's with Adafactor's slots.
+  """Writes OUT/checkpoint_STEP in T5X's Orbax layout; for a T5, with Adafactor's slots.
 
-  The slots are zeros. At step 0, with Adafactor's step_offset 0, nothing else is a fresh
+  The slots are zeros. At step 0, with Adafactor's step_offset 0, that is exactly a fresh
   optimizer: its first update weighs the old second moments with 1 - 1^-0.8 = 0. From a later
   step N, step_offset = N does the same.
 
   Args:
     weights: what to write; stored in float32.
-    out: folder on this machine to write to; its other checkpoints stay.
-    step: updates the checkpoint says it has seen, 0 or more.
-    overwrite: replace a checkpoint_STEP that is there.
+    out: local folder to write to; other checkpoints in it are kept.
+    step: the number of updates to record, 0 or more.
+    overwrite: replace an existing checkpoint_STEP.
     on_progress: see `read_checkpoint`.
 
   Returns:
@@ -198,7 +198,7 @@ def write_checkpoint(
 
   target = {name: jnp.asarray(array, jnp.float32) for name, array in weights.arrays.items()}
   slots = {}
-  if not bert_layout.is_bert(target):  # an encoder's is made anew, with that of its heads
+  if not bert_layout.is_bert(target):  # a tracker with a BERT creates its optimizer state anew
     slots = {
       f"{name}/{slot}": jnp.zeros(shape, jnp.float32)
       for name, array in target.items()
@@ -206,17 +206,17 @@ def write_checkpoint(
     }
   state = {"step": jnp.asarray(step, jnp.int32), "param_states": _unflatten(slots)}
   size = sum(array.nbytes for array in (*target.values(), *slots.values()))
-  # Orbax gives what it has not finished another name beside it.
+  # Orbax writes to a temporary folder beside it until it is done.
   with atomic_folder(folder) as temporary, growing(temporary.parent, size, on_progress):
     _save_orbax(temporary, {"state": state, "target": _unflatten(target)})
   return folder
 
 
 def adafactor_slots(shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-  """Returns the shapes of Adafactor's slots for a parameter, as T5X's gin files set it up.
+  """Returns the shapes of a parameter's Adafactor slots, as configured in T5X's gin files.
 
-  A matrix is factored over its two dimensions if the smaller one has 128 entries or more; v_row
-  is as long as the smaller. An unused slot has shape [1], and there is no first moment (`m`).
+  A matrix is factored over its two dimensions if the smaller one is at least 128; v_row has the
+  length of the smaller one. An unused slot has shape [1], and there is no first moment (`m`).
   """
   v_row, v_col, v = (1,), (1,), tuple(shape)
   if len(shape) == 2 and min(shape) >= _MIN_DIM_TO_FACTOR:
@@ -242,8 +242,8 @@ def _save_orbax(folder: pathlib.Path, tree: Mapping[str, Any]) -> None:
   with ocp.Checkpointer(ocp.CompositeCheckpointHandler("state")) as checkpointer:
     try:
       checkpointer.save(folder, args=ocp.args.Composite(state=ocp.args.PyTreeSave(tree)))
-    except ValueError as e:  # TensorStore's way to say that it cannot write
-      for thread in threading.enumerate():  # those that Orbax left at work
+    except ValueError as e:  # raised by TensorStore if it cannot write
+      for thread in threading.enumerate():  # threads that Orbax left running
         if thread not in before and "Executor" not in thread.name:
           thread.join(timeout=5)
       _remove_for_good(folder.parent)  # the temporary folder of `atomic_folder`
@@ -253,7 +253,7 @@ def _save_orbax(folder: pathlib.Path, tree: Mapping[str, Any]) -> None:
 
 
 def _remove_for_good(folder: pathlib.Path) -> None:
-  """Removes a folder that writers at work make again; nothing joins TensorStore's own threads."""
+  """Removes a folder that TensorStore's threads, which cannot be joined, may still recreate."""
   seen = start = time.monotonic()
   while time.monotonic() < min(seen + 1, start + 30):
     if folder.exists():
@@ -267,7 +267,7 @@ def _remove_for_good(folder: pathlib.Path) -> None:
 
 def _flatten(tree: dict[str, Any]) -> dict[str, Any]:
   """{'a': {'b': x}} -> {'a/b': x}."""
-  from flax import traverse_util  # with JAX: only when a command needs it
+  from flax import traverse_util  # imports JAX, so only when needed
 
   return traverse_util.flatten_dict(tree, sep="/")
 
@@ -280,6 +280,6 @@ def _unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _require(*modules: str) -> None:
-  """Imports what T5X's checkpoints need; T5X is this project's t5x_lite, or Google's."""
+  """Imports what T5X checkpoints need; T5X is this project's t5x_lite, or Google's."""
   for module in modules:
     require(module, extra="train", why="T5X checkpoints", beside="./t5x_lite")

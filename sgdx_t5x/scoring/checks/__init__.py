@@ -1,4 +1,4 @@
-"""Checks of a tracker on perturbed test sets, after CheckDST: same frames, one table."""
+"""Checks of a tracker on perturbed test sets, after CheckDST: same frames, in one table."""
 
 from sgdx_t5x.scoring.checks.check import Checked, CheckedSet, check
 from sgdx_t5x.scoring.checks.report import FORMAT, check_report

@@ -1,4 +1,4 @@
-"""What was changed in the dialogues of a perturbed set, as its changes.jsonl says."""
+"""What was changed in the dialogues of a perturbed set, according to its changes.jsonl."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,10 @@ class Changes:
   """What was changed.
 
   Attributes:
-    names: dialogue id -> replaced values of free slots.
+    names: dialogue id -> replaced values of non-categorical slots.
     choices: dialogue id -> (service, categorical slot) -> replaced values.
     goals: dialogue id -> the line of its counterfactual.
-    repairs: (dialogue id, turn) -> (service, slot) -> the value that is said first and taken back.
+    repairs: (dialogue id, turn) -> (service, slot) -> the value that is said first and corrected.
   """
 
   names: dict[str, Names] = dataclasses.field(default_factory=dict)
@@ -36,12 +36,12 @@ def recorded_changes(corpus: Corpus, split: str, manifests: Sequence[Manifest]) 
   """Reads the changes of every step.
 
   Args:
-    corpus: a perturbed one.
-    split: of it.
-    manifests: of the steps; what an earlier step put in may be replaced by a later one.
+    corpus: a perturbed corpus.
+    split: its split.
+    manifests: one per step; a later step may replace what an earlier one inserted.
 
   Raises:
-    SgdxError: no changes.jsonl, or a line that is not what its kind writes.
+    SgdxError: no changes.jsonl, or a malformed line in it.
   """
   changes = Changes()
   for number, _ in enumerate(manifests, start=1):
@@ -82,7 +82,7 @@ def _add(changes: Changes, dialogue_id: str, line: Mapping[str, Any]) -> None:
 
 
 def _then(names: Names, later: Mapping[str, str]) -> None:
-  """Adds a later step: what the earlier one put in may be replaced again."""
+  """Adds a later step's replacements, which may replace what an earlier one inserted."""
   for old, new in names.items():
     names[old] = later.get(new, new)
   made = set(names.values())

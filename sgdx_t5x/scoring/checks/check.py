@@ -1,4 +1,4 @@
-"""Scores a tracker on the original test set and on perturbed ones: what `sgdx check` does.
+"""Scores a tracker on the original and perturbed test sets, as `sgdx check` does.
 
 from sgdx_t5x.scoring.checks import check, check_report
 checked = check("sgd.zip", "test", {"ned": "perturbed/ned"},
@@ -32,7 +32,7 @@ from sgdx_t5x.scoring.score import Scored, score_predictions
 from sgdx_t5x.scoring.settings import Settings
 from sgdx_t5x.signature import Signature
 
-FEWEST_FRAMES = 100  # changed frames of a set, below which a remark says so
+FEWEST_FRAMES = 100  # a set with fewer changed frames gets a remark
 _EXPECTED_KINDS = ("ned", "pi", "sdi")  # CheckDST's
 
 
@@ -41,8 +41,8 @@ class SetFailure(NamedTuple):
 
   Attributes:
     slot: original name.
-    gold: acceptable values there; empty if the slot is not in the gold state.
-    before: those in the original dialogue.
+    gold: acceptable values in the set; empty if the slot is not in the gold state.
+    before: acceptable values in the original dialogue.
     predicted: the value that is scored; None if the slot is not in the predicted state.
     kind: one of `metrics.KINDS`.
   """
@@ -59,16 +59,16 @@ class CheckedSet:
   """One set, with one schema variant.
 
   Attributes:
-    label: as the predictions were named: "original", "ned", "v3", "ned+v3".
-    name: of the set, "original" or "ned".
-    variant: of the schema.
-    kinds: of perturbation.
-    before: label of what it is compared with; "" if it is not, or not given.
+    label: the name of the predictions: "original", "ned", "v3", "ned+v3".
+    name: the name of the set: "original" or "ned".
+    variant: the schema variant.
+    kinds: kinds of perturbation.
+    before: label of the set it is compared with; "" if there is none.
     frames: scores of the frames that have a prediction.
-    counts: of the same frames.
+    counts: counts of the same frames.
     about: name and checksum of the corpus, and how it was perturbed.
-    failures: frame id -> slots that fail, of a perturbed set; None if they were not asked for.
-    spoken: what the last turns of counterfactuals say; None of other sets, and if it was read.
+    failures: frame id -> failed slots of a perturbed set; None if not requested.
+    spoken: the last utterances of counterfactuals; None for other sets, or if read from a file.
   """
 
   label: str
@@ -85,14 +85,14 @@ class CheckedSet:
 
 @dataclasses.dataclass(frozen=True)
 class Checked:
-  """A tracker on all sets.
+  """A tracker's results on all sets.
 
   Attributes:
-    corpus: the original.
-    split: of it.
+    corpus: the original corpus.
+    split: its split.
     settings: how it was scored.
     sets: label -> set.
-    entities: slots that hold names.
+    entities: slots whose values are names.
     signature: what the numbers depend on.
     warnings: what makes them PARTIAL, a line each.
     notes: what else a reader should know.
@@ -127,20 +127,20 @@ def check(
   """Reads and scores the predictions for every set.
 
   Args:
-    corpus: the original one, or what `corpora.open_corpus` opens.
+    corpus: the original corpus, or an argument of `corpora.open_corpus`.
     split: "train", "dev" or "test".
-    perturbed: name -> corpus of `sgdx perturb`, made from the original; or any corpus with the
-      same dialogues, called as its kind is.
+    perturbed: name -> corpus written by `sgdx perturb` from the original; or any corpus with the
+      same dialogues, named after its kind of perturbation.
     predictions: "original", the name of a set, a schema variant, or "SET+VARIANT" -> file, folder
       or files, see `score.score_predictions`. "original" is compared with the sets, "v3" with
-      "ned+v3". "all" takes every set that ids of JSONL rows name.
-    entities: slots that hold names; by default, those of titles, persons and places.
-    failures: whether to find the slots that fail in perturbed sets, for `sgdx report`.
+      "ned+v3". "all" stands for every set named in JSONL ids.
+    entities: slots whose values are names; defaults to those of titles, persons and places.
+    failures: whether to find the failed slots in perturbed sets, for `sgdx report`.
     on_progress: see `score.score_predictions`.
     **settings: attributes of `Settings`.
 
   Raises:
-    SgdxError: anything that does not fit; missing frames, unless allowed.
+    SgdxError: invalid or mismatched input; missing frames, unless allowed.
   """
   if style := settings.pop("style", None):
     settings["prompt_format"] = load_format(style=style)
@@ -166,7 +166,7 @@ def check(
 
 
 class _Work:
-  """Adds one set after the other, of which one at a time is in memory."""
+  """Processes one set at a time, to keep only one in memory."""
 
   def __init__(
     self,
@@ -179,7 +179,7 @@ class _Work:
   ):
     self.corpus, self.split, self.how, self.slots = corpus, split, how, slots
     self._with_failures = failures
-    self.lists_values = False  # of gold states, to find out which were replaced
+    self.lists_values = False  # list gold values, to find out which were replaced
     self.checked: dict[str, CheckedSet] = {}
     self.warnings: dict[str, None] = {}
     self.notes: dict[str, None] = {}
@@ -195,7 +195,7 @@ class _Work:
     labels: Mapping[str, str],
     sources: Mapping[str, PredictionSource],
   ) -> None:
-    """Scores and counts a set. Args: labels, sources: variant -> label, predictions."""
+    """Scores and counts a set; `labels` and `sources` map variants to labels and predictions."""
     values = self.slots if self.lists_values else None
     gold = read_gold(test_set, self.split, values, self._on_progress)
     scored = score_predictions(
@@ -238,7 +238,7 @@ class _Work:
   def _failures(
     self, test_set: TestSet, scored: Scored, variant: str
   ) -> dict[str, tuple[SetFailure, ...]]:
-    """Returns frame id -> slots that fail with a variant, with their gold values before."""
+    """Returns frame id -> failed slots under a variant, with their original gold values."""
     schema, found = scored.corpus.schema(self.split), {}
     for frame in scored.gold:
       state = {variant: scored.states[variant][frame.frame_id]}
@@ -254,7 +254,7 @@ class _Work:
     return found
 
   def _say(self, test_set: TestSet, scored: Scored) -> None:
-    """Takes over what is to be said of a set's scores, once."""
+    """Collects the warnings and notes on a set's scores, without repetition."""
     self.fields = self.fields or scored.provenance.fields
     said = "" if test_set.name == ORIGINAL else f"{test_set.name}: "
     for text in scored.warnings:

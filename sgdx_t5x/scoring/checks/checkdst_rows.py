@@ -1,8 +1,8 @@
-"""CheckDST's own prediction files: its numbers, ours over the same rows, and impossible rows.
+"""CheckDST's own prediction files: its numbers, ours over the same rows, and unanswerable rows.
 
-A file has a JSON object per line: `dial_id` (dialogue-turn), `context`, `pred` and `gold`, two
-texts of states; `pred` may be null. The numbers of `metrics.checkdst` are over different rows, a
-file each; ours are over the rows that a file and the first one share.
+A file has a JSON object per line with `dial_id` (dialogue-turn), `context`, and the states `pred`
+and `gold` as text; `pred` may be null. `metrics.checkdst` computes each file's numbers over that
+file's rows; ours are over the rows shared with the first file.
 """
 
 import math
@@ -37,7 +37,7 @@ _NAMES = (*COUNTS, *_OWN)
 
 
 def read_rows(path: str | pathlib.Path) -> list[Row]:
-  """Reads a file of CheckDST's rows. Raises SgdxError, with the line, if one is broken."""
+  """Reads a file of CheckDST's rows. Raises SgdxError, with the line, if one is malformed."""
   path = pathlib.Path(path)
   if not path.is_file():
     raise not_found(path, "CheckDST's predictions (JSON lines)")
@@ -50,7 +50,7 @@ def read_rows(path: str | pathlib.Path) -> list[Row]:
 
 
 def read_gold(path: str | pathlib.Path) -> dict[str, bool]:
-  """Reads CheckDST's gold file. Returns id -> whether coreference is needed."""
+  """Reads CheckDST's gold file: id -> whether coreference is needed."""
   path = pathlib.Path(path)
   if not path.is_file():
     raise not_found(path, "CheckDST's gold file (JSON)")
@@ -72,9 +72,9 @@ def rows_report(
 
   Args:
     files: kind -> rows; the first is that of the original dialogues.
-    gold: of `read_gold`, or None.
-    bootstrap_samples: of dialogues, for our intervals; 0: none.
-    seed: of the bootstrap.
+    gold: from `read_gold`, or None.
+    bootstrap_samples: number of bootstrap samples of dialogues for our intervals; 0: no intervals.
+    seed: random seed of the bootstrap.
   """
   first = next(iter(files))
   before = {row.key: row for row in reversed(files[first])}

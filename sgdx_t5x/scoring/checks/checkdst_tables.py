@@ -1,4 +1,4 @@
-"""The tables of `sgdx check --checkdst-rows`: CheckDST's numbers, and ours beside them."""
+"""The tables of `sgdx check --checkdst-rows`: CheckDST's numbers next to ours."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from sgdx_t5x.scoring.checks.columns import CHANGED, SLOTS
 from sgdx_t5x.tables import Table, count, percent
 
-_THEIRS = {  # heading -> key of CheckDST, of a kind and of the first file
+_THEIRS = {  # heading -> CheckDST's key for a kind and the first file
   "JGA": "jga_{kind}",
   "cJGA": "cjga_{first}_{kind}",
   "conditional": "conditional_jga_{first}_{kind}",
@@ -60,7 +60,7 @@ def layout(report: Mapping[str, Any]) -> list[Table]:
 
 
 def notes(report: Mapping[str, Any]) -> list[str]:
-  """Returns what a reader should know of the rows."""
+  """Returns what a reader should know about the rows."""
   lines = [
     f"{kind}: rows whose gold entities are not in the text: "
     f"{row['num_unanswerable']:,} of {row['num_rows']:,}"

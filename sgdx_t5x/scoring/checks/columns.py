@@ -1,4 +1,4 @@
-"""The numbers of a check, and what tables and plots call them."""
+"""The numbers of a check, and their names in tables and plots."""
 
 import dataclasses
 
@@ -8,10 +8,10 @@ class CheckColumn:
   """A number of a set.
 
   Attributes:
-    key: in JSON and CSV, see `metrics.perturbed`.
-    heading: in tables.
-    counted: key of what the number is over.
-    less_is_better: whether a lower number is the better one.
+    key: key in JSON and CSV, see `metrics.perturbed`.
+    heading: heading in tables.
+    counted: key of the count that the number is over.
+    less_is_better: whether lower is better.
   """
 
   key: str

@@ -1,4 +1,4 @@
-"""Two checks on the same sets: what `sgdx diff` says of two files of `sgdx check`."""
+"""Compares two checks on the same sets: `sgdx diff` for two reports of `sgdx check`."""
 
 import math
 from collections.abc import Mapping
@@ -32,14 +32,14 @@ def compare(
   """Returns the differences B-A of all numbers of the sets that both checks have.
 
   Args:
-    a: the first, see `files.read_check`.
-    b: the second.
-    bootstrap_samples: of dialogues, the same for both and for all sets.
-    seed: of the bootstrap.
-    allow_missing: leave frames out that one of the two lacks, instead of refusing.
+    a: the first check, see `files.read_check`.
+    b: the second check.
+    bootstrap_samples: number of bootstrap samples of dialogues, shared by both and all sets.
+    seed: random seed of the bootstrap.
+    allow_missing: leave out frames that one of the two lacks, instead of raising an error.
 
   Raises:
-    SgdxError: of another corpus or by other rules, a set that was perturbed in another way, or
+    SgdxError: different corpora or scoring rules, a set that was perturbed differently, or
       frames that one of the two lacks, unless allowed.
   """
   _check_comparable(a, b)
@@ -85,7 +85,7 @@ def compare(
 
 
 def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Table]:
-  """Returns a table of all services per set. Args: see `comparison_tables.layout`."""
+  """Returns a table per set, over all services; arguments as in `comparison_tables.layout`."""
   interval = ("95% low", "95% high") if split_intervals else ("95% interval",)
   tables = []
   for label, groups in report["sets"].items():
@@ -131,7 +131,7 @@ def _check_comparable(a: CheckTable, b: CheckTable) -> None:
 def _same_frames(
   label: str, a: CheckedSet, b: CheckedSet, allow_missing: bool
 ) -> tuple[tuple[Counts, Counts, np.ndarray], list[str]]:
-  """Returns the counts of the frames that both have, whether seen, and what is lacking."""
+  """Returns the counts of the shared frames, whether they are seen, and a warning if any lack."""
   ids = [x.frames.frame_ids.tolist() for x in (a, b)]
   places = [{key: i for i, key in enumerate(found)} for found in ids]
   shared = [key for key in ids[0] if key in places[1]]

@@ -1,4 +1,4 @@
-"""Counterfactual turns in a check: beside their originals and their control, and what they say."""
+"""Counterfactual turns in a check, compared with originals and control; their utterances."""
 
 import collections
 import dataclasses
@@ -29,11 +29,11 @@ _STATISTICS: dict[str, Ratio] = {
 
 @dataclasses.dataclass(frozen=True)
 class Spoken:
-  """What the last turns of a set say.
+  """The utterances of the last turns of a set.
 
   Attributes:
     before: dialogue id -> the original utterance.
-    after: dialogue id -> the set's.
+    after: dialogue id -> the set's utterance.
   """
 
   before: Mapping[str, str]
@@ -41,7 +41,7 @@ class Spoken:
 
 
 def edit_of(line: Mapping[str, Any]) -> GoalEdit:
-  """Returns the edit of a line of changes.jsonl."""
+  """Returns the edit described by a line of changes.jsonl."""
   return GoalEdit(
     line["service"],
     frozenset(line["kept"]),
@@ -54,11 +54,11 @@ def edit_of(line: Mapping[str, Any]) -> GoalEdit:
 def counterfactual_report(
   sets: Mapping[str, Any], samples: metrics.BootstrapSamples | None
 ) -> dict[str, dict[str, Any]]:
-  """Returns label -> numbers of each set of counterfactuals that is compared with the original.
+  """Returns label -> numbers, for the counterfactual sets that are compared with the original.
 
   Args:
     sets: label -> `check.CheckedSet`.
-    samples: of the original dialogues, or None: no intervals.
+    samples: bootstrap samples of the original dialogues; None for no intervals.
   """
   found = {}
   for label, one in sets.items():
@@ -110,7 +110,7 @@ def _values(rows: Sequence[tuple[float, float, float]]) -> np.ndarray:
 
 
 def _jga(found: Any, which: str = "scored") -> dict[str, float]:
-  """Returns frame id -> JGA of a set's frames; "changed": of those whose goal was edited."""
+  """Returns frame id -> JGA of a set's frames; "changed": only of those whose goal was edited."""
   names = found.counts.names
   taken, jga = (found.counts.values[names.index(name)] for name in (which, "jga"))
   rows = zip(found.frames.frame_ids.tolist(), taken.tolist(), jga.tolist(), strict=True)
@@ -119,7 +119,7 @@ def _jga(found: Any, which: str = "scored") -> dict[str, float]:
 
 def original_ids(found: Any) -> dict[str, str]:
   """Returns frame id of a `check.CheckedSet` -> id of the original frame, in the set's order."""
-  # Dialogue ids of a checked set are the original's already.
+  # Dialogue ids of a checked set are already those of the original.
   frames = found.frames
   columns = (frames.frame_ids, frames.dialogue_ids, frames.turns, frames.services)
   rows = zip(*(column.tolist() for column in columns), strict=True)
@@ -135,7 +135,7 @@ def _mean(values: Any) -> float | None:
 
 
 def _texts(one: Spoken | None, control: Spoken | None) -> Iterator[tuple[str, dict[str, Any]]]:
-  """Yields name -> diversity and length of the utterances, of the turns that all have."""
+  """Yields (name, diversity and length of the utterances), over the turns that all have."""
   if one is None:
     return
   keys = sorted(one.after.keys() & control.after.keys() if control else one.after)
@@ -161,7 +161,7 @@ def _about_texts(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def distinct(texts: Sequence[Sequence[str]], n: int) -> float | None:
-  """Returns the share of n-grams of words that are distinct, over all texts; None without any."""
+  """Returns the share of distinct word n-grams over all texts; None if there are no n-grams."""
   grams = collections.Counter(
     tuple(text[i : i + n]) for text in texts for i in range(len(text) - n + 1)
   )
@@ -172,7 +172,7 @@ def distinct(texts: Sequence[Sequence[str]], n: int) -> float | None:
 
 
 def counterfactual_tables(report: Mapping[str, Any]) -> Iterator[Table]:
-  """Yields the tables of the sets of counterfactuals in a report, in percent."""
+  """Yields the tables of the counterfactual sets in a report, in percent."""
   found = report.get("counterfactual") or {}
   if not found:
     return

@@ -30,7 +30,7 @@ class Known:
 
   @classmethod
   def of(cls, scored: Scored, variant: str) -> "Known":
-    """Takes those of a variant."""
+    """Takes the predictions for a variant."""
     frames = scored.frames[variant]
     jga = frames.metrics[metrics.JOINT_GOAL].tolist()
     by_id = dict(zip(frames.frame_ids.tolist(), jga, strict=True))
@@ -50,7 +50,7 @@ class Counter:
     train: TrainValues,
     fuzzy: str,
   ):
-    """Args: see `check.check`; original: what sets are compared with."""
+    """Args: see `check.check`; `original` is what the set is compared with."""
     self._set, self._gold, self._fuzzy = test_set, gold, fuzzy
     self._schema = test_set.corpus.schema(split)
     self._entities, self._replaced = entities, test_set.replaced(entities)
@@ -67,12 +67,12 @@ class Counter:
       self._changed[key] = self._changes.goals[frame.dialogue_id]["service"] == frame.service
 
   def counts(self, frames: FrameScores, states: Mapping[str, State], known: Known | None) -> Counts:
-    """Returns the counts of the frames that were scored, in their order.
+    """Returns the counts of the scored frames, in the same order.
 
     Args:
       frames: their scores.
       states: frame id -> predicted state.
-      known: predictions for the original set, to compare with; None: nothing to compare.
+      known: predictions for the original set to compare with, or None.
     """
     values = np.zeros((len(frames), len(COUNTS)))
     position = {name: i for i, name in enumerate(COUNTS)}
@@ -96,12 +96,12 @@ class Counter:
     return Counts(COUNTS, values.T, self.dialogues(frames))
 
   def dialogues(self, frames: FrameScores) -> np.ndarray:
-    """Returns the original dialogues of frames: [F] str."""
+    """Returns the ids of the frames' original dialogues: [F] str."""
     of = self._set.original_dialogue
     return np.array([of(name) for name in frames.dialogue_ids.tolist()], dtype=str)
 
   def spoken(self) -> Spoken | None:
-    """Returns what the last turns of a set of counterfactuals say; None of another set."""
+    """Returns the last utterances of a counterfactual set; None for other sets."""
     if not self._set.of_goals:
       return None
     before = {key: line["utterance"] for key, line in self._changes.goals.items()}
@@ -144,7 +144,7 @@ class Counter:
 
 
 def _sticky(frames: Sequence[GoldFrame]) -> frozenset[str]:
-  """Returns the frames from the first carried value of a dialogue on."""
+  """Returns the ids of all frames from the first carried value of their dialogue on."""
   found, dialogues = set(), set()
   for frame in frames:
     if any(origin.source == CARRIED for origin in frame.origins.values()):

@@ -1,6 +1,6 @@
-"""Checks on disk: the report, and the counts per frame, which `sgdx diff` compares.
+"""Reads and writes checks: the report, and the per-frame counts that `sgdx diff` compares.
 
-Counts per frame are JSON lines, described in docs/score-json.md: a header, then a line per frame of
+Per-frame counts are JSON lines, described in docs/score-json.md: a header, then a line per frame of
 each set.
 """
 
@@ -37,10 +37,10 @@ _AGAIN = "run `sgdx check` again"
 
 @dataclasses.dataclass(frozen=True)
 class CheckTable:
-  """A check that was read: its report, and the counts per frame.
+  """A check read from disk: its report and per-frame counts.
 
   Attributes:
-    path: of the report.
+    path: path of the report.
     report: what `checks.check_report` returned.
     sets: label -> set.
   """
@@ -51,7 +51,7 @@ class CheckTable:
 
   @property
   def signature(self) -> str:
-    """Of the check."""
+    """The signature of the check."""
     return self.report["signature"]
 
 
@@ -61,13 +61,13 @@ def save(
   report_path: str | pathlib.Path | None,
   frames_path: str | pathlib.Path | None,
 ) -> dict[str, Any]:
-  """Writes a report and its counts per frame. Returns the report, which names their file.
+  """Writes a report and its per-frame counts. Returns the report, which names their file.
 
   Args:
-    report: of `checks.check_report`.
-    checked: what it is of.
+    report: from `checks.check_report`.
+    checked: the check that it reports.
     report_path: where to write the report, if at all.
-    frames_path: where to write the counts per frame, if at all.
+    frames_path: where to write the per-frame counts, if at all.
 
   Raises:
     SgdxError: a file cannot be written.
@@ -96,7 +96,7 @@ def save(
 
 
 def is_check(path: str | pathlib.Path) -> bool:
-  """Whether a file begins as a report of `sgdx check` does."""
+  """Whether a file begins like a report of `sgdx check`."""
   path = pathlib.Path(path)
   if not path.is_file():
     return False
@@ -128,10 +128,10 @@ def read_report(path: str | pathlib.Path) -> dict[str, Any]:
 
 
 def read_check(path: str | pathlib.Path) -> CheckTable:
-  """Reads a report and the counts per frame that it names.
+  """Reads a report and the per-frame counts that it names.
 
   Raises:
-    SgdxError: no report, one without counts per frame, or a file of another run.
+    SgdxError: no report, a report without per-frame counts, or a counts file of another run.
   """
   path = pathlib.Path(path)
   report = read_report(path)

@@ -1,4 +1,4 @@
-"""What the predictions of a check are for: which set, with which variant of the schema."""
+"""Labels of a check's predictions: for which set and which schema variant they are."""
 
 from collections.abc import Iterator, Mapping
 
@@ -18,12 +18,12 @@ def labels(
   """Returns set -> schema variant -> label of the predictions, the original set first.
 
   Args:
-    predictions: without "all", see `every_set`.
+    predictions: label -> predictions, without "all", see `every_set`.
     sets: name -> set.
-    corpus: the original one.
+    corpus: the original corpus.
 
   Raises:
-    UsageError: a label that names no set or variant, or two that are the same; a set, or the
+    UsageError: a label of no known set or variant, or two labels for the same; a set, or the
       original, without predictions.
   """
   found: dict[str, dict[str, str]] = {name: {} for name in sets}
@@ -69,14 +69,14 @@ def every_set(
   split: str,
   prompt_format: PromptFormat,
 ) -> dict[str, PredictionSource]:
-  """Returns the predictions with "all" replaced by the sets that ids of its rows name.
+  """Returns the predictions with "all" replaced by the sets named in the ids of its rows.
 
-  Variants of the schema are taken where a perturbed set has them too: with nothing to compare,
-  `sgdx score` is the place for them.
+  Schema variants are included only if a perturbed set has them too; without anything to compare,
+  use `sgdx score`.
 
   Raises:
     SgdxError: DSTC8 dialogues, which do not name their set.
-    UsageError: sets whose ids are alike, or one that is given by name, too.
+    UsageError: sets whose ids cannot be told apart, or a set that is also given by name.
   """
   predictions = dict(predictions)
   if ALL not in predictions:
@@ -111,7 +111,7 @@ def every_set(
 def _labelled(
   found: Mapping[str, Mapping[str, list]], sets: Mapping[str, TestSet]
 ) -> Iterator[tuple[str, str, str]]:
-  """Yields (set, label, variant) of what is to be checked."""
+  """Yields (set, label, variant) to be checked."""
   crossed = {ORIGINAL}.union(*(found[name] for name in sets if name != ORIGINAL))
   for name, by_variant in found.items():
     for variant in by_variant:

@@ -17,7 +17,7 @@ from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
 from sgdx_t5x.scoring.summaries import null_for_nan
 
 FORMAT = "sgdx-check/1"  # raise the number when a reader must change
-SHOWN_COUNTS = {  # in a row: what its numbers are over
+SHOWN_COUNTS = {  # key in a row -> count; these are what its numbers are over
   "num_changed": "changed",
   "num_entities": "entities",
   "num_changed_entities": "changed_entities",
@@ -39,8 +39,8 @@ def check_report(
 
   Args:
     checked: the sets.
-    per_frame: name and checksum of the file of counts per frame, if there is one.
-    like_checkdst: also by CheckDST's own definitions, where they are others.
+    per_frame: name and checksum of the file of per-frame counts, if there is one.
+    like_checkdst: also report CheckDST's own definitions, where they differ.
     per_service: whether to add rows of domains and services.
   """
   samples = draw(checked.sets, checked.settings.bootstrap_samples, checked.settings.seed)
@@ -70,7 +70,7 @@ def check_report(
 
 
 def draw(sets: Mapping[str, CheckedSet], number: int, seed: int) -> metrics.BootstrapSamples | None:
-  """Draws bootstrap samples of the dialogues of all sets: the same for all. None if number is 0."""
+  """Draws bootstrap samples of dialogues, shared by all sets; None if `number` is 0."""
   if not number:
     return None
   dialogues = np.concatenate([found.counts.dialogue_ids for found in sets.values()])
@@ -78,7 +78,7 @@ def draw(sets: Mapping[str, CheckedSet], number: int, seed: int) -> metrics.Boot
 
 
 def statistics_of(found: CheckedSet, alone: Mapping[str, Ratio] = ALONE) -> dict[str, Ratio]:
-  """Returns the statistics of a set: those of frames that changed only if it is compared."""
+  """Returns a set's statistics; those of changed frames only if the set is compared."""
   of_goals = COUNTERFACTUAL if is_of_goals(found.kinds) else {}
   return {**(PAIRED if found.before else {}), **alone, **of_goals}
 
@@ -94,7 +94,7 @@ def rows(
   Args:
     found: the set.
     statistics: name -> ratio.
-    samples: of its dialogues, or None: no intervals.
+    samples: bootstrap samples of its dialogues; None for no intervals.
     per_service: whether to add rows of domains and services.
   """
   frames = found.frames

@@ -1,4 +1,4 @@
-"""The sets of a check: the original test set and perturbed ones, and what was changed in each."""
+"""The sets of a check: the original and perturbed test sets, and what was changed in each."""
 
 import dataclasses
 import pathlib
@@ -16,9 +16,9 @@ from sgdx_t5x.perturb.manifest import Manifest, read_manifests
 from sgdx_t5x.scoring.checks.changes import Changes, recorded_changes
 from sgdx_t5x.scoring.progress import OnProgress, counted
 
-OF_WORDS = ("pi", "sdi")  # a frame is changed if its utterance is
-OF_VALUES = ("ned", "vs")  # a frame is changed if its gold state is
-OF_GOALS = ("coco", "coco_ori")  # a frame is changed if its goal is the one that was edited
+OF_WORDS = ("pi", "sdi")  # a frame counts as changed if its utterance changed
+OF_VALUES = ("ned", "vs")  # a frame counts as changed if its gold state changed
+OF_GOALS = ("coco", "coco_ori")  # a frame counts as changed if its goal was edited
 KINDS = ("ned", "pi", "sdi", "vs")
 
 
@@ -27,10 +27,10 @@ class TestSet:
   """A set of a check.
 
   Attributes:
-    name: "original", or as the user calls a perturbed set.
-    corpus: where it is.
-    kinds: of perturbation, the first step first; () of the original.
-    manifests: perturbation.json, a step each; () if there is none.
+    name: "original", or the user's name of a perturbed set.
+    corpus: its dialogues.
+    kinds: kinds of perturbation in the order of the steps; () for the original.
+    manifests: the steps in perturbation.json; () if there is none.
   """
 
   name: str
@@ -44,7 +44,7 @@ class TestSet:
     return is_of_goals(self.kinds)
 
   def original_dialogue(self, dialogue_id: str) -> str:
-    """Returns the dialogue that one of the set's is of."""
+    """Returns the id of the original of one of the set's dialogues."""
     return dialogue_id.rpartition(".t")[0] if self.of_goals else dialogue_id
 
   @property
@@ -53,7 +53,7 @@ class TestSet:
     return any(kind in OF_VALUES for kind in self.kinds)
 
   def replaced(self, entities: Slots) -> Slots:
-    """Returns the slots whose values were replaced: the manifest's, or else those of names."""
+    """Returns the slots whose values were replaced: the manifests', or else `entities`."""
     if not self.replaces_names:
       return {}
     named = [manifest.slots for manifest in self.manifests if manifest.slots]
@@ -65,12 +65,12 @@ class TestSet:
 
 @dataclasses.dataclass(frozen=True)
 class Gold:
-  """What a set's dialogues say.
+  """The gold annotation and utterances of a set's dialogues.
 
   Attributes:
-    frames: with origins.
-    utterances: dialogue id -> what user and system say, turn by turn.
-    values: dialogue id -> its values of some slots, in a fixed order; empty unless asked for.
+    frames: gold frames, with origins.
+    utterances: dialogue id -> utterances of user and system, by turn.
+    values: dialogue id -> its values of some slots, in a fixed order; empty unless requested.
   """
 
   frames: Sequence[GoldFrame]
@@ -80,7 +80,7 @@ class Gold:
 
 @dataclasses.dataclass(frozen=True)
 class Original:
-  """What is kept of the original dialogues, to compare sets with.
+  """What is kept of the original dialogues for comparison with perturbed sets.
 
   Attributes:
     frames: frame id -> (CRC-32 of the utterance, gold state).
@@ -92,7 +92,7 @@ class Original:
 
   @classmethod
   def of(cls, gold: Gold) -> "Original":
-    """Takes what is needed; utterances and origins are not."""
+    """Keeps what is needed, without utterances and origins."""
     frames = {x.frame_id: (x.utterance_crc, x.slot_values) for x in gold.frames}
     return cls(frames, gold.values)
 
@@ -103,13 +103,13 @@ def open_sets(
   """Opens the perturbed sets. Returns name -> set, the original first.
 
   Args:
-    corpus: the original.
-    split: that was perturbed.
-    perturbed: name -> corpus or its path. A corpus without perturbation.json must be called as its
-      kind is.
+    corpus: the original corpus.
+    split: the split that was perturbed.
+    perturbed: name -> corpus or its path. A corpus without perturbation.json must be named after
+      its kind of perturbation.
 
   Raises:
-    SgdxError: no such corpus or split, one of another original, or a kind that is not known.
+    SgdxError: no such corpus or split, a perturbation of another original, or an unknown kind.
   """
   sets = {ORIGINAL: TestSet(ORIGINAL, corpus)}
   for name, place in perturbed.items():
@@ -155,8 +155,8 @@ def read_gold(test_set: TestSet, split: str, slots: Slots | None, on_progress: O
 
   Args:
     test_set: the set.
-    split: of its corpus.
-    slots: those whose values to list in `Gold.values`; None: no values.
+    split: the split of its corpus.
+    slots: slots whose values to list in `Gold.values`; None for no values.
     on_progress: see `score.score_predictions`.
   """
   utterances: dict[str, tuple[str, ...]] = {}
@@ -183,7 +183,7 @@ def read_gold(test_set: TestSet, split: str, slots: Slots | None, on_progress: O
 
 
 def changes_of(test_set: TestSet, split: str, original: Original, gold: Gold) -> Changes:
-  """Returns what was changed: as changes.jsonl says, or as the dialogues differ."""
+  """Returns what was changed, from changes.jsonl or else from how the dialogues differ."""
   if test_set.manifests:
     return recorded_changes(test_set.corpus, split, test_set.manifests)
   names: dict[str, dict[str, str]] = {}
@@ -195,18 +195,18 @@ def changes_of(test_set: TestSet, split: str, original: Original, gold: Gold) ->
 
 
 def is_of_goals(kinds: Sequence[str]) -> bool:
-  """Whether the last of a set's perturbations edited what users tell."""
+  """Whether the last of a set's perturbations edited user goals."""
   return bool(kinds) and kinds[-1] in OF_GOALS
 
 
 def is_changed(
   kinds: Sequence[str], before: tuple[int, Mapping[str, tuple[str, ...]]], after: GoldFrame
 ) -> bool:
-  """Whether perturbations of some kinds changed a frame: its utterance, or its gold state.
+  """Whether perturbations of these kinds changed a frame's utterance or gold state.
 
   Args:
-    kinds: of the set.
-    before: CRC-32 of the original utterance, and the gold state there.
+    kinds: kinds of perturbation of the set.
+    before: CRC-32 of the original utterance, and the original gold state.
     after: the frame in the set.
   """
   said = before[0] != after.utterance_crc
@@ -215,7 +215,7 @@ def is_changed(
 
 
 def _values(dialogue: Dialogue, slots: Slots) -> Iterator[str]:
-  """Yields the values of some slots, wherever a dialogue has them, in a fixed order."""
+  """Yields all values of some slots in a dialogue, in a fixed order."""
   for turn in dialogue.turns:
     for frame in turn.frames:
       kept = slots.get(frame.service, frozenset())

@@ -1,4 +1,4 @@
-"""The tables of `sgdx check`: for its output, and for the page of `sgdx report`."""
+"""Tables of an `sgdx check` report, for its output and for the page of `sgdx report`."""
 
 import csv
 import io
@@ -43,11 +43,11 @@ def sets_of(report: Mapping[str, Any]) -> dict[str, Rows]:
 
 
 def main_tables(sets: _Sets, compared: _Sets) -> list[Table]:
-  """Returns the table of JGA and of the frames that changed, by group of services.
+  """Returns tables of JGA and the numbers of changed frames, one per group of services.
 
   Args:
     sets: label -> rows.
-    compared: those of them that are compared with the original.
+    compared: the subset that is compared with the original.
   """
   tables = []
   for group in GROUPS:
@@ -68,7 +68,7 @@ def main_tables(sets: _Sets, compared: _Sets) -> list[Table]:
 
 
 def names_table(sets: _Sets) -> Table:
-  """Returns what names are said, made up, remembered; where a repaired value is taken."""
+  """Returns the table of factual, memorized and reverted names and of corrected values."""
   cells = []
   for label, rows in sets.items():
     row = rows.groups["all"]
@@ -83,7 +83,7 @@ def names_table(sets: _Sets) -> Table:
 
 
 def slots_table(sets: _Sets) -> Table:
-  """Returns coreference, by frames and slots, and precision, recall, F1 of slots."""
+  """Returns the table of coreference by frame and slot, and slot precision, recall and F1."""
   cells = tuple(
     (
       label,
@@ -100,7 +100,7 @@ def slots_table(sets: _Sets) -> Table:
 
 
 def long_csv(report: Mapping[str, Any]) -> str:
-  """Returns all numbers as CSV, a line each: set, group, name, key, value, interval, signature."""
+  """Returns all numbers as CSV, one per line: set, group, name, key, value, interval, signature."""
   out = io.StringIO()
   writer = csv.writer(out, lineterminator="\n")
   writer.writerow(("set", "group", "name", "key", "value", "ci95_low", "ci95_high", "signature"))
@@ -129,9 +129,9 @@ def _table(
 
 
 def _intervals(sets: _Sets) -> Iterator[Table]:
-  """Yields the numbers of all services with their intervals, a column for each set."""
+  """Yields tables of the numbers over all services with intervals, a column per set."""
   everything = [(label, rows.groups["all"]) for label, rows in sets.items()]
-  for first in range(0, len(everything), 2):  # more do not fit on 80 columns
+  for first in range(0, len(everything), 2):  # more do not fit in 80 columns
     some = everything[first : first + 2]
     shown = _known(ALL, (row for _, row in some))
     cells = tuple((x.key, *(row.cell_with_interval(x.key) for _, row in some)) for x in shown)
@@ -151,7 +151,7 @@ def _options(options: Mapping[str, Any]) -> str:
 
 
 def legend(report: Mapping[str, Any]) -> list[str]:
-  """Returns what the headings mean, and what each set was made by."""
+  """Returns what the headings mean, and how each set was made."""
   lines = [
     "there ... drop: of the frames that a perturbation changed, whose number is given; right "
     "before (there), after (perturbed), before and after (cJGA), in one only (broken, mended).",

@@ -1,4 +1,4 @@
-"""Small cases for scorers of tool calls, and what our scorer says of them. See README.md."""
+"""Small test cases for scorers of tool calls, and our scorer's verdicts. See README.md."""
 
 import importlib.resources
 import json
@@ -15,12 +15,12 @@ from sgdx_t5x.scoring.calls import frame_counts
 
 RIGHT, WRONG = "right", "wrong"
 NONE, MISTYPED = "none", "mistyped"
-# What makes an answer wrong, by `calls.frame_counts`; the first that holds is reported.
+# What makes an answer wrong, by `calls.frame_counts`; the first that applies is reported.
 _WRONG = ("invalid_json", "unknown_tool", "wrong_tool", "missed", "invented_arguments")
 
 
 def cases() -> Iterator[dict[str, Any]]:
-  """Yields the cases, as the README describes them."""
+  """Yields the cases described in the README."""
   file = importlib.resources.files(__package__) / "cases.jsonl"
   yield from map(json.loads, file.read_text("utf-8").splitlines())
 
@@ -28,11 +28,11 @@ def cases() -> Iterator[dict[str, Any]]:
 def judge(case: Mapping[str, Any]) -> tuple[str, str]:
   """Returns the verdict and the finding of our scorer, as `sgdx score --calls` counts them.
 
-  An answer is right if the state of its calls is right (JGA 1), its last call is of the expected
-  intent, and it has no wrong or unknown tool, no invented argument and no invalid JSON.
+  An answer is right if the state of its calls is right (JGA 1), its last call has the expected
+  intent, and there is no wrong or unknown tool, no invented argument and no invalid JSON.
 
   Args:
-    case: its "tools", "expected" and "answer".
+    case: has "tools", "expected" and "answer".
   """
   schema = parse_schema(_services(case["tools"]), "case")
   pairs = service_pairs(schema, schema)
@@ -65,7 +65,7 @@ def _functions(message: Mapping[str, Any]) -> list[Any]:
 
 
 def _services(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
-  """Returns tools called SERVICE__INTENT as services of a schema."""
+  """Returns tools named SERVICE__INTENT as services of a schema."""
   services: dict[str, dict[str, Any]] = {}
   for tool in tools:
     name, _, intent = tool["function"]["name"].partition("__")

@@ -1,9 +1,9 @@
-"""Predictions on disk -> predicted frames, joined to gold frames and in original names.
+"""Reads predictions from disk as frames in original names, joined to gold frames.
 
-Two kinds of files are read. DSTC8 dialogues, as the official scorer reads them, with the names
-of the variant or of the original; and JSONL, one row per example of a prompt format, or one answer
-of a language model with tools.
-What is missing, unknown or repeated is refused, never skipped silently.
+Two kinds of files are read: DSTC8 dialogues, as the official scorer reads them, with the names
+of the variant or of the original; and JSONL, with one row per example of a prompt format, or per
+answer of a language model with tools.
+Missing, unknown or repeated predictions raise an error; they are never skipped silently.
 """
 
 import functools
@@ -30,14 +30,14 @@ def read_predictions(path: PredictionSource, variant: str, selection: Selection)
 
   Args:
     path: a file, or a folder of `dialogues*.json` or `*.jsonl`. JSONL may hold other
-      variants too, which are not looked at.
-    variant: of the schema that the tracker was given, "original" or "v1" to "v5".
+      variants too, which are ignored.
+    variant: the schema variant that the tracker was given, "original" or "v1" to "v5".
     selection: what to join them to.
 
   Raises:
-    SgdxError: see the module; anything missing, unless allowed.
+    SgdxError: see the module; missing predictions, unless allowed.
   """
-  selection.schemas.get(selection.split, variant)  # refuses an unknown variant
+  selection.schemas.get(selection.split, variant)  # raises for an unknown variant
   files = find_files(path, selection.split)
   if not is_rows(files[0]):
     return check_missing(dialogue_frames(files, variant, selection), path, variant, selection)
@@ -46,10 +46,10 @@ def read_predictions(path: PredictionSource, variant: str, selection: Selection)
 
 
 def read_all_variants(source: PredictionSource, selection: Selection) -> dict[str, Predictions]:
-  """Reads JSONL predictions for every variant that their ids name.
+  """Reads JSONL predictions for every variant named in their ids.
 
-  Args: see `read_predictions`; source may also be files that were found already. DSTC8 dialogues do
-  not name a variant and are refused.
+  Args: see `read_predictions`; `source` may also be a list of files. DSTC8 dialogues do not name a
+  variant and raise an error.
   """
   files = find_files(source, selection.split)
   path = source if isinstance(source, str | pathlib.Path) else files[0].parent
@@ -73,7 +73,7 @@ def read_all_variants(source: PredictionSource, selection: Selection) -> dict[st
 
 
 def _read_file(selection: Selection) -> ReadFile | None:
-  """Returns what reads the rows of a file; None for `rows.read_rows`."""
+  """Returns the function that reads the rows of a file; None for `rows.read_rows`."""
   style = selection.prompt_format.style
   if not isinstance(style, ToolStyle):
     return None

@@ -1,4 +1,4 @@
-"""Tool calls as predictions: the answers of services and leaderboards, one row of JSON each.
+"""Tool calls as predictions: answers of LLM services and leaderboards, one JSON row each.
 
 A row has the id of its request as "custom_id" or "id", and its calls in one of these places:
 
@@ -12,7 +12,7 @@ A row has the id of its request as "custom_id" or "id", and its calls in one of 
   bare rows            "calls": [{"name", "arguments"}]
   text                 "prediction", as `t5x.infer` writes it: a JSON list of such calls
 
-Arguments are an object or its JSON text. Forms were checked against the packages openai 3.54,
+Arguments are an object or its JSON text. These forms were checked against the packages openai 3.54,
 anthropic 2.12 and bfcl-eval 2026.3.23.
 """
 
@@ -42,14 +42,14 @@ class _Failed(Exception):
 
 
 def calls_format(sources: Mapping[str, PredictionSource], split: str) -> ToolCalls:
-  """Returns the format of the requests that were answered, which the id of an answer names.
+  """Returns the format of the answered requests, which is part of an answer's id.
 
   Args:
-    sources: variant -> file or folder of answers; the first row tells, others are compared.
-    split: of the corpus.
+    sources: variant -> file or folder of answers; only the first row is read here.
+    split: the split of the corpus.
 
   Raises:
-    SgdxError: files that are not JSON lines, or a first row that is no answer.
+    SgdxError: files that are not JSON lines, or a first row that is not an answer.
   """
   for source in sources.values():
     for file in find_files(source, split):
@@ -71,17 +71,17 @@ def call_rows(
   allow_missing: bool,
   on_read: Callable[[int], None] = lambda size: None,
 ) -> Iterator[PredictionRow]:
-  """Yields the answers of a file. What a model wrote is read as it is, however wrong.
+  """Yields the answers in a file. Model output is accepted as it is, however wrong.
 
   Args:
     file: JSON lines.
-    style: of the requests.
+    style: the style of the requests.
     allow_missing: leave out requests that the service did not answer.
-    on_read: called now and then with how many bytes more have been read.
+    on_read: called from time to time with the number of further bytes read.
 
   Raises:
-    SgdxError: a row that is none of the forms above, or is cut short; an answer to another kind of
-      request; requests that failed, unless they may be missing.
+    SgdxError: a row that has none of the forms above, or is truncated; an answer to another kind
+      of request; failed requests, unless `allow_missing`.
   """
   failed: list[str] = []
   for where, line in numbered_lines(file, on_read):
@@ -127,11 +127,11 @@ def _other_request(where: str, found: ToolStyle, style: ToolStyle) -> SgdxError:
 
 
 def _row_calls(row: Mapping[str, Any], where: str) -> Any:
-  """Returns the calls of a row; None where what should be calls makes no sense.
+  """Returns the calls of a row; None if they cannot be parsed.
 
   Raises:
     _Failed: the service did not answer.
-    SgdxError: the row is none of the forms.
+    SgdxError: the row has none of the forms.
   """
   if "calls" in row:
     return row["calls"]
@@ -158,7 +158,7 @@ def _row_calls(row: Mapping[str, Any], where: str) -> Any:
 
 
 def _service_calls(answer: Mapping[str, Any], where: str) -> list[Any]:
-  """Returns the calls of a message of OpenAI's or Anthropic's, or of OpenAI's responses."""
+  """Returns the calls in a message of OpenAI or Anthropic, or in an OpenAI response."""
   content = answer.get("content")
   if isinstance(answer.get("tool_calls"), list):
     return [
@@ -178,7 +178,7 @@ def _service_calls(answer: Mapping[str, Any], where: str) -> list[Any]:
 
 
 def _bfcl_calls(result: list[Any] | str) -> list[Any] | None:
-  """Returns the calls of a result of BFCL: of a model that calls, or of one that writes them."""
+  """Returns the calls of a BFCL result, which are structured (list) or written as text (str)."""
   if isinstance(result, str):
     return _python_calls(result)
   pairs = [next(iter(x.items())) if isinstance(x, dict) and len(x) == 1 else None for x in result]
@@ -186,13 +186,13 @@ def _bfcl_calls(result: list[Any] | str) -> list[Any] | None:
 
 
 def _python_calls(text: str) -> list[Any] | None:
-  """Returns the calls of "[find(city='Rome'), book(seats=2)]"; None if it is no such list.
+  """Returns the calls of "[find(city='Rome'), book(seats=2)]"; None if it is not such a list.
 
-  Nothing is evaluated but constants.
+  Only literals are evaluated.
   """
   text = text.strip().strip("`").strip()
   try:
-    with warnings.catch_warnings(action="ignore"):  # of escapes that Python does not know
+    with warnings.catch_warnings(action="ignore"):  # about invalid escape sequences
       body = ast.parse(text if text.startswith("[") else f"[{text}]", mode="eval").body
     if not isinstance(body, ast.List):
       return None

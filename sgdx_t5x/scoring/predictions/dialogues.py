@@ -1,7 +1,7 @@
-"""DSTC8 predictions: dialogues as SGD has them, with the names of the variant or of the original.
+"""DSTC8 predictions: dialogues in SGD's format, with the names of the variant or the original.
 
-Of SGD's format (its README), speaker, utterance, frames, service, state and the spans in slots are
-read.
+Of SGD's format (see its README), only speaker, utterance, frames, service, state and the spans in
+slots are read.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from sgdx_t5x.scoring.predictions.files import (
   similar_names,
 )
 
-_STR = frozenset((str,))  # of the types of a list's items; quicker than to ask one by one
+_STR = frozenset((str,))  # to compare with the types of a list's items; faster than one by one
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class PredictedTurn:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PredictedDialogue:
-  """One dialogue of a DSTC8 file; `gold_history` is what `sgdx track --history gold` writes."""
+  """One dialogue of a DSTC8 file; `gold_history`: written by `sgdx track --history gold`."""
 
   dialogue_id: str
   turns: tuple[PredictedTurn, ...]
@@ -50,7 +50,7 @@ class PredictedDialogue:
 
 
 def read_dialogue_items(file: pathlib.Path) -> Iterator[PredictedDialogue]:
-  """Yields the dialogues of a DSTC8 file. Raises SgdxError if it is cut or malformed."""
+  """Yields the dialogues of a DSTC8 file. Raises SgdxError if it is truncated or malformed."""
   fix = "correct it there; rows of JSON lines belong into a file called *.jsonl"
   items = decode_json(file.read_bytes(), str(file), "a complete file of dialogues", fix)
   if not isinstance(items, list):
@@ -132,7 +132,7 @@ class _RawFrame:
 
   @property
   def slots(self) -> list[str]:
-    """Every slot that it names."""
+    """All slots named in the frame."""
     predicted = self.predicted
     tagged = [slot for slot, _ in predicted.spans or ()]
     return [*predicted.slot_values, *(predicted.requested_slots or ()), *tagged]
@@ -141,7 +141,7 @@ class _RawFrame:
 def dialogue_frames(
   files: Sequence[pathlib.Path], variant: str, selection: Selection
 ) -> Predictions:
-  """Returns the frames of DSTC8 files in original names. Raises SgdxError for what does not fit."""
+  """Returns the frames of DSTC8 files in original names. Raises SgdxError for invalid ones."""
   extra: set[str] = set()
   raw = list(_raw_frames(files, selection, extra))
   names = _find_names(raw, variant, selection)
@@ -156,7 +156,7 @@ def dialogue_frames(
         expected="one frame per service",
         fix="merge the two frames",
       )
-    if key in gold_ids:  # frames of further services are not scored, as officially
+    if key in gold_ids:  # frames of other services are not scored, as in the official scorer
       frames[key] = _rename(frame.predicted, to)
   _check_uniform(raw)
   return Predictions(frames, len(extra), any(frame.gold_history for frame in raw))
@@ -173,7 +173,7 @@ def _rename(frame: PredictedFrame, to: Renaming) -> PredictedFrame:
 
 
 def _check_uniform(raw: Sequence[_RawFrame]) -> None:
-  """Refuses states of which some lack a key: a mean over the others would look like one over all.
+  """Rejects a key that only some states have: its mean would look like one over all frames.
 
   Frames without "slots" are the exception: the official scorer leaves them out of slot tagging.
   """
@@ -191,9 +191,9 @@ def _check_uniform(raw: Sequence[_RawFrame]) -> None:
 def _raw_frames(
   files: Sequence[pathlib.Path], selection: Selection, extra: set[str]
 ) -> Iterator[_RawFrame]:
-  """Yields user frames as predicted, dialogues and utterances checked against the gold.
+  """Yields the predicted user frames, after checking dialogues and utterances against the gold.
 
-  Dialogues that the corpus does not have go to `extra`, where missing ones are allowed.
+  Ids of dialogues that are not in the corpus are added to `extra` if `allow_missing` is set.
   """
   turns = {(f.dialogue_id, f.turn): f.utterance_crc for f in selection.gold}
   dialogue_ids = dict.fromkeys(f.dialogue_id for f in selection.gold)
@@ -240,11 +240,11 @@ def _raw_frames(
 def _find_names(
   raw: Sequence[_RawFrame], variant: str, selection: Selection
 ) -> Mapping[str, Renaming]:
-  """Returns predicted names -> original names, whichever of the two were used throughout.
+  """Returns the mapping from the predictions' names, the variant's or the original, to original.
 
   Raises:
-    SgdxError: a name that neither the original nor the variant has, names of both mixed, or
-      names that both have with different meanings.
+    SgdxError: a name that neither the original nor the variant has, a mixture of both, or names
+      that mean different things in the two.
   """
   schemas = {
     v: selection.schemas.get(selection.split, v) for v in dict.fromkeys((variant, ORIGINAL))

@@ -16,7 +16,7 @@ from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.protocol import PromptFormat, ServicePair, service_pairs
 
-# Where predictions are: a file, a folder to look through, or files that were found already.
+# Where predictions are: a file, a folder to search, or a list of files.
 PredictionSource = str | pathlib.Path | Sequence[pathlib.Path]
 SAME_CORPUS = "score with the corpus, and the split, that was predicted"
 EXTRA = f"{SAME_CORPUS}; --allow-missing leaves dialogues out that the corpus lacks (PARTIAL)"
@@ -27,13 +27,13 @@ class Selection:
   """What predictions are joined to.
 
   Attributes:
-    corpus: the corpus predicted.
-    split: the split predicted.
+    corpus: the corpus that was predicted.
+    split: the split that was predicted.
     gold: its frames.
-    prompt_format: how the prompts of JSONL predictions were made, to read the text back.
-    allow_missing: leave missing frames out instead of refusing, and dialogues that the corpus
-      does not have.
-    on_read: called with how many bytes more of the files have been read.
+    prompt_format: format of the prompts behind JSONL predictions, to parse the output text.
+    allow_missing: leave out missing frames, and dialogues that are not in the corpus, instead
+      of raising an error.
+    on_read: called with the number of further bytes read.
   """
 
   corpus: Corpus
@@ -49,12 +49,12 @@ class Selection:
     return self.corpus.schema(self.split)
 
   def services(self, variant: str) -> Mapping[str, ServicePair]:
-    """Returns the split's services in the original schema and a variant's, by original name."""
+    """Returns original name -> service in the original and in the variant's schema."""
     return service_pairs(self.schema, self.schemas.get(self.split, variant))
 
   @functools.cached_property
   def schemas(self) -> VariantSchemas:
-    """The schemas of every variant that tasks and `sgdx prompts` can ask for."""
+    """The schemas of all variants that tasks and `sgdx prompts` can use."""
     return VariantSchemas(self.corpus)
 
 
@@ -63,10 +63,10 @@ class Predictions:
   """The predictions for one variant.
 
   Attributes:
-    frames: frame id -> prediction, original names. With `allow_missing`, frames that lack a
-      slot or more are left out.
-    extra_dialogues: how many dialogues were left out because the corpus does not have them.
-    gold_history: whether the tracker read gold states of earlier turns, as some file says.
+    frames: frame id -> prediction, in original names. With `allow_missing`, frames that lack one
+      or more slots are left out.
+    extra_dialogues: number of dialogues left out because they are not in the corpus.
+    gold_history: whether the tracker read gold states of earlier turns, according to any file.
   """
 
   frames: dict[str, PredictedFrame]
@@ -75,13 +75,13 @@ class Predictions:
 
 
 def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
-  """Returns the prediction files at a path, all of one format, sorted; no output overwrites them.
+  """Returns the prediction files at a path, sorted, of one format; protects them from output.
 
-  A folder is looked through for `dialogues*.json` and `*.jsonl`, itself, then the
-  `inference_eval/` that T5X makes in it, then its folder of the split.
+  `dialogues*.json` and `*.jsonl` are searched for in the folder itself, then in its
+  `inference_eval/` (made by T5X), then in its subfolder named after the split.
 
   Raises:
-    SgdxError: nothing there, or both formats.
+    SgdxError: no files, or both formats.
   """
   if not isinstance(path, str | pathlib.Path):
     return list(path)
@@ -119,15 +119,15 @@ def is_rows(file: pathlib.Path) -> bool:
 
 def _holds_predictions(name: str) -> bool:
   if ".jsonl" in name:
-    # T5X marks what it finished and what it is still writing; SeqIO logs metrics beside.
+    # T5X's markers of finished and unfinished files, and SeqIO's metric logs.
     return not name.endswith(("-metrics.jsonl", ".COMPLETED", ".tmp"))
-  # The official scorer leaves its scores beside the predictions.
+  # The official scorer writes its scores next to the predictions.
   official = name == "dialogues_and_metrics.json"
   return name.startswith("dialogues") and name.endswith(".json") and not official
 
 
 def similar_names(name: str, names: Mapping[str, Any]) -> list[str]:
-  """Names that begin alike: a search among tens of thousands would take minutes."""
+  """Returns names with the same prefix; searching tens of thousands would take minutes."""
   return [n for n in names if n[:6] == name[:6]] or list(names)[:3]
 
 

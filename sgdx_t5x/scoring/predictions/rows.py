@@ -1,9 +1,9 @@
 """JSONL predictions: one row per example of a prompt format.
 
-The id of a row names variant, split and frame, and the slot if the format asks for one slot at a
-time, else "*" (`data.example_id`). Four kinds of rows are read: what `t5x.infer` writes,
-{"inputs": {...}, "prediction"}; what SeqIO's JSONLogger writes after an evaluation, {"input":
-{...}, "output", "prediction"}; answers to `sgdx prompts` by any model, {"id", "prediction"}; and
+The id of a row contains variant, split and frame, and the slot if the format asks for one slot at
+a time, else "*" (`data.example_id`). Four kinds of rows are read: output of `t5x.infer`,
+{"inputs": {...}, "prediction"}; output of SeqIO's JSONLogger after an evaluation, {"input":
+{...}, "output", "prediction"}; any model's answers to `sgdx prompts`, {"id", "prediction"}; and
 samples of lm-evaluation-harness, {"doc": {"id", ...}, "filtered_resps": [text]}.
 """
 
@@ -41,9 +41,9 @@ class PredictionRow:
 
   Attributes:
     where: file and line.
-    example: whose answer it is.
-    text: the answer; None where the reader already found "not in the state".
-    read: returns what the answer says of its frame, if the prompt format does not read `text`.
+    example: the example that it answers.
+    text: the answer; None if it was already parsed as "not in the state".
+    read: returns the predicted frame, if `text` is not to be parsed by the prompt format.
   """
 
   where: str
@@ -58,12 +58,12 @@ ReadFile = Callable[[pathlib.Path], Iterator[PredictionRow]]
 def read_rows(
   file: pathlib.Path, unit: Unit, on_read: Callable[[int], None] = lambda size: None
 ) -> Iterator[PredictionRow]:
-  """Yields the rows of a JSONL file. Raises SgdxError, with the line, if one is broken.
+  """Yields the rows of a JSONL file. Raises SgdxError, with the line, if one is malformed.
 
   Args:
     file: the file.
     unit: what an example of the prompt format asks for.
-    on_read: called now and then with how many bytes more have been read.
+    on_read: called from time to time with the number of further bytes read.
   """
   for where, line in numbered_lines(file, on_read):
     expected = "one JSON object per line"
@@ -85,7 +85,7 @@ def read_rows(
 def numbered_lines(
   file: pathlib.Path, on_read: Callable[[int], None] = lambda size: None
 ) -> Iterator[tuple[str, bytes]]:
-  """Yields (file and number, text) of each line that is not empty. Args: see `read_rows`."""
+  """Yields (file and line number, bytes) of each non-empty line. Args: see `read_rows`."""
   size = 0
   with file.open("rb") as lines:
     for number, line in enumerate(lines, start=1):
@@ -108,7 +108,7 @@ def _tool_calls(row: Mapping[str, Any], where: str) -> SgdxError:
 
 
 def _other_format(example: ExampleId, unit: Unit, where: str) -> SgdxError:
-  """Returns the error of an answer to a prompt of another format than it is to be read with."""
+  """Returns the error for an answer to a prompt of another format."""
   names = [f"format={name}" for name in formats_of(example.unit)]
   return SgdxError(
     f"{where}: an answer for a {example.unit} (id {str(example)!r})",
@@ -119,7 +119,7 @@ def _other_format(example: ExampleId, unit: Unit, where: str) -> SgdxError:
 
 
 def row_id(row: Any, where: str) -> str:
-  """Returns the id of a row's example. Raises SgdxError if it has none."""
+  """Returns the example id of a row. Raises SgdxError if it has none."""
   inputs = row.get("inputs", row.get("input")) if isinstance(row, dict) else None
   example_id = None
   if isinstance(inputs, dict):
@@ -151,7 +151,7 @@ def row_text(row: Mapping[str, Any], where: str, unit: Unit) -> str | None:
       return text
   sampled = row.get("filtered_resps") if "doc" in row else None
   if isinstance(sampled, list) and len(sampled) == 1 and isinstance(sampled[0], str):
-    return sampled[0].strip()  # what follows a prompt begins with a space
+    return sampled[0].strip()  # a continuation begins with a space
   found = repr(row["prediction"]) if "prediction" in row else "is absent"
   fix = "one text per prompt; t5x.infer writes it with mode=predict and one decode"
   if "inputs" not in row and "input" not in row:
@@ -164,8 +164,8 @@ def row_text(row: Mapping[str, Any], where: str, unit: Unit) -> str | None:
   )
 
 
-# variant -> frame id -> slot -> value, or None where the slot was asked for and is inactive. Where
-# an example asks for the whole frame, its slot is None and the value is a PredictedFrame.
+# variant -> frame id -> slot -> value, or None if the slot was asked for and is inactive. For
+# examples that ask for the whole frame, the slot is None and the value is a PredictedFrame.
 Readings = dict[str, dict[str, dict[str | None, str | PredictedFrame | None]]]
 
 
@@ -175,26 +175,26 @@ def collect_rows(
   only: str | None = None,
   read_file: ReadFile | None = None,
 ) -> tuple[Readings, Mapping[str, set[str]]]:
-  """Returns the answers, and per variant the dialogues that the corpus does not have.
+  """Returns the answers, and variant -> dialogues that are not in the corpus.
 
   Args:
-    files: of answers.
+    files: files of answers.
     selection: what to join them to.
     only: the variant to keep; None for all.
-    read_file: yields the rows of a file; `read_rows` by default.
+    read_file: yields the rows of a file; defaults to `read_rows`.
   """
   frames = {frame.frame_id: selection.schema[frame.service] for frame in selection.gold}
   dialogue_ids = {frame.dialogue_id for frame in selection.gold}
   read, unit = selection.prompt_format.read, selection.prompt_format.unit
   answers: Readings = {}
   extra: dict[str, set[str]] = {}
-  other: PredictionRow | None = None  # of another set
+  other: PredictionRow | None = None  # a row of another set
   for file in files:
     rows = read_file(file) if read_file else read_rows(file, unit, selection.on_read)
     for row in rows:
       kinds, variant = untagged(row.example.variant)
       if kinds != selection.corpus.perturbed(selection.split):
-        other = other or row  # of a mixture of several sets: each is scored with its own corpus
+        other = other or row  # files may mix several sets; each is scored with its own corpus
         continue
       example = dataclasses.replace(row.example, variant=variant)
       row = dataclasses.replace(row, example=example)
@@ -228,7 +228,7 @@ def collect_rows(
 
 
 def _other_set(row: PredictionRow, selection: Selection) -> SgdxError:
-  """Returns the error of predictions for another perturbation, or for none."""
+  """Returns the error for predictions of another perturbation, or of an unperturbed corpus."""
   corpus, (kinds, _) = selection.corpus, untagged(row.example.variant)
   own = tagged(corpus.perturbed(selection.split), ORIGINAL)
   return SgdxError(
@@ -285,7 +285,7 @@ def row_frames(
   variant: str,
   selection: Selection,
 ) -> Predictions:
-  """Returns the frames of a variant, each with all of its examples. Raises SgdxError."""
+  """Returns a variant's frames, joining their examples. Raises SgdxError if any are missing."""
   if variant not in answers:
     kinds = selection.corpus.perturbed(selection.split)
     raise SgdxError(
@@ -297,7 +297,7 @@ def row_frames(
     )
   asked = {service.name: selection.prompt_format.asked(service) for service in selection.schema}
   frames: dict[str, PredictedFrame] = {}
-  missing: list[str | None] = []  # of the first frame that lacks an example
+  missing: list[str | None] = []  # slots missing in the first incomplete frame
   for frame in selection.gold:
     # A service without slots to ask for has no examples; its state is always empty.
     found = answers[variant].get(frame.frame_id, {})
@@ -310,7 +310,7 @@ def row_frames(
 
 
 def _joined(found: Mapping[str | None, Any], unit: Unit) -> PredictedFrame:
-  """Returns what the examples of a frame say of it together."""
+  """Returns the frame that its examples predict together."""
   if unit == FRAME:
     return found[None]
   return PredictedFrame({slot: (value,) for slot, value in found.items() if value is not None})
