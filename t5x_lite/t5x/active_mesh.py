@@ -23,7 +23,7 @@ _ACTIVE: contextvars.ContextVar[tuple[Mesh, LogicalAxisRules] | None] = contextv
 
 @contextlib.contextmanager
 def entered(mesh: Mesh, rules: LogicalAxisRules) -> Iterator[None]:
-  """Makes a mesh and its rules those of what is traced meanwhile."""
+  """Makes a mesh and its rules the active ones for what is traced in the block."""
   token = _ACTIVE.set((mesh, rules))
   try:
     yield
@@ -46,7 +46,7 @@ def num_model_partitions() -> int:
 def whole_over_data(x: jax.Array, axes: tuple[str | None, ...]) -> jax.Array:
   """Gathers a parameter that is divided over the data partitions (ZeRO-3), once.
 
-  Called on the parameter in the type it is used in, it moves no more bytes than that needs, and
+  Called on the parameter in the type it is used in, it moves no more bytes than necessary, and
   the backward pass uses what the forward pass has gathered. The gradient is divided again.
 
   Args:
@@ -81,8 +81,8 @@ def copy_per_data_partition(x: jax.Array, axes: tuple[str | None, ...]) -> jax.A
   """Gives each data partition a copy of a parameter to work with.
 
   A parameter that is used several times gets a gradient from each use, and the partitioner sums
-  every one of them over the devices. Of a copy per partition, gradients are added up where they
-  are, and summed over the devices once.
+  every one of them over the devices. With a copy per partition, gradients are added up locally,
+  and summed over the devices once.
 
   Args:
     x: a parameter, or a cast of one.
@@ -103,10 +103,10 @@ def copy_per_data_partition(x: jax.Array, axes: tuple[str | None, ...]) -> jax.A
 
 
 def map_over_data(function: Callable[[jax.Array, int], jax.Array], key: jax.Array) -> jax.Array:
-  """Calls a function once per data partition, each with a key of its own.
+  """Calls a function once per data partition, each time with a different key.
 
   Args:
-    function: of a key and the number of partitions; returns the rows of one partition.
+    function: called with a key and the number of partitions; returns the rows of one partition.
     key: random key.
 
   Returns:

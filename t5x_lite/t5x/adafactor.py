@@ -131,7 +131,7 @@ class Adafactor(optimizers.OptimizerDef):
     clipping_threshold: largest root mean square of an update before scaling; None: no clipping.
     weight_decay_rate: share of the parameter subtracted per step; None: none, or 1 if the exponent
       below is given.
-    min_dim_size_to_factor: factor a matrix only if its second largest dimension has this size.
+    min_dim_size_to_factor: factor a matrix only if its second largest dimension is at least this.
     epsilon1: added to squared gradients.
     epsilon2: smallest parameter scale.
     dtype_momentum: type of the first moment.
@@ -198,7 +198,7 @@ class Adafactor(optimizers.OptimizerDef):
     """Returns parameters and state after one update with these settings.
 
     Raises:
-      T5XError: they have no learning rate.
+      T5XError: there is no learning rate.
     """
     return hyper_params._updated(params, state, grads)
 
@@ -229,7 +229,7 @@ class Adafactor(optimizers.OptimizerDef):
   def derive_logical_axes(
     self, optimizer: optimizers.Optimizer, param_logical_axes: PyTree
   ) -> optimizers.Optimizer:
-    """Gives slots like the parameters their axes, and all else none."""
+    """Gives slots of the parameters' shapes their axes, and None to all else."""
 
     def derive(path, param, spec):
       # Row and column means are small: they stay on every device.

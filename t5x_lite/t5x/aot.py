@@ -40,7 +40,7 @@ SLICES = {
   },
 }
 
-# Macros that a run must have but a compilation does not look at.
+# Macros that a run requires but compiling does not use.
 _UNUSED_MACROS = {
   "MODEL_DIR": "'aot'",
   "TRAIN_STEPS": "1",
@@ -91,10 +91,10 @@ def run(train: Callable) -> None:
 
 
 def check_topology(name: str | None) -> str:
-  """Returns the name libtpu has for a slice, given that or the accelerator type (v3-32).
+  """Returns libtpu's name for a slice, given that name or the accelerator type (v3-32).
 
   Raises:
-    UsageError: there is none.
+    UsageError: no name is given.
     T5XError: the slice is not known.
   """
   fix = "python -m t5x.main --run_mode=aot --aot_topology=v3:4x4 --gin_file=FILE.gin"
@@ -113,7 +113,7 @@ def check_topology(name: str | None) -> str:
 
 
 def unknown_topology(name: str, found: str | None = None) -> T5XError:
-  """Returns the error for a slice that is not known, with the nearest that are."""
+  """Returns the error for an unknown slice, with the nearest known ones."""
   kind = name.replace("-", ":").split(":")[0]
   kinds = {topology.split(":")[0] for topology in SLICES.values()}
   same_kind = [s for s in SLICES.values() if s.split(":")[0] == kind]
@@ -171,10 +171,10 @@ def prepare_environment() -> str:
 
 
 def topology_devices(topology: str) -> list[Any]:
-  """Returns the devices of a slice, to compile for only.
+  """Returns the devices of a slice, only for compiling.
 
   Args:
-    topology: such as 'v3:4x4'.
+    topology: libtpu's name of the slice, such as 'v3:4x4'.
 
   Raises:
     T5XError: libtpu does not know it.

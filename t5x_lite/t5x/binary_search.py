@@ -1,7 +1,7 @@
 """Search over the bits of numbers: masks of the most probable tokens without sorting.
 
 A threshold is found by halving the range of all numbers, 32 times. Each step is one reduction
-over the vocabulary, which a partitioner divides, as it does not divide a sort.
+over the vocabulary, which a partitioner can shard, unlike a sort.
 
 Shape letters: B batch dimensions (any number), V vocabulary.
 """
@@ -23,11 +23,11 @@ def int32_bsearch(batch_shape: Sequence[int], predicate: Predicate) -> Array:
   """Finds the largest int32 for which a predicate is False.
 
   Args:
-    batch_shape: B; each element is searched for by itself.
+    batch_shape: B; each element is searched for independently.
     predicate: int32 `[B]` -> bool `[B]`; False up to some number, True above it.
 
   Returns:
-    int32 `[B]`; the smallest number where the predicate is always True.
+    int32 `[B]`; the smallest number if the predicate is always True.
   """
   return _to_int32(_search(batch_shape, lambda key: predicate(_to_int32(key))))
 
@@ -36,12 +36,12 @@ def float32_bsearch(batch_shape: Sequence[int], predicate: Predicate) -> Array:
   """Finds the largest finite float32 for which a predicate is False.
 
   Args:
-    batch_shape: B; each element is searched for by itself.
-    predicate: float32 `[B]` -> bool `[B]`; False up to some number, True above it. It is asked
-      about finite numbers only.
+    batch_shape: B; each element is searched for independently.
+    predicate: float32 `[B]` -> bool `[B]`; False up to some number, True above it. It is only
+      called with finite numbers.
 
   Returns:
-    float32 `[B]`; the smallest finite number where the predicate is always True.
+    float32 `[B]`; the smallest finite number if the predicate is always True.
   """
   # Keys outside of these two stand for infinities and NaNs.
   first, last = (_key_of(jnp.float32(sign * jnp.finfo(jnp.float32).max)) for sign in (-1, 1))
@@ -54,12 +54,12 @@ def float32_bsearch(batch_shape: Sequence[int], predicate: Predicate) -> Array:
 
 
 def topk_mask(x: Array, k: int, replace_val: Array | float) -> Array:
-  """Replaces all but the `k` largest values of each row; those as large as the last one stay.
+  """Replaces all but the `k` largest values of each row; ties with the last one stay.
 
   Args:
     x: `[B, V]`.
     k: number of values to keep, in [1, V].
-    replace_val: what the others become.
+    replace_val: value that replaces the others.
 
   Returns:
     `[B, V]`.
@@ -73,12 +73,12 @@ def topk_mask(x: Array, k: int, replace_val: Array | float) -> Array:
 
 
 def topp_mask(logits: Array, p: float, replace_val: Array | float) -> Array:
-  """Replaces all but the fewest most probable tokens that have a joint probability of `p` or more.
+  """Replaces all but the fewest most probable tokens whose joint probability reaches `p`.
 
   Args:
     logits: `[B, V]`.
     p: probability in (0, 1].
-    replace_val: what the others become.
+    replace_val: value that replaces the others.
 
   Returns:
     `[B, V]`; tokens as probable as the last one stay too.

@@ -39,7 +39,7 @@ def pin_checkpoint(ckpt_dir: str, txt: str = "1") -> None:
 
 
 def unpin_checkpoint(ckpt_dir: str) -> None:
-  """Unpins a checkpoint; one that is not pinned, or not there, stays as it is."""
+  """Unpins a checkpoint; does nothing if it is not pinned or does not exist."""
   epath.Path(pinned_checkpoint_filepath(ckpt_dir)).unlink(missing_ok=True)
 
 
@@ -78,7 +78,7 @@ def detect_checkpoint_type(
 
   Args:
     checkpoint_path: path of that file (it need not exist in an Orbax checkpoint).
-    expected: what the caller counts on; another type is logged.
+    expected: type the caller expects; another type is logged.
 
   Returns:
     The type; T5X if nothing says otherwise.

@@ -1,7 +1,7 @@
 """Autoregressive decoding: beam search and sampling, with T5X's semantics.
 
 Results are sorted ascending: the best decode of an example is the last. Token 0 is an ordinary
-token that a model may generate, and fills up what follows an EOS.
+token that a model may generate, and pads what follows an EOS.
 
 Shape letters: B batch, N decodes (beams) per example, L length, V vocabulary.
 """
@@ -59,7 +59,7 @@ __all__ = [
 Array = jax.Array
 PyTree = Any
 
-# T5X's name; where it divides the work in two stages, XLA does so by itself.
+# T5X's name; where it divides the work into two stages, XLA does so by itself.
 top_k_two_stage = lax.top_k
 
 
@@ -111,17 +111,17 @@ def temperature_sample(
     topp: keep the most probable tokens that together have this probability, in [0, 1); 0 keeps
       all (Holtzman et al. 2020, arXiv:1904.09751). At most one of topk and topp is not 0.
     cache_offset: position of the batch axis in the caches.
-    initial_index: as for `beam_search`; each row then is at a position of its own.
-    max_decode_steps: tokens to decode after the prompt at most; None is up to L. The prompt
-      and these together are L tokens at most.
+    initial_index: as for `beam_search`; rows are then at different positions.
+    max_decode_steps: maximum tokens to decode after the prompt; None is up to L. The prompt
+      and these together are at most L tokens.
     max_decode_steps_hard_limit: largest `max_decode_steps`, for one that is traced; None or 0 is
       no limit.
     rescale_log_probs: score by the distribution sampled from (so exactly 0 when greedy) instead of
       the model's.
-    state_callback_fn: from the SamplingLoopState before each step, and after the last, to the one
-      to go on with.
-    logit_callback_fn: from logits and SamplingLoopState at each step to logits.
-    segment: decode this stretch only; `cache` is then as the stretch before left it.
+    state_callback_fn: maps the SamplingLoopState before each step, and after the last, to the one
+      to continue with.
+    logit_callback_fn: maps logits and SamplingLoopState at each step to logits.
+    segment: decode only this segment; `cache` is then as the previous segment left it.
 
   Returns:
     (decodes int32 `[B, N, L]`, log probabilities float32 `[B, N]`), ascending. Forced tokens add
@@ -212,7 +212,7 @@ def temperature_sample(
 def _lengths_at_most(
   inputs: Array, max_decode_steps: int | Array | None, hard_limit: int | None
 ) -> Array | None:
-  """Returns how long each row of `inputs` may become, int32 `[R]`; None is no limit but L."""
+  """Returns the maximum length of each row of `inputs`, int32 `[R]`; None is no limit but L."""
   if max_decode_steps is None:
     return None
   if hard_limit:
@@ -228,7 +228,7 @@ def _initial_state(
   cache_offset: int,
   segment: Segment | None,
 ) -> _SampleState:
-  """The state before the first token, or that in which the segment before left its rows."""
+  """The state before the first token, or as the previous segment left it."""
   rows, length = inputs.shape
   if segment is not None and segment.rows is not None:
     flat = {k: x.reshape(rows, *x.shape[2:]) for k, x in segment.rows.items()}

@@ -1,4 +1,4 @@
-"""The one error type users see: what was found, what was expected, what there is, how to fix it."""
+"""The one error type users see: what was found, expected and available, and how to fix it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-_LONGEST_LINE = 1_000  # characters: what a message quotes may be a whole file
+_LONGEST_LINE = 1_000  # characters: a message may quote a whole file
 _UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -50,7 +50,7 @@ class T5XError(ValueError):
 
 
 def _printable(text: str) -> str:
-  """Returns a text with control characters as escapes, and lines too long cut in the middle."""
+  """Returns a text with control characters escaped and overlong lines cut in the middle."""
   lines = _UNPRINTABLE.sub(lambda m: m[0].encode("unicode_escape").decode(), text).split("\n")
   half = _LONGEST_LINE // 2
   return "\n".join(x if len(x) <= _LONGEST_LINE else f"{x[:half]} ... {x[-half:]}" for x in lines)
@@ -71,7 +71,7 @@ class Interrupted(Exception):  # it is a request, not an error
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-  """Yields an exception and what it was raised from, or while handling, back to the first one."""
+  """Yields an exception and its chain of causes or contexts, back to the first one."""
   seen = set()
   while error is not None and id(error) not in seen:
     yield error

@@ -1,7 +1,7 @@
 """Cross entropy with label smoothing and z-loss, and the ways to normalise a loss.
 
 Source: Szegedy et al. 2016 (arXiv:1512.00567) for label smoothing; the z-loss, which keeps the
-log partition function near 0, is of Mesh TensorFlow (Shazeer et al. 2018, arXiv:1811.02084).
+log partition function near 0, is from Mesh TensorFlow (Shazeer et al. 2018, arXiv:1811.02084).
 
 Shape letters: B batch, T target length, V vocabulary.
 """
@@ -29,7 +29,7 @@ class SpecialLossNormalizingFactor(enum.Enum):
   """Normalising factors that depend on the batch.
 
   NUM_REAL_TARGET_TOKENS: sum of the loss weights.
-  NUM_TOTAL_TARGET_TOKENS: tokens with padding, B * T.
+  NUM_TOTAL_TARGET_TOKENS: tokens including padding, B * T.
   AVERAGE_PER_SEQUENCE: each sequence counts the same, whatever its length.
   """
 
@@ -89,8 +89,8 @@ def _smoothing_constants(label_smoothing: float, vocab_size: int) -> tuple[float
   return high, low, entropy
 
 
-# A rule of its own for the gradient: it keeps only the logits and log(Z), and its one pass over
-# [B, T, V] fuses softmax, target and smoothing.
+# A custom gradient rule: it keeps only the logits and log(Z), and its one pass over [B, T, V]
+# fuses softmax, target and smoothing.
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
 def _sparse_cross_entropy(
   logits: Array, targets: Array, label_smoothing: float, z_loss: float
@@ -151,7 +151,7 @@ def compute_weighted_cross_entropy(
     (loss with z-loss, z-loss, sum of weights), scalars.
 
   Raises:
-    T5XError: logits and targets do not fit.
+    T5XError: the shapes of logits and targets do not match.
   """
   if logits.ndim != targets.ndim + 1 or logits.shape[:-1] != targets.shape:
     raise T5XError(
@@ -172,7 +172,7 @@ def compute_weighted_cross_entropy(
 
 
 def convert_special_loss_normalizing_factor_to_enum(name: str) -> SpecialLossNormalizingFactor:
-  """Returns the factor called `name`, in any case.
+  """Returns the factor called `name`, ignoring case.
 
   Raises:
     T5XError: there is none.
@@ -189,10 +189,10 @@ def convert_special_loss_normalizing_factor_to_enum(name: str) -> SpecialLossNor
 
 
 def checked_normalizing_factor(factor: Any) -> Any:
-  """Returns what LOSS_NORMALIZING_FACTOR was set to, names as members of the enumeration.
+  """Returns what LOSS_NORMALIZING_FACTOR was set to, names as enum members.
 
   Raises:
-    T5XError: it is no name of a factor, and no number above 0.
+    T5XError: it is neither None, the name of a factor, nor a number above 0.
   """
   if isinstance(factor, str):
     return convert_special_loss_normalizing_factor_to_enum(factor)
@@ -243,7 +243,7 @@ def get_loss_normalizing_factor_and_weights(
 def _weights_per_sequence(weights: Array, segments: Array | None) -> Array:
   """Divides weights by their sum over the sequence, `[B, T]` -> float32 `[B, T]`.
 
-  Padding of packed rows, segment 0, is no sequence: its weights become 0.
+  Padding of packed rows, segment 0, is not a sequence: its weights become 0.
   """
   weights = weights.astype(jnp.float32)
   if segments is None:

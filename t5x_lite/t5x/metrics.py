@@ -1,6 +1,6 @@
 """Metrics of a training step that merge over steps, hosts and microbatches.
 
-Each is a `clu.metrics.Metric`: `merge` adds two up, `compute` gives the number. Those of time get
+Each is a `clu.metrics.Metric`: `merge` adds two up, `compute` gives the number. Time metrics get
 their duration outside the jitted step, from `set_time_metrics_duration`.
 """
 
@@ -34,7 +34,7 @@ class Sum(clu_metrics.Metric):
     return cls(total=values.sum() if mask is None else jnp.where(mask, values, 0).sum())
 
   def merge(self, other: Sum) -> Sum:
-    """Adds the other metric up."""
+    """Adds the other metric."""
     return type(self)(total=self.total + other.total)
 
   def compute(self) -> Any:
@@ -69,7 +69,7 @@ class AveragePerStep(Step):
     return cls(total=jnp.sum(jnp.asarray(values)), steps=steps)
 
   def merge(self, other: AveragePerStep) -> AveragePerStep:
-    """Adds the other metric up."""
+    """Adds the other metric."""
     return type(self)(total=self.total + other.total, steps=self.steps + other.steps)
 
   def compute(self) -> Any:
@@ -118,7 +118,7 @@ class TimeRate(Time):
     return cls(numerator=numerator)
 
   def merge(self, other: TimeRate) -> TimeRate:
-    """Adds the other metric up."""
+    """Adds the other metric."""
     return type(self)(numerator=self.numerator + other.numerator, duration=self.duration)
 
   def compute(self) -> Any:
@@ -136,7 +136,7 @@ class StepsPerTime(Step, Time):
     return cls(steps=steps)
 
   def merge(self, other: StepsPerTime) -> StepsPerTime:
-    """Adds the other metric up."""
+    """Adds the other metric."""
     return type(self)(steps=self.steps + other.steps, duration=self.duration)
 
   def compute(self) -> Any:
@@ -152,7 +152,7 @@ def is_time_metric(metric: Any) -> bool:
 def set_time_metrics_duration(
   metrics: Mapping[str, clu_metrics.Metric], duration: Any
 ) -> dict[str, clu_metrics.Metric]:
-  """Returns the metrics with the duration (seconds) set in those of time."""
+  """Returns the metrics with the duration (seconds) set in time metrics."""
   return {
     name: metric.replace_duration(duration) if is_time_metric(metric) else metric
     for name, metric in metrics.items()
@@ -174,7 +174,7 @@ def set_microbatch_adjusted_metrics_microbatches(
 def set_step_metrics_num_steps(
   metrics: Mapping[str, clu_metrics.Metric], num_steps: Any
 ) -> dict[str, clu_metrics.Metric]:
-  """Returns the metrics with the number of steps set in those per step."""
+  """Returns the metrics with the number of steps set in per-step metrics."""
   return {
     name: metric.replace_steps(num_steps) if isinstance(metric, Step) else metric
     for name, metric in metrics.items()
@@ -213,7 +213,7 @@ def compute_values(metrics: Mapping[str, clu_metrics.Metric]) -> MutableMapping[
   """Computes all metrics on the host.
 
   Returns:
-    Name to `clu.values.Scalar`, what clu's writers and T5X's summaries take.
+    Mapping from name to `clu.values.Scalar`, which clu's writers and T5X's summaries take.
   """
   host = jax.device_get(metrics)
   return {name: clu_values.Scalar(np.asarray(m.compute())) for name, m in host.items()}
@@ -232,13 +232,13 @@ def compute_base_metrics(
   Args:
     logits: `[B, T, V]`.
     targets: int `[B, T]`.
-    mask: loss weights `[B, T]`; accuracy counts every non-zero one as 1. None is all 1.
+    mask: loss weights `[B, T]`; accuracy counts every non-zero weight as 1. None is all 1.
     loss: total loss of the batch.
     weight_sum: sum of the weights used in the loss; None is that of `mask`.
     z_loss: part of `loss` that is z-loss.
 
   Returns:
-    Metrics by T5X's names. `timing/*` have to get a duration.
+    Metrics by T5X's names. `timing/*` still need a duration.
   """
   if mask is None:
     mask = jnp.ones_like(targets)

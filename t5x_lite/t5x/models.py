@@ -42,13 +42,13 @@ PyTree = Any
 Batch = Mapping[str, Array]
 
 
-# Tokens that a CPU encodes at once: 64 rows of 240 are a third faster 4 by 4 (T5 Small, 2 cores).
-# A narrow network's activations are smaller; there it is attention that is to work on more at once.
+# Tokens that a CPU encodes at once: 64 rows of 240 are a third faster 4 at a time (T5 Small, 2
+# cores). A narrow network's activations are smaller; there, attention should get more at once.
 _CHUNK = 1024
 _NARROW_CHUNK = 4096
 # Multiplications per key and query, heads times width, up to which attending to the encoder's
 # output takes less time than reading keys and values, however many steps a decode has (2 cores: at
-# 256 and 512 half the time with inputs of 512 tokens, at 1,024 as much).
+# 256 and 512 half the time with inputs of 512 tokens, at 1,024 the same).
 _NARROW = 512
 
 
@@ -59,10 +59,10 @@ class DecoderParams:
   Attributes:
     num_decodes: decodes per example.
     alpha: length penalty of beam search.
-    temperature: of sampling.
+    temperature: sampling temperature.
     topk: sample among the k most probable tokens; 1 is greedy, 0 is all.
     topp: sample among the tokens that hold this probability mass.
-    max_decode_len: tokens to decode at most.
+    max_decode_len: maximum tokens to decode.
   """
 
   num_decodes: int | None = None
@@ -171,7 +171,7 @@ class EncoderDecoderModel(BaseTransformerModel):
     Args:
       params: parameters.
       encoder_input_tokens: int `[B, S]`.
-      decode_length: T, tokens to decode at most.
+      decode_length: T, maximum tokens to decode.
 
     Returns:
       (cache, cross_cache): the first changes with every step, the second never.
@@ -180,13 +180,13 @@ class EncoderDecoderModel(BaseTransformerModel):
     return self._make_caches(params, encoded, encoder_input_tokens, decode_length)
 
   def gains_by_packing(self, length: int) -> bool:
-    """Whether a CPU gains by `encode_packed`: where attention to a whole row is little work.
+    """Whether `encode_packed` pays off on a CPU: if attention to a whole row is little work.
 
     Args:
       length: S, tokens of a packed row.
 
     Returns:
-      False also for other networks than T5, which may count positions across a row.
+      Whether it does; False for networks other than T5, which may count positions across a row.
     """
     if not isinstance(self.module, network.Transformer):
       return False
@@ -196,7 +196,7 @@ class EncoderDecoderModel(BaseTransformerModel):
     return 4 * (2 * length * heads) <= dense
 
   def _is_narrow(self) -> bool:
-    """Whether keys and values are more to read than multiplying what they are made of takes."""
+    """Whether reading keys and values takes longer than attending to the encoder's output."""
     if not isinstance(self.module, network.Transformer):
       return False
     return self.module.config.num_heads * self.module.config.emb_dim <= _NARROW
@@ -311,15 +311,15 @@ class EncoderDecoderModel(BaseTransformerModel):
       return_all_decodes: return all decodes, sorted with the best last, instead of the best.
       num_decodes: decodes per example (beams); None is 1 or the default decoder params'.
       prompt_with_targets: decodes start with the tokens of `decoder_input_tokens`, up to an EOS.
-      segment: decode this stretch only; after the first one, `batch` is not read.
+      segment: decode only this segment; after the first one, `batch` is not read.
 
     Returns:
       (decodes, {'scores'}): int32 `[B, T]` and float32 `[B]`, or with all decodes `[B, N, T]`
       and `[B, N]`. With a segment, `decoding.Paused` with that as outputs.
 
     Raises:
-      T5XError: a key is given twice.
-      decoding.CannotPauseError: a segment is asked of a decode that cannot be cut.
+      T5XError: a sampling key is given twice.
+      decoding.CannotPauseError: a segment of a decode that cannot be cut.
     """
     kwargs = self._default_decoder_params.as_kwargs() | dict(decoder_params or {})
     if rng is not None:
@@ -360,8 +360,8 @@ class EncoderDecoderModel(BaseTransformerModel):
   ) -> decoding.Paused:
     """Decodes from `segment.start` to `segment.stop` tokens.
 
-    The caches are as long as the segment reaches, not as the longest decode. Between segments
-    the encoder's output is kept, not the keys and values made of it, which are many times larger
+    The caches are only as long as the segment needs, not the longest decode. Between segments the
+    encoder's output is kept, not the keys and values made from it, which are many times larger
     (2 * layers * heads * head size against the width of the network).
     """
     axis = getattr(self.module, "cache_length_axis", None)
@@ -403,7 +403,7 @@ class EncoderDecoderModel(BaseTransformerModel):
 
 
 class DecoderOnlyModel:
-  """Not covered; making one says where to find it."""
+  """Not covered; making one raises an error that says where to find it."""
 
   def __init__(self, *args: Any, **kwargs: Any):
     del args, kwargs

@@ -1,4 +1,4 @@
-"""Optimizers with T5X's interface: Adafactor's base classes, and optax wrapped in it.
+"""Optimizers with T5X's interface: Adafactor's base classes, and wrapped optax optimizers.
 
 In gin: `OPTIMIZER = @optimizers.adamw()` with `optimizers.adamw.learning_rate = None` (the
 trainer's schedule applies, as with Adafactor), a number, or a schedule
@@ -62,13 +62,13 @@ class OptimizerDef:
     Args:
       hyper_params: from `update_hyper_params`.
       params: parameters.
-      state: from `init_state` or the update before.
+      state: from `init_state` or the previous update.
       grads: tree like `params`.
     """
     raise NotImplementedError
 
   def update_hyper_params(self, **hyper_param_overrides: Any) -> Any:
-    """Returns the settings of one step: `hyper_params` (the optimizer's own), with others set."""
+    """Returns the settings of one step: `hyper_params` (or the optimizer's own) with overrides."""
     given = hyper_param_overrides.pop("hyper_params", self.hyper_params)
     return dataclasses.replace(given, **hyper_param_overrides) if hyper_param_overrides else given
 
@@ -76,8 +76,8 @@ class OptimizerDef:
     """Returns the optimizer with logical axes instead of arrays.
 
     Args:
-      optimizer: of arrays, or their shapes.
-      param_logical_axes: tree like the parameters of PartitionSpecs.
+      optimizer: optimizer of arrays, or their shapes.
+      param_logical_axes: tree of PartitionSpecs, structured like the parameters.
 
     Returns:
       PartitionSpecs for what is divided like a parameter, None for all else.
@@ -94,7 +94,7 @@ class OptimizerDef:
     return Optimizer(self, self.init_state(target), target)
 
   def state_dict(self, target: PyTree, state: OptimizerState) -> dict[str, Any]:
-    """Returns `{'state': {'step', 'param_states'}, 'target'}`, without nodes that are empty."""
+    """Returns `{'state': {'step', 'param_states'}, 'target'}`, without empty nodes."""
     slots = _without_empty_nodes(flax.serialization.to_state_dict(state.param_states))
     return {
       "state": {"step": state.step, "param_states": slots},
@@ -128,7 +128,7 @@ class Optimizer:
 
     Args:
       grads: gradients.
-      learning_rate: of this step; None is the optimizer's own.
+      learning_rate: this step's learning rate; None is the optimizer's own.
       hyper_param_overrides: see `OptimizerDef.update_hyper_params`.
     """
     if learning_rate is not None:
@@ -147,7 +147,7 @@ class Optimizer:
     return self.replace(target=target, state=state)
 
   def derive_logical_axes(self, axes: PyTree) -> Optimizer:
-    """As `OptimizerDef.derive_logical_axes` of this optimizer."""
+    """Like `OptimizerDef.derive_logical_axes`, of this optimizer."""
     return self.optimizer_def.derive_logical_axes(self, axes)
 
 
@@ -157,7 +157,7 @@ OptimizerType = Optimizer
 
 
 def _with_empty_nodes(tree: Any, like: Any) -> Any:
-  """Puts nodes without arrays back that a checkpoint does not hold.
+  """Puts back nodes without arrays, which a checkpoint does not hold.
 
   optax keeps an empty state for each transformation of a chain that needs none (clipping).
   """
@@ -168,7 +168,7 @@ def _with_empty_nodes(tree: Any, like: Any) -> Any:
 
 
 def _without_empty_nodes(tree: Any) -> Any:
-  """Takes out of a nested dict what `_with_empty_nodes` puts back."""
+  """Removes from a nested dict what `_with_empty_nodes` puts back."""
   if not isinstance(tree, Mapping):
     return tree
   kept = {k: v for k, v in tree.items() if jax.tree_util.tree_leaves(v)}
@@ -206,7 +206,7 @@ class OptaxWrapper(OptimizerDef):
     return params, OptimizerState(step=state.step + 1, param_states=param_states)
 
   def derive_logical_axes(self, optimizer: Optimizer, param_logical_axes: PyTree) -> Optimizer:
-    """Gives slots like the parameters their axes, and all else none."""
+    """Gives slots of the parameters' shapes their axes, and None to all else."""
     param_states = optax.tree_utils.tree_map_params(
       self.optax_optimizer,
       lambda slot, spec: slot if _is_masked(slot) else spec,
@@ -220,7 +220,7 @@ class OptaxWrapper(OptimizerDef):
 
 
 def _is_masked(x: Any) -> bool:
-  """Whether it stands for a parameter that optax passes over (`optax.masked`)."""
+  """Whether it stands for a parameter that optax skips (`optax.masked`)."""
   return isinstance(x, optax.MaskedNode)
 
 
@@ -277,7 +277,7 @@ def chain(transformations: Any, learning_rate: Any = None) -> OptaxWrapper:
     learning_rate: must be None; kept so that a mistaken binding says why.
 
   Raises:
-    T5XError: `learning_rate` was given, or something that is no transformation.
+    T5XError: `learning_rate` was given, or something that is not a transformation.
   """
   if learning_rate is not None:
     raise T5XError(
@@ -298,9 +298,9 @@ def chain(transformations: Any, learning_rate: Any = None) -> OptaxWrapper:
 
 
 class MultiOptimizer(OptimizerDef):
-  """Applies an optimizer to each part of the parameters; what is in no part stays as it is.
+  """Applies an optimizer to each part of the parameters; those in no part stay as they are.
 
-  The optimizers have slots per parameter, as Adafactor. (For those of optax,
+  The optimizers have slots per parameter, like Adafactor. (For those of optax,
   `optimizers.OptaxWrapper(optax.multi_transform(...))` does the same.)
 
   Args:
@@ -308,7 +308,7 @@ class MultiOptimizer(OptimizerDef):
       `flax.traverse_util.ModelParamTraversal(lambda path, _: 'bias' in path)`, and an optimizer.
 
   Raises:
-    T5XError: an optimizer of optax.
+    T5XError: one of them is an optax optimizer.
   """
 
   def __init__(self, traversals_and_optimizers: Sequence[tuple[Any, OptimizerDef]]):
@@ -342,7 +342,7 @@ class MultiOptimizer(OptimizerDef):
     return OptimizerState(step=jnp.zeros((), jnp.int32), param_states=param_states)
 
   def update_hyper_params(self, **hyper_param_overrides: Any) -> list[Any]:
-    """Returns each optimizer's settings of one step; see `OptimizerDef`."""
+    """Returns each optimizer's settings for one step; see `OptimizerDef`."""
     given = hyper_param_overrides.pop("hyper_params", self.hyper_params)
     return [dataclasses.replace(own, **hyper_param_overrides) for own in given]
 
@@ -370,7 +370,7 @@ class MultiOptimizer(OptimizerDef):
     return MultiOptimizer(tuple(zip(self.traversals, known, strict=True)))
 
   def derive_logical_axes(self, optimizer: Optimizer, param_logical_axes: PyTree) -> Optimizer:
-    """Asks each optimizer about its part."""
+    """Combines the logical axes that each optimizer derives for its part."""
     params, slots = optimizer.target, optimizer.state.param_states
     axes: dict[Any, Any] = dict.fromkeys(flax.traverse_util.flatten_dict(params))
     for sub, part in zip(self.sub_optimizers, self._parts(params), strict=True):
@@ -388,7 +388,7 @@ def _pick(tree: PyTree, paths: Sequence[tuple[str, ...]]) -> dict[str, Any]:
 
 
 def __getattr__(name: str) -> Any:
-  if name == "amos":  # only in Google's
+  if name == "amos":  # only in Google's T5X
     raise T5XError(
       found=f"t5x.optimizers.{name}",
       expected="an optimizer this lite T5X covers",

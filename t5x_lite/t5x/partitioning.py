@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 PyTree = Any
-get_mesh = default_mesh  # its name before
+get_mesh = default_mesh  # its former name
 
 
 class AxisNames(tuple):
@@ -57,16 +57,16 @@ class AxisNames(tuple):
   __slots__ = ()
 
   def __new__(cls, *names: str | None) -> AxisNames:
-    """Makes it of a name, or None, per axis."""
+    """Makes it from one name, or None, per axis."""
     return super().__new__(cls, names)
 
   def __repr__(self) -> str:
     return f"{type(self).__name__}{super().__repr__()}"
 
 
-# By kind of device. Of the 128 MiB beside the units of a v5e, XLA gives an operation 16 unless told
-# otherwise; with 32, attention of T5 Base takes a fifth less by its own estimate, but a token of a
-# decode a quarter more (docs/tpu-aot.md).
+# By kind of device. Of a v5e's 128 MiB of VMEM, XLA gives an operation 16 by default; with 32,
+# attention of T5 Base takes a fifth less time by XLA's own estimate, but a decoded token takes a
+# quarter more (docs/tpu-aot.md).
 _V5E = {"xla_tpu_scoped_vmem_limit_kib": "32768"}
 _TRAINING_OPTIONS = {"TPU v5 lite": _V5E, "TPU v5e": _V5E}
 
@@ -114,7 +114,7 @@ class PjitPartitioner(BasePartitioner):
   """Partitions functions and train states over a mesh by rules for logical axes.
 
   Args:
-    num_partitions: see `BasePartitioner`, as the five below.
+    num_partitions: see `BasePartitioner`, also for the next five.
     model_parallel_submesh: as above.
     params_on_devices: as above.
     backend: as above.
@@ -145,7 +145,7 @@ class PjitPartitioner(BasePartitioner):
     self.logical_axis_rules = checked_rules(rules)
 
   def _check_divides(self, logical: PyTree, params: PyTree) -> None:
-    """Raises T5XError for parameters that their shardings do not divide: JAX would, later."""
+    """Raises T5XError for parameters that their shardings do not divide; JAX would fail later."""
     if self.mesh.size == 1:
       return
     divided = {}  # (logical axis, mesh axis, size): a parameter that has it
@@ -240,12 +240,12 @@ class PjitPartitioner(BasePartitioner):
   def training_options(self) -> dict[str, str]:
     """Returns compiler options for a training step on these devices.
 
-    Those that LIBTPU_INIT_ARGS sets are left to it.
+    Options that LIBTPU_INIT_ARGS sets are left out.
     """
     kind = self.mesh.devices.flat[0].device_kind
     own = os.environ.get("LIBTPU_INIT_ARGS", "")
     return {k: v for k, v in _TRAINING_OPTIONS.get(kind, {}).items() if k not in own}
 
   def activate(self) -> contextlib.AbstractContextManager[None]:
-    """Makes a network that is traced meanwhile use this mesh and these rules."""
+    """Makes networks traced in the `with` block use this mesh and these rules."""
     return active_mesh.entered(self.mesh, self.logical_axis_rules)

@@ -1,4 +1,4 @@
-"""Learning rate schedules by factors, as T5X's `utils.create_learning_rate_scheduler`."""
+"""Learning rate schedules as products of factors: T5X's `utils.create_learning_rate_scheduler`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def create_learning_rate_scheduler(
     A function from step (int scalar) to learning rate (float32 scalar).
 
   Raises:
-    T5XError: a factor has no such name, or a number cannot be used.
+    T5XError: a factor is unknown, or a number is invalid.
   """
   prefix = "utils.create_learning_rate_scheduler"
   if not isinstance(factors, str):

@@ -1,4 +1,4 @@
-"""State dictionaries as they are read from a checkpoint: cut, merged and renamed.
+"""State dictionaries read from a checkpoint: intersecting, merging and renaming them.
 
 In gin: `state_transformation_fns = [@state_utils.apply_assignment_map]` with
 `state_utils.apply_assignment_map.assignment_map = [...]`.
@@ -51,7 +51,7 @@ def get_name_tree(state_dict: Mapping[str, Any], keep_empty_nodes: bool = False)
 def intersect_state(
   state_dict: Mapping[str, Any], intersect_state_dict: Mapping[str, Any]
 ) -> dict[str, Any]:
-  """Returns those entries of `state_dict` whose path `intersect_state_dict` has too."""
+  """Returns those entries of `state_dict` whose path is also in `intersect_state_dict`."""
   known = flatten_state_dict(intersect_state_dict)
   flat = flatten_state_dict(state_dict)
   dropped = [name for name in flat if name not in known]
@@ -91,10 +91,10 @@ def apply_assignment_map(
 ) -> Mapping[str, Any]:
   r"""Renames the arrays of a checkpoint to the names of a model.
 
-  The first pattern that matches a name of the model counts. Its array is then that of the
+  The first pattern that matches a name of the model counts. That name gets the array of the
   replacement, which may be used several times; with the replacement None it is left out. A name
-  that no pattern matches keeps the array of that name. Arrays of the checkpoint that are not asked
-  for stay as they are.
+  that no pattern matches keeps the array of that name. Arrays of the checkpoint that are not
+  requested stay as they are.
 
   Args:
     ckpt_optimizer_state: tree of the checkpoint.
@@ -108,7 +108,7 @@ def apply_assignment_map(
     The renamed tree.
 
   Raises:
-    T5XError: a pattern matches nothing, or the checkpoint lacks an array that is asked for.
+    T5XError: a pattern matches nothing, or the checkpoint lacks a requested array.
   """
   if is_resuming:
     return ckpt_optimizer_state

@@ -65,7 +65,7 @@ class TrainState(Protocol):
 
 @struct.dataclass
 class FlaxOptimTrainState:
-  """Parameters with optimizer state, the only kind of train state of T5X that is used here.
+  """Parameters with optimizer state: the kind of train state that training uses here.
 
   Make one with `create`. All arrays are leaves, so the state passes through `jax.jit`,
   `jax.eval_shape` and checkpointing as it is.
@@ -129,7 +129,7 @@ class FlaxOptimTrainState:
 
     Args:
       grads: tree like `params`.
-      learning_rate: scalar; ignored by an optimizer that was given a rate of its own.
+      learning_rate: scalar; ignored by an optimizer that was given its own rate.
       flax_mutables: new values of the other collections.
 
     Returns:
@@ -180,8 +180,8 @@ class FlaxOptimTrainState:
     """Returns a state whose leaves are PartitionSpecs of logical names.
 
     A leaf without logical axes (step, factored and unused slots) is None. As in T5X, the
-    parameters are a FrozenDict, there is no `params_axes`, and of `flax_mutables` there are those
-    with axes; `in_structure` makes it like this state.
+    parameters are a FrozenDict, there is no `params_axes`, and `flax_mutables` has only those with
+    axes; `in_structure` gives it the structure of this state.
 
     Raises:
       T5XError: the model recorded no logical axes.
@@ -212,7 +212,7 @@ class FlaxOptimTrainState:
 
 @struct.dataclass
 class InferenceState:
-  """Parameters and step, without an optimizer: what evaluation reads of a checkpoint.
+  """Parameters and step, without an optimizer: what evaluation reads from a checkpoint.
 
   Attributes:
     step: int32 scalar: updates made so far.
@@ -286,7 +286,7 @@ def _split(model_variables: Mapping[str, Any]) -> tuple[PyTree, PyTree, PyTree, 
   """Returns (parameters as plain dicts, their axes, other collections, theirs); axes may be None.
 
   Raises:
-    T5XError: arrays and axes do not fit.
+    T5XError: arrays and axes do not match.
   """
   variables = dict(flax.core.unfreeze(model_variables))
   axes = {k: variables.pop(k) for k in list(variables) if k.endswith("_axes")}

@@ -1,7 +1,7 @@
 """Training and teacher-forced evaluation steps.
 
 One jitted function per kind of step; the train state is donated, so that old and new parameters
-never lie in memory together.
+are never in memory together.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Trainer:
       summary_dir: MODEL_DIR, or None for no TensorBoard events.
       rng: key; the dropout key of step n is fold_in(rng, n), so a resumed run repeats them.
       learning_rate_fn: step -> learning rate, called with the step before the update.
-      num_microbatches: split each batch into so many; gradients are summed.
+      num_microbatches: number of parts each batch is split into; gradients are summed.
       weight_metrics_computer: a `WeightMetricsComputer`, or None for no such metrics.
       train_state_axes: the state with PartitionSpecs; None asks the partitioner.
   """
@@ -164,7 +164,7 @@ class Trainer:
     self._ahead.wait_for_room()
 
   def compiles(self, batch) -> bool:
-    """Whether a step is compiled for this batch: the first of its shapes."""
+    """Whether a step would compile for this batch: it is the first with its shapes."""
     return _shapes(batch) not in self._shapes
 
   def step(self, batch) -> None:
@@ -204,7 +204,7 @@ class Trainer:
         start_step: number of the first one; None is the train state's.
 
     Returns:
-        A future, which is done, of {name: `clu.values.Scalar`}.
+        A completed future of {name: `clu.values.Scalar`}.
     """
     started = time.time()
     start_step = self._step + len(self._pending) if start_step is None else start_step
@@ -218,7 +218,7 @@ class Trainer:
     return done
 
   def _fetch(self, in_flight: int = 0) -> None:
-    """Merges the pending steps' metrics on the host, but for the latest ones; looks at losses."""
+    """Merges pending steps' metrics on the host, except the `in_flight` latest; checks losses."""
     done = self._pending[: len(self._pending) - in_flight]
     self._pending = self._pending[len(done) :]
     for metrics in jax.device_get(done):
@@ -237,9 +237,9 @@ class Trainer:
   def last_metrics(self) -> dict[str, float]:
     """{'loss', 'lr', 'tokens_per_step'} of the latest step; waits for it.
 
-    The loss is per target token where that can be told: a plain sum (no normalizing factor)
-    is shown divided by the number of tokens. A model that counts no tokens has its loss shown as it
-    is. Tokens are the mean over this run's steps.
+    The loss is per target token where that is known: a plain sum (no normalizing factor) is shown
+    divided by the number of tokens. The loss of a model that counts no tokens is shown as it is.
+    Tokens are the mean over this run's steps.
     """
     self._fetch()
     if self._latest is not None:
@@ -256,8 +256,7 @@ class Trainer:
 
     Args:
         step: step to write them under.
-        seconds: duration of these steps, which `check_losses` waits for, without the one that was
-            compiled.
+        seconds: duration of these steps (`check_losses` waits for them), without those compiled.
     """
     self._fetch()
     if self._merged is None:
@@ -274,7 +273,7 @@ class Trainer:
 
     Args:
         datasets: {task: batches of this host as numpy}.
-        batch_size: rows per batch on this host; a shorter last batch is filled up.
+        batch_size: rows per batch on this host; a shorter last batch is padded.
 
     Returns:
         {task: {metric: value}}.

@@ -74,7 +74,7 @@ class SaveCheckpointConfig:
   Args:
       dtype: type the parameters are stored in.
       period: steps between checkpoints; None saves only at the start and the end.
-      checkpoint_steps: further steps to save at (multiples of nothing in particular).
+      checkpoint_steps: additional steps to save at (not necessarily multiples of `period`).
       keep: number of checkpoints to keep; None keeps all.
       keep_dataset_checkpoints: accepted; there is no dataset state to keep.
       save_dataset: not covered (a resumed run finds its place in the data without it).
@@ -99,7 +99,7 @@ class SaveCheckpointConfig:
     check_flag(self.save_dataset, "SaveCheckpointConfig.save_dataset")
     if self.save_dataset:
       raise not_in_lite("SaveCheckpointConfig.save_dataset=True", "set it to False")
-    for name in ("period", "keep"):  # those that are not positive have messages of their own
+    for name in ("period", "keep"):  # non-positive values have their own messages
       check_whole(getattr(self, name), f"SaveCheckpointConfig.{name}", -(2**63), optional=True)
     if self.period is not None and self.period <= 0:
       raise T5XError(
@@ -134,7 +134,7 @@ class RestoreCheckpointConfig:
   """Where a run starts from, or what eval and infer read.
 
   Args:
-      path: a checkpoint_N folder (mode 'specific') or a folder of them; [] or None: scratch.
+      path: a checkpoint_N folder (mode 'specific') or a folder of them; [] or None is scratch.
       mode: 'specific', 'latest' or 'all' (eval and infer only: each checkpoint in turn).
       assignment_map: (pattern of names in the model, name in the checkpoint or None to keep the
           initial value) pairs.

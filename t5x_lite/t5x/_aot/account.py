@@ -25,8 +25,8 @@ class Device:
 
   Attributes:
     memory: bytes of HBM.
-    usable: bytes of it that a program can have: what the compiler of libtpu 0.0.42 names when one
-      does not fit.
+    usable: bytes of it that a program can use, as the compiler of libtpu 0.0.42 reports them when
+      one does not fit.
     peak: bfloat16 FLOP/s.
     bandwidth: bytes/s to and from HBM.
     clock: cycles/s.
@@ -75,7 +75,7 @@ class Loop:
   """A `while` of the program's entry.
 
   Attributes:
-    trips: iterations it makes at most, None if that cannot be read.
+    trips: maximum number of iterations; None if it cannot be read.
     cycles: estimated cycles of one iteration.
   """
 
@@ -85,16 +85,16 @@ class Loop:
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-  """Estimates for one execution, with loops as often as they can run.
+  """Estimates for one execution, with loops at their maximum number of iterations.
 
   Attributes:
     cycles: estimated cycles.
     entry_cycles: those outside of loops.
     loops: loops of the entry.
     collectives: {kind: bytes of its results}.
-    rng: bytes of `rng-bit-generator`s.
+    rng: bytes drawn by `rng-bit-generator`s.
     unknown_loops: loops, at any depth, whose iterations could not be read; counted once.
-    unestimated: operations for which the compiler gives no cycles; they count as none.
+    unestimated: operations for which the compiler gives no cycles; they count as 0.
   """
 
   cycles: float
@@ -137,7 +137,7 @@ def shape_bytes(shape: str) -> float:
 def read_program(text: str) -> Program:
   """Reads the text of a scheduled TPU program (`compiled.as_text()`).
 
-  Loops are taken to count up from 0 to the constant that their condition compares with: true of
+  Loops are assumed to count up from 0 to the constant that their condition compares with: true of
   `jax.lax.scan` and of a decode of full length.
 
   Args:
@@ -198,7 +198,7 @@ def _cost(name: str, computations: Mapping[str, list[str]], known: dict[str, _Co
       total.add(max(branches, key=lambda c: c.cycles))
     for called in _CALLED.findall(line):
       inner = _cost(called, computations, known)
-      # An operation's own estimate is of all that is fused into it.
+      # An operation's own estimate covers everything fused into it.
       total.add(dataclasses.replace(inner, cycles=0.0) if _CYCLES.search(line) else inner)
   return total
 
@@ -210,7 +210,7 @@ def _own_cost(line: str, shape: str, kind: str) -> _Cost:
   base = kind.removesuffix("-start")
   if base in _COLLECTIVES:
     size = shape_bytes(shape)
-    # The start of a gather or permute holds its operands beside its results.
+    # The start of a gather or permute has its operands next to its results.
     if kind != base and base != "all-reduce":
       size = max(map(shape_bytes, re.findall(r"\w+\[[\d,]*\]", shape)), default=0.0)
     cost.collectives[base] = size
@@ -226,7 +226,7 @@ def _branches(line: str) -> Iterator[str]:
 
 
 def _trips(condition: str, computations: Mapping[str, list[str]]) -> int | None:
-  """Returns how often a loop with this condition runs at most, or None."""
+  """Returns the maximum iterations of a loop with this condition, or None if unknown."""
   text = "\n".join(computations.get(condition, ()))
   constants = {name: int(value) for name, value in _INTEGER.findall(text)}
   limits = [
@@ -267,7 +267,7 @@ _TOO_LARGE = (
 
 
 def out_of_memory(message: str) -> tuple[float, float] | None:
-  """Returns (bytes needed, bytes available) of the compiler's error, or None if it is another.
+  """Returns (bytes needed, bytes available) if the compiler ran out of memory, else None.
 
   Args:
     message: text of the error that compiling raised.
@@ -285,10 +285,10 @@ def out_of_memory(message: str) -> tuple[float, float] | None:
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-  """What a step has to do at least, over all devices.
+  """The minimum work of a step, over all devices.
 
   Attributes:
-    flops: of matrix products.
+    flops: FLOPs of matrix products.
     weight_bytes: weights to be read; every data partition reads them all.
     cache_bytes: cached keys and values to be read.
   """
@@ -298,7 +298,7 @@ class Work:
   cache_bytes: float = 0.0
 
   def seconds(self, device: Device, data: int, model: int) -> float:
-    """Returns the shortest time on a mesh of data x model devices, all perfectly shared."""
+    """Returns the shortest time on a mesh of data x model devices, if perfectly divided."""
     size = self.weight_bytes / model + self.cache_bytes / (data * model)
     return max(self.flops / (data * model) / device.peak, size / device.bandwidth)
 
@@ -306,13 +306,13 @@ class Work:
 def forward_work(config: Any, rows: int, inputs: int, targets: int) -> Work:
   """Returns the matrix products of T5's forward pass; a training step does three times as much.
 
-  Lookups of embeddings, whatever way they are done, are not counted.
+  Embedding lookups, however they are done, are not counted.
 
   Args:
     config: `network.T5Config`.
     rows: rows of the batch.
-    inputs: tokens of a row of the encoder.
-    targets: tokens of a row of the decoder.
+    inputs: encoder tokens per row.
+    targets: decoder tokens per row.
   """
   c = config
   encoder = rows * inputs * _encoder_weights(c) * 2 + 4 * rows * inputs**2 * _joined(c)
@@ -328,7 +328,7 @@ def decode_start_work(config: Any, rows: int, inputs: int) -> Work:
   Args:
     config: `network.T5Config`.
     rows: rows of the batch.
-    inputs: tokens of a row of the encoder.
+    inputs: encoder tokens per row.
   """
   c = config
   encoder = rows * inputs * _encoder_weights(c) * 2 + 4 * rows * inputs**2 * _joined(c)
@@ -344,7 +344,7 @@ def decode_step_work(
   Args:
     config: `network.T5Config`.
     rows: rows of the batch.
-    inputs: tokens of a row of the encoder.
+    inputs: encoder tokens per row.
     targets: tokens the cache has room for.
     decodes: decodes per row.
     itemsize: bytes of a weight or cached value.
@@ -373,7 +373,7 @@ def _encoder_weights(config: Any) -> int:
 
 
 def _decoder_weights(config: Any) -> int:
-  """Weights of a layer that work on the decoder's tokens: not the cross-attention's key, value."""
+  """Weights of a layer applied to decoder tokens: not the cross-attention's key and value."""
   return 6 * config.emb_dim * _joined(config) + _mlp_weights(config)
 
 

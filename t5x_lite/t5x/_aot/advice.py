@@ -1,4 +1,4 @@
-"""What would make a run fit that `t5x.aot` found too large for a slice."""
+"""Settings with which a run would fit that `t5x.aot` found too large for a slice."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from t5x.partitioning import divisors
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-  """Settings that change what a device has to hold.
+  """Settings that change how much memory a device needs.
 
   Attributes:
     model: model partitions.
     zero: whether parameters and slots are divided over the data partitions too (ZeRO-3).
-    microbatches: parts that a batch is computed in.
+    microbatches: number of parts that a batch is computed in.
     batch_size: rows of the global batch.
   """
 
@@ -32,9 +32,10 @@ def advise(
 ) -> list[list[str]]:
   """Returns gin bindings that should make every step fit, those with the fewest changes first.
 
-  State and gradients divide by the partitions that hold them; what else a step needs is taken to
-  grow with the rows it works on at once. That is an estimate: nothing more is compiled. Only what
-  divides over the slice is named, and no rematerialisation: our networks have no setting for it.
+  State and gradients divide by the partitions that hold them; the rest of a step's memory is
+  assumed to grow with the rows it works on at once. That is an estimate: nothing more is compiled.
+  Only what divides over the slice is suggested, and no rematerialisation: our networks have no
+  setting for it.
 
   Args:
     report: figures of all steps.

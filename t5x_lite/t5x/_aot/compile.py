@@ -21,10 +21,10 @@ from t5x.examples.t5 import network
 
 
 def check_device_kind(kind: str) -> account.Device:
-  """Returns what is known of a kind of device.
+  """Returns what is known about a kind of device.
 
   Raises:
-    T5XError: nothing is.
+    T5XError: the kind is unknown.
   """
   if kind not in account.DEVICES:
     raise T5XError(
@@ -43,11 +43,11 @@ def compile_run(
 
   Args:
     settings: arguments of `train`.
-    devices: of the slice, from `topology_devices`.
+    devices: devices of the slice, from `topology_devices`.
     steps: which of train, eval and decode; evaluations that the run does not have are left out.
 
   Returns:
-    What `--aot_json` writes, but for the names of slice and compiler.
+    What `--aot_json` writes, except the names of slice and compiler.
 
   Raises:
     T5XError: the batch does not divide over the mesh, or an array does not.
@@ -56,11 +56,11 @@ def compile_run(
   if settings.get("use_hardware_rng"):
     jax.config.update("jax_default_prng_impl", "rbg")
   partitioner = settings["partitioner"]
-  # The slot of the cached property: `default_mesh` would ask for the devices of this machine.
+  # Fills the cached property: otherwise `default_mesh` would ask for this machine's devices.
   partitioner.__dict__["mesh"] = partitioning.default_mesh(
     **partitioner._mesh_args, devices=devices
   )
-  # Models choose by it, and have to choose as on the slice.
+  # Models branch on the backend, and have to branch as on the slice.
   with unittest.mock.patch("jax.default_backend", return_value="tpu"):
     return _compile_all(settings, device, devices[0].device_kind, steps)
 
@@ -87,7 +87,7 @@ def _compile_all(settings, device: account.Device, kind: str, steps) -> dict[str
   }
   for name, step in _programs(settings, steps, batch, trainer, initializer):
     log(f"compiling the {name} step for {data * model} x {kind}")
-    # The optimizer's slots stay in memory while something else is run.
+    # The optimizer's slots stay in memory while another step runs.
     resident = 0 if name == "train" else sizes["state"] - sizes["params"]
     report["steps"][name] = _compile_step(step, device, (data, model), resident)
   report["fits"] = all(step["fits"] for step in report["steps"].values())
@@ -108,8 +108,8 @@ class _Step:
 
   Attributes:
     lower: lowers it.
-    batch: rows of its batch, and tokens of a row of encoder and decoder.
-    work: what it has to do at least, or None if that is not known of this model.
+    batch: rows of its batch, and encoder and decoder tokens per row.
+    work: its minimum work, or None if unknown for this model.
     loop: for a decode: (work of one token, tokens).
   """
 
@@ -120,7 +120,7 @@ class _Step:
 
 
 def _make_trainer(settings: Mapping[str, Any], batch: Mapping[str, Any]) -> tuple[Any, Any]:
-  """Returns (trainer, initializer) of a state that has shapes only."""
+  """Returns (trainer, initializer) of a state that has only shapes."""
   model, partitioner = settings["model"], settings["partitioner"]
   initializer_cls = settings.get("train_state_initializer_cls") or utils.TrainStateInitializer
   initializer = initializer_cls(
@@ -220,7 +220,7 @@ def _batch(model, cfg, partitioner) -> dict[str, Any]:
 
 
 def _sizes(batch: Mapping[str, Any]) -> dict[str, int]:
-  """Returns rows, and tokens of a row of encoder and decoder; a model without a decoder has 0."""
+  """Returns rows, and encoder and decoder tokens per row; a model without a decoder has 0."""
   decoder = batch.get("decoder_input_tokens")
   inputs = batch.get("encoder_input_tokens", decoder)
   targets = 0 if decoder is None else decoder.shape[1]
@@ -271,7 +271,7 @@ def _compile_step(
   memory = account.memory_of(compiled)
   program = account.read_program(compiled.as_text())
   costs = compiled.cost_analysis() or {}
-  # The peak is of live values; the temporaries are one block, with room lost between them.
+  # The peak counts live values; the temporaries are one block, with unused gaps in between.
   held = memory["argument"] + memory["temporary"] + memory["output"] - memory["alias"]
   needed = max(memory["peak"], held) + memory["code"] + resident
   figures = {

@@ -25,7 +25,7 @@ class CheckpointChoice:
   Args:
       path: its folder.
       rule: why this one, as a clause.
-      resuming: whether it is a run's own checkpoint (then no assignment_map applies).
+      resuming: whether it is the run's own checkpoint (then no assignment_map applies).
   """
 
   path: str
@@ -44,7 +44,7 @@ def choose_checkpoint(
       restore_step: in a folder of checkpoints, the step wanted (mode 'all').
 
   Returns:
-      The choice, or None: start from scratch.
+      The choice, or None to start from scratch.
   """
   if model_dir and (steps := checkpoint_steps(model_dir)):
     return CheckpointChoice(
@@ -80,7 +80,7 @@ def check_choice(choice: CheckpointChoice, restore_cfg=None) -> None:
   """Raises T5XError if there is no complete checkpoint where one was chosen.
 
   Args:
-      choice: as of `choose_checkpoint`, which takes a path of mode 'specific' as it is.
+      choice: from `choose_checkpoint`, which does not check a path of mode 'specific'.
       restore_cfg: `utils.RestoreCheckpointConfig`; a `checkpointer_cls` that restores checkpoints
           itself may know other layouts.
   """
@@ -89,11 +89,11 @@ def check_choice(choice: CheckpointChoice, restore_cfg=None) -> None:
 
 
 def first_choices(restore_cfgs: Sequence) -> tuple[Any, list[CheckpointChoice]]:
-  """Returns the first configuration that has checkpoints, with all of them that it names.
+  """Returns the first configuration that has checkpoints, and all those that it names.
 
   Args:
-      restore_cfgs: `utils.RestoreCheckpointConfig`s. Mode 'specific' names checkpoints in `path`
-          themselves, 'latest' the latest one of each folder, 'all' all of them.
+      restore_cfgs: `utils.RestoreCheckpointConfig`s. With mode 'specific', `path` names the
+          checkpoints themselves; 'latest' means the latest one of each folder, 'all' all of them.
 
   Returns:
       (configuration, checkpoints in ascending order); (None, []) if no folder holds one.

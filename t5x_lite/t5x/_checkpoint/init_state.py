@@ -156,7 +156,7 @@ def log_model_info(path: str | None, state, partitioner=None) -> None:
   """Writes model-info.txt: one line per parameter with shape, and the total; logs the total.
 
   Args:
-      path: of the file, or None for none.
+      path: file to write, or None to write none.
       state: train state of arrays or their shapes.
       partitioner: accepted for T5X's signature.
   """

@@ -65,12 +65,12 @@ def worse_than_best(
 
 
 class Best:
-  """Gives the steps to delete by the values of a metric in TensorBoard events.
+  """Chooses the steps to delete by the values of a metric in TensorBoard events.
 
   Args: as `checkpoints.SaveBestCheckpointer`.
 
   Raises:
-      T5XError: the mode or the metric's name cannot be meant.
+      T5XError: the mode or the metric's name is invalid.
   """
 
   def __init__(
@@ -118,7 +118,7 @@ class Best:
 
 
 class EventReader:
-  """Reads the values of one metric from TensorBoard events; each call only what is new.
+  """Reads the values of one metric from TensorBoard events; each call reads only new ones.
 
   Args:
       model_dir: folder the metric's name is relative to.
@@ -126,7 +126,7 @@ class EventReader:
 
   Attributes:
       metric: the name.
-      tags: RUN/TAG of what the folders that the name may mean hold.
+      tags: RUN/TAG of all values in the folders that the name may refer to.
   """
 
   def __init__(self, model_dir: str, metric: str):
@@ -136,7 +136,7 @@ class EventReader:
     self._values: dict[int, float] = {}
 
   def read(self) -> dict[int, float]:
-    """Returns {step: value}; a step that was written again has its last value."""
+    """Returns {step: value}; for a step that was written again, the last value."""
     from tensorboard.backend.event_processing import event_file_loader
     from tensorboard.util import tensor_util
 
@@ -164,7 +164,7 @@ def is_pinned_checkpoint(ckpt_dir: str) -> bool:
 
 
 def delete(folder: epath.Path) -> None:
-  """Deletes a checkpoint; if that is cut off, what is left does not look like one."""
+  """Deletes a checkpoint; if interrupted, what is left does not look like one."""
   with contextlib.suppress(FileNotFoundError):
     if "://" in str(folder):
       for marker in ("checkpoint", "commit_success.txt", "_CHECKPOINT_METADATA"):

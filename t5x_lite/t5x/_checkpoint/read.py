@@ -66,7 +66,7 @@ class StoredCheckpoint:
 
 
 def layout_of(path: str) -> str | None:
-  """Returns 'orbax', 'legacy', 'mesh_tensorflow' or None (none, or a save that was cut off)."""
+  """Returns 'orbax', 'legacy', 'mesh_tensorflow' or None (nothing, or an interrupted save)."""
   folder = epath.Path(path)
   if (folder / "checkpoint").exists() and not (folder / "checkpoint").is_dir():
     return "legacy"
@@ -100,7 +100,7 @@ def step_of(path: str) -> int | None:
 
 
 def open_checkpoint(path: str) -> StoredCheckpoint:
-  """Opens a checkpoint folder of either layout; raises as `check_complete`."""
+  """Opens a checkpoint folder of either layout; raises like `check_complete`."""
   return _open_orbax(path) if check_complete(path) == "orbax" else _open_legacy(path)
 
 
@@ -224,7 +224,7 @@ def _legacy_leaves(path: str) -> dict[str, Any]:
 
 
 def _open_zarr(folder: epath.Path):
-  """Starts to open an array; returns TensorStore's future of it."""
+  """Starts opening an array; returns TensorStore's future."""
   import tensorstore as ts
 
   return ts.open({"driver": "zarr", "kvstore": kvstore_spec(folder)}, open=True, read=True)
@@ -239,7 +239,7 @@ def _stored_shape(spec: Mapping[str, Any], folder: epath.Path) -> jax.ShapeDtype
 
 
 def _open_legacy(path: str) -> StoredCheckpoint:
-  """Opens a checkpoint of small arrays in a msgpack file and a zarr folder for each other one."""
+  """Opens a checkpoint with small arrays in a msgpack file and the others in zarr folders."""
   folders, inline, arrays = {}, {}, {}
   for name, leaf in _legacy_leaves(path).items():
     if _is_spec(leaf):
@@ -289,7 +289,7 @@ def _read_shards(source, stored: jax.ShapeDtypeStruct, sharding, dtype) -> jax.A
 
   def shard(index):
     part = source[index]
-    # Inline scalars come as numpy scalars, zarr folders as something still to be read.
+    # Inline scalars come as numpy scalars, zarr folders as TensorStores still to be read.
     part = part.read().result() if hasattr(part, "read") else part
     return np.asarray(part).astype(dtype)
 

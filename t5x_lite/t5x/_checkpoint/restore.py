@@ -1,4 +1,4 @@
-"""Restoring a checkpoint into a train state: names, shapes, types and places."""
+"""Restoring a checkpoint into a train state: names, shapes, dtypes and shardings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from t5x.errors import T5XError
 def match_names(
   wanted: Iterable[str], assignment_map: Sequence[tuple[Any, str | None]]
 ) -> tuple[dict[str, str], set[str], list[str]]:
-  """Applies an assignment map to the names of a model; the first pattern that matches one counts.
+  """Applies an assignment map to a model's names; the first pattern that matches a name counts.
 
   Returns:
       ({name: name in the checkpoint} of those with a replacement, names whose replacement is None,
@@ -123,7 +123,7 @@ def restore(
           `restore_state(state_dict)`.
       shardings: matching train state of shardings, or None for the first device.
       restore_cfg: `utils.RestoreCheckpointConfig`, for dtype, assignment_map, strict,
-          state_transformation_fns (ignored when resuming, but for dtype).
+          state_transformation_fns (all but dtype are ignored when resuming).
       init_fn: returns an initialised train state; called only if some arrays are to keep
           their initial values.
 
@@ -131,8 +131,8 @@ def restore(
       The restored train state.
 
   Raises:
-      T5XError: if names or shapes differ, with both trees' differences and the rule that
-          chose the checkpoint.
+      T5XError: if names or shapes differ; it lists the differences and the rule that chose the
+          checkpoint.
   """
   stored = open_checkpoint(choice.path)
   wanted = flatten(train_state.state_dict())

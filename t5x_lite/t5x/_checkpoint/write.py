@@ -1,9 +1,9 @@
 """Writing checkpoints: T5X's Orbax layout, and its legacy layout on request.
 
-Both are written to a temporary folder that is renamed when it is complete, so that a save that is
-cut off never leaves a folder which `checkpoint_steps` (and so a restart) would pick. On object
-stores, where a folder cannot be renamed at once, the legacy index file is written last instead;
-Orbax has a marker file for them.
+Both are written to a temporary folder that is renamed when it is complete, so that an interrupted
+save never leaves a folder that `checkpoint_steps` (and so a restart) would pick. On object stores,
+where a folder cannot be renamed atomically, the legacy index file is written last instead; Orbax
+has a marker file for them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class OrbaxCheckpointManagerInterface:
       directory: MODEL_DIR.
       keep: checkpoints to keep; None keeps all. One with a file PINNED in it is never deleted.
       save_dtype: type the parameters (not the optimizer's slots) are stored in.
-      use_orbax: ignored; there for the same signature as the other classes'.
+      use_orbax: ignored; accepted so that all classes have the same signature.
       retention: replaces `keep`: called as fn(steps in ascending order), returns those to delete.
   """
 
@@ -115,7 +115,7 @@ class OrbaxCheckpointManagerInterface:
       yield
     except Exception as e:
       (step, size), self._saving = self._saving, None
-      error = _cannot_save(self._directory, step, size, e)  # tells the space free at this moment
+      error = _cannot_save(self._directory, step, size, e)  # reports the space free right now
       for part in self._directory.glob(f"checkpoint_{step}.*tmp*"):
         with contextlib.suppress(OSError):
           part.rmtree()
@@ -148,7 +148,7 @@ class SaveBestCheckpointer(OrbaxCheckpointManagerInterface):
       metric_mode: 'max' or 'min', which values are better.
       keep_checkpoints_without_metrics: True: checkpoints that have no value are kept and not
           counted; False: they are the first to be deleted, the oldest first.
-      force_keep_period: steps that this number divides are kept and not counted.
+      force_keep_period: multiples of this step are kept and not counted.
   """
 
   def __init__(
@@ -229,7 +229,7 @@ class _OrbaxWriter:
 
   def close(self) -> None:
     """Releases Orbax's threads."""
-    with contextlib.suppress(Exception):  # of a save whose failure was reported already
+    with contextlib.suppress(Exception):  # from a save whose failure was already reported
       self._manager.close()
 
 
@@ -333,7 +333,7 @@ def _remove_leftovers(directory: epath.Path) -> None:
 
 
 def _bytes(size: float) -> str:
-  """1536000000 as `1.5 GB`."""
+  """Formats a size: 1536000000 as `1.54 GB`."""
   for unit in ("bytes", "kB", "MB", "GB"):
     if size < 1000:
       return f"{size:.3g} {unit}"

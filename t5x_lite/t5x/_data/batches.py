@@ -9,7 +9,7 @@ import tensorflow as tf
 
 
 def makes_one_row_of_each(converter: seqio.FeatureConverter) -> bool:
-  """Whether a converter is SeqIO's own: one that people write may filter."""
+  """Whether a converter is SeqIO's own; a custom one may filter examples."""
   own = seqio.EncDecFeatureConverter
   return isinstance(converter, own) and type(converter)._convert_features is own._convert_features
 
@@ -24,18 +24,18 @@ def convert_and_batch(
 ) -> tf.data.Dataset:
   """Returns `converter(ds, lengths).batch(batch_size, drop_remainder)`.
 
-  SeqIO's converter of encoder-decoders runs some 30 operations on each example, which is more than
+  SeqIO's converter for encoder-decoders runs some 30 operations on each example, which is more than
   half of the work of reading T5DST; where it packs nothing, batches are converted as a whole.
 
   Args:
       ds: examples of task features.
-      converter: from task features to model features.
+      converter: converts task features to model features.
       lengths: {task feature: length}.
       batch_size: rows per batch.
       drop_remainder: drop the last batch if it has fewer.
       trimmed: examples are no longer than `lengths`; else SeqIO's converter checks each.
   """
-  of_examples = converter(ds, lengths)  # raises what is wrong; not run if not returned
+  of_examples = converter(ds, lengths)  # raises if something is wrong; not run if not returned
   if not (trimmed and _is_plain(converter)):
     return of_examples.batch(batch_size, drop_remainder)
   names = list(converter.TASK_FEATURES)

@@ -28,11 +28,11 @@ class DatasetConfig:
 
   Args:
       mixture_or_task_name: registered seqio name.
-      task_feature_lengths: {feature: tokens}; None lets the evaluator measure.
+      task_feature_lengths: {feature: tokens}; None lets the evaluator measure them.
       split: seqio split.
       batch_size: examples per step over all hosts.
       shuffle: shuffle the examples.
-      seed: data seed; None derives it from RANDOM_SEED if that is set, else from the clock.
+      seed: data seed; None derives it from RANDOM_SEED if that is set, else draws one at random.
       use_cached: read seqio's offline cache.
       pack: put several short examples in one row (training only).
       use_custom_packing_ops: not covered (needs Tensor2Tensor).
@@ -95,7 +95,7 @@ def check_lengths(cfg: DatasetConfig, converter_cls, needed: bool = True) -> Non
   Args:
       cfg: what to read; its task must be registered.
       converter_cls: the model's feature converter class.
-      needed: whether there have to be lengths at all; else what is missing is measured.
+      needed: whether lengths are required; else missing ones are measured.
   """
   lengths = cfg.task_feature_lengths
   if lengths is None and not needed:
@@ -123,7 +123,7 @@ def import_module(module: str | None) -> None:
     return
   try:
     importlib.import_module(module)
-  except (ImportError, TypeError, ValueError) as e:  # of a name that no module can have, too
+  except (ImportError, TypeError, ValueError) as e:  # also for a name that no module can have
     raise T5XError(
       f"DatasetConfig.module names {module!r}, which cannot be imported.",
       found=e,
@@ -133,7 +133,7 @@ def import_module(module: str | None) -> None:
 
 
 def get_mixture_or_task(name) -> seqio.Task | seqio.Mixture:
-  """Looks a seqio task or mixture up, naming the nearest ones if there is none."""
+  """Looks up a seqio task or mixture; the error names the nearest ones if there is none."""
   if not isinstance(name, str):
     if hasattr(name, "output_features"):
       return name
@@ -170,7 +170,7 @@ def _check_split(provider, split: str) -> None:
 
 
 def _check_cached(provider, split: str) -> None:
-  """`use_cached=True` without a cache is the first thing new users meet; say what to do."""
+  """`use_cached=True` without a cache is the first problem new users meet; say what to do."""
   for task in seqio.get_subtasks(provider):
     if task.cache_dir is None:
       raise T5XError(
@@ -193,7 +193,7 @@ def resolve_seed(cfg: DatasetConfig, random_seed: int | None, step: int, what: s
   elif random_seed is not None:
     seed, origin = (int(random_seed) * 2654435761 + 17) % 2**31, f"RANDOM_SEED={random_seed}"
   else:
-    seed, origin = int(np.random.SeedSequence().generate_state(1)[0] % 2**31), "the clock"
+    seed, origin = int(np.random.SeedSequence().generate_state(1)[0] % 2**31), "drawn at random"
     if jax.process_count() > 1:  # every host must shuffle alike
       from jax.experimental import multihost_utils
 
@@ -219,21 +219,21 @@ def get_dataset(
   """Returns a batched dataset of model features for one host.
 
   Every host makes the same stream of global batches and keeps its rows of each. So no example is
-  lost or read twice, whatever shuffling, packing and filters do, and a run can go on with another
-  number of hosts. (SeqIO's own shards save hosts some reading, but they have different lengths,
-  are shuffled and packed apart, and only fit the number of hosts they were made for.)
+  lost or read twice, whatever shuffling, packing and filters do, and a run can continue with
+  another number of hosts. (SeqIO's own shards save hosts some reading, but they have different
+  lengths, are shuffled and packed separately, and only fit the number of hosts they were made for.)
 
   Args:
       cfg: what to read; `cfg.seed` must be resolved (see `resolve_seed`).
       shard_id: which rows of each batch this host feeds.
       num_shards: number of such parts.
       feature_converter_cls: the model's seqio feature converter class.
-      num_epochs: passes over the data; None repeats for ever.
-      continue_from_last_checkpoint: not covered; `train` goes on where it was without it.
+      num_epochs: passes over the data; None repeats forever.
+      continue_from_last_checkpoint: not covered; `train` resumes the data without it.
       batching_fn: not covered.
-      skip_batches: global batches to pass over; as `.skip(skip_batches)` of the result, but
-          examples that are not packed are left out before they are padded and batched, which
-          saves a third to half of the work.
+      skip_batches: global batches to skip; like `.skip(skip_batches)` on the result, but examples
+          that are not packed are skipped before they are padded and batched, which saves a third
+          to half of the work.
   """
   if continue_from_last_checkpoint or batching_fn is not None:
     from t5x.errors import not_in_lite
@@ -268,8 +268,8 @@ def get_dataset(
     skip_batches = 0
   options = tf.data.Options()
   options.deterministic = True
-  # The end of a tuned iterator can wait a minute for the thread that tunes it: that thread looks
-  # whether it is cancelled when it is woken, and what wakes it comes before what cancels it.
+  # Ending an autotuned iterator can take a minute, waiting for its tuning thread: that thread
+  # checks for cancellation when it is woken, but it is woken before it is cancelled.
   options.autotune.enabled = False
   ds = batches.convert_and_batch(
     ds,
@@ -298,13 +298,13 @@ def _rows_of_host(batch_size: int, shard_id: int, num_shards: int) -> slice:
 
 @gin.configurable(module="t5x.utils")
 def resume_data(exactly: bool = True) -> bool:
-  """Whether a resumed run passes over the training data it has seen, to go on with the rest.
+  """Whether a resumed run skips the training data it has seen, to continue with the rest.
 
-  What the uninterrupted run would have read is then read, bit for bit; but all that is passed
-  over is read and tokenized once more. Where that takes too long (data without an end, at its
-  millionth step), `utils.resume_data.exactly = False` in a gin file starts a new order instead,
-  which may repeat some examples of the epoch before others come. Google's T5X has no such
-  function: leave the line out there.
+  It then reads exactly what the uninterrupted run would have read; but all that is skipped is
+  read and tokenized again. Where that takes too long (endless data, at its millionth step),
+  `utils.resume_data.exactly = False` in a gin file starts a new order instead, which may repeat
+  some examples of the epoch before others come. Google's T5X has no such function: leave the line
+  out there.
 
   Args:
       exactly: False starts a new order.
@@ -325,7 +325,7 @@ def get_training_eval_datasets(
 ) -> dict[str, tf.data.Dataset]:
   """Returns {task: dataset of at most `eval_steps` batches} for teacher-forced evaluation.
 
-  A task smaller than `eval_steps` batches is read once and its last batch filled with empty
+  A task smaller than `eval_steps` batches is read once and its last batch padded with empty
   rows, so that no example counts twice. (Google's T5X repeats the examples.)
   """
   del deterministic, model_dir, start_step

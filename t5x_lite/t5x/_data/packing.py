@@ -8,15 +8,15 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-# Examples among which those that fill a row well are looked for.
+# Number of examples among which to look for those that fill a row well.
 _PACKING_WINDOW = 256
 
 
 def order_for_packing(sizes: np.ndarray, capacity: np.ndarray) -> np.ndarray:
-  """Orders examples so that filling rows with one after the other leaves little room.
+  """Orders examples so that filling rows in that order leaves little room unused.
 
   First fit decreasing (Johnson 1973): the largest example first, each into the first row with room
-  for it. The rows then come in a random order, which is the same for the same examples.
+  for it. The rows are then shuffled, in the same way for the same examples.
 
   Args:
       sizes: int `[N, F]`, lengths of the F features of N examples.
@@ -39,9 +39,9 @@ def order_for_packing(sizes: np.ndarray, capacity: np.ndarray) -> np.ndarray:
 def reorder_for_packing(
   ds: tf.data.Dataset, converter: seqio.FeatureConverter, lengths: Mapping[str, int]
 ) -> tf.data.Dataset:
-  """Puts neighbours together that fill a row well, among `_PACKING_WINDOW` examples at a time.
+  """Reorders `_PACKING_WINDOW` examples at a time so that neighbours fill rows well.
 
-  SeqIO packs in the order examples come in: of T5DST's prompts it fits 1.7 in a row of 512 tokens,
+  SeqIO packs examples in the order they come in: 1.7 of T5DST's prompts per row of 512 tokens,
   where there is room for 2.2.
   """
   names = [n for n in converter.TASK_FEATURES if n in ds.element_spec]

@@ -1,4 +1,4 @@
-"""Batches of zeros, to compile a function before there are data. Re-exported by `t5x.utils`."""
+"""Batches of zeros, to compile a function before there is data. Re-exported by `t5x.utils`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def get_zeros_batch_like_spec(batch_spec: Mapping[str, Any]) -> dict[str, np.nda
 def get_zeros_batch_like_dataset(
   dataset: tf.data.Dataset, batch_size: int | None = None
 ) -> dict[str, np.ndarray]:
-  """Returns a batch of zeros like those of a dataset, of which none is read.
+  """Returns a batch of zeros like a dataset's batches, without reading any.
 
   Args:
-      dataset: of batches, all of one shape.
+      dataset: dataset of batches, all of one shape.
       batch_size: size of the first axis; None is the dataset's.
   """
 

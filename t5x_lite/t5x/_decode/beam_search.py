@@ -39,8 +39,8 @@ def brevity_penalty(alpha: float, length: Any) -> Array:
 class _BeamState:
   """Loop state; scores are log probabilities, and finished ones are length-normalised.
 
-  Beams are in ascending order. Of equal candidates, that of the beam before wins, and goes after
-  the others.
+  Beams are in ascending order of score. Among equal candidates, the one from the earlier beam wins,
+  and is placed after the others.
   """
 
   index: Array  # int32 scalar: tokens decoded so far
@@ -73,23 +73,23 @@ def beam_search(
     inputs: int32 `[B, L]`, prompts: first the BOS, then tokens that are forced (0 forces
       nothing).
     cache: caches with one row per example.
-    tokens_to_logits: from a DecodingState to logits `[B*N, V]` and the new cache.
+    tokens_to_logits: maps a DecodingState to logits `[B*N, V]` and the new cache.
     eos_id: token that ends a decode.
     num_decodes: beams per example.
     alpha: exponent of the length penalty; the length counts the prompt and the EOS.
-    max_decode_len: tokens to decode at most; None is L.
+    max_decode_len: maximum tokens to decode; None is L.
     min_log_prob: stop when the live beams of all examples have lower log probabilities; None is
       no limit.
     decode_rng: not used.
     cache_offset: position of the batch axis in the caches.
     initial_index: int32 `[B]`, position in `inputs` of the last token of each prompt, if the
       caches hold the prompts up to there; decoding starts from that token. None: from the BOS.
-    max_decode_step: steps to make at most; None or 0 is no limit.
-    segment: decode this stretch only; `cache` is then as the stretch before left it.
+    max_decode_step: maximum number of steps; None or 0 is no limit.
+    segment: decode only this segment; `cache` is then as the previous segment left it.
 
   Returns:
-    (decodes int32 `[B, N, L]`, scores float32 `[B, N]`), ascending. Of a row without a finished
-    decode these are its live beams with log probabilities that are not length-normalised. An
+    (decodes int32 `[B, N, L]`, scores float32 `[B, N]`), ascending. For a row without a finished
+    decode, these are its live beams, with log probabilities that are not length-normalised. An
     empty slot has zeros and score -1e7. With a segment, `Paused` with that as outputs.
 
   Raises:
@@ -161,7 +161,7 @@ def _only_first(token: Array, length: int) -> Array:
 
 
 def _after_prompts(prompts: Array, num_cached: Array, decodes: Array) -> Array:
-  """Puts the prompts before what was decoded from them.
+  """Prepends the prompts to what was decoded from them.
 
   Args:
     prompts: int32 `[B, L]`, with the BOS.
@@ -208,7 +208,7 @@ def _beam_select(
 ) -> _BeamState:
   """Extends the beams by one token with log probabilities `logp`, `[B, N, V]`.
 
-  `penalty`, that of the length with this token, is a scalar or `[B, 1]`.
+  `penalty`, for the length including this token, is a scalar or `[B, 1]`.
   """
   batch, num_beams, vocab = logp.shape
   scores = (state.live_scores[:, :, None] + logp).reshape(batch, -1)
@@ -241,7 +241,7 @@ def _beam_select(
 
 
 def _top_k_ascending(scores: Array, k: int) -> tuple[Array, Array]:
-  """Returns the `k` best scores of each row and their positions; of equals, the first is last."""
+  """Returns the `k` best scores of each row and their positions; the first of equals is last."""
   best, positions = lax.top_k(scores, k)
   return jnp.flip(best, axis=1), jnp.flip(positions, axis=1)
 

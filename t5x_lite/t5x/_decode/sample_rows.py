@@ -1,6 +1,6 @@
-"""Sampling where each row may be at a position of its own; see `decoding.temperature_sample`.
+"""Sampling where each row may be at a different position; see `decoding.temperature_sample`.
 
-It is what callbacks and filled caches need. Without them, one index for all rows is cheaper.
+Callbacks and filled caches need this. Without them, one index for all rows is cheaper.
 
 Shape letters: R rows (decodes of all examples), L length.
 """
@@ -21,7 +21,7 @@ from t5x._decode.state import DecodingState, TokensToLogits
 Array = jax.Array
 PyTree = Any
 
-# Positions behind the last token: rows that are done write there while others go on.
+# Extra positions after the last token: finished rows write there while others continue.
 _SPARE = 2
 
 
@@ -38,7 +38,7 @@ class SamplingLoopState:
     cur_token: int32 `[R, 1]`, input of the next step.
     ended: bool `[R, 1]`.
     rng: random key.
-    log_prob: float32 `[R]`, of what was sampled.
+    log_prob: float32 `[R]`, log probability of what was sampled.
   """
 
   step: Array
@@ -73,7 +73,7 @@ def sample_rows(
     rng: random key.
     sampling: the last four arguments of `sample_token`.
     initial_index: int32 `[R]`, where each row starts; None is 0.
-    limits: int32 `[R]`, tokens that each row may have; None is L.
+    limits: int32 `[R]`, maximum tokens of each row; None is L.
     state_callback: see `temperature_sample`.
     logit_callback: see `temperature_sample`.
 

@@ -16,7 +16,7 @@ from t5x._decode.state import NEG_INF
 
 Array = jax.Array
 
-# At or below it, sampling is greedy: logits divided by less would lose their differences.
+# At or below this, sampling is greedy: logits divided by less would lose their differences.
 MIN_TEMPERATURE = 1e-4
 
 
@@ -84,7 +84,7 @@ def _keep_top(logits: Array, topk: Any) -> Array:
 
 
 def keep_nucleus(logits: Array, topp: float | Array) -> Array:
-  """Masks all but the fewest most probable tokens with joint probability `topp` or more."""
+  """Masks all but the fewest most probable tokens whose joint probability reaches `topp`."""
   ordered = jnp.flip(jnp.sort(logits, axis=-1), axis=-1)
   before = jnp.cumsum(jax.nn.softmax(ordered), axis=-1) - jax.nn.softmax(ordered)
   # The most probable token stays whatever topp is: nothing comes before it.

@@ -16,7 +16,7 @@ from jax import lax
 Array = jax.Array
 PyTree = Any
 
-# Score of what cannot happen. Finite, so that sums and comparisons of such scores stay defined.
+# Score of the impossible. Finite, so that sums and comparisons of such scores stay defined.
 NEG_INF = -1.0e7
 
 
@@ -42,12 +42,12 @@ TokensToLogits = Callable[[DecodingState], tuple[Array, PyTree]]
 
 @flax.struct.dataclass
 class Segment:
-  """A stretch of a decode. Between two of them, rows that are done can make room for others.
+  """A part of a decode. Between two segments, finished rows can make room for others.
 
   Attributes:
-    start: tokens decoded before it.
-    stop: pause when so many are decoded.
-    rows: `Paused.rows` of the segment before, one row per example; None at the start.
+    start: number of tokens decoded before it.
+    stop: pause when this many are decoded.
+    rows: `Paused.rows` of the previous segment, one row per example; None at the start.
     active: bool `[B]`, rows to wait for; None is all.
     encoded: at the start, the encoder's output `[B, S, E]` if it is known.
   """
@@ -88,13 +88,13 @@ def cache_map(fn: Callable[[Array], Array], cache: PyTree, apply_to_index: bool 
   """Applies a function to the arrays of a cache that have a row per decode.
 
   Args:
-    fn: from an array to an array.
+    fn: maps an array to an array.
     cache: tree of arrays.
     apply_to_index: also apply it to `cache_index`, which has rows where caches are filled to
       different lengths (`initial_index`).
 
   Returns:
-    The cache; arrays called `cached_bias` and `position_embedder_index` as they were.
+    The cache; arrays called `cached_bias` and `position_embedder_index` are unchanged.
   """
   kept = _SHARED_CACHES if apply_to_index else (*_SHARED_CACHES, "cache_index")
 

@@ -23,7 +23,7 @@ from t5x._process.log import log
 from t5x._script.cli import find_unwritable
 from t5x.errors import T5XError
 
-_SHOWN = 12  # scores of a task on the console; all are in its files
+_SHOWN = 12  # scores per task on the console; all are in its files
 
 
 class InferenceEvaluator:
@@ -38,8 +38,8 @@ class InferenceEvaluator:
       log_dir: folder of the loggers' files.
       verify_matching_vocabs_fn: called as fn(cfg, model), or None.
       check_stop: called between batches; raises to stop.
-      journal_dir: folder that keeps results as they come, so that an evaluation that was
-          killed goes on where it was; None keeps none.
+      journal_dir: folder that stores results as they are produced, so that a killed evaluation
+          continues where it stopped; None stores none.
       default_seed: seed of the evaluation data if the configuration has none.
   """
 
@@ -88,7 +88,7 @@ class InferenceEvaluator:
 
   @property
   def eval_tasks(self):
-    """Tasks with the split and with metrics."""
+    """Tasks that have the split and metrics."""
     return self.evaluator.eval_tasks
 
   @property
@@ -161,7 +161,7 @@ class InferenceEvaluator:
       results = metrics_future.result() or {}
     except Exception as e:
       failure = e
-    if jax.process_count() > 1:  # or actions would end training on the first process alone
+    if jax.process_count() > 1:  # otherwise actions would end training on the first process only
       results, failure = _of_first_process(results, failure)
     unwritable = find_unwritable(failure) if failure is not None else None
     if unwritable is not None:  # not the metric's fault
@@ -185,7 +185,7 @@ class InferenceEvaluator:
 
 
 def _of_first_process(results, failure: Exception | None):
-  """The first process's (results, failure) on every process; numbers alone on the others."""
+  """The first process's (results, failure) on every process; only numbers on the others."""
   numbers = {
     task: {k: getattr(v, "value", v) for k, v in values.items()} for task, values in results.items()
   }

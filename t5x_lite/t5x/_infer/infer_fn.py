@@ -32,7 +32,7 @@ def get_infer_fn(
       partitioner: partitioner of the state.
       keep_aux_as_numpy: leave auxiliary values as arrays instead of lists.
       efficient: False runs every example at full length and every batch to its slowest row;
-          slower, to compare with.
+          slower, for comparison.
       check_stop: called between batches; raises to stop.
 
   Returns:

@@ -1,12 +1,12 @@
 """Inference over whole datasets, with no work done twice and little done on padding.
 
-Where T5X pads every example of every task to one length, decodes copies, and waits for the slowest
-row of each batch, here rows are
+Where T5X pads every example of every task to one length, decodes duplicates, and waits for the
+slowest row of each batch, here rows are
 (1) run once per distinct input, (2) sorted by length into a few padded lengths, or encoded side by
-side where that is faster (`t5x._infer.packed_rows`), (3) decoded in stages that rows leave as they
-end (`t5x._infer.staged_decode`), (4) written down as they come (`t5x._infer.journal`), and (5) put
-back in the dataset's order. Attention masks padding and neighbours out, so predictions are those of
-the plain path (`utils.get_infer_fn.efficient = False`).
+side where that is faster (`t5x._infer.packed_rows`), (3) decoded in stages that rows leave when
+they finish (`t5x._infer.staged_decode`), (4) stored as they finish (`t5x._infer.journal`), and (5)
+put back in the dataset's order. Attention masks out padding and neighbours, so predictions are
+those of the plain path (`utils.get_infer_fn.efficient = False`).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from t5x._infer.rows import (
 from t5x._infer.staged_decode import StagedDecode
 from t5x.errors import T5XError
 
-# Time of a compilation over that of a full-length batch. On a CPU it is measured with T5-small; a
-# batch of a smaller network takes less time, down to that of tracing and loading a program that the
-# cache on disk has. On accelerators a batch takes milliseconds and a compilation tens of seconds.
+# Compile time relative to the time of a full-length batch. On a CPU it is measured with T5-small; a
+# batch of a smaller network takes less time, down to that of tracing and loading a program from the
+# cache on disk. On accelerators a batch takes milliseconds and a compilation tens of seconds.
 _COMPILE_COST = {"cpu": 0.1}
 _COMPILE_COST_OF_TINY = 1.0
 _COMPILE_COST_ELSEWHERE = 100.0
@@ -54,7 +54,7 @@ _MOST_WHOLE_ROWS_ON_CPU = 8  # no decoder waits for them
 # Batches that a CPU runs at a time: much of attention is done on one core.
 _BATCHES_AT_A_TIME = 2
 
-# Rows are sorted by length within so many batches; those after them are read meanwhile.
+# Rows are sorted by length within windows of this many batches, while later rows are read.
 _BATCHES_PER_WINDOW = 64
 
 
@@ -67,7 +67,7 @@ def uses_prompts() -> bool:
 
 
 def _accepts_segments(step: Callable) -> bool:
-  """Whether a model's method can be asked for a part of a decode."""
+  """Whether a model's method can decode one segment at a time."""
   decode = getattr(getattr(step, "__self__", None), "predict_batch_with_aux", step)
   parameters = inspect.signature(step).parameters.values()
   passed_on = any(p.name == "segment" or p.kind is p.VAR_KEYWORD for p in parameters)
@@ -75,7 +75,7 @@ def _accepts_segments(step: Callable) -> bool:
 
 
 def _compile_cost(variables: Any) -> float:
-  """Time of a compilation over that of a full-length batch, for a network of these parameters."""
+  """Compile time relative to the time of a full-length batch, for a network of this size."""
   cost = _COMPILE_COST.get(jax.default_backend())
   if cost is None:
     return _COMPILE_COST_ELSEWHERE
@@ -84,7 +84,7 @@ def _compile_cost(variables: Any) -> float:
 
 
 def _cores() -> int:
-  """Number of cores that this process may use, which `taskset` and containers limit."""
+  """Number of cores that this process may use; `taskset` and containers limit them."""
   return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -129,8 +129,8 @@ class BatchInference:
     self._sharding = NamedSharding(partitioner.mesh, partitioner.data_partition_spec)
     self._step_fn, self._axes = step_fn, train_state_axes
     self._compiled: dict[str, Callable] = {}
-    self._lengths: dict[int, set[int]] = {}  # rows of a batch -> its padded lengths so far
-    self._cost = 0.0  # time of a compilation over that of a batch
+    self._lengths: dict[int, set[int]] = {}  # rows per batch -> padded lengths so far
+    self._cost = 0.0  # compile time relative to the time of a batch
     self.stats: dict[str, float] = {}
 
   # ------------------------------------------------------------------ the device function
@@ -176,11 +176,11 @@ class BatchInference:
     return self._compiled[name]
 
   def _on_devices(self, x: np.ndarray) -> jax.Array:
-    """Rows that every process has, each device's part on it."""
+    """Places rows that every process has on the devices, each its part."""
     return jax.make_array_from_callback(x.shape, self._sharding, lambda index: x[index])
 
   def _can_be_staged(self, params, ds, rng) -> bool:
-    """Traces the decode to see whether it allows to be paused (sampling does not)."""
+    """Traces the decode to see whether it can be paused (sampling cannot)."""
     if not self._staged:
       return False
     shapes = {
@@ -196,7 +196,7 @@ class BatchInference:
     return self._staged
 
   def _is_to_be_packed(self, ds) -> bool:
-    """Whether rows are encoded side by side: on a CPU, whose time is that of tokens."""
+    """Whether to encode rows side by side: on a CPU, where time is proportional to tokens."""
     if jax.default_backend() != "cpu" or self._partitioner.mesh.size > 1 or self._takes_mutables:
       return False
     length = packed_rows.packed_length(ds.element_spec[1]["encoder_input_tokens"].shape[0])
@@ -205,14 +205,14 @@ class BatchInference:
   # ------------------------------------------------------------------ planning
 
   def _shapes_of(self, rows: Rows, numbers: Sequence[int], encoder_length: int):
-    """Padded shapes of a batch: the encoder's as planned, scored targets' by the longest."""
+    """Padded shapes of a batch: the planned one for the encoder, the longest for scored targets."""
     shapes = dict(rows.full_shapes)
     for name, shape in rows.full_shapes.items():
       if len(shape) != 1:
         continue
       if name.startswith("encoder"):
         shapes[name] = (min(encoder_length, shape[0]),)
-      elif not self._takes_rng:  # a score; a decode's length is its limit
+      elif not self._takes_rng:  # scoring; when decoding, the length is the limit
         group = [n for n in shapes if n.startswith(name.split("_")[0]) and len(shapes[n]) == 1]
         longest = max(len(rows.features[r][n]) for r in numbers for n in group)
         shapes[name] = (round_length(longest, shape[0]),)
@@ -221,7 +221,7 @@ class BatchInference:
   def _plan(
     self, rows: Rows, windows: Iterator[tuple[int, bool]], known: Collection[str]
   ) -> Iterator[tuple[list[int], Mapping[str, tuple[int, ...]], int, int]]:
-    """Yields (row numbers, {feature: padded shape}, encoder length, rows) of each batch.
+    """Yields (row numbers, {feature: padded shape}, encoder length, batch size) of each batch.
 
     A window of rows is sorted by length while the following ones are read. Rows that do not fill
     a batch wait for the next window.
@@ -237,7 +237,7 @@ class BatchInference:
       full = max((rows.full_shapes[n][0] for n in encoder), default=0)
       if is_all and not started and self._efficient:
         size = rows_per_batch(len(waiting), size, self._multiple)
-      compiled = self._lengths.setdefault(size, set())  # also those of the tasks before
+      compiled = self._lengths.setdefault(size, set())  # also those of previous tasks
       if encoder and self._efficient:
         lengths = [max(len(rows.features[r][n]) for n in encoder) for r in waiting]
         planned = plan_batches(lengths, full, size, self._cost, compiled)
@@ -256,7 +256,7 @@ class BatchInference:
   def _plan_packed(
     self, rows: Rows, windows: Iterator[tuple[int, bool]], known: Collection[str]
   ) -> Iterator[tuple[packed_rows.PackedRows, int]]:
-    """Yields what is encoded together, and how many rows are decoded together."""
+    """Yields (rows to encode together, number of rows to decode together)."""
     size, waiting, seen = min(self._batch_size, _MOST_ROWS_ON_CPU), [], 0
     for until, is_all in in_background(windows):
       waiting += [i for i in range(seen, until) if rows.keys[i] not in known]
@@ -268,7 +268,7 @@ class BatchInference:
         yield batch, size
 
   def _device_batch(self, rows: Rows, numbers: list[int], shapes, size: int):
-    # The last batch is filled with copies of a row: they end when that row does.
+    # The last batch is filled up with copies of a row: they end when that row does.
     filled = numbers + [numbers[-1]] * (size - len(numbers))
     return {name: self._on_devices(x) for name, x in rows.stack(filled, shapes).items()}
 
@@ -284,7 +284,7 @@ class BatchInference:
         train_state: has `.params`.
         rng: key for sampling; None is key 0.
         what: name for the progress line.
-        journal: keeps results as they come, and gives those of an earlier run.
+        journal: stores results as they are produced, and provides those of an earlier run.
     """
     started = time.time()
     rng = jax.random.PRNGKey(0) if rng is None else rng
@@ -360,7 +360,7 @@ class BatchInference:
     return len(stages.shapes)
 
   def _run_packed(self, params, rows: Rows, windows, known, rng, deliver) -> int:
-    """As `_run_staged`, with rows of any length encoded side by side."""
+    """Like `_run_staged`, with rows of any length encoded side by side."""
     stages, shapes = None, set()
     for packed, size in self._plan_packed(rows, windows, known):
       self._check_stop()
@@ -393,7 +393,7 @@ class BatchInference:
           batch = self._device_batch(rows, numbers, shapes, size)
           inputs = batch, jax.random.fold_in(rng, batch_number)
           shape = tuple(sorted(shapes.items()))
-          # JAX runs what one thread asks for one after the other. The first batch of a shape is
+          # JAX runs the calls of one thread one after the other. The first batch of a shape is
           # compiled, which two threads would do twice.
           if threads == 1 or shape not in seen:
             output = futures.Future()

@@ -1,8 +1,8 @@
-"""Results of an inference as they come, so that one that was killed goes on where it was.
+"""Inference results as they are produced, so that a killed run continues where it stopped.
 
-A journal is a JSONL file with a line per distinct input, in the order the device finished them:
+A journal is a JSONL file with one line per distinct input, in the order the device finished them:
 {"key": digest of the input, "output": [...], "text": "..."}.
-Its name ends in a hash of everything that decides the outputs: another configuration or other
+Its name ends in a hash of everything that determines the outputs: another configuration or other
 weights write another file, and nothing is ever mixed or lost. It is removed when the final,
 ordered file is complete.
 """
@@ -26,7 +26,7 @@ from t5x._process import matmul
 from t5x._process.hosts import broadcast_text
 from t5x._process.log import log
 
-# Settings that say where and in what portions the work is done, not what comes out.
+# Settings that decide where and in what portions the work is done, not its results.
 _WITHOUT_EFFECT = (
   "output_dir",
   "OUTPUT_DIR",
@@ -42,14 +42,14 @@ _WITHOUT_EFFECT = (
 
 @jax.jit
 def _checksum(x: jax.Array) -> jax.Array:
-  """A sum over the bits of an array, the same in whatever order it is added up."""
+  """A sum over the bits of an array, independent of the order of addition."""
   kind = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.uint32}[x.dtype.itemsize]
   bits = jax.lax.bitcast_convert_type(x, kind).astype(jnp.uint32).reshape(-1)
   return jnp.sum(bits * (2 * jnp.arange(bits.size, dtype=jnp.uint32) + 1))
 
 
 def config_hash(params: Any, what: Mapping[str, Any]) -> str:
-  """Returns eight hexadecimal digits that stand for the weights and the gin configuration.
+  """Returns a hash of the weights and the gin configuration, eight hexadecimal digits.
 
   Args:
       params: the parameters.
@@ -105,7 +105,7 @@ class Journal:
     self._file = None
 
   def read(self) -> dict[str, Any]:
-    """Returns {key: output} of an earlier run; on every host what the first one has."""
+    """Returns {key: output} of an earlier run; on every host, those of the first host."""
     text = ""
     if jax.process_index() == 0 and self._path.exists():
       text = self._path.read_text()
@@ -129,7 +129,7 @@ class Journal:
     if self._file is None:
       self._path.parent.mkdir(parents=True, exist_ok=True)
       self._file = self._path.open("a")
-      self._file.write("\n")  # after a line that was cut off
+      self._file.write("\n")  # the last line may have been cut off
     for key, output in zip(keys, outputs, strict=True):
       entry = {"key": key, "output": _plain(output)}
       if self._to_text is not None:

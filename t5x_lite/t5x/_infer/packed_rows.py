@@ -1,7 +1,7 @@
 """Several rows side by side in one, as in packed training, so that little padding is encoded.
 
-On a CPU an encoder's time is that of its tokens, and each padded length is a program to compile or
-load. Packed, rows of all lengths fill one shape to more than 99%.
+On a CPU an encoder's time is proportional to its tokens, and each padded length is a program to
+compile or load. Packed, rows of all lengths fill one shape to more than 99%.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 
 from t5x._infer.rows import Rows, rows_per_batch
 
-# Length of a packed row: attention costs more in longer ones, which only longer inputs get.
+# Length of a packed row. Attention costs more in longer rows, used only for longer inputs.
 _LENGTH = 512
-# Tokens that are encoded by one call.
+# Tokens encoded by one call.
 _TOKENS = 8192
 
 
@@ -24,11 +24,11 @@ class PackedRows:
   """Rows that are encoded together.
 
   Attributes:
-    numbers: the rows.
-    sizes: tokens of each.
-    starts: where each begins, counted over all packed rows.
+    numbers: row numbers.
+    sizes: number of tokens of each.
+    starts: offset of each in the flattened `tokens`.
     tokens: int32 `[P, L]`, the packed rows; 0 is padding.
-    segment_ids: int32 `[P, L]`, 1, 2, ... for the rows within one; 0 is padding.
+    segment_ids: int32 `[P, L]`, 1, 2, ... for the rows within a packed one; 0 is padding.
   """
 
   numbers: list[int]
@@ -39,7 +39,7 @@ class PackedRows:
 
 
 def packed_length(full: int) -> int:
-  """Length of a packed row of inputs that have up to `full` tokens, but for the longest."""
+  """Length of packed rows of inputs of up to `full` tokens; longer inputs get rows of `full`."""
   return min(_LENGTH, full)
 
 
@@ -47,8 +47,8 @@ def best_fit(sizes: Sequence[int], capacity: int) -> list[list[int]]:
   """Distributes items over bins by best fit decreasing (Johnson 1973).
 
   Args:
-    sizes: of each item, at most `capacity`.
-    capacity: of a bin.
+    sizes: size of each item, at most `capacity`.
+    capacity: capacity of a bin.
 
   Returns:
     Positions in `sizes` of the items of each bin.
@@ -75,13 +75,13 @@ def pack(
   """Packs rows.
 
   Args:
-    rows: where the rows are.
-    numbers: which of them.
-    feature: the tokens of the encoder.
-    partial: whether to pack also what fills no call.
+    rows: the rows.
+    numbers: which of them to pack.
+    feature: name of the encoder's tokens.
+    partial: whether to also pack rows that do not fill a call.
 
   Returns:
-    What each call encodes, and the rows that were left.
+    What each call encodes, and the numbers of the rows left over.
   """
   full, packed, left = rows.full_shapes[feature][0], [], []
   limits = sorted({packed_length(full), full})

@@ -10,14 +10,14 @@ from t5x._process.progress import ProgressLine, duration, fit, short_number
 
 
 class InferenceProgress(ProgressLine):
-  """The line `eval sgd: 120/1000 rows | 80 rows/s | ETA 0:11`, and what was done at the end."""
+  """The line `eval sgd: 120/1000 rows | 80 rows/s | ETA 0:11`, and a summary at the end."""
 
   def __init__(self, what: str):
     super().__init__()
     self._what, self._done = what, 0
 
   def advance(self, rows: int, of: int) -> None:
-    """Counts `rows` more, `of` those that have been read."""
+    """Counts `rows` more rows, out of `of` rows read so far."""
     self._done += rows
     if self._what:
       self.show(lambda columns: self._line(of, columns))
@@ -31,7 +31,7 @@ class InferenceProgress(ProgressLine):
     return fit(parts, ("rate", "ETA"), columns)
 
   def done(self, stats: Mapping[str, float]) -> None:
-    """Says what was done."""
+    """Logs what was done."""
     if not self._what:
       return
     self.clear()

@@ -1,4 +1,4 @@
-"""Rows of a dataset for inference: each distinct one once, in batches of similar lengths."""
+"""Rows of a dataset for inference: each distinct row once, in batches of similar lengths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-# Lengths are padded to multiples of this, and of twice it above 256.
+# Lengths are padded to multiples of this; above 256, to multiples of twice this.
 _GRAIN = 16
 
 
@@ -65,13 +65,13 @@ def read_rows(
 
   Args:
       ds: tf.data.Dataset (or iterable) of (index, {feature: array}).
-      rows: empty; grows.
+      rows: empty; is filled.
       key_features: features that decide the output; None means all.
-      merge: keep equal rows once.
+      merge: keep only one of equal rows.
       window: distinct rows to read between two yields; None reads all.
 
   Yields:
-      (number of distinct rows by now, whether that is all).
+      (number of distinct rows so far, whether these are all).
   """
   first_with: dict[str, int] = {}
   iterator = ds.as_numpy_iterator() if hasattr(ds, "as_numpy_iterator") else iter(ds)
@@ -98,11 +98,11 @@ def read_rows(
 
 
 def in_background(iterator: Iterator[Any], ahead: int = 0) -> Iterator[Any]:
-  """Runs an iterator in a thread, from now on.
+  """Runs an iterator in a thread, starting immediately.
 
   Args:
-      iterator: raises in the thread; what it raises reaches whoever reads.
-      ahead: items that it may be ahead; 0 for as far as it gets.
+      iterator: the iterator; what it raises is re-raised in the consumer.
+      ahead: how many items it may run ahead; 0 is no limit.
   """
   items: queue.Queue = queue.Queue(ahead)
   stopped = threading.Event()
@@ -134,7 +134,7 @@ def in_background(iterator: Iterator[Any], ahead: int = 0) -> Iterator[Any]:
 
 
 class ReadAhead:
-  """A dataset to be read once, whose first examples are read before somebody asks for them.
+  """A dataset to be read once, whose first examples are read before they are requested.
 
   Args:
       ds: the dataset.
@@ -177,8 +177,8 @@ def plan_batches(
       lengths: unpadded length of each row.
       full: the padded length of the dataset.
       batch_size: rows per batch; only the last batch may have fewer.
-      compile_cost: time of a compilation over that of a batch of full length.
-      compiled: padded lengths that cost no compilation.
+      compile_cost: compile time relative to the time of a full-length batch.
+      compiled: padded lengths that are already compiled.
 
   Returns:
       [(positions in `lengths`, padded length)], longest first.
@@ -187,7 +187,7 @@ def plan_batches(
   batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
   needed = [round_length(int(lengths[b[0]]), full) for b in batches]
   starts = [i for i in range(len(batches)) if i == 0 or needed[i] < needed[i - 1]]
-  # best[i]: (time of the batches from i on, if a run starts at i; its end; its padded length).
+  # best[i]: (time of batches i and later, if a run starts at i; its end; its padded length).
   best: dict[int, tuple[float, int, int]] = {len(batches): (0.0, 0, 0)}
   for i in reversed(starts):
     paddings = [(needed[i], 0.0 if needed[i] in compiled else compile_cost * full)]
@@ -204,7 +204,7 @@ def plan_batches(
 
 
 def rows_per_batch(num_rows: int, batch_size: int, multiple: int) -> int:
-  """`batch_size`, or the next power of two times `multiple` that holds fewer rows."""
+  """`multiple` times the smallest power of two that holds the rows, at most `batch_size`."""
   size = multiple
   while size < num_rows:
     size *= 2

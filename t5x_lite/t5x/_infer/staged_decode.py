@@ -1,11 +1,10 @@
 """Decoding in stages, so that a batch never waits long for its slowest row.
 
-A decode of up to T tokens is cut at 8, 16, 32, ... tokens (where a program costs more than a batch,
-not before 16). After each stage the rows that are done
-leave. The others wait until there is a full batch of rows that have come equally far, and go on
-together. So rows of a batch always stand at the same token (one position for the whole batch, as
-the caches have it), caches are only as long as their stage reaches, and each row gets the very
-steps it would get in a batch of its own.
+A decode of up to T tokens is cut at 8, 16, 32, ... tokens (not before 16 where a program costs more
+than a batch). After each stage, finished rows leave. The others wait until a full batch of rows has
+come equally far, and continue together. So the rows of a batch are always at the same position (one
+for the whole batch, as in the caches), caches are only as long as their stage needs, and each row
+takes exactly the steps that it would take in a batch of its own.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ import numpy as np
 from t5x import decoding
 from t5x._infer.rows import rows_per_batch
 
-_FIRST_STOP = {False: 8, True: 16}  # whether programs are to be few
+_FIRST_STOP = {False: 8, True: 16}  # by `few_programs`
 # A decode of so few tokens is not worth the compilation of further stages.
 _SHORT_DECODE = 32
-# Rows that are copied at once from a packed encoding; a copy of fewer takes as long.
+# Rows that are copied at once from a packed encoding; copying fewer takes as long.
 _COPIED = 8
 # Encoder length that shorter rows are padded to when they wait: each length is a program.
 _SHORTEST = 128
@@ -48,7 +47,7 @@ def stage_stops(length: int, few_programs: bool = False) -> list[int]:
 
 
 def _round_up(length: int, full: int) -> int:
-  """The next power of two, at most `full`: waiting rows come in few encoder lengths."""
+  """The next power of two, at most `full`, so that waiting rows have few encoder lengths."""
   return min(1 << max(length - 1, 15).bit_length(), full)
 
 
@@ -59,7 +58,7 @@ class _Pool:
   Args:
       stage: index of the stage they wait for.
       length: encoder length.
-      numbers: the rows, in the order they lie in `rows`.
+      numbers: row numbers, in the order of `rows`.
       rows: `Paused.rows` with the capacity of a batch; None while there are none.
   """
 
@@ -83,7 +82,7 @@ def _move_rows(pool, rows, source, target):
 
 @functools.partial(jax.jit, donate_argnums=0)
 def _move_packed(pool, packed, source, target):
-  """Copies what begins at the positions `source` of packed rows to `pool[target]`, and beyond."""
+  """Copies packed tokens, from each flat position in `source` on, to fill `pool[target]`."""
 
   def move(p, x):
     positions = source[:, None] + jnp.arange(p.shape[1])
@@ -99,17 +98,16 @@ class StagedDecode:
   Args:
       decode: `decode(params, batch, rng, segment)` -> device `decoding.Paused`.
       params: parameters.
-      rng: key handed to `decode` (greedy decodes and beam searches do not use it).
+      rng: key passed to `decode` (greedy decodes and beam searches do not use it).
       decode_length: T.
       full_length: padded encoder length of the dataset.
       batch_size: rows per batch.
       multiple: rows per batch must be a multiple of this.
       fetch: copies device values to this host.
       deliver: `deliver(numbers, positions, outputs)` takes the outputs of rows that are done.
-      make_batch: `make_batch(numbers, encoder length, rows)` -> the batch of rows that `take`
-          took.
-      few_programs: make few stages, and fill their last batches up instead of making them smaller:
-          where a program takes longer to compile, or to trace and load, than a batch.
+      make_batch: `make_batch(numbers, encoder length, rows)` -> a batch of rows given to `take`.
+      few_programs: use few stages, and keep their last batches at full size: for when a program
+          takes longer to compile, or to trace and load, than a batch to run.
   """
 
   def __init__(
@@ -132,22 +130,22 @@ class StagedDecode:
     self._fetch, self._deliver, self._make_batch = fetch, deliver, make_batch
     self._few = few_programs
     self._pools: dict[tuple[int, int], _Pool] = {}
-    # What the device is working on: (rows, stage, encoder length, Paused). One is settled only
-    # when the next is dispatched, so that the device does not wait for the host.
+    # What the device is working on: (rows, stage, encoder length, Paused). An entry is settled
+    # only when the next is dispatched, so that the device does not wait for the host.
     self._running: collections.deque = collections.deque()
     self.shapes: set[tuple[int, ...]] = set()
 
   def start(self, numbers: Sequence[int], batch, length: int) -> None:
-    """Starts a batch; `batch` may have more rows than `numbers`, which are ignored."""
+    """Starts a batch; rows of `batch` beyond those in `numbers` are ignored."""
     self._dispatch(numbers, batch, 0, length, None, len(next(iter(batch.values()))))
 
   def take(self, numbers: Sequence[int], sizes: Sequence[int], starts: Sequence[int], encoded):
-    """Takes rows that are encoded, packed; they wait for others of similar length.
+    """Takes rows from a packed encoding; they wait for others of similar length.
 
     Args:
-        numbers: the rows.
-        sizes: encoder tokens of each.
-        starts: where each begins, counted over all rows of `encoded`.
+        numbers: row numbers.
+        sizes: number of encoder tokens of each.
+        starts: offset of each in the flattened rows of `encoded`.
         encoded: `[P, L, E]`.
     """
     lengths = [_round_up(max(size, _SHORTEST), self._full) for size in sizes]
@@ -163,7 +161,7 @@ class StagedDecode:
       if self._running:
         self._settle()
         continue
-      # The pools that are least far first: their rows join those further on.
+      # The least advanced pools first: their rows join those further on.
       pool = self._pools.pop(min(self._pools))
       longer = [key for key in self._pools if key[0] == pool.stage]
       rows, source = pool.rows, list(range(len(pool.numbers)))
@@ -178,7 +176,7 @@ class StagedDecode:
     start = self._stops[stage - 1] if stage else 0
     active = np.arange(size) < len(numbers)
     segment = decoding.Segment(start, self._stops[stage], rows, active)
-    if stage == 0 and rows is not None:  # encoded before
+    if stage == 0 and rows is not None:  # already encoded
       segment = dataclasses.replace(segment, rows=None, encoded=rows["encoder"]["encoded"])
     self.shapes.add((stage, length, size))
     paused = self._decode(self._params, batch, self._rng, segment)
@@ -187,7 +185,7 @@ class StagedDecode:
       self._settle()
 
   def _settle(self) -> None:
-    """Delivers the rows of the oldest running batch that are done; the others wait."""
+    """Delivers the finished rows of the oldest running batch; the others wait."""
     numbers, stage, length, paused = self._running.popleft()
     done, outputs = self._fetch((paused.done, paused.outputs))
     positions = np.arange(len(numbers))
@@ -200,15 +198,15 @@ class StagedDecode:
       )
 
   def _wait(self, stage: int, length: int, numbers: list[int], source: list[int], rows) -> None:
-    """Moves rows into a pool; a full pool goes on.
+    """Moves rows into a pool; a full pool is resumed.
 
     Args:
-        stage: what they wait for.
-        length: of the encoder's features in the pool.
-        numbers: the rows.
-        source: where in `rows` they are: their position, or that of their first token if they are
-            packed and wait for the first stage.
-        rows: what is copied.
+        stage: the stage they wait for.
+        length: encoder length of the pool.
+        numbers: row numbers.
+        source: their positions in `rows`, or those of their first tokens if they are packed and
+            wait for the first stage.
+        rows: arrays to copy from.
     """
     move = _move_rows if stage else _move_packed
     while numbers:
@@ -216,7 +214,7 @@ class StagedDecode:
       if pool.rows is None:
         pool.rows = self._empty(rows, length)
       have = len(pool.numbers)
-      # As many as a batch has, however few there are to copy: each number would be a program.
+      # A fixed number of indices, however few rows there are: each number would be a program.
       index_size = self._size if stage else _COPIED
       count = min(self._size - have, len(numbers), index_size)
       target = np.full(index_size, self._size)  # out of range: dropped
@@ -230,7 +228,7 @@ class StagedDecode:
         self._resume(self._pools.pop((stage, length)))
 
   def _empty(self, rows, length: int):
-    """Zeros for a batch of rows with the shapes of `rows`, encoder features of `length`."""
+    """Zeros for a batch shaped like `rows`, with encoder features of this length."""
 
     def zeros(path, x):
       trailing = (length, *x.shape[2:]) if path[0].key == "encoder" else x.shape[1:]

@@ -1,4 +1,4 @@
-"""What trainer and evaluator need of a model, and the loss and scores of a transformer.
+"""What trainer and evaluator need from a model, and the loss and scores of a transformer.
 
 Shape letters: B batch, T target length, V vocabulary.
 """
@@ -27,7 +27,7 @@ MetricsMap = dict[str, clu_metrics.Metric]
 
 
 class BaseModel(abc.ABC):
-  """What trainer, evaluator and inference need of a model.
+  """What trainer, evaluator and inference need from a model.
 
   Args:
     optimizer_def: the optimizer.
@@ -85,7 +85,7 @@ class BaseTransformerModel(BaseModel):
     input_vocabulary: vocabulary of the inputs.
     output_vocabulary: vocabulary of the targets.
     optimizer_def: the optimizer.
-    decode_fn: `decoding.beam_search`, `decoding.temperature_sample`, or alike.
+    decode_fn: `decoding.beam_search`, `decoding.temperature_sample`, or similar.
     label_smoothing: in [0, 1).
     z_loss: coefficient of log(Z)^2.
     loss_normalizing_factor: see `losses.get_loss_normalizing_factor_and_weights`.

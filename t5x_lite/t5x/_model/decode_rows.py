@@ -1,4 +1,4 @@
-"""A decode's state as rows, so that an inference can put those of several batches together.
+"""A decode's state as rows, so that inference can combine those of several batches.
 
 Shape letters: B batch, S encoder length, T decoder length, N decodes per example.
 """

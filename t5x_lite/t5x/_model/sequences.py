@@ -28,10 +28,10 @@ def remove_prefix(sequence: Array, prefix_length: Array) -> Array:
 
 
 def count_packed_examples(segment_ids: Array) -> Array:
-  """Counts the examples in packed rows: where an id begins that is not that of padding, 0.
+  """Counts the examples in packed rows: the starts of ids other than that of padding, 0.
 
   Args:
-    segment_ids: int `[B, L]`; ids may leave out numbers.
+    segment_ids: int `[B, L]`; ids need not be consecutive.
 
   Returns:
     int scalar.

@@ -46,11 +46,11 @@ class DataLayout:
 class BasePartitioner(abc.ABC):
   """Places train states and batches on a mesh.
 
-  A partitioner of your own defines `get_mesh_axes` and `partition`.
+  A custom partitioner defines `get_mesh_axes` and `partition`.
 
   Args:
     num_partitions: see `default_mesh`.
-    model_parallel_submesh: see `default_mesh`; give one of the two at most.
+    model_parallel_submesh: see `default_mesh`; give at most one of the two.
     params_on_devices: False keeps parameters on the host between steps (not covered here).
     backend: jax backend; None is the default one.
     ici_mesh_shape: see `default_mesh`.
@@ -164,11 +164,11 @@ class BasePartitioner(abc.ABC):
     )
 
   def _model_partitions(self, fits: Callable[[int, int], bool]) -> list[int]:
-    """Numbers of model partitions for which `fits(data partitions, model partitions)`."""
+    """Numbers of model partitions for which `fits(data partitions, model partitions)` holds."""
     return [n for n in divisors(self.mesh.size) if fits(self.mesh.size // n, n)]
 
   def _setting(self, num_model: int) -> str:
-    """The setting that gives so many model partitions, as far as it is known."""
+    """The setting that gives this many model partitions, as far as it is known."""
     prefix = "partitioning.PjitPartitioner."
     if self._mesh_args["ici_mesh_shape"] is not None:
       return prefix + "ici_mesh_shape"
@@ -237,7 +237,7 @@ class PjittedFnWithContext:
       return self._pjitted_fn(*args)
 
   def lower(self, *args: Any) -> Any:
-    """Lowers for these arguments, as `jax.jit(...).lower`."""
+    """Lowers for these arguments, like `jax.jit(...).lower`."""
     with self._context():
       return self._pjitted_fn.lower(*args)
 
@@ -254,5 +254,5 @@ class PjittedFnWithContext:
 
 
 def is_spec(x: Any) -> bool:
-  """Whether `x` says how an array is divided; None: it is not."""
+  """Whether `x` is a PartitionSpec, or None (replicated)."""
   return x is None or isinstance(x, PartitionSpec)

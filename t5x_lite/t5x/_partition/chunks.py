@@ -50,8 +50,8 @@ class LocalChunker:
     global_mesh: the mesh; the devices of a process are a block in it.
 
   Attributes:
-    num_chunks: parts of each mesh axis that are in different processes.
-    chunk_ids: which of them this process holds.
+    num_chunks: {mesh axis: number of parts that are in different processes}.
+    chunk_ids: {mesh axis: which of them this process holds}.
   """
 
   def __init__(self, global_mesh: Mesh):

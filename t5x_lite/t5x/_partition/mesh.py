@@ -28,14 +28,14 @@ def default_mesh(
   Args:
     num_partitions: devices that share one copy of the model. On CPU it is ignored, as in T5X,
       if it divides the number of devices: the mesh is (processes, local devices).
-    model_parallel_submesh: the same as a product, e.g. (1, 1, 1, 2); counts on CPU too.
+    model_parallel_submesh: the same as a product, e.g. (1, 1, 1, 2); applies on CPU too.
     backend: jax backend; None is the default one.
     ici_mesh_shape: (data, model) within a slice; overrides the first two.
     dcn_mesh_shape: (data, model) across slices.
     devices: devices to use; None is all.
 
   Raises:
-    T5XError: there is no device, or they cannot be divided so.
+    T5XError: there is no device, or they cannot be divided like this.
   """
   devices = list(find_devices(backend) if devices is None else devices)
   if ici_mesh_shape is not None:
@@ -91,8 +91,8 @@ def _arrange(shape: tuple[int, int], devices: list[Any]) -> np.ndarray:
 def _host_by_host(grid: np.ndarray) -> np.ndarray:
   """Sorts the data partitions by the processes they are in.
 
-  A process reads one run of the rows of each batch, so its data partitions have to be neighbours.
-  Sorted by coordinates, as on a TPU of 4 x 4 chips and 4 hosts, they are not.
+  A process reads one contiguous range of each batch's rows, so its data partitions have to be
+  neighbours. Sorted by coordinates, as on a TPU of 4 x 4 chips and 4 hosts, they are not.
   """
   processes = [sorted({d.process_index for d in row}) for row in grid]
   return grid[sorted(range(len(grid)), key=processes.__getitem__)]
@@ -109,5 +109,5 @@ def divisors(n: int) -> list[int]:
 
 
 def listed(numbers: Sequence[int]) -> str:
-  """Returns numbers as a text, for messages."""
+  """Returns numbers as text, for messages."""
   return ", ".join(map(str, numbers)) or "none"

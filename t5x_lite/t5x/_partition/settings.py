@@ -1,4 +1,4 @@
-"""What gin may bind to a partitioner: mistakes are named before devices are asked for."""
+"""Checks of what gin binds to a partitioner, before any devices are requested."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from t5x.errors import T5XError, check_whole
 
 
 def check_mesh_settings(num_partitions: Any, submesh: Any, ici: Any, dcn: Any) -> None:
-  """Raises T5XError for a mesh that there cannot be.
+  """Raises T5XError for an impossible mesh.
 
   Args:
     num_partitions: `PjitPartitioner.num_partitions`.
@@ -40,7 +40,7 @@ def check_mesh_settings(num_partitions: Any, submesh: Any, ici: Any, dcn: Any) -
 
 
 def checked_rules(rules: Any) -> tuple[tuple[str, Any], ...]:
-  """Returns (logical axis, mesh axis) pairs; raises T5XError if `rules` are none."""
+  """Returns (logical axis, mesh axis) pairs; raises T5XError if `rules` are invalid."""
   with contextlib.suppress(TypeError, ValueError):
     pairs = tuple((logical, mesh) for logical, mesh in rules)
     if all(isinstance(a, str) and isinstance(b, (str, tuple, type(None))) for a, b in pairs):

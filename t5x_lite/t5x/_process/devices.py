@@ -1,4 +1,4 @@
-"""The devices of a run: found, or an error that says which were asked for; told to the user."""
+"""Finding and describing the devices of a run; errors say which were asked for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def find_devices(backend: str | None = None) -> list[Any]:
   """Returns the devices of all processes; starts JAX's backend.
 
   Args:
-    backend: platform; None is the one JAX_PLATFORMS names, or the best there is.
+    backend: platform; None is the one JAX_PLATFORMS names, or the best available.
 
   Raises:
     T5XError: there is no device of that kind.

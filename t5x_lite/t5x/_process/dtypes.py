@@ -1,4 +1,4 @@
-"""Types of arrays as gin files name them."""
+"""Array dtypes as gin files name them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _KNOWN = ("float32", "bfloat16", "float16", "float64")
 
 
 def check_dtype(dtype: Any, name: str) -> None:
-  """Raises T5XError unless `dtype` is None or a type of floating-point numbers.
+  """Raises T5XError unless `dtype` is None or a floating-point dtype.
 
   Args:
-      dtype: a type or its name.
+      dtype: a dtype or its name.
       name: the setting, for the message.
   """
   if dtype is None:

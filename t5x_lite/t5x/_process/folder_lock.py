@@ -1,12 +1,12 @@
-"""One run at a time in a folder: a lock file that names the run which holds it.
+"""One run at a time in a folder: a lock file that names the run holding it.
 
 The file is JSON: the owner's host, machine (boot and process namespace), process, when that process
 was started (by the kernel's clock, where /proc has it), and the time of locking. While it is held,
 a thread sets its modification time every `BEAT` seconds. A second run
-  - takes it over if the owner's process is gone, which can be seen on the same machine alone;
+  - takes it over if the owner's process is gone, which can only be seen on the same machine;
   - takes it over if it is another machine's and was not touched for `STALE` seconds;
   - is refused otherwise.
-Object stores (gs://) have neither exclusive creation nor modification by time: no lock there.
+Object stores (gs://) have neither exclusive creation nor settable modification times: no lock.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from t5x.errors import T5XError
 
 try:
   import fcntl
-except ImportError:  # not on Windows: two takeovers in the same moment are not kept apart there
+except ImportError:  # on Windows, where simultaneous takeovers are not prevented
   fcntl = None  # type: ignore[assignment]
 
 BEAT = 30  # seconds
@@ -39,11 +39,11 @@ class Owner:
   """The process that holds a lock.
 
   Args:
-      host: its name, for people.
-      machine: boot and process namespace: where `pid` and `started` mean the same; '' if unknown.
+      host: host name, for messages.
+      machine: boot and process namespace, in which `pid` and `started` are valid; '' if unknown.
       pid: process id.
       started: clock ticks from boot to the start of the process; 0 if unknown.
-      since: when it took the lock, in words.
+      since: when it took the lock, as text.
   """
 
   host: str
@@ -73,7 +73,7 @@ def _started(pid: int) -> int | None:
     text = pathlib.Path(f"/proc/{pid}/stat").read_text()
   except OSError:
     return None
-  fields = text.rpartition(")")[2].split()  # the name before may have blanks and parentheses
+  fields = text.rpartition(")")[2].split()  # the name before may have spaces and parentheses
   return None if fields[0] in "ZX" else int(fields[19])  # a zombie has ended
 
 
@@ -94,7 +94,7 @@ def is_gone(owner: Owner) -> bool | None:
 
 
 def check_folder_name(name: object, setting: str) -> None:
-  """Raises T5XError unless `name` can be that of a folder; it need not exist."""
+  """Raises T5XError unless `name` can name a folder, which need not exist."""
   if isinstance(name, (str, os.PathLike)) and os.fspath(name):
     return
   raise T5XError(
@@ -110,8 +110,8 @@ def held(paths: Sequence[str], setting: str) -> Iterator[None]:
   """Holds locks inside the `with` block; the first of several processes does it for all.
 
   Args:
-      paths: the lock files; their folders are created. Those of object stores are passed over.
-      setting: what names another folder, for example `MODEL_DIR`.
+      paths: the lock files; their folders are created. Those in object stores are skipped.
+      setting: the setting that names the folder, for example `MODEL_DIR`.
 
   Raises:
       T5XError: another run holds one of them (on all processes), or it cannot be written.
@@ -139,7 +139,7 @@ def held(paths: Sequence[str], setting: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _alike() -> Iterator[None]:
-  """Raises on every process the T5XError that the first one raises inside."""
+  """Raises on every process the T5XError that the first one raises in the block."""
   error = None
   try:
     yield
@@ -164,13 +164,13 @@ def _beat(paths: Sequence[pathlib.Path], me: Owner, done: threading.Event) -> No
 
 @contextlib.contextmanager
 def _opened(path: pathlib.Path):
-  """The lock file, made if need be, opened by nobody else meanwhile."""
+  """Opens the lock file exclusively, creating it if needed."""
   while True:
     file = path.open("a+")
     with contextlib.closing(file):
       with contextlib.suppress(OSError, AttributeError):  # some file systems cannot
         fcntl.flock(file, fcntl.LOCK_EX)
-      # Its owner may have removed it since it was opened: then this is a file without a name.
+      # Its owner may have removed it since it was opened: then this is an unlinked file.
       with contextlib.suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
           yield file
@@ -178,7 +178,7 @@ def _opened(path: pathlib.Path):
 
 
 def _read(file) -> Owner | None:
-  """The owner in a lock file; None if it is new, or was cut off."""
+  """The owner in a lock file; None if the file is new or truncated."""
   file.seek(0)
   try:
     return Owner(**json.loads(file.read()))

@@ -1,8 +1,8 @@
 """Several processes, one per host: joining them, and ending all when one is lost.
 
-JAX's coordination service (in process 0) knows who is alive by heartbeats. Where it finds a
-process lost while others wait in a collective, it aborts them (exit code 134, its own message);
-where a collective itself fails first, as on a CPU, the run ends with the error of this module.
+JAX's coordination service (in process 0) tracks which processes are alive by heartbeats. If it
+finds one lost while others wait in a collective, it aborts them (exit code 134, its own message);
+if a collective itself fails first, as on a CPU, the run ends with the error of this module.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check_flags(address: str | None, count: int | None, index: int | None, asked
       asked: --multiprocess_gpu.
 
   Raises:
-      UsageError: they do not fit together.
+      UsageError: they are inconsistent.
   """
   given = {"coordinator_address": address, "process_count": count, "process_index": index}
   given = {name: value for name, value in given.items() if value is not None}
@@ -77,10 +77,10 @@ def join(
   initialization_timeout: int | None = None,
   heartbeat_timeout: int | None = None,
 ) -> None:
-  """Starts jax.distributed; returns when all processes are there.
+  """Starts jax.distributed; returns when all processes have joined.
 
   Args:
-      address: HOST:PORT of process 0; None: JAX finds all three out (Slurm, TPU).
+      address: HOST:PORT of process 0; None: JAX determines all three itself (Slurm, TPU).
       count: number of processes.
       index: which one this is.
       initialization_timeout: seconds to wait for the others; the process exits (1) after that.
@@ -122,7 +122,7 @@ def join(
 
 @contextlib.contextmanager
 def _deadline(seconds: float, error: T5XError):
-  """Prints `error` and exits if what is inside takes longer: it cannot be interrupted."""
+  """Prints `error` and exits if the block takes longer, since it cannot be interrupted."""
   done = threading.Event()
 
   def watch():
@@ -144,7 +144,7 @@ def joined() -> bool:
 
 
 def process_count() -> int:
-  """Number of processes; 1 unless they were joined. Imports nothing, starts no backend for it."""
+  """Number of processes; unless they were joined, 1 without importing or starting JAX."""
   if not joined():
     return 1
   import jax
@@ -177,7 +177,7 @@ def broadcast_text(text: str) -> str:
 
 
 def lost(error: BaseException) -> T5XError | None:
-  """Returns the error to show if `error` comes of a process that is gone, else None."""
+  """Returns the error to show if `error` was caused by a lost process, else None."""
   if process_count() == 1:
     return None
   seen: set[int] = set()

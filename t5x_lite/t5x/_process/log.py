@@ -25,14 +25,14 @@ def log(message: str) -> None:
 
 
 def say(text: str) -> None:
-  """Writes to stderr, on a terminal folded between words."""
+  """Writes to stderr; on a terminal, wraps between words."""
   if sys.stderr.isatty():
     text = folded(text, terminal_columns())
   print(text, file=sys.stderr, flush=True)
 
 
 def folded(text: str, columns: int) -> str:
-  """Folds lines that are wider; the rest of a part of an error stands below its beginning.
+  """Wraps lines wider than `columns`; an error's parts get a hanging indent.
 
   >>> print(folded("  fix:       set BATCH_SIZE to 16", 27))
     fix:       set BATCH_SIZE
@@ -59,6 +59,6 @@ def terminal_columns() -> int:
   """Columns of the terminal behind stderr, which can change at any time."""
   try:
     columns = os.get_terminal_size(sys.stderr.fileno()).columns
-  except (OSError, ValueError, AttributeError):  # no file, or none of a terminal
+  except (OSError, ValueError, AttributeError):  # no file, or not a terminal
     columns = 0
   return columns or shutil.get_terminal_size().columns  # some terminals say 0: then COLUMNS, or 80

@@ -1,4 +1,4 @@
-"""What a CPU multiplies matrices of: float32, or bfloat16 where it has instructions for that.
+"""Operand type of matrix products on a CPU: float32, or bfloat16 if it has instructions for it.
 
 Chosen when a script starts; `t5x.examples.t5.products` casts accordingly. `t5x.utils` re-exports
 `cpu_matmul`.
@@ -17,7 +17,7 @@ from t5x.errors import T5XError, nearest
 
 FLOAT32, BFLOAT16, AUTO = "float32", "bfloat16", "auto"
 
-# Instructions that multiply bfloat16 and sum in float32; XLA uses them unless it is told of less.
+# Instructions that multiply bfloat16 and sum in float32; XLA uses them unless a flag forbids it.
 _INSTRUCTIONS = ("amx_bf16", "avx512_bf16")
 _FAST_ISA = ("AVX512_BF16", "AMX", "AMX_FP16")
 
@@ -84,7 +84,7 @@ def cpu_matmul(operands: str = AUTO) -> str:
 
 
 def describe() -> str:
-  """Returns the line that follows the one of the devices; "" if they are no CPU."""
+  """Returns the line that follows the one about devices; "" if they are not CPUs."""
   if not _on_cpu():
     return ""
   how = f"bfloat16 operands ({_instructions()})" if _operands == BFLOAT16 else "float32 operands"
@@ -98,7 +98,7 @@ def _on_cpu() -> bool:
 
 
 def _limit() -> re.Match[str] | None:
-  """The flag that limits what XLA uses, and in group 1 to what."""
+  """The flag that limits which instructions XLA uses; group 1 is the limit."""
   return re.search(r"--xla_cpu_max_isa=(\S+)", os.environ.get("XLA_FLAGS", ""))
 
 
@@ -110,6 +110,6 @@ def _instructions() -> str:
   try:
     with open("/proc/cpuinfo", encoding="utf-8") as f:
       flags = next((line.split() for line in f if line.startswith("flags")), [])
-  except OSError:  # no Linux: what the CPU has is not known
+  except OSError:  # not Linux: what the CPU has is not known
     return ""
   return next((name for name in _INSTRUCTIONS if name in flags), "")

@@ -1,8 +1,8 @@
-"""Pages of memory that a CPU's arrays lie in: small ones, unless glibc asks Linux for large ones.
+"""Memory pages of arrays on a CPU: small ones, unless glibc asks Linux for large ones.
 
-XLA allocates anew for each step what that step needs. In pages of 4 kB, that is hundreds of
-thousands of page faults, and a tenth of a step's time or more (benchmarks/README.md). glibc asks
-for pages of 2 MB if a variable says so when the process starts, not later.
+XLA allocates the memory of each step anew. In pages of 4 kB, that is hundreds of thousands of page
+faults, and a tenth of a step's time or more (benchmarks/README.md). glibc asks for pages of 2 MB if
+an environment variable says so when the process starts, not later.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import pathlib
 
 TUNABLE = "glibc.malloc.hugetlb"
-# 'always [madvise] never': large pages for who asks; with 'always' everybody gets them.
+# 'always [madvise] never': large pages for programs that ask; with 'always', for all.
 _SETTING = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _FIRST_GLIBC = (2, 35)
 
@@ -26,7 +26,7 @@ def describe() -> str:
 
 
 def _variable() -> str:
-  """The variable, with what it says already."""
+  """The variable, with its present content kept."""
   others = os.environ.get("GLIBC_TUNABLES", "")
   return f"GLIBC_TUNABLES={others}{':' if others else ''}{TUNABLE}=1"
 

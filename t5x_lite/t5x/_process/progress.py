@@ -13,9 +13,9 @@ from t5x._process.log import log, terminal_columns
 _SECONDS_BETWEEN_LINES = 30.0
 _SECONDS_BETWEEN_REDRAWS = 1.0
 _PREFIX = "t5x: "
-_COLUMNS = 99 - len(_PREFIX)  # of a line in a log
+_COLUMNS = 99 - len(_PREFIX)  # maximum of a line in a log
 _SEPARATOR = " | "
-_LEAST_IMPORTANT = ("lr", "tokens", "rate", "loss", "ETA")  # of the line of training
+_LEAST_IMPORTANT = ("lr", "tokens", "rate", "loss", "ETA")  # parts of the training line
 
 
 def duration(seconds: float) -> str:
@@ -43,12 +43,12 @@ def short_number(value: float) -> str:
 
 
 def fit(parts: Mapping[str, str], least_important: Sequence[str], columns: int | None) -> str:
-  """Joins the parts of a line, without those that it has no room for.
+  """Joins the parts of a line, dropping those that do not fit.
 
   Args:
       parts: name -> text, in the order shown.
-      least_important: names of the parts that can be left out, in the order in which they go.
-      columns: longest line, and what is left is cut there; None: any length, in a log.
+      least_important: names of the parts that may be dropped, in that order.
+      columns: maximum length, where the line is cut if it is still longer; None is no limit.
 
   Returns:
       The line.
@@ -77,8 +77,8 @@ class ProgressLine:
     """Shows a line if it is time to, or `force`.
 
     Args:
-        line: returns the line, given the columns that it may have, None in a log; is called only
-            if the line is shown.
+        line: returns the line, given its maximum columns (None in a log); called only if the line
+            is shown.
         force: show it whether or not it is time to.
     """
     now = time.time()
@@ -102,15 +102,15 @@ class ProgressLine:
 class Progress(ProgressLine):
   """The line `step 120/1000 | 9.8 steps/s | 12.3k tokens/s | ETA 1:29 | loss 3.2 | lr 0.001`.
 
-  Tokens are real ones (no padding) of encoder inputs and decoder targets over all hosts.
-  Compilation and evaluation do not count in the rates. Parts are left out where the line would get
-  longer than the terminal: first the learning rate, last the ETA. In a log only the learning rate
-  is, where the line would get longer than 99 columns.
+  Tokens are those of encoder inputs and decoder targets over all hosts, without padding.
+  Compilation and evaluation do not count in the rates. Parts are left out if the line would be
+  wider than the terminal: first the learning rate, last the ETA. In a log only the learning rate
+  is, if the line would exceed 99 columns.
 
   Args:
       first_step: step before the first one of this run.
       last_step: step the run ends at.
-      last_metrics: returns {'loss', 'lr', 'tokens_per_step'} of the latest step, or part of it.
+      last_metrics: returns {'loss', 'lr', 'tokens_per_step'} of the latest step, or some of them.
   """
 
   def __init__(

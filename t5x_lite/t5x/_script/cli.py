@@ -53,13 +53,13 @@ def _print_help(doc: str) -> None:
   for module in ("t5x._script.cli", "t5x.infer", sys.argv[0]):
     text = FLAGS.module_help(module).strip()
     if text:
-      # absl says of some flags, after a semicolon, what their own text says already.
+      # absl appends to some flags, after a semicolon, what their own text already says.
       text = re.sub(r";\s+repeat this option to specify a list of values", "", text)
       print(text.split("\n", 1)[1])
 
 
 def parse_flags(argv: Sequence[str], doc: str = "") -> list[str]:
-  """Parses the command line; prints help and exits, or raises UsageError, where due."""
+  """Parses the command line; may print help and exit, or raise UsageError."""
   args = gin_config.rewrite_gin_args(argv[1:])
   if any(a.lstrip("-") in ("help", "helpshort", "helpfull", "h") for a in args):
     _print_help(doc)
@@ -79,7 +79,7 @@ def parse_flags(argv: Sequence[str], doc: str = "") -> list[str]:
       fix=f"python -m t5x.{os.path.splitext(os.path.basename(argv[0]))[0]} --help",
     ) from e
   if of_jax:
-    jax.config.complete_absl_config(flags)  # `app.run` would, which these scripts do without
+    jax.config.complete_absl_config(flags)  # as `app.run` does, which these scripts do not use
   hosts.check_flags(
     FLAGS.coordinator_address, FLAGS.process_count, FLAGS.process_index, FLAGS.multiprocess_gpu
   )
@@ -100,9 +100,9 @@ def quiet(debug: bool) -> None:
 
 
 def _quiet_failing_saves() -> None:
-  """Keeps what Orbax says on the side while a save fails from burying the error itself.
+  """Keeps Orbax's own messages about a failing save from burying the error itself.
 
-  It logs a traceback per thread; its writes that are cut off complain to asyncio, or end as
+  It logs a traceback per thread; its interrupted writes complain to asyncio, or end as
   unraisable exceptions.
   """
   orbax = f"{os.sep}orbax{os.sep}"
@@ -119,9 +119,9 @@ def _quiet_failing_saves() -> None:
 
 @contextlib.contextmanager
 def _silent_stderr():
-  """Holds file descriptor 2 back, for libraries that write to it from C++ when imported.
+  """Captures file descriptor 2, for libraries that write to it from C++ when imported.
 
-  What was held back is shown if the import fails, but not after Ctrl-C.
+  The captured output is shown if the import fails, but not after Ctrl-C.
   """
   sys.stderr.flush()
   saved = os.dup(2)
@@ -140,7 +140,7 @@ def _silent_stderr():
 
 
 def _is_interrupted(error: BaseException) -> bool:
-  """Whether Ctrl-C is behind an error: modules in C raise an ImportError of their own for it."""
+  """Whether Ctrl-C caused an error: C modules raise an ImportError of their own for it."""
   return any(isinstance(e, KeyboardInterrupt) for e in causes(error))
 
 
@@ -176,7 +176,7 @@ def setup_jax() -> None:
     )
   from t5x._process import devices, matmul, memory
 
-  # Before `log`, which asks which process this is, and so for devices.
+  # Before `log`, which asks for the process index and so for devices.
   found = devices.describe_devices()
   log(f"devices: {found}")
   matmul.cpu_matmul()  # as gin configures it
@@ -204,8 +204,8 @@ def load_config() -> None:
     )
   for binding in FLAGS.gin_bindings:  # before the seconds that imports take
     gin_config.check_literal(binding)
-  # Libraries make millions of objects that stay: looking for garbage among them, now and at every
-  # collection later, takes longer than some of the imports.
+  # Libraries create millions of permanent objects: scanning them for garbage, now and at every
+  # later collection, takes longer than some of the imports.
   gc.disable()
   try:
     import_libraries()
@@ -231,7 +231,7 @@ def run_configured(entry_point: Callable) -> None:
 
 
 def find_unreadable(error: BaseException) -> T5XError | None:
-  """Finds a file in Google's storage that could not be read behind `error`."""
+  """Returns the error to show if an unreadable file in Google's storage caused `error`."""
   tf = sys.modules.get("tensorflow")
   for e in causes(error) if tf else ():
     path = re.search(r"gs://\S+", str(e)) if isinstance(e, tf.errors.OpError) else None
@@ -253,9 +253,9 @@ _NO_ROOM_IN_WORDS = re.compile(r"no space left|quota exceeded|file too large", r
 
 
 def find_unwritable(error: BaseException) -> T5XError | None:
-  """Finds a file that could not be written behind `error`: the disk is full, or read-only.
+  """Returns the error to show if a file that could not be written caused `error`.
 
-  A checkpoint that cannot be written has an error of its own.
+  The disk is full, or read-only. A checkpoint that cannot be written has its own error.
   """
   tf = sys.modules.get("tensorflow")
   for e in causes(error):
@@ -278,10 +278,10 @@ def find_unwritable(error: BaseException) -> T5XError | None:
 
 
 def _end(code: int) -> None:
-  """Ends the process as `sys.exit` does, but for taking Python's modules down.
+  """Ends the process as `sys.exit` does, except for tearing down Python's modules.
 
-  A failed run leaves its pipelines open. If their threads are in a function of Python, TensorFlow
-  waits for them, and they for Python, which lets no thread go on by then: a deadlock.
+  A failed run leaves its pipelines open. If their threads are in a Python function, TensorFlow
+  waits for them, and they for Python, which by then lets no thread continue: a deadlock.
   """
   threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, such as those that save
   atexit._run_exitfuncs()
@@ -318,7 +318,7 @@ def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
 
 
 def _report(error: BaseException, debug: bool) -> int:
-  """Says what ended a script. Returns its exit code."""
+  """Reports what ended a script. Returns its exit code."""
   if _is_interrupted(error):
     if debug:
       traceback.print_exception(error)

@@ -1,4 +1,4 @@
-"""Errors of functions that gin calls with what is bound to them."""
+"""Errors of functions that gin calls with the values bound to them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _missing_parameters(text: str) -> T5XError | None:
 
 
 def _unknown_parameter(text: str) -> T5XError | None:
-  """The error for a parameter that only the class below knows not to exist: gin sees **kwargs."""
+  """The error for a parameter that gin accepts, seeing **kwargs, but the class below does not."""
   match = re.search(r"got an unexpected keyword argument '(\w+)'", text)
   where = re.search(r"In call to configurable '([^']+)'", text)
   if not match or not where:
@@ -52,7 +52,7 @@ def _unknown_parameter(text: str) -> T5XError | None:
   name, param = where.group(1), match.group(1)
   bound = [s for (_, s), params in _gin_config._CONFIG.items() if param in params]
   if not any(selector.rpartition(".")[2] == name for selector in bound):
-    return None  # not gin, but the program calls it so
+    return None  # the program passes it, not gin
   return T5XError(
     f"{name!r} has no parameter {param!r}.",
     found=f"{name}.{param}, which a gin file or the command line binds",
@@ -62,7 +62,7 @@ def _unknown_parameter(text: str) -> T5XError | None:
 
 
 def _not_for_optax(text: str) -> T5XError | None:
-  """The error for settings with which optax makes no transformation."""
+  """The error for settings from which optax cannot make a transformation."""
   where = re.search(r"In call to configurable '(\w+)' \(<\w+ (\S+) ", text)
   name = where.group(1) if where else ""
   of_optax = [s for (_, s) in _gin_config._CONFIG if s.endswith(f".{name}") and "optax" in s]

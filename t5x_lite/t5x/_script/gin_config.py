@@ -230,7 +230,7 @@ def _use_safe_readers() -> None:
 
 
 def _folders() -> list[str]:
-  """Returns the search paths for an error, each once; the empty one is the current folder."""
+  """Returns the search paths for an error, each once; an empty one is the current folder."""
   return list(dict.fromkeys(folder or "." for folder in search_paths()))
 
 
@@ -256,8 +256,8 @@ def parse_gin_flags(
       finalize_config: lock the configuration and run the checks of `check_config`.
 
   Raises:
-      T5XError: for the first unreadable line, or all unset and unknown macros together. A user's
-          error of a module that a file imports comes as it is.
+      T5XError: for the first unreadable line, or all unset and unknown macros together. A user
+          error raised by a module that a file imports is passed on unchanged.
   """
   _use_safe_readers()
   for path in (*DEFAULT_SEARCH_PATHS, *installed_search_paths(), *gin_search_paths):
@@ -289,7 +289,7 @@ def parse_gin_flags(
 
 
 def _check_command_line_macros(gin_bindings: Sequence[str], from_files: set[str]) -> None:
-  """A macro given on the command line must be one a file defines or something refers to."""
+  """Checks that macros on the command line are ones that a file defines or something refers to."""
   names = [m.group(1) for b in gin_bindings if (m := _BINDING.match(b))]
   known = from_files | set(_referenced_macros())
   unknown = [n for n in names if n in macros() and n not in known]
@@ -347,7 +347,7 @@ def check_config() -> None:
 
 
 def _example(name: str) -> str:
-  """How a setting is given on the command line: texts in one pair of quotes for gin in another."""
+  """How to give a setting on the command line: strings have gin's quotes inside the shell's."""
   kinds = {"DIR": "DIR", "PATH": "PATH", "NAME": "NAME"}
   text = kinds.get(re.split(r"[._/]", name)[-1].upper())
   return f"""--gin.{name}="'{text}'\"""" if text else f"--gin.{name}=..."

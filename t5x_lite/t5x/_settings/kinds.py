@@ -1,4 +1,4 @@
-"""Checks of what gin binds to the scripts: values of another kind, before anything is read."""
+"""Checks of what gin binds to the scripts: values of the wrong kind, before anything is read."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def check_kind(value: Any, name: str, fits: bool, expected: str, fix: str) -> No
     value: what a setting was bound to.
     name: the setting.
     fits: whether it can be used.
-    expected: what can be.
-    fix: a line of gin that binds that.
+    expected: what can be used.
+    fix: a line of gin that binds such a value.
   """
   if not fits:
     raise T5XError(f"{name} cannot be used.", found=repr(value)[:200], expected=expected, fix=fix)
@@ -56,13 +56,13 @@ def check_arguments(
   callables: Mapping[str, tuple[bool, str]],
   flags: Sequence[str] = (),
 ) -> None:
-  """Raises T5XError for the first argument of a script that is of another kind.
+  """Raises T5XError for the first argument of a script that is of the wrong kind.
 
   Args:
     script: `train`, `evaluate` or `infer`.
-    arguments: by name; `partitioner` is checked, too.
+    arguments: mapping from name to value; `partitioner` is checked too.
     configs: {argument: (class, whether it may be None, an example)}.
-    callables: {argument: (whether it may be None, an example)}, of classes and functions.
+    callables: {argument: (whether it may be None, an example)}, for classes and functions.
     flags: arguments that are True or False.
   """
 
@@ -87,7 +87,7 @@ def check_arguments(
 
 
 def check_evaluator(evaluator_cls: Any) -> None:
-  """Raises T5XError for what gin binds to `seqio.Evaluator`, made late, and its loggers."""
+  """Raises T5XError for invalid bindings of `seqio.Evaluator`, made late, and its loggers."""
   bound = bound_to(evaluator_cls)
   name = "seqio.Evaluator"
   examples = f"{name}.num_examples (EVALUATOR_NUM_EXAMPLES)"
@@ -107,12 +107,12 @@ def check_evaluator(evaluator_cls: Any) -> None:
 def check_inference(
   script: str, arguments: Mapping[str, Any], callables: Mapping[str, tuple[bool, str]]
 ) -> None:
-  """Raises T5XError for the first argument of `evaluate` or `infer` that is of another kind.
+  """Raises T5XError for the first argument of `evaluate` or `infer` that is of the wrong kind.
 
   Args:
     script: its name.
-    arguments: by name.
-    callables: as of `check_arguments`.
+    arguments: mapping from name to value.
+    callables: as in `check_arguments`.
   """
   optional = {"summarize_config_fn": (True, "None"), "train_state_initializer_cls": (True, "None")}
   check_arguments(script, arguments, _INFERENCE_CONFIGS, {**optional, **callables})

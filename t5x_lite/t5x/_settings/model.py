@@ -1,4 +1,4 @@
-"""Checks of a model as gin configures it, before data are read and anything is compiled."""
+"""Checks of a model as gin configures it, before data is read or anything is compiled."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DECODING: Mapping[str, Callable[[Any, str], None]] = {
 
 
 def check_model(model: Any, trains: bool = False) -> None:
-  """Raises T5XError for parts of a model that do not fit together.
+  """Raises T5XError for parts of a model that are invalid or incompatible.
 
   Args:
     model: what MODEL is bound to.
@@ -35,7 +35,7 @@ def check_model(model: Any, trains: bool = False) -> None:
   is_model = hasattr(model, "FEATURE_CONVERTER_CLS") and not isinstance(model, type)
   fix = "MODEL = @models.EncoderDecoderModel()"
   check_kind(model, "MODEL", is_model, "a model; a class becomes one by () behind its name", fix)
-  if not isinstance(model, BaseTransformerModel):  # what others need is theirs to say
+  if not isinstance(model, BaseTransformerModel):  # other models check their own needs
     return
   name = type(model).__name__
   for part, cls, example in (
@@ -88,7 +88,7 @@ def _check_network(model: BaseTransformerModel) -> None:
 
 
 def _size(vocabulary: seqio.Vocabulary, part: str) -> int:
-  """Tokens of a vocabulary, which is read from its file."""
+  """Size of a vocabulary, which is read from its file."""
   try:
     return int(vocabulary.vocab_size)
   except Exception as e:

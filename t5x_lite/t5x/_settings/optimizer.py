@@ -1,4 +1,4 @@
-"""Checks of an optimizer as gin configures it: its first step would notice only then."""
+"""Checks of an optimizer as gin configures it, which would otherwise fail at its first step."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _check_adafactor(optimizer: adafactor.Adafactor) -> None:
 
 
 def _check_optax(optimizer: optimizers.OptaxWrapper) -> None:
-  """Raises T5XError if a setting is of another type: optax notices that at the first step."""
+  """Raises T5XError if a setting has the wrong type: optax notices that at the first step."""
 
   def step(params: Any) -> Any:
     settings = optimizer.update_hyper_params(learning_rate=1.0)

@@ -25,7 +25,7 @@ MetricsByTask = Mapping[str, Mapping[str, Any]]
 
 
 def mode_name(key: Any) -> str:
-  """Returns 'TRAIN_EVAL' of 'TRAIN_EVAL', 'train_eval' or an enum member.
+  """Returns a mode's name, e.g. 'TRAIN_EVAL' for 'train_eval' or an enum member.
 
   Raises:
       T5XError: there is no such mode.
@@ -46,7 +46,7 @@ def _are_actions(acts: Any) -> bool:
 
 
 class Actions:
-  """The actions of a run by mode.
+  """The actions of a run, grouped by mode.
 
   Args:
       actions: `train.actions`: {mode: [action]}, or None.
@@ -70,16 +70,16 @@ class Actions:
     return any(self._by_mode.values())
 
   def has(self, mode: str) -> bool:
-    """Returns whether there are any for `mode`."""
+    """Returns whether there are actions for `mode`."""
     return bool(self._by_mode[mode])
 
   @property
   def handle_nan(self) -> bool:
-    """Whether one is there to end training at a loss that is not finite."""
+    """Whether one of the actions ends training when a metric is not finite."""
     return any(isinstance(a, TerminateOnNanAction) for acts in self._by_mode.values() for a in acts)
 
   def run(self, mode: str, train_state, metrics_by_task: MetricsByTask) -> bool:
-    """Runs those of `mode`; returns whether one of them wants to end training.
+    """Runs the actions of `mode`; returns whether any of them wants to end training.
 
     The first process decides for all: only it has the metrics of an inference evaluation.
     """
@@ -95,7 +95,7 @@ class Actions:
 
 
 def _number(action: Any, metrics_by_task: MetricsByTask, task: str, metric: str) -> float | None:
-  """Looks a metric up; says so (once an evaluation) and returns None if it is not there."""
+  """Looks up a metric; if it is missing or not a number, logs that and returns None."""
   values = metrics_by_task.get(task)
   if values is None or metric not in values:
     known = [f"{t}: {', '.join(m)}" for t, m in metrics_by_task.items()]
@@ -128,7 +128,7 @@ class EarlyStoppingAction:
       rtol: relative change that is too small.
 
   Raises:
-      T5XError: an argument cannot be meant.
+      T5XError: an argument is invalid.
   """
 
   def __init__(
@@ -186,7 +186,7 @@ class TerminateOnNanAction:
   """Ends training when a metric is not finite.
 
   Args:
-      task: key of the metrics to look at (`train`, or a task of an evaluation).
+      task: key of the metrics to look at (`train`, or an evaluated task).
       metric: name of the metric.
   """
 

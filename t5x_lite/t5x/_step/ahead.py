@@ -7,17 +7,17 @@ import time
 
 import jax
 
-# A step that is being stopped has to wait for this long, or for two steps if that is longer.
+# A run that is being stopped waits about this long at most, or two steps if that is longer.
 _SECONDS = 0.1
 _MOST_STEPS = 32  # as many as JAX itself allows on a CPU
 
 
 class StepsAhead:
-  """The steps that are dispatched and not known to be done.
+  """Steps that have been dispatched and are not known to have finished.
 
-  At least two may be: the one that runs, and the one that the device goes on with while the host
-  prepares the next. Of short steps there may be as many as take a tenth of a second, since the host
-  cannot prepare one within a few milliseconds every time.
+  At least two are allowed: the running one, and the one that the device continues with while the
+  host prepares the next. If steps are short, a tenth of a second's worth of them is allowed, since
+  the host cannot always prepare one within a few milliseconds.
   """
 
   def __init__(self):
@@ -26,7 +26,7 @@ class StepsAhead:
     self._done_at: float | None = None
 
   def add(self, result: jax.Array) -> None:
-    """Adds a dispatched step by one of its results."""
+    """Adds a dispatched step, given one of its results."""
     self._steps.append(result)
 
   def wait_for_room(self) -> None:
@@ -40,11 +40,11 @@ class StepsAhead:
   def _wait_for_oldest(self) -> None:
     oldest = self._steps.popleft()
     if oldest.is_ready():
-      self._done_at = None  # done at some time before: the interval would not be the step's
+      self._done_at = None  # finished at an unknown time: the interval would not be the step's
       return
     jax.block_until_ready(oldest)
     now = time.perf_counter()
     if self._done_at is not None:
-      # A thread that wakes late makes the next step seem short: believe half of it at a time.
+      # A thread that wakes late makes the next step seem short: at most halve the estimate.
       self._step_seconds = max(now - self._done_at, self._step_seconds / 2, 1e-6)
     self._done_at = now

@@ -1,8 +1,8 @@
 """Losses and parameters that are not finite: noticing them, and what to tell the user.
 
-Losses are looked at where metrics are fetched anyway. A loss is computed before its step's
-update, so a good loss does not show that the parameters after the step are good: those are looked
-at before each save.
+Losses are checked where metrics are fetched anyway. A loss is computed before its step's update,
+so a finite loss does not show that the parameters after the step are finite: those are checked
+before each save.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class LossWatch:
           makes the parameters of checkpoint n.)
       value: that loss.
       num_bad: steps with such a loss.
-      last_seen: last step that was looked at.
+      last_seen: last step that was checked.
       last_good_loss: (step, loss) of the latest finite loss.
   """
 
@@ -38,7 +38,7 @@ class LossWatch:
   last_good_loss: tuple[int, float] | None = None
 
   def look(self, step: int, metrics: Mapping[str, Any]) -> None:
-    """Notes the loss of one step's metrics (on the host)."""
+    """Records the loss of one step's metrics (on the host)."""
     self.last_seen = step
     if "loss" not in metrics:
       return
@@ -57,7 +57,7 @@ def _all_finite(leaves: Sequence[jax.Array]) -> jax.Array:
 
 
 def all_finite(params: Any) -> bool:
-  """Returns whether all floating-point parameters are finite (one scalar leaves the device)."""
+  """Returns whether all floating-point parameters are finite (fetches a single scalar)."""
   leaves = [x for x in jax.tree_util.tree_leaves(params) if jnp.issubdtype(x.dtype, jnp.floating)]
   return not leaves or bool(_all_finite(leaves))
 
@@ -85,9 +85,9 @@ def diverged(
   """Returns the error for a run that cannot go on.
 
   Args:
-      watch: the losses; without a bad one it is the parameters that are not finite.
+      watch: the losses; if all are finite, it is the parameters that are not.
       first_step: step this run started from.
-      step: step it is at.
+      step: the current step.
       optimizer_def: the model's optimizer.
       latest: path of the latest checkpoint, which is good, or None.
   """

@@ -41,10 +41,10 @@ def accumulate_grads(
       batch: {feature: [B, ...]}.
       dropout_rng: key; microbatch i uses its own split.
       num_microbatches: None or 1 computes the batch at once.
-      sharding: of a microbatch's features, or None.
+      sharding: sharding of a microbatch's features, or None.
 
   Raises:
-      T5XError: if the batch does not divide.
+      T5XError: if the batch size is not divisible by `num_microbatches`.
   """
   grad_fn = jax.value_and_grad(loss_fn, has_aux=True)
   if num_microbatches is None or num_microbatches <= 1:
@@ -92,7 +92,7 @@ def accumulate_grads_microbatched(
       data_partition_spec: sharding of a microbatch's features, or None.
 
   Returns:
-      (gradients, metrics, None); T5X has a model's mutable collections in the third place.
+      (gradients, metrics, None); T5X returns a model's mutable collections as the third item.
   """
   grads, metrics = accumulate_grads(
     model.loss_fn, train_state.params, batch, dropout_rng, num_microbatches, data_partition_spec
@@ -108,13 +108,13 @@ def apply_grads(
   weight_metrics_computer,
   other_state_variables: Mapping[str, Any] | None = None,
 ):
-  """Returns (the next train state, metrics with `learning_rate` and those of weights).
+  """Returns (the next train state, metrics with `learning_rate` and weight metrics added).
 
   Args:
       train_state: parameters and slots.
       grad_accum: gradients.
-      metrics: of this step.
-      learning_rate: of this step; None leaves it to the optimizer.
+      metrics: this step's metrics.
+      learning_rate: this step's learning rate; None leaves it to the optimizer.
       weight_metrics_computer: a `WeightMetricsComputer`, or None.
       other_state_variables: further arguments of the state's `apply_gradient`.
   """

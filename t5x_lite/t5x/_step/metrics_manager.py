@@ -34,12 +34,12 @@ class MetricsManager:
     self.write_scalars(step, {key: val})
 
   def write_scalars(self, step: int, scalars: Mapping[str, Any]) -> None:
-    """Writes numbers by their tags and flushes."""
+    """Writes {tag: number} and flushes."""
     self.summary_writer.write_scalars(step, scalars)
     self.summary_writer.flush()
 
   def flush(self) -> None:
-    """Returns when all that was written is in the file."""
+    """Flushes everything written so far to the file."""
     self.summary_writer.flush()
 
   def close(self) -> None:
@@ -48,7 +48,7 @@ class MetricsManager:
 
 
 def shown_loss(model: Any, values: Mapping[str, Any]) -> str:
-  """Returns which of a model's metrics is shown as its loss: per token where that can be told."""
+  """Returns which metric to show as a model's loss: the one per token where that is known."""
   per_token = "loss_per_nonpadding_target_token"
   summed = getattr(model, "_loss_normalizing_factor", None) is None
   return per_token if summed and per_token in values else "loss"

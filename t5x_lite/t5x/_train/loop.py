@@ -19,19 +19,19 @@ from t5x._step.metrics_manager import shown_loss
 from t5x._train.setup import Periods
 from t5x.errors import Interrupted
 
-_TOKENS = ("encoder_input_tokens", "decoder_target_tokens")  # whose lengths are said
+_TOKENS = ("encoder_input_tokens", "decoder_target_tokens")  # whose lengths are logged
 
 
 class Saver:
-  """Saves the trainer's state, but never one that is not finite.
+  """Saves the trainer's state, unless it is not finite.
 
   Args:
       model_dir: MODEL_DIR.
       checkpointer: one of the classes in `checkpoints`, or None to save nothing.
       save_cfg: SaveCheckpointConfig or None.
       trainer: has the train state.
-      model: its optimizer may tolerate such losses (`skip_nan_updates`).
-      actions: one of them may end training at a loss that is not finite.
+      model: its optimizer may tolerate losses that are not finite (`skip_nan_updates`).
+      actions: one of them may end training when a loss is not finite.
   """
 
   def __init__(self, model_dir: str, checkpointer, save_cfg, trainer, model, actions: Actions):
@@ -40,13 +40,13 @@ class Saver:
     self._optimizer_def, self._handle_nan = model.optimizer_def, actions.handle_nan
     self._tolerant = bool(getattr(self._optimizer_def, "skip_nan_updates", False))
     self._first_step = int(trainer.train_state.step)
-    self.diverged = False  # and an action was to end training for it
+    self.diverged = False  # True: not finite, and an action is to end training because of it
 
   def check_losses(self, step: int) -> None:
-    """Ends the run if a loss that was fetched is not finite; costs nothing.
+    """Ends the run if a loss fetched so far is not finite; costs nothing.
 
     Raises:
-        T5XError: it is not, and neither `skip_nan_updates` nor an action deals with it.
+        T5XError: one is not, and neither `skip_nan_updates` nor an action handles it.
     """
     if self._trainer.losses.first_bad is None or self._tolerant:
       return
@@ -67,10 +67,10 @@ class Saver:
     raise divergence.diverged(watch, self._first_step, step, self._optimizer_def, latest)
 
   def save(self, step: int) -> bool:
-    """Saves the state after `step`; returns whether a checkpoint of it is there.
+    """Saves the state after `step`; returns whether a checkpoint of it exists.
 
     Raises:
-        T5XError: it is not finite, or cannot be written.
+        T5XError: the state is not finite, or cannot be written.
     """
     self._trainer.check_losses()
     self.check_losses(step)
@@ -106,11 +106,11 @@ class Evaluations:
   Args:
       trainer: evaluates teacher-forced.
       model: tells whether its loss is a sum over tokens.
-      eval_sets: {task: batches} for that.
+      eval_sets: {task: batches} of the teacher-forced evaluation.
       rows: rows per batch on this host.
       evaluator: `utils.InferenceEvaluator`, or None.
       actions: may end training.
-      concurrent_metrics: compute metrics of inferences beside training.
+      concurrent_metrics: compute inference metrics while training continues.
   """
 
   def __init__(
@@ -125,7 +125,7 @@ class Evaluations:
   ):
     self._trainer, self._eval_sets, self._rows = trainer, eval_sets, rows
     self._evaluator, self._actions = evaluator, actions
-    # An action must not look at the metrics of the evaluation before.
+    # An action must not look at the metrics of the previous evaluation.
     self._concurrent = concurrent_metrics and not actions.has("INFER_EVAL")
     self._model = model
     self._pending: Any = None
@@ -149,7 +149,7 @@ class Evaluations:
     return ended
 
   def wait(self) -> dict[str, Any]:
-    """Waits for the metrics of the last evaluation; raises what a metric raised."""
+    """Waits for the metrics of the last evaluation; re-raises what a metric raised."""
     pending, self._pending = self._pending, None
     return {} if pending is None else self._evaluator.finish(pending)
 
@@ -159,10 +159,10 @@ class Loop:
 
   Args:
       trainer: takes the steps.
-      batches: iterator of batches on the devices, without an end.
+      batches: endless iterator of batches on the devices.
       total_steps: step to end at.
-      periods: when to do something else.
-      saver: saves.
+      periods: when to do something other than training.
+      saver: saves checkpoints.
       evaluations: evaluates.
       actions: may end training.
       stop: asks for a clean stop.
@@ -208,8 +208,8 @@ class Loop:
 
   def _run(self, eval_first: bool) -> None:
     with self._progress.excluded():
-      self._saver.save(self.step)  # the starting state, as T5X does: a point 0 for comparisons
-      # A run stopped in its last evaluation has that left to do.
+      self._saver.save(self.step)  # the starting state, as T5X does: a baseline for comparisons
+      # A run stopped during its last evaluation still has to do that.
       if eval_first or self.step == self._total_steps:
         self._evaluations.run()
     if self._periods.gc:
@@ -228,7 +228,7 @@ class Loop:
   def _train_until(self, target: int) -> None:
     """Takes steps up to `target`, or until a loss is not finite."""
     while self.step < target and not self._saver.diverged:
-      # First the wait, then the look: a request that comes meanwhile finds one step dispatched.
+      # Wait first, then check: a request that arrives meanwhile prevents the next dispatch.
       self._trainer.wait_for_room()
       self._stop.check()
       batch = next(self._batches)
@@ -241,9 +241,9 @@ class Loop:
       self._progress.update(self.step)
 
   def _compile(self, batch) -> None:
-    """Takes a step of new shapes, whose time does not count."""
+    """Takes a step with new shapes, whose time does not count."""
     first = self._trainer.compile_seconds is None
-    self._trainer.check_losses()  # that of the steps before it does
+    self._trainer.check_losses()  # waits for the steps before it, whose time does count
     with self._progress.excluded(steps=1):
       self._trainer.step(batch)
     if first:

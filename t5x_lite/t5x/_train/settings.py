@@ -34,13 +34,13 @@ def check(arguments: Mapping[str, Any]) -> tuple[setup.Periods, Actions]:
   """Checks all arguments of `train`, alone and together.
 
   Args:
-    arguments: by name.
+    arguments: mapping from name to value.
 
   Returns:
     (periods, actions).
 
   Raises:
-    T5XError: for the first one that cannot be used.
+    T5XError: for the first invalid argument.
   """
   get = arguments.__getitem__
   total_steps = get("total_steps")
@@ -59,7 +59,7 @@ def check(arguments: Mapping[str, Any]) -> tuple[setup.Periods, Actions]:
 
 
 def _check_classes(trainer_cls: Any, evaluator_cls: Any) -> None:
-  """Checks what gin binds to classes of which objects are made only after the data."""
+  """Checks what gin binds to classes that are instantiated only after the data is set up."""
   bound = bound_to(trainer_cls)
   name = "trainer.Trainer"
   check_whole(bound.get("num_microbatches"), f"{name}.num_microbatches", 0, optional=True)
@@ -75,7 +75,7 @@ def check_data(arguments: Mapping[str, Any]) -> None:
   """Checks tasks, vocabularies, lengths and batches of the data.
 
   Args:
-    arguments: of `train`, by name.
+    arguments: mapping from name to value, those of `train`.
 
   Raises:
     T5XError: for the first one that does not fit.

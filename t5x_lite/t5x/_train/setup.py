@@ -21,14 +21,14 @@ from t5x.errors import T5XError, check_whole
 
 @dataclasses.dataclass(frozen=True)
 class Periods:
-  """After how many steps something other than training happens; 0 or None: never.
+  """Numbers of steps between things other than training; 0 or None means never.
 
   Args:
-      evals: between evaluations.
-      stats: between TensorBoard points.
-      saves: between checkpoints.
-      gc: between garbage collections.
-      save_steps: further steps to save at.
+      evals: steps between evaluations.
+      stats: steps between TensorBoard points.
+      saves: steps between checkpoints.
+      gc: steps between garbage collections.
+      save_steps: additional steps to save at.
   """
 
   evals: int
@@ -53,7 +53,7 @@ class Periods:
 
 
 def check_numbers(model_dir, total_steps, relative_steps, eval_steps, random_seed) -> None:
-  """Raises T5XError for settings of `train` that are not what they have to be.
+  """Raises T5XError for invalid settings of `train`.
 
   Args:
       model_dir: a folder's name.
@@ -87,7 +87,7 @@ def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -
   }
   given = {k: v for k, v in named.items() if v}
   for name, value in given.items():
-    if not (isinstance(value, int) and value < 0):  # that has a message of its own
+    if not (isinstance(value, int) and value < 0):  # negative numbers have their own message
       check_whole(value, name, 0, optional=True)
     else:
       raise T5XError(
@@ -121,8 +121,8 @@ class Start:
   """Where a run starts and ends.
 
   Args:
-      choice: the checkpoint to start from, or None: from scratch.
-      step: its step, 0 from scratch.
+      choice: the checkpoint to start from, or None to start from scratch.
+      step: its step; 0 from scratch.
       total_steps: the step to end at.
   """
 
@@ -137,7 +137,7 @@ def choose_start(
   """Chooses the checkpoint: 1. MODEL_DIR's latest, 2. INITIAL_CHECKPOINT_PATH, 3. none.
 
   Raises:
-      T5XError: it is not there, it is past the last step, or the mode is not for training.
+      T5XError: it is missing or past the last step, or the mode is not for training.
   """
   if restore_cfg is not None and restore_cfg.mode == "all":
     raise T5XError(
@@ -146,7 +146,7 @@ def choose_start(
     )
   choice = checkpoints.choose_checkpoint(model_dir, restore_cfg)
   if choice is not None:
-    check_complete(choice.path)  # its name alone says how many steps it is old
+    check_complete(choice.path)  # the step may be read from its name alone
   step = checkpoints.checkpoint_step(choice) if choice else 0
   if relative_steps:
     # Counted from the first checkpoint of this run, if it is being resumed.
@@ -185,7 +185,7 @@ def make_trainer(
       shapes_and_types: ({feature: global shape}, {feature: dtype}) of a batch.
       start: which checkpoint to restore, if any.
       restore_cfg: RestoreCheckpointConfig or None.
-      rngs: keys of initialisation and of dropout.
+      rngs: PRNG keys for initialisation and for dropout.
       eval_names: tasks of the teacher-forced evaluation.
       model_dir: gets model-info.txt and TensorBoard events.
 
@@ -224,13 +224,13 @@ def _num_microbatches(trainer) -> int:
 
 
 def describe_step(model, partitioner, cfg, trainer) -> str:
-  """Returns what a training step computes and where, in a line.
+  """Returns what a training step computes and where, in one line.
 
   Args:
       model: the model; its `module.config.dtype` is named if it has one.
       partitioner: gives the mesh.
       cfg: `utils.DatasetConfig` of the training data.
-      trainer: knows the microbatches.
+      trainer: gives the number of microbatches.
   """
   microbatches = _num_microbatches(trainer)
   config = getattr(getattr(model, "module", None), "config", None)
@@ -288,7 +288,7 @@ def make_evaluator(
 
 
 def make_checkpointer(model_dir: str, save_cfg, use_orbax: bool):
-  """Returns what saves checkpoints, or None if nothing is to be saved."""
+  """Returns the checkpointer, or None if nothing is to be saved."""
   if save_cfg is None:
     return None
   cls = save_cfg.checkpointer_cls

@@ -1,4 +1,4 @@
-"""The stream of training data: which it is, where it began, and its batches from a step on."""
+"""The stream of training data: its identity, where it began, and its batches from a given step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from t5x.errors import T5XError
 
 @dataclasses.dataclass(frozen=True)
 class Stream:
-  """The training data of a run, and where it began: kept as MODEL_DIR/stream.json.
+  """The training data of a run, and where it began; stored as MODEL_DIR/stream.json.
 
   Args:
       first_step: the step whose batch is the stream's first.
@@ -35,10 +35,10 @@ class Stream:
 
 
 def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) -> Stream:
-  """Returns the stream of data to read from `start.step` on.
+  """Returns the stream of data to read, starting at `start.step`.
 
-  A resumed run goes on in the stream it was in, with the seeds it had (also those from the
-  clock). It begins a new one if the data's settings have changed, or nothing tells of the old.
+  A resumed run continues its stream with the same seeds (including those drawn at random). It
+  begins a new one if the data's settings have changed, or no stream was stored.
 
   Args:
       model_dir: MODEL_DIR.
@@ -75,7 +75,7 @@ def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) ->
 
 
 def _seed(random_seed: int | None) -> int:
-  """RANDOM_SEED, or one from the clock."""
+  """Returns RANDOM_SEED, or a seed drawn at random."""
   if random_seed is not None:
     return int(random_seed)
   seed = int(np.random.SeedSequence().generate_state(1)[0] % 2**31)
@@ -102,7 +102,7 @@ def _describe(cfg, random_seed: int | None) -> str:
 
 
 def _read_stream(path: epath.Path) -> Stream | None:
-  """Returns what a run has kept, or None: it has not, or another program wrote its checkpoints."""
+  """Returns the stored stream, or None (for example if another program wrote the checkpoints)."""
   try:
     return Stream(**json.loads(path.read_text()))
   except (OSError, ValueError, TypeError):
@@ -110,7 +110,7 @@ def _read_stream(path: epath.Path) -> Stream | None:
 
 
 def training_data(cfg, model, partitioner, get_dataset_fn: Callable, stream: Stream, step: int):
-  """Returns (dataset of this host's batches from `step` on, number of data shards).
+  """Returns (dataset of this host's batches starting at `step`, number of data shards).
 
   Args:
       cfg: `utils.DatasetConfig`.
@@ -130,7 +130,7 @@ def training_data(cfg, model, partitioner, get_dataset_fn: Callable, stream: Str
 
 
 def never_empty(batches: Iterator, cfg) -> Iterator:
-  """Yields the batches; raises T5XError at their end: data repeats, so they only end if empty."""
+  """Yields the batches; raises T5XError if they end: data repeats unless it is empty."""
   yield from batches
   raise T5XError(
     f"The training data of {cfg.mixture_or_task_name!r} is empty.",

@@ -1,7 +1,8 @@
-"""Batches of training without the columns that are padding in every row, on a CPU.
+"""Training batches without the columns that are padding in every row, on a CPU.
 
-T5X computes every column of `TASK_FEATURE_LENGTHS`: one program, as TPUs want it. On a CPU padding
-costs what tokens cost, and most of the paper's 256 target tokens are padding: a value has three.
+T5X computes every column of `TASK_FEATURE_LENGTHS`: one program, as suits TPUs. On a CPU, padding
+costs as much as tokens, and most of the paper's 256 target positions are padding: a value has
+three tokens.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from t5x._data.devices import Batch
 from t5x.losses import SpecialLossNormalizingFactor
 from t5x.models import BaseTransformerModel
 
-# Multiples of it, or of it times a power of two, are what rows are padded to: each is a program.
+# Inputs keep a multiple of 64 columns, targets 32 times a power of two: each is a program.
 _INPUTS, _TARGETS = 64, 32
 _TOKENS = {
   "encoder_input_tokens": "encoder",
@@ -27,13 +28,13 @@ _TOKENS = {
 
 
 def trimmed(ds, model) -> Iterable[Batch]:
-  """Returns batches of a dataset without padding, if a model's loss and this run allow it.
+  """Returns a dataset's batches, trimmed if the model's loss and this run allow it.
 
-  Other processes of a run could have longer rows, so nothing is left out where there are several.
+  In a run of several processes nothing is trimmed, since others could have longer rows.
 
   Args:
       ds: batched dataset of this host, or an iterable of batches.
-      model: a `models.BaseModel`; one with a loss of its own may care for padding.
+      model: a `models.BaseModel`; a custom loss may depend on padding, so nothing is trimmed.
   """
   allowed = (
     jax.default_backend() == "cpu"
@@ -49,10 +50,10 @@ def trimmed(ds, model) -> Iterable[Batch]:
 
 
 def trim(batch: Batch) -> Batch:
-  """Leaves out columns at the end of a batch in which every row is padding.
+  """Drops the trailing columns of a batch that are padding in every row.
 
-  The loss and its gradients are those of the whole batch up to rounding; dropout draws other masks
-  for another length. Packed rows (with segment ids) stay as they are.
+  The loss and its gradients are those of the whole batch up to rounding; dropout masks differ
+  with the length. Packed rows (with segment ids) stay as they are.
 
   Args:
       batch: {feature: [B, length]} of `seqio.EncDecFeatureConverter`.

@@ -137,9 +137,9 @@ class MultiHeadDotProductAttention(nn.Module):
       inputs_q: `[B, Q, E]`; `[B*N, 1, E]` when decoding.
       inputs_kv: `[B, K, E]`; not read in cross-attention once its cache exists.
       mask: which keys to attend to (True, or more than 0), `[B or 1, H or 1, Q or 1, K]`, or None.
-      bias: added to the logits, `[B or 1, H or 1, Q, K]`, or None; when decoding also the row of
-        this step alone, `[1, H, 1, K]`.
-      decode: self-attention with a cache: the first call makes it, each further call has one query.
+      bias: added to the logits, `[B or 1, H or 1, Q, K]`, or None; when decoding, it may also be
+        only the row of this step, `[1, H, 1, K]`.
+      decode: self-attention with a cache: the first call makes it, each later call has one query.
       deterministic: True switches dropout off.
       cross_decode: 'cached': cross-attention with a cache; 'direct': cross-attention of a short
         decode, without one.

@@ -4,8 +4,8 @@ Over a whole batch the scores, `[B, H, Q, K]`, go through memory at every pass. 
 few heads are computed at a time, and the backward pass computes the scores again, as in Dao et al.
 2022 (arXiv:2205.14135), but for all keys at once. Accelerators have their own ways to do so.
 
-The heads of a group are separate products of matrices, which a CPU computes faster than one of
-batches, and which it computes at the same time.
+The heads of a group are separate matrix products, which a CPU computes faster than a batched one,
+and in parallel.
 
 Shape letters as in `softmax_attention`; N groups of heads, G heads in a group.
 """
@@ -24,20 +24,20 @@ from t5x.examples.t5 import products, softmax_attention
 
 Array = jax.Array
 
-# Bytes of float32 scores. Less than these in all: the batch fits the cache as it is.
+# Bytes of float32 scores. Up to this many in total, the batch fits the cache as it is.
 _WHOLE = 6_000_000
-# Heads at a time: more compile longer.
+# Heads at a time: more take longer to compile.
 _GROUP = 12
 
 
 def applies(query: Array, key: Array, bias: Array | None, mask: Array | None) -> bool:
-  """Whether `attend` is the faster one: on one CPU, and with scores that are past its cache.
+  """Whether `attend` is the faster one: on one CPU, with scores that exceed its cache.
 
   Args:
     query: `[B, H, Q, D]`.
     key: `[B, H, K, D]`.
-    bias: None, or what can be added to the scores; `[1, H, Q, K]` or it does not apply.
-    mask: likewise; one for all heads or it does not apply.
+    bias: None, or added to the scores; `[1, H, Q, K]`, or `attend` does not apply.
+    mask: likewise; one for all heads, or `attend` does not apply.
   """
   if jax.default_backend() != "cpu" or active_mesh.num_devices() > 1:
     return False
@@ -55,14 +55,14 @@ def attend(
   mask: Array | None = None,
   float32_scores: bool = False,
 ) -> Array:
-  """As `softmax_attention.attend`, equal to it up to rounding."""
+  """Like `softmax_attention.attend`, equal to it up to rounding."""
   batch, heads, queries, size = query.shape
   if mask is not None:
     mask = jnp.broadcast_to(mask, (batch, 1, *mask.shape[2:]))
-    mask = jax.lax.optimization_barrier(mask)  # or it is computed for each head again
+    mask = jax.lax.optimization_barrier(mask)  # otherwise it is computed again for each head
   if bias is not None:
     bias = jax.lax.optimization_barrier(bias)
-  # Heads side by side, as the products before have them: a head is a few columns of a row.
+  # Heads side by side, as the preceding products have them: a head is a few columns of a row.
   flat = (x.swapaxes(1, 2).reshape(batch, x.shape[2], -1) for x in (query, key, value))
   groups = heads // max(n for n in range(1, _GROUP + 1) if heads % n == 0)
   query, key, value = (_split(x, groups) for x in flat)
@@ -123,7 +123,7 @@ def _backward(settings, residuals, d_out):
       mask, *inputs = row
       found = [of_head(*head) for head in _heads(heads, bias, mask, inputs)]
       *gradients, d_scores = zip(*found, strict=True)
-      if bias is not None:  # one array for each head: each is added to where it lies
+      if bias is not None:  # one array per head: each is added to in place
         d_bias = [a + b for a, b in zip(d_bias, d_scores, strict=True)]
       return d_bias, [jnp.concatenate(x, axis=-1) for x in gradients]
 

@@ -41,7 +41,7 @@ def param_with_axes(
     axes: one logical axis name per dimension.
 
   Returns:
-    The parameter, constrained to the active mesh if there is one.
+    The parameter.
   """
   value = module.param(name, init, tuple(shape), jnp.float32)
   module.sow(
@@ -108,7 +108,7 @@ class MlpBlock(nn.Module):
 
   @nn.compact
   def __call__(self, inputs: Array, decode: bool = False, deterministic: bool = False) -> Array:
-    """`[B, L, E]` -> `[B, L, E]`; `decode` changes nothing."""
+    """`[B, L, E]` -> `[B, L, E]`; `decode` is ignored."""
     del decode
     hidden = None
     for i, name in enumerate(self.activations):
@@ -145,7 +145,7 @@ def _activation(name: str | Callable[[Array], Array]) -> Callable[[Array], Array
 
 
 def check_activations(names: Sequence[str | Callable[[Array], Array]]) -> None:
-  """Raises T5XError unless `names` are a list of one activation or more."""
+  """Raises T5XError unless `names` is a list of one or more activations."""
   if isinstance(names, str) or not isinstance(names, Sequence) or not names:
     raise T5XError(
       "network.T5Config.mlp_activations is no list of activations.",
@@ -175,17 +175,17 @@ class LayerNorm(nn.Module):
 
 
 def keep_mask(rng: Array, rate: float, shape: Sequence[int]) -> Array:
-  """Draws what dropout keeps.
+  """Draws the mask of what dropout keeps.
 
-  Threefry's numbers are computed wherever they are needed. Those of a hardware generator come out
-  of one operation, which the partitioner does not divide: every device would draw the numbers of
-  the whole batch. So each data partition draws its own rows there, and which they are depends on
-  the number of partitions.
+  Threefry's numbers are computed wherever they are needed. Those of a hardware generator come from
+  one operation, which the partitioner does not divide: every device would draw the numbers of the
+  whole batch. So there each data partition draws its own rows, and the result depends on the number
+  of partitions.
 
   Args:
     rng: key.
     rate: probability in [0, 1) of dropping.
-    shape: of the result, examples first.
+    shape: shape of the result, examples first.
 
   Returns:
     bool array of `shape`.
@@ -198,12 +198,12 @@ def keep_mask(rng: Array, rate: float, shape: Sequence[int]) -> Array:
     keep = draw(rng, 1)
   else:
     keep = active_mesh.map_over_data(draw, rng)
-  # Without the barrier, XLA on TPU draws anew in every product that reads what was dropped from.
+  # Without the barrier, XLA on TPU draws again in every product that reads dropout's result.
   return jax.lax.optimization_barrier(keep)
 
 
 class Dropout(nn.Module):
-  """Drops elements and scales up the others, as flax's module of this name.
+  """Drops elements and scales up the others, like flax's module of this name.
 
   Attributes:
     rate: probability in [0, 1) of dropping.

@@ -101,7 +101,7 @@ def _lookup(table: Array, tokens: Array) -> Array:
 
 
 def _lookup_backward(residuals, grad):
-  # Summed in float32: a token can stand in a batch thousands of times.
+  # Summed in float32: a token can occur in a batch thousands of times.
   tokens, zeros = residuals
   total = zeros.astype(jnp.float32).at[tokens].add(grad.astype(jnp.float32))
   return total.astype(zeros.dtype), None
@@ -194,7 +194,7 @@ class RelativePositionBiases(nn.Module):
       ("heads", "relpos_buckets"),
     )
     if qlen > 1 and jax.default_backend() == "tpu":
-      # A product with one-hot vectors: the matrix unit has that done before shifting begins.
+      # A product with one-hot vectors: the matrix unit is done with it before shifting begins.
       offsets = jnp.arange(klen)[None, :] - jnp.arange(qlen)[:, None]
       buckets = relative_position_bucket(
         offsets, bidirectional, self.num_buckets, self.max_distance

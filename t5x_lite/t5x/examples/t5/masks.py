@@ -29,12 +29,12 @@ def make_attention_mask(
   extra_batch_dims: int = 0,
   dtype: Any = jnp.float32,
 ) -> Array:
-  """Makes a mask of what holds for each pair of a query and a key.
+  """Makes a mask by applying a function to each pair of a query and a key.
 
   Args:
-    query_input: `[B, Q]`, for example whether a token is none of the padding, or segments.
+    query_input: `[B, Q]`, for example whether a token is not padding, or segment ids.
     key_input: `[B, K]`.
-    pairwise_fn: says of a query's and a key's value whether the query sees the key.
+    pairwise_fn: maps a query's and a key's value to whether the query sees the key.
     extra_batch_dims: axes of size 1 to add in front.
     dtype: type of the mask.
 
@@ -49,7 +49,7 @@ def make_causal_mask(x: Array, extra_batch_dims: int = 0, dtype: Any = jnp.float
   """Makes a mask that lets each position see itself and those before it.
 
   Args:
-    x: `[B, L]`; only its shape counts, padding is not looked at.
+    x: `[B, L]`; only its shape matters, padding is ignored.
     extra_batch_dims: axes of size 1 to add in front.
     dtype: type of the mask.
 
@@ -61,7 +61,7 @@ def make_causal_mask(x: Array, extra_batch_dims: int = 0, dtype: Any = jnp.float
 
 
 def combine_masks(*masks: Array | None, dtype: Any = jnp.float32) -> Array | None:
-  """Returns the mask of what all masks let pass (None lets all pass); None if there is none.
+  """Returns the logical and of the masks other than None; None if there are none.
 
   Raises:
     T5XError: they differ in rank.
@@ -71,7 +71,7 @@ def combine_masks(*masks: Array | None, dtype: Any = jnp.float32) -> Array | Non
 
 
 def combine_biases(*masks: Array | None) -> Array | None:
-  """Returns the sum of biases (None adds nothing); None if there is none.
+  """Returns the sum of the biases other than None; None if there are none.
 
   Raises:
     T5XError: they differ in rank.

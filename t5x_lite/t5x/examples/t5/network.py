@@ -169,7 +169,7 @@ class Encoder(nn.Module):
     for i in range(cfg.num_encoder_layers):
       x = EncoderLayer(cfg, name=f"layers_{i}")(x, bias, mask, deterministic)
     x = layers.LayerNorm(dtype=cfg.dtype, name="encoder_norm")(x)
-    # Here, alone of all places, T5X has a mask for every position.
+    # Only here does T5X draw a mask for every position.
     return layers.Dropout(cfg.dropout_rate)(x, deterministic)
 
 

@@ -1,8 +1,8 @@
-"""Matrix products, all of a network's: on a CPU with instructions for it, of bfloat16 operands.
+"""All matrix products of a network: of bfloat16 operands on a CPU with instructions for them.
 
-Which those are, `t5x._process.matmul` says. They multiply bfloat16 and sum in float32 at nearly
+`t5x._process.matmul` says which these are. They multiply bfloat16 and sum in float32 at nearly
 twice the rate of float32, or more (benchmarks/README.md). All else stays float32: sums, norms,
-softmax, parameters, optimizer. Where the operands are not float32, or the device is no CPU, a
+softmax, parameters, optimizer. Where the operands are not float32, or the device is not a CPU, a
 product is that of `jax.numpy`.
 """
 
@@ -22,18 +22,18 @@ from t5x._process import matmul
 
 Array = jax.Array
 
-# Of the rows, columns and terms of a product that is cast, the fewest and the second fewest are at
-# least so many. Smaller ones gain a third at most, or take less time than casting for them, and in
-# small networks rounding weighs more.
+# Minimum of the smallest and second smallest of a product's rows, columns and terms for it to be
+# cast. Smaller products gain a third at most, or take less time than the cast itself, and in small
+# networks rounding weighs more.
 _FEWEST, _SECOND = 64, 129
 
 
 def einsum(subscripts: str, a: Array, b: Array, out_dtype: Any = None) -> Array:
-  """As `jnp.einsum` of two operands.
+  """Like `jnp.einsum` of two operands.
 
   Args:
-    subscripts: of the two operands and the result, e.g. '...qd,...kd->...qk'; each letter stands
-      in two of the three at least.
+    subscripts: those of the two operands and the result, e.g. '...qd,...kd->...qk'; each letter
+      occurs in at least two of the three.
     a: the first operand.
     b: the second operand.
     out_dtype: type that products are summed and returned in; None is that of the operands.
@@ -44,7 +44,7 @@ def einsum(subscripts: str, a: Array, b: Array, out_dtype: Any = None) -> Array:
 
 
 def dot(x: Array, kernel: Array, out_dtype: Any = None, transposed: bool = False) -> Array:
-  """`[..., K]` times `[K, N]`, or times `[N, K]` transposed -> `[..., N]`; as `einsum`."""
+  """`[..., K]` times `[K, N]`, or times `[N, K]` transposed -> `[..., N]`; like `einsum`."""
   rows = jax.ShapeDtypeStruct((math.prod(x.shape[:-1]), x.shape[-1]), x.dtype)
   subscripts = "mk,nk->mn" if transposed else "mk,kn->mn"
   if not _is_to_be_cast(subscripts, rows, kernel):
@@ -53,7 +53,7 @@ def dot(x: Array, kernel: Array, out_dtype: Any = None, transposed: bool = False
 
 
 def cast_kernels(params: Any) -> Any:
-  """Casts the kernels of a network, once for all products that they are in; or returns `params`."""
+  """Casts a network's kernels, once for all their products; returns `params` if none are cast."""
   if not _casts():
     return params
 
@@ -104,7 +104,7 @@ def _forward(subscripts, a, b):
 
 
 def _backward(subscripts, inputs, gradient):
-  # By itself the gradient would be float32, and so would its products.
+  # Otherwise the gradient would be float32, and so would its products.
   a, b = inputs
   gradient = _cast(gradient)
   of_inputs, out = subscripts.split("->")
@@ -123,10 +123,10 @@ def _cast(x: Array) -> Array:
 
 
 def _multiply(subscripts: str, a: Array, b: Array) -> Array:
-  """As `jnp.einsum` of bfloat16 operands, in float32.
+  """Like `jnp.einsum` of bfloat16 operands, in float32.
 
-  Of two matrices, the result's rows come from the first, whose rows lie one after the other: other
-  forms are multiplied at half the rate or less, or XLA has no code for them.
+  For two matrices, the result's rows come from the first, which is row-major: other forms are
+  multiplied at half the rate or less, or XLA has no code for them.
   """
   if a.ndim == b.ndim == 2 and active_mesh.num_devices() == 1:
     of_a, of_b, out = _letters(subscripts)

@@ -1,4 +1,4 @@
-"""Softmax attention with a gradient of its own: few passes over the scores.
+"""Softmax attention with a custom gradient: few passes over the scores.
 
 What attention costs outside of its matrix products is passes over arrays of the size of the
 scores, `[B, H, Q, K]`. Here the forward pass makes two (scores; weights times values) and the
@@ -25,7 +25,7 @@ Array = jax.Array
 
 
 def describe() -> str:
-  """Says in a few words how attention is computed on this machine's devices."""
+  """Describes briefly how attention is computed on this machine's devices."""
   how = {"gpu": "; cuDNN's fused kernel is not used"}
   if jax.device_count() == 1:
     how["cpu"] = ", in blocks where a batch of scores exceeds the cache"
@@ -49,7 +49,7 @@ def attend(
     key: `[B, H, K, D]`.
     value: `[B, H, K, D]`.
     bias: added to the scores, `[B or 1, H or 1, Q or 1, K or 1]`; differentiated. None for none.
-    mask: added to the scores, of such a shape too; not differentiated. None for none.
+    mask: added to the scores, of a like shape; not differentiated. None for none.
     float32_scores: keep scores in float32 whatever the type of `query`.
 
   Returns:
@@ -117,7 +117,7 @@ def weighted_mean(scores: Array, value: Array) -> tuple[Array, Array, Array]:
     "...qk,...kd->...qd", weights, jnp.concatenate([value, ones], axis=-1), jnp.float32
   )
   total = sums[..., -1:]  # at least 1: the largest weight is
-  # Not as one logarithm: added to -1e10, where all keys are masked, that of the total is lost.
+  # Not as one logarithm: where all keys are masked, that of the total is lost in the -1e10.
   return (sums[..., :-1] / total).astype(value.dtype), largest, total
 
 
@@ -144,7 +144,7 @@ def backward(
 
 
 def _sum_rows(x):
-  """Sums over the first axis, kept, in float32: by what the backend is good at."""
+  """Sums over the first axis, kept, in float32, in the way that is fast on the backend."""
   if jax.default_backend() == "tpu":  # within the pass that computes `x`
     return jnp.sum(x, axis=0, keepdims=True, dtype=jnp.float32)
   # XLA's reduction over rows is slow on a CPU: a tenth of a training step of T5 Small.
