@@ -1,4 +1,4 @@
-"""Fixtures of the tests: the golden numbers recorded from Google's T5X, and started scripts."""
+"""Test fixtures: the golden numbers recorded from Google's T5X, and a server that runs scripts."""
 
 import os
 
@@ -20,21 +20,21 @@ def golden_set() -> GoldenSet:
 
 @pytest.fixture(scope="session", params=MODELS)
 def golden(request, golden_set) -> GoldenModel:
-  """One golden model after the other."""
+  """Each golden model in turn."""
   return GoldenModel(golden_set.root, request.param)
 
 
 @pytest.fixture(scope="session")
 def jax_cache(tmp_path_factory):
-  """The folder of compiled programs, one for all processes of a test session."""
+  """The compilation cache, shared by all processes of a test session."""
   base = tmp_path_factory.getbasetemp()
-  # Each of pytest-xdist's workers has a folder of its own in that of the session.
+  # Each pytest-xdist worker has its own folder inside that of the session.
   return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "jax_cache"
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _programs_are_kept(jax_cache):
-  """Functions that tests make anew are not compiled anew."""
+  """Caches programs on disk: functions that tests recreate are not recompiled."""
   jax.config.update("jax_compilation_cache_dir", str(jax_cache))
   jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
   jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
@@ -48,7 +48,7 @@ def server(jax_cache) -> ForkServer:
 
 
 def pytest_terminal_summary(terminalreporter):
-  """Prints what tests recorded as `report`, also if they ran in other processes."""
+  """Prints what tests recorded as `report`, even if they ran in other processes."""
   for report in terminalreporter.stats.get("passed", ()):
     for name, value in report.user_properties:
       if name == "report":

@@ -1,4 +1,4 @@
-"""Actions end training where Google's T5X does (its documented cases, and by hand)."""
+"""Actions end training where Google's T5X does (its documented cases, and hand-computed ones)."""
 
 import math
 
@@ -28,7 +28,7 @@ def _run(action, values, task="task", metric="metric"):
     ("min", [1, 0.8, 0.6], 0.0, 0.3, True),
     ("min", [1, 0.8, 0.7, 0.6], 0.15, 0.0, True),
     ("min", [1, 1], 0.0, 0.0, False),  # fewer than `patience` values
-    ("min", [1, 1, 0.5, 1], 0.0, 0.0, False),  # 1 -> 0.5 is still in sight
+    ("min", [1, 1, 0.5, 1], 0.0, 0.0, False),  # 1 -> 0.5 is still in the window
     ("min", [math.nan, math.nan, math.nan], 0.0, 0.0, True),
   ],
 )

@@ -1,6 +1,6 @@
-"""The accounting of programs compiled for TPUs, and `--run_mode=aot` itself where libtpu is.
+"""Accounting for programs compiled for TPUs, and `--run_mode=aot` itself if libtpu is installed.
 
-The HLO below is written by hand in the form of libtpu 0.0.42; all expected numbers are by hand.
+The HLO below is handwritten in the format of libtpu 0.0.42; expected numbers are computed by hand.
 """
 
 import importlib.util
@@ -86,7 +86,7 @@ ENTRY %main (x: bf16[8,128]) -> f32[] {
 def test_program_counts_loops_as_often_as_they_run():
   program = account.read_program(PROGRAM)
   # Entry: the fusion (not what is inside it), and the longer branch. Body: 10, and the inner
-  # loop once, because its condition names no number of iterations.
+  # loop once, because its condition gives no iteration count.
   assert program.loops == (account.Loop(trips=4, cycles=13.0),)
   assert program.entry_cycles == 100 + 7
   assert program.cycles == 107 + 4 * 13
@@ -103,7 +103,7 @@ def test_an_operation_without_an_estimate_counts_as_none():
 
 def test_program_sums_collectives_and_random_bits():
   program = account.read_program(PROGRAM)
-  # bfloat16 1024 and float32 2; of the gather its result alone, in each of 4 iterations.
+  # 1024 bfloat16 and 2 float32; for the gather only its result, in each of 4 iterations.
   assert program.collectives == {"all-reduce": 2048 + 8, "all-gather": 4 * 128}
   assert program.rng == 4 * (4 + 256)
 
@@ -159,7 +159,7 @@ def test_bounds_are_those_worked_out_for_google_t5x():
   token = account.decode_step_work(T5_BASE, 256, 512, 256, decodes=1, itemsize=2)
   assert train == pytest.approx(141.9e-3, rel=1e-3)
   assert token.seconds(v3, 32, 1) == pytest.approx(1.05e-3, rel=5e-3)
-  # Half the weights each; the caches are shared by as many devices as before.
+  # Half the weights on each; the caches are divided among as many devices as before.
   half = token.seconds(v3, 16, 2) * v3.bandwidth
   assert half == pytest.approx(token.weight_bytes / 2 + token.cache_bytes / 32)
 
@@ -177,22 +177,22 @@ def _report(**step):
 
 
 def test_advice_names_only_what_divides_and_helps():
-  # 4 held by state and gradients leave 6 for what grows with the rows. Two microbatches: half of
-  # 12, but a sum of gradients beside them: 6 + 6 > 10. Four: 6 + 3.
+  # State and gradients take 4 of 16; the other 12 grow with the rows. Two microbatches halve them
+  # but need 2 more to accumulate gradients: 6 + 6 > 10. Four: 6 + 3.
   report = _report(needed_bytes=16.0)
   found = advice.advise(report, T5_BASE, zero=False, can_partition=True)
   assert ["trainer.Trainer.num_microbatches = 4"] in found
   assert ["BATCH_SIZE = 32"] in found
-  # The rest alone is too large: no division of the state helps.
+  # The rest alone is too large, so partitioning the state does not help.
   assert not any(len(a) == 1 and "num_partitions" in a[0] for a in found)
 
 
 def test_advice_divides_a_state_that_is_too_large():
-  # 9 held, 3 others: with two partitions 4.5 + 3.
+  # 9 for state and gradients, 3 for the rest: with two partitions 4.5 + 3.
   report = _report(needed_bytes=12.0) | {"state_bytes": 5.0, "params_bytes": 4.0, "batch_size": 4}
   found = advice.advise(report, T5_BASE, zero=False, can_partition=True)
   assert ["partitioning.PjitPartitioner.num_partitions = 2"] in found
-  assert not any("microbatches" in binding for a in found for binding in a)  # a row each
+  assert not any("microbatches" in binding for a in found for binding in a)  # one row each
   held = advice.advise(report, T5_BASE, zero=False, can_partition=False)
   assert not any("num_partitions" in binding for a in held for binding in a)
 

@@ -1,4 +1,4 @@
-"""The attention written for few passes over the scores, against plain softmax attention."""
+"""Attention that makes few passes over the scores, against plain softmax attention."""
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +32,7 @@ def _inputs(with_bias, with_mask):
   mask = None
   if with_mask:
     keep = np.random.default_rng(4).random((B, 1, Q, K)) < 0.7
-    keep[0, 0, 0] = False  # a query without a key attends to all alike
+    keep[0, 0, 0] = False  # a fully masked query attends to all keys equally
     mask = layers.attention_mask_bias(jnp.asarray(keep), jnp.float32)
   return query, key, value, bias, mask
 
@@ -110,7 +110,7 @@ def test_dropping_values_is_dropping_weights():
 
 @pytest.mark.parametrize("model_partitions", [1, 2, 3])
 def test_caches_of_a_tpu_give_what_those_of_a_cpu_give(monkeypatch, model_partitions):
-  """3 partitions do not divide 4 heads: one group."""
+  """4 heads do not divide over 3 partitions, so they form one group."""
   query, key, value, bias, mask = _inputs(True, False)
   mask = layers.attention_mask_bias(jnp.arange(K)[None, None, None] < 5, jnp.float32)
   query, key, value = (x.swapaxes(1, 2) for x in (query, key, value))

@@ -1,4 +1,4 @@
-"""Batches converted as a whole against SeqIO's converter, example by example."""
+"""Batches converted as a whole, against SeqIO's converter applied to each example."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ LENGTHS = {"inputs": 12, "targets": 5}
 
 
 class _Own(seqio.EncDecFeatureConverter):
-  """Somebody's own converter: every third token counts double."""
+  """A custom converter: target tokens divisible by 3 count double."""
 
   def _convert_example(self, features):
     converted = super()._convert_example(features)
@@ -21,7 +21,7 @@ class _Own(seqio.EncDecFeatureConverter):
 
 
 def _examples(longest):
-  """21 examples, some empty; a feature that no model reads."""
+  """21 examples, some empty, with a feature that no model reads."""
   rng = np.random.default_rng(0)
   for i in range(21):
     row = {n: rng.integers(1, 99, rng.integers(0, k)).astype(np.int32) for n, k in longest.items()}
@@ -59,7 +59,7 @@ def test_equal(converter, drop):
 
 
 def test_the_shapes_are_known_before_reading():
-  """Programs are compiled for them."""
+  """Programs are compiled for these shapes."""
   converter = seqio.EncDecFeatureConverter(pack=False)
   ds = convert_and_batch(
     _dataset(LENGTHS), converter, LENGTHS, 4, drop_remainder=True, trimmed=True
@@ -70,7 +70,7 @@ def test_the_shapes_are_known_before_reading():
 
 
 def test_examples_that_are_not_trimmed_are_checked():
-  """With `trim_output_features=False`, too long an example is SeqIO's error, not cut in silence."""
+  """With `trim_output_features=False`, overlong examples raise SeqIO's error; they are not cut."""
   converter = seqio.EncDecFeatureConverter(pack=False)
   ds = _dataset({"inputs": 40, "targets": 6})
   ds = convert_and_batch(ds, converter, LENGTHS, 4, drop_remainder=True, trimmed=False)

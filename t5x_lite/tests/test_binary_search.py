@@ -1,4 +1,4 @@
-"""Search over bits, and the masks made with it, against sorting."""
+"""Binary search over bits, and the masks made with it, against sorting."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ def test_the_largest_number_that_is_not_above_is_found(search, numbers):
   dtype = jnp.int32 if search is binary_search.int32_bsearch else jnp.float32
   limits = jnp.asarray(numbers, dtype)
   found = jax.jit(lambda: search(limits.shape, lambda x: x > limits))()
-  assert (found == limits).all()  # for XLA, numbers too small for float32's exponent equal 0
+  assert (found == limits).all()  # XLA treats subnormal numbers as 0
   info = INT32 if dtype == jnp.int32 else FLOAT32
   always, never = (search((2, 3), lambda x, v=v: jnp.full(x.shape, v)) for v in (True, False))
   assert (always == info.min).all()

@@ -1,4 +1,4 @@
-"""Pinned checkpoints, and what wrote a checkpoint."""
+"""Pinned checkpoints, and detecting a checkpoint's type."""
 
 import pytest
 from flax import serialization

@@ -1,4 +1,4 @@
-"""Where compiled programs are kept, and that initialisation is one program."""
+"""The location of the compilation cache, and initialisation as a single program."""
 
 import gin
 import jax
@@ -9,7 +9,7 @@ from t5x import optimizers, partitioning, utils
 
 @pytest.fixture
 def clean(monkeypatch, tmp_path):
-  """No cache in the environment; JAX's and gin's settings as they were afterwards."""
+  """No cache in the environment; afterwards restores JAX's settings and clears gin's."""
   monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
   monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
   names = [

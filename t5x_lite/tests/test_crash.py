@@ -1,4 +1,4 @@
-"""Saves that are killed (a real kill -9) or meet a full disk leave what a restart can use."""
+"""Saves that are killed (a real kill -9) or hit a full disk leave what a restart can use."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import run_crash
 from t5x import checkpoints
 
 # The steps that must be complete afterwards. The first checkpoint is deleted after the second
-# save (keep=1), by a rename and only then file by file.
+# save (keep=1): it is renamed, and only then deleted file by file.
 EXPECTED = {
   "legacy-folder": [1],
   "legacy-arrays": [1],
@@ -53,7 +53,7 @@ def test_what_is_left(crashes, case):
   for name, array in run_crash.State(steps[-1]).state_dict()["target"].items():
     np.testing.assert_array_equal(loaded["target"][name], array)
 
-  # The next run goes on in the same folder, and clears up.
+  # The next run continues in the same folder, and cleans up.
   checkpointer = run_crash.CLASSES[case.split("-")[0]](str(folder), keep=1)
   if steps == [1]:
     assert checkpointer.save(run_crash.State(2))

@@ -1,4 +1,4 @@
-"""Decoding on models of a few numbers, with results by hand.
+"""Decoding with models of a few numbers, and results computed by hand.
 
 The rules are those that Google's T5X documents for `temperature_sample` and `beam_search`.
 """
@@ -28,7 +28,7 @@ def _constant(*rows):
 
 
 def _says(*tokens, vocab=10):
-  """A model that always says `tokens[i]` in row i."""
+  """A model that always predicts `tokens[i]` in row i."""
   return _constant(*np.where(np.arange(vocab) == np.array(tokens)[:, None], 0.0, NEVER))
 
 
@@ -149,7 +149,7 @@ def test_callbacks_see_and_change_the_state():
   assert decodes == [[6, 3, 5, 3, 5], [7, 7, 7, 7, 7]]
 
 
-# Log probabilities of tokens 2 and 3 in two examples; all else is impossible.
+# Logits of tokens 2 and 3 in two examples; all other tokens are impossible.
 TWO = ([NEVER, -1e10, -0.1, -0.9], [NEVER, -1e10, -0.9, -0.1])
 
 
@@ -161,7 +161,7 @@ def _beam(inputs, model=None, **kwargs):
 
 
 def test_equal_beams_come_in_the_order_of_google_t5x():
-  """Of equal beams, that of the lower token comes last in the first step, first in the next.
+  """Of equal beams, the one with the lower token comes last in the first step, then first.
 
   By hand: after a step the better half is reversed, so beams [2] and [3] are kept as [3], [2].
   """
@@ -191,7 +191,7 @@ def test_a_beam_search_ends_below_the_least_log_probability():
 
 
 def test_beams_go_on_from_filled_caches():
-  """The second example may end; its penalty counts the prompt.
+  """The second example can emit EOS; its length penalty includes the prompt.
 
   By hand: log softmax of (-1.0, -0.9, -0.1) is (-1.5184, -1.4184, -0.6184).
   """

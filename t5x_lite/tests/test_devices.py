@@ -27,7 +27,7 @@ MESHES = {"one": "1 data x 1 model", "data": "8 data x 1 model", "model": "1 dat
 
 @pytest.fixture(scope="module")
 def runs(server, tmp_path_factory):
-  """Returns ({layout: MODEL_DIR}); 'one' is one device."""
+  """Returns {layout: MODEL_DIR}; 'one' is the run on one device."""
   root = tmp_path_factory.mktemp("devices")
   folders = {name: root / name for name in ["one", *LAYOUTS]}
   for name, folder in folders.items():
@@ -57,9 +57,9 @@ def test_losses_are_those_of_one_device(runs, layout):
 
 @pytest.mark.long
 def test_each_device_draws_its_share_and_the_embedding_is_summed_once(server):
-  """Of 16 rows on 8 devices: 2 each. T5X's devices draw all, and sum the embedding per use."""
+  """2 of 16 rows per device. T5X's devices draw all 16, and sum the embedding once per use."""
   found = json.loads(server.run_file("run_partitioned.py", env=EIGHT_DEVICES))
-  # Residual stream, MLP, attention, and the end of the encoder, where every position has its own.
+  # Residual stream, MLP, attention, and the end of the encoder, where each position is drawn.
   assert sorted(found["drawn"]) == [[2, 1, 40], [2, 1, 48], [2, 2, 1, 24], [2, 24, 40]]
   assert found["different_partitions"] == 8
   assert abs(found["kept"] - 0.5) < 4 * 0.5 / (16 * 24) ** 0.5  # four standard deviations
@@ -78,7 +78,7 @@ def _refused(server, folder, *args, env=EIGHT_DEVICES):
 
 
 def test_heads_that_do_not_divide(server, tmp_path):
-  """6 heads on 4; 96 of all heads together, the MLP's 64 and the vocabulary's 384 divide."""
+  """6 heads do not divide by 4; their joint width 96, the MLP's 64 and the vocabulary's 384 do."""
   heads = "--gin.network.T5Config.num_heads=6"
   error = _refused(server, tmp_path, "--gin.SUBMESH=(1, 1, 1, 4)", heads)
   assert "Parameters do not divide over the mesh of 2 data x 4 model." in error
@@ -111,7 +111,7 @@ def test_microbatches_that_do_not_divide(server, tmp_path):
   ],
 )
 def test_no_device_of_the_kind_asked_for(server, tmp_path, platform, expected):
-  """On no machine of these tests is there an AMD GPU with JAX's plugin."""
+  """No machine that runs these tests has an AMD GPU with JAX's plugin."""
   args = ("--gin.SUBMESH=(1, 1, 1, 1)", f"--jax_platforms={platform}")
   error = _refused(server, tmp_path, *args, env=None)
   assert error.startswith(expected)
@@ -122,7 +122,7 @@ def test_no_device_of_the_kind_asked_for(server, tmp_path, platform, expected):
 
 
 def test_no_nvidia_gpu(monkeypatch):
-  """JAX 0.10 ends in an empty AssertionError there."""
+  """JAX 0.10 raises an empty AssertionError in this case."""
 
   def devices(backend=None):
     raise AssertionError
@@ -148,7 +148,7 @@ class _Device:
   ],
 )
 def test_batches_named_for_32_tpu_devices(batch, num_partitions, available, fix):
-  """By hand: a batch b divides on 32 devices if b is a multiple of 32 / partitions."""
+  """By hand: a batch of b divides over 32 devices if b is a multiple of 32 / partitions."""
   partitioner = partitioning.PjitPartitioner(num_partitions=num_partitions)
   grid = np.array([_Device(i, "tpu") for i in range(32)], object)
   grid = grid.reshape(32 // num_partitions, num_partitions)

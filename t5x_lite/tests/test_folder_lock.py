@@ -1,4 +1,4 @@
-"""One run at a time in a folder; what a run that is gone has left is taken over."""
+"""One run at a time in a folder; the lock of a run that is gone is taken over."""
 
 import dataclasses
 import json
@@ -19,7 +19,7 @@ def _held(path):
 
 
 def _leave(path, **changes):
-  """Writes the lock of a process like this one, but for `changes`."""
+  """Writes the lock of a process like this one, except for `changes`."""
   owner = dataclasses.replace(folder_lock.this_process(), **changes)
   path.write_text(json.dumps(dataclasses.asdict(owner)))
   return owner
@@ -45,7 +45,7 @@ def test_a_second_run_is_told_who_is_there(tmp_path):
   assert str(path.parent) in e.value.message
   assert e.value.available == "nothing was changed there"
   assert "--gin.MODEL_DIR" in e.value.fix
-  assert "rm " not in e.value.fix  # it can be seen to run
+  assert "rm " not in e.value.fix  # it is known to be running
   assert os.listdir(path.parent) == []
 
 
@@ -62,7 +62,7 @@ def test_the_lock_of_a_dead_process_is_taken_over(tmp_path, capsys):
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc")
 def test_another_process_of_the_same_id_is_not_the_owner(tmp_path):
   path = tmp_path / "train.lock"
-  _leave(path, started=1)  # this process' id, another one's start
+  _leave(path, started=1)  # this process's id, another start time
   with _held(path):
     pass
 
@@ -73,7 +73,7 @@ def test_a_zombie_has_ended(tmp_path):
   owner = _leave(tmp_path / "train.lock", pid=child.pid, started=started or 0)
   assert folder_lock.is_gone(owner) is False
   child.kill()
-  os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it is not yet waited for
+  os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # wait without reaping it
   assert folder_lock.is_gone(owner) is bool(started)
   child.communicate()
   assert folder_lock.is_gone(owner) is True
@@ -187,7 +187,7 @@ def test_the_lock_of_a_killed_run_is_taken_over(server, tmp_path):
     assert run.poll() is None, run.err()
     time.sleep(0.01)
   run.kill()
-  # Ended by a mistake that is found after the lock is taken: what goes on is in test_survival.
+  # Ends with an error found after the lock is taken; test_survival tests resuming.
   wrong = "--gin.MIXTURE_OR_TASK_NAME='run_nothing'"
   err = server.run("train", "run_train.gin", *args, wrong, code=1)
   assert f"{path} is taken over from process {run.pid} on " in err

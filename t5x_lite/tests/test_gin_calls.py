@@ -1,4 +1,4 @@
-"""What gin binds to optimizers and functions, and what their errors say."""
+"""Settings that gin binds to optimizers and functions, and their error messages."""
 
 import gin
 import optax
@@ -75,7 +75,7 @@ def test_calls_by_gin(config, message):
 
 
 def test_an_error_of_the_program_is_not_one_of_gin():
-  """Nothing binds the parameter: who calls it so is wrong, and the traceback says where."""
+  """No binding sets the parameter: the caller is wrong, and the traceback says where."""
   gin.external_configurable(lambda: dict(**{"a": 1}).get(b=2), "settings_of_a_program")
   with pytest.raises(TypeError), gin_calls.friendly_gin_errors():
     gin.get_configurable("settings_of_a_program")()

@@ -55,7 +55,7 @@ seqio.PassThroughVocabulary.eos_id = 1
 
 @pytest.fixture(autouse=True)
 def _no_gin_left_over():
-  """Nor what gin registers as it parses: no model may derive from one of which a method is."""
+  """Clears gin and its new registrations: a model with registered methods cannot be subclassed."""
   registry, inverse = gin.config._REGISTRY, gin.config._INVERSE_REGISTRY
   before = dict(registry.items())
   gin.clear_config()

@@ -121,8 +121,8 @@ def test_step_offset(runs):
     start = start.restore_state(runs.run1[3].state_dict()).replace_step(jnp.int32(1000))
     state = runs.after(start, 3)
     # The set records no noise floor for six steps, of which the fourth normalises every gradient
-    # to its sign again. Multiplying attention's matrices in another order moves a parameter here
-    # by up to 3e-6 and a second moment by up to 7e-4 of itself. (A step moves one by up to 1e-3.)
+    # to its sign again. Multiplying attention's matrices in another order changes a parameter here
+    # by up to 3e-6 and a second moment by a relative 7e-4. (A step changes one by up to 1e-3.)
     runs.check_params(state, f"{run}/params_3", 1e-5)
     if run == "offset1000":
       runs.check_slots(state, run, rtol=2e-3)
@@ -163,7 +163,7 @@ def test_optax_rate_of_trainer_equals_own_rate(name):
   np.testing.assert_allclose(given.target["w"], own.target["w"], rtol=1e-6)
   assert given.state.step == 1
   axes = given.derive_logical_axes({"w": PartitionSpec("embed")})
-  specs = jax.tree_util.tree_leaves(axes)  # None, for what is not divided, is no leaf
+  specs = jax.tree_util.tree_leaves(axes)  # None, for unpartitioned arrays, is not a leaf
   slots = [x for x in jax.tree_util.tree_leaves(given) if x.shape == (4,)]
   assert specs == [PartitionSpec("embed")] * len(slots)
   assert axes.state.step is None

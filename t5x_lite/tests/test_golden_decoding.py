@@ -54,7 +54,7 @@ def test_decodes(golden, case):
 
 @pytest.mark.parametrize("case", ["beam2_prompt", "sample_topk1"])
 def test_decodes_as_computed_on_a_tpu(golden, case, monkeypatch):
-  """Its caches are laid out otherwise; the numbers stay."""
+  """Its caches have a different layout; the numbers are the same."""
   monkeypatch.setattr(jax, "default_backend", lambda: "tpu")
   test_decodes(golden, case)
 
@@ -102,7 +102,7 @@ def test_best_decode_is_the_last(golden):
 
 
 def _scripted(script, vocab=8):
-  """A model that says `script[row]`, and counts its steps in the cache."""
+  """A model that predicts `script[row]`, and counts its steps in the cache."""
   script = jnp.asarray(script)
 
   def tokens_to_logits(state):

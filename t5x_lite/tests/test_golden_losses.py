@@ -23,7 +23,7 @@ FACTORS = {
 
 
 def _observed(loss, metrics):
-  """Names the numbers of `loss_fn` as the golden set does."""
+  """Returns the values of `loss_fn` under the golden set's names."""
   values = {
     "loss": loss,
     "weight_sum": metrics["loss_per_nonpadding_target_token"].count,
@@ -121,7 +121,7 @@ def test_padding_of_a_packed_row_is_no_sequence():
 
 def test_accuracy_is_that_of_argmax_with_ties():
   rng = np.random.default_rng(0)
-  logits = rng.integers(0, 4, (8, 9, 6)).astype(np.float32)  # most rows have their largest twice
+  logits = rng.integers(0, 4, (8, 9, 6)).astype(np.float32)  # most rows have ties for the largest
   targets, mask = rng.integers(0, 6, (8, 9), np.int32), rng.integers(0, 2, (8, 9))
   metric = metrics.compute_base_metrics(logits, targets, mask, np.float32(1))["accuracy"]
   want = (logits.argmax(-1) == targets)[mask > 0].mean()

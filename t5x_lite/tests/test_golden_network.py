@@ -48,7 +48,7 @@ def test_gradients(golden):
 
 @pytest.mark.parametrize("how", ["on a TPU", "with attention in blocks"])
 def test_gradients_computed_in_other_ways(golden, monkeypatch, how):
-  """Some sums, lookups and products are written otherwise there; the numbers stay."""
+  """Some sums, lookups and products are computed differently there; the numbers are the same."""
   if how == "on a TPU":
     monkeypatch.setattr(jax, "default_backend", lambda: "tpu")
   else:

@@ -14,7 +14,7 @@ def _load(file):
 
 
 def test_set_is_cut_from_the_recordings(golden_set):
-  """Also without the full recordings: what is cut of the set is the set."""
+  """Also without the full recordings: cutting the set again leaves it unchanged."""
   with tarfile.open(packed_goldens.PACKED) as archive:
     packed = {entry.name: archive.extractfile(entry).read() for entry in archive}
   expected = packed_goldens.members(golden_set.root)

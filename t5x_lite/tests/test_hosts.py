@@ -36,7 +36,7 @@ def _flags(count, index, port=None, **more):
   return ["--multiprocess_gpu", *(f"--{name}={value}" for name, value in flags.items())]
 
 
-# The others get a program from the first process instead of compiling it, too.
+# The others get each program from the first process instead of compiling it too.
 _COMPILED_BY_ONE = {"JAX_SHARE_BINARY_BETWEEN_HOSTS": "1"}
 
 
@@ -56,7 +56,7 @@ def _train(server, count, folder, steps, *args):
   runs = _start(server, count, folder, steps, *args)
   ended = [run.wait() for run in runs]
   assert [code for code, _ in ended] == [0] * count, "\n".join(err[-3000:] for _, err in ended)
-  assert all("t5x: " not in err for _, err in ended[1:])  # the first one speaks for all
+  assert all("t5x: " not in err for _, err in ended[1:])  # only the first one logs
   return ended[0][1]
 
 
@@ -96,7 +96,7 @@ def test_hosts_split_each_batch_of_one(num_shards, pack):
 
 
 class _DropsExamples(seqio.EncDecFeatureConverter):
-  """Leaves every third example out, so that rows cannot be counted as examples."""
+  """Leaves every third example out, so that rows and examples differ in number."""
 
   def _convert_features(self, ds, task_feature_lengths):
     ds = super()._convert_features(ds, task_feature_lengths)
@@ -140,7 +140,7 @@ def test_no_example_is_lost_or_doubled():
 
 
 def test_data_layout_of_hosts():
-  """Which part a host feeds, on meshes of 8 devices of 1, 2 and 4 processes."""
+  """Which part of a batch each host feeds, on meshes of 8 devices in 1, 2 and 4 processes."""
 
   class Device:
     def __init__(self, i, per_process):
@@ -160,7 +160,7 @@ def test_data_layout_of_hosts():
   assert layouts(1, (8, 1)) == [(0, 1, True)]
   assert layouts(2, (8, 1)) == [(0, 2, True), (1, 2, True)]
   assert layouts(4, (4, 2)) == [(i, 4, True) for i in range(4)]
-  # Four data partitions' worth of model over two hosts each: they feed the same rows.
+  # Two data partitions of four devices, each on two hosts, which feed the same rows.
   assert layouts(4, (2, 4)) == [(0, 2, True), (0, 2, False), (1, 2, True), (1, 2, False)]
 
 
@@ -235,7 +235,7 @@ def _wait_for_step(runs, folder, step, seconds=180):
 @pytest.mark.long
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_one_stops_all_at_one_step(server, tmp_path, signum):
-  """The one that got it says so in its exit code; the others were asked by JAX's service."""
+  """The exit code shows which one received it; JAX's service notified the others."""
   runs = _start(server, 2, tmp_path, 10**6, *NO_EVAL)
   _wait_for_step(runs, tmp_path, 4)
   runs[1].kill(signum)
@@ -254,7 +254,7 @@ def test_a_lost_process_ends_the_others(server, tmp_path, victim):
   code, err = runs[1 - victim].wait()
   assert code in (1, -signal.SIGABRT), err[-3000:]
   assert "Another process of this run was lost" in err or "another task died" in err
-  # What is there can be used.
+  # The checkpoints that exist are usable.
   step = checkpoints.checkpoint_steps(tmp_path)[-1]
   args = (f"--gin.MODEL_DIR='{tmp_path}'", f"--gin.TRAIN_STEPS={step + 4}", *NO_EVAL)
   assert f"done at step {step + 4}" in server.run("train", "run_hosts.gin", *args)
@@ -262,7 +262,7 @@ def test_a_lost_process_ends_the_others(server, tmp_path, victim):
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_fewer_processes_than_stated(server, tmp_path, index):
-  """Process 0 waits for another one; process 1 for a coordinator that nobody is."""
+  """Process 0 waits for another one; process 1 for a coordinator that does not exist."""
   args = (f"--gin.MODEL_DIR='{tmp_path}'", "--gin.TRAIN_STEPS=4")
   run = server.start("train", "run_hosts.gin", *args, *_flags(2, index, initialization_timeout=3))
   code, err = run.wait()

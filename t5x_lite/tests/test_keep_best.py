@@ -1,4 +1,4 @@
-"""SaveBestCheckpointer keeps what Google's T5X documents and tests that it keeps."""
+"""SaveBestCheckpointer keeps the checkpoints that Google's T5X documents and tests."""
 
 import math
 
@@ -29,13 +29,13 @@ def test_latest_and_best():
   assert _left([1, 2, 3, 4], values, 1, "min") == [3, 4]
   assert _left([1, 2, 3, 4], values, 2, "max") == [1, 2, 4]
   assert _left([1, 2, 3, 4], values, None, "max") == [1, 2, 3, 4]
-  assert _left([1, 2, 3, 4], {1: 0.5, 2: 0.5, 3: 0.5}, 1, "max") == [3, 4]  # the later of equals
+  assert _left([1, 2, 3, 4], {1: 0.5, 2: 0.5, 3: 0.5}, 1, "max") == [3, 4]  # of ties, the later one
   for mode in ("max", "min"):
     assert _left([1, 2, 3], {1: 0.1, 2: math.nan}, 1, mode) == [1, 3]
 
 
 def test_without_values():
-  # Kept and not counted, or the first to go, the oldest first.
+  # Either kept and not counted, or deleted first, starting with the oldest.
   assert _left([1, 2, 3, 4, 5], {3: 0.1, 4: 0.2}, 1, "max") == [1, 2, 4, 5]
   assert _left([1, 2, 3, 4, 5], {3: 0.1, 4: 0.2}, 1, "max", False) == [4, 5]
   assert _left([1, 2, 3, 4, 5], {}, 2, "max", False) == [3, 4, 5]
@@ -66,7 +66,7 @@ def test_force_keep_period_as_in_t5x(tmp_path, use_orbax):
 
 
 def test_missing_metrics_as_in_t5x(tmp_path):
-  """The case T5X tests: metrics of steps 43 to 45 are there before the run."""
+  """The case T5X tests: metrics of steps 43 to 45 exist before the run."""
   writer = MetricsManager("inference_eval/task", str(tmp_path))
   for step, value in ((43, 0.6), (44, 0.5), (45, 0.4)):
     writer.write_scalars(step, {"eval/f1": value})

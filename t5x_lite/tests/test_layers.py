@@ -1,4 +1,4 @@
-"""Layers with T5X's signatures, as users' own networks call them."""
+"""Layers with T5X's signatures, as custom networks call them."""
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +48,7 @@ def test_masks_and_biases_are_combined():
 
 
 def test_prefixes_packed_with_others():
-  """Two examples, [p p t] and [p t], and padding; p sees p, t sees what comes before."""
+  """Two examples, [p p t] and [p t], and padding; p attends to all p, t is causal."""
   mask = layers.make_decoder_mask(
     jnp.asarray([[9, 9, 9, 9, 9, 0]]),
     jnp.float32,
@@ -140,7 +140,7 @@ def test_masks_hide_keys_and_biases_are_added(dtype):
 
 @pytest.mark.parametrize("whole_bias", [True, False])
 def test_steps_of_a_decode_are_rows_of_the_whole(whole_bias):
-  """With the bias of all steps, of which the module takes a row, or that of the step."""
+  """With the bias of all steps, from which the module takes a row, or only the step's."""
   module, variables = _attention()
   x, bias = _normal(1, B, L, E), _normal(4, 1, H, L, L)
   hidden = jnp.ones((B, 1, 1, L)).at[0, ..., 1].set(0)  # a key that no query may see

@@ -1,4 +1,4 @@
-"""Who is told of large pages: those whom they would help, and who do not ask for them yet."""
+"""Large pages are suggested only where they would help and are not requested yet."""
 
 import os
 
@@ -9,7 +9,7 @@ from t5x._process import memory
 
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
-  """Sets what Linux, the C library and the environment say."""
+  """Sets what Linux, the C library and the environment report."""
   setting = tmp_path / "enabled"
   monkeypatch.setattr(memory, "_SETTING", setting)
 
@@ -39,7 +39,7 @@ def test_told(machine, tunables, variable):
   "why",
   [
     {"tunables": "glibc.malloc.hugetlb=1"},
-    {"tunables": "glibc.malloc.hugetlb=0"},  # somebody has decided
+    {"tunables": "glibc.malloc.hugetlb=0"},  # the user has decided
     {"pages": "[always] madvise never\n"},
     {"pages": "always madvise [never]\n"},
     {"library": "glibc 2.34"},

@@ -14,7 +14,7 @@ from t5x import partitioning
 
 @dataclasses.dataclass(frozen=True)
 class Chip:
-  """What a mesh asks a TPU's core about."""
+  """The attributes of a TPU core that a mesh reads."""
 
   id: int
   process_index: int
@@ -25,7 +25,7 @@ class Chip:
 
 
 def _slice(width, height):
-  """Chips with two cores; a host has 2 x 2 chips."""
+  """Cores of a slice: two per chip, and 2 x 2 chips per host."""
   places = itertools.product(range(height), range(width), range(2))
   return [
     Chip(i, (y // 2) * (width // 2) + x // 2, (x, y, 0), core)
@@ -36,7 +36,7 @@ def _slice(width, height):
 @pytest.mark.parametrize("num_partitions", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("shape", [(4, 4), (8, 4)])
 def test_hosts_read_all_data_once(monkeypatch, shape, num_partitions):
-  """On 4 x 4 chips, model partitions of 4 gave hosts 0 and 2 the same half of each batch."""
+  """On 4 x 4 chips, 4 model partitions once gave hosts 0 and 2 the same half of each batch."""
   chips = _slice(*shape)
   monkeypatch.setattr(jax, "devices", lambda backend=None: chips)
   partitioner = partitioning.PjitPartitioner(num_partitions)
@@ -86,7 +86,7 @@ def test_places_of_devices():
 
 
 class PartitionerOfOnesOwn(partitioning.BasePartitioner):
-  """Leaves it to `jax.jit` to look the mesh up."""
+  """Leaves looking up the mesh to `jax.jit`."""
 
   def get_mesh_axes(self, train_state):
     return jax.tree.map(lambda _: None, train_state)

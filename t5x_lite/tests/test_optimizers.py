@@ -1,4 +1,4 @@
-"""T5X's interface of optimizers: settings of a step, logical axes, state dictionaries, parts."""
+"""T5X's optimizer interface: per-step settings, logical axes, state dictionaries, parts."""
 
 import flax.core
 import jax
@@ -59,7 +59,7 @@ def test_state_dicts_leave_out_what_is_empty_and_are_restored():
   wrapper = optimizers.OptaxWrapper(optax.adamw(0.1))
   optimizer = wrapper.create(_params()).apply_gradient(_params(1))
   tree = optimizer.state_dict()
-  assert set(tree["state"]["param_states"]) == {"0"}  # the other two transformations keep nothing
+  assert set(tree["state"]["param_states"]) == {"0"}  # the other two transformations have no state
   restored = wrapper.create(_params(2)).restore_state(tree)
   jax.tree.map(np.testing.assert_array_equal, restored, optimizer)
   sgd = optimizers.sgd(0.1).create(_params())

@@ -1,4 +1,4 @@
-"""Rows side by side: none is lost, none is cut, and little is padding."""
+"""Packed rows: none is lost, none is cut, and there is little padding."""
 
 import jax
 import numpy as np
@@ -19,7 +19,7 @@ def test_best_fit(count, capacity):
   assert sorted(item for items in bins for item in items) == list(range(count))
   filled = [sum(sizes[items]) for items in bins]
   assert max(filled) <= capacity
-  # Johnson 1973: at most 11/9 of the fewest bins, and 4 more.
+  # Johnson 1973: at most 11/9 of the minimum number of bins, plus 4.
   assert len(bins) <= 11 / 9 * -(-sum(sizes) // capacity) + 4 + np.count_nonzero(sizes == 0)
   if count == 1000:
     assert sum(filled) > 0.97 * capacity * len(bins)
@@ -48,7 +48,7 @@ def test_pack(full, partial):
     for number, size, start in zip(x.numbers, x.sizes, x.starts, strict=True):
       np.testing.assert_array_equal(tokens[start : start + size], rows.features[number][FEATURE])
       row = x.segment_ids[start // x.tokens.shape[1]]
-      assert np.count_nonzero(row == segments[start]) == size  # no other has its number
+      assert np.count_nonzero(row == segments[start]) == size  # no other row has its id
 
 
 def test_few_rows_make_a_small_call():

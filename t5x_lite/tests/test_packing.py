@@ -15,7 +15,7 @@ def test_order_for_packing_is_first_fit_decreasing():
   assert sorted(order) == [0, 1, 2, 3, 4]
   assert order.index(2) == order.index(1) + 1  # 7 and 3
   assert order.index(0) == order.index(3) + 1  # 6 and 4
-  # The second feature has room for one example a row only: every row is its own.
+  # The second feature has room for only one example per row.
   alone = packing.order_for_packing(sizes, np.array([10, 1])).tolist()
   assert sorted(alone) == [0, 1, 2, 3, 4]
 
@@ -29,7 +29,7 @@ def _batches(pack, lengths, num_epochs=1, batch_size=4):
 
 
 def _examples(batches):
-  """Every (inputs, targets) of packed or unpacked batches."""
+  """Every (inputs, targets) pair of packed or unpacked batches."""
   found = []
   for batch in batches:
     for row in range(len(batch["encoder_input_tokens"])):
@@ -48,7 +48,7 @@ def test_packing_keeps_every_example_and_fills_rows():
   packed = _batches(True, lengths)
   assert sorted(_examples(packed)) == sorted(_examples(_batches(False, lengths)))
   filled = np.concatenate([(b["encoder_input_tokens"] > 0).mean(axis=1) for b in packed])
-  # 200 examples of 24.5 tokens on average. In the order they come they fill 86 %.
+  # 200 examples of 24.5 tokens on average. In their original order they fill 86 %.
   assert filled[:-1].mean() > 0.97
   again = _batches(True, lengths)
   assert all(

@@ -1,4 +1,4 @@
-"""Products of bfloat16 operands on a CPU: what is rounded, what is not, and who chooses them."""
+"""Products of bfloat16 operands on a CPU: what is rounded, what is not, and when they are used."""
 
 import functools
 import re
@@ -15,7 +15,7 @@ from t5x.examples.t5 import network, products
 
 pytestmark = pytest.mark.usefixtures("compiled_as_for_users")
 
-# CPUs without these instructions may have no code for such products.
+# There may be no implementation of such products for CPUs without these instructions.
 fast = pytest.mark.skipif(
   not matmul._instructions(), reason="this CPU has no instructions that multiply bfloat16"
 )
@@ -61,7 +61,7 @@ def test_only_the_operands_are_rounded(form):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_elsewhere_programs_do_not_change(dtype, monkeypatch):
-  """On a TPU or GPU, and for networks of other types, these are the products of jax.numpy."""
+  """On a TPU or GPU, and for networks of other dtypes, these are the products of jax.numpy."""
   x, kernel = jnp.ones((4, 192, 192), dtype), jnp.ones((192, 192), dtype)
 
   def ours(x, kernel):
@@ -95,7 +95,7 @@ def test_narrow_products_are_not_cast(shape):
 @fast
 @pytest.mark.parametrize(("tied", "length"), [(False, 64), (True, 320)])  # 320: in blocks
 def test_network(tied, length):
-  """Logits and gradients stay near float32's, and parameters' gradients are float32."""
+  """Loss and gradients stay near float32's, and the gradients are float32."""
   config = network.T5Config(
     vocab_size=256, emb_dim=192, num_heads=2, num_encoder_layers=1, num_decoder_layers=1,
     head_dim=64, mlp_dim=256, dropout_rate=0.0, logits_via_embedding=tied,
@@ -150,7 +150,7 @@ def test_journals_of_the_two_are_kept_apart():
 
 @pytest.fixture
 def chosen(monkeypatch):
-  """`cpu_matmul`, with what it chose forgotten at the end."""
+  """`cpu_matmul`, whose choice is undone at the end of a test."""
   monkeypatch.setattr(matmul, "_operands", "float32")
   return matmul.cpu_matmul
 
@@ -166,7 +166,7 @@ def test_the_cpu_decides(chosen, monkeypatch):
 
 @pytest.mark.parametrize("isa", ["AVX2", "avx512_vnni"])
 def test_a_cpu_without(chosen, monkeypatch, isa):
-  """XLA_FLAGS can hide what a CPU has from XLA, and so from this."""
+  """XLA_FLAGS can hide a CPU's instructions from XLA, and hence from `cpu_matmul`."""
   monkeypatch.setenv("XLA_FLAGS", f"--xla_dump_hlo_as_text --xla_cpu_max_isa={isa}")
   assert chosen() == chosen("float32") == "float32"
   with pytest.raises(T5XError, match="no instructions") as e:

@@ -1,4 +1,4 @@
-"""What a terminal shows of a run, and how far the host runs ahead of the device."""
+"""What a terminal shows about a run, and how far the host runs ahead of the device."""
 
 import contextlib
 import fcntl
@@ -38,7 +38,7 @@ def test_how_far_the_host_runs_ahead(monkeypatch, seconds, most):
   for number in range(200):
     steps.wait_for_room()
     if number == 100:
-      clock[0] += 60.0  # an evaluation: what is done by then says nothing about a step's time
+      clock[0] += 60.0  # an evaluation: steps done by then say nothing about a step's time
     done = max(done, clock[0]) + seconds
     in_flight.append(done)
     steps.add(Step(clock, done))
@@ -77,13 +77,13 @@ def test_progress_line_is_short(monkeypatch):
 
 @contextlib.contextmanager
 def terminal():
-  """Makes stderr a terminal; yields a function of columns and an action: what it then shows."""
+  """Makes stderr a terminal; yields a function (columns, action) -> what the terminal shows."""
   reader, writer = os.openpty()
 
   def show(columns, action):
     fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
     action()
-    file.write("\0")  # the terminal hands on in pieces what was written: read up to here
+    file.write("\0")  # output arrives in pieces: read up to here
     file.flush()
     shown = ""
     while not shown.endswith("\0"):
@@ -96,8 +96,8 @@ def terminal():
 
 
 def test_progress_line_on_a_terminal_is_never_wider(monkeypatch):
-  """80 columns took a line of 85: each redraw left half of the last one above."""
-  monkeypatch.setenv("COLUMNS", "200")  # of whatever started the run; the terminal knows better
+  """With a line of 85 on 80 columns, each redraw left part of the last one above."""
+  monkeypatch.setenv("COLUMNS", "200")  # inherited by the run; the terminal's own width wins
   now = [0.0]
   monkeypatch.setattr(progress.time, "time", lambda: now[0])
   values = {"loss": 3.25, "lr": 0.00123, "tokens_per_step": 1.234e6}
@@ -135,7 +135,7 @@ def test_help_fits_on_80_columns(script):
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
 def test_lines_and_errors_on_a_terminal_are_never_wider(columns):
-  """Folded between words, the rest of an error's part below its beginning; nothing is lost."""
+  """Wrapped between words, with the parts of an error indented; nothing is lost."""
   fix = "shorten TASK_FEATURE_LENGTHS, which are longer than any example of the task needs"
   text = "t5x: error: " + T5XError("The rows do not fit.", found="x" * 20, fix=fix).text
   with terminal() as show:

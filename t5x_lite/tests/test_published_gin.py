@@ -1,7 +1,7 @@
-"""Gin files in the forms that T5X's documentation shows parse and resolve as they are.
+"""Gin files in the forms that T5X's documentation shows parse and resolve unchanged.
 
 The documentation fine-tunes T5 1.1 on a WMT mixture that the package `t5` registers. That package
-is not needed here: a folder of the same name stands for it.
+is not needed here: a folder of the same name stands in for it.
 """
 
 import pytest

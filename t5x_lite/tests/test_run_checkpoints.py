@@ -1,4 +1,4 @@
-"""Checkpoints of Google's T5X (both layouts) read equal to the arrays they were made from."""
+"""Checkpoints of Google's T5X (both layouts) load as the arrays they were made from."""
 
 import jax
 import jax.numpy as jnp
@@ -127,7 +127,7 @@ def test_assignment_map(tmp_path):
 
 
 def test_optax_states_without_arrays_survive_a_checkpoint():
-  """clip_by_global_norm keeps an empty state, which no array on disk stands for."""
+  """clip_by_global_norm has an empty state, for which no array is on disk."""
   import optax
 
   from t5x import optimizers
@@ -137,7 +137,7 @@ def test_optax_states_without_arrays_survive_a_checkpoint():
   on_disk = optimizer.state_dict()
   assert set(on_disk["state"]["param_states"]) == {"1"}
   of_old_times = jax.tree.map(lambda x: x, on_disk)
-  of_old_times["state"]["param_states"]["0"] = {}  # it once was in the dictionary
+  of_old_times["state"]["param_states"]["0"] = {}  # formerly in the dictionary
   for tree in (on_disk, of_old_times):
     restored = optimizer.restore_state(tree)
     assert jax.tree.structure(restored) == jax.tree.structure(optimizer)

@@ -44,7 +44,7 @@ def test_weight_metrics_reach_tensorboard(stopped):
 
 
 def test_dry_run_of_main_and_config_gin(stopped, server):
-  """MODEL_DIR/config.gin names configurables by the paths T5X has, and can be used again."""
+  """MODEL_DIR/config.gin names configurables by T5X's paths, and can be reused."""
   config = stopped[0] / "config.gin"
   text = config.read_text()
   assert "checkpointer_cls = @checkpoints.SaveBestCheckpointer" in text
@@ -69,7 +69,7 @@ def test_dry_run_of_main_and_config_gin(stopped, server):
 
 def test_full_disk(server, stopped, tmp_path):
   model_dir = tmp_path / "run"
-  shutil.copytree(stopped[0], model_dir)  # the run before is resumed, from the legacy layout
+  shutil.copytree(stopped[0], model_dir)  # resumes that run, from the legacy layout
   err = server.run(
     "train",
     "run_full_disk.gin",
@@ -124,7 +124,7 @@ def test_full_disk_beside_checkpoints(server, tmp_path, args, env):
 @pytest.mark.long
 def test_nan_ends_the_run_and_is_not_saved(server, tmp_path):
   model_dir, cache = tmp_path / "run", tmp_path / "cache"
-  env = {"JAX_COMPILATION_CACHE_DIR": None}  # it would win over gin's
+  env = {"JAX_COMPILATION_CACHE_DIR": None}  # it would override gin's
   args = (
     f"--gin.CACHE='{cache}'",
     f"--gin.MODEL_DIR='{model_dir}'",
@@ -137,9 +137,9 @@ def test_nan_ends_the_run_and_is_not_saved(server, tmp_path):
   assert "an action ended training at step 10" in err
   assert "its last state is not saved" in err
   assert checkpoints.checkpoint_steps(model_dir) == [0]
-  assert list(cache.iterdir())  # utils.compilation_cache.folder is where programs are kept
+  assert list(cache.iterdir())  # programs are cached in utils.compilation_cache.folder
 
-  # Without it, it is an error; the run starts again from the good checkpoint.
+  # Without the action, it is an error; the run restarts from the good checkpoint.
   err = server.run("train", "run_nan.gin", *args, env=env, code=1)
   assert f"restored {model_dir}/checkpoint_0 (step 0)" in err
   assert "The training loss is nan at step 2." in err  # the first update is NaN

@@ -1,4 +1,4 @@
-"""Bucketed, merged inference gives what the plain path gives; batches are planned as promised."""
+"""Bucketed, deduplicated inference equals the plain path; batches are planned as documented."""
 
 import collections
 import functools
@@ -21,7 +21,7 @@ LENGTH, TARGETS = 48, 18
 
 @pytest.fixture(autouse=True)
 def few_lengths(monkeypatch):
-  """Compiling for many padded lengths is what takes these tests' time."""
+  """Compiling for many padded lengths takes most of these tests' time."""
   monkeypatch.setitem(inference._COMPILE_COST, "cpu", 1.0)
 
 
@@ -86,12 +86,12 @@ DECODES = {
   ],
 )
 def test_equal_to_the_plain_path(setup, monkeypatch, kind, batch_size):
-  if kind == "packed":  # rows of up to 24 tokens side by side in 24, longer ones in 48
+  if kind == "packed":  # inputs of up to 24 tokens in rows of 24, longer ones in 48
     monkeypatch.setattr(models.EncoderDecoderModel, "gains_by_packing", lambda *_: True)
     monkeypatch.setattr(packed_rows, "_LENGTH", 24)
     monkeypatch.setattr(packed_rows, "_TOKENS", 96)
     monkeypatch.setattr(inference, "_BATCHES_PER_WINDOW", 3)  # of 4: the rows come in two windows
-    monkeypatch.setattr(models, "_NARROW", 0)  # keys and values are made and kept, as in wide ones
+    monkeypatch.setattr(models, "_NARROW", 0)  # caches keys and values, as wide networks do
   monkeypatch.setattr(staged_decode, "_SHORT_DECODE", 8)
   monkeypatch.setitem(staged_decode._FIRST_STOP, True, 8)
   partitioner, initializer, state, ds = setup
@@ -126,7 +126,7 @@ def test_sampling_takes_the_plain_steps_and_repeats_equal_inputs(setup):
   fn = utils.get_infer_fn(model.predict_batch, 32, initializer.train_state_axes, partitioner)
   outputs = dict(fn(ds, state, rng=jax.random.PRNGKey(5)))
   assert fn.inference.stats["rows_run"] == 23
-  assert outputs[4] != outputs[20]  # equal inputs, sampled apart
+  assert outputs[4] != outputs[20]  # equal inputs, sampled independently
   assert outputs == dict(fn(ds, state, rng=jax.random.PRNGKey(5)))
 
 
@@ -166,7 +166,7 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(setup, tmp_path, kind):
   with pytest.raises(_Stopped):
     run("stopped", check_stop=check_stop)
   file = tmp_path / "stopped" / "task-0a1b.jsonl"
-  file.write_text(file.read_text()[:-20])  # killed within a line
+  file.write_text(file.read_text()[:-20])  # killed while writing a line
   known = len(file.read_text().splitlines()) - 2  # an empty line, and the one cut off
   assert known >= 4
   again, num_rows, kept = run("stopped")
@@ -192,7 +192,7 @@ def test_the_hash_stands_for_weights_and_settings(setup):
     assert one != journal.config_hash(params, {"mode": "score"})
     changed = jax.tree.map(lambda x: x, params)
     kernel = changed["encoder"]["layers_0"]["mlp"]["wo"]["kernel"]
-    # Two rows change places: the sum of the weights stays, the checksum does not.
+    # Reversed rows: the sum of the weights stays the same, the checksum does not.
     changed["encoder"]["layers_0"]["mlp"]["wo"]["kernel"] = kernel[::-1]
     assert one != journal.config_hash(changed, {"mode": "predict"})
     gin.parse_config("BATCH_SIZE = 3\nEVAL_OUTPUT_DIR = 'elsewhere'")
@@ -204,7 +204,7 @@ def test_the_hash_stands_for_weights_and_settings(setup):
 
 
 class _Scripted:
-  """Stands for a model: row `i` of the data ends after `i` tokens, which are `i`."""
+  """Stands in for a model: row `i` ends after `ends[i]` tokens; its output is `i`."""
 
   def __init__(self, ends):
     self.ends, self.calls = ends, []
@@ -244,7 +244,7 @@ def test_rows_that_are_done_leave_and_the_others_fill_batches():
 
 
 def test_a_compilation_costs_a_small_network_more_of_its_batches(monkeypatch):
-  """As much as a batch at most; programs then are few, and shared by the tasks of a run."""
+  """At most as much as one batch; programs are then few, and shared by the tasks of a run."""
   monkeypatch.setitem(inference._COMPILE_COST, "cpu", 0.1)
   sizes = (60_000_000, 20_000_000, 330_000, 1_000_000_000)
   params = [{"kernel": jax.ShapeDtypeStruct((size,), np.float32)} for size in sizes]
@@ -259,7 +259,7 @@ def test_later_tasks_are_padded_as_earlier_ones_where_that_saves_a_program(setup
   run, inference_of = fn.inference, lambda ds: fn(ds, state)
   inference_of(ds.filter(lambda i, _: i >= 8))
   known = {size: set(lengths) for size, lengths in run._lengths.items()}
-  inference_of(ds.filter(lambda i, _: i < 8))  # by itself, these would be cut otherwise
+  inference_of(ds.filter(lambda i, _: i < 8))  # alone, these would be padded differently
   assert known
   assert run._lengths == known
 
@@ -307,7 +307,7 @@ def test_plans_are_the_cheapest():
     def price(plan, cost=cost):
       return sum(plan) + cost * 100 * len(set(plan))
 
-    # All other plans: each batch starts a length of its own, or keeps the one before.
+    # All other plans: each batch starts a new length, or keeps the previous one.
     others = [[]]
     for n in best:
       others = [[*o, n] for o in others] + [[*o, o[-1]] for o in others if o]
@@ -330,7 +330,7 @@ def test_reading_ahead_is_bounded_and_hands_errors_over():
     raise ValueError("the eleventh")
 
   items_read = rows.in_background(items(), ahead=2)
-  while len(made) < 3:  # before anybody asks
+  while len(made) < 3:  # before any item is requested
     time.sleep(0.001)
   time.sleep(0.05)
   assert len(made) == 3  # two wait, one is about to
@@ -361,7 +361,7 @@ def test_stages_on_a_mesh_of_devices(server):
 
 
 def test_the_progress_line_before_the_first_rows_are_done(monkeypatch, capsys):
-  """A rate of 0 rows/s has no ETA: this divided by zero where the first rows took 30 s."""
+  """A rate of 0 rows/s has no ETA: this divided by zero when the first rows took 30 s."""
   now = [100.0]
   monkeypatch.setattr("t5x._process.progress.time.time", lambda: now[0])
   progress = InferenceProgress("eval sgd")

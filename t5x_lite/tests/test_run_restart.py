@@ -1,4 +1,4 @@
-"""`t5x.infer` and `t5x.eval` that were killed go on where they were."""
+"""A killed `t5x.infer` or `t5x.eval` continues where it was."""
 
 import json
 import os
@@ -65,8 +65,8 @@ def test_a_killed_run_goes_on(server, tmp_path, checkpoint, script):
     "--gin.utils.DatasetConfig.split='test'",
   )
   if script == "infer":
-    # Nothing comes after 700 examples: a first window of 64 batches of 8 is all that is run, and
-    # of these the last is fetched when the next one is started.
+    # The data blocks after 700 examples: only the first window of 64 batches of 8 is run, and its
+    # last batch would be fetched when the next one is started.
     block, wanted = "RUN_TASKS_BLOCK_AT", 504
   else:  # the evaluator reads everything before it starts; the metric comes last
     block, wanted = "RUN_TASKS_BLOCK_METRIC", 1000

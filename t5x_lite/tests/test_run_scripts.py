@@ -18,7 +18,7 @@ from run_scripts import NO_EVAL, SUPPORT
 
 @pytest.fixture(scope="module")
 def trained(jax_cache, tmp_path_factory):
-  """A run in a process that starts from nothing, as users start it; all others are forked."""
+  """A run in a new process, as users start it; all others are forked."""
   model_dir = tmp_path_factory.mktemp("run")
   started = time.time()
   done = subprocess.run(
@@ -152,14 +152,14 @@ def test_kill_resume_and_sigterm(server, tmp_path):
   process.wait()
   last = _steps(tmp_path)[-1]
 
-  # After kill -9 the last complete checkpoint is where the next run starts.
+  # After kill -9 the next run starts from the last complete checkpoint.
   err = server.run("train", "run_train.gin", f"--gin.TRAIN_STEPS={last + 7}", *args)
   assert f"restored {tmp_path}/checkpoint_{last} (step {last})" in err
   assert "the latest checkpoint in MODEL_DIR wins" in err
   assert f"training data seed 17 since step 0; passing over the {last} batches seen" in err
   assert _steps(tmp_path)[-1] == last + 7
 
-  # SIGTERM stops between two steps, saves, and says how to go on.
+  # SIGTERM stops between two steps, saves, and says how to continue.
   process = server.start("train", "run_train.gin", "--gin.TRAIN_STEPS=100000", *args)
   _wait_for(lambda: _steps(tmp_path)[-1] > last + 7, process)
   process.kill(signal.SIGTERM)
@@ -182,7 +182,7 @@ def test_unset_macros_are_named_all_at_once(server):
   ]
   assert all(re.search(rf"\b{name}\b", err) for name in names), err
   assert "6 required settings are not set" in err
-  # As the shell and gin read them: without the double quotes, gin refused what the fix said.
+  # Quoted for the shell and gin: without the double quotes, gin rejected the suggested fix.
   for name, text in (("MODEL_DIR", "DIR"), ("MIXTURE_OR_TASK_NAME", "NAME")):
     assert f"""--gin.{name}="'{text}'\"""" in err
   assert "--gin.TRAIN_STEPS=..." in err
@@ -220,7 +220,7 @@ except Refused as e:
 
 @pytest.mark.parametrize("given", ["--gin_file=own.gin", "--gin_bindings=import own_tasks"])
 def test_a_users_error_while_gin_imports_a_module_is_the_error(server, tmp_path, given):
-  """It was quoted as what gin had found, with the advice to close brackets."""
+  """It used to be shown as a finding of gin's, with the advice to close brackets."""
   (tmp_path / "own_tasks.py").write_text(_REFUSED)
   (tmp_path / "own.gin").write_text("import own_tasks\n")
   err = server.run("train", None, given, "--dry_run", code=3, cwd=tmp_path)
@@ -257,7 +257,7 @@ def test_a_split_that_no_task_has_names_all_tasks_once(monkeypatch):
   ],
 )
 def test_an_interrupt_during_imports_says_nothing_else(error, cause, shown, capfd):
-  """What libraries say while they are imported, which is hidden, was shown after Ctrl-C."""
+  """The output of libraries during imports, which is hidden, used to appear after Ctrl-C."""
   from t5x._script import cli
 
   def import_libraries():
@@ -274,7 +274,7 @@ def test_an_interrupt_during_imports_says_nothing_else(error, cause, shown, capf
 
 
 def test_a_misspelt_gin_file_names_every_folder_that_was_searched(server):
-  """The current folder was shown as nothing between two commas, and a second time as a point."""
+  """The current folder used to appear as an empty name between commas, and again as a dot."""
   err = server.run("train", "run_trian.gin", "--dry_run", code=1)
   folders = re.search(r"a path below one of: (.*)", err)[1].split(", ")
   assert all(folders), folders
@@ -331,7 +331,7 @@ def test_help_imports_nothing_heavy(jax_cache, script):
   assert out.returncode == 0, out.stderr
   assert "--gin_file" in out.stdout
   assert f"python -m t5x.{script}" in out.stdout
-  assert ".;" not in out.stdout  # absl's "repeat this option" stood behind what says it already
+  assert ".;" not in out.stdout  # absl's "repeat this option" followed text that says so
   assert "repeat this option" not in out.stdout
 
 

@@ -1,4 +1,4 @@
-"""Settings that cannot be meant are errors in four parts, before anything is compiled."""
+"""Invalid settings raise errors in four parts, before anything is compiled."""
 
 import importlib
 import os
@@ -187,7 +187,7 @@ def test_partitions(number):
 
 
 def test_more_partitions_than_devices():
-  """On one CPU, 3 were ignored; those that divide the devices still are, as in T5X."""
+  """On one CPU, 3 used to be ignored; divisors of the device count still are, as in T5X."""
   with pytest.raises(T5XError) as e:
     _ = partitioning.PjitPartitioner(num_partitions=3).mesh
   assert_four_parts(e.value, "3 model partitions for 1 device", "available: 1\n")
@@ -348,7 +348,7 @@ def test_scripts_say_so(server, tmp_path, script, argument, expected):
 def test_a_checkpoint_is_looked_for_before_datasets_and_models_are_made(
   script, mode, tmp_path, monkeypatch
 ):
-  """They took ten seconds, after which the path turned out to be misspelt."""
+  """They used to take ten seconds before a misspelt path was reported."""
 
   def made(*args, **kwargs):
     raise AssertionError("made before the checkpoint was looked for")

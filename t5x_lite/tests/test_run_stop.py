@@ -7,7 +7,7 @@ from t5x import checkpoints
 
 
 def test_a_stop_waits_for_two_steps_at_most(server, tmp_path):
-  """The step that runs and the one that is dispatched: not the 32 that JAX lets the host ahead."""
+  """The running step and the dispatched one, not the 32 that JAX lets the host run ahead."""
   err = server.run(
     "train",
     "run_slow.gin",

@@ -47,7 +47,7 @@ def test_arrays_get_new_names():
   assert _assign(stored, wanted, *rules) == {
     "new": {"x": 1},
     "copy": 1,
-    "old": {"y": 2},  # nobody asked for it
+    "old": {"y": 2},  # not requested
     "same": 3,
     "other": 4,
   }

@@ -1,4 +1,4 @@
-"""Training that is killed goes on as if nothing had happened; a stop by signal saves."""
+"""Killed training resumes as if nothing had happened."""
 
 import concurrent.futures
 import json
@@ -31,7 +31,7 @@ def _final(folder):
 
 @pytest.fixture(scope="module")
 def reference(server, tmp_path_factory):
-  """A run that is not disturbed: (losses, last checkpoint, changes to files, seconds)."""
+  """An undisturbed run: (losses, last checkpoint, number of file changes, seconds)."""
   root = tmp_path_factory.mktemp("reference")
   folder = root / "run"
   server.run(*_args(folder), env=_env(folder, {"count": str(root / "count.json")}))
@@ -52,9 +52,9 @@ def _check_same(folder, reference):
 
 
 def _point(rng, events, seconds):
-  """A third at a change to files, a third shortly after one, a third at any time.
+  """Draws a point to kill at: with equal chances at a file change, shortly after one, at any time.
 
-  Changes of the first half of a whole run: one that goes on from a checkpoint makes fewer.
+  Changes are from the first half of a whole run: one resumed from a checkpoint makes fewer.
   """
   kind = rng.choice(["event", "after", "time"])
   if kind == "time":
@@ -64,10 +64,10 @@ def _point(rng, events, seconds):
 
 
 def _survive(server, root, seed, kills, reference):
-  """Kills runs `kills` times, each going on where the one before was killed.
+  """Kills runs `kills` times, each resuming where the previous one was killed.
 
   Returns:
-      How often it hit: {"kills", "in a save", "runs completed"}.
+      Counts: {"kills", "in a save", "runs completed"}.
   """
   rng, hits = random.Random(seed), {"kills": 0, "in a save": 0, "runs completed": 0}
   while hits["kills"] < kills:
@@ -86,7 +86,7 @@ def _survive(server, root, seed, kills, reference):
 
 
 def _survive_all(server, root, kills, processes, reference):
-  """`_survive` by several processes at once; the sum of what they hit."""
+  """Runs `_survive` in several threads at once; returns the sums of the counts."""
 
   def one(seed):
     return _survive(server, root, seed, kills // processes, reference)

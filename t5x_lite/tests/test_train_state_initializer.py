@@ -1,4 +1,4 @@
-"""Train states from checkpoints as T5X's users ask for them, and what goes with it in `utils`."""
+"""Train states restored through T5X's interface, and related functions in `utils`."""
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ def initializer():
 
 @pytest.fixture
 def folder(tmp_path, initializer):
-  """Checkpoints of steps 2, 5 and 10, whose parameters are the step."""
+  """Checkpoints of steps 2, 5 and 10, whose parameters all equal the step."""
   writer = checkpoints.Checkpointer(str(tmp_path / "run"))
   state = initializer.from_scratch(jax.random.PRNGKey(0))
   for step in (2, 5, 10):
@@ -66,7 +66,7 @@ def test_all_checkpoints_one_after_the_other(initializer, folder):
 
 
 class OwnCheckpointer(checkpoints.Checkpointer):
-  """Reads its folder by itself."""
+  """A custom checkpointer that overrides `restore`."""
 
   def __init__(self, directory):
     self.directory = directory

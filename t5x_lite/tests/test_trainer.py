@@ -103,7 +103,7 @@ def test_metrics_are_not_fetched_every_step(monkeypatch):
 
 
 def test_weight_metrics():
-  """Gradient of w is 8 per entry; plain SGD with rate 0.5 takes 4 off."""
+  """Gradient of w is 8 per entry; plain SGD with rate 0.5 subtracts 4."""
   t = _trainer(weight_metrics_computer=trainer.WeightMetricsComputer())
   t.step(_batch())
   values = t.summarize(1, 1.0)
@@ -211,7 +211,7 @@ def test_step_offset_is_named(tmp_path):
 
 
 class Evaluator:
-  """Gives the loss 3, 2, 2, ... as the metric of task `task`."""
+  """Returns the losses 3, 2 and 2 as the metric of task `task`."""
 
   def __init__(self):
     self.losses = iter([3.0, 2.0, 2.0])
@@ -224,7 +224,7 @@ class Evaluator:
 
 
 def test_actions_see_the_metrics_of_their_own_evaluation():
-  """With metrics beside training they would be those of the evaluation before."""
+  """With concurrent metrics they would be those of the previous evaluation."""
   t = _trainer(model := Model())
   action = trainer.EarlyStoppingAction(("task", "loss"), "min", patience=2)
   evaluations = loop.Evaluations(
@@ -251,7 +251,7 @@ def test_some_steps_at_once(tmp_path):
   batches = iter([{"x": np.full((2, 4), float(i))} for i in range(4)])
   values = t.train(batches, 3).result()
   assert int(t.train_state.step) == 3
-  assert next(batches)["x"][0, 0] == 3  # no batch more is read
+  assert next(batches)["x"][0, 0] == 3  # no further batch is read
   # w = 2, then 2 - 0.1 * 0, 2 - 0.2 * (2 * 1): sums over 8 numbers of w * x.
   assert values["loss"].value == pytest.approx((0 + 16 + 8 * 1.6 * 2) / 3)
   assert values["learning_rate"].value == pytest.approx(0.2)

@@ -1,4 +1,4 @@
-"""Training on a CPU leaves out columns of padding: same loss and gradients, fewer tokens."""
+"""Training on a CPU drops columns of padding: same loss and gradients, fewer tokens."""
 
 import jax
 import numpy as np
@@ -12,7 +12,7 @@ from t5x._train.trim import trim, trimmed
 
 
 def _batch(inputs, targets, rows=4, lengths=(256, 128)):
-  """Random tokens; the longest row has as many as said, the others fewer."""
+  """Random tokens; the first row has `inputs` and `targets` of them, the others fewer."""
   rng = np.random.default_rng(0)
   encoder, decoder = (np.zeros((rows, n), np.int32) for n in lengths)
   for row in range(rows):

@@ -52,7 +52,7 @@ def shout(folder, calls=None, notes=None):
 
 @pytest.mark.parametrize("pivot", PIVOTS)
 def test_texts_of_the_sample_make_its_own_back_translations(pivot):
-  """The sample's schemas were written by hand, names joined; here they are made of words."""
+  """The sample's back-translations, written by hand with joined names, are rebuilt from words."""
   corpus = open_corpus("sample")
   original, written = corpus.schema("train"), corpus.schema("train", f"bt_{pivot}")
   records = [record(e, text, pivot) for e, text in wording(written, original).items()]
@@ -133,7 +133,7 @@ def test_files_are_written_once_and_replaced_when_asked(tmp_path):
   result = back_translate(SCHEMA, table, "zh")
   assert (result.unchanged, len(result.repairs)) == (len(ITEMS) - 1, 1)
   folder = tmp_path / "zh" / "train"
-  for _ in range(2):  # the same again is no overwriting
+  for _ in range(2):  # writing the same again is not overwriting
     assert write_back_translation(result, folder) == ["repairs.jsonl", "schema.json", "texts.jsonl"]
   assert parse_schema(json.loads((folder / "schema.json").read_text()), "x").names == ("Banks_1",)
   assert [json.loads(line) for line in (folder / "repairs.jsonl").open()] == [
@@ -243,7 +243,7 @@ def test_what_ships_rewords_all_of_real_train(real_archive):
   service = original.services[0]
   edited = dataclasses.replace(service, description="Now about something else")
   other = Schema([edited, *original.services[1:]], "edited")
-  assert shipped_schema(other, "bt_zh") is None  # it was translated from another text
+  assert shipped_schema(other, "bt_zh") is None  # the shipped one was translated from another text
 
 
 # --- translated texts and their cache ------------------------------------------------------
@@ -318,7 +318,7 @@ def test_a_cut_cache_loses_its_last_line(tmp_path):
 
 
 def test_a_plan_by_hand(tmp_path):
-  """What returns is known only of texts that went: `a zh` has 4 letters, `bb` counts as 2."""
+  """Texts not yet in the pivot count with their own length: `a zh` has 4 letters, `bb` 2."""
   items = [(NAME, "a"), (DESCRIPTION, "bb"), (Element("Banks_1", "slot", "sum", "name"), " ")]
   _, provider = shout(tmp_path)
   assert provider.plan(items, "zh") == Plan(2, 0, 3, 3, is_paid=True)

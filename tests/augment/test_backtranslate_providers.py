@@ -1,6 +1,6 @@
 """Google's client and Hugging Face's models as providers. Nothing here uses the network.
 
-What needs a library that is not installed skips; `pip install -e ".[google,hf]"` brings them.
+Tests whose library is not installed are skipped; `pip install -e ".[google,hf]"` brings them.
 """
 
 import concurrent.futures
@@ -21,7 +21,7 @@ from sgdx_t5x.errors import SgdxError, UsageError
 
 
 class ApiError(Exception):
-  """As google.api_core's errors: `code` is HTTP's."""
+  """Like google.api_core's errors: `code` is the HTTP status."""
 
   def __init__(self, code):
     super().__init__(f"{code} quota exceeded")
@@ -29,7 +29,7 @@ class ApiError(Exception):
 
 
 class FakeClient:
-  """As the v3 client: requests as dictionaries, answers with attributes; fails by a script."""
+  """Like the v3 client: requests as dictionaries, answers with attributes; fails as scripted."""
 
   def __init__(self, *failures):
     self.failures, self.requests = list(failures), []
@@ -88,7 +88,7 @@ def test_a_failure_of_google_that_lasts_ends_the_command(tmp_path, failures, req
   """The first batch is kept; the next run sends only what is left."""
   client = FakeClient(None, *failures)
   provider = TextProvider(google(client)[0], tmp_path, lambda _: None)
-  items = [(i, f"{i}" * 3000) for i in range(3)]  # stand for elements; two would exceed a batch
+  items = [(i, f"{i}" * 3000) for i in range(3)]  # stand in for elements; two would exceed a batch
   with pytest.raises(SgdxError, match=f"ApiError: {failures[0]} quota exceeded"):
     provider.back_translate(items, "zh", lambda *_: None)
   assert len(client.requests) == 1 + requests
@@ -108,7 +108,7 @@ def test_google_says_which_languages_it_lacks():
 
 
 def test_requests_and_errors_are_those_of_the_official_client():
-  """The library's own client against a server on this machine: a quota used up, then an answer."""
+  """The official client against a local server: first quota exceeded, then an answer."""
   translate_v3 = pytest.importorskip("google.cloud.translate_v3", reason='needs ".[google]"')
   import grpc
 
@@ -189,7 +189,7 @@ SIZES = {
   "encoder_ffn_dim": 32,
   "decoder_ffn_dim": 32,
   "max_position_embeddings": 64,
-  "init_std": 1.0,  # else all texts come out alike
+  "init_std": 1.0,  # otherwise all outputs are alike
 }
 
 
@@ -218,7 +218,7 @@ def save_marian(transformers, folder, codes=()):
 
 @pytest.fixture(scope="module")
 def marian(transformers, tmp_path_factory):
-  """Two checkpoints that translate one way, with random weights."""
+  """Two checkpoints that each translate in one direction, with random weights."""
   root = tmp_path_factory.mktemp("marian")
   for name in ("en-zh", "zh-en-"):
     save_marian(transformers, root / name)
@@ -231,7 +231,7 @@ def hf(marian, **options):
 
 @pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 def test_a_marian_model_really_translates_a_schema(transformers, marian, tmp_path):
-  """Its texts are those of the model alone, one by one, without padding and batches."""
+  """Its texts equal those of the bare model, one by one, without padding and batches."""
   items = list(wording(open_corpus("sample").schema("train")).items())[:20]
   translator = hf(marian, batch_size=6, beams=2)
   provider = TextProvider(translator, tmp_path, lambda _: None)
@@ -251,7 +251,7 @@ def test_a_marian_model_really_translates_a_schema(transformers, marian, tmp_pat
   for (_, text), record in list(zip(items, records, strict=True))[:4]:
     assert alone("en-zh", text, 62) == record.pivot_text
 
-  translator.translate = None  # all is in the cache
+  translator.translate = None  # everything is in the cache
   assert provider.back_translate(items, "zh", lambda *_: None) == records
 
 
@@ -314,7 +314,7 @@ def test_a_multilingual_model_is_told_both_languages(transformers, tmp_path, kin
 
 
 def spied(translator, folder, source, target):
-  """Translates, and returns the tokenizer and what the model was given."""
+  """Translates, and returns the tokenizer and the model's inputs."""
   model = translator._load_model(folder)
   given = {}
   generate = model.generate
@@ -328,7 +328,7 @@ def test_one_checkpoint_for_two_ways_is_refused(marian):
   (marian / "en-ja").symlink_to(marian / "en-zh")
   cases = [
     (("en-zh", None), ["zh"], "en > zh and zh > en"),
-    (("en-{pivot}", "zh-en-"), ["zh", "ja"], "en > zh and en > ja"),  # a link to the same
+    (("en-{pivot}", "zh-en-"), ["zh", "ja"], "en > zh and en > ja"),  # a link to en-zh
   ]
   for names, pivots, part in cases:
     to, back = (name and str(marian / name) for name in names)
@@ -348,7 +348,7 @@ def test_checkpoints_that_lack_or_are_broken_are_refused(marian, tmp_path):
 
 
 def test_settings_are_what_decides_a_text(tmp_path):
-  """The cache of a checkpoint is not used for one that was written over it."""
+  """A checkpoint's cache is not used for another checkpoint written in its place."""
   for name in ("to", "from"):
     (tmp_path / name).mkdir()
     (tmp_path / name / "config.json").write_text("{}")

@@ -1,4 +1,4 @@
-"""`sgdx compose`: distances and order by hand, SGD-X made again of its own texts, bad input."""
+"""`sgdx compose`: distances and order by hand, SGD-X rebuilt from its own texts, bad input."""
 
 import collections
 import json
@@ -54,7 +54,7 @@ def test_names_are_sorted_by_edits():
 
 
 def test_names_are_measured_as_written():
-  """ "ab" to "a_b" is one edit, to "A B" none more: slots are in lower case."""
+  """ "A B" is one edit from "ab", just like "a_b": slot names are lower-cased."""
   assert placed(compose_names({AB: ["A B"]}, 1)) == [(1, "A B", 1.0, ())]
 
 
@@ -114,7 +114,7 @@ def test_rules_are_recorded():
 
 
 def test_names_that_collide_get_a_number():
-  """In v1 only; also where the other is an original that stays."""
+  """Only in the variant with the collision, v1; also with an original name that is kept."""
   made = compose_names({AB: ["x", "abab"], BC: ["x", "bbb"]}, 2)
   assert (slot_names(made, 0), slot_names(made, 1)) == (["x", "abab"], ["x_2", "bbb"])
   [repaired] = [p for p in made.placements if p.made]
@@ -125,7 +125,7 @@ def test_names_that_collide_get_a_number():
 
 
 def test_services_are_named_as_in_sgdx():
-  """Banks_2 is Banks_21 in v1; another word only if one is given."""
+  """Banks_2 is Banks_21 in v1; the word changes only if a paraphrase is given."""
   service = Element("Banks_2", SERVICE, "Banks_2", NAME)
   made = compose_names({}, 2)
   assert [v.services[0].name for v in made.variants] == ["Banks_21", "Banks_22"]
@@ -142,7 +142,7 @@ def test_too_few_are_refused():
   assert "and 3 more elements" in e.value.found
   assert "--fill" in e.value.fix
   one = Schema([Service("Banks_2", "", (), ())])
-  with pytest.raises(SgdxError, match="1 distinct"):  # some of a service's name, but not enough
+  with pytest.raises(SgdxError, match="1 distinct"):  # a service name with paraphrases, but too few
     compose.compose(one, {Element("Banks_2", SERVICE, "Banks_2", NAME): ["x", "X"]}, 2)
 
 
@@ -163,7 +163,7 @@ def test_a_missing_package_is_told(monkeypatch):
 
 
 def rows_of(corpus, splits, variants):
-  """The corpus's own variants as lines of a paraphrase file."""
+  """Returns the corpus's own variants as lines of a paraphrase file."""
   texts = collections.defaultdict(dict)
   for split in splits:
     for variant in variants:
@@ -185,7 +185,7 @@ def read_schema(out, variant, split):
 
 
 def test_the_sample_of_its_own_variants(tmp_path, capsys):
-  """All splits; what was composed can be compared, and the record tells all of it."""
+  """All splits; `sgdx stats` can compare the output, and the record of it is complete."""
   corpus = open_corpus("sample")
   rows = rows_of(corpus, corpus.splits, SGDX_VARIANTS)
   file, out = tiny.write_rows(tmp_path / "texts.jsonl", rows), tmp_path / "out"
@@ -215,7 +215,7 @@ def test_the_sample_of_its_own_variants(tmp_path, capsys):
 def test_one_split_of_a_file_for_all(tmp_path, capsys):
   corpus = open_corpus(tiny.write_corpus(tmp_path / "tiny"))
   rows = rows_of(corpus, corpus.splits, SGDX_VARIANTS)
-  for row in rows:  # the intent is called the same in all variants
+  for row in rows:  # the intent has the same name in all variants
     row["paraphrases"] = [f"{x} {i}" for i, x in enumerate(row["paraphrases"])]
   file, out = tiny.write_rows(tmp_path / "texts.jsonl", rows), tmp_path / "out"
   out.mkdir()
@@ -273,9 +273,9 @@ def test_a_line_that_is_not_json_is_named(tmp_path, capsys):
 
 @pytest.mark.real
 def test_sgdx_is_composed_again_of_its_own_texts(real_archive, tmp_path):
-  """Every name of v1 to v5 comes back where it was: the order is the released data's.
+  """Every name of v1 to v5 returns to its variant: the order is that of the released data.
 
-  Of descriptions 94%: the paper's lemmas were other ones.
+  94% of descriptions do: the paper's lemmas were different.
   """
   corpus = open_corpus(real_archive)
   file = tiny.write_rows(tmp_path / "t.jsonl", rows_of(corpus, corpus.splits, SGDX_VARIANTS))
@@ -295,7 +295,7 @@ def test_sgdx_is_composed_again_of_its_own_texts(real_archive, tmp_path):
 
 @pytest.mark.real
 def test_in_any_order_of_the_file_distances_are_those_of_sgdx(real_archive):
-  """Backwards, only ties change places."""
+  """With each list reversed, only ties change places."""
   corpus = open_corpus(real_archive)
   schema = corpus.schema("test")
   rows = rows_of(corpus, ["test"], SGDX_VARIANTS)

@@ -39,7 +39,7 @@ def with_description(schema, text):
 
 
 ORIGINAL = Schema([service("Banks_1", ["kitten", "ab"])])
-# BLEU-4 of "a b c d f" against "a b c d e": n-grams right 4/5, 3/4, 2/3, 1/2.
+# BLEU-4 of "a b c d f" against "a b c d e": n-gram precisions 4/5, 3/4, 2/3, 1/2.
 BLEU = 100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25
 
 
@@ -47,7 +47,7 @@ BLEU = 100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25
 
 
 def test_distances_by_hand():
-  """kitten/sitting: 3 edits of 7; as deletions and insertions 5 of 13 characters."""
+  """kitten/sitting: 3 edits of 7; with insertions and deletions only, 5 of 13 characters."""
   variant = Schema([service("Banks_11", ["sitting", "cd"])])
   found = distances.schema_statistics([ORIGINAL], [variant])
   assert (found.num_services, found.num_names, found.num_descriptions) == (1, 3, 4)
@@ -65,7 +65,7 @@ def test_bleu_by_hand_ignores_case():
 
 
 def test_self_bleu_is_of_all_ordered_pairs():
-  """Of three variants two are alike: of six pairs two are right, four as by hand, in one corpus."""
+  """Two of three variants are equal: two of six pairs match, four are as by hand, in one corpus."""
   variants = [with_description(ORIGINAL, text) for text in ("a b c d e", "a b c d e", "a b c d f")]
   found = distances.self_bleu({"test": ORIGINAL}, [{"test": v} for v in variants])
   right = [(2 * n + 4 * (n - 1)) / (6 * n) for n in (5, 4, 3, 2)]
@@ -82,7 +82,7 @@ def test_self_bleu_needs_two_variants_of_one_service():
 
 
 def test_names_in_train_are_counted_by_occurrence():
-  """Of unseen services only; in train's own slots or intents, letter by letter."""
+  """Only of unseen services; among train's slots or intents respectively, and case-sensitive."""
   train = Schema([service("Banks_1", ["time", "Go"], ["Find"])])
   test = Schema(
     [
@@ -130,7 +130,7 @@ def stats(corpus, *args):
 
 
 def test_the_sample(capsys):
-  """No numbers of the paper: they are of SGD."""
+  """No numbers from the paper: those are for SGD."""
   assert stats("sample") == 0
   out = capsys.readouterr().out
   table = out.split("slots, intents:")[0]
@@ -146,7 +146,7 @@ def test_the_sample(capsys):
 
 
 def test_json_md_and_latex(corpus, capsys):
-  """All of the corpus's `Do` stay, of slots none; Homes_2 is unseen and its slots are its own."""
+  """Every intent stays `Do`, no slot keeps its name; Homes_2 is unseen, with its own slots."""
   assert stats(corpus, "--format", "json") == 0
   report = json.loads(capsys.readouterr().out)
   assert report["format"] == "sgdx-stats/1"
@@ -166,7 +166,7 @@ def test_json_md_and_latex(corpus, capsys):
 
 
 def test_folders_of_schemas(corpus, tmp_path, capsys):
-  """DIR/zh/train as `sgdx backtranslate` writes it, DIR/v1/... as compose, a file of its own."""
+  """DIR/zh/train as `sgdx backtranslate` writes it, one of its languages, and a lone schema."""
   tiny.write_json(tmp_path / "bt/zh/train/schema.json", tiny.schema(["Banks_1", "Shops_1"], "v1"))
   tiny.write_json(tmp_path / "bt/ko/train/schema.json", tiny.schema(["Banks_1", "Shops_1"], "v2"))
   tiny.write_json(tmp_path / "lone/test/schema.json", tiny.schema(["Banks_1", "Homes_2"], "v3"))
@@ -220,7 +220,7 @@ def test_bad_schemas_get_four_parts(corpus, tmp_path, monkeypatch, capsys, schem
 
 @pytest.mark.real
 def test_table_1_of_the_paper(real_archive, capsys):
-  """What the released schemas give; of shares and BLEU the paper's are a little different."""
+  """Numbers of the released schemas; the paper's shares and BLEU differ slightly."""
   assert stats(real_archive, "--format", "json") == 0
   report = json.loads(capsys.readouterr().out)
   assert "|services:45|unseen:15|" in report["signature"]

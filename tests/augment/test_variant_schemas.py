@@ -37,7 +37,7 @@ def test_each_kind_of_variant(corpus, tmp_path):
   assert schemas.get("test", "corrupt_2").to_json() == corrupted.to_json()
   mine = load_schema((own / "test/schema.json").read_bytes(), "mine")
   assert schemas.get("test", "mine").to_json() == mine.to_json()
-  assert schemas.get("test", "v1").to_json() == mine.to_json()  # a folder comes first
+  assert schemas.get("test", "v1").to_json() == mine.to_json()  # a folder takes precedence
   assert schemas.get("test", "mine") is schemas.get("test", "mine")
 
 
@@ -83,7 +83,7 @@ def test_records_and_corpus_give_the_same_schemas(sample_records, monkeypatch):
 def test_prompts_of_back_translations_that_ship_and_of_corrupted_schemas(
   real_archive, tmp_path, capsys
 ):
-  """Both failed: `sgdx prompts` knew no variant but those in the archive."""
+  """Both once failed: `sgdx prompts` knew only the variants in the archive."""
   archive = open_corpus(real_archive)
   (tmp_path / "sgd/train").mkdir(parents=True)
   for name in ("train/schema.json", archive.dialogue_files("train")[0]):  # all would take a minute
@@ -131,7 +131,7 @@ def test_prompts_and_files_of_a_folder_of_ones_own(corpus, tmp_path, capsys):
 
 
 def test_predictions_for_a_corrupted_schema_are_scored(corpus, tmp_path):
-  """`sgdx score` knew no variant but the released ones, so answers to such prompts had no score."""
+  """`sgdx score` once knew only the released variants, so such answers could not be scored."""
   out, answers = tmp_path / "p.jsonl", tmp_path / "answers.jsonl"
   where = ["--corpus", corpus.origin, "--split", "test", "--variant", "corrupt_1", "original"]
   assert main(["prompts", *where, "--out", str(out)]) == 0
@@ -173,7 +173,7 @@ def test_paraphrases_reword_all_of_real_train_and_hold_nothing_of_sgdx(real_arch
 
 
 def words_of(schemas, variants):
-  """Texts of train in each variant, by position of the element."""
+  """Returns train's texts for each variant, by position of the element."""
   return [list(wording(schemas.get("train", variant)).values()) for variant in variants]
 
 

@@ -160,7 +160,7 @@ def test_corruption_is_seeded_and_keeps_what_is_not_wording():
   words = [(before[e].split(), after[e].split()) for e in before if e.field == "description"]
   assert all(len(a) == len(b) for a, b in words)
   kept = sum(len(set(a) & set(b)) for a, b in words) / sum(len(set(a)) for a, _ in words)
-  assert 0.75 < kept < 0.9  # one word in five is replaced, seldom by one of the same text
+  assert 0.75 < kept < 0.9  # one word in five is replaced, seldom by an equal one
   assert sum(a == b for a, b in words) < len(words) / 4
 
 

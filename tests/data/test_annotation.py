@@ -1,4 +1,4 @@
-"""Rules of annotation: each is broken once in a good dialogue; real SGD is counted."""
+"""Annotation rules: each is broken once in a good dialogue; counts for the real SGD."""
 
 import copy
 import json
@@ -99,7 +99,7 @@ def turn(utterance, actions, service="Boats_1", spans=(), state=None, requested=
 
 
 def good() -> dict:
-  """A dialogue of two services that keeps every rule."""
+  """Returns a dialogue of two services that follows every rule."""
   found = {"port": "Oakham", "seats": "2"}
   chosen = {**found, "boat": "Tern", "time": "9 am"}
   turns = [
@@ -170,7 +170,7 @@ def frame(data, number):
 
 
 def put(number, **changes):
-  """A change of the first frame of a turn."""
+  """Returns a function that changes the first frame of a turn."""
   return lambda data: frame(data, number).update(changes)
 
 
@@ -206,7 +206,7 @@ def test_the_older_release_lacks_keys_and_passes():
         found.pop(key, None)
       for action in found.get("actions", ()):
         canonical = action.pop("canonical_values")
-        if action["slot"] == "seats":  # it has them as values of categorical slots
+        if action["slot"] == "seats":  # there, these are the values of categorical slots
           action["values"] = canonical
   assert check(data) == {}
 

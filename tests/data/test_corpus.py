@@ -1,4 +1,4 @@
-"""Corpora: archive, folder and sample look alike; broken ones are refused."""
+"""Corpora: archive, folder and sample behave alike; broken ones are refused."""
 
 import json
 import pathlib
@@ -16,7 +16,7 @@ from sgdx_t5x.errors import SgdxError
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> pathlib.Path:
-  """The sample, dev and test only beside train's schema, as files of the official layout."""
+  """The sample's dev, test and train schema, without train dialogues, in the official layout."""
   return write_sample(tmp_path_factory.mktemp("corpus") / "mine", {"train": 0})
 
 

@@ -32,7 +32,7 @@ def test_writes_what_it_read(sample):
 
 
 def test_keeps_absent_keys_absent(data):
-  """31 train files are an older release without service_call and canonical_values."""
+  """31 train files are of an older release without service_call and canonical_values."""
   for turn in data["turns"]:
     for frame in turn["frames"]:
       frame.pop("service_call", None)

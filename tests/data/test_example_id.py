@@ -1,4 +1,4 @@
-"""Ids of examples: written and read in one place, for both units."""
+"""Example ids: written and read in one place, for both units."""
 
 import pytest
 from hypothesis import given
@@ -32,7 +32,7 @@ def test_the_two_forms():
   "text",
   [
     *("17", "", "v1/dev", "v1/dev/", "/dev/a-000-B/x", "v1//a-000-B/x", "/dev/a-000-B/*", "v1/*"),
-    *("v1/dev/a-000-B", "v1/dev/a-000-B/", "v1/dev//kind", "v1/dev//*"),  # halves of an id
+    *("v1/dev/a-000-B", "v1/dev/a-000-B/", "v1/dev//kind", "v1/dev//*"),  # incomplete ids
   ],
 )
 def test_malformed_ids_are_refused(text):

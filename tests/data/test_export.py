@@ -1,8 +1,8 @@
-"""`sgdx data export`: bytes of the official converter; files whole or not at all.
+"""`sgdx data export`: the official converter's bytes; complete files or none.
 
-`data/export_checksums.tsv` holds sums of what the official converter itself wrote. Elsewhere the
-reference is what it does at the end, `json.dump(indent=2, separators=(",", ": "),
-sort_keys=True)`, of dialogues as `variants.convert_dialogue` renames them: a slow second way.
+`fixtures/export_checksums.tsv` has checksums of the official converter's own output. Elsewhere the
+reference is its last step, `json.dump(indent=2, separators=(",", ": "), sort_keys=True)`, on
+dialogues renamed by `variants.convert_dialogue`: a slow second implementation.
 """
 
 import csv
@@ -32,14 +32,14 @@ CHECKSUMS = FIXTURES / "export_checksums.tsv"
 
 
 def reference(corpus, split, variant):
-  """The dialogues of a split in the names of a variant, as the official converter dumps them."""
+  """Returns a split's dialogues with a variant's names, as the official converter dumps them."""
   names = renamings(corpus.schema(split), corpus.schema(split, variant))
   data = [convert_dialogue(d, names).to_json() for d in corpus.dialogues(split)]
   return json.dumps(data, indent=2, separators=(",", ": "), sort_keys=True)
 
 
 def files(folder):
-  """Relative name -> bytes of every file, hidden ones too."""
+  """Returns relative path -> bytes of every file, including hidden ones."""
   return {
     p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()
   }
@@ -102,8 +102,8 @@ def test_processes_zip_and_folder_give_the_same_bytes(tiny, tmp_path):
   }
 
 
-# One turn that has everything. "to" becomes "Konto", and sorts before the others then; "kind"
-# takes the name of "amount", which is renamed itself; the key "note" is not of the format.
+# One turn that has everything. "to" becomes "Konto", which then sorts before the others; "kind"
+# takes the name of "amount", which is itself renamed; the key "note" is not part of the format.
 EVERYTHING = {
   "dialogue_id": "1",
   "services": ["Banks_1", "Elsewhere_1"],
@@ -224,7 +224,7 @@ CONVERTED = r"""[
 
 
 def schemas():
-  """Banks_1, and Banks_13 with the names that CONVERTED has."""
+  """Returns schemas of Banks_1, and of Banks_13 with the names in CONVERTED."""
   data = tiny_corpus.schema(["Banks_1"], "original")
   original = parse_schema(data, "original")
   text = json.dumps(data).replace('"amount"', '"sum"').replace('"kind"', '"amount"')
@@ -345,7 +345,7 @@ if __name__ == "__main__":
 
 
 def start(corpus, out, processes, limit=0):
-  """Starts the command as a shell does, with a limit to the size of files in bytes."""
+  """Starts the command as a shell does, with a file size limit in bytes; 0 for none."""
   script = out.parent / "start.py"
   script.write_text(START)
   command = [sys.executable, str(script), str(limit), "data", "export", "--corpus", str(corpus)]
@@ -363,7 +363,7 @@ def wait_for_a_file(process, out):
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_full_disk_leaves_no_half_file(many, tmp_path, processes):
-  """A limit to the size of files stands for the disk: room for schemas, not for dialogues."""
+  """A file size limit stands in for the disk: room for schemas, not for dialogues."""
   process = start(many, tmp_path, processes, limit=200_000)
   out, error = process.communicate()
   assert process.returncode == 1, error
@@ -413,6 +413,6 @@ def test_the_bar_is_for_terminals_only(tiny, tmp_path, capsys, monkeypatch):
   arguments = ["--corpus", str(tiny), "--variant", "v1", "--out", str(tmp_path / "out")]
   assert main(["data", "export", *arguments]) == 0
   assert capsys.readouterr().err == ""
-  monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal then
-  assert main(["data", "export", *arguments]) == 0  # files that are there are replaced
+  monkeypatch.setenv("FORCE_COLOR", "1")  # makes rich assume a terminal
+  assert main(["data", "export", *arguments]) == 0  # existing files are replaced
   assert "100%" in capsys.readouterr().err

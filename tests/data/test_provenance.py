@@ -10,7 +10,7 @@ from sgdx_t5x.data.dialogue import Dialogue
 
 
 def user(frames, acts=(), spans=()):
-  """A user turn. Args: frames, service -> state; acts, spans: (service, slot) each."""
+  """Returns a user turn. Args: frames, service -> state; acts and spans, (service, slot) pairs."""
   return {
     "speaker": "USER",
     "utterance": "...",
@@ -63,7 +63,7 @@ def test_each_source():
   )
   assert found[0, "A"] == {"city": ("informed", 0, "")}
   assert found[2, "A"] == {"city": ("informed", 0, ""), "name": ("accepted", 2, "last_turn")}
-  # Letters count: SGD's states take a value over as it stands.
+  # Case matters: SGD's states copy a value unchanged.
   assert found[2, "B"] == {"to": ("carried", 2, "state"), "town": ("unknown", 2, "")}
   # The other service's state comes before the service's own other slot.
   assert found[4, "B"] == {
@@ -108,7 +108,7 @@ def test_a_new_form_does_not_enter_and_a_new_value_does():
     2: ("informed", 0, ""),
     4: ("accepted", 4, "last_turn"),
     6: None,
-    8: ("informed", 8, ""),  # it left the state, and comes in again
+    8: ("informed", 8, ""),  # it left the state and enters again
   }
 
 
@@ -130,7 +130,7 @@ def test_spans_stand_in_where_a_dialogue_has_no_acts_of_the_user():
   assert sources(*turns, spans=False)[0, "A"]["city"] == ("unknown", 0, "")
   turns.append(system("A", "x", "y"))
   turns.append(user({"A": {"name": ["Heron"]}}, acts=[("A", "pool")], spans=[("A", "name")]))
-  assert sources(*turns)[2, "A"] == {"name": ("unknown", 2, "")}  # an act: spans are not asked
+  assert sources(*turns)[2, "A"] == {"name": ("unknown", 2, "")}  # with acts, spans are not used
 
 
 def test_counts():
@@ -159,7 +159,7 @@ def test_counts():
 
 @pytest.mark.real
 def test_dev_by_acts_alone(real_archive):
-  """3 of dev's files have no acts of the user; `test_statistics.test_sgd` has the other counts."""
+  """3 of dev's files have no user acts; `test_statistics.test_sgd` has the other counts."""
   dialogues = open_corpus(real_archive).dialogues("dev")
   found = sum((provenance.count(dialogue, spans=False) for dialogue in dialogues), start=Counter())
   assert found == {

@@ -1,4 +1,4 @@
-"""`sgdx data stats`: numbers by hand, SGD's own from its paper, and the command."""
+"""`sgdx data stats`: numbers by hand, SGD's numbers from its paper, and the command."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ from sgdx_t5x.errors import SgdxError
 
 
 def turn(speaker, utterance, service, acts, values=None):
-  """A turn of one frame. Args: acts, names of acts; values, the state's, for user turns."""
+  """Returns a turn of one frame. Args: acts, act names; values, the state, for user turns."""
   frame = {"service": service, "slots": [], "actions": [{"act": act} for act in acts]}
   if values is not None:
     frame["state"] = {"active_intent": "Do", "requested_slots": [], "slot_values": values}
@@ -23,7 +23,7 @@ def turn(speaker, utterance, service, acts, values=None):
 
 
 def train_dialogue():
-  """Two of its values occur in tiny's test: in other letters, and of another service."""
+  """Two of its values occur in tiny's test: one in another case, one for another service."""
   kind, item = {"kind": ["CHECKING"], "amount": ["dontcare"]}, {"item": ["Anna"]}
   turns = [
     turn("USER", "Hello hello , a cheque", "Banks_1", ["INFORM_INTENT", "INFORM"], kind),
@@ -36,7 +36,7 @@ def train_dialogue():
 
 @pytest.fixture
 def root(tmp_path):
-  """tiny_corpus, with a dialogue of train, and a fourth of test that says Checking again."""
+  """tiny_corpus with a train dialogue, and a fourth test dialogue that has Checking again."""
   tiny.write_corpus(tmp_path)
   tiny.write_json(tmp_path / "train" / "dialogues_001.json", [train_dialogue()])
   more = tiny.dialogue("2_00001", [{"Banks_1": {"kind": ["Checking"]}}])
@@ -58,7 +58,7 @@ def test_train_by_hand(root):
   """4 turns of 5, 2, 2 and 1 words; hello, comma, a, cheque, there, for, anna, bye."""
   found = statistics.report(open_corpus(root), ["train"])["splits"]["train"]
   acts, provenance = found.pop("acts"), found.pop("provenance")
-  # Three values enter; the system's acts name none, and the user's no slot.
+  # Three values enter a state; the system's acts have no values, the user's no slots.
   assert {key: number for key, number in provenance.items() if number} == {
     "entered": 3,
     "unknown": 3,
@@ -77,9 +77,9 @@ def test_train_by_hand(root):
     "services": 2,
     "intents": 2,
     "slots": 5,
-    "slot_values": 2,  # dontcare is none
+    "slot_values": 2,  # dontcare does not count
     "user_frames": 2,
-    "active_slots_per_frame": 3 / 2,  # but the slot is active
+    "active_slots_per_frame": 3 / 2,  # but its slot is active
     "unseen_domains": 0,
     "unseen_services": 0,
     "unseen_dialogues": 0,
@@ -94,7 +94,7 @@ def test_train_by_hand(root):
 
 
 def test_test_by_hand(root):
-  """Values: Checking (of two dialogues), Savings, rent; free: Anna Lee, Anna, $50, Soho | West."""
+  """Values: Checking (in two dialogues), Savings, rent; free: Anna Lee, Anna, $50, Soho | West."""
   found = statistics.report(open_corpus(root), ["test"])["splits"]["test"]
   assert (found["dialogues"], found["single_domain"], found["multi_domain"]) == (4, 3, 1)
   assert found["services_per_dialogue"] == 5 / 4
@@ -204,9 +204,9 @@ def test_sgd(real_archive):
   assert (dev["dialogues"], test["dialogues"]) == (2_482, 2_921)
   assert [x["user_frames"] for x in (train, dev, test)] == [175_780, 26_077, 26_802]
   assert [x["unseen_services"] for x in (train, dev, test)] == [0, 8, 15]
-  # 31 files of train and 3 of dev are of a release before the user's acts.
+  # 31 train files and 3 dev files are of an older release without user acts.
   assert [x["acts"]["user"]["frames_without_acts"] for x in (train, dev, test)] == [57613, 5535, 0]
-  # Each dialogue of train ends with the system's GOODBYE.
+  # Each train dialogue ends with the system's GOODBYE.
   assert train["acts"]["system"]["actions"]["GOODBYE"] == 16_142
   for speaker, shares in statistics.SGD_ACTS.items():
     actions = train["acts"][speaker]["actions"]
@@ -231,4 +231,4 @@ def test_sgd(real_archive):
     "sticky_frames": 7_338,
   }
   assert dev["provenance"]["entered"] == 19_656
-  assert dev["provenance"]["unknown"] == 839  # spans know the source of 1,744 values of old files
+  assert dev["provenance"]["unknown"] == 839  # spans give the source of 1,744 values in old files

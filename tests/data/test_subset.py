@@ -1,4 +1,4 @@
-"""A subset of a corpus: which dialogues, and that nothing else of the corpus changes."""
+"""Subsets of a corpus: which dialogues are drawn, and that nothing else changes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Two processes, one folder: the second one hears who the first one is."""
+"""Two processes, one folder: the second one is told which process the first one is."""
 
 import os
 import socket

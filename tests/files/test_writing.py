@@ -1,4 +1,4 @@
-"""The one policy for output folders, and files and folders that are written atomically."""
+"""The policy for output folders, and atomic writing of files and folders."""
 
 import pathlib
 

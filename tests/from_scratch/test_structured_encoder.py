@@ -1,4 +1,4 @@
-"""The structured start of a small encoder: what its heads prefer before any training."""
+"""Structured initialization of a small encoder: what its heads attend to before any training."""
 
 import functools
 
@@ -36,7 +36,7 @@ def params():
 
 
 def attention(head):
-  """Attention weights of a head of the first layer, of 32 words twice: `[64, 64]`."""
+  """Attention weights of a head of the first layer, for the same 32 words twice: `[64, 64]`."""
   bert = params()["encoder"]
   words = np.tile(np.arange(100, 132), 2)
   x = bert["token_embedder"]["embedding"][words] + bert["type_embedder"]["embedding"][0]
@@ -78,7 +78,7 @@ def test_renamed_words_are_the_same_throughout_a_row():
   changed = found != np.asarray(tokens)
   assert not changed[:, :21].any()  # special pieces and markers
   assert 0.4 < changed[:, 21:VOCAB_SIZE].mean() < 0.6
-  assert (found[0] != found[1]).any()  # each row has its own
+  assert (found[0] != found[1]).any()  # each row is renamed differently
   assert (found[changed] >= 21).all()
 
 

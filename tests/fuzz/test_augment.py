@@ -59,7 +59,7 @@ def test_translation_tables(folder, trams):
 
 
 class _Echo:
-  """A translator that gives texts back."""
+  """A translator that returns texts unchanged."""
 
   name, is_paid, batch_texts, batch_characters = "echo", False, 9, 900
 

@@ -1,4 +1,4 @@
-"""Readers of perturbed sets, of checks and of CheckDST's rows: see test_corpora.py."""
+"""Readers of perturbed sets, checks and CheckDST rows: see test_corpora.py."""
 
 import itertools
 import json
@@ -28,7 +28,7 @@ def perturb(split, kind, folder):
 
 @pytest.fixture
 def split(tmp_path):
-  """A few of the sample's dialogues, which exchange their words for `pi`."""
+  """A few of the sample's dialogues, which swap utterances for `pi`."""
   source = sample_split()
   turns = [data for data in sample_dialogues() if data["services"] == ["Ferries_1"]]
   return on_split(turns[:4], source, tmp_path / "original")
@@ -81,7 +81,7 @@ def test_changes(folder, split):
 
 @pytest.fixture
 def checked(tmp_path, folder, split):
-  """A check of a frozen tracker, written. Returns report and counts per frame."""
+  """Writes a check of a frozen tracker. Returns paths of the report and the counts per frame."""
   ned = perturb(split, "ned", tmp_path)
   sets = {"original": split.corpus, "ned": ned}
   predictions = {

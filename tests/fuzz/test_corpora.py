@@ -116,7 +116,7 @@ def read_corpus(path):
 
 
 def small_corpus(folder):
-  """A split of one dialogue with one variant: reading it is quick."""
+  """Writes a split of one dialogue with one variant: reading it is quick."""
   for variant, base in (("original", "train"), ("v1", "sgd_x/data/v1/train")):
     tiny.write_json(folder / base / "schema.json", tiny.schema(["Shops_1"], variant))
   states = [{"Shops_1": {"item": ["pen"]}}]
@@ -124,7 +124,7 @@ def small_corpus(folder):
   return folder
 
 
-@pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")  # two members of one name
+@pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")  # two members with one name
 def test_archives(tmp_path, folder):
   root = small_corpus(tmp_path / "corpus")
   files = {p.relative_to(root).as_posix(): p.read_bytes() for p in root.rglob("*.json")}
@@ -147,7 +147,7 @@ def test_archives(tmp_path, folder):
           archive.writestr(name.encode("utf-8", "replace").decode(), data)
     data = bytearray(content.getvalue())
     for _ in range(rng.choice((0, 1, 2, 8)) if rng.random() < 0.8 else 0):
-      # Mostly where members are listed, at the end, and in their first header.
+      # Mostly in the list of members, at the end, and in the first member's header.
       at = rng.choice(
         (rng.randrange(60), len(data) - 1 - rng.randrange(600), rng.randrange(len(data)))
       )
@@ -162,7 +162,7 @@ def test_archives(tmp_path, folder):
 
 
 def test_folders(tmp_path, folder):
-  """Not only the files: also what else can have their names."""
+  """Damages files, and puts folders, links and pipes in their place."""
   root = small_corpus(folder / "corpus")
   present = sorted(p.relative_to(root).as_posix() for p in root.rglob("*"))
   contents = {name: (root / name).read_bytes() for name in present if (root / name).is_file()}

@@ -1,4 +1,4 @@
-"""Readers of `sgdx run`: see test_corpora.py. What it takes for an answer, `sgdx score` reads."""
+"""Readers of `sgdx run`: see test_corpora.py. `sgdx score` reads every answer it accepts."""
 
 import json
 
@@ -25,7 +25,7 @@ ANSWER = completion([{"name": "Banks_11__Do", "arguments": {"to": "Anna"}}], "m"
 
 @pytest.fixture
 def files(folder):
-  """Paths of requests and answers; the requests are good."""
+  """Paths of requests and answers; the requests are valid."""
   paths = folder / "r.jsonl", folder / "a.jsonl"
   paths[0].write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
   paths[1].touch()

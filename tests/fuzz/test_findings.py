@@ -24,11 +24,11 @@ from sgdx_t5x.scoring.predictions.rows import read_rows
 from sgdx_t5x.scoring.rows import Rows
 from sgdx_t5x.scoring.score_files import read_frames, read_frames_of
 
-HUGE = 10**400  # an integer of JSON that is no float
+HUGE = 10**400  # a valid JSON integer, too large for a float
 
 
 def refused(reader, *args):
-  """Returns what the error found; it has its other parts, too."""
+  """Returns the error's `found`; checks that it has `expected` and `fix`, too."""
   with pytest.raises(SgdxError) as caught:
     reader(*args)
   assert caught.value.expected
@@ -46,7 +46,7 @@ def test_errors_shorten_what_they_quote():
 
 
 def test_errors_hold_no_control_characters():
-  """A terminal would obey them; half a character could not be printed."""
+  """A terminal would obey them; a lone surrogate could not be printed."""
   error = SgdxError("a\x1b[2J\0\x85\ud800\tb", expected="é 日本", available="\u2028", fix="c")
   assert error.found == r"a\x1b[2J\x00\x85\ud800\tb"
   assert error.text.split("\n")[1:3] == ["  expected:  é 日本", r"  available: \u2028"]
@@ -99,7 +99,7 @@ def test_values_of_wrong_types_in_dialogues(change, words):
 
 
 def test_half_a_character_in_a_schema():
-  """Nothing that is made of the schema could be written."""
+  """Nothing derived from a schema with a lone surrogate could be written."""
   for path in (("description",), ("slots", 0, "name"), ("slots", 2, "possible_values", 0)):
     schema = copy.deepcopy(boats.SCHEMA)
     *above, last = path
@@ -207,7 +207,7 @@ def scores_per_frame(path, score):
 
 @pytest.mark.parametrize("score", [1e308, -1, 1.5, HUGE])
 def test_scores_are_from_0_to_1(tmp_path, score):
-  """Sums of others overflow."""
+  """Sums of other scores could overflow."""
   path = scores_per_frame(tmp_path / "a.jsonl", 1)
   assert len(read_frames(path).frames) == 1
   path = scores_per_frame(tmp_path / "a.jsonl", score)
@@ -215,7 +215,7 @@ def test_scores_are_from_0_to_1(tmp_path, score):
 
 
 def test_a_report_without_services(tmp_path):
-  """With scores per frame, which are of services."""
+  """Its scores per frame do name services."""
   scores_per_frame(tmp_path / "a.jsonl", 1)
   rows = {g: {"jga": 1, "num_frames": 1, "num_dialogues": 1} for g in ("all", "seen", "unseen")}
   report = {

@@ -1,9 +1,9 @@
-"""Values of gin: `t5x.train`, `eval` and `infer` start with them or explain what is wrong.
+"""Gin values: `t5x.train`, `eval` and `infer` start with them or explain what is wrong.
 
-What runs is the scripts' own way from the flags to the step at which data are read: parsing,
+Runs the scripts' own code from the flags to the step at which data are read: parsing,
 resolving, making the model, optimizer, schedule and partitioner, and all checks of settings, tasks,
-vocabularies, lengths, checkpoints and batches. Left out are locks and folders of outputs, the
-data themselves and what is compiled. See test_corpora.py.
+vocabularies, lengths, checkpoints and batches. Left out are locks, output folders, the data
+themselves and compilation. See test_corpora.py.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ REQUIRED = {
   **FOLDERS,
   "CHECKPOINT_PATH": "'c/checkpoint_1'",
   "MIXTURE_OR_TASK_NAME": "'t5dst_sgd'",
-  "INITIAL_CHECKPOINT_PATH": "[]",  # the public ones are in Google's storage
+  "INITIAL_CHECKPOINT_PATH": "[]",  # the public checkpoints are in Google's storage
 }
 NUMBERS = ("0", "-1", "1", "2", "3", "1.5", "-0.0", "1e-30", str(2**31), str(2**63), str(-(2**63)),
            str(10**18), "1" + "0" * 400, "1e308", "1e999", "-1e999", "1e400", "nan", "inf", "1_0",
@@ -60,7 +60,7 @@ NAMES = ("train", "train.", ".train", "train.nothing", "nothing.x", "x", "", " "
 
 
 class _Checked(BaseException):
-  """Raised where data would be read: everything before is done."""
+  """Raised where data would be read, when everything before is done."""
 
 
 def _read_no_data(*_):
@@ -87,7 +87,7 @@ class _Nowhere:
 
 
 class Scripts:
-  """Parsed configurations of the scripts, on top of which values are bound."""
+  """The scripts' parsed configurations, on top of which values are bound."""
 
   def __init__(self, monkeypatch):
     from t5x import eval as t5x_eval
@@ -101,7 +101,7 @@ class Scripts:
     self._entries = {"train": train.train, "eval": t5x_eval.evaluate, "infer": infer.infer}
     for entry in self._entries.values():
       monkeypatch.setattr(sys.modules["__main__"], entry.__name__, entry, raising=False)
-    # The function itself stays what gin may know since another test.
+    # Not the function itself: gin may have registered it in another test.
     monkeypatch.setattr(gin_utils, "epath", types.SimpleNamespace(Path=_Nowhere))
     found = gin_config.installed_search_paths()  # 20 ms
     monkeypatch.setattr(gin_config, "installed_search_paths", lambda: found)
@@ -149,7 +149,7 @@ class Scripts:
 
 
 class _Explained(SgdxError):
-  """An error of `t5x`; its own text."""
+  """An error of `t5x`, with its own text."""
 
   def __init__(self, error, message):
     super().__init__(message, expected=str(error.expected or ""), fix=str(error.fix or ""))
@@ -163,7 +163,7 @@ def _macros_of(script):
 
 
 def _bindings(text):
-  """{name: value} of a configuration's text."""
+  """Returns {name: value} from a configuration's text."""
   text = text.replace("\\\n", " ")
   found = re.findall(r"^([A-Za-z_][\w./]*) = (.*(?:\n[ \]}).].*)*)", text, re.MULTILINE)
   return {name: " ".join(value.split()) for name, value in found}

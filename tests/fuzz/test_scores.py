@@ -73,7 +73,7 @@ def test_prediction_rows(folder, selection):
 
 @pytest.fixture
 def scores(tmp_path, folder, selection):
-  """A report and scores per frame, written by the scorer. Returns their paths."""
+  """Writes a report and scores per frame with the scorer. Returns their paths."""
   nothing = {name: [{s: {} for s in t} for t in turns] for name, turns in tiny.GOLD.items()}
   rows = [row for v in ("original", "v1") for row in tiny.example_rows(nothing, v)]
   predictions = tiny.write_rows(tmp_path / "all.jsonl", rows)

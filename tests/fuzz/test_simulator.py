@@ -42,13 +42,13 @@ def scenarios():
 
 
 def transitions():
-  """A part of the default ones."""
+  """Returns some of the default transitions."""
   path = importlib.resources.files("sgdx_t5x.simulator") / "transitions.json"
   return {part: dict(list(t.items())[:3]) for part, t in json.loads(path.read_text()).items()}
 
 
 def fuzz_simulation(folder, name, make, read_one):
-  """Reads one file by itself, and one in 40 together with the others, to simulate dialogues."""
+  """Reads each file by itself, and one in 40 together with the others to simulate dialogues."""
   boats.write_files(folder, boats.files())
   path, schema = folder / name, parse_schema(boats.SCHEMA, "boats")
   others = [folder / f"{n}.json" for n in ("scenarios", "templates", "transitions")]

@@ -131,7 +131,7 @@ LENGTHS = "utils.DatasetConfig.task_feature_lengths"
 
 @pytest.fixture(scope="module")
 def parsed():
-  """What each case's configuration resolves to, and each model's: all parsed in one process."""
+  """What the configuration of each case and each model resolves to, parsed in one process."""
   macros = {macro: f"{macro}/macro.value" for macro in MACROS}
   cases = [
     (name, files, [b.removeprefix("--gin.").replace("=", " = ", 1) for b in bindings], macros)
@@ -194,7 +194,7 @@ def test_machines_do_not_cut_frames_to_the_lengths_of_slots(parsed, name):
 
 
 def test_the_sgd_papers_settings(parsed):
-  """Of its baseline, section 5: batch 32, 80 epochs of 175,780 frames."""
+  """SGD paper, section 5, baseline: batch 32, 80 epochs of 175,780 frames."""
   assert parsed["baseline"] == {
     "MIXTURE_OR_TASK_NAME": "baseline_sgd",
     "BATCH_SIZE": 32,
@@ -208,6 +208,6 @@ def test_the_batch_divides_over_the_gpus_of_a_machine(parsed):
 
 
 def test_model_files_have_the_sizes_they_are_named_for(parsed):
-  """Those that `sgdx weights` names them by."""
+  """The sizes by which `sgdx weights` chooses a model file."""
   for name, sizes in {**gin_files.MODELS, **gin_files.ENCODERS}.items():
     assert parsed[f"sizes of {name}"] == json.loads(json.dumps(sizes.gin()))

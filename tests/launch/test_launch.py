@@ -32,7 +32,7 @@ CAPACITY = 'ERROR: (gcloud) {"code": 8, "message": "There is no more capacity in
 
 @pytest.fixture(scope="session")
 def checkout(tmp_path_factory):
-  """A clone with what the scripts read, committed, and the PATH of tools."""
+  """A repository with what the scripts read, committed, and a folder of tools for PATH."""
   top = tmp_path_factory.mktemp("launch")
   repo = top / "repo"
   for folder in ("launch", "gin"):
@@ -51,7 +51,7 @@ def checkout(tmp_path_factory):
 
 
 class Cloud:
-  """A checkout, the folder that is its cloud, and how to run scripts in it."""
+  """A checkout, the folder that holds its fake cloud, and methods to run scripts in it."""
 
   def __init__(self, checkout, folder):
     self.repo, self.state = folder / "repo", folder / "cloud"
@@ -90,7 +90,7 @@ class Cloud:
     return (self.state / "calls").read_text().splitlines()
 
   def verbs(self):
-    """What gcloud was asked to change, in a word each."""
+    """What gcloud was asked to change, in one word each."""
     names = {"worker.sh": None, "create": "create", "delete": "delete", "scp": "scp"}
     found = []
     for call in self.calls:
@@ -108,7 +108,7 @@ def cloud(checkout, tmp_path):
 
 
 def four_parts(done, code, *texts):
-  """An error of four parts on stderr, with these texts in it."""
+  """Checks for a four-part error on stderr that contains these texts."""
   assert done.returncode == code, done.stderr
   parts = [line.split(":")[0].strip() for line in done.stderr.splitlines()[-4:]]
   assert parts[1:] == ["expected", "available", "fix"], done.stderr
@@ -290,7 +290,7 @@ def test_dry_run_does_not_ask_gcloud_for_the_project(cloud):
 
 
 def preempted(cloud, times, *, queued):
-  """Each of the first runs breaks off with the slice taken back."""
+  """Makes the first `times` runs end with the slice preempted."""
   states = {"queue": "SUSPENDED"} if queued else {}
   cloud.rule("*worker.sh follow*", code=255, times=times, node="PREEMPTED", **states)
 
@@ -304,7 +304,7 @@ def test_restarts_after_preemption_twice_then_succeeds(cloud, queued):
   assert cloud.verbs() == [*once, "delete", *once, "delete", *once]
   assert "preempted (2 of at most 20)" in done.stderr
   creations = [call for call in cloud.calls if " create " in call]
-  assert len(set(creations)) == 1  # as it was, --spot too
+  assert len(set(creations)) == 1  # with the same options, --spot too
   starts = [call for call in cloud.calls if "worker.sh\\ start" in call]
   assert len(set(starts)) == 1
   assert not [call for call in cloud.calls if "--force" in call]
@@ -330,7 +330,7 @@ def test_preempted_in_the_queue(cloud):
 
 
 def test_state_that_says_preempted_late(cloud):
-  """t5x ends on SIGTERM while Google still calls the slice READY."""
+  """t5x ends on SIGTERM while Google still reports the slice as READY."""
   cloud.rule("*worker.sh follow*", code=143)
   cloud.rule("*tpu-vm describe*", code=0, text="READY", node="PREEMPTED")
   assert cloud.tpu("all", "v3-8", *WHERE, "--spot", *IN_BUCKET).returncode == 0
@@ -513,7 +513,7 @@ def test_without_gcloud(cloud):
   four_parts(cloud.tpu("create", "v3-8", *WHERE), 1, "https://cloud.google.com/sdk/docs/install")
 
 
-# --- the worker's end ------------------------------------------------------------------------
+# --- the worker's side -----------------------------------------------------------------------
 
 
 def test_worker_runs_detached_and_is_followed(cloud):
@@ -523,7 +523,7 @@ def test_worker_runs_detached_and_is_followed(cloud):
   done = cloud.run("worker.sh", "follow", "+1")
   assert (done.stdout, done.returncode) == ("one\ntwo\n", 3)
   assert "exited with 3" in cloud.run("worker.sh", "status").stdout
-  assert cloud.run("worker.sh", "start", "true").returncode == 0  # the next one may start
+  assert cloud.run("worker.sh", "start", "true").returncode == 0  # the next run may start
   assert cloud.run("worker.sh", "follow", "+1").returncode == 0
 
 
@@ -559,7 +559,7 @@ def test_worker_that_was_killed(cloud):
 
 @pytest.fixture
 def installed(cloud):
-  """.venv is there; its python records."""
+  """A checkout whose .venv exists; its python records its calls."""
   (cloud.repo / ".venv/bin").mkdir(parents=True)
   (cloud.repo / ".venv/bin/python").symlink_to(FAKES / "python")
   files = ("setup.py", "t5x_lite/setup.py", "constraints.txt")
@@ -577,7 +577,7 @@ FULL = ("--", "python", "-m", "t5x.train", "--gin_file=gin/t5dst.gin")
   [
     ("580.65.06", "9.0", "cuda13"),
     ("570.124.04", "8.0", "cuda12"),
-    ("580.65.06", "7.0", "cuda12"),  # CUDA 13 left Volta out
+    ("580.65.06", "7.0", "cuda12"),  # CUDA 13 dropped Volta
   ],
 )
 def test_gpu_installs_the_wheels_of_the_driver_once(installed, driver, capability, wheels):
@@ -617,7 +617,7 @@ def test_cpu_adds_its_scale_where_it_belongs(installed):
     return shlex.split(installed.calls[-1])[1:]
 
   assert ran(*FULL) == [*FULL[2:], "--gin_file=gin/scale/cpu.gin"]
-  assert ran(*TRAIN) == list(TRAIN[2:])  # the sample has settings of its own
+  assert ran(*TRAIN) == list(TRAIN[2:])  # the sample has its own settings
   assert ran(*FULL, "--gin_file=gin/scale/gpu.gin")[-1] == "--gin_file=gin/scale/gpu.gin"
   assert ran("--scale", "none", *FULL) == list(FULL[2:])
   assert ran("--scale=gin/scale/gpu.gin", *FULL)[-1] == "--gin_file=gin/scale/gpu.gin"
@@ -638,7 +638,7 @@ def test_dry_run_of_cpu_and_gpu(cloud, script):
 
 
 def slurm(installed, *words, **variables):
-  """Submits, then runs the written script as Slurm would; the python calls."""
+  """Submits, runs the written script as Slurm would; returns it and its python calls."""
   done = installed.run("gpu.sh", "--cuda=12", "--slurm", *words)
   assert done.returncode == 0, done.stderr
   script = installed.repo / "runs/slurm/sgdx.sbatch"
@@ -743,7 +743,7 @@ def test_the_page_shows_what_the_commands_print(cloud):
   "script", ["tpu_vm.sh", "gpu.sh", "cpu.sh", "study.sh", "quickstart.sh", "test.sh"]
 )
 def test_help(cloud, script):
-  """Not on 100 columns; of quickstart.sh and test.sh it was a whole run."""
+  """Help fits in 80 columns; for quickstart.sh and test.sh, it once started a whole run."""
   done = cloud.run(script, "--help")
   assert done.returncode == 0
   assert f"launch/{script}" in done.stdout

@@ -1,4 +1,4 @@
-"""launch/study.sh: what it would do, what it refuses, and once for real, small, on the sample."""
+"""launch/study.sh: dry runs, what it refuses, and small real studies on the sample."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ STUDIES = {
 }
 
 
-# Compiling is what takes the time of a model this small.
+# Compilation dominates the run time of a model this small.
 ENVIRONMENT = {
   "XLA_FLAGS": QUICKLY_COMPILED,
   "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -87,7 +87,7 @@ def test_dry_run_of_a_span_tracker(tmp_path):
 
 @pytest.mark.parametrize("study_name", STUDIES)
 def test_the_kept_scores_are_those_of_the_page(study_name):
-  """What is in docs/study.md comes from files that are whole and that `sgdx` reads."""
+  """Scores in docs/study.md come from files that are intact and that `sgdx` reads."""
   results, arms = RESULTS / study_name, STUDIES[study_name]
   sums = (results / "SHA256SUMS").read_text().splitlines()
   assert len(sums) == sum(path.is_file() for path in results.rglob("*")) - 1
@@ -136,7 +136,7 @@ def test_refuses(words, said):
 
 @pytest.mark.parametrize("code", [0, 3])
 def test_waits_for_an_arm_that_is_suspended(code):
-  """Under job control bash's `wait` returns when a process is stopped; the study ended then."""
+  """Under job control, bash's `wait` returns when a process is stopped; that once ended studies."""
   script = (ROOT / "launch/study.sh").read_text("utf-8")
   ended = re.search(r"^ended\(\) \{.*?^\}", script, re.MULTILINE | re.DOTALL)
   steps = f"""{ended[0]}
@@ -150,7 +150,7 @@ def test_waits_for_an_arm_that_is_suspended(code):
 
 @pytest.fixture
 def repository(tmp_path):
-  """What the script needs of a clone, with this Python's environment as its .venv.
+  """The parts of a clone that the script needs, with this Python's environment as its .venv.
 
   Beside it lies an archive whose services are not SGD's.
   """

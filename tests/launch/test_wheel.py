@@ -1,4 +1,4 @@
-"""What `pip install` installs: files, metadata, and that it works away from the repository."""
+"""What `pip install` installs: files, metadata, and that it works outside the repository."""
 
 import importlib.metadata
 import os
@@ -48,7 +48,7 @@ def python(site, *args, cwd):
 
 
 def tracked(*patterns):
-  """Files of the repository, by their paths in it, as git knows them or would."""
+  """Returns relative paths of the repository's files that git tracks or does not ignore."""
   command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns]
   listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
   if listed.returncode:
@@ -66,7 +66,7 @@ def test_nothing_is_left_out(site):
 
 
 def test_only_packages_of_these_names(site):
-  """A folder `gin` or `tasks` beside sgdx_t5x would hide other people's."""
+  """A folder `gin` or `tasks` beside sgdx_t5x would shadow other packages of that name."""
   names = {p.name for p in site.iterdir() if not p.name.endswith(".dist-info")}
   assert names == {"sgdx_t5x", "t5x"}
   assert not [p for p in site.rglob("*") if p.name == "tests"]
@@ -98,7 +98,7 @@ for command in sys.argv[1:]:
 
 
 def test_help_names_files_that_are_there(site, tmp_path):
-  """Of every command, away from the repository; and in it, where the short names are right."""
+  """For every command, outside the repository, and inside it, where the short names are right."""
   commands = ["", "score", "diff", "report", "prompts", "stats", "ls", "simulate", "compose"]
   commands += ["backtranslate", "weights import", "weights export"]
   commands += [f"data {verb}" for verb in ("prepare", "verify", "export", "stats", "vocabulary")]
@@ -109,7 +109,7 @@ def test_help_names_files_that_are_there(site, tmp_path):
   assert [name for name in named if not pathlib.Path(name).exists()] == []
   assert all(name.startswith(str(site)) for name in named)
   here = python(site, "-c", HELP, *commands, cwd=ROOT)
-  # Lines that a long path is in are folded elsewhere.
+  # Lines with a long path wrap at other places.
   assert here.stdout.split() == away.stdout.replace(f"{site}/sgdx_t5x/", "").split()
 
 
@@ -137,7 +137,7 @@ def test_every_document_that_the_code_names_is_installed(site):
 
 
 def test_gin_files_are_found_in_an_empty_folder(site, tmp_path):
-  """Those of the experiments, what they include, and the modules that they import."""
+  """Gin files of experiments, what they include, and the modules that they import."""
   arguments = ["-m", "t5x.main", "--run_mode=train", "--dry_run"]
   arguments += ["--gin_file=gin/t5dst_backtrans.gin", "--gin_file=gin/study/model.gin"]
   arguments += ["--gin_file=gin/scale/cpu.gin", "--gin.MODEL_DIR='model'"]

@@ -1,4 +1,4 @@
-"""Agreement of predicted states: hand-computed values, and equality to the scorer's comparison."""
+"""Agreement of predicted states: hand-computed values, and consistency with the scorer."""
 
 import itertools
 import math
@@ -46,12 +46,12 @@ def test_pairs_by_hand(states, share):
 @pytest.mark.parametrize(
   ("a", "b", "agree"),
   [
-    (state(to="Anna Lee"), state(to="lee, anna"), True),  # not categorical: order, case, signs
+    (state(to="Anna Lee"), state(to="lee, anna"), True),  # order, case, punctuation ignored
     (state(to="Anna Lee"), state(to="Anna Le"), False),  # 93%
-    (state(kind="Savings"), state(kind="savings"), False),  # categorical: as they are
+    (state(kind="Savings"), state(kind="savings"), False),  # categorical: exact match
     (state(kind="dontcare"), state(kind="Savings"), False),
     ({"to": ("Anna", "Ann")}, {"to": ("Anna", "Lee")}, True),  # the first is scored
-    ({"to": ()}, {}, True),  # no value is no slot
+    ({"to": ()}, {}, True),  # an empty list is no value
     ({"to": ["Anna"]}, {"to": ("Anna",)}, True),
     (state(to="Anna"), state(to="Anna", balance="$5"), True),  # not a slot of the service
   ],
@@ -68,7 +68,7 @@ def test_the_back_end_decides():
 
 
 def test_long_values_may_round_to_a_match():
-  """One of 202 characters differs: 201 of 202, or 99.5%, which the scorer rounds to 100."""
+  """Of 201 characters in both values, 200 match: 99.5%, which the scorer rounds to 100."""
   a, b = "x" * 101, "x" * 100
   assert match(a, b) == 1.0
   assert frame_agreement(BANK, [state(to=a), state(to=b)]) == 1.0

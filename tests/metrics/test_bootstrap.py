@@ -23,7 +23,7 @@ TWO = BootstrapSamples(np.array(["a", "b"]), np.array([[2.0, 0], [1, 1], [1, 1],
 
 
 def right(*counts):
-  """Scores of frames of which this many of the five variants are right; the original is."""
+  """Scores of frames, each right in this many of the five variants, and in the original."""
   scores = {f"v{k}": np.array([float(n >= k) for n in counts]) for k in range(1, 6)}
   return {"original": np.ones(len(counts)), **scores}
 
@@ -40,7 +40,7 @@ def test_draws_are_of_dialogues_each_as_likely():
   drawn = BootstrapSamples.draw(np.array(["b", "a", "b", "c", "a"]), bootstrap_samples=5000)
   assert drawn.dialogue_ids.tolist() == ["a", "b", "c"]
   assert (drawn.weights.sum(axis=1) == 3).all()
-  # Of the 27 draws of three, 3! hold each dialogue once; a given one is held thrice in 1.
+  # Of the 27 draws of three, 3! contain each dialogue once; 1 contains a given one three times.
   # Standard deviations of the shares: .0059 and .0027.
   assert (drawn.weights == 1).all(axis=1).mean() == pytest.approx(6 / 27, abs=0.02)
   assert (drawn.weights == 3).mean(axis=0) == pytest.approx([1 / 27] * 3, abs=0.01)
@@ -180,7 +180,7 @@ def test_order_and_sharding_of_frames_do_not_matter():
 
 
 def test_worst_and_spread_are_of_each_bootstrap_sample_by_hand():
-  """v1 is right in a only, v2 in b only: the worst variant is another one in aa than in bb."""
+  """v1 is right in a only, v2 in b only: the worst variant in aa is not the one in bb."""
   scores = {v: np.ones(2) for v in ("original", *VARIANTS)}
   scores["v1"], scores["v2"] = np.array([1.0, 0.0]), np.array([0.0, 1.0])
   found = summary_samples(scores, np.array(["a", "b"]), TWO)
@@ -200,7 +200,7 @@ def test_retained_of_samples_without_a_frame_to_retain():
 
 
 def test_interval_and_difference_of_any_mean_by_hand():
-  """Of agreement, for instance: dialogue a has the frames 1 and 0, b one of .4; .8 in the other."""
+  """As for agreement: a has frames of 1 and 0, b has one of .4, or .8 in the other system."""
   ids, a, b = np.array(["a", "a", "b"]), np.array([1.0, 0.0, 0.4]), np.array([1.0, 0.0, 0.8])
   # Means in the draws aa, ab, ba, bb: 1/2, 7/15, 7/15, 2/5; their differences 0, 2/15, 2/15, .4.
   assert mean_interval(a, ids, TWO) == interval(np.array([1 / 2, 7 / 15, 7 / 15, 2 / 5]))
@@ -221,7 +221,7 @@ def test_interval_and_difference_of_any_mean_by_hand():
   ("b", "difference", "p"),
   [
     # Differences in aa, ab, ba, bb; p = 2 (1 + the fewer of those <= 0 and those >= 0) / 5.
-    ([1.0, 1.0], 1.0, 0.5),  # 1, 1, 1, 1: .4, but two dialogues give no less than 2 / 2^2
+    ([1.0, 1.0], 1.0, 0.5),  # 1, 1, 1, 1: .4, but with two dialogues p is at least 2 / 2^2
     ([1.0, 0.0], 0.5, 0.8),  # 1, .5, .5, 0
     ([0.2, 0.0], 0.1, 0.8),
     ([0.0, 0.0], 0.0, 1.0),
@@ -239,14 +239,14 @@ def test_opposite_differences_are_no_difference():
   a, b = ({"original": np.array(x)} for x in ([0.0, 1.0], [1.0, 0.0]))
   found = paired_differences(a, b, np.array(["a", "b"]), TWO)["jga_orig"]  # 1, 0, 0, -1
   assert (found.difference, found.p) == (0.0, 1.0)
-  assert (found.low, found.high) == pytest.approx((-0.925, 0.925))  # a 40th between 0 and 3
+  assert (found.low, found.high) == pytest.approx((-0.925, 0.925))  # at 1/40 from rank 0 to 3
 
 
 def test_equal_systems_differ_by_nothing_and_not_by_rounding():
   rng = np.random.default_rng(7)
   scores = random_scores(rng, 200, missing=0.05)
   ids = np.repeat([f"{i:02d}" for i in range(20)], 10)
-  # The same scores within each dialogue, so equal sums but for their last bits.
+  # The same scores within each dialogue, so equal sums up to rounding.
   swapped = {v: x.reshape(20, 10)[:, ::-1].ravel() for v, x in scores.items()}
   again = {v: np.where(np.isnan(swapped[v]), np.nan, x) for v, x in scores.items()}
   swapped = {v: np.where(np.isnan(scores[v]), np.nan, x) for v, x in swapped.items()}
@@ -255,7 +255,7 @@ def test_equal_systems_differ_by_nothing_and_not_by_rounding():
 
 
 def test_differences_of_sensitivity_are_paired():
-  """Both systems lose the same frames, so their difference is surer than either."""
+  """The systems share most errors, so their difference has a narrower interval than either."""
   rng = np.random.default_rng(8)
   scores = random_scores(rng, 400)
   better = {v: np.where(rng.random(400) < 0.1, 1.0, x) for v, x in scores.items()}
@@ -270,7 +270,7 @@ def test_differences_of_sensitivity_are_paired():
 
 
 def test_differences_of_retained_are_paired():
-  """Both are right with the original in the same frames; B loses a tenth of what it retained."""
+  """Both are right on the original in the same frames; b loses a tenth of what a retains."""
   rng = np.random.default_rng(11)
   a = {v: rng.choice([0.0, 1.0], 400) for v in ("original", *VARIANTS)}
   b = {v: np.where(rng.random(400) < 0.1, 0.0, x) for v, x in a.items()} | {
@@ -304,8 +304,8 @@ def test_frames_and_variants_of_one_system_only_are_left_out():
 # --- simulations ---------------------------------------------------------------------------
 
 
-def _simulated(rng, true_mean=0.7, dialogues=60, frames=8):
-  """Scores whose expectation is `true_mean`; the frames of a dialogue are right together."""
+def _simulated(rng, dialogues=60, frames=8):
+  """Scores with expectation .7, correlated within a dialogue."""
   ease = rng.beta(0.7, 0.3, dialogues)  # mean .7, variance .105: strongly correlated
   ids = np.repeat([f"{i:03d}" for i in range(dialogues)], frames)
   return (rng.random(len(ids)) < np.repeat(ease, frames)).astype(float), ids
@@ -321,8 +321,8 @@ def test_intervals_hold_the_true_mean_as_often_as_they_say():
       drawn = BootstrapSamples.draw(names, 150, seed)
       low, high = summary_intervals({"original": scores}, names, drawn)["jga_orig"]
       covered[unit] += low <= 0.7 <= high
-  # The percentile interval of 60 dialogues holds it a little less often than 95%; standard
-  # deviation of the share 1.6%. Resampling frames takes correlated ones for independent.
+  # The percentile interval over 60 dialogues covers it slightly less often than 95%; standard
+  # deviation of the share 1.6%. Resampling frames treats correlated ones as independent.
   assert 0.91 <= covered["dialogues"] / 200 <= 0.985
   assert covered["frames"] / 200 < 0.75
 

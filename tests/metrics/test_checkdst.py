@@ -1,4 +1,4 @@
-"""CheckDST's numbers: its reader and corner cases by hand, and what its own class gave."""
+"""CheckDST's numbers: its parser and corner cases by hand, and the output of its own class."""
 
 import json
 import math
@@ -54,7 +54,7 @@ def test_corner_cases():
   assert (one["jga_orig"], one["pred_named_entity_cts_orig"]) == (0.5, 0)
   assert math.isnan(one["factuality_orig"])
   assert math.isnan(one["coref_jga_orig"])
-  # Of a name that has a slot's own words in it, the cut leaves two blanks.
+  # Removing "domain slot" from within a name leaves two spaces.
   inside = row("a-0", "hotel name the hotel name inn", "", "at the hotel name inn")
   assert checkdst.hallucinated(inside) == 1
   assert checkdst.hallucinated(row("a-0", "hotel name inn", "", "")) == 1
@@ -65,7 +65,7 @@ def test_corner_cases():
 
 
 def test_a_repeated_id_multiplies_rows():
-  """The original's number is from before the join, its share of cJGA from after it."""
+  """The original's JGA is computed before the join, its part in cJGA after it."""
   right, wrong = row("a-0", "", ""), row("b-0", "hotel area west", "")
   found = checkdst.results({"orig": [right, wrong], "NED": [right, right, wrong]})
   assert found.numbers["jga_orig"] == 0.5
@@ -76,7 +76,7 @@ def test_a_repeated_id_multiplies_rows():
 def test_the_gold_file_says_what_needs_coreference():
   gold = {"A.json-0": {"need_coref": True}, "b-0": {"need_coref": False}, "c-0": {}}
   needs = checkdst.gold_needs(gold)
-  assert needs == {"a-0": True, "b-0": False, "c-0": True}  # what is absent is true
+  assert needs == {"a-0": True, "b-0": False, "c-0": True}  # absent, but others have it: true
   assert checkdst.gold_needs({"c-0": {}}) == {"c-0": False}
   rows = [row("A-0", "", ""), row("b-0", "", ""), row("c-0", "hotel area west", "")]
   found = checkdst.results({"orig": rows}, needs).numbers

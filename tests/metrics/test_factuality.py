@@ -1,4 +1,4 @@
-"""Factuality: which names a dialogue has said, by our rule and by CheckDST's."""
+"""Factuality: whether a dialogue has mentioned a value, by our rule and by CheckDST's."""
 
 import pytest
 
@@ -10,7 +10,7 @@ SAID = ("A partial match at The  Ritz, please.", "In St. Mary's (north)?", "Yes,
 @pytest.mark.parametrize(
   ("value", "first", "first_part"),
   [
-    ("the ritz", 0, None),  # letters and blanks do not matter to us
+    ("the ritz", 0, None),  # ours ignores case and extra whitespace
     ("The Ritz", 0, None),
     ("art", None, 0),  # part of a word
     ("St. Mary's", 1, 1),

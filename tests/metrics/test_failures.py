@@ -1,4 +1,4 @@
-"""Kinds of failures: each rule by hand, and that they explain every wrong frame."""
+"""Kinds of errors: each rule by hand, and that every wrong frame has at least one."""
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ GOLD = {"from": ["Rome", "Roma"], "seats": ["2"]}
 
 
 def kinds(predicted, gold=GOLD):
-  """Slot -> kind of the failures of one prediction."""
+  """Failing slot -> kind of its error, for one prediction."""
   found = slot_failures(SERVICE, gold, {"v1": predicted})
   return {failure.slot: failure.kinds["v1"] for failure in found}
 
@@ -34,16 +34,16 @@ def kinds(predicted, gold=GOLD):
   ("predicted", "expected"),
   [
     (GOLD, {}),
-    ({"from": ["roma"], "seats": ["2"]}, {}),  # another gold value; the official match folds case
+    ({"from": ["roma"], "seats": ["2"]}, {}),  # another gold value; official matching ignores case
     ({"seats": ["2"]}, {"from": "missed"}),
     ({"from": [], "seats": ["2"]}, {"from": "missed"}),
     ({**GOLD, "to": ["Oslo"]}, {"to": "spurious"}),
-    ({**GOLD, "to": ["Roma"]}, {"to": "value of another slot"}),  # not active, yet from's value
+    ({**GOLD, "to": ["Roma"]}, {"to": "value of another slot"}),  # inactive, but has from's value
     ({**GOLD, "from": ["2"]}, {"from": "value of another slot"}),
     ({**GOLD, "from": ["Rom"]}, {"from": "wrong value"}),  # nearly right fails too
     ({**GOLD, "seats": ["3"]}, {"seats": "wrong categorical choice"}),
     ({**GOLD, "seats": ["Rome"]}, {"seats": "value of another slot"}),
-    ({**GOLD, "rooms": ["2"]}, {"rooms": "spurious"}),  # a choice of its own, as seats' is
+    ({**GOLD, "rooms": ["2"]}, {"rooms": "spurious"}),  # a possible value of rooms, too
     ({**GOLD, "class": ["Rome"]}, {"class": "value of another slot"}),
     ({**GOLD, "seats": ["dontcare"]}, {"seats": "wrong categorical choice"}),
     ({"to": ["Rome"], "seats": ["2"]}, {"from": "missed", "to": "value of another slot"}),

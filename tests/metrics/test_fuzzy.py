@@ -15,7 +15,7 @@ with warnings.catch_warnings():
   warnings.simplefilter("ignore")  # "Using slow pure-python SequenceMatcher"
   fuzz = pytest.importorskip("fuzzywuzzy.fuzz", reason="fuzzywuzzy is a test-only dependency")
 
-# Gold values in the manner of SGD with plausible wrong predictions, and corner cases.
+# SGD-like gold values with plausible wrong predictions, and corner cases.
 PAIRS = [
   ("Ginza | Japanese Sushi Restaurant", "Ginza Japanese Sushi"),
   ("11:30 am", "half past 11 in the morning"),
@@ -40,7 +40,7 @@ PAIRS = [
 
 @pytest.fixture
 def use_difflib(monkeypatch):
-  """As the official requirements install it, whatever else this machine has."""
+  """Uses difflib, as with the official requirements, whatever else is installed here."""
   monkeypatch.setattr(fuzz, "SequenceMatcher", difflib.SequenceMatcher)
 
 
@@ -92,7 +92,7 @@ def test_a_right_value_scores_one_with_any_back_end(value, backend):
 
 @pytest.mark.real
 def test_difflib_is_fuzzywuzzy_on_real_value_pairs(real_archive, use_difflib):
-  """Neighbouring different values of the same slot: what a tracker confuses."""
+  """Consecutive values of the same slot: what a tracker might confuse."""
   last, pairs = {}, set()
   for dialogue in open_corpus(real_archive).dialogues("test"):
     for _, frame in dialogue.user_frames():

@@ -1,4 +1,4 @@
-"""Numbers of perturbed frames: the parts by hand, and identities on random predictions."""
+"""Metrics of perturbed frames: their counts by hand, and identities on random predictions."""
 
 import math
 
@@ -57,7 +57,7 @@ def test_slots_and_coreference():
   found = count(gold, {"city": "Ropmelt", "name": "Quiet", "pool": "True", "other": "x"})
   assert found == {
     "scored": 1,
-    "predicted_slots": 3,  # a slot that the service lacks is none
+    "predicted_slots": 3,  # slots that the service lacks do not count
     "gold_slots": 3,
     "right_slots": 2,
     "carried": 2,
@@ -80,7 +80,7 @@ def test_names_that_were_said_and_others():
   found = count(gold_frame({}), {"city": "Elmport", "name": "dontcare"}, around=around)
   assert found["entities"] == found["looked_up"] == found["from_train"] == 1
   found = count(gold_frame({}), {"city": "Elmport"}, around=Around(SAID, NAMES))
-  assert "looked_up" not in found  # nobody knows train
+  assert "looked_up" not in found  # the values of train are unknown
 
 
 def test_a_pair_of_frames():
@@ -97,7 +97,7 @@ def test_a_pair_of_frames():
   assert found["reverted"] == 1
   assert "right_both" not in found
   assert "agreeing" not in found
-  # Letters do not matter where they do not in the comparison of values.
+  # Case is ignored if the comparison of values ignores it.
   assert count(gold, {"city": "elmport"}, before, around, "difflib")["reverted"] == 1
   assert "reverted" not in count(gold, {"city": "elmport"}, before, around, "exact")
   unchanged = Before({"city": ("Elmport",)}, 1.0, False, names)
@@ -116,7 +116,7 @@ def test_what_is_expected_of_a_prediction_whose_names_are_replaced():
   )
   expected = {"city": ("Fs", "Asn Cnafrisoc"), "pool": ("False",), "other": ("SF",)}
   assert mapped(before, {}, NAMES) == expected
-  after = {"city": ("Asn Cnafrisoc", "Fs")}  # sorted: the first form is another one
+  after = {"city": ("Asn Cnafrisoc", "Fs")}  # sorted: another form is first
   assert mapped(before, after, NAMES)["city"] == after["city"]
   assert mapped(Before({"city": ("sf",)}, 1.0, True, names), {}, NAMES)["city"] == ("Fs",)
   assert mapped(Before({"city": ("sf",)}, 1.0, True, names), {}, NAMES, "exact")["city"] == ("sf",)
@@ -151,7 +151,7 @@ def test_identities_on_random_predictions(seed):
   assert found["retained"] == pytest.approx(cjga / there)
   assert found["conditional"] == pytest.approx(cjga / (there + after - cjga))
   assert found["drop_rel"] == pytest.approx((after - there) / there)
-  assert found["agreement"] >= cjga  # right in both is the same in both
+  assert found["agreement"] >= cjga  # if both are right, they agree
   changed = values[COUNTS.index("changed")] > 0
   same = values[COUNTS.index("agreeing")] > 0
   before_right, after_right = (values[COUNTS.index(f"right_{x}")] for x in ("before", "after"))

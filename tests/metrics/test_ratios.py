@@ -1,4 +1,4 @@
-"""Ratios of counts: by hand, and with the intervals that means of frames have."""
+"""Ratios of counts: by hand, and with the same intervals as means over frames."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Retained, lost, gained, worst and spread: hand-computed values, and what always holds of them."""
+"""Retained, lost, gained, worst and spread: hand-computed values, then properties."""
 
 import math
 
@@ -28,7 +28,7 @@ def test_retained_lost_and_gained_by_hand():
 
 
 def test_a_near_match_is_not_right():
-  """With the original .97 is wrong, so there is nothing to retain; with a variant it is lost."""
+  """A score of .97 is wrong: nothing to retain on the original, lost on a variant."""
   assert math.isnan(retained(np.array([0.97]), np.array([[1.0]])))
   assert gained(np.array([0.97]), np.array([[1.0]])) == 1.0
   assert lost(np.array([1.0]), np.array([[0.97]])) == 1.0
@@ -61,7 +61,7 @@ def test_worst_and_spread_by_hand():
 
 
 def test_partial_sets_of_variants():
-  """Without all of v1 to v5 there is no number of this name; without the original, two."""
+  """All five need v1 to v5; only worst and spread do without the original."""
   ones = np.ones(2)
   every = summarise({v: ones for v in VARIANTS})
   assert (every["worst"], every["spread"]) == (1.0, 0.0)

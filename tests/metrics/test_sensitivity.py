@@ -190,7 +190,7 @@ def test_nothing_complete_gives_counts_only():
 
 
 def sensitivity_task(wrong):
-  """Five variants, a seen and an unseen frame; `wrong`: (variant, frame) that are not right."""
+  """Five variants, a seen and an unseen frame; `wrong`: the (variant, frame) pairs to get wrong."""
   targets = [
     example(f"v{k}", frame, "kind", ["x"], seen=frame[0] == "a", slots=1)
     for k in range(1, 6)

@@ -1,4 +1,4 @@
-"""Metrics of robustness, judged by simulated trackers whose robustness is known."""
+"""Robustness metrics, tested on simulated trackers whose robustness is known."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def test_sensitivity_falls_when_a_tracker_gets_worse():
 
 
 def test_a_simulated_tracker_by_hand():
-  """All is read with both schemas, or nothing is: the two ends that need no random numbers."""
+  """Variants lose nothing or everything: extremes that are not random; then one in between."""
   best = simulate(1.0, 1.0, num_frames=50)
   assert (best["jga_orig"], best["retained"], best["ss_jga"], best["agreement"]) == (1, 1, 0, 1)
   lost = simulate(1.0, 0.0, num_frames=50)

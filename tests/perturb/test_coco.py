@@ -29,7 +29,7 @@ WAYS = (
 
 @pytest.fixture(scope="module")
 def coco(tmp_path_factory):
-  """The command, with combinations that need not be counted again: that takes two seconds."""
+  """The command with combinations counted once: that takes two seconds."""
   path = tmp_path_factory.mktemp("combinations") / "combinations.json"
   path.write_text(count_combinations(sample_split()).text())
   return (*COCO, "--combinations", path)
@@ -69,7 +69,7 @@ def test_most_turns_that_tell_something_have_a_counterfactual(sets):
     for turn in data["turns"][::2]
   )
   assert counts["generated"] + sum(counts["kept"].values()) == counts["eligible"]
-  assert counts["generated"] > 0.9 * counts["eligible"]  # the mark for real SGD
+  assert counts["generated"] > 0.9 * counts["eligible"]  # the target for real SGD
   assert sum(counts["source"].values()) == counts["generated"] == counts["dialogues"]
 
 
@@ -174,7 +174,7 @@ def test_a_model_answers_the_goals(coco, tmp_path, capsys):
   assert lines[1]["id"] == f"{lines[0]['id']}+ori"
   assert lines[0]["inputs"].startswith("[SYSTEM] ")
   assert " [ACTS] " in lines[0]["inputs"]
-  with answers.open("w") as file:  # says every value; the first is empty
+  with answers.open("w") as file:  # has every value; the first candidate is empty
     for line in lines:
       said = f"I want {', '.join(line['goal'].values())} zzz."
       row = {"id": line["id"], "inputs": line["inputs"], "candidates": ["", said]}
@@ -197,7 +197,7 @@ def test_a_model_answers_the_goals(coco, tmp_path, capsys):
 
 
 def _classify(path: pathlib.Path, out: pathlib.Path, wrong: int) -> None:
-  """Answers with the slots whose value is said; every `wrong`-th real turn with another slot."""
+  """Answers with the informed slots; every `wrong`-th line, if a real turn, with another slot."""
   told = {}
   for data in sample_dialogues():
     for number, turn in enumerate(data["turns"][::2]):
@@ -223,7 +223,7 @@ def test_a_classifier_is_a_filter_if_it_is_good_enough(coco, tmp_path, capsys):
   assert sgdx(*command, *given, "--out", tmp_path / "good") == 0
   assert "classifier: precision 0.9" in capsys.readouterr().out.splitlines()[0]
   counts = read_manifests(open_corpus(tmp_path / "good"), "test")[0].counts
-  assert counts["kept"]["classifier"] > 50  # whatever drops a slot: it still finds it
+  assert counts["kept"]["classifier"] > 50  # those that drop a slot: it still finds it
   _classify(inputs, answers, wrong=2)
   capsys.readouterr()
   assert sgdx(*command, *given, "--out", tmp_path / "bad") == 1

@@ -20,8 +20,8 @@ ORDER = {
   "restaurant": ("area", "food", "pricerange", "name", "book day", "book people", "book time"),
 }  # fmt: skip
 BOOKING = {"book day", "book people", "book stay", "book time"}
-# In freq, what describes comes with what describes, and booking with booking; in rare, the other
-# way round; in neutral, all that these turns look up but food with a restaurant's name.
+# In freq, descriptive slots combine with descriptive ones, and booking with booking; in rare, the
+# other way round; in neutral, all that these turns look up except food with a restaurant's name.
 NEVER = {("food", "name")}
 
 
@@ -30,7 +30,7 @@ def _allowed(table: str, domain: str):
     slot, other = (name.partition("-")[2] for name in (slot, other))
     if table == "neu":
       return (slot, other) not in NEVER
-    if slot == "name":  # describes, and is booked by name
+    if slot == "name":  # descriptive, but bookings need it
       describes = {"freq": set(), "rare": {"pricerange", "stars", "area", "internet", "parking"}}
       return other in (describes[table] if table == "rare" else BOOKING)
     same = (slot in BOOKING) == (other in BOOKING)

@@ -1,4 +1,4 @@
-"""The mini corpus of ../shared/golden/perturb, whose numbers are of an independent reference."""
+"""The mini corpus of ../shared/golden/perturb; its numbers are from an independent reference."""
 
 import json
 

@@ -18,7 +18,7 @@ SLOTS = {"Hotels_1": frozenset({"city", "name"})}
 
 
 def _dialogue() -> dict:
-  """The city is said in a span, as a mention, in a word, in another slot's span, and carried."""
+  """The city is in a span, a mention, a longer word, another slot's span, and a service call."""
 
   def turn(speaker, text, spans, **frame):
     slots = [{"slot": s, "start": text.index(v), "exclusive_end": text.index(v) + len(v)}
@@ -118,7 +118,7 @@ def test_a_value_that_is_only_said_where_it_cannot_be_replaced_stays(tmp_path):
 
 
 def _one_span_less(dialogues: list[dict]) -> dict:
-  """A dialogue whose only mention of a value is a part of another word."""
+  """A dialogue that mentions a value only in upper case and outside spans."""
   slots = entity_slots(sample_split().schema)
   for data in dialogues:
     frame = data["turns"][0]["frames"][0]

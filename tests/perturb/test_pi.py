@@ -36,7 +36,7 @@ def test_a_turn_refers_if_its_acts_do_not_tell_a_value_of_its_state(act, refers)
   assert pi.refers(exchange, 2) == refers
   informed = _turn("In Rome.", acts=[("INFORM", "city", ["Rome"])], state={"city": ["Rome"]})
   assert not pi.refers(_exchange(first, _turn("Hi."), informed), 2)
-  # A mere new form of the value is no new value.
+  # Another form of the same value is not a new value.
   known = _turn("Rome.", acts=[("INFORM", "city", ["Rome"])], state={"city": ["Rome"]})
   again = _turn("Yes.", acts=[("INFORM_INTENT", "", [])], state={"city": ["Roma", "Rome"]})
   assert not pi.refers(_exchange(known, _turn("Hi."), again), 2)

@@ -20,7 +20,7 @@ LENGTHS = {"inputs": 400, "targets": 20}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> pathlib.Path:
-  """Of `sample`, a part of the sample, its perturbed sets and the records of all of them."""
+  """`sample` (a part of the sample), its perturbed sets and the records of all of them."""
 
   def make(folder: pathlib.Path) -> None:
     sample = write_sample(folder / "sample", {"train": 30, "dev": 4, "test": 25})
@@ -80,7 +80,7 @@ def test_right_answers_score_1_under_every_variant(folder, tmp_path, kind, capsy
   out = tmp_path / "report"
   assert sgdx("report", scores, "--corpus", folder / kind, "--out", out) == 0
   assert (out / "index.html").exists() or any(out.rglob("*.html"))
-  # A label of the set names the original, too.
+  # The name of the set alone is also a label of its original variant.
   labels = (f"{kind}={answers}", f"{kind}+v1={answers}")
   assert sgdx("score", "--corpus", folder / kind, "--predictions", *labels) == 0
 
@@ -127,7 +127,7 @@ def test_all_sets_of_one_folder_or_file_are_checked(folder, tmp_path, capsys):
   for place in (out, one):
     assert check(f"all={place}") == 0
     report = json.loads((tmp_path / "check.json").read_text())
-    # v1 is of no perturbed set, so there is nothing to compare it with.
+    # No perturbed set has v1, so there is nothing to compare it with.
     assert set(report["sets"]) == {"original", "v3", "ned", "ned+v3", "pi"}
     assert {x["rows"]["all"]["jga"] for x in report["sets"].values()} == {1}
     assert report["sets"]["ned+v3"]["before"] == "v3"

@@ -1,4 +1,4 @@
-"""The marks on the real test split at hand, seed 0."""
+"""The targets on the real test split at hand, with seed 0."""
 
 import collections
 import copy
@@ -27,7 +27,7 @@ from sgdx_t5x.perturb.undo import undo_dialogue
 pytestmark = [pytest.mark.real, pytest.mark.long]
 # Of 2,921 dialogues; `sgdx data verify` counts the same in the archive.
 REMARKS = {"empty-utterance": 2, "state-keeps": 55, "result-free": 703, "result-source": 8}
-EVERY = 8  # dialogue whose changes are undone and compared: all of them take a minute
+EVERY = 8  # every 8th dialogue is undone and compared: all of them take a minute
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_pi(split, provider, turns, overlap):
 
 
 def test_coco(split):
-  """At least 90% of the turns that tell something, with templates, for each set of combinations."""
+  """Templates cover at least 90% of the turns that inform, for each set of combinations."""
   combinations, schema = count_combinations(split), split.schema
   shared = (value_source("out", split, combinations.earlier), combinations)
   words, known, remarks = generator("templates", split, {}), known_values(split), {}

@@ -1,4 +1,4 @@
-"""`sgdx perturb`: the corpus that it writes, and what refuses it."""
+"""`sgdx perturb`: the corpus that it writes, and what it refuses."""
 
 import json
 import pathlib

@@ -1,7 +1,7 @@
 """A second prompt format, one JSON object per frame: nothing outside of it knows that it exists.
 
-`StateJson` is the example of sgdx_t5x/prompts/README.md. Its predictions must score as the same
-states do when they are given as DSTC8 dialogues.
+`StateJson` is the example of sgdx_t5x/prompts/README.md. Its predictions must score the same
+as equal states given as DSTC8 dialogues.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ class JsonStyle:
 
 @dataclasses.dataclass(frozen=True)
 class StateJson:
-  """One example per frame: the names of all slots, the history; the state as a JSON object."""
+  """One example per frame: all slot names and the history -> the state as a JSON object."""
 
   style: JsonStyle = dataclasses.field(default_factory=JsonStyle)
   name: ClassVar[str] = "json"
@@ -93,7 +93,7 @@ def registered(monkeypatch):
 
 
 def predicted(variant, frame_id, service, gold):
-  """Returns a state near the gold one, chosen by a hash: the same however it is written."""
+  """Returns a state near the gold one, chosen by a hash: the same in either output format."""
   kind = zlib.crc32(f"{variant}/{frame_id}".encode()) % 8
   slots = {slot: values[:1] for slot, values in gold.slot_values.items()}
   intent, requested = gold.active_intent, gold.requested_slots
@@ -102,7 +102,7 @@ def predicted(variant, frame_id, service, gold):
     slots = dict(list(slots.items())[1:])
   elif kind == 1:
     slots = {slot: ("nonsense",) for slot in slots}
-  elif kind == 2:  # any slot, also one that no state can have
+  elif kind == 2:  # any slot, even one that is not tracked
     slots |= {names[-1]: ("Anna Lee",)}
   elif kind == 3:
     intent, requested = "NONE", tuple(names[:2])
@@ -115,7 +115,7 @@ def corpus():
 
 
 def write_dstc8(folder, corpus, variant):
-  """The predictions as DSTC8 dialogues, in original names; nothing is said of spans."""
+  """Writes the predictions as DSTC8 dialogues, with original names and without spans."""
   schema = corpus.schema("dev")
 
   def changed(dialogue):
@@ -136,7 +136,7 @@ def write_dstc8(folder, corpus, variant):
 
 
 def test_frames_score_as_dstc8_dialogues_do(corpus, sample_records, tmp_path):
-  """Task -> examples -> JSONL -> scores, and the metrics of the task on the way."""
+  """Task -> examples -> JSONL -> scores, and the task's metrics along the way."""
   seqio = pytest.importorskip("seqio")
   from sgdx_t5x import tasks
 

@@ -1,4 +1,4 @@
-"""The registry of prompt formats, what it costs, and what a signature says of a format."""
+"""The registry of prompt formats, what importing it loads, and formats in signatures."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Tokens of prompts, and the way of examples out of their batches."""
+"""Tokenisation of prompts, and unbatching of examples."""
 
 import io
 
@@ -53,7 +53,7 @@ def test_words_are_the_tokens_of_their_text():
 
 
 def test_words_are_the_tokens_of_their_text_with_t5s_vocabulary(real_archive, t5_vocabulary_file):
-  """ "Hmmm" is cut in two ways that are as good: what precedes it decides."""
+  """ "Hmmm" has two equally good segmentations: what precedes it decides."""
   corpus = open_corpus(str(real_archive))
   turns = {turn.utterance for dialogue in corpus.dialogues("dev") for turn in dialogue.turns}
   check_tokens(
@@ -87,7 +87,7 @@ def test_pieces_that_cross_blanks_are_not_cut_at_them(tmp_path):
   "lengths", [[[2, 0, 3], [0]], [[0, 0], [0, 0, 0]], [[0, 1, 0], [4]], [[5]]]
 )
 def test_examples_leave_batches_as_they_are(lengths):
-  """Rows without values too, be they the last of a batch."""
+  """Rows without values too, even at the end of a batch."""
   features = {
     name: seqio.Feature(sample_vocabulary(), add_eos=name == "targets")
     for name in ("inputs", "targets")

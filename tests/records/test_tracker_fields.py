@@ -1,4 +1,4 @@
-"""What records hold for trackers, and who is refused without it."""
+"""What records hold for trackers, and which trackers refuse records without it."""
 
 import pytest
 import seqio
@@ -24,7 +24,7 @@ def encoded(record):
 
 
 def compare(dialogue, schema):
-  """What is read of a dialogue's records is what was known, held before, and is right."""
+  """Checks the known input, previous states and gold read from records; returns the frame count."""
   states, records = {}, frame_records(dialogue, schema, frozenset())
   turns = zip(user_turns(dialogue, schema), gold_turns(dialogue, schema), strict=True)
   count = 0

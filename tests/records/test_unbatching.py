@@ -1,4 +1,4 @@
-"""Examples leave batches in their order, whatever the batches hold."""
+"""Unbatching keeps the order of examples, whatever the batches hold."""
 
 import tensorflow as tf
 
@@ -8,7 +8,7 @@ BATCHES = ([2, 0, 1], [], [0, 0], [3])
 
 
 def test_rows_are_those_of_the_batches():
-  """A batch of no examples, which sampling can leave, once ended the process."""
+  """A batch without examples, which sampling can produce, once crashed the process."""
 
   def batches():
     for sizes in BATCHES:

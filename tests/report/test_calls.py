@@ -1,4 +1,4 @@
-"""Runs that are tool calls stand in the report beside trackers, with tables of their calls."""
+"""Tool-call runs appear in the report next to trackers, with tables of their calls."""
 
 import copy
 import csv
@@ -23,7 +23,7 @@ def plots_in_the_page_only(monkeypatch):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-  """Scores of a tracker, and of calls that are right but for one of v2, with two deliveries."""
+  """Scores of a tracker, and of calls with two deliveries, all right except one under v2."""
   folder = tmp_path_factory.mktemp("runs")
   corpus = str(tiny.write_corpus(folder / "tiny"))
   states = copy.deepcopy(tiny.GOLD)
@@ -62,7 +62,7 @@ def test_calls_stand_beside_a_tracker(runs, tmp_path):
   assert "no paired comparison" not in page
   with (out / "tables" / "tool-calls.csv").open() as file:
     found = {(row["row"], row["column"]): row["value"] for row in csv.DictReader(file)}
-  # Of v2 one argument of 10 is invented; v1 to v5 have none else.
+  # One of v2's 10 arguments is invented; the other variants have none.
   assert float(found["calls, all, v1-5", "invented"]) == pytest.approx(1 / 10 / 5)
   assert float(found["calls, all, original", "intent"]) == 1
   assert found["calls, unseen, v1-5", "delivery"] == "gold"

@@ -1,4 +1,4 @@
-"""Perturbed dialogues in a report: the section of a check, and the error browser's words."""
+"""Perturbed dialogues in a report: the section of a check, and texts in the error browser."""
 
 import csv
 import json
@@ -43,7 +43,7 @@ def test_words_that_differ_are_marked(before, after, parts):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-  """Scores and a check of trackers on 12 dialogues, and a report: frozen on ned, taker on sdi."""
+  """Scores of gold on 12 dialogues, and a check with frozen on ned and taker on sdi."""
   folder = tmp_path_factory.mktemp("checked")
   corpus = open_corpus(write_sample(folder / "sample", {"train": 20, "dev": 0, "test": 12}))
   split = Split(corpus, "test")
@@ -65,7 +65,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def plots_in_the_page_only(monkeypatch):
-  """Drawing the files of plots is most of a report's time."""
+  """Drawing the plot files takes most of a report's time."""
   monkeypatch.setattr(plot_style, "FILE_FORMATS", ())
 
 
@@ -94,7 +94,7 @@ def test_section_and_browser(made, tmp_path):
   assert float(cells["ned", "perturbed"]) == 0
   assert float(cells["sdi", "perturbed"]) == checked["sdi"]["rows"]["all"]["perturbed"]
   assert "sets:ned:" in (out / "tables/gold-on-perturbed-dialogues-all-services.md").read_text()
-  # The tracker is right with the original, so every error is of a perturbed set.
+  # The tracker is right on the original, so every error is on a perturbed set.
   assert data["variants"] == ["original", "ned", "sdi"]
   assert data["sets"] == {"ned": "original", "sdi": "original"}
   assert {total["variant"] for total in data["totals"]} == {"ned", "sdi"}
@@ -110,7 +110,7 @@ def test_section_and_browser(made, tmp_path):
   for frame in data["frames"]:
     said = data["dialogues"][frame["dialogue"]]
     for failure in frame["failures"]:
-      if "ned" in failure["kinds"]:  # frozen: what is predicted there was right in the original
+      if "ned" in failure["kinds"]:  # frozen: it predicts what is right in the original
         strings = replaced[frame["dialogue"]]
         assert failure["predicted"]["ned"] == failure["gold"][0]
         assert sorted(failure["gold_there"]["ned"]) == sorted(strings[x] for x in failure["gold"])
@@ -127,7 +127,7 @@ def test_section_and_browser(made, tmp_path):
 
 
 def test_counterfactual_turns_stand_in_the_browser_with_their_edit(tmp_path):
-  """The tracker hears the original goal everywhere: wrong in each frame whose goal changed."""
+  """The tracker predicts the original goal everywhere: wrong in each frame whose goal changed."""
   corpus = open_corpus(write_sample(tmp_path / "sample", {"train": 20, "dev": 0, "test": 12}))
   common = ("--corpus", corpus.origin, "--bootstrap-samples", 100)
   made = ("perturb", *common[:2], "--kind", "coco", "--slots", "neutral")

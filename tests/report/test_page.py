@@ -33,7 +33,7 @@ KINDS = (
 
 
 def frame(run, number, service, slot, kinds, changes, gold=("4",)):
-  """A frame whose one failing slot is wrong in some versions: version -> kind."""
+  """A frame whose one failing slot is wrong in the versions of `kinds`: version -> kind."""
   versions = ("original", "v1")
   return {
     "run": run,
@@ -204,7 +204,7 @@ def test_files_of_tables_have_names_of_their_own():
 
 
 def absent(what):
-  """Skips; fails instead in CI."""
+  """Skips the test, but fails it in CI."""
   if os.environ.get("CI"):
     pytest.fail(f"{what}, but CI must run this test")
   pytest.skip(what)
@@ -348,7 +348,7 @@ def test_error_browser_searches(opened):
   for text in ("four STARS", "later", "savings", "1_00007-", "please which"):
     tab.get_by_label("Text of dialogue or value").fill(text)
     found[text] = numbers(tab)[1]
-  # Of a dialogue what was said up to the frame's turn; "Later" comes after it.
+  # Searches the dialogue up to the frame's turn; "Later" comes after it.
   assert list(found.values()) == [26, 0, 1, 1, 0]
   assert "whatever their text" in tab.locator(".status").inner_text()
 
@@ -505,7 +505,7 @@ def test_policy_blocks_scripts_of_a_plot(opened):
   plot = Plot("p", "p", "p", '<svg onload="hacked=1"><script>window.hacked=1</script></svg>')
   tab = opened(page(sections=(Section("s", "s", (), (), (plot,)),)))
   assert tab.evaluate("typeof window.hacked") == "undefined"
-  assert tab.locator(".theme").count() == 1  # our own ran
+  assert tab.locator(".theme").count() == 1  # the page's own script ran
   assert len(opened.errors) == 2
   opened.errors.clear()
 
@@ -523,7 +523,7 @@ def test_fits_a_phone(opened):
 
 
 def luminance(rgb):
-  """Of WCAG 2, from "rgb(1, 2, 3)"."""
+  """Relative luminance (WCAG 2) of a color such as "rgb(1, 2, 3)"."""
   red, green, blue = (
     c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
     for c in (int(x) / 255 for x in re.findall(r"\d+", rgb))

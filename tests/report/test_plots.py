@@ -59,7 +59,7 @@ def texts(svg):
 
 
 def intervals(axes):
-  """(x, low, high) of all upright lines of collections."""
+  """(x, low, high) of all vertical lines in the axes' collections."""
   segments = [s for lines in axes.collections for s in lines.get_segments()]
   return sorted((s[0][0], s[0][1], s[1][1]) for s in segments if s[0][0] == s[1][0])
 
@@ -91,7 +91,7 @@ def test_jga_by_variant_draws_the_reports_numbers_with_intervals():
 def test_a_group_without_frames_and_a_version_without_predictions_are_left_out():
   values = (None, None, 0.4, None, None, None, None, None)
   run = make_run(all=row(*values), seen=row(*values), unseen=row(*values, num_frames=0))
-  del run.report["sgdx"]["all"]["ci95"]  # --resamples 0
+  del run.report["sgdx"]["all"]["ci95"]  # --bootstrap-samples 0
   figure = plots.jga_by_variant([run])
   assert [title.split(",")[0] for title in titles(figure)] == ["all", "seen"]
   assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["v2"]
@@ -144,9 +144,9 @@ def test_names_of_services_overlap_nothing_and_are_left_out_where_there_is_no_ro
   crowd["S" * 40] = row(*[None] * 6, 0.9, 0.9)
   crowd["T" * 200] = row(*[None] * 6, 0.1, 0.1)
   figure = plots.sensitivity_by_service([make_run(services=crowd)])
-  figure.draw_without_rendering()  # annotations find their places
+  figure.draw_without_rendering()  # places the annotations
   axes, renderer = figure.axes[0], figure.canvas.get_renderer()
-  # Text's own box: that of an annotation would take in its line too.
+  # The box of the text alone: an annotation's box would include its line.
   boxes = {x.get_text(): matplotlib.text.Text.get_window_extent(x, renderer) for x in axes.texts}
   places = axes.transData.transform(
     [[100 * x["ss_jga"], 100 * x["jga_v1_5"]] for x in crowd.values()]

@@ -1,4 +1,4 @@
-"""Scores against training steps, from what SeqIO writes beside T5X's checkpoints."""
+"""Scores by training step, from what SeqIO writes next to T5X's checkpoints."""
 
 import json
 
@@ -43,7 +43,7 @@ def test_prediction_files_are_grouped_by_step(tmp_path):
 
 
 def test_curves_are_sorted_and_the_later_scores_of_a_step_count(tmp_path):
-  # Resumed from step 20: that was evaluated again. Then killed while it wrote step 40.
+  # Resumed from step 20, which was evaluated again; then killed while writing step 40.
   other = {"step": 10, "jga": 0.1, "note": "text", "list": [1]}
   again = scores(20, jga=0.5), scores(30, jga=0.6), scores(20, jga=0.4)
   write(tmp_path, "t5dst_sgd", *again, "\n", other, '{"step": 40, "jg')
@@ -106,7 +106,7 @@ def test_a_task_of_several_versions_comes_first(tmp_path):
     "jga_orig": 0.8, "jga_v1": 0.5, "jga_v1_5": 0.4, "ss_jga": 0.3, "diff_rel": -0.5,
     "num_frames": 10,
   })  # fmt: skip
-  # The original over other frames, because both were cut after as many prompts.
+  # The original is over other frames: both were cut off after the same number of prompts.
   write(tmp_path, "t5dst_sgd", scores(10, num_frames=50, jga=0.8))
   ((_, row),) = steps.rows(tmp_path)
   assert row["jga_orig"] == 0.8

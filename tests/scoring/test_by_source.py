@@ -1,4 +1,4 @@
-"""Scores by provenance: a tracker that is blind to coreference loses exactly what is carried."""
+"""Scores by provenance: a tracker blind to coreference gets exactly the carried values wrong."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Tool calls scored: every form of answer gives one score, rates by hand, and bad files."""
+"""Scoring tool calls: all answer formats score the same, rates by hand, and bad files."""
 
 import json
 import random
@@ -34,7 +34,7 @@ def pairs_of(corpus, variant):
 
 
 def calls_of(corpus, states, variants=VARIANTS, intent="Do"):
-  """Id of a request -> calls, of states like tiny.GOLD."""
+  """Request id -> calls, for states in the form of tiny.GOLD."""
   found = {}
   for variant in variants:
     pairs = pairs_of(corpus, variant)
@@ -63,7 +63,7 @@ def score(corpus, path, **settings):
 
 
 def tool_calls(calls):
-  """Of the package openai: ChatCompletionMessageFunctionToolCall; arguments are text."""
+  """The openai package's ChatCompletionMessageFunctionToolCall; arguments are a JSON string."""
   return [
     {
       "id": f"call_{i}",
@@ -89,7 +89,7 @@ def anthropic_message(calls):
 
 
 def in_python(calls):
-  """As models without an interface for tools answer BFCL."""
+  """Python calls, the answer format in BFCL of models without a tool interface."""
   shown = (
     f"{x['name']}({', '.join(f'{k}={v!r}' for k, v in x['arguments'].items())})" for x in calls
   )
@@ -185,7 +185,7 @@ def test_rates_by_hand(corpus, tmp_path):
   calls[first] = []
   calls[second] = [{"name": "Banks_1__Do", "arguments": {"kind": "Checking", "colour": "red"}}]
   calls[third] = [{"name": "Homes_2__Do", "arguments": {"area": "x"}}]
-  calls[both] = [*calls[other], *calls[both]]  # Homes_2 is of this dialogue: not a wrong tool
+  calls[both] = [*calls[other], *calls[both]]  # Homes_2 is in this dialogue: not a wrong tool
   calls[other] = [{"name": "Homes_2__Do", "arguments": '{"intent": "re'}]
   calls[last] = [
     {"name": "Cook", "arguments": {}},
@@ -197,7 +197,7 @@ def test_rates_by_hand(corpus, tmp_path):
     "intent_accuracy": {"value": 4 / 6, "of": 6},  # all but the first and the third
     "wrong_tool": {"value": 1 / 6, "of": 6},
     "unknown_tool": {"value": 1 / 6, "of": 6},
-    "invented_arguments": {"value": 1 / 4, "of": 4},  # 2 of second, 1 of both, 1 of last
+    "invented_arguments": {"value": 1 / 4, "of": 4},  # 2 in second, 1 in both, 1 in last
     "mistyped_arguments": {"value": 1 / 4, "of": 4},
     "invalid_json": {"value": 1 / 6, "of": 6},
     "abstained": {"value": None, "of": 0},
@@ -227,7 +227,7 @@ def test_a_call_of_the_dialogues_other_service_says_nothing_of_this_one(corpus, 
 
 
 def test_abstention_where_no_tool_was_shown(corpus, tmp_path):
-  """One request of six had none of the frame's tools, and the model called none."""
+  """One request of six offered none of the frame's tools, and the model called none."""
   calls = calls_of(corpus, tiny.GOLD, ["original"])
   rows = [{"id": f"{key}@retrieved:1", "calls": found} for key, found in calls.items()]
   rows[2] = {"id": rows[2]["id"] + ",absent", "message": {"role": "assistant", "content": "No."}}
@@ -286,7 +286,7 @@ def test_answers_of_other_requests_are_refused(corpus, tmp_path):
   mixed = [{**row, "id": f"{row['id']}@all"} if i else row for i, row in enumerate(rows)]
   with pytest.raises(SgdxError, match="line 2: an answer to a request that shows all"):
     score(corpus, write(tmp_path / "a.jsonl", mixed))
-  other = bare(calls_of(corpus, tiny.GOLD, ["v3"]))  # tools of v3 in answers of v5
+  other = bare(calls_of(corpus, tiny.GOLD, ["v3"]))  # tools of v3 in answers for v5
   for row in other:
     row["id"] = row["id"].replace("v3/", "v5/")
   with pytest.raises(SgdxError, match=r"no call is of a tool of v5; 'Banks_13__Do' is of v3") as e:

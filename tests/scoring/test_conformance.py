@@ -1,4 +1,4 @@
-"""Cases for scorers of tool calls: ours agrees with all, and faulty ones are found out."""
+"""Conformance cases for tool-call scorers: ours agrees with all, and faulty scorers fail some."""
 
 import importlib.util
 import json
@@ -21,7 +21,7 @@ def test_our_scorer_agrees_with_every_case():
 
 
 def test_a_case_is_judged_by_its_answer_alone():
-  """Without verdict, finding and reason, which `judge` could read."""
+  """`judge` is not given the verdict, finding and reason, which it could otherwise read."""
   shown = {key: CASES["missing-Ferries_1"][key] for key in ("tools", "expected", "answer")}
   assert judge(shown) == ("wrong", "missing_argument")
   assert judge({**shown, "answer": CASES["exact-Ferries_1"]["answer"]}) == ("right", "none")
@@ -102,7 +102,7 @@ def compares_with_one_value(case):
   ],
 )
 def test_faults_of_public_reports_are_found(scorer, report):
-  """Every case of a report is judged otherwise by a scorer that has the fault."""
+  """A scorer with the reported fault misjudges every case of that report."""
   of_report = [case for case in CASES.values() if report in case.get("source", "")]
   assert len(of_report) >= 5
   for case in of_report:

@@ -1,7 +1,7 @@
 """Our official metrics against numbers recorded from the official scorer itself.
 
-`tests/fixtures/official/scores.json` says how they were made; `official_case.py` makes the
-predictions again. The means are sums of up to 27,000 numbers, in any order: hence 1e-12.
+`tests/fixtures/official/scores.json` says how they were made; `official_case.py` recreates the
+predictions. The means sum up to 27,000 numbers in any order: hence the tolerance of 1e-12.
 """
 
 import json
@@ -22,10 +22,10 @@ REAL = [name for name in official_case.CASES if name not in SMALL]
 
 
 def official_numbers(entry, mode):
-  """Returns {(group, metric): number} of a mode, without what is not there."""
+  """Returns {(group, metric): number} of a mode, without those that are None."""
   backend = mode.removesuffix("+turn")
   columns = {}
-  for part in ("difflib", backend, mode):  # a later one has what differs from an earlier one
+  for part in ("difflib", backend, mode):  # later parts hold what differs from earlier ones
     columns |= entry["scores"][part]
   return {
     (group, key): number
@@ -36,7 +36,7 @@ def official_numbers(entry, mode):
 
 
 def our_numbers(frames, across_turn, names):
-  """Returns the same of ours; services by the variant's names, as the official scorer has them."""
+  """Returns the same for our scores; services have the variant's names, as in the official ones."""
   groups = metrics.official_scores(frames, across_turn=across_turn)
   return {
     (names[group].service if group in names else group, key): number
@@ -75,7 +75,7 @@ def test_small_corpora(name, tmp_path):
 
 @pytest.fixture(scope="module")
 def real_corpus(real_archive):
-  """The real corpus, whose test split is read once: each score and each case reads it again."""
+  """The real corpus, with its test split cached: each score of each case would read it again."""
   corpus = open_corpus(real_archive)
   dialogues = {official_case.SPLIT: list(corpus.dialogues(official_case.SPLIT))}
   with pytest.MonkeyPatch.context() as patch:
@@ -91,11 +91,11 @@ def test_real_corpus(name, tmp_path, real_corpus):
 
 
 def test_recorded_numbers_can_tell_rules_apart():
-  """What a wrong rule would move does move: modes differ, and no metric is always right."""
+  """A wrong rule would show in the numbers: modes differ, and no metric is 1 everywhere."""
   for name, entry in RECORDED["cases"].items():
     modes = {mode: official_numbers(entry, mode) for mode in entry["scores"]}
     overall = ("#ALL_SERVICES", "joint_goal_accuracy")
-    if official_case.CASES[name].corpus != "tiny":  # of six frames, none need differ
+    if official_case.CASES[name].corpus != "tiny":  # its six frames need not differ
       assert len({modes[backend][overall] for backend in official_case.BACKENDS}) == 3
     if official_case.CASES[name].corpus != "sample":  # it has no turns of two services
       assert modes["difflib+turn"][overall] < modes["difflib"][overall]

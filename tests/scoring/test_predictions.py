@@ -62,7 +62,7 @@ def test_rows_of_infer(tmp_path, selection, variant):
 
 
 def test_rows_of_the_seqio_logger(tmp_path, selection):
-  """Their prediction is a value or null; a generated text is in `output`."""
+  """Their `prediction` is a value or null; the generated text is in `output`."""
   rows = [
     {
       "input": {**row["inputs"], "inputs": [3, 1]},
@@ -280,7 +280,7 @@ def test_bad_dialogues_are_refused(tmp_path, selection, what):
 
 
 def test_names_with_two_meanings_are_refused(tmp_path):
-  """A corpus whose v3 keeps the services' names and swaps a slot's: `amount` is ambiguous."""
+  """A corpus whose v3 keeps service names and renames `kind` to `amount`, which is ambiguous."""
   root = tiny.write_corpus(tmp_path / "c")
   path = root / "sgd_x" / "data" / "v3" / "test" / "schema.json"
   text = path.read_text().replace("Banks_13", "Banks_1").replace("Homes_23", "Homes_2")
@@ -325,8 +325,8 @@ def test_rows_and_dialogues_give_the_same_scores_in_any_order(tmp_path, selectio
         values.clear()
         for slot, categorical, _ in tiny.SLOTS[service]:
           value = data.draw(VALUES)
-          # A row cannot say "an impossible value that differs in case only": the reader
-          # gives it the case of the schema.
+          # A row cannot hold an invalid value that differs from a possible one only in case:
+          # the reader gives it the case of the schema.
           if value and slot not in tiny.UNTRACKED and not (categorical and value == "checking"):
             values[slot] = [value]
   order = data.draw(st.permutations(list(states)))
@@ -344,7 +344,7 @@ def test_rows_and_dialogues_give_the_same_scores_in_any_order(tmp_path, selectio
     for path in (folder, tmp_path / "r")
   ]
   assert found[0].frame_ids.tolist() == found[1].frame_ids.tolist() == list(EXPECTED)
-  for key in GOAL_METRICS:  # rows hold no intents, requested slots and spans
+  for key in GOAL_METRICS:  # rows hold no intents, requested slots or spans
     values = found[0].metrics[key]
     assert values.tolist() == pytest.approx(found[1].metrics[key].tolist(), abs=0, nan_ok=True)
 
@@ -361,7 +361,7 @@ OWN_ROWS = {  # what is wrong, and what the fix says to users whose own system a
 
 @pytest.mark.parametrize("what", OWN_ROWS)
 def test_fixes_fit_the_answers_of_other_systems(tmp_path, selection, what):
-  """They were to run inference with t5x, or to give a file instead of a folder that was a file."""
+  """They used to suggest t5x inference, or a file instead of the folder where a file was given."""
   change, fix = OWN_ROWS[what]
   infer = tiny.example_rows(tiny.GOLD, "v1")
   rows = [

@@ -1,4 +1,4 @@
-"""Rows of scores and the columns that tables show of them."""
+"""Rows of scores, and the columns in which tables show them."""
 
 import math
 
@@ -21,9 +21,9 @@ def all_columns(metric):
 
 @pytest.mark.parametrize("name", ["jga", "average_goal_accuracy"])
 def test_every_number_of_a_row_has_a_column_and_an_interval(name):
-  """A new statistic of frames is told by this test that it has no heading yet.
+  """Fails if a new frame statistic has no heading yet.
 
-  Agreement is not made of scores: `scoring.score` adds it to the row of JGA.
+  Agreement is not computed from scores: `scoring.score` adds it to the row of JGA.
   """
   scores, ids = {"original": np.ones(2)}, np.array(["a", "b"])
   row = summarise(scores, name=name)

@@ -1,4 +1,4 @@
-"""Signatures: their line, and which of their fields make scores incomparable."""
+"""Signatures: reading and writing them, and which fields make scores incomparable."""
 
 import pytest
 

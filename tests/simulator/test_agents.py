@@ -81,7 +81,7 @@ def test_a_search_and_a_booking_of_what_was_found():
     "S Boats_1: REQUEST rental_date",
     "U Boats_1 RentBoat: INFORM rental_date 2019-03-05"
     " | boat_name=Heron, boat_type=sailing, rental_date=2019-03-05, town=Elmport",
-    # Two guests are RentBoat's default: nobody spoke of them.
+    # Two guests are RentBoat's default: nobody mentioned them.
     "S Boats_1: CONFIRM boat_name Heron, CONFIRM guests 2, CONFIRM rental_date 2019-03-05",
     "U Boats_1 RentBoat: AFFIRM"
     " | boat_name=Heron, boat_type=sailing, guests=2, rental_date=2019-03-05, town=Elmport",
@@ -100,7 +100,7 @@ def test_a_value_carried_to_another_service():
   ((_, turns),) = outlines(made, 1)
   assert lines(turns)[2:] == [
     "U Boats_1 FindBoat: SELECT | boat_name=Heron, boat_type=sailing, town=Elmport",
-    # Elmport is in the state, and no act says so.
+    # Elmport is in the state, but in no act.
     "U Trams_1 BuyTicket: INFORM departure_time 18:30, INFORM_INTENT intent BuyTicket"
     " | departure_time=18:30, destination=Elmport",
     "S Trams_1: CONFIRM departure_time 18:30, CONFIRM destination Elmport",
@@ -136,13 +136,13 @@ def test_a_proposal_that_is_not_wanted_and_questions():
     "U Boats_1 NONE: NEGATE, THANK_YOU",
     "S Boats_1: GOODBYE",
   ]
-  assert "has_cabin" not in text[6]  # what was only asked about is not what the user selected by
+  assert "has_cabin" not in text[6]  # slots that were only asked about do not enter the state
 
 
 def test_a_user_who_asks_for_more_than_there_is():
   transitions = forced(user_OFFER={"REQUEST_ALTS": 1})
   transitions["chances"] = {**FORCED["chances"], "asks_beyond_last": 1}
-  # A failed search takes the booking of its result from the scenario.
+  # A failed search removes the booking of its result from the scenario.
   made = simulation((FIND, RENT), transitions=transitions, boats=ONE_BOAT)
   ((_, turns),) = outlines(made, 1)
   assert [line.partition(": ")[2] for line in lines(turns)[2:]] == [
@@ -154,14 +154,14 @@ def test_a_user_who_asks_for_more_than_there_is():
 
 
 def test_nobody_talks_for_ever():
-  # Every confirmation is refused, and a date can always be another one.
+  # Every confirmation is refused, and the date can always be changed again.
   rows = tuple((*BOATS.rows[0][:4], f"2019-03-{n:02}", "2", "$1") for n in range(1, 31))
   boats = ServiceTable(BOATS.columns, BOATS.open, rows)
   made = simulation((RENT,), transitions=forced(user_CONFIRM={"NEGATE INFORM": 1}), boats=boats)
   check = validate_annotation(made.schema, {})
   dialogues = list(simulate(made, numbers=range(30), seed="s"))
   for dialogue in dialogues:
-    check(dialogue, made.schema, "here")  # a rule: the last turn says GOODBYE, and no other
+    check(dialogue, made.schema, "here")  # one rule: only the last turn says GOODBYE
   longest = max(dialogues, key=lambda dialogue: len(dialogue.turns))
   assert len(longest.turns) == MAX_TURNS
   assert [a["act"] for a in longest.turns[-2].frames[0].actions] == ["GOODBYE"]
@@ -182,8 +182,8 @@ def test_offers_are_the_results_one_after_the_other(all_outlines):
         results, number = frame.results, 0
       if offer := values_of(frame, "OFFER"):
         assert offer.items() <= results[number].items()
-        assert "boat_name" in offer  # what RentBoat must be told
-        assert not offer.items() & user.frames[-1].values.items()  # nothing that both know
+        assert "boat_name" in offer  # RentBoat requires it
+        assert not offer.items() & user.frames[-1].values.items()  # nothing that is in the state
         num_alternatives += number > 0
         number += 1
   assert num_alternatives > 20
@@ -199,7 +199,7 @@ def test_a_refused_confirmation_is_corrected(all_outlines):
       num_corrected += 1
       ((slot, value),) = changed.items()
       assert turns[i - 2].frames[-1].values[slot] != value
-      # Just what was wrong is confirmed again.
+      # Only the corrected slot is confirmed again.
       assert [tuple(act) for act in turns[i + 1].frames[0].acts] == [("CONFIRM", slot, (value,))]
       if acts_of(turns[i + 2].frames[0])[0] == "AFFIRM":
         assert turns[i + 3].frames[0].call[1][slot] == value
@@ -215,7 +215,7 @@ def test_a_failed_transaction_may_have_an_alternative(all_outlines):
         continue
       offer, answer = values_of(frame, "OFFER"), turns[i + 1].frames[0]
       (other,) = (slot for slot, value in frame.call[1].items() if offer[slot] != value)
-      assert other in ("rental_date", "destination", "departure_time")  # free and open
+      assert other in ("rental_date", "destination", "departure_time")  # non-categorical and open
       assert offer.items() <= frame.results[0].items()
       answers.append(acts_of(answer)[0])
       if answers[-1] == "AFFIRM":
@@ -269,7 +269,7 @@ def test_what_users_do_not_mind_is_not_asked_of_the_service():
 
 
 def test_what_is_carried_may_be_impossible_there():
-  # No boat lies in two of the three destinations: users name another town then.
+  # Two of the three destinations have no boats: users then name another town.
   links = [{"from": "Trams_1.destination", "to": "Boats_1.town"}]
   made = simulation((TRAM, FIND), links=links)
   towns = {(True, "Elmport"): 0, (False, "Elmport"): 0, (False, "New York"): 0}
@@ -339,7 +339,7 @@ def test_of_things_of_one_name_the_one_that_was_selected_is_booked():
 
 
 def test_questions_are_about_the_service_that_was_asked():
-  """Both services have a fare; the failed booking must not be answered with the other's."""
+  """Both services have a price; questions about one must not be answered with the other's."""
   schema = [SCHEMA[0], {**SCHEMA[1], "slots": [*SCHEMA[1]["slots"], SCHEMA[0]["slots"][6]]}]
   schema[1]["intents"] = [
     intent("BuyTicket", True, ["destination", "departure_time"], {}, ["fare", "price"])

@@ -1,4 +1,4 @@
-"""A starting point from a schema alone: kinds, words, tables that searches find things in."""
+"""A starting point from a schema alone: kinds, words, tables in which searches find results."""
 
 import copy
 import json
@@ -162,8 +162,8 @@ def test_words_of_intents(name, description, do):
 
 
 def test_open_slots_are_those_that_callers_decide(boats):
-  # The date and the number of guests; a default that would empty the result stays matched, as the
-  # service has boats of either type.
+  # The date and the number of guests. The boat type has a default, but of a search: it is matched,
+  # as the service has boats of either type.
   assert open_slots(boats["Boats_1"]) == {"rental_date", "num_guests"}
   rides = copy.deepcopy(BOATS)
   rides["intents"] = rides["intents"][1:]  # no search: nothing to choose from
@@ -260,7 +260,7 @@ def real_schema(request, real_archive):
   return open_corpus(str(real_archive)).schema(request.param)
 
 
-# Ends of SGD's slot names and the kind they must have, unless the name is an exception.
+# Suffixes of SGD's slot names and the kind they must have, unless the name is an exception.
 ENDS = {
   "_date": "date", "date": "date", "_time": "time", "phone_number": "phone", "address": "address",
   "city": "city", "price": "price", "fare": "price", "director": "person", "artist": "person",

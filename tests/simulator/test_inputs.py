@@ -1,4 +1,4 @@
-"""Services over SQL, and files that do not fit: all that is wrong with them is said at once."""
+"""Services backed by SQL, and invalid files: all their problems are reported at once."""
 
 import copy
 import random
@@ -47,7 +47,7 @@ def test_results_have_the_callers_values(boats):
   call = {"town": "Elmport", "boat_type": "sailing", "has_cabin": "True"}
   assert names(boats.call(find, call)) == ["Heron"]
   assert names(boats.call(find, {**call, "boat_type": "rowing"})) == []
-  # The day and the guests are the caller's: whatever they are, there is a boat.
+  # The day and the guests are up to the caller: there is a boat for any of them.
   call = {"boat_name": "Swan", "rental_date": "2031-01-01", "guests": "1"}
   assert boats.call(rent, call) == [{**call, "price": "$12"}]
   assert boats.call(rent, {**call, "boat_name": "Gull"}) == []
@@ -67,14 +67,14 @@ def test_calls_need_all_required_slots(boats, given):
 
 
 def test_a_call_about_a_result_gets_it_first(boats):
-  """Boats of one name: the one that was talked about is rented."""
+  """Of boats with the same name, the one that was talked about is rented."""
   rows = tuple(("Heron", "Elmport", "sailing", "True", "2019-03-05", "2", f"${n}") for n in "1234")
   backend = Backend(boats.service, ServiceTable(BOATS.columns, BOATS.open, rows))
   _, rent = backend.service.intents
   call = {"boat_name": "Heron", "rental_date": "2019-03-09"}
   for n in "1234":
     assert [r["price"] for r in backend.call(rent, call, about={"price": f"${n}"})] == [f"${n}"]
-  assert len(backend.call(rent, call, about={"price": "$5"})) == 4  # that one is no more
+  assert len(backend.call(rent, call, about={"price": "$5"})) == 4  # there is no such row
 
 
 def test_at_most_ten_results_in_table_order_from_a_start_of_the_calls_own(boats):
@@ -123,7 +123,7 @@ def load(folder):
 
 
 def problems(folder, **changes):
-  """The lines of the error for files of which some are others."""
+  """The lines of the error if `changes` replace some of the files."""
   write_files(folder, files(**changes))
   with pytest.raises(SgdxError) as error:
     load(folder)
@@ -293,7 +293,7 @@ def test_a_table_that_is_not_utf8(tmp_path):
 
 
 def test_intents_that_can_never_be_satisfied(tmp_path):
-  # Two guests are RentBoat's default, and boats with other numbers only are there.
+  # Two guests are RentBoat's default, but no boat is for two.
   boats = csv_text(BOATS).replace("guests*", "guests").replace(",2,$", ",1,$")
   assert problems(tmp_path, **{"tables/Boats_1.csv": boats}) == [
     "  - Boats_1.RentBoat can never succeed with its default: no row of Boats_1.csv has "

@@ -1,4 +1,4 @@
-"""Dialogues of the simulator and the sample: valid, whole, reproducible; what the sample has."""
+"""Dialogues of the simulator and the sample: valid, complete, reproducible; sample contents."""
 
 import collections
 import dataclasses
@@ -16,9 +16,9 @@ from sgdx_t5x.data.dialogue import SYSTEM, USER, write_dialogues
 from sgdx_t5x.simulator.generate import simulate
 from sgdx_t5x.simulator.variation import forms
 
-NUMBER = 400  # of each corpus
+NUMBER = 400  # dialogues of each corpus
 SAMPLE = ("2", "2ec662b1f5c5206f")
-# How these say what they do not leave to the plain words; the sample's are in its files.
+# What the boats say other than with default words; the sample's words are in its files.
 WORDS = {
   "services": {
     "Boats_1": {
@@ -121,7 +121,7 @@ def test_canonical_values_are_what_services_know(case):
       if action["act"] not in ("INFORM", "OFFER", "CONFIRM") or values == ["dontcare"]:
         assert canonical == values
         continue
-      # Of a service's own table, unless a link brought it.
+      # From the service's own table, unless a link carried it over.
       carried = [link.target for s in case.made.scenarios for p in s.steps for link in p.links]
       if (frame.service, action["slot"]) not in carried:
         assert canonical[0] in cells[action["slot"]]
@@ -148,7 +148,7 @@ def test_a_speaker_keeps_to_one_form_of_a_value(case):
     if speaker == USER and (d, value, SYSTEM) in forms_of and len(forms(value)) > 1
   ]
   same = sum(a == b for a, b in pairs) / len(pairs)
-  assert 0.5 < same < 0.95  # the system has forms of its own, too
+  assert 0.5 < same < 0.95  # the system uses other forms, too
 
 
 def test_states_have_every_form_that_was_said(case):
@@ -201,7 +201,7 @@ def test_carried_values_are_in_the_state_without_an_act(case):
         for slot, values in frame.state.slot_values.items():
           if frame.service in seen or slot in told:
             continue
-          # A service that was just taken up: only a link can have brought it.
+          # The service is new in the dialogue: only a link can have brought the value.
           ways = say[frame.service, slot]
           assert any(v in t.utterance for t in dialogue.turns for v in values)
           num_carried += 1
@@ -251,7 +251,7 @@ def test_scenarios_come_by_weight():
   found = collections.Counter(
     d.services == ("Trams_1",) for d in simulate(made, numbers=range(1000), seed="a")
   )
-  # Seven to three of weight 1; standard deviation .014.
+  # Weight 7 against three of weight 1; standard deviation .014.
   assert found[True] / 1000 == pytest.approx(0.7, abs=0.06)
 
 

@@ -43,7 +43,7 @@ def said_on(day):
     ("2019-04-05", ("April 5th", "the 5th of April", "5th of April")),
     ("2020-01-21", ("January 21st 2020", "the 21st of January 2020", "21st of January 2020")),
     ("2018-03-05", ("March 5th 2018", "the 5th of March 2018", "5th of March 2018")),
-    # No days: codes that look like some.
+    # Not dates, only similar.
     ("2019-13-45", ("2019-13-45",)),
     ("2019-02-29", ("2019-02-29",)),
     ("2019-3-5", ("2019-3-5",)),
@@ -167,7 +167,7 @@ def test_a_day_that_needs_no_on():
   assert ("March 2nd", True) in found
 
 
-# --- schemas that tempt the simulator ----------------------------------------------------------
+# --- schemas that could mislead the simulator --------------------------------------------------
 
 
 def check_all(made, number=300):
@@ -208,7 +208,7 @@ def test_slots_may_be_named_like_words_of_the_format():
 
 
 def test_free_slots_may_have_example_values():
-  """As in SGD, where some free slots list values; their spans cannot be in a list of choices."""
+  """As in SGD, where some non-categorical slots list values; these are never offered as choices."""
   town = {**SCHEMA[0]["slots"][1], "possible_values": ["Elmport", "Rome"]}
   slots = [town if s["name"] == "town" else s for s in SCHEMA[0]["slots"]]
   transitions = {"chances": {"lists_choices": 1}}
@@ -235,7 +235,7 @@ def test_a_link_may_lead_from_a_closed_slot_to_a_free_one():
     for _, frame in dialogue.user_frames()
     for value in frame.state.slot_values.get("destination", ())
   }
-  assert "with sails" in found  # a free slot's state has what was said
+  assert "with sails" in found  # the state has what was said, as the slot is non-categorical
   assert "rowing" in found
 
 
@@ -243,7 +243,7 @@ def test_a_link_may_lead_from_a_closed_slot_to_a_free_one():
 
 
 def reworded(hook, acts, values):
-  """The turn that a hook makes of a user's acts about boats."""
+  """Utterance, spans and frame of a user turn about boats, paraphrased by a hook."""
   made = simulation((FIND,))
   made_turn = surface(made, paraphrase=hook).turn(
     user_turn(("Boats_1", acts, "FindBoat", dict(values)))
@@ -274,7 +274,7 @@ def test_spans_move_with_their_values():
 
 
 def test_a_value_inside_another_one():
-  """Of "New York Pizza" and "New York" each has a place of its own, in any order."""
+  """Spans of "New York Pizza" and "New York" do not overlap, in either order."""
   acts = [inform("town", "New York"), inform("boat_name", "New York Pizza")]
   values = {"town": "New York", "boat_name": "New York Pizza"}
   text = "New York Pizza, in New York"
@@ -292,7 +292,7 @@ def test_a_value_that_is_said_twice():
   _, spans, _ = reworded(lambda *_: "York in York, not Yorkshire", acts, values)
   assert sorted(start for _, start, _ in spans) == [0, 8]
   with pytest.raises(SgdxError, match="does not contain the value 'York'"):
-    reworded(lambda *_: "York in Yorkshire", acts, values)  # a word that begins like it is none
+    reworded(lambda *_: "York in Yorkshire", acts, values)  # no match in a longer word
 
 
 def test_closed_values_must_stay_too_but_have_no_span():
@@ -330,7 +330,7 @@ def test_whole_dialogues_can_be_paraphrased():
   check = validate_annotation(made.schema, {})
 
   def backwards(text, values):
-    """All values, last first, with other words around them."""
+    """All values in reverse order, with other words around them."""
     return f"So: {' and '.join(reversed(values))}, you know." if values else None
 
   number = 0

@@ -1,4 +1,4 @@
-"""Value pools: canonical forms, and values that are for test only."""
+"""Value pools: canonical forms, and test-only values."""
 
 import datetime
 import random
@@ -8,7 +8,7 @@ import pytest
 
 from sgdx_t5x.simulator.values import TODAY, VALUE_KINDS, parse_pool
 
-# What a value of a kind looks like; the simulator says the first four in other ways.
+# The format of each kind's values; the simulator says the first four in other ways.
 FORMS = {
   "date": r"2019-0[3-7]-\d\d",
   "time": r"(0[7-9]|1\d|2[01]):(00|15|30|45)|22:00",
@@ -54,7 +54,7 @@ def test_dates_are_days_soon_after_today():
 def test_held_out_values_are_drawn_only_when_asked_for(kind):
   train, test = drawn(kind), drawn(kind, held_out=True)
   assert not train & test
-  # 30 of 100: of as many distinct values as there are, or of two samples of the same size.
+  # 30% are held out: 3/7 if all distinct values are drawn, about 1 if few repeat.
   assert 0.1 < len(test) / len(train) < 1.1
 
 

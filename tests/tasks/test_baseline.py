@@ -1,4 +1,4 @@
-"""The SGD baseline's tasks: what their examples name, and what they refuse."""
+"""The SGD baseline's tasks: what their examples refer to, and what they refuse."""
 
 import json
 

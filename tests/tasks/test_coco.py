@@ -1,4 +1,4 @@
-"""Tasks of single turns, CoCo's generator and classifier, and counterfactuals as records."""
+"""Single-turn tasks, CoCo's generator and classifier, and counterfactuals as records."""
 
 import json
 
@@ -65,7 +65,7 @@ def test_goals_are_what_the_generator_learned_from(tmp_path, monkeypatch):
   known = {x["id"]: x["inputs"] for x in turn_examples.generator_examples(corpus, "test")}
   originals = [line for line in lines if line["id"].endswith("+ori")]
   assert originals
-  for line in originals:  # the acts are in another order, which the id decides
+  for line in originals:  # the acts are in another order, determined by the id
     parts = [text.partition(" [ACTS] ") for text in (line["inputs"], known[line["id"][:-4]])]
     assert parts[0][0] == parts[1][0]
     assert sorted(parts[0][2].split(" ; ")) == sorted(parts[1][2].split(" ; "))
@@ -111,7 +111,7 @@ def test_records_of_counterfactuals_are_of_the_last_turn(tmp_path):
 @pytest.mark.real
 @pytest.mark.long
 def test_sgds_train_has_as_many_turns_with_acts_as_were_counted():
-  """111,878 of 164,982 user turns: 31 of 127 files have no acts of users."""
+  """111,878 of 164,982 user turns: 31 of 127 files have no user acts."""
   corpus = open_corpus(shared_file("sgd/dstc8-schema-guided-dialogue-master.zip"))
   turns = sum(
     1 for dialogue in corpus.dialogues("train") for _ in turn_examples.user_turns(dialogue)

@@ -1,4 +1,4 @@
-"""Pre-finetuning: what each task asks of a dialogue written here by hand, mixtures, training."""
+"""Pre-finetuning: each task's texts for a dialogue written by hand here, mixtures, training."""
 
 import functools
 import itertools
@@ -107,7 +107,7 @@ def _frames():
 
 
 def _made(task, frame):
-  """(history, what is asked without its wording, target), of which there is one wording."""
+  """Returns (history, question without its wording, target); exactly one wording must match."""
   found = []
   for text in prefine.FRAME_TASKS[task][0](_frames()[frame]):
     ask = "span" if task == "copy_ned" else task
@@ -129,12 +129,12 @@ SECOND = f"{FIRST} [SYSTEM] How many beds? [USER] 2. And its phone?"
   ("next_action", 2, [
     (SECOND, "[state] Inns city Elmport, Inns beds 2", "inform phone_number = 555 ; goodbye")]),
   ("response", 2, [(SECOND, "[ACTS] inform phone_number = 555 ; goodbye", "It is 555.")]),
-  # The only free slot that an inn is searched by; the turn about rides also says nothing of one.
+  # `city` is the only free slot to search inns by; the ride's turn does not say `destination`.
   ("span", 0, [(FIRST, "[domain] Inns [slot] city City of the inn", "Elmport")]),
   ("span", 2, [
     ("[USER] A ride there at noon.", "[domain] Rides [slot] time Time", "noon"),
     ("[USER] A ride there at noon.", "[domain] Rides [slot] destination City to go to", "none")]),
-  ("copy_ned", 2, []),  # a time is no name
+  ("copy_ned", 2, []),  # a time is not a name
 ])  # fmt: skip
 def test_texts_of_frames(task, frame, expected):
   assert _made(task, frame) == expected
@@ -188,7 +188,7 @@ def test_equal_turns_have_equal_acts_and_unequal_ones_an_act_less(tmp_path):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory, small_sample):
-  """Records of a few sample dialogues, and the same again as simulated ones."""
+  """Records of a few sample dialogues, and the same ones again as simulated dialogues."""
   folder = tmp_path_factory.mktemp("prefine")
   (folder / "sgd").mkdir()
   (folder / "sgd/sample").symlink_to(small_sample / "data/sgd/sample")
@@ -257,7 +257,7 @@ def test_what_is_not_prepared_is_named(tmp_path):
 
 
 class PairsOfTexts(tfds.core.GeneratorBasedBuilder):
-  """A data set in the manner of GLUE's and SQuAD's."""
+  """A data set in the style of GLUE and SQuAD."""
 
   VERSION = tfds.core.Version("1.0.0")
 
@@ -342,7 +342,7 @@ def test_prompts_that_are_wrong(pairs, prompts, words):
 
 @pytest.mark.long
 def test_both_stages_train(fork_server, data, tmp_path):
-  """From random weights on the mixture, then T5DST from that checkpoint."""
+  """First the mixture from random weights, then T5DST from that checkpoint."""
   common = (
     "--gin.BATCH_SIZE=4", "--gin.EVAL_STEPS=1", "--gin.EVALUATOR_NUM_EXAMPLES=2",
     "--gin.network.T5Config.num_encoder_layers=1", "--gin.network.T5Config.num_decoder_layers=1",
@@ -379,7 +379,7 @@ def test_they_are_listed(capsys):
 @pytest.mark.real
 @pytest.mark.long
 def test_every_value_carried_over_in_sgd_has_a_source():
-  """1,567 of the test split at hand, which `sgdx data stats` counts (docs/corpus-statistics.md)."""
+  """1,567 in the test split at hand, as `sgdx data stats` counts (docs/corpus-statistics.md)."""
   corpus = open_corpus(shared_file("sgd/dstc8-schema-guided-dialogue-master.zip"))
   services = {service.name: service for service in corpus.schema("test")}
   found = (x for d in corpus.dialogues("test") for x in prefine_turns.refers(d, services))

@@ -1,4 +1,4 @@
-"""Reading many records at a time gives what SeqIO makes of one after the other."""
+"""Reading many records at a time equals SeqIO's processing of one after the other."""
 
 import zlib
 
@@ -17,7 +17,7 @@ def data_dir(small_sample):
 
 
 class TfdsRecords(seqio.TfdsDataSource):
-  """The records as TFDS reads and parses them, one by one, shuffled as RecordSource says."""
+  """The records as TFDS reads and parses them, one by one, shuffled as by RecordSource."""
 
   def __init__(self, task):
     splits = {"train": "train", "dev": "dev"}
@@ -33,7 +33,7 @@ class TfdsRecords(seqio.TfdsDataSource):
 
 
 def one_after_the_other(task):
-  """The same task of SeqIO's own parts: TFDS' parser, `append_eos`, the cutting of `seqio.Task`."""
+  """The same task built of SeqIO's own parts: TFDS parser, `append_eos`, `seqio.Task` trimming."""
   _, examples, _ = task.preprocessors
   steps = [
     lambda records: records.ragged_batch(7),
@@ -74,7 +74,7 @@ def test_equals_seqio_one_by_one(name, how):
 
 
 def test_the_records_of_a_split_are_counted():
-  """As by TFDS: a file that lost some is an error, not a shorter epoch."""
+  """As in TFDS: a file that lost records is an error, not a shorter epoch."""
   source = seqio.get_mixture_or_task("sample_t5dst_sgd").source
   records = source.get_dataset("dev", shuffle=False)
   assert len(list(records)) == len(records) == source.num_input_examples("dev")

@@ -64,7 +64,7 @@ def test_train_is_a_sample_with_system_turns(small_sample):
   assert 0 < len(system) < len(found)
   assert all(a.USER not in e["segments"] for e in system)
   nothing = [e["targets"][2:].tolist() == [1, a.NO, a.NO] for e in found]
-  assert 0.2 < np.mean(nothing) < 0.8  # of about 85% before
+  assert 0.2 < np.mean(nothing) < 0.8  # about 85% before sampling
 
 
 def test_metrics_of_right_answers_are_one_and_of_null_are_low(dev):
@@ -77,7 +77,7 @@ def test_metrics_of_right_answers_are_one_and_of_null_are_low(dev):
   assert scores["none_accuracy"] == 1
   intents = [e["targets"] for e in dev["intent"]]
   assert intent_accuracy(intents, [[t[0], 0] for t in intents]) == {"intent_accuracy": 1.0}
-  pairs = [[a.YES], [a.YES], [a.NO], [a.NO]]  # by hand: one of two found, one of two said right
+  pairs = [[a.YES], [a.YES], [a.NO], [a.NO]]  # by hand: recall 1/2, precision 1/2
   said = [[0, 900_000], [0, 100_000], [0, 900_000], [0, 100_000]]
   assert set(copy_scores(pairs, said).values()) == {0.5}
 

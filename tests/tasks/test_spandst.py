@@ -1,4 +1,4 @@
-"""SpanDST's tasks: what its examples say, and that answers read back give the states."""
+"""SpanDST's tasks: what its examples contain, and that gold answers score 1."""
 
 import numpy as np
 import pytest
@@ -143,7 +143,7 @@ def test_a_schema_too_long_says_by_how_much():
   reader = SpanReader(schema, tasks.sample_encoder_vocabulary(), lengths={"values": 1})
   with pytest.raises(SgdxError, match="values"):
     [reader._service_pieces(i, 30) for i in range(len(schema))]
-  # Descriptions are cut first, then the beginning of what the system said, then of the user's.
+  # Descriptions are cut first, then the start of the system's utterance, then of the user's.
   short = SpanReader(schema, tasks.sample_encoder_vocabulary(), lengths={"inputs": 384})
   full = short.example(known, {})
   least = len(full.features["inputs"]) - 10

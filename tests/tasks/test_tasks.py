@@ -1,4 +1,4 @@
-"""Tasks and mixtures: which there are, what they read, what they say when they cannot."""
+"""Tasks and mixtures: which exist, what they read, and their errors when they cannot."""
 
 import shutil
 
@@ -36,7 +36,7 @@ def data_dir(small_sample):
 
 
 def fresh(monkeypatch):
-  """Forgets builders that SeqIO keeps for a data directory."""
+  """Clears the builders that SeqIO caches for a data directory."""
   monkeypatch.setattr(seqio.utils.LazyTfdsLoader, "_MEMOIZED_BUILDERS", {})
 
 
@@ -72,7 +72,7 @@ def test_validation_is_dev():
 
 
 def test_a_mixture_draws_from_all_its_tasks():
-  """Told by the slot prompt: a mixture keeps no more than inputs and targets."""
+  """Tasks are told apart by the slot prompt: a mixture keeps only inputs and targets."""
   corpus, style = open_corpus("sample"), PromptStyle()
   variants = ("original", "bt_zh", "bt_ja", "bt_ko")
   asked = {
@@ -98,7 +98,7 @@ def test_every_example_once_per_variant_in_an_epoch():
 
 
 def test_all_variants_of_a_frame_come_together():
-  """So the first frames are whole in each of them if an evaluation takes the first prompts."""
+  """So an evaluation that takes the first prompts has whole frames in every variant."""
 
   def ids(name, n):
     found = take(name, "dev", n, shuffle=False)
@@ -117,13 +117,13 @@ def test_all_variants_of_a_frame_come_together():
 
 
 def test_tasks_of_a_mixture_are_shuffled_apart(sample_records):
-  """Else a mixture would show the same frames in all variants at the same time."""
+  """Otherwise a mixture would show the same frames in all variants at the same time."""
 
   def frames(name):
     ids = [e["example_id_pretokenized"].decode() for e in take(name, "train", 200, seed=1)]
     return {i.split("/")[2] for i in ids}
 
-  with records_of(sample_records):  # of fewer frames most would be in both
+  with records_of(sample_records):  # with fewer frames, most would be in both
     a, b = frames("sample_t5dst_sgd"), frames("sample_t5dst_sgd_bt_zh")
   assert len(a & b) < len(a) / 2
 
@@ -216,7 +216,7 @@ def test_corrupted_schemas_are_asked_in_other_words():
 def test_ls_tasks_lists_them_all(capsys, monkeypatch):
   from sgdx_t5x.cli import main
 
-  monkeypatch.setenv("COLUMNS", "120")  # or variants take two lines
+  monkeypatch.setenv("COLUMNS", "120")  # otherwise variants take two lines
   assert main(["ls", "tasks"]) == 0
   lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
   assert "t5dst_backtrans mixture t5dst full original, bt_zh, bt_ja, bt_ko" in lines
@@ -225,10 +225,10 @@ def test_ls_tasks_lists_them_all(capsys, monkeypatch):
   assert sum(" task " in line or " mixture " in line for line in lines) == len(tasks.REGISTERED)
   assert "sample_spandst_sgdx_v3 task spandst sample v3" in lines
   assert "sample_baseline_sgdx_v3 task baseline sample v3" in lines
-  # Of both data sets, with spandst and baseline; tiny_d3st, tiny_sdt.
+  # For both data sets, with spandst and baseline; plus tiny_d3st and tiny_sdt.
   families = 2 * (len(FORMATS_WITH_TASKS) + 2) + 2
   others = [name for name in tasks.REGISTERED if "sgpdst" not in name]  # four models, and all four
-  # And of single turns; of pre-finetuning nine, and two mixtures; paraphrases, of SGD alone.
+  # Plus 3 single-turn tasks, 9 of pre-finetuning and 2 mixtures; paraphrases are for SGD only.
   paraphrased = (len(FORMATS_WITH_TASKS) + 2) * (5 + 2)
   assert len(others) == families * len(SUFFIXES) + 2 * (3 + 9 + 2) + paraphrased
   assert main(["ls", "tasks", "--module", "no.such.module"]) == 2
@@ -249,13 +249,13 @@ def test_unprepared_data_say_how_to_prepare_them(tmp_path, monkeypatch):
 
 
 def test_backtrans_without_back_translations_says_so(tmp_path, monkeypatch):
-  """They ship for SGD's train services, and for the sample; this corpus has other ones."""
+  """They ship for SGD's train services and for the sample; this corpus has other services."""
   fresh(monkeypatch)
   corpus = write_sample(tmp_path / "sgd_without", {"train": 0, "dev": 12, "test": 12})
   shutil.rmtree(corpus / "back_translations")
   source = open_corpus("sample").source
   shutil.copy(corpus / "dev/dialogues_001.json", corpus / "train/dialogues_001.json")
-  for split in ("train", "dev"):  # dev's unseen services, for its dialogues are train's here
+  for split in ("train", "dev"):  # dev's unseen services: train has dev's dialogues here
     (corpus / split / "schema.json").write_bytes(source.read("dev/schema.json"))
     for k in range(1, 6):
       path = f"sgd_x/data/v{k}/dev/schema.json"

@@ -1,4 +1,4 @@
-"""BERT weights between Hugging Face and T5X: names, bits, and what is refused."""
+"""Converting BERT weights between Hugging Face and T5X: names, bits, and what is refused."""
 
 import json
 import pathlib

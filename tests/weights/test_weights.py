@@ -1,6 +1,6 @@
-"""Weights between Hugging Face and T5X: names, shapes, values, and the logits they give.
+"""Converting weights between Hugging Face and T5X: names, shapes, values and resulting logits.
 
-Logits of `transformers` lie in tests/fixtures/hf_t5 (made by make.py there), since CI has no torch.
+Logits of `transformers` are in tests/fixtures/hf_t5 (made by make.py there): CI has no torch.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ def family(request):
 
 @pytest.fixture
 def folder(tmp_path):
-  """Makes a copy of a family's folder that a test may spoil."""
+  """Makes a copy of a family's folder that a test may modify."""
 
   def make(family="t5_1_1"):
     return pathlib.Path(shutil.copytree(DATA / family, tmp_path / family))
@@ -56,7 +56,7 @@ def change_arrays(folder, change):
 
 
 def split_in_two(folder):
-  """Replaces the one file by two shards and their index."""
+  """Replaces the one file with two shards and their index."""
   arrays = load_file(folder / ONE_FILE)
   (folder / ONE_FILE).unlink()
   weight_map = {
@@ -141,7 +141,7 @@ def test_logits_are_those_of_transformers(family):
     expected = dict(archive)
   versions = json.loads((DATA / "versions.json").read_text())
   logits = our_logits(weights.read_huggingface(DATA / family), expected)
-  # Ten times what float32 costs `transformers` itself, against float64: about 1e-5 of up to 6.
+  # Ten times the float32 error of `transformers` itself: about 1e-5, with logits of up to 6.
   atol = 10 * versions["max_abs_difference_float32_float64"][family]
   np.testing.assert_allclose(logits, expected[family], rtol=0, atol=atol)
 
@@ -160,7 +160,7 @@ def test_there_and_back_is_bitwise(family, tmp_path):
     assert array.tobytes() == exported[name].tobytes(), name
   config = json.loads((folder / "config.json").read_text())
   source = json.loads((DATA / family / "config.json").read_text())
-  # Dropout is T5's default; `transformers` 5 says true for every T5, and 4 goes by it.
+  # Dropout is T5's default; `transformers` 5 writes "tied" for every T5, and 4 relies on it.
   differ = {k for k in config if k in source and config[k] != source[k]}
   assert differ == {"dropout_rate"} | ({"tie_word_embeddings"} if family == "t5_1_1" else set())
   assert not list(tmp_path.glob(".*"))
@@ -193,7 +193,7 @@ def as_transformers_4(path):
 
 
 def as_the_first_t5(path):
-  """As in the published T5 1.0 folders: few settings, every name, an array that nothing reads."""
+  """As in the published T5 1.0 folders: few settings, all aliases, an array that is not used."""
   names = ("scale_decoder_outputs", "tie_word_embeddings", "feed_forward_proj", "eos_token_id")
   change_config(path, **dict.fromkeys(names))
 
@@ -233,7 +233,7 @@ def test_other_spellings_of_the_same_weights(folder, name, change):
 
 
 def test_a_checkpoint_starts_a_training_run(family, tmp_path):
-  """Restored by T5X's own code, it is what T5X makes of these parameters afresh."""
+  """Restored by T5X's own code, it equals a new T5X train state of these parameters."""
   import jax
 
   from t5x import adafactor, checkpoints, train_state
@@ -255,7 +255,7 @@ def test_a_checkpoint_starts_a_training_run(family, tmp_path):
 
 @pytest.mark.parametrize("kind", ["ckpt_orbax", "ckpt_legacy"])
 def test_checkpoints_of_googles_t5x_are_read(kind):
-  """Both layouts, after three steps of training; the expected parameters lie beside them."""
+  """Both layouts, after three steps of training; the expected arrays are stored next to them."""
   golden = require_golden()
   found = weights.read_checkpoint(golden / kind / "checkpoint_3")
   assert found.step == 3
@@ -373,7 +373,7 @@ def test_a_fault_is_told_in_four_parts(folder, name, spoil, words):
 
 
 def save_other_checkpoint(path, arrays):
-  """Writes arrays that are not a T5's."""
+  """Writes a checkpoint of a T5 whose arrays the callable `arrays` has changed."""
   imported = weights.read_huggingface(DATA / "t5_1_1")
   changed = weights.Weights(imported.sizes, arrays(dict(imported.arrays)))
   return weights.write_checkpoint(changed, path)

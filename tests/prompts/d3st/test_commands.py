@@ -1,4 +1,4 @@
-"""D3ST through `sgdx prompts`, `sgdx score` and the SeqIO tasks: one text, one reader."""
+"""D3ST has the same texts and reader in `sgdx prompts`, `sgdx score` and the SeqIO tasks."""
 
 import json
 
@@ -59,7 +59,7 @@ def test_right_answers_score_one(corpus, tmp_path, capsys, fields):
   assert main(command) == 0
   scores = json.loads((tmp_path / "s.json").read_text())
   for metric in ("joint_goal_accuracy", "active_intent_accuracy", "requested_slots_f1"):
-    # With " | ", a gold value that holds it is read as two: "Soho | West".
+    # With " | ", a gold value that contains it is read as two: "Soho | West".
     least = 1.0 if "join= | " not in fields or metric != "joint_goal_accuracy" else 0.8
     for variant in ALL:
       assert scores["variants"][variant]["#ALL_SERVICES"][metric] >= least
@@ -68,7 +68,7 @@ def test_right_answers_score_one(corpus, tmp_path, capsys, fields):
 
 
 def answered(tmp_path, corpus, change, name="a.jsonl"):
-  """Right answers to the original's prompts, changed; returns the file."""
+  """Writes gold answers to the original's prompts, after `change`; returns the file."""
   assert prompts(corpus, tmp_path / "p.jsonl", "--targets", *STYLE, variants=["original"]) == 0
   rows = [{"id": row["id"], "prediction": row["target"]} for row in read(tmp_path / "p.jsonl")]
   return tiny.write_rows(tmp_path / name, change(rows))
@@ -169,7 +169,7 @@ def test_targets_of_t5dst_are_values(corpus, tmp_path):
 
 
 def test_the_page_shows_what_is_written(tmp_path):
-  """docs/formats.md has a frame of the sample, with line breaks."""
+  """docs/formats.md shows a frame of the sample, with line breaks."""
   text = " ".join((DOCS / "formats.md").read_text().split())
   for style in ((), ("format=d3st",)):
     args = ("--targets", "--prompt-style", *(style or ("values=list",)))

@@ -1,7 +1,7 @@
 """D3ST's text equals that of Google's script, byte for byte, on real dialogues.
 
-`../shared/golden/d3st` has what create_sgd_schemaless_data.py (google-research/
-task-oriented-dialogue 34339b9) wrote, with its flags in FLAGS.txt.
+`../shared/golden/d3st` has the output of create_sgd_schemaless_data.py (google-research/
+task-oriented-dialogue 34339b9), with its flags in FLAGS.txt.
 """
 
 import gzip
@@ -32,7 +32,7 @@ OF_THE_SCRIPT = {
 
 
 def sets():
-  """Name -> (variant, split, style) of every set of Google's."""
+  """Returns name -> (variant, split, style) of each golden set."""
   found = {}
   for line in shared_file("golden/d3st/FLAGS.txt").read_text().splitlines():
     name, data, flags = map(str.strip, line.split("|"))
@@ -60,7 +60,7 @@ def golden_rows(name):
 
 @pytest.fixture(scope="module")
 def dialogues(real_archive):
-  """Split -> id -> the dialogues that some set has."""
+  """Split -> id -> dialogue, for the dialogues that occur in a golden set."""
   corpus, found = open_corpus(real_archive), {}
   for name, (_, split, _) in sets().items():
     found.setdefault(split, set()).update(row[2] for row in golden_rows(name))
@@ -71,7 +71,7 @@ def dialogues(real_archive):
 
 
 def written(prompt_format, dialogue, split, variant, corpus):
-  """The rows of a dialogue as the script writes them: a blank before the tab."""
+  """Returns a dialogue's rows as the script writes them, with a space before the tab."""
   services = {variant: service_pairs(corpus.schema(split), corpus.schema(split, variant))}
   found = []
   for row in dialogue_rows(prompt_format, dialogue, split, services, targets=True):

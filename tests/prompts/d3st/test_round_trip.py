@@ -1,4 +1,4 @@
-"""Every gold state of SGD survives D3ST's target and its reading, under the official comparison."""
+"""Gold states of SGD survive a round trip through D3ST targets, under the official comparison."""
 
 import collections
 
@@ -28,7 +28,7 @@ def lost(corpus, formats, splits=("train", "dev", "test")):
 
 
 def differences(prompt_format, key, pair, state):
-  """Yields what of a state differs after the way there and back."""
+  """Yields which parts of a state differ after the round trip."""
   [text] = prompt_format.targets(key, pair, state)
   found = prompt_format.read(text, key, pair)
   if not same_values(pair.original, state.slot_values, found.slot_values):
@@ -42,7 +42,7 @@ def differences(prompt_format, key, pair, state):
 
 
 def same_values(service, gold, found):
-  """Whether JGA is 1; most values are equal but for case, and need no fuzzy comparison."""
+  """Whether JGA is 1; most values differ in case at most and need no fuzzy comparison."""
   if gold.keys() == found.keys() and all(
     found[slot][0] in (values[0], " ".join(values[0].lower().split()))
     for slot, values in gold.items()
@@ -63,7 +63,7 @@ def test_states_of_the_sample_survive():
   ]
   num_frames, wrong = lost(corpus, {str(style): D3ST(style) for style in styles}, ("dev",))
   assert num_frames > 500
-  # With the tracked slots alone, another slot cannot be requested.
+  # With slots=tracked, targets cannot request other slots.
   *whole, tracked = wrong.values()
   assert whole == [{}, {}, {}]
   assert {what for _, what in tracked} <= {"requested slots"}
@@ -72,7 +72,7 @@ def test_states_of_the_sample_survive():
 @pytest.mark.real
 @pytest.mark.long
 def test_states_of_sgd_survive(real_archive):
-  """ " | " also occurs inside of values: "Ginza | Japanese Sushi Restaurant"."""
+  """ " | " also occurs inside values: "Ginza | Japanese Sushi Restaurant"."""
   formats = {"||": D3ST(), "|": D3ST(D3stStyle(join=" | "))}
   num_frames, wrong = lost(open_corpus(real_archive), formats)
   assert num_frames == 228_659

@@ -1,4 +1,4 @@
-"""D3ST's prompts, targets and readings, by hand; test_golden.py compares with Google's script."""
+"""D3ST's prompts, targets and parsing, by hand; test_golden.py compares with Google's script."""
 
 import collections
 import re
@@ -148,7 +148,7 @@ def test_more_choices_than_letters_are_refused():
 
 
 def shown(text):
-  """What a prompt shows: (description, its choices), whatever their order."""
+  """Counts the (description, choices) pairs that a prompt shows, whatever their order."""
   entries = re.split(r"(?:^| )i?[0-9]+=", text.split(" [user]")[0])[1:]
   parts = [re.split(r" [0-9]+[a-z]\) ", entry) for entry in entries]
   return collections.Counter((description, frozenset(choices)) for description, *choices in parts)
@@ -166,7 +166,7 @@ def test_a_drawn_order_shows_the_same_and_reads_back(turn, seed):
 
 
 def test_orders_are_even_and_do_not_depend_on_the_variant():
-  """Each of the 24 orders of four slots comes about equally often: chi-square, 23 degrees."""
+  """The 24 orders of four slots are about equally frequent: chi-square, 23 degrees of freedom."""
   counts, first = collections.Counter(), collections.Counter()
   for turn in range(4800):
     texts = {
@@ -203,7 +203,7 @@ def test_orders_are_even_and_do_not_depend_on_the_variant():
     ("[states] 2= 3 ", {"cars": "3"}),
     ("[states] 0=Kiel || Kiel harbour", {"from_port": "Kiel"}),
     ("[states] 0=a || b || c 1=1b", {"from_port": "a", "travel_class": "First"}),
-    ("[states] 0=Kiel 0=Oslo", {"from_port": "Kiel"}),  # the first answer of an index
+    ("[states] 0=Kiel 0=Oslo", {"from_port": "Kiel"}),  # the first answer for an index counts
     ("0=Rome [states] 0=Kiel", {"from_port": "Kiel"}),  # what precedes [states] is ignored
     ("0=Kiel", {"from_port": "Kiel"}),
     ("[states] 0=Kiel [intents] i0 [states] 0=Oslo", {"from_port": "Kiel"}),

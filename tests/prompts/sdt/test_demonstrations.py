@@ -1,4 +1,4 @@
-"""Files of demonstrations: read, refused, imported without being run, made of dialogues."""
+"""Demonstration files: read, refused, imported without being run, made from dialogues."""
 
 import json
 
@@ -44,7 +44,7 @@ def write(path, *rows):
 
 
 def shown(corpus, path, split="test", **style):
-  """The prompts of a split's services, before anything has been said."""
+  """Yields the prompts of a split's services for an empty history."""
   schema = corpus.schema(split)
   for name, pair in service_pairs(schema, schema).items():
     frame = ExampleId("original", split, frame_id("1", 0, name))
@@ -63,7 +63,7 @@ def test_a_file_and_its_lines(small, tmp_path):
     ("SYSTEM", "ok"),
   )
   assert len(list(shown(small, path))) == 2
-  write(tmp_path / "d.jsonl", HOME)  # it is read again
+  write(tmp_path / "d.jsonl", HOME)  # a changed file is read again
   assert list(load_demonstrations(path).by_service) == ["Homes_2"]
 
 
@@ -119,7 +119,7 @@ def test_a_missing_or_broken_file_is_refused(small, tmp_path):
 
 
 def test_the_samples_own_demonstrations():
-  """Two per service, in words that its dialogues do not have, their values in the text."""
+  """Two per service, sharing no long utterance with test; free values occur in the text."""
   corpus, demos = open_corpus("sample"), load_demonstrations("sample")
   known = {service.name: service for split in SPLITS for service in corpus.schema(split)}
   assert set(demos.by_service) == set(known)
@@ -189,7 +189,7 @@ def test_another_file_is_refused(text, part):
   assert part in str(caught.value)
 
 
-# --- made of dialogues -----------------------------------------------------------------------
+# --- made from dialogues ---------------------------------------------------------------------
 
 
 def dialogue(name, *states, services=("Banks_1",)):
@@ -213,8 +213,8 @@ def test_the_shortest_beginning_that_sets_the_most_is_taken(small):
   two = {**one, "to": ["Anna Lee", "anna"]}
   dialogues = [
     dialogue("a", one, two, two),
-    dialogue("b", two),  # as many in fewer turns
-    dialogue("c", two, services=("Homes_2", "Banks_1")),  # another service has a part in it
+    dialogue("b", two),  # as many slots in fewer turns
+    dialogue("c", two, services=("Homes_2", "Banks_1")),  # another service takes part
     dialogue("d", one),
   ]
   schema = small.schema("test")
@@ -248,7 +248,7 @@ def test_import_and_check(small, tmp_path, capsys):
 
 
 def test_make_prompts_score_and_the_leak(small, tmp_path, capsys):
-  """Demonstrations out of test itself: the score says so."""
+  """Demonstrations taken from the test split itself: the score's signature reports the leak."""
   corpus, out = str(small.source.origin), str(tmp_path / "d.jsonl")
   args = ["--corpus", corpus, "--split", "test", "--per-service", "1", "--out", out]
   assert main(["demos", "make", *args]) == 0
@@ -286,7 +286,7 @@ def test_the_file_that_a_style_names_is_not_overwritten(small, tmp_path, capsys)
 
 
 def test_words_of_the_scored_split_are_a_leak(tmp_path):
-  """Of demonstrations that prompts show, of services that are scored, in seven words or more."""
+  """Counts only shown demonstrations of scored services, and utterances of seven words or more."""
   corpus = open_corpus("sample")
   dialogue = next(
     d for d in corpus.dialogues("dev") if len(d.turns[0].utterance.split()) >= LEAST_WORDS
@@ -307,7 +307,7 @@ def test_words_of_the_scored_split_are_a_leak(tmp_path):
   found = SDT(SdtStyle(demos=str(path), demo=1)).provenance(corpus, gold)
   assert (found.fields["leak"], found.notes) == ("0of0", ())
   assert SDT(SdtStyle(demos=str(path))).provenance(corpus, ()).fields["leak"] == "0of0"
-  assert count_leak(demos, frozenset(said_in(corpus, "dev"))) == Leak(1, 2)  # different ones
+  assert count_leak(demos, frozenset(said_in(corpus, "dev"))) == Leak(1, 2)  # distinct utterances
 
 
 def test_demonstrations_of_an_unknown_service_are_refused(small, tmp_path):

@@ -1,4 +1,4 @@
-"""The examples of SDT's tasks: the texts of the Python functions, and answers that score 1."""
+"""SDT's tasks: examples have the texts of the Python functions, and gold answers score 1."""
 
 import pytest
 

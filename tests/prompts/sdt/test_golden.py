@@ -1,4 +1,4 @@
-"""Google's rows, byte for byte; and all frames of SGD there and back."""
+"""Rows equal Google's byte for byte, and all frames of SGD survive the round trip."""
 
 import pytest
 import sdt_golden
@@ -44,7 +44,7 @@ def right(service, gold, predicted):
 @pytest.mark.real
 @pytest.mark.parametrize("wanted", SETS or [None], ids=lambda x: x and x.name)
 def test_rows_are_googles_and_gold_targets_read_as_gold(corpus, shown, wanted):
-  """The order of our layouts and what it does to texts; answers read with the same layout."""
+  """Checks the order of layouts and its effect on texts; answers are read with the same layout."""
   shared_file(sdt_golden.FOLDER)
   demos = shown if wanted.style["demo"] == 0 else sdt_golden.own_copy()
   style = SdtStyle(**wanted.style)
@@ -79,9 +79,9 @@ def test_the_imported_demonstrations_are_those_that_the_rows_show(corpus, shown)
 @pytest.mark.real
 @pytest.mark.long
 def test_every_frame_of_sgd_survives_the_way_there_and_back(corpus, tmp_path):
-  """228,659 frames where the archive is complete; Google's converter loses 38% of them.
+  """228,659 frames in the archive at hand; Google's converter loses 38% of them.
 
-  Neither targets nor readings depend on the words of a demonstration.
+  Neither targets nor parsed answers depend on the words of a demonstration.
   """
   services = {x.name: x for split in corpus.splits for x in corpus.schema(split)}
   rows = [

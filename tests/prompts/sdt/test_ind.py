@@ -1,4 +1,4 @@
-"""SDT-ind, our own: one example per slot, with a short demonstration of it."""
+"""SDT-ind, our own version: one example per slot, with a short demonstration of that slot."""
 
 import dataclasses
 

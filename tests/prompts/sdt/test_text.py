@@ -157,7 +157,7 @@ def test_which_demonstrations_are_shown(file):
 
 
 def test_several_demonstrations_as_googles_script_shows_them(file):
-  """Each is described and numbered by itself; the target goes on counting."""
+  """Each has its own descriptions and numbering; the target's numbers continue across them."""
   prompt, target = texts(
     file, demo=-1, descriptions=True, slot_ids=True, intents="list", values="list"
   )
@@ -198,7 +198,7 @@ def test_no_state(file):
 
 
 def test_googles_sequence_of_draws():
-  """B1 of the notes: the demonstrations, then of each its slots, then their values, once."""
+  """Section B1 of the notes: demonstrations, then the slots of each, then a slot's values, once."""
   demos = chosen(DEMOS, SdtStyle(demo=-1))
   found = shuffled_layout(written_layout(demos, BANK), random.Random(123), PARTS)
   rng = random.Random(123)
@@ -254,7 +254,7 @@ def test_the_order_follows_from_the_id_and_the_seed(file):
   ids = [ExampleId("v1", "test", f"1_{i:05d}-000-Banks_1") for i in range(40)]
   assert len({order(x) for x in ids}) > 20
   assert len({order(seed=seed) for seed in range(20)}) > 10
-  # 3! orders of slots, 3! and 2! of values: each occurs, about as often as the others
+  # 3! orders of slots, 3! and 2! of values: all occur, about equally often
   many = [order(ExampleId("v1", "test", f"{i}-000-Banks_1")) for i in range(7200)]
   counts = [many.count(x) for x in set(many)]
   assert len(counts) == 72
@@ -330,7 +330,7 @@ def test_reading_never_raises(text, style):
     ("[state] to_kind=None", {"to_kind": "None"}, {"values": "list", "lowercase": False}),
     ("[state] to_kind=z seats=7", {"to_kind": "z", "seats": "7"}, {}),  # wrong, not absent
     ("[state] to=a=b x to_kind=a", {"to": "a=b x", "to_kind": "Checking"}, {}),
-    ("[state] fee=3 to=ann", {"to": "ann"}, {}),  # no state has it
+    ("[state] fee=3 to=ann", {"to": "ann"}, {}),  # not a tracked slot
     ("[state] to=ann other=3 fee=4 seats=a", {"to": "ann", "seats": "1"}, {}),
     ("[state] to=dontcare seats=DONTCARE", {"to": "dontcare", "seats": "dontcare"}, {}),
     ("[state] to=ann [intent] b", {"to": "ann"}, {}),

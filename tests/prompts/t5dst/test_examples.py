@@ -1,4 +1,4 @@
-"""The tf.data pipeline makes what the plain Python prompt makes."""
+"""The tf.data pipeline's examples equal those of the plain Python functions."""
 
 import itertools
 
@@ -134,7 +134,7 @@ def test_equals_the_plain_prompt(corpus, records, style):
     assert f["example_id_pretokenized"].decode() == e["id"]
     assert f["inputs_pretokenized"].decode() == e["inputs"]
     assert f["targets_pretokenized"].decode() == e["targets"]
-    # Token runs, joined, are the tokens of the joined text.
+    # Concatenated token runs equal the tokens of the joined text.
     assert f["inputs"].tolist() == VOCABULARY.encode(e["inputs"])
     assert f["targets"].tolist() == VOCABULARY.encode(e["targets"])
     assert [v.decode() for v in f["gold"]] == e["gold"]
@@ -145,7 +145,7 @@ def test_equals_the_plain_prompt(corpus, records, style):
   ("style", "length"), [*((name, None) for name in STYLES), ("default", 72), ("sample", 112)]
 )
 def test_the_graph_makes_what_the_python_functions_make(corpus, records, style, length):
-  """`text_examples` of any format, with T5DST's prompts and targets: every feature is equal."""
+  """The generic `text_examples` with T5DST's prompts and targets: every feature is equal."""
   records, variants, style = records[::3], ("original", "v3"), STYLES[style]
   expected = text_examples(
     T5DST(style),
@@ -176,7 +176,7 @@ def test_oldest_turns_are_cut_never_the_slot_prompt(corpus, records, uncut, leng
   ):
     inputs, full = example["inputs"].tolist(), whole["inputs"].tolist()
     assert len(inputs) <= length - 1  # </s> still fits
-    assert full[len(full) - len(inputs) :] == inputs  # a suffix: the newest, and the prompt
+    assert full[len(full) - len(inputs) :] == inputs  # a suffix: newest turns and slot prompt
     if len(inputs) < len(full):
       num_cut += 1
       text = VOCABULARY.decode(inputs)
@@ -214,7 +214,7 @@ def test_slot_tables_keep_variants_apart(corpus):
 
 @pytest.mark.real
 def test_runs_equal_joint_tokenisation_on_real_prompts(real_archive, t5_vocabulary_file):
-  """T5's pieces never cross white space: 1,000 real prompts, two vocabularies' worth of text."""
+  """T5's pieces never cross white space: 1,000 real prompts."""
   vocabulary = seqio.SentencePieceVocabulary(str(t5_vocabulary_file))
   corpus = open_corpus(real_archive)
   style, num_prompts = PromptStyle(), 0

@@ -1,4 +1,4 @@
-"""T5DST prompts: strings as in the field notes' sources, and the way back."""
+"""T5DST prompts: strings as in the field notes' sources, and reading values back."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""States as calls and calls as states: gold survives, and what a call cannot say is counted."""
+"""States to calls and back: gold survives, and what calls cannot express is counted."""
 
 import itertools
 import json
@@ -46,9 +46,9 @@ def read(*calls, pair=PAIR):
 
 
 def check_round_trip(corpus, split, limit=None):
-  """Writes and reads the gold state of each frame, in all variants in turn.
+  """Round-trips the gold state of each frame, cycling through the variants.
 
-  Returns (frames, wrong states, frames whose intent calls cannot say, other wrong intents).
+  Returns (frames, wrong states, frames whose intent calls cannot express, other wrong intents).
   """
   schema, fmt = corpus.schema(split), ToolCalls()
   pairs = [service_pairs(schema, corpus.schema(split, v)) for v in corpus.variants]
@@ -71,7 +71,7 @@ def check_round_trip(corpus, split, limit=None):
 
 
 def test_every_gold_state_of_the_sample_survives():
-  """The sample's 802 frames of test; 60 goodbyes have a state and no active intent."""
+  """802 frames of the sample's test; 60 goodbyes have a state and no active intent."""
   corpus = open_corpus("sample")
   frames = [f for d in corpus.dialogues("test") for _, f in d.user_frames()]
   assert sum(f.state.active_intent == "NONE" and bool(f.state.slot_values) for f in frames) == 60
@@ -81,8 +81,10 @@ def test_every_gold_state_of_the_sample_survives():
 @pytest.mark.long
 @pytest.mark.real
 def test_every_gold_state_of_sgd_survives(real_archive):
-  """All 228,659 frames of the archive at hand. The exceptions, counted by their definition in the
-  corpus: frames without an active intent whose state is not empty, at the ends of dialogues.
+  """All 228,659 frames of the archive at hand.
+
+  The exceptions, counted in the corpus itself: frames without an active intent whose state is
+  not empty, at the ends of dialogues.
   """
   corpus = open_corpus(real_archive)
   assert {split: check_round_trip(corpus, split) for split in corpus.splits} == {
@@ -98,7 +100,7 @@ def test_every_gold_state_of_sgd_survives(real_archive):
   st.dictionaries(st.sampled_from(list(EATS.slot_index)), st.text(min_size=1, max_size=9)),
 )
 def test_any_state_survives(intent, values):
-  """Values need not be possible ones, or sensible: strings stay as they are."""
+  """Values need not be possible values, or sensible: strings are kept as they are."""
   text = calls_text(state_calls(PAIR, state(intent, **values)))
   found = read_calls(json.loads(text), PAIR)
   assert found.slot_values == {slot: (value,) for slot, value in values.items()}
@@ -126,7 +128,7 @@ def test_values_of_other_types():
   )
   assert found.slot_values == {"seats": ("2",), "class": ("thai", "7"), "fine": ("True",)}
   assert (found.facts.mistyped, found.facts.arguments, found.facts.intent) == (3, 4, "Find")
-  # A string is not corrected: a categorical value must be equal, as in DSTC8 predictions.
+  # Strings are not corrected: a categorical value must match exactly, as in DSTC8 predictions.
   assert read(("Find", {"fine": "true", "class": ""})).slot_values == {"fine": ("true",)}
   assert read(("Find", {"class": {"a": 1}})).slot_values == {"class": ("{'a': 1}",)}
 

@@ -1,4 +1,4 @@
-"""Intents as tools: what a validator and each format's own rules accept, and names that collide."""
+"""Intents as tools: accepted by a validator and each format's own rules; colliding names."""
 
 import json
 import re
@@ -43,7 +43,7 @@ def parameters(form, shown):
 
 def check_all(corpus):
   """Checks each tool of a corpus in each format and variant; returns how many there are."""
-  number, validated = 0, set()  # many schemas are the same text: the validator takes 5 ms
+  number, validated = 0, set()  # many schemas are identical, and validating one takes 5 ms
   is_schema = Draft202012Validator(Draft202012Validator.META_SCHEMA).is_valid
   for split in corpus.splits:
     for variant in corpus.variants:
@@ -68,7 +68,7 @@ def test_a_validator_accepts_every_tool_of_the_sample():
 @pytest.mark.long
 @pytest.mark.real
 def test_a_validator_accepts_every_tool_of_sgd(real_archive):
-  """121 intents in all splits, services of several splits counted again; 6 variants, 4 formats."""
+  """121 intents, those of services in several splits counted in each; 6 variants, 4 formats."""
   assert check_all(open_corpus(real_archive)) == 121 * 6 * 4
 
 
@@ -91,7 +91,7 @@ def test_a_tool_in_four_formats_by_hand():
   }
   assert FORMATS["anthropic"](book) == {**named, "input_schema": schema}
   assert FORMATS["mcp"](book) == {**named, "inputSchema": schema}
-  # bfcl-eval 2026.3.23, scripts/check_func_doc_format.py: these three keys, defaults, no keyword.
+  # bfcl-eval 2026.3.23, scripts/check_func_doc_format.py: these three keys, defaults, no keywords.
   defaults = {
     "class_": {**properties["class"], "default": ""},
     "party_size": {**properties["party_size"], "default": ""},

@@ -1,4 +1,4 @@
-"""Requests: what they show, which tools; all but the words is the same in every variant."""
+"""Requests: what they show, with which tools; variants differ in wording only."""
 
 import collections
 import itertools
@@ -62,7 +62,7 @@ def test_a_request_by_hand(tmp_path):
     "shots": 0,
     "absent": False,
   }
-  # v3 calls `kind` by the original name of another slot; of two accepted values, the first.
+  # v3 gives `kind` the original name of another slot; the first of two accepted values is used.
   arguments = {"amount": "Checking", "to_v3": "Anna Lee"}
   assert row["target"] == [{"name": "Banks_13__Do", "arguments": arguments}]
 
@@ -104,7 +104,7 @@ def test_distractors_are_the_same_in_every_variant_and_the_right_tool_comes_anyw
 ):
   schema = sample.schema("test")
   position = collections.Counter()
-  place = {}  # (variant, name) -> place among all tools, which is that of the original
+  place = {}  # (variant, tool name) -> position among all tools, as in the original
   for row in by_delivery["all"]:
     place.update({(row["metadata"]["variant"], name): i for i, name in enumerate(names(row))})
   rows = by_delivery["distractors:4"]
@@ -121,7 +121,7 @@ def test_distractors_are_the_same_in_every_variant_and_the_right_tool_comes_anyw
 
 
 def test_retrieval_finds_what_the_user_speaks_of(by_delivery):
-  """Drawn at random, a request of 3 of the sample's 31 tools would rarely have the right one."""
+  """3 of the sample's 31 tools drawn at random would rarely include the right one."""
   rows = by_delivery["retrieved:3"]
   assert sum(not row["metadata"]["absent"] for row in rows) > len(rows) / 2
   assert words("FindBus find_a-bus, 3pm!") == ("find", "bus", "find", "a", "bus", "3pm")

@@ -1,4 +1,4 @@
-"""A check of planted trackers gives their exact numbers, on the sample and on the mini corpus."""
+"""Checks of planted trackers give exactly known numbers, on the sample and the mini corpus."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ from sgdx_t5x.scoring.checks.compare import compare
 from sgdx_t5x.scoring.checks.files import read_check, read_report, save
 
 KINDS = {"ned": ned, "sdi": sdi, "vs": vs}
-NAMES = {  # of golden/perturb/expected.json, where ours are others
+NAMES = {  # keys of golden/perturb/expected.json -> ours, where they differ
   "jga_of_original_there": "there",
   "jga_perturbed": "perturbed",
   "frames_changed": "num_changed",
@@ -32,7 +32,7 @@ NAMES = {  # of golden/perturb/expected.json, where ours are others
 
 @pytest.fixture(scope="module")
 def sets(tmp_path_factory):
-  """Name -> corpus: a part of the sample's test dialogues, and what was made of them."""
+  """Name -> corpus: some test dialogues of the sample, and the sets perturbed from them."""
   folder = tmp_path_factory.mktemp("sets")
   write_sample(folder / "sample", {"train": 40, "dev": 0, "test": 60})
   corpus = open_corpus(folder / "sample")
@@ -46,7 +46,7 @@ def sets(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def planted(sets, tmp_path_factory):
-  """Tracker -> name of the set -> its predictions."""
+  """Tracker -> name of the set -> folder of its predictions."""
   folder = tmp_path_factory.mktemp("predictions")
   return {
     tracker: {
@@ -72,7 +72,7 @@ def everything(checked, name):
 
 
 def shares(row):
-  """The fractions that there are."""
+  """The fractions that are not None."""
   return {k: x for k, x in row.items() if x is not None and not k.startswith("num_")}
 
 
@@ -93,7 +93,7 @@ def test_frozen_answers_from_memory(checked):
     assert row["num_changed"] > 100
     assert (row["there"], row["perturbed"], row["cjga"], row["broken"]) == (1, 0, 0, 1)
     assert (row["retained"], row["drop_rel"]) == (0, -1)
-    # Where two values of a dialogue change places, each has been replaced and has come in.
+    # Where two values of a dialogue are swapped, each is both an old and a new value.
     assert row["reverted"] == 1 if name == "ned" else 0.9 < row["reverted"] < 1
   assert shares(everything(checked["frozen"], "sdi")) == shares(everything(checked["gold"], "sdi"))
   assert everything(checked["frozen"], "ned")["factuality"] < 0.05
@@ -116,7 +116,7 @@ def test_taker_of_what_was_taken_back(checked):
   assert row["repair_taken"] == 1
   assert row["there"] == 1
   assert 0 < row["broken"] == pytest.approx(1 - row["perturbed"])
-  assert row["factuality"] == 1  # what it says has been said
+  assert row["factuality"] == 1  # its values have been mentioned
   assert everything(checked["taker"], "ned")["cjga"] == 1
 
 
@@ -146,7 +146,7 @@ def test_groups_domains_and_services(checked):
 
 
 def test_variants_cross_with_sets(sets, planted):
-  """The schema of v3 names things otherwise; DSTC8 predictions may use the original's names."""
+  """The schema of v3 has other names; DSTC8 predictions may use those of the original."""
   predictions = {
     "original": planted["gold"]["original"],
     "v3": planted["blind"]["original"],
@@ -260,7 +260,7 @@ def test_files_that_are_no_checks(tmp_path, checked):
 @pytest.mark.real
 @pytest.mark.long
 def test_sgd(real_archive, tmp_path):
-  """Blind to coreference on the original, frozen on ned: counts of ../shared/notes, section 1.7."""
+  """Blind on the original, frozen on ned: counts of ../shared/notes/checkdst-coco.md, 1.7."""
   corpus = open_corpus(real_archive)
   split = Split(corpus, "test")
   write_perturbed(ned.perturber(split, 0), split, 0, tmp_path / "ned")

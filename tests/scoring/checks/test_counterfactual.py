@@ -1,4 +1,4 @@
-"""`sgdx check` on counterfactual turns, with trackers whose numbers are known before."""
+"""`sgdx check` on counterfactual turns, with trackers whose numbers are known in advance."""
 
 import json
 
@@ -59,7 +59,7 @@ def test_frozen_hears_the_original_goal_everywhere(folder, tmp_path, capsys):
   assert (row["kept_accuracy"], row["rest_accuracy"]) == (1, 1)
   assert (row["changed_accuracy"], row["added_accuracy"], row["goal_reverted"]) == (0, 0, 1)
   assert row["dropped_left"] == 1
-  # CoCo's own number: of all frames, those without a counterfactual keep their score, 1.
+  # CoCo's own number is over all frames: those without a counterfactual keep their score, 1.
   frames = report["sets"]["original"]["rows"]["all"]["num_frames"]
   after = report["sets"]["coco"]["rows"]["all"]
   lost = after["num_frames"] * (1 - after["jga"])
