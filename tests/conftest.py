@@ -15,13 +15,13 @@ from places import ROOT, SHARED, shared_file
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# Workers and the processes that tests start share compiled programs, outside of the user's cache.
-# The first process of a session makes the folder; the others inherit the name.
+# pytest's workers and the processes that tests start share compiled programs, apart from the user's
+# cache. The first process of a session creates the folder; the others inherit its name.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
   os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="sgdx_jax_cache_")
   atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
-# Background jobs of a shell, as in some CIs, ignore SIGINT, and child processes would inherit this.
+# A shell's background jobs, as in some CIs, ignore SIGINT, and child processes would inherit this.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
   signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -39,7 +39,7 @@ os.environ.setdefault("SGDX_VOCAB", str(_VOCABULARY))
 
 
 def pytest_collection_finish() -> None:
-  """Collects garbage rarely: reading a large corpus makes millions of long-lived objects."""
+  """Makes garbage collection rare: a large corpus creates millions of long-lived objects."""
   gc.collect()
   gc.freeze()  # TensorFlow's and JAX's modules
   gc.set_threshold(100_000, 10, 10)
@@ -47,7 +47,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def real_archive() -> pathlib.Path:
-  """The real SGD archive: train and dev whole, 24 of 34 test files, all SGD-X schemas."""
+  """The real SGD archive: complete train and dev, 24 of 34 test files, all SGD-X schemas."""
   return shared_file("sgd/dstc8-schema-guided-dialogue-master.zip")
 
 
@@ -59,9 +59,9 @@ def t5_vocabulary_file() -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def prepared_sample(tmp_path_factory) -> pathlib.Path:
-  """A folder with `data` of `sgdx data prepare --sample`, and its output in `out` and `err`.
+  """A folder with the `data` of `sgdx data prepare --sample`, its stdout `out` and stderr `err`.
 
-  Train has few dialogues, see `sample_folder`.
+  The train split has few dialogues, see `sample_folder`.
   """
   from commands import python_code
   from once import made_once
@@ -85,7 +85,7 @@ def sample_records(prepared_sample) -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def fork_server():
-  """Starts `t5x` scripts without seconds of imports; see fork_server.py."""
+  """Starts `t5x` scripts without seconds spent on imports; see fork_server.py."""
   from fork_server import ForkServer
 
   with ForkServer(os.environ["JAX_COMPILATION_CACHE_DIR"]) as server:
@@ -94,7 +94,7 @@ def fork_server():
 
 @pytest.fixture(scope="session")
 def real_pass(tmp_path_factory, real_archive):
-  """What one pass over the whole real archive found, a `real_pass.RealPass`."""
+  """The results of one pass over the whole real archive, a `real_pass.RealPass`."""
   from once import computed_once
   from real_pass import read_real
 

@@ -1,4 +1,4 @@
-"""Errors of four parts, and packages of extras."""
+"""Four-part errors, and missing packages of extras."""
 
 import math
 import sys

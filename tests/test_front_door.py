@@ -1,4 +1,4 @@
-"""The public names of `import sgdx_t5x`, what it costs, and the paths of earlier versions."""
+"""The public names of `import sgdx_t5x`, its import cost, and the paths of earlier versions."""
 
 import ast
 import importlib
@@ -18,7 +18,7 @@ from sgdx_t5x.cli import main
 
 SAVED_CONFIG = ROOT / "benchmarks/results/study/none-0.gin"  # written by an earlier version
 
-# A name that each old module had: (old module, name, where it is now).
+# Names that the old modules had: (old module, name, new module).
 OLD_NAMES = [
   ("augment.statistics", "schema_statistics", "augment.distances"),
   ("comparison", "compare", "scoring.compare"),
@@ -71,7 +71,7 @@ def test_public_names_resolve_and_are_documented(name):
 
 
 def test_checkers_and_python_know_the_same_names():
-  """The imports that only type checkers read say what `PUBLIC` says."""
+  """The imports under `TYPE_CHECKING` agree with `PUBLIC`."""
   tree = ast.parse(pathlib.Path(sgdx_t5x.__file__).read_text("utf-8"))
   conditions = [node for node in tree.body if isinstance(node, ast.If)]
   block = next(node for node in conditions if ast.unparse(node.test) == "TYPE_CHECKING")
@@ -95,7 +95,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 
 def test_importing_costs_no_library():
-  """Neither the import nor opening a corpus needs NumPy, TensorFlow or JAX."""
+  """The import needs no NumPy, TensorFlow or JAX; opening a corpus needs no TensorFlow or JAX."""
   found = python(
     "import sys; import sgdx_t5x\n"
     "before = {'numpy', 'tensorflow', 'jax'} & set(sys.modules)\n"
@@ -106,7 +106,7 @@ def test_importing_costs_no_library():
 
 
 def test_the_example_of_the_documentation(tmp_path, monkeypatch, capsys):
-  """Runs as it stands, on answers that say of every slot that it has no value."""
+  """It runs unchanged, on predictions of "none" for every slot."""
   code = textwrap.dedent(sgdx_t5x.__doc__.split("predicted:\n", 1)[1])
   folder = tmp_path / "runs/quickstart/eval/inference_eval"
   folder.mkdir(parents=True)
@@ -136,7 +136,7 @@ def test_old_paths_lead_to_the_new_ones(old, name, new):
     assert getattr(importlib.import_module(f"sgdx_t5x.{old}"), name) is now
   with warnings.catch_warnings():
     warnings.simplefilter("error")
-    assert getattr(sys.modules[f"sgdx_t5x.{old}"], name) is now  # said once
+    assert getattr(sys.modules[f"sgdx_t5x.{old}"], name) is now  # warns only once
 
 
 def test_every_old_path_is_tried():
@@ -159,7 +159,7 @@ def test_the_warning_points_at_the_import():
 
 
 def test_paths_that_stay():
-  """They are what the old documentation names, and warn of nothing."""
+  """The old documentation names them; they give no warnings."""
   from sgdx_t5x import metrics
   from sgdx_t5x.scoring import score_predictions
 
@@ -190,7 +190,7 @@ def test_the_version_is_that_of_the_package_and_of_the_citation():
 
 
 def test_results_are_shown_in_a_line(tmp_path):
-  """In a notebook each filled the screen: every score of every frame."""
+  """Regression: in a notebook, each filled the screen with every score of every frame."""
   import tiny_corpus as tiny
 
   corpus = sgdx_t5x.open_corpus(tiny.write_corpus(tmp_path / "tiny"))

@@ -1,4 +1,4 @@
-"""Inputs that are odd or meant to harm: refused with the right reason, or made harmless."""
+"""Odd or malicious inputs: refused with the right reason, or made harmless."""
 
 import json
 import zipfile

@@ -6,7 +6,7 @@ from places import ROOT
 
 # Private folders, and those that are not tracked.
 IGNORED = re.compile(r"[._].*|build|data|runs|dist|.*\.egg-info")
-# Their folders are those of the library (tests), or hold files only.
+# Not searched further: their folders mirror the library (tests), or they hold only files.
 WHOLE = {"tests", "t5x_lite/tests", "t5x_lite/t5x", "docs", "benchmarks/results"}
 
 
@@ -22,13 +22,13 @@ def named_folders():
 
 
 def holds_files(folder):
-  """False for a folder of which only compiled files are left after a pull."""
+  """False for a folder in which a pull left only compiled files."""
   return any(p.is_file() and "__pycache__" not in p.parts for p in folder.rglob("*"))
 
 
 def folders_in(folder):
   found = (p for p in sorted((ROOT / folder).iterdir()) if p.is_dir() and holds_files(p))
-  # `data` is a room, but at the root it is the user's.
+  # `data` is a folder of the library, but at the root it is the user's.
   names = (p for p in found if (folder and p.name == "data") or not IGNORED.fullmatch(p.name))
   return [p.relative_to(ROOT).as_posix() for p in names]
 

@@ -27,7 +27,7 @@ def corpus(tmp_path):
 
 @pytest.fixture
 def shouting(monkeypatch):
-  """Stands in for google; `calls`, if set, is how many batches it survives."""
+  """Stands in for Google; `calls`, if set, is the number of batches before it fails."""
   translator = Shouting()
   monkeypatch.setitem(
     providers.PROVIDERS,
@@ -156,7 +156,7 @@ def test_the_same_command_goes_on_after_a_failure(corpus, shouting, tmp_path, ca
   shouting.calls = None
   shouting.sent.clear()
   shouting.check = checked.append
-  for _ in range(2):  # the second time nobody needs to be asked for anything
+  for _ in range(2):  # the second run needs no translations
     assert backtranslate(corpus, tmp_path / "out") == 0
     assert (shouting.count("en"), shouting.count("ko")) == (16 - 3, 16)
     assert files(tmp_path / "out") == files(tmp_path / "whole")
@@ -194,7 +194,7 @@ def test_a_kill_loses_one_batch(corpus, shouting, tmp_path):
 
 
 def test_a_dry_run_costs_and_writes_nothing(corpus, tmp_path, capsys):
-  """210 characters by hand, there and back, two pivots; Google's client is not even imported."""
+  """210 characters (by hand), there and back, two pivots; Google's client is not even imported."""
   out = tmp_path / "out"
   args = ("--pivots", "zh", "ko", "--dry-run", "--price", "1000")
   assert backtranslate(corpus, out, *args) == 0

@@ -8,7 +8,7 @@ import pytest
 from commands import assert_four_parts, sgdx
 
 VARIANTS = ("original", "v1", "v2", "v3", "v4", "v5")
-BAD = "v3"  # the wording that the assistant does not understand: it calls nothing
+BAD = "v3"  # the variant that the assistant does not understand: it calls no tool
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def score(answers, *args):
 
 
 def cells(printed, title):
-  """Name of a row -> its cells, of the table with that title."""
+  """Maps row names to cells, in the table titled `title`."""
   lines = printed.partition(title)[2].split("\n\n")[0].splitlines()[2:]
   return {line[:38].strip(): line[38:].split() for line in lines}
 
@@ -94,7 +94,7 @@ def test_what_does_not_fit_is_refused(answers, tmp_path, capsys):
 
 
 def test_answers_to_prompts_may_have_further_keys(tmp_path):
-  """Of a user who keeps what the service said beside the text that was read from it."""
+  """Users may keep a service's raw response beside the text extracted from it."""
   out = tmp_path / "p.jsonl"
   args = ("--corpus", "sample", "--variant", "v1", "--limit", "20", "--out", out)
   assert not sgdx("prompts", *args, "--targets")

@@ -17,7 +17,7 @@ from sgdx_t5x.perturb.write import write_perturbed
 
 @pytest.fixture(scope="module")
 def command(tmp_path_factory):
-  """The options of a check of a frozen tracker on 15 dialogues."""
+  """The command that checks a frozen tracker on 15 dialogues."""
   folder = tmp_path_factory.mktemp("check")
   corpus = open_corpus(write_sample(folder / "sample", {"train": 20, "dev": 0, "test": 15}))
   split = Split(corpus, "test")

@@ -20,7 +20,7 @@ def test_prepare_prints_counts_and_where_records_are(prepared_sample, capfd, mon
   assert "original, v1, v2, v3, v4, v5, bt_zh, bt_ja, bt_ko" in out
   assert f"{prepared_sample}/data/sgd/sample/1.1.0" in out
   assert "PARTIAL" not in out
-  # Nothing but our own lines, on either stream.
+  # Only our own lines, on either stream.
   assert not [line for line in err.splitlines() if "dialogues" not in line]
   assert main(["data", "prepare", "--sample", "--data-dir", str(prepared_sample / "data")]) == 0
   again = "nothing was written: the folder has the records of this corpus\n"
@@ -35,7 +35,7 @@ def test_some_dialogues_of_a_split(tmp_path, capsys, monkeypatch):
   assert (rows["train"][1], rows["train"][-1]) == ("3", "PARTIAL")
   assert (rows["test"][1], rows["test"][-1]) == ("5", "PARTIAL")
   assert rows["dev"][-1] == "complete"
-  assert main([*arguments, "train=3", "test=5"]) == 0  # those are there
+  assert main([*arguments, "train=3", "test=5"]) == 0  # these records exist
   assert main([*arguments, "train=4", "test=5"]) == 1
   assert "holds records of another corpus" in capsys.readouterr().err
 
@@ -67,8 +67,8 @@ def test_a_vocabulary_of_train(tmp_path, capsys, monkeypatch):
     main(["data", "vocabulary", "--corpus", "sample", "--out", str(out), "--pieces", "600"]) == 0
   )
   model = sentencepiece.SentencePieceProcessor(model_file=str(out))
-  assert model.get_piece_size() == 600 + 15  # tags of D3ST and SDT, and signs that the text lacks
-  assert (model.pad_id(), model.eos_id(), model.unk_id()) == (0, 1, 2)  # T5's
+  assert model.get_piece_size() == 600 + 15  # tags of D3ST and SDT, and signs missing in the text
+  assert (model.pad_id(), model.eos_id(), model.unk_id()) == (0, 1, 2)  # as in T5
   assert len(model.encode("[USER] [domain] none")) == 3
   assert main(["data", "vocabulary", "--corpus", "sample", "--out", str(out), "--pieces", "9"]) == 2
   assert "more pieces than the text has characters" in capsys.readouterr().err
@@ -76,7 +76,7 @@ def test_a_vocabulary_of_train(tmp_path, capsys, monkeypatch):
 
 
 def test_the_most_pieces_that_a_text_gives(tmp_path, capsys, monkeypatch):
-  """The advice for the default of 2,000 pieces was to use the default."""
+  """Regression: the fix for the default of 2,000 pieces was to use the default."""
   few_in_train(monkeypatch)
   command = ["data", "vocabulary", "--corpus", "sample", "--out", str(tmp_path / "x.model")]
   assert main(command) == 2
@@ -87,7 +87,7 @@ def test_the_most_pieces_that_a_text_gives(tmp_path, capsys, monkeypatch):
 
 
 def test_a_second_time_nothing_is_written(tmp_path, capsys, monkeypatch):
-  """And the command of the next step is one that can be pasted."""
+  """The printed command for the next step can be pasted."""
   few_in_train(monkeypatch)
   folder = tmp_path / "data sets"
   for earlier in (False, True):

@@ -26,7 +26,7 @@ INTENT = (1.0, np.nan, 0.0, 1.0, 1.0)
 
 
 def system(**jga):
-  """Scores of the five frames, right where nothing else is given for a variant."""
+  """Scores of the five frames, all correct unless a variant's JGA is given."""
   dialogues, turns, services = zip(*FRAMES, strict=True)
   ids = [f"{d}-{t:03d}-{s}" for d, t, s in FRAMES]
   columns = (np.array(ids), np.array(dialogues), np.array(turns, dtype=np.int32))
@@ -56,7 +56,7 @@ def write(path, scores, **fields):
 
 
 def write_report(path, frames, checksum=None, warnings=()):
-  """Args: frames, name of the file with scores per frame; its checksum, the true one if None."""
+  """Writes a report; `frames` names its per-frame file, `checksum` defaults to the true one."""
   state = "PARTIAL" if warnings else "complete"
   if frames and checksum is None:
     there = (path.parent / frames).is_file() and frames.endswith(".jsonl")
@@ -73,7 +73,7 @@ def write_report(path, frames, checksum=None, warnings=()):
 
 @pytest.fixture
 def pair(tmp_path):
-  """A is right everywhere but in v1's last frame; B loses two frames of v1 and wins that one."""
+  """A is right everywhere except v1's last frame; B loses two frames of v1 and wins that one."""
   a = write(tmp_path / "a.jsonl", system(v1=(1, 1, 1, 1, 0)))
   b = write(tmp_path / "b.jsonl", system(v1=(0, 1, 0.93, 1, 1)))
   return a, b
@@ -111,7 +111,7 @@ def test_scores_come_back_as_they_were(tmp_path):
 
 
 def test_lines_are_what_is_documented(tmp_path):
-  """Only the frames that all variants have are written; NA is null."""
+  """Only frames that all variants share are written; NA is null."""
   scores = system(v1=(1, 0.93, 1, 1, 1))
   scores = {v: s.take(np.array([1, 0])) if v == "v2" else s for v, s in scores.items()}
   write_frames(tmp_path / "a.jsonl", "sgdx|x", {v: scores[v] for v in ("v1", "v2")})
@@ -229,7 +229,7 @@ def test_numbers_and_flips_by_hand(pair, tmp_path, capsys):
   mean = rows["all"]["differences"]["jga_v1_5"]
   assert mean["b"] == pytest.approx((3.93 / 5 + 4) / 5)
   assert rows["all"]["differences"]["diff_rel"]["b"] == pytest.approx((3.93 / 5 + 4) / 5 - 1)
-  # One of five wrong: CoV .5590, in one frame of A and in one of B; .93 with four times 1:
+  # CoV with one of five wrong, as in one frame of A and one of B: .5590; with .93 and four times 1:
   # mean .986, deviation sqrt((.056^2 + 4 * .014^2) / 4) = .031305, CoV .031749.
   sensitivity = rows["all"]["differences"]["ss_jga"]
   assert sensitivity["a"] == pytest.approx(0.5590 / 5, abs=2e-5)
@@ -314,7 +314,7 @@ def test_other_metrics(pair, capsys):
 
 
 def test_joint_metrics_across_turns(tmp_path, capsys):
-  """The two frames of 1_00001's turn are one: right only if both are."""
+  """The two frames of 1_00001's turn count as one, right only if both are."""
   rule = {"jga": "official-across-turn"}
   a = write(tmp_path / "a.jsonl", system(), **rule)
   b = write(tmp_path / "b.jsonl", system(original=(1, 1, 1, 0, 1)), **rule)

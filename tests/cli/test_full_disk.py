@@ -1,4 +1,4 @@
-"""A full disk: four parts, and nothing partial is left. A limit on the size of files stands in."""
+"""A full disk, simulated by a file size limit: four-part errors, and nothing partial is left."""
 
 import contextlib
 import errno
@@ -23,7 +23,7 @@ HF = FIXTURES / "hf_t5/t5_1_0"
 
 @contextlib.contextmanager
 def largest_file(size: int):
-  """Lets this process write no file of more bytes."""
+  """Limits the files that this process writes to `size` bytes."""
   before = resource.getrlimit(resource.RLIMIT_FSIZE)
   resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
   try:
@@ -69,7 +69,7 @@ def test_weights(tmp_path, capsys):
 
 
 def test_a_folder_that_late_writers_make_again(tmp_path):
-  """CI once found a checkpoint's folder again: TensorStore was still writing its other files."""
+  """Seen once in CI: TensorStore, still writing, recreated the folder of a checkpoint."""
   folder = tmp_path / "new"
 
   def write_late():
@@ -116,7 +116,7 @@ def _not_written(error, data_dir):
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EACCES, errno.EROFS])
 @pytest.mark.parametrize("write", [_write_file, _write_folder])
 def test_space_is_no_fix_where_writing_is_refused(write, number, tmp_path):
-  """The fix for "Operation not permitted" was to free some space, or to create the folder."""
+  """Regression: users were told to free space on "Operation not permitted" or create the folder."""
   for error, words in ((number, "have its owner let you write"), (errno.ENOSPC, "free some space")):
     writing = write(tmp_path / "out")
     next(writing)

@@ -22,7 +22,7 @@ SIGNALS = [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminate
 
 @pytest.mark.parametrize(("number", "code", "word"), SIGNALS)
 def test_a_signal_ends_a_command_that_is_writing(number, code, word, tmp_path, monkeypatch, capsys):
-  """It comes when the first prompts are in the temporary file."""
+  """The signal comes when the first prompts are in the temporary file."""
   from sgdx_t5x.prompts import rows
 
   def send(*args, **kwargs):
@@ -41,7 +41,7 @@ def test_a_signal_ends_a_command_that_is_writing(number, code, word, tmp_path, m
   assert {number: signal.getsignal(number) for number in before} == before
 
 
-# Sends a signal when a module is looked for that comes late among the imports.
+# Sends a signal when the module argv[1], which is imported late, is looked up.
 SIGNAL_DURING_IMPORTS = """
 import os, sys
 class Finder:
@@ -62,7 +62,7 @@ def test_a_signal_while_modules_are_imported(number, code, word):
 
 
 def test_nothing_of_the_library_is_imported_before_an_interrupt_is_handled():
-  """Ctrl-C then ended in a traceback. Python imports `os` and what it needs in any case."""
+  """Else Ctrl-C gives a traceback. Python imports `os` and its dependencies in any case."""
   root = pathlib.Path(sgdx_t5x.__file__).parents[1]
   code = "import sys; sys.path.insert(0, sys.argv[1]); "
   code += "import os; before = set(sys.modules); "
@@ -85,7 +85,7 @@ def test_another_thread_changes_no_handlers():
 
 @pytest.mark.parametrize(("number", "code", "word"), SIGNALS)
 def test_an_exception_dropped_by_a_callback_comes_again(number, code, word):
-  """JAX has such a callback of the garbage collection, and Python drops what it raises."""
+  """JAX registers such a garbage collection callback, and Python drops what it raises."""
   sent = []
 
   def send(phase, info):
@@ -111,7 +111,7 @@ def test_an_exception_dropped_by_a_callback_comes_again(number, code, word):
 
 
 def test_an_ignored_interrupt_stays_ignored():
-  """A shell's background job must outlive a Ctrl-C that is for the foreground."""
+  """A shell's background job must survive a Ctrl-C meant for the foreground."""
   before = signal.signal(signal.SIGINT, signal.SIG_IGN)
   try:
     with interrupts():
@@ -125,7 +125,7 @@ def test_an_ignored_interrupt_stays_ignored():
 
 @pytest.fixture
 def dead():
-  """The number of a process that has ended."""
+  """The PID of a process that has ended."""
   process = subprocess.Popen([sys.executable, "-c", ""])
   process.wait()
   return process.pid
@@ -133,7 +133,7 @@ def dead():
 
 @pytest.fixture
 def leave(tmp_path, dead, monkeypatch):
-  """Makes what a process leaves that is killed while it writes NAME; of this host by default."""
+  """Creates what a process killed while writing `name` leaves; it is of this host by default."""
 
   def make(name, kind="tmp", pid=dead, host=None):
     path = tmp_path / f".{name}.{host or locks._host()}.{pid}.{kind}"
@@ -147,7 +147,7 @@ def leave(tmp_path, dead, monkeypatch):
 def test_leftovers_are_removed_by_the_next_file(tmp_path, leave):
   leave("a.json")
   leave("of_another.json")
-  leave("b", pid=os.getpid())  # a container gives the same number each time
+  leave("b", pid=os.getpid())  # in a container, the PID may be the same each time
   alive = leave("c", pid=os.getppid())
   elsewhere = leave("d", host="0123abcd")
   mine = tmp_path / ".notes.tmp"

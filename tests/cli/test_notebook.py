@@ -1,4 +1,4 @@
-"""The example notebook runs from top to bottom, and is stored without what a run printed."""
+"""The example notebook runs from top to bottom, and is stored without outputs."""
 
 import json
 

@@ -40,7 +40,7 @@ NEEDED = {
 
 
 def commands(parser: argparse.ArgumentParser, name: str = ""):
-  """Yields (name, parser) of every command that does something."""
+  """Yields (name, parser) for every command without subcommands."""
   below = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
   for action in below:
     for verb, verbs_parser in action.choices.items():
@@ -53,7 +53,7 @@ COMMANDS = dict(commands(make_parser()))
 
 
 def pairs():
-  """(command, input, output) of every command that has both."""
+  """Yields (command, input, output) for every pair of options that a command can combine."""
   for name, parser in COMMANDS.items():
     takes = [(a, getattr(a, "takes", None)) for a in parser._actions]
     inputs = [a for a, kind in takes if kind and kind not in OUTPUTS | {Takes.TEXT}]
@@ -66,7 +66,7 @@ def pairs():
 
 
 def test_every_option_says_whether_it_takes_a_path():
-  """An option of texts that is new must be added by `add_option`."""
+  """New options with text values must be added with `add_option`."""
   for name, parser in COMMANDS.items():
     for action in parser._actions:
       is_text = action.nargs != 0 and action.type is None and action.choices is None
@@ -75,15 +75,15 @@ def test_every_option_says_whether_it_takes_a_path():
 
 
 def arguments(name, given, output, path):
-  """The command line that reads `path`, and writes it too."""
+  """A command line that reads `path`; it ends with the output option, still without its value."""
   value = f"v1={path}" if given.takes in (Takes.VARIANT, Takes.NAMED_INPUT) else path
   line, needed = [*name.split()], list(NEEDED[name])
   for group in COMMANDS[name]._mutually_exclusive_groups:
     others = {o for a in group._group_actions for o in a.option_strings}
     if output in group._group_actions and (other := others & {*needed}):
-      at = needed.index(other.pop())  # compose writes --init in place of reading --paraphrases
+      at = needed.index(other.pop())  # compose writes --init instead of reading --paraphrases
       del needed[at : at + 2]
-  if not given.option_strings:  # argparse has several operands of diff
+  if not given.option_strings:  # a positional argument; diff has two
     position = ["a", "b"].index(given.dest) if name == "diff" else 0
     needed[position] = path
   elif given.dest == "corpus" and "--corpus" in needed:
@@ -146,7 +146,7 @@ def test_new_files_beside_inputs_are_written_again(corpus, predictions):
 
 
 def test_the_scores_per_frame_of_a_report(corpus, predictions, tmp_path, capsys):
-  """`sgdx diff` reads them, and nobody names them."""
+  """`sgdx diff` reads them although no option names them."""
   scores, frames = tmp_path / "a.json", tmp_path / "a.frames.jsonl"
   command = ("score", "--corpus", corpus, "--predictions", f"original={predictions}")
   assert sgdx(*command, "--json", scores, "--per-frame", frames) == 0

@@ -69,7 +69,7 @@ def test_a_terminal_that_gets_results_gets_no_progress(monkeypatch):
 
 
 def test_the_size_of_a_download_is_shown_until_dialogues_are_read(monkeypatch, tmp_path):
-  """`data prepare --download` was silent for the minutes of the download."""
+  """Regression: `data prepare --download` was silent for the minutes of the download."""
   monkeypatch.setattr(growth, "_SECONDS_BETWEEN_LOOKS", 0.001)
   seen = []
   (tmp_path / "part").write_bytes(b"x" * 3_200_000)
@@ -115,7 +115,7 @@ def test_stats(corpus, monkeypatch, capsys):
 
 
 def test_data_stats(corpus, monkeypatch, capsys):
-  """The dialogues of a corpus that nobody knows are counted, those of SGD have an estimate."""
+  """Dialogues of an unknown corpus are only counted; for those of SGD, the total is known."""
   command = ("data", "stats", "--corpus", corpus, "--split", "test")
   found = shown(monkeypatch, capsys, *command)
   assert "counting test" in found
@@ -153,7 +153,7 @@ def test_weights(tmp_path, monkeypatch, capsys):
 
 
 def test_a_terminal_shows_progress_while_libraries_are_silenced(monkeypatch):
-  """They write to the same file descriptor."""
+  """Both write to the same file descriptor."""
   ours, theirs = pty.openpty()
   saved = os.dup(2)
   os.dup2(theirs, 2)
@@ -168,7 +168,7 @@ def test_a_terminal_shows_progress_while_libraries_are_silenced(monkeypatch):
     os.dup2(saved, 2)
     os.close(saved)
   found = ""
-  with contextlib.suppress(OSError):  # at its end: nobody has the other side open
+  with contextlib.suppress(OSError):  # at the end: the other side is closed
     while part := os.read(ours, 100_000):
       found += part.decode()
   os.close(ours)
@@ -177,7 +177,7 @@ def test_a_terminal_shows_progress_while_libraries_are_silenced(monkeypatch):
 
 
 def test_a_bar_of_an_archive_that_lacks_files_has_no_end(monkeypatch):
-  """It ended at 70%: of the 34 files of the test split 24 were there."""
+  """Regression: it ended at 70%, as 24 of the test split's 34 files were there."""
   corpus = open_corpus("sample")
   assert corpus.expected_dialogues("test") is None
   monkeypatch.setitem(vars(corpus), "name", "sgd")

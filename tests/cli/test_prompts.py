@@ -38,7 +38,7 @@ def read(path):
 
 
 def frames_of(rows):
-  """Variant -> frames, in order."""
+  """Maps each variant to its frames, in order."""
   found = collections.defaultdict(dict)
   for row in rows:
     variant, _, frame, _ = row["id"].split("/")
@@ -112,7 +112,7 @@ def test_answers_offered_are_read_as_the_values_they_stand_for(style):
 
 
 def test_rows_say_nothing_of_the_gold(corpus, tmp_path, monkeypatch):
-  """Emptying all states changes not a byte."""
+  """Emptying all states does not change a byte."""
   assert prompts(corpus, tmp_path / "p.jsonl", "--limit", "8", variants=ALL) == 0
   empty = {
     i: [{service: {} for service in turn} for turn in turns] for i, turns in tiny.GOLD.items()
@@ -125,7 +125,7 @@ def test_rows_say_nothing_of_the_gold(corpus, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("limit", "num_frames"), [(None, 6), (8, 3)])
 def test_right_answers_score_one(corpus, tmp_path, capsys, limit, num_frames):
-  """The command it prints is run as printed."""
+  """The scoring command that it prints is run."""
   gold = {
     row["inputs"]["example_id_pretokenized"]: row["prediction"]
     for variant in ALL
@@ -181,7 +181,7 @@ def test_a_sample_keeps_its_limit_and_is_full(sizes, limit, seed, random):
 
 @given(st.integers(1, 9), st.integers(2, 12), st.integers(1, 400), st.integers())
 def test_a_sample_is_spread_over_services(length, num_services, num_chosen, seed):
-  """Of dialogues of one service and one length, no service has one more than another."""
+  """For dialogues of one service and one length, counts per service differ by at most one."""
   sizes = [size(f"{s}_{i}", {f"S{s}": length}) for s in range(num_services) for i in range(50)]
   chosen = choose_dialogues(sizes, 3 * length * num_chosen, seed)
   assert len(chosen) == min(num_chosen, len(sizes))
@@ -199,7 +199,7 @@ def test_a_seed_means_the_same_everywhere():
 
 
 def test_a_sample_of_the_sample(tmp_path, capsys):
-  """Whole dialogues, the same frames in every variant, all services alike."""
+  """Whole dialogues, the same frames in every variant, and every service."""
   args = ("--limit", "500", "--seed", "7")
   assert prompts("sample", tmp_path / "p.jsonl", *args, variants=ALL) == 0
   rows = read(tmp_path / "p.jsonl")
@@ -286,7 +286,7 @@ def test_a_pipe_gets_rows_and_stderr_the_rest(corpus, tmp_path):
 
 @pytest.mark.real
 def test_real_prompts_are_as_many_as_were_counted(real_archive, tmp_path, capsys):
-  """152,992 of 26,802 frames: field notes, counted before this was written."""
+  """152,992 prompts of 26,802 frames: from field notes, counted before this was written."""
   assert prompts(real_archive, tmp_path / "p.jsonl") == 0
   error = capsys.readouterr().err
   assert "152,992 prompts (v3)" in error

@@ -32,7 +32,7 @@ def test_every_command_of_a_script_is_complete():
 
 @pytest.mark.parametrize("term", ["JGA", "JGA_v1-5", "Diff_rel", "SS_JGA"])
 def test_terms_are_defined_where_the_text_first_names_them(term):
-  """For somebody who knows SGD and not this project."""
+  """For readers who know SGD but not this project."""
   text = re.sub(r"```.*?```", "", README, flags=re.DOTALL)
   first = re.search(rf"(?<![\w./-]){re.escape(term)}(?![\w-])", text)
   assert re.search(r"\b(are|is|measures|the average|the share)\b", text[first.start() :][:120])

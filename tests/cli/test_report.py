@@ -26,7 +26,7 @@ def corpus(tmp_path_factory):
 
 
 def states(**changes):
-  """Gold states per variant, of which some differ: v1={(dialogue, turn, service): state}."""
+  """Gold states per variant, with some replaced: v1={(dialogue, turn, service): state}."""
   found = {variant: copy.deepcopy(tiny.GOLD) for variant in ALL}
   for variant, frames in changes.items():
     for (dialogue, turn, service), state in frames.items():
@@ -52,7 +52,7 @@ def write_predictions(folder, found):
 
 @pytest.fixture(autouse=True)
 def plots_in_the_page_only(monkeypatch, report):
-  """Drawing the files of plots is most of a report's time; `report` has them all."""
+  """Skips plot files, which take most of a report's time; the `report` fixture has them all."""
   monkeypatch.setattr(plot_style, "FILE_FORMATS", ())
 
 
@@ -66,7 +66,7 @@ def score(corpus, folder, out, *args, frames=True):
 
 @pytest.fixture(scope="module")
 def scored(corpus, tmp_path_factory):
-  """Two runs of the tiny corpus: predictions, and scores of them beside."""
+  """Two runs on the tiny corpus: predictions, with their scores beside them."""
   folder = tmp_path_factory.mktemp("runs")
   for name, found in (("first", FIRST), ("second", SECOND)):
     score(corpus, write_predictions(folder / f"{name}_predictions", found), folder / f"{name}.json")
@@ -83,14 +83,14 @@ def report(corpus, scored, tmp_path_factory):
 
 
 def rows(report, name):
-  """A table of a report: (row, column) -> value."""
+  """A table of a report, as a mapping from (row, column) to value."""
   with (report / "tables" / f"{name}.csv").open() as file:
     found = list(csv.DictReader(file))
   return {(row["row"], row["column"]): row["value"] for row in found if row["table"] != "about"}
 
 
 def embedded(report):
-  """The data of the error browser, out of the page."""
+  """The data of the error browser, extracted from the page."""
   text = (report / "report.html").read_text()
   (data,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL)
   return json.loads(data)
@@ -134,7 +134,7 @@ def test_seeds_of_a_system_have_means(scored, tmp_path, capsys):
   assert sgdx("report", *runs, f"b={alone}", "--out", tmp_path / "out") == 0
   said = capsys.readouterr().out
   assert "Means over seeds" in said
-  assert "signature a#0, a#1, b: sgdx|" in said  # what all share stands once
+  assert "signature a#0, a#1, b: sgdx|" in said  # the shared part is printed once
   assert said.count("sgdx|") == 1
   means = rows(tmp_path / "out", "means-over-seeds")
   # 27 and 28 of 30 frames in v1 to v5 are right.
@@ -165,7 +165,7 @@ def test_failures_by_hand(report):
 
 
 def test_comparison_by_hand(report):
-  """The second run mends both frames of Banks_1, and breaks slots of Homes_2."""
+  """The second run fixes both frames of Banks_1, and breaks slots of Homes_2."""
   overall = rows(report, "differences-our-2nd-minus-base")
   assert float(overall["v1", "all"]) == pytest.approx(1 / 6)
   assert float(overall["JGA_v1-5", "all"]) == pytest.approx(1 / 30)
@@ -275,7 +275,7 @@ def test_a_checkpoint_can_be_named(corpus, tmp_path, capsys):
 
 def test_runs_without_frames_still_give_tables(corpus, scored, tmp_path, capsys):
   lone = score(corpus, scored / "first_predictions", tmp_path / "lone.json", frames=False)
-  shutil.copy(scored / "second.json", tmp_path / "moved.json")  # not its frames
+  shutil.copy(scored / "second.json", tmp_path / "moved.json")  # without its frames
   capsys.readouterr()
   out = tmp_path / "out"
   assert sgdx("report", lone, tmp_path / "moved.json", "--out", out) == 0
@@ -329,7 +329,7 @@ def test_other_rules_are_refused_or_marked(corpus, scored, tmp_path, capsys):
 
 
 def test_runs_of_other_data_are_shown_without_texts(corpus, scored, tmp_path):
-  """Ids of dialogues are the same in other corpora: their texts would be wrong."""
+  """Dialogue ids are the same in other corpora, so the texts would be wrong."""
   edit_json(scored / "second.json", tmp_path / "other.json", rename_corpus)
   shutil.copy(scored / "second.frames.jsonl", tmp_path)
   out = tmp_path / "out"
@@ -352,7 +352,7 @@ def rename_corpus(report):
 
 
 def test_failures_that_are_not_known_are_not_none(corpus, scored, tmp_path):
-  """Files of scores per frame from before failures were kept."""
+  """Per-frame score files of older versions do not record failures."""
   lines = (scored / "first.frames.jsonl").read_text().splitlines()
   rows = [json.loads(line) for line in lines]
   rows[0].pop("failures")
@@ -371,7 +371,7 @@ def test_failures_that_are_not_known_are_not_none(corpus, scored, tmp_path):
 
 
 def test_only_a_report_is_replaced(scored, tmp_path, monkeypatch, capsys):
-  """Nothing of the user's is lost: not beside a page, not what the report is made from."""
+  """No user files are lost, neither beside a page nor among the report's inputs."""
   tests = tmp_path / "tests"
   tests.mkdir()
   (tests / "report.html").write_text("of another tool")
@@ -518,14 +518,14 @@ def test_mistakes_of_a_newcomer(corpus, scored, tmp_path, capsys, args, said):
 
 
 def test_broken_frames_are_told_apart(report):
-  """Frames that the first run has right and the second wrong, with which variant."""
+  """Frames that are right in the first run and wrong in the second, with the variants."""
   found = {frame["id"]: frame["broken"] for frame in embedded(report)["frames"] if frame["run"]}
   # The former is wrong with v2 in both runs, though for other slots.
   assert found == {"1_00001-000-Homes_2": [], "2_00000-000-Homes_2": ["v5"]}
 
 
 def test_a_report_shows_its_progress_on_a_terminal(corpus, scored, tmp_path, monkeypatch, capsys):
-  """The 14 s of a report on SGD were silent."""
+  """Regression: a report on SGD was silent for 14 s."""
   shown = []
 
   @contextlib.contextmanager

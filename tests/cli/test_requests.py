@@ -22,7 +22,7 @@ def test_a_dry_run_writes_nothing_and_counts_what_would_be_written(tmp_path, cap
   assert requests(tmp_path / "r.jsonl", *args, "--targets") == 0
   rows = read(tmp_path / "r.jsonl")
   assert f"would be written: {len(rows)} requests (original, v1)" in printed.err
-  # Characters of messages and of tools between their brackets; of targets as they are.
+  # Characters of messages and tools are counted without the brackets, of targets with them.
   read_, written = (
     sum(sum(len(json.dumps(row[key])) - 2 * (key != "target") for key in keys) for row in rows)
     for keys in (("messages", "tools"), ("target",))

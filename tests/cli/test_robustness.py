@@ -10,7 +10,7 @@ from commands import sgdx
 
 ALL = ("original", *tiny.VARIANTS)
 NEW = ("retained", "lost", "gained", "worst", "spread", "agreement")
-# Of the six frames LAST alone is wrong with the original; it is right with all five variants. v1
+# Of the six frames, only LAST is wrong with the original; it is right with all five variants. v1
 # and v2 predict the same wrong state in BANKS, and v2 is wrong in HOMES too.
 BANKS, HOMES, LAST = (
   ("1_00000", 1, "Banks_1"),
@@ -23,9 +23,9 @@ BASE = {
   "v2": {BANKS: {"kind": ["wrong"]}, HOMES: {}},
 }
 OURS = {**BASE, "v2": {}}
-# 5 of 6 frames are right with the original; of their 25 chances v1 loses one and v2 two. LAST is
-# gained five times of 30. v2 is the worst with 4 of 6. Of ten pairs four agree in BANKS (v1 and v2;
-# v3, v4 and v5), six in HOMES.
+# 5 of 6 frames are right with the original; of their 25 chances in v1 to v5, v1 loses 1, v2 2.
+# LAST is gained five times out of 30. v2 is the worst with 4 of 6. Of ten pairs of variants, four
+# agree in BANKS (v1 and v2; v3, v4 and v5), six in HOMES.
 BY_HAND = {
   "retained": 22 / 25,
   "lost": 3 / 25,
@@ -42,7 +42,7 @@ def corpus(tmp_path_factory):
 
 
 def predictions(folder, changes, variants=ALL):
-  """Writes predictions that are gold but for changes; returns the arguments of `--predictions`."""
+  """Writes gold predictions except for `changes`; returns the arguments of `--predictions`."""
   for variant in variants:
     found = copy.deepcopy(tiny.GOLD)
     for (dialogue, turn, service), state in changes.get(variant, {}).items():
@@ -67,7 +67,7 @@ def load(path):
 
 
 def older(folder, scored, name):
-  """Copies scores as a version wrote them that did not have these metrics."""
+  """Copies scores as written by an older version without these metrics."""
   report = load(scored / f"{name}.json")
   rows = [report["sgdx"][group] for group in ("all", "seen", "unseen")]
   rows += [row for part in ("domains", "services") for row in report["sgdx"][part].values()]
@@ -89,7 +89,7 @@ def older(folder, scored, name):
 def test_a_row_by_hand(scored):
   found = load(scored / "base.json")["sgdx"]
   assert {key: found["all"][key] for key in NEW} == pytest.approx(BY_HAND)
-  # Homes_2: of HOMES and LAST the first is right with the original, and lost by v2.
+  # Homes_2: of HOMES and LAST, only HOMES is right with the original, and v2 loses it.
   assert {key: found["unseen"][key] for key in NEW} == pytest.approx(
     {**{"retained": 4 / 5, "lost": 1 / 5, "gained": 5 / 10}, "worst": 1 / 2, "spread": 1 / 2}
     | {"agreement": 1.6 / 2}
@@ -129,13 +129,13 @@ def test_the_table_fits_80_columns(corpus, tmp_path, capsys):
   assert any(line.startswith("agreement 83.3 [") for line in table)  # with its interval
   start = table.index(f"{key}, robustness (%)")
   assert table[start + 1 : start + 3] == [
-    "retained lost gained worst spread frames",  # agreement is of states, not of intents
+    "retained lost gained worst spread frames",  # agreement is defined on states, not intents
     "all 100.0 0.0 0.0 100.0 0.0 6",
   ]
 
 
 def test_partial_sets_of_variants(corpus, tmp_path, capsys):
-  """Without the original three numbers are left; without one of v1 to v5 none."""
+  """Without the original, three metrics are left; without one of v1 to v5, none."""
   out = tmp_path / "s.json"
   sets = {ALL[1:]: ["worst", "spread", "agreement"], ALL[:5]: [], ALL[:1]: []}
   for variants, known in sets.items():
@@ -157,7 +157,7 @@ def test_agreement_is_of_frames_also_across_turns(corpus, tmp_path):
   assert sgdx("score", "--corpus", corpus, "--predictions", *sources, flag, "--json", out) == 0
   row = load(out)["sgdx"]["all"]
   assert row["agreement"] == pytest.approx(BY_HAND["agreement"])
-  # Of five turns four are right with the original; v1 loses one of them, v2 two.
+  # Of five turns, four are right with the original; v1 loses one of them, v2 two.
   assert row["retained"] == pytest.approx(17 / 20)
 
 
@@ -170,7 +170,7 @@ def test_differences_by_hand(scored, tmp_path, capsys):
   printed = capsys.readouterr().out
   found = load(tmp_path / "d.json")["rows"]["all"]["differences"]
   assert {key: found[key]["a"] for key in NEW} == pytest.approx(BY_HAND)
-  # Now v1 alone loses a frame, and in BANKS it agrees with none of the four others.
+  # Now only v1 loses a frame, and in BANKS it agrees with none of the four others.
   assert {key: found[key]["b"] for key in NEW} == pytest.approx(
     {**{"retained": 24 / 25, "lost": 1 / 25, "gained": 5 / 30}, "worst": 5 / 6, "spread": 1 / 6}
     | {"agreement": 5.6 / 6}
@@ -187,13 +187,13 @@ def test_differences_of_other_metrics(scored, capsys):
   paths = (scored / "base.json", scored / "ours.json")
   assert sgdx("diff", *paths, "--metric", "joint_cat_accuracy") == 0
   printed = " ".join(capsys.readouterr().out.split())
-  # BANKS and HOMES have a wrong categorical slot, as above; agreement is of whole states.
+  # BANKS and HOMES have a wrong categorical slot, as above; agreement is defined on whole states.
   assert "retained 88.0 96.0 +8.0" in printed
   assert "agreement" not in printed
 
 
 def test_older_scores_are_compared_without_agreement(scored, tmp_path, capsys):
-  """The other five are made of scores, which older files have too."""
+  """The other five metrics are computed from scores, which older files have too."""
   old = older(tmp_path, scored, "base")
   assert sgdx("diff", old, scored / "ours.json", "--json", tmp_path / "d.json") == 0
   assert "agreement" not in capsys.readouterr().out
@@ -214,7 +214,7 @@ def test_a_wrong_agreement_is_refused(scored, tmp_path, capsys):
 
 
 def table(out, name):
-  """A table of a report: (row, column) -> value."""
+  """A table of a report, as a mapping from (row, column) to value."""
   with (out / "tables" / f"{name}.csv").open() as file:
     return {(row["row"], row["column"]): row["value"] for row in csv.DictReader(file)}
 

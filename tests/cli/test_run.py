@@ -77,7 +77,7 @@ def test_the_commands_of_the_readme(gold, tmp_path):
 
 
 def test_a_server_that_fails_in_every_way(requests, gold, tmp_path):
-  """Nothing is lost, nothing asked again after its answer came, and the key stays secret."""
+  """Nothing is lost, no request is repeated after its answer came, and the key stays secret."""
   faults = [
     lambda: error(429, f"slow down, {KEY}"),
     lambda: error(500, "oh"),
@@ -120,12 +120,12 @@ def test_killed_at_several_moments_it_asks_for_what_is_missing(requests, gold, t
   """An answer in the file is never asked for again; a kill repeats at most what was in flight."""
   out, flying = tmp_path / "a.jsonl", 8
   of = {x["id"]: key_of(x) for x in read(requests)}
-  known = {}  # what was answered in the file after a kill -> how often it had been asked
+  known = {}  # requests answered in the file after a kill -> how often they had been sent
   kills = [(0, 9), (1, 9), (20, 9), (40, 15), (60, 9), (80, 2)]
   with AssistantServer(gold, latency=0.01) as server:
     args = command(requests, server, out, "--concurrency", flying)
     for at, number in kills:
-      most = at + 16  # or a slow machine might be through before it is killed
+      most = at + 16  # otherwise the run might end before it is killed
       server.fault = lambda *_, most=most: "hang" if server.answered.total() >= most else None
       process = subprocess.Popen(
         [*SGDX, *map(str, args)], env=environment(), stderr=subprocess.PIPE, text=True

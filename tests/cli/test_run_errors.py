@@ -88,7 +88,7 @@ def test_nobody_there(ask, capsys, monkeypatch):
   assert ask(f"http://127.0.0.1:{port}/v1") == 1
   assert_four_parts(capsys.readouterr().err, f"127.0.0.1:{port}", "refused", "check --endpoint")
 
-  def unknown(*args, **kwargs):  # no resolver of a network is asked
+  def unknown(*args, **kwargs):  # instead of a real DNS lookup
     raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
   monkeypatch.setattr(socket, "getaddrinfo", unknown)
@@ -158,7 +158,7 @@ def test_a_full_disk(rows, requests, tmp_path):
     found = subprocess.run(["bash", "-c", f"ulimit -f 8; {command}"], **shell)
     assert found.returncode == 1
     assert_four_parts(found.stderr, f"--out {out}: File too large", "free some space")
-    kept = len(answered(out))  # whole lines
+    kept = len(answered(out))  # complete lines
     assert 0 < kept < len(rows)
     asked = server.asked.total()
     assert subprocess.run(["bash", "-c", command], **shell).returncode == 0
@@ -191,7 +191,7 @@ def test_answers_of_something_else_are_refused_and_stay(rows, requests, ask, tmp
 
 
 def test_equal_requests_are_asked_and_counted_once(rows, ask, tmp_path, capsys):
-  """As of a service whose words are those of another variant."""
+  """As for a service with the same wording in two variants."""
   file = tmp_path / "twice.jsonl"
   again = [{**x, "id": x["id"].replace("v1/", "v3/")} for x in rows if x["id"].startswith("v1/")]
   file.write_text("".join(f"{json.dumps(x)}\n" for x in [*rows, *again]))

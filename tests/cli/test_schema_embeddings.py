@@ -18,7 +18,7 @@ PIECES = "[PAD] [UNK] [CLS] [SEP] like said v1 v2 v3 v4 v5 original amount kind 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-  """A corpus, and a BERT whose vocabulary has some of its words."""
+  """A folder with a corpus, and a BERT whose vocabulary has some of its words."""
   folder = tmp_path_factory.mktemp("embeddings")
   write_corpus(folder / "corpus")
   shutil.copytree(FIXTURES / "hf_bert/bert", folder / "bert")

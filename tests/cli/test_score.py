@@ -100,8 +100,10 @@ def test_a_table_by_hand(corpus, tmp_path):
 
 
 def test_rows_of_a_whole_evaluation(corpus, tmp_path):
-  """T5X writes a file per task; ids name the variants. DSTC8 predictions score the same, and
-  so do answers to `sgdx prompts`."""
+  """T5X's file per task, DSTC8 predictions and answers to `sgdx prompts` score the same.
+
+  In T5X's files, ids name the variants.
+  """
   folder = tmp_path / "inference_eval"
   tiny.write_rows(folder / "t5dst_sgd-000010.jsonl", tiny.example_rows(tiny.GOLD, "original"))
   rows = [row for v in tiny.VARIANTS for row in tiny.example_rows(tiny.GOLD, v)]
@@ -118,7 +120,7 @@ def test_rows_of_a_whole_evaluation(corpus, tmp_path):
   found = [load(tmp_path / f"{n}.json") for n in ("rows", "answers", "dialogues")]
   assert found[0] == found[1]
   assert found[0]["sgdx"] == found[2]["sgdx"]
-  # Rows say nothing of intents, requested slots and spans.
+  # Rows say nothing about intents, requested slots and spans.
   group = found[0]["variants"]["v2"]["#ALL_SERVICES"]
   absent = {key for key, value in group.items() if value is None}
   assert absent == {k for k in group if k.startswith(("active_", "requested_", "slot_tagging_"))}
@@ -196,7 +198,7 @@ def test_missing_frames_are_refused_or_said_loudly(corpus, tmp_path, capsys):
 
 
 def test_dialogues_that_the_corpus_lacks(corpus, tmp_path, capsys):
-  """A tracker predicted all of test; the corpus at hand has a part of it."""
+  """A tracker predicted all of test; the corpus at hand has only part of it."""
   states = {**tiny.GOLD, "9_00000": [{"Banks_1": {}}]}
   rows = tiny.example_rows(states, "original")
   places = (tiny.write_dialogues(tmp_path, states), tiny.write_rows(tmp_path / "p.jsonl", rows))
@@ -245,7 +247,7 @@ def test_unreadable_files_are_named_without_a_traceback(corpus, tmp_path, capsys
   def refuse(self):
     raise PermissionError(13, "Permission denied", str(self))
 
-  monkeypatch.setattr(pathlib.Path, "read_bytes", refuse)  # root may read what nobody may
+  monkeypatch.setattr(pathlib.Path, "read_bytes", refuse)  # root can read any file
   assert score(corpus, f"original={path}") == 1
   error = capsys.readouterr().err
   assert "Permission denied" in error
@@ -402,7 +404,7 @@ def test_settings_take_the_old_name_of_bootstrap_samples(corpus, tmp_path):
 
 
 def test_outputs_are_named_and_progress_is_shown(corpus, tmp_path, monkeypatch, capsys):
-  """The 20 s of scoring SGD were silent."""
+  """Regression: scoring SGD was silent for 20 s."""
   shown = []
 
   @contextlib.contextmanager

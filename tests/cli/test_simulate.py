@@ -60,7 +60,7 @@ def contents(folder):
 
 @pytest.fixture(scope="module")
 def blocks():
-  """Language -> the code blocks of docs/simulate.md."""
+  """Maps each language to its code blocks in docs/simulate.md."""
   found = {}
   for language, text in re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(), re.DOTALL):
     found.setdefault(language, []).append(text)
@@ -69,7 +69,7 @@ def blocks():
 
 @pytest.fixture(scope="module")
 def followed(blocks, tmp_path_factory):
-  """A folder where all commands of the page were run, and what they printed."""
+  """A folder where all commands of the page were run, and their output."""
   folder = tmp_path_factory.mktemp("page")
   (folder / "schema.json").write_text(blocks["json"][0])
   command = folder / "bin/sgdx"
@@ -309,7 +309,7 @@ def test_files_that_are_not_there(here, capsys, options, words):
 
 
 def test_init_of_a_misspelt_schema(here, capsys):
-  """It said that it was a file that can be read or written."""
+  """Regression: the error described it as a file that can be read or written."""
   pathlib.Path("schema.json").write_text("[]")
   assert main(["simulate", "--init", "schema.jsn", "--out", "start"]) == 1
   error = capsys.readouterr().err
@@ -326,7 +326,7 @@ def test_init_of_a_schema_without_intents_writes_nothing(here, capsys):
 
 @contextlib.contextmanager
 def started(here, processes):
-  """A run that writes its second file, in a session of its own."""
+  """A run in a separate session that is writing its second file."""
   given = arguments(100_000, processes=processes, out="deep/mine")
   with subprocess.Popen(
     [sys.executable, "-m", "sgdx_t5x.cli", *given],
@@ -356,7 +356,7 @@ def test_an_interrupted_run_leaves_nothing(here, processes):
 def test_a_killed_run_leaves_no_processes(here):
   with started(here, 2) as process:
     process.kill()
-    process.communicate(timeout=20)  # returns once nobody has its stderr any more
+    process.communicate(timeout=20)  # returns once no process has its stderr open
   assert not (here / "deep/mine/train").exists()
 
 
@@ -389,7 +389,7 @@ def test_dialogues_for_sgds_own_schema(real_archive, tmp_path, monkeypatch, caps
   # SGD's dialogues of one service have 15.3 turns and 3.4 active slots per frame.
   assert 10 < found["turns_per_dialogue"] < 30
   assert 2 < found["active_slots_per_frame"] < 5
-  # Shares of acts in SGD's train, in percent: half of it at least, at most twice as much.
+  # Shares of acts in SGD's train split, in percent; ours are within a factor of 2.
   for speaker, shares in (
     ("user", {"AFFIRM": 7.4, "INFORM": 33.7, "INFORM_INTENT": 14.2, "NEGATE": 4.6,
               "REQUEST": 11.5, "REQUEST_ALTS": 4.2, "SELECT": 9.0, "THANK_YOU": 8.5}),

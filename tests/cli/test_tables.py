@@ -54,9 +54,9 @@ def test_latex_escapes_what_tex_would_read():
   text = latex(ODD, "PARTIAL: 1 of 2. ")
   assert r"\caption{PARTIAL: 1 of 2. a\_b, 50\% of \$x \& \{y\}}" in text
   assert r"v1-5 $<$b$>$$|$ & 72.6 & \textasciitilde{} \textasciicircum{} \textbackslash{}" in text
-  assert "\n{}[x] & $-$8.6 & " in text  # a bracket after \\ would be its option
+  assert "\n{}[x] & $-$8.6 & " in text  # a bracket after \\ would be its optional argument
   empty = latex(Table("t", ("", "x"), ()))
-  assert "\n\n" not in empty  # a blank line would begin a row, before which no rule may stand
+  assert "\n\n" not in empty  # a blank line would begin a row, where no rule is allowed
 
 
 def test_markdown_and_csv_survive_odd_texts():
@@ -133,7 +133,7 @@ def on_a_terminal(**environment):
   os.close(theirs)
   found = b""
   with contextlib.suppress(OSError), open(ours, "rb", buffering=0) as file:
-    while piece := file.read(10_000):  # a terminal nobody writes to any more ends with an error
+    while piece := file.read(10_000):  # reading raises once all writers are gone
       found += piece
   return found.decode()
 
@@ -150,7 +150,7 @@ def test_a_terminal_gets_colour_unless_it_wants_none():
 
 @pytest.fixture(scope="module")
 def commands(tmp_path_factory):
-  """Every command with tables, on tiny_corpus, where that can be read without TensorFlow."""
+  """Commands that print tables, on tiny_corpus, which is read without TensorFlow."""
   root = tmp_path_factory.mktemp("tables")
   corpus = str(tiny.write_corpus(root / "tiny"))
   pairs = [
@@ -172,7 +172,7 @@ def commands(tmp_path_factory):
 
 @pytest.fixture
 def registered(monkeypatch):
-  """Stands for the tasks: TensorFlow takes seconds to import."""
+  """Stands in for the tasks, as TensorFlow takes seconds to import."""
   entry = types.SimpleNamespace(
     name="t5dst_x", mixture=True, data="full", variants=("v1", "v2"), format="t5dst"
   )
@@ -226,17 +226,17 @@ def test_every_command_has_all_formats(commands, registered, capsys, name):
 
 
 def numbers(commands, capsys, name):
-  """Returns (table, row, column) -> value of the CSV, and the JSON."""
+  """Returns the CSV's mapping from (table, row, column) to value, and the JSON."""
   capsys.readouterr()
   assert main([*commands[name], "--format", "csv"]) == 0
   _, *rows = csv.reader(io.StringIO(capsys.readouterr().out))
-  assert len({tuple(row[:3]) for row in rows}) == len(rows)  # no two cells are called alike
+  assert len({tuple(row[:3]) for row in rows}) == len(rows)  # no two cells have the same name
   assert main([*commands[name], "--format", "json"]) == 0
   return {tuple(row[:3]): row[3] for row in rows}, json.loads(capsys.readouterr().out)
 
 
 def test_csv_has_fractions(commands, capsys):
-  """Not percent, and not rounded: as JSON has them."""
+  """Neither percent nor rounded, as in JSON."""
   cells, data = numbers(commands, capsys, "diff")
   title = "unseen: joint_goal_accuracy (%), 2 frames, 2 dialogues"
   found = data["rows"]["unseen"]["differences"]["jga_orig"]

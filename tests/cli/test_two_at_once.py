@@ -30,7 +30,7 @@ COMMANDS = {  # command -> its options, and the folder that it locks
 
 @pytest.fixture(scope="module")
 def writing(tmp_path_factory):
-  """(folder of all outputs, process that writes to each of them)."""
+  """(folder of all outputs, PID of the process that holds their locks)."""
   folder = tmp_path_factory.mktemp("writing")
   tiny_corpus.write_corpus(folder / "tiny")
   (folder / "tiny.jsonl").write_text('{"id": "v1/test/1-000-Banks_1/*", "messages": []}\n')

@@ -34,7 +34,7 @@ def test_import_says_what_the_checkpoint_needs(tmp_path, capsys):
 
 
 def test_published_sizes_name_their_gin_file(tmp_path, capsys):
-  """A T5 1.0 whose sizes are Small's would be 240 MB: the function that prints is enough."""
+  """A T5 1.0 of Small's sizes would be 240 MB: testing the function that prints is enough."""
   import argparse
   import dataclasses
 
@@ -74,7 +74,7 @@ def test_export_and_overwriting(tmp_path, capsys):
   assert "13,536 in 43 arrays" in out
   assert (folder / "spiece.model").read_bytes() == b"pieces"
   assert json.loads((folder / "generation_config.json").read_text())["eos_token_id"] == 1
-  # Neither is replaced unasked; asked, what was there goes, and nothing of another kind.
+  # Neither is replaced without --overwrite; with it, old outputs are, but no other files.
   assert main(exporting) == 1
   assert main([*exporting, "--overwrite"]) == 0
   assert not (folder / "spiece.model").exists()

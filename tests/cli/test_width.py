@@ -48,7 +48,7 @@ class _Terminal(io.StringIO):
 
 
 def _show(monkeypatch, columns, *tables, **about):
-  """Returns what a terminal of so many columns shows."""
+  """Returns what a terminal of `columns` columns shows."""
   monkeypatch.setenv("TERM", "xterm")
   monkeypatch.setenv("NO_COLOR", "1")
   monkeypatch.setenv("COLUMNS", str(columns))
@@ -70,7 +70,7 @@ _WIDE = Table(
 
 @pytest.mark.parametrize("columns", [100, 80, 60, 40])
 def test_tables_are_not_wider_than_the_terminal(columns, monkeypatch):
-  """A table of 85 columns was folded by a terminal of 80 inside its last number."""
+  """Regression: a terminal of 80 columns folded a table of 85 inside its last number."""
   text = _show(monkeypatch, columns, _WIDE)
   lines = text.splitlines()
   assert max(map(len, lines)) <= columns
@@ -108,7 +108,7 @@ def test_lines_are_folded_between_words_but_what_is_to_be_copied_is_not(monkeypa
 
 @pytest.mark.parametrize("length", [5, 30, 90])
 def test_commands_to_copy_are_folded_with_backslashes(length):
-  """Those of `sgdx prompts` had 146 columns, of `sgdx data prepare` 116."""
+  """Regression: that of `sgdx prompts` had 146 columns, that of `sgdx data prepare` 116."""
   path = "x" * length
   words = ["sgdx", "score", "--corpus", path, "--split", "test", "--predictions", f"all={path}"]
   text = output.folded_command(words, "next:    ")
@@ -128,7 +128,7 @@ def test_warnings_of_a_simulation_are_explained(monkeypatch):
 
 
 def test_help_with_long_paths_of_documents_has_full_lines(monkeypatch, tmp_path):
-  """Elsewhere than in a clone, a line that a path made too long was followed by one word."""
+  """Regression: outside a clone, a line that a path made too long was followed by one word."""
   monkeypatch.chdir(tmp_path)
   monkeypatch.setenv("COLUMNS", "80")
   texts = [parser.format_help() for parser in _parsers(make_parser())]
@@ -165,7 +165,7 @@ def test_errors_in_a_pipe_have_a_line_per_part(monkeypatch):
 
 
 def test_a_table_into_a_pipe_that_was_closed(monkeypatch):
-  """`sgdx ls | head -1` ended with 1: rich's console exits when the pipe is closed."""
+  """Regression: `sgdx ls | head -1` exited with 1, as rich's console does on a closed pipe."""
 
   class Closed(io.StringIO):
     def write(self, text):
@@ -177,7 +177,7 @@ def test_a_table_into_a_pipe_that_was_closed(monkeypatch):
 
 
 def test_help_has_an_example_of_each_command_and_says_what_sgd_zip_is():
-  """Several had none; the archive was called ARCHIVE, FILE and by its own name, too."""
+  """Regression: several had none; the archive was also called ARCHIVE, FILE and by its own name."""
   text = make_parser().format_help()
   for name in (*_subparsers(make_parser()), "data prepare", "data verify", "data stats"):
     assert f"\n  sgdx {name} " in text, name

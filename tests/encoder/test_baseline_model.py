@@ -1,4 +1,4 @@
-"""The SGD baseline's model: its seven losses by hand, padding, answers."""
+"""The SGD baseline's model: its seven losses checked by hand, padding, answers."""
 
 import functools
 
@@ -33,13 +33,13 @@ FRAMES = [
     **SERVICE,
     "targets": [0, a.INTENT, 2, 0, 1, a.SPAN, 3, 4, 2, a.VALUE, 2, 0, 3, a.REQUESTED, 0, 0],
   },
-  {  # dontcare, an update that is unfound, no intent
+  {  # dontcare, a span update found in neither utterance, no intent
     "inputs": [2, 3, 33, 3],
     "segments": [3, 3, 2, 3],
     **SERVICE,
     "targets": [0, a.INTENT, 0, 0, 2, a.DONTCARE, 0, 0, 1, a.SPAN, 0, 0],
   },
-  {  # a service without slots, nothing said of the intent
+  {  # a service without slots, no label for the intent
     "inputs": [2, 3, 34, 35, 3],
     "segments": [3, 3, 2, 2, 3],
     **{name: [] for name in ("slots", "slot_context", "values", "value_slots")},
@@ -50,7 +50,7 @@ FRAMES = [
 
 
 def batch_of(frames, more=0):
-  """Model features of frames. Args: more, further zeros at the end of each."""
+  """Model features of frames, padded with `more` further zeros (targets: 4 * `more`)."""
   found = {}
   for name, source in baseline_model.BaselineFeatureConverter.FEATURES.items():
     length = LENGTHS[SAME.get(source, source)]
@@ -74,7 +74,7 @@ def model(longest_span=14):
 @functools.cache
 def params():
   shapes = {name: array.shape for name, array in batch_of(FRAMES).items()}
-  # Without a compilation of each of its steps.
+  # Avoids compiling each of its steps.
   variables = jax.eval_shape(lambda: model().get_initial_variables(jax.random.key(0), shapes))
   rng = np.random.default_rng(0)  # large enough for answers to differ
   return jax.tree.map(
@@ -109,7 +109,7 @@ def test_the_loss_is_the_mean_of_seven_means():
   for name, value in expected.items():
     assert metrics[f"loss_{name}"] == pytest.approx(value, rel=1e-5), name
   assert loss == pytest.approx(np.mean(list(expected.values())), rel=1e-5)
-  # By frame: the sum of what is right in it; nothing for the last one.
+  # Per frame: the summed log-likelihood of its labels; 0 for the last one.
   likelihood = jax.jit(model().score_batch)(params(), batch_of(FRAMES))
   assert likelihood[2] == 0
   assert likelihood[1] == pytest.approx(
@@ -124,7 +124,7 @@ def test_the_loss_is_the_mean_of_seven_means():
 
 
 def test_a_projection_by_hand():
-  """F of the paper's equations 1 to 3, for the requested slots."""
+  """F in equations 1 to 3 of the paper, for the requested slots."""
   tree = params()["requested"]
   bert = params()["encoder"]
   hidden = baseline_model.Bert(CONFIG).apply(
@@ -173,7 +173,7 @@ def test_padding_changes_nothing():
     for more in (0, 3)
   )
   size = a.HEAD + a.PER_SLOT * LENGTHS["slots"]
-  np.testing.assert_allclose(long[:, :size], short, atol=2)  # millionths
+  np.testing.assert_allclose(long[:, :size], short, atol=2)  # in millionths
   assert not long[:, size:].any()
   alone = jax.device_get(jax.jit(model().predict_batch)(params(), batch_of(FRAMES[1:2])))
   np.testing.assert_allclose(alone[0], short[1], atol=2)

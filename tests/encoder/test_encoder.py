@@ -1,4 +1,4 @@
-"""The encoder against `transformers`' BertModel: numbers of tests/fixtures/hf_bert/make.py."""
+"""The encoder against values of `transformers`' BertModel from tests/fixtures/hf_bert/make.py."""
 
 import functools
 
@@ -75,7 +75,7 @@ def test_gradients_equal_torchs():
     ours = functools.reduce(lambda tree, key: tree[key], tensor.t5x.split("/")[1:], gradients)
     torchs = batch[f"gradient/{tensor.hf}"]
     torchs = torchs.T if tensor.transposed else torchs
-    # A key's bias shifts all scores of a query alike: its gradient is rounding alone.
+    # A key bias shifts all scores of a query equally: its gradient is only rounding error.
     scale = max(np.abs(torchs).max(), 1e-2)
     assert np.abs(ours - torchs).max() < 1e-4 * scale, tensor.t5x
 

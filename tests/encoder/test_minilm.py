@@ -1,4 +1,4 @@
-"""A pretrained encoder: hidden states and pieces as torch and `transformers` give them.
+"""A pretrained encoder: the same hidden states and pieces as torch and `transformers`.
 
 The numbers are in tests/fixtures/hf_bert/minilm.npz, recorded by make.py there.
 """

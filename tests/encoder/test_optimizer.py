@@ -1,4 +1,4 @@
-"""BertAdam against its formulas, computed here for three steps by NumPy."""
+"""BertAdam against its formulas, computed here for three steps with NumPy."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ PARAMS = {
   "dense": {"kernel": np.array([[1.0, -2.0], [0.5, 4.0]]), "bias": np.array([0.1, 0.2])},
   "norm": {"scale": np.array([1.0, 1.5])},
 }
-GRADIENTS = (0.01, -0.02, 3.0)  # times the parameters and one
+GRADIENTS = (0.01, -0.02, 3.0)  # each times (parameter + 1)
 
 
 def gradients_of(params, factor):
@@ -30,7 +30,7 @@ def run(transformation):
 
 
 def by_hand(rates, clip_each):
-  """The three steps: clip, moments without correction, decay of the kernel alone."""
+  """The three steps: clipping, moments without bias correction, weight decay of the kernel only."""
   params = {k: {n: a.copy() for n, a in v.items()} for k, v in PARAMS.items()}
   moments = {k: {n: [0.0 * a, 0.0 * a] for n, a in v.items()} for k, v in PARAMS.items()}
   for rate, factor in zip(rates, GRADIENTS, strict=True):
@@ -61,7 +61,7 @@ def test_three_steps_are_the_formulas(clip_each):
   assert any(isinstance(x, optax.ScaleByAdamState) for x in states)
 
 
-def test_unbiased_is_the_adam_of_optax():  # 1 - 0.999 has four digits in float32
+def test_unbiased_is_the_adam_of_optax():  # 1 - 0.999 has four correct digits in float32
   adam = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.1, eps=1e-6))
   found, expected = (
     run(t)[0] for t in (optimizer.bert_adam(0.1, weight_decay=0.0, unbiased=True), adam)
@@ -111,7 +111,7 @@ def test_schedules_that_cannot_be(changes):
 
 def test_a_learning_rate_is_needed_to_train_alone():
   params = {"kernel": jnp.ones(2)}
-  transformation = optimizer.bert_adam()  # as the gin files to infer with name it
+  transformation = optimizer.bert_adam()  # as in the gin files for inference
   state = transformation.init(params)
   with pytest.raises(SgdxError, match="without a learning rate"):
     transformation.update(params, state, params)

@@ -1,4 +1,4 @@
-"""Tables of schema embeddings: what a vector is, files, and what does not fit."""
+"""Schema embedding tables: how vectors are computed, files, and what does not fit."""
 
 import dataclasses
 import shutil
@@ -87,7 +87,7 @@ def test_vectors_of_a_random_encoder_tell_texts_apart(encoder):
   found = table.vectors
   np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-5)
   np.testing.assert_allclose(found.std(axis=0), 1, atol=1e-4)
-  # Of further texts too, by the means of those of the table.
+  # Vectors of further texts are standardized with the statistics of the table's texts.
   more = schema_table.extended(table, [("b", "b"), TEXTS[1]], vocabulary, config)
   assert more.texts == (*TEXTS, ("b", "b"))
   np.testing.assert_array_equal(more.vectors[:3], found)

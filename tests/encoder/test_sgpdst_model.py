@@ -1,4 +1,4 @@
-"""SGP-DST's models: what tokens see, positions, losses by hand, answers."""
+"""SGP-DST's models: attention mask, positions, losses by hand, answers."""
 
 import functools
 
@@ -15,7 +15,7 @@ from sgdx_t5x.encoder.sgpdst_model import SgpModel, SgpTracker, best_pair, visib
 from sgdx_t5x.errors import SgdxError
 
 CONFIG = BertConfig(64, 16, 2, 1, 32, 64, dropout_rate=0.0)
-# [CLS] s u u null [SEP] text [SEP] option [SEP] option option [SEP]; 12 positions before the text.
+# [CLS] s u u null [SEP] text [SEP] option [SEP] option option [SEP]; the text is at position 12.
 SEGMENTS = [a.FIRST, a.SYSTEM, a.USER, a.USER, a.NULL, a.FIRST, a.SECOND, a.SECOND]
 SEGMENTS += [a.OPTION] * 2 + [a.OPTION + 1] * 3
 POSITIONS = [0, 1, 2, 3, 4, *range(11, 19)]
@@ -56,7 +56,7 @@ def batch(targets=(0, 0, 0, 0, 0), rows=3, context=6):
 
 
 def padded_inside(one):
-  """The same examples with padding between "null" and [SEP], and no positions of their own."""
+  """The same examples with padding between "null" and [SEP], and consecutive positions."""
   rows, between = len(one["targets"]), 6
   zeros = np.zeros((rows, between), np.int32)
   wide = {
@@ -84,7 +84,7 @@ def test_tokens_without_padding_give_what_they_give_with_it():
   for name in ("starts", "ends"):
     np.testing.assert_allclose(found[name][:, :5], padded[name][:, :5], atol=1e-5)
     assert (found[name][:, 5:] < -1e8).all()
-    assert (found[name][:, 0] < -1e8).all()  # [CLS] is no span
+    assert (found[name][:, 0] < -1e8).all()  # no span starts or ends at [CLS]
 
 
 def test_an_option_sees_no_other_option():
@@ -99,9 +99,9 @@ def test_an_option_sees_no_other_option():
 
 
 def test_options_change_only_by_their_own_tokens():
-  """With one layer: a further one reads what the utterance has read of the options."""
+  """With one layer: in a second one, information flows between options through the utterance."""
   one, other = batch(), batch()
-  other["encoder_input_tokens"][:, 10:13] += 1  # of the second option
+  other["encoder_input_tokens"][:, 10:13] += 1  # tokens of the second option
   states = []
   for x in (one, other):
     _, variables = jax.jit(
@@ -122,7 +122,7 @@ def test_the_loss_is_the_sum_of_those_of_the_heads():
   losses = model("combine").losses(found, one)
   assert set(losses) == {"starts", "ends", "options", "requested"}
   np.testing.assert_allclose(sum(losses.values()), -by_hand.mean(), rtol=1e-5)
-  one["encoder_segments"][2] = one["targets"][2] = 0  # a row of padding counts for nothing
+  one["encoder_segments"][2] = one["targets"][2] = 0  # a padding row does not count
   losses = model("combine").losses(found, one)
   np.testing.assert_allclose(sum(losses.values()), -by_hand[:2].mean(), rtol=1e-5)
 

@@ -62,7 +62,7 @@ def scores_of(pack):
 
 
 def loss_by_hand(frame, scores, row):
-  """Minus the log likelihood of a frame's targets, row by row."""
+  """The negative log-likelihood of a frame's targets, computed row by row."""
   choices, starts, ends = (scores[name][row] for name in ("choices", "starts", "ends"))
   right = {slot: [] for slot in range(1, 1 + len(frame["slots"]))}
   asked, total = set(), 0.0
@@ -87,7 +87,7 @@ def loss_by_hand(frame, scores, row):
 
 def test_loss_is_the_marginal_likelihood():
   frames = span_frames.frames(7)
-  # Two right answers of one slot: a span and another one.
+  # One slot with two correct spans.
   first = frames[0]
   first["targets"] = np.array(
     [[1, a.SPAN, 1, 2], [1, a.SPAN, 4, 4], [0, a.INTENT, 1, 0]], np.int32
@@ -110,9 +110,9 @@ def test_probabilities_sum_to_one_and_closed_answers_have_none():
   choices = scores["choices"]
   closed = heads.CLOSED
   assert (choices[:, 3, 1:] == closed).all()  # not fillable
-  assert (choices[:, 0, 2] == closed).all()  # CLEAR of a slot that is empty
+  assert (choices[:, 0, 2] == closed).all()  # CLEAR for an empty slot
   assert (choices[:, 1, 2] > closed).all()
-  assert (choices[:, 2, 4] == closed).all()  # SPAN of a slot with values
+  assert (choices[:, 2, 4] == closed).all()  # SPAN for a categorical slot
   assert (choices[:, 0, 5:11] == closed).all()  # values of another slot
   assert (choices[:, 0, 11] > closed).all()  # memory
   outside = ~np.isin(batch["encoder_segments"], [a.SYSTEM_UTTERANCE, a.USER_UTTERANCE])
@@ -148,7 +148,7 @@ def test_packed_frames_have_the_loss_they_have_alone(worded):
 
 
 def test_rows_alone_are_as_many_as_examples_before_they_are_read():
-  """Google's T5X asks for `len` of a data set whose examples SeqIO has cached."""
+  """Google's T5X calls `len` on a dataset whose examples SeqIO has cached."""
   frames = [
     {name: np.asarray(frame[name], np.int32) for name in features.TASK_FEATURES}
     for frame in span_frames.frames(3)
@@ -167,7 +167,7 @@ def test_packing_keeps_every_frame_and_no_row_overflows():
   found = packed["encoder_input_tokens"]
   assert sorted(found[packed["encoder_frames"] > 0].tolist()) == tokens
   assert (packed["slots"] > 0).sum() == 4 * len(frames)
-  # What a slot's position points to is a slot's marker, in rows of several frames too.
+  # Slot positions point to slot markers, also in rows that pack several frames.
   at = np.take_along_axis(found, packed["slots"], axis=1)[packed["slots"] > 0]
   assert (at == span_frames.MARK_SLOT).all()
   assert (packed["encoder_frames"] > 0).mean() > 0.8

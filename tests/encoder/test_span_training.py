@@ -1,4 +1,4 @@
-"""The span tracker by T5X's scripts, on made-up frames; its encoder's weights, there and back."""
+"""The span tracker in T5X's scripts, on made-up frames; its encoder's weights make a round trip."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def run(fork_server):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, run):
-  """A run from random weights, and what it printed."""
+  """The folder of a run from random weights, and what it printed."""
   folder = tmp_path_factory.mktemp("spans")
   bound = {"MODEL_DIR": str(folder / "run"), "TRAIN_STEPS": STEPS, "EVAL_PERIOD": STEPS}
   return folder, run("train", "span_train.gin", **bound)
@@ -81,7 +81,7 @@ def test_weights_of_the_encoder_there_and_back_start_another_run(trained, run, c
   expected = weights.read_huggingface(hf)
   for name, array in expected.arrays.items():
     np.testing.assert_array_equal(begun.arrays[name], array)
-  # Another encoder is refused, with the arrays of both.
+  # An encoder of another size is refused, and the arrays that differ are named.
   bound = {**bound, "MODEL_DIR": str(folder / "other"), "encoder.BertConfig.num_layers": 3}
   err = run("train", "span_train.gin", code=1, **bound)
   for words in ("encoder/layers_2/key/bias", "missing", "INITIAL_CHECKPOINT_PATH"):

@@ -1,4 +1,4 @@
-"""WordPiece by BERT's rules, and as a vocabulary of SeqIO."""
+"""WordPiece by BERT's rules, and as a SeqIO vocabulary."""
 
 import random
 
@@ -41,7 +41,7 @@ def cut(text, lower_case=True):
   ("text", "words"),
   [
     ("San José's", ["san", "jose", "'", "s"]),
-    ("e\u0301a", ["ea"]),  # an accent apart
+    ("e\u0301a", ["ea"]),  # a combining accent
     ("a\u200bb\x07c\ufffdd\ue000e", ["abcde"]),  # dropped: format, control, private
     ("a\tb\nc\u00a0d\u2009e\u2028f", ["a", "b", "c", "d", "e", "f"]),
     ("東京to", ["東", "京", "to"]),
@@ -88,7 +88,7 @@ def test_offsets_give_the_users_own_characters():
 
 @pytest.mark.parametrize("lower_case", [False, True])
 def test_printable_ascii_is_cut_as_any_text_is(lower_case):
-  """The short cut for such texts gives what the rules for all characters do; a tab needs those."""
+  """The shortcut for such texts agrees with the general rules, which a tab makes necessary."""
   word_piece = WordPieceVocabulary(ROOT / "sgdx_t5x/sample/vocab.txt", lower_case)._word_piece
   draw = random.Random(0)
   for _ in range(300):

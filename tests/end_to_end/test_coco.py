@@ -15,7 +15,7 @@ STEPS = (
   *("--gin.TRAIN_STEPS=1", "--gin.BATCH_SIZE=2", "--gin.EVAL_PERIOD=1", "--gin.EVAL_STEPS=1"),
   "--gin.train.inference_evaluator_cls=None",
 )
-SHORT = "--gin.TASK_FEATURE_LENGTHS={'inputs': 200, 'targets': 8}"  # it does not know when to stop
+SHORT = "--gin.TASK_FEATURE_LENGTHS={'inputs': 200, 'targets': 8}"  # it has not learned to stop
 ANSWERS = "sample_sgd_user_turn_goals-predict{}.jsonl-00000-of-00001"
 
 
@@ -35,7 +35,7 @@ def _answer(run, gin, model, asked, out, *settings):
 
 
 def test_the_whole_way_of_a_trained_generator_and_classifier(run, small_sample, tmp_path, capsys):
-  """A model of one step, here for both, says no value: nearly all is substituted (CoCo+)."""
+  """One model after one step plays both and says no values: CoCo+ substitutes nearly all."""
   model = tmp_path / "model"
   run("train", "coco_classifier", f"--gin.MODEL_DIR='{model}'", *STEPS, autograph=True)
   command = ("perturb", "--corpus", small_sample / "sample", "--kind", "coco")

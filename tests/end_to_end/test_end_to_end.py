@@ -19,9 +19,9 @@ from sgdx_t5x.scoring.predictions.files import Selection
 
 pytestmark = pytest.mark.slow
 GIN = "gin/sample/{}.gin"
-# Styles of the tasks tiny_*, as docs/formats.md gives them.
+# Prompt styles of the tiny_* tasks, as in docs/formats.md.
 TINY = {"d3st": ("values=none", "slots=tracked", "order=schema", "lowercase=false")}
-SMALL = (  # compiling is what takes the time
+SMALL = (  # compilation takes most of the time
   "--gin.network.T5Config.num_encoder_layers=1",
   "--gin.network.T5Config.num_decoder_layers=1",
 )
@@ -60,7 +60,7 @@ def test_unset_macros_are_all_named(start):
 
 
 def not_written(folder, pattern):
-  """Names in docs/tensorboard.md that match a pattern and are in no event file of a folder."""
+  """Names in docs/tensorboard.md that match `pattern` but are in no event file of `folder`."""
   from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
   text = (ROOT / "docs/tensorboard.md").read_text()
@@ -138,7 +138,7 @@ def test_evaluation_is_scored_as_the_library_scores_it(model, start, small_sampl
   assert "predict nothing" in found.stdout
   scores = json.loads((tmp_path / "scores.json").read_text())
   assert scores["complete"] is True
-  # SeqIO's own metrics, per task, are the official JGA of the scorer.
+  # SeqIO's metrics per task equal the scorer's official JGA.
   for variant, task in [("original", "sgd"), *((f"v{k}", f"sgdx_v{k}") for k in range(1, 6))]:
     text = (predictions / f"sample_t5dst_{task}-metrics.jsonl").read_text()
     seqio_jga = json.loads(text.splitlines()[-1])["jga"]
@@ -150,7 +150,7 @@ def test_evaluation_is_scored_as_the_library_scores_it(model, start, small_sampl
 def test_perturbed_sets_are_evaluated_and_checked_in_one_run(
   model, start, small_sample, tmp_path, capsys
 ):
-  """As docs/checkdst.md says: t5x.eval of the mixture, and its one folder to the table."""
+  """As in docs/checkdst.md: t5x.eval runs on the mixture, and `sgdx check` on its one folder."""
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.records.prepare import prepare
 
@@ -187,7 +187,7 @@ def test_perturbed_sets_are_evaluated_and_checked_in_one_run(
 
 @pytest.fixture(scope="module")
 def talkative(model, tmp_path_factory):
-  """The model with the least probable answers: after 30 steps, the most probable are "none"."""
+  """The model with negated logits: after 30 steps, the original's best answers are "none"."""
   found = weights.read_checkpoint(model / "checkpoint_30")
   name = "decoder/decoder_norm/scale"
   arrays = {**found.arrays, name: -found.arrays[name]}
@@ -215,7 +215,7 @@ def test_infer_writes_rows_that_can_be_scored(
   scores = json.loads((tmp_path / "scores.json").read_text())
   assert scores["sgdx"]["all"]["jga_v3"] is not None
   assert scores["sgdx"]["all"]["ss_jga"] is None  # needs v1 to v5
-  # `sgdx track` finds out by itself what was trained, and its states are of the same answers.
+  # `sgdx track` detects what was trained, and its states are those of the same answers.
   run = fork_server.start_module(
     *("sgdx_t5x.cli", "track", talkative, "--corpus", small_sample / "sample", "--split", "dev"),
     *("--variant", "v3", "--lengths", "inputs=224", "--out", tmp_path / "tracked"),
@@ -242,7 +242,7 @@ def test_infer_writes_rows_that_can_be_scored(
 def test_formats_of_whole_frames_train_evaluate_infer_and_score(
   start, fork_server, small_sample, tmp_path, name
 ):
-  """With the README's commands. What infer and track write scores as what eval writes."""
+  """Uses the README's commands; the outputs of eval, infer and track score the same."""
   family, style = f"tiny_{name}", TINY[name]
   records, frames = small_sample / "data", f"--gin_file=gin/sample/formats/{name}.gin"
   short = "--gin.TASK_FEATURE_LENGTHS={'inputs': 448, 'targets': 24}"  # fewer steps to decode
@@ -293,7 +293,7 @@ def test_formats_of_whole_frames_train_evaluate_infer_and_score(
 
 
 def test_the_structured_start_is_t5_with_other_numbers():
-  """Same tree, same shapes; only biases, keys and outputs of attention are set."""
+  """Same tree, same shapes; only attention's biases, queries, keys and outputs are set."""
   import jax
   import numpy as np
 
@@ -324,7 +324,7 @@ def test_the_structured_start_is_t5_with_other_numbers():
   cross = new["decoder"]["layers_0"]["encoder_decoder_attention"]
   assert np.array_equal(cross["key"]["kernel"], cross["query"]["kernel"])
   query = params["decoder"]["layers_0"]["encoder_decoder_attention"]["query"]["kernel"]
-  # The logit of a token with itself, T5's being 1 on average, is 9 times what it was.
+  # A token's attention logit with itself, 1 on average in T5, is multiplied by 9.
   assert np.allclose(cross["query"]["kernel"], 3 * query)
   assert np.array_equal(cross["out"]["kernel"], cross["value"]["kernel"].T)
   same = params["encoder"]["layers_0"]["mlp"]["wi"]["kernel"]

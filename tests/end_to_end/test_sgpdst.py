@@ -12,7 +12,7 @@ from sgdx_t5x.trackers.sgpdst import PARTS
 
 pytestmark = pytest.mark.long
 STEPS = 3
-SMALL = (  # compiling is what takes the time
+SMALL = (  # compilation takes most of the time
   "--gin.encoder.BertConfig.num_layers=1",
   "--gin.encoder.BertConfig.emb_dim=16",
 )

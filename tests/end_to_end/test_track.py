@@ -61,13 +61,13 @@ def test_predictions_are_scored(predictions, small_sample, tmp_path):
   assert sgdx(*command, "--predictions", *files, "--json", tmp_path / "scores.json") == 0
   scores = json.loads((tmp_path / "scores.json").read_text())
   found = scores["variants"]["v1"]["#ALL_SERVICES"]
-  assert found["active_intent_accuracy"] >= 0  # SpanDST says intents, and T5DST does not
+  assert found["active_intent_accuracy"] >= 0  # SpanDST predicts intents, T5DST does not
   assert found["requested_slots_f1"] >= 0
 
 
 @by_model
 def test_first_turns_are_what_infer_answers(predictions, start, checkpoint, small_sample, tmp_path):
-  """Nothing is known before a first turn, so the answers of t5x.infer are the tracker's."""
+  """First turns have no earlier state, so t5x.infer and the tracker give the same answers."""
   ended(
     start(
       "infer",

@@ -1,4 +1,4 @@
-"""Addresses, what services say, and how long they ask to wait."""
+"""Endpoint URLs, services' error messages, requested waiting times, and proxies."""
 
 import email.utils
 import time
@@ -48,7 +48,7 @@ def test_a_date_to_wait_for():
   [
     (b'{"error": {"message": "no", "code": 1}}', "no"),  # OpenAI
     (b'{"error": "no"}', "no"),  # Ollama
-    (b'{"object": "error", "message": "no"}', "no"),  # vLLM, earlier
+    (b'{"object": "error", "message": "no"}', "no"),  # earlier vLLM
     (b'{"detail": [{"loc": 1}]}', '[{"loc": 1}]'),  # FastAPI
     (b"<html>no</html>", "<html>no</html>"),
     (b"\xff", "\ufffd"),

@@ -1,4 +1,4 @@
-"""The Inspect task, run by Inspect with its own mock model, which is scripted with the gold."""
+"""The Inspect task, run by Inspect with its own mock model, scripted with the gold answers."""
 
 import json
 import os
@@ -20,7 +20,7 @@ except ImportError as e:
     raise
   pytest.skip(f"{e}: pip install 'sgdx_t5x[inspect]'", allow_module_level=True)
 
-BAD = "v3"  # the wording that the assistant does not understand: it calls nothing
+BAD = "v3"  # the variant that the assistant does not understand: it calls no tool
 VARIANTS = ("original", "v1", "v2", "v3", "v4", "v5")
 
 
@@ -37,7 +37,7 @@ def key(messages, tools):
 
 
 def scripted(requests, broken=""):
-  """Inspect's mock model, which answers with the target of a request; `broken` gets no JSON."""
+  """Inspect's mock model, answering a request with its target; `broken` gets invalid JSON."""
   targets = {}
   for row in map(json.loads, requests.read_text().splitlines()):
     names = [tool["function"]["name"] for tool in row["tools"]]
@@ -99,7 +99,7 @@ def test_an_assistant_that_knows_the_gold_is_scored_as_by_the_command(requests, 
 
 
 def test_numbers_of_a_run_that_goes_on(requests):
-  """Inspect asks for them with whatever has been answered so far."""
+  """Inspect computes metrics during a run, from the samples answered so far."""
   rows = list(map(json.loads, requests.read_text().splitlines()))
   numbers = inspect_task.state_scores("sample", "test", None)
 

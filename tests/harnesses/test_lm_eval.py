@@ -16,7 +16,7 @@ STYLES = {"sgdx_t5dst": (), "sgdx_d3st": ("--prompt-style", "format=d3st")}
 
 
 def load_utils():
-  """As lm-eval does: from its path, without a package."""
+  """Imports utils.py as lm-eval does: from its path, without a package."""
   spec = importlib.util.spec_from_file_location("lm_eval_utils", FOLDER / "utils.py")
   module = importlib.util.module_from_spec(spec)
   spec.loader.exec_module(module)
@@ -25,7 +25,7 @@ def load_utils():
 
 @pytest.fixture(scope="module")
 def prompts(tmp_path_factory):
-  """Task -> its prompts of one dialogue or two, in two variants."""
+  """Maps each task to its prompts of one or two dialogues, in two variants."""
   folder, files = tmp_path_factory.mktemp("prompts"), {}
   for task, style in STYLES.items():
     files[task] = folder / f"{task}.jsonl"
@@ -44,10 +44,10 @@ def score(answers, task):
 
 
 def test_the_functions_of_the_tasks_exist():
-  """Of all YAML files; `include` as lm-eval reads it, the file's own keys first."""
+  """In all YAML files; as in lm-eval, a file's own keys override those of its `include`."""
 
   class Loader(yaml.SafeLoader):
-    """With lm-eval's tag for functions."""
+    """A loader with lm-eval's tag for functions."""
 
   Loader.add_constructor("!function", lambda loader, node: f"!{node.value}")
   utils, tasks = load_utils(), {}
@@ -78,7 +78,7 @@ def test_rows_are_the_prompts(task, prompts):
 
 @pytest.mark.parametrize("task", STYLES)
 def test_samples_are_predictions(task, prompts, tmp_path, capsys):
-  """Samples with the targets, as lm-eval logs them, are scored as right."""
+  """Samples with the targets, as lm-eval logs them, are scored as correct."""
   file = tmp_path / "samples.jsonl"
   shown = ("id", "prompt", "target")
   found = [
@@ -96,7 +96,7 @@ def test_samples_are_predictions(task, prompts, tmp_path, capsys):
 
 @pytest.mark.parametrize("task", STYLES)
 def test_tasks_run_with_the_dummy_model(task, prompts, tmp_path, capsys):
-  """What lm-eval writes is scored: the dummy answers "lol" to everything."""
+  """lm-eval's output can be scored: the dummy model answers "lol" to everything."""
   pytest.importorskip("lm_eval", reason="needs the extra lm-eval, 0.7 GB: run by hand")
   out = tmp_path / "out"
   command = [sys.executable, "-m", "lm_eval", "run", "--model", "dummy", "--tasks", task]

@@ -1,4 +1,4 @@
-"""The SGD baseline's labels: small cases by hand, and how far they reach on SGD."""
+"""The SGD baseline's labels: small cases by hand, and their upper bound on SGD."""
 
 import pytest
 from baseline_ceiling import ceiling
@@ -42,9 +42,9 @@ def test_an_update_is_what_the_first_value_before_does_not_say():
   now = {CITY: ("Rome", "Roma"), SEATS: ("2",)}
   assert state_update(gold(now), {}) == now
   assert state_update(gold(now), {CITY: ("Roma", "Bari"), SEATS: ("2",)}) == {}
-  # Only the first of the values before counts, as in the released code.
+  # Only the first of the earlier values counts, as in the released code.
   assert state_update(gold(now), {CITY: ("Bari", "Roma"), SEATS: ("1",)}) == now
-  assert state_update(gold({}), now) == {}  # what is gone is no update
+  assert state_update(gold({}), now) == {}  # a removed value is no update
 
 
 def test_the_state_before_is_of_the_last_frame_or_of_the_turn_before():
@@ -52,7 +52,7 @@ def test_the_state_before_is_of_the_last_frame_or_of_the_turn_before():
   assert values_before(None, 4) == {}
   for turn, official, expected in (
     (4, False, {CITY: ("Rome",)}),
-    (4, True, {CITY: ("Rome",)}),  # turns 3 and 4 came since
+    (4, True, {CITY: ("Rome",)}),  # turns 3 and 4 have come since
     (6, False, {CITY: ("Rome",)}),
     (6, True, {}),  # in turn 4 the service had no frame
   ):
@@ -64,7 +64,7 @@ def test_answers_of_all_kinds():
   spans = (Span(CITY, True, 3, 7), Span(CITY, False, 0, 4))
   values = {CITY: ("Rome", "Roma"), SEATS: ("2",)}
   found = right_answers(SERVICE, said, gold(values, *spans), {})
-  # Of the values in the user's utterance the first in the list; of both utterances the user's.
+  # The user's utterance comes before the system's; in it, the value that is listed first.
   assert found == {CITY: Choice(SPAN, 1, 3, 7), SEATS: Choice(VALUE, 1)}
   official = right_answers(SERVICE, said, gold(values, *spans), {}, official=True)
   assert official[CITY] == Choice(SPAN, 0, 0, 4)
@@ -84,18 +84,18 @@ def test_the_first_of_several_values_that_is_there():
 
 def test_what_is_in_neither_utterance_is_active_and_unfound():
   for said, spans in (
-    (known("In Rome."), ()),  # its words alone are no label
-    (known("In rome."), (Span(CITY, True, 3, 7),)),  # nor is another case
+    (known("In Rome."), ()),  # without an annotated span, words alone are no label
+    (known("In rome."), (Span(CITY, True, 3, 7),)),  # nor is a span that differs in case
   ):
     found = right_answers(SERVICE, said, gold({CITY: ("Rome",)}, *spans), {CITY: ("Bari",)})
     assert found == {CITY: UNFOUND}
-    # It changes nothing.
+    # Decoding it changes nothing.
     before = {CITY: ("Bari",)}
     assert new_values(SERVICE, said, before, NOTHING_OFFERED, found) == before
 
 
 def test_what_the_model_cannot_be_asked_for():
-  values = {PHONE: ("5-5",), SEATS: ("3",)}  # no intent takes the one, the schema has not the other
+  values = {PHONE: ("5-5",), SEATS: ("3",)}  # no intent takes the phone, and 3 is not in the schema
   found = right_answers(SERVICE, known("3, 5-5"), gold(values, Span(PHONE, True, 3, 6)), {})
   assert found == {SEATS: UNFOUND}
 
@@ -118,7 +118,7 @@ def test_a_service_without_slots_has_no_labels():
   [("dev", (64.79, 64.21, 65.54)), ("test", (69.56, 61.01, 72.62))],
 )
 def test_ceilings_on_sgd(split, expected):
-  """All, seen, unseen, as another implementation found them; test is the 24 files at hand."""
+  """JGA (all, seen, unseen) of another implementation; test is the 24 available files."""
   corpus = open_corpus(shared_file("sgd/dstc8-schema-guided-dialogue-master.zip"))
   dialogues = list(corpus.dialogues(split))
   schema, seen = corpus.schema(split), corpus.seen_services(split)

@@ -1,4 +1,4 @@
-"""The SGD baseline's examples: texts of schema elements, cut utterances, targets."""
+"""The SGD baseline's examples: texts of schema elements, truncated utterances, targets."""
 
 import pytest
 from places import ROOT
@@ -76,7 +76,7 @@ def test_an_example_names_rows():
   assert features["slots"] == [2, 3, 6]
   fillable = answers.FILLABLE
   assert features["slot_context"] == [fillable | answers.SPAN_OPEN, fillable, 0]
-  # Values of tracked slots alone.
+  # Only values of tracked slots.
   assert (features["values"], features["value_slots"]) == ([4, 5], [2, 2])
   system, user = VOCABULARY.cut("where").ids, VOCABULARY.cut("in Rome").ids
   cls, sep = VOCABULARY.bos_id, VOCABULARY.eos_id
@@ -108,8 +108,8 @@ def test_targets_and_answers_mean_the_same():
 @pytest.mark.parametrize(
   ("official", "system", "user"),
   [  # room for 5 pieces
-    (False, "c", "efgh"),  # beginnings go, the system's first
-    (True, "abc", "de"),  # ends go: twice the user's, which is longer, then again: both have 3
+    (False, "c", "efgh"),  # truncated at the beginning, the system's first
+    (True, "abc", "de"),  # at the end: twice the user's, the longer one, and again at 3 to 3
   ],
 )
 def test_long_utterances_are_cut(official, system, user):
@@ -118,7 +118,7 @@ def test_long_utterances_are_cut(official, system, user):
   flat = [VOCABULARY.cut(c).ids[0] for c in system], [VOCABULARY.cut(c).ids[0] for c in user]
   cls, sep = VOCABULARY.bos_id, VOCABULARY.eos_id
   assert example.features["inputs"] == [cls, *flat[0], sep, *flat[1], sep]
-  # Answers still give the user's own characters.
+  # Answers still map to the user's original characters.
   last = len(example.features["inputs"]) - 2
   choice = read_choice(example, answers.SlotAnswer(answers.SPAN, last, last, 1.0, 0.0, 0.0))
   assert said.user[choice.start : choice.end] == user[-1]

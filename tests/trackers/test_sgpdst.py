@@ -1,4 +1,4 @@
-"""SGP-DST's labels and rules: small cases, and how far they reach."""
+"""SGP-DST's labels and rules: small cases, and their upper bound."""
 
 import pytest
 from places import shared_file
@@ -97,11 +97,11 @@ def test_the_systems_values_are_copied():
   said = known("yes", acts=acts)
   assert offers(acts) == {(0, CITY): ("Oslo",), (0, SEATS): ("2",)}
   found = right(said, gold(city=("Oslo",), seats=("2",), cafe_name=("Bar",)))
-  assert found == Answers({}, {}, {}, {CITY: 1.0, SEATS: 1.0}, {})  # informing gives nothing
-  assert right(said, gold(city=("Rome",))).copies == {}  # is no longer on offer
+  assert found == Answers({}, {}, {}, {CITY: 1.0, SEATS: 1.0}, {})  # INFORM offers nothing
+  assert right(said, gold(city=("Rome",))).copies == {}  # no longer on offer
   assert after(said, copies={CITY: 0.86, SEATS: 0.85}) == {CITY: ("Oslo",)}
   held = {0: ServiceState(2, 0, {CITY: ("Bari",)})}
-  assert after(said, held, copies={CITY: 1.0}) == {CITY: ("Bari",)}  # only what is empty
+  assert after(said, held, copies={CITY: 1.0}) == {CITY: ("Bari",)}  # only empty slots are filled
 
 
 def test_values_of_all_slots_of_other_services_are_right():
@@ -123,7 +123,7 @@ def test_values_of_all_slots_of_other_services_are_right():
   crosses = {(CITY, (1, 4)): 0.91, (CITY, (1, 3)): 0.95, (NAME, (9, 9)): 1.0}
   assert after(said, states, crosses=crosses) == {CITY: ("Roma", "Rome")}
   assert after(said, states, crosses={(CITY, (1, 3)): 0.9}) == {}
-  # Categorical slots take no other service's value, nor do slots that the system gave one.
+  # Neither categorical slots nor slots with a value from the system take another service's value.
   assert not right(said, gold(cafe_name=("Rome",)), states).crosses
 
 
@@ -174,7 +174,7 @@ def test_sampling():
   assert share_kept(one, True, "city", []) == 0.3
   assert share_kept(one, False, "city", ["city"]) == 0.02
   assert share_kept(one, False, "city_of_event", ["event_city_of"]) == 1.0
-  # As the released code has it: all negatives, three in ten positives.
+  # As in the released code: all negatives, 30% of the positives.
   released = SAMPLING["as_released"]["combine"]
   assert (released.positives, released.negatives) == (0.3, 1.0)
   assert SAMPLING["meant"]["combine"].negatives == 0.02
@@ -186,8 +186,8 @@ def test_how_far_labels_and_rules_reach_on_the_sample():
   assert found[0] > 95
 
 
-# Percent of frames that are all right: all, seen, unseen. With labels and history as released, a
-# prototype had 98.75, 99.53 and 98.48 on test too, and 98.34 on dev, five frames more.
+# Percent of fully correct frames: all, seen, unseen. With labels and history as released, a
+# prototype also had 98.75, 99.53 and 98.48 on test, but 98.34 on dev, five frames more.
 CEILINGS = {
   ("dev", False): (98.65, 99.10, 98.07),
   ("dev", True): (98.32, 98.80, 97.69),

@@ -1,4 +1,4 @@
-"""SGP-DST's examples: what each sub-model reads, and that spans come back."""
+"""SGP-DST's examples: what each sub-model reads, and the round trip of spans."""
 
 import pytest
 from places import ROOT
@@ -62,7 +62,7 @@ def test_combine_reads_utterances_then_a_slot_then_its_options():
   assert options == ["null [SEP]", "do not care [SEP]", "1 [SEP]", "2 [SEP]", ""]
   ids, null = found.features["inputs"], found.null
   assert ids[null] == VOCABULARY.marker(1)  # "null" is several pieces here
-  # [CLS], 40 pieces with padding, [SEP]: what follows is where it is with padding.
+  # [CLS], 40 pieces, [SEP]: from here on, positions are those of a padded input.
   after = found.features["positions"][null + 1 :]
   assert after == list(range(41, 41 + len(after)))
   assert found.features["positions"][: null + 1] == list(range(null + 1))
@@ -75,7 +75,7 @@ def test_context_of_combine():
     set(reader("combine").combine(known(acts=acts), s).features["context"]) for s in (0, 1)
   ]
   assert contexts == [{f.ASKED}, {f.GIVEN}]
-  # Of the system's own turn, what it did in that turn is not yet known.
+  # For the system's own turn, its acts in that turn are not yet known.
   system = reader("combine").combine_system(known(acts=acts), 0)
   assert set(system.features["context"]) == {0}
   assert text(system, a.FIRST, a.SYSTEM, a.USER) == "[CLS] where ? [SEP]"
@@ -148,7 +148,7 @@ def test_the_released_mask_shows_padding_for_the_separator():
   assert a.HIDDEN not in intent.features["segments"]
   other = Known("1-000-Rides_1", 0, 1, "", "", (), (1,))
   padded = reader("intent", style).intent(other, NONE, False).features
-  assert max(padded["segments"]) == a.OPTION + 2  # as many as Cafes_1 has, though it has none
+  assert max(padded["segments"]) == a.OPTION + 2  # as many as Cafes_1, though it has no intents
   assert OFFICIAL.sampling == "as_released"
 
 

@@ -1,4 +1,4 @@
-"""From features to answers to states: with right answers, what the rules can reach is reached."""
+"""From features to answers to states: correct answers reach the upper bound of the rules."""
 
 import pytest
 from places import ROOT

@@ -1,4 +1,4 @@
-"""From features to answers to states: with the right answers, all that is to be found is found."""
+"""From features to answers to states: correct answers give all gold states."""
 
 import json
 
@@ -22,7 +22,7 @@ from sgdx_t5x.trackers.walk import walk, with_predictions
 
 
 def track(dialogues, original, variant, vocabulary):
-  """Tracks with the right answers, given as a model gives them."""
+  """Tracks with the correct answers, encoded as a model's output."""
   reader, longest = SpanReader(variant, vocabulary), 0
   gold, before = gold_and_before(dialogues, original)
 
@@ -74,7 +74,7 @@ def test_the_sample_is_tracked_without_a_mistake(tmp_path):
     assert found.metrics["joint_goal_accuracy"].mean() == 1
     assert found.metrics["active_intent_accuracy"].mean() == 1
     assert (found.metrics["requested_slots_f1"] == 1).all()
-  # Written as DSTC8 dialogues they are those states, and nothing of the gold annotation is left.
+  # Written as DSTC8 dialogues, they hold only services and states, no other gold annotation.
   done = [with_predictions(dialogue, original, predictions) for dialogue in dialogues]
   file = tmp_path / "dialogues_001.json"
   file.write_text(write_dialogues(done))
@@ -93,6 +93,6 @@ def test_sgd_is_tracked_without_a_mistake_in_pieces():
   vocabulary = WordPieceVocabulary(minilm())
   predictions, longest = track(dialogues, original, original, vocabulary)
   found = scores(dialogues, original, predictions, corpus.seen_services("dev"))
-  assert longest <= 14  # pieces, as `SpanModel.longest_span`
+  assert longest <= 14  # in pieces, like `SpanModel.longest_span`
   assert found.metrics["joint_goal_accuracy"].mean() == 1
   assert found.metrics["active_intent_accuracy"].mean() == 1

@@ -1,4 +1,4 @@
-"""SpanDST's labels and decoding rules: small cases, and how far they reach."""
+"""SpanDST's labels and decoding rules: small cases, and their upper bound."""
 
 import pytest
 from places import shared_file
@@ -86,7 +86,7 @@ def test_categorical_values():
   assert found == [Choice(VALUE, 1), Choice(SYSTEM), Choice(MEMORY, 0)]
   for choice in found:
     assert decoded(SEATS, choice, known(), choices=choices) == {SEATS: ("2",)}
-  # Values that the schema does not have are never predicted: the slot is kept.
+  # Values that are not in the schema are never predicted: the slot is kept.
   other = Choices({SEATS: ("7", 3)}, (Held(0, 2, 0, ("many",)),))
   for choice in (Choice(SYSTEM), Choice(MEMORY, 0), Choice(VALUE, 9), Choice(SPAN, 1, 0, 1)):
     assert decoded(SEATS, choice, known("3"), {SEATS: ("1",)}, other) == {SEATS: ("1",)}
@@ -122,7 +122,7 @@ def test_the_system_gives_what_it_offered_last():
   acts = [
     Act(1, 0, OFFER, CITY, ("Rome",)),
     Act(3, 0, CONFIRM, CITY, ("Oslo",)),
-    Act(3, 0, REQUEST, SEATS, ("2",)),  # a question gives nothing
+    Act(3, 0, REQUEST, SEATS, ("2",)),  # a question offers nothing
     Act(3, 0, OFFER, PHONE, ("1", "2", "3")),  # nor does a list
     Act(3, 0, INFORM, OPEN, ("True",)),
   ]
@@ -158,7 +158,7 @@ def test_labels_and_rules_reach_every_state_of_the_sample():
     assert found.goal_accuracy() == [100, 100, 100]
 
 
-# JGA (all, seen, unseen) and shares of updates that a prototype of this tracker found.
+# JGA (all, seen, unseen) and shares of updates, from a prototype of this tracker.
 ABLATIONS = {
   "dev": [
     ({}, (100, 100, 100)),
@@ -203,7 +203,7 @@ def test_labels_and_rules_reach_every_state_of_sgd(split):
     found = ceiling(dialogues, schema, seen, **without)
     assert found.goal_accuracy() == pytest.approx(expected, abs=0.051), without
     if not without:
-      assert found.goal_accuracy() == [100, 100, 100]  # not only to a decimal
+      assert found.goal_accuracy() == [100, 100, 100]  # exactly, not only to one decimal
       total = found.mechanisms.total()
       shares = {name: 100 * count / total for name, count in found.mechanisms.items()}
       assert shares == pytest.approx(SHARES[split], abs=0.051)

@@ -121,7 +121,7 @@ def test_what_may_be_known_of_each_frame():
   assert second[0].system == "In Rome? Call 5-5."
   assert [k.service for k in third] == [1, 0]
   assert third[0].turn_services == (1, 0)
-  # An intent is no slot, though this service has a slot called intent; a count is none either.
+  # OFFER_INTENT refers to an intent, not to the slot called intent; a count is no slot either.
   assert third[0].acts == (
     confirm,
     inform,

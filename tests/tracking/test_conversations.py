@@ -57,7 +57,7 @@ def test_states_after_every_user_turn():
   assert first["Hotels_1"].slot_values == {"stars": ("five stars",)}
   expected = {"stars": ("two stars",), "hotel": ("Ramada",), "pool": ("No",)}
   assert second["Hotels_1"].slot_values == expected
-  # All services by default; an act about one of them is not one about the other.
+  # All services by default; an act about one of them does not apply to the other.
   about = ("The Ramada?", [{**OFFER, "service": "Hotels_2"}])
   *_, last = tracker.track([SAID[0], about, SAID[2]], SCHEMA)
   assert "hotel" not in last["Hotels_1"].slot_values
@@ -119,9 +119,9 @@ def test_commands_and_slips(monkeypatch, capsys):
   typed = ("", "Five stars", slip, unknown, "/undo", "two stars", "", "/what", "/reset", "pool")
   out, err = converse(monkeypatch, capsys, *typed)
   assert_four_parts(err, "'OFFR'", "'motel'", "nearest: OFFER")
-  # An empty line is nothing for the user, and silence of the system.
+  # An empty line is ignored for the user, and means silence for the system.
   assert out.count("user> ") == 6
-  assert out.count("system> ") == 5 + 2  # the help, shown twice, has one
+  assert out.count("system> ") == 5 + 2  # the help, shown twice, contains one
   assert "unknown command /what" in out
   states = out[out.index("0 lines are left") :]
   assert "two stars" in states

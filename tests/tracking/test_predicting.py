@@ -1,4 +1,4 @@
-"""Predictions of a split: written whole, gone on with, never mixed; what cannot be tracked."""
+"""Predictions of a split: written whole, resumed, never mixed; what cannot be tracked."""
 
 import dataclasses
 import itertools
@@ -66,7 +66,7 @@ def test_what_is_written_is_scored(corpus, tmp_path):
   scores = json.loads((tmp_path / "scores.json").read_text())
   assert scores["complete"] is True
   rules = scores["variants"]["v1"]["#ALL_SERVICES"]
-  # By rules: more than nothing, and no intent but NONE.
+  # The rules find some values, and no intent but NONE.
   assert 0.1 < rules["average_cat_accuracy"] < 1
   assert rules["active_intent_accuracy"] < 0.5
 
@@ -86,7 +86,7 @@ def test_what_was_killed_goes_on_and_asks_nothing_again(corpus, tmp_path):
     found = track(corpus, out, second)
     assert contents(out) == contents(tmp_path / "whole")
     assert len(second.asked) == len(whole.asked) - sum(x.known for x in found)
-    assert len(first.asked) + len(second.asked) - len(whole.asked) < 5 * 30  # a block's frames
+    assert len(first.asked) + len(second.asked) - len(whole.asked) < 5 * 30  # frames in one block
     assert bool(kept) == any(x.known for x in found)
   third = RuleTracker()
   track(corpus, tmp_path / "whole", third)
@@ -156,7 +156,7 @@ def test_a_folder_of_other_files_is_left_alone(corpus, tmp_path):
 
 
 def without_acts(corpus, folder):
-  """Writes the corpus without what the system did."""
+  """Writes and opens two dialogues of the corpus without acts."""
   dialogues = [
     dataclasses.replace(
       dialogue,
