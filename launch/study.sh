@@ -12,7 +12,7 @@
 #                       --encoder, evaluated by `sgdx track` (default: t5dst)
 #   --encoder DIR       pretrained encoder in Hugging Face's layout, for spandst;
 #                       launch/minilm.sh DIR fetches MiniLM
-#   --arms A,B          any of none,backtrans,oracle,corrupt (default: these four),
+#   --arms A,B          any of none,backtrans,oracle,corrupt (default: all four),
 #                       paraphrase, reworded (back-translations and paraphrases);
 #                       of spandst also scratch: none, without pretraining
 #   --seeds 0,1         seeds to train each arm with (default: 0)

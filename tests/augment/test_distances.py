@@ -258,9 +258,24 @@ def test_back_translations_that_ship_are_like_the_papers(real_archive):
   """Paper: indel .14, BLEU 34.1, by Google Translate."""
   corpus = open_corpus(real_archive)
   sets = distances.variant_sets(VariantSchemas(corpus))
-  [name] = [name for name in sets if "ship" in name]
+  [name] = [name for name in sets if name.startswith("back-translations")]
   [part] = distances.report(corpus, {name: sets[name]})["sets"]
   assert {row["num_services"] for row in part["variants"].values()} == {26}
   assert part["average"]["indel_distance"] == pytest.approx(0.14, abs=0.05)
   assert part["average"]["bleu"] == pytest.approx(34.1, abs=8)
   assert part["paper"]["self_bleu"] == 41.8
+
+
+@pytest.mark.real
+def test_paraphrases_that_ship_are_as_far_as_sgdx(real_archive):
+  """Paper, of v1 to v5: indel .48 on average, self-BLEU 4.5."""
+  corpus = open_corpus(real_archive)
+  sets = distances.variant_sets(VariantSchemas(corpus))
+  [name] = [name for name in sets if name.startswith("paraphrases")]
+  [part] = distances.report(corpus, {name: sets[name]})["sets"]
+  rows = [part["variants"][f"para_{k}"] for k in range(1, 6)]
+  far = [row["indel_distance"] for row in rows]
+  assert far == sorted(far)
+  assert part["average"]["indel_distance"] > 0.48
+  assert part["self_bleu"] < 4.5
+  assert part["paper"] is None
