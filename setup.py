@@ -52,7 +52,7 @@ setuptools.setup(
     "sgdx_t5x.records": ["*.tsv"],
     "sgdx_t5x.report": ["page.css", "page.html", "page.js"],
     "sgdx_t5x.encoder": ["README.md"],
-    "sgdx_t5x.scoring.conformance": ["README.md", "cases.jsonl"],
+    "sgdx_t5x.scoring.conformance": ["README.md", "cases.jsonl.gz"],
     "sgdx_t5x.sample": [
       *("README.md", "*.model", "vocab.txt", "*.json", "*.jsonl", "services/*.json")
     ],

@@ -1,5 +1,6 @@
 """Conformance cases for tool-call scorers: ours agrees with all, and faulty scorers fail some."""
 
+import gzip
 import importlib.util
 import json
 from collections import Counter
@@ -32,7 +33,7 @@ def test_the_file_is_what_its_maker_writes():
   spec = importlib.util.spec_from_file_location("make_conformance", path)
   maker = importlib.util.module_from_spec(spec)
   spec.loader.exec_module(maker)
-  lines = (FOLDER / "cases.jsonl").read_text("utf-8").splitlines()
+  lines = gzip.decompress((FOLDER / "cases.jsonl.gz").read_bytes()).splitlines()
   assert list(map(json.loads, lines)) == list(maker.lines())
 
 

@@ -1,5 +1,6 @@
 """Small test cases for scorers of tool calls, and our scorer's verdicts. See README.md."""
 
+import gzip
 import importlib.resources
 import json
 from collections.abc import Iterator, Mapping
@@ -21,8 +22,8 @@ _WRONG = ("invalid_json", "unknown_tool", "wrong_tool", "missed", "invented_argu
 
 def cases() -> Iterator[dict[str, Any]]:
   """Yields the cases described in the README."""
-  file = importlib.resources.files(__package__) / "cases.jsonl"
-  yield from map(json.loads, file.read_text("utf-8").splitlines())
+  file = importlib.resources.files(__package__) / "cases.jsonl.gz"
+  yield from map(json.loads, gzip.decompress(file.read_bytes()).splitlines())
 
 
 def judge(case: Mapping[str, Any]) -> tuple[str, str]:
