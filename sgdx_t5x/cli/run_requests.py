@@ -177,7 +177,7 @@ def _key(args: argparse.Namespace) -> str:
   key = os.environ.get(name, "").strip()
   if (args.key_env and not key) or not re.fullmatch(r"[!-~]*", key):
     raise SgdxError(
-      f"the environment variable {name} {'is not a valid key' if key else 'is not set'}",
+      f"the environment variable {name} {'does not hold a valid key' if key else 'is not set'}",
       expected="a key: printable characters without spaces",
       fix=f"export {name}=...",
     )

@@ -46,7 +46,7 @@ is computed over the variants of a set.
 _LEGEND = (
   "slots, intents: % of the names in test's unseen services that occur in train",
   'indel: 1 - ratio of names (the paper\'s "Levenshtein"); levensh.: edits / length',
-  "BLEU: descriptions against the original's; self-BLEU: against those of the other variants",
+  "BLEU: descriptions against the original's; self-BLEU: against other variants'",
 )
 _PAPER_LEGEND = "paper: SGD-X; for back-translations, those by Google Translate in section 5"
 

@@ -153,7 +153,7 @@ def _lengths(args: argparse.Namespace) -> dict[str, int]:
     if not name or not number.isdecimal() or not int(number):
       raise UsageError(
         f"--lengths {item}",
-        expected="FEATURE=N with a positive integer N",
+        expected="FEATURE=N with a positive integer N, e.g. a number of tokens",
         fix="pass, for example, inputs=1024",
       )
     lengths[name] = int(number)

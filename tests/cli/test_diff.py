@@ -197,7 +197,7 @@ def test_reports_lead_to_their_file(pair, tmp_path, capsys):
 
 def test_reports_without_their_file_are_refused(pair, tmp_path):
   cases = {
-    "score again with --per-frame": write_report(tmp_path / "1.json", None),
+    "sgdx score` again with --per-frame": write_report(tmp_path / "1.json", None),
     "no file at .*gone.jsonl": write_report(tmp_path / "2.json", "gone.jsonl"),
     "were written by different runs": write_report(tmp_path / "3.json", "a.jsonl", "00000000"),
     "the first line is not a header of per-frame scores": write_report(
@@ -207,7 +207,7 @@ def test_reports_without_their_file_are_refused(pair, tmp_path):
   for message, report in cases.items():
     with pytest.raises(SgdxError, match=f"(?s){message}"):
       run(report, pair[1])
-  whole = cases["score again with --per-frame"]
+  whole = cases["sgdx score` again with --per-frame"]
   whole.write_text(whole.read_text()[:-30])
   with pytest.raises(SgdxError, match=r"(?s)not valid JSON.*cut short"):
     run(whole, pair[1])
@@ -364,7 +364,8 @@ def test_variants_of_one_system_only_are_named(pair, tmp_path, capsys):
   assert "only in A: v2, v3, v4, v5" in printed
   assert "SS  " not in printed
   others = {v: s for v, s in system().items() if v == "v5"}
-  with pytest.raises(SgdxError, match=r"(?s)no variant has .*A: original, v1 \| B: v5"):
+  found = r"(?s)have no variant in common with .*A: original, v1 \| B: v5"
+  with pytest.raises(SgdxError, match=found):
     run(some, write(tmp_path / "d.jsonl", others))
 
 
@@ -394,7 +395,7 @@ def test_frames_of_one_system_only(pair, tmp_path, capsys):
 
 def test_scores_of_one_system_only(pair, tmp_path, capsys):
   odd = write(tmp_path / "c.jsonl", system(v1=(1, 1, np.nan, 1, 1)))
-  with pytest.raises(SgdxError, match=r"1 frames of v1 have joint_goal_accuracy in one"):
+  with pytest.raises(SgdxError, match=r"1 frames of v1 have joint_goal_accuracy in only one"):
     run(pair[0], odd)
   found = report_of(pair[0], odd, "--allow-missing", capsys=capsys)
   assert found["complete"] is False

@@ -453,7 +453,7 @@ def test_broken_frames_are_refused(scored, tmp_path, capsys, change):
     (["{frames}", "--out", "{new}"], "not a report of `sgdx score`"),
     (["{first}", "--out", "{new}", "--corpus", "sample"], "is not the corpus of first"),
     (["{first}", "--out", "{new}", "--training", "other={folder}"], "--training other="),
-    (["{first}", "--out", "{new}", "--training", "{folder}"], "scores of 0 steps"),
+    (["{first}", "--out", "{new}", "--training", "{folder}"], "scores for 0 steps"),
     (["{first}", "--out", "{new}", "--examples", "-1"], "--examples -1"),
   ],
 )

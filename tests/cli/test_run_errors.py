@@ -114,7 +114,7 @@ def test_requests_that_get_no_answer_are_named_and_the_others_kept(rows, ask, ca
     printed = capsys.readouterr().err
     half = len(rows) // 2
     assert_four_parts(printed, f"{half} requests were not answered", "status 500: oh (3 times)")
-    assert f"{half - 1} x status 400: maximum context length of tools, as v2/" in printed
+    assert f"{half - 1} x status 400: maximum context length of tools, e.g. v2/" in printed
     assert len(answered(ask.out)) == half
     server.fault = lambda *_: None
     assert ask(server.url) == 0
@@ -264,7 +264,7 @@ def test_a_key_or_model_that_is_not_there(ask, capsys, monkeypatch):
   monkeypatch.setenv("MY_KEY", f"{KEY} and words")
   assert ask("http://127.0.0.1:9/v1", "--key-env", "MY_KEY") == 1
   printed = capsys.readouterr().err
-  assert_four_parts(printed, "MY_KEY is not a valid key")
+  assert_four_parts(printed, "MY_KEY does not hold a valid key")
   assert KEY not in printed
   assert ask("http://127.0.0.1:9/v1", model="") == 2
   assert_four_parts(capsys.readouterr().err, "no --model", "line 1 names no model")

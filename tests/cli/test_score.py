@@ -350,7 +350,7 @@ def test_signature_names_what_the_score_depends_on(corpus, tmp_path, capsys):
   ("args", "code", "part"),
   [
     (["x"], 2, "--predictions x"),
-    (["v1=a", "v1=b"], 2, "names v1 twice"),
+    (["v1=a", "v1=b"], 2, "has two values for v1"),
     (["v1=a", "--prompt-style", "values=b"], 1, "PromptStyle.values = 'b'"),
     (["v1=a", "--prompt-style", "lowercase=1"], 2, "--prompt-style lowercase=1"),
     (["v1=a", "--split", "dev"], 1, "no split 'dev'"),

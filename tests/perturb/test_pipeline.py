@@ -134,7 +134,7 @@ def test_all_sets_of_one_folder_or_file_are_checked(folder, tmp_path, capsys):
   assert check(f"all={out}", f"ned={out / 'ned.jsonl'}") == 2
   assert_four_parts(capsys.readouterr().err, "predictions for ned, which are also given by name")
   assert check(f"all={out}", perturbed=("ned", "ned2")) == 2
-  assert_four_parts(capsys.readouterr().err, "ned, which are those of ned2, too")
+  assert_four_parts(capsys.readouterr().err, "ned, which match ned2 as well")
   assert check(f"all={out}", perturbed=("ned", "sdi")) == 2
   assert_four_parts(capsys.readouterr().err, "no predictions for the perturbed set sdi")
   (out / "dialogues_001.json").write_text("[]")

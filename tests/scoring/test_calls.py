@@ -257,14 +257,14 @@ def test_requests_that_failed_are_named_and_may_be_left_out(corpus, tmp_path):
   rows[1]["response"] = {"status_code": 429, "body": error}
   rows[4] |= {"response": None, "error": {"code": "batch_expired"}}
   file = write(tmp_path / "a.jsonl", rows)
-  with pytest.raises(SgdxError, match=r"2 requests were not answered; .*line 2.*status 429") as e:
+  with pytest.raises(SgdxError, match=r"2 requests failed; .*line 2.*status 429") as e:
     score(corpus, file)
   assert "batch_expired" in e.value.available
   scored = score(corpus, file, allow_missing=True)
   assert len(scored.frames["original"]) == 4
   assert "PARTIAL" in scored.signature
   anthropic = {"custom_id": rows[1]["custom_id"], "result": {"type": "errored", "error": {}}}
-  with pytest.raises(SgdxError, match=r"1 requests were not answered.*errored"):
+  with pytest.raises(SgdxError, match=r"1 requests failed.*errored"):
     score(corpus, write(tmp_path / "b.jsonl", [anthropic]))
 
 

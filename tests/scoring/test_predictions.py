@@ -262,7 +262,7 @@ BAD_DIALOGUES = {
   "not a list": (lambda d: edit_first_state(d, kind="Savings"), "'Savings' is not a list", ""),
   "empty list": (lambda d: edit_first_state(d, kind=[]), "[] is not a list of one or more", ""),
   "no state": (lambda d: d[0]["turns"][0]["frames"][0].pop("state"),
-               "turn 0, service Banks_1: no 'state'", ""),
+               "turn 0, service Banks_1: missing key 'state'", ""),
   "frame twice": (lambda d: d[0]["turns"][0]["frames"].append(d[0]["turns"][0]["frames"][0]),
                   "service Banks_1 occurs twice", ""),
   "not dialogues": (lambda d: d.insert(0, 3), "dialogue ?", ""),
@@ -313,7 +313,7 @@ def test_wrong_paths_are_refused(tmp_path, selection):
   with pytest.raises(SgdxError, match=r"(?s)do not state which variant.*--predictions v1=DIR"):
     read_all_variants(tmp_path, selection)
   empty = tiny.write_rows(tmp_path / "p.jsonl", [])
-  refused(tmp_path, "v1", selection, "side by side")
+  refused(tmp_path, "v1", selection, "both DSTC8 dialogues and JSONL")
   with pytest.raises(SgdxError, match="no rows"):
     read_all_variants(empty, selection)
 

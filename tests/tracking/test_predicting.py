@@ -151,7 +151,7 @@ def test_a_folder_of_other_files_is_left_alone(corpus, tmp_path):
     assert_four_parts(e.value.text, "precious.txt")
   (tmp_path / "precious.txt").unlink()
   (tmp_path / "track.json").write_text("{}")
-  with pytest.raises(SgdxError, match="another format"):
+  with pytest.raises(SgdxError, match="unknown format"):
     track(corpus, tmp_path, RuleTracker())
 
 

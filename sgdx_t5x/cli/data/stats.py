@@ -56,7 +56,7 @@ _PROVENANCE = {  # key: label
 }
 _LEGEND = (
   "tokens: separated by whitespace; unique tokens are lowercased",
-  "slot values: distinct (service, slot, value) in states, lowercased, without dontcare",
+  "slot values: distinct (service, slot, value) in states, lowercased, no dontcare",
   "unseen: not in train's schema; not in train: in no state of train, for any slot",
   f"{_PAPER}: Rastogi et al. 2020, Table 1. SGD train: the release",
 )

@@ -205,7 +205,7 @@ def _made_table(found: Mapping[str, Mapping[str, Any]]) -> Table:
     lacks = ", ".join(f"{number:,} {name}" for name, number in x["kept"].items())
     rows.append((label, count(x["eligible"]), count(x["generated"]), made, lacks))
   header = ("", "eligible", "generated", "by", "left out")
-  return Table("user turns that inform a slot", header, tuple(rows))
+  return Table("turns that tell something", header, tuple(rows))
 
 
 def _texts_table(found: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -90,7 +90,7 @@ def test_an_index_out_of_range_is_counted_and_not_fatal(corpus, tmp_path):
   found = scored(corpus, answered(tmp_path, corpus, change))
   assert found.frames["original"].metrics["joint_goal_accuracy"].mean() == 1
   [note] = found.notes
-  assert note.startswith("2 of 6 answers of original name slots or intents that were not in the")
+  assert note.startswith("2 of 6 answers for original contain slots or intents that were not in")
   assert "(4 in total); these parts are ignored" in note
 
 
