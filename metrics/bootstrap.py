@@ -115,9 +115,9 @@ class BootstrapSamples:
     unknown = np.flatnonzero(self.dialogue_ids[positions] != dialogue_ids)
     if unknown.size:
       raise SgdxError(
-        f"dialogue {dialogue_ids[unknown[0]]} was not drawn from",
-        expected=f"one of the {len(self.dialogue_ids):,} dialogues resampled",
-        fix="draw from the dialogues of all frames, then ask for the means of some",
+        f"dialogue {dialogue_ids[unknown[0]]} is not among the resampled dialogues",
+        expected=f"one of the {len(self.dialogue_ids):,} resampled dialogues",
+        fix="draw the samples from the dialogues of all frames, then compute means over some",
       )
     return positions
 

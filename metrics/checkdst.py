@@ -179,8 +179,8 @@ def _states(row: Row) -> tuple[State, State]:
   if row.predicted is None or row.gold is None:
     raise SgdxError(
       f"{row.where}: no {'prediction' if row.predicted is None else 'gold state'}",
-      expected="pred and gold, both texts; CheckDST stops at a row with a prediction and no gold",
-      fix="write the gold state as a text, '' if it is empty, or leave the row out",
+      expected="strings pred and gold; CheckDST fails on a row with a prediction but no gold state",
+      fix="write the gold state as a string ('' if it is empty), or remove the row",
     )
   return row.predicted, row.gold
 

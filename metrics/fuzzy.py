@@ -35,8 +35,8 @@ def match(ref: str, hyp: str, backend: str = "difflib") -> float:
   """
   if backend not in BACKENDS:
     raise SgdxError(
-      f"fuzzy back end {backend!r}",
-      expected="a supported back end",
+      f"unknown fuzzy-matching backend {backend!r}",
+      expected="a supported backend",
       available=", ".join(BACKENDS),
       fix="use one of them; the official scorer uses difflib",
     )

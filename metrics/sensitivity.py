@@ -54,10 +54,10 @@ def frame_sensitivity(scores: np.ndarray, zero_mean: str = "zero") -> np.ndarray
   """
   if zero_mean not in ZERO_MEAN_RULES:
     raise SgdxError(
-      f"zero-mean rule {zero_mean!r}",
-      expected="what a frame counts that every variant gets wrong",
+      f"unknown zero-mean rule {zero_mean!r}",
+      expected="a rule for frames that are wrong under every variant",
       available=", ".join(ZERO_MEAN_RULES),
-      fix="name one of them; zero is the default",
+      fix="use one of them; zero is the default",
     )
   cov = frame_cov(scores)
   if zero_mean == "exclude" or len(scores) < 2:

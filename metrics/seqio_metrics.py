@@ -85,8 +85,8 @@ def joint_goal_accuracy(
   variants = _collect(targets, predictions, backend)
   if len(variants) > 1:
     raise SgdxError(
-      f"joint_goal_accuracy got examples of {len(variants)} variants",
-      expected="examples of one variant",
+      f"joint_goal_accuracy received examples of {len(variants)} variants",
+      expected="examples of a single variant",
       available=", ".join(variants),
       fix="use schema_sensitivity as the metric of a task with several variants",
     )
@@ -187,8 +187,8 @@ def _collect(
     if example.slot in frame.examples:
       raise SgdxError(
         f"example {example} occurs twice",
-        expected="unique examples: a repeated one would count twice",
-        fix="evaluate a data set without repetition and with unique dialogue ids",
+        expected="unique examples, since a repeated one would count twice",
+        fix="evaluate a data set without repeated examples and with unique dialogue ids",
       )
     frame.examples.add(example.slot)
     if unit == FRAME:

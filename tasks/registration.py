@@ -77,8 +77,8 @@ def register(
   """
   if style is not None and prompt_format is not None:
     raise SgdxError(
-      f"task {name!r} with a style and a prompt format",
-      expected="only one of them: the style is part of the format",
+      f"task {name!r} with both a style and a prompt format",
+      expected="only one of them, since the style is part of the format",
       fix="pass prompt_format=T5DST(style)",
     )
   prompt_format = prompt_format or load_format(style=style)
@@ -127,14 +127,14 @@ def register_mixture(
   if len({part.data.split("_")[0] == "sample" for part in parts}) > 1:
     raise SgdxError(
       f"mixture {name!r} of tasks on {', '.join(sorted({part.data for part in parts}))} data",
-      expected="tasks of one corpus and its perturbations, which share one vocabulary",
-      fix='mix only tasks whose names start with "sample_", or only others',
+      expected="tasks on one corpus and its perturbations, with a shared vocabulary",
+      fix='mix only tasks on sample data (named "sample_..."), or only others',
     )
   if maximum is not None and not maximum > 0:
     raise SgdxError(
       f"mixture {name!r} with maximum={maximum}",
       expected="a number of examples above 0, or None",
-      fix="maximum=50_000 counts larger tasks as if they had 50,000 examples",
+      fix="pass, for example, maximum=50_000, which counts larger tasks as 50,000 examples",
     )
   rate = functools.partial(_size, maximum=maximum)
   mixture = seqio.MixtureRegistry.add(name, tasks, default_rate=rate)
@@ -171,7 +171,7 @@ def register_variant(
   if task in REGISTERED or not re.fullmatch(r"[A-Za-z0-9_]+", name):
     raise SgdxError(
       f"variant name {name!r}",
-      expected="an unused name of letters, digits and underscores",
+      expected="an unused name made of letters, digits and underscores",
       available=f"{task} already exists" if task in REGISTERED else "",
       fix="choose another name",
     )

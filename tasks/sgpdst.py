@@ -53,9 +53,9 @@ def register_sgpdst(
     if found not in known:
       raise SgdxError(
         f"task {name!r} of SGP-DST with {found!r}",
-        expected="one of its sub-models, and a sampling",
+        expected="one of its sub-models and sampling methods",
         available=", ".join(known),
-        fix="register_sgpdst(name, 'combine', style=SgpStyle(sampling='meant'), ...)",
+        fix="call register_sgpdst(name, 'combine', style=SgpStyle(sampling='meant'), ...)",
       )
   metrics = {"intent": intent_accuracy, "combine": slot_accuracies}
   return register_encoder_task(

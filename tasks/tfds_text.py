@@ -48,14 +48,14 @@ def register_tfds_text_task(
   """
   if name in REGISTERED:
     raise SgdxError(
-      f"task {name!r} is registered already", expected="an unused name", fix="choose another name"
+      f"task {name!r} is already registered", expected="an unused name", fix="choose another name"
     )
   parsed = [tuple(_parts(name, text) for text in prompt) for prompt in prompts]
   if not parsed or any(len(prompt) != 2 for prompt in parsed):
     raise SgdxError(
       f"task {name!r}: prompts {prompts!r}",
-      expected="one or more pairs of inputs and target",
-      fix='prompts=[("Same meaning? {sentence1} {sentence2}", "{label}")]',
+      expected="one or more (inputs, target) pairs",
+      fix='pass, for example, prompts=[("Same meaning? {sentence1} {sentence2}", "{label}")]',
     )
   chosen = dict(splits or {"train": "train", "validation": "validation"})
   source = seqio.TfdsDataSource(tfds_name=tfds_name, splits=chosen)
@@ -94,7 +94,7 @@ def _parts(task: str, text: str) -> list[_Part]:
     raise SgdxError(
       f"task {task!r}: prompt {text!r}: {e}",
       expected="text with fields of the data set in braces",
-      fix="write {{ for a brace that begins no field",
+      fix="write {{ and }} for literal braces",
     ) from None
 
 
@@ -115,9 +115,9 @@ def _field(task: str, path: str, example: Any, features: Any) -> tf.Tensor:
     if name not in known:
       raise SgdxError(
         f"task {task!r}: no field {path!r} in the data set",
-        expected="a field of the data set, or a field in a field, in braces",
+        expected="a field or nested field of the data set, in braces",
         available=nearest(name, known),
-        fix="correct the prompt; the data set's card lists its fields",
+        fix="correct the prompt; the data set card lists the fields",
       )
     example, features = example[name], features[name]
     features = getattr(features, "feature", features)  # of a sequence

@@ -29,7 +29,7 @@ def vocabulary() -> seqio.SentencePieceVocabulary:
       raise SgdxError(
         f"SGDX_VOCAB={path}: no such file",
         expected="T5's sentencepiece.model",
-        fix=f"copy {T5_VOCABULARY} there, or unset SGDX_VOCAB to read it from Google's storage",
+        fix=f"copy {T5_VOCABULARY} there, or unset SGDX_VOCAB to read it from Google Cloud Storage",
       )
   return seqio.SentencePieceVocabulary(path)
 

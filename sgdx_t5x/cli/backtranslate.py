@@ -156,7 +156,7 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.corpora import open_corpus
 
   if args.price is not None and not 0 <= args.price < float("inf"):
-    raise UsageError(f"--price {args.price}", expected="USD, 0 or more", fix="leave it out")
+    raise UsageError(f"--price {args.price}", expected="at least 0 USD", fix="leave it out")
   pivots = _pivots(args)
   options = _provider_options(args)
   schema = open_corpus(args.corpus).schema(args.split)
@@ -184,7 +184,7 @@ def _pivots(args: argparse.Namespace) -> list[str]:
       raise UsageError(
         f"--pivots {pivot}",
         expected="codes of languages other than English",
-        fix="give, for example, --pivots zh ja ko",
+        fix="pass, for example, --pivots zh ja ko",
       )
   return list(dict.fromkeys(args.pivots))
 
@@ -198,7 +198,7 @@ def _provider_options(args: argparse.Namespace) -> dict[str, Any]:
           f"--{name.replace('_', '-')} with --provider {args.provider}",
           expected=f"--provider {provider}",
           available=" ".join(f"--{n.replace('_', '-')}" for n in _OPTIONS[args.provider]),
-          fix="leave it out, or choose the provider that it is for",
+          fix="leave it out, or choose the provider it belongs to",
         )
   given = {
     name: value for name in _OPTIONS[args.provider] if (value := getattr(args, name)) is not None
@@ -219,13 +219,13 @@ def _hf_options(given: dict[str, Any]) -> dict[str, Any]:
   if given.pop("sample", False):
     if "beams" in given:
       raise UsageError(
-        "--sample with --beams", expected="one way of decoding", fix="leave one of them out"
+        "--sample with --beams", expected="one decoding method", fix="leave out one of them"
       )
     given["sampling"] = Sampling(**sampling)
   elif sampling:
     raise UsageError(
       " ".join(f"--{name.replace('_', '-')}" for name in sampling) + " without --sample",
-      expected="--sample, to which they belong",
+      expected="these options only together with --sample",
       fix="add --sample",
     )
   codes = [item.partition("=") for item in given.pop("language_codes", [])]
@@ -234,7 +234,7 @@ def _hf_options(given: dict[str, Any]) -> dict[str, Any]:
       raise UsageError(
         f"--language-codes {pivot}{sign}{code}",
         expected="PIVOT=CODE, for example zh=zho_Hant",
-        fix="give the code that the checkpoint's tokenizer knows",
+        fix="use the language code from the checkpoint's tokenizer",
       )
   return {**given, "language_codes": {pivot: code for pivot, _, code in codes}}
 
@@ -264,7 +264,7 @@ def _print_plans(plans: "Mapping[str, Plan]", args: argparse.Namespace) -> None:
 def _print_result(result: "BackTranslation", folder: pathlib.Path, files: list[str]) -> None:
   rules = collections.Counter(repair.rule for repair in result.repairs)
   repairs = ", ".join(f"{count} {rule}" for rule, count in sorted(rules.items())) or "none"
-  _say(f"{result.pivot}: {len(result.records):,} texts, {result.unchanged:,} came back unchanged")
+  _say(f"{result.pivot}: {len(result.records):,} texts, {result.unchanged:,} returned unchanged")
   _say(f"    repairs: {repairs}")
   _say(f"    written: {folder}/{{{','.join(files)}}}")
 
@@ -274,7 +274,7 @@ def _print_next(args: argparse.Namespace, pivots: list[str]) -> None:
   from sgdx_t5x.corpora import SAMPLE
 
   if args.provider == "table" and not args.table and args.split == "train":
-    _say("next: train with the tasks of these texts, which need no files:")
+    _say("next: train with the built-in tasks for these texts, which need no files:")
     command = "python -m t5x.train --gin_file=gin/t5dst_backtrans.gin --tfds_data_dir=data ..."
     _say(folded_command(command.split(), "  "))
     return

@@ -138,8 +138,8 @@ def _check_options(args: argparse.Namespace) -> None:
   if args.checkdst_rows and given:
     raise UsageError(
       f"--checkdst-rows with --{given[0].replace('_', '-')}",
-      expected="CheckDST's files alone, or a corpus with perturbed sets and predictions",
-      fix="leave one of the two out",
+      expected="either CheckDST's files, or a corpus with perturbed sets and predictions",
+      fix="leave out one of the two",
     )
   if args.checkdst_rows:
     return
@@ -151,14 +151,14 @@ def _check_options(args: argparse.Namespace) -> None:
     if not getattr(args, name):
       raise UsageError(
         f"no --{name}",
-        expected="--corpus, --perturbed and --predictions; or --checkdst-rows",
+        expected="--corpus, --perturbed and --predictions, or --checkdst-rows",
         fix=f"add --{name} {example}",
       )
   if args.gold:
     raise UsageError(
       "--gold without --checkdst-rows",
-      expected="CheckDST's gold file with its prediction files",
-      fix="leave it out: the gold states are those of the corpora",
+      expected="CheckDST's gold file together with its prediction files",
+      fix="leave it out; the corpora contain the gold states",
     )
 
 
@@ -177,8 +177,10 @@ def _run_sets(args: argparse.Namespace) -> int:
     checked = checks.check(
       corpus,
       args.split,
-      parse_named(args.perturbed, "perturbed", "NAME=DIR", "for instance ned=perturbed/ned"),
-      parse_named(args.predictions, "predictions", "NAME=DIR", "for instance all=eval_checkdst"),
+      parse_named(args.perturbed, "perturbed", "NAME=DIR", "pass, for example, ned=perturbed/ned"),
+      parse_named(
+        args.predictions, "predictions", "NAME=DIR", "pass, for example, all=eval_checkdst"
+      ),
       entities=entities,
       failures=args.per_frame is not None,
       on_progress=update,
@@ -205,7 +207,9 @@ def _run_rows(args: argparse.Namespace) -> int:
   from sgdx_t5x.files import atomic_write
   from sgdx_t5x.scoring.checks import checkdst_rows, checkdst_tables
 
-  named = parse_named(args.checkdst_rows, "checkdst-rows", "KIND=FILE", "for instance orig=FILE")
+  named = parse_named(
+    args.checkdst_rows, "checkdst-rows", "KIND=FILE", "pass, for example, orig=FILE"
+  )
   rows = {kind: checkdst_rows.read_rows(path) for kind, path in named.items()}
   gold = checkdst_rows.read_gold(args.gold) if args.gold else None
   report = checkdst_rows.rows_report(rows, gold, args.bootstrap_samples, args.seed)

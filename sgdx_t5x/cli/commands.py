@@ -146,7 +146,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     lines = (
       f"{e.filename or 'a file'}: {e.strerror or e}",
       "  expected:  a file that can be read or written",
-      "  fix:       check its path and permissions; --debug shows the traceback",
+      "  fix:       check the path and its permissions; --debug shows the traceback",
     )
     print_error("sgdx: " + "\n".join(lines))
     return 1

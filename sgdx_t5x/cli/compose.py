@@ -91,8 +91,8 @@ def run(args: argparse.Namespace) -> int:
   if args.init is not None:
     return _init(args)
   if not args.out:
-    raise UsageError("no --out", expected="a folder to write to", fix="give --out DIR")
-  check_least(args, "variants", 1, "leave it out for 5, as in SGD-X")
+    raise UsageError("no --out", expected="a folder to write to", fix="add --out DIR")
+  check_least(args, "variants", 1, "omit it to use 5, as in SGD-X")
   compose.check_out(args.out)
   corpus = open_corpus(args.corpus)
   originals = {split: corpus.schema(split) for split in args.split or corpus.splits}
@@ -125,13 +125,13 @@ def _init(args: argparse.Namespace) -> int:
     raise UsageError(
       f"--init together with {option}",
       expected="--init FILE, and optionally --split",
-      fix="write the file first, then compose its paraphrases with a second command",
+      fix="write the file first, then compose its paraphrases in a second command",
     )
   if pathlib.Path(args.init).exists():  # hours of work may be in it
     raise SgdxError(
-      f"--init {args.init} exists",
-      expected="a new file: paraphrases that were filled in would be lost",
-      fix="name another file, or remove it",
+      f"--init {args.init} already exists",
+      expected="a new file, since paraphrases already filled in would be lost",
+      fix="choose another file, or remove it",
     )
   corpus = open_corpus(args.corpus)
   schemas = [corpus.schema(split) for split in args.split or corpus.splits]
@@ -141,7 +141,7 @@ def _init(args: argparse.Namespace) -> int:
   print(f"written: {args.init}, {len(lines):,} elements", file=sys.stderr)
   command = ["sgdx", "compose", "--corpus", args.corpus, "--paraphrases", args.init]
   command += ["--split", *args.split] if args.split else []
-  print("next:    fill in the lists of paraphrases, then", file=sys.stderr)
+  print("next:    fill in the lists of paraphrases, then run", file=sys.stderr)
   command += ["--out", "DIR"]
   print(folded_command(tuple(map(shlex.quote, command)), "  "), file=sys.stderr)
   return 0
@@ -169,7 +169,7 @@ def _print_summary(
     *(f"{counts[rule]:,} {rule}: {text}" for rule, text in PLACEMENT_RULES.items() if counts[rule]),
   ]
   if num_other:
-    lines.append(f"{num_other:,} elements of the file belong to other splits: not used")
+    lines.append(f"not used: {num_other:,} elements of the file that belong to other splits")
   command = ["sgdx", "stats", "--corpus", args.corpus, "--schemas", args.out]
   lines.append(folded_command(tuple(map(shlex.quote, command)), "next:    "))
   print("\n".join(lines), file=sys.stderr)

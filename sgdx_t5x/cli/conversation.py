@@ -17,12 +17,12 @@ _WIDTH = 80
 _NOTHING = "-"
 _ACTS = re.compile(r"\{([^{}]*)\}\s*$")
 _HELP = """\
-Type what the user says, then what the system says, in turn. After every user
-turn the state is shown, in names of the schema; * marks what differs.
-  /undo  takes the last line back     /reset  begins a new dialogue
-  /help  shows this                   Ctrl-D  ends"""
+Type user and system utterances in turn. After every user turn, the state is
+shown with the names of the schema; * marks differences between variants.
+  /undo  removes the last line        /reset  starts a new dialogue
+  /help  shows this help              Ctrl-D  quits"""
 _HELP_ACTS = """\
-{} also reads what the system did, which its words do not tell:
+{} also reads system acts, which utterances do not contain:
   system> I found the Ramada. {{OFFER hotel_name=Ramada; REQUEST check_in}}
   acts: INFORM, REQUEST, CONFIRM, OFFER, OFFER_INTENT, NOTIFY_SUCCESS"""
 
@@ -72,7 +72,7 @@ class Conversation:
       print("a new dialogue")
     elif line == "/undo":
       del self._said[-1:]
-      print(f"{len(self._said)} lines are left")
+      print(f"{len(self._said)} lines left")
     else:
       if line != "/help":
         print(f"unknown command {line}")

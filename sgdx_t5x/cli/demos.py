@@ -108,7 +108,7 @@ def _import(args: argparse.Namespace) -> int:
   with open(args.source, "rb") as file:
     demos = read_google_prompts(file.read(), args.source)
   _write(demos, args.out)
-  print("         their words are Google's and SGD's: docs/demonstrations.md", file=sys.stderr)
+  print("         their texts are from Google and SGD: docs/demonstrations.md", file=sys.stderr)
   return 0
 
 
@@ -117,7 +117,7 @@ def _make(args: argparse.Namespace) -> int:
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.prompts.sdt.make import make_demonstrations
 
-  check_least(args, "per-service", 1, "leave --per-service out for 5")
+  check_least(args, "per-service", 1, "omit --per-service to use the default, 5")
   corpus = open_corpus(args.corpus)
   made: dict[str, list[Demonstration]] = {}
   for split in args.split:
@@ -132,7 +132,7 @@ def _make(args: argparse.Namespace) -> int:
       f"{corpus.origin}: no dialogues in {', '.join(args.split)}",
       expected="dialogues to make demonstrations from",
       available=corpus.file_counts(),
-      fix="name a split that has dialogues",
+      fix="choose a split with dialogues",
     )
   _write([demo for demos in made.values() for demo in demos], args.out)
   for split in corpus.splits:
@@ -175,7 +175,7 @@ def _check(args: argparse.Namespace) -> int:
     args.format,
     [Table(title, ("", "services", "demos", "utterances", "in its dialogues"), rows)],
     report,
-    notes=("utterances: different ones, of seven words or more", *_missing(found)),
+    notes=("utterances: distinct ones with at least seven words", *_missing(found)),
   )
   return 0
 

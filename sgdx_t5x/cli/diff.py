@@ -107,8 +107,8 @@ def run(args: argparse.Namespace) -> int:
     args,
     report,
     comparison_tables.layout,
-    "broken: right (1) in A, wrong in B; fixed: the reverse.",
-    "Of SS, lost and spread, less is better.",
+    "broken: correct (1) in A, wrong in B; fixed: the reverse.",
+    "For SS, lost and spread, lower is better.",
     _method(report),
   )
 
@@ -120,12 +120,12 @@ def _run_checks(args: argparse.Namespace) -> int:
   if args.flips or args.metric != _JOINT_GOAL:
     raise UsageError(
       "--flips or --metric with files of `sgdx check`",
-      expected="the two files; all numbers of a check are compared",
-      fix="leave the option out, or compare files of `sgdx score`",
+      expected="only the two files, since all numbers of a check are compared",
+      fix="leave out the option, or compare files of `sgdx score`",
     )
   a, b = (files.read_check(path) for path in (args.a, args.b))
   report = compare.compare(a, b, args.bootstrap_samples, args.seed, args.allow_missing)
-  less = "Of broken, reverted, from_train and repair_taken, less is better."
+  less = "For broken, reverted, from_train and repair_taken, lower is better."
   return _end(args, report, compare.layout, _method(report), less)
 
 
@@ -160,6 +160,6 @@ def _end(
 
 
 def _check_numbers(args: argparse.Namespace) -> None:
-  expected = f"{_FEWEST_SAMPLES} or more: a 95% interval needs the ends of many"
-  check_least(args, "bootstrap-samples", _FEWEST_SAMPLES, "leave it out for 1,000", expected)
-  check_least(args, "seed", 0, "leave it out for 0")
+  expected = f"{_FEWEST_SAMPLES} or more, as a 95% interval needs many samples"
+  check_least(args, "bootstrap-samples", _FEWEST_SAMPLES, "omit it to use 1,000", expected)
+  check_least(args, "seed", 0, "omit it to use 0")

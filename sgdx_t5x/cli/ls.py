@@ -77,5 +77,5 @@ def _import(name: str) -> None:
     raise UsageError(
       f"--module {name}: {e}",
       expected="a Python module that can be imported from here",
-      fix="install it, or set PYTHONPATH to the folder that holds it",
+      fix="install it, or set PYTHONPATH to the folder that contains it",
     ) from None

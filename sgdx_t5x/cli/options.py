@@ -208,9 +208,9 @@ def parse_format(items: Sequence[str]) -> "PromptFormat":
     except (KeyError, ValueError):
       raise UsageError(
         f"--prompt-style {item}",
-        expected=f"FIELD=VALUE with a field of {type(style).__name__}; flags are true or false",
+        expected=f"FIELD=VALUE with a field of {type(style).__name__}; true or false for flags",
         available=", ".join(("format", *defaults)),
-        fix=f"use the settings of {type(style).__name__} in the gin file of the run",
+        fix=f"use the {type(style).__name__} settings from the run's gin file",
       ) from None
   return load_format(name, dataclasses.replace(style, **changes))
 
@@ -256,8 +256,8 @@ def parse_variants(
     if not name or again or (sign and not folder):
       raise UsageError(
         f"--variant {item}",
-        expected="NAME, or NAME=DIR for schemas of your own, one DIR per name",
-        fix="for instance: --variant original v3 mine=my_schemas",
+        expected="NAME, or NAME=DIR for custom schemas, with one DIR per name",
+        fix="pass, for example, --variant original v3 mine=my_schemas",
       )
     variants[name] = folder or None
   folders = {name: folder for name, folder in variants.items() if folder}
@@ -279,9 +279,9 @@ def parse_named(items: Sequence[str], option: str, expected: str, fix: str) -> d
   for item in items:
     name, _, path = item.partition("=")
     if not (name and path) or name in found:
-      twice = name in found and f"names {name} twice: {found[name]} and {path}"
+      twice = name in found and f"has two values for {name}: {found[name]} and {path}"
       raise UsageError(
-        f"--{option} {twice or item}", expected=f"{expected}, each name once", fix=fix
+        f"--{option} {twice or item}", expected=f"{expected} with unique names", fix=fix
       )
     found[name] = path
   return found
@@ -335,16 +335,16 @@ def _check_file(name: str, option: str, used: dict[pathlib.Path, str]) -> None:
   if path in used or not name:
     raise UsageError(
       f"{option} {name!r}" + (f" is also {used[path]}" if name else " is empty"),
-      expected="a file of its own for each output",
-      fix="name another file",
+      expected="a separate file for each output",
+      fix="choose another file",
     )
   check_not_input(path, option)
   if not os.access(path.parent, os.W_OK) or path.is_dir():
-    why = "is a folder" if path.is_dir() else f"no folder {path.parent} to write to"
+    why = "is a folder" if path.is_dir() else f"no writable folder {path.parent}"
     raise SgdxError(
       f"{option} {name}: {why}",
-      expected="a file in a folder that exists and can be written",
-      fix="create the folder, or name another file",
+      expected="a file in an existing, writable folder",
+      fix="create the folder, or choose another file",
     )
   used[path] = f"the file of {option}"
 

@@ -180,11 +180,11 @@ def run(args: argparse.Namespace) -> int:
     if options:
       raise UsageError(
         f"--undo with --{next(iter(options))}",
-        expected="--undo alone: perturbation.json says what was done",
-        fix="leave the options out",
+        expected="--undo without options, since perturbation.json records what was done",
+        fix="leave out the options",
       )
     files = write_original(split, args.out)
-    print(f"written: {args.out}: {files.total} files, {files.equal} of them as they were")
+    print(f"written: {args.out}: {files.total} files, {files.equal} of them identical")
     return 0
   check_again(corpus, args.split, args.again and args.kind != "coco")
   check_options(args.kind, options)
@@ -210,20 +210,20 @@ def _check_outputs(args: argparse.Namespace) -> None:
   if given and args.kind != "coco":
     raise UsageError(
       f"--{given[0].replace('_', '-')} without --kind coco",
-      expected="--kind coco, which has goals",
+      expected="--kind coco, which generates goals",
       fix="leave it out",
     )
   if not args.out and not (args.goals_out or args.classify_out):
     raise UsageError(
       "no --out",
-      expected="--out DIR; or, with --kind coco, --goals-out OUT or --classify-out OUT",
-      fix="name a new folder",
+      expected="--out DIR, or, with --kind coco, --goals-out OUT or --classify-out OUT",
+      fix="add --out with a new folder",
     )
   if (args.sheet_out and args.sheet is None) or (args.sheet is not None and not args.out):
     raise UsageError(
       "--sheet-out without --sheet" if args.sheet_out else "--sheet without --out",
-      expected="--out DIR --sheet N, and --sheet-out OUT if it is to be elsewhere",
-      fix="give both",
+      expected="--out DIR --sheet N, and optionally --sheet-out OUT for another location",
+      fix="use both options",
     )
 
 
@@ -261,7 +261,7 @@ def _run_coco(args: argparse.Namespace, split: "Split", options: dict[str, Any])
   if args.sheet is not None:
     sheet = args.sheet_out or f"{args.out}.csv"
     key = coco_write.write_sheet(sheet, made, args.sheet, args.seed)
-    print(f"written: {sheet}: {3 * args.sheet} rows; their key: {key}")
+    print(f"written: {sheet}: {3 * args.sheet} rows; answer key: {key}")
   return 0
 
 
@@ -272,16 +272,16 @@ def _print_coco(manifest: "Manifest", args: argparse.Namespace) -> None:
   generated, eligible = counts["generated"], counts["eligible"]
   print(f"written: {args.out}: {generated:,} counterfactual turns of {args.split}")
   print(f"written: {control_folder(args.out)}: {counts['controls']:,} with their original goal")
-  print(f"         {generated / eligible:.1%} of {eligible:,} turns that tell something")
-  for what, words in (("source", "words"), ("kept", "left out")):
+  print(f"         {generated / eligible:.1%} of {eligible:,} user turns that inform a slot")
+  for what, words in (("source", "source"), ("kept", "left out")):
     if counts[what]:
       print(f"         {words}: " + ", ".join(f"{n:,} {name}" for name, n in counts[what].items()))
   print("         slots: " + ", ".join(
     f"{counts[f'slots_{what}']:,} {what}" for what in ("dropped", "changed", "added")))  # fmt: skip
   if number := counts.get("slots_with_few_values"):
-    print(f"         {number} slots have too few values that train lacks: others of the split")
+    print(f"         {number} slots have too few values unseen in train; other values were used")
   if not manifest.complete:
-    print("PARTIAL: the split lacks dialogues that were published")
+    print("PARTIAL: the split does not contain all published dialogues")
   quoted = shlex.quote
   print(f"next: sgdx data verify --corpus {quoted(args.out)} --against {quoted(args.corpus)}")
 
@@ -298,8 +298,8 @@ def _print_result(manifest: "Manifest", args: argparse.Namespace) -> None:
     print(f"         {name.replace('_', ' ')}: {shown}")
   if kept:
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in kept.items())
-    print(f"         kept as they were: {reasons}")
+    print(f"         unchanged: {reasons}")
   if not manifest.complete:
-    print("PARTIAL: the split lacks dialogues that were published")
+    print("PARTIAL: the split does not contain all published dialogues")
   quoted = shlex.quote
   print(f"next: sgdx data verify --corpus {quoted(args.out)} --against {quoted(args.corpus)}")

@@ -129,8 +129,8 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.prompts.rows import services_of
   from sgdx_t5x.prompts.tools import ToolCalls
 
-  expected = "a number of prompts, 1 or more"
-  check_least(args, "limit", 1, "leave --limit out for the whole split", expected)
+  expected = "at least 1 prompt"
+  check_least(args, "limit", 1, "omit --limit to use the whole split", expected)
   form = requests.parse(args)
   prompt_format = ToolCalls(form.style) if form else parse_format(args.prompt_style)
   corpus = open_corpus(args.corpus)

@@ -138,13 +138,13 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.cli.options import check_least
   from sgdx_t5x.report import build, run_tables, runs
 
-  check_least(args, "examples", 0, "leave it out for 5")
+  check_least(args, "examples", 0, "omit it to use the default, 5")
   out = pathlib.Path(args.out)
   with lock(out), no_cycles(), progress("parts") as update:
     build.check_out(out)
     scored, corpus = _runs(args, update)
     perturbed = parse_named(
-      args.perturbed, "perturbed", "SET=DIR", "for instance ned=perturbed/ned"
+      args.perturbed, "perturbed", "SET=DIR", "pass, for example, ned=perturbed/ned"
     )
     content = build.make(args.title, scored, corpus, args.force, update, perturbed)
     page = build.write(content, out, args.examples, update)
@@ -201,17 +201,17 @@ def _check_options(args: argparse.Namespace, unscored: list[pathlib.Path]) -> No
   """Refuses predictions without a corpus, and options that would have no effect."""
   if unscored and not args.corpus:
     raise UsageError(
-      f"{unscored[0]} holds predictions, and no --corpus is given",
-      expected="the corpus that was predicted, to score with",
-      fix="--corpus ARCHIVE, or --corpus sample; or give a file of `sgdx score --json`",
+      f"{unscored[0]} holds predictions, but there is no --corpus",
+      expected="the corpus that was predicted, to score against",
+      fix="add --corpus ARCHIVE or --corpus sample, or pass a file written by `sgdx score --json`",
     )
   changed = [name for name, value in args.usual.items() if getattr(args, name) != value]
   if changed and not unscored:
     option = "--" + changed[0].replace("_", "-")
     raise UsageError(
-      f"{option}, and every RUN is scored already",
-      expected="predictions to score so: a folder, or JSONL of t5x.eval or t5x.infer",
-      fix=f"give the predictions instead, or run `sgdx score` again with {option}",
+      f"{option}, but every RUN is already scored",
+      expected="predictions to score with it: a folder, or JSONL of t5x.eval or t5x.infer",
+      fix=f"pass the predictions instead, or run `sgdx score` again with {option}",
     )
 
 
@@ -236,15 +236,15 @@ def _with_steps(scored: "list[Run]", folders: Mapping[str, pathlib.Path]) -> "li
   for name, curve in curves.items():
     if len(curve) < 2:
       raise SgdxError(
-        f"--training {folders[name]}: scores of {len(curve)} steps",
-        expected="a MODEL_DIR of t5x.train with several in inference_eval/TASK-metrics.jsonl",
-        fix="name that folder; predictions for several steps are a RUN: `sgdx report DIR`",
+        f"--training {folders[name]}: scores for {len(curve)} steps",
+        expected="a MODEL_DIR of t5x.train with several steps in inference_eval/TASK-metrics.jsonl",
+        fix="pass that folder; pass predictions for several steps as a RUN: `sgdx report DIR`",
       )
   return [
     dataclasses.replace(
       run,
       steps=curves[run.name],
-      steps_note=f"as logged in {folders[run.name]}, over the frames evaluated there, often of dev",
+      steps_note=f"as logged in {folders[run.name]}, on the frames evaluated there, often from dev",
     )
     if run.name in curves
     else run
@@ -289,9 +289,9 @@ def _of_runs(
     if not is_known or not exists(pathlib.Path(path)):
       raise UsageError(
         f"--{option} {item}" + (f": no {what} {path}" if is_known and path else ""),
-        expected=f"{metavar} with the name of a run, each once, and a {what}",
+        expected=f"{metavar} with the name of a run, once per run, and an existing {what}",
         available="runs: " + ", ".join(names),
-        fix="check the path" if is_known and path else f"name the run: --{option} {metavar}",
+        fix="check the path" if is_known and path else f"specify the run: --{option} {metavar}",
       )
     paths[name] = pathlib.Path(path)
   return paths

@@ -67,28 +67,28 @@ def parse(args: argparse.Namespace) -> "RequestForm | None":
     if given:
       raise UsageError(
         f"{', '.join(given)} without --as tools",
-        expected="options of prompts as text",
+        expected="options for text prompts",
         fix="add --as tools, or leave them out",
       )
   elif args.prompt_style or (args.targets and args.openai_batch):
     raise UsageError(
       f"--as tools with {'--prompt-style' if args.prompt_style else '--targets in a batch'}",
-      expected="--delivery, which says what requests show; no right answers in a batch",
+      expected="--delivery, which selects what requests show, and no gold answers in a batch",
       fix="leave it out",
     )
   if not (args.out or args.dry_run):
-    raise UsageError("no --out", expected="a file to write", fix="give --out FILE, or --out -")
+    raise UsageError("no --out", expected="a file to write", fix="add --out FILE, or --out -")
   if args.price and min(args.price) < 0:
     raise UsageError(
       f"--price {args.price[0]} {args.price[1]}",
-      expected="two prices, 0 or more",
-      fix="take those of a million tokens from the provider's list",
+      expected="two prices of at least 0",
+      fix="use the provider's prices per million tokens",
     )
   if args.shots < 0 or (args.shots and args.split == "train"):
     raise UsageError(
       f"--shots {args.shots} for split {args.split}",
-      expected="a number of examples of train, for requests of another split",
-      fix="give --split dev or test, or leave --shots out",
+      expected="a number of train examples, for requests from another split",
+      fix="pass --split dev or test, or omit --shots",
     )
   if args.form != "tools":
     return None
@@ -165,10 +165,10 @@ def _summary(
   place = "" if args.out in (None, STDOUT) else f"{args.out}: "
   yield f"would be written: {what}" if args.dry_run else f"written: {place}{what}"
   read, written = size.tokens
-  yield f"tokens:  about {read:,} read, {written:,} written, at 4 characters each"
+  yield f"tokens:  about {read:,} read, {written:,} written, at 4 characters per token"
   if args.price:
     cost = (read * args.price[0] + written * args.price[1]) / 1_000_000
-    yield f"cost:    about {cost:,.2f}; what a model writes beside its calls comes on top"
+    yield f"cost:    about {cost:,.2f}, plus any text that the model writes besides its calls"
   if args.dry_run:
     return
   command = ["sgdx", "score", "--calls", "--corpus", args.corpus, "--split", args.split]
@@ -190,5 +190,5 @@ def nothing(corpus: "Corpus", split: str) -> SgdxError:
     f"{corpus.origin}: no prompts in split {split}",
     expected="dialogues with user frames of services that have slots",
     available=corpus.file_counts(),
-    fix="name a split that has dialogues",
+    fix="choose a split with dialogues",
   )

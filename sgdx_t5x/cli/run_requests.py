@@ -140,14 +140,14 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> dict[str, Any]:
   """Refuses numbers that make no sense. Returns the parameters of --param."""
   for name, least in (("limit", 1), ("concurrency", 1), ("retries", 0), ("backoff", 0)):
-    check_least(args, name, least, "leave it out for the default")
+    check_least(args, name, least, "omit it to use the default")
   if not args.timeout > 0:
     raise UsageError(f"--timeout {args.timeout:g}", expected="more than 0", fix="leave it out")
   if args.price and min(args.price) < 0:
     raise UsageError(
       f"--price {args.price[0]} {args.price[1]}",
-      expected="two prices, 0 or more",
-      fix="take those of a million tokens from the provider's list",
+      expected="two prices of at least 0",
+      fix="use the provider's prices per million tokens",
     )
   parameters: dict[str, Any] = {}
   for item in args.param:
@@ -155,8 +155,8 @@ def _check(args: argparse.Namespace) -> dict[str, Any]:
     if not (name and sign) or name in (*parameters, "messages", "model", "stream", "tools"):
       raise UsageError(
         f"--param {item}",
-        expected="NAME=JSON, each name once, not messages, model, stream or tools",
-        fix="for instance: --param temperature=0",
+        expected="NAME=JSON with unique names other than messages, model, stream and tools",
+        fix="pass, for example, --param temperature=0",
       )
     try:
       parameters[name] = json.loads(text)
@@ -170,14 +170,14 @@ def _key(args: argparse.Namespace) -> str:
   name = args.key_env or _KEY
   if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
     raise UsageError(
-      "--key-env is not the name of a variable",
-      expected="the name of an environment variable that holds the key; never the key itself",
-      fix=f"export {_KEY}=..., and leave --key-env out",
+      "--key-env is not a variable name",
+      expected="the name of the environment variable that holds the key, never the key itself",
+      fix=f"export {_KEY}=..., and omit --key-env",
     )
   key = os.environ.get(name, "").strip()
   if (args.key_env and not key) or not re.fullmatch(r"[!-~]*", key):
     raise SgdxError(
-      f"the environment variable {name} {'is no key' if key else 'is not set'}",
+      f"the environment variable {name} {'does not hold a valid key' if key else 'is not set'}",
       expected="a key: printable characters without spaces",
       fix=f"export {name}=...",
     )
@@ -204,11 +204,11 @@ def _dry_run(args: argparse.Namespace, wanted: "Sequence[Request]", answers: "An
 
   asked = pending(wanted, answers, write=False)
   size = Size(len(asked), sum(equal[0].size for equal in asked))
-  print(f"would be asked: {len(asked):,} of {len(wanted):,} requests", file=sys.stderr)
-  print(f"tokens:  about {size.tokens[0]:,} read, at 4 characters each", file=sys.stderr)
+  print(f"would be sent: {len(asked):,} of {len(wanted):,} requests", file=sys.stderr)
+  print(f"tokens:  about {size.tokens[0]:,} read, at 4 characters per token", file=sys.stderr)
   if args.price:
     cost = size.tokens[0] * args.price[0] / 1_000_000
-    print(f"cost:    about {cost:,.2f}; what the model writes comes on top", file=sys.stderr)
+    print(f"cost:    about {cost:,.2f}, plus what the model writes", file=sys.stderr)
   return 0
 
 
@@ -243,12 +243,12 @@ def _ask(
       asyncio.run(runner.run(asked))
   except KeyboardInterrupt as e:
     word, code = ("terminated", 143) if isinstance(e, Terminated) else ("interrupted", 130)
-    print(f"sgdx: {word}; the same command goes on", file=sys.stderr)
+    print(f"sgdx: {word}; run the same command again to resume", file=sys.stderr)
   finally:
-    earlier = f", {before:,} of them before" if before else ""
+    earlier = f", {before:,} of them from earlier runs" if before else ""
     print(f"answers: {args.out}: {done():,} of {len(names):,}{earlier}", file=sys.stderr)
     if held > before:
-      print(f"         and {held - before:,} to requests outside --limit", file=sys.stderr)
+      print(f"         and {held - before:,} for requests outside --limit", file=sys.stderr)
     if runner.retried:
       print(f"retried: {runner.retried:,} times", file=sys.stderr)
     for what, number in _spent(args, answers):
@@ -275,8 +275,8 @@ def _unanswered(args: argparse.Namespace, runner: "Runner") -> SgdxError:
   return SgdxError(
     f"{total:,} requests were not answered",
     expected="an answer to every request",
-    available="; ".join(f"{len(ids):,} x {why}, as {ids[0]}" for why, ids in reasons[:3]),
-    fix="give the same command again, which asks for these alone; "
+    available="; ".join(f"{len(ids):,} x {why}, e.g. {ids[0]}" for why, ids in reasons[:3]),
+    fix="run the same command again, which sends only these requests; "
     "`sgdx score --calls --allow-missing` scores the others",
   )
 

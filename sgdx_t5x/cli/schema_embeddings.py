@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     number, width = _write(args, update)
   print(f"written: {args.out}")
   print(f"         {number:,} intents, slots and values; width {width}")
-  print("next:    train the baseline on the same encoder, as gin/baseline.gin says, with")
+  print("next:    train the baseline on the same encoder, as in gin/baseline.gin, with")
   for name, value in (("SGDX_ENCODER", args.encoder), ("SGDX_SCHEMA_EMBEDDINGS", args.out)):
     print(f"  export {name}={shlex.quote(str(value))}")
   return 0

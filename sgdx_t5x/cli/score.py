@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-  fix = "write original=DIR for predictions with the original schemas; or v1 to v5, all"
+  fix = "pass original=DIR for predictions with the original schemas, or v1 to v5, or all"
   sources = parse_named(args.predictions, "predictions", "VARIANT=DIR", fix)
   from sgdx_t5x import scoring
   from sgdx_t5x.cli.options import scoring_settings
@@ -160,7 +160,7 @@ def _calls_format(args: argparse.Namespace, sources: dict[str, str]) -> "ToolCal
   if args.prompt_style:
     raise UsageError(
       "--calls with --prompt-style",
-      expected="one of the two: ids of answers say what the requests showed",
-      fix="leave --prompt-style out",
+      expected="only one of the two, since the answer ids record what the requests showed",
+      fix="omit --prompt-style",
     )
   return calls_format(sources, args.split)

@@ -111,7 +111,7 @@ def _init(args: argparse.Namespace) -> int:
     raise UsageError(
       f"--init together with {', '.join(given)}",
       expected="--init SCHEMA --out DIR, and optionally --seed S",
-      fix="write the files with --init first, then simulate dialogues with a second command",
+      fix="write the files with --init first, then simulate dialogues in a second command",
     )
   path = pathlib.Path(args.init)
   if not path.exists():
@@ -126,7 +126,7 @@ def _init(args: argparse.Namespace) -> int:
     f"  --templates {shlex.quote(str(out / 'templates.json'))}",
     "  --num-dialogues 1000 --seed 1 --out mine",
   )
-  print("next: review them, then\n  " + " \\\n  ".join(command))
+  print("next: review them, then run\n  " + " \\\n  ".join(command))
   return 0
 
 
@@ -166,9 +166,9 @@ def _check_usage(args: argparse.Namespace) -> None:
     raise UsageError(
       f"no {', '.join(missing)}",
       expected="--schema, --tables, --scenarios and --num-dialogues",
-      fix="give these options; `sgdx simulate --init SCHEMA.json --out DIR` writes the files",
+      fix="add these options; `sgdx simulate --init SCHEMA.json --out DIR` writes the files",
     )
   if not args.out:
-    raise UsageError("--out is empty", expected="a folder", fix="give --out DIR")
+    raise UsageError("--out is empty", expected="a folder", fix="pass --out DIR")
   for name in ("num-dialogues", "processes"):
-    check_least(args, name, 1, "give a larger number")
+    check_least(args, name, 1, "pass a larger number")

@@ -44,11 +44,11 @@ its services are compared with the original ones of the same splits. Self-BLEU
 is computed over the variants of a set.
 """
 _LEGEND = (
-  "slots, intents: % of the names of test's unseen services that occur in train",
+  "slots, intents: % of the names in test's unseen services that occur in train",
   'indel: 1 - ratio of names (the paper\'s "Levenshtein"); levensh.: edits / length',
-  "BLEU: descriptions with the original's; self-BLEU: with the others' of the set",
+  "BLEU: descriptions against the original's; self-BLEU: against other variants'",
 )
-_PAPER_LEGEND = "paper: SGD-X; of back-translations, those by Google Translate in section 5"
+_PAPER_LEGEND = "paper: SGD-X; for back-translations, those by Google Translate in section 5"
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
@@ -81,8 +81,8 @@ def run(args: argparse.Namespace) -> int:
   for name, variant, schemas in _given(args.schemas, corpus):
     if variant in sets.setdefault(name, {}):
       raise UsageError(
-        f"--schemas: {variant!r} of {name!r} twice",
-        expected="each name once",
+        f"--schemas: {variant!r} of {name!r} occurs twice",
+        expected="unique names",
         fix="give one of the two another name: --schemas NAME=DIR",
       )
     sets[name][variant] = schemas
@@ -117,9 +117,9 @@ def _given(items: list[str], corpus: "Corpus") -> "Iterator[tuple[str, str, Mapp
     if not found or path != pathlib.Path(item):
       raise SgdxError(
         f"--schemas {item}: no schema in {path}" + ("" if path.is_dir() else ", not a folder"),
-        expected="a folder that holds {split}/schema.json or schema.json",
+        expected="a folder that contains {split}/schema.json or schema.json",
         available=f"schemas in {', '.join(found)}" if found else "",
-        fix="name that folder, or the one above for all in it: DIR, without NAME=",
+        fix="pass that folder, or its parent as DIR, without NAME=, for all schemas in it",
       )
     for folder, schemas in found.items():
       yield item, f"bt_{folder}" if folder in PIVOTS else folder, schemas
@@ -149,9 +149,9 @@ def _split_of(schema: "Schema", folder: str, corpus: "Corpus") -> str:
   if len(splits) != 1:
     raise SgdxError(
       f"{schema.origin} has {len(schema)} services",
-      expected="as many as one split of the corpus has, and no other",
+      expected="the number of services of exactly one split of the corpus",
       available=", ".join(f"{split}: {n}" for split, n in lengths.items()),
-      fix="put the file into a folder with the name of its split: train/schema.json",
+      fix="move the file to a folder named after its split: train/schema.json",
     )
   return splits[0]
 

@@ -98,9 +98,9 @@ def _splits(names: list[str], corpus: "Corpus") -> tuple[str, ...]:
   if len(names) > 1:
     raise UsageError(
       f"--split {' '.join(names)}",
-      expected="all, or names of splits",
+      expected="either all, or names of splits",
       available=", ".join(corpus.splits),
-      fix="give --split all, and no other",
+      fix="pass only --split all",
     )
   return corpus.splits
 

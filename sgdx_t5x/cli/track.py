@@ -125,8 +125,8 @@ def _check_usage(args: argparse.Namespace) -> None:
   if bool(args.corpus) == bool(args.schema):
     raise UsageError(
       "--corpus and --schema" if args.corpus else "neither --corpus nor --schema",
-      expected="a corpus to track, or a schema to type a dialogue for",
-      fix="give --corpus sample --out DIR, or --schema mine.json",
+      expected="either a corpus to track, or a schema to type a dialogue for",
+      fix="pass --corpus sample --out DIR, or --schema mine.json",
     )
   of_corpus = {"--variant": args.variant, "--out": args.out, "--limit": args.limit}
   of_corpus |= {"--overwrite": args.overwrite, "--history": args.history == "gold"}
@@ -137,12 +137,12 @@ def _check_usage(args: argparse.Namespace) -> None:
     instead = {"--variant": "--variant-schema", "--variant-schema": "--variant"}.get(wrong[0])
     raise UsageError(
       f"{wrong[0]} with {given}",
-      expected=f"{wrong[0]} with {other} alone",
+      expected=f"{wrong[0]} only with {other}",
       fix=f"use {instead}" if instead else "leave it out",
     )
   if args.corpus and not args.out:
     raise UsageError(
-      "--corpus without --out", expected="a folder for the predictions", fix="give --out DIR"
+      "--corpus without --out", expected="a folder for the predictions", fix="add --out DIR"
     )
 
 
@@ -152,7 +152,9 @@ def _lengths(args: argparse.Namespace) -> dict[str, int]:
     name, _, number = item.partition("=")
     if not name or not number.isdecimal() or not int(number):
       raise UsageError(
-        f"--lengths {item}", expected="FEATURE=N, N tokens or more than 0", fix="inputs=1024"
+        f"--lengths {item}",
+        expected="FEATURE=N with a positive integer N, e.g. a number of tokens",
+        fix="pass, for example, inputs=1024",
       )
     lengths[name] = int(number)
   return lengths
@@ -185,13 +187,13 @@ def _track_corpus(args: argparse.Namespace) -> int:
   from sgdx_t5x.data.subset import Subset
   from sgdx_t5x.data.variants import ORIGINAL
 
-  check_least(args, "limit", 1, "leave --limit out for the whole split", "dialogues, 1 or more")
+  check_least(args, "limit", 1, "omit --limit to use the whole split", "at least 1 dialogue")
   corpus: Corpus = open_corpus(args.corpus)
   names, schemas = parse_variants(args.variant or [ORIGINAL], corpus)
   for name in names:
     if pathlib.PurePath(name).name != name:
       raise UsageError(
-        f"--variant {name}", expected="a name that a folder can have", fix="name it otherwise"
+        f"--variant {name}", expected="a valid folder name", fix="choose another name"
       )
   variants = {name: schemas.get(args.split, name) for name in names}
   if args.limit is not None:
@@ -212,7 +214,7 @@ def _track_corpus(args: argparse.Namespace) -> int:
     ):
       written.append(found)
   for found in written:
-    known = f", {found.known:,} of them before" if found.known else ""
+    known = f", {found.known:,} of them from an earlier run" if found.known else ""
     print(f"written: {found.folder}: {found.frames:,} frames{known}", file=sys.stderr)
   _print_next(args, variants, corpus)
   return 0
@@ -243,8 +245,8 @@ def _converse(args: argparse.Namespace) -> int:
     if not name or not file or name in files:
       raise UsageError(
         f"--variant-schema {item}",
-        expected="NAME=FILE, each name once, none of them original",
-        fix="for instance: --variant-schema v1=mine_v1.json",
+        expected="NAME=FILE with unique names other than original",
+        fix="pass, for example, --variant-schema v1=mine_v1.json",
       )
     files[name] = file
   original = read_schema(args.schema)

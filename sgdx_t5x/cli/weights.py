@@ -132,10 +132,10 @@ def _import(args: argparse.Namespace) -> int:
       path = write_checkpoint(weights, args.out, args.step, args.overwrite, update)
   print(f"written:    {path}")
   if isinstance(weights.sizes, BertSizes):
-    print(f"            float32, step {args.step}, no optimizer state; heads start fresh")
+    print(f"            float32, step {args.step}, no optimizer state; task heads start untrained")
     _print_next_of_encoder(weights.sizes, path, args)
     return 0
-  print(f"            float32, step {args.step}, optimizer state of a fresh Adafactor")
+  print(f"            float32, step {args.step}, freshly initialized Adafactor state")
   _print_next(weights.sizes, path, args)
   return 0
 
@@ -152,8 +152,8 @@ def _export(args: argparse.Namespace) -> int:
       return _export_encoder(args, weights)
     if args.config:
       raise UsageError(
-        f"--config {args.config}: {args.checkpoint} is of a T5",
-        expected="no --config: the arrays of a T5 tell all sizes",
+        f"--config {args.config}: {args.checkpoint} is a T5 checkpoint",
+        expected="no --config, since all sizes of a T5 model follow from its arrays",
         fix="leave it out",
       )
     _print_read(f"{args.checkpoint}, step {weights.step}", weights)
@@ -165,8 +165,8 @@ def _export(args: argparse.Namespace) -> int:
   if not args.vocab:
     print("            no tokenizer; --vocab FILE adds its SentencePiece model")
   if not weights.sizes.tied:
-    print("            transformers 5 warns that it does not tie lm_head, which is correct")
-  print("config:     sizes come from the arrays; dropout_rate is T5's default, 0.1")
+    print("            transformers 5 warns that lm_head is not tied, which is correct")
+  print("config:     sizes are taken from the arrays; dropout_rate is T5's default, 0.1")
   print("next:       in Python, with transformers:")
   print(f"  AutoModelForSeq2SeqLM.from_pretrained({str(path)!r})")
   return 0
@@ -177,9 +177,9 @@ def _export_encoder(args: argparse.Namespace, weights: "Weights") -> int:
 
   if not args.config:
     raise UsageError(
-      f"{args.checkpoint} has a BERT, and no --config",
-      expected="the config.json of the model that training started from: no array tells the heads",
-      fix="--config DIR, the folder that `sgdx weights import` read",
+      f"{args.checkpoint} contains a BERT encoder, but there is no --config",
+      expected="the config.json of the original model; arrays do not contain the number of heads",
+      fix="add --config DIR, the folder read by `sgdx weights import`",
     )
   config = bert_huggingface.config_for(args.config, weights.sizes)
   sizes = bert_huggingface.sizes_of(config, pathlib.Path(args.config))
@@ -255,7 +255,7 @@ def _family(sizes: "Sizes") -> str:
   if sizes.gated != sizes.tied:
     return "T5 1.1 or Flan" if sizes.gated else "T5 1.0"
   return f"T5 with {'gated gelu' if sizes.gated else 'relu'}, logits " + (
-    "via the embedding" if sizes.tied else "of their own"
+    "tied to the embedding" if sizes.tied else "not tied"
   )
 
 

@@ -17,7 +17,7 @@ from sgdx_t5x.endpoints.request_file import Request, RequestFile, to_json
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import decode_json, not_found, writing_fix
 
-_EXPECTED = "answers that `sgdx run` wrote"
+_EXPECTED = "answers written by `sgdx run`"
 
 
 @dataclasses.dataclass
@@ -77,7 +77,7 @@ class AnswerFile:
     self._known: dict[str, _Place] = {}
     if self.path.exists():
       if not self.path.is_file():
-        raise SgdxError(f"{path}: no regular file", expected="a file", fix="name another file")
+        raise SgdxError(f"{path}: not a regular file", expected="a file", fix="choose another file")
       self._check({request.id: request.digest for request in requests.requests}, requests)
 
   def _check(self, digests: dict[str, str], requests: RequestFile) -> None:
@@ -89,12 +89,12 @@ class AnswerFile:
         found = f"{self.path}: an answer to {name!r}, which is not in {requests.path}"
         if name in digests:
           of, now = request.get("model"), self._model
-          why = "other text or parameters" if of == now else f"model {of!r}; now it is {now!r}"
-          found = f"{self.path}: an answer to another request {name!r}: {why}"
+          why = "different text or parameters" if of == now else f"model {of!r}, now {now!r}"
+          found = f"{self.path}: an answer to a different request {name!r}: {why}"
         raise SgdxError(
           found,
           expected="a new file, or the answers of an earlier run to the same requests",
-          fix=f"name another --out; with --reuse {self.path}, answers to equal requests are taken",
+          fix=f"choose another --out, with --reuse {self.path} to reuse answers to equal requests",
         )
       if request["hash"] not in self._known:
         self.usage.add(row["response"]["body"])
@@ -158,7 +158,7 @@ class AnswerFile:
       raise SgdxError(
         f"--out {self.path}: {e.strerror}",
         expected="a file that can be written, on a disk with enough space",
-        fix=writing_fix(e, "move the file to another disk and name it there"),
+        fix=writing_fix(e, "move the file to another disk and pass its new path"),
       ) from None
 
   def sync(self) -> None:
@@ -194,7 +194,9 @@ def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, dict[str, Any]]]:
         good = False
       if not good:
         raise SgdxError(
-          f"{where}: no answer of `sgdx run`", expected=_EXPECTED, fix="name another file"
+          f"{where}: not an answer written by `sgdx run`",
+          expected=_EXPECTED,
+          fix="choose another file",
         )
       yield _Place(path, start), {**row, "size": len(line)}
       start += len(line)

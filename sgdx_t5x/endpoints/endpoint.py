@@ -54,9 +54,9 @@ def chat_url(endpoint: str) -> str:
   if found.scheme not in ("http", "https") or not host or found.username or found.password:
     secret = found.username or found.password
     raise UsageError(
-      "--endpoint with a name or password in it" if secret else f"--endpoint {endpoint!r}",
+      "--endpoint contains a user name or password" if secret else f"--endpoint {endpoint!r}",
       expected="http://HOST:PORT/v1 or https://HOST/v1, of an OpenAI-compatible API",
-      fix="put the key into an environment variable, see --key-env" if secret else "give its URL",
+      fix="put the key into an environment variable, see --key-env" if secret else "pass its URL",
     )
   path = found.path.rstrip("/")
   if not path.endswith(_PATH):
@@ -125,8 +125,8 @@ class Endpoint:
       if isinstance(e, aiohttp.ClientConnectorError) and not self._is_there:
         raise SgdxError(
           f"{self.shown}: {why}",
-          expected="a server that listens there",
-          fix="start it, or check --endpoint",
+          expected="a server listening at this address",
+          fix="start the server, or check --endpoint",
         ) from None
       raise Failed(f"connection lost: {why}") from None
     self._is_there = True
@@ -148,32 +148,34 @@ class Endpoint:
     if status in (401, 403):
       raise SgdxError(
         where,
-        expected=f"a key that the service accepts, in the environment variable {self._key_name}",
+        expected=f"a valid API key in the environment variable {self._key_name}",
         available=f"{self._key_name} is {'set' if self._key else 'not set'}",
         fix=f"export {self._key_name}=..., or name another variable with --key-env",
       )
     if unpaid:
-      raise SgdxError(where, expected="an account that can pay", fix="see to the account")
+      raise SgdxError(
+        where, expected="an account with sufficient credit", fix="check the account's billing"
+      )
     if status == 404:
       raise SgdxError(
         where,
-        expected="a model that the endpoint has, and the address of an OpenAI-compatible API",
+        expected="a model of the endpoint, and the address of an OpenAI-compatible API",
         available=await self._models(),
-        fix="give another --model or --endpoint",
+        fix="pass another --model or --endpoint",
       )
     if status < 400 or status == 405:
       to = headers.get("Location", "")
       raise SgdxError(
-        where + (f"; it names {self._said(to)}" if to else ""),
-        expected="the address of an OpenAI-compatible API, which answers POST there",
-        fix="give the address that it moved to as --endpoint" if to else "check --endpoint",
+        where + (f"; redirects to {self._said(to)}" if to else ""),
+        expected="the address of an OpenAI-compatible API, which answers POST requests",
+        fix="pass the address that it redirects to as --endpoint" if to else "check --endpoint",
       )
     if not self.has_answered and status in (400, 422) and b"tool" in text.lower():
       raise SgdxError(
         where,
-        expected="a model and a server that take tools and tool_choice",
-        fix="start the server with tool calls (vLLM: --enable-auto-tool-choice), name a model "
-        "that has them, or use `sgdx prompts --prompt-style format=tools`, which asks as text",
+        expected="a model and a server that support tools and tool_choice",
+        fix="start the server with tool calling (vLLM: --enable-auto-tool-choice), choose a model "
+        "that supports it, or use `sgdx prompts --prompt-style format=tools` for text prompts",
       )
     raise Refused(said)
 
@@ -198,14 +200,14 @@ def _completion(text: bytes) -> dict[str, Any]:
   try:
     found = decode_json(text, "answer", "JSON")
   except SgdxError:
-    raise Failed("an answer that is not JSON") from None
+    raise Failed("the answer is not JSON") from None
   try:
     message = found["choices"][0]["message"]
     if isinstance(message.get("tool_calls"), list) or message.get("role") == "assistant":
       return found
   except (LookupError, TypeError, AttributeError):
     pass
-  raise Failed(f"no chat completion: {_message(text)[:_LONGEST_QUOTE]}")
+  raise Failed(f"not a chat completion: {_message(text)[:_LONGEST_QUOTE]}")
 
 
 def _message(text: bytes) -> str:

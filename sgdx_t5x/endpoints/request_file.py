@@ -19,7 +19,7 @@ from sgdx_t5x.files import decode_json, not_found
 from sgdx_t5x.prompts.selection import DialogueSize, choose_dialogues
 from sgdx_t5x.prompts.tools.requests import parse_request_id
 
-_EXPECTED = "a request of `sgdx prompts --as tools` per line"
+_EXPECTED = "one request of `sgdx prompts --as tools` per line"
 _FIX = "write the file again with `sgdx prompts --as tools`"
 _SENT = ("messages", "tools", "tool_choice")  # keys of a row that is not a line of a batch
 _URL = "/v1/chat/completions"
@@ -75,7 +75,7 @@ class RequestFile:
     with self.path.open("rb") as file:
       self.requests = list(self._read(file))
     if not self.requests:
-      raise SgdxError(f"{self.path}: no requests in it", expected=_EXPECTED, fix=_FIX)
+      raise SgdxError(f"{self.path}: contains no requests", expected=_EXPECTED, fix=_FIX)
 
   def _read(self, file: BinaryIO) -> Iterator[Request]:
     ids: set[str] = set()
@@ -85,7 +85,7 @@ class RequestFile:
         where = f"{self.path}, line {number}"
         request = self._request(line, place, where)
         if request.id in ids:
-          raise _malformed(where, f"id {request.id!r} a second time")
+          raise _malformed(where, f"duplicate id {request.id!r}")
         ids.add(request.id)
         yield request
       place += len(line)
@@ -106,7 +106,7 @@ class RequestFile:
     row = decode_json(line, where, _EXPECTED, _FIX)
     name = row.get("custom_id", row.get("id")) if isinstance(row, dict) else None
     if not isinstance(name, str):
-      raise _malformed(where, "no custom_id and no id")
+      raise _malformed(where, "neither custom_id nor id")
     example = ExampleId.parse(parse_request_id(name, where)[0], where)
     self.split = self.split or example.split
     body = self._body(row, where)
@@ -121,11 +121,11 @@ class RequestFile:
       raise _malformed(where, f"a request to {quoted(row['url'])}, not to {_URL}")
     named = sent.get("model")
     if not self._given and (not named or self.model not in ("", named)):
-      found = f"no --model, and {where} names {quoted(named) if named else 'none'}"
+      found = f"no --model, and {where} names {quoted(named) if named else 'no model'}"
       raise UsageError(
-        found + (f", lines before it {self.model!r}" if self.model else ""),
-        expected="one model, by the name that the endpoint knows",
-        fix="give --model NAME",
+        found + (f", but earlier lines {self.model!r}" if self.model else ""),
+        expected="a single model, under its name at the endpoint",
+        fix="add --model NAME",
       )
     self.model = self.model or str(named)
     return to_json({**sent, "model": self.model, **self._parameters})

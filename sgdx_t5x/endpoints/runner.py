@@ -144,10 +144,10 @@ class Runner:
     self._failed_in_a_row += hopeless
     if self._failed_in_a_row >= _HOPELESS:
       raise SgdxError(
-        f"{self._endpoint.shown}: {self._failed_in_a_row} requests in a row without an answer; "
+        f"{self._endpoint.shown}: {self._failed_in_a_row} consecutive requests without an answer; "
         f"the last: {why}",
         expected="an endpoint that answers",
-        fix="see to it, or give it more time with --timeout, --retries and fewer --concurrency",
+        fix="check the endpoint, or increase --timeout or --retries, or reduce --concurrency",
       )
 
   async def _sleep(self, seconds: float) -> None:

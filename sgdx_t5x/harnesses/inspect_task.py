@@ -140,9 +140,9 @@ class _Frames:
     example = ExampleId.parse(name, row["id"])
     if (frame := self.gold.get(example.frame_id)) is None:
       raise SgdxError(
-        f"id {row['id']!r} is of no frame of the corpus",
-        expected=_EXPECTED + f" of split {self.split}",
-        fix="give corpus= and split= as to `sgdx prompts`",
+        f"id {row['id']!r} does not belong to any frame of the corpus",
+        expected=_EXPECTED + f" for split {self.split}",
+        fix="pass the same corpus= and split= as to `sgdx prompts`",
       )
     schema = self.schemas.get(self.split)
     predicted = read_calls(row["calls"], self._pairs(example.variant)[frame.service], absent)

@@ -21,7 +21,7 @@ from sgdx_t5x.tables import document
 
 PAGE = "report.html"
 FILES = "files.txt"  # lists the files of a report; only these may be replaced
-_NOT_SHOWN = "dialogues and names of slots are not shown: "
+_NOT_SHOWN = "dialogues and slot names are not shown: "
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +149,7 @@ def check_out(out: pathlib.Path) -> None:
     out,
     replace=True,
     ours=lambda path: path.as_posix() in ours,
-    expected=f"a folder that is new or empty, or holds a report and nothing else: see its {FILES}",
+    expected=f"a new or empty folder, or one with only a report, whose files are listed in {FILES}",
   )
 
 
@@ -158,9 +158,9 @@ def _check_comparable(scored: Sequence[Run], force: bool) -> tuple[str, ...]:
   if differences and not force:
     raise SgdxError(
       "the runs were scored with different settings: " + "; ".join(differences),
-      expected="the same corpus, split and frames, scored by the same rules",
-      fix="score them with the same settings, or report them one by one; --force shows them "
-      "side by side, marked",
+      expected="runs with the same corpus, split, frames and scoring settings",
+      fix="score them with the same settings, or report them separately; --force shows them "
+      "side by side, marked NOT COMPARABLE",
     )
   return tuple(f"NOT COMPARABLE: {line}" for line in differences)
 
@@ -168,17 +168,17 @@ def _check_comparable(scored: Sequence[Run], force: bool) -> tuple[str, ...]:
 def _texts(scored: Sequence[Run], corpus: Corpus | None) -> tuple[browser.Texts, list[str]]:
   if corpus is None:
     has_errors = any(run.table and run.table.failures for run in scored)
-    return browser.Texts(), [_NOT_SHOWN + "give the corpus with --corpus"] if has_errors else []
+    return browser.Texts(), [_NOT_SHOWN + "pass the corpus with --corpus"] if has_errors else []
   if all(run.signature.checksum != corpus.checksum() for run in scored):
     raise SgdxError(
       f"{corpus.origin} is not the corpus of {scored[0].name}",
-      expected=f"checksum {scored[0].signature.checksum}, as its signature says",
+      expected=f"checksum {scored[0].signature.checksum}, as in its signature",
       available=f"checksum {corpus.checksum()}",
-      fix="give --corpus what `sgdx score` was given, or leave it out: the page shows less then",
+      fix="pass the same --corpus as to `sgdx score`, or omit it for a page with less detail",
     )
   data = {(run.signature.checksum, run.signature.split) for run in scored}
   if len(data) > 1:  # dialogue ids repeat between corpora and splits
-    return browser.Texts(), [_NOT_SHOWN + "the runs are of different data"]
+    return browser.Texts(), [_NOT_SHOWN + "the runs have different corpora or splits"]
   return browser.read_texts(corpus, scored[0].signature.split, scored), []
 
 

@@ -89,5 +89,5 @@ def caption(rows: Mapping[str, Rows], counted: str = "") -> str:
     for label, row in everything.items()
   )
   has_intervals = any(row.intervals for row in everything.values())
-  intervals = " 95% intervals by resampling dialogues." if has_intervals else ""
+  intervals = " 95% intervals: bootstrap over dialogues." if has_intervals else ""
   return f"Frames: {', '.join(sizes) or 'none'}.{intervals}"

@@ -98,12 +98,12 @@ def read_check(path: str | pathlib.Path, name: str, signature: Signature, scores
   report = files.read_report(path)
   _check_same(path, report, name, signature, scores)
   if not report["per_frame"]:
-    lacks = f"{path} names no counts per frame: check again with --per-frame to see the errors"
+    lacks = f"{path} has no per-frame counts; check again with --per-frame to see the errors"
     return Check(report, {}, (lacks,))
   read = files.read_check(path)
   perturbed = {label: found for label, found in read.sets.items() if found.name != ORIGINAL}
   if any(found.failures is None for found in perturbed.values()):
-    return Check(report, {}, (f"{path} is of an older version and lists no errors: check again",))
+    return Check(report, {}, (f"{path} has an older format that lists no errors; check again",))
   return Check(report, perturbed)
 
 
@@ -127,14 +127,14 @@ def read_said(
   named = {found.name: found for check in checks for found in check.sets.values()}
   if unknown := [name for name in perturbed if name not in named]:
     raise SgdxError(
-      f"--perturbed {unknown[0]}=...: no check has errors of a set {unknown[0]}",
-      expected="a set of the checks",
+      f"--perturbed {unknown[0]}=...: no check has errors for a set named {unknown[0]}",
+      expected="a set from the checks",
       available=", ".join(named),
-      fix="name it as `sgdx check` did, which must have been given --per-frame",
+      fix="use the name given to `sgdx check`, and run that command with --per-frame",
     )
   lacks = [name for name in named if name not in perturbed]
   lines = (
-    [f"what is said in {', '.join(lacks)} is not shown: --perturbed NAME=DIR"] if lacks else []
+    [f"utterances of {', '.join(lacks)} are not shown: pass --perturbed NAME=DIR"] if lacks else []
   )
   dialogues = corpus.dialogues(split) if corpus is not None and perturbed else ()
   before = {d.dialogue_id: d for d in dialogues}
@@ -144,10 +144,10 @@ def read_said(
     found = open_corpus(place)
     if any(found.checksum() != each.about["checksum"] for each in _of(name, checks)):
       raise SgdxError(
-        f"--perturbed {name}={place} is not what was checked",
-        expected=f"checksum {named[name].about['checksum']}, as the check says",
+        f"--perturbed {name}={place} is not the corpus that was checked",
+        expected=f"checksum {named[name].about['checksum']}, as recorded in the check",
         available=f"checksum {found.checksum()}",
-        fix="give what `sgdx check` was given, or check again",
+        fix="pass the same corpus as to `sgdx check`, or check again",
       )
     if before and is_of_goals(named[name].kinds):
       edits[name] = read_edits(before, found, split)
@@ -187,9 +187,9 @@ def section_lines(check: Check) -> tuple[str, ...]:
   """Returns the lines above the tables of a check."""
   report = check.report
   return (
-    "ned: names that nobody has seen; pi: the same in other words; sdi: disfluent speech; vs: "
-    "other values; coco: another goal. A set is compared with the original dialogues over the "
-    "frames that it changed.",
+    "ned: unseen names; pi: paraphrased utterances; sdi: disfluent speech; vs: other values; coco: "
+    "another user goal. Each set is compared with the original dialogues over the frames that the "
+    "perturbation changed.",
     *tables.legend(report),
     *report["notes"],
     f"Signature of the check: {report['signature']}",
@@ -219,12 +219,12 @@ def _check_same(
   own = scores.groups["all"].values.get("jga_orig")
   known = same_frames and found is not None and own is not None
   if not words and known and abs(found - own) > _SAME:
-    words = [f"JGA {100 * found:.2f} with the original dialogues, not {100 * own:.2f}"]
+    words = [f"JGA {100 * found:.2f} on the original dialogues, not {100 * own:.2f}"]
   if words:
     raise SgdxError(
       f"--check {path} is not a check of {run}: {'; '.join(words)}",
-      expected="a check of the same predictions for the original dialogues, by the same rules",
-      fix="run `sgdx check` with the predictions that were scored, or name the run: NAME=FILE",
+      expected="a check of the same predictions for the original dialogues, with the same settings",
+      fix="run `sgdx check` on the predictions that were scored, or specify the run: NAME=FILE",
     )
 
 

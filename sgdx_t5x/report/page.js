@@ -399,10 +399,10 @@ function missingParts(data) {
   const hasSchemas = Object.values(data.services).some((s) => Object.keys(s.variants).length);
   const lacks = [
     ...(Object.keys(data.dialogues).length ? [] : ["dialogues"]),
-    ...(hasSchemas ? [] : ["names and descriptions of slots"]),
+    ...(hasSchemas ? [] : ["slot names and descriptions"]),
   ];
   if (!lacks.length) return [];
-  const why = "the corpus was not at hand when this page was written.";
+  const why = "the corpus was not available when this page was generated.";
   return [el("p", { class: "muted" }, `Not shown: ${lacks.join(", ")}; ${why}`)];
 }
 

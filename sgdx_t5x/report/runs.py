@@ -94,17 +94,17 @@ def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
     elif name in named or not name or not path:
       raise UsageError(
         f"RUN {item}",
-        expected="PATH or NAME=PATH, each name once",
+        expected="PATH or NAME=PATH, with unique names",
         available=", ".join(named),
-        fix="name each run differently",
+        fix="give each run a different name",
       )
     else:
       named[name] = pathlib.Path(path)
   for name, path in zip(_short_names(unnamed), unnamed, strict=True):
     if name in named:
       raise UsageError(
-        f"two runs are called {name}: {named[name]} and {path}",
-        expected="each name once",
+        f"two runs are named {name}: {named[name]} and {path}",
+        expected="unique names",
         fix=f"give one of them another name: NAME={path}",
       )
     named[name] = path
@@ -118,22 +118,22 @@ def is_predictions(path: pathlib.Path) -> bool:
     SgdxError: no such path, or a report or MODEL_DIR, which are neither.
   """
   if not path.exists():
-    expected = "a file of `sgdx score --json`, or predictions: a folder or JSONL"
+    expected = "a file written by `sgdx score --json`, or predictions: a folder or JSONL"
     raise not_found(path, expected, "file or folder")
   report = path / "report.html" if path.is_dir() else path
   if report.name == "report.html" and report.is_file():
     scores = sorted(str(file) for file in report.parent.glob("scores/*.json"))
     raise SgdxError(
       f"RUN {path} is a report",
-      expected="what a report is made from",
+      expected="scores or predictions to make a report from",
       available=", ".join(scores),
-      fix="give its scores if they are there, else what it was made from",
+      fix="pass the scores in its folder, or the inputs that it was made from",
     )
   if path.is_dir() and any(path.glob("checkpoint_*")):
     raise SgdxError(
       f"RUN {path} is a MODEL_DIR",
-      expected="all predictions for a split; t5x.train writes some, for its scores while training",
-      fix="run t5x.eval and give its EVAL_OUTPUT_DIR; --training draws the scores of MODEL_DIR",
+      expected="all predictions for a split; t5x.train writes only some, for its training curves",
+      fix="run t5x.eval and pass its EVAL_OUTPUT_DIR; --training plots the scores in MODEL_DIR",
     )
   return path.is_dir() or (path.suffix == ".jsonl" and not score_files.is_frames_file(path))
 
@@ -153,7 +153,7 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
   if not report["per_frame"]:
     how = "score again with --per-frame OUT.jsonl"
     return Run(
-      name, report, origin=str(path), lacks=(f"{name}: {path} names no scores per frame; {how}",)
+      name, report, origin=str(path), lacks=(f"{name}: {path} has no per-frame scores; {how}",)
     )
   frames = score_files.frames_path(path, str(report["per_frame"].get("file")))
   if not frames.is_file():
@@ -161,14 +161,14 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
     return Run(
       name,
       report,
-      lacks=(f"{name}: its file of scores per frame, {frames}, is gone; {how}",),
+      lacks=(f"{name}: its file of per-frame scores, {frames}, is missing; {how}",),
       origin=str(path),
     )
   table = score_files.read_frames_of(report, path, [JOINT_GOAL])
   _check_table(table, report, path)
   lacks = ()
   if table.failures is None:
-    lacks = (f"{name}: {frames} is of an older version and does not list errors; score again",)
+    lacks = (f"{name}: {frames} has an older format that lists no errors; score again",)
   return Run(name, report, table, lacks=lacks, origin=str(path))
 
 
@@ -178,8 +178,8 @@ def _check_table(table: FrameTable, report: Mapping[str, Any], path: pathlib.Pat
   if JOINT_GOAL not in table.metrics or not services <= set(scored):
     unknown = ", ".join(sorted(services.difference(scored))) or f"no {JOINT_GOAL}"
     raise SgdxError(
-      f"{path}: its scores per frame have {unknown}",
-      expected=f"{JOINT_GOAL} of the services in the report",
+      f"{path}: its per-frame scores have {unknown}",
+      expected=f"{JOINT_GOAL} for the services in the report",
       available=", ".join(scored)[:200],
       fix="run `sgdx score` again, with --json and --per-frame",
     )
@@ -214,10 +214,10 @@ def score_run(
   chosen = max(sources, key=lambda number: number or 0) if step is None else step
   if chosen not in sources:
     raise SgdxError(
-      f"{folder}: no predictions of step {step}",
-      expected="predictions whose file names end in the step, -002700.jsonl",
+      f"{folder}: no predictions for step {step}",
+      expected="predictions whose file names end in the step, such as -002700.jsonl",
       available="steps " + ", ".join(map(str, sources)),
-      fix="name one of them, or leave --step out for the last",
+      fix="choose one of them, or omit --step to use the last",
     )
   steps = []
   for number, source in sources.items():

@@ -102,8 +102,8 @@ def _provenance(scored: Sequence[Run]) -> Iterator[Section]:
   ]
   if shown:
     lines = (
-      "informed: said by the user; accepted: said by the system before; carried: taken over from "
-      "another service (coreference).",
+      "informed: stated by the user; accepted: mentioned earlier by the system; carried: carried "
+      "over from another service (coreference).",
     )
     yield Section("provenance", "Provenance of values", lines, tuple(shown), ())
 
@@ -112,10 +112,11 @@ def _calls(scored: Sequence[Run]) -> Iterator[Section]:
   """Tool-call rates, for runs whose predictions are tool calls."""
   if shown := run_tables.calls(scored):
     lines = (
-      "Of calls as they were made, right or wrong. Wrong: a tool of a service that the dialogue "
-      "has not had; unknown: of none. Invented and mistyped are shares of the arguments, intent of "
-      "the frames with an active one. Abstained: no call where no tool fits, which is right; "
-      "missed: no call where one fits. Trackers without calls are not in these tables.",
+      "Calls are counted as the model made them, correct or not. Wrong: calls a tool of a service "
+      "that has not occurred in the dialogue; unknown: calls a tool of no service. Invented and "
+      "mistyped are shares of the arguments, intent is a share of the frames with an active "
+      "intent. Abstained: no call where no tool fits, which is correct; missed: no call where one "
+      "fits. Trackers without tool calls are not in these tables.",
     )
     yield Section("calls", "Tool calls", lines, shown, ())
 
@@ -153,7 +154,7 @@ def _comparisons(scored: Sequence[Run]) -> Iterator[Section]:
 def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...]]:
   lacking = [r.name for r in (first, run) if r.table is None]
   if lacking:
-    return (f"no paired comparison: {', '.join(lacking)} without scores per frame",), ()
+    return (f"no paired comparison: {', '.join(lacking)} without per-frame scores",), ()
   names = f"A is {first.name}, B is {run.name}"
   try:
     compared = compare.compare(first.table, run.table, allow_missing=True)
@@ -165,10 +166,10 @@ def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...
   notes = (*compared.notes, *(f"PARTIAL: {line}" for line in new))
   shown = comparison_tables.tables(first.name, run.name, compared)
   lines = (
-    f"Differences are {run.name} minus {first.name} in percentage points, with 95% intervals by "
-    "paired resampling of dialogues; more is better, but less of SS, lost and spread. p is "
-    "two-sided, of JGA_v1-5 in the table of services, at least 2 / 2^D of D dialogues, and not "
-    "corrected for how many numbers are looked at. Broken: frames right (JGA 1) with "
+    f"Differences are {run.name} minus {first.name} in percentage points, with 95% intervals from "
+    "a paired bootstrap over dialogues; higher is better, except for SS, lost and spread. p is "
+    "two-sided (for JGA_v1-5 in the table of services), at least 2 / 2^D for D dialogues, and not "
+    "corrected for multiple comparisons. Broken: frames correct (JGA 1) with "
     f"{first.name} and wrong with {run.name}, counted per schema variant; fixed: the reverse.",
     *((f"{line} ({names})") for line in notes),
     *comparison_tables.worst_and_best(shown[1]),
@@ -196,11 +197,11 @@ def _errors(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]
   drawn = {"error_kinds": ("Kinds of slot errors", plots.error_kinds(counts, sizes))}
   shown = [table for run in listed for table in (run_tables.errors(run), run_tables.slots(run))]
   lines = (
-    "A slot of a frame is an error if its official score is below 1. The first of these that fits "
-    "is its kind. missed: the gold state has the slot, the predicted one not. value of another "
-    "slot: the predicted value is another slot's in the gold state of the frame. spurious: the "
-    "gold state does not have the slot. wrong categorical choice, wrong value: it has another "
-    "value.",
+    "A slot of a frame is an error if its official score is below 1. Its kind is the first of "
+    "these that applies. missed: the gold state has the slot, the predicted state does not. value "
+    "of another slot: the predicted value belongs to another slot in the gold state of the frame. "
+    "spurious: the gold state does not have the slot. wrong categorical choice, wrong value: the "
+    "gold state has another value.",
     *(_most(run.name, counts[run.name]) for run in listed),
   )
   yield Section(
@@ -236,5 +237,5 @@ def _caption(scored: Sequence[Run]) -> str:
   rows = [run.rows.groups["all"] for run in scored]
   sizes = {f"n = {row.num_frames:,} frames of {row.num_dialogues:,} dialogues" for row in rows}
   signatures = runs.signatures(scored).values()
-  intervals = " 95% intervals by resampling dialogues." if any(r.intervals for r in rows) else ""
+  intervals = " 95% intervals: bootstrap over dialogues." if any(r.intervals for r in rows) else ""
   return f"{'; '.join(sorted(sizes))}.{intervals} Signature: {' '.join(signatures)}"

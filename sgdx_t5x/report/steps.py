@@ -24,8 +24,8 @@ _METRICS = "-metrics.jsonl"
 # Task names made by `tasks.registration.register_family`, whose import would need TensorFlow.
 _ONE_VARIANT = re.compile(rf"(?:.*_)?(?:{'|'.join(FORMATS)})_sgd(?:x_(v[1-5]))?")
 _SEVERAL = "several variants"
-_EXPECTED = 'an object with "step", a line per evaluation, as SeqIO writes it'
-_FIX = "evaluate again with t5x.train or t5x.eval, or move the file away"
+_EXPECTED = 'one JSON object with "step" per evaluation and line, as written by SeqIO'
+_FIX = "evaluate again with t5x.train or t5x.eval, or move the file elsewhere"
 
 
 def step_files(path: str | pathlib.Path, split: str) -> dict[int | None, list[pathlib.Path]]:
@@ -129,7 +129,7 @@ def _read_curve(file: pathlib.Path) -> tuple[tuple[int, dict[str, float]], ...]:
     step = values.pop("step", None) if isinstance(values, dict) else None
     if type(step) is not int or step < 0:
       raise SgdxError(
-        f"{where}: step {step!r}" if isinstance(values, dict) else f"{where}: no object",
+        f"{where}: step {step!r}" if isinstance(values, dict) else f"{where}: not a JSON object",
         expected=_EXPECTED,
         fix=_FIX,
       )
@@ -184,10 +184,10 @@ def _ordered(tasks: Mapping[str, Mapping[str, float]], folder: str | pathlib.Pat
     variant = _variant(task) or (_SEVERAL if any(key in metrics for key in KEYS) else None)
     if variant in held:
       raise SgdxError(
-        f"{folder}: {held[variant]} and {task} are both of {variant}",
-        expected="one task of each schema variant, and one of several",
+        f"{folder}: {held[variant]} and {task} both evaluate {variant}",
+        expected="at most one task per schema variant, and one for several variants",
         available=", ".join(tasks),
-        fix=f"move the {_METRICS} file of one of the two away",
+        fix=f"move the {_METRICS} file of one of them elsewhere",
       )
     if variant:
       held[variant] = task

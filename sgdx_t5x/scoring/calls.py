@@ -128,10 +128,10 @@ def _check_names(
   for other in selection.schemas.names(selection.split) if unknown else ():
     if both := sorted(unknown & all_tools(selection.services(other)).keys()):
       raise SgdxError(
-        f"answers of {variant}: no call is of a tool of {variant}; {both[0]!r} is of {other}",
-        expected="names of tools as the requests show them",
+        f"answers for {variant}: none calls a tool of {variant}; {both[0]!r} is a tool of {other}",
+        expected="tool names as shown in the requests",
         available=nearest(both[0], tools),
-        fix=f"score these as answers to the requests of {other}, with the ids of those",
+        fix=f"score them as answers to the {other} requests, with the ids of those requests",
       )
 
 

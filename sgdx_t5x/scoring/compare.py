@@ -21,7 +21,7 @@ from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of
 from sgdx_t5x.signature import Signature, differences
 
 FORMAT = "sgdx-diff/1"  # raise the number when a reader of the report must change
-_ALIKE = "scores of the same frames"
+_ALIKE = "scores for the same frames"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,9 +208,9 @@ def _check_comparable(tables: Sequence[FrameTable]) -> None:
     a, b = (", ".join(f"{name}:{x[i]}" for name, x in pairs.items()) for i in (0, 1))
     raise SgdxError(
       f"A and B were scored with different settings: {', '.join(pairs)}",
-      expected="scores of the same corpus and split, by the same rules",
+      expected="scores for the same corpus and split, computed with the same settings",
       available=f"A: {a} | B: {b}",
-      fix=f"score one again with the settings of the other: {tables[0].path}, {tables[1].path}",
+      fix=f"rescore one with the settings of the other: {tables[0].path}, {tables[1].path}",
     )
 
 
@@ -222,9 +222,9 @@ def _common_variants(
     if metric not in table.metrics:
       raise SgdxError(
         f"{table.path}: no metric {metric!r}",
-        expected="a metric of the scores per frame",
+        expected="a metric in the per-frame scores",
         available=nearest(metric, table.metrics),
-        fix="name one of: " + ", ".join(table.metrics),
+        fix="use one of: " + ", ".join(table.metrics),
       )
   a, b = (
     [v for v, scores in table.scores.items() if not np.isnan(scores.metrics[metric]).all()]
@@ -233,13 +233,13 @@ def _common_variants(
   shared = [variant for variant in a if variant in b]
   if not shared:
     raise SgdxError(
-      f"no variant has {metric} in both {tables[0].path} and {tables[1].path}",
-      expected="predictions of both systems for one variant at least",
+      f"{tables[0].path} and {tables[1].path} have no variant in common with {metric}",
+      expected="predictions from both systems for at least one variant",
       available=f"A: {', '.join(a) or 'none'} | B: {', '.join(b) or 'none'}",
-      fix="score the same variants of both",
+      fix="score the same variants for both systems",
     )
   unshared = (("A", [v for v in a if v not in b]), ("B", [v for v in b if v not in a]))
-  return shared, tuple(f"not compared, in {x} only: {', '.join(v)}" for x, v in unshared if v)
+  return shared, tuple(f"not compared, only in {x}: {', '.join(v)}" for x, v in unshared if v)
 
 
 def _common_frames(
@@ -255,7 +255,7 @@ def _common_frames(
     if len(ids) > len(shared)
   ]
   if missing and not (allow_missing and shared):
-    compares = "; --allow-missing compares what both have" if shared else ""
+    compares = "; --allow-missing compares the shared frames" if shared else ""
     raise SgdxError(
       f"{'; '.join(missing)}; the first is {unshared[0]}",
       expected=_ALIKE,
@@ -275,7 +275,7 @@ def _common_scores(
     values = np.stack([system[variant].metrics[metric] for system in systems])
     unknown = np.isnan(values)
     if unshared := int((unknown[0] != unknown[1]).sum()):
-      missing.append(f"{unshared:,} frames of {variant} have {metric} in one of A and B only")
+      missing.append(f"{unshared:,} frames of {variant} have {metric} in only one of A and B")
     values[:, unknown.any(axis=0)] = np.nan
     for into, system, row in zip(kept, systems, values, strict=True):
       into[variant] = dataclasses.replace(system[variant], metrics={metric: row})
@@ -283,7 +283,7 @@ def _common_scores(
     raise SgdxError(
       "; ".join(missing),
       expected=_ALIKE,
-      fix="complete the predictions; --allow-missing compares what both have",
+      fix="complete the predictions, or use --allow-missing to compare the shared frames",
     )
   return kept, missing
 

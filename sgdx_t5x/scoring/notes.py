@@ -31,7 +31,7 @@ def warning_lines(
   if not corpus.is_complete(split, num_dialogues):
     yield (
       f"the corpus has {num_dialogues:,} of the {PUBLISHED_DIALOGUES[split]:,} dialogues of "
-      f"{split}: not comparable with published scores"
+      f"{split}; the scores are not comparable with published ones"
     )
   for absent, variants in _by_count(missing):
     yield f"{absent:,} of {len(gold):,} frames of {variants} have no prediction"
@@ -65,16 +65,16 @@ def note_lines(
     by_file.setdefault(find_files(place, split)[0].resolve(), []).append(variant)
   for file, variants in by_file.items():
     if len(variants) > 1 and not is_rows(file):
-      yield f"the same predictions are given for {', '.join(variants)}: nothing can differ"
+      yield f"the same predictions are used for {', '.join(variants)}; results cannot differ"
   for name in how.metrics:
     if absent := [v for v, scores in by_variant.items() if np.isnan(scores.metrics[name]).all()]:
-      yield f"{name}: the predictions for {', '.join(absent)} do not have it"
+      yield f"{name}: the predictions for {', '.join(absent)} do not include it"
   for variant, scores in by_variant.items():
     absent = int(np.isnan(scores.metrics["slot_tagging_f1"]).sum())
     if 0 < absent < len(scores):
       yield (
-        f"slot tagging of {variant} is over the {len(scores) - absent:,} of {len(scores):,} "
-        'frames that have "slots", as officially'
+        f"slot tagging of {variant} covers the {len(scores) - absent:,} of {len(scores):,} "
+        'frames that have "slots", as in the official scorer'
       )
 
 
@@ -85,6 +85,6 @@ def ignored_lines(
   for variant, scores in by_variant.items():
     if counts := ignored[variant]:
       yield (
-        f"{len(counts):,} of {len(scores):,} answers of {variant} name slots or intents that were "
-        f"not in the prompt, {sum(counts):,} in all; these parts of the answers are ignored"
+        f"{len(counts):,} of {len(scores):,} answers for {variant} contain slots or intents that "
+        f"were not in the prompt ({sum(counts):,} in total); these parts are ignored"
       )

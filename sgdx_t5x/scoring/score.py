@@ -175,7 +175,7 @@ def score_predictions(
   how = Settings(**settings)
   if not predictions:
     raise UsageError(
-      "no predictions", expected="variant -> file or folder", fix='give {"original": PATH}'
+      "no predictions", expected="variant -> file or folder", fix='pass {"original": PATH}'
     )
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
   predictions = {untagged(variant)[1]: path for variant, path in predictions.items()}
@@ -293,7 +293,7 @@ report = score_report  # its name in version 0.1
 
 
 def _with_gold_history(files: Provenance, variants: Sequence[str]) -> Provenance:
-  note = f"{', '.join(variants)}: tracked with gold states of earlier turns: an oracle's scores"
+  note = f"{', '.join(variants)}: oracle scores, tracked with the gold states of earlier turns"
   return Provenance({**files.fields, "history": "gold"}, (*files.notes, note))
 
 
@@ -312,7 +312,7 @@ def _gold_frames(
       f"{corpus.origin}: no user frames in split {split}",
       expected="dialogues with gold states",
       available=corpus.file_counts(),
-      fix="name a split that has dialogues",
+      fix="choose a split with dialogues",
     )
   return gold
 
@@ -329,9 +329,9 @@ def _read(
       by_variant = {name: read_predictions(path, name, selection)}
     if repeated := read.intersection(by_variant):
       raise UsageError(
-        f"{', '.join(sorted(repeated))}: predictions in {path} and in another place",
-        expected="each variant once",
-        fix="leave one of the two out",
+        f"{', '.join(sorted(repeated))}: predictions both in {path} and elsewhere",
+        expected="one source of predictions per variant",
+        fix="leave out one of the two",
       )
     read.update(by_variant)
     while by_variant:
@@ -342,10 +342,10 @@ def _common(scores: Mapping[str, FrameScores]) -> dict[str, FrameScores]:
   common = metrics.common_frames(scores)
   if not len(next(iter(common.values()))):
     raise SgdxError(
-      "no frame has predictions in all variants given",
-      expected="predictions for the same frames",
+      "no frame has predictions for all the given variants",
+      expected="predictions for the same frames under every variant",
       available=", ".join(f"{v}: {len(frames):,} frames" for v, frames in scores.items()),
-      fix="score the variants one by one, or complete their predictions",
+      fix="score the variants separately, or complete their predictions",
     )
   return common
 

@@ -40,7 +40,7 @@ _REPORT: dict[str, Any] = {  # keys of a report and the types of their values
   "predict_nothing": dict,
 }
 _HIGHEST = 1 + 1e-6  # maximum score, with room for rounding
-_RESTORE = "the file was probably cut short; run `sgdx score` again"
+_RESTORE = "run `sgdx score` again; the file was probably truncated"
 
 
 def save(
@@ -129,7 +129,7 @@ def read_frames(path: str | pathlib.Path, metrics: Collection[str] | None = None
   if isinstance(head, dict) and head.get("format") == FRAMES_FORMAT:
     table = _read_table(path, metrics)
     partial = Signature.parse(table.signature).partial
-    warnings = ("its signature says PARTIAL; the report says why",) if partial else ()
+    warnings = ("marked PARTIAL in its signature; the report states the reason",) if partial else ()
     return dataclasses.replace(table, warnings=warnings)
   return read_frames_of(_read_report(path, ("signature", "warnings", "per_frame")), path, metrics)
 
@@ -141,18 +141,18 @@ def read_frames_of(
   named = report["per_frame"] or {}
   if not all(isinstance(named.get(key), str) for key in ("file", "checksum")):
     raise SgdxError(
-      f"{path}: the report names no scores per frame",
-      expected="a report of `sgdx score --json OUT.json --per-frame OUT.jsonl`",
-      fix="score again with --per-frame",
+      f"{path}: the report does not refer to per-frame scores",
+      expected="a report written by `sgdx score --json OUT.json --per-frame OUT.jsonl`",
+      fix="run `sgdx score` again with --per-frame",
     )
   frames = frames_path(path, named["file"])
   table = _read_table(frames, metrics)
   if table.checksum != named["checksum"]:
     raise SgdxError(
-      f"{frames} is not of the run that wrote {path}",
-      expected=f"checksum {report['per_frame']['checksum']}, as the report says",
+      f"{frames} and {path} were written by different runs",
+      expected=f"checksum {report['per_frame']['checksum']}, as recorded in the report",
       available=f"checksum {table.checksum}",
-      fix="run `sgdx score` again, with --json and --per-frame files of their own for each run",
+      fix="run `sgdx score` again, with separate --json and --per-frame files for each run",
     )
   return dataclasses.replace(table, path=path, warnings=tuple(report["warnings"]))
 
@@ -177,14 +177,14 @@ def read_report(path: str | pathlib.Path) -> dict[str, Any]:
     for part in ("sgdx", "predict_nothing"):
       for _, name, row in Rows.from_json(report[part]).items():
         if row.num_frames is None or row.num_dialogues is None:
-          raise ValueError(f"{name}: no number of frames or dialogues")
+          raise ValueError(f"{name}: the number of frames or dialogues is missing")
     part = "variants"
     for groups in report["variants"].values():
       groups["#ALL_SERVICES"].items()
   except (AttributeError, KeyError, TypeError, ValueError) as e:
     raise SgdxError(
       f"{path}: {part}: {type(e).__name__}: {e}",
-      expected="the scores that `sgdx score --json` writes",
+      expected="scores as written by `sgdx score --json`",
       fix="run `sgdx score` again",
     ) from None
   return report
@@ -192,12 +192,12 @@ def read_report(path: str | pathlib.Path) -> dict[str, Any]:
 
 def _read_report(path: pathlib.Path, keys: Collection[str]) -> dict[str, Any]:
   """Reads a report whose required keys are `keys`."""
-  expected = "what `sgdx score` wrote with --json"
+  expected = "a report written by `sgdx score --json`"
   if _is_head(_first_line(path)):
     raise SgdxError(
-      f"{path}: scores per frame, not a report of `sgdx score`",
+      f"{path}: per-frame scores, not a report of `sgdx score`",
       expected=expected,
-      fix="give the file of --json that was written with it",
+      fix="pass the --json file that was written along with it",
     )
   report = decode_json(_uncompressed(path), str(path), expected, "run `sgdx score` again")
   is_report = isinstance(report, dict) and report.get("format") == REPORT_FORMAT
@@ -271,7 +271,7 @@ def _first_line(path: pathlib.Path) -> Any:
 
 def _check_file(path: pathlib.Path) -> None:
   if not path.is_file():
-    raise not_found(path, "what `sgdx score` wrote with --json or --per-frame")
+    raise not_found(path, "a file written by `sgdx score --json` or --per-frame")
   protect([path])
 
 
@@ -289,8 +289,8 @@ def _uncompressed(path: pathlib.Path) -> bytes:
   except (OSError, EOFError, zlib.error) as e:
     raise SgdxError(
       f"{path}: not a complete gzip file ({e})",
-      expected="what `sgdx score` wrote, compressed",
-      fix="compress it again, or give the uncompressed file",
+      expected="a gzip-compressed output file of `sgdx score`",
+      fix="compress it again, or pass the uncompressed file",
     ) from None
 
 
@@ -298,9 +298,9 @@ def _read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTab
   head = _first_line(path)
   if not _is_head(head):
     raise SgdxError(
-      f"{path}: the first line does not describe scores per frame",
+      f"{path}: the first line is not a header of per-frame scores",
       expected=f'"format": "{FRAMES_FORMAT}" with signature, variants, metrics',
-      fix="score again with --per-frame",
+      fix="run `sgdx score` again with --per-frame",
     )
   variants, names = head["variants"], tuple(head["metrics"])
   kept = [name for name in names if metrics is None or name in metrics]
@@ -316,7 +316,7 @@ def _read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTab
       if key in frames:
         raise SgdxError(
           f"{where}: frame {key} occurs twice",
-          expected="each frame once",
+          expected="unique frames",
           fix="run `sgdx score` again",
         )
       frames[key] = frame
@@ -381,14 +381,14 @@ def _parse_row(
     agreed = row.get("agreement")
     agreed = None if agreed is None else float(agreed)
     if any(x < 0 or x > _HIGHEST for x in scores) or not 0 <= (agreed or 0) <= _HIGHEST:
-      raise ValueError("a score that is not from 0 to 1")
+      raise ValueError("a score outside the range 0 to 1")
     if not 0 <= frame[1] < 2**31:
-      raise ValueError(f"turn {frame[1]}")
+      raise ValueError(f"invalid turn {frame[1]}")
     failures = tuple(_failure(variants, **x) for x in row.get("failures", ()))
     return row["id"], frame, scores, failures, agreed
   except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as e:
     raise SgdxError(
-      f"{where}: not a row of scores per frame ({type(e).__name__}: {e})",
+      f"{where}: not a row of per-frame scores ({type(e).__name__}: {e})",
       expected="a JSON object with id, dialogue_id, turn, service, seen, scores",
       fix=_RESTORE,
     ) from None
@@ -404,9 +404,9 @@ def _failure(
   if not isinstance(slot, str):
     raise TypeError("a slot must be a string")
   if not (set(predicted) == set(variants) and kinds.keys() <= set(variants)):
-    raise ValueError(f"failure of {slot}: not the variants of the first line")
+    raise ValueError(f"failure of {slot}: its variants differ from those in the header")
   if unknown := set(kinds.values()).difference(KINDS):
-    raise ValueError(f"kind of failure {unknown.pop()!r}")
+    raise ValueError(f"unknown kind of failure {unknown.pop()!r}")
   return Failure(slot, tuple(gold), predicted, kinds)
 
 
@@ -416,6 +416,6 @@ def _check_count(path: pathlib.Path, signature: str, num_frames: int) -> None:
   if expected != str(num_frames):
     raise SgdxError(
       f"{path}: {num_frames:,} frames",
-      expected=f"{expected} frames, as its signature says",
+      expected=f"{expected} frames, as stated in its signature",
       fix=_RESTORE,
     )

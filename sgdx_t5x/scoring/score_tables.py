@@ -35,9 +35,9 @@ def absent(row: Row) -> Iterator[str]:
   """Yields which numbers the tables lack for all services, and what they require."""
   if not row.has(JGA.sensitivity.key):
     lacking = ", ".join(x.heading for x in JGA.per_variant if not row.has(x.key))
-    yield f"JGA_v1-5, Diff_rel, SS_JGA, robustness need v1 to v5; not given: {lacking}"
+    yield f"JGA_v1-5, Diff_rel, SS_JGA and robustness require v1 to v5; missing: {lacking}"
   elif not row.has(JGA.original.key):
-    yield "Diff_rel, retained, lost, gained need predictions for the original schemas"
+    yield "Diff_rel, retained, lost and gained require predictions for the original schemas"
 
 
 def long_csv(report: Mapping[str, Any]) -> str:

@@ -40,14 +40,14 @@ class Settings:
     if self.seed < 0 or not (number == 0 or 100 <= number <= 1_000_000):
       raise UsageError(
         f"{number} bootstrap samples, seed {self.seed}",
-        expected="0 bootstrap samples (no intervals) or 100 to 1,000,000; a seed of 0 or more",
-        fix="leave both out: 1,000 bootstrap samples, seed 0",
+        expected="0 (no intervals) or 100 to 1,000,000 bootstrap samples, and a seed of at least 0",
+        fix="omit both to use the defaults: 1,000 bootstrap samples, seed 0",
       )
     for name in self.metrics:
       if name not in OFFICIAL_METRICS:
         raise UsageError(
           f"metric {name!r}",
-          expected="an official metric of a frame",
+          expected="an official frame-level metric",
           available=nearest(name, OFFICIAL_METRICS),
-          fix="name one of: " + ", ".join(OFFICIAL_METRICS),
+          fix="use one of: " + ", ".join(OFFICIAL_METRICS),
         )

@@ -13,7 +13,7 @@ _TASK = re.compile(
   r"^(?:MIXTURE_OR_TASK_NAME|train/[\w.]*DatasetConfig\.mixture_or_task_name) = (['\"])(.+)\1$",
   re.MULTILINE,
 )
-_EXPECTED = "a folder checkpoint_N of `t5x.train`, or the MODEL_DIR it lies in, with its config.gin"
+_EXPECTED = "a folder checkpoint_N written by `t5x.train`, or its MODEL_DIR, with config.gin"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ def _read(path: Any) -> Checkpoint:
       break
   else:
     raise SgdxError(
-      f"{path}: no config.gin beside it",
-      expected="the config.gin that `t5x.train` wrote into MODEL_DIR: it says which tracker it is",
+      f"{path}: no config.gin next to it",
+      expected="the config.gin that `t5x.train` wrote to MODEL_DIR, which identifies the tracker",
       available=_names(path.parent),
       fix=f"copy it from the MODEL_DIR to {path.parent}",
     )
@@ -89,7 +89,7 @@ def _read(path: Any) -> Checkpoint:
   if not names:
     raise SgdxError(
       f"{config}: no MIXTURE_OR_TASK_NAME",
-      expected="the configuration of a training run on a task or mixture of sgdx_t5x.tasks",
+      expected="the configuration of a training run on a task or mixture in sgdx_t5x.tasks",
       fix="copy the config.gin of the run that wrote the checkpoint",
     )
   return Checkpoint(str(path), str(config), text, names[0][1])

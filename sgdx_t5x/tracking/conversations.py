@@ -125,9 +125,9 @@ def from_utterances(
   names = tuple(services if services is not None else schema.names)
   if isinstance(utterances, str) or not names:
     raise SgdxError(
-      "a dialogue that is one text" if names else "no services to track",
-      expected="a list of what user and system said in turn, and a service at least",
-      fix="give [text], not text; services=None tracks all",
+      "the dialogue is a single string" if names else "no services to track",
+      expected="a list of user and system utterances in turn, and at least one service",
+      fix="pass [text], not text; services=None tracks all services",
     )
   for name in names:
     schema[name]  # raises if unknown
@@ -160,7 +160,7 @@ def read_schema(schema: SchemaLike) -> Schema:
     return parse_schema(list(schema), "schema")
   path = pathlib.Path(schema)
   if not path.is_file():
-    raise not_found(path, "a schema file, as SGD's schema.json")
+    raise not_found(path, "a schema file like SGD's schema.json")
   return load_schema(path.read_bytes(), str(path))
 
 
@@ -188,7 +188,7 @@ def read_acts(text: str, schema: Schema, services: Sequence[str]) -> list[dict[s
         f"{{{part}}}: unknown {'act' if wrong == act else 'slot'} {wrong!r}",
         expected="ACT slot=value; ACT slot; ACT",
         available=nearest(wrong, among, limit=20),
-        fix="for instance {OFFER city=Fresno; REQUEST date}",
+        fix="write, for example, {OFFER city=Fresno; REQUEST date}",
       )
     acts.append({"act": act, "slot": slot, "values": [value] if sign else []})
   return acts

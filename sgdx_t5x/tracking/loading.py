@@ -25,9 +25,9 @@ def open_tracker(*folders: str | os.PathLike, lengths: Mapping[str, int] | None 
   if None in kinds.values() or len(set(kinds.values())) > 1:
     raise SgdxError(
       "; ".join(f"{checkpoint.path}: {checkpoint.task}" for checkpoint in found),
-      expected="checkpoints of one tracker",
-      available=f"trackers of {', '.join(TRACKERS)}",
-      fix="give a checkpoint that was trained on a task or mixture of one of them",
+      expected="checkpoints of a single tracker",
+      available=f"trackers: {', '.join(TRACKERS)}",
+      fix="pass a checkpoint that was trained on a task or mixture for one of them",
     )
   module, _, function = str(kinds[found[0].path]).partition(":")
   return getattr(importlib.import_module(module), function)(found, lengths or {})
@@ -45,7 +45,7 @@ def with_gold_history(tracker: Tracker) -> Tracker:
     raise UsageError(
       f"--history gold with {tracker.name}",
       expected="SGP-DST, whose released pipeline reads gold states of earlier turns",
-      fix="leave it out: every other tracker goes by its own predictions",
+      fix="leave it out; all other trackers use their own predictions",
     )
   return tracker.with_gold_history()
 

@@ -198,15 +198,15 @@ def _lengths(checkpoint: Checkpoint, others: Mapping[str, int]) -> Mapping[str, 
   if not isinstance(found, Mapping):
     raise SgdxError(
       f"{checkpoint.config_path}: no TASK_FEATURE_LENGTHS",
-      expected="the lengths of the task's features, which models are made for",
+      expected="the feature lengths of the task, for which models are built",
       fix="set it there: TASK_FEATURE_LENGTHS = {'inputs': 512, 'targets': 256}",
     )
   if unknown := [name for name in others if name not in found]:
     raise SgdxError(
-      f"a length of {', '.join(unknown)}",
+      f"length given for unknown feature {', '.join(unknown)}",
       expected=f"features of {checkpoint.task}",
       available=", ".join(f"{name}={length}" for name, length in found.items()),
-      fix="name one of them",
+      fix="use these feature names",
     )
   return {**found, **others}
 
@@ -226,7 +226,7 @@ def _as_sgdx_errors(checkpoint: Checkpoint) -> Iterator[None]:
     said = [getattr(cause, name, None) for name in ("message", "found")]
     raise SgdxError(
       f"{checkpoint.path}: " + (": ".join(str(x) for x in said if x) or str(e).split("\n")[0]),
-      expected=str(getattr(cause, "expected", None) or "a checkpoint that fits its config.gin"),
+      expected=str(getattr(cause, "expected", None) or "a checkpoint that matches its config.gin"),
       available=str(getattr(cause, "available", None) or ""),
-      fix="give the checkpoint with the config.gin it was trained with; --debug shows more",
+      fix="pass the checkpoint with the config.gin it was trained with; --debug shows more",
     ) from e

@@ -51,8 +51,8 @@ def check_services(schema: Schema) -> None:
     if not service.slots:
       raise SgdxError(
         f"{schema.origin}: service {service.name} has no slots",
-        expected="slots, of which a state says the values",
-        fix="give it slots, or leave it out of the schema",
+        expected="slots whose values can be tracked",
+        fix="add slots to it, or remove it from the schema",
       )
 
 
@@ -87,7 +87,7 @@ def read_split(corpus: Corpus, split: str, tracker: Tracker) -> list[Dialogue]:
       f"{corpus.origin}: nothing to track in split {split}",
       expected="dialogues with user frames",
       available=corpus.file_counts(),
-      fix="name a split that has dialogues",
+      fix="choose a split with dialogues",
     )
   return dialogues
 
@@ -231,9 +231,9 @@ def _begin(out: pathlib.Path, manifest: dict[str, Any], overwrite: bool) -> None
   if earlier is not None and not overwrite:
     if differences := list(_differences(earlier, manifest)):
       raise SgdxError(
-        f"--out {out} holds predictions of other settings: " + "; ".join(differences),
-        expected="a folder that is new, or of the same checkpoint, settings and dialogues",
-        fix="name another folder, or give --overwrite to begin anew",
+        f"--out {out} holds predictions made with different settings: " + "; ".join(differences),
+        expected="a new folder, or predictions for the same checkpoint, settings and dialogues",
+        fix="choose another folder, or add --overwrite to start over",
       )
     manifest["variants"] = {**earlier["variants"], **manifest["variants"]}
   elif earlier is not None:
@@ -242,7 +242,7 @@ def _begin(out: pathlib.Path, manifest: dict[str, Any], overwrite: bool) -> None
       shutil.rmtree(out / pathlib.PurePath(name).name, ignore_errors=True)
     (out / MANIFEST).unlink()
   else:
-    check_folder(out, expected="a folder that is new or empty, or of an earlier `sgdx track`")
+    check_folder(out, expected="a new or empty folder, or the output of an earlier `sgdx track`")
   out.mkdir(parents=True, exist_ok=True)
   with atomic_write(out / MANIFEST, "--out") as file:
     file.write(json.dumps(manifest, indent=2) + "\n")
@@ -252,11 +252,11 @@ def _read_manifest(out: pathlib.Path) -> dict[str, Any] | None:
   path = out / MANIFEST
   if not path.is_file():
     return None
-  expected, fix = f"a {MANIFEST} of `sgdx track`", "name another folder"
+  expected, fix = f"a {MANIFEST} written by `sgdx track`", "choose another folder"
   data = decode_json(path.read_bytes(), str(path), expected, fix)
   parts = [data.get(key) for key in ("tracker", "corpus", "variants")] if _is_ours(data) else []
   if not parts or not all(isinstance(part, dict) for part in parts):
-    raise SgdxError(f"{path}: another format", expected=expected, fix=fix)
+    raise SgdxError(f"{path}: unknown format", expected=expected, fix=fix)
   return data
 
 
@@ -272,4 +272,4 @@ def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator
         yield f"{part} {key} {a}, now {b}"
   for variant, digest in now["variants"].items():
     if earlier["variants"].get(variant, digest) != digest:
-      yield f"another schema of {variant}"
+      yield f"the schema of {variant} differs"

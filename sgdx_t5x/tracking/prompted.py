@@ -31,8 +31,8 @@ def one_of(checkpoints: Sequence[Checkpoint]) -> Checkpoint:
   if len(checkpoints) > 1:
     raise SgdxError(
       f"{len(checkpoints)} checkpoints: " + ", ".join(x.path for x in checkpoints),
-      expected=f"one: a tracker of the task {checkpoints[0].task} has one model",
-      fix="give the path of one of them",
+      expected=f"one checkpoint: a tracker for the task {checkpoints[0].task} has a single model",
+      fix="pass the path of one of them",
     )
   return checkpoints[0]
 
@@ -56,8 +56,9 @@ class PromptedTracker:
   def __init__(self, model: LoadedModel):
     if model.task.how is None:
       raise SgdxError(
-        f"{model.checkpoint.path}: trained on {model.task.name}, which asks in several ways",
-        expected="a mixture of tasks that all have one prompt format and style",
+        f"{model.checkpoint.path}: trained on {model.task.name}, which mixes prompt formats "
+        "or styles",
+        expected="a mixture whose tasks all have the same prompt format and style",
         available=model.task.format,
         fix="train on such a mixture; `sgdx ls tasks` lists them",
       )

@@ -29,9 +29,9 @@ def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SgpT
     part = _part(one)
     if part in found:
       raise SgdxError(
-        f"two checkpoints of SGP-DST's {part}: {found[part].path} and {one.path}",
-        expected="one for each of " + ", ".join(PARTS),
-        fix="give one of them",
+        f"two checkpoints for SGP-DST's {part}: {found[part].path} and {one.path}",
+        expected="one checkpoint for each of " + ", ".join(PARTS),
+        fix="pass only one of them",
       )
     found[part] = one
   missing = [part for part in PARTS if part not in found]
@@ -41,18 +41,18 @@ def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SgpT
       expected=f"a checkpoint for each of its sub-models: {', '.join(PARTS)}",
       available="; ".join(f"{part}: {one.path}" for part, one in found.items()),
       fix="; ".join(f"python -m t5x.train --gin_file=gin/sgpdst/{part}.gin ..." for part in missing)
-      + ", then give all four folders",
+      + ", then pass all four folders",
     )
   models = {part: LoadedModel(found[part], lengths) for part in PARTS}
   officials = {part: (model.task.how or SgpStyle()).official for part, model in models.items()}
   if len(set(officials.values())) > 1:
     raise SgdxError(
-      "sub-models of SGP-DST with and without the released code's slips: "
+      "sub-models of SGP-DST with and without the bugs of the released code: "
       + ", ".join(
         f"{part} {'with' if official else 'without'}" for part, official in officials.items()
       ),
-      expected="all four trained on tasks sgpdst_official_..., or none",
-      fix="train those that differ again",
+      expected="all four trained on sgpdst_official_... tasks, or none",
+      fix="retrain those that differ",
     )
   return SgpTracker(models)
 
@@ -63,9 +63,9 @@ def _part(checkpoint: Checkpoint) -> str:
   if part not in PARTS:
     raise SgdxError(
       f"{checkpoint.path}: trained on {checkpoint.task}",
-      expected="a sub-model of SGP-DST, as the first checkpoint is",
+      expected="a sub-model of SGP-DST, like the first checkpoint",
       available=", ".join(PARTS),
-      fix="give the folders of SGP-DST's four checkpoints and no others",
+      fix="pass the folders of SGP-DST's four checkpoints and no others",
     )
   return part
 

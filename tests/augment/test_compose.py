@@ -222,7 +222,7 @@ def test_one_split_of_a_file_for_all(tmp_path, capsys):
   assert command(tmp_path / "tiny", file, out, "--split", "train", "--variants", "3") == 0
   found = sorted(path.relative_to(out).as_posix() for path in out.rglob("*.json*"))
   assert found == ["paraphrases.jsonl", *(f"v{k}/train/schema.json" for k in (1, 2, 3))]
-  assert "7 elements of the file belong to other splits: not used" in capsys.readouterr().err
+  assert "not used: 7 elements of the file that belong to other splits" in capsys.readouterr().err
 
 
 GOOD = {"element": "Banks_1/slot/kind/name", "paraphrases": ["sort"]}

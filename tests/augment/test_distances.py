@@ -193,7 +193,7 @@ def test_folders_of_schemas(corpus, tmp_path, capsys):
     (["short"], 1, "has 1 services"),
     (["bent"], 1, "has 3 slots"),
     (["cut"], 1, "not valid JSON"),
-    (["a=bt/zh", "a=bt/zh"], 2, "'a' of 'given' twice"),
+    (["a=bt/zh", "a=bt/zh"], 2, "'a' of 'given' occurs twice"),
   ],
 )
 def test_bad_schemas_get_four_parts(corpus, tmp_path, monkeypatch, capsys, schemas, code, part):

@@ -79,7 +79,7 @@ def test_the_table_of_the_sample_gives_the_schemas_of_the_sample(tmp_path, capsy
     written = json.loads((out / pivot / "train" / "schema.json").read_text())
     assert written == wordings[pivot].to_json()
   shown = capsys.readouterr()
-  assert "ko: 204 texts, 18 came back unchanged\n    repairs: none\n" in shown.err
+  assert "ko: 204 texts, 18 returned unchanged\n    repairs: none\n" in shown.err
   line = f'register_variant("out_ja", "{out}/ja", vocabulary=sample_vocabulary, prefix="sample_"'
   assert line in shown.err
   assert 'register_mixture("sample_t5dst_out", ["sample_t5dst_sgd", "sample_t5dst_sgd_out_zh"' in (
@@ -112,7 +112,7 @@ def test_a_corpus_takes_the_result_and_the_table_its_own(corpus, shouting, tmp_p
   assert [slot.name for slot in banks.slots][:2] == ["kind_ja_en", "to_ja_en"]
   assert banks.intents[0].required_slots == ("kind_ja_en",)
   shown = capsys.readouterr().err
-  assert "zh: 18 texts, 0 came back unchanged" in shown
+  assert "zh: 18 texts, 0 returned unchanged" in shown
   line = f'register_variant("back_translations_zh", "{out}/zh", vocabulary=vocabulary)'
   assert line in shown
   tables = [str(out / pivot / "train" / "texts.jsonl") for pivot in PIVOTS]
@@ -129,7 +129,7 @@ def test_repairs_are_shown_and_written(corpus, tmp_path, capsys):
   args = ["--table", str(table), "--pivots", "zh"]
   assert backtranslate(corpus, tmp_path / "out", *args, provider="table") == 0
   shown = capsys.readouterr().err
-  assert "zh: 18 texts, 16 came back unchanged\n    repairs: 1 collision, 1 untranslated" in shown
+  assert "zh: 18 texts, 16 returned unchanged\n    repairs: 1 collision, 1 untranslated" in shown
   lines = (tmp_path / "out/zh/train/repairs.jsonl").read_text().splitlines()
   assert [json.loads(line) for line in lines] == [
     {"element": "Banks_1/slot/to/name", "found": "到", "made": "to", "rule": "untranslated"},

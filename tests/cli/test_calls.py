@@ -90,7 +90,7 @@ def test_what_does_not_fit_is_refused(answers, tmp_path, capsys):
   assert_four_parts(capsys.readouterr().err, "cut.jsonl, line", "cut short")
   given = ("--corpus", "sample", "--predictions", f"all={answers}", "--allow-missing")
   assert sgdx("score", *given) == 1  # without --calls
-  assert_four_parts(capsys.readouterr().err, "line 1", "an answer of a service", "--calls")
+  assert_four_parts(capsys.readouterr().err, "line 1", "an API response or a tool call", "--calls")
 
 
 def test_answers_to_prompts_may_have_further_keys(tmp_path):

@@ -109,7 +109,7 @@ def test_checkdst_rows(tmp_path, capsys):
   files = ("--checkdst-rows", f"orig={orig}", f"NED={perturbed}")
   assert sgdx("check", *files, "--gold", gold, "--json", tmp_path / "out.json") == 0
   out = capsys.readouterr().out
-  assert "NED: rows whose gold entities are not in the text: 1 of 2" in out
+  assert "NED: rows whose gold entities do not all occur in the text: 1 of 2" in out
   assert "orig: 1 rows have no prediction" in out
   assert "NED: 1 rows repeat an id" in out
   report = json.loads((tmp_path / "out.json").read_text())
@@ -125,7 +125,7 @@ def test_checkdst_rows(tmp_path, capsys):
   ("text", "words"),
   [
     ("{", "line 1"),
-    ('{"dial_id": "a"}\n', "not a row of CheckDST's predictions"),
+    ('{"dial_id": "a"}\n', "not a row of CheckDST predictions"),
     ('{"dial_id": "a", "context": "", "pred": "hotel name a--b", "gold": ""}\n', "--"),
     ("\n", "no rows"),
     ('{"dial_id": "a", "context": "", "pred": ""}\n', "no gold state"),

@@ -23,7 +23,7 @@ def test_prepare_prints_counts_and_where_records_are(prepared_sample, capfd, mon
   # Only our own lines, on either stream.
   assert not [line for line in err.splitlines() if "dialogues" not in line]
   assert main(["data", "prepare", "--sample", "--data-dir", str(prepared_sample / "data")]) == 0
-  again = "nothing was written: the folder has the records of this corpus\n"
+  again = "nothing written: the folder already has the records of this corpus\n"
   assert capfd.readouterr() == (out, again)
 
 
@@ -47,7 +47,7 @@ def test_some_dialogues_of_a_split(tmp_path, capsys, monkeypatch):
     (["test=161"], "ask for 1 to 160"),
     (["tests=5"], "splits train, dev, test"),
     (["test"], "SPLIT=N"),
-    (["test=5", "test=6"], "each split once"),
+    (["test=5", "test=6"], "at most once per split"),
   ],
 )
 def test_dialogues_that_cannot_be_drawn(tmp_path, capsys, words, said):
@@ -71,7 +71,7 @@ def test_a_vocabulary_of_train(tmp_path, capsys, monkeypatch):
   assert (model.pad_id(), model.eos_id(), model.unk_id()) == (0, 1, 2)  # as in T5
   assert len(model.encode("[USER] [domain] none")) == 3
   assert main(["data", "vocabulary", "--corpus", "sample", "--out", str(out), "--pieces", "9"]) == 2
-  assert "more pieces than the text has characters" in capsys.readouterr().err
+  assert "more pieces than distinct characters" in capsys.readouterr().err
   assert list(tmp_path.iterdir()) == [out]
 
 
@@ -82,7 +82,7 @@ def test_the_most_pieces_that_a_text_gives(tmp_path, capsys, monkeypatch):
   assert main(command) == 2
   error = capsys.readouterr().err
   assert "trainer_interface" not in error
-  most = re.search(r"fix: +give at most --pieces (\d+);", error)[1]
+  most = re.search(r"fix: +pass at most --pieces (\d+);", error)[1]
   assert main([*command, "--pieces", most]) == 0
 
 
@@ -93,7 +93,7 @@ def test_a_second_time_nothing_is_written(tmp_path, capsys, monkeypatch):
   for earlier in (False, True):
     assert main(["data", "prepare", "--corpus", "sample", "--data-dir", str(folder)]) == 0
     out, error = capsys.readouterr()
-    assert ("nothing was written" in error) == earlier
+    assert ("nothing written" in error) == earlier
     words = next_command(out)
     assert words[:4] == ["python", "-m", "t5x.train", "--gin_file=gin/sample/t5dst.gin"]
     assert words[4:] == ["--gin.MODEL_DIR='runs/t5dst'", f"--tfds_data_dir={folder}"]

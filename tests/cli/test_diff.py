@@ -168,8 +168,8 @@ def drop_a_variant(path):
 @pytest.mark.parametrize(
   ("spoil", "message"),
   [
-    (cut_in_a_line, r"line 6: not a row.*cut short"),
-    (cut_between_lines, r"4 frames.*5 frames, as its signature says.*cut short"),
+    (cut_in_a_line, r"line 6: not a row.*truncated"),
+    (cut_between_lines, r"4 frames.*5 frames, as stated in its signature.*truncated"),
     (cut_in_the_first_line, r"not valid JSON.*cut short"),
     (repeat_a_line, r"line 6: frame 1_00000-000-Banks_1 occurs twice"),
     (drop_a_variant, r"line 3: not a row.*KeyError: 'v3'"),
@@ -197,15 +197,17 @@ def test_reports_lead_to_their_file(pair, tmp_path, capsys):
 
 def test_reports_without_their_file_are_refused(pair, tmp_path):
   cases = {
-    "score again with --per-frame": write_report(tmp_path / "1.json", None),
+    "sgdx score` again with --per-frame": write_report(tmp_path / "1.json", None),
     "no file at .*gone.jsonl": write_report(tmp_path / "2.json", "gone.jsonl"),
-    "is not of the run that wrote": write_report(tmp_path / "3.json", "a.jsonl", "00000000"),
-    "the first line does not describe scores": write_report(tmp_path / "4.json", "4.json"),
+    "were written by different runs": write_report(tmp_path / "3.json", "a.jsonl", "00000000"),
+    "the first line is not a header of per-frame scores": write_report(
+      tmp_path / "4.json", "4.json"
+    ),
   }
   for message, report in cases.items():
     with pytest.raises(SgdxError, match=f"(?s){message}"):
       run(report, pair[1])
-  whole = cases["score again with --per-frame"]
+  whole = cases["sgdx score` again with --per-frame"]
   whole.write_text(whole.read_text()[:-30])
   with pytest.raises(SgdxError, match=r"(?s)not valid JSON.*cut short"):
     run(whole, pair[1])
@@ -354,15 +356,16 @@ def test_variants_of_one_system_only_are_named(pair, tmp_path, capsys):
   few = {v: s for v, s in system().items() if v in ("original", "v1")}
   some = write(tmp_path / "c.jsonl", few, variants="original+v1")
   found = report_of(pair[0], some, capsys=capsys)
-  assert found["notes"] == ["not compared, in A only: v2, v3, v4, v5"]
+  assert found["notes"] == ["not compared, only in A: v2, v3, v4, v5"]
   keys = {k for k, x in found["rows"]["all"]["differences"].items() if x is not None}
   assert keys == {"jga_orig", "jga_v1", "cjga_v1"}
   assert run(pair[0], some) == 0
   printed = capsys.readouterr().out
-  assert "in A only: v2, v3, v4, v5" in printed
+  assert "only in A: v2, v3, v4, v5" in printed
   assert "SS  " not in printed
   others = {v: s for v, s in system().items() if v == "v5"}
-  with pytest.raises(SgdxError, match=r"(?s)no variant has .*A: original, v1 \| B: v5"):
+  found = r"(?s)have no variant in common with .*A: original, v1 \| B: v5"
+  with pytest.raises(SgdxError, match=found):
     run(some, write(tmp_path / "d.jsonl", others))
 
 
@@ -392,7 +395,7 @@ def test_frames_of_one_system_only(pair, tmp_path, capsys):
 
 def test_scores_of_one_system_only(pair, tmp_path, capsys):
   odd = write(tmp_path / "c.jsonl", system(v1=(1, 1, np.nan, 1, 1)))
-  with pytest.raises(SgdxError, match=r"1 frames of v1 have joint_goal_accuracy in one"):
+  with pytest.raises(SgdxError, match=r"1 frames of v1 have joint_goal_accuracy in only one"):
     run(pair[0], odd)
   found = report_of(pair[0], odd, "--allow-missing", capsys=capsys)
   assert found["complete"] is False
@@ -408,7 +411,7 @@ def test_partial_input_is_said_again(pair, tmp_path, capsys):
   assert "PARTIAL: B: half of test" in printed
   found = report_of(tmp_path / "c.jsonl", pair[0], capsys=capsys)
   assert found["complete"] is False
-  assert found["warnings"] == ["A: its signature says PARTIAL; the report says why"]
+  assert found["warnings"] == ["A: marked PARTIAL in its signature; the report states the reason"]
 
 
 def test_one_dialogue_has_no_interval(tmp_path, capsys):

@@ -240,7 +240,7 @@ def test_a_sample_of_the_sample(tmp_path, capsys):
     (["--limit", "1"], 2, "3 dialogues of 2 to 9 prompts"),
     (["--prompt-style", "lowercase=1"], 2, "--prompt-style lowercase=1"),
     (["--prompt-style", "values=b"], 1, "PromptStyle.values = 'b'"),
-    (["--out", "/nowhere/p.jsonl"], 1, "--out /nowhere/p.jsonl: no folder /nowhere"),
+    (["--out", "/nowhere/p.jsonl"], 1, "--out /nowhere/p.jsonl: no writable folder /nowhere"),
     (["--out", "/dev/null"], 1, "--out /dev/null: not a regular file"),
   ],
 )

@@ -280,10 +280,10 @@ def test_runs_without_frames_still_give_tables(corpus, scored, tmp_path, capsys)
   out = tmp_path / "out"
   assert sgdx("report", lone, tmp_path / "moved.json", "--out", out) == 0
   said = capsys.readouterr().out
-  assert "lone.json names no scores per frame; score again with --per-frame" in said
-  assert re.search(r"moved: its file of scores per frame, .*second.frames.jsonl, is gone", said)
+  assert "lone.json has no per-frame scores; score again with --per-frame" in said
+  assert re.search(r"moved: its file of per-frame scores, .*second.frames.jsonl, is missing", said)
   text = (out / "report.html").read_text()
-  assert "no paired comparison: lone, moved without scores per frame" in text
+  assert "no paired comparison: lone, moved without per-frame scores" in text
   assert "error-browser" not in re.findall(r'<section id="([^"]+)"', text)
   assert float(rows(out, "summary")["lone, all", "JGA_orig"]) == 1
   assert not (out / "errors").exists()
@@ -338,7 +338,7 @@ def test_runs_of_other_data_are_shown_without_texts(corpus, scored, tmp_path):
   data = embedded(out)
   assert data["dialogues"] == {}
   assert all(service["variants"] == {} for service in data["services"].values())
-  assert "dialogues and names of slots are not shown" in (out / "report.html").read_text()
+  assert "dialogues and slot names are not shown" in (out / "report.html").read_text()
 
 
 def edit_json(source, target, change):
@@ -367,7 +367,7 @@ def test_failures_that_are_not_known_are_not_none(corpus, scored, tmp_path):
   assert any("-minus-" in name and name.startswith("services") for name in names)
   assert not any("flipped" in name for name in names)
   assert embedded(out)["unknown"] == [0]
-  assert "is of an older version and does not list errors" in (out / "report.html").read_text()
+  assert "has an older format that lists no errors" in (out / "report.html").read_text()
 
 
 def test_only_a_report_is_replaced(scored, tmp_path, monkeypatch, capsys):
@@ -446,14 +446,14 @@ def test_broken_frames_are_refused(scored, tmp_path, capsys, change):
   ("args", "said"),
   [
     (["{first}", "--out", "{full}"], "already exists and is not empty"),
-    (["{first}", "{first}", "--out", "{new}"], "two runs are called first"),
-    (["a={first}", "a={second}", "--out", "{new}"], "each name once"),
-    (["{folder}", "--out", "{new}"], "no --corpus is given"),
+    (["{first}", "{first}", "--out", "{new}"], "two runs are named first"),
+    (["a={first}", "a={second}", "--out", "{new}"], "with unique names"),
+    (["{folder}", "--out", "{new}"], "but there is no --corpus"),
     (["{missing}", "--out", "{new}"], "no file or folder at"),
     (["{frames}", "--out", "{new}"], "not a report of `sgdx score`"),
     (["{first}", "--out", "{new}", "--corpus", "sample"], "is not the corpus of first"),
     (["{first}", "--out", "{new}", "--training", "other={folder}"], "--training other="),
-    (["{first}", "--out", "{new}", "--training", "{folder}"], "scores of 0 steps"),
+    (["{first}", "--out", "{new}", "--training", "{folder}"], "scores for 0 steps"),
     (["{first}", "--out", "{new}", "--examples", "-1"], "--examples -1"),
   ],
 )
@@ -481,7 +481,7 @@ def test_frames_of_another_run_are_refused(scored, tmp_path, capsys):
   shutil.copy(scored / "first.json", tmp_path)
   shutil.copy(scored / "second.frames.jsonl", tmp_path / "first.frames.jsonl")
   assert sgdx("report", tmp_path / "first.json", "--out", tmp_path / "out") == 1
-  assert "is not of the run that wrote" in capsys.readouterr().err
+  assert "were written by different runs" in capsys.readouterr().err
 
 
 def test_missing_libraries_are_told_before_the_work(scored, tmp_path, capsys, monkeypatch):
@@ -493,7 +493,7 @@ def test_missing_libraries_are_told_before_the_work(scored, tmp_path, capsys, mo
 @pytest.mark.parametrize(
   ("args", "said"),
   [
-    (["{first}", "--fuzzy", "exact"], "--fuzzy, and every RUN is scored already"),
+    (["{first}", "--fuzzy", "exact"], "--fuzzy, but every RUN is already scored"),
     (["{first}", "--training", "first={missing}"], "no folder"),
     (["{model_dir}", "--corpus", "{corpus}"], "is a MODEL_DIR"),
     (["{other_report}", "--corpus", "{corpus}"], "is a report"),

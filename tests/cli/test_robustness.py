@@ -147,7 +147,8 @@ def test_partial_sets_of_variants(corpus, tmp_path, capsys):
     assert [key for key in NEW if row["ci95"][key] is not None] == known
     printed = capsys.readouterr().out
     assert ("robustness (%)" in printed) == bool(known)
-    assert ("retained, lost, gained need predictions for the original" in printed) == bool(known)
+    note = "retained, lost and gained require predictions for the original"
+    assert (note in printed) == bool(known)
 
 
 def test_agreement_is_of_frames_also_across_turns(corpus, tmp_path):
@@ -207,7 +208,7 @@ def test_a_wrong_agreement_is_refused(scored, tmp_path, capsys):
     text = (scored / "base.jsonl").read_text().replace('"agreement": 0.4', f'"agreement": {wrong}')
     (tmp_path / "base.jsonl").write_text(text)
     assert sgdx("diff", tmp_path / "base.jsonl", scored / "ours.json") == 1
-    assert "line 3: not a row of scores per frame" in capsys.readouterr().err
+    assert "line 3: not a row of per-frame scores" in capsys.readouterr().err
 
 
 # --- sgdx report ---------------------------------------------------------------------------

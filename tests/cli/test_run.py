@@ -134,7 +134,7 @@ def test_killed_at_several_moments_it_asks_for_what_is_missing(requests, gold, t
       process.send_signal(number)
       stderr = process.communicate(timeout=120)[1]
       assert process.returncode == {9: -9, 15: 143, 2: 130}[number]
-      assert ("the same command goes on" in stderr) == (number != signal.SIGKILL)
+      assert ("run the same command again to resume" in stderr) == (number != signal.SIGKILL)
       assert known == {key: server.asked[key] for key in known}
       if at == 20:  # as if it had died while it was writing
         os.truncate(out, out.stat().st_size - 7)

@@ -51,11 +51,11 @@ def answered(out):
   [
     (401, f"Incorrect API key provided: {KEY}", ("status 401", "OPENAI_API_KEY is set")),
     (403, "not yours", ("status 403: not yours", "--key-env")),
-    (402, "no credits", ("status 402", "an account that can pay")),
-    (429, "insufficient_quota", ("status 429", "an account that can pay")),
+    (402, "no credits", ("status 402", "an account with sufficient credit")),
+    (429, "insufficient_quota", ("status 429", "an account with sufficient credit")),
     (404, "no model small-1", ("status 404", "small-1, small-2", "--model")),
     (307, "moved", ("status 307", "http://127.0.0.1/v2")),
-    (400, '"auto" tool choice requires a parser', ("status 400", "take tools", "format=tools")),
+    (400, '"auto" tool choice requires a parser', ("status 400", "support tools", "format=tools")),
   ],
 )
 def test_what_no_request_will_overcome_stops_at_once(status, said, words, rows, ask, capsys):
@@ -114,7 +114,7 @@ def test_requests_that_get_no_answer_are_named_and_the_others_kept(rows, ask, ca
     printed = capsys.readouterr().err
     half = len(rows) // 2
     assert_four_parts(printed, f"{half} requests were not answered", "status 500: oh (3 times)")
-    assert f"{half - 1} x status 400: maximum context length of tools, as v2/" in printed
+    assert f"{half - 1} x status 400: maximum context length of tools, e.g. v2/" in printed
     assert len(answered(ask.out)) == half
     server.fault = lambda *_: None
     assert ask(server.url) == 0
@@ -129,7 +129,7 @@ def test_an_endpoint_that_never_answers_is_left(rows, ask, capsys):
     server.fault = lambda *_: error(400, "temperature is not supported")
     assert ask(server.url) == 1
   printed = capsys.readouterr().err
-  assert_four_parts(printed, "16 requests in a row", "status 500: down")
+  assert_four_parts(printed, "16 consecutive requests", "status 500: down")
   assert "temperature is not supported" in printed
 
 
@@ -173,13 +173,13 @@ def test_answers_of_something_else_are_refused_and_stay(rows, requests, ask, tmp
     part = tmp_path / "part.jsonl"
     part.write_text("".join(requests.read_text().splitlines(keepends=True)[:-4]))
     for args, file, words in (
-      (("--param", "temperature=1"), requests, "other text or parameters"),
+      (("--param", "temperature=1"), requests, "different text or parameters"),
       ((), part, f"not in {part}"),
     ):
       assert ask(server.url, *args, file=file) == 1
       assert_four_parts(capsys.readouterr().err, words, f"--reuse {ask.out}")
     assert ask(server.url, model="small-2") == 1
-    assert_four_parts(capsys.readouterr().err, "model 'small-1'; now it is 'small-2'")
+    assert_four_parts(capsys.readouterr().err, "model 'small-1', now 'small-2'")
     assert ask.out.read_bytes() == before
     other = ("--out", tmp_path / "b.jsonl", "--reuse", ask.out)
     assert ask(server.url, *other, file=part) == 0
@@ -187,7 +187,7 @@ def test_answers_of_something_else_are_refused_and_stay(rows, requests, ask, tmp
   assert {x["custom_id"] for x in answered(tmp_path / "b.jsonl")} == {x["id"] for x in rows[:-4]}
   ask.out.write_text('{"custom_id": "x", "response": {"body": {}}}\n')
   assert ask(server.url) == 1
-  assert_four_parts(capsys.readouterr().err, "line 1: no answer of `sgdx run`")
+  assert_four_parts(capsys.readouterr().err, "line 1: not an answer written by `sgdx run`")
 
 
 def test_equal_requests_are_asked_and_counted_once(rows, ask, tmp_path, capsys):
@@ -231,7 +231,7 @@ def test_a_dry_run_asks_and_writes_nothing(rows, requests, ask, capsys):
   args = ("--dry-run", "--price", "2", "10")
   assert ask("http://127.0.0.1:9/v1", *args) == 0
   printed = capsys.readouterr().err
-  assert f"would be asked: {len(rows)} of {len(rows)} requests" in printed
+  assert f"would be sent: {len(rows)} of {len(rows)} requests" in printed
   assert not ask.out.exists()
 
 
@@ -239,8 +239,11 @@ def test_a_dry_run_asks_and_writes_nothing(rows, requests, ask, capsys):
   ("args", "words"),
   [
     (("--endpoint", "localhost:8000"), "--endpoint 'localhost:8000'"),
-    (("--endpoint", f"http://me:{KEY}@127.0.0.1/v1"), "--endpoint with a name or password"),
-    (("--key-env", KEY), "--key-env is not the name of a variable"),
+    (
+      ("--endpoint", f"http://me:{KEY}@127.0.0.1/v1"),
+      "--endpoint contains a user name or password",
+    ),
+    (("--key-env", KEY), "--key-env is not a variable name"),
     (("--param", "stream=true"), "--param stream=true"),
     (("--param", "a=1", "a=2"), "--param a=2"),
     (("--concurrency", "0"), "--concurrency 0"),
@@ -261,21 +264,21 @@ def test_a_key_or_model_that_is_not_there(ask, capsys, monkeypatch):
   monkeypatch.setenv("MY_KEY", f"{KEY} and words")
   assert ask("http://127.0.0.1:9/v1", "--key-env", "MY_KEY") == 1
   printed = capsys.readouterr().err
-  assert_four_parts(printed, "MY_KEY is no key")
+  assert_four_parts(printed, "MY_KEY does not hold a valid key")
   assert KEY not in printed
   assert ask("http://127.0.0.1:9/v1", model="") == 2
-  assert_four_parts(capsys.readouterr().err, "no --model", "line 1 names none")
+  assert_four_parts(capsys.readouterr().err, "no --model", "line 1 names no model")
 
 
 @pytest.mark.parametrize(
   ("text", "words"),
   [
-    ("", "no requests in it"),
+    ("", "contains no requests"),
     ('{"id": "v1/test/1_00000-002-Banks_2/*"}\n', "line 1: no messages"),
-    ('{"messages": []}\n', "line 1: no custom_id"),
+    ('{"messages": []}\n', "line 1: neither custom_id nor id"),
     ('{"id": "x", "messages": []}\n', "example id 'x'"),
     ('{"id": "v1/te', "line 1: not valid JSON"),
-    ('{"id": "v1/test/1_00000-002-Banks_2/*", "messages": []}\n' * 2, "a second time"),
+    ('{"id": "v1/test/1_00000-002-Banks_2/*", "messages": []}\n' * 2, "duplicate id"),
   ],
 )
 def test_files_that_hold_no_requests(text, words, ask, tmp_path, capsys):

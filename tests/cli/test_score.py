@@ -136,7 +136,7 @@ def test_what_cannot_be_computed_is_null_and_said(corpus, tmp_path, capsys):
     assert {k for k in numbers if row[k] is not None} == {"jga_v1", "jga_v3"}
   assert {k for k, v in ends.items() if v is not None} == {"jga_v1", "jga_v3"}
   printed = capsys.readouterr().out
-  assert "need v1 to v5; not given: JGA_orig, v2, v4, v5" in printed
+  assert "require v1 to v5; missing: JGA_orig, v2, v4, v5" in printed
 
 
 def test_zero_mean_rule(corpus, tmp_path):
@@ -216,7 +216,7 @@ def test_a_variant_of_unknown_dialogues_only_is_not_passed_over(corpus, tmp_path
   rows = [*tiny.example_rows(tiny.GOLD, "v1"), *tiny.example_rows({"9_0": [{"Banks_1": {}}]}, "v5")]
   path = tiny.write_rows(tmp_path / "p.jsonl", rows)
   assert score(corpus, f"all={path}", "--allow-missing") == 1
-  assert "no predictions for v5 but of 1 dialogues unknown" in capsys.readouterr().err
+  assert "no predictions for v5 except for 1 unknown dialogues" in capsys.readouterr().err
   rows[-1]["inputs"]["example_id_pretokenized"] = "v7/train/9_0-000-Banks_1/kind"
   tiny.write_rows(path, rows)
   assert score(corpus, f"all={path}", "--allow-missing") == 1
@@ -238,7 +238,7 @@ def test_equal_predictions_for_several_variants_are_said(corpus, tmp_path, capsy
   folder = tiny.write_dialogues(tmp_path, tiny.GOLD)
   assert score(corpus, *(f"{v}={folder}" for v in ALL)) == 0
   said = " ".join(capsys.readouterr().out.split())
-  assert "same predictions are given for original, v1, v2, v3, v4, v5: nothing can differ" in said
+  assert "same predictions are used for original, v1, v2, v3, v4, v5; results cannot differ" in said
 
 
 def test_unreadable_files_are_named_without_a_traceback(corpus, tmp_path, capsys, monkeypatch):
@@ -350,7 +350,7 @@ def test_signature_names_what_the_score_depends_on(corpus, tmp_path, capsys):
   ("args", "code", "part"),
   [
     (["x"], 2, "--predictions x"),
-    (["v1=a", "v1=b"], 2, "names v1 twice"),
+    (["v1=a", "v1=b"], 2, "has two values for v1"),
     (["v1=a", "--prompt-style", "values=b"], 1, "PromptStyle.values = 'b'"),
     (["v1=a", "--prompt-style", "lowercase=1"], 2, "--prompt-style lowercase=1"),
     (["v1=a", "--split", "dev"], 1, "no split 'dev'"),
@@ -376,7 +376,7 @@ def test_mistakes_get_an_exit_code_and_four_parts(corpus, capsys, args, code, pa
 
 def test_json_into_a_folder_that_is_not_there(corpus, tmp_path, capsys):
   assert score(corpus, *gold_everywhere(tmp_path), out=tmp_path / "no" / "s.json") == 1
-  assert f"no folder {tmp_path / 'no'} to write to" in capsys.readouterr().err
+  assert f"no writable folder {tmp_path / 'no'}" in capsys.readouterr().err
 
 
 def test_the_command_is_plain_when_piped_and_fits_80_columns(corpus, tmp_path):

@@ -109,7 +109,7 @@ def test_the_page_leads_from_a_schema_to_a_corpus(followed):
 
 def test_commands_say_what_comes_next(followed):
   folder, (made, simulated, _) = followed
-  command = made.partition("next: review them, then\n")[2].partition("written: start-test:")[0]
+  command = made.partition("next: review them, then run\n")[2].partition("written: start-test:")[0]
   words = command.replace("\\\n", " ").split()
   assert words[0] == "sgdx"
   found = sgdx_process(*words[1:-1], "again", "--processes", 1, cwd=folder)

@@ -98,7 +98,7 @@ def test_gold_history_marks_predictions_and_scores(trained, small_sample, capsys
   assert sgdx(*score, f"original={out / 'original'}") == 0
   printed = " ".join(capsys.readouterr().out.split())
   assert "|history:gold|" in printed.replace(" ", "")
-  assert "original: tracked with gold states of earlier turns: an oracle's scores" in printed
+  assert "original: oracle scores, tracked with the gold states of earlier turns" in printed
 
 
 def test_sub_models_that_are_missing_or_there_twice(trained, small_sample, capsys):
@@ -109,4 +109,4 @@ def test_sub_models_that_are_missing_or_there_twice(trained, small_sample, capsy
   assert "SGP-DST without combine and cross" in err
   assert "gin/sgpdst/combine.gin" in err
   assert sgdx("track", runs / "intent", runs / "intent", *options) == 1
-  assert "two checkpoints of SGP-DST's intent" in " ".join(capsys.readouterr().err.split())
+  assert "two checkpoints for SGP-DST's intent" in " ".join(capsys.readouterr().err.split())

@@ -170,7 +170,7 @@ def write(path, *lines):
 
 def test_inputs_of_a_prediction_that_are_no_object(tmp_path):
   path = write(tmp_path / "p.jsonl", {"inputs": 5, "prediction": "x"})
-  assert "line 1: no id of an example" in refused(lambda: list(read_rows(path, SLOT)))
+  assert "line 1: no example id" in refused(lambda: list(read_rows(path, SLOT)))
 
 
 def test_a_score_while_training_that_is_no_float(tmp_path):
@@ -195,7 +195,7 @@ def test_numbers_of_a_report_that_are_none(change):
 def test_a_report_that_names_no_file(tmp_path, named):
   path = tmp_path / "a.json"
   report = {"per_frame": named, "warnings": []}
-  assert "names no scores per frame" in refused(read_frames_of, report, path)
+  assert "does not refer to per-frame scores" in refused(read_frames_of, report, path)
 
 
 def scores_per_frame(path, score):
@@ -211,7 +211,7 @@ def test_scores_are_from_0_to_1(tmp_path, score):
   path = scores_per_frame(tmp_path / "a.jsonl", 1)
   assert len(read_frames(path).frames) == 1
   path = scores_per_frame(tmp_path / "a.jsonl", score)
-  assert "line 2: not a row of scores per frame" in refused(read_frames, path)
+  assert "line 2: not a row of per-frame scores" in refused(read_frames, path)
 
 
 def test_a_report_without_services(tmp_path):
@@ -224,7 +224,7 @@ def test_a_report_without_services(tmp_path):
     "variants": {"v1": {"#ALL_SERVICES": {}}}, "predict_nothing": rows,
   }  # fmt: skip
   path = write(tmp_path / "a.json", report)
-  assert "its scores per frame have A_1" in refused(read_run, "a", path)
+  assert "its per-frame scores have A_1" in refused(read_run, "a", path)
 
 
 def test_half_a_character_in_paraphrases_and_translations(tmp_path):

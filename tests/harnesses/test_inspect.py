@@ -117,7 +117,7 @@ def test_other_files_are_refused_by_name(requests, tmp_path):
   batch = tmp_path / "batch.jsonl"
   row = {"custom_id": "v1/test/1_00000-000-Banks_1/*", "body": {}}
   batch.write_text(json.dumps(row))
-  with pytest.raises(SgdxError, match="no id of an example"):
+  with pytest.raises(SgdxError, match="no example id"):
     inspect_task.sgdx(requests=str(batch))
   batch.write_text(json.dumps({"id": row["custom_id"], "prompt": "x"}))
   with pytest.raises(SgdxError, match="no messages"):

@@ -78,7 +78,7 @@ def test_one_dialogue_gives_no_interval():
 
 
 def test_a_dialogue_that_was_not_drawn_from_is_refused():
-  with pytest.raises(SgdxError, match="dialogue c was not drawn from"):
+  with pytest.raises(SgdxError, match="dialogue c is not among the resampled dialogues"):
     TWO.means(np.ones((1, 2)), np.array(["a", "c"]))
 
 

@@ -58,7 +58,7 @@ def test_a_set_and_its_control_keep_every_rule_but_one(sets, name, capsys):
     found = open_corpus(folder)
     assert found.name == f"sample+{kind}"
     assert found.scores_last_turns("test")
-    assert f"every invariant of {kind} holds" in capsys.readouterr().out
+    assert f"all invariants of {kind} hold" in capsys.readouterr().out
 
 
 def test_most_turns_that_tell_something_have_a_counterfactual(sets):

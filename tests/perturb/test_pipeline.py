@@ -132,16 +132,16 @@ def test_all_sets_of_one_folder_or_file_are_checked(folder, tmp_path, capsys):
     assert {x["rows"]["all"]["jga"] for x in report["sets"].values()} == {1}
     assert report["sets"]["ned+v3"]["before"] == "v3"
   assert check(f"all={out}", f"ned={out / 'ned.jsonl'}") == 2
-  assert_four_parts(capsys.readouterr().err, "predictions for ned, which are given by name")
+  assert_four_parts(capsys.readouterr().err, "predictions for ned, which are also given by name")
   assert check(f"all={out}", perturbed=("ned", "ned2")) == 2
-  assert_four_parts(capsys.readouterr().err, "ned, which are those of ned2, too")
+  assert_four_parts(capsys.readouterr().err, "ned, which match ned2 as well")
   assert check(f"all={out}", perturbed=("ned", "sdi")) == 2
   assert_four_parts(capsys.readouterr().err, "no predictions for the perturbed set sdi")
   (out / "dialogues_001.json").write_text("[]")
   for file in out.glob("*.jsonl"):
     file.unlink()
   assert check(f"all={out}") == 1
-  assert_four_parts(capsys.readouterr().err, "do not say which set")
+  assert_four_parts(capsys.readouterr().err, "do not state which set")
 
 
 def test_a_mixture_for_training_has_both_originals_and_copies(folder):

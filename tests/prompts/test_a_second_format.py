@@ -272,13 +272,13 @@ def test_answers_of_the_other_unit_are_refused(small, tmp_path):
   rows = tiny.example_rows(tiny.GOLD, "v1")
   found = refused(small, tmp_path / "a.jsonl", rows, prompt_format=StateJson())
   assert "line 1: an answer for a slot (id 'v1/test/1_00000-000-Banks_1/kind')" in found
-  assert "fix:       name the format of the prompts: --prompt-style format=t5dst" in found
+  assert "fix:       specify the prompt format and its fields: --prompt-style format=t5dst" in found
   rows = [{"id": "v1/test/1_00000-000-Banks_1/*", "prediction": "{}"}]
   found = refused(small, tmp_path / "b.jsonl", rows)
   assert "line 1: an answer for a frame (id 'v1/test/1_00000-000-Banks_1/*')" in found
-  assert "expected:  answers for a slot each" in found
+  assert "expected:  one answer per slot" in found
   formats = "format=d3st or format=sdt or format=tools or format=json"
-  assert f"--prompt-style {formats}, and its fields" in found
+  assert f"and its fields: --prompt-style {formats}" in found
 
 
 def test_half_ids_are_refused(small, tmp_path):
@@ -291,7 +291,7 @@ def test_half_ids_are_refused(small, tmp_path):
 def test_missing_and_repeated_frames_are_refused(small, tmp_path):
   rows = [{"id": "v1/test/1_00000-000-Banks_1/*", "prediction": "no JSON"}]
   found = refused(small, tmp_path / "a.jsonl", rows, prompt_format=StateJson())
-  assert "5 of 6 frames of v1 are missing, the first is 1_00000-002-Banks_1\n" in found
+  assert "5 of 6 frames of v1 are missing; the first is 1_00000-002-Banks_1\n" in found
   found = refused(small, tmp_path / "b.jsonl", 2 * rows, prompt_format=StateJson())
   assert "example v1/test/1_00000-000-Banks_1/* occurs twice" in found
   target = {"id": rows[0]["id"], "seen": True, "state": {}, "slots": {}, "active_intent": "NONE"}

@@ -177,7 +177,8 @@ def test_counterfactual_turns_stand_in_the_browser_with_their_edit(tmp_path):
 def test_without_the_perturbed_dialogues_the_page_says_so(made, tmp_path, capsys):
   out = tmp_path / "out"
   assert report(made, out, "--check", made[0] / "check.json") == 0
-  assert "what is said in ned, sdi is not shown: --perturbed NAME=DIR" in capsys.readouterr().out
+  printed = capsys.readouterr().out
+  assert "utterances of ned, sdi are not shown: pass --perturbed NAME=DIR" in printed
   assert all(not turn[2:] for turns in embedded(out)[1]["dialogues"].values() for turn in turns)
 
 
@@ -199,11 +200,13 @@ def test_what_does_not_fit_is_refused(made, tmp_path, capsys):
   assert_four_parts(refused("--check", place), "fuzzy:exact, not fuzzy:difflib")
   good = ("--check", folder / "check.json", "--perturbed")
   other = f"ned={folder / 'sdi'}"
-  assert_four_parts(refused(*good, other), "not what was checked", "checksum")
+  assert_four_parts(refused(*good, other), "not the corpus that was checked", "checksum")
   assert_four_parts(
-    refused(*good, f"pi={folder / 'ned'}"), "no check has errors of a set pi", "ned"
+    refused(*good, f"pi={folder / 'ned'}"), "no check has errors for a set named pi", "ned"
   )
-  assert_four_parts(refused("--check", tmp_path / "no.json", code=2), "name the run", "runs: gold")
+  assert_four_parts(
+    refused("--check", tmp_path / "no.json", code=2), "specify the run", "runs: gold"
+  )
   assert not (tmp_path / "out").exists()
   check = json.loads((folder / "check.json").read_text()) | {"per_frame": None}
   place.write_text(json.dumps(check))

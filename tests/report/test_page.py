@@ -444,7 +444,7 @@ def test_error_browser_without_a_corpus_and_with_one_version(opened):
   data["frames"] = [f for f in data["frames"] if "original" in f["scores"]][25:26]
   data["totals"] = [t for t in data["totals"] if t["variant"] == "original"][:1]
   tab = opened(page(data))
-  assert "Not shown: dialogues, names and descriptions" in tab.locator("#browser").inner_text()
+  assert "Not shown: dialogues, slot names and descriptions" in tab.locator("#browser").inner_text()
   assert numbers(tab) == (1, 1, 4)
   for label in ("Run", "Variant", "Frames"):
     assert not tab.get_by_label(label, exact=True).is_visible()

@@ -62,7 +62,7 @@ def test_curves_are_sorted_and_the_later_scores_of_a_step_count(tmp_path):
     ([{"step": 10}, '{"step": 20, "jg\n'], "line 2: not valid JSON"),
     ([{"step": 10}, {"jga": 0.5}], "line 2: step None"),
     ([{"step": 10}, {"step": -1}], "line 2: step -1"),
-    (["[]\n"], "line 1: no object"),
+    (["[]\n"], "line 1: not a JSON object"),
   ],
 )
 def test_a_broken_line_is_refused(tmp_path, lines, said):
@@ -117,7 +117,7 @@ def test_a_task_of_several_versions_comes_first(tmp_path):
 def test_two_tasks_of_one_content_are_refused(tmp_path, tasks):
   for task in tasks:
     write(tmp_path, task, scores(10, jga=0.5, ss_jga=0.5))
-  with pytest.raises(SgdxError, match="are both of") as error:
+  with pytest.raises(SgdxError, match="both evaluate") as error:
     steps.rows(tmp_path)
   assert error.value.available == ", ".join(sorted(tasks))
 

@@ -257,14 +257,14 @@ def test_requests_that_failed_are_named_and_may_be_left_out(corpus, tmp_path):
   rows[1]["response"] = {"status_code": 429, "body": error}
   rows[4] |= {"response": None, "error": {"code": "batch_expired"}}
   file = write(tmp_path / "a.jsonl", rows)
-  with pytest.raises(SgdxError, match=r"2 requests were not answered; .*line 2.*status 429") as e:
+  with pytest.raises(SgdxError, match=r"2 requests failed; .*line 2.*status 429") as e:
     score(corpus, file)
   assert "batch_expired" in e.value.available
   scored = score(corpus, file, allow_missing=True)
   assert len(scored.frames["original"]) == 4
   assert "PARTIAL" in scored.signature
   anthropic = {"custom_id": rows[1]["custom_id"], "result": {"type": "errored", "error": {}}}
-  with pytest.raises(SgdxError, match=r"1 requests were not answered.*errored"):
+  with pytest.raises(SgdxError, match=r"1 requests failed.*errored"):
     score(corpus, write(tmp_path / "b.jsonl", [anthropic]))
 
 
@@ -289,12 +289,14 @@ def test_answers_of_other_requests_are_refused(corpus, tmp_path):
   other = bare(calls_of(corpus, tiny.GOLD, ["v3"]))  # tools of v3 in answers for v5
   for row in other:
     row["id"] = row["id"].replace("v3/", "v5/")
-  with pytest.raises(SgdxError, match=r"no call is of a tool of v5; 'Banks_13__Do' is of v3") as e:
+  with pytest.raises(
+    SgdxError, match=r"none calls a tool of v5; 'Banks_13__Do' is a tool of v3"
+  ) as e:
     score(corpus, write(tmp_path / "b.jsonl", other))
   assert "Banks_15__Do" in e.value.available
   with pytest.raises(SgdxError, match="unknown frame"):
     score(corpus, write(tmp_path / "c.jsonl", [{"id": "v3/test/9-000-Banks_1/*", "calls": []}]))
-  with pytest.raises(SgdxError, match="an answer for a slot"):
+  with pytest.raises(SgdxError, match="an answer for a single slot"):
     score(corpus, write(tmp_path / "d.jsonl", tiny.example_rows(tiny.GOLD, "v3")))
 
 
@@ -303,7 +305,7 @@ def test_answers_of_other_requests_are_refused(corpus, tmp_path):
 )
 def test_rows_without_calls_are_refused(row, corpus, tmp_path):
   row = {"id": "original/test/1_00000-000-Banks_1/*", **row}
-  with pytest.raises(SgdxError, match="line 1: no calls in it") as e:
+  with pytest.raises(SgdxError, match="line 1: no tool calls found") as e:
     score(corpus, write(tmp_path / "a.jsonl", [row]))
   assert "docs/tools.md" in e.value.fix
 
@@ -341,6 +343,6 @@ def test_any_row_is_an_answer_or_an_error(corpus, tmp_path, row):
 
 def test_calls_are_rows(corpus, tmp_path):
   folder = tiny.write_dialogues(tmp_path, tiny.GOLD)
-  with pytest.raises(SgdxError, match="not called"):
+  with pytest.raises(SgdxError, match="not named"):
     calls_format({"original": folder}, "test")
   assert calls_format({}, "test") == ToolCalls(ToolStyle())

@@ -191,9 +191,9 @@ BAD_ROWS = {
     "example id '17'",
     "line 1",
   ),
-  "no id": (lambda r: r[0]["inputs"].clear(), "no id of an example", "line 1"),
+  "no id": (lambda r: r[0]["inputs"].clear(), "no example id", "line 1"),
   "no text": (lambda r: r[0].pop("prediction"), "prediction is absent", "line 1"),
-  "decodes": (lambda r: r[0].update(prediction=["a", "b"]), "['a', 'b']", "one decode"),
+  "decodes": (lambda r: r[0].update(prediction=["a", "b"]), "['a', 'b']", "a single decode"),
   "null": (lambda r: r[0].update(prediction=None), "prediction None", "line 1"),
 }
 
@@ -220,8 +220,16 @@ def test_files_that_are_cut_short_are_refused(tmp_path, selection):
   [
     ("dialogues_1.json", b'[{"dialogue_id": "caf\xe9"}]', "not UTF-8"),
     ("dialogues_1.json", b"[" * 100_000, "nested too deeply"),
-    ("dialogues_1.json", b'{"id": "a"}\n{"id": "b"}\n', "belong into a file called *.jsonl"),
-    ("p.jsonl", b'[\n  {"dialogue_id": "1"}\n]', "belong into a file called *.json"),
+    (
+      "dialogues_1.json",
+      b'{"id": "a"}\n{"id": "b"}\n',
+      "rename it to *.jsonl if it holds JSON",
+    ),
+    (
+      "p.jsonl",
+      b'[\n  {"dialogue_id": "1"}\n]',
+      "rename the file to *.json if it holds",
+    ),
     ("p.jsonl", b"\xff\xfe{", "not UTF-8"),
   ],
 )
@@ -235,11 +243,13 @@ def edit_first_state(data, **slot_values):
 
 
 BAD_DIALOGUES = {
-  "twice": (lambda d: d.append(d[0]), "1_00000: this dialogue is in", "each dialogue once"),
+  "twice": (lambda d: d.append(d[0]), "1_00000: the dialogue already occurs", "unique dialogues"),
   "unknown": (lambda d: d[0].update(dialogue_id="1_00009"), "no such dialogue", "1_00000"),
-  "utterance": (lambda d: d[0]["turns"][2].update(utterance="other"), "turn 2: not the corpus'",
-                "dialogue ids repeat between splits"),
-  "speaker": (lambda d: d[0]["turns"][0].update(speaker="SYSTEM"), "turn 0: not the corpus'", ""),
+  "utterance": (lambda d: d[0]["turns"][2].update(utterance="other"),
+                "turn 2: differs from the user turn",
+                "different splits have the same dialogue ids"),
+  "speaker": (lambda d: d[0]["turns"][0].update(speaker="SYSTEM"),
+              "turn 0: differs from the user turn", ""),
   "service": (lambda d: d[0]["turns"][0]["frames"][0].update(service="Bank_1"),
               "unknown service 'Bank_1'", "nearest: Banks_1"),
   "another variant": (lambda d: d[0]["turns"][0]["frames"][0].update(service="Banks_14"),
@@ -252,15 +262,15 @@ BAD_DIALOGUES = {
   "not a list": (lambda d: edit_first_state(d, kind="Savings"), "'Savings' is not a list", ""),
   "empty list": (lambda d: edit_first_state(d, kind=[]), "[] is not a list of one or more", ""),
   "no state": (lambda d: d[0]["turns"][0]["frames"][0].pop("state"),
-               "turn 0, service Banks_1: no 'state'", ""),
+               "turn 0, service Banks_1: missing key 'state'", ""),
   "frame twice": (lambda d: d[0]["turns"][0]["frames"].append(d[0]["turns"][0]["frames"][0]),
                   "service Banks_1 occurs twice", ""),
   "not dialogues": (lambda d: d.insert(0, 3), "dialogue ?", ""),
-  "number as id": (lambda d: d[0].update(dialogue_id=5), "dialogue_id: 5 is not a text", ""),
+  "number as id": (lambda d: d[0].update(dialogue_id=5), "dialogue_id: 5 is not a string", ""),
   "no service": (lambda d: d[0]["turns"][0]["frames"][0].update(service=None),
-                 "turn 0, service None: service: None is not a text", ""),
+                 "turn 0, service None: service: None is not a string", ""),
   "intent": (lambda d: d[0]["turns"][0]["frames"][0]["state"].update(active_intent=["Do"]),
-             "active_intent: ['Do'] is not a text", "service Banks_1"),
+             "active_intent: ['Do'] is not a string", "service Banks_1"),
   "intents here and there": (
     lambda d: d[0]["turns"][0]["frames"][0]["state"].pop("active_intent"),
     "no active_intent in the state", "5 of 6 frames have it"),
@@ -292,7 +302,7 @@ def test_names_with_two_meanings_are_refused(tmp_path):
   assert set(map(len, read_states(folder, "v3", selection).values())) == {0}
   states["1_00000"][0]["Banks_1"] = {"amount": ["$5"]}
   tiny.write_dialogues(folder, states)
-  refused(folder, "v3", selection, "are those of v3 and of the original", "names of their own")
+  refused(folder, "v3", selection, "exist both in v3 and in the original", "distinct names")
 
 
 def test_wrong_paths_are_refused(tmp_path, selection):
@@ -300,10 +310,10 @@ def test_wrong_paths_are_refused(tmp_path, selection):
   refused(tmp_path, "v1", selection, "no predictions in this folder")
   refused(tmp_path, "v9", selection, "no schema of variant 'v9'")
   tiny.write_dialogues(tmp_path, tiny.GOLD)
-  with pytest.raises(SgdxError, match=r"(?s)do not say which variant.*--predictions v1=DIR"):
+  with pytest.raises(SgdxError, match=r"(?s)do not state which variant.*--predictions v1=DIR"):
     read_all_variants(tmp_path, selection)
   empty = tiny.write_rows(tmp_path / "p.jsonl", [])
-  refused(tmp_path, "v1", selection, "side by side")
+  refused(tmp_path, "v1", selection, "both DSTC8 dialogues and JSONL")
   with pytest.raises(SgdxError, match="no rows"):
     read_all_variants(empty, selection)
 
@@ -352,10 +362,10 @@ def test_rows_and_dialogues_give_the_same_scores_in_any_order(tmp_path, selectio
 OWN_ROWS = {  # what is wrong, and what the fix says to users whose own system answered the prompts
   "no text": (lambda r: r[0].pop("prediction"), '{"id": "...", "prediction": "text"}'),
   "a number": (lambda r: r[0].update(prediction=5), "with the ids of `sgdx prompts`"),
-  "slot": (lambda r: r[0].update(id=r[0]["id"] + "s"), "of `sgdx prompts`, or of the tasks"),
+  "slot": (lambda r: r[0].update(id=r[0]["id"] + "s"), "of `sgdx prompts` or of the tasks"),
   "id": (lambda r: r[0].update(id="17"), "keep the ids of sgdx prompts"),
-  "twice": (lambda r: r.extend(r[:]), "keep one row of each id in the file"),
-  "empty": (lambda r: r.clear(), "answer the prompts, again"),
+  "twice": (lambda r: r.extend(r[:]), "keep one row per id in the file"),
+  "empty": (lambda r: r.clear(), "answer the prompts again"),
 }
 
 
@@ -378,4 +388,4 @@ def test_a_folder_of_two_files_with_the_same_examples(tmp_path, selection):
   rows = tiny.example_rows(tiny.GOLD, "v1")
   for name in ("a.jsonl", "b.jsonl"):
     tiny.write_rows(tmp_path / name, rows)
-  refused(tmp_path, "v1", selection, "occurs twice", "one task and one step instead of the folder")
+  refused(tmp_path, "v1", selection, "occurs twice", "a single task and step instead of the folder")

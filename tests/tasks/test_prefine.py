@@ -336,7 +336,7 @@ def test_prompts_that_are_wrong(pairs, prompts, words):
   with pytest.raises(SgdxError) as e:
     use()
   assert words in e.value.found
-  with pytest.raises(SgdxError, match="registered already"):
+  with pytest.raises(SgdxError, match="already registered"):
     _registered("sample_t5dst_sgd", [("{one}", "{two}")])
 
 

@@ -172,7 +172,7 @@ def test_schemas_of_your_own(tmp_path):
   [
     (lambda: tasks.register_mixture("m", ["t5dst_sgf"]), "nearest: t5dst_sgd"),
     (lambda: tasks.register_mixture("m", []), "no tasks"),
-    (lambda: tasks.register_mixture("m", ["t5dst_sgd", "sample_t5dst_sgd"]), "one vocabulary"),
+    (lambda: tasks.register_mixture("m", ["t5dst_sgd", "sample_t5dst_sgd"]), "a shared vocabulary"),
     (lambda: tasks.register_wording("bt_zh", ".", vocabulary=tasks.vocabulary), "already exists"),
     (lambda: tasks.register_variant("a b", ".", vocabulary=tasks.vocabulary), "'a b'"),
     (

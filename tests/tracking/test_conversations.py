@@ -77,7 +77,7 @@ def test_a_dialogue_of_the_house_is_tracked_as_its_utterances(tmp_path):
 @pytest.mark.parametrize(
   ("dialogue", "how", "words"),
   [
-    ("hello", {}, "one text"),
+    ("hello", {}, "a single string"),
     (SAID, {"services": ["Hotels_3"]}, "Hotels_3"),
     (SAID, {"services": []}, "no services"),
     (SAID, {"variant": SCHEMA[:1]}, "1 services"),
@@ -123,7 +123,7 @@ def test_commands_and_slips(monkeypatch, capsys):
   assert out.count("user> ") == 6
   assert out.count("system> ") == 5 + 2  # the help, shown twice, contains one
   assert "unknown command /what" in out
-  states = out[out.index("0 lines are left") :]
+  states = out[out.index("0 lines left") :]
   assert "two stars" in states
   assert "a new dialogue" in states
   assert "nothing yet" in states[states.index("a new dialogue") :]

@@ -64,8 +64,8 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.data.export import choose, export
 
-  fix = "leave --processes out for one per core"
-  check_least(args, "processes", 1, fix, "1 or more processes")
+  fix = "omit --processes to use one per core"
+  check_least(args, "processes", 1, fix, "at least 1 process")
   corpus = open_corpus(args.corpus)
   variants, schemas = parse_variants(args.variant, corpus)
   chosen = choose(corpus, variants, args.split, schemas.get)

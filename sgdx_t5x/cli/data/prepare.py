@@ -71,8 +71,8 @@ def run(args: argparse.Namespace) -> int:
   if args.name is not None and not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", args.name):
     raise UsageError(
       f"--name {args.name}",
-      expected="a letter, then letters, digits and underscores",
-      fix="choose such a name, or leave it out",
+      expected="a letter followed by letters, digits and underscores",
+      fix="choose a name of this form, or leave it out",
     )
   corpus = None if args.download else open_corpus(args.corpus)
   if args.dialogues:
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
   with _split_progress(totals, downloads) as (on_dialogue, written):
     builder = prepare.prepare(corpus, data_dir, args.overwrite, on_dialogue, args.name)
   if not written:
-    print("nothing was written: the folder has the records of this corpus", file=sys.stderr)
+    print("nothing written: the folder already has the records of this corpus", file=sys.stderr)
   rows = prepare.summary(builder)
   metadata = builder.info.metadata
   report = corpus_report(metadata["corpus"], metadata["checksum"], metadata["schemas"], rows)
@@ -151,7 +151,7 @@ def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
     raise UsageError(
       "--dialogues with --download",
       expected="a corpus to sample from",
-      fix="prepare the complete download, or fetch the archive and give it: --corpus FILE",
+      fix="prepare the complete download, or fetch the archive and pass it with --corpus FILE",
     )
   wanted = {}
   for item in items:
@@ -159,9 +159,9 @@ def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
     if not re.fullmatch(r"[0-9]+", number) or split not in corpus.splits or split in wanted:
       raise UsageError(
         f"--dialogues {item}",
-        expected="SPLIT=N with a number N, each split once",
+        expected="SPLIT=N with a number N, at most once per split",
         available=f"splits {', '.join(corpus.splits)}",
-        fix="give, for example, --dialogues dev=100 test=300",
+        fix="pass, for example, --dialogues dev=100 test=300",
       )
     wanted[split] = int(number)
   return Subset(corpus, wanted, seed)

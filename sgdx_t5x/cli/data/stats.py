@@ -55,8 +55,8 @@ _PROVENANCE = {  # key: label
   "carried_dialogues": "dialogues with a carried value",
 }
 _LEGEND = (
-  "tokens: separated by white space; unique tokens in lower case",
-  "slot values: distinct (service, slot, value) of states, lower case, no dontcare",
+  "tokens: separated by whitespace; unique tokens are lowercased",
+  "slot values: distinct (service, slot, value) in states, lowercased, no dontcare",
   "unseen: not in train's schema; not in train: in no state of train, for any slot",
   f"{_PAPER}: Rastogi et al. 2020, Table 1. SGD train: the release",
 )
@@ -158,4 +158,4 @@ def _notes(report: Mapping[str, Any]) -> Iterator[str]:
       if lacking := acts["frames_without_acts"]:
         yield f"{split}: {lacking:,} of {acts['frames']:,} {speaker} frames have no acts"
   if any(s["oov_values"] is None for name, s in report["splits"].items() if name != "train"):
-    yield "no dialogues of train: no shares of values that are not in train"
+    yield "no train dialogues: shares of values that are not in train cannot be computed"

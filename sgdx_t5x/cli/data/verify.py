@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
       *(f"{rule}: {WARNINGS[rule]}" for rule in rules),
       *_simulated(corpus, rules),
       *(
-        f"{split}: every invariant of {found.manifest.kind} holds, compared with {args.against}"
+        f"{split}: all invariants of {found.manifest.kind} hold, compared with {args.against}"
         for split, found in compared.items()
       ),
       with_document_paths(
@@ -161,7 +161,7 @@ def _simulated(corpus: Corpus, rules: Sequence[str]) -> list[str]:
   if not (splits and rules):
     return []
   return [
-    f"{', '.join(splits)}: simulated. The simulator does as SGD does here, so these warnings are "
+    f"{', '.join(splits)}: simulated. The simulator imitates SGD here, so these warnings are "
     "expected; errors would not be."
   ]
 

@@ -63,15 +63,15 @@ def _run(args: argparse.Namespace) -> int:
     most = re.search(r"to a value <= (\d+)", found)
     raise UsageError(
       f"--pieces {args.pieces}: {found}",
-      expected="more pieces than the text has characters, and not more than it allows",
-      fix=f"give at most --pieces {most[1]}; the text of train is too short for more"
+      expected="more pieces than distinct characters, and no more than the text supports",
+      fix=f"pass at most --pieces {most[1]}; the text of train is too short for more"
       if most
-      else f"leave it out for {_PIECES:,}, which suits SGD",
+      else f"omit it to use {_PIECES:,}, which suits SGD",
     ) from e
   with atomic_write(args.out, "--out") as file:
     file.buffer.write(model)
   print(
-    f"written: {args.out}: {args.pieces:,} pieces from {len(lines):,} lines of train, and tags",
+    f"written: {args.out}: {args.pieces:,} pieces from {len(lines):,} lines of train, plus tags",
     file=sys.stderr,
   )
   return 0

@@ -7,7 +7,7 @@ import json
 import pathlib
 from typing import Any
 
-_HOW = """give the prompts of the task, with their targets:
+_HOW = """pass the prompts of the task, with their targets:
   sgdx prompts --corpus sgd.zip --variant original v1 --targets{style} --limit 500 --out p.jsonl
   lm-eval run --tasks {task} --metadata '{{"prompts": "p.jsonl"}}' ..."""
 

@@ -217,7 +217,7 @@ class _Work:
     for variant, label in labels.items():
       before = "" if is_original or variant not in self._known else variant
       if not is_original and not before:
-        text = f"{label}: no predictions {variant}=, so there is nothing to compare it with"
+        text = f"{label}: not compared, since there are no predictions {variant}="
         self.notes[text] = None
       frames, states = scored.frames[variant], scored.states[variant]
       self.checked[label] = CheckedSet(
@@ -303,7 +303,7 @@ def _check_shared(checked: Mapping[str, CheckedSet]) -> None:
         f"{found.label} and {found.before} share no frames",
         expected="predictions for the same dialogues, user turns and services in both",
         available=f"{found.label}: {found.frames.frame_ids[0]}, {found.before}: {min(ids)}",
-        fix="perturb the corpus that was predicted, or predict the dialogues that were perturbed",
+        fix="perturb the corpus that was predicted, or predict the perturbed dialogues",
       )
 
 
@@ -312,12 +312,15 @@ def _remarks(checked: Mapping[str, CheckedSet]) -> Iterator[str]:
     changed = int(found.counts.sums()["changed"])
     if found.before and changed < FEWEST_FRAMES:
       yield (
-        f"{found.label}: {changed:,} frames were changed, fewer than {FEWEST_FRAMES}: its numbers "
-        "may be chance"
+        f"{found.label}: only {changed:,} frames were changed, fewer than {FEWEST_FRAMES}; its "
+        "scores may be due to chance"
       )
   given = {kind for found in checked.values() for kind in found.kinds}
   if lacking := [kind for kind in _EXPECTED_KINDS if kind not in given]:
-    yield f"no set of kind {', '.join(lacking)}; there are {', '.join(KINDS)}, see `sgdx perturb`"
+    yield (
+      f"no set of kind {', '.join(lacking)}; available kinds: {', '.join(KINDS)}, "
+      "see `sgdx perturb`"
+    )
 
 
 def _crc(entities: Slots) -> str:

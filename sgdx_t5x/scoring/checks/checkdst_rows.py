@@ -24,7 +24,7 @@ from sgdx_t5x.metrics.ratios import Counts, Ratio, ratio_intervals, ratios, shar
 from sgdx_t5x.scoring.summaries import null_for_nan
 
 FORMAT = "sgdx-checkdst/1"
-_EXPECTED = 'a JSON object per line: {"dial_id", "context", "pred", "gold"}'
+_EXPECTED = 'one JSON object per line: {"dial_id", "context", "pred", "gold"}'
 _OWN = ("unanswerable", "answerable_right")
 _STATISTICS: dict[str, Ratio] = {
   **{key: ratio for key, ratio in PAIRED.items() if key not in ("reverted", "repair_taken")},
@@ -96,10 +96,10 @@ def _row(data: Any, where: str) -> Row:
   is_row = isinstance(data, dict) and isinstance(data.get("dial_id"), str)
   if not is_row or not isinstance(data.get("context"), str) or "pred" not in data:
     raise SgdxError(
-      f"{where}: not a row of CheckDST's predictions",
-      expected=f"{_EXPECTED}; dial_id and context are texts",
+      f"{where}: not a row of CheckDST predictions",
+      expected=f"{_EXPECTED}; dial_id and context are strings",
       available=", ".join(data)[:80] if isinstance(data, dict) else type(data).__name__,
-      fix="write the row as CheckDST's README has it",
+      fix="write the row in the format of CheckDST's README",
     )
   states = []
   for key in ("pred", "gold"):
@@ -109,8 +109,8 @@ def _row(data: Any, where: str) -> Row:
     except ValueError as e:
       raise SgdxError(
         f"{where}: {key}: {e}",
-        expected='a state without "--", at which CheckDST stops',
-        fix='replace "--" in the value, in pred and gold alike',
+        expected='a state without "--" in its values, on which CheckDST fails',
+        fix='replace "--" in the value, both in pred and in gold',
       ) from None
   return Row(where, data["dial_id"], data["context"], *states)
 

@@ -62,18 +62,18 @@ def layout(report: Mapping[str, Any]) -> list[Table]:
 def notes(report: Mapping[str, Any]) -> list[str]:
   """Returns what a reader should know about the rows."""
   lines = [
-    f"{kind}: rows whose gold entities are not in the text: "
+    f"{kind}: rows whose gold entities do not all occur in the text: "
     f"{row['num_unanswerable']:,} of {row['num_rows']:,}"
     for kind, row in report["ours"].items()
   ]
   lines += [
-    f"{kind}: {row['num_without_prediction']:,} rows have no prediction; CheckDST leaves them out"
+    f"{kind}: {row['num_without_prediction']:,} rows have no prediction; CheckDST skips them"
     for kind, row in report["ours"].items()
     if row["num_without_prediction"]
   ]
   lines += [
-    f"{kind}: {row['num_repeated']:,} rows repeat an id: CheckDST counts them again, we do not"
+    f"{kind}: {row['num_repeated']:,} rows repeat an id; CheckDST counts them again, we do not"
     for kind, row in report["ours"].items()
     if row["num_repeated"]
   ]
-  return [*lines, "answerable: JGA of the rows whose gold entities are all in the text"]
+  return [*lines, "answerable: JGA over the rows whose gold entities all occur in the text"]

@@ -46,16 +46,16 @@ def compare(
   labels = [label for label in a.sets if label in b.sets]
   if not labels:
     raise SgdxError(
-      "no set is in both checks",
+      "the two checks have no set in common",
       expected="checks of the same sets",
       available=f"A: {', '.join(a.sets)}; B: {', '.join(b.sets)}",
-      fix="call the sets by the same names in both",
+      fix="use the same names for the sets in both checks",
     )
   warnings = [
     f"{x}: {line}" for x, t in zip("AB", (a, b), strict=True) for line in t.report["warnings"]
   ]
   notes = [
-    f"{label} is in {x} only"
+    f"{label} is only in {x}"
     for x, table, other in (("A", a, b), ("B", b, a))
     for label in table.sets
     if label not in other.sets
@@ -115,16 +115,16 @@ def _check_comparable(a: CheckTable, b: CheckTable) -> None:
     shown = "; ".join(f"{name}: A {x}, B {y}" for name, (x, y) in other.items())
     raise SgdxError(
       f"the two checks cannot be compared: {shown}",
-      expected="the same corpus, split and rules",
-      fix="run `sgdx check` again with the same options",
+      expected="checks with the same corpus, split and settings",
+      fix="run `sgdx check` again with the same corpus and options",
     )
   for label in a.sets:
     if label in b.sets and a.sets[label].about["checksum"] != b.sets[label].about["checksum"]:
       raise SgdxError(
-        f"{label}: two corpora, {a.sets[label].about['checksum']} and "
+        f"{label}: different corpora, {a.sets[label].about['checksum']} and "
         f"{b.sets[label].about['checksum']}",
         expected="the same perturbed corpus in both checks",
-        fix="predict and check one of them with both trackers",
+        fix="choose one of them, and predict and check it with both trackers",
       )
 
 
@@ -138,17 +138,17 @@ def _same_frames(
   lacking = [len(found) - len(shared) for found in ids]
   if not shared or (any(lacking) and not allow_missing):
     raise SgdxError(
-      f"{label}: {lacking[0]:,} frames are in A only, {lacking[1]:,} in B only",
+      f"{label}: {lacking[0]:,} frames are only in A, {lacking[1]:,} only in B",
       expected="the same frames in both",
-      available=f"{len(shared):,} in both",
-      fix="complete the predictions; --allow-missing compares what both have",
+      available=f"{len(shared):,} frames in both",
+      fix="complete the predictions, or use --allow-missing to compare the shared frames",
     )
   first, second = (
     x.counts.take(np.array([place[key] for key in shared], dtype=np.intp))
     for x, place in zip((a, b), places, strict=True)
   )
   seen = a.frames.seen[np.array([places[0][key] for key in shared], dtype=np.intp)]
-  warnings = [f"{label}: {len(shared):,} frames are in both"] if any(lacking) else []
+  warnings = [f"{label}: only {len(shared):,} frames are in both"] if any(lacking) else []
   return (first, second, seen), warnings
 
 

@@ -233,10 +233,10 @@ def notes(report: Mapping[str, Any]) -> Iterator[str]:
   for label, x in (report.get("counterfactual") or {}).items():
     if x["control_set"] is None:
       yield (
-        f"{label}: without its control (kind {CONTROL_KIND}, beside it) nobody can tell another "
-        "goal from the generator's style"
+        f"{label}: without its control set (kind {CONTROL_KIND}, written alongside), the effect of "
+        "the new goal cannot be separated from that of the generator's style"
       )
     yield (
-      f"{label}: with fallback is CoCo's own number: all frames, those without a counterfactual "
-      "with their old score"
+      f'{label}: "with fallback" is computed as in CoCo: over all frames, where frames without a '
+      "counterfactual keep their original score"
     )

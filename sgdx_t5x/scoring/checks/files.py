@@ -108,9 +108,9 @@ def read_report(path: str | pathlib.Path) -> dict[str, Any]:
   """Reads what `sgdx check --json` wrote. Raises SgdxError if it is something else."""
   path = pathlib.Path(path)
   if not path.is_file():
-    raise not_found(path, "what `sgdx check` wrote with --json")
+    raise not_found(path, "a report written by `sgdx check --json`")
   protect([path])
-  expected = f'"format": "{FORMAT}", as `sgdx check --json` writes it'
+  expected = f'"format": "{FORMAT}", as written by `sgdx check --json`'
   report = decode_json(path.read_bytes(), str(path), expected, _AGAIN)
   is_report = isinstance(report, dict) and report.get("format") == FORMAT
   if not is_report or not all(isinstance(report.get(k, 0), t) for k, t in _REPORT.items()):
@@ -138,28 +138,28 @@ def read_check(path: str | pathlib.Path) -> CheckTable:
   named = report["per_frame"]
   if not named or not all(isinstance(named.get(key), str) for key in ("file", "checksum")):
     raise SgdxError(
-      f"{path}: the report names no counts per frame",
-      expected="a report of `sgdx check --json OUT.json --per-frame OUT.jsonl`",
+      f"{path}: the report does not refer to per-frame counts",
+      expected="a report written by `sgdx check --json OUT.json --per-frame OUT.jsonl`",
       fix="run `sgdx check` again with --per-frame",
     )
   file = path.parent / named["file"]
   if not file.is_file():
-    raise not_found(file, "what `sgdx check` wrote with --per-frame")
+    raise not_found(file, "a file written by `sgdx check --per-frame`")
   protect([file])
   with file.open("rb") as lines:
-    head = decode_json(lines.readline(), f"{file}, line 1", "the head of the file", _AGAIN)
+    head = decode_json(lines.readline(), f"{file}, line 1", "the header line", _AGAIN)
     rest = lines.read()
   checksum = f"{zlib.crc32(rest):08x}"
   if not isinstance(head, dict) or head.get("format") != FRAMES_FORMAT:
     raise SgdxError(
-      f"{file}: not counts per frame", expected=f'"format": "{FRAMES_FORMAT}"', fix=_AGAIN
+      f"{file}: not a file of per-frame counts", expected=f'"format": "{FRAMES_FORMAT}"', fix=_AGAIN
     )
   if checksum != named["checksum"] or head.get("counts") != list(COUNTS):
     raise SgdxError(
-      f"{file} is not of the run that wrote {path}",
-      expected=f"checksum {named['checksum']}, as the report says",
+      f"{file} and {path} were written by different runs",
+      expected=f"checksum {named['checksum']}, as recorded in the report",
       available=f"checksum {checksum}",
-      fix=f"{_AGAIN}, with files of their own for each run",
+      fix=f"{_AGAIN}, with separate files for each run",
     )
   return CheckTable(path, report, _sets(report, rest, file, head.get("failures") is True))
 
@@ -185,7 +185,7 @@ def _sets(
 ) -> dict[str, CheckedSet]:
   by_label: dict[str, list[Any]] = {label: [] for label in report["sets"]}
   try:
-    for _, (label, *row) in decode_lines(lines, str(file), "a list per line", _AGAIN, first=2):
+    for _, (label, *row) in decode_lines(lines, str(file), "one list per line", _AGAIN, first=2):
       by_label[label].append(row)
     return {
       label: _set(label, report["sets"][label], rows, with_failures)
@@ -193,7 +193,9 @@ def _sets(
     }
   except (KeyError, OverflowError, TypeError, ValueError) as e:
     raise SgdxError(
-      f"{file}: {type(e).__name__}: {e}", expected="lines of `sgdx check --per-frame`", fix=_AGAIN
+      f"{file}: {type(e).__name__}: {e}",
+      expected="lines written by `sgdx check --per-frame`",
+      fix=_AGAIN,
     ) from None
 
 
@@ -225,5 +227,5 @@ def _failure(data: Any) -> SetFailure:
   slot, gold, before, predicted, kind = data
   texts = (slot, *gold, *before, "" if predicted is None else predicted)
   if kind not in KINDS or not all(isinstance(text, str) for text in texts):
-    raise ValueError(f"failure of {slot!r}")
+    raise ValueError(f"malformed failure of {slot!r}")
   return SetFailure(slot, tuple(gold), tuple(before), predicted, kind)

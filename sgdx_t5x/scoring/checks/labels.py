@@ -37,20 +37,20 @@ def labels(
         f"predictions for {label}",
         expected="the name of a set, a schema variant, or SET+VARIANT",
         available=nearest(label, [*sets, *corpus.variants]),
-        fix=f"give the set as --perturbed {name}=DIR, or correct the name",
+        fix="add the set with --perturbed SET=DIR, or correct the name",
       )
     if variant in found[name]:
       raise UsageError(
-        f"predictions for {label} and for {found[name][variant]}, which are the same",
-        expected="each set and variant once",
-        fix="leave one of the two out",
+        f"predictions for {label} and for {found[name][variant]}, which mean the same",
+        expected="one source of predictions per set and variant",
+        fix="leave out one of the two",
       )
     found[name][variant] = label
   if not found[ORIGINAL]:
     raise UsageError(
       "no predictions for the original dialogues",
-      expected="original=DIR, which the perturbed sets are compared with",
-      available=", ".join(predictions) or "none at all",
+      expected="original=DIR, the baseline for the perturbed sets",
+      available=", ".join(predictions) or "none",
       fix="add --predictions original=DIR",
     )
   for name in [name for name, by_variant in found.items() if not by_variant]:
@@ -58,7 +58,7 @@ def labels(
       f"no predictions for the perturbed set {name}",
       expected=f"{name}=DIR among the predictions",
       available=", ".join(predictions),
-      fix=f"add --predictions {name}=DIR, or leave --perturbed {name}=... out",
+      fix=f"add --predictions {name}=DIR, or omit --perturbed {name}=...",
     )
   return found
 
@@ -84,9 +84,9 @@ def every_set(
   files = find_files(predictions.pop(ALL), split)
   if not is_rows(files[0]):
     raise SgdxError(
-      f"{files[0]}: DSTC8 dialogues do not say which set they were predicted for",
-      expected="JSONL, whose ids name it",
-      fix="name the sets: --predictions original=DIR ned=DIR ...",
+      f"{files[0]}: DSTC8 dialogues do not state which set they were predicted for",
+      expected="JSONL, in which the ids contain the set",
+      fix="specify the sets: --predictions original=DIR ned=DIR ...",
     )
   kinds = {name: test_set.corpus.perturbed(split) for name, test_set in sets.items()}
   found: dict[str, dict[str, list]] = {name: {} for name in sets}
@@ -100,9 +100,9 @@ def every_set(
     if alike or label in predictions:
       raise UsageError(
         f"all=DIR has predictions for {label}, which "
-        + (f"are those of {alike[0]}, too" if alike else "are given by name, too"),
-        expected="each set and variant once; ids name the kind of a set only",
-        fix="name the predictions of each set: --predictions original=DIR ned=DIR ...",
+        + (f"match {alike[0]} as well" if alike else "are also given by name"),
+        expected="one source of predictions per set and variant; ids only contain a set's kind",
+        fix="specify the predictions for each set: --predictions original=DIR ned=DIR ...",
       )
     predictions[label] = found[name][variant]
   return predictions

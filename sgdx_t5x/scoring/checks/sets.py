@@ -115,10 +115,10 @@ def open_sets(
   for name, place in perturbed.items():
     if name == ORIGINAL or name in corpus.variants or "+" in name:
       raise UsageError(
-        f"a perturbed set called {name!r}",
-        expected="a name of its own, without a +",
-        available="taken: " + ", ".join(corpus.variants),
-        fix="for instance ned=DIR",
+        f"a perturbed set named {name!r}",
+        expected="an unused name without a +",
+        available="names in use: " + ", ".join(corpus.variants),
+        fix="choose another name, for example ned=DIR",
       )
     found = place if isinstance(place, Corpus) else open_corpus(place)
     manifests = read_manifests(found, split)
@@ -126,10 +126,10 @@ def open_sets(
     kinds = tuple(manifest.kind for manifest in manifests)
     if not kinds and name not in KINDS:
       raise SgdxError(
-        f"{found.origin}: no {split}/perturbation.json, and the set is called {name!r}",
-        expected="a corpus of `sgdx perturb`, or the kind as the name of the set",
+        f"{found.origin}: no {split}/perturbation.json, and the set is named {name!r}",
+        expected="a corpus written by `sgdx perturb`, or a set named after its kind",
         available=", ".join(KINDS),
-        fix=f"give it as one of {', '.join(f'{kind}={found.origin}' for kind in KINDS)}",
+        fix=f"pass it as one of {', '.join(f'{kind}={found.origin}' for kind in KINDS)}",
       )
     _check_original(name, found, manifests, corpus, split)
     sets[name] = TestSet(name, found, kinds or (name,), manifests)
@@ -146,7 +146,7 @@ def _check_original(
     raise SgdxError(
       f"{name}: {found.origin} was made from {of.get('corpus')}:{of.get('checksum')}",
       expected=f"a perturbation of {corpus.name}:{corpus.checksum()} ({corpus.origin})",
-      fix="give the corpus that was perturbed as --corpus, or perturb this one",
+      fix="pass the corpus that was perturbed as --corpus, or perturb this one",
     )
 
 
@@ -177,7 +177,7 @@ def read_gold(test_set: TestSet, split: str, slots: Slots | None, on_progress: O
       f"{corpus.origin}: no user frames in split {split}",
       expected="dialogues with gold states",
       available=corpus.file_counts(),
-      fix="name a split that has dialogues",
+      fix="choose a split with dialogues",
     )
   return Gold(frames, utterances, values)
 

@@ -153,11 +153,11 @@ def _options(options: Mapping[str, Any]) -> str:
 def legend(report: Mapping[str, Any]) -> list[str]:
   """Returns what the headings mean, and how each set was made."""
   lines = [
-    "there ... drop: of the frames that a perturbation changed, whose number is given; right "
-    "before (there), after (perturbed), before and after (cJGA), in one only (broken, mended).",
-    "drop: relative to there. retained: of those right before. agree: the same state predicted.",
-    "reverted: names predicted that were replaced; repair_taken: values that the user took back.",
-    "coref: frames with a value carried over from another service; new: where it enters.",
+    "there ... drop: over the frames that a perturbation changed, whose number is given; correct "
+    "before (there), after (perturbed), both (cJGA), only before (broken), only after (mended).",
+    "drop: relative to there. retained: of those correct before. agree: same predicted state.",
+    "reverted: predicted names that had been replaced; repair_taken: values the user took back.",
+    "coref: frames with a value carried over from another service; new: where it enters the state.",
   ]
   for label, found in report["sets"].items():
     if found["set"] != ORIGINAL and found["steps"]:

@@ -55,19 +55,19 @@ def read_all_variants(source: PredictionSource, selection: Selection) -> dict[st
   path = source if isinstance(source, str | pathlib.Path) else files[0].parent
   if not is_rows(files[0]):
     raise SgdxError(
-      f"{path}: DSTC8 dialogues do not say which variant they were predicted for",
-      expected="JSONL, whose ids name it",
+      f"{path}: DSTC8 dialogues do not state which variant they were predicted for",
+      expected="JSONL, in which the ids contain the variant",
       available=", ".join(f.name for f in files[:3]),
-      fix="name the variant: --predictions v1=DIR v2=DIR ...",
+      fix="specify the variants: --predictions v1=DIR v2=DIR ...",
     )
   answers, extra = collect_rows(files, selection, read_file=_read_file(selection))
   found = in_order({**answers, **extra})
   if not found:
     raise SgdxError(
       f"{path}: no rows",
-      expected="a row per example of t5x.infer or t5x.eval, or per prompt of `sgdx prompts`",
+      expected="one row per example of t5x.infer or t5x.eval, or per prompt of `sgdx prompts`",
       available=", ".join(f.name for f in files[:8]),
-      fix="run inference, or answer the prompts, again",
+      fix="rerun inference, or answer the prompts again",
     )
   return {v: row_frames(answers, extra, path, v, selection) for v in found}
 

@@ -33,8 +33,8 @@ from sgdx_t5x.prompts.tools.requests import parse_request_id
 from sgdx_t5x.scoring.predictions.files import PredictionSource, find_files, is_rows
 from sgdx_t5x.scoring.predictions.rows import PredictionRow, numbered_lines, row_id, row_text
 
-_EXPECTED = "an answer to a request of `sgdx prompts --as tools` per line"
-_ASK_AGAIN = "ask these again; --allow-missing scores the others and marks the result PARTIAL"
+_EXPECTED = "one answer per line to a request of `sgdx prompts --as tools`"
+_ASK_AGAIN = "send them again, or use --allow-missing to score the others, marked PARTIAL"
 
 
 class _Failed(Exception):
@@ -55,9 +55,9 @@ def calls_format(sources: Mapping[str, PredictionSource], split: str) -> ToolCal
     for file in find_files(source, split):
       if not is_rows(file):
         raise SgdxError(
-          f"--calls: {file} is not called *.jsonl",
-          expected="answers as JSON lines",
-          fix="rename the file if it holds them; leave --calls out for DSTC8 dialogues",
+          f"--calls: {file} is not named *.jsonl",
+          expected="answers in JSON Lines format",
+          fix="rename the file if that is its format; omit --calls for DSTC8 dialogues",
         )
       for where, line in numbered_lines(file):
         row = decode_json(line, where, _EXPECTED, "write one row per line")
@@ -92,9 +92,9 @@ def call_rows(
     example = ExampleId.parse(name, where)
     if example.unit != FRAME:
       raise SgdxError(
-        f"{where}: an answer for a slot (id {name!r})",
-        expected="answers for a frame each, whose ids end in /*",
-        fix="leave --calls out if these are answers to prompts of another format",
+        f"{where}: an answer for a single slot (id {name!r})",
+        expected="one answer per frame, with an id that ends in /*",
+        fix="omit --calls if these are answers to prompts in another format",
       )
     try:
       calls = _row_calls(row, where)
@@ -105,7 +105,7 @@ def call_rows(
     yield PredictionRow(where, example, "", read)
   if failed and not allow_missing:
     raise SgdxError(
-      f"{len(failed):,} requests were not answered; {failed[0]}",
+      f"{len(failed):,} requests failed; {failed[0]}",
       expected="an answer to every request",
       available="; ".join(failed[1:4]),
       fix=_ASK_AGAIN,
@@ -121,8 +121,8 @@ def _request_id(row: Any, where: str) -> str:
 def _other_request(where: str, found: ToolStyle, style: ToolStyle) -> SgdxError:
   return SgdxError(
     f"{where}: an answer to a request that shows {found}",
-    expected=f"answers to requests that show {style}, as the first does",
-    fix="score the answers to each request file by themselves, with --calls",
+    expected=f"answers to requests that show {style}, like the first one",
+    fix="score the answers to each request file separately, with --calls",
   )
 
 
@@ -218,8 +218,8 @@ def _json_or_none(text: str | None) -> Any:
 
 def _unknown_form(row: Mapping[str, Any], where: str) -> SgdxError:
   return SgdxError(
-    f"{where}: no calls in it",
-    expected='an answer of OpenAI, Anthropic or BFCL, or {"id", "calls": [{"name", "arguments"}]}',
+    f"{where}: no tool calls found",
+    expected='an OpenAI, Anthropic or BFCL answer, or {"id", "calls": [{"name", "arguments"}]}',
     available=", ".join(map(str, row))[:200],
-    fix="docs/tools.md lists the forms; write an answer without calls with an empty list",
+    fix="use one of the formats in docs/tools.md; an answer without calls has an empty list",
   )

@@ -51,13 +51,13 @@ class PredictedDialogue:
 
 def read_dialogue_items(file: pathlib.Path) -> Iterator[PredictedDialogue]:
   """Yields the dialogues of a DSTC8 file. Raises SgdxError if it is truncated or malformed."""
-  fix = "correct it there; rows of JSON lines belong into a file called *.jsonl"
+  fix = "correct the file; rename it to *.jsonl if it holds JSON Lines"
   items = decode_json(file.read_bytes(), str(file), "a complete file of dialogues", fix)
   if not isinstance(items, list):
     raise SgdxError(
-      f"{file}: a JSON {type(items).__name__} at the top",
+      f"{file}: the top-level JSON value has type {type(items).__name__}",
       expected="a list of dialogues, as in SGD's dialogues_001.json",
-      fix="give DSTC8 dialogues, or JSONL in a file called *.jsonl",
+      fix="pass DSTC8 dialogues, or JSONL in a file named *.jsonl",
     )
   for item in items:
     try:
@@ -68,9 +68,9 @@ def read_dialogue_items(file: pathlib.Path) -> Iterator[PredictedDialogue]:
       name = item.get("dialogue_id", "?") if isinstance(item, dict) else "?"
       raise SgdxError(
         f"{file}, dialogue {name}, {_reason(e)}",
-        expected="turns with speaker, utterance, frames; in user frames service and "
-        "state.slot_values, slot -> list of one or more texts; requested_slots a list",
-        fix="write every slot of the state with its value in a list, and no other slot",
+        expected="turns with speaker, utterance and frames; user frames with service and "
+        "state.slot_values, slot -> list of one or more strings; requested_slots as a list",
+        fix="write each slot in the state with a list of values, and omit all other slots",
       ) from None
     yield dialogue
 
@@ -91,7 +91,7 @@ def _parse_frame(frame: Mapping[str, Any], utterance: str) -> PredictedFrame:
   state = frame["state"]
   for slot, values in state["slot_values"].items():
     if not (isinstance(values, list) and values and _STR.issuperset(map(type, values))):
-      raise TypeError(f"slot {slot!r}: {values!r} is not a list of one or more texts")
+      raise TypeError(f"slot {slot!r}: {values!r} is not a list of one or more strings")
   intent, requested, spans = (
     state.get("active_intent"),
     state.get("requested_slots"),
@@ -113,12 +113,12 @@ def _parse_frame(frame: Mapping[str, Any], utterance: str) -> PredictedFrame:
 
 def _text(value: Any, what: str) -> str:
   if not isinstance(value, str):
-    raise TypeError(f"{what}: {value!r} is not a text")
+    raise TypeError(f"{what}: {value!r} is not a string")
   return value
 
 
 def _reason(error: Exception) -> str:
-  return f"no {error}" if isinstance(error, KeyError) else str(error)
+  return f"missing key {error}" if isinstance(error, KeyError) else str(error)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def dialogue_frames(
     key = frame_id(frame.dialogue_id, frame.turn, to.service)
     if key in frames:
       raise SgdxError(
-        f"{frame.where}: service {frame.service} occurs twice in the turn",
+        f"{frame.where}: service {frame.service} occurs twice in this turn",
         expected="one frame per service",
         fix="merge the two frames",
       )
@@ -184,7 +184,7 @@ def _check_uniform(raw: Sequence[_RawFrame]) -> None:
         f"{lacking[0].where}, service {lacking[0].service}: no {key} in the state",
         expected=f"{key} in the state of every user frame, or of none",
         available=f"{len(raw) - len(lacking):,} of {len(raw):,} frames have it",
-        fix="write it everywhere, or leave it out everywhere: its scores are then null",
+        fix="write it in every state, or omit it in all, which makes its scores null",
       )
 
 
@@ -215,8 +215,8 @@ def _raw_frames(
         )
       if item.dialogue_id in seen:
         raise SgdxError(
-          f"{where}: this dialogue is in {seen[item.dialogue_id]} already",
-          expected="each dialogue once",
+          f"{where}: the dialogue already occurs in {seen[item.dialogue_id]}",
+          expected="unique dialogues",
           fix="remove one of the two",
         )
       seen[item.dialogue_id] = file.name
@@ -227,10 +227,10 @@ def _raw_frames(
           continue
         if turn.speaker != USER or crc != turn.utterance_crc:
           raise SgdxError(
-            f"{here}: not the corpus' user turn",
-            expected=f"speaker and utterance of that turn in {selection.split}",
+            f"{here}: differs from the user turn in the corpus",
+            expected=f"the speaker and utterance of that turn in {selection.split}",
             available=f"{turn.speaker}: {turn.utterance!r}",
-            fix=f"{SAME_CORPUS}; dialogue ids repeat between splits",
+            fix=f"{SAME_CORPUS}; different splits have the same dialogue ids",
           )
         for service, predicted in turn.frames:
           key = item.dialogue_id, turn.index, service
@@ -259,10 +259,10 @@ def _find_names(
   for frame in raw if others else ():
     if any(_renamed(frame, first) != _renamed(frame, other) for other in others):
       raise SgdxError(
-        f"{frame.where}: the names of {frame.service} are those of {variant} and of the original",
-        expected="names of which only one reading makes sense",
+        f"{frame.where}: the names of {frame.service} exist both in {variant} and in the original",
+        expected="unambiguous names",
         available=", ".join(frame.slots),
-        fix="give services of variants names of their own, as SGD-X does (Banks_2, Banks_21)",
+        fix="give the services of variants distinct names, as in SGD-X (Banks_2, Banks_21)",
       )
   return first
 
@@ -290,9 +290,9 @@ def _unknown_name(
     slot = next((s for s in frame.slots if s not in slots), frame.slots[0])
     return SgdxError(
       f"{frame.where}: unknown slot {slot!r} of service {frame.service!r}",
-      expected=f"slot names of {names}, of one of them throughout",
+      expected=f"slot names of {names}, from only one schema throughout",
       available=nearest(slot, slots),
-      fix=f"check that these are predictions for {variant}; use one set of names throughout",
+      fix=f"check that these are predictions for {variant}; use the names of one schema throughout",
     )
   owners = [
     v
@@ -302,7 +302,7 @@ def _unknown_name(
   services = [service for r in readings.values() for service in r]
   return SgdxError(
     f"{frame.where}: unknown service {frame.service!r}",
-    expected=f"service names of {names}, of one of them throughout",
+    expected=f"service names of {names}, from only one schema throughout",
     available=f"{', '.join(owners)} has it" if owners else nearest(frame.service, services),
-    fix=f"check that these are predictions for {variant}; use one set of names throughout",
+    fix=f"check that these are predictions for {variant}; use the names of one schema throughout",
   )

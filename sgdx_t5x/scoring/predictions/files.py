@@ -18,8 +18,8 @@ from sgdx_t5x.prompts.protocol import PromptFormat, ServicePair, service_pairs
 
 # Where predictions are: a file, a folder to search, or a list of files.
 PredictionSource = str | pathlib.Path | Sequence[pathlib.Path]
-SAME_CORPUS = "score with the corpus, and the split, that was predicted"
-EXTRA = f"{SAME_CORPUS}; --allow-missing leaves dialogues out that the corpus lacks (PARTIAL)"
+SAME_CORPUS = "score against the corpus and split that were predicted"
+EXTRA = f"{SAME_CORPUS}; --allow-missing skips dialogues that are not in the corpus (PARTIAL)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,10 +96,10 @@ def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
     formats = {is_rows(p) for p in files}
     if len(formats) > 1:
       raise SgdxError(
-        f"{folder}: DSTC8 dialogues and JSONL side by side",
-        expected="predictions of one format",
+        f"{folder}: both DSTC8 dialogues and JSONL",
+        expected="predictions in one format",
         available=", ".join(p.name for p in files[:8]),
-        fix="give the file, or move one of the two away",
+        fix="pass the file instead, or move the files of one format elsewhere",
       )
     if files:
       protect(files)
@@ -108,7 +108,7 @@ def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
     f"{path}: no predictions in this folder",
     expected="dialogues*.json (DSTC8 format) or *.jsonl (T5X, SeqIO)",
     available=nearest("dialogues_001.json", sorted(p.name for p in path.iterdir())),
-    fix="give the folder that holds them: OUT of t5x.infer, inference_eval of t5x.eval",
+    fix="pass the folder that contains them: OUT of t5x.infer, inference_eval of t5x.eval",
   )
 
 
@@ -139,10 +139,10 @@ def check_missing(
   missing = [frame.frame_id for frame in selection.gold if frame.frame_id not in frames]
   if missing and (not selection.allow_missing or not frames):
     raise SgdxError(
-      f"{path}: {len(missing):,} of {len(selection.gold):,} frames of {variant} are missing, "
+      f"{path}: {len(missing):,} of {len(selection.gold):,} frames of {variant} are missing; "
       f"the first is {missing[0]}" + (f" (slot {slot})" if slot else ""),
       expected=f"a prediction for every user frame of {selection.split}",
       available=f"{len(frames):,} frames",
-      fix="complete the predictions; --allow-missing scores the rest and marks it PARTIAL",
+      fix="complete the predictions, or use --allow-missing to score the rest, marked PARTIAL",
     )
   return found

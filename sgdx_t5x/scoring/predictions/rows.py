@@ -69,9 +69,9 @@ def read_rows(
     expected = "one JSON object per line"
     if line.startswith(b"["):
       raise SgdxError(
-        f"{where}: a list",
+        f"{where}: a JSON list",
         expected=expected,
-        fix="DSTC8 dialogues belong into a file called *.json",
+        fix="rename the file to *.json if it holds DSTC8 dialogues",
       )
     row = decode_json(line, where, expected, "write one row per line")
     if isinstance(row, dict) and "prediction" not in row and not _ANSWERED.isdisjoint(row):
@@ -100,8 +100,8 @@ def numbered_lines(
 
 def _tool_calls(row: Mapping[str, Any], where: str) -> SgdxError:
   return SgdxError(
-    f"{where}: an answer of a service or a tool call, not of a prompt format",
-    expected=f"rows {_OWN_ROW}, or of t5x.infer or SeqIO",
+    f"{where}: an API response or a tool call, not an answer to a text prompt",
+    expected=f"rows {_OWN_ROW}, or rows written by t5x.infer or SeqIO",
     available=", ".join(row)[:80],
     fix="score answers to `sgdx prompts --as tools` with `sgdx score --calls`",
   )
@@ -112,9 +112,9 @@ def _other_format(example: ExampleId, unit: Unit, where: str) -> SgdxError:
   names = [f"format={name}" for name in formats_of(example.unit)]
   return SgdxError(
     f"{where}: an answer for a {example.unit} (id {str(example)!r})",
-    expected=f"answers for a {unit} each, as the given prompt style asks for: {FORMS[unit]}",
+    expected=f"one answer per {unit}, according to the given prompt style: {FORMS[unit]}",
     available=", ".join(names),
-    fix=f"name the format of the prompts: --prompt-style {' or '.join(names)}, and its fields",
+    fix=f"specify the prompt format and its fields: --prompt-style {' or '.join(names)}",
   )
 
 
@@ -129,12 +129,12 @@ def row_id(row: Any, where: str) -> str:
     example_id = doc.get("id") if isinstance(doc, dict) else row.get("id")
   if not isinstance(example_id, str):
     raise SgdxError(
-      f"{where}: no id of an example",
+      f"{where}: no example id",
       expected=f'{ID_KEY} in the inputs of a row of t5x.infer or SeqIO, or {{"id", "prediction"}}',
       available=", ".join(inputs if isinstance(inputs, dict) and inputs else row)[:80]
       if isinstance(row, dict)
       else type(row).__name__,
-      fix="run inference with a task of sgdx_t5x.tasks, or answer the prompts of sgdx prompts",
+      fix="run inference with a task of sgdx_t5x.tasks, or answer the prompts of `sgdx prompts`",
     )
   return example_id
 
@@ -153,12 +153,12 @@ def row_text(row: Mapping[str, Any], where: str, unit: Unit) -> str | None:
   if isinstance(sampled, list) and len(sampled) == 1 and isinstance(sampled[0], str):
     return sampled[0].strip()  # a continuation begins with a space
   found = repr(row["prediction"]) if "prediction" in row else "is absent"
-  fix = "one text per prompt; t5x.infer writes it with mode=predict and one decode"
+  fix = "run t5x.infer with mode=predict and a single decode, which writes one string per prompt"
   if "inputs" not in row and "input" not in row:
-    fix = f"write rows {_OWN_ROW} with the ids of `sgdx prompts`; numbers are texts, too"
+    fix = f"write rows {_OWN_ROW} with the ids of `sgdx prompts`; write numbers as strings, too"
   raise SgdxError(
     f"{where}: prediction {found}"[:200],
-    expected="a text, one per example",
+    expected="one string per example",
     available=", ".join(row),
     fix=fix,
   )
@@ -211,11 +211,11 @@ def collect_rows(
       if example.slot in of_frame:
         raise SgdxError(
           f"{row.where}: example {example} occurs twice",
-          expected="each example once",
-          available="read: " + ", ".join(f.name for f in files),
-          fix="give the file of one task and one step instead of the folder"
+          expected="unique examples",
+          available="files read: " + ", ".join(f.name for f in files),
+          fix="pass the file of a single task and step instead of the folder"
           if files[1:]
-          else "keep one row of each id in the file",
+          else "keep one row per id in the file",
         )
       if row.text is None:
         of_frame[example.slot] = None
@@ -232,11 +232,11 @@ def _other_set(row: PredictionRow, selection: Selection) -> SgdxError:
   corpus, (kinds, _) = selection.corpus, untagged(row.example.variant)
   own = tagged(corpus.perturbed(selection.split), ORIGINAL)
   return SgdxError(
-    f"{row.where}: a prediction for {' and '.join(kinds) or 'a corpus that is not perturbed'} "
+    f"{row.where}: a prediction for {' and '.join(kinds) or 'an unperturbed corpus'} "
     f"(id {str(row.example)!r})",
-    expected=f"ids of {corpus.origin}, which begin with {own}/{selection.split}/",
+    expected=f"ids from {corpus.origin}, starting with {own}/{selection.split}/",
     available=f"{corpus.origin} is {own if own != ORIGINAL else 'not perturbed'}",
-    fix="score with the corpus that was predicted: --corpus; or give the predictions for this one",
+    fix="pass the corpus that was predicted as --corpus, or pass predictions for this corpus",
   )
 
 
@@ -252,11 +252,11 @@ def _check_row(
     found = f"unknown variant {example.variant!r}"
     expected = f"a variant of {selection.corpus.origin}"
     available = nearest(example.variant, selection.schemas.names(selection.split))
-    fix = "score with the corpus that was predicted"
+    fix = "score against the corpus that was predicted"
   elif example.split != selection.split:
     found = f"a prediction for split {example.split!r}"
     expected = f"split {selection.split!r}"
-    fix = f"score with --split {example.split}, or give the files of {selection.split}"
+    fix = f"score with --split {example.split}, or pass the files for {selection.split}"
   elif is_extra:
     return
   elif example.frame_id not in frames:
@@ -265,9 +265,9 @@ def _check_row(
     fix = EXTRA
   elif example.slot is not None and example.slot not in frames[example.frame_id].slot_index:
     found = f"unknown slot {example.slot!r} in {example.frame_id}"
-    expected = "a slot of the service, by its original name"
+    expected = "a slot of the service, under its original name"
     available = nearest(example.slot, frames[example.frame_id].slot_index)
-    fix = "take ids as they are: of `sgdx prompts`, or of the tasks of sgdx_t5x.tasks"
+    fix = "use the ids of `sgdx prompts` or of the tasks in sgdx_t5x.tasks unchanged"
   else:
     return
   raise SgdxError(
@@ -290,10 +290,10 @@ def row_frames(
     kinds = selection.corpus.perturbed(selection.split)
     raise SgdxError(
       f"{path}: no predictions for {variant}"
-      + (f" but of {len(extra[variant])} dialogues unknown" if variant in extra else ""),
-      expected=f"rows whose id begins with {tagged(kinds, variant)}/{selection.split}/",
-      available=", ".join(answers) or "no rows at all",
-      fix="give the file of that variant's task, or --predictions all=DIR for what is there",
+      + (f" except for {len(extra[variant])} unknown dialogues" if variant in extra else ""),
+      expected=f"rows whose id starts with {tagged(kinds, variant)}/{selection.split}/",
+      available=", ".join(answers) or "no rows for dialogues of the corpus",
+      fix="pass the file of that variant's task, or --predictions all=DIR to score what exists",
     )
   asked = {service.name: selection.prompt_format.asked(service) for service in selection.schema}
   frames: dict[str, PredictedFrame] = {}

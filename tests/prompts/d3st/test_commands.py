@@ -90,8 +90,8 @@ def test_an_index_out_of_range_is_counted_and_not_fatal(corpus, tmp_path):
   found = scored(corpus, answered(tmp_path, corpus, change))
   assert found.frames["original"].metrics["joint_goal_accuracy"].mean() == 1
   [note] = found.notes
-  assert note.startswith("2 of 6 answers of original name slots or intents that were not in the")
-  assert "4 in all; these parts of the answers are ignored" in note
+  assert note.startswith("2 of 6 answers for original contain slots or intents that were not in")
+  assert "(4 in total); these parts are ignored" in note
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,10 @@ def test_an_index_out_of_range_is_counted_and_not_fatal(corpus, tmp_path):
   [
     (lambda rows: [*rows, rows[0]], "occurs twice"),
     (lambda rows: [{**row, "id": row["id"].removesuffix("/*")} for row in rows], "line 1: example"),
-    (lambda rows: [{**row, "id": row["id"].replace("*", "kind")} for row in rows], "for a slot"),
+    (
+      lambda rows: [{**row, "id": row["id"].replace("*", "kind")} for row in rows],
+      "for a slot",
+    ),
     (lambda rows: rows[1:], "1 of 6 frames of original are missing"),
     (lambda rows: [{**rows[0], "prediction": None}], "prediction None"),
   ],

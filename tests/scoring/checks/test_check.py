@@ -202,14 +202,14 @@ def test_what_is_refused(sets, planted, tmp_path):
   with pytest.raises(UsageError, match="predictions for pi"):
     run({"ned": sets["ned"]}, {"original": gold["original"], "pi": gold["ned"]})
   both = {"ned": gold["ned"], "ned+original": gold["ned"]}
-  with pytest.raises(UsageError, match="which are the same"):
+  with pytest.raises(UsageError, match="which mean the same"):
     run({"ned": sets["ned"]}, {"original": gold["original"], **both})
-  with pytest.raises(SgdxError, match="not the corpus' user turn"):  # of another set
+  with pytest.raises(SgdxError, match="differs from the user turn in the corpus"):  # of another set
     run({"ned": sets["ned"]}, {"original": gold["original"], "ned": gold["original"]})
-  with pytest.raises(UsageError, match="a perturbed set called 'v3'"):
+  with pytest.raises(UsageError, match="a perturbed set named 'v3'"):
     run({"v3": sets["ned"]}, {"original": gold["original"]})
   plain = write_sample(tmp_path / "plain", {"train": 0, "dev": 0, "test": 3})
-  with pytest.raises(SgdxError, match="the set is called 'mine'"):
+  with pytest.raises(SgdxError, match="the set is named 'mine'"):
     run({"mine": plain}, {"original": gold["original"], "mine": gold["ned"]})
   with pytest.raises(SgdxError, match="was made from sample:"):
     check(plain, "test", {"ned": sets["ned"]}, {"original": "x", "ned": "y"})
@@ -245,12 +245,12 @@ def test_files_that_are_no_checks(tmp_path, checked):
   with pytest.raises(SgdxError, match="not a report of `sgdx check`"):
     read_report(path)
   save(check_report(checked["gold"]), checked["gold"], path, None)
-  with pytest.raises(SgdxError, match="names no counts per frame"):
+  with pytest.raises(SgdxError, match="does not refer to per-frame counts"):
     read_check(path)
   save(check_report(checked["gold"]), checked["gold"], path, tmp_path / "x.jsonl")
   with (tmp_path / "x.jsonl").open("a") as file:
     file.write("[]\n")
-  with pytest.raises(SgdxError, match="is not of the run"):
+  with pytest.raises(SgdxError, match="were written by different runs"):
     read_check(path)
 
 
