@@ -73,7 +73,7 @@ check() {
   check_command ${program[@]+"${program[@]}"}
   for file in ${gin_files[@]+"${gin_files[@]}"}; do check_command "--gin_file=$file"; done
   case "$cuda" in "" | 12 | 13) ;; *) fail 2 "--cuda $cuda" "12 or 13" "jax[cuda12], jax[cuda13]" \
-    "omit it to detect the version by nvidia-smi" ;; esac
+    "omit it to detect the version with nvidia-smi" ;; esac
   for number in "$nodes" "$gpus" ${seeds[@]+"${seeds[@]}"}; do
     [[ "$number" =~ ^[0-9]+$ ]] || fail 2 "$number is not a whole number" \
       "for example --nodes 2 --seeds 0,1" "$number" "$0 --help"

@@ -12,7 +12,7 @@ folder=${1:?usage: launch/minilm.sh FOLDER}
 python=${PYTHON:-python3}
 checksum=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
 if [[ -e $folder ]]; then
-  echo "$folder: exists already; give the name of a new folder" >&2
+  echo "$folder: already exists; pass the name of a new folder" >&2
   exit 1
 fi
 mkdir -p "$(dirname "$folder")"

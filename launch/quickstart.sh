@@ -61,7 +61,7 @@ sgdx check --corpus sample --perturbed "${sets[@]}" --predictions "all=$run/eval
   --json "$run/check.json" --per-frame "$run/check.frames.jsonl" >"$run/check.txt" 2>&1 &
 sgdx score --corpus sample --split test --predictions "all=$run/eval/inference_eval" \
   --json "$run/scores.json" --per-frame "$run/scores.frames.jsonl"
-say "Perturbed dialogues: all of it is in $run/check.txt"
+say "Perturbed dialogues (full output in $run/check.txt)"
 wait $! || { cat "$run/check.txt" >&2; exit 1; }
 sed '/^$/q' "$run/check.txt"
 

@@ -86,7 +86,7 @@ check() {
   local word
   [ -e "$archive" ] || fail 2 "--archive ${archive:-is missing}${archive:+ does not exist}" \
     "the official SGD archive (zip), or its folder" "$(compgen -G '*.zip' || echo 'no zip file here')" \
-    "sgdx data prepare --download prints where to get it; $0 --archive FILE"
+    "sgdx data prepare --download fetches it; $0 --archive FILE"
   [[ " ${trackers[*]} " == *" $tracker "* ]] || fail 2 "--tracker $tracker" \
     "one of ${trackers[*]}" "nearest: $(nearest "$tracker" "${trackers[@]}")" "$0 --help"
   if [ "$tracker" = spandst ]; then
@@ -108,7 +108,7 @@ check() {
   [ "$jobs" -ge 1 ] || fail 2 "--jobs $jobs" "1 or more" "$jobs" "--jobs 1"
   check_command "--gin_file=$train" "--gin_file=$model"
   [ -z "$vocabulary" ] || [ -f "$vocabulary" ] || fail 2 "--vocabulary $vocabulary: no such file" \
-    "a SentencePiece model" "by default one is trained" "omit it, or correct the path"
+    "a SentencePiece model" "the default: one is trained" "omit it, or correct the path"
 }
 
 # Prints the options of `t5x.train` that make an arm, one per line.
@@ -148,8 +148,8 @@ once() {
     perform "$@"
     [ -n "$dry_run" ] || echo "$command" > "$mark"
   elif [ "$(cat "$mark")" != "$command" ]; then
-    fail 1 "$mark was made by another command" "$command" "$(cat "$mark")" \
-      "a different --out for different settings, or rm -r $(dirname "$mark")"
+    fail 1 "$mark was made by a different command" "$command" "$(cat "$mark")" \
+      "use a different --out for different settings, or rm -r $(dirname "$mark")"
   fi
 }
 

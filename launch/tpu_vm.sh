@@ -135,10 +135,10 @@ check_program() {
   while IFS= read -r file; do
     case "$file" in t5x/* | gs://*) continue ;; esac
     [ -n "$repository" ] || git cat-file -e "HEAD:$file" 2>/dev/null || fail 2 \
-      "--gin_file=$file is not in HEAD, which the workers get a copy of" \
+      "--gin_file=$file is not in HEAD, which is copied to the workers" \
       "a committed file, by its path in the repository" \
       "$(git status --short -- "$file" 2>/dev/null || echo "outside the repository")" \
-      "git commit it"
+      "commit it"
   done < <(values_of --gin_file "${program[@]}")
   [ -n "$multi_host$spot" ] || return 0
   for macro in MODEL_DIR EVAL_OUTPUT_DIR INFER_OUTPUT_DIR; do
@@ -164,8 +164,8 @@ check_cloud() {
   local asked="gcloud's configuration"
   [ -z "$dry_run" ] || asked="the environment (--dry-run does not ask gcloud)"
   [ -n "$project" ] || fail 2 "no project" "--project ID, or one in $asked" \
-    "those that \`gcloud projects list\` prints" "give --project ID"
-  [ -n "$zone" ] || fail 2 "no zone" "--zone ZONE, or one in $asked" "with $slice: $zones" \
+    "those that \`gcloud projects list\` prints" "pass --project ID"
+  [ -n "$zone" ] || fail 2 "no zone" "--zone ZONE, or one in $asked" "zones with $slice: $zones" \
     "--zone ${zones%% *}"
   [[ " $zones " == *" $zone "* ]] || note "when this was written, $slice was offered in $zones," \
     "not in $zone: see https://cloud.google.com/tpu/docs/regions-zones"

@@ -26,7 +26,7 @@ def open_corpus(where: str | pathlib.Path) -> Corpus:
   if not path.exists():
     raise SgdxError(
       f"no archive or folder at {path}",
-      expected="the official SGD archive (zip), its unpacked folder, or the word sample",
+      expected='the official SGD archive (zip), its unpacked folder, or "sample"',
       fix=f"check the path; {DOWNLOAD_HINT}",
     )
   return Corpus(ArchiveSource(path))

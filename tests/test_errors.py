@@ -16,10 +16,10 @@ def test_a_module_that_is_installed_is_returned():
 def test_a_missing_package_is_named_with_its_extra(monkeypatch):
   monkeypatch.setitem(sys.modules, "spacy", None)
   with pytest.raises(SgdxError) as e:
-    require("spacy", extra="compose", why="lemmas of descriptions")
+    require("spacy", extra="compose", why="lemmatizing descriptions")
   assert e.value.text == (
     "the package spacy is not installed\n"
-    "  expected:  spacy, for lemmas of descriptions\n"
+    "  expected:  spacy, for lemmatizing descriptions\n"
     '  fix:       pip install "sgdx_t5x[compose]"'
   )
 

@@ -17,7 +17,7 @@ def test_names_that_no_file_can_have(name, tmp_path, capsys):
   schema.write_text(json.dumps([{**SCHEMA[0], "service_name": name}, SCHEMA[1]]))
   assert sgdx("simulate", "--init", schema, "--out", tmp_path / "out") == 1
   error = capsys.readouterr().err
-  assert_four_parts(error, f"service {name!r}: not usable as a file name", "can be file names")
+  assert_four_parts(error, f"service {name!r}: not a valid file name", "can be file names")
   assert list(tmp_path.iterdir()) == [schema]
 
 
@@ -29,7 +29,7 @@ def test_an_integer_of_too_many_digits(tmp_path, capsys):
   for command in (("data", "verify"), ("prompts", "--variant", "v3", "--out", "-")):
     assert sgdx(*command, "--corpus", corpus) == 1
     error = capsys.readouterr().err
-    assert_four_parts(error, "test/dialogues_001.json", "integer of more than 4,300 digits")
+    assert_four_parts(error, "test/dialogues_001.json", "integer with more than 4,300 digits")
 
 
 @pytest.mark.parametrize("zipped", [False, True])
@@ -44,7 +44,7 @@ def test_two_corpora_in_one_place(zipped, tmp_path, capsys):
       for file in both.rglob("*.json"):
         archive.write(file, file.relative_to(both))
   assert sgdx("data", "verify", "--corpus", place) == 1
-  assert_four_parts(capsys.readouterr().err, "holds 2 corpora", "available: a/, b/deeper/")
+  assert_four_parts(capsys.readouterr().err, "contains 2 corpora", "available: a/, b/deeper/")
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd", "-x", "@SUM(A1)", "\t=1", "\r=1", "--", "-1-1"])

@@ -19,10 +19,10 @@ from sgdx_t5x.files import atomic_folder, check_folder
 SCHEMA, TEXTS, REPAIRS = "schema.json", "texts.jsonl", "repairs.jsonl"
 UNTRANSLATED = "untranslated"
 REPAIR_RULES = {  # the first applied here, the others by `wording.reword`
-  UNTRANSLATED: "non-Latin letters came back that the original does not have: it is kept",
-  "empty": "nothing came back: the original is kept",
-  "not a name": "nothing that came back can be part of a name: the original is kept",
-  "too long": "a name of over 80 characters, a description of over 1,000: the original is kept",
+  UNTRANSLATED: "the translation adds non-Latin letters: the original is kept",
+  "empty": "the translation is empty: the original is kept",
+  "not a name": "the translation cannot be used as a name: the original is kept",
+  "too long": "a name over 80 characters, or a description over 1,000: the original is kept",
   "collision": "another element already has this name: a number is appended",
 }
 
@@ -135,8 +135,8 @@ def write_back_translation(
     folder,
     replace=overwrite or same,
     ours=lambda path: path.as_posix() in (SCHEMA, TEXTS, REPAIRS),
-    expected="a folder that is new or empty, or the same schema and texts (texts that were "
-    "translated stay in the cache, nothing is sent again)",
+    expected="a folder that is new or empty, or that has the same schema and texts (translated "
+    "texts stay in the cache; nothing is sent again)",
   )
   with atomic_folder(path) as temporary:
     temporary.mkdir()

@@ -26,8 +26,8 @@ RECORD = "paraphrases.jsonl"
 # Why a paraphrase is not used, or changed; `wording.reword` applies "collision".
 PLACEMENT_RULES = {
   "same": "equal to the original or to an earlier paraphrase: not used",
-  "surplus": "there are nearer paraphrases for all variants: not used",
-  "filled": "too few paraphrases: the farthest is used again",
+  "surplus": "closer paraphrases fill all variants: not used",
+  "filled": "too few paraphrases: the most distant one is reused",
   "none": "no paraphrase: the original is kept",
   "collision": "another element already has this name: a number is appended",
 }
@@ -106,7 +106,7 @@ def read_paraphrases(
       twice = element in found
       raise SgdxError(
         f"{where}: "
-        + (f"element {element.key} again" if twice else f"unknown element {element.key}"),
+        + (f"duplicate element {element.key}" if twice else f"unknown element {element.key}"),
         expected="each element once" if twice else "an element of the corpus",
         available="" if twice else nearest(element.key, known),
         fix="merge the two lines" if twice else "use the names of the original schema",
@@ -139,7 +139,7 @@ def union(schemas: Sequence[Schema], origin: str) -> Schema:
       if services.setdefault(service.name, service) != service:
         raise SgdxError(
           f"{schema.origin}: service {service.name} differs from that of another split",
-          expected="the same names and descriptions of a service in all splits",
+          expected="a service with the same names and descriptions in all splits",
           fix="compose the splits separately with --split",
         )
   return Schema(list(services.values()), origin)
@@ -206,9 +206,9 @@ def lemmatizer() -> Lemmas:
   Raises:
     SgdxError: spaCy or its look-up tables are not installed.
   """
-  spacy = require("spacy", extra="compose", why="lemmas of descriptions")
+  spacy = require("spacy", extra="compose", why="lemmatizing descriptions")
   # spaCy finds its look-up tables through entry points.
-  require("spacy_lookups_data", extra="compose", why="lemmas of descriptions")
+  require("spacy_lookups_data", extra="compose", why="lemmatizing descriptions")
   nlp = spacy.blank("en")
   nlp.add_pipe("lemmatizer", config={"mode": "lookup"})
   nlp.initialize()
@@ -254,7 +254,7 @@ def write_variants(
 
 def check_out(folder: str | pathlib.Path) -> pathlib.Path:
   """Returns the absolute path of the folder to write. Raises SgdxError if it is not empty."""
-  expected = "a folder that is new or empty: variants of two compositions must not mix"
+  expected = "a folder that is new or empty: variants of different compositions must not be mixed"
   return files.check_folder(folder, expected=expected)
 
 
@@ -280,9 +280,9 @@ def _rank(
     if not made:
       raise SgdxError(
         f"{element.key}: paraphrase {text!r}",
-        expected="words for a name, not starting with a digit"
+        expected="words that form a name, not starting with a digit"
         if is_name
-        else "a text that is not empty",
+        else "a non-empty text",
         fix="correct the paraphrase, or remove it",
       )
     if is_name:
@@ -330,10 +330,10 @@ def _too_few(found: Sequence[tuple[Element, int]], num_variants: int, origin: st
   others = f" (and {len(found) - 1:,} more elements)" if len(found) > 1 else ""
   return SgdxError(
     f"{element.key}: {count} distinct paraphrases{others}",
-    expected=f"{num_variants} for every name and description of slots and intents, and every "
-    f"description of services, of {origin}",
-    fix="add paraphrases; or lower --variants, choose splits with --split, or repeat the farthest "
-    "with --fill",
+    expected=f"{num_variants} for every slot and intent name and description, and every service "
+    f"description, in {origin}",
+    fix="add paraphrases, lower --variants, choose splits with --split, or reuse the most distant "
+    "ones with --fill",
   )
 
 

@@ -27,7 +27,7 @@ class TranslationTable:
       earlier = self._records.setdefault(record.pivot, {}).setdefault(record.element, record)
       if earlier.text != record.text:
         raise SgdxError(
-          f"{origin}: two different texts of {record.element.key} via {record.pivot}",
+          f"{origin}: two different texts for {record.element.key} via {record.pivot}",
           expected="one record per element and pivot",
           available=f"{earlier.text!r}, {record.text!r}",
           fix="remove one of them",
@@ -38,10 +38,10 @@ class TranslationTable:
     for pivot in pivots:
       if pivot not in self._records:
         raise SgdxError(
-          f"{self._origin}: no records of pivot {pivot!r}",
-          expected="records of every pivot of --pivots",
-          available=", ".join(self._records) or "nothing",
-          fix="use pivots that it has, or give another file to --table",
+          f"{self._origin}: no records for pivot {pivot!r}",
+          expected="records for every pivot in --pivots",
+          available=", ".join(self._records) or "none",
+          fix="use pivots that the table has, or pass another file to --table",
         )
 
   def has(self, elements: Iterable[Element], pivot: str) -> bool:
@@ -66,9 +66,9 @@ class TranslationTable:
       lacking = list(dict.fromkeys(e.service for e in missing if e.service not in services))
       what = f"{len(lacking)} services ({', '.join(lacking)})" if lacking else missing[0].key
       raise SgdxError(
-        f"{self._origin}: no {pivot} record of {what}; {len(missing)} of {len(items)} elements "
+        f"{self._origin}: no {pivot} record for {what}; {len(missing)} of {len(items)} elements "
         "have none",
-        expected="a record of every name and description of the schema",
+        expected="a record for every name and description in the schema",
         available=nearest((lacking or [missing[0].key])[0], services),
         fix="add them to the table, or translate with --provider google or hf",
       )
@@ -95,7 +95,7 @@ def read_records(file: pathlib.Path | Traversable) -> list[Record]:
   except (OSError, UnicodeDecodeError) as e:
     raise SgdxError(
       f"{file}: {getattr(e, 'strerror', None) or e}",
-      expected="a file of back-translations, JSONL in UTF-8",
+      expected="a back-translation file (JSONL, UTF-8)",
       fix="check the path; `sgdx backtranslate` writes such files as texts.jsonl",
     ) from None
   defaults: Mapping[str, Any] = {}
@@ -133,7 +133,7 @@ def _record(data: Mapping[str, Any], where: str) -> Record:
   wrong = [key for key in _FIELDS if not is_text(data.get(key))]
   if wrong:
     raise SgdxError(
-      f"{where}: no string for the key {', '.join(wrong)}",
+      f"{where}: no string value for the key {', '.join(wrong)}",
       expected=f"the keys {', '.join(_FIELDS)}",
       available=", ".join(data),
       fix="add the missing keys; a header line may give pivot, provider and date for all lines",
@@ -146,5 +146,5 @@ def _check_format(found: Any, where: str) -> None:
     raise SgdxError(
       f"{where}: format {found!r}",
       expected=TABLE_FORMAT,
-      fix="give a file of back-translations, or install the version of sgdx_t5x that wrote it",
+      fix="pass a back-translation file, or install the version of sgdx_t5x that wrote it",
     )

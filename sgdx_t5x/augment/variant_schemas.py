@@ -133,7 +133,7 @@ class VariantSchemas:
     return shipped_schema(self._released.schema(split), variant)
 
   def _missing(self, split: str, variant: str) -> SgdxError:
-    fix = "name one of them; SGD-X is part of the official archive"
+    fix = "choose one of them; SGD-X is part of the official archive"
     if variant in PARAPHRASES:
       fix = (
         "paraphrases of SGD's train services ship with sgdx_t5x; make those of other services with "
@@ -147,7 +147,7 @@ class VariantSchemas:
       )
     return SgdxError(
       f"{self._released.origin}: no schema of variant {variant!r} for split {split!r}",
-      expected="a variant of the data set, of this package, or in a folder of your own",
+      expected="a variant from the data set, from this package, or in a folder of your own",
       available=", ".join((*self.names(split), "corrupt_1, corrupt_2, ...")),
       fix=fix,
     )

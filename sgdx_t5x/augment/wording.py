@@ -59,7 +59,7 @@ class Element:
     ):
       raise SgdxError(
         f"{where}: element {key!r}".removeprefix(": "),
-        expected="SERVICE/slot/NAME/description, with service or intent for slot, and name",
+        expected="SERVICE/{service,slot,intent}/NAME/{name,description}",
         available=nearest(parts[-1], (NAME, DESCRIPTION)),
         fix="use the names of the original schema",
       )

@@ -49,7 +49,7 @@ def validate_annotation(
     history = _History(dialogue, origin, services, warnings)
     try:
       if dialogue.dialogue_id in ids or "/" in dialogue.dialogue_id:
-        history.report("id", "it occurs twice" if dialogue.dialogue_id in ids else "a / in its id")
+        history.report("id", "duplicate id" if dialogue.dialogue_id in ids else "a / in the id")
       ids.add(dialogue.dialogue_id)
       _check_services(history)
       for history.number, turn in enumerate(dialogue.turns):
@@ -124,7 +124,7 @@ class _History:
       f"{self.where}: {found}",
       expected=f"{ERRORS[rule]} (rule {rule})",
       available=available,
-      fix="correct the annotation, or write the file again; docs/dialogue-checks.md has the rules",
+      fix="correct the annotation, or write the file again; rules: docs/dialogue-checks.md",
     )
 
 
@@ -143,7 +143,7 @@ def _check_ending(history: _History) -> None:
     if turn.speaker == SYSTEM and "GOODBYE" in _acts(turn.frames[0])
   ]
   if not turns or goodbyes != [len(turns) - 1]:
-    history.report("ending", f"{len(turns)} turns, the system's GOODBYE in {goodbyes or 'none'}")
+    history.report("ending", f"{len(turns)} turns, system GOODBYE in {goodbyes or 'none'}")
 
 
 def _check_turn(history: _History, turn: Turn) -> None:
@@ -190,7 +190,7 @@ def _check_spans(
     if slot not in facts.free:
       history.report("span-slot", f"a span of slot {slot!r} of service {frame.service}")
     if not 0 <= start < end <= len(turn.utterance):
-      found = f"slot {slot!r}: span {start}..{end} of {len(turn.utterance)} characters"
+      found = f"slot {slot!r}: span {start}..{end} in {len(turn.utterance)} characters"
       history.report("span-offsets", found)
     text = turn.utterance[start:end]
     if turn.speaker == USER:
@@ -198,7 +198,7 @@ def _check_spans(
       if values is None:
         history.report("span-slot-state", "")
       elif text not in values:
-        history.report("span-state", f"slot {slot!r}: a span of {text!r}", ", ".join(values))
+        history.report("span-state", f"slot {slot!r}: span text {text!r}", ", ".join(values))
     spans.append((start, end))
     texts.add((slot, text))
   if frame.actions is not None:
@@ -226,18 +226,19 @@ def _check_actions(history: _History, turn: Turn, frame: Frame, facts: _Facts) -
       history.report("act", f"{turn.speaker}'s act {act!r}", ", ".join(ACTS[turn.speaker]))
     kind = slot if not slot or act in _NAMED else "slot" if slot in facts.slots else "unknown"
     if (kind, min(len(values), 2)) not in forms:
-      history.report("act-form", f"{act} of slot {slot!r} of {frame.service}, {len(values)} values")
+      history.report("act-form", f"{act}, slot {slot!r} of {frame.service}, {len(values)} values")
     canonical = action.get("canonical_values", values)
     if len(canonical) != len(values):
       history.report(
-        "canonical", f"{act} of slot {slot!r}: {len(canonical)} for {len(values)} values"
+        "canonical",
+        f"{act}, slot {slot!r}: {len(canonical)} canonical_values for {len(values)} values",
       )
     history.said.update(canonical)
     if kind == "intent":
       wrong = values[0] not in facts.required
       if wrong or (turn.speaker == USER and values[0] != state.active_intent):
         found = state.active_intent if state else ", ".join(facts.required)
-        history.report("act-intent", f"{act} of {values[0]!r} of service {frame.service}", found)
+        history.report("act-intent", f"{act} {values[0]!r}, service {frame.service}", found)
     elif kind == "slot":
       if slot in facts.categorical:
         if not all(v in facts.categorical[slot] or v == DONTCARE for v in canonical):
@@ -246,7 +247,7 @@ def _check_actions(history: _History, turn: Turn, frame: Frame, facts: _Facts) -
       if act in ("INFORM", "SELECT") and turn.speaker == USER:
         has = state.slot_values.get(slot, ())
         if values[0] not in has:
-          history.report("act-state", f"{act} of slot {slot!r}: {values[0]!r}", ", ".join(has))
+          history.report("act-state", f"{act}, slot {slot!r}: {values[0]!r}", ", ".join(has))
 
 
 def _check_state(history: _History, frame: Frame, facts: _Facts) -> None:
@@ -261,7 +262,9 @@ def _check_state(history: _History, frame: Frame, facts: _Facts) -> None:
   if frame.actions is not None and state.active_intent not in (NO_INTENT, intent):
     acts = _acts(frame)
     if "INFORM_INTENT" not in acts and "AFFIRM_INTENT" not in acts:
-      history.report("intent-change", f"{state.active_intent!r} after {intent!r}", ", ".join(acts))
+      history.report(
+        "intent-change", f"intent {state.active_intent!r} after {intent!r}", ", ".join(acts)
+      )
   known = {} if before is None else before.slot_values
   if known.keys() - state.slot_values.keys():
     history.report("state-keeps", "")
@@ -322,7 +325,7 @@ def _check_parameters(history: _History, frame: Frame, facts: _Facts) -> None:
   method, given = frame.service_call["method"], frame.service_call["parameters"]
   state = history.states[frame.service]
   if method != state.active_intent or method not in facts.required:
-    history.report("call-intent", f"a call of {method!r}", state.active_intent)
+    history.report("call-intent", f"a call to {method!r}", state.active_intent)
   expected = {
     slot
     for slot, values in state.slot_values.items()
@@ -342,7 +345,7 @@ def _check_parameters(history: _History, frame: Frame, facts: _Facts) -> None:
   if method in facts.transactional:
     user = history.user_frames[frame.service]
     if user.actions is not None and "AFFIRM" not in _acts(user):
-      history.report("call-affirmed", f"a call of {method!r}", ", ".join(_acts(user)))
+      history.report("call-affirmed", f"a call to {method!r}", ", ".join(_acts(user)))
 
 
 def _check_results(

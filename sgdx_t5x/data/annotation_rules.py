@@ -22,14 +22,14 @@ ERRORS = {
   "act": "acts are those that the SGD paper lists for the speaker",
   "act-form": "slot and number of values are as SGD's README describes them for the act",
   "canonical": "there are as many canonical_values as values",
-  "act-intent": "the intent of an act is one of the service; a user's act gives the active one",
-  "act-state": "values that the user informs of or selects are in the state",
+  "act-intent": "an act's intent is one of the service's; in a user act, it is the active intent",
+  "act-state": "values of the user's INFORM and SELECT acts are in the state",
   "requested": "requested_slots are the slots of the user's REQUEST acts, each once",
-  "intent-change": "an intent becomes active by INFORM_INTENT or AFFIRM_INTENT",
+  "intent-change": "an intent becomes active through INFORM_INTENT or AFFIRM_INTENT",
   "state-slot": "slots of a state are required or optional slots of an intent",
   "state-categorical": "a categorical slot has one value: one of its possible_values, or dontcare",
   "state-free": "values of a non-categorical slot occur in the dialogue so far, or are dontcare",
-  "state-said": "the value of a categorical slot is a value of an act so far",
+  "state-said": "the value of a categorical slot is the value of an act in a turn so far",
   "call-intent": "a service call is for the active intent",
   "call-slots": "parameters of a call are the state's slots that the intent takes, except dontcare",
   "call-values": "categorical parameters have the state's value, one of the possible_values",
@@ -51,7 +51,7 @@ WARNINGS = {
   "result-free": "a result has the call's values for non-categorical slots",
   "result-all-slots": "a result has all result_slots of the intent",
   "result-value": "values of categorical slots in results are possible_values",
-  "result-source": "values that the system offers or informs of are in a result",
+  "result-source": "values of the system's OFFER and INFORM acts are in a result",
 }
 _NOTHING, _ONE_VALUE = frozenset({("", 0)}), frozenset({("slot", 1)})
 _ANY_VALUES = frozenset({("slot", 0), ("slot", 1), ("slot", 2)})

@@ -53,7 +53,7 @@ class Corpus:
         f"{self.origin}: no train/schema.json, dev/schema.json or test/schema.json",
         expected="the layout of the official SGD archive",
         available=nearest("schema.json", self._names),
-        fix=f"give the archive or the folder that holds train/, dev/ and test/; {DOWNLOAD_HINT}",
+        fix=f"pass the archive or the folder with train/, dev/ and test/; {DOWNLOAD_HINT}",
       )
 
   def __repr__(self) -> str:
@@ -92,7 +92,7 @@ class Corpus:
     name = PERTURBATION.format(split=split)
     if name not in self._names:
       return None
-    expected, fix = "a manifest of `sgdx perturb`", "perturb the original again"
+    expected, fix = "a manifest written by `sgdx perturb`", "perturb the original again"
     data = decode_json(self.source.read(name), f"{self.origin}: {name}", expected, fix)
     try:
       steps = data if isinstance(data, list) else [data]
@@ -176,9 +176,9 @@ class Corpus:
     if "train" not in self.splits:
       raise SgdxError(
         f"{self.origin}: no train/schema.json",
-        expected=f"train's schema, which tells the seen services of {split} from the unseen ones",
+        expected=f"train's schema, which determines the seen and unseen services of {split}",
         available=", ".join(self.splits),
-        fix="copy the official train/schema.json there; its dialogues are not needed",
+        fix="copy the official train/schema.json there; the train dialogues are not needed",
       )
     train = self.schema("train")
     return frozenset(name for name in self.schema(split).names if name in train)
@@ -200,7 +200,7 @@ class Corpus:
         f"{self.origin}: no split {split!r}",
         expected="a split of this corpus",
         available=", ".join(self.splits),
-        fix="name one of them",
+        fix="choose one of them",
       )
 
   def _missing(self, split: str, variant: str) -> SgdxError:
@@ -209,7 +209,7 @@ class Corpus:
       f"{self.origin}: no schema of variant {variant!r} for split {split!r}",
       expected=f"a file {schema_path(variant, split)}",
       available=", ".join(self.variants),
-      fix=f"name one of them; SGD-X is part of the official archive: {DOWNLOAD_HINT}",
+      fix=f"choose one of them; SGD-X is part of the official archive: {DOWNLOAD_HINT}",
     )
 
 

@@ -140,12 +140,12 @@ def frame_id(dialogue_id: str, turn: int, service: str) -> str:
 def read_dialogues(text: str | bytes, origin: str) -> Iterator[Dialogue]:
   """Yields the dialogues of one file. Raises SgdxError if the JSON is broken."""
   fix = "restore the file from the archive, or write it again"
-  data = decode_json(text, origin, "a complete file of dialogues", fix)
+  data = decode_json(text, origin, "a complete dialogue file", fix)
   if not isinstance(data, list):
     raise SgdxError(
       f"{origin}: the top-level JSON value is {json_type(data)}",
       expected="a list of dialogues",
-      fix="give a dialogues_*.json file",
+      fix="pass a dialogues_*.json file",
     )
   for item in data:
     yield Dialogue.from_json(item if isinstance(item, dict) else {}, origin)
@@ -187,7 +187,7 @@ def _check_frame(frame: Frame, schema: Schema, where: str, needs_state: bool) ->
   if frame.state is None:
     if needs_state:
       raise SgdxError(
-        f"{where}, service {frame.service}: a frame of a user turn has no state",
+        f"{where}, service {frame.service}: user frame without a state",
         expected="active_intent, requested_slots and slot_values",
         fix="add the state; an empty one is valid",
       )

@@ -73,7 +73,7 @@ class ExampleId:
       raise SgdxError(
         f"{where}: example id {text!r}" if where else f"example id {text!r}",
         expected="; ".join(FORMS.values()),
-        fix="run inference with a task of sgdx_t5x.tasks, or keep the ids of sgdx prompts",
+        fix="run inference with a task of sgdx_t5x.tasks, or keep the ids from `sgdx prompts`",
       )
     return cls(variant, split, frame, None if slot == _WHOLE_FRAME else slot)
 

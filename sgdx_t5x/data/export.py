@@ -79,10 +79,10 @@ def choose(
     chosen[split] = {v: schema(split, v) for v in (released if ALL in variants else variants)}
   if not any(names and corpus.dialogue_files(split) for split, names in chosen.items()):
     raise SgdxError(
-      f"{corpus.origin}: no dialogues to write in split {', '.join(chosen)}",
+      f"{corpus.origin}: no dialogues to export in split {', '.join(chosen)}",
       expected="dialogues_*.json in the folder of the split, and a variant's schema",
       available=corpus.file_counts(),
-      fix="name a split that has both",
+      fix="choose a split that has both",
     )
   return chosen
 
@@ -142,7 +142,7 @@ def export(
       yield from results
     except BrokenProcessPool:
       raise SgdxError(
-        "a process that converts dialogues was killed",
+        "a worker process was killed while converting dialogues",
         expected=f"enough memory for {processes} processes",
         fix="use fewer processes: --processes N",
       ) from None
@@ -165,12 +165,12 @@ def convert_text(
   Raises:
     SgdxError: not a file of dialogues, or one that does not fit the schema.
   """
-  data = decode_json(text, origin, "a complete file of dialogues", "restore the file")
+  data = decode_json(text, origin, "a complete dialogue file", "restore the file")
   if not isinstance(data, list):
     raise SgdxError(
       f"{origin}: the top-level JSON value is {json_type(data)}",
       expected="a list of dialogues",
-      fix="give a dialogues_*.json file",
+      fix="pass a dialogues_*.json file",
     )
   marks = _Marks()
   for item in data:
@@ -313,6 +313,6 @@ def _write_file(path: pathlib.Path, text: str) -> None:
     found, fix = e.found, writing_fix(e, "name another folder")
   raise SgdxError(
     found,
-    expected="a folder that can be written, on a disk with space for the dialogues of each variant",
+    expected="a writable folder, on a disk with space for the dialogues of each variant",
     fix=f"{fix}; the files written so far are complete",
   )

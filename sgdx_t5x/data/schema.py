@@ -160,7 +160,7 @@ def parse_schema(data: Any, origin: str) -> Schema:
     raise SgdxError(
       f"{origin}: the top-level JSON value is {json_type(data)}",
       expected="a list of services, as in SGD's schema.json",
-      fix="give the schema.json of a split",
+      fix="pass the schema.json of a split",
     )
   return Schema([_parse_service(item, origin) for item in data], origin)
 
@@ -214,9 +214,9 @@ def _intent_shape(service: Service, intent: Intent) -> tuple:
 
 def _misaligned(found: str, original: str, what: str) -> SgdxError:
   return SgdxError(
-    f"{found} has other {what} than {original} at its place",
-    expected="the original in other words: the same order, values, flags and slots of intents",
-    fix="restore the order; a variant may reword names and descriptions, and nothing else",
+    f"{found} differs in {what} from {original} at the same position",
+    expected="a paraphrase of the original: the same order, values, flags and intent slots",
+    fix="restore the order; a variant may reword names and descriptions, nothing else",
   )
 
 

@@ -44,10 +44,10 @@ def _find_root(names: list[str], origin: str) -> str:
   )  # fmt: skip
   if not roots:
     raise SgdxError(
-      f"{origin}: contains no schema.json of a split",
+      f"{origin}: contains no SPLIT/schema.json",
       expected="the layout of the official SGD archive",
       available=nearest("schema.json", names),
-      fix=f"give the official archive; {DOWNLOAD_HINT}",
+      fix=f"pass the official archive; {DOWNLOAD_HINT}",
     )
   found: list[str] = []  # without the variants within a corpus
   for root in roots:
@@ -55,10 +55,10 @@ def _find_root(names: list[str], origin: str) -> str:
       found.append(root)
   if len(found) > 1:
     raise SgdxError(
-      f"{origin}: holds {len(found)} corpora",
+      f"{origin}: contains {len(found)} corpora",
       expected="one corpus: train/, dev/ and test/ in one folder",
       available=", ".join(found[:8]) + (f" and {len(found) - 8:,} more" if found[8:] else ""),
-      fix="unpack it, if it is an archive, and give one of these folders",
+      fix="unpack it if it is an archive, and pass one of these folders",
     )
   return roots[0]
 
@@ -103,7 +103,7 @@ class ArchiveSource:
     return SgdxError(
       f"{self.origin}: not a complete zip file ({error})",
       expected="the official archive",
-      fix=f"fetch it again: the download was probably cut short; {DOWNLOAD_HINT}",
+      fix=f"download it again: it was probably cut short; {DOWNLOAD_HINT}",
     )
 
 

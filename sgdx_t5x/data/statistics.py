@@ -161,7 +161,9 @@ def report(
     number = counts.service_sets.total()
     complete = corpus.is_complete(split, number)
     if not complete and (number or split in splits):
-      warnings.append(f"{split}: {number:,} of {PUBLISHED_DIALOGUES[split]:,} dialogues published")
+      warnings.append(
+        f"{split}: {number:,} of the {PUBLISHED_DIALOGUES[split]:,} published dialogues"
+      )
     if split in splits:
       numbers = summarise(counts, schemas[split], train, known)
       found[split] = {"complete": complete, **numbers}

@@ -69,12 +69,12 @@ class BertConfig:
         raise SgdxError(
           f"BertConfig.{name} = {value!r}",
           expected=f"an integer of at least {int(name in sizes)}",
-          fix="gin/models/bert_base_cased.gin has the sizes of BERT Base",
+          fix="use the sizes of BERT Base, see gin/models/bert_base_cased.gin",
         )
     if self.emb_dim % self.num_heads:
       raise SgdxError(
         f"BertConfig.emb_dim = {self.emb_dim}, num_heads = {self.num_heads}",
-        expected="a width that the number of heads divides",
+        expected="an emb_dim that is a multiple of num_heads",
         fix=f"set num_heads to a divisor of {self.emb_dim}",
       )
     for name in ("dropout_rate", "attention_dropout_rate"):
@@ -82,7 +82,7 @@ class BertConfig:
         raise SgdxError(
           f"BertConfig.{name} = {getattr(self, name)!r}",
           expected="a number of at least 0 and below 1",
-          fix=f"BertConfig.{name} = 0.1",
+          fix=f"set BertConfig.{name} = 0.1",
         )
 
 

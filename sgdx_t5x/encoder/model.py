@@ -59,7 +59,7 @@ class EncoderModel(models.BaseModel):
       raise SgdxError(
         f"{input_vocabulary.path}: {input_vocabulary.vocab_size:,} pieces",
         expected=f"at most {rows:,}, the rows of the embedding (encoder.BertConfig.vocab_size)",
-        fix="give the vocabulary that the encoder was trained with, or its gin/models file",
+        fix="use the vocabulary that the encoder was trained with, or its gin/models file",
       )
 
   @abc.abstractmethod

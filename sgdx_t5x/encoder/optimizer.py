@@ -50,8 +50,8 @@ def warmup_schedule(
   if total_steps < 1 or not 0 <= warmup < 1:
     raise SgdxError(
       f"optimizer.warmup_schedule with total_steps = {total_steps!r}, warmup = {warmup!r}",
-      expected="at least one step, and a share of them of at least 0 and below 1",
-      fix="optimizer.warmup_schedule.total_steps = %TRAIN_STEPS",
+      expected="at least one step, and a warmup fraction of at least 0 and below 1",
+      fix="set optimizer.warmup_schedule.total_steps = %TRAIN_STEPS",
     )
 
   def schedule(step: Any) -> Any:

@@ -38,8 +38,8 @@ def check_encoder(
   if not found:
     raise SgdxError(
       "the checkpoint that training starts from (INITIAL_CHECKPOINT_PATH) has no encoder",
-      expected="one that `sgdx weights import` wrote of a BERT, or of an encoder tracker",
-      fix="INITIAL_CHECKPOINT_PATH = [] starts from random weights",
+      expected="one that `sgdx weights import` wrote for a BERT, or one of an encoder tracker",
+      fix="set INITIAL_CHECKPOINT_PATH = [] to start from random weights",
     )
   if not any(name.startswith(f"{bert_layout.PREFIX}pooler") for name in found):
     wanted = {k: v for k, v in wanted.items() if not k.startswith(f"{bert_layout.PREFIX}pooler")}

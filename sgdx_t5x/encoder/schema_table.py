@@ -57,10 +57,10 @@ class SchemaTable:
       close = nearest(" | ".join(pair), [" | ".join(p) for p in self.texts if p[0] == pair[0]])
       raise SgdxError(
         f"{self.origin}: no schema embedding of {' | '.join(pair)!r}",
-        expected=f"one of each service, in each variant that is asked for; {len(self.texts):,} are "
-        "there",
+        expected="one for each service in every variant requested; the table has "
+        f"{len(self.texts):,}",
         available=close,
-        fix=f"make the table of this corpus and of these variants: {_MAKE}",
+        fix=f"make the table for this corpus and these variants: {_MAKE}",
       )
     return found
 
@@ -116,7 +116,7 @@ def embed(
     if len(row) > config.max_positions:
       raise SgdxError(
         f"texts of {len(row):,} tokens: {' | '.join(pair)[:60]!r}...",
-        expected=f"at most {config.max_positions} tokens, which the encoder has positions for",
+        expected=f"at most {config.max_positions} tokens, the encoder's number of positions",
         fix="shorten the description",
       )
   # Token type 1 after the first [SEP], as in BERT's sentence pairs.
@@ -147,8 +147,8 @@ def embedded(
   if table.vectors.shape[1] != config.emb_dim:
     raise SgdxError(
       f"{table.origin}: vectors of width {table.vectors.shape[1]}",
-      expected=f"width {config.emb_dim} (encoder.BertConfig.emb_dim): schema embeddings are of the "
-      "pretrained encoder that training starts from",
+      expected=f"width {config.emb_dim} (encoder.BertConfig.emb_dim): schema embeddings come from "
+      "the pretrained encoder that training starts from",
       fix=f"make them with that encoder: {_MAKE}",
     )
   return table
@@ -192,9 +192,9 @@ def _more_vectors(
   known = np.asarray(table.vectors)[0]
   if again.shape != known.shape or np.abs(again - known).max() > _SAME:
     raise SgdxError(
-      f"{folder}: another encoder than that of {table.origin}",
+      f"{folder}: not the encoder of {table.origin}",
       expected="the encoder that made the table, to embed a schema that is not in it",
-      fix=f"give its folder as SGDX_ENCODER; or make the table again: {_MAKE}",
+      fix=f"set SGDX_ENCODER to its folder, or make the table again: {_MAKE}",
     )
   return np.stack(found)
 

@@ -189,8 +189,8 @@ class SpanModel(EncoderModel):
     if not 0 <= unchanged_frames <= 1:
       raise SgdxError(
         f"SpanModel.unchanged_frames = {unchanged_frames!r}",
-        expected="a share in [0, 1]",
-        fix="span_model.SpanModel.unchanged_frames = 1.0 trains on all frames",
+        expected="a fraction in [0, 1]",
+        fix="set span_model.SpanModel.unchanged_frames = 1.0 to train on all frames",
       )
     self.FEATURE_CONVERTER_CLS = functools.partial(SpanFeatureConverter, unchanged=unchanged_frames)
 

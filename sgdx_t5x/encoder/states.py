@@ -40,7 +40,7 @@ def hidden_states(
   """
   if isinstance(texts, str):
     raise SgdxError(
-      "hidden_states of one string", expected="a list of strings", fix="give [text], not text"
+      "hidden_states of one string", expected="a list of strings", fix="pass [text], not text"
     )
   vocabulary = WordPieceVocabulary(folder, lower_case)
   config, params = load(folder)
@@ -50,8 +50,8 @@ def hidden_states(
     if len(row) > config.max_positions:
       raise SgdxError(
         f"a text of {len(row):,} tokens: {text[:60]!r}...",
-        expected=f"at most {config.max_positions} tokens, which the encoder has positions for",
-        fix="cut it",
+        expected=f"at most {config.max_positions} tokens, the encoder's number of positions",
+        fix="shorten it",
       )
   return encode(config, params, rows)
 
@@ -103,7 +103,7 @@ def load(folder: str | os.PathLike) -> tuple[BertConfig, dict]:
   weights = read_huggingface(pathlib.Path(folder))
   if not isinstance(weights.sizes, bert_layout.BertSizes):
     raise SgdxError(
-      f"{folder}: a T5", expected="a BERT", fix="give the folder of a BERT, such as MiniLM"
+      f"{folder}: a T5", expected="a BERT", fix="pass the folder of a BERT, such as MiniLM"
     )
   config = BertConfig(**weights.sizes.gin(), dropout_rate=0.0)
   flat = {name.removeprefix(bert_layout.PREFIX): array for name, array in weights.arrays.items()}
@@ -116,7 +116,7 @@ def check_fits(vocabulary: WordPieceVocabulary, config: BertConfig) -> None:
     raise SgdxError(
       f"{vocabulary.path}: {vocabulary.vocab_size:,} pieces",
       expected=f"at most {config.vocab_size:,}, the rows of the encoder's embedding",
-      fix="give the vocabulary that the encoder was trained with",
+      fix="use the vocabulary that the encoder was trained with",
     )
 
 

@@ -101,7 +101,7 @@ class WordPieceVocabulary(seqio.Vocabulary):
       raise SgdxError(
         f"{self._path}: no piece [unused{number}]",
         expected="pieces [unused1], [unused2], ... for markers, as in BERT's vocabularies",
-        fix="replace pieces that are of no use to you, or add some that weights have rows for",
+        fix="replace pieces that you do not need, or add some for which the weights have rows",
       )
     return found
 
@@ -155,7 +155,7 @@ def read_pieces(path: str | os.PathLike) -> tuple[str, ...]:
     SgdxError: it cannot be read, lacks a special piece, has [PAD] elsewhere than at 0, or has
       duplicate pieces.
   """
-  fix = "give the vocab.txt of a BERT, beside its config.json"
+  fix = "pass the vocab.txt of a BERT, next to its config.json"
   try:
     pieces = pathlib.Path(path).read_text(encoding="utf-8").split("\n")
   except (OSError, UnicodeDecodeError) as e:
@@ -168,7 +168,7 @@ def read_pieces(path: str | os.PathLike) -> tuple[str, ...]:
     problems.append(f"{PADDING} is piece {pieces.index(PADDING)}, not 0, which SeqIO pads with")
   if len(set(pieces)) < len(pieces):
     twice = sorted({piece for piece in pieces if pieces.count(piece) > 1})[:3]
-    problems.append(f"pieces that are there more than once: {', '.join(twice)}")
+    problems.append(f"duplicate pieces: {', '.join(twice)}")
   if problems:
     raise SgdxError(
       f"{path}: " + "; ".join(problems),
@@ -191,7 +191,7 @@ def _is_uncased(file: pathlib.Path) -> bool:
     if isinstance(found, bool):
       return found
   raise SgdxError(
-    f"{file.parent}: nothing says whether {file.name} is cased",
+    f"{file.parent}: no setting says whether {file.name} is cased",
     expected=f"do_lower_case in {_CONFIG}",
-    fix="give lower_case=True or False",
+    fix="pass lower_case=True or False",
   )

@@ -51,7 +51,7 @@ def check_not_input(path: _Path, option: str) -> None:
       also = "" if os.path.abspath(name) == os.path.abspath(path) else f": it is {name}"
       raise UsageError(
         f"{option} {os.fspath(path)!r} is also an input{also}",
-        expected="a file of its own for each output",
+        expected="an output file that is not also an input",
         fix="name another file",
       )
 
@@ -73,7 +73,7 @@ def check_no_input_in(folder: _Path, option: str) -> None:
       found = os.lstat(path)
       if name := _inputs.get((found.st_dev, found.st_ino)):
         raise UsageError(
-          f"{option} {os.fspath(folder)} holds {name}, which this command reads",
-          expected="a folder without inputs: what is in it is replaced",
+          f"{option} {os.fspath(folder)} contains {name}, which this command reads",
+          expected="a folder that contains no inputs: its content is replaced",
           fix="name another folder",
         )

@@ -87,11 +87,11 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
     raise SgdxError(
       f"{where}: not valid JSON ({e})",
       expected=expected,
-      fix="the file was probably cut short; write it again" if cut or not fix else fix,
+      fix="write the file again: it was probably cut short" if cut or not fix else fix,
     ) from None
   except ValueError:  # the only case left: Python parses no longer integers
     raise SgdxError(
-      f"{where}: an integer of more than {sys.get_int_max_str_digits():,} digits",
+      f"{where}: an integer with more than {sys.get_int_max_str_digits():,} digits",
       expected=expected,
       fix=fix or "write the file again",
     ) from None

@@ -32,7 +32,7 @@ def writing_fix(error: BaseException, other: str, otherwise: str | None = None) 
   if number in _NO_ROOM or _NO_ROOM_IN_WORDS.search(text):
     return f"free some space, or {other}"
   if number in _REFUSED or _REFUSED_IN_WORDS.search(text):
-    return f"{other}, or have its owner let you write to this one"
+    return f"{other}, or ask the owner of this one for write permission"
   return otherwise or (other if cause else f"free some space, or {other}")
 
 
@@ -62,7 +62,7 @@ def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
   except OSError as e:
     raise SgdxError(
       f"{option} {path}: {e.strerror}",
-      expected="a file in a folder that exists and can be written",
+      expected="a file in an existing, writable folder",
       fix=writing_fix(e, "name another file", "create the folder, or name another file"),
     ) from None
 
@@ -100,7 +100,7 @@ def check_folder(
   if "://" in str(path):
     raise SgdxError(
       f"{option} {path}",
-      expected="a folder on this machine",
+      expected="a local folder",
       fix="write to a local folder and copy it, e.g. with `gcloud storage cp -r`",
     )
   folder = pathlib.Path(path)
@@ -121,7 +121,7 @@ def check_folder(
       expected=expected,
       available=", ".join(shown[:6]) + (f" and {len(shown) - 6:,} more" if shown[6:] else ""),
       fix="name another folder"
-      + (", or give --overwrite to replace it" if replaceable else ", or move these files away"),
+      + (", or pass --overwrite to replace it" if replaceable else ", or move these files away"),
     )
   if names:
     check_no_input_in(folder, option)
@@ -155,7 +155,7 @@ def atomic_folder(folder: pathlib.Path, option: str = "--out") -> Iterator[pathl
   except OSError as e:
     raise SgdxError(
       f"{option} {folder}: {e.strerror or e}",
-      expected="a folder that can be created and written, on a disk with enough space",
+      expected="a folder that can be created and written to, on a disk with enough space",
       fix=writing_fix(e, "name another folder"),
     ) from e
 

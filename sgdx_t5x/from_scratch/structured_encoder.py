@@ -65,7 +65,7 @@ class StructuredSpanModel(SpanModel):
       raise SgdxError(
         f"encoder.BertConfig.num_heads = {self.module.config.num_heads}",
         expected="at least 3 for the structured initialization",
-        fix="set more heads, or use span_model.SpanModel",
+        fix="use more heads, or span_model.SpanModel",
       )
 
   def get_initial_variables(self, *args, **kwargs):

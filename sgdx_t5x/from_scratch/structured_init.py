@@ -98,7 +98,7 @@ def _check_heads(found: int, least: int) -> None:
     raise SgdxError(
       f"network.T5Config.num_heads = {found}",
       expected=f"at least {least} for the structured initialization",
-      fix="set more heads; with StructuredInitModel.earlier = 0.0, two are enough",
+      fix="use more heads; with StructuredInitModel.earlier = 0.0, two are enough",
     )
 
 

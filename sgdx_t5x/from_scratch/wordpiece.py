@@ -41,7 +41,7 @@ def train_wordpiece(text: Iterable[str], num_pieces: int) -> tuple[str, ...]:
     raise SgdxError(
       f"{num_pieces} pieces",
       expected=f"at least {len(pieces)}: special ones, ASCII, and each character of the text",
-      fix="ask for more",
+      fix="request more",
     )
   known = set(pieces)
   while len(pieces) < num_pieces and words.pairs:

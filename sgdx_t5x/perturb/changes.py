@@ -8,7 +8,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import decode_lines
 from sgdx_t5x.perturb.split import Line
 
-_EXPECTED = 'a line {"dialogue_id": ..., ...} of `sgdx perturb`'
+_EXPECTED = 'a line {"dialogue_id": ..., ...} written by `sgdx perturb`'
 
 
 def changes_name(split: str, step: int | None = None) -> str:
@@ -34,7 +34,7 @@ def read_changes(corpus: Corpus, split: str, step: int | None = None) -> dict[st
   except (OSError, KeyError):
     raise SgdxError(
       f"no {origin}",
-      expected="the changes beside perturbation.json",
+      expected="the changes, next to perturbation.json",
       fix="copy the whole folder that `sgdx perturb` wrote, or perturb the original again",
     ) from None
   found: dict[str, list[Line]] = {}

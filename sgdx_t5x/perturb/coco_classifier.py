@@ -74,12 +74,12 @@ def check_quality(path: str, found: Quality, force: bool) -> None:
   """Refuses a classifier that is wrong too often, unless `force`."""
   if not found.turns or (min(found.precision, found.recall) < FEWEST and not force):
     raise SgdxError(
-      f"{path}: on {found.turns:,} real turns precision {found.precision:.3f}, "
+      f"{path}: on {found.turns:,} real turns, precision {found.precision:.3f} and "
       f"recall {found.recall:.3f}",
-      expected=f"at least {FEWEST} of both, on the real turns of --classify-out",
-      fix="train it longer, or give --force; without real turns nobody knows how good it is"
+      expected=f"at least {FEWEST} for both, on the real turns of --classify-out",
+      fix="train it longer, or pass --force"
       if found.turns
-      else "have it answer the lines of --classify-out that are real turns, too",
+      else "also have it answer the real turns in --classify-out: they show how good it is",
     )
 
 

@@ -90,7 +90,7 @@ def _plain_dialogues(corpus: Corpus, split: str) -> Iterator[dict[str, Any]]:
   for name in corpus.dialogue_files(split):
     origin = f"{corpus.origin}: {name}"
     yield from decode_json(
-      corpus.source.read(name), origin, "a complete file of dialogues", "restore the file"
+      corpus.source.read(name), origin, "a complete dialogue file", "restore the file"
     )
 
 
@@ -143,10 +143,10 @@ def read_combinations(path: str | pathlib.Path, schema: Schema) -> Combinations:
   """
   path = pathlib.Path(path)
   if not path.is_file():
-    raise not_found(path, "combinations.json of a `sgdx perturb --kind coco`")
+    raise not_found(path, "combinations.json written by `sgdx perturb --kind coco`")
   protect([path])
   expected = f"combinations.json of `sgdx perturb --kind coco`, format {FORMAT}, shares 0 to 1"
-  fix = "perturb without --combinations: the result has a file to edit"
+  fix = "perturb without --combinations: the output includes a file to edit"
   data = decode_json(path.read_bytes(), str(path), expected, fix)
   try:
     if data["format"] != FORMAT:
@@ -164,7 +164,7 @@ def read_combinations(path: str | pathlib.Path, schema: Schema) -> Combinations:
         f"{path}: service {service!r}",
         expected="services of the split's schema",
         available=nearest(service, schema.names),
-        fix="correct the file, or give that of the same corpus and split",
+        fix="correct the file, or pass the one for the same corpus and split",
       )
     known = schema[service].slot_index
     for slot in {*slots, *(b for bs in slots.values() for b in bs)}:
@@ -173,7 +173,7 @@ def read_combinations(path: str | pathlib.Path, schema: Schema) -> Combinations:
           f"{path}: slot {slot!r} of service {service}",
           expected="slots of the service",
           available=nearest(slot, known),
-          fix="correct the file, or give that of the same corpus and split",
+          fix="correct the file, or pass the one for the same corpus and split",
         )
   return Combinations(shares, {service: tuple(p) for service, p in pairs.items()})
 
@@ -186,5 +186,5 @@ def check_allows(found: Combinations, which: str, origin: str) -> None:
       f"{origin}: no pair of slots for --slots {which}",
       expected=f"pairs with a share of {low} or more" + (f", below {high}" if high <= 1 else ""),
       available=", ".join(f"{name} {found.num_allowed(name)} pairs" for name in SHARES),
-      fix="choose another --slots, edit the shares, or give --p-add 0 to add nothing",
+      fix="choose another --slots, edit the shares, or pass --p-add 0 to add nothing",
     )

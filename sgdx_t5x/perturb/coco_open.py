@@ -81,7 +81,7 @@ def open_coco(
   if (generator_name == FILE) != (candidates is not None):
     raise UsageError(
       f"--generator {generator_name} {'with' if candidates else 'without'} --candidates",
-      expected="--generator file --candidates FILE, both or none",
+      expected="both --generator file and --candidates FILE, or neither",
       fix="write the goals with --goals-out and have a model answer them, or use templates",
     )
   answered = read_candidates(candidates) if candidates else None
@@ -148,20 +148,20 @@ def _check(**options: Any) -> None:
       raise UsageError(
         f"--{name.replace('_', '-')} {value}",
         expected="a probability, 0 to 1",
-        fix="0 for never, 1 for always",
+        fix="use 0 for never, 1 for always",
       )
     if name.startswith("max_") and value < 0:
       raise UsageError(
-        f"--{name.replace('_', '-')} {value}", expected="0 or more slots", fix="for instance 2"
+        f"--{name.replace('_', '-')} {value}", expected="0 or more slots", fix="use 2, for example"
       )
 
 
 def _check_acts(split: Split) -> None:
   if any(split.dialogues()) and not any(has_acts(data) for data in split.dialogues()):
     raise SgdxError(
-      f"{split.corpus.origin}: {split.name} has no acts of users",
-      expected="actions in the frames of users, which tell what a turn says",
-      available="what works without acts: ned, vs, sdi, and pi with --provider table",
+      f"{split.corpus.origin}: {split.name} has no user acts",
+      expected="actions in user frames, which specify what a turn says",
+      available="kinds that work without acts: ned, vs, sdi, and pi with --provider table",
       fix="add the annotation, or choose another kind",
     )
 

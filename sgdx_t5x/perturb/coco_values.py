@@ -167,8 +167,8 @@ def _read_values(path: pathlib.Path, kinds: set[str], split: Split) -> dict[str,
     given = sorted({value for kind in kinds for value in data[kind]})
     if seen := [value for value in given if value in train]:
       raise SgdxError(
-        f"{path}: {len(seen)} of {len(given)} values are in states of train: {', '.join(seen[:6])}",
-        expected=f"values for {split.name} that train does not have",
+        f"{path}: {len(seen)} of {len(given)} values occur in train states: {', '.join(seen[:6])}",
+        expected=f"values for {split.name} that do not occur in train",
         fix=f"remove them, or use --values {IN}",
       )
   return data

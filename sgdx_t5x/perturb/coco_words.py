@@ -115,7 +115,7 @@ def read_candidates(path: str | pathlib.Path) -> Candidates:
       raise SgdxError(f"{where}: no candidates", expected=expected, fix="correct the file")
     if line["id"] in texts:
       raise SgdxError(
-        f"{where}: id {line['id']} a second time", expected="each id once", fix="correct the file"
+        f"{where}: duplicate id {line['id']}", expected="each id once", fix="correct the file"
       )
     texts[line["id"]] = found
     if isinstance(line.get("inputs"), str):
@@ -132,7 +132,7 @@ def predictions(line: Mapping[str, Any]) -> list[Any]:
 def read_lines(path: pathlib.Path, expected: str) -> Iterator[tuple[str, dict[str, Any]]]:
   """Yields location and content of JSON lines with an "id". Raises SgdxError for other lines."""
   if not path.is_file():
-    raise not_found(path, f"a file of lines {expected}")
+    raise not_found(path, f"a file with lines {expected}")
   protect([path])
   for number, text in enumerate(path.read_bytes().splitlines(), start=1):
     where = f"{path}, line {number}"
@@ -155,10 +155,10 @@ def check_ids(path: str, found: Mapping[str, Any], goals: Mapping[str, str]) -> 
   """
   if unknown := [key for key in found if key not in goals]:
     raise SgdxError(
-      f"{path}: {len(unknown)} of {len(found)} ids are no goals of this run: {unknown[0]}",
-      expected="answers to the lines of --goals-out, of the same corpus, split and options",
+      f"{path}: {len(unknown)} of {len(found)} ids are not goals of this run: {unknown[0]}",
+      expected="answers to the lines of --goals-out, for the same corpus, split and options",
       available=nearest(unknown[0], goals),
-      fix="write the goals with --goals-out, and have these answered",
+      fix="write the goals with --goals-out, and have a model answer those",
     )
 
 
@@ -168,8 +168,8 @@ def check_inputs(path: str, inputs: Mapping[str, str], goals: Mapping[str, str])
     if goals[key] != text:
       raise SgdxError(
         f"{path}: id {key} answers {text[:160]!r}",
-        expected=f"{goals[key][:160]!r}, as this corpus, seed and these options have it",
-        fix="have the lines of --goals-out answered (of a classifier, those of --classify-out)",
+        expected=f"{goals[key][:160]!r}, the input for this corpus, seed and options",
+        fix="answer the lines of --goals-out (for a classifier, those of --classify-out)",
       )
 
 

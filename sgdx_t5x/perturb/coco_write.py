@@ -154,7 +154,7 @@ def _check_any(counts: collections.Counter, corpus: Corpus, split: str) -> None:
     why = ", ".join(f"{number:,} {reason}" for reason, number in reasons(counts, "kept").items())
     raise SgdxError(
       f"{corpus.origin}: no counterfactual for any of {counts['eligible']:,} turns of {split}",
-      expected="turns in which users tell something (INFORM), and other words for them",
+      expected="turns in which users inform slots (INFORM), and utterances for new goals",
       available=why,
       fix="choose other options: --generator, --slots, --values",
     )
@@ -192,8 +192,8 @@ def write_sheet(path: str, made: Sequence[Made], number: int, seed: int) -> str:
   if not 0 < number <= len(made):
     raise UsageError(
       f"--sheet {number}",
-      expected=f"1 to {len(made)}: turns that have a counterfactual and a control",
-      fix="ask for fewer",
+      expected=f"1 to {len(made)}: turns with both a counterfactual and a control",
+      fix="request fewer",
     )
   rng, rows = random.Random(f"{seed}/sheet"), []
   for each in rng.sample(made, number):

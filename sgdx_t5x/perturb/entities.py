@@ -60,21 +60,21 @@ def chosen_slots(schema: Schema, where: str = KINDS) -> Slots:
       f"{schema.origin}: no service has a slot that holds names",
       expected="a non-categorical slot of a title, a person, a city, a station or an address",
       available=", ".join(f"{s.name} ({len(s.noncategorical_slots)} free slots)" for s in schema),
-      fix='name the slots in a JSON file, {"service": ["slot", ...]}, and give it as --slots; '
-      "kinds sdi and pi need none",
+      fix='list the slots in a JSON file, {"service": ["slot", ...]}, and pass it as --slots; '
+      "kinds sdi and pi do not need it",
     )
   return slots
 
 
 def _read_slots(path: pathlib.Path, schema: Schema) -> Slots:
   if not path.is_file():
-    raise not_found(path, "slots by service (JSON), or the word kinds")
+    raise not_found(path, 'a JSON file of slots by service, or "kinds"')
   protect([path])
   expected = '{"service": ["slot", ...], ...} with non-categorical slots of the schema'
   data = decode_json(path.read_bytes(), str(path), expected, "correct the file")
   if not isinstance(data, dict) or not all(isinstance(names, list) for names in data.values()):
     raise SgdxError(
-      f"{path}: not a list of slots by service", expected=expected, fix="correct the file"
+      f"{path}: not lists of slots by service", expected=expected, fix="correct the file"
     )
   for name, slots in data.items():
     free = schema[name].noncategorical_slots

@@ -73,7 +73,7 @@ def compare(
   pairs = itertools.zip_longest(Split(perturbed, split).files(), Split(original, split).files())
   for new, old in pairs:
     if new is None or old is None or new[0] != old[0] or len(new[2]) != len(old[2]):
-      raise _differs(perturbed, (new or old)[0], "files or numbers of dialogues differ")
+      raise _differs(perturbed, (new or old)[0], "the files or their numbers of dialogues differ")
     for data, before in zip(new[2], old[2], strict=True):
       where = f"{new[0]}, dialogue {data.get('dialogue_id')}"
       for check, each in zip(checks, (before, data), strict=True):
@@ -103,8 +103,8 @@ def _compare_dialogue(
     first = next(u for u in unsaid if (u.turn, u.service, u.slot) not in known)
     raise _broken(
       f"{where}, turn {first.turn}: slot {first.slot!r} of {first.service}: {first.value!r} "
-      "is nowhere in the dialogue so far",
-      "every value of a state that the original's text has is in the perturbed text as well",
+      "does not occur in the dialogue so far",
+      "in the perturbed text, every state value that occurs in the original's text",
     )
   for line in lines:
     found.leaks += _leaks(data, line.get("strings", {}))
@@ -112,13 +112,13 @@ def _compare_dialogue(
     for number, (turn, old) in enumerate(zip(data["turns"], before["turns"], strict=True)):
       if _annotation(turn) != _annotation(old):
         raise _broken(
-          f"{where}, turn {number}: its acts, states, calls or the texts of its spans differ",
+          f"{where}, turn {number}: acts, states, calls or span texts differ",
           "the annotation of the original",
         )
   if undo_dialogue(data, lines, found.manifest) != before:
     raise _broken(
-      f"{where}: undoing its changes does not give the original back",
-      "the dialogue of the original, exactly",
+      f"{where}: undoing its changes does not restore the original",
+      "exactly the original dialogue",
     )
   found.dialogues += 1
   found.values += values
@@ -162,7 +162,7 @@ def _compare_last_turn(
 ) -> None:
   """Compares a counterfactual with the dialogue that it was made from."""
   if len(lines) != 1 or lines[0].get("of") not in dialogues:
-    raise _broken(f"{where}: no change of a dialogue of the original", "its line in changes.jsonl")
+    raise _broken(f"{where}: no change of an original dialogue", "its line in changes.jsonl")
   line = lines[0]
   turns, last = data["turns"][:-1], data["turns"][-1]
   before = dialogues[line["of"]]["turns"]
@@ -206,13 +206,13 @@ def check_original(perturbed: Corpus, original: Corpus, split: str) -> Manifest:
     raise SgdxError(
       f"{perturbed.origin}: {split} was not perturbed",
       expected="a folder that `sgdx perturb` wrote",
-      fix="leave --against out, or give the perturbed corpus as --corpus",
+      fix="omit --against, or pass the perturbed corpus as --corpus",
     )
   if manifests[-1].of["checksum"] != original.checksum():
     raise SgdxError(
       f"{original.origin} has checksum {original.checksum()}",
       expected=f"the corpus that was perturbed, checksum {manifests[-1].of['checksum']}",
-      fix="give that corpus to --against, or perturb this one again",
+      fix="pass that corpus to --against, or perturb this one again",
     )
   return manifests[-1]
 

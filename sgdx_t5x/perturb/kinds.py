@@ -53,5 +53,5 @@ def check_options(kind: str, options: Iterable[str]) -> None:
         f"--{name.replace('_', '-')} with --kind {kind}",
         expected=f"--kind {' or '.join(owners)}" if owners else "an option of that kind",
         available=" ".join(f"--{own.replace('_', '-')}" for own in OPTIONS[kind]),
-        fix="leave it out, or choose the kind that it is for",
+        fix="omit it, or choose the kind that it belongs to",
       )

@@ -33,9 +33,9 @@ def read_lists(
   )
   if not is_lists or any(not data.get(kind) for kind in kinds):
     raise SgdxError(
-      f"{path}: {what} of {', '.join(data) if isinstance(data, dict) and data else 'no kind'}",
+      f"{path}: {what} for {', '.join(data) if isinstance(data, dict) and data else 'no kind'}",
       expected=expected,
       available=f"kinds of {whose}: {', '.join(sorted(kinds))}",
-      fix=f"give a list of {what}, without blanks around them, for each of these kinds",
+      fix=f"list {what}, without surrounding whitespace, for each of these kinds",
     )
   return data

@@ -231,8 +231,8 @@ def _check_unseen(path: pathlib.Path, lists: Mapping[str, Sequence[str]], split:
   if found:
     shown = sorted(found)
     raise SgdxError(
-      f"{path}: {len(shown)} of {len(given)} names are values of {split.name} already: "
+      f"{path}: {len(shown)} of {len(given)} names already occur in {split.name}: "
       f"{', '.join(shown[:6])}",
-      expected="names that the split does not have",
-      fix="remove them, or use --entities corpus to replace entities by others of the corpus",
+      expected="names that do not occur in the split",
+      fix="remove them, or use --entities corpus to replace entities by others in the corpus",
     )

@@ -79,7 +79,7 @@ def _check_options(provider: str, options: Mapping[str, Any]) -> None:
   if provider not in PROVIDERS or (provider == TABLE and not options["table"]):
     raise UsageError(
       f"--provider {provider}" + (" without --table FILE" if provider == TABLE else ""),
-      expected="a provider of other words for utterances",
+      expected="a paraphrase provider",
       available=", ".join(PROVIDERS),
       fix="choose one of them; table needs --table FILE",
     )
@@ -89,7 +89,7 @@ def _check_options(provider: str, options: Mapping[str, Any]) -> None:
       raise UsageError(
         f"--{name.replace('_', '-')} with --provider {provider}",
         expected=f"--provider {' or '.join(owners)}" if owners else "an option of that provider",
-        fix="leave it out, or choose the provider that it is for",
+        fix="omit it, or choose the provider that it belongs to",
       )
 
 

@@ -76,7 +76,7 @@ def perturber(
     if name not in ONLY:
       raise UsageError(
         f"disfluency {name!r}",
-        expected="kinds of disfluency",
+        expected="a kind of disfluency",
         available=", ".join(ONLY),
         fix="name some of them, separated by commas",
       )

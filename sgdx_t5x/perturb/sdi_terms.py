@@ -107,7 +107,7 @@ def _problems(data: Any):
     if not isinstance(texts, list) or not texts or not all(map(_is_weighted, texts)):
       yield f"{name}: not a list of [text, weight]"
     elif name != "repeat_joins" and any(text != text.strip() for text, _ in texts):
-      yield f"{name}: a text with blanks around it"
+      yield f"{name}: a text with surrounding whitespace"
 
 
 def _is_weighted(item: Any) -> bool:

@@ -63,12 +63,12 @@ class Split:
     schema = self.schema
     for name in self.corpus.dialogue_files(self.name):
       origin, raw = f"{self.corpus.origin}: {name}", self.corpus.source.read(name)
-      data = decode_json(raw, origin, "a complete file of dialogues", "restore the file")
+      data = decode_json(raw, origin, "a complete dialogue file", "restore the file")
       if not isinstance(data, list):
         raise SgdxError(
           f"{origin}: the top-level JSON value is {json_type(data)}",
           expected="a list of dialogues",
-          fix="give a dialogues_*.json file",
+          fix="pass a dialogues_*.json file",
         )
       for item in data if name not in self.checked else ():
         dialogue = Dialogue.from_json(item if isinstance(item, dict) else {}, origin)

@@ -61,12 +61,12 @@ def undone_files(corpus: Corpus, split: str) -> Iterator[tuple[str, list[dict[st
   if not manifests:
     raise SgdxError(
       f"{corpus.origin}: {split} was not perturbed",
-      expected=f"{split}/perturbation.json beside the dialogues",
-      fix="give a folder that `sgdx perturb` wrote",
+      expected=f"{split}/perturbation.json next to the dialogues",
+      fix="pass a folder that `sgdx perturb` wrote",
     )
   if manifests[-1].scored == SCORED_LAST:
     raise SgdxError(
-      f"{corpus.origin}: {split} has counterfactual turns, and not the rest of the dialogues",
+      f"{corpus.origin}: {split} has only counterfactual turns, not the rest of the dialogues",
       expected="a set with all turns of the original",
       fix="use the original corpus; `sgdx data verify --against` compares the turns with it",
     )
@@ -77,7 +77,7 @@ def undone_files(corpus: Corpus, split: str) -> Iterator[tuple[str, list[dict[st
     yield name, dialogues, encode_like(raw, dialogues)
   if changes:
     raise SgdxError(
-      f"{corpus.origin}: changes of dialogue {next(iter(changes))}, which is not there",
+      f"{corpus.origin}: changes to dialogue {next(iter(changes))}, which does not exist",
       expected="the dialogues and the changes that one run of `sgdx perturb` wrote",
       fix="perturb the original again",
     )

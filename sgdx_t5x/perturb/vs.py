@@ -42,7 +42,7 @@ def perturber(split: Split, seed: int, *, values: str = IN) -> Perturber:
   if values not in (IN, OUT):
     raise UsageError(
       f"values {values!r}",
-      expected="where new values come from",
+      expected="a source of new values",
       available=f"{IN} (of the split), {OUT} (invented)",
       fix="choose one of them",
     )

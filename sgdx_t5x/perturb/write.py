@@ -95,7 +95,7 @@ def check_has_dialogues(corpus: Corpus, split: str, number: int) -> None:
       f"{corpus.origin}: {split} has no dialogues",
       expected="dialogues_*.json in the folder of the split",
       available=corpus.file_counts(),
-      fix="name a split that has some: --split",
+      fix="choose a split that has some: --split",
     )
 
 
@@ -106,16 +106,16 @@ def _check_needs(perturber: Perturber, split: Split, counts: collections.Counter
   for what in perturber.needs:
     if not counts[what] and (what != "spans" or counts["values"]):
       raise SgdxError(
-        f"{where} has no {what} of users" if what == "acts" else f"{where} has no {what}",
+        f"{where} has no user {what}" if what == "acts" else f"{where} has no {what}",
         expected=_NEEDED[what],
-        available=f"what works without {what}: {_WORKS_WITHOUT[what]}",
+        available=f"kinds that work without {what}: {_WORKS_WITHOUT[what]}",
         fix="add the annotation" + (", or choose another kind" if what == "acts" else ""),
       )
 
 
 _NEEDED = {
-  "spans": "slots with start and exclusive_end, which tell where the values stand",
-  "acts": "actions in the frames of users, which tell what a turn says",
+  "spans": "slots with start and exclusive_end, which locate the values",
+  "acts": "actions in user frames, which specify what a turn says",
 }
 _WORKS_WITHOUT = {
   "spans": "none of ned, vs, sdi and pi, which must not break values",
@@ -185,12 +185,12 @@ def check_again(corpus: Corpus, split: str, again: bool) -> None:
   if corpus.scores_last_turns(split):
     raise UsageError(
       f"{corpus.origin}: {split} has counterfactual turns",
-      expected="dialogues that do not end with the turn that is scored",
+      expected="complete dialogues, not ones that end with the scored turn",
       fix="perturb the original",
     )
   if (kinds := corpus.perturbed(split)) and not again:
     raise UsageError(
       f"{corpus.origin}: {split} is already perturbed ({', '.join(kinds)})",
       expected="the original corpus",
-      fix="give the original, or --again to perturb the perturbed one",
+      fix="pass the original, or --again to perturb the perturbed one",
     )

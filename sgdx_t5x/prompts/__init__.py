@@ -41,7 +41,7 @@ def load_format(name: str = DEFAULT, style: Any = None) -> PromptFormat:
       f"prompt format {name!r}",
       expected="a prompt format of this package",
       available=", ".join(FORMATS),
-      fix="name one of them",
+      fix="choose one of them",
     )
   module, _, attribute = FORMATS[name].partition(":")
   made = getattr(importlib.import_module(module), attribute)

@@ -92,7 +92,7 @@ def _too_small(sizes: Sequence[DialogueSize], limit: int) -> UsageError:
   least, most = min(found, default=0), max(found, default=0)
   return UsageError(
     f"a limit of {limit:,} prompts",
-    expected="room for a whole dialogue: scores need all of its frames",
-    available=f"{len(found):,} dialogues of {least:,} to {most:,} prompts",
-    fix=f"--limit {least} at least; hundreds of dialogues give useful intervals",
+    expected="room for at least one complete dialogue: scores need all of its frames",
+    available=f"{len(found):,} dialogues with {least:,} to {most:,} prompts each",
+    fix=f"set --limit to at least {least}; hundreds of dialogues give useful intervals",
   )

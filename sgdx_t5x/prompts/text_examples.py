@@ -339,6 +339,6 @@ def check_fits(
   if longest + 2 > limit:
     raise SgdxError(
       f"prompt of {longest} tokens without history: {text[:80]!r}",
-      expected=f"room for it, some history and </s> in {limit} input tokens",
+      expected=f"a prompt that fits into {limit} input tokens with some history and </s>",
       fix=f"set TASK_FEATURE_LENGTHS['inputs'] to {longest + 64} or more",
     )

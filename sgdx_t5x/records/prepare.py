@@ -67,9 +67,9 @@ def _prepare(corpus, data_dir, overwrite, on_dialogue, name) -> Sgd:
       return builder
     if not overwrite:
       raise SgdxError(
-        f"{folder} holds records of another corpus (checksum {found})",
-        expected=f"none, or those of {corpus.origin} (checksum {corpus.checksum()})",
-        fix="give another --data-dir, or --overwrite to replace them",
+        f"{folder} contains records of another corpus (checksum {found})",
+        expected=f"no records, or those of {corpus.origin} (checksum {corpus.checksum()})",
+        fix="pass another --data-dir, or --overwrite to replace them",
       )
     check_no_input_in(folder, "--data-dir")
     folder.rename(replaced)  # kept until the new records are complete
@@ -125,8 +125,8 @@ def _not_written(error: Exception, data_dir: pathlib.Path) -> Exception:
   reason = getattr(cause, "strerror", None) or getattr(cause, "message", None) or str(cause)
   return SgdxError(
     f"--data-dir {data_dir}: {reason.splitlines()[0][:200]}",
-    expected="a folder that can be created and written, on a disk with space for the records",
-    fix=writing_fix(cause, "give another --data-dir"),
+    expected="a folder that can be created and written to, on a disk with space for the records",
+    fix=writing_fix(cause, "pass another --data-dir"),
   )
 
 
@@ -135,7 +135,7 @@ def _download_failed(error: Exception) -> SgdxError:
   return SgdxError(
     f"could not fetch {ARCHIVE_URL}: {reason}",
     expected="the archive whose checksum is in sgdx_t5x/records/checksums.tsv",
-    fix="try again, or fetch it with a browser and give it: sgdx data prepare --corpus FILE",
+    fix="retry, or download it with a browser and run: sgdx data prepare --corpus FILE",
   )
 
 

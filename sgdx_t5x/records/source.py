@@ -48,7 +48,7 @@ class RecordSource(seqio.TfdsDataSource):
   def metadata(self) -> Mapping:
     """The builder's metadata. Raises SgdxError if no usable records are prepared."""
     builder = self.tfds_dataset.builder
-    fix = f"{self._preparing()}, and give the same DIR as --tfds_data_dir"
+    fix = f"{self._preparing()}, and pass the same DIR as --tfds_data_dir"
     if not builder.info.metadata:
       raise SgdxError(
         f"no records of sgd/{self._config} at {builder.data_dir}",
@@ -58,8 +58,8 @@ class RecordSource(seqio.TfdsDataSource):
     if self._tracker and not builder.info.features.keys() >= set(FIELDS):
       raise SgdxError(
         f"{builder.data_dir}: records of version {builder.version}",
-        expected=f"version 1.1.0 or newer, which has the annotation that {self._tracker} reads",
-        available="tasks of T5DST, D3ST and SDT, which these records serve",
+        expected=f"version 1.1.0 or newer, with the annotation that {self._tracker} reads",
+        available="tasks of T5DST, D3ST and SDT, which can use these records",
         fix=fix,
       )
     return builder.info.metadata

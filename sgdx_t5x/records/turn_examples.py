@@ -61,7 +61,7 @@ def corpus_of_tasks(name: str) -> Corpus:
 
 def goal_examples() -> Iterator[Example]:
   """Yields the lines of the file named by SGDX_GOALS, for inference; their targets are empty."""
-  path = pathlib.Path(_named(GOALS, "what `sgdx perturb --goals-out` wrote", "goals.jsonl"))
+  path = pathlib.Path(_named(GOALS, "the output of `sgdx perturb --goals-out`", "goals.jsonl"))
   expected = '{"id": "1_00000.t04", "inputs": "[SYSTEM] ..."}'
   for number, text in enumerate(path.read_bytes().splitlines(), start=1):
     where = f"{path}, line {number}"
@@ -79,7 +79,7 @@ def _named(variable: str, what: str, example: str) -> str:
     raise SgdxError(
       f"{variable}={path}: no such file" if path else f"{variable} is not set",
       expected=what,
-      fix=f"{variable}={example} python -m t5x.train ...",
+      fix=f"export {variable}={example}",
     )
   return path
 

@@ -95,7 +95,7 @@ def _cell_problem(service: Service, name: str, value: str) -> str:
   slot = service.slots[service.slot_index[name]]
   if not value or value == DONTCARE:
     return (
-      f"no value of {name!r}" if not value else f"{name!r} is {value!r}, which only a user may say"
+      f"no value of {name!r}" if not value else f"{name!r} is {value!r}, which only users may say"
     )
   if slot.is_categorical and value not in slot.possible_values:
     return f"{name!r} is {value!r}, not one of {', '.join(slot.possible_values)}"

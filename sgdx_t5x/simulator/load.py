@@ -78,7 +78,7 @@ def _read(path: pathlib.Path) -> bytes:
   except OSError as e:
     raise SgdxError(
       f"{path}: {e.strerror}",
-      expected="a file that can be read",
+      expected="a readable file",
       fix="check the path; `sgdx simulate --init SCHEMA.json --out DIR` writes all but the schema",
     ) from None
 

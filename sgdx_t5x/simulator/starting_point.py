@@ -303,13 +303,13 @@ def _problems(service: Service) -> Iterator[str]:
   elif not table_slots(service):
     yield f"service {service.name!r}: no intent takes or returns a slot"
   if not _FILE_NAME.fullmatch(service.name):
-    yield f"service {service.name!r}: not usable as a file name, which its table needs"
+    yield f"service {service.name!r}: not a valid file name, which its table needs"
   yield from (f"{service.name}.{i.name}: {text}" for i in service.intents if (text := unusable(i)))
   for slot in service.slots:
     if slot.name != slot.name.strip().removesuffix(OPEN).strip() or not slot.name:
-      yield f"{service.name}: slot name {slot.name!r} cannot be the name of a column"
+      yield f"{service.name}: slot name {slot.name!r} cannot be a column name"
     if slot.is_categorical and not slot.possible_values:
-      yield f"{service.name}.{slot.name} is categorical and has no possible_values"
+      yield f"{service.name}.{slot.name} is categorical but has no possible_values"
     for value in slot.possible_values:
       if not isinstance(value, str) or not value or value != value.strip():
         yield f"{service.name}.{slot.name}: a table cannot hold the value {value!r}"

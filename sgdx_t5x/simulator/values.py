@@ -112,9 +112,9 @@ def parse_pool(spec: Mapping[str, Any], where: str) -> ValuePool:
     if kind not in VALUE_KINDS:
       raise SgdxError(
         f"{where}: value kind {kind!r}",
-        expected="a kind of values that the simulator knows",
+        expected="a value kind that the simulator supports",
         available=", ".join(VALUE_KINDS),
-        fix="use one of them, or give a list of values",
+        fix="use one of them, or provide a list of values",
       )
     return ValuePool(VALUE_KINDS[kind], kind not in _CLOSED)
   if "combine" in spec:
@@ -124,8 +124,8 @@ def parse_pool(spec: Mapping[str, Any], where: str) -> ValuePool:
     return ValuePool((tuple(spec["list"]),))
   raise SgdxError(
     f"{where}: values {dict(spec)!r}",
-    expected="one of the keys kind, combine, list, with a value that is not empty",
-    fix="give the slot a kind or a list of values",
+    expected="one of the keys kind, combine, list, with a non-empty value",
+    fix="set a kind or a list of values for the slot",
   )
 
 

@@ -92,7 +92,7 @@ def load_paraphrase(name: str) -> Paraphrase:
   try:
     found = getattr(importlib.import_module(module), function)
     if not callable(found):
-      raise TypeError(f"{function} is not a function but of type {type(found).__name__}")
+      raise TypeError(f"{function} is of type {type(found).__name__}, not a function")
     return found
   except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as e:
     raise SgdxError(

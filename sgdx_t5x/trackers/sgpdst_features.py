@@ -193,7 +193,7 @@ class SgpReader:
     behind = [self._null] if tail is None else tail
     room = self._limit - len(head) - len(behind)
     if room < _LEAST:
-      raise self._too_long(f"{self._limit - room} pieces beside the utterances", self._limit)
+      raise self._too_long(f"{self._limit - room} pieces besides the utterances", self._limit)
     cut = max(len(said.ids) - room, 0)
     ids = [v.bos_id, *head, *said.ids[cut:], *behind]
     segments = [a.FIRST] * (1 + len(head)) + said.segments[cut:]
@@ -248,12 +248,12 @@ class SgpReader:
         break
     what = "its intents" if slot is None else f"slot {service.slots[slot].name}"
     if length > room:
-      raise self._too_long(f"service {service.name}: {what} in {length} pieces", room)
+      raise self._too_long(f"service {service.name}: {what} takes {length} pieces", room)
     if len(options) > a.MAX_OPTIONS:
       raise SgdxError(
         f"service {service.name}: {what} with {len(options)} options",
-        expected=f"at most {a.MAX_OPTIONS}, 'null' and 'do not care' counted",
-        fix="declare the slot as one of free text, or leave out values",
+        expected=f"at most {a.MAX_OPTIONS}, including 'null' and 'do not care'",
+        fix="make the slot non-categorical, or remove some of its options",
       )
     return text, options
 
@@ -285,7 +285,7 @@ class SgpReader:
     return SgdxError(
       found,
       expected=f"at most {room} of {self._length} pieces for it: TASK_FEATURE_LENGTHS['inputs']",
-      fix="raise it in gin, as far as the encoder has positions; or shorten names and values",
+      fix="raise it in gin, up to the encoder's number of positions, or shorten names and values",
     )
 
 

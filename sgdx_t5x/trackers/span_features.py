@@ -211,10 +211,10 @@ class SpanReader:
     if room < min(said, _LEAST):
       raise SgdxError(
         f"service {self._services[service].name}: {pieces.length + memory + 3} pieces without the "
-        f"utterances, {_LEAST - room} too many, though of names and descriptions {most} are left",
+        f"utterances, {_LEAST - room} too many, even with names and descriptions cut to {most}",
         expected=f"at most {limit - _LEAST} of {limit}: TASK_FEATURE_LENGTHS['inputs']",
-        fix="raise it in gin, as far as the encoder has positions; or shorten descriptions and "
-        "values, or leave out slots that no intent takes: all_slots=False",
+        fix="raise it in gin, up to the encoder's number of positions, or shorten descriptions and "
+        "values, or omit slots that no intent takes: all_slots=False",
       )
     before = min(len(system.ids), said - room)
     return most, before, said - room - before
@@ -280,9 +280,9 @@ def check_sizes(
   for name, found in sizes.items():
     if found > lengths[name]:
       raise SgdxError(
-        f"service {service} with {found} {name}",
+        f"service {service} has {found} {name}",
         expected=f"at most {lengths[name]}: TASK_FEATURE_LENGTHS[{name!r}]",
-        fix="raise it in gin, with the list beside it of the same length",
+        fix="raise it in gin, together with the feature that must have the same length",
       )
 
 

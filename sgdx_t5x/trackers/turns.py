@@ -211,24 +211,24 @@ def check_acts(dialogue: Dialogue, origin: str, tracker: str) -> None:
 def no_acts(where: str, tracker: str) -> SgdxError:
   """Returns the error for dialogues without acts. Args: where the first missing one is."""
   return SgdxError(
-    f"{where}: what the system did is not annotated",
-    expected=f"`actions` in the frames of every system turn, an empty list if it did nothing: "
-    f"{tracker} reads which values the system offered, confirmed and gave",
-    available="trackers that read the utterances alone: T5DST, D3ST, SDT and the SGD baseline",
-    fix='write the system\'s acts there, {"act": "OFFER", "slot": "city", "values": ["Fresno"]} '
-    "for instance, or use one of those trackers",
+    f"{where}: the system's acts are not annotated",
+    expected=f"`actions` in the frames of every system turn, an empty list if it has none: "
+    f"{tracker} reads the values that the system offered, confirmed and informed",
+    available="trackers that read only the utterances: T5DST, D3ST, SDT and the SGD baseline",
+    fix='add the acts, for example {"act": "OFFER", "slot": "city", "values": ["Fresno"]}, or use '
+    "one of those trackers",
   )
 
 
 def no_spans(where: str, tracker: str) -> SgdxError:
   """Returns the error for dialogues to train on without spans. Args: where one is missing."""
   return SgdxError(
-    f"{where}: where values stand in the utterance is not annotated",
-    expected=f"`slots` in the frames of every user turn, an empty list if there is none: {tracker} "
-    "is trained to find values of free text where they stand",
-    available="tasks of T5DST, D3ST, SDT and SpanDST, which do not need it",
-    fix='write the spans there, {"slot": "city", "start": 8, "exclusive_end": 14} for instance, or '
-    "use one of those trackers",
+    f"{where}: the spans of values in the utterance are not annotated",
+    expected=f"`slots` in the frames of every user turn, an empty list if it has none: {tracker} "
+    "is trained to locate non-categorical values in the utterance",
+    available="tasks of T5DST, D3ST, SDT and SpanDST, which do not need spans",
+    fix='add the spans, for example {"slot": "city", "start": 8, "exclusive_end": 14}, or use one '
+    "of those trackers",
   )
 
 

@@ -45,7 +45,7 @@ def read(
   arrays = _of_encoder(arrays, notes)
   if "pooler.dense.weight" not in arrays:
     sizes = dataclasses.replace(sizes, pooler=False)
-    notes.append("there is no pooler: training starts with a new one")
+    notes.append("the model has no pooler: training initializes a new one")
   table = bert_layout.tensors(sizes)
   vocabulary = folder / VOCABULARY
   if vocabulary.is_file():
@@ -73,7 +73,7 @@ def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertS
   if not isinstance(epsilon, float) or epsilon <= 0:
     problems.append(f"layer_norm_eps is {epsilon!r}, not a positive number")
   if not problems and values["emb_dim"] % values["num_heads"]:
-    problems.append("num_attention_heads does not divide hidden_size")
+    problems.append("hidden_size is not a multiple of num_attention_heads")
   if problems:
     raise SgdxError(
       f"{path}: " + "; ".join(problems),
@@ -91,7 +91,7 @@ def check_vocabulary(path: pathlib.Path, vocab_size: int) -> None:
     raise SgdxError(
       f"{path}: {pieces:,} pieces, but the embedding has {vocab_size:,} rows",
       expected="the vocabulary that the encoder was trained with",
-      fix="download model and tokenizer from the same place again",
+      fix="download the model and its tokenizer again, from the same source",
     )
 
 
@@ -109,7 +109,7 @@ def _of_encoder(arrays: Mapping[str, np.ndarray], notes: list[str]) -> dict[str,
       found[short] = array
   if others:
     more = ", ..." if len(others) > 3 else ""
-    notes.append(f"left out {len(others)} arrays of a head: {', '.join(others[:3])}{more}")
+    notes.append(f"skipped {len(others)} arrays of a head: {', '.join(others[:3])}{more}")
   return found
 
 
@@ -167,7 +167,7 @@ def check_free(
     raise SgdxError(
       f"--vocab {vocabulary}: no such file",
       expected="the vocab.txt that the weights were trained with",
-      fix="correct the path, or leave --vocab out",
+      fix="correct the path, or omit --vocab",
     )
   names = (hf_folder.ONE_FILE, hf_folder.CONFIG, VOCABULARY)
   return check_folder(
@@ -190,13 +190,13 @@ def config_for(path: str | pathlib.Path, sizes: bert_layout.BertSizes) -> dict[s
   """
   path = pathlib.Path(path)
   path = path / hf_folder.CONFIG if path.is_dir() else path
-  config = hf_folder.read_json(path, "give the config.json of the model that training started from")
+  config = hf_folder.read_json(path, "pass the config.json of the model that training started from")
   described = bert_layout.tensors(sizes_of(config, path))
   layout.check(
     {t.t5x: t.shape for t in described if sizes.pooler or "pooler" not in t.t5x},
     {tensor.t5x: tensor.shape for tensor in bert_layout.tensors(sizes)},
     "the checkpoint",
     expected=f"the arrays that {path} describes",
-    fix="give the config.json of the model that training started from",
+    fix="pass the config.json of the model that training started from",
   )
   return config

@@ -104,7 +104,7 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> BertSizes:
   def shape(path: str) -> tuple[int, ...]:
     found = shapes.get(PREFIX + path)
     if found is None or len(found) != 2 or 0 in found:
-      what = "is missing" if found is None else f"has the shape {list(found)}"
+      what = "is missing" if found is None else f"has shape {list(found)}"
       raise SgdxError(
         f"{origin}: {PREFIX}{path} {what}",
         expected="the parameters of sgdx_t5x.encoder's BERT",

@@ -37,13 +37,13 @@ def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) ->
       expected=f"a folder with {CONFIG} and {ONE_FILE}",
       fix=f"download the model there first: hf download {example} --local-dir DIR",
     )
-  config = read_json(folder / CONFIG, "download or save the whole model, this file included")
+  config = read_json(folder / CONFIG, "download or save the complete model, including this file")
   kind = config.get("model_type")
   if kind not in kinds:
     raise SgdxError(
       f"{folder / CONFIG}: model_type {kind!r}",
       expected=" or ".join(f"{name} ({what})" if what else name for name, what in kinds.items()),
-      fix="import one of these; the networks here cannot run other models",
+      fix="import one of these; this package cannot run other models",
     )
   return config
 
@@ -94,7 +94,7 @@ def read_arrays(
   if paths[0].name != ONE_FILE:
     _check_index(folder, arrays, ignored)
   stored = ", ".join(sorted(dtypes - {"F32"}))
-  return arrays, [f"{stored} arrays became float32"] if stored else []
+  return arrays, [f"{stored} arrays were converted to float32"] if stored else []
 
 
 def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -105,7 +105,7 @@ def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
     fix = f"complete the folder: hf download NAME --local-dir {folder}"
     if others:
       fix = (
-        "convert it where torch is installed: AutoModelForSeq2SeqLM.from_pretrained(DIR)"
+        "convert it on a machine with torch: AutoModelForSeq2SeqLM.from_pretrained(DIR)"
         ".save_pretrained(NEW_DIR, safe_serialization=True)"
       )
     raise SgdxError(
@@ -120,7 +120,7 @@ def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
     raise SgdxError(
       f"{folder / INDEX}: {len(missing)} of the {len(names)} files it lists are missing: "
       + ", ".join(missing[:4]),
-      expected="all shards beside their index",
+      expected="all shards next to their index",
       available=listing(folder),
       fix="download the missing shards",
     )
@@ -135,7 +135,7 @@ def _weight_map(folder: pathlib.Path) -> dict[str, str]:
     isinstance(name, str) and pathlib.PurePath(name).name == name for name in weight_map.values()
   ):
     raise SgdxError(
-      f"{folder / INDEX}: no weight_map from arrays to files of this folder",
+      f"{folder / INDEX}: no weight_map from arrays to files in this folder",
       expected='{"weight_map": {"shared.weight": "model-00001-of-00002.safetensors", ...}}',
       fix=fix,
     )

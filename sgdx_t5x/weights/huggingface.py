@@ -76,7 +76,7 @@ def read_huggingface(
   table = layout.tensors(sizes)
   found = by_path(table, arrays, folder)
   if config["model_type"] == "mt5":
-    notes.append("mT5 has a vocabulary of its own: SGDX_VOCAB must name its SentencePiece file")
+    notes.append("mT5 has its own vocabulary: set SGDX_VOCAB to its SentencePiece file")
   return layout.Weights(sizes, found, notes=tuple(notes))
 
 
@@ -134,7 +134,7 @@ def _without_aliases(
   """Returns the arrays with the embedding only as `shared.weight`, and without unused ones."""
   arrays = dict(arrays)
   if arrays.pop(_UNUSED, None) is not None:
-    notes.append(f"left out {_UNUSED}, which T5 does not use")
+    notes.append(f"skipped {_UNUSED}, which T5 does not use")
   aliases = _EMBEDDING_ALIASES + (("lm_head.weight",) if tied else ())
   for alias in aliases:
     if alias not in arrays:
@@ -144,8 +144,8 @@ def _without_aliases(
       fix = "save the model again; T5 has one embedding for encoder and decoder"
       if alias == "lm_head.weight":
         fix = (
-          f'in {CONFIG}, if this is a T5 1.1 or Flan-T5: "scale_decoder_outputs": false; '
-          "a T5 1.0 with logits of its own is not a network that T5X has"
+          f'if this is a T5 1.1 or Flan-T5, set "scale_decoder_outputs": false in {CONFIG}; '
+          "T5X has no network for a T5 1.0 with separate output embeddings"
         )
       raise SgdxError(
         f"{folder}: {alias} differs from shared.weight",
@@ -198,7 +198,7 @@ def check_huggingface_free(
     raise SgdxError(
       f"--vocab {vocabulary}: no such file",
       expected="the SentencePiece model that the weights were trained with",
-      fix="correct the path, or leave --vocab out",
+      fix="correct the path, or omit --vocab",
     )
   names = (ONE_FILE, CONFIG, _GENERATION_CONFIG, _VOCABULARY, bert_huggingface.VOCABULARY)
   return check_folder(

@@ -181,7 +181,7 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], origin: str) -> Sizes:
     found = shapes.get(path)
     if found is None or len(found) != rank or 0 in found:
       raise SgdxError(
-        f"{origin}: {path} {'is missing' if found is None else f'has the shape {list(found)}'}",
+        f"{origin}: {path} {'is missing' if found is None else f'has shape {list(found)}'}",
         expected="the parameters of T5X's t5x.examples.t5 network, with layers unstacked",
         available=nearest(path, shapes),
         fix="export checkpoints of T5 1.0, T5 1.1 or Flan-T5 only",

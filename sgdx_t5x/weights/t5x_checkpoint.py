@@ -49,7 +49,7 @@ def read_checkpoint(
   if is_bert:
     others = [name for name in arrays if not name.startswith(bert_layout.PREFIX)]
     arrays = {name: array for name, array in arrays.items() if name not in others}
-    notes = (f"left out {len(others)} arrays of heads",) if others else ()
+    notes = (f"skipped {len(others)} arrays of heads",) if others else ()
   kind = bert_layout if is_bert else layout
   shapes = {name: tuple(array.shape) for name, array in arrays.items()}
   sizes = kind.sizes_of(shapes, path)
@@ -94,7 +94,7 @@ def _read_arrays(path: str, on_progress: OnProgress) -> dict[str, np.ndarray]:
     f"{path}: {'no complete T5X checkpoint in it' if folder.exists() else 'no such folder'}",
     expected="a folder checkpoint_N with `state/` (Orbax) or `checkpoint` (legacy) in it",
     available=_checkpoints_near(folder),
-    fix="give the path of the checkpoint itself, checkpoint_N included",
+    fix="pass the path of the checkpoint itself, including checkpoint_N",
   )
 
 

@@ -85,7 +85,7 @@ class HParamMap:
       found=f"parameter {path}, which no rule matches",
       expected="a rule for each parameter",
       available=", ".join(pattern for pattern, _ in self.rules),
-      fix="add ('.*', adafactor.HEURISTIC_RULE), or the setting for all others, at the end",
+      fix="add ('.*', adafactor.HEURISTIC_RULE), or a rule for all other parameters, at the end",
     )
 
 

@@ -49,8 +49,8 @@ _UNUSED_MACROS = {
 }
 
 _LEFT_OUT = (
-  "estimated ms: the compiler's own cycle counts / clock. They leave out collectives, random bits "
-  "and copies beside the computation; nothing was run, so compare programs by them, not machines."
+  "estimated ms: the compiler's own cycle counts / clock. They exclude collectives, random bits "
+  "and copies outside the computation; nothing was run: compare programs with them, not machines."
 )
 
 
@@ -67,7 +67,7 @@ def run(train: Callable) -> None:
   topology = check_topology(flags.aot_topology)
   steps = _check_steps(flags.aot_steps)
   if flags.aot_json and not pathlib.Path(flags.aot_json).absolute().parent.is_dir():
-    raise UsageError(f"--aot_json={flags.aot_json}: there is no such folder.", fix="make it first")
+    raise UsageError(f"--aot_json={flags.aot_json}: no such folder.", fix="create it first")
   version = prepare_environment()
   settings = _read_gin(train)
   if flags.dry_run:
@@ -120,7 +120,7 @@ def unknown_topology(name: str, found: str | None = None) -> T5XError:
   close = [SLICES.get(s, s) for s in nearest(name, {*SLICES, *SLICES.values()})]
   close = [s for s in close if s in same_kind]
   return T5XError(
-    f"No TPU slice is called {name!r}.",
+    f"No TPU slice is named {name!r}.",
     found=found,
     expected="GENERATION:SHAPE, for example v3:4x4, or an accelerator type, for example v3-32",
     available=", ".join(dict.fromkeys([*close[:1], *same_kind]))
@@ -226,8 +226,8 @@ def _read_gin(train: Callable) -> Mapping[str, Any]:
     raise T5XError(
       "The gin file does not configure training.",
       found=f"train_script.train without {', '.join(missing)}",
-      expected="the gin file that `--run_mode=train` would take",
-      fix="give that file; models and macros alone do not say what is compiled.",
+      expected="a gin file for `--run_mode=train`",
+      fix="pass that file; models and macros alone do not determine what is compiled.",
     )
   return settings
 
@@ -257,10 +257,10 @@ def refuse_if_too_large(report: Mapping[str, Any]) -> None:
   if lines:
     advice = report["advice"]
     raise T5XError(
-      f"It does not fit in the memory of a {report['device_kind']} of {report['topology']}.",
+      f"This does not fit in the memory of a {report['device_kind']} of {report['topology']}.",
       found="\n".join(lines),
       expected="every step within a device's memory",
-      fix="estimated to be enough, any of:\n" + "\n".join(" and ".join(a) for a in advice)
+      fix="any of these, estimated to suffice:\n" + "\n".join(" and ".join(a) for a in advice)
       if advice
       else "a larger slice or a smaller model: no number of partitions, microbatches or rows of "
       "this batch is estimated to be enough",
@@ -324,5 +324,5 @@ def describe(report: Mapping[str, Any]) -> str:
     notes.append(f"loops of unknown length counted once in: {', '.join(unknown)}")
   if left_out := {name: n for name, s in steps.items() if (n := s.get("unestimated_operations"))}:
     of_steps = ", ".join(f"{n} of {name}" for name, n in left_out.items())
-    notes.append(f"operations for which the compiler estimates no cycles are left out: {of_steps}")
+    notes.append(f"operations for which the compiler estimates no cycles are excluded: {of_steps}")
   return "\n".join([head, "", *table, "", *notes])

@@ -46,7 +46,7 @@ def unpin_checkpoint(ckpt_dir: str) -> None:
 def remove_checkpoint_dir(ckpt_dir: str) -> None:
   """Deletes a checkpoint unless it is pinned."""
   if is_pinned_checkpoint(ckpt_dir):
-    log(f"{ckpt_dir} is pinned and stays")
+    log(f"{ckpt_dir} is pinned and is kept")
   else:
     delete(epath.Path(ckpt_dir))
 
@@ -54,7 +54,7 @@ def remove_checkpoint_dir(ckpt_dir: str) -> None:
 def remove_dataset_checkpoint(ckpt_dir: str, train_ds_prefix: str) -> None:
   """Deletes the files `<train_ds_prefix>*` of a checkpoint unless it is pinned."""
   if is_pinned_checkpoint(ckpt_dir):
-    log(f"{ckpt_dir} is pinned and keeps its dataset's state")
+    log(f"{ckpt_dir} is pinned and keeps its dataset state")
     return
   for path in epath.Path(ckpt_dir).glob(train_ds_prefix + "*"):
     path.unlink()

@@ -124,9 +124,9 @@ def check_whole(
   none = f" and below 2**{below.bit_length() - 1}" if number >= below else ""
   none += ", or None" if optional else ""
   raise T5XError(
-    f"{name} is not a number that can be used.",
+    f"{name} is not a valid number.",
     found=repr(value),
-    expected="a whole number" + (f" of at least {least}" if least > -(2**63) else "") + none,
+    expected="an integer" + (f" of at least {least}" if least > -(2**63) else "") + none,
     fix=fix or f"set {name}",
   )
 
@@ -159,7 +159,7 @@ def check_number(
   limits = [f"of at least {least:g}"] if least is not None else []
   limits += [f"below {below:g}"] if below < math.inf else []
   raise T5XError(
-    f"{name} is not a number that can be used.",
+    f"{name} is not a valid number.",
     found=repr(value),
     expected=" ".join(["a number", " and ".join(limits)]).strip() + (", or None" * optional),
     fix=fix or f"set {name}",
@@ -192,9 +192,9 @@ def check_flag(value: object, name: str) -> None:
 
 def not_in_lite(what: str, instead: str | None = None) -> T5XError:
   """Returns the error for a part of T5X that t5x_lite does not cover, named by `what`."""
-  fix = "install Google's T5X (https://github.com/google-research/t5x); the gin files stay."
+  fix = "install Google's T5X (https://github.com/google-research/t5x); keep the gin files."
   return T5XError(
     f"{what} is not in t5x_lite; Google's T5X has it.",
-    expected="what t5x_lite covers",
+    expected="a part of T5X that t5x_lite covers",
     fix=f"{instead}, or {fix}" if instead else fix,
   )

@@ -138,10 +138,10 @@ def evaluate(
     )
     if not evaluator.eval_tasks:
       raise T5XError(
-        f"Nothing of {dataset_cfg.mixture_or_task_name!r} can be evaluated.",
+        f"No task of {dataset_cfg.mixture_or_task_name!r} can be evaluated.",
         found=f"no task with split {dataset_cfg.split!r} and metrics",
         available=_splits_and_metrics(dataset_cfg),
-        fix="set utils.DatasetConfig.split, or give the tasks metric_fns.",
+        fix="set utils.DatasetConfig.split, or add metric_fns to the tasks.",
       )
     initializer = (train_state_initializer_cls or utils.TrainStateInitializer)(
       optimizer_def=None,

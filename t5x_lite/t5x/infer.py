@@ -258,20 +258,20 @@ def _check_settings(mode: str, dataset_cfg, shard_id: int, num_shards: int) -> N
     raise T5XError(
       "infer.mode is unknown.",
       found=repr(mode),
-      expected="what to write of each example",
+      expected="what to write for each example",
       available=", ".join(MODES),
       fix="--gin.infer.mode=\"'predict'\"",
     )
   if dataset_cfg.task_feature_lengths is None:
     raise T5XError(
-      "infer needs lengths.",
+      "infer needs feature lengths.",
       found="TASK_FEATURE_LENGTHS=None",
       expected="a number of tokens for each feature",
       fix="--gin.TASK_FEATURE_LENGTHS=\"{'inputs': 512, 'targets': 128}\"",
     )
   if dataset_cfg.pack or dataset_cfg.shuffle:
     raise T5XError(
-      "infer keeps the dataset's rows and order.",
+      "infer must keep the dataset's rows and order.",
       found=f"pack={dataset_cfg.pack}, shuffle={dataset_cfg.shuffle}",
       expected="both False",
       fix="set utils.DatasetConfig.pack and .shuffle to False.",

@@ -326,7 +326,7 @@ class EncoderDecoderModel(BaseTransformerModel):
       if kwargs.get("decode_rng") is not None:
         raise T5XError(
           found="a sampling key both as rng and in decoder_params",
-          expected="one of them",
+          expected="only one of them",
           fix="drop decoder_params['decode_rng']",
         )
       kwargs["decode_rng"] = rng

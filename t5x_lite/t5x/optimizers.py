@@ -289,10 +289,10 @@ def chain(transformations: Any, learning_rate: Any = None) -> OptaxWrapper:
   wrong = [part for part in parts if not isinstance(part, optax.GradientTransformation)]
   if wrong or not parts or not isinstance(transformations, (list, tuple)):
     raise T5XError(
-      "optimizers.chain.transformations is no list of optax transformations.",
+      "optimizers.chain.transformations is not a list of optax transformations.",
       found=repr((wrong or [transformations])[0])[:200],
       expected="a list such as [@optax.scale_by_adam(), @optax.scale_by_learning_rate()]",
-      fix="set optimizers.chain.transformations; () behind a name makes the transformation",
+      fix="set optimizers.chain.transformations; append () to a name to create a transformation",
     )
   return OptaxWrapper(optax.chain(*transformations))
 
@@ -315,7 +315,7 @@ class MultiOptimizer(OptimizerDef):
     self.traversals, self.sub_optimizers = zip(*traversals_and_optimizers, strict=True)
     if any(isinstance(sub, OptaxWrapper) for sub in self.sub_optimizers):
       raise T5XError(
-        found="an optimizer of optax in MultiOptimizer",
+        found="an optax optimizer in MultiOptimizer",
         expected="optimizers with slots per parameter, such as adafactor.Adafactor",
         fix="use optimizers.OptaxWrapper(optax.multi_transform(...))",
       )
@@ -329,7 +329,7 @@ class MultiOptimizer(OptimizerDef):
     counts = collections.Counter(path for part in parts for path in part)
     if twice := ["/".join(path) for path, n in counts.items() if n > 1]:
       raise T5XError(
-        "Two optimizers of MultiOptimizer match one parameter.", found=", ".join(twice)
+        "Two optimizers of MultiOptimizer match the same parameter.", found=", ".join(twice)
       )
     return parts
 
@@ -391,7 +391,7 @@ def __getattr__(name: str) -> Any:
   if name == "amos":  # only in Google's T5X
     raise T5XError(
       found=f"t5x.optimizers.{name}",
-      expected="an optimizer this lite T5X covers",
+      expected="an optimizer that t5x_lite covers",
       available="adafactor.Adafactor, optimizers.adamw, adam, sgd, lion, lamb, chain, …",
       fix="use one of these, or install Google's T5X, which has it",
     )

@@ -166,7 +166,7 @@ class PjitPartitioner(BasePartitioner):
       lambda data, model: all(n % {"data": data, "model": model}[m] == 0 for _, m, n in divided)
     )
     raise T5XError(
-      f"Parameters do not divide over the mesh of {describe_mesh(self.mesh)}.",
+      f"Parameters do not divide evenly over the mesh of {describe_mesh(self.mesh)}.",
       found="\n".join(shown),
       expected="sizes that are multiples of the partitions they are divided over",
       available=f"model partitions that divide all: {listed(counts)}",

@@ -61,7 +61,7 @@ def create_learning_rate_scheduler(
   prefix = "utils.create_learning_rate_scheduler"
   if not isinstance(factors, str):
     raise T5XError(
-      f"{prefix}.factors is not text.",
+      f"{prefix}.factors is not a string.",
       found=repr(factors),
       expected="factors joined by *",
       available=", ".join(FACTORS),

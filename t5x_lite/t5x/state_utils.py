@@ -56,7 +56,7 @@ def intersect_state(
   flat = flatten_state_dict(state_dict)
   dropped = [name for name in flat if name not in known]
   if dropped:
-    log(f"left out, since the checkpoint does not have them: {', '.join(dropped)}")
+    log(f"dropped, since the checkpoint does not have them: {', '.join(dropped)}")
   kept = {name: value for name, value in flat.items() if name in known}
   return traverse_util.unflatten_dict(kept, sep="/")
 
@@ -77,7 +77,7 @@ def merge_state(
   old, new = flatten_state_dict(state_dict), flatten_state_dict(from_scratch_state)
   added = [name for name in new if overwrite or name not in old]
   if added:
-    log(f"with their initial values: {', '.join(added)}")
+    log(f"added with their initial values: {', '.join(added)}")
   return traverse_util.unflatten_dict(old | {name: new[name] for name in added}, sep="/")
 
 
@@ -121,7 +121,7 @@ def apply_assignment_map(
   missing = [f"{source} (for {name})" for name, source in renamed.items() if source not in stored]
   if missing:
     raise T5XError(
-      "The checkpoint lacks arrays that assignment_map asks for.",
+      "The checkpoint lacks arrays that assignment_map refers to.",
       found="no " + ", ".join(missing),
       available=", ".join(sorted(stored)),
     )

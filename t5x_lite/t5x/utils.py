@@ -165,16 +165,16 @@ class RestoreCheckpointConfig:
       raise T5XError(
         "RestoreCheckpointConfig.mode is unknown.",
         found=repr(self.mode),
-        expected="which of the checkpoints in a folder to take",
+        expected="which of the checkpoints in a folder to restore",
         available=", ".join(_MODES),
         fix="RestoreCheckpointConfig.mode = 'specific'",
       )
     paths = self.path if isinstance(self.path, (list, tuple)) else [self.path]
     if not all(isinstance(path, (str, os.PathLike, type(None))) for path in paths):
       raise T5XError(
-        "RestoreCheckpointConfig.path (INITIAL_CHECKPOINT_PATH, CHECKPOINT_PATH) is no path.",
+        "RestoreCheckpointConfig.path (INITIAL_CHECKPOINT_PATH, CHECKPOINT_PATH) is not a path.",
         found=repr(self.path),
-        expected="text: a folder checkpoint_N; or [] to start from scratch",
+        expected="a string: a folder checkpoint_N; or [] to start from scratch",
         fix="--gin.INITIAL_CHECKPOINT_PATH=\"'FOLDER/checkpoint_1000'\"",
       )
     check_dtype(self.dtype, "RestoreCheckpointConfig.dtype")
@@ -200,7 +200,7 @@ class CheckpointConfig:
     for name, cls in (("save", SaveCheckpointConfig), ("restore", RestoreCheckpointConfig)):
       if not isinstance(getattr(self, name), (cls, type(None))):
         raise T5XError(
-          f"CheckpointConfig.{name} is no {cls.__name__}.",
+          f"CheckpointConfig.{name} is not a {cls.__name__}.",
           found=repr(getattr(self, name)),
           expected=f"a {cls.__name__}, or None",
           fix=f"utils.CheckpointConfig.{name} = @utils.{cls.__name__}()",

@@ -241,7 +241,7 @@ def test_refusal_says_by_how_much():
   with pytest.raises(T5XError) as e:
     aot.refuse_if_too_large(report)
   assert e.value.found == "train: 20.00 GiB of 15.50, 4.50 GiB too much"
-  assert e.value.fix.endswith("any of:\na = 1")
+  assert e.value.fix.endswith("any of these, estimated to suffice:\na = 1")
   aot.refuse_if_too_large(report | {"steps": {}})
 
 

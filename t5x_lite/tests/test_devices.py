@@ -81,7 +81,7 @@ def test_heads_that_do_not_divide(server, tmp_path):
   """6 heads do not divide by 4; their joint width 96, the MLP's 64 and the vocabulary's 384 do."""
   heads = "--gin.network.T5Config.num_heads=6"
   error = _refused(server, tmp_path, "--gin.SUBMESH=(1, 1, 1, 4)", heads)
-  assert "Parameters do not divide over the mesh of 2 data x 4 model." in error
+  assert "Parameters do not divide evenly over the mesh of 2 data x 4 model." in error
   assert "found:     heads 6 over 'model' (decoder/relpos_bias/rel_embedding)\n" in error
   assert "available: model partitions that divide all: 1, 2\n" in error
   assert "set partitioning.PjitPartitioner.model_parallel_submesh = (1, 1, 1, 2)" in error
@@ -106,8 +106,8 @@ def test_microbatches_that_do_not_divide(server, tmp_path):
 @pytest.mark.parametrize(
   ("platform", "expected"),
   [
-    ("rocm", "There is no device of the kind that was asked for.\n  found:     JAX_PLATFORMS=rocm"),
-    ("cpuu", "JAX knows no platform 'cpuu'.\n  found:     JAX_PLATFORMS=cpuu"),
+    ("rocm", "No device of the requested kind is available.\n  found:     JAX_PLATFORMS=rocm"),
+    ("cpuu", "JAX has no platform 'cpuu'.\n  found:     JAX_PLATFORMS=cpuu"),
   ],
 )
 def test_no_device_of_the_kind_asked_for(server, tmp_path, platform, expected):

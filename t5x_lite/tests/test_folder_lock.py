@@ -43,7 +43,7 @@ def test_a_second_run_is_told_who_is_there(tmp_path):
     f"train.lock: process {os.getpid()} on {folder_lock.this_process().host}, since 20"
   )
   assert str(path.parent) in e.value.message
-  assert e.value.available == "nothing was changed there"
+  assert e.value.available == "nothing was changed"
   assert "--gin.MODEL_DIR" in e.value.fix
   assert "rm " not in e.value.fix  # it is known to be running
   assert os.listdir(path.parent) == []
@@ -56,7 +56,7 @@ def test_the_lock_of_a_dead_process_is_taken_over(tmp_path, capsys):
     assert json.loads(path.read_text())["pid"] == os.getpid()
   lines = capsys.readouterr().err.splitlines()
   assert len(lines) == 1
-  assert re.search(rf"train.lock is taken over from process {pid} on .*, which has ended", lines[0])
+  assert re.search(rf"taking over .*train.lock from process {pid} on .*, which has ended", lines[0])
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc")
@@ -92,7 +92,7 @@ def test_another_machine_is_believed_while_it_is_heard_of(tmp_path, capsys, chan
   os.utime(path, (silent_since, silent_since))
   with _held(path):
     pass
-  assert "which was last heard of 5 minutes ago" in capsys.readouterr().err
+  assert "which was last active 5 minutes ago" in capsys.readouterr().err
 
 
 def test_a_running_owner_is_heard_of(tmp_path, monkeypatch):
@@ -171,7 +171,7 @@ def test_scripts_leave_a_folder_in_use_alone(server, tmp_path, script):
   with _held(tmp_path / lock):
     before = (tmp_path / lock).read_bytes()
     err = server.run(script, gin_file, f"--gin.{setting}='{tmp_path}'", argument, code=1)
-    assert f"Another run is at work in {tmp_path}" in err
+    assert f"Another run is using {tmp_path}" in err
     assert f"process {os.getpid()} on " in err
     assert f"set another --gin.{setting}" in err
     assert "Traceback" not in err
@@ -190,6 +190,6 @@ def test_the_lock_of_a_killed_run_is_taken_over(server, tmp_path):
   # Ends with an error found after the lock is taken; test_survival tests resuming.
   wrong = "--gin.MIXTURE_OR_TASK_NAME='run_nothing'"
   err = server.run("train", "run_train.gin", *args, wrong, code=1)
-  assert f"{path} is taken over from process {run.pid} on " in err
-  assert "No seqio task or mixture is called 'run_nothing'" in err
+  assert f"taking over {path} from process {run.pid} on " in err
+  assert "No seqio task or mixture is named 'run_nothing'" in err
   assert not path.exists()

@@ -59,7 +59,7 @@ def test_good_optimizers():
     ("X = %Y\nY = %X\nsettings_of_data.a = %X", "The gin configuration refers to itself."),
     ("settings_of_data.nothing = 5", "'settings_of_data' has no parameter 'nothing'."),
     ("scale_by_learning_rate.learning_rate = {}\nsettings_of_data.a = @scale_by_learning_rate()",
-     "optax makes no scale_by_learning_rate with these settings."),
+     "optax cannot create scale_by_learning_rate with these settings."),
   ],
 )  # fmt: skip
 def test_calls_by_gin(config, message):

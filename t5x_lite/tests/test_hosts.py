@@ -166,7 +166,7 @@ def test_data_layout_of_hosts():
 
 def test_batch_has_to_divide_over_hosts():
   cfg = utils.DatasetConfig("run_last3", {"inputs": 48, "targets": 8}, "train", 6, True, 3)
-  with pytest.raises(T5XError, match="Batch size 6 does not divide over 4 hosts"):
+  with pytest.raises(T5XError, match="Batch size 6 does not divide evenly across 4 hosts"):
     utils.get_dataset(cfg, 0, 4, _Converter)
 
 
@@ -268,7 +268,7 @@ def test_fewer_processes_than_stated(server, tmp_path, index):
   code, err = run.wait()
   assert code == 1
   assert f"process {index} of 2 waited 3 s for the others at localhost:" in err
-  assert "--initialization_timeout=SECONDS waits longer" in err
+  assert "set --initialization_timeout=SECONDS to wait longer" in err
   assert "Traceback" not in err
   assert not list(tmp_path.iterdir())
 

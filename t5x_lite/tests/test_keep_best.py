@@ -97,7 +97,7 @@ def test_unknown_metric_names_those_there_are(tmp_path, capsys):
   )
   for step in (1, 2, 3):
     checkpointer.save(_State(step))
-  assert "no value of 'train/acuracy' so far; the events have: train/accuracy" in (
+  assert "no value of 'train/acuracy' yet; the events have: train/accuracy" in (
     capsys.readouterr().err
   )
   assert checkpoints.checkpoint_steps(tmp_path) == [1, 2, 3]

@@ -32,7 +32,7 @@ def machine(monkeypatch, tmp_path):
 )
 def test_told(machine, tunables, variable):
   machine(tunables=tunables)
-  assert memory.describe() == f"memory in pages of 4 kB; training is faster with {variable}"
+  assert memory.describe() == f"using 4 kB memory pages; training is faster with {variable}"
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def test_a_cpu_without(chosen, monkeypatch, isa):
 
 @pytest.mark.parametrize("wrong", ["int8", "bf16", None, 16])
 def test_unknown(chosen, wrong):
-  with pytest.raises(T5XError, match="is not a type of operands") as e:
+  with pytest.raises(T5XError, match="is not an operand type") as e:
     chosen(wrong)
   assert e.value.found == repr(wrong)
   assert e.value.available == "auto, float32, bfloat16"

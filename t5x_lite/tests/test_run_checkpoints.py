@@ -98,9 +98,9 @@ def test_mismatch_names_everything(tmp_path):
     checkpoints.restore(checkpoints.choose_checkpoint(str(tmp_path)), other)
   text = str(e.value)
   assert "target/a/kernel: checkpoint (3, 4), model (3, 6)" in text
-  assert "1 arrays are missing in the checkpoint:" in text
+  assert "1 arrays are missing from the checkpoint:" in text
   assert "target/b" in text
-  assert "the latest checkpoint in MODEL_DIR wins over INITIAL_CHECKPOINT_PATH" in text
+  assert "the latest checkpoint in MODEL_DIR takes precedence over INITIAL_CHECKPOINT_PATH" in text
 
 
 def test_assignment_map(tmp_path):

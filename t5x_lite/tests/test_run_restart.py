@@ -79,7 +79,7 @@ def test_a_killed_run_goes_on(server, tmp_path, checkpoint, script):
   assert not (out / result).exists()
   err = server.run(script, *args)
   assert f"{wanted} results of an earlier run" in err
-  assert f"{wanted} known from before" in err
+  assert f"{wanted} already known" in err
   rows = [json.loads(line) for line in (out / result).read_text().splitlines()]
   assert len(rows) == 1000
   assert not (out / "partial").exists()

@@ -155,8 +155,8 @@ def test_kill_resume_and_sigterm(server, tmp_path):
   # After kill -9 the next run starts from the last complete checkpoint.
   err = server.run("train", "run_train.gin", f"--gin.TRAIN_STEPS={last + 7}", *args)
   assert f"restored {tmp_path}/checkpoint_{last} (step {last})" in err
-  assert "the latest checkpoint in MODEL_DIR wins" in err
-  assert f"training data seed 17 since step 0; passing over the {last} batches seen" in err
+  assert "the latest checkpoint in MODEL_DIR takes precedence" in err
+  assert f"training data seed 17 since step 0; skipping the {last} batches already seen" in err
   assert _steps(tmp_path)[-1] == last + 7
 
   # SIGTERM stops between two steps, saves, and says how to continue.
@@ -293,7 +293,7 @@ def test_checkpoint_of_another_size(server, trained):
   )
   assert "arrays differ in shape" in err
   assert "target/decoder/decoder_norm/scale: checkpoint (32,), model (16,)" in err, err
-  assert "the latest checkpoint in MODEL_DIR wins over INITIAL_CHECKPOINT_PATH" in err
+  assert "the latest checkpoint in MODEL_DIR takes precedence over INITIAL_CHECKPOINT_PATH" in err
   assert "Traceback" not in err
 
 

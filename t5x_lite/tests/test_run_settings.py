@@ -51,10 +51,10 @@ def test_lengths_are_a_dictionary():
 @pytest.mark.parametrize(
   ("lengths", "wrong"),
   [
-    ({"inputs": 48}, "have no 'targets'"),
-    ({"targets": 8}, "have no 'inputs'"),
-    (None, "have no 'inputs'"),
-    ({**LENGTHS, "other": 3}, "name 'other'"),
+    ({"inputs": 48}, "lack 'targets'"),
+    ({"targets": 8}, "lack 'inputs'"),
+    (None, "lack 'inputs'"),
+    ({**LENGTHS, "other": 3}, "name unknown feature 'other'"),
   ],
 )
 def test_lengths_of_the_features_that_the_model_reads(lengths, wrong):
@@ -148,7 +148,7 @@ def test_a_learning_rate_is_a_number(number):
 def test_a_cycle_of_no_steps_would_be_a_division_by_zero():
   with pytest.raises(T5XError, match="steps_per_cycle"):
     schedules.create_learning_rate_scheduler("cosine_decay", steps_per_cycle=0)
-  with pytest.raises(T5XError, match="factors is not text"):
+  with pytest.raises(T5XError, match="factors is not a string"):
     schedules.create_learning_rate_scheduler(5)
 
 
@@ -259,7 +259,7 @@ def test_other_settings_of_data(wrong):
 def test_sizes_have_32_bits_and_seeds_64():
   with pytest.raises(T5XError) as e:
     _dataset(2**31)
-  assert e.value.expected == "a whole number of at least 1 and below 2**31"
+  assert e.value.expected == "an integer of at least 1 and below 2**31"
   _dataset(2**31 - 1)
   with pytest.raises(T5XError, match="below 2"):
     utils.DatasetConfig(TASK, LENGTHS, "train", 8, False, 2**63)
@@ -317,7 +317,7 @@ def test_periods(position, value):
   [
     ("train", "--gin.BATCH_SIZE=0", "BATCH_SIZE"),
     ("train", "--gin.network.T5Config.dtype='float31'", "network.T5Config.dtype"),
-    ("train", "--gin.TASK_FEATURE_LENGTHS={'inputs': 48}", "have no 'targets'"),
+    ("train", "--gin.TASK_FEATURE_LENGTHS={'inputs': 48}", "lack 'targets'"),
     ("train", "--gin.MODEL_DIR='file'", "MODEL_DIR is a file."),
     ("train", "--gin.INITIAL_CHECKPOINT_PATH='file'", "no complete checkpoint at file"),
     ("train", "--gin.utils.create_learning_rate_scheduler.base_learning_rate='x'", "base_learning"),

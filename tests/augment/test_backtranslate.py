@@ -153,7 +153,7 @@ def test_files_are_written_once_and_replaced_when_asked(tmp_path):
     "date": "2026-11-21",
   }
   other = back_translate(SCHEMA, TranslationTable([record(e, t) for e, t in ITEMS], "table"), "zh")
-  with pytest.raises(SgdxError, match="give --overwrite"):
+  with pytest.raises(SgdxError, match="pass --overwrite"):
     write_back_translation(other, folder)
   assert len(list(folder.iterdir())) == 3
   assert write_back_translation(other, folder, overwrite=True) == ["schema.json", "texts.jsonl"]
@@ -193,13 +193,13 @@ def test_a_header_holds_for_records_that_do_not_say_it(tmp_path):
   [
     ([HEADER, ROW, '{"element": "Ba'], "line 3: not valid JSON"),
     ([HEADER, "[1]"], "line 2: a list"),
-    ([ROW], "line 1: no string for the key pivot, provider, date"),
-    ([HEADER, {**ROW, "text": None}], "line 2: no string for the key text"),
+    ([ROW], "line 1: no string value for the key pivot, provider, date"),
+    ([HEADER, {**ROW, "text": None}], "line 2: no string value for the key text"),
     ([HEADER, {**ROW, "element": "Banks_1/slut/x/name"}], "line 2: element"),
     ([{**HEADER, "format": "sgdx-backtranslations/9"}], "format 'sgdx-backtranslations/9'"),
     (
       [HEADER, ROW, {**ROW, "text": "bill"}],
-      "two different texts of Banks_1/slot/account_type/name",
+      "two different texts for Banks_1/slot/account_type/name",
     ),
   ],
 )
@@ -211,12 +211,12 @@ def test_a_wrong_table_is_refused(tmp_path, rows, part):
 
 def test_a_table_that_lacks_something_is_refused(tmp_path):
   table = TranslationTable([record(e, t) for e, t in ITEMS if e != NAME], "the table")
-  with pytest.raises(SgdxError, match="no zh record of Banks_1/slot/account_type/name; 1 of 8"):
+  with pytest.raises(SgdxError, match="no zh record for Banks_1/slot/account_type/name; 1 of 8"):
     table.plan(ITEMS, "zh")
-  with pytest.raises(SgdxError, match=r"no records of pivot 'ko'(.|\n)*available: zh"):
+  with pytest.raises(SgdxError, match=r"no records for pivot 'ko'(.|\n)*available: zh"):
     table.check(["zh", "ko"])
   others = [(Element("Homes_2", "slot", "area", "name"), "area"), *ITEMS]
-  with pytest.raises(SgdxError, match=r"no zh record of 1 services \(Homes_2\); 2 of 9"):
+  with pytest.raises(SgdxError, match=r"no zh record for 1 services \(Homes_2\); 2 of 9"):
     table.back_translate(others, "zh")
 
 
@@ -304,7 +304,7 @@ def test_a_cut_cache_loses_its_last_line(tmp_path):
   assert shout(tmp_path)[1].plan(ITEMS, "zh").known == 6
   assert there.read_bytes() == whole[:-1]  # a plan writes nothing
   lines = whole.split(b"\n")
-  found = r"line 3: not a record of a translation(.|\n)*delete the line"
+  found = r"line 3: not a translation record(.|\n)*delete the line"
   for line in (
     b"{",
     b"[" * 100_000,
@@ -350,6 +350,6 @@ def test_other_settings_have_a_cache_of_their_own(tmp_path):
 def test_a_translator_that_loses_a_text_is_refused(tmp_path):
   translator, provider = shout(tmp_path)
   translator.translate = lambda batch, source, target: batch[1:]
-  with pytest.raises(SgdxError, match="2 texts came back for 3"):
+  with pytest.raises(SgdxError, match="2 translations for 3 texts"):
     provider.back_translate(ITEMS, "zh", lambda *_: None)
   assert list(tmp_path.iterdir()) == []

@@ -80,7 +80,7 @@ def test_google_is_waited_for_longer_and_longer():
   assert len(slept) == 8
   for wait, most in zip(slept, [1, 2, 4, 8, 16, 32, 64, 64], strict=True):
     assert most / 2 <= wait <= most
-  assert notes[0].startswith("google: ApiError (429); trying again in ")
+  assert notes[0].startswith("google: ApiError (429); retrying in ")
 
 
 @pytest.mark.parametrize(("failures", "requests"), [([429] * 9, 9), ([403], 1), ([400], 1)])

@@ -232,7 +232,7 @@ GOOD = {"element": "Banks_1/slot/kind/name", "paraphrases": ["sort"]}
   ("rows", "args", "code", "part"),
   [
     ([GOOD], [], 1, "Banks_1/service/Banks_1/description: 0 distinct paraphrases"),
-    ([GOOD, GOOD], ["--fill"], 1, "line 2: element Banks_1/slot/kind/name again"),
+    ([GOOD, GOOD], ["--fill"], 1, "line 2: duplicate element Banks_1/slot/kind/name"),
     ([{**GOOD, "element": "Banks_1/slot/kin/name"}], [], 1, "nearest: Banks_1/slot/kind/name"),
     ([{**GOOD, "element": "kind"}], [], 1, "element 'kind'"),
     ([{**GOOD, "paraphrases": "sort"}], [], 1, "line 1"),

@@ -95,7 +95,7 @@ def test_a_folder_that_holds_the_table_is_not_replaced(corpus, shouting, tmp_pat
   before = texts.read_bytes()
   again = ("--table", str(texts), "--pivots", "ja", "--overwrite")
   assert backtranslate(corpus, out, *again, provider="table") == 2
-  assert f"holds {texts}, which this command reads" in capsys.readouterr().err
+  assert f"contains {texts}, which this command reads" in capsys.readouterr().err
   assert texts.read_bytes() == before
 
 
@@ -231,8 +231,8 @@ def test_schemas_of_other_texts_are_not_lost(corpus, shouting, tmp_path, capsys)
 @pytest.mark.parametrize(
   ("args", "code", "part"),
   [
-    (["--provider", "table"], 1, "no zh record of 1 services (Shops_1)"),
-    (["--provider", "table", "--pivots", "fr"], 1, "no records of pivot 'fr'"),
+    (["--provider", "table"], 1, "no zh record for 1 services (Shops_1)"),
+    (["--provider", "table", "--pivots", "fr"], 1, "no records for pivot 'fr'"),
     (["--provider", "table", "--table", "nowhere"], 1, "nowhere: No such file"),
     (["--provider", "table", "--beams", "2"], 2, "--beams with --provider table"),
     (["--provider", "google", "--model-to", "x"], 2, "--model-to with --provider google"),

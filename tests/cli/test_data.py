@@ -37,14 +37,14 @@ def test_some_dialogues_of_a_split(tmp_path, capsys, monkeypatch):
   assert rows["dev"][-1] == "complete"
   assert main([*arguments, "train=3", "test=5"]) == 0  # these records exist
   assert main([*arguments, "train=4", "test=5"]) == 1
-  assert "holds records of another corpus" in capsys.readouterr().err
+  assert "contains records of another corpus" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
   ("words", "said"),
   [
     (["test=0"], "has 160"),
-    (["test=161"], "ask for 1 to 160"),
+    (["test=161"], "request 1 to 160"),
     (["tests=5"], "splits train, dev, test"),
     (["test"], "SPLIT=N"),
     (["test=5", "test=6"], "at most once per split"),

@@ -117,7 +117,10 @@ def _not_written(error, data_dir):
 @pytest.mark.parametrize("write", [_write_file, _write_folder])
 def test_space_is_no_fix_where_writing_is_refused(write, number, tmp_path):
   """Regression: users were told to free space on "Operation not permitted" or create the folder."""
-  for error, words in ((number, "have its owner let you write"), (errno.ENOSPC, "free some space")):
+  for error, words in (
+    (number, "ask the owner of this one for write permission"),
+    (errno.ENOSPC, "free some space"),
+  ):
     writing = write(tmp_path / "out")
     next(writing)
     with pytest.raises(SgdxError) as e:
@@ -135,7 +138,7 @@ def test_records_where_writing_is_refused(tmp_path):
   for error in (refused, OSError(errno.EROFS, "Read-only file system")):
     assert "space" not in _not_written(error, tmp_path).fix
   full = tf.errors.ResourceExhaustedError(None, None, "data/x; No space left on device")
-  assert _not_written(full, tmp_path).fix == "free some space, or give another --data-dir"
+  assert _not_written(full, tmp_path).fix == "free some space, or pass another --data-dir"
 
 
 def test_exports_where_writing_is_refused(tmp_path, monkeypatch):

@@ -237,7 +237,7 @@ def test_a_sample_of_the_sample(tmp_path, capsys):
     (["--split", "train"], 1, "no prompts in split train"),
     (["--split", "train", "--limit", "9"], 1, "no prompts in split train"),
     (["--limit", "0"], 2, "--limit 0"),
-    (["--limit", "1"], 2, "3 dialogues of 2 to 9 prompts"),
+    (["--limit", "1"], 2, "3 dialogues with 2 to 9 prompts each"),
     (["--prompt-style", "lowercase=1"], 2, "--prompt-style lowercase=1"),
     (["--prompt-style", "values=b"], 1, "PromptStyle.values = 'b'"),
     (["--out", "/nowhere/p.jsonl"], 1, "--out /nowhere/p.jsonl: no writable folder /nowhere"),

@@ -230,7 +230,7 @@ def test_a_paraphrase_works_in_all_processes(here):
     ("hooks:forget", 2, "does not contain the value"),
     ("hooks:fail", 1, "RuntimeError: no words"),
     ("hooks:fail", 2, "RuntimeError: no words"),
-    ("hooks:number", 1, "number is not a function but of type int"),
+    ("hooks:number", 1, "number is of type int, not a function"),
     ("hooks:nothing", 1, "has no attribute 'nothing'"),
     ("no_such_module:f", 2, "No module named 'no_such_module'"),
     ("hooks", 1, "has no attribute"),

@@ -53,7 +53,7 @@ def test_an_error_leaves_nothing(tmp_path, capsys):
   schema.write_text(json.dumps(data))
   out = tmp_path / "out"
   assert sgdx("tools", "--corpus", corpus, "--variant", "original", "--out", out) == 1
-  assert_four_parts(capsys.readouterr().err, "both are called 'A_b__Do'", "rename one of the two")
+  assert_four_parts(capsys.readouterr().err, "both names become 'A_b__Do'", "rename one of the two")
   assert not out.exists()
   out.mkdir()
   (out / "mine.txt").write_text("mine")

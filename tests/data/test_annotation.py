@@ -224,20 +224,20 @@ BROKEN = [
   ("keys", lambda d: put(1, state=frame(d, 0)["state"])(d), "turn 1"),
   ("keys", put(0, service_results=[]), "turn 0"),
   ("span-slot", put_span(0, slot="seats"), "turn 0: a span of slot 'seats'"),
-  ("span-offsets", put_span(0, exclusive_end=27), "span 19..27 of 26 characters"),
+  ("span-offsets", put_span(0, exclusive_end=27), "span 19..27 in 26 characters"),
   ("span-offsets", put_span(0, exclusive_end=19), "span 19..19"),
   ("span-state", put_span(0, start=18), "' Oakham'"),
   ("span-act", put(3, slots=[]), "slot 'boat': 'Tern' of service Boats_1: act, no span"),
   ("span-act", lambda d: frame(d, 7)["actions"].pop(), "'555' of service Boats_1: span, no act"),
   ("act", put_action(1, 0, act="SELECT"), "SYSTEM's act 'SELECT'"),
-  ("act-form", put_action(1, 0, slot="deck"), "REQUEST of slot 'deck'"),
-  ("act-form", put_action(6, 0, slot="boat"), "AFFIRM of slot 'boat'"),
-  ("act-form", put_action(3, 0, values=[], canonical_values=[]), "INFORM_COUNT of slot 'count'"),
-  ("canonical", put_action(2, 0, canonical_values=[]), "INFORM of slot 'seats'"),
-  ("act-intent", put_action(0, 0, values=["BookBoat"]), "INFORM_INTENT of 'BookBoat'"),
+  ("act-form", put_action(1, 0, slot="deck"), "REQUEST, slot 'deck'"),
+  ("act-form", put_action(6, 0, slot="boat"), "AFFIRM, slot 'boat'"),
+  ("act-form", put_action(3, 0, values=[], canonical_values=[]), "INFORM_COUNT, slot 'count'"),
+  ("canonical", put_action(2, 0, canonical_values=[]), "INFORM, slot 'seats'"),
+  ("act-intent", put_action(0, 0, values=["BookBoat"]), "INFORM_INTENT 'BookBoat'"),
   ("act-intent", put_action(1, 0, act="OFFER_INTENT", slot="intent", values=["Sail"],
-                            canonical_values=["Sail"]), "OFFER_INTENT of 'Sail'"),
-  ("act-state", put_action(2, 0, canonical_values=["1"]), "INFORM of slot 'seats': '1'"),
+                            canonical_values=["Sail"]), "OFFER_INTENT 'Sail'"),
+  ("act-state", put_action(2, 0, canonical_values=["1"]), "INFORM, slot 'seats': '1'"),
   ("requested", lambda d: frame(d, 6)["state"].update(requested_slots=[]), "turn 6"),
   ("requested", lambda d: frame(d, 6)["state"].update(requested_slots=["phone"] * 2), "turn 6"),
   ("intent-change", lambda d: frame(d, 4)["actions"].pop(), "'BookBoat' after 'FindBoat'"),
@@ -250,7 +250,7 @@ BROKEN = [
   ("call-intent", lambda d: frame(d, 3)["service_call"].update(method="BookBoat"), "FindBoat"),
   ("call-slots", put_parameters(3, time="9 am"), "FindBoat called with port, seats, time"),
   ("call-values", put_parameters(3, seats="1"), "slot 'seats': '1'"),
-  ("call-affirmed", put_action(6, 0, act="NEGATE"), "a call of 'BookBoat'"),
+  ("call-affirmed", put_action(6, 0, act="NEGATE"), "a call to 'BookBoat'"),
   ("results", lambda d: frame(d, 3).pop("service_results"), "without results"),
   ("results", lambda d: frame(d, 3).pop("service_call"), "results without a call"),
   ("results", put(3, service_results=[ROW] * 11), "11 results of FindBoat"),
@@ -277,7 +277,7 @@ def test_errors(rule, change, words):
 
 
 def test_an_id_occurs_once():
-  with pytest.raises(SgdxError, match="dialogue 1_00000: it occurs twice"):
+  with pytest.raises(SgdxError, match="dialogue 1_00000: duplicate id"):
     check(good(), good())
 
 

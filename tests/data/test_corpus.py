@@ -59,7 +59,7 @@ def test_missing_or_wrong_places(tmp_path):
     open_corpus(tmp_path / "sgd.zip")
   assert "sgdx data prepare --download" in str(error.value)
   (tmp_path / "other").mkdir()
-  with pytest.raises(SgdxError, match=r"no schema.json of a split"):
+  with pytest.raises(SgdxError, match=r"no SPLIT/schema.json"):
     open_corpus(tmp_path / "other")
 
 

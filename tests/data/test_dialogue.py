@@ -57,7 +57,7 @@ def edit(data, change):
     (lambda f: f.update(service="Ferry_1"), ("unknown service 'Ferry_1'", "turn 0")),
     (lambda f: f["state"]["slot_values"].update(prot=["x"]), ("unknown slot 'prot'", "turn 0")),
     (lambda f: f["state"].update(active_intent="Fly"), ("unknown intent 'Fly'",)),
-    (lambda f: f.pop("state"), ("has no state",)),
+    (lambda f: f.pop("state"), ("user frame without a state",)),
   ],
 )
 def test_refuses_names_that_the_schema_lacks(sample, data, change, words):

@@ -104,14 +104,14 @@ def swapped(data, kind):
 @pytest.mark.parametrize(
   ("change", "word"),
   [
-    (lambda d: swapped(d, "slots"), "slot 'kind' has other values"),
+    (lambda d: swapped(d, "slots"), "slot 'kind' differs in values"),
     (
       lambda d: {**d, "slots": [{**d["slots"][0], "possible_values": ["x"]}, *d["slots"][1:]]},
-      "slot 'amount' has other values",
+      "slot 'amount' differs in values",
     ),
     (
       lambda d: {**d, "intents": [{**d["intents"][0], "required_slots": []}]},
-      "has other kind or slots",
+      "differs in kind or slots",
     ),
   ],
 )

@@ -159,7 +159,7 @@ def test_partial_splits_say_so(root, capsys, monkeypatch):
   monkeypatch.setattr(Corpus, "is_complete", lambda self, split, number: split != "test")
   run("--corpus", root)
   out = capsys.readouterr().out
-  assert out.startswith("PARTIAL: test: 4 of 4,201 dialogues published")
+  assert out.startswith("PARTIAL: test: 4 of the 4,201 published dialogues")
   assert "train test PARTIAL" in out
   assert "PARTIAL signature: " in out
   run("--corpus", root, "--split", "train", "--format", "json")
@@ -195,7 +195,7 @@ def test_sample():
 def test_sgd(real_archive):
   """Frames and dialogues: README of the data; unseen services: SGD-X paper; train: SGD paper."""
   found = statistics.report(open_corpus(real_archive))
-  assert found["warnings"] == ["test: 2,921 of 4,201 dialogues published"]
+  assert found["warnings"] == ["test: 2,921 of the 4,201 published dialogues"]
   train, dev, test = found["splits"].values()
   for key, paper in statistics.PAPER.items():
     if key != "slots":  # the paper has 214; the released schema has one more

@@ -53,5 +53,5 @@ def test_what_is_not_drawn_from_stays(sample):
 
 
 def test_more_than_there_are_is_refused(sample):
-  with pytest.raises(UsageError, match="ask for 1 to"):
+  with pytest.raises(UsageError, match="request 1 to"):
     Subset(sample, {"dev": 10**6})

@@ -136,7 +136,11 @@ def test_what_is_longer_than_the_positions_says_by_how_much():
 
 @pytest.mark.parametrize(
   ("change", "named"),
-  [({"emb_dim": 0}, "emb_dim"), ({"num_heads": 5}, "divides"), ({"dropout_rate": 1.0}, "dropout")],
+  [
+    ({"emb_dim": 0}, "emb_dim"),
+    ({"num_heads": 5}, "a multiple of num_heads"),
+    ({"dropout_rate": 1.0}, "dropout"),
+  ],
 )
 def test_sizes_that_cannot_be(change, named):
   with pytest.raises(SgdxError, match=named):

@@ -107,5 +107,5 @@ def test_a_table_is_extended_by_the_encoder_that_made_it(encoder, tmp_path):
   assert more.texts == TEXTS
   np.testing.assert_allclose(more.vectors, whole, atol=1e-5)
   other = schema_table.SchemaTable(TEXTS[:2], whole[:2] + 1)
-  with pytest.raises(SgdxError, match="another encoder"):
+  with pytest.raises(SgdxError, match="not the encoder of"):
     schema_table.extended(other, TEXTS, vocabulary, encoder[1])

@@ -128,7 +128,7 @@ def test_equal_vocabularies_have_the_same_file_and_case(write, tmp_path):
   [
     (("[PAD]", "[UNK]", "a"), ["no piece [CLS]", "no piece [SEP]"]),
     (("[UNK]", "[PAD]", "[CLS]", "[SEP]"), ["[PAD] is piece 1"]),
-    (("[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "a"), ["more than once: a"]),
+    (("[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "a"), ["duplicate pieces: a"]),
   ],
 )
 def test_files_that_are_no_vocabulary(write, pieces, words):

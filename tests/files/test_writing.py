@@ -31,7 +31,7 @@ def test_a_new_folder_and_an_empty_one_may_be_written(tmp_path, monkeypatch):
 
 def test_nothing_is_replaced_unless_it_is_ours_and_wanted(full):
   assert check_folder(full, replace=True, ours=is_ours) == full
-  with pytest.raises(SgdxError, match="give --overwrite to replace it") as e:
+  with pytest.raises(SgdxError, match="pass --overwrite to replace it") as e:
     check_folder(full, replace=False, ours=is_ours)
   assert e.value.found == f"--out {full} already exists and is not empty"
   (full / "thesis.tex").write_text("years of work")
@@ -61,7 +61,7 @@ def test_a_file_is_no_folder(full, below):
 
 
 def test_a_bucket_is_no_folder():
-  with pytest.raises(SgdxError, match="a folder on this machine") as e:
+  with pytest.raises(SgdxError, match="a local folder") as e:
     check_folder("gs://bucket/x")
   assert e.value.found == "--out gs://bucket/x"
 

@@ -234,7 +234,7 @@ def test_half_a_character_in_paraphrases_and_translations(tmp_path):
   assert "line 1: " in refused(read_paraphrases, path, [schema])
   texts = {key: "a" for key in ("pivot", "pivot_text", "text", "provider", "date")}
   path = write(tmp_path / "t.jsonl", {"element": row["element"], **texts, "text": "\udfff"})
-  assert "no string for the key text" in refused(read_records, path)
+  assert "no string value for the key text" in refused(read_records, path)
 
 
 def test_translations_nested_too_deeply(tmp_path):

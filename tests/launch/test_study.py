@@ -214,7 +214,7 @@ def test_a_study_of_two_arms_ends_and_goes_on(repository):
   assert (results / "report/report.html").stat().st_size > 100_000
   other = study(*words, "--model", "gin/models/from_scratch_mini.gin", root=repository)
   assert other.returncode == 1
-  assert "trained was made by another command" in other.stdout + other.stderr
+  assert "trained was made by a different command" in other.stdout + other.stderr
   sums = dict(reversed(line.split()) for line in (results / "SHA256SUMS").read_text().splitlines())
   assert {"./test/none-0.json", "./about.txt", "./none-0.gin"} <= sums.keys()
   for name, digest in sums.items():

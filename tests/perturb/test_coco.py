@@ -192,7 +192,7 @@ def test_a_model_answers_the_goals(coco, tmp_path, capsys):
   assert_four_parts(capsys.readouterr().err, str(answers), "--goals-out")
   answers.write_text('{"id": "9_99999.t04", "candidates": []}\n')
   assert sgdx(*command, *given, "--out", tmp_path / "seed") == 1
-  assert_four_parts(capsys.readouterr().err, "1 of 1 ids are no goals")
+  assert_four_parts(capsys.readouterr().err, "1 of 1 ids are not goals")
   assert not (tmp_path / "seed").exists()
 
 
@@ -237,7 +237,7 @@ def test_a_classifier_is_a_filter_if_it_is_good_enough(coco, tmp_path, capsys):
   with answers.open("a") as file:
     file.write('{"id": "9_99999.t04#0", "slots": []}\n')
   assert sgdx(*command, *given, "--out", tmp_path / "seed") == 1
-  assert_four_parts(capsys.readouterr().err, "ids are no goals of this run: 9_99999.t04")
+  assert_four_parts(capsys.readouterr().err, "ids are not goals of this run: 9_99999.t04")
   assert not (tmp_path / "seed").exists()
 
 
@@ -325,7 +325,7 @@ def test_values_of_train_are_refused(tmp_path, capsys):
   values.write_text(json.dumps({kind: [known, f"Zzz {kind}"] for kind in names}))
   command = ("perturb", "--corpus", tmp_path / "corpus", "--kind", "coco", "--values", values)
   assert sgdx(*command, "--out", tmp_path / "out") == 1
-  assert_four_parts(capsys.readouterr().err, f"are in states of train: {known}")
+  assert_four_parts(capsys.readouterr().err, f"occur in train states: {known}")
 
 
 def test_a_corpus_without_acts_of_users_is_refused(tmp_path, capsys):
@@ -337,7 +337,7 @@ def test_a_corpus_without_acts_of_users_is_refused(tmp_path, capsys):
   on_split(data, sample_split(), tmp_path / "corpus")
   command = ("perturb", "--corpus", tmp_path / "corpus", "--kind", "coco")
   assert sgdx(*command, "--out", tmp_path / "out") == 1
-  assert_four_parts(capsys.readouterr().err, "has no acts of users")
+  assert_four_parts(capsys.readouterr().err, "has no user acts")
 
 
 def test_counterfactuals_cannot_be_undone_and_outputs_are_of_coco(sets, tmp_path, capsys):

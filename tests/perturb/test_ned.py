@@ -195,11 +195,11 @@ def test_names_that_the_corpus_has_are_refused(tmp_path):
   taken = next(iter(found.places))
   path = tmp_path / "names.json"
   path.write_text(json.dumps({kind: ["Qwertz", taken.upper()] for kind in kinds}))
-  with pytest.raises(SgdxError, match="1 of 2 names are values of test already") as error:
+  with pytest.raises(SgdxError, match="1 of 2 names already occur in test") as error:
     ned.perturber(split, 0, entities=str(path))
   assert taken.upper() in _message(error)
   path.write_text(json.dumps({"city": ["Qwertz"]}))
-  with pytest.raises(SgdxError, match="names of city"):
+  with pytest.raises(SgdxError, match="names for city"):
     ned.perturber(split, 0, entities=str(path))
   path.write_text(json.dumps({kind: [f"Qwertz {i}{kind}" for i in range(99)] for kind in kinds}))
   _, _, lines, _ = perturbed_sample("ned", {"entities": str(path)})
@@ -219,7 +219,7 @@ def test_slots_may_be_given_and_wrong_ones_are_refused(tmp_path):
     with pytest.raises(SgdxError, match=f"slot '{wrong}'"):
       chosen_slots(schema, str(path))
   path.write_text("[]")
-  with pytest.raises(SgdxError, match="not a list of slots by service"):
+  with pytest.raises(SgdxError, match="not lists of slots by service"):
     chosen_slots(schema, str(path))
   path.write_text("{}")
   with pytest.raises(SgdxError, match="no service has a slot that holds names"):

@@ -180,7 +180,7 @@ def test_a_corpus_without_spans_is_refused_with_what_is_needed(kind, tmp_path, c
   split = on_split(_without("slots"), sample_split(), tmp_path / "corpus")
   out = tmp_path / "out"
   assert sgdx("perturb", "--corpus", split.corpus.origin, "--kind", kind, "--out", out) == 1
-  assert_four_parts(capsys.readouterr().err, "has no spans", "what works without spans")
+  assert_four_parts(capsys.readouterr().err, "has no spans", "kinds that work without spans")
   assert not out.exists()
 
 
@@ -194,7 +194,7 @@ def test_without_acts_the_kinds_that_need_none_work(kind, code, tmp_path, capsys
   command = ("perturb", "--corpus", split.corpus.origin, "--kind", kind, *options)
   assert sgdx(*command, "--out", tmp_path / "out") == code
   if code:
-    assert_four_parts(capsys.readouterr().err, "has no acts of users", "ned, vs, sdi")
+    assert_four_parts(capsys.readouterr().err, "has no user acts", "ned, vs, sdi")
 
 
 def test_a_split_without_dialogues_is_refused(tmp_path, capsys):

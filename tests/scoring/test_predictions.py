@@ -363,7 +363,7 @@ OWN_ROWS = {  # what is wrong, and what the fix says to users whose own system a
   "no text": (lambda r: r[0].pop("prediction"), '{"id": "...", "prediction": "text"}'),
   "a number": (lambda r: r[0].update(prediction=5), "with the ids of `sgdx prompts`"),
   "slot": (lambda r: r[0].update(id=r[0]["id"] + "s"), "of `sgdx prompts` or of the tasks"),
-  "id": (lambda r: r[0].update(id="17"), "keep the ids of sgdx prompts"),
+  "id": (lambda r: r[0].update(id="17"), "keep the ids from `sgdx prompts`"),
   "twice": (lambda r: r.extend(r[:]), "keep one row per id in the file"),
   "empty": (lambda r: r.clear(), "answer the prompts again"),
 }

@@ -137,7 +137,7 @@ def test_a_service_without_slots_is_asked_for_its_intent():
 
 
 def test_a_service_too_large_says_which_feature():
-  with pytest.raises(SgdxError, match="with 3 slots") as e:
+  with pytest.raises(SgdxError, match="has 3 slots") as e:
     reader(slots=2, slot_context=2).example(known("Hi"), {})
   assert "TASK_FEATURE_LENGTHS['slots']" in e.value.expected
 

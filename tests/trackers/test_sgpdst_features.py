@@ -173,12 +173,12 @@ def test_spans_of_the_sample_come_back():
 
 
 def test_schemas_that_do_not_fit_say_so():
-  with pytest.raises(SgdxError, match="slot city in") as e:
+  with pytest.raises(SgdxError, match="slot city takes") as e:
     reader("combine", length=50).combine(known(), 0)
   assert "TASK_FEATURE_LENGTHS" in e.value.expected
   slot = Slot("kind", "", True, tuple(map(str, range(15))))
   many = SgpReader("combine", Schema([Service("A_1", "", (slot,), ())]), VOCABULARY, None, 300)
   with pytest.raises(SgdxError, match="17 options"):
     many.combine(known(), 0)
-  with pytest.raises(SgdxError, match="beside the utterances"):
+  with pytest.raises(SgdxError, match="besides the utterances"):
     reader("copy", SgpStyle(utterance=18)).copy(known(), 1, False, NONE)

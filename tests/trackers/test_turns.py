@@ -184,7 +184,7 @@ def test_dialogues_without_acts_are_refused_by_name(tmp_path):
   with pytest.raises(SgdxError) as e:
     check_acts(dialogue, "mine.json", "SpanDST")
   assert e.value.found == (
-    "mine.json, dialogue 1_00000, turn 1: what the system did is not annotated"
+    "mine.json, dialogue 1_00000, turn 1: the system's acts are not annotated"
   )
   assert "SpanDST" in e.value.expected
   assert "T5DST" in e.value.available

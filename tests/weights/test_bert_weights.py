@@ -104,7 +104,7 @@ def test_an_encoder_without_pooler(folder, tmp_path):
     ({"vocab_size": 65}, ["word_embeddings.weight: [64, 24], not [65, 24]"]),
     ({"num_hidden_layers": 3}, ["encoder.layer.2.attention.self.query.weight", "missing"]),
     ({"num_hidden_layers": 1}, ["unknown", "encoder.layer.1"]),
-    ({"num_attention_heads": 5}, ["does not divide"]),
+    ({"num_attention_heads": 5}, ["hidden_size is not a multiple of num_attention_heads"]),
     ({"hidden_act": "relu"}, ["hidden_act is 'relu'"]),
     ({"hidden_size": "24"}, ["hidden_size is '24'"]),
     ({"layer_norm_eps": 0.0}, ["layer_norm_eps"]),

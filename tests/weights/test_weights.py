@@ -185,7 +185,7 @@ def test_half_precision_becomes_float32(folder, dtype):
   embedding = found.arrays["token_embedder/embedding"]
   assert embedding.dtype == np.float32
   np.testing.assert_array_equal(embedding, original.astype(dtype).astype(np.float32))
-  assert "became float32" in found.notes[0]
+  assert "were converted to float32" in found.notes[0]
 
 
 def as_transformers_4(path):

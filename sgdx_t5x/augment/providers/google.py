@@ -94,7 +94,7 @@ class GoogleTranslator:
         if code not in _TEMPORARY:
           raise
         wait = min(2.0 ** (attempt - 1), _LONGEST_WAIT_S) * self._random.uniform(0.5, 1)
-        self._notify(f"google: {type(e).__name__} ({int(code)}); trying again in {wait:.0f} s")
+        self._notify(f"google: {type(e).__name__} ({int(code)}); retrying in {wait:.0f} s")
         self._sleep(wait)
     return call()
 
@@ -108,15 +108,15 @@ def _open_client(project: str | None) -> tuple[Any, str]:
   except auth.exceptions.GoogleAuthError as e:
     raise SgdxError(
       f"google: {str(e).splitlines()[0]}",
-      expected="credentials of a project with the Cloud Translation API",
-      fix="run `gcloud auth application-default login`, or let GOOGLE_APPLICATION_CREDENTIALS "
-      "name the key file of a service account",
+      expected="credentials for a project with the Cloud Translation API",
+      fix="run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to "
+      "the key file of a service account",
     ) from None
   if not (project or own_project):
     raise SgdxError(
       "google: the credentials do not name a project",
-      expected="the project to charge for the translations",
-      fix="give --project ID",
+      expected="the project to bill for the translations",
+      fix="pass --project ID",
     )
   client = translate.TranslationServiceClient(credentials=credentials)
   return client, project or own_project

@@ -56,7 +56,7 @@ class Sampling:
       raise UsageError(
         f"temperature {self.temperature:g}, top-p {self.top_p:g}",
         expected="a temperature above 0, a top-p above 0 and at most 1",
-        fix="give --temperature 1 --top-p 0.9",
+        fix="pass --temperature 1 --top-p 0.9",
       )
 
 
@@ -89,7 +89,7 @@ class HuggingFaceTranslator:
       raise UsageError(
         "--provider hf without --model-to",
         expected="the folder of a Marian, M2M100, NLLB or mBART-50 checkpoint",
-        fix="give --model-to DIR, and --model-from DIR unless it translates both ways",
+        fix="pass --model-to DIR, and --model-from DIR unless it translates both ways",
       )
     self._to, self._from = model_to, model_from or model_to
     self._codes = language_codes or {}
@@ -107,9 +107,9 @@ class HuggingFaceTranslator:
         first = one_way.setdefault(folder, (source, target))
         if not has_codes and first != (source, target):
           raise UsageError(
-            f"{folder} would translate {' > '.join(first)} and {source} > {target}",
+            f"{folder} would have to translate {' > '.join(first)} and {source} > {target}",
             expected="a checkpoint with language codes, or one checkpoint per direction",
-            fix=f"give --model-to and --model-from, with {PLACEHOLDER} in both for several pivots; "
+            fix=f"pass --model-to and --model-from, with {PLACEHOLDER} in both for several pivots; "
             "or run the command for each pivot",
           )
 
@@ -170,7 +170,7 @@ class HuggingFaceTranslator:
       beside = sorted(path.name for path in folder.parent.glob("*") if path.is_dir())
       raise SgdxError(
         f"{option}: no config.json in {folder}, for {source} > {target}",
-        expected="the folder of a checkpoint, as `save_pretrained` writes it",
+        expected="a checkpoint folder, as written by `save_pretrained`",
         available=nearest(folder.name, beside),
         fix="download the checkpoint, or choose --pivots that have one",
       )
@@ -281,7 +281,7 @@ def _room(config: Any, length: int, texts: Sequence[str]) -> int:
   if length > most:
     raise SgdxError(
       f"hf: a text of {length} tokens: {max(texts, key=len)[:60]!r} ...",
-      expected=f"at most {most}, the maximum of the checkpoint",
+      expected=f"at most {most}, the checkpoint's maximum",
       fix="shorten the description, or use another checkpoint",
     )
   return min(_MOST_TOKENS, most - 2)
@@ -298,5 +298,5 @@ def _no_language(folder: pathlib.Path, language: str, known: Sequence[str]) -> S
     f"{folder}: unsupported language {language!r}",
     expected="a language of the checkpoint",
     available=nearest(language, known),
-    fix=f"choose other pivots, or give its code: --language-codes {language}=CODE",
+    fix=f"choose other pivots, or pass its code: --language-codes {language}=CODE",
   )

@@ -113,7 +113,7 @@ class TextProvider:
       ):
         made = translator.translate(batch, source, target)
         if len(made) != len(batch):
-          raise ValueError(f"{len(made)} texts came back for {len(batch)}")
+          raise ValueError(f"{len(made)} translations for {len(batch)} texts")
       cache.add({text: _Made(m.strip(), _today()) for text, m in zip(batch, made, strict=True)})
       done += len(batch)
       progress(what, done, len(texts))
@@ -164,7 +164,7 @@ class _Cache:
         raise TypeError
     except (KeyError, RecursionError, TypeError, ValueError):
       raise SgdxError(
-        f"{self.path}, line {number}: not a record of a translation",
+        f"{self.path}, line {number}: not a translation record",
         expected='{"text": ..., "made": ..., "date": ...}',
         fix="delete the line; its text will be translated again",
       ) from None
@@ -219,6 +219,6 @@ def _file_errors(path: pathlib.Path) -> Iterator[None]:
   except OSError as e:
     raise SgdxError(
       f"{path}: {e.strerror or e}",
-      expected="a cache of translations that can be read and written",
-      fix=writing_fix(e, "give another folder as --out") + "; then run the command again",
+      expected="a readable and writable translation cache",
+      fix=writing_fix(e, "pass another folder as --out") + "; then run the command again",
     ) from None

@@ -64,7 +64,7 @@ class D3ST(TextExamples):
       raise SgdxError(
         f"a task with frames={self.style.frames} and cumulate={self.style.cumulate}",
         expected="frames=each and cumulate=false: a record holds one frame and its state",
-        fix="write such examples with sgdx prompts --targets; they are for comparisons of text",
+        fix="write such examples with `sgdx prompts --targets`, to compare texts only",
       )
     return super().examples(batches, *args, **how)
 

@@ -63,14 +63,14 @@ class D3stStyle:
       if getattr(self, field) not in choices:
         raise SgdxError(
           f"D3stStyle.{field} = {getattr(self, field)!r}",
-          expected="one of the known ways",
+          expected="a supported value",
           available=", ".join(map(repr, choices)),
           fix=f"set {field} to one of them",
         )
     if not self.delimiter or any(c.isspace() or c.isalnum() for c in self.delimiter):
       raise SgdxError(
         f"D3stStyle.delimiter = {self.delimiter!r}",
-        expected='signs that end an index, no blanks, letters or digits, as in "1=small"',
+        expected='punctuation after an index, no blanks, letters or digits, as in "1=small"',
         fix='set delimiter to "=" or ":"',
       )
 

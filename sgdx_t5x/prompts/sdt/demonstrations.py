@@ -97,7 +97,7 @@ class Demonstrations:
     if not found:
       raise SgdxError(
         f"{self.origin}: no demonstration of service {service.name}",
-        expected="one or more for every service that is asked about",
+        expected="at least one for every service in the prompts",
         available=nearest(service.name, self.by_service),
         fix="write one (docs/demonstrations.md), or take them from a corpus: sgdx demos make "
         "--corpus CORPUS --split SPLIT --out demos.jsonl, with a split that has the service",
@@ -154,7 +154,7 @@ def check_demonstration(demo: Demonstration, service: Service, where: str) -> No
   tracked = [service.slots[i].name for i in service.tracked_slots]
   for slot, value in demo.slots.items():
     if slot not in tracked:
-      fix = "rename it, or leave it out; a slot that no intent takes cannot be in a state"
+      fix = "rename it, or omit it; a slot that no intent takes cannot be in a state"
       raise _wrong(f"{where}: slot {slot!r}", "a tracked slot of the service", slot, tracked, fix)
     possible = service.slots[service.slot_index[slot]].possible_values
     is_categorical = service.slots[service.slot_index[slot]].is_categorical
@@ -164,9 +164,9 @@ def check_demonstration(demo: Demonstration, service: Service, where: str) -> No
       raise _wrong(found, "a possible value, dontcare or none", value, possible, fix)
   if missing := [slot for slot in tracked if slot not in demo.slots]:
     raise SgdxError(
-      f"{where}: nothing is said of slot {missing[0]!r}",
-      expected=f"each of {', '.join(tracked)}: an answer can name no other slot",
-      fix='add it; "none" is the value of a slot that the dialogue does not set',
+      f"{where}: no value for slot {missing[0]!r}",
+      expected=f"a value for each of {', '.join(tracked)}: answers cannot name other slots",
+      fix='add one; "none" is the value of a slot that the dialogue does not set',
     )
   for intent in (demo.active_intent, *demo.intents):
     if intent not in service.intent_index and intent != NO_INTENT:
@@ -178,7 +178,7 @@ def check_demonstration(demo: Demonstration, service: Service, where: str) -> No
       f"{where}: intents {', '.join(demo.intents)}",
       expected="all intents of the service, each once, or no list",
       available=", ".join(service.intent_index),
-      fix="complete the list, or leave it out",
+      fix="complete the list, or omit it",
     )
 
 
@@ -187,7 +187,7 @@ def check_services(demos: Demonstrations, schemas: Iterable[Schema]) -> None:
   known = {name for schema in schemas for name in schema.names}
   for name in demos.by_service:
     if name not in known:
-      fix = "rename the service, or name the corpus for which the demonstrations were written"
+      fix = "rename the service, or use the corpus for which the demonstrations were written"
       found = f"{demos.origin}: a demonstration of service {name!r}"
       raise _wrong(found, "services of the corpus", name, sorted(known), fix)
 
@@ -206,7 +206,7 @@ def _parse_line(line: bytes, where: str) -> Demonstration:
       raise TypeError("a value is not a string")
     text = " ".join(data["text"].split("\n")).strip()
     if not text or "|" in source:
-      raise TypeError('an empty text, or a source with "|"')
+      raise TypeError('an empty text, or a source that contains "|"')
     return Demonstration(data["service"], text, dict(slots), intent, tuple(intents), source)
   except (KeyError, TypeError, AttributeError) as e:
     raise SgdxError(
@@ -218,10 +218,10 @@ def _parse_line(line: bytes, where: str) -> Demonstration:
 
 def _no_file(where: str, name: str) -> SgdxError:
   if "$" not in name:
-    return not_found(pathlib.Path(name), "a file of demonstrations, or the word sample")
+    return not_found(pathlib.Path(name), 'a demonstration file, or "sample"')
   return SgdxError(
     f"demos={where}: the environment variable is not set",
-    expected="the path of a file of demonstrations",
+    expected="the path of a demonstration file",
     fix="sgdx demos make --corpus CORPUS --split train --out demos.jsonl; "
     f"export {name[name.index('$') + 1 :].strip('{}')}=demos.jsonl",
   )

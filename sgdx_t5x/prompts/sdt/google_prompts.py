@@ -40,7 +40,7 @@ def read_google_prompts(text: str | bytes, origin: str) -> list[Demonstration]:
       demos += [_demonstration(service, _call(item)) for item in found.elts]
     except (ValueError, TypeError, KeyError, AttributeError, IndexError) as e:
       line = getattr(found, "lineno", "?")
-      raise _unreadable(f"{origin}, line {line}: an entry that cannot be read ({e})") from None
+      raise _unreadable(f"{origin}, line {line}: unreadable entry ({e})") from None
   return demos
 
 

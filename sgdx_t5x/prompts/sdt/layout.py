@@ -56,7 +56,7 @@ def chosen(demos: Sequence[Demonstration], style: SdtStyle) -> tuple[Demonstrati
     raise SgdxError(
       f"demo={style.demo}: {demos[0].service} has {len(demos)} demonstrations",
       expected=f"0 to {len(demos) - 1}, or -1 for all of them",
-      fix="name another one, or add demonstrations of this service to the file",
+      fix="choose another one, or add demonstrations of this service to the file",
     )
   return (demos[style.demo],)
 

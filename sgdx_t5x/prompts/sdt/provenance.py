@@ -70,6 +70,6 @@ def provenance(
   fields = {"demos": f"{demos.source}:{demos.crc}", "leak": f"{leak.found}of{leak.of}"}
   notes = (
     f"LEAK: {leak.found} of {leak.of} user utterances of {LEAST_WORDS} words or more in the "
-    "demonstrations stand in the scored dialogues (docs/demonstrations.md)",
+    "demonstrations occur in the scored dialogues (docs/demonstrations.md)",
   )
   return Provenance(fields, notes if leak.found else ())

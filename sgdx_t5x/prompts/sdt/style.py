@@ -59,7 +59,7 @@ class SdtStyle:
       if getattr(self, field) not in choices:
         raise SgdxError(
           f"SdtStyle.{field} = {getattr(self, field)!r}",
-          expected="one of the known ways",
+          expected="a supported value",
           available=", ".join(choices),
           fix=f"set {field} to one of them",
         )
@@ -68,5 +68,5 @@ class SdtStyle:
       raise SgdxError(
         f"SdtStyle.{name} = {getattr(self, name)!r}",
         expected="demos: sample or a file; demo: 0 for the first of a service, -1 for all",
-        fix=f"leave {name} out, or correct it",
+        fix=f"omit {name}, or correct it",
       )

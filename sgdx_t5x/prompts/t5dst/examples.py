@@ -278,6 +278,6 @@ def _check_fits(table: SlotTable, runs: Sequence[np.ndarray], limit: int) -> Non
   if len(runs[longest]) + 2 > limit:
     raise SgdxError(
       f"slot prompt of {len(runs[longest])} tokens: {table.texts[longest][:80]!r}",
-      expected=f"room for it, some history and </s> in {limit} input tokens",
+      expected=f"a prompt that fits into {limit} input tokens with some history and </s>",
       fix=f"set TASK_FEATURE_LENGTHS['inputs'] to {len(runs[longest]) + 64} or more",
     )

@@ -58,14 +58,14 @@ class PromptStyle:
       if getattr(self, field) not in choices:
         raise SgdxError(
           f"PromptStyle.{field} = {getattr(self, field)!r}",
-          expected="one of the known ways",
+          expected="a supported value",
           available=", ".join(choices),
           fix=f"set {field} to one of them",
         )
     if not (self.slot_name or self.slot_description):
       raise SgdxError(
         "PromptStyle without slot_name and slot_description",
-        expected="at least one of them: the prompt would not say which slot it asks for",
+        expected="at least one of them, so that the prompt identifies its slot",
         fix="set one of the two",
       )
 

@@ -132,9 +132,9 @@ def _sentences(texts: Iterable[str]) -> str:
 
 def _collision(found: str, what: str, name: str) -> SgdxError:
   return SgdxError(
-    f"{found}: both are called {name!r} once the name is legal",
-    expected=f"{what} with names of their own, of at most {LONGEST_NAME} letters, digits, "
-    "underscores and dashes",
+    f"{found}: both names become {name!r} without illegal characters",
+    expected=f"{what} with unique names of at most {LONGEST_NAME} letters, digits, underscores "
+    "and dashes",
     fix="rename one of the two in the schema",
   )
 

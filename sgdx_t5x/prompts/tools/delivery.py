@@ -44,9 +44,9 @@ class ToolStyle:
     if self.delivery not in (GOLD, ALL) and not _COUNTED.fullmatch(self.delivery):
       raise UsageError(
         f"delivery {self.delivery!r}",
-        expected="which tools a request shows",
+        expected="a choice of the tools that a request shows",
         available="gold, all, retrieved:K, distractors:N; K and N from 1 to 9999",
-        fix="for instance: --delivery distractors:10",
+        fix="use --delivery distractors:10, for example",
       )
 
   def __str__(self) -> str:

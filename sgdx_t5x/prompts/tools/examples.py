@@ -50,8 +50,8 @@ def examples_text(dialogues: Iterable[Dialogue], schema: Schema, number: int, se
   if len(chosen) < number:
     raise SgdxError(
       f"--shots {number}: train has frames with calls of {len(chosen)} services",
-      expected="each example of another service and dialogue",
-      fix=f"give --shots {len(chosen)} or fewer" if chosen else "leave --shots out",
+      expected="examples that each come from a different service and dialogue",
+      fix=f"pass --shots {len(chosen)} or fewer" if chosen else "omit --shots",
     )
   return "".join([_START, *(_example(schema, *found[1:]) for found in chosen[:number])])
 

@@ -42,7 +42,7 @@ class ToolCalls(TextExamples):
     """The tools, then the conversation. Raises UsageError for any delivery but gold."""
     if self.style.delivery != GOLD:
       raise UsageError(
-        f"prompts of one text with delivery={self.style.delivery}",
+        f"single-text prompts with delivery={self.style.delivery}",
         expected="delivery=gold: the prompt of a frame shows the tools of its service",
         fix="write requests with the tools of other services: sgdx prompts --as tools",
       )

@@ -28,8 +28,8 @@ def check_device_kind(kind: str) -> account.Device:
   """
   if kind not in account.DEVICES:
     raise T5XError(
-      f"Nothing is known of the device {kind!r}.",
-      expected="a device whose memory, speed and clock are in t5x/_aot/account.py",
+      f"The device {kind!r} is unknown.",
+      expected="a device whose memory, speed and clock are listed in t5x/_aot/account.py",
       available=", ".join(account.DEVICES),
       fix="choose another --aot_topology, or add the device to DEVICES there.",
     )
@@ -202,7 +202,7 @@ def _batch(model, cfg, partitioner) -> dict[str, Any]:
     raise T5XError(
       "The lengths of the training examples are not set.",
       found=f"task_feature_lengths = {lengths!r}",
-      expected="{feature: tokens}: no data is read to measure them",
+      expected="{feature: tokens}: no data is read from which to measure them",
       fix="set TASK_FEATURE_LENGTHS",
     )
   partitioner.get_data_layout(cfg.batch_size)  # raises if it does not divide

@@ -49,7 +49,7 @@ def choose_checkpoint(
   if model_dir and (steps := checkpoint_steps(model_dir)):
     return CheckpointChoice(
       str(epath.Path(model_dir) / f"checkpoint_{steps[-1]}"),
-      "the latest checkpoint in MODEL_DIR wins over INITIAL_CHECKPOINT_PATH",
+      "the latest checkpoint in MODEL_DIR takes precedence over INITIAL_CHECKPOINT_PATH",
       resuming=True,
     )
   if restore_cfg is None or not restore_cfg.path:

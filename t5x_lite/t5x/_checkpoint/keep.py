@@ -90,7 +90,7 @@ class Best:
       raise T5XError(
         "SaveBestCheckpointer.metric_name_to_monitor is not of the form RUN/TAG.",
         found=repr(metric),
-        expected="a folder of events in MODEL_DIR, '/', and a tag",
+        expected="an event folder in MODEL_DIR, '/', and a tag",
         available="for example 'train/accuracy', 'inference_eval/my_task/eval/my_metric'",
       )
     self._events = EventReader(model_dir, metric.strip("/"))
@@ -104,8 +104,8 @@ class Best:
     if not values and len(steps) > (self._keep or len(steps)) + 1 and not self._warned:
       self._warned = True
       log(
-        f"SaveBestCheckpointer: no value of {self._events.metric!r} so far; the events have: "
-        + (", ".join(sorted(self._events.tags)[:12]) or "nothing under the folders it names")
+        f"SaveBestCheckpointer: no value of {self._events.metric!r} yet; the events have: "
+        + (", ".join(sorted(self._events.tags)[:12]) or "nothing in the folders it names")
       )
     return worse_than_best(
       steps,

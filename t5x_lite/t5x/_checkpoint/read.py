@@ -125,7 +125,7 @@ def check_complete(path: str) -> str:
     nearby = folder if folder.is_dir() else folder.parent
     found = "no such folder"
     if (folder / "state").exists():
-      found = "the folder holds an unfinished save"
+      found = "the folder contains an unfinished save"
     elif folder.exists():
       found = "a folder without a checkpoint in it" if folder.is_dir() else "a file, not a folder"
     steps = checkpoint_steps(nearby)[-5:]
@@ -216,7 +216,7 @@ def _legacy_leaves(path: str) -> dict[str, Any]:
   content = serialization.msgpack_restore((epath.Path(path) / "checkpoint").read_bytes())
   if "optimizer" not in content:
     raise T5XError(
-      f"{path}/checkpoint is a msgpack file, but not T5X's.",
+      f"{path}/checkpoint is a msgpack file, but not one of T5X's.",
       found="keys " + ", ".join(map(repr, content)),
       expected="keys 'version' (2 or more) and 'optimizer'",
     )
@@ -279,7 +279,7 @@ def _opened(future, name: str, path: str, folder: epath.Path):
       f"Array {name!r} of checkpoint {path} cannot be read.",
       found=str(e).splitlines()[0],
       expected=f"a zarr folder {folder} with its `.zarray` file",
-      fix="copy the checkpoint again, dot-files included.",
+      fix="copy the checkpoint again, including dot-files.",
     ) from e
 
 

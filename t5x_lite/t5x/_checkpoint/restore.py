@@ -91,12 +91,12 @@ def _check_match(
   if shapes:
     parts.append(f"{len(shapes)} arrays differ in shape:\n{_some(shapes)}")
   if missing:
-    parts.append(f"{len(missing)} arrays are missing in the checkpoint:\n{_some(missing)}")
+    parts.append(f"{len(missing)} arrays are missing from the checkpoint:\n{_some(missing)}")
   if extra:
     parts.append(f"{len(extra)} arrays are unknown to the model:\n{_some(extra)}")
-  fix = "use the model size (gin file) the checkpoint was made with, or another checkpoint"
+  fix = "use the model size (gin file) the checkpoint was saved with, or another checkpoint"
   if choice.resuming:
-    fix = "use a new --gin.MODEL_DIR, or the model size (gin file) of the one it holds"
+    fix = "use a new --gin.MODEL_DIR, or the model size (gin file) of the checkpoint in it"
   elif missing or extra:
     fix += "; or map names with RestoreCheckpointConfig.assignment_map"
   raise T5XError(

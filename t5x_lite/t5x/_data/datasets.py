@@ -65,7 +65,7 @@ class DatasetConfig:
     ):
       if not isinstance(value, types):
         raise T5XError(
-          f"DatasetConfig.{name} is not text.",
+          f"DatasetConfig.{name} is not a string.",
           found=repr(value),
           expected="'train'" if name == "split" else "the name of a Python module, or None",
           fix=f"set {setting}",
@@ -107,7 +107,7 @@ def check_lengths(cfg: DatasetConfig, converter_cls, needed: bool = True) -> Non
   missing = [f for f in read if f not in given] if needed else []
   if not unknown and not missing:
     return
-  what = f"have no {missing[0]!r}" if missing else f"name {unknown[0]!r}"
+  what = f"lack {missing[0]!r}" if missing else f"name unknown feature {unknown[0]!r}"
   raise T5XError(
     f"The lengths for {provider.name!r} {what}.",
     found=f"TASK_FEATURE_LENGTHS = {None if lengths is None else dict(lengths)}",
@@ -127,7 +127,7 @@ def import_module(module: str | None) -> None:
     raise T5XError(
       f"DatasetConfig.module names {module!r}, which cannot be imported.",
       found=e,
-      expected="a module that Python finds",
+      expected="a module that Python can import",
       fix="correct MIXTURE_OR_TASK_MODULE, or import the module in your gin file.",
     ) from e
 
@@ -138,7 +138,7 @@ def get_mixture_or_task(name) -> seqio.Task | seqio.Mixture:
     if hasattr(name, "output_features"):
       return name
     raise T5XError(
-      "DatasetConfig.mixture_or_task_name (MIXTURE_OR_TASK_NAME) is not text.",
+      "DatasetConfig.mixture_or_task_name (MIXTURE_OR_TASK_NAME) is not a string.",
       found=repr(name),
       expected="the name of a seqio task or mixture",
       fix="--gin.MIXTURE_OR_TASK_NAME=\"'NAME'\"",
@@ -146,10 +146,10 @@ def get_mixture_or_task(name) -> seqio.Task | seqio.Mixture:
   known = {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
   if name not in known:
     raise T5XError(
-      f"No seqio task or mixture is called {name!r}.",
+      f"No seqio task or mixture is named {name!r}.",
       expected="the name of one that is registered",
       available="nearest: "
-      + (", ".join(nearest(name, known)) or "none is close")
+      + (", ".join(nearest(name, known)) or "no close match")
       + f" ({len(known)} registered)",
       fix="correct MIXTURE_OR_TASK_NAME, or import the module that registers it in your "
       "gin file (for example `import my_project.tasks`).",
@@ -193,7 +193,7 @@ def resolve_seed(cfg: DatasetConfig, random_seed: int | None, step: int, what: s
   elif random_seed is not None:
     seed, origin = (int(random_seed) * 2654435761 + 17) % 2**31, f"RANDOM_SEED={random_seed}"
   else:
-    seed, origin = int(np.random.SeedSequence().generate_state(1)[0] % 2**31), "drawn at random"
+    seed, origin = int(np.random.SeedSequence().generate_state(1)[0] % 2**31), "a random draw"
     if jax.process_count() > 1:  # every host must shuffle alike
       from jax.experimental import multihost_utils
 
@@ -289,7 +289,7 @@ def _rows_of_host(batch_size: int, shard_id: int, num_shards: int) -> slice:
   """Rows of a global batch that host `shard_id` of `num_shards` feeds."""
   if batch_size % num_shards:
     raise T5XError(
-      f"Batch size {batch_size} does not divide over {num_shards} hosts.",
+      f"Batch size {batch_size} does not divide evenly across {num_shards} hosts.",
       fix=f"use a multiple of {num_shards} as BATCH_SIZE.",
     )
   size = batch_size // num_shards
@@ -361,7 +361,7 @@ def verify_matching_vocabs(cfg: DatasetConfig, model) -> None:
         found=f"task: {of_task}; model: {of_model}",
         expected="the same vocabulary; SentencePiece vocabularies are compared by file "
         "path and extra_ids",
-        fix="give the model and the tasks one and the same vocabulary object or path.",
+        fix="use the same vocabulary object or path for the model and the tasks.",
       )
 
 

@@ -316,8 +316,8 @@ class BatchInference:
       shapes = run(variables, rows, self._plan(rows, windows, known), rng, deliver)
     if not rows.indices:
       raise T5XError(
-        f"There is nothing to run the model on{f' for {what}' if what else ''}.",
-        found="a dataset without examples",
+        f"There are no examples to run the model on{f' for {what}' if what else ''}.",
+        found="an empty dataset",
         fix="check the split and the task's filters.",
       )
     self.stats = {

@@ -119,7 +119,7 @@ class Journal:
       except (ValueError, KeyError):
         continue  # the line that was being written when the run was killed
     if outputs:
-      log(f"{len(outputs)} results of an earlier run are in {self._path}: going on from there")
+      log(f"{len(outputs)} results of an earlier run are in {self._path}: resuming from there")
     return outputs
 
   def write(self, keys: Sequence[str], outputs: Sequence[Any]) -> None:

@@ -39,7 +39,7 @@ class InferenceProgress(ProgressLine):
     if stats["distinct"] < stats["examples"]:
       details.append(f"{stats['distinct']} distinct")
     if stats["rows_run"] < stats["distinct"]:
-      details.append(f"{stats['distinct'] - stats['rows_run']} known from before")
+      details.append(f"{stats['distinct'] - stats['rows_run']} already known")
     note = f" ({', '.join(details)})" if details else ""
     rate = stats["rows_run"] / stats["seconds"]
     log(

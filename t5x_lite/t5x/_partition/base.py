@@ -77,7 +77,7 @@ class BasePartitioner(abc.ABC):
       raise T5XError(
         found="params_on_devices = False",
         expected="True: this lite T5X keeps parameters on devices",
-        fix="bind True, or install Google's T5X, which has it",
+        fix="bind True, or install Google's T5X, which supports False",
       )
     self._params_on_devices = params_on_devices
     self._mesh_args = dict(
@@ -140,7 +140,7 @@ class BasePartitioner(abc.ABC):
     num_data = self.mesh.shape["data"]
     if batch_size % (num_microbatches * num_data):
       raise T5XError(
-        "The microbatches do not divide over the devices.",
+        "The microbatches do not divide evenly across the devices.",
         found=f"batch size {batch_size} in {num_microbatches} microbatches on {num_data} data "
         "partitions",
         expected="microbatches of whole rows on every device",
@@ -155,7 +155,7 @@ class BasePartitioner(abc.ABC):
     nearest = min(sizes, key=lambda size: abs(size - batch_size))
     counts = self._model_partitions(lambda data, _: batch_size % data == 0)
     return T5XError(
-      "The batch does not divide over the devices.",
+      "The batch does not divide evenly across the devices.",
       found=f"batch size {batch_size} on {num_data} data partitions ({num_devices} devices)",
       expected=f"a multiple of {num_data}",
       available=f"batch sizes {listed(sizes)}; model partitions for {batch_size}: "

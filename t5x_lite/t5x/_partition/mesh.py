@@ -56,7 +56,7 @@ def default_mesh(
     num_model = num_partitions or 1
   if num_model < 1 or len(devices) % num_model:
     raise T5XError(
-      "The devices do not divide into model partitions.",
+      "The devices do not divide evenly into model partitions.",
       found=f"{num_model} model partitions for {len(devices)} "
       + ("device" if len(devices) == 1 else "devices"),
       expected="a divisor of the number of devices",

@@ -30,7 +30,7 @@ def check_mesh_settings(num_partitions: Any, submesh: Any, ici: Any, dcn: Any) -
       continue
     if isinstance(shape, str) or not isinstance(shape, Sequence):
       raise T5XError(
-        f"{prefix}{name} is no shape.",
+        f"{prefix}{name} is not a shape.",
         found=repr(shape),
         expected="numbers of devices, or None",
         fix=f"{prefix}{name} = {example}",
@@ -46,7 +46,7 @@ def checked_rules(rules: Any) -> tuple[tuple[str, Any], ...]:
     if all(isinstance(a, str) and isinstance(b, (str, tuple, type(None))) for a, b in pairs):
       return pairs
   raise T5XError(
-    "partitioning.PjitPartitioner.logical_axis_rules are no rules.",
+    "partitioning.PjitPartitioner.logical_axis_rules is not a list of rules.",
     found=repr(rules)[:200],
     expected="(logical axis, mesh axis or None) pairs",
     fix="logical_axis_rules = @partitioning.standard_logical_axis_rules()",

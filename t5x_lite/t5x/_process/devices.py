@@ -15,7 +15,7 @@ _NEEDS = {
   "tpu": "a TPU that no other process uses, and JAX for it: pip install 'jax[tpu]'",
   "cuda": _NVIDIA,
   "gpu": _NVIDIA,
-  "rocm": "an AMD GPU, and AMD's plugin of JAX for it",
+  "rocm": "an AMD GPU, and AMD's JAX plugin for it",
 }
 
 
@@ -55,20 +55,20 @@ def _no_device(backend: str | None, error: Exception) -> T5XError:
   if unknown:
     close = nearest(unknown[0], _NEEDS) or list(_NEEDS)
     return T5XError(
-      f"JAX knows no platform {unknown[0]!r}.",
+      f"JAX has no platform {unknown[0]!r}.",
       found=where,
       expected=", ".join(_NEEDS),
       available=present or None,
-      fix=f"JAX_PLATFORMS={close[0]}, or leave it unset to take the best there is.",
+      fix=f"set JAX_PLATFORMS={close[0]}, or leave it unset to use the best available one.",
     )
   return T5XError(
-    "There is no device of the kind that was asked for.",
+    "No device of the requested kind is available.",
     found=f"{where}: {said or 'JAX finds no such device'}"[:300],
     expected="; ".join(_NEEDS[name] for name in wanted if name in _NEEDS) or None,
     available=present or None,
-    fix="run it where there is one, or unset JAX_PLATFORMS to take the best there is."
+    fix="run it on a machine that has one, or unset JAX_PLATFORMS to use the best available."
     if asked
-    else "JAX_PLATFORMS=cpu runs without it.",
+    else "set JAX_PLATFORMS=cpu to run without it.",
   )
 
 

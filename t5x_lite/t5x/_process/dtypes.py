@@ -27,7 +27,7 @@ def check_dtype(dtype: Any, name: str) -> None:
     pass
   close = nearest(str(dtype), _KNOWN, n=1) or ["float32"]
   raise T5XError(
-    f"{name} is not a type of floating-point numbers.",
+    f"{name} is not a floating-point type.",
     found=repr(dtype),
     expected="a type, or its name",
     available=", ".join(_KNOWN),

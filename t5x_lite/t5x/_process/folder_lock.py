@@ -100,7 +100,7 @@ def check_folder_name(name: object, setting: str) -> None:
   raise T5XError(
     f"{setting} does not name a folder.",
     found=repr(name),
-    expected="text: a folder that there is, or a new one",
+    expected="a string: an existing folder, or a new one",
     fix=f"--gin.{setting}=\"'FOLDER'\"",
   )
 
@@ -200,8 +200,8 @@ def _take(path: pathlib.Path, me: Owner, setting: str) -> None:
       gone = is_gone(owner)
       if gone is False or (gone is None and silent < STALE):
         raise _in_use(path, owner, gone is None, silent, setting)
-      why = "which has ended" if gone else f"which was last heard of {silent / 60:.0f} minutes ago"
-      log(f"{path} is taken over from process {owner.pid} on {owner.host}, {why}")
+      why = "which has ended" if gone else f"which was last active {silent / 60:.0f} minutes ago"
+      log(f"taking over {path} from process {owner.pid} on {owner.host}, {why}")
     file.truncate(0)
     file.write(json.dumps(dataclasses.asdict(me)) + "\n")
     file.flush()
@@ -214,24 +214,24 @@ def _cannot_write(folder: pathlib.Path, setting: str, error: OSError) -> T5XErro
   return T5XError(
     f"{setting} is a file." if is_file and above == folder else f"{setting} cannot be written to.",
     found=f"{above} is a file" if is_file else f"{folder}: {error.strerror}",
-    expected="a folder, or a name for a new one",
+    expected="a folder, or the name of a new one",
     fix=f"--gin.{setting}=\"'FOLDER'\"",
   )
 
 
 def _in_use(path: pathlib.Path, owner: Owner, elsewhere: bool, silent: float, setting: str):
-  ending = f"end that run, or wait for its end, or set another --gin.{setting}"
+  ending = f"stop that run, wait until it ends, or set another --gin.{setting}"
   if elsewhere:
     ending += (
-      f".\nIf it has ended without a word (whether it has cannot be seen from here): rm {path}\n"
+      f".\nIf it has crashed (which cannot be determined from this host): rm {path}\n"
       f"or start again in {max(STALE - silent, 1):.0f} s: a lock that was not renewed for "
       f"{STALE // 60} minutes is taken over"
     )
   return T5XError(
-    f"Another run is at work in {path.parent}.",
+    f"Another run is using {path.parent}.",
     found=f"{path.name}: process {owner.pid} on {owner.host}, since {owner.since}, "
-    f"heard of {silent:.0f} s ago",
+    f"last active {silent:.0f} s ago",
     expected="one run at a time: two would overwrite each other's files",
-    available="nothing was changed there",
+    available="nothing was changed",
     fix=ending + ".",
   )

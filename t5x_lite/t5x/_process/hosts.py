@@ -43,13 +43,13 @@ def check_flags(address: str | None, count: int | None, index: int | None, asked
   shown = " ".join(f"--{name}={value}" for name, value in given.items())
   if given and not asked:
     raise UsageError(
-      "These flags need --multiprocess_gpu: without it every process would train alone.",
+      "These flags need --multiprocess_gpu: without it, every process would train on its own.",
       found=shown,
-      fix="add --multiprocess_gpu (also on a CPU or TPU), or leave them out.",
+      fix="add --multiprocess_gpu (also on a CPU or TPU), or omit them.",
     )
   if given and len(given) < 3:
     raise UsageError(
-      "Flags of several processes are incomplete.",
+      "The multi-process flags are incomplete.",
       found=shown,
       expected="all of --coordinator_address, --process_count, --process_index; none where JAX "
       "finds them itself (Slurm, TPU)",
@@ -60,13 +60,13 @@ def check_flags(address: str | None, count: int | None, index: int | None, asked
     raise UsageError(
       "--process_index is out of range." if count > 0 else "--process_count is not positive.",
       found=shown,
-      expected=f"0 to {count - 1}, each once" if count > 0 else "a number of processes",
+      expected=f"0 to {count - 1}, each once" if count > 0 else "at least 1 process",
     )
   if not re.fullmatch(r".+:\d+", address):
     raise UsageError(
       "--coordinator_address has no port.",
       found=address,
-      expected="HOST:PORT of process 0, the same for all",
+      expected="HOST:PORT of process 0, the same for all processes",
     )
 
 
@@ -94,12 +94,12 @@ def join(
   start = initialization_timeout or INITIALIZATION_TIMEOUT
   heartbeat = heartbeat_timeout or HEARTBEAT_TIMEOUT
   late = T5XError(
-    "The processes of this run have not come together.",
+    "Not all processes of this run have connected.",
     found=f"process {index} of {count} waited {start} s for the others at {address}",
     expected=f"{count} processes started within that time, with the same --coordinator_address "
-    "and --process_count and each its own --process_index; a port that they can reach",
-    fix="look at the other processes' output; --initialization_timeout=SECONDS waits longer, "
-    "--process_count says how many there are.",
+    "and --process_count and a different --process_index each; a port that they can reach",
+    fix="check the other processes' output; set --initialization_timeout=SECONDS to wait longer, "
+    "or --process_count to the number of processes.",
   )
   try:
     with _deadline(start, late):
@@ -113,9 +113,9 @@ def join(
       )
   except (RuntimeError, ValueError) as e:
     raise T5XError(
-      "The processes of this run cannot be brought together.",
+      "The processes of this run cannot connect.",
       found=" ".join(str(e).split())[:300],
-      expected=f"an address of process 0 with a port that is free: {address}",
+      expected=f"an address of process 0 with a free port: {address}",
       fix="choose another port in --coordinator_address, for all processes.",
     ) from e
 
@@ -188,8 +188,8 @@ def lost(error: BaseException) -> T5XError | None:
       return T5XError(
         "Another process of this run was lost.",
         found=text[:300],
-        expected=f"{process_count()} processes, to the end",
-        fix="look at the other processes' output; the same command, with any number of "
+        expected=f"{process_count()} processes that run to the end",
+        fix="check the other processes' output; the same command, with any number of "
         "processes, continues from the latest checkpoint.",
       )
     seen.add(id(cause))

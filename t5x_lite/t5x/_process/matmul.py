@@ -64,20 +64,20 @@ def cpu_matmul(operands: str = AUTO) -> str:
   if operands not in (AUTO, FLOAT32, BFLOAT16):
     close = nearest(str(operands), (AUTO, FLOAT32, BFLOAT16), n=1) or [AUTO]
     raise T5XError(
-      "utils.cpu_matmul.operands is not a type of operands.",
+      "utils.cpu_matmul.operands is not an operand type.",
       found=repr(operands),
-      expected="what matrices are multiplied in, on a CPU; there is no int8",
+      expected="the operand type of matrix products on a CPU; int8 is not supported",
       available=f"{AUTO}, {FLOAT32}, {BFLOAT16}",
       fix=f"utils.cpu_matmul.operands = {close[0]!r}",
     )
   if operands == BFLOAT16 and not _instructions() and _on_cpu():
     limit = _limit()
     raise T5XError(
-      "utils.cpu_matmul.operands asks for bfloat16, for which this CPU has no instructions.",
+      "utils.cpu_matmul.operands is bfloat16, for which this CPU has no instructions.",
       found=f"no {' or '.join(_INSTRUCTIONS)}" + (f" (XLA_FLAGS has {limit[0]})" if limit else ""),
       expected="a CPU that has them: AMD since Zen 4, Intel Xeon since Sapphire Rapids",
       available="float32, which is faster here",
-      fix=f"utils.cpu_matmul.operands = {AUTO!r} takes what is faster.",
+      fix=f"set utils.cpu_matmul.operands = {AUTO!r} to use whichever is faster.",
     )
   _operands = BFLOAT16 if operands != FLOAT32 and _instructions() else FLOAT32
   return _operands

@@ -22,7 +22,7 @@ def describe() -> str:
 
   if jax.default_backend() != "cpu" or TUNABLE in os.environ.get("GLIBC_TUNABLES", ""):
     return ""
-  return f"memory in pages of 4 kB; training is faster with {_variable()}" if _is_asked() else ""
+  return f"using 4 kB memory pages; training is faster with {_variable()}" if _is_asked() else ""
 
 
 def _variable() -> str:

@@ -29,7 +29,7 @@ class StopRequest:
     self.signum = signum
     name = signal.Signals(signum).name
     where = "at a step that all processes reach" if self._several else "after this step"
-    os.write(2, f"\nt5x: {name}: stopping {where} (again: at once)\n".encode())
+    os.write(2, f"\nt5x: {name}: stopping {where} (repeat to stop at once)\n".encode())
     if self._several:
       os.kill(os.getpid(), signal.SIGTERM)  # to JAX's handler, which tells the others
 

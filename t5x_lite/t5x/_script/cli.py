@@ -240,8 +240,8 @@ def find_unreadable(error: BaseException) -> T5XError | None:
       return T5XError(
         f"{path[0]} could not be read.",
         found=reason[:300],
-        expected="network, and rights to read it",
-        fix="copy it here once and name the copy; for the vocabulary of sgdx_t5x's tasks: "
+        expected="network access, and permission to read it",
+        fix="copy it to this machine and use the copy; for the vocabulary of sgdx_t5x's tasks: "
         "SGDX_VOCAB=sentencepiece.model",
       )
   return None
@@ -264,15 +264,15 @@ def find_unwritable(error: BaseException) -> T5XError | None:
     refused = isinstance(e, OSError) and e.errno in _REFUSED and e.filename
     if not full and not refused:
       continue
-    path = str(getattr(e, "filename", None) or "a file of its outputs")
+    path = str(getattr(e, "filename", None) or "an output file")
     reason = getattr(e, "strerror", None) or str(getattr(e, "message", e)).split("\n")[0]
     return T5XError(
       f"{path} could not be written.",
       found=reason[:300],
-      expected="free space there" if full else "the right to write there",
-      available="checkpoints and results that are complete: nothing of them is lost",
+      expected="free space there" if full else "permission to write there",
+      available="complete checkpoints and results, which are not lost",
       fix=("free space there, or name" if full else "name")
-      + " another folder; the same command goes on where this one ended.",
+      + " another folder; the same command resumes where this one stopped.",
     )
   return None
 

@@ -18,9 +18,9 @@ def friendly_gin_errors():
   except RecursionError as e:
     raise T5XError(
       "The gin configuration refers to itself.",
-      found="macros or references that need one another, without an end",
-      expected="references without a circle",
-      fix="look for a macro or parameter bound to itself, such as X = %X, or to what contains it.",
+      found="macros or references that depend on each other in a cycle",
+      expected="references without a cycle",
+      fix="find the macro or parameter bound to itself, such as X = %X, or to what contains it.",
     ) from e
   except (TypeError, ValueError, AttributeError) as e:
     error = _missing_parameters(str(e)) or _unknown_parameter(str(e)) or _not_for_optax(str(e))
@@ -69,9 +69,9 @@ def _not_for_optax(text: str) -> T5XError | None:
   if not name or not of_optax:
     return None
   return T5XError(
-    f"optax makes no {name} with these settings.",
+    f"optax cannot create {name} with these settings.",
     found=text.split("\n")[0],
-    expected="numbers, or what its documentation says",
+    expected="numbers, or the values in its documentation",
     available=", ".join(
       f"{name}.{k} = {v!r}" for k, v in _gin_config._CONFIG["", of_optax[0]].items()
     ),

@@ -150,9 +150,9 @@ def _explain(error: Exception, source: str) -> T5XError:
   return T5XError(
     f"gin failed {source}.",
     found=text.strip() or type(error).__name__,
-    expected="lines NAME = VALUE, `import`, `from` and `include`, where VALUE is a literal of "
-    "Python, @REFERENCE() or %MACRO",
-    fix="correct that line; strings need quotes, brackets have to be closed.",
+    expected="lines NAME = VALUE, `import`, `from` and `include`, where VALUE is a Python "
+    "literal, @REFERENCE() or %MACRO",
+    fix="correct that line; quote strings and close brackets.",
   )
 
 
@@ -165,7 +165,7 @@ def _unknown_name(name: str, source: str) -> T5XError:
     f"gin does not know {name!r} ({source}).",
     found=name,
     expected="the name of a macro, or of a class, function or parameter that gin files import",
-    available="nearest known names: " + (", ".join(close) or "none is close"),
+    available="nearest known names: " + (", ".join(close) or "no close match"),
     fix="correct the name; on the command line use the name without its module alias, "
     "for example --gin.train.eval_period=100 or --gin.MODEL_DIR=\"'/tmp/run'\".",
   )
@@ -178,8 +178,8 @@ def _unknown_attribute(selector: str, attribute: str, text: str, source: str) ->
   return T5XError(
     f"{selector!r} does not exist ({source}).",
     found=text.strip().splitlines()[0],
-    expected="a name that its module has",
-    available="nearest names: " + (", ".join(close) or "none is close"),
+    expected="a name defined in its module",
+    available="nearest names: " + (", ".join(close) or "no close match"),
     fix="correct the name; if it is a part of T5X, t5x_lite may not cover it "
     "(Google's T5X has it).",
   )
@@ -192,7 +192,7 @@ def _missing_module(module: str, text: str, source: str) -> T5XError:
   return T5XError(
     f"A gin file imports {module!r}, which is not installed ({source}).",
     found=text.strip().splitlines()[0],
-    expected="modules that Python finds",
+    expected="modules that Python can import",
     fix=f"install it, or set PYTHONPATH so that Python finds it{extra}.",
   )
 
@@ -299,9 +299,9 @@ def _check_command_line_macros(gin_bindings: Sequence[str], from_files: set[str]
       found="no gin file defines or uses it, so it would have no effect",
       expected="a macro that is defined or used",
       available="; ".join(
-        f"{n}: " + (", ".join(nearest(n, known)) or "no name is close") for n in unknown
+        f"{n}: " + (", ".join(nearest(n, known)) or "no close match") for n in unknown
       ),
-      fix="correct the name, or check that the gin file that uses it is given.",
+      fix="correct the name, or check that you pass the gin file that uses it.",
     )
 
 
@@ -341,7 +341,7 @@ def check_config() -> None:
     found="\n".join(lines),
     expected="a value for each",
     fix="set each one after the includes of your gin file (an include's "
-    "`X = %gin.REQUIRED` undoes a value set above it), or on the command line: "
+    "`X = %gin.REQUIRED` overrides a value set above it), or on the command line: "
     + " ".join(map(_example, missing[:6])),
   )
 

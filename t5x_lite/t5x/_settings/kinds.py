@@ -46,7 +46,7 @@ def check_kind(value: Any, name: str, fits: bool, expected: str, fix: str) -> No
     fix: a line of gin that binds such a value.
   """
   if not fits:
-    raise T5XError(f"{name} cannot be used.", found=repr(value)[:200], expected=expected, fix=fix)
+    raise T5XError(f"{name} is invalid.", found=repr(value)[:200], expected=expected, fix=fix)
 
 
 def check_arguments(

@@ -34,7 +34,7 @@ def check_model(model: Any, trains: bool = False) -> None:
   """
   is_model = hasattr(model, "FEATURE_CONVERTER_CLS") and not isinstance(model, type)
   fix = "MODEL = @models.EncoderDecoderModel()"
-  check_kind(model, "MODEL", is_model, "a model; a class becomes one by () behind its name", fix)
+  check_kind(model, "MODEL", is_model, "a model; append () to a class to create one", fix)
   if not isinstance(model, BaseTransformerModel):  # other models check their own needs
     return
   name = type(model).__name__
@@ -77,7 +77,7 @@ def _check_network(model: BaseTransformerModel) -> None:
     size = _size(vocabulary, part)
     if config.vocab_size < size:
       raise T5XError(
-        "The model's vocab_size is smaller than its vocabulary: such tokens have no embedding, "
+        "The model's vocab_size is smaller than its vocabulary: some tokens have no embedding, "
         "and losses would be NaN.",
         found=f"network.T5Config.vocab_size = {config.vocab_size}, {size} tokens in the "
         f"{part.replace('_', ' ')}",
@@ -97,6 +97,6 @@ def _size(vocabulary: seqio.Vocabulary, part: str) -> int:
     raise T5XError(
       f"The {part.replace('_', ' ')} cannot be read.",
       found=f"{vocabulary}: {str(e) or type(e).__name__}"[:300],
-      expected="a SentencePiece model of positive size",
+      expected="a non-empty SentencePiece model",
       fix="set VOCABULARY",
     ) from e

@@ -49,7 +49,7 @@ def _check_adafactor(optimizer: adafactor.Adafactor) -> None:
     roles = [rules]
   if not all(isinstance(role, adafactor.FactorDim) for role in roles):
     raise T5XError(
-      f"{prefix}logical_factor_rules are no rules.",
+      f"{prefix}logical_factor_rules is not a dict of rules.",
       found=repr(rules)[:200],
       expected="{logical axis: FactorDim}, or None",
       fix=f"{prefix}logical_factor_rules = @adafactor.standard_logical_factor_rules()",
@@ -69,8 +69,8 @@ def _check_optax(optimizer: optimizers.OptaxWrapper) -> None:
     raise T5XError(
       "The optimizer cannot take a step with its settings.",
       found=str(e).split("\n")[0],
-      expected="numbers, or what optax's documentation says",
-      fix="correct what gin binds to OPTIMIZER and to the functions of optax in it",
+      expected="numbers, or the values in optax's documentation",
+      fix="correct what gin binds to OPTIMIZER and to the optax functions in it",
     ) from e
   except Exception:  # it needs the real parameters
     return

@@ -33,7 +33,7 @@ def mode_name(key: Any) -> str:
   name = str(getattr(key, "name", key)).rsplit(".", 1)[-1].upper()
   if name not in MODES:
     raise T5XError(
-      "train.actions has a key that is no mode.",
+      "train.actions has a key that is not a mode.",
       found=repr(key),
       available=", ".join(MODES),
       fix="train.actions = {'TRAIN_EVAL': [@trainer.EarlyStoppingAction()]}",
@@ -57,7 +57,7 @@ class Actions:
     given = {} if actions is None else actions
     if not isinstance(given, Mapping) or not all(map(_are_actions, given.values())):
       raise T5XError(
-        "train.actions cannot be used.",
+        "train.actions is invalid.",
         found=repr(actions),
         expected="{mode: [actions]}, or None",
         available=", ".join(MODES),
@@ -102,7 +102,7 @@ def _number(action: Any, metrics_by_task: MetricsByTask, task: str, metric: str)
     close = nearest(task, metrics_by_task) if values is None else nearest(metric, values)
     log(
       f"{type(action).__name__} does nothing: no metric ({task!r}, {metric!r}); "
-      + (f"nearest: {', '.join(close)}" if close else f"there are: {'; '.join(known) or 'none'}")
+      + (f"nearest: {', '.join(close)}" if close else f"available: {'; '.join(known) or 'none'}")
     )
     return None
   value = values[metric]
@@ -150,9 +150,9 @@ class EarlyStoppingAction:
       )
     if patience < 2 or atol < 0 or rtol < 0:
       raise T5XError(
-        "EarlyStoppingAction cannot work with these settings.",
+        "EarlyStoppingAction has invalid settings.",
         found=f"patience={patience}, atol={atol}, rtol={rtol}",
-        expected="patience of 2 values or more, and no negative tolerance",
+        expected="a patience of at least 2 values, and no negative tolerances",
       )
     self._task, self._metric = metric
     self._sign = 1.0 if mode == "max" else -1.0

@@ -72,10 +72,10 @@ def _advice(optimizer_def: Any, first_step: int, step: int) -> str:
       "checkpoint, or to 0 from scratch: an update at a step below it is NaN"
     )
   if step == first_step:
-    lines.append("start from another checkpoint: this one holds such values")
+    lines.append("start from another checkpoint: this one contains such values")
   lines.append("lower utils.create_learning_rate_scheduler.base_learning_rate, or warm up longer")
   if hasattr(optimizer_def, "skip_nan_updates") and not optimizer_def.skip_nan_updates:
-    lines.append("set adafactor.Adafactor.skip_nan_updates = True to pass over single bad batches")
+    lines.append("set adafactor.Adafactor.skip_nan_updates = True to skip isolated bad batches")
   return ";\n".join(lines) + "."
 
 
@@ -97,16 +97,16 @@ def diverged(
     found = f"{watch.num_bad} such losses in steps {watch.first_bad} to {watch.last_seen}"
   elif at_start:
     message = f"Parameters are not finite (NaN or infinite) before training, at step {step}."
-    found = "the starting state has them"
+    found = "they are in the starting state"
   else:
     message = f"Parameters are not finite (NaN or infinite) after step {step}."
     found = "no bad loss up to this step: its gradients or its update overflowed"
   if watch.last_good_loss is not None:
     found += "; the last finite loss is {1:.6g} at step {0}".format(*watch.last_good_loss)
   resume = bool(latest) and not at_start
-  available = None if at_start else "nothing is saved: there is no checkpoint"
+  available = None if at_start else "nothing was saved: there is no checkpoint"
   if resume:
-    available = f"nothing of it is saved; the latest checkpoint is good: {latest}"
+    available = f"it was not saved; the latest checkpoint is good: {latest}"
   return T5XError(
     message,
     found=found,

@@ -53,7 +53,7 @@ def accumulate_grads(
   size = next(iter(batch.values())).shape[0]
   if size % num_microbatches:
     raise T5XError(
-      f"Batch size {size} does not divide into {num_microbatches} microbatches.",
+      f"Batch size {size} does not divide evenly into {num_microbatches} microbatches.",
       fix="change BATCH_SIZE or trainer.Trainer.num_microbatches.",
     )
 

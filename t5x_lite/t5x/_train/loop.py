@@ -57,7 +57,7 @@ class Saver:
     if self._handle_nan:
       if not self.diverged:
         what = f"loss is {watch.value} at step {watch.first_bad}" if watch.first_bad else ""
-        log(f"{what or f'parameters are not finite at step {step}'}: nothing more is saved")
+        log(f"{what or f'parameters are not finite at step {step}'}: nothing more will be saved")
       self.diverged = True
       return
     if self._checkpointer is not None:

@@ -93,7 +93,7 @@ def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -
       raise T5XError(
         f"{name} is negative.",
         found=value,
-        expected="a number of steps; 0 or None is never",
+        expected="a number of steps; 0 or None for never",
         fix=f"set {name}",
       )
   values = list(given.items())
@@ -101,9 +101,9 @@ def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -
     for name_b, b in values[i + 1 :]:
       if max(a, b) % min(a, b):
         raise T5XError(
-          f"{name_a} and {name_b} do not divide one another.",
+          f"Neither {name_a} nor {name_b} is a multiple of the other.",
           found=f"{a} and {b}",
-          expected="one a multiple of the other",
+          expected="a period that is a multiple of the other",
           fix=f"for example set {name_b} to {a}.",
         )
   if not stats_period:

@@ -52,14 +52,14 @@ def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) ->
   kept = _read_stream(path) if resuming and utils.resume_data() else None
   if kept is not None and kept.settings == settings and kept.first_step <= start.step:
     log(
-      f"training data seed {kept.data_seed} since step {kept.first_step}; passing over the "
-      f"{start.step - kept.first_step} batches seen"
+      f"training data seed {kept.data_seed} since step {kept.first_step}; skipping the "
+      f"{start.step - kept.first_step} batches already seen"
     )
     stream = kept
   else:
     if resuming:
       why = "" if kept is None else ": its settings have changed"
-      log(f"training data begins in a new order at step {start.step}{why}")
+      log(f"training data is in a new order from step {start.step}{why}")
     data_seed = utils.resolve_seed(cfg, random_seed, start.step, "training data")
     stream = Stream(start.step, data_seed, _seed(random_seed), settings)
   if jax.process_count() > 1:

@@ -88,7 +88,7 @@ def changed(row, **slots):
     ([BANK, changed(HOME, price="3")], "of Homes_2: slot 'price'"),
     ([BANK, changed(HOME, intent="lease")], "value 'lease' of slot 'intent'"),
     ([changed(BANK, balance="3"), HOME], "available: kind, to, amount"),  # not tracked
-    ([{**BANK, "slots": {"kind": "Savings"}}, HOME], "nothing is said of slot 'to'"),
+    ([{**BANK, "slots": {"kind": "Savings"}}, HOME], "no value for slot 'to'"),
     ([{**BANK, "active_intent": "Dont"}, HOME], "intent 'Dont'"),
     ([{**BANK, "intents": ["Do", "Do"]}, HOME], "intents Do, Do"),
     ([{**BANK, "text": ""}], "d.jsonl, line 1: wrong type: an empty text"),
@@ -178,8 +178,8 @@ def test_googles_file_is_read_not_run():
     ("x = (", "not Python source"),
     ("x = 3", "no dictionary SGD_SEPARATED_ANNOTATION_PROMPTS"),
     (b"\xff\x00", "not Python source"),
-    (SOURCE.replace("'Ann')", "open('x'))"), "line 6: an entry that cannot be read"),
-    (SOURCE.replace("intent_idx=1", "intent_idx=7"), "line 6: an entry that cannot be read"),
+    (SOURCE.replace("'Ann')", "open('x'))"), "line 6: unreadable entry"),
+    (SOURCE.replace("intent_idx=1", "intent_idx=7"), "line 6: unreadable entry"),
     (SOURCE.replace("Prompt(\n", "list(\n").replace("utt=", "x="), "line 6"),
   ],
 )

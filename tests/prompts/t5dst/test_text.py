@@ -127,7 +127,7 @@ def test_wrong_styles_are_refused():
   with pytest.raises(SgdxError, match=r"PromptStyle.values = 'lettered'") as error:
     PromptStyle(values="lettered")
   assert "list, letters, absent" in str(error.value)
-  with pytest.raises(SgdxError, match="would not say which slot"):
+  with pytest.raises(SgdxError, match="so that the prompt identifies its slot"):
     PromptStyle(slot_name=False, slot_description=False)
   many = dataclasses.replace(KIND, possible_values=tuple(map(str, range(30))))
   with pytest.raises(SgdxError, match="30 possible values"):

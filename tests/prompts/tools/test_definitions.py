@@ -136,10 +136,10 @@ def test_colliding_names_are_refused():
   a, b = (Service(name, "", (), TABLE.intents[:0]) for name in ("A b", "A_b"))
   intent = Intent("Go", "", False, (), {}, ())
   a, b = (Service(x.name, "", (), (intent,)) for x in (a, b))
-  with pytest.raises(SgdxError, match=r"both are called 'A_b__Go'") as error:
+  with pytest.raises(SgdxError, match=r"both names become 'A_b__Go'") as error:
     tools_of(a, b)
   assert "rename one of the two" in error.value.fix
   slots = (Slot("to city", "", False), Slot("to_city", "", False))
   takes = Intent("Go", "", False, ("to city", "to_city"), {}, ())
-  with pytest.raises(SgdxError, match="both are called 'to_city'"):
+  with pytest.raises(SgdxError, match="both names become 'to_city'"):
     tools_of(Service("Fly", "", slots, (takes,)))

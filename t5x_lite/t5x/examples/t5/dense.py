@@ -148,7 +148,7 @@ def check_activations(names: Sequence[str | Callable[[Array], Array]]) -> None:
   """Raises T5XError unless `names` is a list of one or more activations."""
   if isinstance(names, str) or not isinstance(names, Sequence) or not names:
     raise T5XError(
-      "network.T5Config.mlp_activations is no list of activations.",
+      "network.T5Config.mlp_activations is not a list of activations.",
       found=repr(names),
       expected="names of activations, as a tuple or list",
       fix="network.T5Config.mlp_activations = ('relu',)",

@@ -84,7 +84,7 @@ def _of_one_rank(arrays: tuple[Array | None, ...]) -> list[Array]:
   given = [x for x in arrays if x is not None]
   if len({x.ndim for x in given}) > 1:
     raise T5XError(
-      "Masks or biases of attention differ in rank.",
+      "Attention masks or biases differ in rank.",
       found=", ".join(str(x.shape) for x in given),
       expected="the same number of dimensions, for example [batch, 1, queries, keys]",
     )

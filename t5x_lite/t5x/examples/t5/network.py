@@ -67,7 +67,7 @@ class T5Config:
     rate = self.dropout_rate
     if isinstance(rate, bool) or not isinstance(rate, numbers.Real) or not 0 <= rate < 1:
       raise T5XError(
-        "network.T5Config.dropout_rate (DROPOUT_RATE) is no rate.",
+        "network.T5Config.dropout_rate (DROPOUT_RATE) is not a valid rate.",
         found=repr(rate),
         expected="a number of at least 0 and below 1",
         fix="--gin.DROPOUT_RATE=0.1",
