@@ -33,7 +33,6 @@ def batches(name: str) -> Iterator[dict]:
   """Yields batches of a task's examples, or of the records."""
   import seqio
 
-  import sgdx_t5x.tasks  # noqa: F401 - registers them
   from sgdx_t5x.encoder.features import SpanFeatureConverter
   from t5x import utils
 
@@ -61,8 +60,11 @@ def main() -> None:
   os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
   import seqio
 
+  import sgdx_t5x.tasks  # noqa: F401 - registers them
   from sgdx_t5x.trackers import span_features
+  from t5x._script.cli import freeze_imports
 
+  freeze_imports()  # as `t5x.train` does
   seqio.set_tfds_data_dir_override(str(data))
   if "SGDX_ENCODER" in os.environ:
     LENGTHS[SPANDST] = span_features.LENGTHS

@@ -7,7 +7,7 @@ into a state. It is pure Python; only `examples` may import TensorFlow, when it 
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from sgdx_t5x.data.dialogue import Dialogue, Frame, State, frame_id
 from sgdx_t5x.data.example_id import ExampleId, Unit
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
   from sgdx_t5x.metrics.frames import PredictedFrame
 
 History = tuple[tuple[str, str], ...]  # (speaker, utterance) from the first turn to the user's last
+
+_NO_KEYS: Mapping[str, Any] = {}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -67,8 +69,7 @@ def turn_writer(write: Callable[[str, str], str]) -> Callable[[History], tuple[s
   return turns
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(NamedTuple):
   """The input of one example; its parts are joined by spaces.
 
   The parts are separate because the oldest turns are cut from an input that is too long, and
@@ -86,7 +87,7 @@ class Prompt:
   turns: tuple[str, ...]
   before: str = ""
   after: str = ""
-  row: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  row: Mapping[str, Any] = _NO_KEYS
   before_parts: tuple[str, ...] = ()
 
   @property

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import State
@@ -81,9 +81,21 @@ class _Loaded(SDT):
   def _written(self) -> Memo[ServicePair, Layout]:
     return Memo(lambda service: _written(service, self.demonstrations, self.style))
 
+  @functools.cached_property
+  def _layout(self) -> Callable[[ExampleId, ServicePair], Layout]:
+    last: tuple[Any, ...] = (None, None, None)
+
+    def layout(frame: ExampleId, service: ServicePair) -> Layout:
+      nonlocal last
+      if last[0] is not frame or last[1] is not service:
+        last = frame, service, frame_layout(self._written[service], frame, self.style)
+      return last[2]
+
+    return layout
+
   def layout(self, frame: ExampleId, service: ServicePair) -> Layout:
-    """See `SDT.layout`."""
-    return _layout(frame, self._written[service], self.style)
+    """See `SDT.layout`; a prompt and its target ask for it one after the other."""
+    return self._layout(frame, service)
 
 
 @functools.lru_cache(maxsize=16)

@@ -80,17 +80,18 @@ def turn_text(speaker: str, utterance: str, style: SdtStyle) -> str:
 
 def target_text(service: ServicePair, state: State, layout: Layout, style: SdtStyle) -> str:
   """Returns the target text. Args: state, the gold state in original names."""
-  index = service.original.slot_index
-  known = {index.get(name): gold for name, gold in state.slot_values.items()}
-  empty = _empty_answers(service)
-  answers = []
-  for number, i in enumerate(layout.target_slots):
-    gold = known.get(i)
-    if gold:
-      name = number if style.slot_ids else service.variant.slots[i].name
-      answers.append(f"{name}={value_text(service, i, gold, layout.values.get(i), style)}")
-    elif style.target == "all":
-      answers.append(f"{number}={NONE}" if style.slot_ids else empty[i])
+  slots, index = layout.target_slots, service.original.slot_index
+  gold = {index.get(name): values for name, values in state.slot_values.items() if values}
+  filled = [(number, i) for number, i in enumerate(slots) if i in gold]
+  if style.slot_ids:
+    answers = [f"{number}={NONE}" for number in range(len(slots))]
+  else:
+    answers = [*map(_empty_answers(service).__getitem__, slots)]
+  for number, i in filled:
+    name = number if style.slot_ids else service.variant.slots[i].name
+    answers[number] = f"{name}={value_text(service, i, gold[i], layout.values.get(i), style)}"
+  if style.target == "active":
+    answers = [answers[number] for number, _ in filled]
   text = f"{STATE_TAG} {' '.join(answers)}"
   if style.intents != "absent":
     text += f" {INTENT_TAG} {intent_text(service, state.active_intent, layout, style)}"

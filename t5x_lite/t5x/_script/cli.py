@@ -195,6 +195,15 @@ def setup_data() -> None:
     seqio.add_global_cache_dirs(FLAGS.seqio_additional_cache_dirs)
 
 
+def freeze_imports() -> None:
+  """Excludes the objects that exist from garbage collections, and makes these rare.
+
+  Otherwise they take a tenth to a fifth of the time in which data is prepared.
+  """
+  gc.freeze()
+  gc.set_threshold(100_000, 10, 10)
+
+
 def load_config() -> None:
   """Parses the gin files and bindings of the command line (heavy imports happen here)."""
   if not FLAGS.gin_file and not FLAGS.gin_bindings:
@@ -211,7 +220,7 @@ def load_config() -> None:
     import_libraries()
     gin_config.parse_gin_flags(FLAGS.gin_search_paths, FLAGS.gin_file or [], FLAGS.gin_bindings)
   finally:
-    gc.freeze()
+    freeze_imports()
     gc.enable()
 
 
