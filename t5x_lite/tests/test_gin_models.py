@@ -68,7 +68,13 @@ def _no_gin_left_over():
         del inverse[key]
 
 
-@pytest.mark.parametrize("size", PUBLISHED)
+@pytest.mark.parametrize(
+  "size",
+  [
+    pytest.param(size, marks=() if size.endswith(("small", "base")) else pytest.mark.long)
+    for size in PUBLISHED
+  ],
+)
 def test_number_of_parameters(size):
   model = _make(size)
   shapes = {"encoder_input_tokens": (1, 2), "decoder_input_tokens": (1, 2)}

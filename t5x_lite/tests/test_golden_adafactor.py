@@ -106,6 +106,7 @@ def runs(golden, golden_set):
   return _Runs(golden, golden_set)
 
 
+@pytest.mark.long
 def test_run1(runs):
   for n in (1, 2, 3):
     runs.check_params(runs.run1[n], f"run1/params_{n}", runs.golden.atol(f"run1/params_{n}"))

@@ -37,7 +37,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+SHORT = ("beam4", "sample_topk1", "sample_topk1_prompt", "sample_rng")
+
+
+@pytest.mark.parametrize(
+  "case", [pytest.param(k, marks=() if k in SHORT else pytest.mark.long) for k in CASES]
+)
 def test_decodes(golden, case):
   decode_fn, batch_name, kwargs = CASES[case]
   model = golden.model(decode_fn=decode_fn)

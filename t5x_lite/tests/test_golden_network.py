@@ -46,6 +46,7 @@ def test_gradients(golden):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["on a TPU", "with attention in blocks"])
 def test_gradients_computed_in_other_ways(golden, monkeypatch, how):
   """Some sums, lookups and products are computed differently there; the numbers are the same."""

@@ -123,6 +123,7 @@ def test_batches_passed_over_are_those_before(pack, converter):
         np.testing.assert_array_equal(b[name], array, err_msg=name)
 
 
+@pytest.mark.long
 def test_no_example_is_lost_or_doubled():
   """Two epochs of 200 examples, shuffled: each input comes twice, on 1, 2 and 4 hosts."""
   words = [row["inputs"] for row in run_tasks._examples("train")]

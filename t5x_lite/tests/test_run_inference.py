@@ -76,7 +76,7 @@ DECODES = {
 @pytest.mark.parametrize(
   ("kind", "batch_size"),
   [
-    ("greedy", 4),
+    pytest.param("greedy", 4, marks=pytest.mark.long),
     pytest.param("greedy", 32, marks=pytest.mark.long),
     pytest.param("beam1", 8, marks=pytest.mark.long),
     pytest.param("beam3", 4, marks=pytest.mark.long),
@@ -138,7 +138,7 @@ class _Stopped(Exception):
   "kind",
   [
     pytest.param("predict_batch", marks=pytest.mark.long),
-    "predict_batch_with_aux",
+    pytest.param("predict_batch_with_aux", marks=pytest.mark.long),
     "score_batch",
   ],
 )

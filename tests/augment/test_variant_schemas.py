@@ -60,6 +60,7 @@ def test_a_folder_without_the_split_is_refused(corpus, tmp_path):
     VariantSchemas(corpus, {"mine": own}).get("train", "mine")
 
 
+@pytest.mark.long
 def test_records_and_corpus_give_the_same_schemas(sample_records, monkeypatch):
   import seqio
 
@@ -152,6 +153,7 @@ def test_paraphrases_are_of_sgds_train_alone(corpus):
     schemas.get("train", "para_2")
 
 
+@pytest.mark.long
 @pytest.mark.real
 def test_paraphrases_reword_all_of_real_train_and_hold_nothing_of_sgdx(real_archive):
   archive = open_corpus(real_archive)

@@ -23,6 +23,7 @@ def encoder(tmp_path_factory):
   return WordPieceVocabulary(file, lower_case=True), *states.load(BERT)
 
 
+@pytest.mark.long
 def test_a_vector_is_the_first_hidden_state_of_two_texts(encoder):
   vocabulary, config, params = encoder
   found = schema_table.embed(TEXTS, vocabulary, config, params)

@@ -130,7 +130,7 @@ def test_rows_that_cannot_be_answered_count_for_nothing():
   np.testing.assert_allclose(*losses, rtol=1e-6)
 
 
-@pytest.mark.parametrize("worded", [False, True])
+@pytest.mark.parametrize("worded", [pytest.param(False, marks=pytest.mark.long), True])
 def test_packed_frames_have_the_loss_they_have_alone(worded):
   frames = span_frames.frames(7)
   alone, packed = batch_of(frames), batch_of(frames, True, PACKED)

@@ -146,6 +146,7 @@ def test_a_vocabulary_whose_case_nothing_tells(write, tmp_path):
     WordPieceVocabulary(tmp_path / "missing/vocab.txt", lower_case=True).encode("a")
 
 
+@pytest.mark.long
 def test_the_samples_vocabulary_is_what_its_script_makes():
   from sgdx_t5x.sample.vocabulary import sample_lines
   from sgdx_t5x.sample.wordpiece import NUM_PIECES, VOCABULARY

@@ -196,6 +196,7 @@ def talkative(model, tmp_path_factory):
   return weights.write_checkpoint(dataclasses.replace(found, arrays=arrays), folder, step=30)
 
 
+@pytest.mark.long
 def test_infer_writes_rows_that_can_be_scored(
   talkative, start, fork_server, small_sample, tmp_path
 ):

@@ -211,6 +211,7 @@ def _classify(path: pathlib.Path, out: pathlib.Path, wrong: int) -> None:
       file.write(json.dumps(row) + "\n")
 
 
+@pytest.mark.long
 def test_a_classifier_is_a_filter_if_it_is_good_enough(coco, tmp_path, capsys):
   inputs, answers = tmp_path / "inputs.jsonl", tmp_path / "answers.jsonl"
   command = coco

@@ -46,7 +46,7 @@ def _examples(name: str, split: str = "test"):
   return list(task.get_dataset(LENGTHS, split, shuffle=False).as_numpy_iterator())
 
 
-@pytest.mark.parametrize("form", ["t5dst", "d3st"])
+@pytest.mark.parametrize("form", ["t5dst", pytest.param("d3st", marks=pytest.mark.long)])
 def test_tasks_ask_what_sgdx_prompts_asks(folder, tmp_path, form):
   style = () if form == "t5dst" else ("--prompt-style", f"format={form}")
   command = ("prompts", "--corpus", folder / "ned", "--variant", "original", "v3", *style)

@@ -48,13 +48,17 @@ def one_after_the_other(task):
 @pytest.mark.parametrize(
   "how",
   [
-    {"split": "dev", "shuffle": False},
-    {"split": "train", "seed": 3, "num_epochs": 2},
-    {"split": "train", "seed": 4, "shard_info": seqio.ShardInfo(1, 3)},
-    {"split": "dev", "shuffle": False, "trim_output_features": False},
-    {"split": "dev", "shuffle": False, "sequence_length": None},
+    pytest.param({"split": "dev", "shuffle": False}, id="dev"),
+    pytest.param({"split": "train", "seed": 3, "num_epochs": 2}, id="epochs"),
+    *(
+      pytest.param(how, id=name, marks=pytest.mark.long)
+      for name, how in {
+        "shards": {"split": "train", "seed": 4, "shard_info": seqio.ShardInfo(1, 3)},
+        "untrimmed": {"split": "dev", "shuffle": False, "trim_output_features": False},
+        "whole": {"split": "dev", "shuffle": False, "sequence_length": None},
+      }.items()
+    ),
   ],
-  ids=["dev", "epochs", "shards", "untrimmed", "whole"],
 )
 def test_equals_seqio_one_by_one(name, how):
   task = seqio.get_mixture_or_task(f"sample_{name}")
