@@ -44,7 +44,7 @@ def _dataset(longest):
   ],
   ids=["plain", "bos", "packed", "own"],
 )
-@pytest.mark.parametrize("drop", [False, True])
+@pytest.mark.parametrize("drop", [pytest.param(False, marks=pytest.mark.long), True])
 def test_equal(converter, drop):
   ds = _dataset({"inputs": 13, "targets": 6})
   found = convert_and_batch(ds, converter, LENGTHS, 4, drop_remainder=drop, trimmed=True)

@@ -83,7 +83,14 @@ def test_relative_position_buckets(golden_set):
     np.testing.assert_array_equal(buckets, expected, err_msg=key)
 
 
-@pytest.mark.parametrize("lengths", [(1, 1), (1, 5), (5, 1), (4, 4), (3, 7), (7, 3)])
+@pytest.mark.parametrize(
+  "lengths",
+  [
+    (1, 5),
+    (7, 3),
+    *(pytest.param(x, marks=pytest.mark.long) for x in ((1, 1), (5, 1), (4, 4), (3, 7))),
+  ],
+)
 def test_relative_bias_equals_lookup_per_pair(lengths):
   num_queries, num_keys = lengths
   module = layers.RelativePositionBiases(num_heads=2)

@@ -261,7 +261,7 @@ def test_a_lost_process_ends_the_others(server, tmp_path, victim):
   assert f"done at step {step + 4}" in server.run("train", "run_hosts.gin", *args)
 
 
-@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("index", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_fewer_processes_than_stated(server, tmp_path, index):
   """Process 0 waits for another one; process 1 for a coordinator that does not exist."""
   args = (f"--gin.MODEL_DIR='{tmp_path}'", "--gin.TRAIN_STEPS=4")

@@ -285,6 +285,7 @@ def test_plans_use_lengths_that_are_compiled():
   assert [length for _, length in planned] == [64, 48, 48, 16, 16]
 
 
+@pytest.mark.long
 def test_windows_change_nothing(setup, monkeypatch):
   partitioner, initializer, state, ds = setup
   model = tiny_model(functools.partial(decoding.temperature_sample, topk=1))

@@ -48,7 +48,7 @@ def attention(head):
   return np.asarray(jax.nn.softmax(query @ key.T / np.sqrt(size), axis=-1))
 
 
-@pytest.mark.parametrize(("head", "step"), [(0, -1), (1, 1)])
+@pytest.mark.parametrize(("head", "step"), [pytest.param(0, -1, marks=pytest.mark.long), (1, 1)])
 def test_two_heads_attend_to_the_token_before_and_to_the_one_after(head, step):
   weights = attention(head)
   inner = np.arange(1, LENGTH - 1)
