@@ -225,24 +225,17 @@ class SpanReader:
     """Returns the bits of all slots and of all intents."""
     state = states.get(known.service)
     held = state.values if state else {}
-    bits = [answers.FILLABLE if i in pieces.tracked else 0 for i in range(len(pieces.slots))]
     active = state.intent if state else NONE
+    bits = list(_fixed_bits(pieces, active, bool(choices.memory)))
     of_intents = [0] * len(pieces.required)
     if active != NONE:
       of_intents[active] |= WAS_ACTIVE
-    for slot in pieces.tracked:
-      if slot in held:
+    for slot in held:
+      if slot in pieces.tracked:
         bits[slot] |= answers.CLEAR_OPEN
-      if slot in choices.system:
-        bits[slot] |= answers.SYSTEM_OPEN
-        bits[slot] |= IS_SYSTEMS if choices.system[slot][0] in held.get(slot, ()) else 0
-      if not pieces.values[slot]:
-        bits[slot] |= answers.SPAN_OPEN
-      if choices.memory:
-        bits[slot] |= answers.MEMORY_OPEN
-      if active != NONE:
-        bits[slot] |= REQUIRED if slot in pieces.required[active] else 0
-        bits[slot] |= OPTIONAL if slot in pieces.optional[active] else 0
+    for slot, (value, _) in choices.system.items():
+      if slot in pieces.tracked:
+        bits[slot] |= answers.SYSTEM_OPEN | (IS_SYSTEMS if value in held.get(slot, ()) else 0)
     done = 0
     for act in known.acts:
       if act.service != known.service:
@@ -258,6 +251,26 @@ class SpanReader:
       bits = [one | done for one in bits]
       of_intents = [one | WAS_DONE for one in of_intents]
     return bits, of_intents
+
+
+@functools.lru_cache(maxsize=4096)
+def _fixed_bits(pieces: ServicePieces, active: int, memory: bool) -> tuple[int, ...]:
+  """Returns the bits of all slots that most frames of a service share.
+
+  Args:
+    pieces: the service.
+    active: its active intent, or NONE.
+    memory: whether the frame has values of other services.
+  """
+  bits = [0] * len(pieces.slots)
+  for slot in pieces.tracked:
+    bits[slot] = answers.FILLABLE | (answers.MEMORY_OPEN if memory else 0)
+    if not pieces.values[slot]:
+      bits[slot] |= answers.SPAN_OPEN
+    if active != NONE:
+      bits[slot] |= REQUIRED if slot in pieces.required[active] else 0
+      bits[slot] |= OPTIONAL if slot in pieces.optional[active] else 0
+  return tuple(bits)
 
 
 def check_sizes(

@@ -6,7 +6,6 @@ gave last, or to a value of another service. Labels and decoding are pure functi
 ceiling can be computed: with the labels as answers, the joint goal accuracy on SGD is 100.00.
 """
 
-import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -75,8 +74,8 @@ def _right(
   if not values:
     return [Choice(CLEAR)] if before else []
   if _meet(values, before):
-    repeated = _annotated(position, known, gold, values, by_user=True)
-    return [*_KEPT, *(repeated if not slot.is_categorical else ())]
+    repeats = not slot.is_categorical and gold.spans
+    return [*_KEPT, *(_annotated(position, known, gold, values, by_user=True) if repeats else ())]
   if values[0] == DONTCARE:
     return [Choice(ANY)]
   right = []
@@ -109,7 +108,7 @@ def _spans(
   if found := _annotated(slot, known, gold, values, by_user):
     return found
   text = known.user if by_user else known.system
-  matches = {(m.start(), m.end()) for value in values for m in _words(value).finditer(text)}
+  matches = {match for value in values for match in _occurrences(value, text)}
   longest = sorted(matches, key=lambda m: (m[0] - m[1], m))
   outer: list[tuple[int, int]] = []
   for start, end in longest:
@@ -121,8 +120,6 @@ def _spans(
 def _annotated(
   slot: int, known: Known, gold: Gold, values: Sequence[str], by_user: bool
 ) -> list[Choice]:
-  if not gold.spans:
-    return []
   text = known.user if by_user else known.system
   return [
     Choice(SPAN, int(by_user), span.start, span.end)
@@ -133,9 +130,13 @@ def _annotated(
   ]
 
 
-@functools.lru_cache(maxsize=20_000)
-def _words(value: str) -> re.Pattern[str]:
-  return re.compile(rf"(?<!\w){re.escape(value)}(?!\w)", re.IGNORECASE)
+def _occurrences(value: str, text: str) -> Iterator[tuple[int, int]]:
+  """Yields (start, end) of a value's words in a text, in any case."""
+  # Few texts hold the value, and compiling its pattern takes longer than all else here.
+  if value.isascii() and text.isascii() and value.lower() not in text.lower():
+    return
+  pattern = rf"(?<!\w){re.escape(value)}(?!\w)"
+  yield from (found.span() for found in re.finditer(pattern, text, re.IGNORECASE))
 
 
 def new_values(

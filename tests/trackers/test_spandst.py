@@ -72,6 +72,12 @@ def test_words_are_whole_and_the_longest():
   assert decoded(CITY, found[0], said) == {CITY: ("Rome (Italy)",)}
 
 
+@pytest.mark.parametrize("text", ["KIEL", "\u212aiel", "Zürich, kIEL"])  # U+212A: Kelvin sign
+def test_words_are_found_in_any_case(text):
+  found = right(known(text), gold(city=("Kiel",)))[CITY]
+  assert found == [Choice(SPAN, 1, len(text) - 4, len(text))]
+
+
 def test_all_ways_to_a_value_are_right():
   choices = Choices({CITY: ("Rome", 1)}, (Held(0, 2, 0, ("Oslo",)), Held(0, 3, 1, ("ROME",))))
   found = right(known("Rome!"), gold(city=("Rome",)), choices=choices)[CITY]
