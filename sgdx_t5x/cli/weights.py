@@ -100,7 +100,8 @@ def add_parser(subparsers: Any) -> None:
     Takes.INPUT,
     "--vocab",
     metavar="FILE",
-    help="SentencePiece model, or vocab.txt of a BERT, to copy into the folder",
+    help="SentencePiece model, or vocab.txt of a BERT with the tokenizer_config.json beside it, "
+    "to copy into the folder",
   )
   add_option(
     command,

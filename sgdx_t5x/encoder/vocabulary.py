@@ -189,9 +189,33 @@ def _is_uncased(file: pathlib.Path) -> bool:
     config = config.get("normalizer") or {} if name == _TOKENIZER else config
     found = config.get("do_lower_case", config.get("lowercase"))
     if isinstance(found, bool):
+      _check_rules(file.parent / name, config, found)
       return found
   raise SgdxError(
     f"{file.parent}: no setting says whether {file.name} is cased",
     expected=f"do_lower_case in {_CONFIG}",
     fix="pass lower_case=True or False",
   )
+
+
+def _check_rules(path: pathlib.Path, config: Mapping[str, Any], lower_case: bool) -> None:
+  """Refuses settings that `WordPiece` does not have: it would cut some texts differently.
+
+  Args:
+    path: file of the settings.
+    config: the settings, null meaning BERT's own.
+    lower_case: whether the vocabulary is uncased.
+  """
+  rules = {
+    "strip_accents": lower_case,
+    "tokenize_chinese_chars": True,
+    "handle_chinese_chars": True,
+  }
+  for name, value in rules.items():
+    if config.get(name, value) not in (None, value):
+      raise SgdxError(
+        f"{path}: {name} is {json.dumps(config[name])} for "
+        f"{'an uncased' if lower_case else 'a cased'} vocabulary",
+        expected=f"{json.dumps(value)} or null, as in BERT's vocabularies",
+        fix="use an encoder with BERT's own rules, or pass lower_case to ignore the setting",
+      )

@@ -125,10 +125,7 @@ class WordPiece:
         return _DROPPED, ""
     if any(low <= code <= high for low, high in _CJK):
       return _ALONE, becomes
-    is_sign = 33 <= code <= 126 and not character.isalnum()
-    if is_sign or category[0] == "P":
-      return _ALONE, becomes
-    return _PART, becomes
+    return _ALONE if _is_punctuation(becomes) else _PART, becomes
 
   def _pieces_of(self, word: str) -> tuple[tuple[int, int, int], ...]:
     """Returns (id, start, end) of each piece of a word."""
@@ -152,6 +149,14 @@ class WordPiece:
       pieces.append((piece, start, end))
       start = end
     return tuple(pieces) if start == len(word) else ((self._unknown, 0, len(word)),)
+
+
+def _is_punctuation(text: str) -> bool:
+  """Whether it is a punctuation mark, or a sign of ASCII; after stripping, "\u2260" is "="."""
+  if len(text) != 1:
+    return False
+  is_sign = 33 <= ord(text) <= 126 and not text.isalnum()
+  return is_sign or unicodedata.category(text)[0] == "P"
 
 
 def _is_plain(text: str) -> bool:

@@ -22,7 +22,7 @@ class Rules:
     max_slots: no slots are added beyond this number; a turn that has more keeps them.
     flow: "strict" never drops a slot that the system just requested; "loose" may.
     order: "random" draws added slots; "dictionary", as in CoCo, takes the first that fit in schema
-      order, a dropped one included; a drop is undone if nothing, or that slot itself, is added.
+      order, a dropped one included, with a new value; a drop is undone if nothing can be added.
   """
 
   p_drop: float = 1.0
@@ -85,7 +85,8 @@ def choose_slots(
     dropped = (rng.choice(can_go),) if can_go else ()
   kept = tuple(slot for slot in informed if slot not in dropped)
   added: list[str] = []
-  if rng.random() < rules.p_add:
+  adds = rng.random() < rules.p_add
+  if adds:
     held = belief.held.difference(dropped) if like_coco else belief.held.union(dropped)
     found = [slot for slot in belief.addable if slot not in held and slot not in kept]
     if not like_coco:
@@ -93,6 +94,8 @@ def choose_slots(
     room = min(rules.max_add, rules.max_slots - len(kept))
     added = [s for s in found if all(allowed(slot, s) for slot in kept)][: max(room, 0)]
   changed = {s for s in kept if s not in belief.fixed and rng.random() < rules.p_change}
-  if like_coco and not (dropped and added and dropped[0] not in added):
-    kept, changed, dropped = (*kept, *dropped), changed.union(dropped), ()
+  again, undone = set(dropped) & set(added), adds and not added
+  if like_coco and dropped and (again or undone):
+    changed |= again or {s for s in dropped if rng.random() < rules.p_change}
+    kept, dropped = (*kept, *dropped), ()
   return Choice(kept, frozenset(changed), dropped, tuple(s for s in added if s not in kept))

@@ -20,7 +20,7 @@ from sgdx_t5x.files import check_folder
 from sgdx_t5x.weights import bert_layout, hf_folder, layout
 from sgdx_t5x.weights.progress import OnProgress, no_progress
 
-VOCABULARY = "vocab.txt"
+VOCABULARY, _TOKENIZER = "vocab.txt", "tokenizer_config.json"
 # Fixed in our network; a model with other values would compute something else.
 _FIXED = {"hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False}
 _SIZES = {  # field of BertSizes: key of config.json
@@ -32,6 +32,7 @@ _SIZES = {  # field of BertSizes: key of config.json
   "max_positions": "max_position_embeddings",
   "num_types": "type_vocab_size",
 }
+FILES = (hf_folder.ONE_FILE, hf_folder.CONFIG, VOCABULARY, _TOKENIZER)
 _BUFFER = "embeddings.position_ids"  # 0, 1, 2, ... in old files
 _OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
 
@@ -130,7 +131,8 @@ def write(
     config: config.json of the model that the weights come from; e.g. the number of heads cannot be
       inferred from the arrays.
     dtype: "float32" or "bfloat16".
-    vocabulary: vocab.txt to copy beside the weights, or None.
+    vocabulary: vocab.txt to copy beside the weights, with the tokenizer_config.json beside it,
+      which says whether it is cased; or None.
     overwrite: replace a folder that contains only such files.
     on_progress: see `huggingface.read_huggingface`.
 
@@ -143,12 +145,16 @@ def write(
   folder = check_free(folder, overwrite, vocabulary)
   content = {**config, "architectures": ["BertModel"], "model_type": "bert", "dtype": dtype}
   content.pop("torch_dtype", None)
+  written = {hf_folder.CONFIG: content}
+  settings = vocabulary and pathlib.Path(vocabulary).with_name(_TOKENIZER)
+  if settings and settings.is_file():
+    written[_TOKENIZER] = hf_folder.read_json(settings, "correct it, or copy vocab.txt elsewhere")
   hf_folder.write_folder(
     folder,
     bert_layout.tensors(weights.sizes),
     weights,
     dtype,
-    {hf_folder.CONFIG: content},
+    written,
     (vocabulary, VOCABULARY),
     on_progress,
   )
@@ -169,11 +175,10 @@ def check_free(
       expected="the vocab.txt that the weights were trained with",
       fix="correct the path, or omit --vocab",
     )
-  names = (hf_folder.ONE_FILE, hf_folder.CONFIG, VOCABULARY)
   return check_folder(
     folder,
     replace=overwrite,
-    ours=lambda path: path.as_posix() in names,
+    ours=lambda path: path.as_posix() in FILES,
     expected="a folder that is new or empty, or an earlier export to replace",
   )
 

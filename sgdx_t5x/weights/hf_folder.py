@@ -105,8 +105,8 @@ def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
     fix = f"complete the folder: hf download NAME --local-dir {folder}"
     if others:
       fix = (
-        "convert it on a machine with torch: AutoModelForSeq2SeqLM.from_pretrained(DIR)"
-        ".save_pretrained(NEW_DIR, safe_serialization=True)"
+        "convert it on a machine with torch: T5ForConditionalGeneration (or BertModel)"
+        ".from_pretrained(DIR).save_pretrained(NEW_DIR, safe_serialization=True)"
       )
     raise SgdxError(
       f"{folder}: no {ONE_FILE}" + (f", but {', '.join(others[:3])}" if others else ""),

@@ -200,7 +200,7 @@ def check_huggingface_free(
       expected="the SentencePiece model that the weights were trained with",
       fix="correct the path, or omit --vocab",
     )
-  names = (ONE_FILE, CONFIG, _GENERATION_CONFIG, _VOCABULARY, bert_huggingface.VOCABULARY)
+  names = (_GENERATION_CONFIG, _VOCABULARY, *bert_huggingface.FILES)  # a BERT may be exported
   return check_folder(
     folder,
     replace=overwrite,

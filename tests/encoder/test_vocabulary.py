@@ -1,5 +1,7 @@
 """WordPiece by BERT's rules, and as a SeqIO vocabulary."""
 
+import json
+import pathlib
 import random
 
 import pytest
@@ -50,6 +52,7 @@ def cut(text, lower_case=True):
     ("“quoted”—dash…", ["“", "quoted", "”", "—", "dash", "…"]),
     ("½ Ⅷ ﬁ", ["½", "ⅷ", "ﬁ"]),  # no compatibility decomposition
     ("Straße", ["straße"]),
+    ("a≠b a≯b", ["a", "=", "b", "a", ">", "b"]),  # punctuation once the stroke is stripped
     ("[SEP] [MASK]", ["[", "sep", "]", "[", "mask", "]"]),
     ("", []),
     (" \n", []),
@@ -144,6 +147,26 @@ def test_a_vocabulary_whose_case_nothing_tells(write, tmp_path):
     WordPieceVocabulary(write(*PIECES))
   with pytest.raises(SgdxError, match="missing"):
     WordPieceVocabulary(tmp_path / "missing/vocab.txt", lower_case=True).encode("a")
+
+
+@pytest.mark.parametrize(
+  ("settings", "words"),
+  [
+    ({"do_lower_case": True, "strip_accents": False}, ["strip_accents is false", "true or null"]),
+    ({"do_lower_case": False, "strip_accents": True}, ["strip_accents is true", "false or null"]),
+    ({"do_lower_case": True, "tokenize_chinese_chars": False}, ["tokenize_chinese_chars"]),
+  ],
+)
+def test_rules_that_are_not_berts_are_refused(write, settings, words):
+  path = write(*PIECES)
+  config = pathlib.Path(path).with_name("tokenizer_config.json")
+  config.write_text(json.dumps(settings))
+  with pytest.raises(SgdxError) as e:
+    WordPieceVocabulary(path)
+  assert all(word in str(e.value) for word in words)
+  assert WordPieceVocabulary(path, lower_case=settings["do_lower_case"]).encode("a")
+  config.write_text(json.dumps({"do_lower_case": True, "strip_accents": True}))
+  assert WordPieceVocabulary(path).lower_case
 
 
 @pytest.mark.long

@@ -102,3 +102,17 @@ def test_operations_have_probabilities():
   assert nothing.kept == ("city", "date")
   assert not (nothing.changed)
   assert not (nothing.added)
+
+
+# By the last lines of CoCo's `counterfactual_goal_generator`.
+def test_like_coco_a_drop_is_undone_only_if_nothing_can_be_added():
+  turn = Belief(("city", "date"), held=frozenset({"city", "date"}), addable=("city", "date"))
+  for choice in _choices(turn, Rules(order="dictionary", p_add=0), 20):
+    assert (len(choice.kept), len(choice.dropped)) == (1, 1)
+  for choice in _choices(turn, Rules(order="dictionary"), 20):  # the dropped slot is added again
+    assert set(choice.kept) == choice.changed == {"city", "date"}
+  rules = Rules(order="dictionary", p_change=0)
+  for i in range(20):
+    choice = choose_slots(turn, lambda *_: False, rules, random.Random(i))
+    assert (set(choice.kept), choice.dropped) == ({"city", "date"}, ())
+    assert choice.changed == frozenset()

@@ -76,6 +76,7 @@ def test_there_and_back_is_bit_equal(tmp_path, capsys):
     assert words in out
   vocabulary = tmp_path / "vocab.txt"
   vocabulary.write_text("[PAD]\n")
+  (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')  # else, uncased
   exporting = ["weights", "export", "--checkpoint", f"{there}/checkpoint_0", "--out", str(back)]
   assert main(exporting) == 2
   assert "arrays do not contain the number of heads" in capsys.readouterr().err
@@ -84,6 +85,7 @@ def test_there_and_back_is_bit_equal(tmp_path, capsys):
     assert main([*exporting, *options]) == 0
   same(load_file(back / ONE_FILE), load_file(DATA / ONE_FILE))
   assert (back / "vocab.txt").read_text() == "[PAD]\n"
+  assert json.loads((back / "tokenizer_config.json").read_text()) == {"do_lower_case": False}
   written = json.loads((back / "config.json").read_text())
   assert written == json.loads((DATA / "config.json").read_text())
   same(weights.read_huggingface(back).arrays, weights.read_huggingface(DATA).arrays)

@@ -71,7 +71,7 @@ class D3stStyle:
       raise SgdxError(
         f"D3stStyle.delimiter = {self.delimiter!r}",
         expected='punctuation after an index, no blanks, letters or digits, as in "1=small"',
-        fix='set delimiter to "=" or ":"',
+        fix='set delimiter to "=" or "->"',
       )
 
   @property

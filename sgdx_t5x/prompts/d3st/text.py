@@ -49,7 +49,7 @@ def target_text(
   """
   pieces = [STATES]
   for i, number in enumerate(order.slots):
-    if values := state.slot_values.get(parts.names[number]):
+    if any(values := state.slot_values.get(parts.names[number], ())):
       slot = service.slots[parts.positions[number]]
       answer = _value_text(slot, values, i, order.choices[i], style)
       pieces.append(f"{i}{style.delimiter}{answer}")
