@@ -94,8 +94,10 @@ def choose_slots(
     room = min(rules.max_add, rules.max_slots - len(kept))
     added = [s for s in found if all(allowed(slot, s) for slot in kept)][: max(room, 0)]
   changed = {s for s in kept if s not in belief.fixed and rng.random() < rules.p_change}
-  again, undone = set(dropped) & set(added), adds and not added
+  again, undone = dropped and dropped[0] in added, adds and not added
   if like_coco and dropped and (again or undone):
-    changed |= again or {s for s in dropped if rng.random() < rules.p_change}
+    # No draw where it is certain, so that old sets can be made again.
+    if again or rules.p_change >= 1 or rng.random() < rules.p_change:
+      changed.update(dropped)
     kept, dropped = (*kept, *dropped), ()
   return Choice(kept, frozenset(changed), dropped, tuple(s for s in added if s not in kept))
