@@ -21,7 +21,6 @@ from sgdx_t5x.files import check_folder
 from sgdx_t5x.weights import bert_huggingface, layout
 from sgdx_t5x.weights.hf_folder import (
   CONFIG,
-  ONE_FILE,
   by_path,
   read_arrays,
   read_config,
