@@ -21,7 +21,7 @@ from sgdx_t5x.report.edits import Edits
 from sgdx_t5x.report.page import script_json
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.scoring.checks.check import CheckedSet
-from sgdx_t5x.scoring.score_files import failure_json
+from sgdx_t5x.scoring.frame_lines import failure_json
 
 EXAMPLES = 5  # frames embedded per run, service, slot, variant and kind
 BUDGET = 10_000_000  # bytes of embedded frames and dialogues; plots and tables come on top
