@@ -22,7 +22,7 @@ LENGTH, TARGETS = 48, 18
 @pytest.fixture(autouse=True)
 def few_lengths(monkeypatch):
   """Compiling for many padded lengths takes most of these tests' time."""
-  monkeypatch.setitem(inference._COMPILE_COST, "cpu", 1.0)
+  monkeypatch.setitem(rows._COMPILE_COST, "cpu", 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -245,10 +245,10 @@ def test_rows_that_are_done_leave_and_the_others_fill_batches():
 
 def test_a_compilation_costs_a_small_network_more_of_its_batches(monkeypatch):
   """At most as much as one batch; programs are then few, and shared by the tasks of a run."""
-  monkeypatch.setitem(inference._COMPILE_COST, "cpu", 0.1)
+  monkeypatch.setitem(rows._COMPILE_COST, "cpu", 0.1)
   sizes = (60_000_000, 20_000_000, 330_000, 1_000_000_000)
   params = [{"kernel": jax.ShapeDtypeStruct((size,), np.float32)} for size in sizes]
-  found = [inference._compile_cost(x) for x in params]
+  found = [rows.compile_cost(x) for x in params]
   np.testing.assert_allclose(found, [0.1, 0.3, 1.0, 0.1])
 
 

@@ -30,7 +30,9 @@ from t5x._infer import packed_rows
 from t5x._infer.journal import Journal
 from t5x._infer.progress import InferenceProgress
 from t5x._infer.rows import (
+  COMPILE_COST_OF_TINY,
   Rows,
+  compile_cost,
   in_background,
   plan_batches,
   read_rows,
@@ -39,14 +41,6 @@ from t5x._infer.rows import (
 )
 from t5x._infer.staged_decode import StagedDecode
 from t5x.errors import T5XError
-
-# Compile time relative to the time of a full-length batch. On a CPU it is measured with T5-small; a
-# batch of a smaller network takes less time, down to that of tracing and loading a program from the
-# cache on disk. On accelerators a batch takes milliseconds and a compilation tens of seconds.
-_COMPILE_COST = {"cpu": 0.1}
-_COMPILE_COST_OF_TINY = 1.0
-_COMPILE_COST_ELSEWHERE = 100.0
-_PARAMETERS_OF_SMALL = 60e6
 
 # A CPU gains nothing from more rows, and they are padded to the longest.
 _MOST_ROWS_ON_CPU = 32
@@ -72,15 +66,6 @@ def _accepts_segments(step: Callable) -> bool:
   parameters = inspect.signature(step).parameters.values()
   passed_on = any(p.name == "segment" or p.kind is p.VAR_KEYWORD for p in parameters)
   return passed_on and "segment" in inspect.signature(decode).parameters
-
-
-def _compile_cost(variables: Any) -> float:
-  """Compile time relative to the time of a full-length batch, for a network of this size."""
-  cost = _COMPILE_COST.get(jax.default_backend())
-  if cost is None:
-    return _COMPILE_COST_ELSEWHERE
-  parameters = sum(x.size for x in jax.tree.leaves(variables))
-  return max(cost, min(_COMPILE_COST_OF_TINY, cost * _PARAMETERS_OF_SMALL / parameters))
 
 
 def _cores() -> int:
@@ -289,7 +274,7 @@ class BatchInference:
     started = time.time()
     rng = jax.random.PRNGKey(0) if rng is None else rng
     variables = self._variables(train_state)
-    self._cost = _compile_cost(variables)
+    self._cost = compile_cost(variables)
     staged = self._can_be_staged(variables, ds, rng)
     # Equal inputs have equal outputs, unless they are sampled.
     merge = self._efficient and (staged or not self._takes_rng)
@@ -345,7 +330,7 @@ class BatchInference:
       _to_host,
       deliver,
       make_batch,
-      few_programs=self._cost >= _COMPILE_COST_OF_TINY,
+      few_programs=self._cost >= COMPILE_COST_OF_TINY,
     )
 
   def _run_staged(self, params, rows: Rows, plan, rng, deliver) -> int:
