@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import pathlib
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from sgdx_t5x.data.variants import SGDX_VARIANTS, in_order, untagged
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
+from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts import load_format, provenance, signature_fields
 from sgdx_t5x.prompts.protocol import Provenance
 from sgdx_t5x.scoring.by_source import source_rows
@@ -168,11 +169,7 @@ def score_predictions(
   Raises:
     SgdxError: invalid or mismatched input; missing frames, unless allowed.
   """
-  if style := settings.pop("style", None):
-    settings["prompt_format"] = load_format(style=style)
-  if "resamples" in settings:  # its name in version 0.1
-    settings["bootstrap_samples"] = settings.pop("resamples")
-  how = Settings(**settings)
+  how = _settings(settings)
   if not predictions:
     raise UsageError(
       "no predictions", expected="variant -> file or folder", fix='pass {"original": PATH}'
@@ -183,40 +180,28 @@ def score_predictions(
     gold = _gold_frames(corpus, split, how.provenance, on_progress)
   files = provenance(how.prompt_format, corpus, gold)
   schema, seen = corpus.schema(split), corpus.seen_services(split)
+
+  def score(frames: Sequence[GoldFrame], predicted: Mapping[str, PredictedFrame]) -> FrameScores:
+    return metrics.score_frames(frames, predicted, schema, seen, how.fuzzy)
+
   on_read = byte_counter(predictions, split, on_progress)
   selection = Selection(corpus, split, gold, how.prompt_format, how.allow_missing, on_read)
-  scores: dict[str, FrameScores] = {}
-  extra: dict[str, int] = {}
-  states: dict[str, dict[str, State]] = {}
-  ignored: dict[str, list[int]] = {}
-  oracles: list[str] = []
-  calls: dict[str, dict[str, Any]] = {}
-  for variant, predicted in _read(predictions, selection):
-    ignored[variant] = [frame.ignored for frame in predicted.frames.values() if frame.ignored]
-    states[variant] = {key: frame.slot_values for key, frame in predicted.frames.items()}
-    scores[variant] = metrics.score_frames(gold, predicted.frames, schema, seen, how.fuzzy)
-    extra[variant] = predicted.extra_dialogues
-    oracles += [variant] if predicted.gold_history else []
-    if rates := call_rates(predicted.frames, variant, selection):
-      calls[variant] = rates
-  scores = {variant: scores[variant] for variant in in_order(scores)}
+  found = _score_variants(gold, predictions, selection, score)
+  scores = {variant: found.scores[variant] for variant in in_order(found.scores)}
   missing = {variant: len(gold) - len(frames) for variant, frames in scores.items()}
   if how.across_turn and any(missing.values()):
     scores = {variant: _whole_turns(frames, gold) for variant, frames in scores.items()}
   common = _common(scores)
   ids = set(next(iter(common.values())).frame_ids.tolist())
   kept = tuple(frame for frame in gold if frame.frame_id in ids)
-  states = {variant: states[variant] for variant in scores}
-  nothing = metrics.score_frames(kept, metrics.predict_nothing(kept), schema, seen, how.fuzzy)
   sample = ""
   if len(kept) < len(gold):
     sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in kept).encode()):08x}"
-  if oracles:
-    files = _with_gold_history(files, in_order(oracles))
-  warnings = tuple(warning_lines(missing, extra, selection))
+  if found.oracles:
+    files = _with_gold_history(files, in_order(found.oracles))
   notes = (
     *note_lines(scores, predictions, split, how),
-    *ignored_lines(ignored, scores),
+    *ignored_lines(found.ignored, scores),
     *files.notes,
   )
   return Scored(
@@ -226,15 +211,65 @@ def score_predictions(
     scores,
     common,
     kept,
-    states,
-    nothing,
+    {variant: found.states[variant] for variant in scores},
+    score(kept, metrics.predict_nothing(kept)),
     sample,
     missing,
-    warnings,
+    tuple(warning_lines(missing, found.extra, selection)),
     notes,
     files,
-    {variant: calls[variant] for variant in scores if variant in calls},
+    {variant: found.calls[variant] for variant in scores if variant in found.calls},
   )
+
+
+def _settings(settings: dict[str, Any]) -> Settings:
+  """Returns the `Settings` of keyword arguments, with their short and old names."""
+  if style := settings.pop("style", None):
+    settings["prompt_format"] = load_format(style=style)
+  if "resamples" in settings:  # its name in version 0.1
+    settings["bootstrap_samples"] = settings.pop("resamples")
+  return Settings(**settings)
+
+
+@dataclasses.dataclass
+class _Variants:
+  """What is kept of predictions, by variant.
+
+  Attributes:
+    scores: of each frame.
+    states: predicted values of each frame.
+    ignored: parts of answers that could not be read, per frame that has any.
+    extra: number of dialogues that the split does not have.
+    calls: rates of tool calls; only of variants predicted by calls.
+    oracles: variants predicted with gold history.
+  """
+
+  scores: dict[str, FrameScores] = dataclasses.field(default_factory=dict)
+  states: dict[str, dict[str, State]] = dataclasses.field(default_factory=dict)
+  ignored: dict[str, list[int]] = dataclasses.field(default_factory=dict)
+  extra: dict[str, int] = dataclasses.field(default_factory=dict)
+  calls: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+  oracles: list[str] = dataclasses.field(default_factory=list)
+
+
+def _score_variants(
+  gold: Sequence[GoldFrame],
+  predictions: Mapping[str, PredictionSource],
+  selection: Selection,
+  score: Callable[..., FrameScores],
+) -> _Variants:
+  """Reads and scores one variant after the other. Args: score, of (gold, predicted frames)."""
+  found = _Variants()
+  for variant, predicted in _read(predictions, selection):
+    frames = predicted.frames
+    found.scores[variant] = score(gold, frames)
+    found.states[variant] = {key: frame.slot_values for key, frame in frames.items()}
+    found.ignored[variant] = [frame.ignored for frame in frames.values() if frame.ignored]
+    found.extra[variant] = predicted.extra_dialogues
+    found.oracles += [variant] if predicted.gold_history else []
+    if rates := call_rates(frames, variant, selection):
+      found.calls[variant] = rates
+  return found
 
 
 def score_report(
