@@ -18,7 +18,7 @@ _ID = "example_id_pretokenized"
 
 # Maps what a tracker may know about a frame, the gold states before it, and its gold labels to
 # (example id, features) pairs.
-Make = Callable[[Known, States, Gold], Iterable[tuple[str, Mapping[str, list[int]]]]]
+Make = Callable[[Known, States, Gold], Iterable[tuple[str, Mapping[str, list[int] | array.array]]]]
 
 
 def frame_examples(
@@ -44,7 +44,7 @@ def frame_examples(
         ids.append(name)
         for feature, all_numbers in zip(features, numbers, strict=True):
           found = example[feature]
-          all_numbers.fromlist(found)
+          (all_numbers.fromlist if type(found) is list else all_numbers.extend)(found)
           sizes.append(len(found))
     each = np.array(sizes, np.int64).reshape(-1, len(features))
     return [np.array(ids, object), each, *(np.frombuffer(x, np.int32) for x in numbers)]

@@ -1,6 +1,7 @@
 """Records -> SpanDST's examples, in tf.data: one per frame and variant."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import seqio
 import tensorflow as tf
@@ -49,7 +50,7 @@ def span_examples(
   readers = {v: SpanReader(schemas.get(split, v), vocabulary, style, lengths) for v in variants}
   shuffled = style.shuffle and split == "train"
 
-  def make(known: Known, states: States, gold: Gold) -> Iterator[tuple[str, dict[str, list[int]]]]:
+  def make(known: Known, states: States, gold: Gold) -> Iterator[tuple[str, dict[str, Any]]]:
     service, own = original[known.service], states.get(known.service)
     right = None
     for variant, reader in readers.items():

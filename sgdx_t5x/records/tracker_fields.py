@@ -118,11 +118,10 @@ def _acts(record: Mapping[str, Any]) -> tuple[Act, ...]:
   acts: list[Act] = []
   last = None
   for row, value in zip(_rows(record, "acts"), record["act_values"], strict=True):
-    turn, service, act, slot = row
     values: tuple[str, ...] = (value.decode(),) if value else ()
     if row == last and value:
       values = (*acts.pop().values, *values)
-    acts.append(Act(turn, service, act, slot, values))
+    acts.append(Act(*row, values))
     last = row
   return tuple(acts)
 

@@ -1,14 +1,14 @@
 """What a span tracker can fill the slots of a frame with, besides spans and possible values."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from sgdx_t5x.data.schema import DONTCARE
-from sgdx_t5x.trackers.turns import CONFIRM, INFORM, OFFER, Act, Known, States
+from sgdx_t5x.trackers.turns import CONFIRM, INFORM, OFFER, Known, States
 
 MEMORY_SIZE = 12  # SGD's ceiling is 100.00 with 12 and 99.98 with 11
-_GIVING = (OFFER, CONFIRM, INFORM)
+_GIVING = (OFFER, CONFIRM, INFORM)  # acts that give a slot a value, if only one
 _BOOLEANS = ("True", "False")  # meaningless without their slot
 
 
@@ -49,13 +49,17 @@ def frame_choices(known: Known, states: States, size: int = MEMORY_SIZE) -> Choi
     states: of all services before this turn.
     size: maximum length of `memory`.
   """
-  given = {(act.service, act.slot): act for act in given_values(known.acts)}
+  given = {  # unpacked, which takes half the time of reading fields by name
+    (service, slot): (turn, values)
+    for turn, service, act, slot, values in known.acts
+    if act in _GIVING and len(values) == 1
+  }
   system, held = {}, []
-  for (service, slot), act in given.items():
+  for (service, slot), (turn, values) in given.items():
     if service == known.service:
-      system[slot] = (act.values[0], act.turn)
+      system[slot] = (values[0], turn)
     else:
-      held.append(Held(act.turn, service, slot, act.values))
+      held.append(Held(turn, service, slot, values))
   held += (
     Held(state.turn, service, slot, values)
     for service, state in states.items()
@@ -63,11 +67,6 @@ def frame_choices(known: Known, states: States, size: int = MEMORY_SIZE) -> Choi
     for slot, values in state.values.items()
   )
   return Choices(system, tuple(_newest(held, size)))
-
-
-def given_values(acts: Iterable[Act]) -> Iterator[Act]:
-  """Yields the acts that gave a slot exactly one value: OFFER, CONFIRM or INFORM."""
-  return (act for act in acts if act.act in _GIVING and len(act.values) == 1)
 
 
 def _newest(held: list[Held], size: int) -> Iterator[Held]:

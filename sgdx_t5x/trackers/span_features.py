@@ -1,9 +1,10 @@
 """SpanDST's examples: frames and their context as the features of `encoder/README.md`.
 
-All features are lists of integers, which are joined for many frames at once. Examples keep what
+All features are sequences of integers, which are joined for many frames at once. Examples keep what
 each index refers to, so that answers can be decoded.
 """
 
+import array
 import bisect
 import dataclasses
 import functools
@@ -56,6 +57,8 @@ _ACT_BITS = {
   INFORM: INFORMED_NOW,
 }
 WAS_ACTIVE, WAS_OFFERED, WAS_DONE = 1, 2, 4
+_numbers = functools.partial(array.array, "i")
+_SEGMENT = {kind: _numbers([kind]) for kind in range(1, answers.OTHER_SERVICES + 1)}
 _SHORTER = (20, 12, 8, 5)  # pieces per description if an input is too long
 _ORDERS = 1_009  # of the parts of a service, from which a frame's is drawn
 _LEAST = 32  # pieces that the utterances always keep
@@ -66,7 +69,7 @@ class Example:
   """A frame as a model reads it.
 
   Attributes:
-    features: all of `FEATURES` except `targets`.
+    features: all of `FEATURES` except `targets`; the longest as arrays.
     choices: what the dialogue offers for its slots.
     slots: position of each slot shown.
     values: (number of the slot, position of the value) of each value shown.
@@ -75,7 +78,7 @@ class Example:
     user: the same for the user's utterance.
   """
 
-  features: dict[str, list[int]]
+  features: dict[str, Any]
   choices: Choices
   slots: Sequence[int]
   values: Sequence[tuple[int, int]]
@@ -89,7 +92,7 @@ class _Shown:
   """A service as shown in an input: its pieces in order, and where in them each part begins."""
 
   pieces: ServicePieces
-  ids: Sequence[int]
+  ids: array.array
   slots: Sequence[int]
   values: Sequence[tuple[int, int]]
   intents: Sequence[int]
@@ -148,20 +151,19 @@ class SpanReader:
     shown = self._shown(known.service, most, draw)
     system_ids, user_ids = system.ids[before:], user.ids[after:]
     cls, sep = self._vocabulary.bos_id, self._vocabulary.eos_id
-    ids = [cls, *system_ids, sep, *user_ids, sep]
+    ids = _numbers((cls, *system_ids, sep, *user_ids, sep))
     first_user = len(system_ids) + 2
-    spoken, inner = len(ids), [answers.SYSTEM_UTTERANCE] * len(system_ids)
-    segments = [answers.SEPARATOR, *inner, answers.SEPARATOR]
-    segments += [answers.USER_UTTERANCE] * len(user_ids)
-    segments.append(answers.SEPARATOR)
+    spoken = len(ids)
+    segments = _SEGMENT[answers.SEPARATOR] + _SEGMENT[answers.SYSTEM_UTTERANCE] * len(system_ids)
+    segments += _SEGMENT[answers.SEPARATOR] + _SEGMENT[answers.USER_UTTERANCE] * len(user_ids)
+    segments += _SEGMENT[answers.SEPARATOR] + _SEGMENT[answers.SCHEMA] * len(shown.ids)
     ids += shown.ids
     at = {name: [spoken + i for i in places] for name, places in shown.at.items()}
-    segments += [answers.SCHEMA] * len(shown.ids)
     at["memory"] = []
     for one in memory:
       at["memory"].append(len(ids))
-      ids += one
-    segments += [answers.OTHER_SERVICES] * (len(ids) - len(segments))
+      ids.fromlist(one)
+    segments += _SEGMENT[answers.OTHER_SERVICES] * (len(ids) - len(segments))
     slot_context, intent_context = self._context(known, states, choices, shown.pieces)
     features = {
       "inputs": ids,
@@ -198,7 +200,7 @@ class SpanReader:
     for intent in intents:
       at["intents"].append(len(ids))
       ids += pieces.intents[intent]
-    return _Shown(pieces, ids, slots, values, intents, at)
+    return _Shown(pieces, _numbers(ids), slots, values, intents, at)
 
   def _fitting(self, service: int, system: Any, user: Any, memory: int) -> tuple[int, int, int]:
     """Returns the pieces per description, and how many each utterance loses at its beginning."""
@@ -237,16 +239,16 @@ class SpanReader:
       if slot in pieces.tracked:
         bits[slot] |= answers.SYSTEM_OPEN | (IS_SYSTEMS if value in held.get(slot, ()) else 0)
     done = 0
-    for act in known.acts:
-      if act.service != known.service:
+    for turn, service, act, slot, _ in known.acts:
+      if service != known.service:
         continue
-      if act.act == NOTIFY_SUCCESS:
-        done |= DONE_NOW if act.turn == known.turn - 1 else DONE_BEFORE
-      elif act.turn == known.turn - 1 and act.slot != NONE:
-        if act.act == OFFER_INTENT:
-          of_intents[act.slot] |= WAS_OFFERED
+      if act == NOTIFY_SUCCESS:
+        done |= DONE_NOW if turn == known.turn - 1 else DONE_BEFORE
+      elif turn == known.turn - 1 and slot != NONE:
+        if act == OFFER_INTENT:
+          of_intents[slot] |= WAS_OFFERED
         else:
-          bits[act.slot] |= _ACT_BITS.get(act.act, 0)
+          bits[slot] |= _ACT_BITS.get(act, 0)
     if done:
       bits = [one | done for one in bits]
       of_intents = [one | WAS_DONE for one in of_intents]
