@@ -44,7 +44,10 @@ def frame_examples(
         ids.append(name)
         for feature, all_numbers in zip(features, numbers, strict=True):
           found = example[feature]
-          (all_numbers.fromlist if type(found) is list else all_numbers.extend)(found)
+          if isinstance(found, list):
+            all_numbers.fromlist(found)
+          else:
+            all_numbers.extend(found)
           sizes.append(len(found))
     each = np.array(sizes, np.int64).reshape(-1, len(features))
     return [np.array(ids, object), each, *(np.frombuffer(x, np.int32) for x in numbers)]

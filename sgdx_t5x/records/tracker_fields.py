@@ -121,7 +121,8 @@ def _acts(record: Mapping[str, Any]) -> tuple[Act, ...]:
     values: tuple[str, ...] = (value.decode(),) if value else ()
     if row == last and value:
       values = (*acts.pop().values, *values)
-    acts.append(Act(*row, values))
+    turn, service, act, slot = row
+    acts.append(Act(turn, service, act, slot, values))
     last = row
   return tuple(acts)
 
