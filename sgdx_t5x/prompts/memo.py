@@ -1,7 +1,8 @@
-"""A cache of function results."""
+"""Caches of function results."""
 
+import operator
 from collections.abc import Callable, Hashable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -24,3 +25,21 @@ class Memo(dict[K, V]):
       self.clear()
     found = self[key] = self._function(key)
     return found
+
+
+def keep_last(function: Callable[..., V]) -> Callable[..., V]:
+  """Returns the function with its last result cached, for the same objects as arguments.
+
+  The variants of a frame share a history, and a prompt and its target share an order: they ask one
+  after the other.
+  """
+  last: tuple[tuple[Any, ...], Any] | None = None
+
+  def cached(*args: Any) -> V:
+    nonlocal last
+    known = last  # one tuple, since threads may ask at the same time
+    if known is None or not all(map(operator.is_, args, known[0])):
+      last = known = args, function(*args)
+    return known[1]
+
+  return cached

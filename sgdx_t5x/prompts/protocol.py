@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 from sgdx_t5x.data.dialogue import Dialogue, Frame, State, frame_id
 from sgdx_t5x.data.example_id import ExampleId, Unit
 from sgdx_t5x.data.schema import Schema, Service
-from sgdx_t5x.prompts.memo import Memo
+from sgdx_t5x.prompts.memo import Memo, keep_last
 
 if TYPE_CHECKING:
   import seqio
@@ -50,23 +50,13 @@ def service_pairs(original: Schema, variant: Schema) -> Mapping[str, ServicePair
 def turn_writer(write: Callable[[str, str], str]) -> Callable[[History], tuple[str, ...]]:
   """Returns a function from a history to its turns as a format writes them, with a cache.
 
-  The variants of a frame share one history, and a dialogue's next frame repeats its turns.
+  A dialogue's next frame repeats its turns.
 
   Args:
     write: (speaker, utterance) -> the turn.
   """
   known = Memo(lambda turn: write(*turn))
-  last: tuple[History, tuple[str, ...]] = ((), ())
-
-  def turns(history: History) -> tuple[str, ...]:
-    nonlocal last
-    of, found = last
-    if of is not history:
-      found = tuple(map(known.__getitem__, history))
-      last = history, found
-    return found
-
-  return turns
+  return keep_last(lambda history: tuple(map(known.__getitem__, history)))
 
 
 class Prompt(NamedTuple):
@@ -77,24 +67,21 @@ class Prompt(NamedTuple):
 
   Attributes:
     turns: the history as the format writes it, from the oldest turn.
-    before: what precedes the history; "" if nothing does.
+    before: what precedes the history, in parts that recur in other prompts.
     after: what follows it.
-    before_parts: `before` split into parts that recur in other prompts, to be tokenised once each;
-      joined by spaces they are `before`. () if `before` as a whole recurs.
     row: further keys of the row that `sgdx prompts` writes, for instance possible answers.
   """
 
   turns: tuple[str, ...]
-  before: str = ""
+  before: tuple[str, ...] = ()
   after: str = ""
   row: Mapping[str, Any] = _NO_KEYS
-  before_parts: tuple[str, ...] = ()
 
   @property
   def text(self) -> str:
     """The whole input."""
-    parts = [self.before, *self.turns] if self.before else [*self.turns]
-    return " ".join([*parts, self.after] if self.after else parts)
+    parts = self.before + self.turns
+    return " ".join((*parts, self.after) if self.after else parts)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

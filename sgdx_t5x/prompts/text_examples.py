@@ -284,7 +284,7 @@ def input_tokens(prompts: Sequence[Prompt], tokens: Tokens, limit: int | None) -
 
 
 def _parts(prompt: Prompt) -> tuple[str, ...]:
-  return (*(prompt.before_parts or (prompt.before,)), *prompt.turns, prompt.after)
+  return (*prompt.before, *prompt.turns, prompt.after)
 
 
 def _fitting(parts: list[bytes], num_turns: int, limit: int | None) -> bytes:

@@ -49,7 +49,7 @@ class StateJson:
   def prompts(self, frame, service, history):
     turns = tuple(f"{speaker}: {text.strip()}" for speaker, text in history[-self.style.turns :])
     names = ", ".join(slot.name for slot in service.variant.slots)
-    return [Prompt(turns, before=f"slots: {names}", row={"slots": names.split(", ")})]
+    return [Prompt(turns, before=(f"slots: {names}",), row={"slots": names.split(", ")})]
 
   def targets(self, frame, service, state):
     names = {a.name: b.name for a, b in _aligned(service, "slots")}

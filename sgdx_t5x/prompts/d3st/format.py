@@ -14,6 +14,7 @@ from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, frame_order, servic
 from sgdx_t5x.prompts.d3st.reading import read_answer
 from sgdx_t5x.prompts.d3st.style import D3stStyle
 from sgdx_t5x.prompts.d3st.text import prefix_parts, target_text, utterance_text
+from sgdx_t5x.prompts.memo import keep_last
 from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair, turn_writer
 from sgdx_t5x.prompts.without_graph import TextExamples
 
@@ -39,8 +40,7 @@ class D3ST(TextExamples):
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
     """The service, then the history."""
     turns = turn_texts(self.style)(history)
-    parts = prefix_parts(*self._shown(frame, service))
-    return [Prompt(turns, before=" ".join(parts), before_parts=parts)]
+    return [Prompt(turns, before=prefix_parts(*self._shown(frame, service)))]
 
   def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
     """Values, intent and requested slots by index."""
@@ -51,8 +51,7 @@ class D3ST(TextExamples):
     return read_answer(text, service, *self._shown(example, service), self.style)
 
   def _shown(self, frame: ExampleId, service: ServicePair) -> tuple[ServiceParts, Order]:
-    parts = service_parts(service, self.style)
-    return parts, frame_order(frame, parts, self.style)
+    return _shown(self.style)(frame, service)
 
   def shown_frames(self, dialogue: Dialogue) -> Iterator[tuple[int, Frame]]:
     """The frames that Google's script shows: see `D3stStyle.frames` and `cumulate`."""
@@ -73,6 +72,17 @@ class D3ST(TextExamples):
 def turn_texts(style: D3stStyle) -> Callable[[History], tuple[str, ...]]:
   """Returns the function from a history to its turns."""
   return turn_writer(lambda speaker, text: utterance_text(speaker, text, style))
+
+
+@functools.lru_cache(maxsize=16)
+def _shown(style: D3stStyle) -> Callable[[ExampleId, ServicePair], tuple[ServiceParts, Order]]:
+  """Returns the function from a frame to what its prompt shows of its service, and how."""
+
+  def shown(frame: ExampleId, service: ServicePair) -> tuple[ServiceParts, Order]:
+    parts = service_parts(service, style)
+    return parts, frame_order(frame, parts, style)
+
+  return keep_last(shown)
 
 
 def shown_frames(dialogue: Dialogue, style: D3stStyle) -> Iterator[tuple[int, Frame]]:

@@ -3,14 +3,14 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import State
 from sgdx_t5x.data.example_id import FRAME, ExampleId, Unit
 from sgdx_t5x.data.schema import Service
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
-from sgdx_t5x.prompts.memo import Memo
+from sgdx_t5x.prompts.memo import Memo, keep_last
 from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair, turn_writer
 from sgdx_t5x.prompts.sdt.answers import read_answer
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstrations, load_demonstrations
@@ -52,9 +52,8 @@ class SDT(TextExamples):
     layout = self.layout(frame, service)
     turns = turn_texts(self.style)(history)
     if self.style.order == "demonstration":
-      return [Prompt(turns, before=_written_before(service, layout, self.style))]
-    parts = before_parts(service, layout, self.style)
-    return [Prompt(turns, before=" ".join(parts), before_parts=parts)]
+      return [Prompt(turns, before=(_written_before(service, layout, self.style),))]
+    return [Prompt(turns, before=before_parts(service, layout, self.style))]
 
   def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
     """The state, and the active intent if the style asks for it."""
@@ -83,18 +82,10 @@ class _Loaded(SDT):
 
   @functools.cached_property
   def _layout(self) -> Callable[[ExampleId, ServicePair], Layout]:
-    last: tuple[Any, ...] = (None, None, None)
-
-    def layout(frame: ExampleId, service: ServicePair) -> Layout:
-      nonlocal last
-      if last[0] is not frame or last[1] is not service:
-        last = frame, service, frame_layout(self._written[service], frame, self.style)
-      return last[2]
-
-    return layout
+    return keep_last(lambda frame, service: frame_layout(self._written[service], frame, self.style))
 
   def layout(self, frame: ExampleId, service: ServicePair) -> Layout:
-    """See `SDT.layout`; a prompt and its target ask for it one after the other."""
+    """See `SDT.layout`."""
     return self._layout(frame, service)
 
 

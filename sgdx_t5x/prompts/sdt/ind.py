@@ -99,7 +99,7 @@ class SDTInd(TextExamples):
       value = " ".join(shown_value(service, i, demo, layout.values.get(i), style))
       name = service.variant.slots[i].name
       before = f"[example] {demo.text} [slot] {name}={value} [context]"
-      found.append(Prompt(turns, before=case(before, style)))
+      found.append(Prompt(turns, before=(case(before, style),)))
     return found
 
   def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:

@@ -47,8 +47,7 @@ class ToolCalls(TextExamples):
         fix="write requests with the tools of other services: sgdx prompts --as tools",
       )
     turns = tuple(f"[{'user' if who == USER else 'assistant'}] {text}" for who, text in history)
-    parts = _tool_texts(service)
-    return [Prompt(turns, before=" ".join(parts), before_parts=parts, after="[calls]")]
+    return [Prompt(turns, before=_tool_texts(service), after="[calls]")]
 
   def targets(self, frame: ExampleId, service: ServicePair, state: State) -> list[str]:
     """The calls of the state."""
