@@ -6,8 +6,9 @@ Tasks of SGD's test split with the original schemas, not shuffled, tokenised wit
 (SpanDST: with that of SGDX_ENCODER; left out without one), at each format's own lengths, in batches
 of 64 rows as a model gets them (one by one, SeqIO's examples take Python 150 to 300 microseconds
 each, whatever is in them); the first batches are not timed. A measurement is a pass of the split:
-its first 10,000 frames alone have most of its words, and each is tokenised once. For comparison, reading the records
-only, which any task must do. SDT's demonstrations are made from the archive once.
+its first 10,000 frames have most of its words, each of which is tokenised once. For comparison,
+reading the records only, which any task must do. SDT's demonstrations are made from the archive
+once.
 """
 
 from __future__ import annotations
