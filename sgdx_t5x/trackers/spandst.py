@@ -74,8 +74,9 @@ def _right(
   if not values:
     return [Choice(CLEAR)] if before else []
   if _meet(values, before):
-    repeats = not slot.is_categorical and gold.spans
-    return [*_KEPT, *(_annotated(position, known, gold, values, by_user=True) if repeats else ())]
+    if slot.is_categorical:
+      return [*_KEPT]
+    return [*_KEPT, *_annotated(position, known, gold, values, by_user=True)]
   if values[0] == DONTCARE:
     return [Choice(ANY)]
   right = []

@@ -14,7 +14,6 @@ from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts, frame_order, servic
 from sgdx_t5x.prompts.d3st.reading import read_answer
 from sgdx_t5x.prompts.d3st.style import D3stStyle
 from sgdx_t5x.prompts.d3st.text import prefix_parts, target_text, utterance_text
-from sgdx_t5x.prompts.memo import keep_last
 from sgdx_t5x.prompts.protocol import History, Prompt, ServicePair, turn_writer
 from sgdx_t5x.prompts.without_graph import TextExamples
 
@@ -51,7 +50,8 @@ class D3ST(TextExamples):
     return read_answer(text, service, *self._shown(example, service), self.style)
 
   def _shown(self, frame: ExampleId, service: ServicePair) -> tuple[ServiceParts, Order]:
-    return _shown(self.style)(frame, service)
+    parts = service_parts(service, self.style)
+    return parts, frame_order(frame, parts, self.style)
 
   def shown_frames(self, dialogue: Dialogue) -> Iterator[tuple[int, Frame]]:
     """The frames that Google's script shows: see `D3stStyle.frames` and `cumulate`."""
@@ -72,17 +72,6 @@ class D3ST(TextExamples):
 def turn_texts(style: D3stStyle) -> Callable[[History], tuple[str, ...]]:
   """Returns the function from a history to its turns."""
   return turn_writer(lambda speaker, text: utterance_text(speaker, text, style))
-
-
-@functools.lru_cache(maxsize=16)
-def _shown(style: D3stStyle) -> Callable[[ExampleId, ServicePair], tuple[ServiceParts, Order]]:
-  """Returns the function from a frame to what its prompt shows of its service, and how."""
-
-  def shown(frame: ExampleId, service: ServicePair) -> tuple[ServiceParts, Order]:
-    parts = service_parts(service, style)
-    return parts, frame_order(frame, parts, style)
-
-  return keep_last(shown)
 
 
 def shown_frames(dialogue: Dialogue, style: D3stStyle) -> Iterator[tuple[int, Frame]]:
