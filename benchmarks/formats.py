@@ -5,10 +5,10 @@
 Tasks of SGD's test split with the original schemas, not shuffled, tokenised with T5's vocabulary
 (SpanDST: with that of SGDX_ENCODER; left out without one), at each format's own lengths, in batches
 of 64 rows as a model gets them (one by one, SeqIO's examples take Python 150 to 300 microseconds
-each, whatever is in them); the first batches are not timed. A measurement is a pass of the split:
-its first 10,000 frames have most of its words, each of which is tokenised once. For comparison,
-reading the records only, which any task must do. SDT's demonstrations are made from the archive
-once.
+each, whatever is in them); the first batches are not timed. A measurement is nearly a pass of the
+split (26,802 frames): the first 10,000 have most of its words, each of which is tokenised once. For
+comparison, reading the records only, which any task must do. SDT's demonstrations are made from the
+archive once.
 """
 
 from __future__ import annotations
