@@ -1,18 +1,66 @@
-"""Worker processes that exit with their parent."""
+"""Worker processes that leave interrupts to their parent and exit with it."""
 
+import concurrent.futures
+import contextlib
 import multiprocessing
 import multiprocessing.process
 import os
+import signal
 import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+
+from sgdx_t5x.errors import SgdxError
 
 
-def end_with_parent() -> None:
-  """Makes a worker process exit when its parent does, even if killed; no effect elsewhere.
+@contextlib.contextmanager
+def worker_processes(
+  processes: int, doing: str, initializer: Callable | None = None, *arguments
+) -> Iterator[Callable]:
+  """Yields a `map` that runs a function in new processes; leaving early drops what has not begun.
 
-  A pool's worker would otherwise wait for work forever. Meant as a pool's initializer.
+  They are not forks: an open zip file must not be shared, nor a progress line's threads copied.
+
+  Args:
+    processes: how many.
+    doing: what they do, for the error.
+    initializer: called first in each, with `arguments`.
+    *arguments: can be pickled, like the function and its items.
+
+  Raises:
+    SgdxError: one was killed.
   """
+  pool = concurrent.futures.ProcessPoolExecutor(
+    processes, multiprocessing.get_context("spawn"), _start, (initializer, arguments)
+  )
+
+  def run(function, items):
+    # The processes start here and inherit the mask, so that an interrupt, which a terminal sends
+    # to all, does not stop one that is still importing.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+      return pool.map(function, items)
+    finally:
+      signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+  try:
+    yield run
+  except BrokenProcessPool:
+    raise SgdxError(
+      f"a worker process was killed while {doing}",
+      expected=f"enough memory for {processes} processes",
+      fix="use fewer processes: --processes N",
+    ) from None
+  finally:
+    pool.shutdown(cancel_futures=True)
+
+
+def _start(initializer: Callable | None, arguments: tuple) -> None:
+  # Otherwise a worker would wait for work forever after its parent was killed.
   if parent := multiprocessing.parent_process():
     threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()
+  if initializer:
+    initializer(*arguments)
 
 
 def _exit_after(process: multiprocessing.process.BaseProcess) -> None:

@@ -9,18 +9,14 @@ with marks as placeholders for names; each variant fills in its own. Renaming ma
 of keys, so a mapping whose keys are slots is one mark.
 """
 
-import concurrent.futures
 import dataclasses
 import functools
 import itertools
 import json
-import multiprocessing
 import pathlib
 import re
 import secrets
-import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from sgdx_t5x.data.corpus import Corpus, schema_path
@@ -31,7 +27,7 @@ from sgdx_t5x.data.variants import INTENT_ACTS, ORIGINAL, Renaming, renamings
 from sgdx_t5x.errors import SgdxError, UsageError, malformed
 from sgdx_t5x.files import atomic_write, decode_json, json_type, writing_fix
 from sgdx_t5x.files.inputs import check_not_input
-from sgdx_t5x.parallel import end_with_parent
+from sgdx_t5x.parallel import worker_processes
 
 ALL = "all"
 _encode = json.JSONEncoder(indent=2, sort_keys=True).encode
@@ -129,23 +125,8 @@ def export(
     for task in tasks:
       yield _write(task)
     return
-  # Fresh processes, not forks: a zip file that is open must not be shared.
-  context = multiprocessing.get_context("spawn")
-  with concurrent.futures.ProcessPoolExecutor(processes, context, end_with_parent) as pool:
-    # Workers started here inherit the mask, so that an interrupt reaches this process only.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-      results = pool.map(_write, tasks)
-    finally:
-      signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    try:
-      yield from results
-    except BrokenProcessPool:
-      raise SgdxError(
-        "a worker process was killed while converting dialogues",
-        expected=f"enough memory for {processes} processes",
-        fix="use fewer processes: --processes N",
-      ) from None
+  with worker_processes(processes, "converting dialogues") as run:
+    yield from run(_write, tasks)
 
 
 def convert_text(

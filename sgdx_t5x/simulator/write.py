@@ -1,12 +1,10 @@
 """Writes dialogues to files in the official layout: streamed, in parallel, atomically."""
 
 import collections
-import concurrent.futures
 import contextlib
 import functools
 import importlib
 import json
-import multiprocessing
 import os
 import pathlib
 import sys
@@ -15,7 +13,7 @@ from collections.abc import Callable, Iterator
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_folder, check_folder
 from sgdx_t5x.files.locks import lock
-from sgdx_t5x.parallel import end_with_parent
+from sgdx_t5x.parallel import worker_processes
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.simulator.generate import Simulation, simulate
 from sgdx_t5x.simulator.surface import Paraphrase
@@ -109,18 +107,8 @@ def _workers(simulation: Simulation, paraphrase: str | None, processes: int) -> 
     _start(simulation, paraphrase)
     yield map
     return
-  # Spawned, since the terminal's progress line uses threads, which must not be forked.
-  with concurrent.futures.ProcessPoolExecutor(
-    processes,
-    mp_context=multiprocessing.get_context("spawn"),
-    initializer=_start,
-    initargs=(simulation, paraphrase),
-  ) as pool:
-    try:
-      yield pool.map
-    except BaseException:
-      pool.shutdown(wait=True, cancel_futures=True)
-      raise
+  with worker_processes(processes, "simulating dialogues", _start, simulation, paraphrase) as run:
+    yield run
 
 
 _work: functools.partial  # this process' `simulate`, without the arguments that differ by file
@@ -128,7 +116,6 @@ _work: functools.partial  # this process' `simulate`, without the arguments that
 
 def _start(simulation: Simulation, paraphrase: str | None) -> None:
   global _work
-  end_with_parent()
   hook = load_paraphrase(paraphrase) if paraphrase else None
   _work = functools.partial(simulate, simulation, paraphrase=hook)
 

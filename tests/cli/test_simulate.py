@@ -325,8 +325,8 @@ def test_init_of_a_schema_without_intents_writes_nothing(here, capsys):
 
 
 @contextlib.contextmanager
-def started(here, processes):
-  """A run in a separate session that is writing its second file."""
+def started(here, processes, file="dialogues_002"):
+  """A run in a separate session that is writing this file."""
   given = arguments(100_000, processes=processes, out="deep/mine")
   with subprocess.Popen(
     [sys.executable, "-m", "sgdx_t5x.cli", *given],
@@ -336,16 +336,19 @@ def started(here, processes):
     start_new_session=True,
   ) as process:
     deadline = time.monotonic() + 30
-    while not list(here.glob("deep/mine/.train*/train/dialogues_002*")):
+    while not list(here.glob(f"deep/mine/.train*/train/{file}*")):
       assert time.monotonic() < deadline
       assert process.poll() is None
       time.sleep(0.02)
     yield process
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_an_interrupted_run_leaves_nothing(here, processes):
-  with started(here, processes) as process:
+@pytest.mark.parametrize(
+  "processes, file",
+  [(1, "dialogues_002"), (2, "dialogues_002"), (2, "simulation.json")],  # the last: workers start
+)
+def test_an_interrupted_run_leaves_nothing(here, processes, file):
+  with started(here, processes, file) as process:
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     _, error = process.communicate(timeout=30)
   assert process.returncode == 130
@@ -358,6 +361,17 @@ def test_a_killed_run_leaves_no_processes(here):
     process.kill()
     process.communicate(timeout=20)  # returns once no process has its stderr open
   assert not (here / "deep/mine/train").exists()
+
+
+def test_a_killed_worker_is_told_and_leaves_nothing(here):
+  with started(here, 2) as process:
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    os.kill(int(children.split()[-1]), signal.SIGKILL)  # the first tracks resources
+    _, error = process.communicate(timeout=30)
+  assert process.returncode == 1
+  assert "a worker process was killed while simulating dialogues" in error
+  assert "Traceback" not in error
+  assert not (here / "deep").exists()
 
 
 def test_help_has_examples_and_fits_the_page(here):
