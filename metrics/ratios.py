@@ -83,6 +83,12 @@ def ratio_samples(
   return dict(zip(statistics, found.T, strict=True))
 
 
+def frames_with(statistics: Mapping[str, Ratio], counts: Counts) -> dict[str, np.ndarray]:
+  """Returns statistic -> [U] bool, the frames that add to its denominator."""
+  whole = _weights(statistics, counts.names)[1]
+  return dict(zip(statistics, whole @ counts.values > 0, strict=True))
+
+
 def ratio_intervals(
   statistics: Mapping[str, Ratio], counts: Counts, samples: BootstrapSamples
 ) -> dict[str, tuple[float, float]]:

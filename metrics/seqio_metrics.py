@@ -2,6 +2,7 @@
 
 The official JGA is a product over all slots of a service. Examples for the tracked slots alone give
 the same number: the other slots are never in a gold or predicted state, so each of them scores 1.
+(Frames of a service with other slots only, which SGD lacks, have no examples of unit "slot".)
 
 Both functions take the output of a task's postprocessor (`prompts.seqio_steps.read_back`), which
 depends on the unit of the task's prompt format.
@@ -16,6 +17,7 @@ depends on the unit of the task's prompt format.
   A target of unit "frame" also has
     state: the gold state, slot -> acceptable gold values;
     slots: slot -> whether it is categorical, for all slots that can be in a state;
+    has_slots: whether the service has any (default: True); if not, the frame has no JGA;
     active_intent, requested_slots: gold values.
   predictions: one per example in the same order. For unit "slot" a value, or None for "not in the
     state"; for unit "frame" a `PredictedFrame`.
@@ -49,6 +51,7 @@ class _Frame:
 
   num_examples: int  # number of examples of a complete frame
   seen: bool
+  has_slots: bool = True
   examples: set[str | None] = dataclasses.field(default_factory=set)  # the slots they ask for
   scores: dict[str, float] = dataclasses.field(default_factory=dict)  # per slot
   further: dict[str, float] = dataclasses.field(default_factory=dict)  # INTENT, REQUESTED
@@ -59,7 +62,7 @@ class _Frame:
 
   @property
   def jga(self) -> float:
-    return math.prod(self.scores.values())
+    return math.prod(self.scores.values()) if self.has_slots else math.nan
 
 
 def joint_goal_accuracy(
@@ -97,8 +100,10 @@ def joint_goal_accuracy(
   result["num_frames_incomplete"] = float(len(frames) - len(whole))
   if slots:
     result["slot_accuracy"] = float(np.mean(slots))
+  jga = np.array([frame.jga for frame in whole])
   for suffix, group in _groups([frame.seen for frame in whole]):
-    result[f"jga{suffix}"] = float(np.mean([frame.jga for frame in whole], where=group))
+    if (known := group & ~np.isnan(jga)).any():
+      result[f"jga{suffix}"] = float(np.mean(jga, where=known))
     for key, scores in _further(whole).items():
       result[f"{key}{suffix}"] = float(np.mean(scores, where=group))
   return result
@@ -206,6 +211,7 @@ def _score_frame(
 ) -> None:
   """Scores an example that asks for the whole frame."""
   gold, predicted = target["state"], prediction.slot_values
+  frame.has_slots = target.get("has_slots", True)
   for slot in dict.fromkeys((*target["slots"], *predicted)):
     # A slot that no gold state can have is wrong as soon as it is predicted.
     categorical = target["slots"].get(slot, False)

@@ -37,11 +37,8 @@ def worker_processes(
   def run(function, items):
     # The processes start here and inherit the mask, so that an interrupt, which a terminal sends
     # to all, does not stop one that is still importing.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with _without(signal.SIGINT):
       return pool.map(function, items)
-    finally:
-      signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
   try:
     yield run
@@ -52,7 +49,20 @@ def worker_processes(
       fix="use fewer processes: --processes N",
     ) from None
   finally:
-    pool.shutdown(cancel_futures=True)
+    # A second interrupt, or SIGALRM, with which `sgdx` repeats the first, would leave workers that
+    # Python waits for at its end.
+    with _without(signal.SIGINT, signal.SIGALRM):
+      pool.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _without(*signals: signal.Signals) -> Iterator[None]:
+  """Holds signals back; they come afterwards."""
+  mask = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+  try:
+    yield
+  finally:
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _start(initializer: Callable | None, arguments: tuple) -> None:

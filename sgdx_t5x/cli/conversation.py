@@ -54,6 +54,12 @@ class Conversation:
       except EOFError:
         print()
         return
+      except UnicodeDecodeError as e:  # of a pipe, the lines after it are lost too
+        raise SgdxError(
+          f"the line after {len(self._said)} utterances is not {e.encoding.upper()} ({e.reason})",
+          expected=f"text in {e.encoding.upper()}",
+          fix="convert the text, for example with iconv, or set PYTHONIOENCODING to its encoding",
+        ) from None
       if not sys.stdin.isatty():
         print(line)  # echoed, as on a terminal
       if line.startswith("/"):

@@ -72,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
 def _import(name: str) -> None:
   sys.path.insert(0, os.getcwd())  # as `python -m t5x.train` finds it
   try:
+    if not name or name.startswith("."):  # for which Python has other exceptions
+      raise ImportError("not the full name of a module")
     importlib.import_module(name)
   except (ImportError, SyntaxError) as e:
     raise UsageError(

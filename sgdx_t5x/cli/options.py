@@ -245,18 +245,19 @@ def parse_variants(
   """Reads `--variant NAME NAME=DIR ...`. Returns the names, and the schemas they stand for.
 
   Raises:
-    UsageError: a variant with two folders, or NAME= without one.
+    UsageError: a variant with two folders, NAME= without one, or a name that is no folder's.
   """
   from sgdx_t5x.augment.variant_schemas import VariantSchemas
+  from sgdx_t5x.files import is_folder_name
 
   variants: dict[str, str | None] = {}
   for item in items:
     name, sign, folder = item.partition("=")
     again = variants.get(name, folder or None) != (folder or None)
-    if not name or again or (sign and not folder):
+    if not is_folder_name(name) or again or (sign and not folder):
       raise UsageError(
         f"--variant {item}",
-        expected="NAME, or NAME=DIR for custom schemas, with one DIR per name",
+        expected="NAME, or NAME=DIR for custom schemas, with one DIR per name and no slash in NAME",
         fix="pass, for example, --variant original v3 mine=my_schemas",
       )
     variants[name] = folder or None

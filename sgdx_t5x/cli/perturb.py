@@ -1,6 +1,8 @@
 """`sgdx perturb`: dialogues with new names, paraphrases, disfluent speech, new values or goals."""
 
 import argparse
+import os
+import pathlib
 import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -229,12 +231,22 @@ def _check_outputs(args: argparse.Namespace) -> None:
 
 def _run_coco(args: argparse.Namespace, split: "Split", options: dict[str, Any]) -> int:
   """Writes goals, utterances to classify and counterfactuals, as requested. Returns 0."""
+  from sgdx_t5x.cli.options import check_least
   from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.files import check_folder
   from sgdx_t5x.perturb import coco_open, coco_write
 
   if args.out:
     check_folder(coco_write.control_folder(args.out))
+  sheet = args.sheet_out or f"{pathlib.Path(args.out or '').resolve()}.csv"
+  if args.sheet is not None:
+    check_least(args, "sheet", 1, "omit --sheet to write none")
+    for path in filter(os.path.lexists, (sheet, coco_write.key_of(sheet))):
+      raise UsageError(
+        f"--sheet: {path} already exists, and annotations may be in it",
+        expected="a new file",
+        fix="move it away, or name another file with --sheet-out",
+      )
   options["generator_name"] = options.pop("generator", "templates")
   coco, quality = coco_open.open_coco(split, args.seed, **options)
   if quality:
@@ -256,10 +268,10 @@ def _run_coco(args: argparse.Namespace, split: "Split", options: dict[str, Any])
       split,
       args.out,
       lambda done: update("perturbing", done, total) if done % 10 == 0 else None,
+      args.sheet or 0,
     )
   _print_coco(manifest, args)
   if args.sheet is not None:
-    sheet = args.sheet_out or f"{args.out}.csv"
     key = coco_write.write_sheet(sheet, made, args.sheet, args.seed)
     print(f"written: {sheet}: {3 * args.sheet} rows; answer key: {key}")
   return 0

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import math
 import os
 import re
 import shlex
@@ -141,8 +142,10 @@ def _check(args: argparse.Namespace) -> dict[str, Any]:
   """Refuses numbers that make no sense. Returns the parameters of --param."""
   for name, least in (("limit", 1), ("concurrency", 1), ("retries", 0), ("backoff", 0)):
     check_least(args, name, least, "omit it to use the default")
-  if not args.timeout > 0:
-    raise UsageError(f"--timeout {args.timeout:g}", expected="more than 0", fix="leave it out")
+  if not 0 < args.timeout < math.inf:
+    raise UsageError(
+      f"--timeout {args.timeout:g}", expected="a number of seconds above 0", fix="leave it out"
+    )
   if args.price and min(args.price) < 0:
     raise UsageError(
       f"--price {args.price[0]} {args.price[1]}",
@@ -162,6 +165,12 @@ def _check(args: argparse.Namespace) -> dict[str, Any]:
       parameters[name] = json.loads(text)
     except ValueError:
       parameters[name] = text
+    except RecursionError:
+      raise UsageError(
+        f"--param {name}: JSON nested too deeply",
+        expected="NAME=JSON that an endpoint can read",
+        fix="pass, for example, --param temperature=0",
+      ) from None
   return parameters
 
 

@@ -104,7 +104,7 @@ class Corpus:
         any(step.get("scored") == "last" for step in steps),
         "_".join(map(_label, steps)),
       )
-    except (IndexError, KeyError, TypeError, ValueError) as e:
+    except (IndexError, KeyError, TypeError, ValueError, OverflowError) as e:
       raise SgdxError(
         f"{self.origin}: {name}: {malformed(e)}", expected=expected, fix=fix
       ) from None

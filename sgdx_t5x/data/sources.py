@@ -75,6 +75,13 @@ class ArchiveSource:
     except _BROKEN as e:
       raise self._broken(e) from None
     members = [i for i in self._zip.infolist() if i.filename.endswith((".json", ".jsonl"))]
+    for name in (i.filename for i in members):
+      if name.startswith("/") or ".." in name.split("/"):  # outputs are named like inputs
+        raise SgdxError(
+          f"{self.origin}: contains {name!r}, outside its folder",
+          expected="the layout of the official SGD archive",
+          fix=f"do not trust this archive; {DOWNLOAD_HINT}",
+        )
     root = _find_root([i.filename for i in members], self.origin)
     self._members = {
       i.filename.removeprefix(root): i for i in members if i.filename.startswith(root)

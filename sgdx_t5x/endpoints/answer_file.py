@@ -130,6 +130,7 @@ class AnswerFile:
     """Writes an answer. Args: requests that it answers, of one digest; response, its body.
 
     Raises:
+      TooDeep: it is nested too deeply; nothing is written.
       SgdxError: it cannot be written; earlier answers are kept.
     """
     about = {"hash": requests[0].digest, "model": self._model}
@@ -137,7 +138,7 @@ class AnswerFile:
     rows = (
       {"custom_id": x.id, "response": answer, "error": None, "request": about} for x in requests
     )
-    self._write(b"".join(to_json(row) + b"\n" for row in rows))
+    self._write(b"".join(to_json(row, f"{self.path}: an answer") + b"\n" for row in rows))
     self.ids.update(request.id for request in requests)
     before = self._known.get(about["hash"])
     if not before or before.path != self.path:

@@ -116,6 +116,12 @@ class Endpoint:
         text = await response.read()
     except TimeoutError:
       raise Failed(f"no answer within {self._timeout:g} s") from None
+    except UnicodeError as e:  # of a host's name, in --endpoint or in a proxy's address
+      raise SgdxError(
+        f"{self.shown}: {e}",
+        expected="host names with 1 to 63 characters between dots",
+        fix="check --endpoint, and http_proxy and https_proxy if they are set",
+      ) from None
     except (aiohttp.ClientError, OSError) as e:
       why = self._said(str(e) or type(e).__name__)
       if isinstance(e, aiohttp.ClientConnectorError) and isinstance(
@@ -186,7 +192,7 @@ class Endpoint:
       async with self._session.get(url, proxy=self._proxy, allow_redirects=False) as response:
         data = json.loads(await response.read())["data"]
       return self._said(f"models: {nearest('', [str(model['id']) for model in data])}")
-    except (aiohttp.ClientError, OSError, ValueError, LookupError, TypeError):
+    except (aiohttp.ClientError, OSError, ValueError, LookupError, TypeError, RecursionError):
       return ""
 
   def _said(self, text: str) -> str:

@@ -4,6 +4,7 @@ A file of requests may be larger than memory: of a body, only its place in the f
 """
 
 import collections
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -44,6 +45,10 @@ class Request:
   size: int
   dialogue_id: str
   service: str
+
+
+class TooDeep(SgdxError):
+  """JSON with so many levels that Python can read but not write it."""
 
 
 class RequestFile:
@@ -100,7 +105,7 @@ class RequestFile:
   def body(self, request: Request) -> bytes:
     """Returns the body to send; only within a `with` block."""
     self._file.seek(request.place)
-    return self._body(decode_json(self._file.readline(), str(self.path), _EXPECTED), "")
+    return self._body(decode_json(self._file.readline(), str(self.path), _EXPECTED), str(self.path))
 
   def _request(self, line: bytes, place: int, where: str) -> Request:
     row = decode_json(line, where, _EXPECTED, _FIX)
@@ -128,15 +133,27 @@ class RequestFile:
         fix="add --model NAME",
       )
     self.model = self.model or str(named)
-    return to_json({**sent, "model": self.model, **self._parameters})
+    return to_json({**sent, "model": self.model, **self._parameters}, f"{where}, with --param")
 
 
-def to_json(data: Any) -> bytes:
-  """Returns data as a line of JSON without the newline; it may contain lone surrogates."""
-  try:
+def to_json(data: Any, where: str) -> bytes:
+  """Returns data as a line of JSON without the newline; it may contain lone surrogates.
+
+  Args:
+    data: decoded JSON.
+    where: what it is, for errors.
+
+  Raises:
+    TooDeep: it has too many levels.
+  """
+  with contextlib.suppress(TypeError):
     return orjson.dumps(data)
-  except TypeError:
+  try:
     return json.dumps(data).encode()
+  except RecursionError:
+    raise TooDeep(
+      f"{where}: JSON nested too deeply", expected="fewer levels", fix="remove some of the levels"
+    ) from None
 
 
 def choose(

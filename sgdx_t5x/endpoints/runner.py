@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sgdx_t5x.endpoints.answer_file import AnswerFile
 from sgdx_t5x.endpoints.endpoint import Endpoint, Failed, Refused
-from sgdx_t5x.endpoints.request_file import Request, RequestFile
+from sgdx_t5x.endpoints.request_file import Request, RequestFile, TooDeep
 from sgdx_t5x.errors import SgdxError
 
 _LONGEST_BACKOFF_S = 60.0
+_MOST_DOUBLINGS = 1_000  # of the backoff: a float holds 1,023
 _HOPELESS = 16  # consecutive requests without an answer, after which a run gives up
 _SECONDS_BETWEEN_SYNCS = 5.0
 _SECONDS_BETWEEN_CALLS = 0.1
@@ -127,10 +128,14 @@ class Runner:
         why = str(e)
         self._not_before = max(self._not_before, time.monotonic() + e.wait)  # for all
         if tries < self._policy.retries:
-          longest = min(_LONGEST_BACKOFF_S, self._policy.backoff * 2**tries)
+          doubled = self._policy.backoff * 2.0 ** min(tries, _MOST_DOUBLINGS)
+          longest = min(_LONGEST_BACKOFF_S, doubled)
           await self._sleep(longest * random.uniform(0.5, 1.0))
       else:
-        self._answers.add(equal, answer)
+        try:
+          self._answers.add(equal, answer)
+        except TooDeep:
+          return self._give_up(equal, "the answer is nested too deeply", hopeless=True)
         self._failed_in_a_row = 0
         if (now := time.monotonic()) - self._called > _SECONDS_BETWEEN_CALLS:
           self._called = now

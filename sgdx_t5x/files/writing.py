@@ -2,14 +2,16 @@
 
 import contextlib
 import errno
+import json
 import pathlib
 import re
 from collections.abc import Callable, Iterator
-from typing import TextIO
+from typing import Any, TextIO
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.inputs import check_no_input_in, check_not_input
 from sgdx_t5x.files.locks import lock, remove_leftovers, temporary_name
+from sgdx_t5x.files.reading import is_text
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -36,6 +38,17 @@ def writing_fix(error: BaseException, other: str, otherwise: str | None = None) 
   return otherwise or (other if cause else f"free some space, or {other}")
 
 
+def is_folder_name(name: str) -> bool:
+  """Whether a name is that of a folder directly in another one: not "", "..", nor with a slash."""
+  return name not in ("", "..") and pathlib.PurePath(name).name == name and "\0" not in name
+
+
+def json_line(data: Any) -> str:
+  """Returns a line of JSON Lines: as text, or escaped if UTF-8 cannot encode half a character."""
+  line = json.dumps(data, ensure_ascii=False)
+  return (line if is_text(line) else json.dumps(data)) + "\n"
+
+
 @contextlib.contextmanager
 def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
   """Opens a text file under a temporary name in its folder; renames it once it is written.
@@ -59,6 +72,12 @@ def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
         yield file
       check_not_input(path, option)  # by now all inputs are known
       temporary.replace(path)
+  except UnicodeEncodeError as e:
+    raise SgdxError(
+      f"{option} {path}: {e.object[e.start : e.end]!r} is half of a character",
+      expected="texts that UTF-8 can encode",
+      fix="correct this text in the input, where it may be escaped",
+    ) from None
   except OSError as e:
     raise SgdxError(
       f"{option} {path}: {e.strerror}",

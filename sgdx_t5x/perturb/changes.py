@@ -1,11 +1,10 @@
 """changes.jsonl: one line per changed dialogue or turn, with all that is needed to undo it."""
 
-import json
 from collections.abc import Iterable
 
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_lines
+from sgdx_t5x.files import decode_lines, json_line
 from sgdx_t5x.perturb.split import Line
 
 _EXPECTED = 'a line {"dialogue_id": ..., ...} written by `sgdx perturb`'
@@ -18,7 +17,7 @@ def changes_name(split: str, step: int | None = None) -> str:
 
 def encode_lines(lines: Iterable[Line]) -> str:
   """Returns the lines as JSON Lines text."""
-  return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+  return "".join(map(json_line, lines))
 
 
 def read_changes(corpus: Corpus, split: str, step: int | None = None) -> dict[str, list[Line]]:

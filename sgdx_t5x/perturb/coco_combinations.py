@@ -99,17 +99,29 @@ def _count(dialogues: Iterable[Mapping[str, Any]], schema: Schema) -> tuple[_Cou
   told: _Counts = {}
   order: _Counts = {}
   for data in dialogues:
-    for turn in data["turns"]:
-      for frame in turn["frames"]:
-        if frame["service"] not in schema or not (actions := frame.get("actions")):
-          continue
-        if turn["speaker"] == USER:
-          slots = sorted({a["slot"] for a in actions if a["act"] == "INFORM"})
-          if slots:
-            of_service = told.setdefault(frame["service"], collections.Counter())
-            of_service.update(itertools.product(slots, slots))
-        _count_order(order.setdefault(frame["service"], collections.Counter()), actions)
+    try:
+      _count_dialogue(data, schema, told, order)
+    except (KeyError, TypeError, AttributeError) as e:
+      name = data.get("dialogue_id") if isinstance(data, dict) else None
+      raise SgdxError(
+        f"dialogue {name}: {malformed(e)}",
+        expected="turns and actions as in SGD's README",
+        fix="correct the annotation: `sgdx data verify` finds the place",
+      ) from e
   return told, order
+
+
+def _count_dialogue(data: Mapping[str, Any], schema: Schema, told: _Counts, order: _Counts) -> None:
+  for turn in data["turns"]:
+    for frame in turn["frames"]:
+      if frame["service"] not in schema or not (actions := frame.get("actions")):
+        continue
+      if turn["speaker"] == USER:
+        slots = sorted({a["slot"] for a in actions if a["act"] == "INFORM"})
+        if slots:
+          of_service = told.setdefault(frame["service"], collections.Counter())
+          of_service.update(itertools.product(slots, slots))
+      _count_order(order.setdefault(frame["service"], collections.Counter()), actions)
 
 
 def _count_order(order: _Pairs, actions: Iterable[Mapping[str, Any]]) -> None:

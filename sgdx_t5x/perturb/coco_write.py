@@ -4,7 +4,6 @@ import collections
 import contextlib
 import csv
 import dataclasses
-import json
 import pathlib
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 
 from sgdx_t5x.data.corpus import PERTURBATION, Corpus
 from sgdx_t5x.errors import SgdxError, UsageError
-from sgdx_t5x.files import atomic_folder, atomic_write, check_folder
+from sgdx_t5x.files import atomic_folder, atomic_write, check_folder, json_line
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.perturb.changes import changes_name, encode_lines
 from sgdx_t5x.perturb.coco import CONTROL_KIND, KIND, Coco, Made, counterfactuals
@@ -53,6 +52,7 @@ def write_coco(
   split: Split,
   out: str | pathlib.Path,
   on_dialogue: Callable[[int], None] = lambda done: None,
+  sheet: int = 0,
 ) -> tuple[Manifest, list[Made]]:
   """Writes the counterfactuals of a split to a folder, and their control to `control_folder`.
 
@@ -63,6 +63,7 @@ def write_coco(
     split: of the original.
     out: a folder that is new or empty, like the control's.
     on_dialogue: called with the number of dialogues done.
+    sheet: the number of turns that `write_sheet` will need.
 
   Returns:
     The manifest of the counterfactuals, and those of them that have a control.
@@ -70,6 +71,7 @@ def write_coco(
   Raises:
     SgdxError: a folder is not empty or cannot be written, or no turn has a counterfactual.
       Nothing is left on disk then.
+    UsageError: there are fewer turns than `sheet`; likewise.
   """
   corpus, counts, files = split.corpus, collections.Counter(), {}
   kept: list[Made] = []
@@ -88,6 +90,7 @@ def write_coco(
       files[name] = checksum(raw)
     check_has_dialogues(corpus, split.name, counts["read"])
     _check_any(counts, corpus, split.name)
+    _check_sheet(sheet, kept)
     complete = corpus.is_complete(split.name, counts["read"])
     manifests = [_finished(each, coco, split, counts, files, complete) for each in sets]
     text = coco.combinations.text().encode()
@@ -165,9 +168,23 @@ def write_lines(path: str, option: str, lines: Iterable[Mapping[str, Any]]) -> i
   number = 0
   with atomic_write(path, option) as file:
     for line in lines:
-      file.write(json.dumps(line, ensure_ascii=False) + "\n")
+      file.write(json_line(line))
       number += 1
   return number
+
+
+def _check_sheet(number: int, made: Sequence[Made]) -> None:
+  if number > len(made):
+    raise UsageError(
+      f"--sheet {number}",
+      expected=f"1 to {len(made)}: turns with both a counterfactual and a control",
+      fix="request fewer",
+    )
+
+
+def key_of(sheet: str) -> str:
+  """Returns the path of an annotation sheet's key."""
+  return f"{sheet}.key"
 
 
 def write_sheet(path: str, made: Sequence[Made], number: int, seed: int) -> str:
@@ -180,21 +197,12 @@ def write_sheet(path: str, made: Sequence[Made], number: int, seed: int) -> str:
   Args:
     path: the sheet.
     made: counterfactuals with a control.
-    number: of turns.
+    number: of turns, at most those.
     seed: of the draw.
 
   Returns:
     Path of the key.
-
-  Raises:
-    UsageError: there are fewer turns.
   """
-  if not 0 < number <= len(made):
-    raise UsageError(
-      f"--sheet {number}",
-      expected=f"1 to {len(made)}: turns with both a counterfactual and a control",
-      fix="request fewer",
-    )
   rng, rows = random.Random(f"{seed}/sheet"), []
   for each in rng.sample(made, number):
     turn = each.turn
@@ -209,7 +217,7 @@ def write_sheet(path: str, made: Sequence[Made], number: int, seed: int) -> str:
       ("counterfactual", turn.id, turn.heard, each.dialogue["turns"][-1]["utterance"], new),
     ]
   rng.shuffle(rows)
-  key = f"{path}.key"
+  key = key_of(path)
   sheet = [("row", "system", "user", "goal", "human_like", "correct")]
   sheet += [
     (str(i), heard, said, "; ".join(f"{slot} = {value}" for slot, value in goal.items()), "", "")

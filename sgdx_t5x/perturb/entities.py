@@ -72,7 +72,10 @@ def _read_slots(path: pathlib.Path, schema: Schema) -> Slots:
   protect([path])
   expected = '{"service": ["slot", ...], ...} with non-categorical slots of the schema'
   data = decode_json(path.read_bytes(), str(path), expected, "correct the file")
-  if not isinstance(data, dict) or not all(isinstance(names, list) for names in data.values()):
+  if not isinstance(data, dict) or not all(
+    isinstance(names, list) and all(isinstance(name, str) for name in names)
+    for names in data.values()
+  ):
     raise SgdxError(
       f"{path}: not lists of slots by service", expected=expected, fix="correct the file"
     )

@@ -8,7 +8,7 @@ from typing import Any
 from sgdx_t5x.data.annotation import AnnotationWarning, validate_annotation
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, malformed
 from sgdx_t5x.perturb.answerable import gold_factuality
 from sgdx_t5x.perturb.changes import read_changes
 from sgdx_t5x.perturb.entities import Slots, entity_slots, free_slots
@@ -145,7 +145,13 @@ def _compare_turns(
     for data in new[2]:
       where = f"{new[0]}, dialogue {data.get('dialogue_id')}"
       check(dataclasses.replace(Dialogue.from_json(data, where), last_only=True), schema, where)
-      _compare_last_turn(data, dialogues, changes.pop(data["dialogue_id"], ()), where)
+      lines = changes.pop(data["dialogue_id"], ())
+      try:
+        _compare_last_turn(data, dialogues, lines, where)
+      except (KeyError, TypeError, AttributeError, IndexError, ValueError) as e:
+        raise _broken(
+          f"{where}: its change cannot be compared: {malformed(e)}", "its line in changes.jsonl"
+        ) from e
       values, unsaid = gold_factuality(data, slots)
       found.dialogues, found.values = found.dialogues + 1, found.values + values
       found.unsaid = found.unsaid[0], found.unsaid[1] + len(unsaid)
@@ -208,10 +214,13 @@ def check_original(perturbed: Corpus, original: Corpus, split: str) -> Manifest:
       expected="a folder that `sgdx perturb` wrote",
       fix="omit --against, or pass the perturbed corpus as --corpus",
     )
-  if manifests[-1].of["checksum"] != original.checksum():
+  of = manifests[-1].of.get("checksum")
+  if not isinstance(of, str):
+    raise _broken(f"{perturbed.origin}: the manifest of {split} has no checksum", "the original's")
+  if of != original.checksum():
     raise SgdxError(
       f"{original.origin} has checksum {original.checksum()}",
-      expected=f"the corpus that was perturbed, checksum {manifests[-1].of['checksum']}",
+      expected=f"the corpus that was perturbed, checksum {of}",
       fix="pass that corpus to --against, or perturb this one again",
     )
   return manifests[-1]

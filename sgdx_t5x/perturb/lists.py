@@ -3,7 +3,7 @@
 import pathlib
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json, not_found
+from sgdx_t5x.files import decode_json, is_text, not_found
 from sgdx_t5x.files.inputs import protect
 
 
@@ -28,7 +28,7 @@ def read_lists(
   protect([path])
   data = decode_json(path.read_bytes(), str(path), expected, "correct the file")
   is_lists = isinstance(data, dict) and all(
-    isinstance(texts, list) and all(isinstance(x, str) and x.strip() == x != "" for x in texts)
+    isinstance(texts, list) and all(is_text(x) and x.strip() == x != "" for x in texts)
     for texts in data.values()
   )
   if not is_lists or any(not data.get(kind) for kind in kinds):

@@ -8,12 +8,13 @@ import dataclasses
 import functools
 import importlib.resources
 import itertools
+import math
 import pathlib
 import random
 from typing import Any
 
-from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json, not_found
+from sgdx_t5x.errors import SgdxError, quoted
+from sgdx_t5x.files import decode_json, is_number, is_text, not_found
 from sgdx_t5x.files.inputs import protect
 
 DEFAULT = "default"
@@ -101,11 +102,13 @@ def _problems(data: Any):
     return
   for kind, rate in rates.items():
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= 1:
-      yield f"rate of {kind}: {rate!r}"
+      yield f"rate of {kind}: {quoted(rate)}"
   for name in _LISTS:
     texts = data[name]
     if not isinstance(texts, list) or not texts or not all(map(_is_weighted, texts)):
       yield f"{name}: not a list of [text, weight]"
+    elif not math.isfinite(sum(float(weight) for _, weight in texts)):
+      yield f"{name}: weights with an infinite sum"
     elif name != "repeat_joins" and any(text != text.strip() for text, _ in texts):
       yield f"{name}: a text with surrounding whitespace"
 
@@ -114,9 +117,8 @@ def _is_weighted(item: Any) -> bool:
   return (
     isinstance(item, list)
     and len(item) == 2
-    and isinstance(item[0], str)
+    and is_text(item[0])
     and item[0] != ""
-    and isinstance(item[1], int | float)
-    and not isinstance(item[1], bool)
+    and is_number(item[1])
     and item[1] > 0
   )

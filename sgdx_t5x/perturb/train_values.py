@@ -1,5 +1,6 @@
 """The values of train's states, to distinguish memorised names from made-up ones."""
 
+import contextlib
 import json
 import re
 
@@ -39,11 +40,13 @@ def _read(corpus: Corpus) -> set[str]:
     states = _STATE.findall(content)
     if len(states) == content.count(_KEY):
       # SGD's train has 376 MB; its states are a small part of it, most of them repeated.
-      for state in map(json.loads, set(states)):
-        values.update(value for found in state.values() for value in found)
-    else:  # a brace in a value
-      for dialogue in read_dialogues(content, origin):
-        for _, frame in dialogue.user_frames():
-          for found in frame.state.slot_values.values() if frame.state else ():
-            values.update(found)
+      with contextlib.suppress(ValueError, TypeError):
+        for state in map(json.loads, set(states)):
+          values.update(value for found in state.values() for value in found)
+        continue
+    # A brace in a value, or values that are no texts: the error says where.
+    for dialogue in read_dialogues(content, origin):
+      for _, frame in dialogue.user_frames():
+        for found in frame.state.slot_values.values() if frame.state else ():
+          values.update(found)
   return values

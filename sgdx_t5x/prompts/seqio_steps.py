@@ -110,6 +110,7 @@ def _frame_facts(example: Mapping[str, Any], service: Service) -> dict[str, Any]
   return {
     "state": state,
     "slots": {slot.name: slot.is_categorical for slot in slots},
+    "has_slots": bool(service.slots),
     "active_intent": intent.decode() if isinstance(intent, bytes) else intent,
     "requested_slots": _texts(example["requested_slots"]),
     "seen": bool(example["seen"]),

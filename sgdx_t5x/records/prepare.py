@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 import tensorflow_datasets as tfds
+from google.protobuf import json_format
 
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
@@ -49,7 +50,14 @@ def prepare(
       temporary folder and renames it), and records that were to be replaced are restored.
   """
   name = name or config_name(corpus)
-  folder = pathlib.Path(_builder(corpus, data_dir, on_dialogue, name).data_dir)
+  try:
+    folder = pathlib.Path(_builder(corpus, data_dir, on_dialogue, name).data_dir)
+  except (ValueError, KeyError, TypeError, AttributeError, json_format.Error) as e:
+    raise SgdxError(
+      f"--data-dir {data_dir}: the records of {name} are damaged ({str(e).splitlines()[0]})",
+      expected="no records, or those that `sgdx data prepare` wrote",
+      fix=f"remove {pathlib.Path(data_dir) / 'sgd' / name}, or pass another --data-dir",
+    ) from None
   with lock(folder.parent, "--data-dir"):
     return _prepare(corpus, data_dir, overwrite, on_dialogue, name)
 

@@ -190,7 +190,11 @@ def _choose(rows: Sequence[dict[str, Any]], examples: int) -> list[tuple[int, di
   chosen = []
   # Keeps the frames of a dialogue together, since its text is embedded once.
   for row in sorted(
-    rows, key=lambda row: (not row["changes"], zlib.crc32(row["dialogue"].encode()))
+    rows,
+    key=lambda row: (
+      not row["changes"],
+      zlib.crc32(row["dialogue"].encode(errors="surrogatepass")),
+    ),
   ):
     cells = list(_cells(row))
     rank = min(counts[cell] for cell in cells)

@@ -144,7 +144,7 @@ def write(
 def check_out(out: pathlib.Path) -> None:
   """Raises SgdxError if a folder contains any file that is not part of a report."""
   listed = out / FILES
-  ours = listed.read_text("utf-8").splitlines() if listed.is_file() else []
+  ours = listed.read_text("utf-8", errors="replace").splitlines() if listed.is_file() else []
   check_folder(
     out,
     replace=True,

@@ -166,13 +166,16 @@ def row(comparison: Comparison, mask: np.ndarray, samples: BootstrapSamples) -> 
     a, b = (agreement[mask] for agreement in comparison.agreement)
     frames_of = comparison.frames.dialogue_ids[mask]
     differences["agreement"] = metrics.mean_difference(a, b, frames_of, samples)
+  # As many as `sgdx score` says: a frame without, say, a categorical slot has no score for these.
+  scores = [s.metrics[comparison.metric] for x in comparison.scores for s in x.values()]
+  scored = mask & ~np.isnan(sum(scores))
   counts = {}
   for variant in comparison.scores[0]:
     broken, fixed = comparison.flipped(variant)
     counts[variant] = {"broken": int(broken[mask].sum()), "fixed": int(fixed[mask].sum())}
   return {
-    "num_frames": int(mask.sum()),
-    "num_dialogues": len(np.unique(dialogues)),
+    "num_frames": int(scored.sum()),
+    "num_dialogues": len(np.unique(comparison.frames.dialogue_ids[scored])),
     "differences": {key: _for_json(difference) for key, difference in differences.items()},
     "flips": counts,
   }

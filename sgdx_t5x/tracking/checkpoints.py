@@ -76,7 +76,7 @@ def _read(path: Any) -> Checkpoint:
   for place in (path.parent, path):
     config = place / "config.gin"
     if config.exists():
-      text = config.read_text()
+      text = config.read_bytes().decode(errors="replace")  # what is no text has no model either
       break
   else:
     raise SgdxError(

@@ -17,7 +17,7 @@ from sgdx_t5x.data.dialogue import USER, Dialogue, Frame, frame_id
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.data.variants import tagged, untagged
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_write, check_folder, decode_json
+from sgdx_t5x.files import atomic_write, check_folder, decode_json, is_folder_name
 from sgdx_t5x.files.inputs import check_no_input_in
 from sgdx_t5x.files.locks import lock, remove_leftovers
 from sgdx_t5x.signature import package_version
@@ -227,6 +227,9 @@ def _digest(data: Any) -> str:
 
 def _begin(out: pathlib.Path, manifest: dict[str, Any], overwrite: bool) -> None:
   """Prepares the folder for predictions with these settings, and writes its manifest."""
+  for name in manifest["variants"]:
+    if not is_folder_name(name):
+      raise SgdxError(f"variant {name!r}", expected="a folder's name", fix="rename the variant")
   earlier = _read_manifest(out)
   if earlier is not None and not overwrite:
     if differences := list(_differences(earlier, manifest)):
@@ -239,7 +242,7 @@ def _begin(out: pathlib.Path, manifest: dict[str, Any], overwrite: bool) -> None
   elif earlier is not None:
     check_no_input_in(out, "--out")
     for name in earlier["variants"]:
-      shutil.rmtree(out / pathlib.PurePath(name).name, ignore_errors=True)
+      shutil.rmtree(out / name, ignore_errors=True)
     (out / MANIFEST).unlink()
   else:
     check_folder(out, expected="a new or empty folder, or the output of an earlier `sgdx track`")
@@ -255,7 +258,9 @@ def _read_manifest(out: pathlib.Path) -> dict[str, Any] | None:
   expected, fix = f"a {MANIFEST} written by `sgdx track`", "choose another folder"
   data = decode_json(path.read_bytes(), str(path), expected, fix)
   parts = [data.get(key) for key in ("tracker", "corpus", "variants")] if _is_ours(data) else []
-  if not parts or not all(isinstance(part, dict) for part in parts):
+  known = bool(parts) and all(isinstance(part, dict) for part in parts)
+  # The variants' folders are removed to start over: a name must not lead out of this one.
+  if not known or not all(map(is_folder_name, data["variants"])):
     raise SgdxError(f"{path}: unknown format", expected=expected, fix=fix)
   return data
 

@@ -86,8 +86,15 @@ def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertS
 
 def check_vocabulary(path: pathlib.Path, vocab_size: int) -> None:
   """Raises SgdxError if a vocab.txt has more pieces than the embedding has rows."""
-  with path.open(encoding="utf-8") as lines:
-    pieces = sum(1 for _ in lines)
+  try:
+    with path.open(encoding="utf-8") as lines:
+      pieces = sum(1 for _ in lines)
+  except UnicodeDecodeError as e:
+    raise SgdxError(
+      f"{path}: not UTF-8 (byte {e.start:,})",
+      expected="a piece per line, as BERT's vocab.txt",
+      fix="download the tokenizer again",
+    ) from None
   if pieces > vocab_size:
     raise SgdxError(
       f"{path}: {pieces:,} pieces, but the embedding has {vocab_size:,} rows",

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_folder, json_type
+from sgdx_t5x.errors import SgdxError, quoted
+from sgdx_t5x.files import atomic_folder, decode_json, json_type
 from sgdx_t5x.weights import layout
 from sgdx_t5x.weights.progress import OnProgress, byte_counter, growing
 from sgdx_t5x.weights.safetensors_file import import_safetensors, read_safetensors
@@ -39,9 +39,9 @@ def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) ->
     )
   config = read_json(folder / CONFIG, "download or save the complete model, including this file")
   kind = config.get("model_type")
-  if kind not in kinds:
+  if not isinstance(kind, str) or kind not in kinds:
     raise SgdxError(
-      f"{folder / CONFIG}: model_type {kind!r}",
+      f"{folder / CONFIG}: model_type {quoted(kind)}",
       expected=" or ".join(f"{name} ({what})" if what else name for name, what in kinds.items()),
       fix="import one of these; this package cannot run other models",
     )
@@ -51,13 +51,11 @@ def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) ->
 def read_json(path: pathlib.Path, fix: str) -> dict[str, Any]:
   """Reads a JSON object; `fix` is the fourth part of the error if it cannot be read."""
   try:
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = decode_json(path.read_bytes(), str(path), "a JSON file", fix)
   except OSError as e:
     raise SgdxError(
       f"{path}: {e.strerror}", expected="a JSON file", available=listing(path.parent), fix=fix
     ) from None
-  except ValueError as e:
-    raise SgdxError(f"{path}: not valid JSON ({e})", expected="a JSON file", fix=fix) from None
   if not isinstance(content, dict):
     raise SgdxError(
       f"{path}: the top-level JSON value is {json_type(content)}",

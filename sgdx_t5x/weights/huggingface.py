@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, quoted
 from sgdx_t5x.files import check_folder
 from sgdx_t5x.weights import bert_huggingface, layout
 from sgdx_t5x.weights.hf_folder import (
@@ -82,13 +82,14 @@ def read_huggingface(
 def _sizes(config: Mapping[str, Any], folder: pathlib.Path) -> layout.Sizes:
   """Returns the sizes in config.json. Raises SgdxError listing all invalid settings."""
   problems = [
-    f"{key} is {config[key]!r}, not {value!r}"
+    f"{key} is {quoted(config[key])}, not {value!r}"
     for key, value in _FIXED.items()
     if config.get(key) is not None and config[key] != value
   ]
   activation = config.get("feed_forward_proj", "relu")
-  if activation not in _ACTIVATIONS:
-    problems.append(f"feed_forward_proj is {activation!r}, not one of {', '.join(_ACTIVATIONS)}")
+  if not isinstance(activation, str) or activation not in _ACTIVATIONS:
+    found, activation = quoted(activation), ""
+    problems.append(f"feed_forward_proj is {found}, not one of {', '.join(_ACTIVATIONS)}")
 
   def size(key: str, default: str | None = None) -> int:
     value = config.get(key)
@@ -96,7 +97,7 @@ def _sizes(config: Mapping[str, Any], folder: pathlib.Path) -> layout.Sizes:
       value = config.get(default)
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
       return value
-    problems.append(f"{key} is {value!r}, not a positive integer")
+    problems.append(f"{key} is {quoted(value)}, not a positive integer")
     return 0
 
   sizes = layout.Sizes(

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import pathlib
 import re
 
 import pytest
@@ -127,6 +128,14 @@ def test_other_data_are_not_overwritten_silently(tmp_path, capsys):
   data = json.loads(capsys.readouterr().out)
   assert data["splits"]["train"]["dialogues"] == len(seen) - 1
   assert data["records"].startswith(str(tmp_path / "data"))
+  # Damaged records are told, whatever TFDS reads first.
+  info = pathlib.Path(data["records"]) / "dataset_info.json"
+  info.write_text(info.read_text()[:20])
+  for more in ([], ["--overwrite"]):
+    assert main([*arguments, *more]) == 1
+    err = capsys.readouterr().err
+    assert "are damaged" in err
+    assert f"remove {info.parents[1]}" in err
 
 
 @pytest.mark.parametrize(

@@ -398,6 +398,7 @@ def test_scores_of_one_system_only(pair, tmp_path, capsys):
   with pytest.raises(SgdxError, match=r"1 frames of v1 have joint_goal_accuracy in only one"):
     run(pair[0], odd)
   found = report_of(pair[0], odd, "--allow-missing", capsys=capsys)
+  assert found["rows"]["all"]["num_frames"] == 4  # those with a score, as `sgdx score` counts them
   assert found["complete"] is False
   v1 = found["rows"]["all"]["differences"]["jga_v1"]
   assert (v1["a"], v1["b"]) == (3 / 4, 1.0)

@@ -378,6 +378,8 @@ def test_only_a_report_is_replaced(scored, tmp_path, monkeypatch, capsys):
   (tests / "plots").mkdir()
   assert sgdx("report", scored / "first.json", "--out", tests) == 1
   assert (tests / "report.html").read_text() == "of another tool"
+  (tests / "files.txt").write_bytes(b"\xff\n")
+  assert sgdx("report", scored / "first.json", "--out", tests) == 1
   inside = tmp_path / "inside"
   (inside / "scores").mkdir(parents=True)
   (inside / "files.txt").write_text("files.txt\nscores/first.json\n")

@@ -8,8 +8,11 @@ import subprocess
 import sys
 
 import pytest
+from aiohttp import web
 from assistant_server import AssistantServer, error, know_gold
 from commands import assert_four_parts, sgdx
+
+from sgdx_t5x.endpoints.endpoint import Endpoint, Failed
 
 KEY = "sk-test-0123456789abcdef"
 
@@ -95,6 +98,51 @@ def test_nobody_there(ask, capsys, monkeypatch):
   assert ask("http://nosuch.invalid/v1") == 1
   assert_four_parts(capsys.readouterr().err, "nosuch.invalid", "Name or service not known")
   assert not ask.out.exists()
+
+
+@pytest.mark.parametrize("host", [".example", "a" * 70 + ".com"])
+def test_host_names_that_no_server_can_have(host, ask, capsys):
+  assert ask(f"http://{host}/v1") == 1
+  assert_four_parts(capsys.readouterr().err, host, "label", "check --endpoint")
+  assert not ask.out.exists()
+
+
+def test_more_retries_than_a_float_can_double(ask, capsys, monkeypatch):
+  async def fail(*_):
+    raise Failed("down")
+
+  monkeypatch.setattr(Endpoint, "ask", fail)
+  options = ("--limit", "1", "--retries", "1030", "--backoff", "0", "--concurrency", "1")
+  assert ask("http://127.0.0.1:9/v1", *options) == 1
+  assert_four_parts(capsys.readouterr().err, "down (1031 times)")
+
+
+def test_an_answer_nested_too_deeply_fails_alone(rows, ask, capsys):
+  """1,000 levels: they can be read, but not written."""
+  deep = '{"choices": [{"message": {"role": "assistant"}}], "x": ' + "[" * 1_000 + "]" * 1_000 + "}"
+
+  def fault(number, _):
+    return web.Response(text=deep) if number == 3 else None
+
+  with AssistantServer(know_gold(rows), fault) as server:
+    assert ask(server.url) == 1
+    printed = capsys.readouterr().err
+    assert_four_parts(printed, "1 requests were not answered", "the answer is nested too deeply")
+    assert len(answered(ask.out)) == len(rows) - 1
+    assert ask(server.url) == 0
+  assert len(answered(ask.out)) == len(rows)
+
+
+def test_a_list_of_models_nested_too_deeply_is_left_out(rows, ask, capsys, monkeypatch):
+  async def models(*_):
+    return web.Response(text="[" * 100_000)
+
+  monkeypatch.setattr(AssistantServer, "_models", models)
+  with AssistantServer(know_gold(rows), lambda *_: error(404, "no model")) as server:
+    assert ask(server.url) == 1
+  printed = capsys.readouterr().err
+  assert_four_parts(printed, "status 404: no model", "--model")
+  assert "available:" not in printed
 
 
 def test_requests_that_get_no_answer_are_named_and_the_others_kept(rows, ask, capsys):
@@ -247,7 +295,10 @@ def test_a_dry_run_asks_and_writes_nothing(rows, requests, ask, capsys):
     (("--param", "stream=true"), "--param stream=true"),
     (("--param", "a=1", "a=2"), "--param a=2"),
     (("--concurrency", "0"), "--concurrency 0"),
+    (("--param", f"x={'[' * 100_000}"), "--param x: JSON nested too deeply"),
     (("--timeout", "0"), "--timeout 0"),
+    (("--timeout", "inf"), "--timeout inf"),
+    (("--timeout", "nan"), "--timeout nan"),
     (("--price", "-1", "2"), "--price -1.0"),
   ],
 )
@@ -278,6 +329,10 @@ def test_a_key_or_model_that_is_not_there(ask, capsys, monkeypatch):
     ('{"messages": []}\n', "line 1: neither custom_id nor id"),
     ('{"id": "x", "messages": []}\n', "example id 'x'"),
     ('{"id": "v1/te', "line 1: not valid JSON"),
+    (
+      '{"id": "v1/test/1_00000-002-Banks_2/*", "messages": [%s]}' % ("[" * 1_000 + "]" * 1_000),
+      "line 1, with --param: JSON nested too deeply",
+    ),
     ('{"id": "v1/test/1_00000-002-Banks_2/*", "messages": []}\n' * 2, "duplicate id"),
   ],
 )

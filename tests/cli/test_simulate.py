@@ -344,7 +344,7 @@ def started(here, processes, file="dialogues_002"):
 
 
 @pytest.mark.parametrize(
-  "processes, file",
+  ("processes", "file"),
   [(1, "dialogues_002"), (2, "dialogues_002"), (2, "simulation.json")],  # the last: workers start
 )
 def test_an_interrupted_run_leaves_nothing(here, processes, file):
@@ -353,6 +353,16 @@ def test_an_interrupted_run_leaves_nothing(here, processes, file):
     _, error = process.communicate(timeout=30)
   assert process.returncode == 130
   assert error == "sgdx: interrupted; no partial output is left\n"
+  assert not (here / "deep").exists()
+
+
+def test_a_second_interrupt_does_not_leave_it_waiting(here):
+  with started(here, 2) as process:
+    for _ in range(2):
+      os.killpg(process.pid, signal.SIGINT)
+      time.sleep(0.1)
+    process.communicate(timeout=30)
+  assert process.returncode == 130
   assert not (here / "deep").exists()
 
 

@@ -398,6 +398,17 @@ def test_processes_end_with_a_killed_parent(many, tmp_path):
   process.communicate(timeout=20)  # they hold its stderr open while they live
 
 
+@pytest.mark.parametrize("command", [("data", "export"), ("tools",)])
+def test_a_variant_named_like_a_path_is_refused(command, tiny, tmp_path, capsys):
+  """Regression: files were written outside --out."""
+  options = ["--corpus", str(tiny), "--out", str(tmp_path / "out/deep")]
+  code = main([*command, *options, "--variant", f"../escaped={tiny}"])
+  err = capsys.readouterr().err
+  assert code == 2
+  assert "--variant ../escaped=" in err
+  assert not (tmp_path / "out").exists()
+
+
 def test_a_killed_process_is_told(many, tmp_path):
   import multiprocessing
 

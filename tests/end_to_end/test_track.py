@@ -126,6 +126,7 @@ def test_a_dialogue_is_typed(fork_server, checkpoint, small_sample, tmp_path):
   [
     (lambda folder: (folder / "config.gin").unlink(), "no config.gin"),
     (lambda folder: (folder / "config.gin").write_text("X = 1\n"), "no MIXTURE_OR_TASK_NAME"),
+    (lambda folder: (folder / "config.gin").write_bytes(b"\xff\x00"), "no MIXTURE_OR_TASK_NAME"),
     (lambda folder: (folder / "checkpoint_1").rmdir(), "no checkpoint"),
   ],
 )

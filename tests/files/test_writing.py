@@ -1,11 +1,19 @@
 """The policy for output folders, and atomic writing of files and folders."""
 
+import json
 import pathlib
 
 import pytest
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_folder, check_folder, list_files, not_found
+from sgdx_t5x.files import (
+  atomic_folder,
+  atomic_write,
+  check_folder,
+  json_line,
+  list_files,
+  not_found,
+)
 
 
 def is_ours(path):
@@ -92,3 +100,17 @@ def test_what_is_not_there_has_its_neighbours_named(full):
   assert error.found == f"no file at {full}/confg.json"
   assert error.available == "nearest: config.json"
   assert not_found(pathlib.Path("no/such"), "x", "file or folder").available == "nothing"
+
+
+def test_half_a_character_is_escaped_in_json_and_refused_in_text(tmp_path):
+  """Regression: a UnicodeEncodeError; JSON's escapes can be half of a character."""
+  half = {"text": "caf\u00e9 \ud83d"}
+  line = json_line(half)
+  assert json.loads(line.encode()) == half
+  assert json_line({"text": "caf\u00e9"}) == '{"text": "caf\u00e9"}\n'
+  with (
+    pytest.raises(SgdxError, match="half of a character"),
+    atomic_write(tmp_path / "x", "--out") as file,
+  ):
+    file.write(half["text"])
+  assert list(tmp_path.iterdir()) == []

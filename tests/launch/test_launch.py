@@ -740,7 +740,7 @@ def test_the_page_shows_what_the_commands_print(cloud):
 
 
 @pytest.mark.parametrize(
-  "script", ["tpu_vm.sh", "gpu.sh", "cpu.sh", "study.sh", "quickstart.sh", "test.sh"]
+  "script", ["tpu_vm.sh", "gpu.sh", "cpu.sh", "study.sh", "quickstart.sh", "test.sh", "minilm.sh"]
 )
 def test_help(cloud, script):
   """Help fits in 80 columns; for quickstart.sh and test.sh, it once started a whole run."""
@@ -764,6 +764,12 @@ def test_quickstart_refuses_options(cloud):
   done = cloud.run("quickstart.sh", "--dry-run")
   assert done.returncode == 2
   assert done.stderr.startswith("--dry-run is not an option\n  expected:  no options\n")
+
+
+def test_minilm_takes_no_option_for_a_folder(cloud):
+  done = cloud.run("minilm.sh", "--out")
+  assert done.returncode == 2
+  assert done.stderr.startswith("--out is not an option\n  expected:  the name of a new folder\n")
 
 
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")

@@ -235,6 +235,27 @@ def test_paired_difference_by_hand(b, difference, p):
   assert found.p == pytest.approx(p)
 
 
+def test_dialogues_in_which_a_statistic_is_undefined_are_no_evidence():
+  """Of 12 dialogues, two are ever right: what is retained depends on these alone."""
+  ids = np.repeat([f"{i:02d}" for i in range(12)], 5)
+  right = np.where(np.arange(60) < 10, 1.0, 0.0)
+  a = {"original": right, **{f"v{k}": np.zeros(60) for k in range(1, 6)}}
+  b = {variant: right for variant in a}
+
+  def p_of(frames):
+    x, y = ({v: scores[frames] for v, scores in system.items()} for system in (a, b))
+    drawn = BootstrapSamples.draw(ids[frames], 500)
+    return {k: d.p for k, d in paired_differences(x, y, ids[frames], drawn).items()}
+
+  all_dialogues, two = p_of(slice(None)), p_of(slice(10))
+  assert all_dialogues["retained"] == two["retained"] == 0.5  # 2 / 2^2
+  assert all_dialogues["jga_v1_5"] < two["jga_v1_5"] == 0.5
+  some = np.where(right > 0, right, np.nan)
+  drawn = BootstrapSamples.draw(ids, 500)
+  assert mean_difference(some - 1, some, ids, drawn).p == 0.5
+  assert paired_differences({}, {}, ids, drawn).keys() == all_dialogues.keys()
+
+
 def test_opposite_differences_are_no_difference():
   a, b = ({"original": np.array(x)} for x in ([0.0, 1.0], [1.0, 0.0]))
   found = paired_differences(a, b, np.array(["a", "b"]), TWO)["jga_orig"]  # 1, 0, 0, -1

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from sgdx_t5x import metrics
-from sgdx_t5x.metrics.ratios import Counts, Ratio, ratio_intervals, ratios, share
+from sgdx_t5x.metrics.ratios import (
+  Counts,
+  Ratio,
+  frames_with,
+  ratio_intervals,
+  ratios,
+  share,
+)
 
 STATISTICS = {
   "recall": share("right", "gold"),
@@ -27,6 +34,16 @@ def test_by_hand():
   assert math.isnan(numbers.pop("never"))
   assert numbers == {"recall": 3 / 5, "f1": 6 / 9, "drop": -2 / 5}
   assert ratios(STATISTICS, found.take(np.array([True, False, False])))["recall"] == 1 / 2
+
+
+def test_frames_that_count():
+  found = counts("aab", right=[1, 0, 2], gold=[2, 0, 0], predicted=[1, 0, 3], none=[0, 0, 0])
+  assert {key: x.tolist() for key, x in frames_with(STATISTICS, found).items()} == {
+    "recall": [True, False, False],
+    "f1": [True, False, True],
+    "drop": [True, False, False],
+    "never": [False, False, False],
+  }
 
 
 def test_a_mean_of_frames_has_the_interval_that_it_always_had():

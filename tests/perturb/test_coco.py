@@ -295,6 +295,7 @@ def test_all_decodes_of_infer_are_read_the_best_first(tmp_path):
     (("--classifier", "FILE"), 1, ("no slots",)),
     (("--values", "FILE"), 1, ("kinds of the split",)),
     (("--sheet", "5000"), 2, ("--sheet 5000", "1 to")),
+    (("--sheet", "0"), 2, ("--sheet 0", "1 or more")),
   ],
 )
 def test_bad_input_is_refused(options, code, words, coco, tmp_path, capsys):
@@ -312,6 +313,38 @@ def test_bad_input_is_refused(options, code, words, coco, tmp_path, capsys):
   out = tmp_path / "out"
   assert sgdx(*COCO, "--out", out, *given) == code
   assert_four_parts(capsys.readouterr().err, *words)
+  assert not [path for path in tmp_path.iterdir() if path.name not in files]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.key"])
+def test_annotations_are_not_overwritten(name, coco, tmp_path, capsys):
+  (tmp_path / name).write_text("mine")
+  assert sgdx(*coco, "--out", f"{tmp_path}/out/", "--sheet", 2) == 2
+  assert_four_parts(capsys.readouterr().err, name, "--sheet-out")
+  assert (tmp_path / name).read_text() == "mine"
+  assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+  ("options", "spoil", "words"),
+  [
+    ((), lambda dialogue: dialogue.pop("turns"), "missing key 'turns'"),
+    ((), lambda dialogue: dialogue["turns"].insert(0, 5), "wrong type"),
+    (
+      ("--values", "in"),
+      lambda dialogue: dialogue["turns"][0]["frames"][0]["state"].update(slot_values={"x": 5}),
+      "train/dialogues_001.json",
+    ),
+  ],
+)
+def test_a_broken_dialogue_of_train_is_named(options, spoil, words, tmp_path, capsys):
+  on_split(sample_dialogues()[:3], sample_split(), tmp_path / "corpus")
+  broken = sample_dialogues()[3]
+  spoil(broken)
+  (tmp_path / "corpus/train/dialogues_001.json").write_text(json.dumps([broken]))
+  command = ("perturb", "--corpus", tmp_path / "corpus", "--kind", "coco", *options)
+  assert sgdx(*command, "--out", tmp_path / "out") == 1
+  assert_four_parts(capsys.readouterr().err, broken["dialogue_id"], words)
 
 
 def test_values_of_train_are_refused(tmp_path, capsys):
@@ -350,6 +383,16 @@ def test_counterfactuals_cannot_be_undone_and_outputs_are_of_coco(sets, tmp_path
   assert_four_parts(capsys.readouterr().err, "--sheet without --kind coco")
   assert sgdx("perturb", "--corpus", "sample", "--kind", "coco") == 2
   assert_four_parts(capsys.readouterr().err, "no --out")
+
+
+@pytest.mark.parametrize("key", ["dropped", "turn", "service"])
+def test_a_change_without_a_key_is_found_by_against(key, sets, tmp_path, capsys):
+  folder = shutil.copytree(sets / "templates", tmp_path / "changed")
+  path = folder / "test/changes.jsonl"
+  lines = [json.loads(line) for line in path.read_text().splitlines()]
+  path.write_text("".join(f"{json.dumps({k: x[k] for k in x if k != key})}\n" for x in lines))
+  assert sgdx("data", "verify", "--corpus", folder, "--against", "sample") == 1
+  assert_four_parts(capsys.readouterr().err, f"missing key '{key}'", "changes.jsonl")
 
 
 def test_another_turn_before_the_last_is_found_by_against(sets, tmp_path, capsys):

@@ -218,9 +218,10 @@ def test_slots_may_be_given_and_wrong_ones_are_refused(tmp_path):
     path.write_text(json.dumps({service.name: [wrong]}))
     with pytest.raises(SgdxError, match=f"slot '{wrong}'"):
       chosen_slots(schema, str(path))
-  path.write_text("[]")
-  with pytest.raises(SgdxError, match="not lists of slots by service"):
-    chosen_slots(schema, str(path))
+  for text in ("[]", json.dumps({service.name: [["x"]]}), json.dumps({service.name: [{}]})):
+    path.write_text(text)
+    with pytest.raises(SgdxError, match="not lists of slots by service"):
+      chosen_slots(schema, str(path))
   path.write_text("{}")
   with pytest.raises(SgdxError, match="no service has a slot that holds names"):
     chosen_slots(schema, str(path))

@@ -109,6 +109,18 @@ def test_terms_of_ones_own(tmp_path):
     assert next(iter(change)).rstrip("s") in error.value.text
 
 
+@pytest.mark.parametrize(
+  "edits", ['["no", 1e999]', '["no", NaN]', '["no", 1e308], ["er", 1e308]', r'["\ud83d", 1]']
+)
+def test_terms_that_cannot_be_drawn_or_written_are_refused(edits, tmp_path):
+  path = tmp_path / "terms.json"
+  lists = ", ".join(f'"{name}": [["x", 1]]' for name in ("restarts", "fillers", "repeat_joins"))
+  rates = '"rates": {"repair": 1, "filler": 0, "repeat": 0, "restart": 0}'
+  path.write_text(f'{{{rates}, {lists}, "edits": [{edits}]}}')
+  with pytest.raises(SgdxError, match="edits: "):
+    read_terms(str(path))
+
+
 def test_an_unknown_kind_of_disfluency_is_refused():
   with pytest.raises(SgdxError, match="disfluency 'hiccups'"):
     perturbed_sample("sdi", {"only": ("hiccups",)})

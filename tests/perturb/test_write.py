@@ -221,3 +221,18 @@ def test_broken_manifests_and_changes_are_said(perturbed, tmp_path, capsys):
     assert sgdx(*undo) == 1
     assert_four_parts(capsys.readouterr().err, "perturbation.json")
   assert not (tmp_path / "back").exists()
+
+
+@pytest.mark.parametrize(
+  ("change", "words"),
+  [
+    ({"of": {"corpus": "sample"}}, "the manifest of test has no checksum"),
+    ({"counts": {"dialogues": float("inf")}}, "perturbation.json: "),
+  ],
+)
+def test_manifests_of_the_wrong_shape_are_said(perturbed, change, words, tmp_path, capsys):
+  folder = _tamper(tmp_path / "ned", perturbed / "ned", "Thank", "Thank")
+  manifest = folder / "test/perturbation.json"
+  manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
+  assert sgdx("data", "verify", "--corpus", folder, "--against", "sample") == 1
+  assert_four_parts(capsys.readouterr().err, words)

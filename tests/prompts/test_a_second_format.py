@@ -300,6 +300,18 @@ def test_missing_and_repeated_frames_are_refused(small, tmp_path):
     joint_goal_accuracy(2 * [target], 2 * [PredictedFrame({})])
 
 
+def test_a_frame_of_a_service_without_slots_has_no_jga():
+  target = {"id": "v1/test/a-000-B_1/*", "seen": True, "state": {}, "slots": {}}
+  target |= {"has_slots": False, "active_intent": "Do", "requested_slots": []}
+  predicted = PredictedFrame({}, "Do", ())
+  found = joint_goal_accuracy([target], [predicted])
+  assert "jga" not in found
+  assert (found["num_frames"], found["active_intent_accuracy"]) == (1.0, 1.0)
+  other = {**target, "id": "v1/test/a-001-C_1/*", "state": {"to": ["Anna"]}}
+  other |= {"slots": {"to": False}, "has_slots": True}
+  assert joint_goal_accuracy([target, other], 2 * [predicted])["jga"] == 0.0
+
+
 def test_a_slot_that_no_state_can_have_is_wrong_in_a_task_too():
   target = {"id": "v1/test/a-000-B_1/*", "seen": True, "state": {"to": ["Anna"]}}
   target |= {"slots": {"to": False, "kind": True}, "active_intent": "Do", "requested_slots": []}

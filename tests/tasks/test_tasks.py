@@ -231,8 +231,9 @@ def test_ls_tasks_lists_them_all(capsys, monkeypatch):
   # Plus 3 single-turn tasks, 9 of pre-finetuning and 2 mixtures; paraphrases are for SGD only.
   paraphrased = (len(FORMATS_WITH_TASKS) + 2) * (5 + 2)
   assert len(others) == families * len(SUFFIXES) + 2 * (3 + 9 + 2) + paraphrased
-  assert main(["ls", "tasks", "--module", "no.such.module"]) == 2
-  assert "PYTHONPATH" in capsys.readouterr().err
+  for module in ("no.such.module", ".relative", ""):
+    assert main(["ls", "tasks", "--module", module]) == 2
+    assert "PYTHONPATH" in capsys.readouterr().err
 
 
 def test_unprepared_data_say_how_to_prepare_them(tmp_path, monkeypatch):

@@ -129,6 +129,15 @@ def test_commands_and_slips(monkeypatch, capsys):
   assert "nothing yet" in states[states.index("a new dialogue") :]
 
 
+def test_a_line_in_another_encoding_is_said(monkeypatch):
+  tracker, original = RuleTracker(), read_schema(SCHEMA)
+  lines = io.TextIOWrapper(io.BytesIO(b"Five stars\nCaf\xe9\n"), encoding="utf-8")
+  monkeypatch.setattr(sys, "stdin", lines)
+  with pytest.raises(SgdxError) as e:
+    Conversation(tracker, {"x": show(tracker, original, "x")}, ["Hotels_1"]).run()
+  assert_four_parts(e.value.text, "not UTF-8")
+
+
 def test_in_a_terminal(tmp_path):
   """Through a pseudo-terminal of 80 columns: the prompt comes, Ctrl-D ends it."""
   (tmp_path / "mine.json").write_text(json.dumps(SCHEMA))

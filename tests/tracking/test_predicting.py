@@ -35,8 +35,10 @@ def small_blocks(monkeypatch):
   monkeypatch.setattr(predicting, "_BLOCK", 5)
 
 
-def track(corpus, out, tracker, *variants, split="dev", **how):
+def track(corpus, out, tracker, *variants, split="dev", extra=None, **how):
   schemas = {variant: corpus.schema(split, variant) for variant in variants or ("original", "v1")}
+  if extra is not None:
+    schemas[extra] = corpus.schema(split)
   return list(track_split(tracker, corpus, split, schemas, out, **how))
 
 
@@ -153,6 +155,24 @@ def test_a_folder_of_other_files_is_left_alone(corpus, tmp_path):
   (tmp_path / "track.json").write_text("{}")
   with pytest.raises(SgdxError, match="unknown format"):
     track(corpus, tmp_path, RuleTracker())
+
+
+@pytest.mark.parametrize("name", ["..", "", "a/b"])
+def test_starting_over_removes_nothing_outside_the_folder(name, corpus, tmp_path):
+  """Regression: a variant called ".." emptied the parent folder."""
+  out = tmp_path / "out"
+  with pytest.raises(SgdxError) as e:
+    track(corpus, out, RuleTracker(), "original", extra=name)
+  assert_four_parts(e.value.text, repr(name), "a folder's name")
+  track(corpus, out, RuleTracker(), "original")
+  (tmp_path / "precious.txt").write_text("x")
+  manifest = json.loads((out / "track.json").read_text())
+  manifest["variants"][name] = "x"
+  (out / "track.json").write_text(json.dumps(manifest))
+  before = contents(tmp_path)
+  with pytest.raises(SgdxError, match="unknown format"):
+    track(corpus, out, RuleTracker(), overwrite=True)
+  assert contents(tmp_path) == before
 
 
 def without_acts(corpus, folder):

@@ -126,6 +126,9 @@ def test_a_vocabulary_that_does_not_fit(folder):
   (folder / "vocab.txt").write_text("\n".join(f"piece{i}" for i in range(65)))
   with pytest.raises(SgdxError, match="65 pieces, but the embedding has 64 rows"):
     weights.read_huggingface(folder)
+  (folder / "vocab.txt").write_bytes("[PAD]\ncaf\u00e9\n".encode("latin-1"))
+  with pytest.raises(SgdxError, match="not UTF-8"):
+    weights.read_huggingface(folder)
 
 
 def test_another_models_config_is_refused_with_both_shapes(folder):

@@ -7,7 +7,6 @@ optionally "intents" (their order in prompts) and "source" (who wrote it).
 import dataclasses
 import functools
 import importlib.resources
-import json
 import os
 import pathlib
 import re
@@ -18,7 +17,7 @@ from typing import Any
 from sgdx_t5x.data.dialogue import SYSTEM, USER
 from sgdx_t5x.data.schema import DONTCARE, NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed, nearest
-from sgdx_t5x.files import decode_json, is_text, not_found
+from sgdx_t5x.files import decode_json, is_text, json_line, not_found
 from sgdx_t5x.files.inputs import protect
 
 SAMPLE = "sample"
@@ -142,7 +141,7 @@ def parse_demonstrations(text: bytes, origin: str) -> Demonstrations:
 
 def demonstrations_text(demos: Iterable[Demonstration]) -> str:
   """Returns demonstrations as the text of a file."""
-  return "".join(json.dumps(demo.to_json(), ensure_ascii=False) + "\n" for demo in demos)
+  return "".join(json_line(demo.to_json()) for demo in demos)
 
 
 def check_demonstration(demo: Demonstration, service: Service, where: str) -> None:

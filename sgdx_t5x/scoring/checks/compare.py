@@ -10,7 +10,7 @@ from sgdx_t5x import metrics
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import BootstrapSamples
 from sgdx_t5x.metrics.bootstrap import difference_of, least_p
-from sgdx_t5x.metrics.ratios import Counts, ratio_samples, ratios
+from sgdx_t5x.metrics.ratios import Counts, frames_with, ratio_samples, ratios
 from sgdx_t5x.scoring.checks.check import CheckedSet
 from sgdx_t5x.scoring.checks.columns import ALL
 from sgdx_t5x.scoring.checks.files import CheckTable
@@ -163,9 +163,10 @@ def _row(
   x, y = ratios(statistics, first), ratios(statistics, second)
   xs = ratio_samples(statistics, first, samples)
   ys = ratio_samples(statistics, second, samples)
-  least = least_p(first.dialogue_ids)
+  defined = [frames_with(statistics, counts) for counts in (first, second)]
   found = {}
   for key in statistics:
+    least = least_p(first.dialogue_ids[defined[0][key] | defined[1][key]])
     diff = difference_of(x[key], y[key], xs[key], ys[key], least)
     found[key] = {
       "a": _number(diff.a),
