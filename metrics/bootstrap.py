@@ -243,7 +243,7 @@ def paired_differences(
 def _defined(systems: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
   """Returns statistic -> [U] bool, the frames where it is defined in any of the systems."""
   known = {key: np.stack([~np.isnan(x[key]) for x in systems]) for key in systems[0]}
-  return {key: x.reshape(-1, x.shape[-1]).any(axis=0) for key, x in known.items()}
+  return {key: np.any(x, axis=tuple(range(x.ndim - 1))) for key, x in known.items()}
 
 
 def mean_interval(
