@@ -235,7 +235,7 @@ def check_least(
     expected: of the error; defaults to "LEAST or more".
   """
   value = getattr(args, name.replace("-", "_"))
-  if value is not None and value < least:
+  if value is not None and not value >= least:  # nan is not
     raise UsageError(f"--{name} {value}", expected=expected or f"{least} or more", fix=fix)
 
 

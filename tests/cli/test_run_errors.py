@@ -299,6 +299,7 @@ def test_a_dry_run_asks_and_writes_nothing(rows, requests, ask, capsys):
     (("--timeout", "0"), "--timeout 0"),
     (("--timeout", "inf"), "--timeout inf"),
     (("--timeout", "nan"), "--timeout nan"),
+    (("--backoff", "nan"), "--backoff nan"),
     (("--price", "-1", "2"), "--price -1.0"),
   ],
 )
