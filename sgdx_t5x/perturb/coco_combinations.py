@@ -14,7 +14,7 @@ from sgdx_t5x.data.schema import Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed, nearest
 from sgdx_t5x.files import decode_json, not_found
 from sgdx_t5x.files.inputs import protect
-from sgdx_t5x.perturb.split import Split
+from sgdx_t5x.perturb.split import Split, broken_annotation
 from sgdx_t5x.simulator.variation import is_moment
 
 FORMAT = "sgdx-combinations/1"
@@ -102,12 +102,7 @@ def _count(dialogues: Iterable[Mapping[str, Any]], schema: Schema) -> tuple[_Cou
     try:
       _count_dialogue(data, schema, told, order)
     except (KeyError, TypeError, AttributeError) as e:
-      name = data.get("dialogue_id") if isinstance(data, dict) else None
-      raise SgdxError(
-        f"dialogue {name}: {malformed(e)}",
-        expected="turns and actions as in SGD's README",
-        fix="correct the annotation: `sgdx data verify` finds the place",
-      ) from e
+      raise broken_annotation(data, e) from e
   return told, order
 
 

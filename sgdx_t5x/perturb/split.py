@@ -93,8 +93,14 @@ def changed(perturber: Perturber, data: dict[str, Any], counts: collections.Coun
   try:
     return perturber.change(data, counts)
   except (KeyError, TypeError, AttributeError, IndexError) as e:
-    raise SgdxError(
-      f"dialogue {data.get('dialogue_id')}: {malformed(e)}",
-      expected="slots, actions, service_call and service_results as in SGD's README",
-      fix="correct the annotation: `sgdx data verify` finds the place",
-    ) from e
+    raise broken_annotation(data, e) from e
+
+
+def broken_annotation(data: Any, error: Exception) -> SgdxError:
+  """Returns the error for a decoded dialogue, given the KeyError, TypeError ... it raised."""
+  name = data.get("dialogue_id") if isinstance(data, dict) else None
+  return SgdxError(
+    f"dialogue {name}: {malformed(error)}",
+    expected="turns, slots, actions, service_call and service_results as in SGD's README",
+    fix="correct the annotation: `sgdx data verify` finds the place",
+  )

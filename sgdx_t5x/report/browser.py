@@ -188,14 +188,12 @@ def _choose(rows: Sequence[dict[str, Any]], examples: int) -> list[tuple[int, di
   """Returns (rank, row): each row is the rank-th example of a cell that still needs examples."""
   counts: Counter[tuple[Any, ...]] = Counter()
   chosen = []
-  # Keeps the frames of a dialogue together, since its text is embedded once.
-  for row in sorted(
-    rows,
-    key=lambda row: (
-      not row["changes"],
-      zlib.crc32(row["dialogue"].encode(errors="surrogatepass")),
-    ),
-  ):
+
+  def order(row: dict[str, Any]) -> tuple[bool, int]:
+    # Keeps the frames of a dialogue together, since its text is embedded once.
+    return not row["changes"], zlib.crc32(row["dialogue"].encode(errors="surrogatepass"))
+
+  for row in sorted(rows, key=order):
     cells = list(_cells(row))
     rank = min(counts[cell] for cell in cells)
     if rank < examples:

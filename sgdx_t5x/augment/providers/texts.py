@@ -131,10 +131,8 @@ class _Cache:
   def __init__(self, folder: pathlib.Path, settings: Mapping[str, Any], notify: Notify):
     header = json.dumps({"format": CACHE_FORMAT, **settings}, ensure_ascii=False)
     name = f"{settings['provider']}-{settings['source']}-{settings['target']}"
-    self.path = (
-      folder
-      / f"{name}-{hashlib.sha256(header.encode(errors='surrogatepass')).hexdigest()[:12]}.jsonl"
-    )
+    digest = hashlib.sha256(header.encode(errors="surrogatepass")).hexdigest()[:12]
+    self.path = folder / f"{name}-{digest}.jsonl"
     self.made: dict[str, _Made] = {}
     with _file_errors(self.path):
       data = self.path.read_bytes() if self.path.exists() else b""
