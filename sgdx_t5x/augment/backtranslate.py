@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from sgdx_t5x.augment.translations import Progress, Provider, Record
 from sgdx_t5x.augment.wording import NAME, Element, Repair, reword, wording
 from sgdx_t5x.data.schema import Schema
-from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.files import atomic_folder, check_folder, json_line
 
 SCHEMA, TEXTS, REPAIRS = "schema.json", "texts.jsonl", "repairs.jsonl"
 UNTRANSLATED = "untranslated"
@@ -146,4 +146,4 @@ def write_back_translation(
 
 
 def _json_lines(rows: Iterable[Mapping[str, str]]) -> str:
-  return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+  return "".join(map(json_line, rows))

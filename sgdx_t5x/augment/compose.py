@@ -124,7 +124,7 @@ def blank_lines(schema: Schema) -> Iterator[str]:
   for element, original in wording(schema).items():
     if not _is_service_name(element):
       row = {"element": element.key, "original": original, "paraphrases": []}
-      yield json.dumps(row, ensure_ascii=False) + "\n"
+      yield files.json_line(row)
 
 
 def union(schemas: Sequence[Schema], origin: str) -> Schema:
@@ -248,7 +248,7 @@ def write_variants(
         services = [made[service.name].to_json() for service in original]
         path.write_text(json.dumps(services, indent=2) + "\n", encoding="utf-8")
     rows = ({"format": "sgdx-compose/1", **header}, *(p.to_json() for p in composition.placements))
-    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    text = "".join(map(files.json_line, rows))
     (temporary / RECORD).write_text(text, encoding="utf-8")
 
 
