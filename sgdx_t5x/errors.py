@@ -61,6 +61,11 @@ class UsageError(SgdxError):
   exit_code = 2
 
 
+def first_line(error: BaseException) -> str:
+  """Returns the first line of an error's message, or its type's name if it has none."""
+  return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 def require(module: str, *, extra: str, why: str, beside: str = "") -> types.ModuleType:
   """Imports a package that `pip install sgdx_t5x` alone does not install.
 
@@ -79,7 +84,7 @@ def require(module: str, *, extra: str, why: str, beside: str = "") -> types.Mod
   try:
     return importlib.import_module(module)
   except ImportError as e:
-    found = f"{module} cannot be imported: {next(iter(str(e).splitlines()), '')}"
+    found = f"{module} cannot be imported: {first_line(e)}"
     if isinstance(e, ModuleNotFoundError) and e.name:
       found = f"the package {e.name} is not installed"
     raise SgdxError(

@@ -6,7 +6,7 @@ import sys
 import pytest
 from places import FIXTURES
 
-from sgdx_t5x.errors import SgdxError, require
+from sgdx_t5x.errors import SgdxError, first_line, require
 
 
 def test_a_module_that_is_installed_is_returned():
@@ -63,3 +63,8 @@ def test_commands_name_the_extra_that_they_lack(module, args, monkeypatch, tmp_p
   assert 'pip install "sgdx_t5x[train]"' in error
   assert "Traceback" not in error
   assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_line_of_an_error():
+  assert first_line(ValueError("\n one\ntwo")) == "one"
+  assert first_line(AssertionError()) == "AssertionError"

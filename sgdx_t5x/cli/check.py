@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from sgdx_t5x.cli import output
@@ -17,8 +18,14 @@ from sgdx_t5x.cli.options import (
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import UsageError
 
-_ROWS_ONLY = ("gold",)
-_SETS_ONLY = ("corpus", "perturbed", "predictions", "per_frame", "entity_slots")
+# Options that CheckDST's files do not take, with their defaults.
+_SETS_ONLY: Mapping[str, Any] = {
+  **dict.fromkeys(("corpus", "per_frame", "entity_slots")),
+  **{name: [] for name in ("perturbed", "predictions", "prompt_style")},
+  **dict.fromkeys(("like_checkdst", "per_service", "allow_missing"), False),
+  "split": "test",
+  "fuzzy": "difflib",
+}
 _EPILOG = """\
 examples:
   Make perturbed sets, predict all, and check:
@@ -134,7 +141,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_options(args: argparse.Namespace) -> None:
-  given = [name for name in _SETS_ONLY if getattr(args, name)]
+  given = [name for name, default in _SETS_ONLY.items() if getattr(args, name) != default]
   if args.checkdst_rows and given:
     raise UsageError(
       f"--checkdst-rows with --{given[0].replace('_', '-')}",
@@ -204,15 +211,18 @@ def _run_sets(args: argparse.Namespace) -> int:
 
 
 def _run_rows(args: argparse.Namespace) -> int:
+  from sgdx_t5x.cli.options import scoring_settings
   from sgdx_t5x.files import atomic_write
+  from sgdx_t5x.scoring import Settings
   from sgdx_t5x.scoring.checks import checkdst_rows, checkdst_tables
 
+  how = Settings(**scoring_settings(args))
   named = parse_named(
     args.checkdst_rows, "checkdst-rows", "KIND=FILE", "pass, for example, orig=FILE"
   )
   rows = {kind: checkdst_rows.read_rows(path) for kind, path in named.items()}
   gold = checkdst_rows.read_gold(args.gold) if args.gold else None
-  report = checkdst_rows.rows_report(rows, gold, args.bootstrap_samples, args.seed)
+  report = checkdst_rows.rows_report(rows, gold, how.bootstrap_samples, how.seed)
   if args.json:
     with atomic_write(args.json, "--json") as file:
       file.write(json.dumps(report, indent=2, allow_nan=False) + "\n")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
-from sgdx_t5x.cli.options import STDOUT, Takes, add_option
+from sgdx_t5x.cli.options import STDOUT, Takes, add_option, check_price
 from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.errors import SgdxError, UsageError
 
@@ -78,12 +78,7 @@ def parse(args: argparse.Namespace) -> "RequestForm | None":
     )
   if not (args.out or args.dry_run):
     raise UsageError("no --out", expected="a file to write", fix="add --out FILE, or --out -")
-  if args.price and min(args.price) < 0:
-    raise UsageError(
-      f"--price {args.price[0]} {args.price[1]}",
-      expected="two prices of at least 0",
-      fix="use the provider's prices per million tokens",
-    )
+  check_price(args)
   if args.shots < 0 or (args.shots and args.split == "train"):
     raise UsageError(
       f"--shots {args.shots} for split {args.split}",

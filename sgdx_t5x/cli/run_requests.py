@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import Terminated
-from sgdx_t5x.cli.options import Takes, add_command, add_option, check_least
+from sgdx_t5x.cli.options import Takes, add_command, add_option, check_least, check_price
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
@@ -146,12 +146,7 @@ def _check(args: argparse.Namespace) -> dict[str, Any]:
     raise UsageError(
       f"--timeout {args.timeout:g}", expected="a number of seconds above 0", fix="leave it out"
     )
-  if args.price and min(args.price) < 0:
-    raise UsageError(
-      f"--price {args.price[0]} {args.price[1]}",
-      expected="two prices of at least 0",
-      fix="use the provider's prices per million tokens",
-    )
+  check_price(args)
   parameters: dict[str, Any] = {}
   for item in args.param:
     name, sign, text = item.partition("=")

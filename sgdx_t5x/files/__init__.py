@@ -7,6 +7,7 @@ from sgdx_t5x.files.reading import (
   is_text,
   json_type,
   not_found,
+  read_input,
 )
 from sgdx_t5x.files.writing import (
   atomic_folder,
@@ -31,5 +32,6 @@ __all__ = [
   "json_type",
   "list_files",
   "not_found",
+  "read_input",
   "writing_fix",
 ]

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files.inputs import protect
 
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
@@ -30,6 +31,23 @@ def not_found(path: pathlib.Path, expected: str, what: str = "file") -> SgdxErro
     available=nearest(path.name, beside),
     fix="check the path",
   )
+
+
+def read_input(path: str | pathlib.Path, what: str) -> bytes:
+  """Returns the content of a file that no output may overwrite.
+
+  Args:
+    path: the file.
+    what: what it should be, for messages.
+
+  Raises:
+    SgdxError: there is no such file.
+  """
+  path = pathlib.Path(path)
+  if not path.is_file():
+    raise not_found(path, what)
+  protect([path])
+  return path.read_bytes()
 
 
 def json_type(value: Any) -> str:

@@ -12,8 +12,7 @@ from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import USER
 from sgdx_t5x.data.schema import Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed, nearest
-from sgdx_t5x.files import decode_json, not_found
-from sgdx_t5x.files.inputs import protect
+from sgdx_t5x.files import decode_json, read_input
 from sgdx_t5x.perturb.split import Split, broken_annotation
 from sgdx_t5x.simulator.variation import is_moment
 
@@ -148,13 +147,10 @@ def read_combinations(path: str | pathlib.Path, schema: Schema) -> Combinations:
   Raises:
     SgdxError: no such file, a malformed one, or services and slots that the schema does not have.
   """
-  path = pathlib.Path(path)
-  if not path.is_file():
-    raise not_found(path, "combinations.json written by `sgdx perturb --kind coco`")
-  protect([path])
+  text = read_input(path, "combinations.json written by `sgdx perturb --kind coco`")
   expected = f"combinations.json of `sgdx perturb --kind coco`, format {FORMAT}, shares 0 to 1"
   fix = "perturb without --combinations: the output includes a file to edit"
-  data = decode_json(path.read_bytes(), str(path), expected, fix)
+  data = decode_json(text, str(path), expected, fix)
   try:
     if data["format"] != FORMAT:
       raise TypeError(f"format {data['format']!r}")

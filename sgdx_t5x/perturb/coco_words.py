@@ -10,8 +10,7 @@ from typing import Any
 
 from sgdx_t5x.data.schema import DONTCARE, Schema
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files import decode_json, not_found
-from sgdx_t5x.files.inputs import protect
+from sgdx_t5x.files import decode_lines, read_input
 from sgdx_t5x.perturb import pi_exchange, pi_templates
 from sgdx_t5x.perturb.coco_turns import Goal, UserTurn
 from sgdx_t5x.perturb.pi_words import Exchange, NewWords
@@ -131,12 +130,8 @@ def predictions(line: Mapping[str, Any]) -> list[Any]:
 
 def read_lines(path: pathlib.Path, expected: str) -> Iterator[tuple[str, dict[str, Any]]]:
   """Yields location and content of JSON lines with an "id". Raises SgdxError for other lines."""
-  if not path.is_file():
-    raise not_found(path, f"a file with lines {expected}")
-  protect([path])
-  for number, text in enumerate(path.read_bytes().splitlines(), start=1):
-    where = f"{path}, line {number}"
-    line = decode_json(text, where, expected, "correct the file")
+  text = read_input(path, f"a file with lines {expected}")
+  for where, line in decode_lines(text, str(path), expected, "correct the file"):
     if isinstance(line, dict) and isinstance(inputs := line.get("inputs"), dict):  # of t5x.infer
       given = {key.removesuffix("_pretokenized"): value for key, value in inputs.items()}
       line = {**line, "id": given.get("id"), "inputs": given.get("inputs")}

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files import decode_json, not_found
-from sgdx_t5x.files.inputs import protect
+from sgdx_t5x.files import decode_json, read_input
 from sgdx_t5x.simulator.default_words import slot_kind
 
 ENTITY_KINDS = frozenset({"title", "person", "city", "station", "address"})
@@ -67,11 +66,9 @@ def chosen_slots(schema: Schema, where: str = KINDS) -> Slots:
 
 
 def _read_slots(path: pathlib.Path, schema: Schema) -> Slots:
-  if not path.is_file():
-    raise not_found(path, 'a JSON file of slots by service, or "kinds"')
-  protect([path])
+  text = read_input(path, 'a JSON file of slots by service, or "kinds"')
   expected = '{"service": ["slot", ...], ...} with non-categorical slots of the schema'
-  data = decode_json(path.read_bytes(), str(path), expected, "correct the file")
+  data = decode_json(text, str(path), expected, "correct the file")
   if not isinstance(data, dict) or not all(
     isinstance(names, list) and all(isinstance(name, str) for name in names)
     for names in data.values()

@@ -3,8 +3,7 @@
 import pathlib
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json, is_text, not_found
-from sgdx_t5x.files.inputs import protect
+from sgdx_t5x.files import decode_json, is_text, read_input
 
 
 def read_lists(
@@ -23,10 +22,8 @@ def read_lists(
     SgdxError: no such file, or it does not contain such lists.
   """
   expected = f'{{"city": ["Elmport", ...], ...}}: {what} for each kind of slot'
-  if not path.is_file():
-    raise not_found(path, f"{instead}, or a JSON file of {what}")
-  protect([path])
-  data = decode_json(path.read_bytes(), str(path), expected, "correct the file")
+  text = read_input(path, f"{instead}, or a JSON file of {what}")
+  data = decode_json(text, str(path), expected, "correct the file")
   is_lists = isinstance(data, dict) and all(
     isinstance(texts, list) and all(is_text(x) and x.strip() == x != "" for x in texts)
     for texts in data.values()

@@ -16,8 +16,7 @@ from sgdx_t5x.augment.providers import open_provider
 from sgdx_t5x.augment.providers.texts import TextProvider
 from sgdx_t5x.data.dialogue import USER
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json, is_text, not_found
-from sgdx_t5x.files.inputs import protect
+from sgdx_t5x.files import decode_lines, is_text, read_input
 from sgdx_t5x.perturb.pi_words import Exchange, NewWords, Provider
 from sgdx_t5x.perturb.split import Split
 from sgdx_t5x.perturb.texts import spans_of, words
@@ -46,17 +45,12 @@ def provider(split: Split, translate: Translate) -> Provider:
 
 def table(where: str) -> Translate:
   """Returns a function that looks utterances up in JSON Lines of {"text": ..., "made": ...}."""
-  path, expected = pathlib.Path(where), 'a line {"text": ..., "made": ...} per utterance'
-  if not path.is_file():
-    raise not_found(path, "a table of utterances and paraphrases (JSON Lines)")
-  protect([path])
+  expected = 'a line {"text": ..., "made": ...} per utterance'
+  text = read_input(where, "a table of utterances and paraphrases (JSON Lines)")
   made: dict[str, str] = {}
-  for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-    row = decode_json(line, f"{path}, line {number}", expected, "correct the line")
+  for line, row in decode_lines(text, where, expected, "correct the line"):
     if not (isinstance(row, dict) and is_text(row.get("text")) and is_text(row.get("made"))):
-      raise SgdxError(
-        f"{path}, line {number}: no text and paraphrase", expected=expected, fix="correct the line"
-      )
+      raise SgdxError(f"{line}: no text and paraphrase", expected=expected, fix="correct the line")
     made[row["text"]] = row["made"]
   return lambda texts: {text: made[text] for text in texts if text in made}
 

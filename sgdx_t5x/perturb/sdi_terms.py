@@ -9,13 +9,11 @@ import functools
 import importlib.resources
 import itertools
 import math
-import pathlib
 import random
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, quoted
-from sgdx_t5x.files import decode_json, is_number, is_text, not_found
-from sgdx_t5x.files.inputs import protect
+from sgdx_t5x.files import decode_json, is_number, is_text, read_input
 
 DEFAULT = "default"
 _RATES = ("repair", "filler", "repeat", "restart")
@@ -59,11 +57,8 @@ def read_terms(where: str = DEFAULT) -> Terms:
   """Reads the terms. Args: where, a JSON file, or "default". Raises SgdxError if it is wrong."""
   if where == DEFAULT:
     return _default_terms()
-  path = pathlib.Path(where)
-  if not path.is_file():
-    raise not_found(path, "terms of disfluent speech (JSON)")
-  protect([path])
-  return _parse(decode_json(path.read_bytes(), str(path), _EXPECTED, "correct it"), str(path))
+  text = read_input(where, "terms of disfluent speech (JSON)")
+  return _parse(decode_json(text, where, _EXPECTED, "correct it"), where)
 
 
 @functools.cache

@@ -13,7 +13,7 @@ import tensorflow_datasets as tfds
 from google.protobuf import json_format
 
 from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, first_line
 from sgdx_t5x.files import writing_fix
 from sgdx_t5x.files.inputs import check_no_input_in
 from sgdx_t5x.files.locks import lock
@@ -54,7 +54,7 @@ def prepare(
     folder = pathlib.Path(_builder(corpus, data_dir, on_dialogue, name).data_dir)
   except (ValueError, KeyError, TypeError, AttributeError, json_format.Error) as e:
     raise SgdxError(
-      f"--data-dir {data_dir}: the records of {name} are damaged ({str(e).splitlines()[0]})",
+      f"--data-dir {data_dir}: the records of {name} are damaged ({first_line(e)})",
       expected="no records, or those that `sgdx data prepare` wrote",
       fix=f"remove {pathlib.Path(data_dir) / 'sgd' / name}, or pass another --data-dir",
     ) from None
@@ -130,18 +130,17 @@ def _not_written(error: Exception, data_dir: pathlib.Path) -> Exception:
   name = getattr(cause, "filename", None)
   if name and not pathlib.Path(os.fsdecode(name)).resolve().is_relative_to(data_dir.resolve()):
     return cause if isinstance(cause, Exception) else error  # a file being read
-  reason = getattr(cause, "strerror", None) or getattr(cause, "message", None) or str(cause)
+  reason = getattr(cause, "strerror", None) or first_line(cause)
   return SgdxError(
-    f"--data-dir {data_dir}: {reason.splitlines()[0][:200]}",
+    f"--data-dir {data_dir}: {reason[:200]}",
     expected="a folder that can be created and written to, on a disk with space for the records",
     fix=writing_fix(cause, "pass another --data-dir"),
   )
 
 
 def _download_failed(error: Exception) -> SgdxError:
-  reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
   return SgdxError(
-    f"could not fetch {ARCHIVE_URL}: {reason}",
+    f"could not fetch {ARCHIVE_URL}: {first_line(error)[:200]}",
     expected="the archive whose checksum is in sgdx_t5x/records/checksums.tsv",
     fix="retry, or download it with a browser and run: sgdx data prepare --corpus FILE",
   )

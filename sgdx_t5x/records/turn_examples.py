@@ -12,7 +12,7 @@ from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import USER, Dialogue
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json
+from sgdx_t5x.files import decode_lines
 from sgdx_t5x.perturb.coco_prompts import asked, asked_slots, told_slots, turn_id
 
 CORPUS, GOALS = "SGDX_CORPUS", "SGDX_GOALS"  # environment variables
@@ -63,9 +63,8 @@ def goal_examples() -> Iterator[Example]:
   """Yields the lines of the file named by SGDX_GOALS, for inference; their targets are empty."""
   path = pathlib.Path(_named(GOALS, "the output of `sgdx perturb --goals-out`", "goals.jsonl"))
   expected = '{"id": "1_00000.t04", "inputs": "[SYSTEM] ..."}'
-  for number, text in enumerate(path.read_bytes().splitlines(), start=1):
-    where = f"{path}, line {number}"
-    line = decode_json(text, where, expected, "write the goals again")
+  lines = decode_lines(path.read_bytes(), str(path), expected, "write the goals again")
+  for where, line in lines:
     if not isinstance(line, dict) or not all(
       isinstance(line.get(k), str) for k in ("id", "inputs")
     ):

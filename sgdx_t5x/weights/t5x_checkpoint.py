@@ -160,7 +160,7 @@ def _checkpoints_near(folder: Any) -> str:
 def _first_line(error: Exception) -> str:
   """Returns the error message without the long spec that TensorStore appends."""
   text = str(error).strip().split(" [tensorstore_spec=")[0]
-  return next(iter(text.splitlines()), "") or type(error).__name__
+  return next(iter(text.splitlines()), type(error).__name__)
 
 
 # --- writing -------------------------------------------------------------------------------

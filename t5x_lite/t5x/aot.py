@@ -23,7 +23,7 @@ from typing import Any
 from t5x._aot import account
 from t5x._process.log import log
 from t5x._script import cli, gin_calls, gin_config
-from t5x.errors import T5XError, UsageError, nearest
+from t5x.errors import T5XError, UsageError, first_line, nearest
 
 STEPS = ("train", "eval", "decode")
 
@@ -191,7 +191,7 @@ def topology_devices(topology: str) -> list[Any]:
   except RuntimeError as e:
     if "INVALID_ARGUMENT" not in str(e):
       raise
-    raise unknown_topology(topology, found=str(e).splitlines()[0]) from e
+    raise unknown_topology(topology, found=first_line(e)) from e
   return list(devices)
 
 

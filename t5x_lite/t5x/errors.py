@@ -79,6 +79,11 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
     error = error.__cause__ or error.__context__
 
 
+def first_line(error: BaseException) -> str:
+  """Returns the first line of an error's message, or its type's name if it has none."""
+  return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 def find_user_error(error: BaseException) -> Any:
   """Finds a user's mistake behind `error`: gin and thread pools re-raise under other types.
 

@@ -45,7 +45,12 @@ def _choices(restore_cfg) -> list:
     )
   first = checkpoints.choose_checkpoint(None, restore_cfg)
   if first is None:
-    return []
+    raise T5XError(
+      "There is no checkpoint to evaluate.",
+      found=f"no complete checkpoint in {restore_cfg.path}",
+      expected=f"folders checkpoint_N (mode={restore_cfg.mode!r})",
+      fix="correct CHECKPOINT_PATH; fallback_init_rng is for arrays that a checkpoint lacks.",
+    )
   if restore_cfg.mode != "all":
     check_choice(first, restore_cfg)
     return [first]

@@ -111,17 +111,24 @@ def test_assignment_map(tmp_path):
   class Config:
     path, mode, dtype, fallback_to_scratch = str(tmp_path), "latest", None, False
     strict, state_transformation_fns = True, ()
-    assignment_map = ((r"target/new/(.*)", r"target/a/\1"), (r"state/param_states.*", None))
+    assignment_map = (
+      (r"target/(new|twin)/(.*)", r"target/a/\2"),
+      (r"state/param_states.*", None),
+    )
 
   wanted = _State(
     {
-      "target": {"new": {"kernel": jnp.zeros((3, 4))}},
+      "target": {name: {"kernel": jnp.zeros((3, 4))} for name in ("new", "twin")},
       "state": {"step": jnp.int32(0), "param_states": {"new": {"v": jnp.zeros(7)}}},
     }
   )
   choice = checkpoints.choose_checkpoint(None, Config)
   restored = checkpoints.restore(choice, wanted, restore_cfg=Config).state_dict()
-  np.testing.assert_array_equal(restored["target"]["new"]["kernel"], np.full((3, 4), 2.5))
+  kernels = [restored["target"][name]["kernel"] for name in ("new", "twin")]
+  for kernel in kernels:
+    np.testing.assert_array_equal(kernel, np.full((3, 4), 2.5))
+  # A training step donates its state: two names must not share a buffer.
+  jax.block_until_ready(jax.jit(lambda xs: [x + 1 for x in xs], donate_argnums=0)(kernels))
   assert restored["state"]["param_states"]["new"]["v"].shape == (7,)
   assert int(restored["state"]["step"]) == 5
 

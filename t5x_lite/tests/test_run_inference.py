@@ -183,6 +183,14 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(setup, tmp_path, kind):
   assert not file.parent.exists()
 
 
+def test_a_journal_keeps_texts_with_any_line_separator(tmp_path):
+  rows = {"a": ["one\u2028two\x85three\x0c"], "b": ["four\nfive"]}
+  kept = journal.Journal(str(tmp_path / "partial/task"), "0a1b")
+  kept.write([*rows], [*rows.values()])
+  kept.close(complete=False)
+  assert kept.read() == rows
+
+
 def test_the_hash_stands_for_weights_and_settings(setup):
   params = setup[2].params
   gin.clear_config()

@@ -10,6 +10,7 @@ import seqio
 from tiny_model import tiny_model
 
 from t5x import decoding, models, partitioning, schedules, utils
+from t5x import eval as eval_script
 from t5x._process.dtypes import check_dtype
 from t5x._settings.model import check_model
 from t5x._step.actions import Actions
@@ -221,6 +222,14 @@ def test_an_initial_checkpoint_that_is_a_file(tmp_path):
   assert_four_parts(e.value, "a file, not a folder", f"no complete checkpoint at {path}")
   with pytest.raises(T5XError, match="no complete checkpoint in"):
     setup.choose_start(str(tmp_path / "new"), restore(path, "latest"), 10, None)
+
+
+def test_an_evaluation_without_checkpoints_is_refused_even_if_arrays_may_be_new(tmp_path):
+  cfg = restore(tmp_path, "latest")
+  cfg.fallback_to_scratch = True  # as with evaluate.fallback_init_rng
+  with pytest.raises(T5XError) as e:
+    eval_script._choices(cfg)
+  assert_four_parts(e.value, f"no complete checkpoint in {tmp_path}", "checkpoint_N")
 
 
 def test_a_checkpoint_that_is_not_there_is_not_past_the_last_step(tmp_path):

@@ -145,6 +145,10 @@ def test_rows_that_are_none(text, words, tmp_path, capsys):
     (("--corpus", "sample"), "no --perturbed"),
     (("--checkdst-rows", "orig=x", "--corpus", "sample"), "--checkdst-rows with --corpus"),
     (("--checkdst-rows", "orig"), "--checkdst-rows orig"),
+    (("--checkdst-rows", "orig=x", "--split", "dev"), "--checkdst-rows with --split"),
+    (("--checkdst-rows", "orig=x", "--allow-missing"), "--checkdst-rows with --allow-missing"),
+    (("--checkdst-rows", "orig=x", "--bootstrap-samples", "3"), "3 bootstrap samples"),
+    (("--checkdst-rows", "orig=x", "--seed", "-1"), "seed -1"),
     (
       ("--corpus", "sample", "--perturbed", "ned=x", "--predictions", "ned=y", "--gold", "z"),
       "--gold without --checkdst-rows",

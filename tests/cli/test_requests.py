@@ -54,6 +54,7 @@ def test_a_sample_is_that_of_prompts_for_whole_frames(tmp_path, capsys):
     (("--as", "tools", "--targets", "--openai-batch", "m"), "--targets in a batch"),
     (("--as", "tools", "--delivery", "some"), "delivery 'some'"),
     (("--as", "tools", "--dry-run", "--price", "-1", "2"), "--price -1.0"),
+    (("--as", "tools", "--dry-run", "--price", "1", "inf"), "--price 1.0 inf"),
   ],
 )
 def test_options_that_do_not_fit(args, words, tmp_path, capsys):

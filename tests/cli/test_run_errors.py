@@ -301,6 +301,7 @@ def test_a_dry_run_asks_and_writes_nothing(rows, requests, ask, capsys):
     (("--timeout", "nan"), "--timeout nan"),
     (("--backoff", "nan"), "--backoff nan"),
     (("--price", "-1", "2"), "--price -1.0"),
+    (("--price", "nan", "1"), "--price nan 1.0"),
   ],
 )
 def test_options_that_make_no_sense(args, words, ask, capsys):

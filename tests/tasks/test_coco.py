@@ -59,6 +59,7 @@ def test_goals_are_what_the_generator_learned_from(tmp_path, monkeypatch):
   assert sgdx(*command) == 0
   monkeypatch.setenv("SGDX_GOALS", str(goals))
   lines = [json.loads(line) for line in goals.read_text().splitlines()]
+  goals.write_text(goals.read_text() + "\n")  # as an editor may leave it
   examples = list(turn_examples.goal_examples())
   assert [x["inputs"] for x in examples] == [line["inputs"] for line in lines]
   corpus = open_corpus(tmp_path / "sample")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from sgdx_t5x.augment.translations import Notify
-from sgdx_t5x.errors import SgdxError, nearest, require
+from sgdx_t5x.errors import SgdxError, first_line, nearest, require
 
 _T = TypeVar("_T")
 _MODEL = "general/nmt"
@@ -107,7 +107,7 @@ def _open_client(project: str | None) -> tuple[Any, str]:
     credentials, own_project = auth.default()
   except auth.exceptions.GoogleAuthError as e:
     raise SgdxError(
-      f"google: {str(e).splitlines()[0]}",
+      f"google: {first_line(e)}",
       expected="credentials for a project with the Cloud Translation API",
       fix="run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to "
       "the key file of a service account",

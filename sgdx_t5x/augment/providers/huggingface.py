@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.augment.providers.texts import SOURCE
-from sgdx_t5x.errors import SgdxError, UsageError, nearest, require
+from sgdx_t5x.errors import SgdxError, UsageError, first_line, nearest, require
 
 PLACEHOLDER = "{pivot}"
 _MARIAN = "marian"
@@ -255,9 +255,8 @@ def _load(kind: Any, folder: pathlib.Path) -> Any:
       warnings.simplefilter("ignore")  # sacremoses is recommended, and then not used
       return kind.from_pretrained(folder, local_files_only=True)
   except Exception as e:  # many kinds: missing or truncated files, a missing package
-    lines = str(e).strip().splitlines() or ["no message"]
     raise SgdxError(
-      f"{folder}: {type(e).__name__}: {lines[0]}",
+      f"{folder}: {type(e).__name__}: {first_line(e)}",
       expected="a complete checkpoint: config.json, weights, and the files of its tokenizer",
       available=nearest("", [path.name for path in sorted(folder.iterdir())]),
       fix='download it again; tokenizers of Marian and M2M100 need `pip install "sgdx_t5x[hf]"`',

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from sgdx_t5x.augment.translations import Items, Notify, Plan, Progress, Record
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, first_line
 from sgdx_t5x.files import is_text, writing_fix
 
 SOURCE = "en"
@@ -204,9 +204,8 @@ def _library_errors(name: str, when: str, cache: pathlib.Path | None = None) -> 
   except SgdxError:
     raise
   except Exception as e:  # of any library, and of what lies behind it
-    lines = str(e).strip().splitlines() or ["no message"]
     raise SgdxError(
-      f"{name} failed ({when}): {type(e).__name__}: {lines[0]}",
+      f"{name} failed ({when}): {type(e).__name__}: {first_line(e)}",
       expected="a translation of each text" if cache else "the list of its languages",
       available=f"texts translated so far are kept in {cache}" if cache else "",
       fix="solve the problem and run the same command again: it resumes where it stopped",

@@ -17,7 +17,7 @@ from typing import Any
 from sgdx_t5x.data.dialogue import SYSTEM, USER
 from sgdx_t5x.data.schema import DONTCARE, NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed, nearest
-from sgdx_t5x.files import decode_json, is_text, json_line, not_found
+from sgdx_t5x.files import decode_lines, is_text, json_line, not_found
 from sgdx_t5x.files.inputs import protect
 
 SAMPLE = "sample"
@@ -126,10 +126,9 @@ def load_demonstrations(where: str) -> Demonstrations:
 def parse_demonstrations(text: bytes, origin: str) -> Demonstrations:
   """Reads the text of a file. Raises SgdxError naming the line that cannot be read."""
   by_service: dict[str, tuple[Demonstration, ...]] = {}
-  for number, line in enumerate(text.splitlines(), 1):
-    if line.strip():
-      demo = _parse_line(line, f"{origin}, line {number}")
-      by_service[demo.service] = (*by_service.get(demo.service, ()), demo)
+  for where, data in decode_lines(text, origin, f"a demonstration: {_FORM}"):
+    demo = _demonstration(data, where)
+    by_service[demo.service] = (*by_service.get(demo.service, ()), demo)
   if not by_service:
     raise SgdxError(
       f"{origin}: no demonstrations",
@@ -195,8 +194,7 @@ def _wrong(found: str, expected: str, name: str, names: Iterable[str], fix: str)
   return SgdxError(found, expected=expected, available=nearest(name, names), fix=fix)
 
 
-def _parse_line(line: bytes, where: str) -> Demonstration:
-  data = decode_json(line, where, f"a demonstration: {_FORM}")
+def _demonstration(data: Any, where: str) -> Demonstration:
   try:
     slots, intents = data["slots"], data.get("intents", [])
     texts = [data["service"], data["text"], *slots, *slots.values(), *intents]

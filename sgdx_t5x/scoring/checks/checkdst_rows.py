@@ -14,8 +14,7 @@ import numpy as np
 
 from sgdx_t5x import metrics
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import decode_json, decode_lines, not_found
-from sgdx_t5x.files.inputs import protect
+from sgdx_t5x.files import decode_json, decode_lines, read_input
 from sgdx_t5x.metrics import checkdst
 from sgdx_t5x.metrics.checkdst import Row
 from sgdx_t5x.metrics.factuality import History
@@ -38,11 +37,8 @@ _NAMES = (*COUNTS, *_OWN)
 
 def read_rows(path: str | pathlib.Path) -> list[Row]:
   """Reads a file of CheckDST's rows. Raises SgdxError, with the line, if one is malformed."""
-  path = pathlib.Path(path)
-  if not path.is_file():
-    raise not_found(path, "CheckDST's predictions (JSON lines)")
-  protect([path])
-  lines = decode_lines(path.read_bytes(), str(path), _EXPECTED, "write one row per line")
+  text = read_input(path, "CheckDST's predictions (JSON lines)")
+  lines = decode_lines(text, str(path), _EXPECTED, "write one row per line")
   rows = [_row(data, where) for where, data in lines]
   if not rows:
     raise SgdxError(f"{path}: no rows", expected=_EXPECTED, fix="write the predictions again")
@@ -51,12 +47,9 @@ def read_rows(path: str | pathlib.Path) -> list[Row]:
 
 def read_gold(path: str | pathlib.Path) -> dict[str, bool]:
   """Reads CheckDST's gold file: id -> whether coreference is needed."""
-  path = pathlib.Path(path)
-  if not path.is_file():
-    raise not_found(path, "CheckDST's gold file (JSON)")
-  protect([path])
+  text = read_input(path, "CheckDST's gold file (JSON)")
   expected = 'a JSON object: id -> {"need_coref": true or false, ...}'
-  data = decode_json(path.read_bytes(), str(path), expected, "restore the file")
+  data = decode_json(text, str(path), expected, "restore the file")
   if not isinstance(data, dict) or not all(isinstance(row, dict) for row in data.values()):
     raise SgdxError(f"{path}: not a gold file", expected=expected, fix="restore the file")
   return checkdst.gold_needs(data)

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_write, decode_json, decode_lines, not_found
-from sgdx_t5x.files.inputs import protect
+from sgdx_t5x.files import atomic_write, decode_json, decode_lines, read_input
 from sgdx_t5x.metrics import KINDS, FrameScores
 from sgdx_t5x.metrics.perturbed import COUNTS
 from sgdx_t5x.metrics.ratios import Counts
@@ -106,12 +105,9 @@ def is_check(path: str | pathlib.Path) -> bool:
 
 def read_report(path: str | pathlib.Path) -> dict[str, Any]:
   """Reads what `sgdx check --json` wrote. Raises SgdxError if it is something else."""
-  path = pathlib.Path(path)
-  if not path.is_file():
-    raise not_found(path, "a report written by `sgdx check --json`")
-  protect([path])
+  text = read_input(path, "a report written by `sgdx check --json`")
   expected = f'"format": "{FORMAT}", as written by `sgdx check --json`'
-  report = decode_json(path.read_bytes(), str(path), expected, _AGAIN)
+  report = decode_json(text, str(path), expected, _AGAIN)
   is_report = isinstance(report, dict) and report.get("format") == FORMAT
   if not is_report or not all(isinstance(report.get(k, 0), t) for k, t in _REPORT.items()):
     raise SgdxError(f"{path}: not a report of `sgdx check`", expected=expected, fix=_AGAIN)
@@ -143,12 +139,8 @@ def read_check(path: str | pathlib.Path) -> CheckTable:
       fix="run `sgdx check` again with --per-frame",
     )
   file = path.parent / named["file"]
-  if not file.is_file():
-    raise not_found(file, "a file written by `sgdx check --per-frame`")
-  protect([file])
-  with file.open("rb") as lines:
-    head = decode_json(lines.readline(), f"{file}, line 1", "the header line", _AGAIN)
-    rest = lines.read()
+  line, _, rest = read_input(file, "a file written by `sgdx check --per-frame`").partition(b"\n")
+  head = decode_json(line, f"{file}, line 1", "the header line", _AGAIN)
   checksum = f"{zlib.crc32(rest):08x}"
   if not isinstance(head, dict) or head.get("format") != FRAMES_FORMAT:
     raise SgdxError(

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 from etils import epath
 
-from t5x.errors import T5XError
+from t5x.errors import T5XError, first_line
 
 _STEP_DIR = re.compile(r"^checkpoint_(\d+)$")
 
@@ -277,7 +277,7 @@ def _opened(future, name: str, path: str, folder: epath.Path):
   except Exception as e:
     raise T5XError(
       f"Array {name!r} of checkpoint {path} cannot be read.",
-      found=str(e).splitlines()[0],
+      found=first_line(e),
       expected=f"a zarr folder {folder} with its `.zarray` file",
       fix="copy the checkpoint again, including dot-files.",
     ) from e

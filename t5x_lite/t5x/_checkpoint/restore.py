@@ -152,14 +152,19 @@ def restore(
 
   dtype = getattr(restore_cfg, "dtype", None)
   dtype = jnp.dtype(dtype) if dtype else None
-  requests: dict[str, tuple[Any, Any]] = {}
-  for name, key in source.items():
+
+  def request(name: str) -> tuple[Any, Any]:
     floating = jnp.issubdtype(wanted[name].dtype, jnp.floating)
     cast = dtype if dtype and floating and name.startswith("target/") else wanted[name].dtype
     sharding = placed.get(name)
-    requests[key] = (sharding if isinstance(sharding, jax.sharding.Sharding) else default, cast)
-  values = stored.read(requests)
-  flat = {name: values[key] for name, key in source.items()}
+    return (sharding if isinstance(sharding, jax.sharding.Sharding) else default, cast)
+
+  flat: dict[str, Any] = {}
+  while source:  # an array with several names is read for each: a step donates their buffers
+    chosen = {key: name for name, key in source.items()}
+    values = stored.read({key: request(name) for key, name in chosen.items()})
+    flat.update({name: values[key] for key, name in chosen.items()})
+    source = {name: key for name, key in source.items() if name not in flat}
   if skipped:
     initial = flatten((init_fn() if init_fn else train_state).state_dict())
     flat.update({name: initial[name] for name in skipped})

@@ -21,7 +21,7 @@ from t5x._infer.journal import Journal, config_hash, decoder
 from t5x._process.hosts import broadcast_text
 from t5x._process.log import log
 from t5x._script.cli import find_unwritable
-from t5x.errors import T5XError
+from t5x.errors import T5XError, first_line
 
 _SHOWN = 12  # scores per task on the console; all are in its files
 
@@ -169,7 +169,7 @@ class InferenceEvaluator:
     if failure is not None:
       raise T5XError(
         "A metric failed, so this evaluation has no scores.",
-        found=str(failure).strip().splitlines()[0],
+        found=first_line(failure),
         fix="run again with --debug to see where; predictions can be made without "
         "metrics by `python -m t5x.infer`.",
       ) from failure

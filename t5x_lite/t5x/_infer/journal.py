@@ -112,7 +112,7 @@ class Journal:
     if jax.process_count() > 1:
       text = broadcast_text(text)
     outputs = {}
-    for line in text.splitlines():
+    for line in text.split("\n"):  # splitlines() also cuts at U+2028, which texts may have
       try:
         entry = json.loads(line)
         outputs[entry["key"]] = entry["output"]

@@ -22,7 +22,15 @@ from t5x._process import hosts
 from t5x._process.compilation_cache import compilation_cache
 from t5x._process.log import log, say
 from t5x._script import gin_calls, gin_config
-from t5x.errors import Interrupted, T5XError, UsageError, causes, find_user_error, nearest
+from t5x.errors import (
+  Interrupted,
+  T5XError,
+  UsageError,
+  causes,
+  find_user_error,
+  first_line,
+  nearest,
+)
 
 FLAGS = flags.FLAGS
 
@@ -74,7 +82,7 @@ def parse_flags(argv: Sequence[str], doc: str = "") -> list[str]:
   except flags.Error as e:
     name = str(e).split("'")[1] if "'" in str(e) else ""
     raise UsageError(
-      str(e).splitlines()[0],
+      first_line(e),
       available=", ".join(f"--{n}" for n in nearest(name, list(FLAGS))) or None,
       fix=f"python -m t5x.{os.path.splitext(os.path.basename(argv[0]))[0]} --help",
     ) from e
