@@ -18,7 +18,7 @@ from typing import Protocol
 
 from sgdx_t5x.augment.corrupt import corrupt_schema
 from sgdx_t5x.augment.shipped import shipped_schema
-from sgdx_t5x.data.schema import Schema, Service, check_aligned, load_schema
+from sgdx_t5x.data.schema import Schema, check_aligned, load_schema
 from sgdx_t5x.data.variants import BACK_TRANSLATIONS, ORIGINAL, PARAPHRASES, SGDX_VARIANTS, untagged
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.inputs import protect
@@ -73,10 +73,6 @@ class VariantSchemas:
         raise self._missing(split, variant)
       self._made[key] = schema
     return self._made[key]
-
-  def service(self, split: str, name: str) -> Service:
-    """Returns a service of the original schema."""
-    return self.get(split)[name]
 
   def has(self, split: str, variant: str) -> bool:
     """Whether there is a schema of that variant for that split."""

@@ -156,20 +156,20 @@ def run(argv: Sequence[str] | None = None) -> int:
   except RuntimeError as e:  # of Path.resolve, until Python 3.13
     if args.debug or not str(e).startswith("Symlink loop"):
       raise
-    lines = (
+    error = SgdxError(
       str(e),
-      "  expected:  links that end at a file or folder",
-      "  fix:       remove the link, or pass another path; --debug shows the traceback",
+      expected="links that end at a file or folder",
+      fix="remove the link, or pass another path; --debug shows the traceback",
     )
-    print_error("sgdx: " + "\n".join(lines))
-    return 1
+    print_error(f"sgdx: {error}")
+    return error.exit_code
   except OSError as e:
     if args.debug:
       raise
-    lines = (
+    error = SgdxError(
       f"{e.filename or 'a file'}: {e.strerror or e}",
-      "  expected:  a file that can be read or written",
-      "  fix:       check the path and its permissions; --debug shows the traceback",
+      expected="a file that can be read or written",
+      fix="check the path and its permissions; --debug shows the traceback",
     )
-    print_error("sgdx: " + "\n".join(lines))
-    return 1
+    print_error(f"sgdx: {error}")
+    return error.exit_code

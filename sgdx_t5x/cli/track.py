@@ -211,13 +211,11 @@ def _track_corpus(args: argparse.Namespace) -> int:
   for found in written:
     known = f", {found.known:,} of them from an earlier run" if found.known else ""
     print(f"written: {found.folder}: {found.frames:,} frames{known}", file=sys.stderr)
-  _print_next(args, variants, corpus)
+  _print_next(args, variants)
   return 0
 
 
-def _print_next(
-  args: argparse.Namespace, variants: "Mapping[str, Schema]", corpus: "Corpus"
-) -> None:
+def _print_next(args: argparse.Namespace, variants: "Mapping[str, Schema]") -> None:
   from sgdx_t5x.cli.output import folded_command
 
   command = ["sgdx", "score", "--corpus", args.corpus, "--split", args.split, "--predictions"]
@@ -231,21 +229,18 @@ def _print_next(
 
 
 def _converse(args: argparse.Namespace) -> int:
+  from sgdx_t5x.cli.options import parse_named
   from sgdx_t5x.data.variants import ORIGINAL
   from sgdx_t5x.tracking.conversations import read_schema, show
 
-  files = {ORIGINAL: None}
-  for item in args.variant_schema:
-    name, _, file = item.partition("=")
-    if not name or not file or name in files:
-      raise UsageError(
-        f"--variant-schema {item}",
-        expected="NAME=FILE with unique names other than original",
-        fix="pass, for example, --variant-schema v1=mine_v1.json",
-      )
-    files[name] = file
-  original = read_schema(args.schema)
-  schemas = {name: original if file is None else read_schema(file) for name, file in files.items()}
+  given = parse_named(
+    [f"{ORIGINAL}={args.schema}", *args.variant_schema],
+    "variant-schema",
+    "NAME=FILE",
+    "pass, for example, --variant-schema v1=mine_v1.json",
+  )
+  schemas = {name: read_schema(file) for name, file in given.items()}
+  original = schemas[ORIGINAL]
   services = args.service or original.names
   for name in services:
     original[name]  # raises if there is none

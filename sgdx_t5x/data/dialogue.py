@@ -137,8 +137,8 @@ def frame_id(dialogue_id: str, turn: int, service: str) -> str:
   return f"{dialogue_id}-{turn:03d}-{service}"
 
 
-def read_dialogues(text: str | bytes, origin: str) -> Iterator[Dialogue]:
-  """Yields the dialogues of one file. Raises SgdxError if the JSON is broken."""
+def decode_dialogues(text: str | bytes, origin: str) -> list[Any]:
+  """Returns the decoded dialogues of one file. Raises SgdxError if the JSON is no list of them."""
   fix = "restore the file from the archive, or write it again"
   data = decode_json(text, origin, "a complete dialogue file", fix)
   if not isinstance(data, list):
@@ -147,7 +147,12 @@ def read_dialogues(text: str | bytes, origin: str) -> Iterator[Dialogue]:
       expected="a list of dialogues",
       fix="pass a dialogues_*.json file",
     )
-  for item in data:
+  return data
+
+
+def read_dialogues(text: str | bytes, origin: str) -> Iterator[Dialogue]:
+  """Yields the dialogues of one file. Raises SgdxError if the JSON is broken."""
+  for item in decode_dialogues(text, origin):
     yield Dialogue.from_json(item if isinstance(item, dict) else {}, origin)
 
 

@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.data.corpus import Corpus, schema_path
-from sgdx_t5x.data.dialogue import Dialogue, check_dialogue
+from sgdx_t5x.data.dialogue import Dialogue, check_dialogue, decode_dialogues
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.data.sources import Source
 from sgdx_t5x.data.variants import INTENT_ACTS, ORIGINAL, Renaming, renamings
 from sgdx_t5x.errors import SgdxError, UsageError, malformed
-from sgdx_t5x.files import atomic_write, decode_json, json_type, writing_fix
+from sgdx_t5x.files import atomic_write, writing_fix
 from sgdx_t5x.files.inputs import check_not_input
 from sgdx_t5x.parallel import worker_processes
 
@@ -146,13 +146,7 @@ def convert_text(
   Raises:
     SgdxError: not a file of dialogues, or one that does not fit the schema.
   """
-  data = decode_json(text, origin, "a complete dialogue file", "restore the file")
-  if not isinstance(data, list):
-    raise SgdxError(
-      f"{origin}: the top-level JSON value is {json_type(data)}",
-      expected="a list of dialogues",
-      fix="pass a dialogues_*.json file",
-    )
+  data = decode_dialogues(text, origin)
   marks = _Marks()
   for item in data:
     dialogue = Dialogue.from_json(item if isinstance(item, dict) else {}, origin)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.dialogue import USER
+from sgdx_t5x.data.dialogue import USER, decode_dialogues
 from sgdx_t5x.data.schema import Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed, nearest
 from sgdx_t5x.files import decode_json, read_input
@@ -87,10 +87,7 @@ _Counts = dict[str, _Pairs]  # service -> (slot, other slot) -> turns; (slot, sl
 def _plain_dialogues(corpus: Corpus, split: str) -> Iterator[dict[str, Any]]:
   """Yields decoded dialogues without the checks of `Split`: train is large."""
   for name in corpus.dialogue_files(split):
-    origin = f"{corpus.origin}: {name}"
-    yield from decode_json(
-      corpus.source.read(name), origin, "a complete dialogue file", "restore the file"
-    )
+    yield from decode_dialogues(corpus.source.read(name), f"{corpus.origin}: {name}")
 
 
 def _count(dialogues: Iterable[Mapping[str, Any]], schema: Schema) -> tuple[_Counts, _Counts]:

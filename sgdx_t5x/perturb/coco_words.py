@@ -34,7 +34,7 @@ def generator(name: str, split: Split, candidates: Mapping[str, Sequence[str]]) 
     candidates: for "file": goal id -> utterances, best first.
   """
   if name == FILE:
-    return _from_candidates(split.schema, candidates)
+    return _from_candidates(candidates)
   templates = pi_templates.provider(split) if name == TEMPLATES else None
   exchanged = pi_exchange.provider(split) if name == EXCHANGE else None
 
@@ -54,7 +54,7 @@ def generator(name: str, split: Split, candidates: Mapping[str, Sequence[str]]) 
   return generate
 
 
-def _from_candidates(schema: Schema, candidates: Mapping[str, Sequence[str]]) -> Generator:
+def _from_candidates(candidates: Mapping[str, Sequence[str]]) -> Generator:
   def generate(
     turn: UserTurn, outlined: Mapping[str, Any], goal_id: str, seed: str
   ) -> Iterator[NewWords | str]:

@@ -48,7 +48,7 @@ def lenders(split: Split) -> dict[tuple, list[Donor]]:
   donors: dict[tuple, list[Donor]] = collections.defaultdict(list)
   for data in split.dialogues():
     exchange = Exchange.of(data)
-    outside = _outside_pattern(data, split.schema)
+    outside = _outside_pattern(data)
     for number, turn in enumerate(data["turns"]):
       if turn["speaker"] == USER:
         key, donor = signature(exchange, number, split.schema), cut(data, number)
@@ -78,7 +78,7 @@ def exchanged(
   for donor in drawn:
     if donor.dialogue_id == name:
       continue
-    share = _shared(own, donor, turn)
+    share = _shared(own, donor)
     if best is None or share < best[0]:
       new = filled(donor, own, turn)
       if not same_text(new.text, turn["utterance"]):
@@ -86,7 +86,7 @@ def exchanged(
   return best[1] if best else "no-donor"
 
 
-def _shared(own: Donor, donor: Donor, turn: Mapping[str, Any]) -> float:
+def _shared(own: Donor, donor: Donor) -> float:
   union = len(own.words | donor.words)
   return len(own.words & donor.words) / union if union else 1.0
 
@@ -155,7 +155,7 @@ def filled(donor: Donor, own: Donor, turn: Mapping[str, Any]) -> NewWords:
   return NewWords(text, placed, {"donor": f"{donor.dialogue_id}/{donor.turn}"})
 
 
-def _outside_pattern(data: Mapping[str, Any], schema: Schema) -> re.Pattern[str] | None:
+def _outside_pattern(data: Mapping[str, Any]) -> re.Pattern[str] | None:
   """Finds values of a dialogue; boolean ones are never said as they are written."""
   found = {value for _, _, value in said_values(data)} - {"True", "False", ""}
   found |= {_IN_WORDS[value] for value in found if value in _IN_WORDS}

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.dialogue import Dialogue, check_dialogue
+from sgdx_t5x.data.dialogue import Dialogue, check_dialogue, decode_dialogues
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError, malformed
-from sgdx_t5x.files import decode_json, json_type
 
 Line = dict[str, Any]  # of changes.jsonl
 # Changes a decoded dialogue in place and counts what it did; returns the lines to undo it.
@@ -63,13 +62,7 @@ class Split:
     schema = self.schema
     for name in self.corpus.dialogue_files(self.name):
       origin, raw = f"{self.corpus.origin}: {name}", self.corpus.source.read(name)
-      data = decode_json(raw, origin, "a complete dialogue file", "restore the file")
-      if not isinstance(data, list):
-        raise SgdxError(
-          f"{origin}: the top-level JSON value is {json_type(data)}",
-          expected="a list of dialogues",
-          fix="pass a dialogues_*.json file",
-        )
+      data = decode_dialogues(raw, origin)
       for item in data if name not in self.checked else ():
         dialogue = Dialogue.from_json(item if isinstance(item, dict) else {}, origin)
         check_dialogue(dialogue, schema, origin)

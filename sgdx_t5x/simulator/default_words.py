@@ -51,7 +51,6 @@ _KIND_OF_HEAD |= {head: "count" for head in _PEOPLE}
 _COUNTED = re.compile(r"(?:number|num|no|count) (?:of )?(.+)|(.+) count")
 _PER = re.compile(r" (?:per|of|for|in|at|to|where|from|that|which|who|whom|with|by)\b.*")
 _NAME_OF = re.compile(r"(?:the )?(?:\w+ )?(?:name|title) (?:of|for) ")
-_BRACES = re.compile(r"[{}]")
 _NAME = re.compile(r" (?:name|title)$")
 _DETERMINER = r"(?:the|a|an|your|my|any|some) "
 

@@ -194,31 +194,6 @@ def _text(slot: Slot, position: int, known: Known, choices: Choices, answer: Cho
   return text
 
 
-def mechanism(choice: Choice, choices: Choices, slot: int, turn: int) -> str:
-  """Names how a slot's value changes, for statistics.
-
-  Args:
-    choice: a right answer.
-    choices: of the frame.
-    slot: position of the slot.
-    turn: of the frame.
-  """
-  if choice.kind == SYSTEM:
-    return "offered in the last turn" if choices.system[slot][1] == turn - 1 else "offered earlier"
-  if choice.kind == SPAN:
-    return "user's span" if choice.number else "system's span"
-  return _MECHANISMS[choice.kind]
-
-
-_MECHANISMS = {
-  KEEP: "kept",
-  ANY: "dontcare",
-  CLEAR: "cleared",
-  VALUE: "possible value",
-  MEMORY: "another service",
-}
-
-
 def changes(right: Mapping[int, Sequence[Choice]]) -> Iterator[tuple[int, Sequence[Choice]]]:
   """Yields (slot, right answers) of the slots whose value changes."""
   return ((slot, found) for slot, found in right.items() if found[0].kind != KEEP)

@@ -7,9 +7,9 @@ turn do not see each other. Gold states are not used.
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from sgdx_t5x.data.dialogue import USER, Dialogue, Frame, State
-from sgdx_t5x.data.schema import NO_INTENT, Schema
-from sgdx_t5x.trackers.turns import NONE, Known, ServiceState, States, after_turn, user_turns
+from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.trackers.turns import Known, ServiceState, States, after_turn, user_turns
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,38 +68,3 @@ def walk(
     for i, frames in new.items():
       states[i] = after_turn(states[i], frames)
     yield {q.known.frame_id: one for (_, q), one in zip(asked, found, strict=True)}
-
-
-def with_predictions(
-  dialogue: Dialogue, schema: Schema, predictions: Mapping[str, Prediction]
-) -> Dialogue:
-  """Returns a dialogue whose user frames hold predicted states, as DSTC8 predictions are written.
-
-  Args:
-    dialogue: in the names of `schema`.
-    schema: of the split, the original one.
-    predictions: frame id -> prediction, for all of its frames.
-
-  Returns:
-    The dialogue with services and states only: no gold annotation is left in it.
-  """
-  known = iter(frames for frames in user_turns(dialogue, schema))
-  turns = []
-  for turn in dialogue.turns:
-    frames = [Frame(frame.service) for frame in turn.frames]
-    if turn.speaker == USER:
-      frames = [
-        dataclasses.replace(frame, state=_state(predictions[one.frame_id], schema, one.service))
-        for frame, one in zip(frames, next(known), strict=True)
-      ]
-    turns.append(dataclasses.replace(turn, frames=tuple(frames)))
-  return dataclasses.replace(dialogue, turns=tuple(turns))
-
-
-def _state(prediction: Prediction, schema: Schema, position: int) -> State:
-  service = schema.services[position]
-  return State(
-    NO_INTENT if prediction.intent == NONE else service.intents[prediction.intent].name,
-    tuple(service.slots[i].name for i in prediction.requested),
-    {service.slots[i].name: values for i, values in prediction.values.items()},
-  )

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import check_folder
 from sgdx_t5x.weights import bert_layout, hf_folder, layout
 from sgdx_t5x.weights.progress import OnProgress, no_progress
 
@@ -176,18 +175,7 @@ def check_free(
   Raises:
     SgdxError: the folder may not be written, or the vocabulary does not exist.
   """
-  if vocabulary is not None and not pathlib.Path(vocabulary).is_file():
-    raise SgdxError(
-      f"--vocab {vocabulary}: no such file",
-      expected="the vocab.txt that the weights were trained with",
-      fix="correct the path, or omit --vocab",
-    )
-  return check_folder(
-    folder,
-    replace=overwrite,
-    ours=lambda path: path.as_posix() in FILES,
-    expected="a folder that is new or empty, or an earlier export to replace",
-  )
+  return hf_folder.check_free(folder, overwrite, FILES, vocabulary, "vocab.txt")
 
 
 def config_for(path: str | pathlib.Path, sizes: bert_layout.BertSizes) -> dict[str, Any]:

@@ -47,15 +47,7 @@ def model_file(sizes: Sizes) -> str | None:
 
 def bindings(sizes: Sizes) -> str:
   """Returns the text of a gin file, for use after gin/t5dst.gin, for a model without one."""
-  lines = [f"  {name} = {value!r}" for name, value in sizes.gin().items()]
-  return "\n".join(
-    [
-      "from __gin__ import dynamic_registration",
-      "from t5x.examples.t5 import network",
-      "network.T5Config:",
-      *lines,
-    ]
-  )
+  return _bindings(sizes, "from t5x.examples.t5 import network", "network.T5Config")
 
 
 # Files to pass after gin/spandst.gin.
@@ -74,12 +66,11 @@ def encoder_file(sizes: BertSizes) -> str | None:
 
 def encoder_bindings(sizes: BertSizes) -> str:
   """Returns the text of a gin file, for use after gin/spandst.gin, for an encoder without one."""
+  return _bindings(sizes, "from sgdx_t5x.encoder import encoder", "encoder.BertConfig")
+
+
+def _bindings(sizes: Sizes | BertSizes, imported: str, configurable: str) -> str:
   lines = [f"  {name} = {value!r}" for name, value in sizes.gin().items()]
   return "\n".join(
-    [
-      "from __gin__ import dynamic_registration",
-      "from sgdx_t5x.encoder import encoder",
-      "encoder.BertConfig:",
-      *lines,
-    ]
+    ["from __gin__ import dynamic_registration", imported, f"{configurable}:", *lines]
   )

@@ -11,13 +11,46 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError, quoted
-from sgdx_t5x.files import atomic_folder, decode_json, json_type
+from sgdx_t5x.files import atomic_folder, check_folder, decode_json, json_type
 from sgdx_t5x.weights import layout
 from sgdx_t5x.weights.progress import OnProgress, byte_counter, growing
 from sgdx_t5x.weights.safetensors_file import import_safetensors, read_safetensors
 
 CONFIG, ONE_FILE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 _OTHER_FORMATS = ("pytorch_model*.bin*", "*.pt", "tf_model.h5", "flax_model*.msgpack*")
+
+
+def check_free(
+  folder: str | pathlib.Path,
+  overwrite: bool,
+  names: Sequence[str],
+  vocabulary: str | pathlib.Path | None,
+  kind: str,
+) -> pathlib.Path:
+  """Returns the absolute path of the folder to write.
+
+  Args:
+    folder: the folder.
+    overwrite: whether an earlier export may be replaced.
+    names: files of an export.
+    vocabulary: a file to copy into the folder, or None.
+    kind: what that file is, for messages.
+
+  Raises:
+    SgdxError: the folder may not be written, or the vocabulary does not exist.
+  """
+  if vocabulary is not None and not pathlib.Path(vocabulary).is_file():
+    raise SgdxError(
+      f"--vocab {vocabulary}: no such file",
+      expected=f"the {kind} that the weights were trained with",
+      fix="correct the path, or omit --vocab",
+    )
+  return check_folder(
+    folder,
+    replace=overwrite,
+    ours=lambda path: path.as_posix() in names,
+    expected="a folder that is new or empty, or an earlier export to replace",
+  )
 
 
 def read_config(folder: pathlib.Path, kinds: Mapping[str, str], example: str) -> dict[str, Any]:

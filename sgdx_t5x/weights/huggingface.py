@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError, quoted
-from sgdx_t5x.files import check_folder
 from sgdx_t5x.weights import bert_huggingface, layout
 from sgdx_t5x.weights.hf_folder import (
   CONFIG,
   by_path,
+  check_free,
   read_arrays,
   read_config,
   write_folder,
@@ -194,19 +194,8 @@ def check_huggingface_free(
   Raises:
     SgdxError: the folder may not be written, or the vocabulary does not exist.
   """
-  if vocabulary is not None and not pathlib.Path(vocabulary).is_file():
-    raise SgdxError(
-      f"--vocab {vocabulary}: no such file",
-      expected="the SentencePiece model that the weights were trained with",
-      fix="correct the path, or omit --vocab",
-    )
   names = (_GENERATION_CONFIG, _VOCABULARY, *bert_huggingface.FILES)  # a BERT may be exported
-  return check_folder(
-    folder,
-    replace=overwrite,
-    ours=lambda path: path.as_posix() in names,
-    expected="a folder that is new or empty, or an earlier export to replace",
-  )
+  return check_free(folder, overwrite, names, vocabulary, "SentencePiece model")
 
 
 _TOKENS = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}

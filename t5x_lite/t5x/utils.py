@@ -99,22 +99,9 @@ class SaveCheckpointConfig:
     check_flag(self.save_dataset, "SaveCheckpointConfig.save_dataset")
     if self.save_dataset:
       raise not_in_lite("SaveCheckpointConfig.save_dataset=True", "set it to False")
-    for name in ("period", "keep"):  # non-positive values have their own messages
-      check_whole(getattr(self, name), f"SaveCheckpointConfig.{name}", -(2**63), optional=True)
-    if self.period is not None and self.period <= 0:
-      raise T5XError(
-        "SaveCheckpointConfig.period is not positive.",
-        found=self.period,
-        expected="a number of steps, or None",
-        fix="utils.SaveCheckpointConfig.period = 1000",
-      )
-    if self.keep is not None and self.keep < 1:
-      raise T5XError(
-        "SaveCheckpointConfig.keep is not positive.",
-        found=self.keep,
-        expected="a number of checkpoints, or None to keep all",
-        fix="utils.SaveCheckpointConfig.keep = 3",
-      )
+    for name, example in (("period", 1000), ("keep", 3)):
+      fix = f"utils.SaveCheckpointConfig.{name} = {example}"
+      check_whole(getattr(self, name), f"SaveCheckpointConfig.{name}", optional=True, fix=fix)
     if not isinstance(self.checkpoint_steps, (list, tuple, type(None))):
       is_step = isinstance(self.checkpoint_steps, int)
       raise T5XError(

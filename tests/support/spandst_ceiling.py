@@ -8,10 +8,11 @@ from walked import walked_scores
 
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.schema import Schema
-from sgdx_t5x.encoder.answers import SPAN
+from sgdx_t5x.encoder.answers import CLEAR, KEEP, MEMORY, SPAN, SYSTEM, VALUE
+from sgdx_t5x.encoder.answers import DONTCARE as ANY
 from sgdx_t5x.metrics.frames import FrameScores
 from sgdx_t5x.trackers.choices import Choices, frame_choices
-from sgdx_t5x.trackers.spandst import Choice, changes, mechanism, new_values, right_choices
+from sgdx_t5x.trackers.spandst import Choice, changes, new_values, right_choices
 from sgdx_t5x.trackers.turns import Gold, gold_history
 from sgdx_t5x.trackers.walk import Prediction, Question
 
@@ -69,8 +70,26 @@ def ceiling(
 
 def _shown(right: list[Choice], choices: Choices, slot: int, turn: int) -> str:
   """The mechanism of a change; "possible value" only if there is no other."""
-  names = [mechanism(choice, choices, slot, turn) for choice in right]
+  names = [_mechanism(choice, choices, slot, turn) for choice in right]
   return next((name for name in names if name != "possible value"), names[0])
+
+
+def _mechanism(choice: Choice, choices: Choices, slot: int, turn: int) -> str:
+  """How a right answer changes a slot's value."""
+  if choice.kind == SYSTEM:
+    return "offered in the last turn" if choices.system[slot][1] == turn - 1 else "offered earlier"
+  if choice.kind == SPAN:
+    return "user's span" if choice.number else "system's span"
+  return _MECHANISMS[choice.kind]
+
+
+_MECHANISMS = {
+  KEEP: "kept",
+  ANY: "dontcare",
+  CLEAR: "cleared",
+  VALUE: "possible value",
+  MEMORY: "another service",
+}
 
 
 def gold_and_before(dialogues, schema) -> tuple[dict[str, Gold], dict[str, dict]]:

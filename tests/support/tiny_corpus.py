@@ -31,7 +31,6 @@ GOLD = {
   "2_00000": [{"Homes_2": {"intent": ["dontcare"], "area": ["Soho | West"]}}],
 }
 FILES = (("1_00000", "1_00001"), ("2_00000",))
-NUM_FRAMES = 6
 
 
 def service_name(service: str, variant: str) -> str:

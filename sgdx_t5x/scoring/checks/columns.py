@@ -11,18 +11,16 @@ class CheckColumn:
     key: key in JSON and CSV, see `metrics.perturbed`.
     heading: heading in tables.
     counted: key of the count that the number is over.
-    less_is_better: whether lower is better.
   """
 
   key: str
   heading: str
   counted: str
-  less_is_better: bool = False
 
 
-def _over(counted: str, *names: str, less: tuple[str, ...] = ()) -> tuple[CheckColumn, ...]:
+def _over(counted: str, *names: str) -> tuple[CheckColumn, ...]:
   pairs = (name.partition("=")[::2] for name in names)
-  return tuple(CheckColumn(key, name or key, counted, key in less) for key, name in pairs)
+  return tuple(CheckColumn(key, name or key, counted) for key, name in pairs)
 
 
 CHANGED = _over(
@@ -35,14 +33,13 @@ CHANGED = _over(
   "retained",
   "agreement=agree",
   "drop_rel=drop",
-  less=("broken",),
 )
 CONDITIONAL = _over("num_changed", "conditional")
 MEMORY = (
   *_over("num_entities", "factuality"),
-  *_over("num_hallucinated", "from_train", less=("from_train",)),
-  *_over("num_changed_entities", "reverted", less=("reverted",)),
-  *_over("num_repairs", "repair_taken", less=("repair_taken",)),
+  *_over("num_hallucinated", "from_train"),
+  *_over("num_changed_entities", "reverted"),
+  *_over("num_repairs", "repair_taken"),
 )
 SLOTS = _over("num_frames", "slot_precision=precision", "slot_recall=recall", "slot_f1=F1")
 COREFERENCE = (

@@ -31,7 +31,6 @@ SHOWN_COUNTS = {  # key in a row -> count; these are what its numbers are over
 
 def check_report(
   checked: Checked,
-  per_frame: Mapping[str, str] | None = None,
   like_checkdst: bool = False,
   per_service: bool = False,
 ) -> dict[str, Any]:
@@ -39,7 +38,6 @@ def check_report(
 
   Args:
     checked: the sets.
-    per_frame: name and checksum of the file of per-frame counts, if there is one.
     like_checkdst: also report CheckDST's own definitions, where they differ.
     per_service: whether to add rows of domains and services.
   """
@@ -51,7 +49,7 @@ def check_report(
     "complete": checked.complete,
     "warnings": list(checked.warnings),
     "notes": list(checked.notes),
-    "per_frame": per_frame,
+    "per_frame": None,  # see `files.save`
     "like_checkdst": like_checkdst,
     "names": {service: sorted(slots) for service, slots in sorted(checked.entities.items())},
     "counterfactual": counterfactual_report(checked.sets, samples),

@@ -131,13 +131,13 @@ def open_sets(
         available=", ".join(KINDS),
         fix=f"pass it as one of {', '.join(f'{kind}={found.origin}' for kind in KINDS)}",
       )
-    _check_original(name, found, manifests, corpus, split)
+    _check_original(name, found, manifests, corpus)
     sets[name] = TestSet(name, found, kinds or (name,), manifests)
   return sets
 
 
 def _check_original(
-  name: str, found: Corpus, manifests: Sequence[Manifest], corpus: Corpus, split: str
+  name: str, found: Corpus, manifests: Sequence[Manifest], corpus: Corpus
 ) -> None:
   if not manifests:
     return

@@ -24,6 +24,7 @@ from jax.sharding import PartitionSpec
 from t5x._checkpoint import keep as keep_rules
 from t5x._checkpoint import legacy_layout
 from t5x._checkpoint.read import checkpoint_steps, flatten, unflatten
+from t5x._process import hosts
 from t5x.errors import T5XError
 
 _LEFTOVER = re.compile(r"^checkpoint_\d+\.tmp-")
@@ -278,12 +279,7 @@ def _in_background() -> bool:
 
 
 def _start_time() -> int:
-  now = int(time.time())
-  if jax.process_count() == 1:
-    return now
-  from jax.experimental import multihost_utils
-
-  return int(multihost_utils.broadcast_one_to_all(np.int32(now)))
+  return hosts.broadcast_number(time.time())
 
 
 def _barrier(name: str) -> None:

@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from t5x._data import batches
 from t5x._data.packing import reorder_for_packing
+from t5x._process import hosts
 from t5x._process.log import log
 from t5x.errors import T5XError, check_flag, check_whole, nearest
 
@@ -182,6 +183,11 @@ def _check_cached(provider, split: str) -> None:
       )
 
 
+def drawn_seed() -> int:
+  """Draws a seed, the same in all processes: every host must shuffle alike."""
+  return hosts.broadcast_number(np.random.SeedSequence().generate_state(1)[0] % 2**31)
+
+
 def resolve_seed(cfg: DatasetConfig, random_seed: int | None, step: int, what: str) -> int:
   """Returns the seed of a stream of data that begins at `step`, and logs where it comes from.
 
@@ -193,11 +199,7 @@ def resolve_seed(cfg: DatasetConfig, random_seed: int | None, step: int, what: s
   elif random_seed is not None:
     seed, origin = (int(random_seed) * 2654435761 + 17) % 2**31, f"RANDOM_SEED={random_seed}"
   else:
-    seed, origin = int(np.random.SeedSequence().generate_state(1)[0] % 2**31), "a random draw"
-    if jax.process_count() > 1:  # every host must shuffle alike
-      from jax.experimental import multihost_utils
-
-      seed = int(multihost_utils.broadcast_one_to_all(np.int32(seed)))
+    seed, origin = drawn_seed(), "a random draw"
   if step:
     seed = (seed + step * 1_000_003) % 2**31
     origin += f" and step {step}"

@@ -70,6 +70,18 @@ def check_flags(address: str | None, count: int | None, index: int | None, asked
     )
 
 
+def broadcast_number(number: float) -> int:
+  """Returns the first process's number, cut to 32 bits' whole numbers, in all processes."""
+  import jax
+
+  if jax.process_count() == 1:
+    return int(number)
+  import numpy as np
+  from jax.experimental import multihost_utils
+
+  return int(multihost_utils.broadcast_one_to_all(np.int32(number)))
+
+
 def join(
   address: str | None,
   count: int | None,

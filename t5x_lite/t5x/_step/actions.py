@@ -14,9 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
-import numpy as np
-
+from t5x._process import hosts
 from t5x._process.log import log
 from t5x.errors import T5XError, nearest
 
@@ -87,11 +85,7 @@ class Actions:
     if not acts:
       return False
     ended = any([a.run(train_state, metrics_by_task) for a in acts])
-    if jax.process_count() > 1:
-      from jax.experimental import multihost_utils
-
-      ended = bool(multihost_utils.broadcast_one_to_all(np.int32(ended)))
-    return ended
+    return bool(hosts.broadcast_number(ended))
 
 
 def _number(action: Any, metrics_by_task: MetricsByTask, task: str, metric: str) -> float | None:

@@ -87,15 +87,7 @@ def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -
   }
   given = {k: v for k, v in named.items() if v}
   for name, value in given.items():
-    if not (isinstance(value, int) and value < 0):  # negative numbers have their own message
-      check_whole(value, name, 0, optional=True)
-    else:
-      raise T5XError(
-        f"{name} is negative.",
-        found=value,
-        expected="a number of steps; 0 or None for never",
-        fix=f"set {name}",
-      )
+    check_whole(value, name, 0, optional=True, fix=f"set {name} to 0 or None for never")
   values = list(given.items())
   for i, (name_a, a) in enumerate(values):
     for name_b, b in values[i + 1 :]:

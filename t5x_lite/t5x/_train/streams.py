@@ -8,10 +8,10 @@ import json
 from collections.abc import Callable, Iterator
 
 import jax
-import numpy as np
 from etils import epath
 
 from t5x import utils
+from t5x._data.datasets import drawn_seed
 from t5x._process.log import log
 from t5x._train.setup import Start
 from t5x.errors import T5XError
@@ -78,11 +78,7 @@ def _seed(random_seed: int | None) -> int:
   """Returns RANDOM_SEED, or a seed drawn at random."""
   if random_seed is not None:
     return int(random_seed)
-  seed = int(np.random.SeedSequence().generate_state(1)[0] % 2**31)
-  if jax.process_count() > 1:
-    from jax.experimental import multihost_utils
-
-    seed = int(multihost_utils.broadcast_one_to_all(np.int32(seed)))
+  seed = drawn_seed()
   log(f"RANDOM_SEED is not set: using {seed}")
   return seed
 

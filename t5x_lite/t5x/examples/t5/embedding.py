@@ -205,10 +205,10 @@ class RelativePositionBiases(nn.Module):
     offsets = first + jnp.arange(qlen + klen - 1, dtype=jnp.int32)
     buckets = relative_position_bucket(offsets, bidirectional, self.num_buckets, self.max_distance)
     per_offset = jnp.take(table.astype(self.dtype), buckets, axis=1)
-    return _toeplitz(per_offset, qlen, klen)[None]
+    return _toeplitz(per_offset, qlen)[None]
 
 
-def _toeplitz(per_offset: Array, query_length: int, key_length: int) -> Array:
+def _toeplitz(per_offset: Array, query_length: int) -> Array:
   """Spreads a bias per offset, `[H, Q+K-1]`, over the diagonals of `[H, Q, K]`.
 
   Only the Q+K-1 distinct offsets are looked up. Rows are then shifted by padding each by one

@@ -7,7 +7,6 @@ V vocabulary, N decodes per example.
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from flax import linen as nn
 from flax import struct
 
 from t5x._process.dtypes import check_dtype
-from t5x.errors import T5XError, check_flag, check_whole
+from t5x.errors import check_flag, check_number, check_whole
 from t5x.examples.t5 import cached_attention, layers
 
 Array = jax.Array
@@ -64,14 +63,8 @@ class T5Config:
     for name in ("logits_via_embedding", "float32_attention_logits"):
       check_flag(getattr(self, name), f"network.T5Config.{name}")
     layers.check_activations(self.mlp_activations)
-    rate = self.dropout_rate
-    if isinstance(rate, bool) or not isinstance(rate, numbers.Real) or not 0 <= rate < 1:
-      raise T5XError(
-        "network.T5Config.dropout_rate (DROPOUT_RATE) is not a valid rate.",
-        found=repr(rate),
-        expected="a number of at least 0 and below 1",
-        fix="--gin.DROPOUT_RATE=0.1",
-      )
+    name = "network.T5Config.dropout_rate (DROPOUT_RATE)"
+    check_number(self.dropout_rate, name, 0, below=1, fix="--gin.DROPOUT_RATE=0.1")
 
 
 def _attention(config: T5Config, name: str) -> layers.MultiHeadDotProductAttention:
