@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -50,7 +49,37 @@ def standard_logical_factor_rules() -> dict[str, FactorDim]:
     "batch": FactorDim.NONE,
     "length": FactorDim.NONE,
     "unmodeled": FactorDim.NONE,
+    "q_wi_fused": FactorDim.COLUMN,
+    "o_wo_fused": FactorDim.COLUMN,
+    "multiquery_heads": FactorDim.COLUMN,
+    "kv_fused": FactorDim.COLUMN,
+    "layer_norm_scale": FactorDim.NONE,
+    "mlp_activations": FactorDim.COLUMN,
   }
+
+
+_ROLES = {
+  "row": FactorDim.ROW,
+  "col": FactorDim.COLUMN,
+  "column": FactorDim.COLUMN,
+  "batch": FactorDim.BATCH,
+  "none": FactorDim.NONE,
+  "unfactorized": FactorDim.NONE,
+}
+
+
+def _role(axis: str, role: Any) -> FactorDim:
+  """Returns the role of an axis, which T5X lets gin files name. Raises T5XError for other names."""
+  if isinstance(role, FactorDim):
+    return role
+  if not isinstance(role, str) or role.lower() not in _ROLES:
+    raise T5XError(
+      found=f"{role!r} for axis {axis!r} in adafactor.Adafactor.logical_factor_rules",
+      expected="the role of an axis",
+      available=", ".join(_ROLES),
+      fix="correct the role",
+    )
+  return _ROLES[role.lower()]
 
 
 class HeuristicRule(enum.Enum):
@@ -129,20 +158,22 @@ class Adafactor(optimizers.OptimizerDef):
     step_offset: step at which the decay's clock starts; set it to the step of the pre-trained
       checkpoint to forget its second moments. A step below it gives NaN, as in T5X.
     clipping_threshold: largest root mean square of an update before scaling; None: no clipping.
-    weight_decay_rate: share of the parameter subtracted per step; None: none, or 1 if the exponent
-      below is given.
+    weight_decay_rate: share of the parameter subtracted per step; None: none; with the exponent
+      below, None and 0 are 1, as in T5X.
     min_dim_size_to_factor: factor a matrix only if its second largest dimension is at least this.
     epsilon1: added to squared gradients.
     epsilon2: smallest parameter scale.
     dtype_momentum: type of the first moment.
     factor_map: an HParamMap of tuples of a FactorDim per dimension (ignored up to rank 2, unless
       BATCH is among them), HEURISTIC_RULE, or None for what is not factored.
-    logical_factor_rules: role of each logical axis (parameters of rank 3 and more; smaller ones
-      factor over their two largest dimensions), or None.
-    weight_decay_rate_lr_exponent: multiply the weight decay by learning_rate ** this.
-    global_norm_clip_threshold: largest norm of all gradients together; None: no clipping.
+    logical_factor_rules: role of each logical axis, or its name such as "row" (parameters of rank 3
+      and more; smaller ones factor over their two largest dimensions), or None. Where the axes are
+      known, they count instead of `factor_map`.
+    weight_decay_rate_lr_exponent: multiply the weight decay by learning_rate ** this; None or 0: do
+      not.
+    global_norm_clip_threshold: largest norm of all gradients together; None or 0: no clipping.
     max_parameter_scale: largest parameter scale; None: no limit.
-    skip_nan_updates: leave a parameter and its slots as they are where its update has a NaN.
+    skip_nan_updates: keep the entries of parameters and slots that an update would make NaN.
     axes_by_param: (path, logical axes) of each parameter, filled in by the train state.
   """
 
@@ -170,7 +201,8 @@ class Adafactor(optimizers.OptimizerDef):
     rules = self.logical_factor_rules
     if isinstance(rules, Mapping):
       # Hashable, since an optimizer is static data of a jitted train step.
-      object.__setattr__(self, "logical_factor_rules", tuple(sorted(rules.items())))
+      rules = tuple(sorted((axis, _role(axis, role)) for axis, role in rules.items()))
+      object.__setattr__(self, "logical_factor_rules", rules)
 
   @property
   def hyper_params(self) -> Adafactor:
@@ -212,7 +244,7 @@ class Adafactor(optimizers.OptimizerDef):
         expected="one from the trainer or from adafactor.Adafactor.learning_rate",
         fix="bind trainer.Trainer.learning_rate_fn",
       )
-    if self.global_norm_clip_threshold is not None:
+    if self.global_norm_clip_threshold:
       grads = _clip_global_norm(grads, self.global_norm_clip_threshold)
     step = state.step
     age = step.astype(jnp.float32) - self.step_offset + 1.0
@@ -253,7 +285,8 @@ class Adafactor(optimizers.OptimizerDef):
 
   def _factoring(self, path: str, shape: tuple[int, ...]) -> _Factoring:
     """Decides how the second moment of a parameter is kept."""
-    if self.factored and self.factor_map is not None:
+    by_axes = self.logical_factor_rules is not None and self.axes_by_param
+    if self.factored and self.factor_map is not None and not by_axes:
       rule = self.factor_map[path]
       if rule is None:
         return _Factoring((), (), tuple(range(len(shape))))
@@ -351,18 +384,15 @@ class Adafactor(optimizers.OptimizerDef):
       update = self.beta1 * slots.m.astype(jnp.float32) + (1.0 - self.beta1) * update
       new = new.replace(m=update.astype(self.dtype_momentum))
     new_param = param.astype(jnp.float32)
-    exponent = self.weight_decay_rate_lr_exponent
-    if self.weight_decay_rate is not None or exponent is not None:
-      rate = 1.0 if self.weight_decay_rate is None else self.weight_decay_rate
-      if exponent is not None:
-        rate = rate * learning_rate**exponent
+    rate = self.weight_decay_rate
+    if self.weight_decay_rate_lr_exponent:
+      rate = (rate or 1.0) * learning_rate**self.weight_decay_rate_lr_exponent
+    if rate is not None:
       new_param = new_param * (1.0 - rate)
     new_param = (new_param - update).astype(param.dtype)
     if self.skip_nan_updates:
-      bad = jnp.isnan(update).any()
-      keep = functools.partial(jnp.where, bad)
-      new_param = keep(param, new_param)
-      new = jax.tree_util.tree_map(keep, slots, new)
+      old, made = (slots, param), (new, new_param)
+      new, new_param = jax.tree.map(lambda a, b: jnp.where(jnp.isnan(b), a, b), old, made)
     return new_param, new
 
   def _precondition(

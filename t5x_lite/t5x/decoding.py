@@ -236,7 +236,7 @@ def _initial_state(
   return _SampleState(
     index=jnp.zeros((), jnp.int32),
     sequences=jnp.zeros((rows, length), jnp.int32),
-    cur_token=inputs[:, :1],
+    cur_token=jnp.zeros_like(inputs[:, :1]),  # T5X reads no BOS from `inputs`
     ended=jnp.zeros((rows,), bool),
     log_prob=jnp.zeros((rows,), jnp.float32),
     rng=rng,

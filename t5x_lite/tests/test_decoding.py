@@ -172,6 +172,19 @@ def test_equal_beams_come_in_the_order_of_google_t5x():
   assert [row[:2] for row in steps[2]] == [[3, 3], [3, 2]]
 
 
+def test_forced_tokens_start_a_beams_score_anew():
+  """As in Google's T5X; by hand: log softmax of (-0.1, -0.9) is (-0.371, -1.171)."""
+  model = _constant([NEVER, -1e10, -0.1, -0.9])
+  decodes, scores = _beam([[9, 3, 0, 3, 0]], model, max_decode_step=4)  # 9: a BOS is not read
+  assert decodes[0] == [[3, 2, 3, 3, 0], [3, 2, 3, 2, 0]]
+  np.testing.assert_allclose(scores[0], [-1.1711, -0.3711], atol=1e-4)
+
+
+def test_a_prompt_that_fills_the_length_ends_with_its_last_token():
+  decodes, _ = _beam([[0, 2, 3]], _constant([NEVER, -1e10, -0.1, -0.9]))
+  assert decodes[0][-1] == [2, 3, 3]
+
+
 @pytest.mark.parametrize(
   ("limit", "length"), [({"max_decode_step": 2}, 2), ({"max_decode_step": 0}, 5), ({}, 5)]
 )

@@ -86,6 +86,58 @@ def test_a_step_may_override_settings():
   jax.tree.map(np.testing.assert_array_equal, by_hand, step(learning_rate=0.3))
 
 
+def _step(grads=None, **settings):
+  optimizer = adafactor.Adafactor(0.1, **settings).create(_params())
+  return optimizer.apply_gradient(grads or _params(1))
+
+
+@pytest.mark.parametrize(
+  ("zero", "same"),
+  [
+    ({"weight_decay_rate_lr_exponent": 0.0}, {}),
+    (
+      {"weight_decay_rate_lr_exponent": 1.0, "weight_decay_rate": 0.0},
+      {"weight_decay_rate": 0.1},  # 1 * the learning rate
+    ),
+    ({"global_norm_clip_threshold": 0.0}, {}),
+  ],
+)
+def test_zeros_that_google_t5x_takes_for_none(zero, same):
+  for got, want in zip(*(jax.tree.leaves(_step(**x).target) for x in (zero, same)), strict=True):
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_entries_that_would_be_nan_stay():
+  grads = _params(1)
+  grads["scale"] = grads["scale"].at[1].set(jnp.nan)
+  got = _step(grads, skip_nan_updates=True, clipping_threshold=None)
+  want = _step(clipping_threshold=None)
+  bad, good = np.arange(4) == 1, np.arange(4) != 1
+  np.testing.assert_array_equal(got.target["scale"][bad], _params()["scale"][bad])
+  np.testing.assert_array_equal(got.target["scale"][good], want.target["scale"][good])
+  slots, wanted = (x.state.param_states["scale"].v for x in (got, want))
+  np.testing.assert_array_equal(slots[bad], 0)
+  np.testing.assert_array_equal(slots[good], wanted[good])
+
+
+def test_roles_may_be_named_and_count_more_than_a_factor_map():
+  roles = {"a": "row", "b": "Col", "c": "batch"}
+  named = adafactor.Adafactor(logical_factor_rules=roles)
+  kinds = adafactor.FactorDim.ROW, adafactor.FactorDim.COLUMN, adafactor.FactorDim.BATCH
+  assert named == adafactor.Adafactor(
+    logical_factor_rules=dict(zip(roles, kinds, strict=True)),
+  )
+  optimizer = adafactor.Adafactor(
+    0.1, logical_factor_rules=roles, factor_map=adafactor.HParamMap([("", None)])
+  )
+  param = {"w": jnp.ones((2, 3, 4))}
+  assert optimizer.create(param).state.param_states["w"].v.shape == (2, 3, 4)
+  known = optimizer.with_logical_axes({"w": PartitionSpec("c", "a", "b")})
+  assert known.create(param).state.param_states["w"].v_row.shape == (2, 3)
+  with pytest.raises(T5XError, match="the role of an axis"):
+    adafactor.Adafactor(logical_factor_rules={"a": "rows"})
+
+
 # -------------------------------------------------------------------------- MultiOptimizer
 
 

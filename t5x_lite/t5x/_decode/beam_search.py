@@ -23,7 +23,6 @@ from t5x._decode.state import (
   all_of,
   cache_map,
   expand_cache,
-  forced_token,
 )
 
 Array = jax.Array
@@ -70,8 +69,8 @@ def beam_search(
   """Beam search; stops when no live beam of any row can beat the worst finished one.
 
   Args:
-    inputs: int32 `[B, L]`, prompts: first the BOS, then tokens that are forced (0 forces
-      nothing).
+    inputs: int32 `[B, L]`, prompts: first the BOS (not read: it is 0), then tokens that are forced
+      (0 forces nothing).
     cache: caches with one row per example.
     tokens_to_logits: maps a DecodingState to logits `[B*N, V]` and the new cache.
     eos_id: token that ends a decode.
@@ -111,7 +110,10 @@ def beam_search(
   if segment is not None and segment.rows is not None:
     initial = _BeamState(index=jnp.int32(segment.start), cache=cache, **segment.rows)
   else:
-    initial = _first_beam_state(inputs, num_decodes, expand_cache(cache, num_decodes, cache_offset))
+    # Like T5X, which reads no BOS from `inputs`: it is 0.
+    first = jnp.zeros_like(inputs[:, :1]) if num_cached is None else inputs[:, :1]
+    expanded = expand_cache(cache, num_decodes, cache_offset)
+    initial = _first_beam_state(first, length, num_decodes, expanded)
   max_penalty = brevity_penalty(alpha, max_len)
 
   def settled(state: _BeamState) -> Array:
@@ -128,12 +130,11 @@ def beam_search(
   def step(state: _BeamState) -> _BeamState:
     logits, new_cache = tokens_to_logits(_beam_decoding_state(state))
     logp = jax.nn.log_softmax(logits.astype(jnp.float32)).reshape(batch, num_decodes, -1)
-    forced = forced_token(inputs, state.index)[:, None, None]
-    only_forced = jnp.where(jnp.arange(logp.shape[-1]) == forced, 0.0, NEG_INF)
-    logp = jnp.where(forced != 0, only_forced, logp)
+    # T5X forces the last token of a full prompt once more: the index beyond it is clamped.
+    forced = lax.dynamic_index_in_dim(inputs, state.index + 1, axis=1)
     lengths = state.index + 1 if num_cached is None else state.index + 1 + num_cached
     return _beam_select(
-      state, logp, new_cache, eos_id, brevity_penalty(alpha, lengths), cache_offset
+      state, logp, forced, new_cache, eos_id, brevity_penalty(alpha, lengths), cache_offset
     )
 
   final = lax.while_loop(may_improve, step, initial)
@@ -178,16 +179,16 @@ def _after_prompts(prompts: Array, num_cached: Array, decodes: Array) -> Array:
   return jnp.where(source[:, None, :] < 0, following, shifted)
 
 
-def _first_beam_state(inputs: Array, num_decodes: int, cache: PyTree) -> _BeamState:
-  """One live beam per example, with the BOS as its next input; the others cannot win."""
-  batch, length = inputs.shape
+def _first_beam_state(first: Array, length: int, num_decodes: int, cache: PyTree) -> _BeamState:
+  """One live beam per example, with `first`, `[B, 1]`, as its input; the others cannot win."""
+  batch = len(first)
   live = jnp.where(jnp.arange(num_decodes) == 0, 0.0, NEG_INF).astype(jnp.float32)
   empty = jnp.zeros((batch, num_decodes, length), jnp.int32)
   return _BeamState(
     index=jnp.zeros((), jnp.int32),
     live_scores=jnp.tile(live, (batch, 1)),
     live_sequences=empty,
-    live_tokens=jnp.repeat(inputs[:, :1], num_decodes, axis=1),
+    live_tokens=jnp.repeat(first, num_decodes, axis=1),
     finished_scores=jnp.full((batch, num_decodes), NEG_INF, jnp.float32),
     finished_sequences=empty,
     cache=cache,
@@ -204,17 +205,33 @@ def _beam_decoding_state(state: _BeamState) -> DecodingState:
 
 
 def _beam_select(
-  state: _BeamState, logp: Array, cache: PyTree, eos_id: int, penalty: Array, cache_axis: int
+  state: _BeamState,
+  logp: Array,
+  forced: Array,
+  cache: PyTree,
+  eos_id: int,
+  penalty: Array,
+  cache_axis: int,
 ) -> _BeamState:
-  """Extends the beams by one token with log probabilities `logp`, `[B, N, V]`.
+  """Extends the beams by one token.
 
-  `penalty`, for the length including this token, is a scalar or `[B, 1]`.
+  Args:
+    state: before the token.
+    logp: log probabilities, `[B, N, V]`.
+    forced: the prompt's token, `[B, 1]`, or 0. Where there is one, only the best beam stays alive,
+      and its score starts anew: beams with one prefix would decode the same.
+    cache: after the token before.
+    eos_id: token that ends a decode.
+    penalty: for the length including this token, a scalar or `[B, 1]`.
+    cache_axis: position of the batch axis in the cache.
   """
   batch, num_beams, vocab = logp.shape
   scores = (state.live_scores[:, :, None] + logp).reshape(batch, -1)
   # Twice as many candidates as beams: at most half of them can end.
   scores, flat = lax.top_k(scores, min(2 * num_beams, num_beams * vocab))
-  parents, tokens = flat // vocab, flat % vocab
+  parents, tokens = flat // vocab, jnp.where(forced != 0, forced, flat % vocab)
+  best_alone = jnp.where(jnp.arange(scores.shape[1]) == 0, 0.0, NEG_INF)
+  scores = jnp.where(forced != 0, best_alone, scores)
   sequences = jnp.take_along_axis(state.live_sequences, parents[:, :, None], axis=1)
   sequences = lax.dynamic_update_index_in_dim(sequences, tokens[:, :, None], state.index, axis=2)
   ends = tokens == eos_id

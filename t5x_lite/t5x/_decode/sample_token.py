@@ -76,7 +76,7 @@ def _keep_top(logits: Array, topk: Any) -> Array:
   if isinstance(topk, int):
     if not topk:
       return logits
-    kth = lax.top_k(logits, topk)[0][:, -1:]
+    kth = lax.top_k(logits, min(topk, logits.shape[-1]))[0][:, -1:]
     return jnp.where(logits < kth, NEG_INF, logits)
   ordered = jnp.flip(jnp.sort(logits, axis=-1), axis=-1)
   kth = lax.dynamic_index_in_dim(ordered, jnp.maximum(topk, 1) - 1, axis=1)
