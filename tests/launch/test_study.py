@@ -21,7 +21,7 @@ RESULTS = ROOT / "benchmarks/results"
 STUDIES = {
   "study": ("none", "backtrans", "oracle", "corrupt"),
   "study_spandst": ("none", "backtrans"),
-  "study_spandst_xeon": ("paraphrase", "oracle", "corrupt"),  # and none with seed 1
+  "study_spandst_xeon": ("paraphrase", "oracle", "corrupt", "scratch"),  # and two with seed 1
   "study_reworded": ("reworded",),  # and none, of half the dialogues
 }
 
