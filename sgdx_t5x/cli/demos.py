@@ -2,6 +2,7 @@
 
 import argparse
 import collections
+import pathlib
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -103,10 +104,11 @@ def _add_check(verbs: Any) -> None:
 
 def _import(args: argparse.Namespace) -> int:
   """Writes Google's demonstrations as JSONL. Returns 0. Raises SgdxError for another file."""
+  from sgdx_t5x.files import read_input
   from sgdx_t5x.prompts.sdt.google_prompts import read_google_prompts
 
-  with open(args.source, "rb") as file:
-    demos = read_google_prompts(file.read(), args.source)
+  text = read_input(args.source, "Google's sdt_prompts.py")
+  demos = read_google_prompts(text, args.source)
   _write(demos, args.out)
   print("         their texts are from Google and SGD: docs/demonstrations.md", file=sys.stderr)
   return 0
@@ -145,8 +147,16 @@ def _write(demos: "Sequence[Demonstration]", path: str) -> None:
   from sgdx_t5x.files import atomic_write
   from sgdx_t5x.prompts.sdt.demonstrations import demonstrations_text
 
+  text = demonstrations_text(demos)
+  old = pathlib.Path(path)
+  if old.is_file() and old.read_bytes() not in (b"", text.encode()):
+    raise SgdxError(
+      f"--out {path}: other demonstrations, perhaps your own, are in it",
+      expected="a new file",
+      fix="name another file, or remove this one",
+    )
   with atomic_write(path, "--out") as file:
-    file.write(demonstrations_text(demos))
+    file.write(text)
   services = len({demo.service for demo in demos})
   print(f"written: {path}: {len(demos)} demonstrations of {services} services", file=sys.stderr)
 

@@ -67,14 +67,16 @@ def parse(args: argparse.Namespace) -> "RequestForm | None":
     if given:
       raise UsageError(
         f"{', '.join(given)} without --as tools",
-        expected="options for text prompts",
-        fix="add --as tools, or leave them out",
+        expected=f"--as tools, which {', '.join(given)} belong{'s' * (len(given) == 1)} to",
+        fix="add --as tools, or omit the rest",
       )
   elif args.prompt_style or (args.targets and args.openai_batch):
     raise UsageError(
-      f"--as tools with {'--prompt-style' if args.prompt_style else '--targets in a batch'}",
-      expected="--delivery, which selects what requests show, and no gold answers in a batch",
-      fix="leave it out",
+      "--as tools with --prompt-style" if args.prompt_style else "--targets with --openai-batch",
+      expected="--delivery, which selects what requests show"
+      if args.prompt_style
+      else "gold answers only in a file that is not sent as it is",
+      fix=f"omit --{'prompt-style' if args.prompt_style else 'targets'}",
     )
   if not (args.out or args.dry_run):
     raise UsageError("no --out", expected="a file to write", fix="add --out FILE, or --out -")
@@ -115,6 +117,7 @@ def write(
   Raises:
     SgdxError: nothing to write, or a file that cannot be written.
   """
+  from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
   from sgdx_t5x.prompts.tools.examples import examples_text
   from sgdx_t5x.prompts.tools.requests import Requests
 
@@ -134,7 +137,8 @@ def write(
       raise nothing(corpus, args.split)
   partial = chosen is not None and len(chosen) < num_dialogues
   if not corpus.is_complete(args.split, num_dialogues):
-    print(f"PARTIAL: the corpus has {num_dialogues:,} dialogues of {args.split}", file=sys.stderr)
+    published = f"{PUBLISHED_DIALOGUES[args.split]:,}"
+    print(f"PARTIAL: the corpus has {num_dialogues:,} of {published} dialogues", file=sys.stderr)
   print("\n".join(_summary(args, list(services), made.size, partial)), file=sys.stderr)
   return 0
 

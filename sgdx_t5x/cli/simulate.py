@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _init(args: argparse.Namespace) -> int:
   from sgdx_t5x.data.schema import load_schema
-  from sgdx_t5x.files import not_found
+  from sgdx_t5x.files import read_input
   from sgdx_t5x.simulator import starting_point
 
   others = (*_NEEDED, "templates", "transitions", "paraphrase", "processes")
@@ -113,10 +113,7 @@ def _init(args: argparse.Namespace) -> int:
       expected="--init SCHEMA --out DIR, and optionally --seed S",
       fix="write the files with --init first, then simulate dialogues in a second command",
     )
-  path = pathlib.Path(args.init)
-  if not path.exists():
-    raise not_found(path, "a schema in SGD's format")
-  schema = load_schema(path.read_bytes(), args.init)
+  schema = load_schema(read_input(args.init, "a schema in SGD's format"), args.init)
   names = starting_point.write_starting_point(schema, args.out, args.seed)
   out = pathlib.Path(args.out)
   print(f"written: {out}: {len(names) - 2} tables, scenarios.json, templates.json")

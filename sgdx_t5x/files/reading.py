@@ -17,13 +17,21 @@ _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 def not_found(path: pathlib.Path, expected: str, what: str = "file") -> SgdxError:
-  """Returns the error for a path that does not exist, with the closest names in its folder.
+  """Returns the error for a path that is no file, with the closest names in its folder.
 
   Args:
     path: the missing path.
     expected: what should be there.
     what: "file", or "file or folder".
   """
+  if path.is_dir():
+    files = sorted(p.name for p in path.iterdir())
+    return SgdxError(
+      f"{path} is a folder",
+      expected=expected,
+      available=", ".join(files[:5]) + (", ..." if len(files) > 5 else ""),
+      fix="pass the path of a file",
+    )
   beside = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
   return SgdxError(
     f"no {what} at {path}",

@@ -32,7 +32,7 @@ from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.example_id import ExampleId
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_write, decode_json
+from sgdx_t5x.files import atomic_write, decode_json, not_found
 from sgdx_t5x.metrics import JOINT_GOAL, GoldFrame, gold_frames, score_frames
 from sgdx_t5x.prompts.protocol import ServicePair, service_pairs
 from sgdx_t5x.prompts.tools.calls import read_calls
@@ -68,6 +68,8 @@ def sgdx(
     SgdxError: not a corpus, or not a file of requests.
   """
   file = pathlib.Path(requests)
+  if not file.is_file():
+    raise not_found(file, "requests written by `sgdx prompts --as tools`")
   samples = [_sample(line, where) for where, line in numbered_lines(file)]
   return Task(
     dataset=MemoryDataset(samples, name=file.name),

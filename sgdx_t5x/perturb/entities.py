@@ -77,6 +77,13 @@ def _read_slots(path: pathlib.Path, schema: Schema) -> Slots:
       f"{path}: not lists of slots by service", expected=expected, fix="correct the file"
     )
   for name, slots in data.items():
+    if name not in schema:
+      raise SgdxError(
+        f"{path}: service {name!r}",
+        expected=f"a service of {schema.origin}",
+        available=nearest(name, schema.names),
+        fix="correct the file",
+      )
     free = schema[name].noncategorical_slots
     for slot in slots:
       if slot not in free:

@@ -52,6 +52,10 @@ def table(where: str) -> Translate:
     if not (isinstance(row, dict) and is_text(row.get("text")) and is_text(row.get("made"))):
       raise SgdxError(f"{line}: no text and paraphrase", expected=expected, fix="correct the line")
     made[row["text"]] = row["made"]
+  if not made:
+    raise SgdxError(
+      f"{where}: no rows", expected=expected, fix="write utterances and their paraphrases into it"
+    )
   return lambda texts: {text: made[text] for text in texts if text in made}
 
 

@@ -19,7 +19,7 @@ RATES = {  # name -> label in a table
   "wrong_tool": "calls a tool of another service",
   "unknown_tool": "calls a tool that does not exist",
   "invented_arguments": "arguments that the tool does not have",
-  "mistyped_arguments": "arguments that are no strings",
+  "mistyped_arguments": "arguments that are not strings",
   "invalid_json": "answers that are not valid JSON",
   "abstained": "no call where no tool fits",
   "missed": "no call where a tool fits",

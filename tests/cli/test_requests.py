@@ -51,7 +51,7 @@ def test_a_sample_is_that_of_prompts_for_whole_frames(tmp_path, capsys):
     (("--as", "tools", "--shots", "2", "--split", "train"), "--shots 2 for split train"),
     (("--price", "1", "2"), "--price without --as tools"),
     (("--as", "tools", "--prompt-style", "format=d3st"), "--as tools with --prompt-style"),
-    (("--as", "tools", "--targets", "--openai-batch", "m"), "--targets in a batch"),
+    (("--as", "tools", "--targets", "--openai-batch", "m"), "--targets with --openai-batch"),
     (("--as", "tools", "--delivery", "some"), "delivery 'some'"),
     (("--as", "tools", "--dry-run", "--price", "-1", "2"), "--price -1.0"),
     (("--as", "tools", "--dry-run", "--price", "1", "inf"), "--price 1.0 inf"),

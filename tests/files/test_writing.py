@@ -100,6 +100,9 @@ def test_what_is_not_there_has_its_neighbours_named(full):
   assert error.found == f"no file at {full}/confg.json"
   assert error.available == "nearest: config.json"
   assert not_found(pathlib.Path("no/such"), "x", "file or folder").available == "nothing"
+  error = not_found(full, "a configuration")
+  assert error.found == f"{full} is a folder"
+  assert "config.json" in error.available
 
 
 def test_half_a_character_is_escaped_in_json_and_refused_in_text(tmp_path):

@@ -88,13 +88,14 @@ def test_a_table_keeps_values_digits_negations_and_answers(tmp_path):
 
   kept = counts_of(made)
   assert set(kept) == {"carried", "answer"}  # "Yes" is no longer the first word
-  assert counts_of({})["untranslated"] > 600
+  assert counts_of({"Never said.": "Nor this."})["untranslated"] > 600
   assert counts_of({text: f"{text} 7" for text in texts})["digits"] > 600
   assert counts_of({text: f"{text} Not now." for text in texts})["negation"] > 500
   assert counts_of({text: "What?" for text in texts})["lost"] > 100
-  path.write_text('{"text": 1}\n')
-  with pytest.raises(SgdxError, match="line 1: no text and paraphrase"):
-    pi.perturber(split, 0, provider="table", table=str(path))
+  for text, error in (('{"text": 1}\n', "line 1: no text and paraphrase"), ("\n", "no rows")):
+    path.write_text(text)
+    with pytest.raises(SgdxError, match=error):
+      pi.perturber(split, 0, provider="table", table=str(path))
 
 
 def test_back_translated_utterances_come_through_the_providers_of_schemas(tmp_path):

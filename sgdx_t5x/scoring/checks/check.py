@@ -25,7 +25,7 @@ from sgdx_t5x.prompts import load_format, signature_fields
 from sgdx_t5x.scoring.checks.counterfactual import Spoken
 from sgdx_t5x.scoring.checks.counting import Counter, Known
 from sgdx_t5x.scoring.checks.labels import every_set, labels
-from sgdx_t5x.scoring.checks.sets import KINDS, Original, TestSet, is_of_goals, open_sets, read_gold
+from sgdx_t5x.scoring.checks.sets import Original, TestSet, is_of_goals, open_sets, read_gold
 from sgdx_t5x.scoring.predictions.files import PredictionSource
 from sgdx_t5x.scoring.progress import OnProgress
 from sgdx_t5x.scoring.score import Scored, score_predictions
@@ -318,8 +318,7 @@ def _remarks(checked: Mapping[str, CheckedSet]) -> Iterator[str]:
   given = {kind for found in checked.values() for kind in found.kinds}
   if lacking := [kind for kind in _EXPECTED_KINDS if kind not in given]:
     yield (
-      f"no set of kind {', '.join(lacking)}; available kinds: {', '.join(KINDS)}, "
-      "see `sgdx perturb`"
+      f"no set of kind {', '.join(lacking)}, which belong to CheckDST: `sgdx perturb` makes them"
     )
 
 

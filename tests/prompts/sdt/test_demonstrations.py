@@ -1,6 +1,7 @@
 """Demonstration files: read, refused, imported without being run, made from dialogues."""
 
 import json
+import pathlib
 
 import pytest
 import tiny_corpus as tiny
@@ -253,6 +254,12 @@ def test_make_prompts_score_and_the_leak(small, tmp_path, capsys):
   args = ["--corpus", corpus, "--split", "test", "--per-service", "1", "--out", out]
   assert main(["demos", "make", *args]) == 0
   assert "2 demonstrations of 2 services" in capsys.readouterr().err
+  assert main(["demos", "make", *args]) == 0  # the same again
+  made = pathlib.Path(out).read_text()
+  pathlib.Path(out).write_text(made + "\n")
+  assert main(["demos", "make", *args]) == 1
+  assert "perhaps your own" in capsys.readouterr().err
+  pathlib.Path(out).write_text(made)
   assert main(["demos", "check", "--corpus", corpus, "--demos", out, "--format", "json"]) == 0
   report = json.loads(capsys.readouterr().out)
   assert report["splits"]["test"]["demonstrations"] == 2
