@@ -74,10 +74,11 @@ def _role(axis: str, role: Any) -> FactorDim:
     return role
   if not isinstance(role, str) or role.lower() not in _ROLES:
     raise T5XError(
-      found=f"{role!r} for axis {axis!r} in adafactor.Adafactor.logical_factor_rules",
-      expected="the role of an axis",
+      f"adafactor.Adafactor.logical_factor_rules has an unknown role for axis {axis!r}.",
+      found=repr(role),
+      expected="an adafactor.FactorDim, or its name",
       available=", ".join(_ROLES),
-      fix="correct the role",
+      fix="set adafactor.Adafactor.logical_factor_rules",
     )
   return _ROLES[role.lower()]
 
