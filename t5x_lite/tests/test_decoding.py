@@ -132,6 +132,20 @@ def test_topk_may_be_traced():
   assert [len(np.unique(run(k))) for k in (1, 2, 3, 0)] == [1, 2, 3, 4]
 
 
+def test_topk_may_exceed_the_vocabulary():
+  model, seed = _constant([0.0, -9.0, 1.0, 1.0]), jax.random.PRNGKey(0)
+  inputs = np.zeros((1, 5), np.int32)
+  some, every = (_sample(inputs, model, topk=k, decode_rng=seed) for k in (9, 4))
+  assert some[0] == every[0]
+
+
+def test_the_first_token_of_a_prompt_is_not_read():
+  def says_its_input(state):
+    return jnp.where(jnp.arange(10) == state.cur_token + 2, 0.0, NEVER), state.cache
+
+  assert _sample([[7, 0, 0]], says_its_input, topk=1)[0] == [[2, 4, 6]]
+
+
 def test_callbacks_see_and_change_the_state():
   def state_callback(state):
     """Makes 5 the next token of each row after a 3."""
