@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from sgdx_t5x.cli import output
@@ -18,14 +17,11 @@ from sgdx_t5x.cli.options import (
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import UsageError
 
-# Options that CheckDST's files do not take, with their defaults.
-_SETS_ONLY: Mapping[str, Any] = {
-  **dict.fromkeys(("corpus", "per_frame", "entity_slots")),
-  **{name: [] for name in ("perturbed", "predictions", "prompt_style")},
-  **dict.fromkeys(("like_checkdst", "per_service", "allow_missing"), False),
-  "split": "test",
-  "fuzzy": "difflib",
-}
+# Options that CheckDST's files do not take.
+_SETS_ONLY = (
+  *("corpus", "split", "perturbed", "predictions", "entity_slots", "like_checkdst", "per_service"),
+  *("per_frame", "prompt_style", "fuzzy", "allow_missing"),
+)
 _EPILOG = """\
 examples:
   Make perturbed sets, predict all, and check:
@@ -141,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_options(args: argparse.Namespace) -> None:
-  given = [name for name, default in _SETS_ONLY.items() if getattr(args, name) != default]
+  given = [name for name in _SETS_ONLY if getattr(args, name) != args.parser.get_default(name)]
   if args.checkdst_rows and given:
     raise UsageError(
       f"--checkdst-rows with --{given[0].replace('_', '-')}",

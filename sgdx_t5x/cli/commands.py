@@ -148,8 +148,7 @@ def run(argv: Sequence[str] | None = None) -> int:
   except SgdxError as e:
     if args.debug:
       raise
-    print_error(f"sgdx: {e}")
-    return e.exit_code
+    error = e
   except BrokenPipeError:  # `sgdx ... | head`
     sys.stderr.close()
     return 0
@@ -161,8 +160,6 @@ def run(argv: Sequence[str] | None = None) -> int:
       expected="links that end at a file or folder",
       fix="remove the link, or pass another path; --debug shows the traceback",
     )
-    print_error(f"sgdx: {error}")
-    return error.exit_code
   except OSError as e:
     if args.debug:
       raise
@@ -171,5 +168,5 @@ def run(argv: Sequence[str] | None = None) -> int:
       expected="a file that can be read or written",
       fix="check the path and its permissions; --debug shows the traceback",
     )
-    print_error(f"sgdx: {error}")
-    return error.exit_code
+  print_error(f"sgdx: {error}")
+  return error.exit_code

@@ -211,7 +211,6 @@ def _print_summary(
   answer: str,
   written: _Written,
 ) -> None:
-  from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
   from sgdx_t5x.data.variants import untagged
 
   file = f"{args.out}: " if args.out != STDOUT else ""
@@ -221,9 +220,7 @@ def _print_summary(
     f"         {written.frames:,} frames, {written.dialogues:,} of {written.of_dialogues:,} "
     f"dialogues of {args.split}",
   ]
-  if not corpus.is_complete(args.split, written.of_dialogues):
-    published = f"{PUBLISHED_DIALOGUES[args.split]:,}"
-    lines.append(f"PARTIAL: the corpus has {written.of_dialogues:,} of {published} dialogues")
+  lines += requests.incomplete(corpus, args.split, written.of_dialogues)
   command = ["sgdx", "score", "--corpus", args.corpus, "--split", args.split, "--predictions"]
   command.append(f"{untagged(variants[0])[1] if len(variants) == 1 else 'all'}=ANSWERS.jsonl")
   if args.prompt_style:

@@ -117,7 +117,6 @@ def write(
   Raises:
     SgdxError: nothing to write, or a file that cannot be written.
   """
-  from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
   from sgdx_t5x.prompts.tools.examples import examples_text
   from sgdx_t5x.prompts.tools.requests import Requests
 
@@ -136,10 +135,9 @@ def write(
     if not made.size.requests:
       raise nothing(corpus, args.split)
   partial = chosen is not None and len(chosen) < num_dialogues
-  if not corpus.is_complete(args.split, num_dialogues):
-    published = f"{PUBLISHED_DIALOGUES[args.split]:,}"
-    print(f"PARTIAL: the corpus has {num_dialogues:,} of {published} dialogues", file=sys.stderr)
-  print("\n".join(_summary(args, list(services), made.size, partial)), file=sys.stderr)
+  lines = [*incomplete(corpus, args.split, num_dialogues)]
+  lines += _summary(args, list(services), made.size, partial)
+  print("\n".join(lines), file=sys.stderr)
   return 0
 
 
@@ -181,6 +179,14 @@ def dialogues(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterabl
 
   total = corpus.expected_dialogues(args.split)
   return track(corpus.dialogues(args.split), what, "dialogues", total, args.out != STDOUT)
+
+
+def incomplete(corpus: "Corpus", split: str, number: int) -> Iterator[str]:
+  """Yields a warning if a split, which has `number` dialogues, lacks published ones."""
+  from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
+
+  if not corpus.is_complete(split, number):
+    yield f"PARTIAL: the corpus has {number:,} of {PUBLISHED_DIALOGUES[split]:,} dialogues"
 
 
 def nothing(corpus: "Corpus", split: str) -> SgdxError:

@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from sgdx_t5x import tasks
-from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.errors import SgdxError, first_line, nearest
 from sgdx_t5x.tasks.registration import Registered
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from t5x import partitioning, utils
@@ -225,7 +225,7 @@ def _as_sgdx_errors(checkpoint: Checkpoint) -> Iterator[None]:
       raise SgdxError(cause.found, **parts) from e
     said = [getattr(cause, name, None) for name in ("message", "found")]
     raise SgdxError(
-      f"{checkpoint.path}: " + (": ".join(str(x) for x in said if x) or str(e).split("\n")[0]),
+      f"{checkpoint.path}: " + (": ".join(str(x) for x in said if x) or first_line(e)),
       expected=str(getattr(cause, "expected", None) or "a checkpoint that matches its config.gin"),
       available=str(getattr(cause, "available", None) or ""),
       fix="pass the checkpoint with the config.gin it was trained with; --debug shows more",

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sgdx_t5x.errors import SgdxError, require
+from sgdx_t5x.errors import SgdxError, first_line, require
 from sgdx_t5x.files import atomic_folder, check_folder
 from sgdx_t5x.weights import bert_layout, layout
 from sgdx_t5x.weights.progress import OnProgress, byte_counter, growing, no_progress
@@ -159,8 +159,7 @@ def _checkpoints_near(folder: Any) -> str:
 
 def _first_line(error: Exception) -> str:
   """Returns the error message without the long spec that TensorStore appends."""
-  text = str(error).strip().split(" [tensorstore_spec=")[0]
-  return next(iter(text.splitlines()), type(error).__name__)
+  return first_line(error).split(" [tensorstore_spec=")[0]
 
 
 # --- writing -------------------------------------------------------------------------------

@@ -70,18 +70,6 @@ def check_flags(address: str | None, count: int | None, index: int | None, asked
     )
 
 
-def broadcast_number(number: float) -> int:
-  """Returns the first process's number, cut to 32 bits' whole numbers, in all processes."""
-  import jax
-
-  if jax.process_count() == 1:
-    return int(number)
-  import numpy as np
-  from jax.experimental import multihost_utils
-
-  return int(multihost_utils.broadcast_one_to_all(np.int32(number)))
-
-
 def join(
   address: str | None,
   count: int | None,
@@ -176,13 +164,25 @@ def is_first() -> bool:
   return jax.process_index() == 0
 
 
+def broadcast_number(number: float) -> int:
+  """The first process's number, cut to a whole number of 32 bits, on every process."""
+  import jax
+
+  if jax.process_count() == 1:
+    return int(number)
+  import numpy as np
+  from jax.experimental import multihost_utils
+
+  return int(multihost_utils.broadcast_one_to_all(np.int32(number)))
+
+
 def broadcast_text(text: str) -> str:
   """The first process's text, on every process."""
   import numpy as np
   from jax.experimental import multihost_utils
 
   data = np.frombuffer(text.encode(), np.uint8)
-  size = int(multihost_utils.broadcast_one_to_all(np.int32(data.size)))
+  size = broadcast_number(data.size)
   padded = np.zeros(size, np.uint8)
   padded[: data.size] = data[:size]
   return bytes(multihost_utils.broadcast_one_to_all(padded)).decode() if size else ""

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from t5x import adafactor, optimizers
 from t5x._process.dtypes import check_dtype
-from t5x.errors import T5XError, check_flag, check_number, check_whole
+from t5x.errors import T5XError, check_flag, check_number, check_whole, first_line
 
 _NUMBERS = {  # setting of Adafactor: whether it may be None
   "beta1": True,
@@ -68,7 +68,7 @@ def _check_optax(optimizer: optimizers.OptaxWrapper) -> None:
   except TypeError as e:
     raise T5XError(
       "The optimizer cannot take a step with its settings.",
-      found=str(e).split("\n")[0],
+      found=first_line(e),
       expected="numbers, or the values in optax's documentation",
       fix="correct what gin binds to OPTIMIZER and to the optax functions in it",
     ) from e
