@@ -305,6 +305,8 @@ def answer(scores: Mapping[str, Array], batch: Batch, longest_span: int) -> Arra
     batch: model features.
     longest_span: maximum tokens in a span.
   """
+  # Otherwise, XLA computes log probabilities again for each length of a span.
+  scores = jax.lax.optimization_barrier(dict(scores))
   choices, num_values = scores["choices"], batch["values"].shape[1]
   best = jnp.argmax(choices, axis=-1)
   segments = batch["encoder_segments"]
