@@ -52,6 +52,11 @@ class GoalEdit:
   dropped: frozenset[str]
   added: frozenset[str]
 
+  @property
+  def is_empty(self) -> bool:
+    """Whether the goal is unchanged, as in the control."""
+    return not (self.changed or self.dropped or self.added)
+
 
 def goal_counts(
   service: Service,

@@ -85,6 +85,7 @@ class Before:
     names: replaced string -> its replacement, in this dialogue; None if the perturbation replaces
       no strings.
     choices: categorical slot -> replaced value -> its replacement.
+    same_goal: False if the user's goal was edited, which leaves nothing to agree on.
   """
 
   state: State
@@ -92,6 +93,7 @@ class Before:
   changed: bool
   names: Mapping[str, str] | None = None
   choices: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+  same_goal: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,10 +239,11 @@ def _pair(
     "right_after": is_right,
     "right_both": was_right and is_right,
   }
-  expected = mapped(before, state, around.replaced, backend)
-  same = frame_agreement(service, [expected, state], backend)
-  if same == same:
-    counts |= {"compared": 1.0, "agreeing": same}
+  if before.same_goal:
+    expected = mapped(before, state, around.replaced, backend)
+    same = frame_agreement(service, [expected, state], backend)
+    if same == same:
+      counts |= {"compared": 1.0, "agreeing": same}
   if before.names is not None:
     found = predicted_values(state, around.replaced)
     counts["changed_entities"] = len(found)

@@ -314,7 +314,7 @@ def test_wrong_paths_are_refused(tmp_path, selection):
     read_all_variants(tmp_path, selection)
   empty = tiny.write_rows(tmp_path / "p.jsonl", [])
   refused(tmp_path, "v1", selection, "both DSTC8 dialogues and JSONL")
-  with pytest.raises(SgdxError, match="no rows"):
+  with pytest.raises(SgdxError, match="no rows with an answer"):
     read_all_variants(empty, selection)
 
 

@@ -35,6 +35,11 @@ that SGD follows: see docs/dialogue-checks.md. --against also tests what a
 perturbation must not change: see docs/checkdst.md.
 """
 
+_COMPARED = (
+  "undone: dialogues that undoing the changes restores; files by bytes: restored files. not said: "
+  "entity values that no utterance has. leaks: replaced strings that their dialogue still has."
+)
+
 
 def add_verb(verbs: Any) -> None:
   """Adds `verify` to the verbs of `sgdx data`."""
@@ -81,6 +86,7 @@ def run(args: argparse.Namespace) -> int:
         f"{split}: all invariants of {found.manifest.kind} hold, compared with {args.against}"
         for split, found in compared.items()
       ),
+      *((_COMPARED,) if compared else ()),
       with_document_paths(
         f"annotation errors: none ({len(ERRORS)} rules, see docs/dialogue-checks.md)"
       ),

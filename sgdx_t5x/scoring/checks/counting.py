@@ -128,7 +128,15 @@ class Counter:
       for (service, slot), replaced in self._changes.choices.get(gold.dialogue_id, {}).items()
       if service == gold.service
     }
-    return Before(known.states[key], known.jga[key], self._changed[gold.frame_id], names, choices)
+    goal = self._changes.goals.get(gold.dialogue_id)
+    return Before(
+      known.states[key],
+      known.jga[key],
+      self._changed[gold.frame_id],
+      names,
+      choices,
+      same_goal=goal is None or edit_of(goal).is_empty,
+    )
 
   def _around(self, gold: GoldFrame, history: History) -> Around:
     repairs = self._changes.repairs.get((gold.dialogue_id, gold.turn), {})

@@ -155,7 +155,8 @@ def legend(report: Mapping[str, Any]) -> list[str]:
   lines = [
     "there ... drop: over the frames that a perturbation changed, whose number is given; correct "
     "before (there), after (perturbed), both (cJGA), only before (broken), only after (mended).",
-    "drop: relative to there. retained: of those correct before. agree: same predicted state.",
+    "drop: (perturbed - there) / there. retained: of those correct before. agree: same predicted "
+    "state.",
     "reverted: predicted names that had been replaced; repair_taken: values the user took back.",
     "coref: frames with a value carried over from another service; new: where it enters the state.",
   ]

@@ -64,7 +64,7 @@ def read_all_variants(source: PredictionSource, selection: Selection) -> dict[st
   found = in_order({**answers, **extra})
   if not found:
     raise SgdxError(
-      f"{path}: no rows",
+      f"{path}: no rows with an answer",
       expected="one row per example of t5x.infer or t5x.eval, or per prompt of `sgdx prompts`",
       available=", ".join(f.name for f in files[:8]),
       fix="rerun inference, or answer the prompts again",

@@ -50,6 +50,9 @@ def test_gold_is_right_in_every_goal(folder, tmp_path):
   for key in ("kept", "changed", "added", "rest"):
     assert row[f"{key}_accuracy"] == 1
   assert (row["dropped_left"], row["goal_reverted"]) == (0, 0)
+  # The states differ because the goals do; the control has the same goals.
+  control = report["sets"]["coco_ori"]["rows"]["all"]
+  assert (row["agreement"], control["agreement"]) == (None, 1)
 
 
 def test_frozen_hears_the_original_goal_everywhere(folder, tmp_path, capsys):
