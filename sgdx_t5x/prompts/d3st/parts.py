@@ -10,9 +10,9 @@ from sgdx_t5x.data.schema import Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.d3st.style import D3stStyle
 from sgdx_t5x.prompts.protocol import ServicePair
+from sgdx_t5x.prompts.values import LETTERS
 
 _Table = tuple[tuple[str, ...], ...]
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)

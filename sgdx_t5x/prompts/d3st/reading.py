@@ -4,11 +4,11 @@ import re
 
 from sgdx_t5x.data.schema import DONTCARE, NO_INTENT, Slot
 from sgdx_t5x.metrics.frames import PredictedFrame
-from sgdx_t5x.prompts.d3st.parts import LETTERS, Order, ServiceParts
+from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts
 from sgdx_t5x.prompts.d3st.style import D3stStyle
 from sgdx_t5x.prompts.d3st.text import INTENTS, REQUESTS, STATES
 from sgdx_t5x.prompts.protocol import ServicePair
-from sgdx_t5x.prompts.values import NONE, matching_value
+from sgdx_t5x.prompts.values import LETTERS, NONE, matching_value
 
 _SECTION = re.compile("|".join(map(re.escape, (INTENTS, REQUESTS))))
 _MOST_DIGITS = 9  # of an index: Python refuses to convert thousands of them

@@ -3,6 +3,7 @@
 import dataclasses
 
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.values import check_choices
 
 _CHOICES = {
   "description": ("description", "name", "both"),
@@ -59,14 +60,7 @@ class D3stStyle:
     return hash(self.seed)  # hashing all fields would take longer than the cached work
 
   def __post_init__(self):
-    for field, choices in _CHOICES.items():
-      if getattr(self, field) not in choices:
-        raise SgdxError(
-          f"D3stStyle.{field} = {getattr(self, field)!r}",
-          expected="a supported value",
-          available=", ".join(map(repr, choices)),
-          fix=f"set {field} to one of them",
-        )
+    check_choices(self, _CHOICES)
     if not self.delimiter or any(c.isspace() or c.isalnum() for c in self.delimiter):
       raise SgdxError(
         f"D3stStyle.delimiter = {self.delimiter!r}",

@@ -3,6 +3,7 @@
 import dataclasses
 
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.prompts.values import check_choices
 
 ALL = -1  # as `SdtStyle.demo`: every demonstration of a service
 _CHOICES = {
@@ -55,14 +56,7 @@ class SdtStyle:
     return hash(self.seed)  # hashing all fields would take longer than the cached work
 
   def __post_init__(self):
-    for field, choices in _CHOICES.items():
-      if getattr(self, field) not in choices:
-        raise SgdxError(
-          f"SdtStyle.{field} = {getattr(self, field)!r}",
-          expected="a supported value",
-          available=", ".join(choices),
-          fix=f"set {field} to one of them",
-        )
+    check_choices(self, _CHOICES)
     if self.demo < ALL or not self.demos:
       name = "demos" if not self.demos else "demo"
       raise SgdxError(

@@ -18,9 +18,9 @@ from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.sdt.demonstrations import NONE, SYSTEM_TAG, USER_TAG, Demonstration
 from sgdx_t5x.prompts.sdt.layout import Layout
 from sgdx_t5x.prompts.sdt.style import SdtStyle
+from sgdx_t5x.prompts.values import LETTERS
 
 STATE_TAG, INTENT_TAG = "[state]", "[intent]"
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _FEW = 4  # so few choices recur in the same order often enough to be one part with their slot
 _LETTERED = [f"{letter}) " for letter in LETTERS]
 

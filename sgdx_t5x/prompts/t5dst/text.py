@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from sgdx_t5x.data.dialogue import USER
 from sgdx_t5x.data.schema import DONTCARE, Service, Slot
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.prompts.values import NONE, loose
+from sgdx_t5x.prompts.values import LETTERS, NONE, check_choices, loose
 
 JOIN = " || "
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _CHOICES = {
   "values": ("list", "letters", "absent"),
   "target": ("first", "sample", "join"),
@@ -54,14 +53,7 @@ class PromptStyle:
   slots: str = "tracked"
 
   def __post_init__(self):
-    for field, choices in _CHOICES.items():
-      if getattr(self, field) not in choices:
-        raise SgdxError(
-          f"PromptStyle.{field} = {getattr(self, field)!r}",
-          expected="a supported value",
-          available=", ".join(choices),
-          fix=f"set {field} to one of them",
-        )
+    check_choices(self, _CHOICES)
     if not (self.slot_name or self.slot_description):
       raise SgdxError(
         "PromptStyle without slot_name and slot_description",
@@ -157,13 +149,13 @@ def base_name(service_name: str) -> str:
 
 
 def _letters(slot: Slot) -> str:
-  if len(slot.possible_values) > len(_LETTERS):
+  if len(slot.possible_values) > len(LETTERS):
     raise SgdxError(
       f"slot {slot.name!r} has {len(slot.possible_values)} possible values",
-      expected=f"at most {len(_LETTERS)} for lettered choices",
+      expected=f"at most {len(LETTERS)} for lettered choices",
       fix='use PromptStyle(values="list")',
     )
-  return _LETTERS[: len(slot.possible_values)]
+  return LETTERS[: len(slot.possible_values)]
 
 
 def _value_target(slot: Slot, value: str, style: PromptStyle) -> str:

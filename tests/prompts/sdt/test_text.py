@@ -370,8 +370,8 @@ def test_intents_that_are_answered(said, intent):
 @pytest.mark.parametrize(
   ("style", "part"),
   [
-    ({"values": "absent"}, "available: letters, list"),
-    ({"order": "google"}, "available: fixed, demonstration"),
+    ({"values": "absent"}, "available: 'letters', 'list'"),
+    ({"order": "google"}, "available: 'fixed', 'demonstration'"),
     ({"demo": -2}, "SdtStyle.demo = -2"),
     ({"demos": ""}, "SdtStyle.demos = ''"),
   ],

@@ -126,7 +126,7 @@ def test_free_values_survive_but_for_case(value, style):
 def test_wrong_styles_are_refused():
   with pytest.raises(SgdxError, match=r"PromptStyle.values = 'lettered'") as error:
     PromptStyle(values="lettered")
-  assert "list, letters, absent" in str(error.value)
+  assert "'list', 'letters', 'absent'" in str(error.value)
   with pytest.raises(SgdxError, match="so that the prompt identifies its slot"):
     PromptStyle(slot_name=False, slot_description=False)
   many = dataclasses.replace(KIND, possible_values=tuple(map(str, range(30))))
