@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent import futures
 from typing import Any
 
 import jax
@@ -28,6 +26,7 @@ from jax.sharding import NamedSharding
 from t5x import decoding
 from t5x._infer import packed_rows
 from t5x._infer.journal import Journal
+from t5x._infer.overlap import OverlappedCalls, most_calls
 from t5x._infer.progress import InferenceProgress
 from t5x._infer.rows import (
   COMPILE_COST_OF_TINY,
@@ -45,8 +44,6 @@ from t5x.errors import T5XError
 # A CPU gains nothing from more rows, and they are padded to the longest.
 _MOST_ROWS_ON_CPU = 32
 _MOST_WHOLE_ROWS_ON_CPU = 8  # no decoder waits for them
-# Batches that a CPU runs at a time: much of attention is done on one core.
-_BATCHES_AT_A_TIME = 2
 
 # Rows are sorted by length within windows of this many batches, while later rows are read.
 _BATCHES_PER_WINDOW = 64
@@ -66,11 +63,6 @@ def _accepts_segments(step: Callable) -> bool:
   parameters = inspect.signature(step).parameters.values()
   passed_on = any(p.name == "segment" or p.kind is p.VAR_KEYWORD for p in parameters)
   return passed_on and "segment" in inspect.signature(decode).parameters
-
-
-def _cores() -> int:
-  """Number of cores that this process may use; `taskset` and containers limit them."""
-  return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _to_host(outputs: Any) -> Any:
@@ -187,6 +179,9 @@ class BatchInference:
     length = packed_rows.packed_length(ds.element_spec[1]["encoder_input_tokens"].shape[0])
     return hasattr(self._model, "gains_by_packing") and self._model.gains_by_packing(length)
 
+  def _most_calls(self) -> int:
+    return most_calls(self._partitioner.mesh.size) if self._efficient else 1
+
   # ------------------------------------------------------------------ planning
 
   def _shapes_of(self, rows: Rows, numbers: Sequence[int], encoder_length: int):
@@ -294,11 +289,12 @@ class BatchInference:
         journal.write(keys, [outputs[key] for key in keys])
       progress.advance(len(numbers), len(rows.keys))
 
-    if staged and self._is_to_be_packed(ds):
-      shapes = self._run_packed(variables, rows, windows, known, rng, deliver)
-    else:
-      run = self._run_staged if staged else self._run_whole
-      shapes = run(variables, rows, self._plan(rows, windows, known), rng, deliver)
+    with OverlappedCalls(self._most_calls()) as calls:
+      if staged and self._is_to_be_packed(ds):
+        shapes = self._run_packed(variables, rows, windows, known, calls, rng, deliver)
+      else:
+        run = self._run_staged if staged else self._run_whole
+        shapes = run(variables, rows, self._plan(rows, windows, known), calls, rng, deliver)
     if not rows.indices:
       raise T5XError(
         f"There are no examples to run the model on{f' for {what}' if what else ''}.",
@@ -315,12 +311,13 @@ class BatchInference:
     progress.done(self.stats)
     return [(i, outputs[rows.keys[r]]) for i, r in zip(rows.indices, rows.row_of, strict=True)]
 
-  def _stages(self, params, rows: Rows, rng, size: int, deliver) -> StagedDecode:
+  def _stages(self, params, rows: Rows, calls, rng, size: int, deliver) -> StagedDecode:
     def make_batch(numbers, length, size):
       return self._device_batch(rows, numbers, self._shapes_of(rows, numbers, length), size)
 
     return StagedDecode(
       self._fn,
+      calls,
       params,
       rng,
       rows.full_shapes["decoder_input_tokens"][0],
@@ -333,63 +330,48 @@ class BatchInference:
       few_programs=self._cost >= COMPILE_COST_OF_TINY,
     )
 
-  def _run_staged(self, params, rows: Rows, plan, rng, deliver) -> int:
+  def _run_staged(self, params, rows: Rows, plan, calls: OverlappedCalls, rng, deliver) -> int:
     stages = None
     for numbers, shapes, length, size in plan:
       self._check_stop()
-      stages = stages or self._stages(params, rows, rng, size, deliver)
+      stages = stages or self._stages(params, rows, calls, rng, size, deliver)
       stages.start(numbers, self._device_batch(rows, numbers, shapes, size), length)
     if stages is None:
       return 0
     stages.finish(self._check_stop)
-    return len(stages.shapes)
+    return len(calls.shapes)
 
-  def _run_packed(self, params, rows: Rows, windows, known, rng, deliver) -> int:
+  def _run_packed(self, params, rows: Rows, windows, known, calls, rng, deliver) -> int:
     """Like `_run_staged`, with rows of any length encoded side by side."""
     stages, shapes = None, set()
     for packed, size in self._plan_packed(rows, windows, known):
       self._check_stop()
-      stages = stages or self._stages(params, rows, rng, size, deliver)
+      stages = stages or self._stages(params, rows, calls, rng, size, deliver)
       shapes.add(packed.tokens.shape)
       encoded = self._encode(params, packed)
       stages.take(packed.numbers, packed.sizes, packed.starts, encoded)
     if stages is None:
       return 0
     stages.finish(self._check_stop)
-    return len(stages.shapes | shapes)
+    return len(calls.shapes | shapes)
 
-  def _run_whole(self, params, rows: Rows, plan, rng, deliver) -> int:
-    seen: set[tuple] = set()
-    running: list[tuple[list[int], futures.Future]] = []
-    on_cpu = jax.default_backend() == "cpu" and self._partitioner.mesh.size == 1
-    threads = min(_BATCHES_AT_A_TIME, _cores()) if self._efficient and on_cpu else 1
-
-    def run(*inputs):  # a thread takes the next batch when this one is done
-      return jax.block_until_ready(self._fn(params, *inputs))
+  def _run_whole(self, params, rows: Rows, plan, calls: OverlappedCalls, rng, deliver) -> int:
+    running: list[tuple[list[int], Any]] = []
 
     def settle():
       numbers, output = running.pop(0)
       deliver(numbers, range(len(numbers)), _to_host(output.result()))
 
-    with futures.ThreadPoolExecutor(threads) as pool:
-      try:
-        for batch_number, (numbers, shapes, _, size) in enumerate(plan):
-          self._check_stop()
-          batch = self._device_batch(rows, numbers, shapes, size)
-          inputs = batch, jax.random.fold_in(rng, batch_number)
-          shape = tuple(sorted(shapes.items()))
-          # JAX runs the calls of one thread one after the other. The first batch of a shape is
-          # compiled, which two threads would do twice.
-          if threads == 1 or shape not in seen:
-            output = futures.Future()
-            output.set_result(self._fn(params, *inputs))
-          else:
-            output = pool.submit(run, *inputs)
-          running.append((numbers, output))
-          seen.add(shape)
-          if len(running) > threads:  # they run while the next batch is prepared
-            settle()
-      finally:  # also when stopped: nothing that has run is lost
-        while running:
+    try:
+      for batch_number, (numbers, shapes, _, size) in enumerate(plan):
+        self._check_stop()
+        batch = self._device_batch(rows, numbers, shapes, size)
+        key = jax.random.fold_in(rng, batch_number)
+        output = calls.start(tuple(sorted(shapes.items())), self._fn, params, batch, key)
+        running.append((numbers, output))
+        if len(running) > calls.most:  # they run while the next batch is prepared
           settle()
-    return len(seen)
+    finally:  # also when stopped: nothing that has run is lost
+      while running:
+        settle()
+    return len(calls.shapes)

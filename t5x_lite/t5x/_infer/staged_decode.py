@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from t5x import decoding
+from t5x._infer.overlap import OverlappedCalls
 from t5x._infer.rows import rows_per_batch
 
 _FIRST_STOP = {False: 8, True: 16}  # by `few_programs`
@@ -97,6 +98,7 @@ class StagedDecode:
 
   Args:
       decode: `decode(params, batch, rng, segment)` -> device `decoding.Paused`.
+      calls: runs `decode`, several at a time where that is faster.
       params: parameters.
       rng: key passed to `decode` (greedy decodes and beam searches do not use it).
       decode_length: T.
@@ -113,6 +115,7 @@ class StagedDecode:
   def __init__(
     self,
     decode: Callable,
+    calls: OverlappedCalls,
     params,
     rng,
     decode_length: int,
@@ -124,16 +127,15 @@ class StagedDecode:
     make_batch: Callable[[Sequence[int], int, int], Mapping[str, Any]] | None = None,
     few_programs: bool = False,
   ):
-    self._decode, self._params, self._rng = decode, params, rng
+    self._decode, self._calls, self._params, self._rng = decode, calls, params, rng
     self._stops = stage_stops(decode_length, few_programs)
     self._full, self._size, self._multiple = full_length, batch_size, multiple
     self._fetch, self._deliver, self._make_batch = fetch, deliver, make_batch
     self._few = few_programs
     self._pools: dict[tuple[int, int], _Pool] = {}
-    # What the device is working on: (rows, stage, encoder length, Paused). An entry is settled
-    # only when the next is dispatched, so that the device does not wait for the host.
+    # What the device is working on: (rows, stage, encoder length, future of Paused). An entry is
+    # settled only when the next is dispatched, so that the device does not wait for the host.
     self._running: collections.deque = collections.deque()
-    self.shapes: set[tuple[int, ...]] = set()
 
   def start(self, numbers: Sequence[int], batch, length: int) -> None:
     """Starts a batch; rows of `batch` beyond those in `numbers` are ignored."""
@@ -178,15 +180,16 @@ class StagedDecode:
     segment = decoding.Segment(start, self._stops[stage], rows, active)
     if stage == 0 and rows is not None:  # already encoded
       segment = dataclasses.replace(segment, rows=None, encoded=rows["encoder"]["encoded"])
-    self.shapes.add((stage, length, size))
-    paused = self._decode(self._params, batch, self._rng, segment)
+    inputs = self._params, batch, self._rng, segment
+    paused = self._calls.start((stage, length, size), self._decode, *inputs)
     self._running.append((list(numbers), stage, length, paused))
-    if len(self._running) > 1:
+    if len(self._running) > self._calls.most:
       self._settle()
 
   def _settle(self) -> None:
     """Delivers the finished rows of the oldest running batch; the others wait."""
-    numbers, stage, length, paused = self._running.popleft()
+    numbers, stage, length, future = self._running.popleft()
+    paused = future.result()
     done, outputs = self._fetch((paused.done, paused.outputs))
     positions = np.arange(len(numbers))
     ended = positions[done[: len(numbers)]]
