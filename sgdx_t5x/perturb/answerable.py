@@ -45,14 +45,19 @@ def gold_factuality(data: Mapping[str, Any], slots: Slots) -> tuple[int, list[Un
         total += len(values)
         before, lacking = known.get((service, slot), ((), ()))
         if values != before or lacking:
-          lacking = [value for value in values if not _is_said(value, text)]
+          lacking = [value for value in values if not is_said(value, text)]
           known[service, slot] = values, lacking
         unsaid += [Unsaid(number, service, slot, value) for value in lacking]
   return total, unsaid
 
 
-def _is_said(value: str, text: str) -> bool:
-  """Whether a lower-case text contains a value as whole words."""
+def is_said(value: str, text: str) -> bool:
+  """Whether a text contains a value as whole words.
+
+  Args:
+    value: in any case and spacing.
+    text: lower case, with single spaces.
+  """
   value = " ".join(value.lower().split())
   start = text.find(value)
   while start >= 0:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.data.schema import DONTCARE, Schema
+from sgdx_t5x.perturb.answerable import is_said
 from sgdx_t5x.perturb.coco_combinations import Combinations
 from sgdx_t5x.perturb.coco_goals import Belief, Rules, choose_slots
 from sgdx_t5x.perturb.coco_prompts import turn_id
@@ -126,14 +127,15 @@ def original_goal(turn: Mapping[str, Any]) -> Goal | None:
 
 def belief_of(turn: UserTurn, schema: Schema) -> Belief:
   """Returns what determines how the goal of a turn can be changed."""
-  goal, service, heard = turn.goal, schema[turn.goal.service], turn.heard.lower()
+  goal, service = turn.goal, schema[turn.goal.service]
+  heard = " ".join(turn.heard.lower().split())
   state = turn.data["frames"][goal.frame]["state"]
   addable: tuple[str, ...] = ()
   if state["active_intent"] in service.intent_index:
     intent = service.intents[service.intent_index[state["active_intent"]]]
     accepted = {*intent.required_slots, *intent.optional_slots}
     addable = tuple(slot.name for slot in service.slots if slot.name in accepted)
-  fixed = (s for s, value in goal.told.items() if DONTCARE in value or value.said.lower() in heard)
+  fixed = (s for s, value in goal.told.items() if DONTCARE in value or is_said(value.said, heard))
   asked = (a["slot"] for a in turn.exchange.heard(turn.number) if a["act"] == "REQUEST")
   held = frozenset((*state["slot_values"], *turn.state_before))
   return Belief(tuple(goal.told), frozenset(fixed), frozenset(asked), held, addable)

@@ -10,7 +10,10 @@ import random
 
 import pytest
 
+from sgdx_t5x.data.schema import Schema, Service, Slot
 from sgdx_t5x.perturb.coco_goals import Belief, Rules, choose_slots
+from sgdx_t5x.perturb.coco_turns import UserTurn, belief_of, original_goal
+from sgdx_t5x.perturb.pi_words import Exchange
 
 GOALS = pathlib.Path(__file__).resolve().parents[2].parent / "shared/golden/coco/goals.json"
 # The order of CoCo's dictionaries; the pairs of its tables that the five turns look up.
@@ -116,3 +119,28 @@ def test_like_coco_a_drop_is_undone_only_if_nothing_can_be_added():
     choice = choose_slots(turn, lambda *_: False, rules, random.Random(i))
     assert (set(choice.kept), choice.dropped) == ({"city", "date"}, ())
     assert choice.changed == frozenset()
+
+
+@pytest.mark.parametrize(
+  ("heard", "value", "stays"),
+  [
+    ("What place do you want?", "LA", False),  # part of a word
+    ("I found 10 options.", "1", False),
+    ("You want to fly to  la, right?", "LA", True),
+    ("Which city?", "dontcare", True),
+  ],
+)
+def test_the_system_says_a_value_as_whole_words(heard, value, stays):
+  act = {"act": "INFORM", "slot": "city", "values": [value]}
+  state = {"active_intent": "NONE", "slot_values": {"city": [value]}}
+  frame = {"service": "Flights_1", "actions": [act], "state": state}
+  data = {
+    "dialogue_id": "1_00000",
+    "turns": [
+      {"speaker": "SYSTEM", "utterance": heard, "frames": []},
+      {"speaker": "USER", "utterance": f"To {value}.", "frames": [frame]},
+    ],
+  }
+  turn = UserTurn(Exchange.of(data), 1, original_goal(data["turns"][1]), {})
+  schema = Schema([Service("Flights_1", "", (Slot("city", "", False),), ())])
+  assert belief_of(turn, schema).fixed == ({"city"} if stays else set())
