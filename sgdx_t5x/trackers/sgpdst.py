@@ -206,7 +206,8 @@ def new_values(
     answers: of the sub-models.
     rules: thresholds above which they count.
     gold: gold states before the turn, which then determine which slots are empty and what other
-      services' slots hold, as in the released pipeline (an oracle); None uses predictions.
+      services' slots hold (an oracle; the released pipeline reads gold for its inputs alone); None
+      uses predictions.
   """
   values = dict(own_values(known, states))
   for slot, text in _texts(service, known, answers, rules).items():
