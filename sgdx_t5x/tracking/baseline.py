@@ -1,6 +1,5 @@
 """Runs the SGD baseline on all turns' utterances at once; its updates then accumulate."""
 
-import dataclasses
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -12,11 +11,11 @@ from sgdx_t5x.trackers.baseline import BaselineStyle
 from sgdx_t5x.trackers.baseline_features import BaselineReader, element_texts
 from sgdx_t5x.trackers.span_tracking import span_prediction
 from sgdx_t5x.trackers.turns import Known, user_turns
-from sgdx_t5x.trackers.walk import Prediction, Question, walk
+from sgdx_t5x.trackers.walk import Prediction, Question
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
 from sgdx_t5x.tracking.prompted import one_of
-from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, tracked
+from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, changes, walked
 
 
 def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "BaselineTracker":
@@ -40,10 +39,8 @@ class BaselineTracker:
   @property
   def settings(self) -> Mapping[str, str]:
     """See `protocol.Tracker`."""
-    usual, style = BaselineStyle(), dataclasses.asdict(self._style)
-    changes = {name: str(x) for name, x in style.items() if x != getattr(usual, name)}
     found = {**self._model.settings, "tracker": self.name, "schema_embeddings": self._digest}
-    return found | changes
+    return found | changes(self._style)
 
   def check(self, shown: Shown) -> None:
     """See `protocol.Tracker`."""
@@ -53,9 +50,8 @@ class BaselineTracker:
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""
     turns = (turn for dialogue in dialogues for turn in user_turns(dialogue, shown.original))
-    known = {one.frame_id: one for turn in turns for one in turn}
     reader = self._reader(shown)
-    examples = {name: reader.example(one, {}) for name, one in known.items()}
+    examples = {one.frame_id: reader.example(one, {}) for turn in turns for one in turn}
     answers = self._model.answer([example.features for example in examples.values()])
     vectors = dict(zip(examples, answers, strict=True))
 
@@ -63,8 +59,7 @@ class BaselineTracker:
       asked = [(question, question.known.frame_id) for question in questions]
       return [span_prediction(shown.original, q, examples[x], vectors[x]) for q, x in asked]
 
-    for found in walk(dialogues, shown.original, predict):
-      yield {name: tracked(x, shown.original, known[name].service) for name, x in found.items()}
+    yield from walked(dialogues, shown, predict)
 
   def _reader(self, shown: Shown) -> BaselineReader:
     """Returns the reader of a schema, adding its elements to the model's table."""

@@ -7,13 +7,13 @@ imports neither TensorFlow nor JAX; the modules named in `TRACKERS` do when they
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.schema import NO_INTENT, Schema
 from sgdx_t5x.trackers.sgpdst import PARTS
-from sgdx_t5x.trackers.turns import NONE
-from sgdx_t5x.trackers.walk import Prediction
+from sgdx_t5x.trackers.turns import NONE, user_turns
+from sgdx_t5x.trackers.walk import Predict, Prediction, walk
 
 # Format of a checkpoint's task (`tasks.REGISTERED[...].format`) -> module:function. The function
 # takes the checkpoints, `Sequence[checkpoints.Checkpoint]`, and `lengths` of features that override
@@ -113,6 +113,22 @@ class Tracker(Protocol):
       Frame id (`dialogue.frame_id`) -> prediction: each user frame once, in portions of any size
       (each advances the progress display).
     """
+
+
+def walked(
+  dialogues: Sequence[Dialogue], shown: Shown, predict: Predict
+) -> Iterator[dict[str, TrackedFrame]]:
+  """Yields what `trackers.walk` yields, in original names; for `Tracker.track`."""
+  turns = (turn for dialogue in dialogues for turn in user_turns(dialogue, shown.original))
+  services = {known.frame_id: known.service for turn in turns for known in turn}
+  for found in walk(dialogues, shown.original, predict):
+    yield {name: tracked(x, shown.original, services[name]) for name, x in found.items()}
+
+
+def changes(style: Any) -> dict[str, str]:
+  """Returns the fields of a style that differ from the defaults, for `Tracker.settings`."""
+  usual, fields = type(style)(), dataclasses.asdict(style)
+  return {name: str(x) for name, x in fields.items() if x != getattr(usual, name)}
 
 
 def tracked(prediction: Prediction, original: Schema, position: int) -> TrackedFrame:

@@ -1,19 +1,17 @@
 """Tracks turn by turn with SGP-DST, which has a checkpoint for each of its four sub-models."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 from sgdx_t5x import tasks
-from sgdx_t5x.data.dialogue import Dialogue, frame_id
+from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.trackers.sgpdst import NONE, PARTS
 from sgdx_t5x.trackers.sgpdst_features import SgpReader, SgpStyle
 from sgdx_t5x.trackers.sgpdst_tracking import sgpdst_tracker
 from sgdx_t5x.trackers.turns import Known, gold_history
-from sgdx_t5x.trackers.walk import walk
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
-from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, tracked
+from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, changes, walked
 
 _FORMAT = "sgpdst_"
 
@@ -93,10 +91,8 @@ class SgpTracker:
     if self.reads_gold:
       found["history"] = "gold"
     for part, model in self._models.items():
-      style = dataclasses.asdict(model.task.how or SgpStyle())
-      found |= {f"{part} {name}": x for name, x in model.settings.items()}
-      usual = dataclasses.asdict(SgpStyle())
-      found |= {f"{part} {name}": str(x) for name, x in style.items() if x != usual[name]}
+      style = changes(model.task.how or SgpStyle())
+      found |= {f"{part} {name}": x for name, x in {**model.settings, **style}.items()}
     return found
 
   def with_gold_history(self) -> "SgpTracker":
@@ -116,12 +112,6 @@ class SgpTracker:
 
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""
-    position = {name: i for i, name in enumerate(shown.original.names)}
-    services = {
-      frame_id(dialogue.dialogue_id, turn, frame.service): position[frame.service]
-      for dialogue in dialogues
-      for turn, frame in dialogue.user_frames()
-    }
 
     def ask(part: str, features: Sequence[Mapping[str, Sequence[int]]]) -> list[list[int]]:
       return self._models[part].answer(features)
@@ -131,8 +121,7 @@ class SgpTracker:
       turns = (found for dialogue in dialogues for found in gold_history(dialogue, shown.original))
       gold = {known.frame_id: (right, states) for known, right, states in turns}
     predict = sgpdst_tracker(shown.original, self._of(shown), ask, gold)
-    for found in walk(dialogues, shown.original, predict):
-      yield {name: tracked(x, shown.original, services[name]) for name, x in found.items()}
+    yield from walked(dialogues, shown, predict)
 
   def _of(self, shown: Shown) -> dict[str, SgpReader]:
     if shown not in self._readers:

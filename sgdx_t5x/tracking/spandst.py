@@ -1,18 +1,16 @@
 """Tracks turn by turn with SpanDST: its model reads what it predicted in earlier turns."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
-from sgdx_t5x.data.dialogue import Dialogue, frame_id
+from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.trackers.span_features import SpanReader
 from sgdx_t5x.trackers.span_text import SpanStyle
 from sgdx_t5x.trackers.span_tracking import span_tracker
 from sgdx_t5x.trackers.turns import Known
-from sgdx_t5x.trackers.walk import walk
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
 from sgdx_t5x.tracking.prompted import one_of
-from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, tracked
+from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, changes, walked
 
 
 def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SpanTracker":
@@ -34,9 +32,7 @@ class SpanTracker:
   @property
   def settings(self) -> Mapping[str, str]:
     """See `protocol.Tracker`."""
-    usual, style = SpanStyle(), dataclasses.asdict(self._style)
-    changes = {name: str(x) for name, x in style.items() if x != getattr(usual, name)}
-    return {**self._model.settings, "tracker": self.name, **changes}
+    return {**self._model.settings, "tracker": self.name, **changes(self._style)}
 
   def check(self, shown: Shown) -> None:
     """See `protocol.Tracker`."""
@@ -45,15 +41,8 @@ class SpanTracker:
 
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""
-    position = {name: i for i, name in enumerate(shown.original.names)}
-    services = {
-      frame_id(dialogue.dialogue_id, turn, frame.service): position[frame.service]
-      for dialogue in dialogues
-      for turn, frame in dialogue.user_frames()
-    }
     predict = span_tracker(shown.original, self._reader(shown), self._model.answer)
-    for found in walk(dialogues, shown.original, predict):
-      yield {name: tracked(x, shown.original, services[name]) for name, x in found.items()}
+    yield from walked(dialogues, shown, predict)
 
   def _reader(self, shown: Shown) -> SpanReader:
     if shown not in self._readers:
