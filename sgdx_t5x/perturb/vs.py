@@ -20,7 +20,7 @@ from sgdx_t5x.perturb.ned import entities_of
 from sgdx_t5x.perturb.new_names import Draw, NameSource, invented, listed, values_of_corpus
 from sgdx_t5x.perturb.split import Line, Perturber, Split
 from sgdx_t5x.perturb.texts import Edit, edit_turn, moved, spans_of
-from sgdx_t5x.perturb.values import NAMED_ACTS, known_forms
+from sgdx_t5x.perturb.values import NAMED_ACTS, known_forms, replace_values
 from sgdx_t5x.simulator.values import VALUE_KINDS, parse_pool
 from sgdx_t5x.simulator.variation import RELATIVE_DAYS
 
@@ -234,24 +234,6 @@ def _exchange_annotation(data: dict[str, Any], swaps: list[_Swap]) -> None:
   pairs: dict[tuple[str, str], dict[str, str]] = {}
   for service, slot, value, other in swaps:
     pairs.setdefault((service, slot), {}).update({value: other, other: value})
-  for turn in data["turns"] if swaps else ():
-    for frame in turn["frames"]:
-      for (service, slot), swap in pairs.items():
-        if service == frame["service"]:
-          _exchange_frame(frame, slot, swap)
-
-
-def _exchange_frame(frame: dict[str, Any], slot: str, swap: Mapping[str, str]) -> None:
-  for action in frame.get("actions") or ():
-    if action.get("slot") == slot and action["act"] not in NAMED_ACTS:
-      for key in ("values", "canonical_values"):
-        if action.get(key):
-          action[key] = [swap.get(value, value) for value in action[key]]
-  rows = list(frame.get("service_results") or ())
-  if call := frame.get("service_call"):
-    rows.append(call["parameters"])
-  for row in rows:
-    if slot in row:
-      row[slot] = swap.get(row[slot], row[slot])
-  if (state := frame.get("state")) and slot in state["slot_values"]:
-    state["slot_values"][slot] = [swap.get(x, x) for x in state["slot_values"][slot]]
+  unsorted = {(number, *place) for number in range(len(data["turns"])) for place in pairs}
+  for (service, slot), swap in pairs.items():
+    replace_values(data, {service: frozenset({slot})}, swap, unsorted)
