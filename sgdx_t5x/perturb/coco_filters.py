@@ -11,7 +11,7 @@ from sgdx_t5x.perturb.coco_values import Value
 from sgdx_t5x.perturb.entities import free_slots
 from sgdx_t5x.perturb.pi_words import NewWords
 from sgdx_t5x.perturb.split import Split
-from sgdx_t5x.perturb.texts import gaps, same_text, words
+from sgdx_t5x.perturb.texts import gaps, same_text, span_texts, words
 from sgdx_t5x.perturb.values import said_values
 
 REASONS = ("empty", "missing", "old", "extra", "same")
@@ -82,7 +82,7 @@ def rejected(
   """
   if not new.text.strip():
     return "empty"
-  if sorted(_texts(new)) != sorted(_expected(outlined)):
+  if new.span_texts != sorted(span_texts(outlined)):
     return "missing"
   pieces = [words(piece) for piece in gaps(new.text, ((a, b) for _, _, a, b in new.spans))]
   if any(_has(pieces, text) for text in _gone(goal)):
@@ -90,19 +90,6 @@ def rejected(
   if _extra(pieces, goal, outlined, known):
     return "extra"
   return "same" if before and same_text(new.text, before) else ""
-
-
-def _texts(new: NewWords) -> list[tuple[str, str, str]]:
-  return [(service, slot, new.text[a:b]) for service, slot, a, b in new.spans]
-
-
-def _expected(outlined: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-  text = outlined["utterance"]
-  return [
-    (frame["service"], span["slot"], text[span["start"] : span["exclusive_end"]])
-    for frame in outlined["frames"]
-    for span in frame["slots"]
-  ]
 
 
 def _gone(goal: Goal) -> set[str]:

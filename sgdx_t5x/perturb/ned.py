@@ -19,7 +19,7 @@ from sgdx_t5x.perturb.entities import KINDS, Slots, chosen_slots
 from sgdx_t5x.perturb.mapping import answerable_mapping
 from sgdx_t5x.perturb.new_names import NameSource, name_source
 from sgdx_t5x.perturb.split import Line, Perturber, Split
-from sgdx_t5x.perturb.texts import gaps, spans_of
+from sgdx_t5x.perturb.texts import gaps, span_texts, spans_of
 from sgdx_t5x.perturb.values import known_forms, possible_values, result_values, said_values
 
 LETTERS, CHARACTERS = "letters", "characters"
@@ -70,14 +70,7 @@ def entities_of(data: Mapping[str, Any], schema: Schema, slots: Slots) -> Entiti
   """Collects the strings of entity slots: of acts, states, calls and spans."""
   places: dict[str, tuple[str, str]] = {}
   others = {DONTCARE, *possible_values(data, schema)}
-  found = [
-    *said_values(data),
-    *(
-      (service, slot, turn["utterance"][start:end])
-      for turn in data["turns"]
-      for service, slot, start, end in spans_of(turn)
-    ),
-  ]
+  found = [*said_values(data), *(span for turn in data["turns"] for span in span_texts(turn))]
   for service, slot, value in found:
     if slot in slots.get(service, ()):
       places[value] = min(places.get(value, (service, slot)), (service, slot))

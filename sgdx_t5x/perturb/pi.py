@@ -19,7 +19,7 @@ from sgdx_t5x.perturb import pi_exchange, pi_templates, pi_translated
 from sgdx_t5x.perturb.entities import Slots, free_slots
 from sgdx_t5x.perturb.pi_words import Exchange, NewWords, Provider
 from sgdx_t5x.perturb.split import Line, Perturber, Split
-from sgdx_t5x.perturb.texts import overlap, same_text
+from sgdx_t5x.perturb.texts import overlap, same_text, span_texts
 
 EXCHANGE, TEMPLATES, TABLE, TRANSLATORS = "exchange", "templates", "table", ("hf", "google")
 PROVIDERS = (EXCHANGE, TEMPLATES, TABLE, *TRANSLATORS)
@@ -142,9 +142,7 @@ def _reworded(
     return "empty"
   if same_text(before, after):
     return "same"
-  if _marked(turn) != sorted(
-    (service, slot, new.text[start:end]) for service, slot, start, end in new.spans
-  ):
+  if sorted(span_texts(turn)) != new.span_texts:
     return "lost"
   if any(v in before and v not in after and v not in history for v in stated):
     return "lost"  # a value of a state, said outside spans
@@ -195,15 +193,6 @@ def undo_words(turn: dict[str, Any], line: Mapping[str, Any]) -> None:
     places = line.get("spans", {}).get(frame["service"], ())
     for span, (start, end) in zip(frame.get("slots") or (), places, strict=True):
       span["start"], span["exclusive_end"] = start, end
-
-
-def _marked(turn: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-  text = turn["utterance"]
-  return sorted(
-    (frame["service"], span["slot"], text[span["start"] : span["exclusive_end"]])
-    for frame in turn["frames"]
-    for span in frame.get("slots") or ()
-  )
 
 
 def _stated_values(data: Mapping[str, Any], free: Slots) -> list[str]:

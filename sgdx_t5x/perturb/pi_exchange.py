@@ -119,13 +119,8 @@ def _act(action: Mapping[str, Any], free: frozenset[str]) -> tuple[str, str, str
 def cut(data: Mapping[str, Any], number: int) -> Donor | None:
   """Cuts the values out of a turn; None if their spans overlap."""
   turn = data["turns"][number]
-  spans = sorted(
-    (span["start"], span["exclusive_end"], i, span["slot"])
-    for i, frame in enumerate(turn["frames"])
-    for span in frame.get("slots") or ()
-  )
   text, pieces, holes, last = turn["utterance"], [], [], 0
-  for start, end, frame, slot in spans:
+  for start, end, frame, slot in _spans(turn):
     if start < last:
       return None
     pieces.append(text[last:start])
@@ -136,15 +131,19 @@ def cut(data: Mapping[str, Any], number: int) -> Donor | None:
   return Donor(data["dialogue_id"], number, tuple(pieces), tuple(holes), found)
 
 
-def filled(donor: Donor, own: Donor, turn: Mapping[str, Any]) -> NewWords:
-  """Returns the donor's words with the turn's values in them."""
-  values: dict[tuple[int, str], list[str]] = collections.defaultdict(list)
-  spans = sorted(
+def _spans(turn: Mapping[str, Any]) -> list[tuple[int, int, int, str]]:
+  """Returns (start, end, frame of the turn, slot) of each span, in the order of the text."""
+  return sorted(
     (span["start"], span["exclusive_end"], i, span["slot"])
     for i, frame in enumerate(turn["frames"])
     for span in frame.get("slots") or ()
   )
-  for start, end, frame, slot in spans:
+
+
+def filled(donor: Donor, own: Donor, turn: Mapping[str, Any]) -> NewWords:
+  """Returns the donor's words with the turn's values in them."""
+  values: dict[tuple[int, str], list[str]] = collections.defaultdict(list)
+  for start, end, frame, slot in _spans(turn):
     values[frame, slot].append(turn["utterance"][start:end])
   text, placed = donor.pieces[0], []
   for (frame, slot), piece in zip(donor.holes, donor.pieces[1:], strict=True):

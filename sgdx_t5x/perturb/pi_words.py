@@ -24,6 +24,11 @@ class NewWords:
   spans: Spans
   note: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
+  @property
+  def span_texts(self) -> list[tuple[str, str, str]]:
+    """(service, slot, text) of the spans, sorted."""
+    return sorted((service, slot, self.text[start:end]) for service, slot, start, end in self.spans)
+
 
 @dataclasses.dataclass(frozen=True)
 class Exchange:

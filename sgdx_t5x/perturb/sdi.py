@@ -16,7 +16,7 @@ from sgdx_t5x.data.dialogue import USER
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.perturb.sdi_terms import DEFAULT, Terms, read_terms
 from sgdx_t5x.perturb.split import Line, Perturber, Split
-from sgdx_t5x.perturb.texts import edit_turn, moved, spans_of
+from sgdx_t5x.perturb.texts import edit_turn, moved, span_texts, spans_of
 from sgdx_t5x.perturb.values import known_forms
 
 REPAIR, FILLER, REPEAT, RESTART = "repair", "filler", "repeat", "restart"
@@ -93,10 +93,8 @@ def _pool(split: Split) -> Pool:
   for data in split.dialogues():
     forms = known_forms(data)
     for turn in data["turns"]:
-      text = turn["utterance"]
-      lower.update(_LOWER_WORD.findall(text))
-      for service, slot, start, end in spans_of(turn):
-        said = text[start:end]
+      lower.update(_LOWER_WORD.findall(turn["utterance"]))
+      for service, slot, said in span_texts(turn):
         canonical = forms.get(said, (said,))
         found.setdefault((service, slot), {}).setdefault(said, set()).update(canonical)
   return Pool(

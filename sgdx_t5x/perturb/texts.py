@@ -15,6 +15,12 @@ def spans_of(turn: Mapping[str, Any]) -> Iterator[tuple[str, str, int, int]]:
       yield frame["service"], span["slot"], span["start"], span["exclusive_end"]
 
 
+def span_texts(turn: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+  """Yields (service, slot, text) of the spans of a decoded turn."""
+  for service, slot, start, end in spans_of(turn):
+    yield service, slot, turn["utterance"][start:end]
+
+
 def edit_turn(turn: dict[str, Any], edits: Sequence[Edit]) -> None:
   """Replaces parts of a turn's utterance and adjusts all its spans.
 
