@@ -9,11 +9,11 @@ import tensorflow as tf
 from sgdx_t5x.records import turn_examples
 from sgdx_t5x.tasks.registration import REGISTERED, Registered
 
-_SPLITS = {"train": "train", "validation": "dev", "test": "test"}
-_Vocabulary = Callable[[], seqio.Vocabulary]
+SPLITS = {"train": "train", "validation": "dev", "test": "test"}
+Vocabulary = Callable[[], seqio.Vocabulary]
 
 
-def register_turn_tasks(prefix: str, *, data: str, vocabulary: _Vocabulary) -> None:
+def register_turn_tasks(prefix: str, *, data: str, vocabulary: Vocabulary) -> None:
   """Registers `sgd_user_turn`, `sgd_turn_slots` and `sgd_user_turn_goals`.
 
   Args:
@@ -21,31 +21,43 @@ def register_turn_tasks(prefix: str, *, data: str, vocabulary: _Vocabulary) -> N
     data: "sample", or "full" for the corpus that SGDX_CORPUS names.
     vocabulary: a function of `vocabularies.py`, the same as in the gin file.
   """
+  steps = (_keep_id, seqio.preprocessors.tokenize)
   for name, make in (
     ("sgd_user_turn", turn_examples.generator_examples),
     ("sgd_turn_slots", turn_examples.classifier_examples),
   ):
-    read = functools.partial(_of_corpus, data, make)
-    _register(f"{prefix}{name}", data, read, tuple(_SPLITS), vocabulary)
-  _register(f"{prefix}sgd_user_turn_goals", data, _goals, ("test",), vocabulary)
+    source = TurnSource(functools.partial(_of_corpus, data, make), tuple(SPLITS))
+    register_texts(f"{prefix}{name}", data, "turns", source, steps, vocabulary)
+  source = TurnSource(_goals, ("test",))
+  register_texts(f"{prefix}sgd_user_turn_goals", data, "turns", source, steps, vocabulary)
 
 
-def _register(
+def register_texts(
   name: str,
   data: str,
-  read: Callable[[str], Iterator[turn_examples.Example]],
-  splits: tuple[str, ...],
-  vocabulary: _Vocabulary,
-) -> None:
+  format: str,
+  source: seqio.DataSource,
+  steps: Sequence[Callable],
+  vocabulary: Vocabulary,
+) -> str:
+  """Registers a task of texts. Returns its name.
+
+  Args:
+    name, data, format: see `Registered`.
+    source: of the examples.
+    steps: SeqIO preprocessors that make tokens of them, without EOS.
+    vocabulary: of inputs and targets.
+  """
   feature = seqio.Feature(vocabulary=vocabulary(), add_eos=True)
   seqio.TaskRegistry.add(
     name,
-    source=TurnSource(read, splits),
-    preprocessors=[_keep_id, seqio.preprocessors.tokenize, seqio.preprocessors.append_eos],
+    source=source,
+    preprocessors=[*steps, seqio.preprocessors.append_eos],
     output_features={"inputs": feature, "targets": feature},
     metric_fns=[equal_answers],
   )
-  REGISTERED[name] = Registered(name, data, ("original",), format="turns")
+  REGISTERED[name] = Registered(name, data, ("original",), format=format)
+  return name
 
 
 class TurnSource(seqio.FunctionDataSource):
@@ -71,7 +83,7 @@ class TurnSource(seqio.FunctionDataSource):
 def _of_corpus(
   data: str, make: turn_examples.Examples, split: str
 ) -> Iterator[turn_examples.Example]:
-  return make(turn_examples.corpus_of_tasks(data), _SPLITS[split])
+  return make(turn_examples.corpus_of_tasks(data), SPLITS[split])
 
 
 def _goals(split: str) -> Iterator[turn_examples.Example]:

@@ -1,7 +1,7 @@
 """Pre-finetuning, after PrefineDST: tasks for skills that a tracker needs, and their mixtures."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import seqio
@@ -14,16 +14,14 @@ from sgdx_t5x.records import turn_examples
 from sgdx_t5x.records.frame_examples import flat_columns, records_of
 from sgdx_t5x.records.source import RecordSchemas, RecordSource, split_of
 from sgdx_t5x.records.tracker_fields import read_frame
-from sgdx_t5x.tasks.coco import TurnSource, equal_answers
-from sgdx_t5x.tasks.registration import REGISTERED, Registered, register, register_mixture
+from sgdx_t5x.tasks.coco import SPLITS, TurnSource, Vocabulary, register_texts
+from sgdx_t5x.tasks.registration import register, register_mixture
 
 FORMAT = "prefine"  # in `sgdx ls tasks`
-_SPLITS = {"train": "train", "validation": "dev", "test": "test"}
 _KEYS = ("id", "history", "inputs", "targets")
-_Vocabulary = Callable[[], seqio.Vocabulary]
 
 
-def register_prefine_family(prefix: str, *, data: str, vocabulary: _Vocabulary) -> None:
+def register_prefine_family(prefix: str, *, data: str, vocabulary: Vocabulary) -> None:
   """Registers the eleven pre-finetuning tasks and the mixtures `prefine` and `prefine_no_ned`.
 
   Call it after `register_turn_tasks`, which registers two of them.
@@ -50,43 +48,30 @@ def register_prefine_family(prefix: str, *, data: str, vocabulary: _Vocabulary) 
   register_mixture(f"{prefix}prefine_no_ned", others)
 
 
-def _register_frames(name: str, task: str, data: str, vocabulary: _Vocabulary) -> str:
+def _register_frames(name: str, task: str, data: str, vocabulary: Vocabulary) -> str:
   make, needs = prefine.FRAME_TASKS[task]
   source = RecordSource(data, name, "pre-finetuning", [needs])
   schemas = VariantSchemas(RecordSchemas(source))
   texts = functools.partial(_texts_of_records, schemas=schemas, make=make)
-  return _add(name, data, source, [source.batches, texts], vocabulary)
+  steps: list[Callable] = [source.batches, texts, tokenized]
+  return register_texts(name, data, FORMAT, source, steps, vocabulary)
 
 
 def _register_turns(
-  name: str, data: str, vocabulary: _Vocabulary, make: Callable[..., prefine_turns.Examples]
+  name: str, data: str, vocabulary: Vocabulary, make: Callable[..., prefine_turns.Examples]
 ) -> str:
   def read(split: str) -> Iterator[turn_examples.Example]:
-    for key, text in make(turn_examples.corpus_of_tasks(data), _SPLITS[split]):
+    for key, text in make(turn_examples.corpus_of_tasks(data), SPLITS[split]):
       yield _example(key, text)
 
-  return _add(name, data, TurnSource(read, tuple(_SPLITS)), [], vocabulary)
+  source = TurnSource(read, tuple(SPLITS))
+  return register_texts(name, data, FORMAT, source, [tokenized], vocabulary)
 
 
 def _refers(corpus, split: str) -> prefine_turns.Examples:
   services = {service.name: service for service in corpus.schema(split)}
   for dialogue in corpus.dialogues(split):
     yield from prefine_turns.refers(dialogue, services)
-
-
-def _add(
-  name: str, data: str, source: seqio.DataSource, first: Sequence[Callable], vocabulary: _Vocabulary
-) -> str:
-  feature = seqio.Feature(vocabulary=vocabulary(), add_eos=True)
-  seqio.TaskRegistry.add(
-    name,
-    source=source,
-    preprocessors=[*first, tokenized, seqio.preprocessors.append_eos],
-    output_features={"inputs": feature, "targets": feature},
-    metric_fns=[equal_answers],
-  )
-  REGISTERED[name] = Registered(name, data, ("original",), format=FORMAT)
-  return name
 
 
 def _example(key: str, text: prefine.Text) -> turn_examples.Example:
