@@ -12,6 +12,7 @@ from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.prompts.tools.calls import CalledFrame, CallFacts
 from sgdx_t5x.prompts.tools.definitions import Tool, all_tools
 from sgdx_t5x.scoring.predictions.files import Selection
+from sgdx_t5x.scoring.rows import GROUPS
 from sgdx_t5x.tables import Table, percent
 
 RATES = {  # name -> label in a table
@@ -56,9 +57,7 @@ def call_rates(
   tools = all_tools(selection.services(variant))
   _check_names(facts.values(), tools, variant, selection)
   seen = selection.corpus.seen_services(selection.split)
-  groups: dict[str, Counts] = {
-    group: {name: [0, 0] for name in RATES} for group in ("all", "seen", "unseen")
-  }
+  groups: dict[str, Counts] = {group: {name: [0, 0] for name in RATES} for group in GROUPS}
   for frame, services in _with_services(selection.gold):
     if (found := facts.get(frame.frame_id)) is None:
       continue

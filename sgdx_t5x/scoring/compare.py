@@ -18,6 +18,7 @@ from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import BootstrapSamples, Difference, FrameScores
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
 from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of
+from sgdx_t5x.scoring.summaries import group_masks
 from sgdx_t5x.signature import Signature, differences
 
 FORMAT = "sgdx-diff/1"  # raise the number when a reader of the report must change
@@ -119,7 +120,7 @@ def comparison_report(
   """
   frames = comparison.frames
   samples = BootstrapSamples.draw(frames.dialogue_ids, bootstrap_samples, seed)
-  masks = {"all": np.ones(len(frames), dtype=bool), "seen": frames.seen, "unseen": ~frames.seen}
+  masks = group_masks(frames.seen)
   a, b = ({"file": str(t.path), "signature": t.signature} for t in comparison.tables)
   return {
     "format": FORMAT,

@@ -9,7 +9,7 @@ from sgdx_t5x.scoring import compare
 from sgdx_t5x.scoring.columns import JGA, Column, Columns, columns
 from sgdx_t5x.scoring.compare import Comparison
 from sgdx_t5x.scoring.frame_table import FrameTable
-from sgdx_t5x.scoring.rows import GROUPS
+from sgdx_t5x.scoring.summaries import group_masks
 from sgdx_t5x.tables import Cell, Number, Table, count, p_value, percent, points
 
 _Row = Mapping[str, Any]  # of `compare.row`
@@ -108,8 +108,7 @@ def _overall(title: str, compared: Comparison, samples: BootstrapSamples) -> Tab
     found = row["differences"].get(column.key)
     return _difference(found), p_value(found["p"] if found else None)
 
-  seen = compared.frames.seen
-  masks = zip(GROUPS, (seen | True, seen, ~seen), strict=True)
+  masks = group_masks(compared.frames.seen).items()
   rows = {group: compare.row(compared, mask, samples) for group, mask in masks if mask.any()}
   header = ("", *(name for group in rows for name in (group, f"p ({group})")))
   lines = [(x, x.heading) for x in _compared(JGA)]

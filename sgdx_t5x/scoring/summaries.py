@@ -66,17 +66,24 @@ def summaries(
     return {key: made[mask.tobytes()] for key, mask in masks.items()}
 
   first = next(iter(frames.values()))
-  everything = np.ones(len(first), dtype=bool)
   frames_with_score = ~np.isnan(sum(scores.metrics[metric] for scores in frames.values()))
-  groups = rows(dict(zip(GROUPS, (everything, first.seen, ~first.seen), strict=True)))
-  if not per_service:
-    return Rows(groups)
-  services = {s: first.services == s for s in sorted(set(first.services.tolist()))}
+  groups = rows(group_masks(first.seen))
+  return Rows(groups, *map(rows, service_masks(first.services) if per_service else ()))
+
+
+def group_masks(seen: np.ndarray) -> dict[str, np.ndarray]:
+  """Returns group of services -> its frames, [F] bool. Args: seen, [F] bool."""
+  return dict(zip(GROUPS, (np.ones(len(seen), dtype=bool), seen, ~seen), strict=True))
+
+
+def service_masks(services: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+  """Returns domain -> its frames, and service -> its frames, [F] bool. Args: services, [F] str."""
+  masks = {name: services == name for name in np.unique(services).tolist()}
   domains: dict[str, np.ndarray] = {}
-  for service, mask in services.items():
+  for service, mask in masks.items():
     domain = service.split("_")[0]
     domains[domain] = domains.get(domain, False) | mask
-  return Rows(groups, rows(domains), rows(services))
+  return domains, masks
 
 
 def null_for_nan(numbers: Mapping[str, float]) -> dict[str, float | None]:

@@ -15,7 +15,7 @@ from sgdx_t5x.scoring.checks.check import CheckedSet
 from sgdx_t5x.scoring.checks.columns import ALL
 from sgdx_t5x.scoring.checks.files import CheckTable
 from sgdx_t5x.scoring.checks.report import statistics_of
-from sgdx_t5x.scoring.rows import GROUPS
+from sgdx_t5x.scoring.summaries import group_masks
 from sgdx_t5x.signature import Signature, differences
 from sgdx_t5x.tables import Cell, Table, p_value, percent, points
 
@@ -77,7 +77,7 @@ def compare(
     "sets": {
       label: {
         group: _row(first.take(mask), second.take(mask), a.sets[label], b.sets[label], samples)
-        for group, mask in _groups(seen).items()
+        for group, mask in group_masks(seen).items()
       }
       for label, (first, second, seen) in pairs.items()
     },
@@ -150,10 +150,6 @@ def _same_frames(
   seen = a.frames.seen[np.array([places[0][key] for key in shared], dtype=np.intp)]
   warnings = [f"{label}: only {len(shared):,} frames are in both"] if any(lacking) else []
   return (first, second, seen), warnings
-
-
-def _groups(seen: np.ndarray) -> dict[str, np.ndarray]:
-  return dict(zip(GROUPS, (np.ones(len(seen), dtype=bool), seen, ~seen), strict=True))
 
 
 def _row(

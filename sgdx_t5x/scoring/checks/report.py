@@ -13,8 +13,8 @@ from sgdx_t5x.metrics.ratios import Counts, Ratio, ratio_intervals, ratios
 from sgdx_t5x.scoring.checks.check import Checked, CheckedSet
 from sgdx_t5x.scoring.checks.counterfactual import counterfactual_report
 from sgdx_t5x.scoring.checks.sets import is_of_goals
-from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
-from sgdx_t5x.scoring.summaries import null_for_nan
+from sgdx_t5x.scoring.rows import Row, Rows
+from sgdx_t5x.scoring.summaries import group_masks, null_for_nan, service_masks
 
 FORMAT = "sgdx-check/1"  # raise the number when a reader must change
 SHOWN_COUNTS = {  # key in a row -> count; these are what its numbers are over
@@ -95,22 +95,13 @@ def rows(
     samples: bootstrap samples of its dialogues; None for no intervals.
     per_service: whether to add rows of domains and services.
   """
-  frames = found.frames
-  everything = np.ones(len(frames), dtype=bool)
-  masks = dict(zip(GROUPS, (everything, frames.seen, ~frames.seen), strict=True))
-  groups = {key: _row(found.counts.take(mask), statistics, samples) for key, mask in masks.items()}
-  if not per_service:
-    return Rows(groups)
-  services = {name: frames.services == name for name in np.unique(frames.services).tolist()}
-  domains: dict[str, np.ndarray] = {}
-  for service, mask in services.items():
-    domain = service.split("_")[0]
-    domains[domain] = domains.get(domain, False) | mask
-  by_domain, by_service = (
-    {key: _row(found.counts.take(mask), statistics, samples) for key, mask in part.items()}
-    for part in (domains, services)
+  parts = (group_masks(found.frames.seen), *service_masks(found.frames.services))
+  return Rows(
+    *(
+      {key: _row(found.counts.take(mask), statistics, samples) for key, mask in part.items()}
+      for part in (parts if per_service else parts[:1])
+    )
   )
-  return Rows(groups, by_domain, by_service)
 
 
 def _row(
