@@ -128,7 +128,7 @@ def csv_lines(tables: Iterable[Table]) -> str:
       for column, cell in zip(table.header[1:], cells, strict=True):
         value = cell.value if isinstance(cell, Number) else csv_text(cell)
         place = csv_text(title), csv_text(str(first).strip()), csv_text(column)
-        writer.writerow((*place, "" if value is None else value))
+        writer.writerow((*place, value))
         for name, end in zip(("low", "high"), getattr(cell, "ends", None) or (), strict=False):
           writer.writerow((*place[:2], csv_text(f"{column}, ci95_{name}"), end))
   return out.getvalue()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.files import is_number
-from sgdx_t5x.tables import Number, percent
+from sgdx_t5x.tables import Number, csv_text, percent
 
 GROUPS = ("all", "seen", "unseen")  # the row groups of the paper's Table 2
 
@@ -113,6 +113,13 @@ class Rows:
     for kind, rows in parts.items():
       for name, row in rows.items():
         yield kind, name, row
+
+  def csv_rows(self) -> Iterator[tuple[Any, ...]]:
+    """Yields ("overall", "domain" or "service", name, key, value, ci95_low, ci95_high) for CSV."""
+    for kind, name, row in self.items():
+      counts = {"num_frames": row.num_frames, "num_dialogues": row.num_dialogues}
+      for key, value in {**row.values, **counts}.items():
+        yield kind, csv_text(name), key, value, *(row.intervals.get(key) or ("", ""))
 
 
 def _interval(ends: Any) -> tuple[float, float] | None:

@@ -2,13 +2,13 @@
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.scoring.calls import calls_table
-from sgdx_t5x.scoring.columns import JGA, columns
+from sgdx_t5x.scoring.columns import JGA, Column, columns
 from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
-from sgdx_t5x.tables import Table, count, csv_text, percent
+from sgdx_t5x.tables import Cell, Table, count, csv_text, percent
 
 
 def layout(report: Mapping[str, Any]) -> list[Table]:
@@ -51,21 +51,15 @@ def long_csv(report: Mapping[str, Any]) -> str:
   for variant, groups in report["variants"].items():
     for name, scores in groups.items():
       for key, value in scores.items():
-        shown = "" if value is None else value
         place = key, "official", csv_text(name), csv_text(variant)
-        writer.writerow((*place, shown, "", "", signature))
+        writer.writerow((*place, value, "", "", signature))
   for variant, groups in report.get("calls", {}).items():
     for name, rates in groups.items():
       for key, rate in rates.items():
-        shown = "" if rate["value"] is None else rate["value"]
-        writer.writerow((key, "calls", name, csv_text(variant), shown, "", "", signature))
+        writer.writerow((key, "calls", name, csv_text(variant), rate["value"], "", "", signature))
   for metric, rows in {"joint_goal_accuracy": report["sgdx"], **report["metrics"]}.items():
-    for group, name, row in Rows.from_json(rows).items():
-      counts = {"num_frames": row.num_frames, "num_dialogues": row.num_dialogues}
-      for key, value in {**row.values, **counts}.items():
-        ends = row.intervals.get(key) or ("", "")
-        shown = "" if value is None else value
-        writer.writerow((metric, group, csv_text(name), key, shown, *ends, signature))
+    for cells in Rows.from_json(rows).csv_rows():
+      writer.writerow((metric, *cells, signature))
   return out.getvalue()
 
 
@@ -86,11 +80,8 @@ def provenance_tables(found: Mapping[str, Any] | None) -> list[Table]:
     rows = {source: Rows.from_json(rows).groups["all"] for source, rows in found[part].items()}
     shown = [x for x in (*metric.per_variant, metric.mean, metric.diff_rel, metric.retained)]
     shown = [x for x in shown if any(row.has(x.key) for row in rows.values())]
-    cells = tuple(
-      (source, *(row.cell(x.key) for x in shown), count(row.num_frames))
-      for source, row in rows.items()
-    )
-    tables.append(Table(f"{title} (%)", ("", *(x.plain for x in shown), counted), cells))
+    header = ("", *(x.plain for x in shown), counted)
+    tables.append(Table(f"{title} (%)", header, _cells(rows, shown)))
   return tables
 
 
@@ -99,11 +90,15 @@ def provenance_tables(found: Mapping[str, Any] | None) -> list[Table]:
 
 def _variants_table(title: str, name: str, rows: Rows) -> Table:
   shown = (*columns(name).per_variant, *columns(name).summary)
-  cells = tuple(
-    (group, *(row.cell(x.key) for x in shown), count(row.num_frames))
-    for group, row in rows.groups.items()
+  header = ("", *(x.heading for x in shown), "frames")
+  return Table(f"{title} (%)", header, _cells(rows.groups, shown))
+
+
+def _cells(rows: Mapping[str, Row], shown: Sequence[Column]) -> tuple[tuple[Cell, ...], ...]:
+  """Returns a line per row: its name, its numbers, and how many frames they are over."""
+  return tuple(
+    (name, *(row.cell(x.key) for x in shown), count(row.num_frames)) for name, row in rows.items()
   )
-  return Table(f"{title} (%)", ("", *(x.heading for x in shown), "frames"), cells)
 
 
 def _robustness_table(title: str, name: str, rows: Rows) -> list[Table]:
@@ -116,12 +111,8 @@ def _robustness_table(title: str, name: str, rows: Rows) -> list[Table]:
   """
   everything = rows.groups["all"]
   shown = [x for x in columns(name).robustness if everything.has(x.key)]
-  cells = tuple(
-    (group, *(row.cell(x.key) for x in shown), count(row.num_frames))
-    for group, row in rows.groups.items()
-  )
   header = ("", *(x.heading for x in shown), "frames")
-  return [Table(f"{title}robustness (%)", header, cells)] if shown else []
+  return [Table(f"{title}robustness (%)", header, _cells(rows.groups, shown))] if shown else []
 
 
 def _official_table(variants: Mapping[str, Any]) -> Table:

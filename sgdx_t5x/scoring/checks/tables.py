@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.data.variants import ORIGINAL
@@ -18,7 +18,7 @@ from sgdx_t5x.scoring.checks.columns import (
 )
 from sgdx_t5x.scoring.checks.counterfactual import counterfactual_tables
 from sgdx_t5x.scoring.checks.counterfactual import notes as counterfactual_notes
-from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
+from sgdx_t5x.scoring.rows import GROUPS, Rows
 from sgdx_t5x.tables import Table, count, csv_text
 
 _Sets = Mapping[str, Rows]
@@ -31,7 +31,7 @@ def layout(report: Mapping[str, Any]) -> list[Table]:
   tables = [*main_tables(sets, compared), *counterfactual_tables(report)]
   tables += [names_table(sets), slots_table(sets)]
   if report["like_checkdst"]:
-    tables.append(_table("by CheckDST's definitions (%)", sets, CHECKDST, "num_frames", "frames"))
+    tables.append(_table("by CheckDST's definitions (%)", sets, CHECKDST))
   if any(rows.groups["all"].intervals for rows in sets.values()):
     tables += _intervals(sets)
   return [table for table in tables if table.rows]
@@ -49,22 +49,8 @@ def main_tables(sets: _Sets, compared: _Sets) -> list[Table]:
     sets: label -> rows.
     compared: the subset that is compared with the original.
   """
-  tables = []
-  for group in GROUPS:
-    cells = []
-    for label, rows in sets.items():
-      row, is_compared = rows.groups[group], label in compared
-      cells.append(
-        (
-          label,
-          row.cell(JGA.key),
-          *(row.cell(x.key) for x in CHANGED),
-          count(int(row.values["num_changed"]) if is_compared else row.num_frames),
-        )
-      )
-    header = ("", JGA.heading, *(x.heading for x in CHANGED), "frames")
-    tables.append(Table(f"{group} services (%)", header, tuple(cells)))
-  return tables
+  shown = (JGA, *CHANGED)
+  return [_table(f"{group} services (%)", sets, shown, group, compared) for group in GROUPS]
 
 
 def names_table(sets: _Sets) -> Table:
@@ -105,12 +91,8 @@ def long_csv(report: Mapping[str, Any]) -> str:
   writer = csv.writer(out, lineterminator="\n")
   writer.writerow(("set", "group", "name", "key", "value", "ci95_low", "ci95_high", "signature"))
   for label, rows in sets_of(report).items():
-    for group, name, row in rows.items():
-      counts = {"num_frames": row.num_frames, "num_dialogues": row.num_dialogues}
-      for key, value in {**row.values, **counts}.items():
-        ends = row.intervals.get(key) or ("", "")
-        place = csv_text(label), group, csv_text(name), key
-        writer.writerow((*place, "" if value is None else value, *ends, report["signature"]))
+    for cells in rows.csv_rows():
+      writer.writerow((csv_text(label), *cells, report["signature"]))
   return out.getvalue()
 
 
@@ -118,14 +100,19 @@ def long_csv(report: Mapping[str, Any]) -> str:
 
 
 def _table(
-  title: str, sets: _Sets, columns: Sequence[CheckColumn], counted: str, name: str
+  title: str,
+  sets: _Sets,
+  columns: Sequence[CheckColumn],
+  group: str = "all",
+  compared: Collection[str] = (),
 ) -> Table:
+  """Returns a table of a group of services. Args: compared, sets whose changed frames count."""
   cells = []
   for label, rows in sets.items():
-    row = rows.groups["all"]
-    number = row.num_frames if counted == "num_frames" else row.values[counted]
-    cells.append((label, *(row.cell(x.key) for x in columns), count(int(number or 0))))
-  return Table(title, ("", *(x.heading for x in columns), name), tuple(cells))
+    row = rows.groups[group]
+    number = int(row.values["num_changed"]) if label in compared else row.num_frames
+    cells.append((label, *(row.cell(x.key) for x in columns), count(number)))
+  return Table(title, ("", *(x.heading for x in columns), "frames"), tuple(cells))
 
 
 def _intervals(sets: _Sets) -> Iterator[Table]:
@@ -133,16 +120,11 @@ def _intervals(sets: _Sets) -> Iterator[Table]:
   everything = [(label, rows.groups["all"]) for label, rows in sets.items()]
   for first in range(0, len(everything), 2):  # more do not fit in 80 columns
     some = everything[first : first + 2]
-    shown = _known(ALL, (row for _, row in some))
+    shown = [x for x in ALL if any(row.has(x.key) for _, row in some)]
     cells = tuple((x.key, *(row.cell_with_interval(x.key) for _, row in some)) for x in shown)
     names = [label for label, _ in some]
     title = f"95% intervals, all services: {', '.join(names)} (%)"
     yield Table(title, ("", *names), cells)
-
-
-def _known(columns: Iterable[CheckColumn], rows: Iterable[Row]) -> list[CheckColumn]:
-  rows = list(rows)
-  return [x for x in columns if any(row.has(x.key) for row in rows)]
 
 
 def _options(options: Mapping[str, Any]) -> str:
