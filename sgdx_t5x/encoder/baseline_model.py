@@ -17,14 +17,13 @@ from flax import linen as nn
 from flax.linen.partitioning import param_with_axes
 
 from sgdx_t5x.encoder import answers, heads
-from sgdx_t5x.encoder.encoder import Bert, BertConfig, Dense
-from sgdx_t5x.encoder.model import Batch, EncoderModel, Metrics, millionths, share
+from sgdx_t5x.encoder.encoder import UNDIVIDED, Bert, BertConfig, Dense
+from sgdx_t5x.encoder.model import Batch, EncoderModel, Metrics, millionths, share, target_rows
 from sgdx_t5x.encoder.padded import PaddedFeatureConverter, specs
 from sgdx_t5x.encoder.schema_table import SchemaTable
 
 Array = jax.Array
 _NONE, _DONTCARE, _ACTIVE = range(3)  # statuses
-_UNDIVIDED = "relpos_buckets"  # a logical axis that T5X's rules leave unpartitioned
 _LOSSES = (
   "intent", "requested", "categorical_status", "value", "free_status", "start", "end",
 )  # fmt: skip
@@ -62,7 +61,7 @@ class Projection(nn.Module):
     first = jnp.broadcast_to(first[:, None], (*elements.shape[:2], first.shape[-1]))
     both = jnp.concatenate([elements, first], axis=-1)
     x = nn.gelu(Dense(width, kernel_axes=axes, name="element")(both))
-    return Dense(self.classes, kernel_axes=("mlp", _UNDIVIDED), name="logits")(x)
+    return Dense(self.classes, kernel_axes=("mlp", UNDIVIDED), name="logits")(x)
 
 
 class SpanProjection(nn.Module):
@@ -78,7 +77,7 @@ class SpanProjection(nn.Module):
     # A product with the concatenation [slot, token], split in two: there are many pairs.
     x = Dense(width, kernel_axes=axes, name="slot")(slots)[:, :, None]
     x = nn.gelu(x + Dense(width, kernel_axes=axes, name="token")(tokens)[:, None])
-    logits = Dense(2, kernel_axes=("mlp", _UNDIVIDED), name="logits")(x)
+    logits = Dense(2, kernel_axes=("mlp", UNDIVIDED), name="logits")(x)
     return logits[..., 0], logits[..., 1]
 
 
@@ -252,7 +251,7 @@ def _tracked(batch: Batch) -> Array:
 
 def _right_statuses(batch: Batch) -> tuple[Array, Array, Array]:
   """Returns each slot's gold status, value number or first token, and last token, `[B, S]`."""
-  slot, kind, first, last = _rows(batch)
+  slot, kind, first, last = target_rows(batch)
   mine = slot[..., None] == jnp.arange(1, batch["slots"].shape[1] + 1)  # [B, R, S]
   of_status = ((kind >= answers.DONTCARE) & (kind <= answers.MEMORY))[..., None] & mine
 
@@ -265,14 +264,9 @@ def _right_statuses(batch: Batch) -> tuple[Array, Array, Array]:
   return status, of_slot(first), of_slot(last)
 
 
-def _rows(batch: Batch) -> Array:
-  """Returns the columns of `targets`: slot, kind, first, last, each `[B, R]`."""
-  return jnp.moveaxis(batch["targets"].reshape(len(batch["targets"]), -1, answers.ROW), -1, 0)
-
-
 def _parts(scores: Mapping[str, Array], batch: Batch) -> dict[str, tuple[Array, Array]]:
   """Returns, by loss, the log likelihoods of gold answers, and which of them count (0 or 1)."""
-  slot, kind, first, _ = _rows(batch)
+  slot, kind, first, _ = target_rows(batch)
   is_slot, tracked = batch["slots"] > 0, _tracked(batch)
   is_free = (batch["slot_context"] & answers.SPAN_OPEN) > 0
   mine = slot[..., None] == jnp.arange(1, is_slot.shape[1] + 1)

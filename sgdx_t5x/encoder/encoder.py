@@ -21,6 +21,7 @@ from sgdx_t5x.errors import SgdxError
 from t5x.examples.t5 import layers
 
 Array = jax.Array
+UNDIVIDED = "relpos_buckets"  # a logical axis that T5X's rules leave unpartitioned
 _MASKED = -1e10
 # A mask needs no gradient: t5x_lite takes it separately from biases, Google's T5X does not.
 _ATTENTION = inspect.signature(layers.dot_product_attention).parameters
@@ -216,7 +217,7 @@ class Bert(nn.Module):
 
     self.token_embedder = table(cfg.vocab_size, "vocab")
     self.position_embedder = table(cfg.max_positions, "abspos_buckets")
-    self.type_embedder = table(cfg.num_types, "relpos_buckets")  # an unpartitioned axis
+    self.type_embedder = table(cfg.num_types, UNDIVIDED)
     self.embedding_layer_norm = LayerNorm(cfg.epsilon, cfg.dtype)
     self.dropout = nn.Dropout(cfg.dropout_rate, broadcast_dims=(-2,))
     self.layers = [Layer(cfg) for _ in range(cfg.num_layers)]

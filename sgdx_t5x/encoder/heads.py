@@ -11,13 +11,12 @@ from flax import linen as nn
 from flax.linen.partitioning import param_with_axes
 
 from sgdx_t5x.encoder import answers
-from sgdx_t5x.encoder.encoder import Dense
+from sgdx_t5x.encoder.encoder import UNDIVIDED, Dense
 
 Array = jax.Array
 CLOSED = -1e9  # logit of a choice that is not allowed
 _PARTS = answers.OTHER_SERVICES  # of a frame
 _TEXTS = 160  # of a frame, with distinct embeddings
-_UNDIVIDED = "relpos_buckets"  # a logical axis that T5X's rules leave unpartitioned
 
 
 def at(hidden: Array, positions: Array) -> Array:
@@ -43,7 +42,7 @@ class ClassHead(nn.Module):
   def __call__(self, x: Array) -> Array:
     """`[..., E]` -> float32 `[..., classes]`."""
     x = nn.gelu(Dense(x.shape[-1], kernel_axes=("embed", "mlp"), name="hidden")(x))
-    return Dense(self.classes, kernel_axes=("mlp", _UNDIVIDED), name="logits")(x)
+    return Dense(self.classes, kernel_axes=("mlp", UNDIVIDED), name="logits")(x)
 
 
 class OptionHead(nn.Module):
@@ -55,7 +54,7 @@ class OptionHead(nn.Module):
     axes = ("embed", "mlp")
     x = Dense(options.shape[-1], kernel_axes=axes, name="option")(options)
     x = nn.gelu(x + Dense(options.shape[-1], kernel_axes=axes, name="owner")(owners))
-    return Dense(1, kernel_axes=("mlp", _UNDIVIDED), name="logits")(x)[..., 0]
+    return Dense(1, kernel_axes=("mlp", UNDIVIDED), name="logits")(x)[..., 0]
 
 
 class PointerHead(nn.Module):
@@ -139,7 +138,7 @@ class TokenMarks(nn.Module):
 def _table(name: str, rows: int, width: int) -> Array:
   """Creates an embedding table, `[rows, width]`, as a parameter of the calling module."""
   init = nn.initializers.truncated_normal(stddev=0.02)
-  return param_with_axes(name, init, (rows, width), jnp.float32, axes=(_UNDIVIDED, "embed"))
+  return param_with_axes(name, init, (rows, width), jnp.float32, axes=(UNDIVIDED, "embed"))
 
 
 def words_of_texts(segments: Array, markers: Array) -> Array:

@@ -16,6 +16,7 @@ import seqio
 from clu import metrics as clu_metrics
 from flax import linen as nn
 
+from sgdx_t5x.encoder import answers
 from sgdx_t5x.encoder.vocabulary import WordPieceVocabulary
 from sgdx_t5x.errors import SgdxError
 from t5x import metrics as metrics_lib
@@ -105,9 +106,7 @@ class EncoderModel(models.BaseModel):
     }
     return flax.core.freeze(self.module.init(rng, batch))
 
-  def loss_fn(
-    self, params: Any, batch: Batch, dropout_rng: Array | None
-  ) -> tuple[Array, dict[str, clu_metrics.Metric]]:
+  def loss_fn(self, params: Any, batch: Batch, dropout_rng: Array | None) -> tuple[Array, Metrics]:
     """Returns the weighted sum of the losses, and metrics."""
     scores = self.scores(params, batch, dropout_rng)
     losses = self.losses(scores, batch)
@@ -117,7 +116,7 @@ class EncoderModel(models.BaseModel):
     metrics = {name: metrics_lib.AveragePerStep(total=value) for name, value in shown.items()}
     return loss, {**metrics, **self.accuracies(scores, batch), **_fill(batch)}
 
-  def eval_fn(self, params: Any, batch: Batch) -> tuple[Array, dict[str, clu_metrics.Metric]]:
+  def eval_fn(self, params: Any, batch: Batch) -> tuple[Array, Metrics]:
     """Same as `loss_fn`, without dropout."""
     return self.loss_fn(params, batch, dropout_rng=None)
 
@@ -157,6 +156,11 @@ def share(true: Array, of: Array) -> clu_metrics.Metric:
   return clu_metrics.Average(
     total=jnp.sum(true, dtype=jnp.float32), count=jnp.sum(of, dtype=jnp.float32)
   )
+
+
+def target_rows(batch: Batch) -> Array:
+  """Returns the columns of `targets`: slot, kind, first, last, each `[B, rows]`."""
+  return jnp.moveaxis(batch["targets"].reshape(len(batch["targets"]), -1, answers.ROW), -1, 0)
 
 
 def millionths(probability: Array) -> Array:

@@ -11,21 +11,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import seqio
-from clu import metrics as clu_metrics
 from flax import linen as nn
 
 from sgdx_t5x.encoder import heads
 from sgdx_t5x.encoder import sgpdst_answers as a
-from sgdx_t5x.encoder.encoder import Bert, BertConfig, Dense, Table
-from sgdx_t5x.encoder.model import EncoderModel, millionths, share
+from sgdx_t5x.encoder.encoder import UNDIVIDED, Bert, BertConfig, Dense, Table
+from sgdx_t5x.encoder.model import Batch, EncoderModel, Metrics, millionths, share
 from sgdx_t5x.encoder.padded import PaddedFeatureConverter, specs
 from sgdx_t5x.errors import SgdxError
 
 Array = jax.Array
-Batch = Mapping[str, Array]
 _CONTEXTS = {"intent": 8, "combine": 8, "copy": 100, "cross": 100}  # embedding rows, as released
-_UNDIVIDED = "relpos_buckets"  # a logical axis that T5X's rules leave unpartitioned
-_FEATURES = ("inputs", "segments", "positions", "context", "targets")
 
 
 class SgpFeatureConverter(PaddedFeatureConverter):
@@ -38,7 +34,7 @@ class SgpFeatureConverter(PaddedFeatureConverter):
     "encoder_context": "context",
     "targets": "targets",
   }
-  TASK_FEATURES = specs(*_FEATURES)
+  TASK_FEATURES = specs(*FEATURES.values())
   MODEL_FEATURES = specs(*FEATURES)
 
 
@@ -68,9 +64,7 @@ class SgpTracker(nn.Module):
       `[B, L]` and `requested` `[B, 2]`; copy and cross `copied` `[B, 2]`, NO before YES.
     """
     segments = batch["encoder_segments"]
-    context = Table(
-      _CONTEXTS[self.part], self.config.emb_dim, (_UNDIVIDED, "embed"), name="context"
-    )
+    context = Table(_CONTEXTS[self.part], self.config.emb_dim, (UNDIVIDED, "embed"), name="context")
     encoder = Bert(self.config, name="encoder")
     hidden = encoder(
       batch["encoder_input_tokens"],
@@ -124,7 +118,7 @@ def visible(segments: Array) -> Array:
 
 
 def _linear(name: str, features: int) -> Dense:
-  return Dense(features, kernel_axes=("embed", _UNDIVIDED), name=name)
+  return Dense(features, kernel_axes=("embed", UNDIVIDED), name=name)
 
 
 class SgpModel(EncoderModel):
@@ -185,7 +179,7 @@ class SgpModel(EncoderModel):
     columns = [first, last, millionths(score), *best, requested]
     return jnp.stack(columns, axis=-1).astype(jnp.int32)
 
-  def accuracies(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, clu_metrics.Metric]:
+  def accuracies(self, scores: Mapping[str, Array], batch: Batch) -> Metrics:
     """Returns the accuracy of each head."""
     found = {}
     for name, column in self._columns().items():

@@ -14,17 +14,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import seqio
-from clu import metrics as clu_metrics
 from flax import linen as nn
 
 from sgdx_t5x.encoder import answers, heads
 from sgdx_t5x.encoder.encoder import Bert, BertConfig
 from sgdx_t5x.encoder.features import MAX_FRAMES, SpanFeatureConverter
-from sgdx_t5x.encoder.model import EncoderModel, millionths, share
+from sgdx_t5x.encoder.model import Batch, EncoderModel, Metrics, millionths, share, target_rows
 from sgdx_t5x.errors import SgdxError
 
 Array = jax.Array
-Batch = Mapping[str, Array]
 _FIXED = answers.SPAN  # choices that every slot has: kinds 1 to 5
 _NEVER = 2 * heads.CLOSED
 
@@ -202,9 +200,21 @@ class SpanModel(EncoderModel):
     """Returns int32 `[B, 2 + 6 S]`; README.md says what the numbers mean."""
     return answer(scores, batch, self._longest_span)
 
-  def accuracies(self, scores: Mapping[str, Array], batch: Batch) -> dict[str, clu_metrics.Metric]:
-    """Returns fractions of slots whose most probable choice is right."""
-    return _accuracies(scores, batch)
+  def accuracies(self, scores: Mapping[str, Array], batch: Batch) -> Metrics:
+    """Returns fractions of slots whose most probable choice is right: all, and those to change."""
+    slot, kind, first, _ = target_rows(batch)
+    number = batch["slots"].shape[1]
+    start = jnp.where(kind == answers.VALUE, _FIXED, _FIXED + batch["values"].shape[1])
+    choice = jnp.where(kind <= answers.SPAN, kind - 1, start + first - 1)
+    best = jnp.argmax(scores["choices"], axis=-1)  # [B, S]
+    mine = slot[..., None] == jnp.arange(1, number + 1)
+    mine &= ((kind >= answers.KEEP) & (kind <= answers.MEMORY))[..., None]
+    right = (mine & (choice[..., None] == best[:, None])).any(axis=1)
+    labelled, is_slot = mine.any(axis=1), batch["slots"] > 0
+    right = jnp.where(labelled, right, best == 0) & is_slot
+    changes = (mine & (kind != answers.KEEP)[..., None]).any(axis=1) & is_slot
+    of_changes = share(right & changes, changes)
+    return {"accuracy": share(right, is_slot), "accuracy_of_changes": of_changes}
 
   def num_examples(self, batch: Batch) -> Array:
     """Returns the number of frames in a batch."""
@@ -223,9 +233,7 @@ def likelihoods(scores: Mapping[str, Array], batch: Batch) -> dict[str, Array]:
     scores: from `SpanTracker`.
     batch: model features.
   """
-  slot, kind, first, last = jnp.moveaxis(
-    batch["targets"].reshape(len(batch["targets"]), -1, answers.ROW), -1, 0
-  )
+  slot, kind, first, last = target_rows(batch)
   is_slot = batch["slots"] > 0
   number = is_slot.shape[1]
   of_row = _of_rows(scores, batch, slot, kind, first, last)
@@ -272,26 +280,6 @@ def _of_rows(scores, batch: Batch, slot: Array, kind: Array, first: Array, last:
 def _take(x: Array, flat: Array) -> Array:
   """Returns entries of `[B, ., .]` at flat indices `[B, R]`."""
   return jnp.take_along_axis(x.reshape(len(x), -1), flat, axis=1)
-
-
-def _accuracies(scores: Mapping[str, Array], batch: Batch) -> dict[str, clu_metrics.Metric]:
-  """Returns choice accuracies: over all slots, and over those not to keep."""
-  slot, kind, first, last = jnp.moveaxis(
-    batch["targets"].reshape(len(batch["targets"]), -1, answers.ROW), -1, 0
-  )
-  del last
-  number = batch["slots"].shape[1]
-  start = jnp.where(kind == answers.VALUE, _FIXED, _FIXED + batch["values"].shape[1])
-  choice = jnp.where(kind <= answers.SPAN, kind - 1, start + first - 1)
-  best = jnp.argmax(scores["choices"], axis=-1)  # [B, S]
-  mine = slot[..., None] == jnp.arange(1, number + 1)
-  mine &= ((kind >= answers.KEEP) & (kind <= answers.MEMORY))[..., None]
-  right = (mine & (choice[..., None] == best[:, None])).any(axis=1)
-  labelled, is_slot = mine.any(axis=1), batch["slots"] > 0
-  right = jnp.where(labelled, right, best == 0) & is_slot
-  changes = (mine & (kind != answers.KEEP)[..., None]).any(axis=1) & is_slot
-
-  return {"accuracy": share(right, is_slot), "accuracy_of_changes": share(right & changes, changes)}
 
 
 # --- answers -------------------------------------------------------------------------------
