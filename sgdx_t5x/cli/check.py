@@ -1,7 +1,6 @@
 """`sgdx check`: checks a tracker on dialogues with other names, other words, disfluent speech."""
 
 import argparse
-import json
 from typing import Any
 
 from sgdx_t5x.cli import output
@@ -9,6 +8,7 @@ from sgdx_t5x.cli.options import (
   Takes,
   add_command,
   add_option,
+  add_outputs,
   add_scoring,
   add_split,
   no_cycles,
@@ -112,16 +112,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   add_option(rows, Takes.INPUT, "--gold", metavar="FILE", help="CheckDST's gold file, for CorefJGA")
   add_scoring(parser, zero_mean=False)
-  add_option(
-    parser, Takes.OUTPUT, "--json", metavar="OUT", help="also write all numbers to this JSON file"
-  )
-  add_option(
-    parser,
-    Takes.OUTPUT,
-    "--per-frame",
-    metavar="OUT",
-    help="also write every frame's counts to this JSONL file, for `sgdx diff`",
-  )
+  add_outputs(parser, "numbers", "counts to this JSONL file, for `sgdx diff`")
   output.add_format(parser)
   parser.set_defaults(run=run)
   return parser
@@ -221,7 +212,7 @@ def _run_rows(args: argparse.Namespace) -> int:
   report = checkdst_rows.rows_report(rows, gold, how.bootstrap_samples, how.seed)
   if args.json:
     with atomic_write(args.json, "--json") as file:
-      file.write(json.dumps(report, indent=2, allow_nan=False) + "\n")
+      file.write(output.as_json(report))
   output.show(
     args.format, checkdst_tables.layout(report), report, notes=checkdst_tables.notes(report)
   )

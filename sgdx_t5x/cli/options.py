@@ -175,6 +175,14 @@ def add_scoring(
   )
 
 
+def add_outputs(parser: argparse.ArgumentParser, numbers: str, of_frames: str) -> None:
+  """Adds `--json` and `--per-frame`. Args: what they write, for the help."""
+  text = f"also write all {numbers} to this JSON file"
+  add_option(parser, Takes.OUTPUT, "--json", metavar="OUT", help=text)
+  text = f"also write every frame's {of_frames}"
+  add_option(parser, Takes.OUTPUT, "--per-frame", metavar="OUT", help=text)
+
+
 def scoring_settings(args: argparse.Namespace) -> dict[str, Any]:
   """Returns the attributes of `scoring.Settings` that `add_scoring` added."""
   names = ("fuzzy", "zero_mean", "allow_missing", "bootstrap_samples", "seed")

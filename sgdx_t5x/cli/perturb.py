@@ -53,11 +53,6 @@ schemas, SPLIT/perturbation.json and SPLIT/changes.jsonl. The same seed gives
 the same bytes. docs/checkdst.md describes the files and the rules, docs/coco.md
 those of coco.
 """
-_OPTIONS = (
-  "entities", "slots", "provider", "table", "pivot", "model_to", "model_from", "project", "only",
-  "restart", "terms", "values", "generator", "candidates", "plus", "p_drop", "p_change", "p_add",
-  "max_add", "max_slots", "flow", "order", "combinations", "classifier", "strict", "force",
-)  # fmt: skip
 _COCO_OUTPUTS = ("goals_out", "classify_out", "sheet", "sheet_out")
 
 
@@ -165,11 +160,12 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.cli.progress import progress
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.files import check_folder
-  from sgdx_t5x.perturb.kinds import check_options, open_perturber
+  from sgdx_t5x.perturb.kinds import OPTIONS, check_options, open_perturber
   from sgdx_t5x.perturb.split import Split
   from sgdx_t5x.perturb.write import check_again, write_original, write_perturbed
 
-  options = {name: value for name in _OPTIONS if (value := getattr(args, name)) is not None}
+  names = dict.fromkeys(name for names in OPTIONS.values() for name in names)
+  options = {name: value for name in names if (value := getattr(args, name)) is not None}
   if "only" in options:
     options["only"] = tuple(name.strip() for name in options["only"].split(","))
   _check_outputs(args)

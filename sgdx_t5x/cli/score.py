@@ -9,6 +9,7 @@ from sgdx_t5x.cli.options import (
   add_command,
   add_corpus,
   add_option,
+  add_outputs,
   add_scoring,
   add_split,
   no_cycles,
@@ -95,16 +96,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="the predictions are tool calls: answers to `sgdx prompts --as tools`",
   )
   add_scoring(parser)
-  add_option(
-    parser, Takes.OUTPUT, "--json", metavar="OUT", help="also write all scores to this JSON file"
-  )
-  add_option(
-    parser,
-    Takes.OUTPUT,
-    "--per-frame",
-    metavar="OUT",
-    help="also write every frame's scores to this JSONL file",
-  )
+  add_outputs(parser, "scores", "scores to this JSONL file")
   output.add_format(parser)
   parser.set_defaults(run=run)
   return parser
