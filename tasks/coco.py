@@ -39,8 +39,8 @@ def register_texts(
   source: seqio.DataSource,
   steps: Sequence[Callable],
   vocabulary: Vocabulary,
-) -> str:
-  """Registers a task of texts. Returns its name.
+) -> seqio.Task:
+  """Registers a task of texts.
 
   Args:
     name, data, format: see `Registered`.
@@ -49,7 +49,7 @@ def register_texts(
     vocabulary: of inputs and targets.
   """
   feature = seqio.Feature(vocabulary=vocabulary(), add_eos=True)
-  seqio.TaskRegistry.add(
+  task = seqio.TaskRegistry.add(
     name,
     source=source,
     preprocessors=[*steps, seqio.preprocessors.append_eos],
@@ -57,7 +57,7 @@ def register_texts(
     metric_fns=[equal_answers],
   )
   REGISTERED[name] = Registered(name, data, ("original",), format=format)
-  return name
+  return task
 
 
 class TurnSource(seqio.FunctionDataSource):

@@ -54,7 +54,7 @@ def _register_frames(name: str, task: str, data: str, vocabulary: Vocabulary) ->
   schemas = VariantSchemas(RecordSchemas(source))
   texts = functools.partial(_texts_of_records, schemas=schemas, make=make)
   steps: list[Callable] = [source.batches, texts, tokenized]
-  return register_texts(name, data, FORMAT, source, steps, vocabulary)
+  return register_texts(name, data, FORMAT, source, steps, vocabulary).name
 
 
 def _register_turns(
@@ -65,7 +65,7 @@ def _register_turns(
       yield _example(key, text)
 
   source = TurnSource(read, tuple(SPLITS))
-  return register_texts(name, data, FORMAT, source, [tokenized], vocabulary)
+  return register_texts(name, data, FORMAT, source, [tokenized], vocabulary).name
 
 
 def _refers(corpus, split: str) -> prefine_turns.Examples:

@@ -10,8 +10,8 @@ import tensorflow_datasets as tfds
 
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.prompts.values import NONE
-from sgdx_t5x.tasks.coco import equal_answers
-from sgdx_t5x.tasks.registration import REGISTERED, Registered
+from sgdx_t5x.tasks.coco import register_texts
+from sgdx_t5x.tasks.registration import REGISTERED
 
 FORMAT = "tfds"  # in `sgdx ls tasks`
 
@@ -72,16 +72,8 @@ def register_tfds_text_task(
 
     return dataset.map(fill)
 
-  feature = seqio.Feature(vocabulary=vocabulary(), add_eos=True)
-  task = seqio.TaskRegistry.add(
-    name,
-    source=source,
-    preprocessors=[as_text, seqio.preprocessors.tokenize, seqio.preprocessors.append_eos],
-    output_features={"inputs": feature, "targets": feature},
-    metric_fns=[equal_answers],
-  )
-  REGISTERED[name] = Registered(name, data, ("original",), format=FORMAT)
-  return task
+  steps = [as_text, seqio.preprocessors.tokenize]
+  return register_texts(name, data, FORMAT, source, steps, vocabulary)
 
 
 _Part = tuple[str, str | None]  # text, and the field that follows it
