@@ -166,8 +166,7 @@ def summary_samples(
     dialogue_ids: [U] str, the dialogue of each.
     samples: samples of these dialogues or a superset; then, for a service with few dialogues, the
       number of them in a sample varies too.
-    zero_mean: see `summarise`.
-    name: see `summarise`.
+    zero_mean, name: see `summarise`.
   """
   values = values or {ORIGINAL: np.full(len(dialogue_ids), np.nan)}
   statistics = frame_statistics(values, zero_mean, name)
@@ -219,8 +218,7 @@ def paired_differences(
       one is excluded from both.
     dialogue_ids: [U] str, the dialogue of each.
     samples: see `summary_samples`.
-    zero_mean: see `summarise`.
-    name: see `summarise`.
+    zero_mean, name: see `summarise`.
 
   Returns:
     The keys of `summarise` -> difference.

@@ -73,8 +73,7 @@ def joint_goal_accuracy(
   """Returns JGA of one variant.
 
   Args:
-    targets: see the module.
-    predictions: see the module.
+    targets, predictions: see the module.
     backend: see `fuzzy.match`.
 
   Returns:
@@ -120,8 +119,7 @@ def schema_sensitivity(
   All numbers are over the frames that are complete in every variant found.
 
   Args:
-    targets: see the module.
-    predictions: see the module.
+    targets, predictions: see the module.
     backend: see `fuzzy.match`.
     zero_mean: see `sensitivity.schema_sensitivity`.
 

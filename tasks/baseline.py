@@ -69,13 +69,9 @@ def register_baseline(
   """Registers a task of the baseline.
 
   Args:
-    name: see `registration.register`.
-    data: see `registration.register`.
-    variants: see `registration.register`.
-    vocabulary: see `registration.register`.
+    name, data, variants, vocabulary, folders: see `registration.register`.
     table: returns the table of schema embeddings; gin must give the model the same one.
     style: of the input and the labels.
-    folders: see `registration.register`.
   """
   return register_encoder_task(
     name,

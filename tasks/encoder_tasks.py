@@ -33,14 +33,12 @@ def register_encoder_task(
     name: name of the task, for MIXTURE_OR_TASK_NAME.
     tracker: its name in errors.
     format: its name in `sgdx ls tasks`.
-    data: see `registration.register`.
-    variants: see `registration.register`.
+    data, variants, folders: see `registration.register`.
     vocabulary: of the feature `inputs`; all others are integers.
     features: names of the task's features.
     examples: callable that makes the examples from batches of records, lengths and SeqIO's
       features, with `schemas`, `variants` and `how` as keyword arguments.
     metric: SeqIO metric function.
-    folders: see `registration.register`.
     needs: see `RecordSource`.
     how: further arguments of `examples`; `sgdx track` needs `style`.
   """

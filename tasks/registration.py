@@ -199,8 +199,7 @@ def register_family(
 
   Args:
     prefix: prefix of their names, "" or "sample_", before the name of the format.
-    data: see `register`.
-    vocabulary: see `register`.
+    data, vocabulary: see `register`.
     prompt_format: default T5DST.
   """
   prompt_format = prompt_format or load_format()

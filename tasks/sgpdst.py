@@ -37,13 +37,9 @@ def register_sgpdst(
   """Registers a task of a sub-model.
 
   Args:
-    name: see `registration.register`.
     part: the sub-model: "intent", "combine", "copy" or "cross".
-    data: see `registration.register`.
-    variants: see `registration.register`.
-    vocabulary: see `registration.register`.
+    name, data, variants, vocabulary, folders: see `registration.register`.
     style: of the input and of training; `sgpdst_features.OFFICIAL` is the released code's.
-    folders: see `registration.register`.
 
   Raises:
     SgdxError: there is no such part, or no such sampling.
