@@ -168,10 +168,8 @@ def reword(
       fix="use texts that were made for this schema",
     )
   writer = _Writer(texts)
-  services, used = [], set()
-  for service in schema:
-    services.append(writer.service(service, used))
-  return Schema(services, origin), writer.repairs
+  used: set[str] = set()
+  return Schema([writer.service(x, used) for x in schema], origin), writer.repairs
 
 
 class _Writer:

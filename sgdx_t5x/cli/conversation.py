@@ -115,10 +115,8 @@ class Conversation:
 
 def _rows(frames: Sequence[TrackedFrame]) -> list[tuple[str, list[str]]]:
   """Returns (label, a cell per variant) for whatever is predicted for a service in any variant."""
-  rows = []
   slots = dict.fromkeys(slot for frame in frames for slot in frame.slot_values)
-  for slot in slots:
-    rows.append((slot, [" | ".join(frame.slot_values.get(slot, ())) for frame in frames]))
+  rows = [(x, [" | ".join(frame.slot_values.get(x, ())) for frame in frames]) for x in slots]
   requested = [", ".join(frame.requested_slots or ()) for frame in frames]
   rows.append(("(asked for)", requested))
   intents = [frame.active_intent or "" for frame in frames]

@@ -258,7 +258,7 @@ def _ask(
     for what, number in _spent(args, answers):
       print(f"{what + ':':8} {number}", file=sys.stderr)
   if runner.unanswered and not code:
-    raise _unanswered(args, runner)
+    raise _unanswered(runner)
   return code
 
 
@@ -273,7 +273,7 @@ def _spent(args: argparse.Namespace, answers: "AnswerFile") -> Iterator[tuple[st
     yield "cost", f"{cost:,.2f}"
 
 
-def _unanswered(args: argparse.Namespace, runner: "Runner") -> SgdxError:
+def _unanswered(runner: "Runner") -> SgdxError:
   total = sum(map(len, runner.unanswered.values()))
   reasons = sorted(runner.unanswered.items(), key=lambda x: -len(x[1]))
   return SgdxError(

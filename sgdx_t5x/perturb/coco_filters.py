@@ -87,7 +87,7 @@ def rejected(
   pieces = [words(piece) for piece in gaps(new.text, ((a, b) for _, _, a, b in new.spans))]
   if any(_has(pieces, text) for text in _gone(goal)):
     return "old"
-  if _extra(pieces, goal, outlined, known):
+  if _extra(pieces, outlined, known):
     return "extra"
   return "same" if before and same_text(new.text, before) else ""
 
@@ -108,7 +108,7 @@ def _has(pieces: Sequence[Sequence[str]], text: str) -> bool:
 
 
 def _extra(
-  pieces: Sequence[Sequence[str]], goal: Goal, outlined: Mapping[str, Any], known: KnownValues
+  pieces: Sequence[Sequence[str]], outlined: Mapping[str, Any], known: KnownValues
 ) -> bool:
   """Whether the text says a value that no act of the turn has."""
   own = {
