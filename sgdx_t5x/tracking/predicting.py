@@ -141,7 +141,7 @@ def track_split(
         found: dict[str, TrackedFrame] = {}
         for portion in tracker.track(block, one):
           found.update(portion)
-          on_progress(done + len(found), total)
+          on_progress(done + min(len(found), size), total)  # some also track what is not scored
         done += size
         folder.mkdir(exist_ok=True)
         with atomic_write(path, "--out") as file:
@@ -169,12 +169,7 @@ def _text(
         {
           "speaker": turn.speaker,
           "utterance": turn.utterance,
-          "frames": [
-            _frame(frame, found[frame_id(dialogue.dialogue_id, number, frame.service)])
-            if turn.speaker == USER
-            else {"service": frame.service}
-            for frame in turn.frames
-          ],
+          "frames": _frames(dialogue, number, found),
         }
         for number, turn in enumerate(dialogue.turns)
       ],
@@ -182,6 +177,17 @@ def _text(
     for dialogue in dialogues
   ]
   return json.dumps(data, indent=2, sort_keys=True) + "\n"
+
+
+def _frames(
+  dialogue: Dialogue, number: int, found: Mapping[str, TrackedFrame]
+) -> list[dict[str, Any]]:
+  """Returns the frames of a turn; none before the only one that is scored."""
+  turn = dialogue.turns[number]
+  if turn.speaker != USER:
+    return [{"service": frame.service} for frame in turn.frames]
+  frames = turn.frames if dialogue.is_scored(number) else ()
+  return [_frame(x, found[frame_id(dialogue.dialogue_id, number, x.service)]) for x in frames]
 
 
 def _frame(frame: Frame, found: TrackedFrame) -> dict[str, Any]:

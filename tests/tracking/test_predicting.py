@@ -16,7 +16,7 @@ from rule_tracker import RuleTracker
 from sample_folder import write_sample
 
 from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.dialogue import write_dialogues
+from sgdx_t5x.data.dialogue import frame_id, write_dialogues
 from sgdx_t5x.data.schema import parse_schema
 from sgdx_t5x.data.subset import Subset
 from sgdx_t5x.errors import SgdxError
@@ -71,6 +71,28 @@ def test_what_is_written_is_scored(corpus, tmp_path):
   # The rules find some values, and no intent but NONE.
   assert 0.1 < rules["average_cat_accuracy"] < 1
   assert rules["active_intent_accuracy"] < 0.5
+
+
+class _OnlyScored(RuleTracker):
+  """Tracks only frames that are scored, as prompted trackers do."""
+
+  def track(self, dialogues, shown):
+    scored = {frame_id(x.dialogue_id, i, f.service) for x in dialogues for i, f in x.user_frames()}
+    for found in super().track(dialogues, shown):
+      yield {name: frame for name, frame in found.items() if name in scored}
+
+
+@pytest.mark.parametrize("kind", [RuleTracker, _OnlyScored])
+def test_of_counterfactuals_only_the_last_turn_counts(corpus, kind, tmp_path):
+  command = ("perturb", "--corpus", corpus.origin, "--split", "dev", "--kind", "coco")
+  assert sgdx(*command, "--slots", "neutral", "--out", tmp_path / "coco") == 0
+  coco, seen = open_corpus(tmp_path / "coco"), []
+  [one] = track(coco, tmp_path / "out", kind(), "original", on_progress=lambda *x: seen.append(x))
+  assert one.frames == sum(1 for x in coco.dialogues("dev") for _ in x.user_frames())
+  assert seen == sorted(seen)
+  assert seen[-1] == (one.frames, one.frames)
+  options = ("--split", "dev", "--predictions", f"original={one.folder}")
+  assert sgdx("score", "--corpus", coco.origin, *options, "--bootstrap-samples", "0") == 0
 
 
 def test_what_was_killed_goes_on_and_asks_nothing_again(corpus, tmp_path):
