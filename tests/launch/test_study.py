@@ -22,7 +22,7 @@ STUDIES = {
   "study": ("none", "backtrans", "oracle", "corrupt"),
   "study_spandst": ("none", "backtrans"),
   "study_spandst_xeon": ("paraphrase", "oracle", "corrupt", "scratch"),  # and two with seed 1
-  "study_reworded": ("reworded",),  # and none, of half the dialogues
+  "study_reworded": ("none", "reworded"),
 }
 
 
