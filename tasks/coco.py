@@ -1,16 +1,13 @@
 """Tasks of single user turns: CoCo's generator and classifier, and goals for inference."""
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 import seqio
 import tensorflow as tf
 
 from sgdx_t5x.records import turn_examples
-from sgdx_t5x.tasks.registration import REGISTERED, Registered
-
-SPLITS = {"train": "train", "validation": "dev", "test": "test"}
-Vocabulary = Callable[[], seqio.Vocabulary]
+from sgdx_t5x.tasks.texts import SPLITS, TurnSource, Vocabulary, register_texts
 
 
 def register_turn_tasks(prefix: str, *, data: str, vocabulary: Vocabulary) -> None:
@@ -32,54 +29,6 @@ def register_turn_tasks(prefix: str, *, data: str, vocabulary: Vocabulary) -> No
   register_texts(f"{prefix}sgd_user_turn_goals", data, "turns", source, steps, vocabulary)
 
 
-def register_texts(
-  name: str,
-  data: str,
-  format: str,
-  source: seqio.DataSource,
-  steps: Sequence[Callable],
-  vocabulary: Vocabulary,
-) -> seqio.Task:
-  """Registers a task of texts.
-
-  Args:
-    name, data, format: see `Registered`.
-    source: of the examples.
-    steps: SeqIO preprocessors that make tokens of them, without EOS.
-    vocabulary: of inputs and targets.
-  """
-  feature = seqio.Feature(vocabulary=vocabulary(), add_eos=True)
-  task = seqio.TaskRegistry.add(
-    name,
-    source=source,
-    preprocessors=[*steps, seqio.preprocessors.append_eos],
-    output_features={"inputs": feature, "targets": feature},
-    metric_fns=[equal_answers],
-  )
-  REGISTERED[name] = Registered(name, data, ("original",), format=format)
-  return task
-
-
-class TurnSource(seqio.FunctionDataSource):
-  """Examples made from a corpus, once per split, and kept in memory."""
-
-  def __init__(self, read: Callable[[str], Iterator[turn_examples.Example]], splits: Sequence[str]):
-    """Args: read, returns a split's examples, all with the same keys; splits, SeqIO's names."""
-    self._made = functools.cache(lambda split: list(read(split)))
-    super().__init__(self._dataset, splits=tuple(splits))
-
-  def _dataset(self, split: str, shuffle_files: bool, seed: int | None = None) -> tf.data.Dataset:
-    examples = self._made(split)
-    keys = examples[0] if examples else ("id", "inputs", "targets")
-    columns = {key: tf.constant([x[key] for x in examples], tf.string) for key in keys}
-    dataset = tf.data.Dataset.from_tensor_slices(columns)
-    return dataset.shuffle(len(examples), seed=seed) if shuffle_files else dataset
-
-  def num_input_examples(self, split: str) -> int:
-    """Number of examples, which is the task's rate in a mixture."""
-    return len(self._made(split))
-
-
 def _of_corpus(
   data: str, make: turn_examples.Examples, split: str
 ) -> Iterator[turn_examples.Example]:
@@ -94,10 +43,3 @@ def _goals(split: str) -> Iterator[turn_examples.Example]:
 def _keep_id(dataset: tf.data.Dataset) -> tf.data.Dataset:
   """SeqIO preprocessor: copies the id to a feature with the suffix that `t5x.infer` writes."""
   return dataset.map(lambda x: {**x, "id_pretokenized": x["id"]})
-
-
-def equal_answers(targets: list[str], predictions: list[str]) -> dict[str, float]:
-  """SeqIO metric: share of answers equal to the target, ignoring whitespace and case."""
-  pairs = zip(targets, predictions, strict=True)
-  right = sum(a.lower().split() == b.lower().split() for a, b in pairs)
-  return {"equal": right / max(len(targets), 1)}

@@ -14,8 +14,8 @@ from sgdx_t5x.records import turn_examples
 from sgdx_t5x.records.frame_examples import flat_columns, records_of
 from sgdx_t5x.records.source import RecordSchemas, RecordSource, split_of
 from sgdx_t5x.records.tracker_fields import read_frame
-from sgdx_t5x.tasks.coco import SPLITS, TurnSource, Vocabulary, register_texts
 from sgdx_t5x.tasks.registration import register, register_mixture
+from sgdx_t5x.tasks.texts import SPLITS, TurnSource, Vocabulary, register_texts
 
 FORMAT = "prefine"  # in `sgdx ls tasks`
 _KEYS = ("id", "history", "inputs", "targets")

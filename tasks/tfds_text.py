@@ -10,8 +10,8 @@ import tensorflow_datasets as tfds
 
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.prompts.values import NONE
-from sgdx_t5x.tasks.coco import register_texts
 from sgdx_t5x.tasks.registration import REGISTERED
+from sgdx_t5x.tasks.texts import register_texts
 
 FORMAT = "tfds"  # in `sgdx ls tasks`
 

@@ -71,6 +71,25 @@ def _to_host(outputs: Any) -> Any:
   return jax.device_get(outputs)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Run:
+  """What the batches of one dataset share.
+
+  Attributes:
+      params: parameters, or a pair with the other collections.
+      rng: key for sampling.
+      rows: the dataset's distinct rows.
+      calls: runs the device function, several times at once where that is faster.
+      deliver: `deliver(row numbers, their positions in a batch, the batch's outputs)` keeps them.
+  """
+
+  params: Any
+  rng: jax.Array
+  rows: Rows
+  calls: OverlappedCalls
+  deliver: Callable[[Sequence[int], Sequence[int], Any], None]
+
+
 class BatchInference:
   """Applies one model function to whole datasets.
 
@@ -290,11 +309,12 @@ class BatchInference:
       progress.advance(len(numbers), len(rows.keys))
 
     with OverlappedCalls(self._most_calls()) as calls:
+      run = _Run(variables, rng, rows, calls, deliver)
       if staged and self._is_to_be_packed(ds):
-        shapes = self._run_packed(variables, rows, windows, known, calls, rng, deliver)
+        shapes = self._run_packed(run, self._plan_packed(rows, windows, known))
       else:
-        run = self._run_staged if staged else self._run_whole
-        shapes = run(variables, rows, self._plan(rows, windows, known), calls, rng, deliver)
+        run_planned = self._run_staged if staged else self._run_whole
+        shapes = run_planned(run, self._plan(rows, windows, known))
     if not rows.indices:
       raise T5XError(
         f"There are no examples to run the model on{f' for {what}' if what else ''}.",
@@ -311,67 +331,69 @@ class BatchInference:
     progress.done(self.stats)
     return [(i, outputs[rows.keys[r]]) for i, r in zip(rows.indices, rows.row_of, strict=True)]
 
-  def _stages(self, params, rows: Rows, calls, rng, size: int, deliver) -> StagedDecode:
+  def _stages(self, run: _Run, size: int) -> StagedDecode:
+    rows = run.rows
+
     def make_batch(numbers, length, size):
       return self._device_batch(rows, numbers, self._shapes_of(rows, numbers, length), size)
 
     return StagedDecode(
       self._fn,
-      calls,
-      params,
-      rng,
+      run.calls,
+      run.params,
+      run.rng,
       rows.full_shapes["decoder_input_tokens"][0],
       rows.full_shapes["encoder_input_tokens"][0],
       size,
       self._multiple,
       _to_host,
-      deliver,
+      run.deliver,
       make_batch,
       few_programs=self._cost >= COMPILE_COST_OF_TINY,
     )
 
-  def _run_staged(self, params, rows: Rows, plan, calls: OverlappedCalls, rng, deliver) -> int:
+  def _run_staged(self, run: _Run, plan: Iterator) -> int:
+    """Runs the batches of `_plan`. Returns how many programs they took."""
     stages = None
     for numbers, shapes, length, size in plan:
       self._check_stop()
-      stages = stages or self._stages(params, rows, calls, rng, size, deliver)
-      stages.start(numbers, self._device_batch(rows, numbers, shapes, size), length)
-    if stages is None:
-      return 0
-    stages.finish(self._check_stop)
-    return len(calls.shapes)
+      stages = stages or self._stages(run, size)
+      stages.start(numbers, self._device_batch(run.rows, numbers, shapes, size), length)
+    if stages is not None:
+      stages.finish(self._check_stop)
+    return len(run.calls.shapes)
 
-  def _run_packed(self, params, rows: Rows, windows, known, calls, rng, deliver) -> int:
-    """Like `_run_staged`, with rows of any length encoded side by side."""
+  def _run_packed(self, run: _Run, plan: Iterator) -> int:
+    """Like `_run_staged`, with rows of any length encoded side by side, those of `_plan_packed`."""
     stages, shapes = None, set()
-    for packed, size in self._plan_packed(rows, windows, known):
+    for packed, size in plan:
       self._check_stop()
-      stages = stages or self._stages(params, rows, calls, rng, size, deliver)
+      stages = stages or self._stages(run, size)
       shapes.add(packed.tokens.shape)
-      encoded = self._encode(params, packed)
+      encoded = self._encode(run.params, packed)
       stages.take(packed.numbers, packed.sizes, packed.starts, encoded)
-    if stages is None:
-      return 0
-    stages.finish(self._check_stop)
-    return len(calls.shapes | shapes)
+    if stages is not None:
+      stages.finish(self._check_stop)
+    return len(run.calls.shapes | shapes)
 
-  def _run_whole(self, params, rows: Rows, plan, calls: OverlappedCalls, rng, deliver) -> int:
+  def _run_whole(self, run: _Run, plan: Iterator) -> int:
+    """Like `_run_staged`, for functions that cannot be paused."""
     running: list[tuple[list[int], Any]] = []
 
     def settle():
       numbers, output = running.pop(0)
-      deliver(numbers, range(len(numbers)), _to_host(output.result()))
+      run.deliver(numbers, range(len(numbers)), _to_host(output.result()))
 
     try:
       for batch_number, (numbers, shapes, _, size) in enumerate(plan):
         self._check_stop()
-        batch = self._device_batch(rows, numbers, shapes, size)
-        key = jax.random.fold_in(rng, batch_number)
-        output = calls.start(tuple(sorted(shapes.items())), self._fn, params, batch, key)
+        batch = self._device_batch(run.rows, numbers, shapes, size)
+        key = jax.random.fold_in(run.rng, batch_number)
+        output = run.calls.start(tuple(sorted(shapes.items())), self._fn, run.params, batch, key)
         running.append((numbers, output))
-        if len(running) > calls.most:  # they run while the next batch is prepared
+        if len(running) > run.calls.most:  # they run while the next batch is prepared
           settle()
     finally:  # also when stopped: nothing that has run is lost
       while running:
         settle()
-    return len(calls.shapes)
+    return len(run.calls.shapes)

@@ -183,7 +183,7 @@ class StagedDecode:
     inputs = self._params, batch, self._rng, segment
     paused = self._calls.start((stage, length, size), self._decode, *inputs)
     self._running.append((list(numbers), stage, length, paused))
-    if len(self._running) > self._calls.most:
+    if len(self._running) > 1:
       self._settle()
 
   def _settle(self) -> None:
