@@ -22,7 +22,7 @@ STUDIES = {
   "study": ("none", "backtrans", "oracle", "corrupt"),
   "study_spandst": ("none", "backtrans"),
   "study_spandst_xeon": ("paraphrase", "oracle", "corrupt", "scratch"),  # and two with seed 1
-  "study_reworded": ("none", "reworded"),
+  "study_reworded": ("none", "backtrans", "reworded"),
 }
 
 
