@@ -117,7 +117,7 @@ def open_coco(
   quality = _checked_quality(classifier, answers, split, force)
   if heard:  # a candidate from another model may have the same id
     told = {line["id"]: line["inputs"] for line in classifier_lines(coco, split)}
-    check_inputs(classifier, {key: heard[key] for key in told.keys() & heard.keys()}, told)
+    check_inputs(classifier, {key: text for key, text in heard.items() if key in told}, told)
   return coco, quality
 
 
