@@ -18,7 +18,6 @@ rm -rf build/lint
 python setup.py --quiet build_py --build-lib build/lint
 cp -r t5x_lite/t5x build/lint
 (cd build/lint && lint-imports --no-logo --config ../../pyproject.toml)
-(cd build/lint && mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache \
-  --num-workers 2)
+(cd build/lint && mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache)
 # In file order: the two processes finish together if no slow file comes last.
 python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m "not long" "$@"
