@@ -132,7 +132,7 @@ def temperature_sample(
     T5XError: both topk and topp are given.
     CannotPauseError: a segment of a decode that is not greedy.
   """
-  if isinstance(topk, int) and isinstance(topp, float) and topk and topp:
+  if isinstance(topk, int) and isinstance(topp, (int, float)) and topk and topp:
     raise T5XError(
       found=f"topk = {topk} and topp = {topp}",
       expected="at most one of them other than 0",

@@ -185,11 +185,11 @@ def _evaluate_all(
 
   from t5x import checkpoints, utils
 
-  done = _done(done_file) if restore_cfg.mode == "all" else set()
+  done = _done(done_file)
   results = {}
   for choice in choices:
     step = checkpoints.checkpoint_step(choice)
-    if choice.path in done:
+    if choice.path in done and restore_cfg.mode == "all":
       log(f"{choice.path} is in {done_file}: skipped")
       continue
     state = initializer.from_choice(choice, restore_cfg, jax.random.PRNGKey(seed))

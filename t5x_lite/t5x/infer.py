@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from t5x._process.log import log
@@ -44,10 +44,15 @@ def _until_padding(ids: Any) -> Any:
   return ids[: ids.index(0)] if 0 in ids else ids
 
 
+def _of_row(aux: Mapping[str, Any], row: int) -> dict[str, Any]:
+  """Takes one row's values out of {name: values in order}, or nested such."""
+  return {k: _of_row(v, row) if isinstance(v, Mapping) else v[row] for k, v in aux.items()}
+
+
 def write_inferences_to_file(
   path: str,
   inferences: tuple[Sequence[Any], Mapping[str, Any]],
-  task_ds: Iterable[Mapping[str, Any]],
+  task_ds: Any,
   mode: str,
   vocabulary=None,
   json_encoder_cls=None,
@@ -60,12 +65,12 @@ def write_inferences_to_file(
   Args:
       path: file to write (through a temporary name).
       inferences: (outputs in the dataset's order, {aux name: values in that order}).
-      task_ds: the task's examples as numpy, in order.
+      task_ds: the task's examples in order: a `tf.data.Dataset`, or as numpy.
       mode: 'predict', 'score' or 'predict_with_aux'.
       vocabulary: decodes predicted ids; None leaves them out of text.
       json_encoder_cls: encoder for values json cannot write.
       include_all_inputs: write every feature, not only `*_pretokenized` ones.
-      input_fields_to_include: write exactly these features.
+      input_fields_to_include: write exactly these features, with their `*_pretokenized` ones.
       output_ids: write the ids too, as `prediction_tokens`.
   """
   from etils import epath
@@ -76,16 +81,18 @@ def write_inferences_to_file(
 
   def inputs_of(example):
     if input_fields_to_include is not None:
-      return {k: example[k] for k in input_fields_to_include}
+      wanted = set(input_fields_to_include)
+      return {k: v for k, v in example.items() if {k, k.removesuffix("_pretokenized")} & wanted}
     if include_all_inputs:
       return example
     pretokenized = {k: v for k, v in example.items() if k.endswith("_pretokenized")}
     return pretokenized or example
 
   text = decoder(vocabulary)
+  examples = task_ds.as_numpy_iterator() if hasattr(task_ds, "as_numpy_iterator") else task_ds
   temporary = epath.Path(path + ".tmp")
   with temporary.open("w") as f:
-    for i, (example, output) in enumerate(zip(task_ds, outputs, strict=True)):
+    for i, (example, output) in enumerate(zip(examples, outputs, strict=True)):
       row: dict[str, Any] = {"inputs": _json_value(inputs_of(example))}
       if mode == "score":
         row["score"] = _json_value(output)
@@ -94,7 +101,7 @@ def write_inferences_to_file(
         if output_ids:
           row["prediction_tokens"] = _until_padding(output)
       if aux:
-        row["aux"] = {name: _json_value(values[i]) for name, values in aux.items()}
+        row["aux"] = _json_value(_of_row(aux, i))
       f.write(json.dumps(row, cls=json_encoder_cls) + "\n")
   temporary.replace(path)
 
@@ -136,7 +143,7 @@ def infer(
       shard_id: which of `num_shards` parts of each task this process does (--shard_id).
       num_shards: parts that separate processes do; each writes its own file.
       merge_chunked_results: accepted.
-      write_fn: called as fn(path, (outputs, aux), examples, mode, vocabulary).
+      write_fn: called as fn(path, (outputs, aux), dataset of the examples, mode, vocabulary).
       merge_fn: not covered, must be None.
       checkpoint_ds_iter: accepted.
       fallback_init_rng: seed for arrays the checkpoint does not have (else they are an error).
@@ -243,7 +250,7 @@ def _infer_task(
     outputs = [output for _, output in indexed]
     if jax.process_index() == 0:
       completed.unlink(missing_ok=True)
-      write_fn(path, (outputs, aux), task_ds.as_numpy_iterator(), mode, vocabulary)
+      write_fn(path, (outputs, aux), task_ds, mode, vocabulary)
       completed.write_text(settings_hash)
       log(f"wrote {len(outputs)} rows to {path}")
     journal.close(complete=True)

@@ -57,6 +57,7 @@ class DecoderParams:
   """Defaults for decoding, bound in gin; None leaves a setting to the decode function.
 
   Attributes:
+    return_all_decodes: return all decodes of an example instead of the best.
     num_decodes: decodes per example.
     alpha: length penalty of beam search.
     temperature: sampling temperature.
@@ -65,6 +66,7 @@ class DecoderParams:
     max_decode_len: maximum tokens to decode.
   """
 
+  return_all_decodes: bool = False
   num_decodes: int | None = None
   alpha: float | None = None
   temperature: float | None = None
@@ -73,8 +75,10 @@ class DecoderParams:
   max_decode_len: int | None = None
 
   def as_kwargs(self) -> dict[str, Any]:
-    """Returns the settings that are not None."""
-    return {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
+    """Returns the settings of the decode function that are not None."""
+    given = dataclasses.asdict(self)
+    del given["return_all_decodes"]
+    return {k: v for k, v in given.items() if v is not None}
 
 
 class EncoderDecoderModel(BaseTransformerModel):
@@ -295,7 +299,7 @@ class EncoderDecoderModel(BaseTransformerModel):
     batch: Batch,
     rng: Array | None = None,
     decoder_params: Mapping[str, Any] | None = None,
-    return_all_decodes: bool = False,
+    return_all_decodes: bool | None = None,
     num_decodes: int | None = None,
     prompt_with_targets: bool = False,
     segment: decoding.Segment | None = None,
@@ -308,7 +312,8 @@ class EncoderDecoderModel(BaseTransformerModel):
         decodes, the values matter only for `prompt_with_targets`.
       rng: key for sampling.
       decoder_params: keyword arguments for the decode function.
-      return_all_decodes: return all decodes, sorted with the best last, instead of the best.
+      return_all_decodes: return all decodes, sorted with the best last, instead of the best; None
+        is what the default decoder params say.
       num_decodes: decodes per example (beams); None is 1 or the default decoder params'.
       prompt_with_targets: decodes start with the tokens of `decoder_input_tokens`, up to an EOS.
       segment: decode only this segment; after the first one, `batch` is not read.
@@ -345,6 +350,8 @@ class EncoderDecoderModel(BaseTransformerModel):
       cache, cross_cache = self.prefill(params, tokens, length)
       step = functools.partial(self.decode_step, params, cross_cache, tokens, length)
       decodes, scores = self._decode_fn(inputs=prompt, cache=cache, tokens_to_logits=step, **kwargs)
+    if return_all_decodes is None:
+      return_all_decodes = self._default_decoder_params.return_all_decodes
     if not return_all_decodes:
       decodes, scores = decodes[:, -1, :], scores[:, -1]
     outputs = decodes, {"scores": scores}

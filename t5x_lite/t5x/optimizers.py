@@ -226,20 +226,31 @@ def _is_masked(x: Any) -> bool:
 
 def wrap_optax_optimizer(
   optax_optimizer: Callable[..., optax.GradientTransformation],
+  needs_rate: Callable[[Mapping[str, Any]], Any] = lambda kwargs: False,
 ) -> Callable[..., OptaxWrapper]:
   """Makes an optax optimizer usable as `OPTIMIZER` in gin.
 
   Args:
     optax_optimizer: e.g. `optax.adamw`; called with whatever gin binds.
+    needs_rate: whether, with these keyword arguments, updates are not proportional to the rate of
+      their step, for example because momentum is summed after scaling by it.
 
   Returns:
     A function with the same arguments that returns an OptimizerDef. If `learning_rate` is left
-    out or None, the trainer's schedule gives it at each step: optax scales by it last, so
-    updates at rate 1 times the rate of the step are the same.
+    out or None, the trainer's schedule gives it at each step: updates at rate 1 times the rate of
+    the step are the same, unless `needs_rate`; then it raises T5XError.
   """
 
   @functools.wraps(optax_optimizer)
   def wrapped(learning_rate=None, *args, **kwargs) -> OptaxWrapper:
+    if learning_rate is None and needs_rate(kwargs):
+      name = f"optimizers.{optax_optimizer.__name__}"
+      raise T5XError(
+        f"{name} needs a learning rate: its updates are not proportional to that of their step.",
+        found=f"{name}.learning_rate = None",
+        expected="a number or a schedule",
+        fix=f"{name}.learning_rate = @utils.create_learning_rate_scheduler()",
+      )
     rate = 1.0 if learning_rate is None else learning_rate
     transformation = optax_optimizer(rate, *args, **kwargs)
     return OptaxWrapper(transformation, scale_by_trainer=learning_rate is None)
@@ -254,15 +265,15 @@ adabelief = wrap_optax_optimizer(optax.adabelief)
 adagrad = wrap_optax_optimizer(optax.adagrad)
 adam = wrap_optax_optimizer(optax.adam)
 adamw = wrap_optax_optimizer(optax.adamw)
-fromage = wrap_optax_optimizer(optax.fromage)
+fromage = wrap_optax_optimizer(optax.fromage, needs_rate=lambda kwargs: True)
 lamb = wrap_optax_optimizer(optax.lamb)
-lars = wrap_optax_optimizer(optax.lars)
+lars = wrap_optax_optimizer(optax.lars, needs_rate=lambda kwargs: True)
 lion = wrap_optax_optimizer(optax.lion)
 nadam = wrap_optax_optimizer(optax.nadam)
 nadamw = wrap_optax_optimizer(optax.nadamw)
 noisy_sgd = wrap_optax_optimizer(optax.noisy_sgd)
 radam = wrap_optax_optimizer(optax.radam)
-rmsprop = wrap_optax_optimizer(optax.rmsprop)
+rmsprop = wrap_optax_optimizer(optax.rmsprop, lambda kwargs: kwargs.get("momentum") is not None)
 sgd = wrap_optax_optimizer(optax.sgd)
 yogi = wrap_optax_optimizer(optax.yogi)
 

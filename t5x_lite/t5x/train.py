@@ -110,7 +110,9 @@ def train(
   with contextlib.ExitStack() as at_end:
     at_end.enter_context(folder_lock.held([os.path.join(model_dir, "train.lock")], "MODEL_DIR"))
     (summarize_config_fn or gin_utils.summarize_gin_config)(model_dir, None, 0)
-    start = setup.choose_start(model_dir, restore_cfg, total_steps, relative_steps)
+    start = setup.choose_start(
+      model_dir, restore_cfg, total_steps, relative_steps, streams.stored_run_start(model_dir)
+    )
 
     # ----------------------------------------------------------------- data
     settings.check_data(arguments)

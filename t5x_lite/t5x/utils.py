@@ -81,7 +81,8 @@ class SaveCheckpointConfig:
       checkpointer_cls: `@checkpoints.Checkpointer` writes the legacy layout (as does
           `train.use_orbax = False`), `@checkpoints.SaveBestCheckpointer` keeps the best
           checkpoints; None writes the Orbax layout.
-      state_transformation_fns: applied to the state dictionary before saving.
+      state_transformation_fns: called as fn(state dictionary, a tree of its structure) before
+          saving; return the new dictionary, or both (as in T5X).
       checkpoint_manager_cls: accepted for T5X's default class.
   """
 
@@ -122,7 +123,7 @@ class RestoreCheckpointConfig:
 
   Args:
       path: a checkpoint_N folder (mode 'specific') or a folder of them; [] or None is scratch.
-      mode: 'specific', 'latest' or 'all' (eval and infer only: each checkpoint in turn).
+      mode: 'specific', 'latest' or 'all' (eval only: each checkpoint in turn).
       assignment_map: (pattern of names in the model, name in the checkpoint or None to keep the
           initial value) pairs.
       strict: refuse arrays in the checkpoint that the model does not have.

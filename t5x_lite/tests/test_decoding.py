@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from t5x import decoding
+from t5x.errors import T5XError
 
 EOS = 1
 NEVER = -1e7
@@ -233,17 +234,26 @@ def test_beams_go_on_from_filled_caches():
   np.testing.assert_allclose(scores[1], want, atol=1e-4)
 
 
-def test_a_decode_from_filled_caches_cannot_be_cut():
-  for decode in (decoding.temperature_sample, decoding.beam_search):
-    with pytest.raises(decoding.CannotPauseError):
-      decode(
-        jnp.zeros((1, 4), jnp.int32),
-        {},
-        _says(3),
-        EOS,
-        initial_index=jnp.array([1]),
-        segment=decoding.Segment(0, 2, None),
-      )
+@pytest.mark.parametrize(
+  ("decode", "setting"),
+  [
+    (decoding.temperature_sample, {"initial_index": jnp.array([1])}),
+    (decoding.beam_search, {"initial_index": jnp.array([1])}),
+    (decoding.beam_search, {"max_decode_step": 3}),
+    (decoding.beam_search, {"min_log_prob": -2.0}),
+  ],
+)
+def test_what_cannot_be_cut(decode, setting):
+  """Filled caches; limits that end the loop for rows that are not done."""
+  inputs, segment = jnp.zeros((1, 4), jnp.int32), decoding.Segment(0, 2, None)
+  with pytest.raises(decoding.CannotPauseError):
+    decode(inputs, {}, _says(3), EOS, segment=segment, **setting)
+
+
+@pytest.mark.parametrize("topp", [1, 0.5])
+def test_tokens_are_kept_by_number_or_by_probability(topp):
+  with pytest.raises(T5XError, match="at most one of them"):
+    decoding.temperature_sample(jnp.zeros((1, 4), jnp.int32), {}, _says(3), EOS, topp=topp)
 
 
 def test_shapes_of_beams():

@@ -8,6 +8,7 @@ from packed_goldens import assert_equal
 
 from t5x import checkpoints
 from t5x._checkpoint.read import flatten
+from t5x._train import loop
 from t5x.errors import T5XError
 
 
@@ -149,3 +150,18 @@ def test_optax_states_without_arrays_survive_a_checkpoint():
     restored = optimizer.restore_state(tree)
     assert jax.tree.structure(restored) == jax.tree.structure(optimizer)
     jax.tree.map(np.testing.assert_array_equal, restored, optimizer)
+
+
+def test_states_are_changed_before_they_are_saved_also_by_functions_written_for_t5x():
+  """Those of T5X take and return a second tree, which has the same structure."""
+
+  def half(tree, infos):
+    return jax.tree.map(lambda x: x / 2, tree)
+
+  def without_b(tree, infos):
+    kept = [{k: v for k, v in t.items() if k != "b"} for t in (tree, infos)]
+    return tuple(kept)
+
+  change = loop._chain([half, without_b, half])
+  assert change({"a": 8.0, "b": 1.0}) == {"a": 2.0}
+  assert loop._chain([]) is None

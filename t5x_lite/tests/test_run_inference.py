@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import json
 import time
 
 import gin
@@ -13,6 +14,7 @@ from run_scripts import EIGHT_DEVICES
 from tiny_model import tiny_model
 
 from t5x import decoding, models, partitioning, utils
+from t5x import infer as infer_script
 from t5x._infer import inference, journal, packed_rows, rows, staged_decode
 from t5x._infer.overlap import OverlappedCalls
 from t5x._infer.progress import InferenceProgress
@@ -133,6 +135,54 @@ def test_sampling_takes_the_plain_steps_and_repeats_equal_inputs(setup):
 
 class _Stopped(Exception):
   """What a stop request raises between two batches."""
+
+
+def test_a_beam_search_with_a_limit_runs_to_its_end(setup):
+  partitioner, initializer, state, ds = setup
+  model = tiny_model(functools.partial(decoding.beam_search, max_decode_step=3))
+
+  def run(**kwargs):
+    axes = initializer.train_state_axes
+    return utils.get_infer_fn(model.predict_batch, 8, axes, partitioner, **kwargs)(ds, state)
+
+  assert run() == run(efficient=False)
+
+
+def test_samples_after_a_stop_are_not_those_before(setup, tmp_path):
+  """Equal inputs, of which half were sampled before the run was stopped."""
+  partitioner, initializer, state, ds = setup
+  model = tiny_model(functools.partial(decoding.temperature_sample, topk=0))
+  example = next(iter(ds))[1]
+  equal = tf.data.Dataset.from_tensors(example).repeat(16).enumerate()
+  calls_left = [2]
+
+  def check_stop():
+    calls_left[0] -= 1
+    if not calls_left[0]:
+      raise _Stopped
+
+  kept = journal.Journal(str(tmp_path / "task"), "0a1b")
+  axes = initializer.train_state_axes
+  step = model.predict_batch
+  stopped = utils.get_infer_fn(step, 8, axes, partitioner, check_stop=check_stop)
+  with pytest.raises(_Stopped):
+    stopped(equal, state, journal=kept)
+  assert len(kept.read()) == 8
+  outputs = utils.get_infer_fn(step, 8, axes, partitioner)(equal, state, journal=kept)
+  kept.close(complete=True)
+  assert len({str(output) for _, output in outputs}) == 16
+
+
+def test_scores_of_each_token(setup):
+  """Intermediates are nested, also where a journal provides them; scores are sums over tokens."""
+  partitioner, initializer, state, ds = setup
+  step = functools.partial(tiny_model(decoding.beam_search).score_batch, return_intermediates=True)
+  fn = utils.get_infer_fn(step, 8, initializer.train_state_axes, partitioner)
+  scores, aux = fn(ds, state)
+  of_tokens = aux["decoder"]["token_scores"]
+  for row, (_, score) in enumerate(scores):
+    assert np.sum(of_tokens[row]) == pytest.approx(score, rel=1e-5)
+    assert infer_script._of_row(aux, row)["decoder"]["token_scores"] == of_tokens[row]
 
 
 @pytest.mark.parametrize(
@@ -387,3 +437,17 @@ def test_the_progress_line_before_the_first_rows_are_done(monkeypatch, capsys):
     "t5x: eval sgd: 62/100 rows | 1 rows/s | ETA 0:38",
   ]
   assert progress._line(100, 40) == "eval sgd: 62/100 rows | ETA 0:38"
+
+
+def test_the_fields_of_a_file(tmp_path):
+  """As in T5X, a feature comes with its text, and one that examples lack is left out."""
+  examples = tf.data.Dataset.from_tensors({"inputs": [5, 1], "inputs_pretokenized": b"a", "n": 3})
+  path = tmp_path / "x.jsonl"
+  write = functools.partial(infer_script.write_inferences_to_file, str(path), ([7.0], {}))
+  for fields, expected in (
+    (["inputs", "id"], {"inputs": [5, 1], "inputs_pretokenized": "a"}),
+    (["n"], {"n": 3}),
+    (None, {"inputs_pretokenized": "a"}),
+  ):
+    write(examples, "score", input_fields_to_include=fields)
+    assert json.loads(path.read_text()) == {"inputs": expected, "score": 7.0}

@@ -15,6 +15,9 @@ import run_tasks
 from fork_server import environment
 from run_scripts import NO_EVAL, SUPPORT
 
+from t5x import checkpoints, utils
+from t5x import eval as eval_script
+
 
 @pytest.fixture(scope="module")
 def trained(jax_cache, tmp_path_factory):
@@ -111,6 +114,30 @@ def test_eval_all_checkpoints_once(server, trained, tmp_path):
   ]
   assert (tmp_path / "inference_eval/run_last3-000010.jsonl").exists()
   assert (tmp_path / "config.gin").exists()
+
+
+def test_evaluating_one_checkpoint_leaves_the_others_in_the_list(tmp_path):
+  file = tmp_path / "eval.run_last3.ckpt"
+  file.write_text("m/checkpoint_0\nm/checkpoint_10")
+  choice = checkpoints.CheckpointChoice("m/checkpoint_10", "specific", False)
+
+  class Evaluator:
+    def evaluate(self, state):
+      return state
+
+    def finish(self, pending):
+      return pending
+
+  class Initializer:
+    def from_choice(self, choice, restore_cfg, rng):
+      return types.SimpleNamespace(state_dict=dict)
+
+  cfg = utils.RestoreCheckpointConfig(path="m/checkpoint_10")
+  found = eval_script._evaluate_all(
+    Initializer(), Evaluator(), [choice], cfg, file, 0, lambda: None
+  )
+  assert list(found) == [10]
+  assert file.read_text().split("\n") == ["m/checkpoint_0", "m/checkpoint_10"]
 
 
 def test_infer_keeps_order_and_main_runs_it(server, trained, tmp_path):

@@ -14,7 +14,7 @@ from t5x import eval as eval_script
 from t5x._process.dtypes import check_dtype
 from t5x._settings.model import check_model
 from t5x._step.actions import Actions
-from t5x._train import setup
+from t5x._train import setup, streams
 from t5x.errors import T5XError
 from t5x.examples.t5 import network
 
@@ -242,6 +242,27 @@ def test_a_checkpoint_that_is_not_there_is_not_past_the_last_step(tmp_path):
     setup.choose_start(str(tmp_path / "new"), restore(tmp_path / "checkpoint_3"), 2, None)
 
 
+def test_relative_steps_count_from_the_runs_start(tmp_path):
+  """Also where its first checkpoint has been deleted."""
+  for step in (20, 30):
+    (tmp_path / f"checkpoint_{step}/state").mkdir(parents=True)
+    (tmp_path / f"checkpoint_{step}/commit_success.txt").touch()
+
+  def last_step(run_start):
+    return setup.choose_start(str(tmp_path), None, 99, 30, run_start).total_steps
+
+  assert [last_step(start) for start in (0, 10, None, 25)] == [30, 40, 50, 50]
+  (tmp_path / "stream.json").write_text(
+    '{"first_step": 5, "data_seed": 1, "seed": 1, "settings": "", "run_start": 3}'
+  )
+  assert streams.stored_run_start(str(tmp_path)) == 3
+
+
+def test_statistics_may_have_a_period_of_their_own():
+  assert setup.check_periods(10, 3, None, 0, 30).next_stop(9, 30) == 10
+  assert setup.check_periods(10, 3, None, 0, 30).next_stop(10, 30) == 12
+
+
 @pytest.mark.parametrize("path", [5, [5], {"a": 1}, True])
 def test_a_path_is_text(path):
   with pytest.raises(T5XError) as e:
@@ -377,3 +398,21 @@ def test_a_checkpoint_is_looked_for_before_datasets_and_models_are_made(
     )
   assert e.value.fix
   assert not (tmp_path / "out/config.gin").exists()
+
+
+def test_training_eval_of_a_mixture_has_its_tasks_and_itself(monkeypatch):
+  """As in T5X: an action may watch the mixture's loss."""
+  if "run_both" not in seqio.MixtureRegistry.names():
+    seqio.MixtureRegistry.add("run_both", ["run_last3", "run_broken_metric"], default_rate=1)
+  cfg = utils.DatasetConfig(
+    mixture_or_task_name="run_both",
+    task_feature_lengths={"inputs": 48, "targets": 8},
+    split="validation",
+    batch_size=4,
+    shuffle=False,
+    seed=0,
+  )
+  converter = seqio.EncDecFeatureConverter
+  found = utils.get_training_eval_datasets(cfg, 0, 1, 2, converter)
+  assert list(found) == ["run_broken_metric", "run_last3", "run_both"]
+  assert all(len(list(ds)) == 2 for ds in found.values())

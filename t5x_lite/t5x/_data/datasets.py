@@ -327,24 +327,30 @@ def get_training_eval_datasets(
 ) -> dict[str, tf.data.Dataset]:
   """Returns {task: dataset of at most `eval_steps` batches} for teacher-forced evaluation.
 
+  A mixture is evaluated too, beside its tasks.
+
   A task smaller than `eval_steps` batches is read once and its last batch padded with empty
   rows, so that no example counts twice. (Google's T5X repeats the examples.)
   """
   del deterministic, model_dir, start_step
   import_module(cfg.module)
   provider = get_mixture_or_task(cfg.mixture_or_task_name)
-  datasets = {}
-  for task in seqio.get_subtasks(provider):
-    if cfg.split not in task.splits:
+  tasks = seqio.get_subtasks(provider)
+  names = [task.name for task in tasks if cfg.split in task.splits]
+  for task in tasks:
+    if task.name not in names:
       log(f"{task.name} has no split {cfg.split!r}; no training_eval for it")
-      continue
-    task_cfg = dataclasses.replace(cfg, mixture_or_task_name=task.name)
+  if not names:
+    _check_split(provider, cfg.split)
+  elif isinstance(provider, seqio.Mixture):
+    names.append(provider.name)
+  datasets = {}
+  for name in names:
+    task_cfg = dataclasses.replace(cfg, mixture_or_task_name=name)
     ds = get_dataset_fn(task_cfg, shard_id, num_shards, feature_converter_cls, num_epochs=1).take(
       eval_steps
     )
-    datasets[task.name] = ds.cache() if cfg.use_memory_cache else ds
-  if not datasets:
-    _check_split(provider, cfg.split)
+    datasets[name] = ds.cache() if cfg.use_memory_cache else ds
   return datasets
 
 

@@ -92,10 +92,12 @@ def beam_search(
     empty slot has zeros and score -1e7. With a segment, `Paused` with that as outputs.
 
   Raises:
-    CannotPauseError: a segment of a decode with filled caches.
+    CannotPauseError: a segment of a decode with filled caches, or with `min_log_prob` or
+      `max_decode_step`: these end the loop for rows that are not done.
   """
   del decode_rng
-  if segment is not None and initial_index is not None:
+  limits = (initial_index, min_log_prob, max_decode_step)
+  if segment is not None and any(limit is not None for limit in limits):
     raise CannotPauseError
   batch, length = inputs.shape
   max_len = length if max_decode_len is None else min(max_decode_len, length)

@@ -78,6 +78,7 @@ class _Run:
   Attributes:
       params: parameters, or a pair with the other collections.
       rng: key for sampling.
+      first_key: number of the first batch's key; smaller ones may be those of an earlier run.
       rows: the dataset's distinct rows.
       calls: runs the device function, several times at once where that is faster.
       deliver: `deliver(row numbers, their positions in a batch, the batch's outputs)` keeps them.
@@ -85,6 +86,7 @@ class _Run:
 
   params: Any
   rng: jax.Array
+  first_key: int
   rows: Rows
   calls: OverlappedCalls
   deliver: Callable[[Sequence[int], Sequence[int], Any], None]
@@ -309,7 +311,8 @@ class BatchInference:
       progress.advance(len(numbers), len(rows.keys))
 
     with OverlappedCalls(self._most_calls()) as calls:
-      run = _Run(variables, rng, rows, calls, deliver)
+      # Each batch of an earlier run added at least one result.
+      run = _Run(variables, rng, len(known), rows, calls, deliver)
       if staged and self._is_to_be_packed(ds):
         shapes = self._run_packed(run, self._plan_packed(rows, windows, known))
       else:
@@ -385,10 +388,10 @@ class BatchInference:
       run.deliver(numbers, range(len(numbers)), _to_host(output.result()))
 
     try:
-      for batch_number, (numbers, shapes, _, size) in enumerate(plan):
+      for key_number, (numbers, shapes, _, size) in enumerate(plan, run.first_key):
         self._check_stop()
         batch = self._device_batch(run.rows, numbers, shapes, size)
-        key = jax.random.fold_in(run.rng, batch_number)
+        key = jax.random.fold_in(run.rng, key_number)
         output = run.calls.start(tuple(sorted(shapes.items())), self._fn, run.params, batch, key)
         running.append((numbers, output))
         if len(running) > run.calls.most:  # they run while the next batch is prepared

@@ -197,6 +197,7 @@ class BaseTransformerModel(BaseModel):
     if not return_intermediates:
       return scores
     decoder = dict(intermediates.get("decoder", {}))
+    decoder["token_scores"] = (token_scores,)
     decoder["target_tokens"] = (targets,)
     decoder["loss_weights"] = (jnp.ones_like(targets) if weights is None else weights,)
     return scores, {**intermediates, "decoder": decoder}

@@ -276,13 +276,19 @@ class Loop:
 
 
 def _chain(fns: Sequence[Callable]) -> Callable | None:
-  """One function that applies all `fns` to a state dictionary, or None."""
+  """One function that applies all `fns` to a state dictionary, or None.
+
+  Those written for T5X take and return a second tree beside the state, with information on each
+  array. It has no use here; the state stands for it, since they change both alike.
+  """
   if not fns:
     return None
 
   def apply(tree):
+    infos = tree
     for fn in fns:
-      tree = fn(tree, tree)
+      result = fn(tree, infos)
+      tree, infos = result if isinstance(result, tuple) else (result, result)
     return tree
 
   return apply

@@ -83,10 +83,9 @@ def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -
     "train.eval_period (EVAL_PERIOD)": eval_period,
     "SaveCheckpointConfig.period": save_period,
     "train.gc_period": gc_period,
-    "train.stats_period": stats_period,
   }
   given = {k: v for k, v in named.items() if v}
-  for name, value in given.items():
+  for name, value in {**given, "train.stats_period": stats_period or None}.items():
     check_whole(value, name, 0, optional=True, fix=f"set {name} to 0 or None for never")
   values = list(given.items())
   for i, (name_a, a) in enumerate(values):
@@ -116,17 +115,30 @@ class Start:
       choice: the checkpoint to start from, or None to start from scratch.
       step: its step; 0 from scratch.
       total_steps: the step to end at.
+      run_start: the step that the run started from before it was ever resumed.
   """
 
   choice: checkpoints.CheckpointChoice | None
   step: int
   total_steps: int
+  run_start: int
 
 
 def choose_start(
-  model_dir: str, restore_cfg, total_steps: int, relative_steps: int | None
+  model_dir: str,
+  restore_cfg,
+  total_steps: int,
+  relative_steps: int | None,
+  run_start: int | None = None,
 ) -> Start:
   """Chooses the checkpoint: 1. MODEL_DIR's latest, 2. INITIAL_CHECKPOINT_PATH, 3. none.
+
+  Args:
+      model_dir: MODEL_DIR.
+      restore_cfg: RestoreCheckpointConfig or None.
+      total_steps: TRAIN_STEPS.
+      relative_steps: TRAIN_STEPS_RELATIVE, counted from the run's start.
+      run_start: where a run to be resumed started, if known (`streams.stored_run_start`).
 
   Raises:
       T5XError: it is missing or past the last step, or the mode is not for training.
@@ -140,10 +152,12 @@ def choose_start(
   if choice is not None:
     check_complete(choice.path)  # the step may be read from its name alone
   step = checkpoints.checkpoint_step(choice) if choice else 0
+  first = step
+  if choice is not None and choice.resuming:
+    # The first checkpoint may have been deleted (SaveCheckpointConfig.keep).
+    first = checkpoints.checkpoint_steps(model_dir)[0]
+    first = first if run_start is None else min(run_start, first)
   if relative_steps:
-    # Counted from the first checkpoint of this run, if it is being resumed.
-    resuming = choice is not None and choice.resuming
-    first = checkpoints.checkpoint_steps(model_dir)[0] if resuming else step
     total_steps = first + relative_steps
   if step > total_steps:
     raise T5XError(
@@ -152,7 +166,7 @@ def choose_start(
       expected="TRAIN_STEPS counts from the starting checkpoint's step",
       fix=f"--gin.TRAIN_STEPS={step + max(total_steps, 1)}, or a new MODEL_DIR.",
     )
-  return Start(choice, step, total_steps)
+  return Start(choice, step, total_steps, first)
 
 
 def make_trainer(

@@ -26,12 +26,14 @@ class Stream:
       data_seed: seed of the data.
       seed: seed of parameters and dropout.
       settings: what the batches are made from, as text.
+      run_start: the step that the run started from; None in files of older versions.
   """
 
   first_step: int
   data_seed: int
   seed: int
   settings: str
+  run_start: int | None = None
 
 
 def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) -> Stream:
@@ -50,18 +52,19 @@ def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) ->
   settings = _describe(cfg, random_seed)
   resuming = start.choice is not None and start.choice.resuming
   kept = _read_stream(path) if resuming and utils.resume_data() else None
+  run_start = {"run_start": start.run_start}
   if kept is not None and kept.settings == settings and kept.first_step <= start.step:
     log(
       f"training data seed {kept.data_seed} since step {kept.first_step}; skipping the "
       f"{start.step - kept.first_step} batches already seen"
     )
-    stream = kept
+    stream = kept if kept.run_start is not None else dataclasses.replace(kept, **run_start)
   else:
     if resuming:
       why = "" if kept is None else ": its settings have changed"
       log(f"training data is in a new order from step {start.step}{why}")
     data_seed = utils.resolve_seed(cfg, random_seed, start.step, "training data")
-    stream = Stream(start.step, data_seed, _seed(random_seed), settings)
+    stream = Stream(start.step, data_seed, _seed(random_seed), settings, **run_start)
   if jax.process_count() > 1:
     from jax.experimental import multihost_utils
 
@@ -95,6 +98,12 @@ def _describe(cfg, random_seed: int | None) -> str:
   for without_effect in ("module", "use_memory_cache"):
     values.pop(without_effect, None)
   return ", ".join(f"{k} = {v!r}" for k, v in sorted(values.items()))
+
+
+def stored_run_start(model_dir: str) -> int | None:
+  """Returns the step that the run in MODEL_DIR started from, or None where it is not known."""
+  kept = _read_stream(epath.Path(model_dir) / "stream.json")
+  return None if kept is None else kept.run_start
 
 
 def _read_stream(path: epath.Path) -> Stream | None:
