@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x.data import provenance
-from sgdx_t5x.data.dialogue import Dialogue, Frame, frame_id
+from sgdx_t5x.data.dialogue import USER, Dialogue, Frame, frame_id
 from sgdx_t5x.data.provenance import Origin
 from sgdx_t5x.data.schema import NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError
@@ -36,7 +36,10 @@ class GoldFrame:
     active_intent: its name, or "NONE".
     requested_slots: names.
     spans: (slot, text) of the slot spans in the utterance.
+    services: original names of the services in the dialogue's user turns up to this one.
     origins: slot of the gold state -> where its value comes from; empty unless requested.
+    is_sticky: whether this or an earlier frame of the dialogue has a carried value; False unless
+      origins are requested.
   """
 
   frame_id: str
@@ -48,7 +51,9 @@ class GoldFrame:
   active_intent: str = NO_INTENT
   requested_slots: tuple[str, ...] = ()
   spans: tuple[tuple[str, str], ...] = ()
+  services: frozenset[str] = frozenset()
   origins: Mapping[str, Origin] = dataclasses.field(default_factory=dict)
+  is_sticky: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,7 +131,8 @@ def gold_frames(dialogues: Iterable[Dialogue], with_origins: bool = False) -> li
   """
   frames: dict[str, GoldFrame] = {}
   for dialogue in dialogues:
-    for turn, frame, origins in _traced(dialogue, with_origins):
+    services = _services_so_far(dialogue)
+    for turn, frame, origins, is_sticky in _traced(dialogue, with_origins):
       key = frame_id(dialogue.dialogue_id, turn, frame.service)
       if key in frames:
         raise SgdxError(
@@ -145,17 +151,29 @@ def gold_frames(dialogues: Iterable[Dialogue], with_origins: bool = False) -> li
         state.active_intent if state else NO_INTENT,
         state.requested_slots if state else (),
         tuple((s["slot"], said[s["start"] : s["exclusive_end"]]) for s in frame.slots or ()),
+        services[turn],
         origins,
+        is_sticky,
       )
   return list(frames.values())
 
 
+def _services_so_far(dialogue: Dialogue) -> list[frozenset[str]]:
+  """Returns the services of the user turns up to each turn, whether these are scored or not."""
+  found, services = [], frozenset()
+  for turn in dialogue.turns:
+    if turn.speaker == USER and (new := {f.service for f in turn.frames} - services):
+      services |= new
+    found.append(services)
+  return found
+
+
 def _traced(
   dialogue: Dialogue, with_origins: bool
-) -> Iterator[tuple[int, Frame, Mapping[str, Origin]]]:
+) -> Iterator[tuple[int, Frame, Mapping[str, Origin], bool]]:
   if with_origins:
-    return provenance.trace(dialogue)
-  return ((turn, frame, {}) for turn, frame in dialogue.user_frames())
+    return provenance.trace_sticky(dialogue)
+  return ((turn, frame, {}, False) for turn, frame in dialogue.user_frames())
 
 
 def score_frames(

@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import os
+import pathlib
 import re
 import shlex
 import sys
@@ -121,6 +122,7 @@ def run(args: argparse.Namespace) -> int:
 
   url = chat_url(args.endpoint)
   file = RequestFile(args.requests, args.model, parameters)
+  _check_corpus(args, file)
   wanted = _wanted(args, file)
   with contextlib.nullcontext() if args.dry_run else lock(args.out):
     answers = AnswerFile(args.out, file)
@@ -197,6 +199,34 @@ def _wanted(args: argparse.Namespace, file: "RequestFile") -> "list[Request]":
 
   seen = open_corpus(args.corpus).seen_services(file.split) if args.corpus else None
   return choose(file.requests, args.limit, seen, args.seed)
+
+
+def _check_corpus(args: argparse.Namespace, file: "RequestFile") -> None:
+  """Refuses, before anything is asked, answers that could not be scored on --corpus."""
+  if not args.corpus:
+    return
+  from sgdx_t5x.corpora import open_corpus
+  from sgdx_t5x.data.example_id import ExampleId
+  from sgdx_t5x.data.variants import untagged
+  from sgdx_t5x.prompts.tools.requests import parse_request_id
+
+  out = pathlib.Path(args.out)
+  if ".jsonl" not in out.name:
+    raise UsageError(
+      f"--out {out} with --corpus",
+      expected="a file named *.jsonl: only such answers are scored",
+      fix=f"--out {out.with_suffix('.jsonl')}",
+    )
+  corpus, first = open_corpus(args.corpus), file.requests[0].id
+  example = ExampleId.parse(parse_request_id(first, str(file.path))[0], str(file.path))
+  asked, own = untagged(example.variant)[0], corpus.perturbed(example.split)
+  if asked != own:
+    raise SgdxError(
+      f"{file.path}: requests for {' and '.join(asked) or 'an unperturbed corpus'} (id {first!r})",
+      expected="requests made from --corpus",
+      available=f"{corpus.origin} is {' and '.join(own) or 'not perturbed'}",
+      fix="pass the corpus that the requests were made from as --corpus, or leave it out",
+    )
 
 
 # --- running --------------------------------------------------------------------------------

@@ -96,6 +96,20 @@ def trace(dialogue: Dialogue, spans: bool = True) -> Iterator[tuple[int, Frame, 
     states = now
 
 
+def trace_sticky(
+  dialogue: Dialogue, spans: bool = True
+) -> Iterator[tuple[int, Frame, Origins, bool]]:
+  """Like `trace`, and whether the dialogue has had a carried value so far.
+
+  That may be in a frame that is not scored, as in a counterfactual dialogue.
+  """
+  sticky = False
+  for turn, frame, origins in trace(dataclasses.replace(dialogue, last_only=False), spans):
+    sticky = sticky or any(origin.source == CARRIED for origin in origins.values())
+    if dialogue.is_scored(turn):
+      yield turn, frame, origins, sticky
+
+
 def count(dialogue: Dialogue, spans: bool = True) -> Counter[str]:
   """Counts values and frames of a dialogue by where the values come from; counts can be added.
 
@@ -110,7 +124,7 @@ def count(dialogue: Dialogue, spans: bool = True) -> Counter[str]:
     which CheckDST would look for coreference.
   """
   counts = Counter()
-  for turn, _, origins in trace(dialogue, spans):
+  for turn, _, origins, sticky in trace_sticky(dialogue, spans):
     entered = [origin for origin in origins.values() if origin.turn == turn]
     counts["entered"] += len(entered)
     counts.update(origin.source for origin in entered)
@@ -120,7 +134,7 @@ def count(dialogue: Dialogue, spans: bool = True) -> Counter[str]:
     counts["carried_frames"] += carried > 0
     counts["carried_dialogues"] |= carried > 0
     counts["accepted_frames"] += any(origin.source == ACCEPTED for origin in origins.values())
-    counts["sticky_frames"] += counts["carried_dialogues"]
+    counts["sticky_frames"] += sticky
   return +counts
 
 

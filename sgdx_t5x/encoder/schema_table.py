@@ -39,12 +39,14 @@ class SchemaTable:
     vectors: float32 `[len(texts), width]`; None stands for those of a random encoder.
     origin: name of the table in errors.
     is_random: whether the vectors are from a random encoder.
+    num_first: number of elements before any were appended; None stands for all.
   """
 
   texts: tuple[Pair, ...]
   vectors: np.ndarray | None = None
   origin: str = "the table of schema embeddings"
   is_random: bool = False
+  num_first: int | None = None
 
   @functools.cached_property
   def _rows(self) -> dict[Pair, int]:
@@ -172,12 +174,14 @@ def extended(
   new = [pair for pair in dict.fromkeys(texts) if pair not in known]
   if not new:
     return table
-  if table.is_random:
-    found = random_vectors(new, table.texts, vocabulary, config)
+  num_first = table.num_first or len(table.texts)
+  if table.is_random:  # a vector must not depend on which elements were appended before
+    found = random_vectors(new, table.texts[:num_first], vocabulary, config)
   else:
     found = _more_vectors(table, new, vocabulary)
   vectors = np.concatenate([np.asarray(table.vectors), found])
-  return dataclasses.replace(table, texts=(*table.texts, *new), vectors=vectors)
+  texts = (*table.texts, *new)
+  return dataclasses.replace(table, texts=texts, vectors=vectors, num_first=num_first)
 
 
 def _more_vectors(

@@ -19,7 +19,7 @@ from sgdx_t5x.perturb.entities import KINDS, Slots, chosen_slots
 from sgdx_t5x.perturb.mapping import answerable_mapping
 from sgdx_t5x.perturb.new_names import NameSource, name_source
 from sgdx_t5x.perturb.split import Line, Perturber, Split
-from sgdx_t5x.perturb.texts import gaps, span_texts, spans_of
+from sgdx_t5x.perturb.texts import gaps, overlapping_texts, span_texts, spans_of
 from sgdx_t5x.perturb.values import known_forms, possible_values, result_values, said_values
 
 LETTERS, CHARACTERS = "letters", "characters"
@@ -76,7 +76,9 @@ def entities_of(data: Mapping[str, Any], schema: Schema, slots: Slots) -> Entiti
       places[value] = min(places.get(value, (service, slot)), (service, slot))
     else:
       others.add(value)
-  kept = {value: "other" for value in places if value in others}
+  overlapping = set().union(*map(overlapping_texts, data["turns"]))
+  kept = {value: "overlap" for value in places if value in overlapping}
+  kept |= {value: "other" for value in places if value in others}
   kept |= {value: "nothing" for value in places if not any(map(str.isalnum, value))}
   taken = frozenset(v.lower() for v in (*others, *places, *result_values(data)))
   return Entities({v: places[v] for v in sorted(places) if v not in kept}, kept, taken)

@@ -172,7 +172,8 @@ def _repairs(
   spans, insertions = sorted(spans_of(turn), key=lambda span: span[2:]), []
   last = -1
   for service, slot, start, end in spans:
-    if rng.random() >= terms.rates[REPAIR] / len(spans) or start < last:
+    inside = any(first < start < ends for *_, first, ends in spans)  # of another value
+    if rng.random() >= terms.rates[REPAIR] / len(spans) or start < last or inside:
       continue
     if other := wrong(service, slot, turn["utterance"][start:end], rng):
       text = f"{other}, {terms.edits.draw(rng)} "

@@ -21,6 +21,13 @@ def span_texts(turn: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     yield service, slot, turn["utterance"][start:end]
 
 
+def overlapping_texts(turn: Mapping[str, Any]) -> set[str]:
+  """Returns the texts of a decoded turn's spans that overlap other spans; two turns of SGD do."""
+  spans = sorted({(start, end) for _, _, start, end in spans_of(turn)})
+  pairs = ((a, b) for i, a in enumerate(spans) for b in spans[i + 1 :] if b[0] < a[1])
+  return {turn["utterance"][start:end] for pair in pairs for start, end in pair}
+
+
 def edit_turn(turn: dict[str, Any], edits: Sequence[Edit]) -> None:
   """Replaces parts of a turn's utterance and adjusts all its spans.
 

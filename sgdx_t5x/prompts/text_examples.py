@@ -228,6 +228,7 @@ class Tokens(Memo[str, bytes]):
     return self._whole(text)
 
   def _whole(self, text: str) -> bytes:
+    text = text.encode("utf-8", "replace").decode()  # JSON may hold lone surrogates
     return array.array(_TOKEN.char, self._vocabulary.encode(text)).tobytes()
 
   def _of_word(self, word: str) -> bytes | None:

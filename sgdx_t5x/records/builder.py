@@ -142,9 +142,14 @@ def config_name(corpus: Corpus | None) -> str:
   return "_".join(parts)
 
 
+def _in_utf8(text: str) -> str:
+  """Returns a text with "?" for each lone surrogate, which JSON may hold and UTF-8 cannot."""
+  return text.encode("utf-8", "replace").decode()
+
+
 def frame_records(dialogue: Dialogue, schema: Schema, seen: frozenset[str]):
   """Yields the records of a dialogue's user frames, without their split."""
-  utterances = [turn.utterance for turn in dialogue.turns]
+  utterances = [_in_utf8(turn.utterance) for turn in dialogue.turns]
   position = {name: i for i, name in enumerate(schema.names)}
   fields = (
     fields
@@ -165,8 +170,9 @@ def frame_records(dialogue: Dialogue, schema: Schema, seen: frozenset[str]):
       "pick": example_pick(name),
       "utterances": utterances[: turn + 1],
       "gold_slot": [s for s, _ in gold],
-      "gold_value": [v for _, v in gold],
+      "gold_value": [_in_utf8(v) for _, v in gold],
       "active_intent": frame.state.active_intent,
       "requested_slots": list(frame.state.requested_slots),
       **of_trackers,
+      **{name: [_in_utf8(text) for text in of_trackers[name]] for name in tracker_fields.TEXTS},
     }

@@ -70,6 +70,8 @@ def _prepare(corpus, data_dir, overwrite, on_dialogue, name) -> Sgd:
     replaced.rename(folder)
     builder = _builder(corpus, data_dir, on_dialogue, name)
   if folder.exists():
+    if replaced.exists():  # that run had written the new records
+      shutil.rmtree(replaced)
     found = (builder.info.metadata or {}).get("checksum")
     if not overwrite and (corpus is None or found == corpus.checksum()):
       return builder

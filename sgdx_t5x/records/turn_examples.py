@@ -46,6 +46,8 @@ def classifier_examples(corpus: Corpus, split: str) -> Iterator[Example]:
   for dialogue in corpus.dialogues(split):
     for number, heard, frames in user_turns(dialogue):
       told = [(frame["service"], told_slots(frame, schema[frame["service"]])) for frame in frames]
+      if not told:
+        continue
       service, slots = next((x for x in told if x[1]), told[-1])
       inputs = asked_slots(heard, dialogue.turns[number].utterance, schema[service])
       targets = ", ".join(slots) or "none"

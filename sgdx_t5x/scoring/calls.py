@@ -3,7 +3,7 @@
 All numbers are shares; docs/tools.md defines them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sgdx_t5x.data.schema import NO_INTENT
@@ -58,10 +58,10 @@ def call_rates(
   _check_names(facts.values(), tools, variant, selection)
   seen = selection.corpus.seen_services(selection.split)
   groups: dict[str, Counts] = {group: {name: [0, 0] for name in RATES} for group in GROUPS}
-  for frame, services in _with_services(selection.gold):
+  for frame in selection.gold:
     if (found := facts.get(frame.frame_id)) is None:
       continue
-    counts = frame_counts(frame, services, found, tools)
+    counts = frame_counts(frame, found, tools)
     for group in ("all", "seen" if frame.service in seen else "unseen"):
       for name, (times, of) in counts.items():
         groups[group][name][0] += times
@@ -73,21 +73,20 @@ def call_rates(
 
 
 def frame_counts(
-  frame: GoldFrame, services: frozenset[str], found: CallFacts, tools: Mapping[str, Tool]
+  frame: GoldFrame, found: CallFacts, tools: Mapping[str, Tool]
 ) -> Mapping[str, tuple[int, int]]:
   """Returns rate -> (numerator, denominator) for one frame.
 
   Args:
     frame: the gold annotation.
-    services: original names of the services in the dialogue so far.
     found: the calls.
     tools: all tools of the variant, by name.
   """
   fits = not found.absent and (frame.active_intent != NO_INTENT or bool(frame.slot_values))
-  beside = sum(name in tools and tools[name].service in services for name in found.others)
+  beside = sum(name in tools and tools[name].service in frame.services for name in found.others)
   silent = found.calls == beside and not found.invalid
   unknown = any(name not in tools for name in found.others)
-  wrong = any(name in tools and tools[name].service not in services for name in found.others)
+  wrong = any(name in tools and tools[name].service not in frame.services for name in found.others)
   active = int(frame.active_intent != NO_INTENT)
   return {
     "intent_accuracy": (active * (found.intent == frame.active_intent), active),
@@ -99,16 +98,6 @@ def frame_counts(
     "abstained": (silent and not fits, not fits),
     "missed": (silent and fits, fits),
   }
-
-
-def _with_services(gold: Sequence[GoldFrame]) -> Iterator[tuple[GoldFrame, frozenset[str]]]:
-  """Yields each frame with the services that occur in its dialogue up to and including its turn."""
-  turns: dict[str, list[tuple[int, str]]] = {}
-  for frame in gold:
-    turns.setdefault(frame.dialogue_id, []).append((frame.turn, frame.service))
-  for frame in gold:
-    so_far = (name for turn, name in turns[frame.dialogue_id] if turn <= frame.turn)
-    yield frame, frozenset(so_far)
 
 
 def _check_names(

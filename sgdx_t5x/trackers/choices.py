@@ -72,11 +72,11 @@ def frame_choices(known: Known, states: States, size: int = MEMORY_SIZE) -> Choi
 def _newest(held: list[Held], size: int) -> Iterator[Held]:
   seen = set()
   for one in sorted(held, key=lambda x: (-x.turn, x.service, x.slot)):
+    if len(seen) == size:
+      return
     text = one.values[0]
     folded = text.casefold()
     if text == DONTCARE or text in _BOOLEANS or folded in seen:
       continue
     seen.add(folded)
     yield one
-    if len(seen) == size:
-      return

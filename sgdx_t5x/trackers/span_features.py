@@ -139,14 +139,23 @@ class SpanReader:
     Raises:
       SgdxError: the service does not fit into the input, even with the shortest descriptions.
     """
-    most = min(self._style.memory, self._lengths["memory"])
-    choices = frame_choices(known, states, most)
-    memory = [
-      self._name(held.service, held.slot) + list(self._cut(held.values[0]).ids)
-      for held in choices.memory
-    ]
     system, user = self._cut(known.system), self._cut(known.user)
-    most, before, after = self._fitting(known.service, system, user, sum(map(len, memory)))
+    said = len(system.ids) + len(user.ids)
+    choices = frame_choices(known, states, min(self._style.memory, self._lengths["memory"]))
+    while True:
+      memory = [
+        self._name(held.service, held.slot) + list(self._cut(held.values[0]).ids)
+        for held in choices.memory
+      ]
+      fitting = self._fitting(known.service, said, sum(map(len, memory)))
+      if fitting is not None:
+        break
+      if not memory:
+        raise self._too_long(known.service)
+      choices = frame_choices(known, states, len(memory) - 1)  # without the oldest value
+    most, cut = fitting
+    before = min(len(system.ids), cut)
+    after = cut - before
     draw = None if shuffle is None else zlib.crc32(shuffle.encode()) % _ORDERS
     shown = self._shown(known.service, most, draw)
     system_ids, user_ids = system.ids[before:], user.ids[after:]
@@ -202,24 +211,38 @@ class SpanReader:
       ids += pieces.intents[intent]
     return _Shown(pieces, _numbers(ids), slots, values, intents, at)
 
-  def _fitting(self, service: int, system: Any, user: Any, memory: int) -> tuple[int, int, int]:
-    """Returns the pieces per description, and how many each utterance loses at its beginning."""
-    limit, said = self._lengths["inputs"], len(system.ids) + len(user.ids)
+  def check(self, service: int) -> None:
+    """Raises SgdxError if a service leaves no room for utterances. Args: service, its position."""
+    if self._fitting(service, _LEAST, 0) is None:
+      raise self._too_long(service)
+
+  def _fitting(self, service: int, said: int, memory: int) -> tuple[int, int] | None:
+    """Returns how many pieces descriptions may have, and how many the utterances lose.
+
+    Args:
+      service: its position.
+      said: pieces of the utterances.
+      memory: pieces of other services' values.
+
+    Returns:
+      None if too few pieces of the utterances would be left.
+    """
     for most in (self._style.description_tokens, *_SHORTER):
-      pieces = self._pieces(service, most)
-      room = limit - 3 - memory - pieces.length
+      room = self._lengths["inputs"] - 3 - memory - self._pieces(service, most).length
       if said <= room:
-        return most, 0, 0
-    if room < min(said, _LEAST):
-      raise SgdxError(
-        f"service {self._services[service].name}: {pieces.length + memory + 3} pieces without the "
-        f"utterances, {_LEAST - room} too many, even with names and descriptions cut to {most}",
-        expected=f"at most {limit - _LEAST} of {limit}: TASK_FEATURE_LENGTHS['inputs']",
-        fix="raise it in gin, up to the encoder's number of positions, or shorten descriptions and "
-        "values, or omit slots that no intent takes: all_slots=False",
-      )
-    before = min(len(system.ids), said - room)
-    return most, before, said - room - before
+        return most, 0
+    return None if room < min(said, _LEAST) else (most, said - room)
+
+  def _too_long(self, service: int) -> SgdxError:
+    limit, most = self._lengths["inputs"], _SHORTER[-1]
+    length = self._pieces(service, most).length + 3
+    return SgdxError(
+      f"service {self._services[service].name}: {length} pieces without the utterances, "
+      f"{_LEAST - limit + length} too many, even with names and descriptions cut to {most}",
+      expected=f"at most {limit - _LEAST} of {limit}: TASK_FEATURE_LENGTHS['inputs']",
+      fix="raise it in gin, up to the encoder's number of positions, or shorten descriptions and "
+      "values, or omit slots that no intent takes: all_slots=False",
+    )
 
   def _context(
     self, known: Known, states: States, choices: Choices, pieces: ServicePieces

@@ -10,7 +10,8 @@ from sgdx_t5x.errors import SgdxError
 
 _STEP = re.compile(r"checkpoint_(\d+)")
 _TASK = re.compile(
-  r"^(?:MIXTURE_OR_TASK_NAME|train/[\w.]*DatasetConfig\.mixture_or_task_name) = (['\"])(.+)\1$",
+  r"^(?:MIXTURE_OR_TASK_NAME|train/[\w.]*DatasetConfig\.mixture_or_task_name) = "
+  r"(?:\\\n\s+)?(['\"])(.+)\1$",  # gin breaks long lines
   re.MULTILINE,
 )
 _EXPECTED = "a folder checkpoint_N written by `t5x.train`, or its MODEL_DIR, with config.gin"

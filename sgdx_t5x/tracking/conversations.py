@@ -1,5 +1,6 @@
 """Tracks one dialogue at a time: from Python, and for the prompt in the terminal."""
 
+import dataclasses
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -108,8 +109,12 @@ def show(tracker: Tracker, original: Schema, name: str, variant: SchemaLike | No
 
 def states(tracker: Tracker, dialogue: Dialogue, shown: Shown) -> States:
   """Returns service -> `TrackedFrame` for every user turn."""
+  for turn in dialogue.turns:
+    for frame in turn.frames:
+      shown.original[frame.service]  # raises if unknown
   found: dict[str, TrackedFrame] = {}
-  for portion in tracker.track([without_gold(dialogue)], shown):
+  every_turn = dataclasses.replace(without_gold(dialogue), last_only=False)
+  for portion in tracker.track([every_turn], shown):
     found.update(portion)
   return [
     {x.service: found[frame_id(dialogue.dialogue_id, i, x.service)] for x in turn.frames}
@@ -178,15 +183,21 @@ def read_acts(text: str, schema: Schema, services: Sequence[str]) -> list[dict[s
   from sgdx_t5x.trackers.turns import SYSTEM_ACTS
 
   known = [slot for name in services for slot in schema[name].slot_index]
+  intents = [intent for name in services for intent in schema[name].intent_index]
   acts = []
   for part in filter(None, map(str.strip, text.split(";"))):
     act, _, rest = part.partition(" ")
     slot, sign, value = (x.strip() for x in rest.partition("="))
-    if act not in SYSTEM_ACTS or (slot and slot not in known and act != "OFFER_INTENT"):
-      wrong, among = (act, SYSTEM_ACTS) if act not in SYSTEM_ACTS else (slot, known)
+    what, wrong, among = "slot", slot, [*known, ""]
+    if act not in SYSTEM_ACTS:
+      what, wrong, among = "act", act, list(SYSTEM_ACTS)
+    elif act == "OFFER_INTENT":  # intent=NAME or NAME
+      slot, sign, value = "intent", "=", value or slot
+      what, wrong, among = "intent", value, intents
+    if wrong not in among:
       raise UsageError(
-        f"{{{part}}}: unknown {'act' if wrong == act else 'slot'} {wrong!r}",
-        expected="ACT slot=value; ACT slot; ACT",
+        f"{{{part}}}: unknown {what} {wrong!r}",
+        expected="ACT slot=value; ACT slot; ACT; OFFER_INTENT intent",
         available=nearest(wrong, among, limit=20),
         fix="write, for example, {OFFER city=Fresno; REQUEST date}",
       )

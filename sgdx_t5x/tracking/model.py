@@ -11,6 +11,7 @@ import functools
 import hashlib
 import importlib
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,13 @@ Features = Mapping[str, Sequence[int]]
 _BATCH_SIZE = 64
 _KEPT = 5_000  # cached answers: as a dialogue continues, all but those of the last turn are known
 _MAIN = re.compile(r"^import __main__ as (\w+)$", re.MULTILINE)
+# Features that stand for the same tokens, slots, values or intents, and have one length.
+_TWINS = {
+  "inputs": ("segments", "positions", "context"),
+  "slots": ("slot_context",),
+  "values": ("value_slots",),
+  "intents": ("intent_context",),
+}
 _OWNER = "SGDX_TRACKING"  # a macro that says which checkpoint's configuration gin has
 
 
@@ -172,12 +180,13 @@ def _configured(checkpoint: Checkpoint) -> Iterator[None]:
 
   It replaces gin's previous one. There `__main__` is the training script, which it is not here.
   """
-  if _query(_OWNER) != checkpoint.path:
+  owner = f"{checkpoint.path} {zlib.crc32(checkpoint.config.encode()):08x}"
+  if _query(_OWNER) != owner:
     with gin.unlock_config(), _as_sgdx_errors(checkpoint):
       gin.clear_config()
       gin.parse_config(_MAIN.sub(r"from t5x import train as \1", checkpoint.config))
       gin.parse_config("sgdx_tracking._model_of_gin.model = %MODEL")
-      gin.parse_config(f"{_OWNER} = {checkpoint.path!r}")
+      gin.parse_config(f"{_OWNER} = {owner!r}")
   yield
 
 
@@ -208,7 +217,8 @@ def _lengths(checkpoint: Checkpoint, others: Mapping[str, int]) -> Mapping[str, 
       available=", ".join(f"{name}={length}" for name, length in found.items()),
       fix="use these feature names",
     )
-  return {**found, **others}
+  same = {twin: n for name, n in others.items() for twin in _TWINS.get(name, ()) if twin in found}
+  return {**found, **same, **others}
 
 
 @contextlib.contextmanager

@@ -237,6 +237,13 @@ def _begin(out: pathlib.Path, manifest: dict[str, Any], overwrite: bool) -> None
     if not is_folder_name(name):
       raise SgdxError(f"variant {name!r}", expected="a folder's name", fix="rename the variant")
   earlier = _read_manifest(out)
+  others = set(manifest["variants"]) - set(earlier["variants"] if earlier else ())
+  if earlier is not None and (found := sorted(name for name in others if (out / name).exists())):
+    raise SgdxError(
+      f"--out {out}: {found[0]} is not the output of an earlier `sgdx track`: {MANIFEST} lacks it",
+      expected="no folder of that name",
+      fix=f"remove {out / found[0]}, or choose another folder",
+    )
   if earlier is not None and not overwrite:
     if differences := list(_differences(earlier, manifest)):
       raise SgdxError(
@@ -248,7 +255,8 @@ def _begin(out: pathlib.Path, manifest: dict[str, Any], overwrite: bool) -> None
   elif earlier is not None:
     check_no_input_in(out, "--out")
     for name in earlier["variants"]:
-      shutil.rmtree(out / name, ignore_errors=True)
+      if (out / name).exists():  # what cannot be removed would pass for new predictions
+        shutil.rmtree(out / name)
     (out / MANIFEST).unlink()
   else:
     check_folder(out, expected="a new or empty folder, or the output of an earlier `sgdx track`")

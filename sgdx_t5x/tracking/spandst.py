@@ -1,12 +1,12 @@
 """Tracks turn by turn with SpanDST: its model reads what it predicted in earlier turns."""
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.trackers.span_features import SpanReader
 from sgdx_t5x.trackers.span_text import SpanStyle
 from sgdx_t5x.trackers.span_tracking import span_tracker
-from sgdx_t5x.trackers.turns import Known
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
 from sgdx_t5x.tracking.prompted import one_of
@@ -37,12 +37,15 @@ class SpanTracker:
   def check(self, shown: Shown) -> None:
     """See `protocol.Tracker`."""
     for position in range(len(shown.schema)):
-      self._reader(shown).example(Known("", 0, position, "", "", (), (position,)), {})
+      self._reader(shown).check(position)
 
   def track(self, dialogues: Sequence[Dialogue], shown: Shown) -> Iterator[dict[str, TrackedFrame]]:
     """See `protocol.Tracker`."""
     predict = span_tracker(shown.original, self._reader(shown), self._model.answer)
-    yield from walked(dialogues, shown, predict)
+    for found in walked(dialogues, shown, predict):
+      if not self._style.intents:
+        found = {x: dataclasses.replace(frame, active_intent=None) for x, frame in found.items()}
+      yield found
 
   def _reader(self, shown: Shown) -> SpanReader:
     if shown not in self._readers:

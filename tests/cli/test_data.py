@@ -7,9 +7,11 @@ import re
 
 import pytest
 from commands import next_command, python_code, sgdx_process
+from places import ROOT
 from sample_folder import FEW_IN_TRAIN, few_in_train, write_sample
 
 from sgdx_t5x.cli import main
+from sgdx_t5x.cli.data.prepare import _EVALUATED_ON, _TRAINED_ON, _next
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.annotation_rules import WARNINGS
 from sgdx_t5x.errors import SgdxError
@@ -123,6 +125,10 @@ def test_other_data_are_not_overwritten_silently(tmp_path, capsys):
   assert main(arguments) == 0
   assert f"{len(seen):,}" in capsys.readouterr().out
   (corpus / "train/dialogues_001.json").write_text(json.dumps(seen[1:]))
+  [records] = (tmp_path / "data").glob("sgd/*/1.*")
+  left = records.with_name(f"replaced.{records.name}")  # by a run killed while removing it
+  left.mkdir()
+  (left / "x").touch()
   assert main([*arguments, "--overwrite", "--format", "json"]) == 0
   assert not list((tmp_path / "data").rglob("replaced.*"))
   data = json.loads(capsys.readouterr().out)
@@ -263,3 +269,30 @@ def test_verify_reports_the_real_test_split_as_partial(real_pass):
   assert lines["train"].split()[1:4] == ["16,142", "164,982", "175,780"]
   assert "PARTIAL: 4,201 published" in lines["test"]
   assert "PARTIAL" not in lines["dev"]
+
+
+@pytest.mark.parametrize("kinds", ["pi", "vs", "coco_ori", "sdi+ned"])
+def test_records_that_no_task_reads(kinds):
+  assert "no task reads records of sample+" in _next(f"sample+{kinds}", f"{kinds}_aug", "d")
+
+
+def test_a_next_command_names_gin_files_and_tasks_that_there_are():
+  for kind in ("", *_TRAINED_ON):
+    name = {"coco": "coco_freq_aug"}.get(kind, f"{kind}_aug" if kind else "")
+    for corpus, folder, prefix in (("sgd", "gin/", ""), ("sample", "gin/sample/", "sample_")):
+      command = _next(f"{corpus}+{kind}" if kind else corpus, prefix + name, "d")
+      file = re.search(r"--gin_file=(\S+)", command)[1]
+      assert file.startswith(folder)
+      assert (ROOT / file).exists(), file
+  for kind in _EVALUATED_ON:
+    label = {"coco": "coco_rare", "coco_ori": "coco_ori_rare"}.get(kind, kind)
+    command = _next(f"sample+{kind}", f"sample_{label}", "d")
+    assert re.search(r"TASK_NAME=\W+(\w+)", command)[1] in _registered()
+
+
+def _registered():
+  import seqio
+
+  from sgdx_t5x import tasks  # noqa: F401 - registers them
+
+  return seqio.TaskRegistry.names()

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 from assistant_server import AssistantServer, error, know_gold
 from commands import assert_four_parts, sgdx
+from perturbed import write_sample
 
 from sgdx_t5x.endpoints.endpoint import Endpoint, Failed
 
@@ -43,6 +44,26 @@ def ask(requests, tmp_path, monkeypatch):
 
   ask.out = out
   return ask
+
+
+@pytest.mark.parametrize(
+  ("out", "corpus", "words"),
+  [
+    ("a.json", "sample", ("a.json with --corpus", "*.jsonl")),
+    ("a.jsonl", "ned", ("requests for an unperturbed corpus", "is ned")),
+  ],
+)
+def test_answers_that_could_not_be_scored_are_not_asked_for(
+  requests, tmp_path, capsys, out, corpus, words
+):
+  if corpus == "ned":
+    corpus = write_sample(tmp_path / "ned", "ned")
+  with AssistantServer(know_gold([])) as server:
+    given = ("--endpoint", server.url, "--model", "m", "--out", tmp_path / out)
+    assert sgdx("run", requests, *given, "--corpus", corpus) in (1, 2)
+    assert not server.asked
+  assert_four_parts(capsys.readouterr().err, *words)
+  assert not (tmp_path / out).exists()
 
 
 def answered(out):

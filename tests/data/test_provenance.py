@@ -1,9 +1,11 @@
 """Provenance of values: each source by hand, and SGD's counts (../shared/notes, section 1.7)."""
 
+import dataclasses
 from collections import Counter
 
 import pytest
 
+from sgdx_t5x import metrics
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data import provenance
 from sgdx_t5x.data.dialogue import Dialogue
@@ -155,6 +157,25 @@ def test_counts():
     "carried_dialogues": 1,
     "sticky_frames": 2,  # from the frame with the carried value on
   }
+
+
+def test_a_value_carried_before_the_only_scored_turn_counts():
+  """A counterfactual dialogue is as sticky as the original up to its turn."""
+  turns = [
+    user({"A": {"city": ["Elmport"]}}, acts=[("A", "city")]),
+    system("A", "x", "y"),
+    user({"B": {"to": ["Elmport"]}}),
+    system("B", "x", "y"),
+    user({"C": {"seats": ["2"]}}, acts=[("C", "seats")]),
+  ]
+  data = {"dialogue_id": "1_00000", "services": [], "turns": turns}
+  last_only = dataclasses.replace(Dialogue.from_json(data), last_only=True)
+  [(turn, frame, _, sticky)] = provenance.trace_sticky(last_only)
+  assert (turn, frame.service, sticky) == (4, "C", True)
+  assert provenance.count(last_only) == {"entered": 1, "informed": 1, "sticky_frames": 1}
+  [gold] = metrics.gold_frames([last_only], with_origins=True)
+  assert gold.is_sticky
+  assert gold.services == {"A", "B", "C"}  # what `calls.frame_counts` asks
 
 
 @pytest.mark.real

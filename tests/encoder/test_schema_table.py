@@ -93,6 +93,10 @@ def test_vectors_of_a_random_encoder_tell_texts_apart(encoder):
   assert more.texts == (*TEXTS, ("b", "b"))
   np.testing.assert_array_equal(more.vectors[:3], found)
   assert np.abs(more.vectors[3] - found).max() > 0.1
+  # They do not depend on which others came before.
+  alone = schema_table.extended(table, [("c d", "c")], vocabulary, config)
+  both = schema_table.extended(more, [("c d", "c")], vocabulary, config)
+  np.testing.assert_array_equal(both.vectors[-1], alone.vectors[-1])
   again = schema_table.random_vectors([TEXTS[1]], TEXTS, vocabulary, config)
   np.testing.assert_allclose(again[0], found[1], atol=1e-5)
 

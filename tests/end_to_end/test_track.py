@@ -13,7 +13,8 @@ from sgdx_t5x.trackers.span_features import SpanReader
 from sgdx_t5x.trackers.span_tracking import span_prediction
 from sgdx_t5x.trackers.turns import user_turns
 from sgdx_t5x.trackers.walk import Question
-from sgdx_t5x.tracking.checkpoints import find_checkpoints
+from sgdx_t5x.tracking import model
+from sgdx_t5x.tracking.checkpoints import Checkpoint, find_checkpoints
 from sgdx_t5x.tracking.predicting import without_gold
 from sgdx_t5x.tracking.protocol import tracked
 
@@ -137,6 +138,31 @@ def test_folders_that_are_no_tracker(tmp_path, capsys, spoil, words):
   spoil(tmp_path)
   assert sgdx("track", tmp_path, "--corpus", "sample", "--out", tmp_path / "out") == 1
   assert_four_parts(capsys.readouterr().err, words)
+
+
+def test_a_long_task_name_is_found_where_gin_breaks_the_line(tmp_path):
+  (tmp_path / "checkpoint_1").mkdir()
+  (tmp_path / "config.gin").write_text("MIXTURE_OR_TASK_NAME = \\\n    'a_mixture_of_mine'\n")
+  assert find_checkpoints(tmp_path)[0].task == "a_mixture_of_mine"
+
+
+def test_lengths_of_features_that_must_be_as_long_follow(monkeypatch):
+  lengths = {"inputs": 384, "segments": 384, "slots": 24, "slot_context": 24, "memory": 12}
+  monkeypatch.setattr(model, "_query", lambda name: lengths)
+  checkpoint = Checkpoint("c", "config.gin", "", "task")
+  found = model._lengths(checkpoint, {"inputs": 512, "slots": 30})
+  assert found == {**lengths, "inputs": 512, "segments": 512, "slots": 30, "slot_context": 30}
+  assert model._lengths(checkpoint, {"inputs": 9, "segments": 8})["segments"] == 8
+
+
+def test_a_changed_configuration_under_the_same_path_is_read_again():
+  """As in a notebook that trains again into the same folder."""
+  for number in (1, 2):
+    checkpoint = Checkpoint("c", "config.gin", f"NUMBER = {number}\nMODEL = None\n", "task")
+    with model._configured(checkpoint):
+      assert model._query("NUMBER") == number
+  with model.gin.unlock_config():
+    model.gin.clear_config()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import collections
+import copy
 import json
 import random
 
@@ -10,9 +11,11 @@ from sgdx_t5x.data.variants import convert_dialogue, renamings
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.perturb import ned
 from sgdx_t5x.perturb.entities import chosen_slots, entity_slots
+from sgdx_t5x.perturb.kinds import open_perturber
 from sgdx_t5x.perturb.mapping import apply_mapping, undo_mapping
 from sgdx_t5x.perturb.new_names import name_source
 from sgdx_t5x.perturb.split import changed
+from sgdx_t5x.perturb.texts import span_texts
 
 SLOTS = {"Hotels_1": frozenset({"city", "name"})}
 
@@ -115,6 +118,40 @@ def test_a_value_that_is_only_said_where_it_cannot_be_replaced_stays(tmp_path):
   counts = collections.Counter()
   changed(ned.perturber(split, 0), data, counts)
   assert counts["kept", "unspanned"] == 1
+
+
+@pytest.mark.parametrize("kind", ["ned", "vs", "sdi"])
+def test_values_that_overlap_stay_whole(tmp_path, kind):
+  """As in SGD's "Century at Hayward", a theater, with "Hayward", a city."""
+  dialogues = sample_dialogues()
+  data, number, texts = _with_overlap(dialogues)
+  split = on_split(dialogues, sample_split(), tmp_path)
+  changes = 0
+  for seed in range(20):
+    new = copy.deepcopy(data)
+    changed(open_perturber(kind, split, seed, {}), new, collections.Counter())
+    assert texts <= {text for *_, text in span_texts(new["turns"][number])}
+    changes += new != data
+  assert changes
+
+
+def _with_overlap(dialogues: list[dict]) -> tuple[dict, int, set[str]]:
+  """Adds a span of another slot within one. Returns the dialogue, the turn, the two texts."""
+  slots = entity_slots(sample_split().schema)
+  for data in dialogues:
+    for number, turn in enumerate(data["turns"]):
+      for frame in turn["frames"]:
+        of_service = slots.get(frame["service"], frozenset())
+        for span in frame["slots"]:
+          outer = turn["utterance"][span["start"] : span["exclusive_end"]]
+          others = sorted(of_service - {span["slot"]})
+          if span["slot"] in of_service and others and " " in outer and turn["speaker"] == "USER":
+            inner = outer.split()[-1]
+            start = span["exclusive_end"] - len(inner)
+            added = {"slot": others[0], "start": start, "exclusive_end": span["exclusive_end"]}
+            frame["slots"].append(added)
+            return data, number, {outer, inner}
+  raise AssertionError
 
 
 def _one_span_less(dialogues: list[dict]) -> dict:

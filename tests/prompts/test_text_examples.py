@@ -129,3 +129,8 @@ def test_a_memo_starts_anew_when_it_is_full():
   assert [memo[x] for x in (1, 2, 1, 3, 3, 1)] == [2, 4, 2, 6, 6, 2]
   assert asked == [1, 2, 3, 1]
   assert len(memo) == 2
+
+
+def test_lone_surrogates_which_json_may_hold_are_read_as_question_marks():
+  tokens = Tokens(sample_vocabulary())
+  assert tokens["caf\udce9 \ud83d"] == tokens["caf? ?"]

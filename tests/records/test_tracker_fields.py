@@ -8,6 +8,7 @@ from records import records_of
 from tiny_corpus import GOLD, dialogue, write_corpus, write_json
 
 from sgdx_t5x.corpora import SAMPLE, open_corpus
+from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.records import builder, tracker_fields
 from sgdx_t5x.records.builder import Sgd, frame_records
@@ -106,3 +107,21 @@ def test_records_without_acts_are_refused_by_name(tmp_path):
   others = RecordSource("full", "test")
   others.tfds_dataset.override_data_dir(str(tmp_path / "data"))
   assert next(iter(others.get_dataset("test")))
+
+
+def test_lone_surrogates_are_written_as_question_marks():
+  """JSON may hold them; UTF-8, which records are in, cannot."""
+  corpus = open_corpus(SAMPLE)
+  data = next(corpus.dialogues("test")).to_json()
+  data["turns"][0]["utterance"] += " caf\udce9"
+  for action in data["turns"][1]["frames"][0]["actions"]:
+    action["values"] = [f"{value}\ud83d" for value in action["values"]]
+  values = data["turns"][0]["frames"][0]["state"]["slot_values"]
+  slot, found = next(iter(values.items()))
+  values[slot] = [f"{found[0]}\ud83d"]
+  schema = corpus.schema("test")
+  records = list(frame_records(Dialogue.from_json(data), schema, frozenset()))
+  assert records[0]["utterances"][0].endswith(" caf?")
+  assert f"{found[0]}?" in records[0]["gold_value"]
+  for record in records:
+    encoded(record)

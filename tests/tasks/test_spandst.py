@@ -1,5 +1,7 @@
 """SpanDST's tasks: what its examples contain, and that gold answers score 1."""
 
+import re
+
 import numpy as np
 import pytest
 import seqio
@@ -149,3 +151,28 @@ def test_a_schema_too_long_says_by_how_much():
   least = len(full.features["inputs"]) - 10
   cut = SpanReader(schema, tasks.sample_encoder_vocabulary(), lengths={"inputs": least})
   assert len(cut.example(known, {}).features["inputs"]) <= least
+
+
+def test_values_of_other_services_leave_room_for_utterances():
+  """A schema that passes `check` fits with any dialogue."""
+  from sgdx_t5x.errors import SgdxError
+  from sgdx_t5x.trackers.turns import NONE, ServiceState, user_turns
+
+  corpus = open_corpus(SAMPLE)
+  schema, vocabulary = corpus.schema("test"), tasks.sample_encoder_vocabulary()
+  known = next(user_turns(next(corpus.dialogues("test")), schema))[0]
+  other = (known.service + 1) % len(schema)
+  values = {slot: (f"a rather long value {slot} of another service",) for slot in range(6)}
+  states = {other: ServiceState(0, NONE, values)}
+  full = SpanReader(schema, vocabulary).example(known, states)
+  with pytest.raises(SgdxError) as e:
+    SpanReader(schema, vocabulary, lengths={"inputs": 60}).check(known.service)
+  shortest = 60 + int(re.search(r"(\d+) too many", e.value.found)[1])
+  reader = SpanReader(schema, vocabulary, lengths={"inputs": shortest})
+  reader.check(known.service)
+  short = reader.example(known, states)
+  assert len(short.features["inputs"]) <= shortest
+  assert len(short.features["memory"]) < len(full.features["memory"]) == 6
+  assert short.choices.memory == full.choices.memory[: len(short.choices.memory)]
+  with pytest.raises(SgdxError, match="1 too many"):
+    SpanReader(schema, vocabulary, lengths={"inputs": shortest - 1}).check(known.service)

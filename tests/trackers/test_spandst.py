@@ -154,6 +154,7 @@ def test_memory_is_of_other_services_newest_first_and_without_doubles():
     Held(1, 1, 1, ("5 pm",)),
   )
   assert frame_choices(known(acts=acts), states, size=1).memory == found.memory[:1]
+  assert frame_choices(known(acts=acts), states, size=0).memory == ()
 
 
 def test_labels_and_rules_reach_every_state_of_the_sample():

@@ -1,5 +1,6 @@
 """One dialogue at a time: in Python, and typed in a terminal."""
 
+import dataclasses
 import io
 import json
 import os
@@ -16,7 +17,13 @@ from rule_tracker import RuleTracker
 from sgdx_t5x.cli.conversation import Conversation
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.tracking.conversations import DialogueTracker, from_utterances, read_schema, show
+from sgdx_t5x.tracking.conversations import (
+  DialogueTracker,
+  from_utterances,
+  read_acts,
+  read_schema,
+  show,
+)
 
 
 def service(name, described=True):
@@ -74,6 +81,13 @@ def test_a_dialogue_of_the_house_is_tracked_as_its_utterances(tmp_path):
   assert tracker.track(dialogue, tmp_path / "mine.json") == tracker.track(SAID, SCHEMA)
 
 
+def test_all_turns_of_a_counterfactual_dialogue_are_tracked():
+  dialogue = from_utterances(SAID, read_schema(SCHEMA))
+  last_only = dataclasses.replace(dialogue, last_only=True)
+  tracker = DialogueTracker(RuleTracker())
+  assert tracker.track(last_only, SCHEMA) == tracker.track(dialogue, SCHEMA)
+
+
 @pytest.mark.parametrize(
   ("dialogue", "how", "words"),
   [
@@ -82,6 +96,7 @@ def test_a_dialogue_of_the_house_is_tracked_as_its_utterances(tmp_path):
     (SAID, {"services": []}, "no services"),
     (SAID, {"variant": SCHEMA[:1]}, "1 services"),
     (SAID, {"variant": "nowhere.json"}, "nowhere.json"),
+    (from_utterances(SAID, read_schema([service("Hotels_7")])), {}, "unknown service 'Hotels_7'"),
   ],
 )
 def test_what_does_not_fit(dialogue, how, words):
@@ -112,6 +127,18 @@ def test_states_stand_side_by_side(monkeypatch, capsys):
   bare = converse(monkeypatch, capsys, "Hm", reads_acts=False).out
   assert "OFFER" not in bare
   assert "Hotels_1: nothing yet" in bare
+
+
+@pytest.mark.parametrize("typed", ["OFFER_INTENT FindHotel", "OFFER_INTENT intent=FindHotel"])
+def test_an_offered_intent_is_named(typed):
+  schema = read_schema(SCHEMA)
+  found = [{"act": "OFFER_INTENT", "slot": "intent", "values": ["FindHotel"]}]
+  assert read_acts(typed, schema, ["Hotels_1"]) == found
+  dialogue = from_utterances(["Hi", ("One?", found)], schema, ["Hotels_1"])
+  assert list(dialogue.turns[1].frames[0].actions) == found
+  for wrong in ("OFFER_INTENT FindBoat", "OFFER_INTENT"):
+    with pytest.raises(SgdxError, match="unknown intent"):
+      read_acts(wrong, schema, ["Hotels_1"])
 
 
 def test_commands_and_slips(monkeypatch, capsys):

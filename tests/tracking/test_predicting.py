@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -177,6 +178,35 @@ def test_a_folder_of_other_files_is_left_alone(corpus, tmp_path):
   (tmp_path / "track.json").write_text("{}")
   with pytest.raises(SgdxError, match="unknown format"):
     track(corpus, tmp_path, RuleTracker())
+
+
+def test_a_folder_that_no_run_wrote_is_not_taken_for_predictions(corpus, tmp_path):
+  out = tmp_path / "out"
+  track(corpus, out, RuleTracker(), "original")
+  (out / "v1").mkdir()
+  (out / "v1/dialogues_001.json").write_text("[]")
+  for overwrite in (False, True):
+    with pytest.raises(SgdxError) as e:
+      track(corpus, out, RuleTracker(), "v1", overwrite=overwrite)
+    assert_four_parts(e.value.text, "v1 is not the output of an earlier")
+
+
+def test_predictions_that_cannot_be_removed_are_not_taken_for_new_ones(
+  corpus, tmp_path, monkeypatch
+):
+  """As of a folder that is protected, or of another user."""
+  out = tmp_path / "out"
+  track(corpus, out, RuleTracker(settings={"weights": "aaaa"}), "original")
+
+  def refuses(folder, ignore_errors=False):
+    if not ignore_errors:
+      raise PermissionError(13, "Permission denied", str(folder))
+
+  monkeypatch.setattr(shutil, "rmtree", refuses)
+  other = RuleTracker(settings={"weights": "bbbb"})
+  with pytest.raises(PermissionError):
+    track(corpus, out, other, "original", overwrite=True)
+  assert "aaaa" in (out / "track.json").read_text()
 
 
 @pytest.mark.parametrize("name", ["..", "", "a/b"])

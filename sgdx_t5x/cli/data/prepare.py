@@ -22,6 +22,9 @@ from sgdx_t5x.errors import UsageError, require
 from sgdx_t5x.files.growth import watched
 
 ARCHIVE_MEGABYTES = 37  # of the official archive
+# Kinds of perturbation whose records tasks read, see tasks/README.md.
+_TRAINED_ON = ("ned", "sdi", "coco")
+_EVALUATED_ON = ("ned", "pi", "sdi", "vs", "coco", "coco_ori")
 _EPILOG = """\
 examples:
   sgdx data prepare --corpus sample --data-dir data
@@ -32,7 +35,8 @@ examples:
 
 Records are written to DIR/sgd/...; give the same DIR to t5x as --tfds_data_dir
 (default: TFDS_DATA_DIR, or ~/tensorflow_datasets). Records of a perturbed
-corpus are put beside those of the original, under a name that its tasks know.
+corpus are put beside those of the original, under a name that its tasks know, if
+there are any (tasks/README.md).
 """
 
 
@@ -106,14 +110,14 @@ def run(args: argparse.Namespace) -> int:
       f"schema variants: {', '.join(metadata['schemas'])}",
       f"corpus {metadata['corpus']}, checksum {metadata['checksum']}",
       f"records: {builder.data_dir}",
-      output.folded_command(_next(metadata["corpus"], builder.builder_config.name, data_dir)),
+      _next(metadata["corpus"], builder.builder_config.name, data_dir),
     ),
   )
   return 0
 
 
-def _next(corpus: str, name: str, data_dir: str | os.PathLike[str]) -> list[str]:
-  """Returns the words of a command that uses the records, to be run in a clone.
+def _next(corpus: str, name: str, data_dir: str | os.PathLike[str]) -> str:
+  """Returns a command that uses the records, to be run in a clone, or says that no task does.
 
   Args:
     corpus: its name, "sample+ned".
@@ -122,7 +126,10 @@ def _next(corpus: str, name: str, data_dir: str | os.PathLike[str]) -> list[str]
   """
   original, _, kinds = corpus.partition("+")
   folder = "gin/sample" if original == "sample" else "gin"
-  if kinds and not name.endswith("_aug"):
+  is_for_training = name.endswith("_aug")
+  if kinds and kinds not in (_TRAINED_ON if is_for_training else _EVALUATED_ON):
+    return f"no task reads records of {corpus}; tasks/README.md says how to add one"
+  if kinds and not is_for_training:
     command = ["python", "-m", "t5x.eval", f"--gin_file={folder}/checkdst_eval.gin"]
     prefix = "sample_" if original == "sample" else ""
     task = f"checkdst_{kinds.replace('+', '_')}"
@@ -135,7 +142,8 @@ def _next(corpus: str, name: str, data_dir: str | os.PathLike[str]) -> list[str]
     experiment = f"t5dst_{aug}" if kinds else "t5dst"
     command = ["python", "-m", "t5x.train", f"--gin_file={folder}/{experiment}.gin"]
     command += [f"--gin.MODEL_DIR='runs/{experiment}'"]
-  return [_quoted(word) for word in (*command, f"--tfds_data_dir={data_dir}")]
+  words = [_quoted(word) for word in (*command, f"--tfds_data_dir={data_dir}")]
+  return output.folded_command(words)
 
 
 def _quoted(word: str) -> str:

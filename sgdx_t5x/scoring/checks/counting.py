@@ -1,13 +1,12 @@
 """Counts the frames of one set, see `metrics.perturbed`."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from sgdx_t5x import metrics
 from sgdx_t5x.data.dialogue import frame_id
-from sgdx_t5x.data.provenance import CARRIED
 from sgdx_t5x.metrics import FrameScores, GoldFrame
 from sgdx_t5x.metrics.counterfactual import goal_counts
 from sgdx_t5x.metrics.factuality import History
@@ -56,7 +55,6 @@ class Counter:
     self._entities, self._replaced = entities, test_set.replaced(entities)
     self._changes = changes_of(test_set, split, original, gold)
     self._by_id = {frame.frame_id: frame for frame in gold.frames}
-    self._sticky = _sticky(gold.frames)
     self._in_train = train.__contains__ if train.known else None
     self._changed = {
       key: is_changed(test_set.kinds, original.frames[old], frame)
@@ -145,18 +143,7 @@ class Counter:
       history,
       self._entities.get(gold.service, nothing),
       self._replaced.get(gold.service, nothing),
-      gold.frame_id in self._sticky,
+      gold.is_sticky,
       {slot: value for (service, slot), value in repairs.items() if service == gold.service},
       self._in_train,
     )
-
-
-def _sticky(frames: Sequence[GoldFrame]) -> frozenset[str]:
-  """Returns the ids of all frames from the first carried value of their dialogue on."""
-  found, dialogues = set(), set()
-  for frame in frames:
-    if any(origin.source == CARRIED for origin in frame.origins.values()):
-      dialogues.add(frame.dialogue_id)
-    if frame.dialogue_id in dialogues:
-      found.add(frame.frame_id)
-  return frozenset(found)

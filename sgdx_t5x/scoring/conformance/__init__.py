@@ -40,9 +40,10 @@ def judge(case: Mapping[str, Any]) -> tuple[str, str]:
   last = case["expected"][-1]["name"] if case["expected"] else ""
   service, _, intent = (last or case["tools"][0]["function"]["name"]).partition("__")
   gold = {k: tuple(v) for call in case["expected"] for k, v in call["arguments"].items()}
-  frame = GoldFrame("", "", 0, service, gold, 0, intent if last else NO_INTENT)
+  active = intent if last else NO_INTENT
+  frame = GoldFrame("", "", 0, service, gold, 0, active, services=frozenset([service]))
   predicted = read_calls(_functions(case["answer"]), pairs[service])
-  counts = frame_counts(frame, frozenset([service]), predicted.facts, all_tools(pairs))
+  counts = frame_counts(frame, predicted.facts, all_tools(pairs))
   if not last:
     right = bool(counts["abstained"][0])
     return (RIGHT, NONE) if right else (WRONG, "called")

@@ -1,0 +1,19 @@
+"""Examples of single user turns, for CoCo's generator and classifier."""
+
+import types
+
+from sgdx_t5x.corpora import SAMPLE, open_corpus
+from sgdx_t5x.data.dialogue import USER, Dialogue
+from sgdx_t5x.records.turn_examples import classifier_examples, generator_examples
+
+
+def test_a_turn_about_no_service_is_generated_but_not_classified():
+  corpus = open_corpus(SAMPLE)
+  data = next(corpus.dialogues("test")).to_json()
+  turns = sum(turn["speaker"] == USER for turn in data["turns"])
+  data["turns"].append({"speaker": USER, "utterance": "Bye", "frames": []})
+  one = types.SimpleNamespace(
+    dialogues=lambda split: [Dialogue.from_json(data)], schema=corpus.schema
+  )
+  assert len(list(generator_examples(one, "test"))) == turns + 1
+  assert len(list(classifier_examples(one, "test"))) == turns
