@@ -141,19 +141,7 @@ class SpanReader:
     """
     system, user = self._cut(known.system), self._cut(known.user)
     said = len(system.ids) + len(user.ids)
-    choices = frame_choices(known, states, min(self._style.memory, self._lengths["memory"]))
-    while True:
-      memory = [
-        self._name(held.service, held.slot) + list(self._cut(held.values[0]).ids)
-        for held in choices.memory
-      ]
-      fitting = self._fitting(known.service, said, sum(map(len, memory)))
-      if fitting is not None:
-        break
-      if not memory:
-        raise self._too_long(known.service)
-      choices = frame_choices(known, states, len(memory) - 1)  # without the oldest value
-    most, cut = fitting
+    choices, memory, most, cut = self._fitting_choices(known, states, said)
     before = min(len(system.ids), cut)
     after = cut - before
     draw = None if shuffle is None else zlib.crc32(shuffle.encode()) % _ORDERS
@@ -211,6 +199,26 @@ class SpanReader:
       ids += pieces.intents[intent]
     return _Shown(pieces, _numbers(ids), slots, values, intents, at)
 
+  def _fitting_choices(
+    self, known: Known, states: States, said: int
+  ) -> tuple[Choices, list[list[int]], int, int]:
+    """Returns the choices, the pieces of each value of `memory`, and what `_fitting` returns.
+
+    The oldest values of other services make room for the utterances, of `said` pieces.
+    """
+    size = min(self._style.memory, self._lengths["memory"])
+    while True:
+      choices = frame_choices(known, states, size)
+      memory = [
+        self._name(held.service, held.slot) + list(self._cut(held.values[0]).ids)
+        for held in choices.memory
+      ]
+      if fitting := self._fitting(known.service, said, sum(map(len, memory))):
+        return choices, memory, *fitting
+      if not memory:
+        raise self._too_long(known.service)
+      size = len(memory) - 1
+
   def check(self, service: int) -> None:
     """Raises SgdxError if a service leaves no room for utterances. Args: service, its position."""
     if self._fitting(service, _LEAST, 0) is None:
@@ -219,13 +227,7 @@ class SpanReader:
   def _fitting(self, service: int, said: int, memory: int) -> tuple[int, int] | None:
     """Returns how many pieces descriptions may have, and how many the utterances lose.
 
-    Args:
-      service: its position.
-      said: pieces of the utterances.
-      memory: pieces of other services' values.
-
-    Returns:
-      None if too few pieces of the utterances would be left.
+    None if too few would be left of the utterances' `said` pieces, beside `memory` of other values.
     """
     for most in (self._style.description_tokens, *_SHORTER):
       room = self._lengths["inputs"] - 3 - memory - self._pieces(service, most).length
