@@ -84,13 +84,23 @@ check_command() {
   [[ " $* " != *" --dry-run "* ]] || fail 2 "--dry-run comes after --, so this would be a real run" \
     "options of $0 before --" "t5x's own --dry_run only checks the gin files" \
     "$0 ... --dry-run -- ..."
-  local file
+  local file folders
+  IFS=, read -ra folders <<< "$(values_of --gin_search_paths "$@" | paste -sd, -)"
   while IFS= read -r file; do
     case "$file" in t5x/* | gs://*) continue ;; esac
-    [ -f "$file" ] || fail 2 "--gin_file=$file: no such file" \
+    is_in_any "$file" . ${folders[@]+"${folders[@]}"} || fail 2 "--gin_file=$file: no such file" \
       "a path relative to the repository root, $PWD" \
       "nearest: $(nearest_file "$file")" "correct the path"
   done < <(values_of --gin_file "$@")
+}
+
+# is_in_any FILE FOLDER...: whether one of the folders has the file.
+is_in_any() {
+  local file="$1" folder
+  shift
+  [ ! -f "$file" ] || return 0
+  for folder in "$@"; do [ ! -f "$folder/$file" ] || return 0; done
+  return 1
 }
 
 nearest_file() {
@@ -111,7 +121,8 @@ choose_scale() {
     *) scale=("--gin_file=$wanted") ; check_command "${scale[@]}" ; return ;;
   esac
   while IFS= read -r file; do
-    case "$file" in gin/scale/* | gin/sample/*) return ;; esac
+    file="${file#"$PWD"/}"
+    case "${file#./}" in gin/scale/* | gin/sample/*) return ;; esac
   done < <(values_of --gin_file "$@")
   scale=("--gin_file=$machine")
   note "adding ${scale[0]} (--scale none omits it, --scale FILE replaces it)"

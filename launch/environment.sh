@@ -5,7 +5,9 @@ say() { printf '\n\033[1m%s\033[0m\n' "$*" >&2; }
 [ -t 2 ] || say() { printf '\n%s\n' "$*" >&2; }
 
 python="${PYTHON:-}"
-for candidate in ${python:-python3.11 python3.12 python3.13 python3}; do
+candidates=(python3.11 python3.12 python3.13 python3)
+[ -z "$python" ] || candidates=("$python")
+for candidate in "${candidates[@]}"; do
   if command -v "$candidate" >/dev/null &&
     "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
     python="$candidate"

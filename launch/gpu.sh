@@ -96,6 +96,12 @@ check_array() {
   [ ${#seeds[@]} = 0 ] || [ ${#gin_files[@]} = 0 ] || fail 2 "--seeds and --gin_files together" \
     "only one of them" "the other set in the command" "submit once per seed, or once per file"
   [ $((${#seeds[@]} + ${#gin_files[@]})) -gt 0 ] || return 0
+  local names=(${seeds[@]+"${seeds[@]}"}) file twice
+  for file in ${gin_files[@]+"${gin_files[@]}"}; do names+=("$(basename "$file" .gin)"); done
+  twice="$(printf '%s\n' "${names[@]}" | awk 'seen[$0]++ { print; exit }')"
+  [ -z "$twice" ] || fail 2 "two jobs of the array are called $twice" \
+    "different seeds, or gin files with different names" "${names[*]}" \
+    "rename or omit one, or submit them separately"
   local mark="%SEED%"
   [ ${#seeds[@]} -gt 0 ] || mark="%GIN%"
   for macro in MODEL_DIR EVAL_OUTPUT_DIR INFER_OUTPUT_DIR; do

@@ -212,10 +212,15 @@ arm() {
 
 # worker I: runs every jobs-th arm, starting with the I-th, on its share of the cores.
 worker() {
-  local i=0 cores each name seed
+  local i=0 k each name seed allowed=() share=()
   if [ "$jobs" -gt 1 ] && [ -z "$dry_run" ] && command -v taskset >/dev/null; then
-    cores="$(nproc)" each=$((cores / jobs > 0 ? cores / jobs : 1))
-    taskset -cp "$(($1 * each % cores))-$((($1 * each + each - 1) % cores))" "$BASHPID" >/dev/null
+    # Those that this process may use, as in a container or under taskset.
+    read -ra allowed < <(python -c 'import os; print(*sorted(os.sched_getaffinity(0)))')
+    each=$((${#allowed[@]} / jobs > 0 ? ${#allowed[@]} / jobs : 1))
+    for ((k = 0; k < each; k++)); do
+      share+=("${allowed[($1 * each + k) % ${#allowed[@]}]}")
+    done
+    taskset -cp "$(IFS=,; echo "${share[*]}")" "$BASHPID" >/dev/null
   fi
   for seed in "${seeds[@]}"; do
     for name in "${arms[@]}"; do

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 import seqio
 import tensorflow as tf
 
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.records import turn_examples
 from sgdx_t5x.tasks.registration import REGISTERED, Registered
 
@@ -51,8 +52,16 @@ class TurnSource(seqio.FunctionDataSource):
 
   def _dataset(self, split: str, shuffle_files: bool, seed: int | None = None) -> tf.data.Dataset:
     examples = self._made(split)
-    keys = examples[0] if examples else ("id", "inputs", "targets")
-    columns = {key: tf.constant([x[key] for x in examples], tf.string) for key in keys}
+    if not examples:  # of a mixture, SeqIO would make no more, or wait forever
+      raise SgdxError(
+        f"no examples of this task in split {split}",
+        expected="turns that the task is made of",
+        fix="leave the task out of the mixture, or use a corpus that has such turns",
+      )
+    columns = {
+      key: tf.constant([x[key].encode("utf-8", "replace") for x in examples], tf.string)
+      for key in examples[0]
+    }
     dataset = tf.data.Dataset.from_tensor_slices(columns)
     return dataset.shuffle(len(examples), seed=seed) if shuffle_files else dataset
 

@@ -130,10 +130,11 @@ def write_back_translation(
   }
   contents = {name: text.encode() for name, text in contents.items() if text}
   present = [path for path in map(folder.joinpath, (SCHEMA, TEXTS, REPAIRS)) if path.is_file()]
-  same = {path.name: path.read_bytes() for path in present} == contents
+  if {path.name: path.read_bytes() for path in present} == contents:
+    return sorted(contents)  # also where the corpus that was read has this folder
   path = check_folder(
     folder,
-    replace=overwrite or same,
+    replace=overwrite,
     ours=lambda path: path.as_posix() in (SCHEMA, TEXTS, REPAIRS),
     expected="a folder that is new or empty, or that has the same schema and texts (translated "
     "texts stay in the cache; nothing is sent again)",

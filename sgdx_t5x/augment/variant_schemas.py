@@ -19,7 +19,14 @@ from typing import Protocol
 from sgdx_t5x.augment.corrupt import corrupt_schema
 from sgdx_t5x.augment.shipped import shipped_schema
 from sgdx_t5x.data.schema import Schema, check_aligned, load_schema
-from sgdx_t5x.data.variants import BACK_TRANSLATIONS, ORIGINAL, PARAPHRASES, SGDX_VARIANTS, untagged
+from sgdx_t5x.data.variants import (
+  BACK_TRANSLATIONS,
+  ORIGINAL,
+  PARAPHRASES,
+  PERTURBATIONS,
+  SGDX_VARIANTS,
+  untagged,
+)
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.inputs import protect
 
@@ -56,7 +63,19 @@ class VariantSchemas:
     released: ReleasedSchemas,
     folders: Mapping[str, str | os.PathLike] | None = None,
   ):
-    """Args: released, schemas of the data set; folders, variant -> folder of custom schemas."""
+    """Args: released, schemas of the data set; folders, variant -> folder of custom schemas.
+
+    Raises:
+      SgdxError: a custom variant has a name that means something else.
+    """
+    for name in folders or ():
+      if name == ORIGINAL or untagged(name)[0]:
+        raise SgdxError(
+          f"a variant of your own named {name!r}",
+          expected="a name that ids do not use for something else",
+          available=f"all but {', '.join((ORIGINAL, *PERTURBATIONS))}",
+          fix=f"name it, for example, my_{name}",
+        )
     self._released, self._folders = released, dict(folders or {})
     self._made: dict[tuple[str, str], Schema] = {}
 

@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import os
 import pathlib
+import shlex
 import sys
 import time
 import warnings
@@ -284,7 +285,7 @@ def _print_next(sizes: "Sizes", checkpoint: pathlib.Path, args: argparse.Namespa
     flags.append(f"--gin.adafactor.Adafactor.step_offset={args.step}")
   flags += ["--gin.MODEL_DIR=\"'runs/t5dst'\"", "--tfds_data_dir=data"]
   vocabulary = pathlib.Path(args.hf).resolve() / "spiece.model"
-  prefix = f"SGDX_VOCAB={vocabulary} \\\n  " if vocabulary.is_file() else ""
+  prefix = f"SGDX_VOCAB={shlex.quote(str(vocabulary))} \\\n  " if vocabulary.is_file() else ""
   print(
     f"next:       {_STEPS:,} steps after the checkpoint's own step {args.step}, as in the paper"
   )
@@ -313,4 +314,7 @@ def _print_next_of_encoder(
   ]
   print("next:       the span tracker on this encoder")
   folder = pathlib.Path(args.hf).resolve()
-  print(f"  SGDX_ENCODER={folder} \\\n  python -m t5x.train " + " \\\n    ".join(flags))
+  print(
+    f"  SGDX_ENCODER={shlex.quote(str(folder))} \\\n  python -m t5x.train "
+    + " \\\n    ".join(flags)
+  )

@@ -19,7 +19,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.data.corpus import Corpus, schema_path
+from sgdx_t5x.data.corpus import PERTURBATION, Corpus, schema_path
 from sgdx_t5x.data.dialogue import Dialogue, check_dialogue, decode_dialogues
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.data.sources import Source
@@ -115,6 +115,9 @@ def export(
     for variant, schema in schemas.items():
       text = _schema_text(corpus, split, variant, schema)
       _write_file(out / variant / split / "schema.json", text)
+      if corpus.perturbed(split):  # also says whether only last turns are scored
+        name = PERTURBATION.format(split=split)
+        _write_file(out / variant / name, corpus.source.read(name).decode("utf-8"))
     names = {variant: renamings(original, schema) for variant, schema in schemas.items()}
     files = corpus.dialogue_files(split) if schemas else ()
     for variant, name in itertools.product(names, files):  # workers do not know the inputs
@@ -225,13 +228,13 @@ def _mark_frame(frame: dict[str, Any], service: str, marks: _Marks) -> None:
   slot = functools.partial(marks.slot, service)
   intent = functools.partial(marks.intent, service)
   frame["service"] = marks.service(service)
-  for span in frame.get("slots", ()):
+  for span in frame.get("slots") or ():
     span["slot"] = slot(span["slot"])
   if state := frame.get("state"):
     state["active_intent"] = intent(state["active_intent"])
     state["requested_slots"] = [slot(s) for s in state["requested_slots"]]
     state["slot_values"] = marks.entries(service, state["slot_values"])
-  for action in frame.get("actions", ()):
+  for action in frame.get("actions") or ():
     if action.get("slot") == "intent" and action["act"] in INTENT_ACTS:
       for key in {"values", "canonical_values"} & action.keys():
         action[key] = [intent(name) for name in action[key]]

@@ -110,7 +110,7 @@ def summarise(
   return {
     "dialogues": dialogues,
     "single_domain": single,
-    "multi_domain": dialogues - single,
+    "multi_domain": sum(n for services, n in service_sets.items() if len(services) > 1),
     "services_per_dialogue": _ratio(sum(len(s) * n for s, n in service_sets.items()), dialogues),
     "turns": totals["turns"],
     "turns_per_dialogue": _ratio(totals["turns"], dialogues),
@@ -193,7 +193,7 @@ def _add(counts: Counts, dialogue: Dialogue) -> None:
   totals = counts.totals
   services, values = set(), set()
   totals["turns"] += len(dialogue.turns)
-  for turn in dialogue.turns:
+  for number, turn in enumerate(dialogue.turns):
     words = turn.utterance.lower().split()
     totals["tokens"] += len(words)
     counts.vocabulary.update(words)
@@ -205,7 +205,7 @@ def _add(counts: Counts, dialogue: Dialogue) -> None:
         counts.frames_without_acts[turn.speaker] += 1
       for action in frame.actions or ():
         acts[action["act"]] += 1
-      if frame.state is not None:
+      if frame.state is not None and dialogue.is_scored(number):
         counts.user_frames[frame.service] += 1
         totals["active_slots"] += len(frame.state.slot_values)
         for slot, ways in frame.state.slot_values.items():

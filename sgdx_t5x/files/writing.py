@@ -2,6 +2,8 @@
 
 import contextlib
 import errno
+import gzip
+import io
 import json
 import pathlib
 import re
@@ -50,11 +52,21 @@ def json_line(data: Any) -> str:
 
 
 @contextlib.contextmanager
+def _open_text(path: pathlib.Path, packed: bool) -> Iterator[TextIO]:
+  """Opens a file for UTF-8; compressed, its bytes depend on the text alone."""
+  with contextlib.ExitStack() as files:
+    file: Any = files.enter_context(path.open("wb"))
+    if packed:
+      file = files.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+    yield files.enter_context(io.TextIOWrapper(file, encoding="utf-8", newline="\n"))
+
+
+@contextlib.contextmanager
 def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
   """Opens a text file under a temporary name in its folder; renames it once it is written.
 
   Args:
-    path: the file, replaced if it exists.
+    path: the file, replaced if it exists; one named *.gz is compressed.
     option: the option that named the file, for messages.
 
   Raises:
@@ -68,7 +80,7 @@ def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
     with temporary_name(path) as temporary:
       if path.exists() and not path.is_file():  # renaming would replace a device
         raise OSError(0, "not a regular file")
-      with temporary.open("w", encoding="utf-8", newline="\n") as file:
+      with _open_text(temporary, packed=path.suffix == ".gz") as file:
         yield file
       check_not_input(path, option)  # by now all inputs are known
       temporary.replace(path)

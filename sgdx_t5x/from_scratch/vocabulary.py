@@ -57,7 +57,7 @@ def lines(dialogues: Iterable[Dialogue], services: Iterable[Service]) -> Iterato
   """Yields the utterances of dialogues, then all that a prompt can show of services."""
   for dialogue in dialogues:
     for turn in dialogue.turns:
-      yield turn.utterance
+      yield turn.utterance.encode("utf-8", "replace").decode()  # JSON may hold lone surrogates
   for service in services:
     yield f"{service.name} {service.description}"
     for slot in service.slots:

@@ -1,10 +1,9 @@
 """Possible values in prompts, answers and styles, shared by formats."""
 
 import string
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from sgdx_t5x.data.schema import Slot
 from sgdx_t5x.errors import SgdxError
 
 NONE = "none"  # how answers say that a slot is not in the state
@@ -28,7 +27,23 @@ def loose(text: str) -> str:
   return "".join(c for c in text.lower() if c.isalnum())
 
 
-def matching_value(text: str, slot: Slot) -> str | None:
-  """Returns the possible value with a text's letters and digits, ignoring case, or None."""
-  key = loose(text)
-  return next((value for value in slot.possible_values if loose(value) == key), None)
+def matching_value(
+  text: str, values: Iterable[str], shown: Callable[[str], str] = str
+) -> str | None:
+  """Returns the value that a text stands for: the same, but for case, or but for punctuation.
+
+  Args:
+    text: of an answer.
+    values: to choose from; the closest matches, and among equals the first. "$$" is not "$".
+    shown: how a prompt shows a value, which is also a way to say it.
+
+  Returns:
+    A value, or None.
+  """
+  ways = [(value, {value, shown(value)}) for value in values]
+  for same in (str, str.lower, loose):
+    if key := same(text):
+      for value, said in ways:
+        if key in map(same, said):
+          return value
+  return None

@@ -179,7 +179,9 @@ def error_kinds(
   if not any(sum(each.values()) for run in shown.values() for each in run.values()):
     return None
   kinds = list(dict.fromkeys(k for run in shown.values() for each in run.values() for k in each))
-  variants = [v for v in VARIANTS.values() if any(v in run for run in shown.values())]
+  found = dict.fromkeys(v for run in shown.values() for v in run)
+  variants = [v for v in VARIANTS.values() if v in found]
+  variants += [v for v in found if v not in variants]
   figure, axes = panels(len(shown), 2, 2.2, page=True, sharex=True, sharey=True)
   words = []
   for ax, (name, run) in zip(axes, shown.items(), strict=True):

@@ -155,10 +155,9 @@ def slots(run: Run) -> Table | None:
 
 def errors(run: Run) -> Table | None:
   """Returns how often slots fail in a run, per variant and kind, with the shares over v1-v5."""
-  counts = kind_counts(run)
-  if not counts:
+  counts, frames = kind_counts(run), run.rows.groups["all"].num_frames
+  if not counts or not frames:  # none, if no service has slots
     return None
-  frames = run.rows.groups["all"].num_frames
   shared = [variant for variant in counts if variant in SGDX_VARIANTS] or list(counts)
   total = sum(sum(counts[variant].values()) for variant in shared)
 

@@ -84,23 +84,25 @@ def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
   Raises:
     UsageError: a repeated name.
   """
-  named: dict[str, pathlib.Path] = {}
-  unnamed: list[pathlib.Path] = []
+  runs: list[tuple[str, pathlib.Path]] = []  # with the given name, or ""
   for item in items:
     name, sign, path = item.partition("=")
     name = " ".join(name.encode("utf-8", "replace").decode().split())
     if not sign or os.path.exists(item):
-      unnamed.append(pathlib.Path(item))
-    elif name in named or not name or not path:
+      runs.append(("", pathlib.Path(item)))
+    elif name in dict(runs) or not name or not path:
       raise UsageError(
         f"RUN {item}",
         expected="PATH or NAME=PATH, with unique names",
-        available=", ".join(named),
+        available=", ".join(name for name, _ in runs if name),
         fix="give each run a different name",
       )
     else:
-      named[name] = pathlib.Path(path)
-  for name, path in zip(_short_names(unnamed), unnamed, strict=True):
+      runs.append((name, pathlib.Path(path)))
+  short = iter(_short_names([path for name, path in runs if not name]))
+  named: dict[str, pathlib.Path] = {}
+  for given, path in runs:
+    name = given or next(short)
     if name in named:
       raise UsageError(
         f"two runs are named {name}: {named[name]} and {path}",
@@ -259,7 +261,11 @@ def signatures(runs: Sequence[Run]) -> dict[str, str]:
 def _sources(folder: pathlib.Path, split: str) -> dict[int | None, dict[str, Any]]:
   """Returns step -> sources for `scoring.score_predictions`; None if no step is named."""
   variants = (ORIGINAL, *SGDX_VARIANTS)
-  named = {variant: folder / variant for variant in variants if (folder / variant).exists()}
+  named = {}
+  for variant in variants:
+    places = (folder / f"{variant}{extension}" for extension in ("", ".json", ".jsonl"))
+    if path := next((path for path in places if path.exists()), None):
+      named[variant] = path
   if named:
     return {None: named}
   steps = step_files(folder, split)

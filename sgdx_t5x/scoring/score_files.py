@@ -156,10 +156,13 @@ def read_frames_of(
 
 
 def frames_path(report: pathlib.Path, name: str) -> pathlib.Path:
-  """Returns the path of a report's per-frame scores, relative to the report; may be gzipped."""
-  path = report.parent / name
-  packed = path.with_name(f"{path.name}.gz")
-  return packed if packed.is_file() and not path.exists() else path
+  """Returns the path of a report's per-frame scores, relative to the report; may be gzipped.
+
+  A report that is a symbolic link was written, or is read, with its scores where the link leads.
+  """
+  paths = [folder / name for folder in (report.parent, report.resolve().parent)]
+  places = [place for path in paths for place in (path, path.with_name(f"{path.name}.gz"))]
+  return next(filter(pathlib.Path.is_file, places), paths[0])
 
 
 def read_report(path: str | pathlib.Path) -> dict[str, Any]:

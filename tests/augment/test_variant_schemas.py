@@ -1,6 +1,7 @@
 """One answer to "what is the schema of this variant?", whoever asks."""
 
 import json
+import re
 
 import pytest
 import tiny_corpus as tiny
@@ -181,3 +182,10 @@ def words_of(schemas, variants):
 
 def plain(text):
   return "".join(filter(str.isalnum, text.lower()))
+
+
+@pytest.mark.parametrize("name", ["original", "vs", "ned+mine"])
+def test_a_name_that_ids_use_for_something_else_is_refused(corpus, tmp_path, name):
+  own = write_schema(tmp_path / "own", corpus.schema("test"))
+  with pytest.raises(SgdxError, match=rf"named '{re.escape(name)}'"):
+    VariantSchemas(corpus, {name: own})

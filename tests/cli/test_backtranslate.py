@@ -92,8 +92,10 @@ def test_a_folder_that_holds_the_table_is_not_replaced(corpus, shouting, tmp_pat
   out = tmp_path / "out"
   assert backtranslate(corpus, out) == 0
   texts = out / "ja/train/texts.jsonl"
-  before = texts.read_bytes()
   again = ("--table", str(texts), "--pivots", "ja", "--overwrite")
+  assert backtranslate(corpus, out, *again, provider="table") == 0  # there is nothing to write
+  texts.write_text(texts.read_text() + "\n")
+  before = texts.read_bytes()
   assert backtranslate(corpus, out, *again, provider="table") == 2
   assert f"contains {texts}, which this command reads" in capsys.readouterr().err
   assert texts.read_bytes() == before
@@ -270,3 +272,13 @@ def test_help_has_examples(capsys):
   assert "examples:" in shown
   assert "--model-to 'models/en-{pivot}'" in shown
   assert all(len(line) <= 100 for line in shown.splitlines())
+
+
+def test_the_same_command_may_be_repeated_in_a_corpus(corpus, shouting):
+  """There, the schemas it wrote are inputs of the corpus, which must not be replaced."""
+  out = corpus / "back_translations"
+  assert backtranslate(corpus, out, "--pivots", "zh") == 0
+  assert backtranslate(corpus, out, "--pivots", "zh", "ja") == 0
+  before = files(out)
+  assert backtranslate(corpus, out, "--pivots", "zh", "ja") == 0
+  assert files(out) == before

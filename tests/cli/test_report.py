@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import csv
+import dataclasses
 import gzip
 import json
 import re
@@ -14,7 +15,7 @@ import tiny_corpus as tiny
 from commands import sgdx
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.report import plot_style, runs
+from sgdx_t5x.report import plot_style, plots, run_tables, runs
 
 ALL = ("original", *tiny.VARIANTS)
 TEXT = "wrong </script><b>value"  # of a prediction
@@ -287,6 +288,40 @@ def test_runs_without_frames_still_give_tables(corpus, scored, tmp_path, capsys)
   assert "error-browser" not in re.findall(r'<section id="([^"]+)"', text)
   assert float(rows(out, "summary")["lone, all", "JGA_orig"]) == 1
   assert not (out / "errors").exists()
+
+
+def test_the_first_run_is_the_baseline_with_or_without_a_name():
+  assert list(runs.parse_names(["a/first.json", "ours=b.json", "c/third.json"])) == [
+    "first", "ours", "third",
+  ]  # fmt: skip
+
+
+@pytest.mark.parametrize("extension", ["", ".json", ".jsonl"])
+def test_a_folder_may_hold_a_file_per_variant(tmp_path, extension):
+  paths = {name: tmp_path / f"{name}{extension}" for name in ("original", "v1", "v5")}
+  for path in paths.values():
+    path.touch()
+  assert runs._sources(tmp_path, "test") == {None: paths}
+
+
+def test_scores_behind_a_link_are_found(scored, tmp_path):
+  (tmp_path / "latest.json").symlink_to(scored / "first.json")
+  assert runs.read_run("a", tmp_path / "latest.json").table is not None
+
+
+def test_errors_are_left_out_where_no_frame_has_a_jga(scored, monkeypatch):
+  """Of a service without slots."""
+  run = runs.read_run("first", scored / "first.json")
+  assert run_tables.errors(run) is not None
+  run.rows.groups["all"] = dataclasses.replace(run.rows.groups["all"], num_frames=0)
+  assert run_tables.errors(run) is None
+
+
+def test_errors_of_other_variants_than_sgdxs_are_drawn():
+  counts = {"mine": {"corrupt_3": {"missed": 3}, "corrupt_4": {"missed": 5}}}
+  figure = plots.error_kinds(counts, {"mine": 10})
+  [line] = figure.axes[0].lines
+  assert list(line.get_ydata()) == [30, 50]
 
 
 def test_compressed_scores_are_read(scored, tmp_path):

@@ -48,11 +48,13 @@ def test_published_sizes_name_their_gin_file(tmp_path, capsys):
   assert "--gin_file=gin/models/t5_1_1_small.gin" in plain
   assert "vocab_size" not in plain
   assert "step_offset" not in plain
-  (tmp_path / "spiece.model").write_bytes(b"")
+  (tmp_path / "my t5").mkdir()
+  args.hf = str(tmp_path / "my t5")
+  (tmp_path / "my t5/spiece.model").write_bytes(b"")
   _print_next(dataclasses.replace(small, vocab_size=250_112), "/c/checkpoint_0", args)
   other = capsys.readouterr().out
   assert "--gin.network.T5Config.vocab_size=250112" in other
-  assert f"SGDX_VOCAB={tmp_path}/spiece.model" in other
+  assert f"SGDX_VOCAB='{tmp_path}/my t5/spiece.model'" in other
   _print_next(gin_files.MODELS[""], "/c/checkpoint_0", args)
   assert "gin/t5dst.gin alone" in capsys.readouterr().out
 

@@ -19,6 +19,7 @@ import zipfile
 
 import pytest
 import tiny_corpus
+from perturbed import write_sample as write_perturbed
 from places import FIXTURES
 
 from sgdx_t5x.cli import main
@@ -427,3 +428,21 @@ def test_the_bar_is_for_terminals_only(tiny, tmp_path, capsys, monkeypatch):
   monkeypatch.setenv("FORCE_COLOR", "1")  # makes rich assume a terminal
   assert main(["data", "export", *arguments]) == 0  # existing files are replaced
   assert "100%" in capsys.readouterr().err
+
+
+def test_a_perturbed_corpus_stays_one(tmp_path):
+  """Else a counterfactual set would be scored in all of its turns."""
+  corpus = write_perturbed(tmp_path / "ned", "ned")
+  arguments = ["--corpus", str(corpus), "--variant", "v1", "--split", "test"]
+  assert main(["data", "export", *arguments, "--out", str(tmp_path / "out")]) == 0
+  name = "test/perturbation.json"
+  assert (tmp_path / "out/v1" / name).read_text() == (corpus / name).read_text()
+
+
+def test_null_stands_for_no_spans_and_no_acts(tiny):
+  schema = open_corpus(tiny).schema("test")
+  data = json.loads((tiny / "test/dialogues_002.json").read_text())
+  first_frame(data[0]).update(slots=None, actions=None)
+  number, texts = convert_text(json.dumps(data), "x", schema, [renamings(schema, schema)])
+  assert number == len(data)
+  assert json.loads(next(texts)) == data

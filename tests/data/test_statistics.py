@@ -1,6 +1,7 @@
 """`sgdx data stats`: numbers by hand, SGD's numbers from its paper, and the command."""
 
 import argparse
+import dataclasses
 import json
 
 import pytest
@@ -232,3 +233,25 @@ def test_sgd(real_archive):
   }
   assert dev["provenance"]["entered"] == 19_656
   assert dev["provenance"]["unknown"] == 839  # spans give the source of 1,744 values in old files
+
+
+def test_of_counterfactual_dialogues_only_scored_frames_count(root):
+  """As in `provenance.count`: their shares are of the same frames."""
+  dialogues = list(open_corpus(root).dialogues("test"))
+  cut = [
+    d.turns[: d.turns.index([t for t in d.turns if t.speaker == "USER"][-1]) + 1] for d in dialogues
+  ]
+  last = [
+    dataclasses.replace(d, turns=turns, last_only=True)
+    for d, turns in zip(dialogues, cut, strict=True)
+  ]
+  counts = statistics.count(last)
+  assert counts.user_frames.total() == sum(len(turns[-1].frames) for turns in cut)
+
+
+def test_a_dialogue_without_frames_is_of_no_domain(root):
+  [dialogue, *_] = open_corpus(root).dialogues("test")
+  bare = tuple(dataclasses.replace(turn, frames=()) for turn in dialogue.turns)
+  counts = statistics.count([dataclasses.replace(dialogue, turns=bare)])
+  found = statistics.summarise(counts, open_corpus(root).schema("test"), None, None)
+  assert (found["dialogues"], found["single_domain"], found["multi_domain"]) == (1, 0, 0)

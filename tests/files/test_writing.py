@@ -1,5 +1,6 @@
 """The policy for output folders, and atomic writing of files and folders."""
 
+import gzip
 import json
 import pathlib
 
@@ -117,3 +118,11 @@ def test_half_a_character_is_escaped_in_json_and_refused_in_text(tmp_path):
   ):
     file.write(half["text"])
   assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_named_gz_is_compressed_and_always_equal(tmp_path):
+  for name in ("a.txt.gz", "b.txt.gz"):
+    with atomic_write(tmp_path / name, "--out") as file:
+      file.write("caf\u00e9\n")
+  assert gzip.decompress((tmp_path / "a.txt.gz").read_bytes()).decode() == "caf\u00e9\n"
+  assert (tmp_path / "a.txt.gz").read_bytes() == (tmp_path / "b.txt.gz").read_bytes()

@@ -685,9 +685,33 @@ def test_slurm_on_several_machines(installed):
 def test_slurm_refuses(installed):
   shared = ("--cuda=12", "--slurm", "--seeds=0,1", *FULL, "--gin.MODEL_DIR='runs/m'")
   four_parts(installed.run("gpu.sh", *shared), 2, "all jobs of the array would write", "%SEED%")
+  twice = ("--cuda=12", "--slurm", *FULL, "--gin.MODEL_DIR='r/%SEED%'")
+  four_parts(installed.run("gpu.sh", "--seeds=1,1", *twice), 2, "two jobs of the array", "1 1")
+  same = ("--cuda=12", "--slurm", "--gin_files=gin/t5dst.gin,gin/sample/t5dst.gin", "--", "python",
+          "-m", "t5x.train", "--gin.MODEL_DIR='r/%GIN%'")  # fmt: skip
+  four_parts(installed.run("gpu.sh", *same), 2, "two jobs of the array are called t5dst")
   assert installed.calls == []
   (installed.state / "refuses").touch()
   four_parts(installed.run("gpu.sh", "--cuda=12", "--slurm", *FULL), 1, "nothing was submitted")
+
+
+@pytest.mark.parametrize(
+  "file", ["gin/sample/t5dst.gin", "./gin/scale/cpu.gin", "{}/gin/scale/cpu.gin"]
+)
+def test_a_scale_is_recognised_however_it_is_written(installed, file):
+  file = file.format(installed.repo)
+  done = installed.run(
+    "cpu.sh", "--dry-run", "--", "python", "-m", "t5x.train", f"--gin_file={file}"
+  )
+  assert done.returncode == 0, done.stderr
+  assert done.stdout.count("--gin_file") == 1
+
+
+def test_gin_files_may_be_in_a_search_path(installed, tmp_path):
+  (tmp_path / "mine.gin").touch()
+  words = ("--dry-run", "--", "python", "-m", "t5x.train", "--gin_file=mine.gin")
+  assert installed.run("cpu.sh", *words, f"--gin_search_paths=gin,{tmp_path}").returncode == 0
+  four_parts(installed.run("cpu.sh", *words), 2, "--gin_file=mine.gin: no such file")
 
 
 # --- interrupted, documented -----------------------------------------------------------------

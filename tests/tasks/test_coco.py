@@ -15,6 +15,7 @@ from sgdx_t5x.data.variants import untagged
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.records import turn_examples
 from sgdx_t5x.records.builder import config_name, frame_records
+from sgdx_t5x.tasks.texts import TurnSource
 
 LENGTHS = {"inputs": 400, "targets": 100}
 
@@ -118,3 +119,16 @@ def test_sgds_train_has_as_many_turns_with_acts_as_were_counted():
     1 for dialogue in corpus.dialogues("train") for _ in turn_examples.user_turns(dialogue)
   )
   assert turns == 111_878
+
+
+def test_a_task_without_examples_says_so():
+  """Else a mixture would have none, or wait forever."""
+  source = TurnSource(lambda split: iter(()), ["train"])
+  with pytest.raises(SgdxError, match="no examples of this task in split train"):
+    source.get_dataset("train")
+
+
+def test_lone_surrogates_are_read_as_question_marks():
+  source = TurnSource(lambda split: iter([{"id": "a", "inputs": "caf\udce9"}]), ["train"])
+  [example] = source.get_dataset("train", shuffle=False).as_numpy_iterator()
+  assert example["inputs"] == b"caf?"

@@ -89,7 +89,8 @@ def _read_value(
   key = text.lower()
   if key in ("", NONE):
     # Without letters, a possible value "None" is written like this.
-    return matching_value(text, slot) if key and slot.is_categorical and not choices else None
+    may_be_value = key and slot.is_categorical and not choices
+    return matching_value(text, slot.possible_values) if may_be_value else None
   if key == DONTCARE:
     return DONTCARE
   if not slot.is_categorical:
@@ -97,4 +98,4 @@ def _read_value(
   letter = key.rstrip(")").removeprefix(str(i))
   if len(letter) == 1 and letter in LETTERS[: len(choices)]:
     return slot.possible_values[choices[LETTERS.index(letter)]]
-  return matching_value(text, slot) or text
+  return matching_value(text, slot.possible_values) or text

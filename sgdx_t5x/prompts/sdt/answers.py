@@ -21,6 +21,7 @@ from sgdx_t5x.prompts.sdt.text import (
   answer_names,
   ordered_values,
 )
+from sgdx_t5x.prompts.values import matching_value
 
 
 def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle) -> PredictedFrame:
@@ -96,12 +97,4 @@ def _choice(text: str, choices: Sequence[str], how: str) -> str | None:
   letter = text.rstrip(")").lower()
   if how == "letters" and len(letter) == 1 and letter in LETTERS[: len(choices)]:
     return choices[LETTERS.index(letter)]
-  for same in (str, str.lower, _loose):
-    for choice in choices:
-      if same(choice) == same(text) != "":
-        return choice
-  return None
-
-
-def _loose(text: str) -> str:
-  return "".join(c for c in text.lower() if c.isalnum())
+  return matching_value(text, choices)

@@ -89,6 +89,7 @@ def _demonstration(service: Service, beginning: _Beginning, source: str) -> Demo
   said = [" ".join(turn.utterance.split()) for turn in turns]
   tags = [USER_TAG if turn.speaker == USER else SYSTEM_TAG for turn in turns]
   text = " ".join(f"{tag} {utterance}" for tag, utterance in zip(tags, said, strict=True))
+  text = text.encode("utf-8", "replace").decode()  # JSON may hold lone surrogates
   slots = dict(_values(service, beginning.state.slot_values, text))
   return Demonstration(service.name, text, slots, beginning.state.active_intent, source=source)
 

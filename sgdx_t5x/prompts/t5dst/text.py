@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from sgdx_t5x.data.dialogue import USER
 from sgdx_t5x.data.schema import DONTCARE, Service, Slot
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.prompts.values import LETTERS, NONE, check_choices, loose
+from sgdx_t5x.prompts.values import LETTERS, NONE, check_choices, matching_value
 
 JOIN = " || "
 _CHOICES = {
@@ -135,11 +135,7 @@ def read_value(text: str, slot: Slot, style: PromptStyle) -> str | None:
     return text
   if style.values == "letters" and (letter := text.rstrip(")").lower()) in _letters(slot):
     return slot.possible_values[_letters(slot).index(letter)]
-  key = loose(text)
-  for value in slot.possible_values:
-    if key in (loose(value), loose(_shown(value, style))):
-      return value
-  return text
+  return matching_value(text, slot.possible_values, lambda value: _shown(value, style)) or text
 
 
 def base_name(service_name: str) -> str:

@@ -151,7 +151,7 @@ def _text(value: Any, pair: ServicePair, slot: str) -> str:
     value = int(value)
   text = quoted(value) if isinstance(value, dict | list) else str(value)
   found = pair.original.slots[pair.original.slot_index[slot]]
-  return matching_value(text, found) or text
+  return matching_value(text, found.possible_values) or text
 
 
 def calls_text(calls: Iterable[Mapping[str, Any]]) -> str:
