@@ -88,13 +88,13 @@ check_command() {
   IFS=, read -ra folders <<< "$(values_of --gin_search_paths "$@" | paste -sd, -)"
   while IFS= read -r file; do
     case "$file" in t5x/* | gs://*) continue ;; esac
-    is_in_any "$file" . ${folders[@]+"${folders[@]}"} || fail 2 "--gin_file=$file: no such file" \
+    is_in_any "$file" ${folders[@]+"${folders[@]}"} || fail 2 "--gin_file=$file: no such file" \
       "a path relative to the repository root, $PWD" \
       "nearest: $(nearest_file "$file")" "correct the path"
   done < <(values_of --gin_file "$@")
 }
 
-# is_in_any FILE FOLDER...: whether one of the folders has the file.
+# is_in_any FILE FOLDER...: whether the file is there, or in one of the folders.
 is_in_any() {
   local file="$1" folder
   shift

@@ -201,45 +201,46 @@ def test_parts_are_divided_over_a_mesh():
   assert mesh_axes.param_states["wi"]["kernel"].v_row == PartitionSpec()
 
 
-@pytest.mark.parametrize(
-  ("name", "settings"), [("fromage", {}), ("lars", {}), ("rmsprop", {"momentum": 0.9})]
-)
-def test_the_trainers_rate_is_refused_where_updates_are_not_proportional_to_it(name, settings):
-  """Else they take the steps of optax with that schedule."""
-  make, of_optax = getattr(optimizers, name), getattr(optax, name)
-  with pytest.raises(T5XError, match=f"{name} needs a learning rate"):
-    make(**settings)
-  rates = jnp.linspace(0.01, 0.1, 5)
-  found = make(learning_rate=lambda step: rates[step], **settings).create(_params())
-  reference = of_optax(lambda step: rates[step], **settings)
-  params = _params()
+RATES = jnp.linspace(0.01, 0.1, 5)
+
+
+def _assert_same_steps(optimizer, name, settings):
+  """Compares steps with RATES with those of optax."""
+  found, params = optimizer.create(_params()), _params()
+  reference = getattr(optax, name)(lambda step: RATES[step], **settings)
   state = reference.init(params)
   for step in range(4):
     gradients = _params(step + 1)
-    found = found.apply_gradient(gradients, learning_rate=rates[step])
-    updates, state = reference.update(gradients, state, params)
-    params = optax.apply_updates(params, updates)
-  jax.tree.map(np.testing.assert_allclose, found.target, params)
-
-
-@pytest.mark.parametrize("name", ["adam", "lion", "sgd", "rmsprop", "noisy_sgd"])
-def test_the_trainers_rate_is_that_of_a_schedule(name):
-  make, of_optax = getattr(optimizers, name), getattr(optax, name)
-  settings = {"momentum": 0.9} if name == "sgd" else {}
-  if name == "noisy_sgd":
-    settings["key"] = 0
-  rates = jnp.linspace(0.01, 0.1, 5)
-  found = make(**settings).create(_params())
-  reference = of_optax(lambda step: rates[step], **settings)
-  params = _params()
-  state = reference.init(params)
-  for step in range(4):
-    gradients = _params(step + 1)
-    found = found.apply_gradient(gradients, learning_rate=rates[step])
+    found = found.apply_gradient(gradients, learning_rate=RATES[step])
     updates, state = reference.update(gradients, state, params)
     params = optax.apply_updates(params, updates)
   close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6)
   jax.tree.map(close, found.target, params)
+
+
+@pytest.mark.parametrize(
+  ("name", "settings"), [("fromage", {}), ("lars", {}), ("rmsprop", {"momentum": 0.9})]
+)
+def test_the_trainers_rate_is_refused_where_updates_are_not_proportional_to_it(name, settings):
+  """With a schedule of their own they take optax's steps."""
+  make = getattr(optimizers, name)
+  with pytest.raises(T5XError, match=f"{name} needs a learning rate"):
+    make(**settings)
+  _assert_same_steps(make(learning_rate=lambda step: RATES[step], **settings), name, settings)
+
+
+@pytest.mark.parametrize(
+  ("name", "settings"),
+  [
+    ("adam", {}),
+    ("lion", {}),
+    ("sgd", {"momentum": 0.9}),
+    ("rmsprop", {}),
+    ("noisy_sgd", {"key": 0}),
+  ],
+)
+def test_the_trainers_rate_is_that_of_a_schedule(name, settings):
+  _assert_same_steps(getattr(optimizers, name)(**settings), name, settings)
 
 
 def test_mistakes_are_named():
