@@ -71,6 +71,11 @@ def is_text(value: Any) -> bool:
   return isinstance(value, str) and not _HALF_CHARACTER.search(value)
 
 
+def as_text(text: str) -> str:
+  """Returns a string with "?" for each lone surrogate: UTF-8 can encode it, see `is_text`."""
+  return text.encode("utf-8", "replace").decode()
+
+
 def is_number(value: Any) -> bool:
   """Whether decoded JSON is a finite number that a float can hold; JSON integers are unbounded."""
   try:

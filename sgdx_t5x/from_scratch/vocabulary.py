@@ -20,6 +20,7 @@ import sentencepiece
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.schema import Service
+from sgdx_t5x.files.reading import as_text
 
 # One piece each; otherwise the tags would be half of a short prompt.
 TAGS = ("[USER]", "[SYSTEM]", "[domain]", "[slot]", "[PVs]", "none", "dontcare")
@@ -57,7 +58,7 @@ def lines(dialogues: Iterable[Dialogue], services: Iterable[Service]) -> Iterato
   """Yields the utterances of dialogues, then all that a prompt can show of services."""
   for dialogue in dialogues:
     for turn in dialogue.turns:
-      yield turn.utterance.encode("utf-8", "replace").decode()  # JSON may hold lone surrogates
+      yield as_text(turn.utterance)
   for service in services:
     yield f"{service.name} {service.description}"
     for slot in service.slots:

@@ -21,6 +21,7 @@ from sgdx_t5x.data.dialogue import SYSTEM, USER, State
 from sgdx_t5x.data.example_id import FRAME, SLOT, ExampleId
 from sgdx_t5x.data.schema import Service
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files.reading import as_text
 from sgdx_t5x.prompts.memo import Memo
 from sgdx_t5x.prompts.protocol import (
   History,
@@ -228,8 +229,7 @@ class Tokens(Memo[str, bytes]):
     return self._whole(text)
 
   def _whole(self, text: str) -> bytes:
-    text = text.encode("utf-8", "replace").decode()  # JSON may hold lone surrogates
-    return array.array(_TOKEN.char, self._vocabulary.encode(text)).tobytes()
+    return array.array(_TOKEN.char, self._vocabulary.encode(as_text(text))).tobytes()
 
   def _of_word(self, word: str) -> bytes | None:
     """Returns a word's tokens, the same in any text; None if preceding text may change them.

@@ -15,6 +15,7 @@ from sgdx_t5x.corpora import SAMPLE, open_corpus
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue, example_pick, frame_id
 from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.files.reading import as_text
 from sgdx_t5x.records import tracker_fields
 from sgdx_t5x.trackers.turns import without_acts, without_spans
 
@@ -142,14 +143,9 @@ def config_name(corpus: Corpus | None) -> str:
   return "_".join(parts)
 
 
-def _in_utf8(text: str) -> str:
-  """Returns a text with "?" for each lone surrogate, which JSON may hold and UTF-8 cannot."""
-  return text.encode("utf-8", "replace").decode()
-
-
 def frame_records(dialogue: Dialogue, schema: Schema, seen: frozenset[str]):
   """Yields the records of a dialogue's user frames, without their split."""
-  utterances = [_in_utf8(turn.utterance) for turn in dialogue.turns]
+  utterances = [as_text(turn.utterance) for turn in dialogue.turns]
   position = {name: i for i, name in enumerate(schema.names)}
   fields = (
     fields
@@ -170,9 +166,9 @@ def frame_records(dialogue: Dialogue, schema: Schema, seen: frozenset[str]):
       "pick": example_pick(name),
       "utterances": utterances[: turn + 1],
       "gold_slot": [s for s, _ in gold],
-      "gold_value": [_in_utf8(v) for _, v in gold],
+      "gold_value": [as_text(v) for _, v in gold],
       "active_intent": frame.state.active_intent,
       "requested_slots": list(frame.state.requested_slots),
       **of_trackers,
-      **{name: [_in_utf8(text) for text in of_trackers[name]] for name in tracker_fields.TEXTS},
+      **{name: [as_text(text) for text in of_trackers[name]] for name in tracker_fields.TEXTS},
     }

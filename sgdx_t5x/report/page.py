@@ -19,6 +19,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from sgdx_t5x.files.reading import as_text
 from sgdx_t5x.tables import Cell, Number, Table
 
 _FILES = importlib.resources.files(__package__)
@@ -110,7 +111,7 @@ def render(page: Page) -> str:
     script_hash=f"sha256-{digest}",
     data=Markup(script_json(page.browser)),
   )
-  return html.encode("utf-8", "replace").decode()  # JSON may hold lone surrogates
+  return as_text(html)  # JSON may hold lone surrogates
 
 
 def slug(title: str) -> str:

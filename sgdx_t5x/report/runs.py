@@ -12,6 +12,7 @@ from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files import not_found
+from sgdx_t5x.files.reading import as_text
 from sgdx_t5x.metrics import JOINT_GOAL
 from sgdx_t5x.report.checks import Check
 from sgdx_t5x.report.steps import step_files
@@ -87,7 +88,7 @@ def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
   runs: list[tuple[str, pathlib.Path]] = []  # with the given name, or ""
   for item in items:
     name, sign, path = item.partition("=")
-    name = " ".join(name.encode("utf-8", "replace").decode().split())
+    name = " ".join(as_text(name).split())
     if not sign or os.path.exists(item):
       runs.append(("", pathlib.Path(item)))
     elif name in dict(runs) or not name or not path:

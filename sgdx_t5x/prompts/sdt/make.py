@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sgdx_t5x.data.dialogue import USER, Dialogue, State
 from sgdx_t5x.data.schema import Schema, Service
 from sgdx_t5x.data.subset import rank
+from sgdx_t5x.files.reading import as_text
 from sgdx_t5x.prompts.sdt.demonstrations import NONE, SYSTEM_TAG, USER_TAG, Demonstration
 
 
@@ -89,7 +90,7 @@ def _demonstration(service: Service, beginning: _Beginning, source: str) -> Demo
   said = [" ".join(turn.utterance.split()) for turn in turns]
   tags = [USER_TAG if turn.speaker == USER else SYSTEM_TAG for turn in turns]
   text = " ".join(f"{tag} {utterance}" for tag, utterance in zip(tags, said, strict=True))
-  text = text.encode("utf-8", "replace").decode()  # JSON may hold lone surrogates
+  text = as_text(text)
   slots = dict(_values(service, beginning.state.slot_values, text))
   return Demonstration(service.name, text, slots, beginning.state.active_intent, source=source)
 

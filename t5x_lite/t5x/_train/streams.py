@@ -52,19 +52,20 @@ def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) ->
   settings = _describe(cfg, random_seed)
   resuming = start.choice is not None and start.choice.resuming
   kept = _read_stream(path) if resuming and utils.resume_data() else None
-  run_start = {"run_start": start.run_start}
   if kept is not None and kept.settings == settings and kept.first_step <= start.step:
     log(
       f"training data seed {kept.data_seed} since step {kept.first_step}; skipping the "
       f"{start.step - kept.first_step} batches already seen"
     )
-    stream = kept if kept.run_start is not None else dataclasses.replace(kept, **run_start)
+    stream = kept
+    if kept.run_start is None:
+      stream = dataclasses.replace(kept, run_start=start.run_start)
   else:
     if resuming:
       why = "" if kept is None else ": its settings have changed"
       log(f"training data is in a new order from step {start.step}{why}")
     data_seed = utils.resolve_seed(cfg, random_seed, start.step, "training data")
-    stream = Stream(start.step, data_seed, _seed(random_seed), settings, **run_start)
+    stream = Stream(start.step, data_seed, _seed(random_seed), settings, start.run_start)
   if jax.process_count() > 1:
     from jax.experimental import multihost_utils
 
