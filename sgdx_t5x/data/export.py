@@ -106,9 +106,11 @@ def export(
     What was written, file by file in the order of the corpus.
 
   Raises:
-    SgdxError: dialogues that do not fit the schema, or a file that cannot be written.
+    SgdxError: dialogues that do not fit the schema, a folder with dialogues of another corpus, or
+      a file that cannot be written.
   """
   out = pathlib.Path(out)
+  _check_others(corpus, chosen, out)
   tasks = []
   for split, schemas in chosen.items():
     original = corpus.schema(split)
@@ -130,6 +132,23 @@ def export(
     return
   with worker_processes(processes, "converting dialogues") as run:
     yield from run(_write, tasks)
+
+
+def _check_others(corpus: Corpus, chosen: Mapping[str, Iterable[str]], out: pathlib.Path) -> None:
+  """Refuses folders with files that would remain and belong to the split: another corpus's."""
+  for split, variants in chosen.items():
+    names = {*corpus.dialogue_files(split)}
+    if corpus.perturbed(split):
+      names.add(PERTURBATION.format(split=split))
+    for variant, name in itertools.product(variants, ("dialogues_*.json", "perturbation.json")):
+      found = {path.relative_to(out / variant) for path in (out / variant / split).glob(name)}
+      if others := sorted(path.as_posix() for path in found if path.as_posix() not in names):
+        raise SgdxError(
+          f"--out {out / variant} contains {others[0]}, which {corpus.origin} lacks",
+          expected="a folder without files of another corpus: they would be mixed with this one's",
+          available=f"{len(others)} such files",
+          fix=f"delete {out / variant / split}, or name another folder",
+        )
 
 
 def convert_text(

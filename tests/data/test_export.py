@@ -439,6 +439,19 @@ def test_a_perturbed_corpus_stays_one(tmp_path):
   assert (tmp_path / "out/v1" / name).read_text() == (corpus / name).read_text()
 
 
+@pytest.mark.parametrize("name", ["dialogues_009.json", "perturbation.json"])
+def test_files_of_another_corpus_are_not_mixed_in(tiny, tmp_path, capsys, name):
+  folder = tmp_path / "out/v1/test"
+  folder.mkdir(parents=True)
+  (folder / name).write_text("[]")
+  arguments = ["--corpus", str(tiny), "--variant", "v1", "--out", str(tmp_path / "out")]
+  assert main(["data", "export", *arguments]) == 1
+  err = capsys.readouterr().err
+  assert f"out/v1 contains test/{name}, which" in err
+  assert f"fix:       delete {folder}" in err
+  assert [path.name for path in folder.iterdir()] == [name]
+
+
 def test_null_stands_for_no_spans_and_no_acts(tiny):
   schema = open_corpus(tiny).schema("test")
   data = json.loads((tiny / "test/dialogues_002.json").read_text())
