@@ -143,7 +143,9 @@ def results(
       the join, and rows of other ids are left out. None for no coreference.
   """
   first = next(iter(files))
-  keys: list[str] = list(need_coref or [row.key for row in files[first]])
+  keys: list[str] = (
+    [row.key for row in files[first]] if need_coref is None else list(need_coref)
+  )
   table: list[dict[str, float]] = [{} for _ in keys]
   numbers: dict[str, float] = {}
   for kind, rows in files.items():
@@ -167,8 +169,8 @@ def gold_needs(gold: Mapping[str, Mapping[str, object]]) -> dict[str, bool]:
   as needing it if any other row has the field, since a missing value is truthy in CheckDST's table.
   """
   field = "need_coref"
-  says = any(field in row for row in gold.values())
   normal = {key.replace(".json", "").lower(): row for key, row in gold.items()}
+  says = any(field in row for row in normal.values())
   return {key: bool(row.get(field, says)) for key, row in normal.items()}
 
 

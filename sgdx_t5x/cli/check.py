@@ -50,7 +50,8 @@ examples:
 
 The frames that a perturbation changed are compared with the same frames of the
 original dialogues. A set without perturbation.json must be named after its kind:
-ned, vs (frames whose gold state differs), pi or sdi (whose utterance differs).
+ned, vs (frames whose gold state differs), pi or sdi (whose utterance differs);
+for vs, --entity-slots then has the slots whose values were replaced.
 docs/metrics/perturbed.md defines all numbers, docs/score-json.md the files.
 """
 

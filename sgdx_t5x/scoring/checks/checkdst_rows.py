@@ -70,7 +70,7 @@ def rows_report(
     seed: random seed of the bootstrap.
   """
   first = next(iter(files))
-  before = {row.key: row for row in reversed(files[first])}
+  before = {row.key: row for row in reversed(files[first]) if row.predicted is not None}
   return {
     "format": FORMAT,
     "first": first,
@@ -139,7 +139,8 @@ def _counts(row: Row, before: Row | None) -> dict[str, float]:
   predicted, gold = set(row.predicted.slots), set(row.gold.slots)
   history = History([row.context])
   names = [_value(slot) for slot in row.predicted.named]
-  is_possible = all(_value(slot) in row.context for slot in row.gold.named)
+  needed = {_value(slot) for slot in row.gold.named} - {"dontcare"}
+  is_possible = all(name in row.context for name in needed)
   counts: dict[str, float] = {
     "scored": 1,
     "jga": right,
@@ -151,7 +152,7 @@ def _counts(row: Row, before: Row | None) -> dict[str, float]:
     "unanswerable": not is_possible,
     "answerable_right": right and is_possible,
   }
-  if before is not None and before.predicted is not None:
+  if before is not None:
     was_right = checkdst.is_right(before)
     counts |= {
       "changed": 1,

@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sgdx_t5x import metrics
 from sgdx_t5x.corpora import open_corpus
@@ -20,6 +20,8 @@ OF_WORDS = ("pi", "sdi")  # a frame counts as changed if its utterance changed
 OF_VALUES = ("ned", "vs")  # a frame counts as changed if its gold state changed
 OF_GOALS = ("coco", "coco_ori")  # a frame counts as changed if its goal was edited
 KINDS = ("ned", "pi", "sdi", "vs")
+
+_Values = tuple[tuple[str, ...], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,12 +72,13 @@ class Gold:
   Attributes:
     frames: gold frames, with origins.
     utterances: dialogue id -> utterances of user and system, by turn.
-    values: dialogue id -> its values of some slots, in a fixed order; empty unless requested.
+    values: dialogue id -> its values of some slots, in a fixed order: of each slot of a state and
+      of each value of an act, its forms. Empty unless requested.
   """
 
   frames: Sequence[GoldFrame]
   utterances: Mapping[str, tuple[str, ...]]
-  values: Mapping[str, tuple[str, ...]]
+  values: Mapping[str, _Values]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +91,7 @@ class Original:
   """
 
   frames: Mapping[str, tuple[int, Mapping[str, tuple[str, ...]]]]
-  values: Mapping[str, tuple[str, ...]]
+  values: Mapping[str, _Values]
 
   @classmethod
   def of(cls, gold: Gold) -> "Original":
@@ -160,7 +163,7 @@ def read_gold(test_set: TestSet, split: str, slots: Slots | None, on_progress: O
     on_progress: see `score.score_predictions`.
   """
   utterances: dict[str, tuple[str, ...]] = {}
-  values: dict[str, tuple[str, ...]] = {}
+  values: dict[str, _Values] = {}
   corpus = test_set.corpus
 
   def dialogues() -> Iterator[Dialogue]:
@@ -190,8 +193,21 @@ def changes_of(test_set: TestSet, split: str, original: Original, gold: Gold) ->
   for dialogue_id, new in gold.values.items() if test_set.replaces_names else ():
     old = original.values.get(dialogue_id, ())
     if len(old) == len(new):
-      names[dialogue_id] = {a: b for a, b in zip(old, new, strict=True) if a != b}
+      names[dialogue_id] = _replacements(zip(old, new, strict=True))
   return Changes(names)
+
+
+def _replacements(pairs: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> dict[str, str]:
+  """Returns old string -> new string, from the forms of values before and after."""
+  found: dict[str, str] = {}
+  # Those of several forms may stand in another order, so what acts and single forms tell goes first.
+  for before, after in sorted(pairs, key=lambda pair: len(pair[0])):
+    known = {found[form] for form in before if form in found}
+    old = [form for form in before if form not in found and form not in after]
+    new = [form for form in after if form not in known and form not in before]
+    if len(old) == len(new):
+      found.update(zip(old, new, strict=True))
+  return found
 
 
 def is_of_goals(kinds: Sequence[str]) -> bool:
@@ -214,15 +230,20 @@ def is_changed(
   return any((kind in OF_WORDS and said) or (kind in OF_VALUES and state) for kind in kinds)
 
 
-def _values(dialogue: Dialogue, slots: Slots) -> Iterator[str]:
-  """Yields all values of some slots in a dialogue, in a fixed order."""
+def _values(dialogue: Dialogue, slots: Slots) -> Iterator[tuple[str, ...]]:
+  """Yields the forms of all values of some slots in a dialogue, in a fixed order."""
+  text = "\n".join(turn.utterance for turn in dialogue.turns)
+
+  def first_said(form: str) -> int:
+    return text.find(form) % (len(text) + 1)  # those never said come last
+
   for turn in dialogue.turns:
     for frame in turn.frames:
       kept = slots.get(frame.service, frozenset())
       for action in frame.actions or ():
         if action.get("slot") in kept:
-          yield from action.get("values", ())
-          yield from action.get("canonical_values", ())
-      for slot, values in sorted(frame.state.slot_values.items()) if frame.state else ():
-        if slot in kept:
-          yield from values
+          said = (*action.get("values", ()), *action.get("canonical_values", ()))
+          yield from ((value,) for value in said)
+      for slot, forms in sorted(frame.state.slot_values.items()) if frame.state else ():
+        if slot in kept:  # replacing sorted them anew
+          yield tuple(sorted(forms, key=first_said) if len(forms) > 1 else forms)
