@@ -143,9 +143,7 @@ def results(
       the join, and rows of other ids are left out. None for no coreference.
   """
   first = next(iter(files))
-  keys: list[str] = (
-    [row.key for row in files[first]] if need_coref is None else list(need_coref)
-  )
+  keys: list[str] = [row.key for row in files[first]] if need_coref is None else list(need_coref)
   table: list[dict[str, float]] = [{} for _ in keys]
   numbers: dict[str, float] = {}
   for kind, rows in files.items():

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -95,7 +96,14 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.scoring.score_files import read_frames
 
   _check_numbers(args)
-  if is_check(args.a) or is_check(args.b):
+  checks = [path for path in (args.a, args.b) if is_check(path)]
+  if len(checks) == 1 and all(map(os.path.isfile, (args.a, args.b))):
+    raise UsageError(
+      f"only {checks[0]} was written by `sgdx check`",
+      expected="two files of `sgdx check`, or two of `sgdx score`",
+      fix="pass the files of two systems that were written by the same command",
+    )
+  if checks:
     return _run_checks(args)
   a, b = (read_frames(path, [args.metric]) for path in (args.a, args.b))
   compared = compare.compare(a, b, args.metric, args.allow_missing)

@@ -149,6 +149,12 @@ def _check(args: argparse.Namespace) -> dict[str, Any]:
       f"--timeout {args.timeout:g}", expected="a number of seconds above 0", fix="leave it out"
     )
   check_price(args)
+  if args.out.endswith(".gz"):
+    raise UsageError(
+      f"--out {args.out}",
+      expected="a file of plain text, to which answers are appended as they arrive",
+      fix=f"--out {args.out.removesuffix('.gz')}, and compress it at the end",
+    )
   parameters: dict[str, Any] = {}
   for item in args.param:
     name, sign, text = item.partition("=")
@@ -160,8 +166,15 @@ def _check(args: argparse.Namespace) -> dict[str, Any]:
       )
     try:
       parameters[name] = json.loads(text)
-    except ValueError:
+      json.dumps(parameters[name], allow_nan=False)
+    except json.JSONDecodeError:
       parameters[name] = text
+    except ValueError as e:
+      raise UsageError(
+        f"--param {item[:80]}: {e}",
+        expected="NAME=JSON, which has no NaN, no Infinity and no numbers beyond a float's",
+        fix="pass, for example, --param temperature=0",
+      ) from None
     except RecursionError:
       raise UsageError(
         f"--param {name}: JSON nested too deeply",

@@ -18,6 +18,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import decode_json, not_found, writing_fix
 
 _EXPECTED = "answers written by `sgdx run`"
+_START = b'{"custom_id":'  # of every line
 
 
 @dataclasses.dataclass
@@ -40,7 +41,7 @@ class Usage:
       usage.get(f"{x}_tokens") if isinstance(usage, dict) else None
       for x in ("prompt", "completion")
     )
-    if isinstance(read, int) and isinstance(written, int):
+    if all(type(x) is int and x >= 0 for x in (read, written)):
       self.read, self.written = self.read + read, self.written + written
       self.answers += 1
 
@@ -184,10 +185,11 @@ def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, dict[str, Any]]]:
   start = 0
   with path.open("rb") as file:
     for number, line in enumerate(file, start=1):
-      if not line.endswith(b"\n"):
+      is_whole = line.endswith(b"\n")
+      if not is_whole and (line.startswith(_START) or _START.startswith(line)):
         return
       where = f"{path}, line {number}"
-      row = decode_json(line, where, _EXPECTED)
+      row = decode_json(line, where, _EXPECTED) if is_whole else None
       try:
         good = isinstance(row["request"]["hash"], str) and isinstance(row["custom_id"], str)
         good = good and isinstance(row["response"]["body"], dict)

@@ -1,5 +1,6 @@
 """An OpenAI-compatible endpoint for chat completions: sends a request and interprets its answer."""
 
+import contextlib
 import email.utils
 import json
 import time
@@ -10,6 +11,7 @@ from typing import Any
 
 import aiohttp
 
+from sgdx_t5x.endpoints.request_file import to_json
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.files import decode_json
 
@@ -123,26 +125,40 @@ class Endpoint:
         fix="check --endpoint, and http_proxy and https_proxy if they are set",
       ) from None
     except (aiohttp.ClientError, OSError) as e:
-      why = self._said(str(e) or type(e).__name__)
-      if isinstance(e, aiohttp.ClientConnectorError) and isinstance(
-        e.os_error, ConnectionRefusedError
-      ):
-        why = "connection refused"  # for which aiohttp lists the addresses it tried
-      if isinstance(e, aiohttp.ClientConnectorError) and not self._is_there:
-        raise SgdxError(
-          f"{self.shown}: {why}",
-          expected="a server listening at this address",
-          fix="start the server, or check --endpoint",
-        ) from None
-      raise Failed(f"connection lost: {why}") from None
+      raise self._lost(e) from None
     self._is_there = True
-    if self._secret:
-      text = text.replace(self._secret.encode(), b"[key]")
+    text = self._without_key(text)
     if response.status != 200:
       await self._raise_for(response.status, response.headers, text)
     found = _completion(text)
     self.has_answered = True
     return found
+
+  def _lost(self, error: Exception) -> Exception:
+    """Returns the error for a connection that failed."""
+    why = self._said(str(error) or type(error).__name__)
+    if isinstance(error, aiohttp.ClientResponseError):  # its text has the URL, with any secrets
+      why = self._said(f"status {error.status}: {error.message}")
+    by_proxy = isinstance(error, aiohttp.ClientProxyConnectionError | aiohttp.ClientHttpProxyError)
+    if by_proxy:
+      why = f"the proxy of http_proxy or https_proxy: {why}"
+    if not isinstance(error, aiohttp.ClientConnectorError):
+      return Failed(f"connection lost: {why}")
+    if isinstance(error.os_error, ConnectionRefusedError):
+      why = "connection refused"  # for which aiohttp lists the addresses it tried
+    if self._is_there:
+      return Failed(f"connection lost: {why}")
+    if by_proxy:
+      return SgdxError(
+        f"{self.shown}: the proxy {error.host}:{error.port}: {why}",
+        expected="a proxy listening at the address in http_proxy or https_proxy",
+        fix="correct the variable, or add the endpoint's host to no_proxy",
+      )
+    return SgdxError(
+      f"{self.shown}: {why}",
+      expected="a server listening at this address",
+      fix="start the server, or check --endpoint",
+    )
 
   async def _raise_for(self, status: int, headers: Mapping[str, str], text: bytes) -> None:
     """Raises the error for a status other than 200."""
@@ -195,9 +211,20 @@ class Endpoint:
     except (aiohttp.ClientError, OSError, ValueError, LookupError, TypeError, RecursionError):
       return ""
 
+  def _without_key(self, text: bytes) -> bytes:
+    """Returns a service's answer without the key that it may repeat, however JSON escapes it."""
+    if not self._secret:
+      return text
+    if b"\\" in text:
+      with contextlib.suppress(SgdxError):
+        text = to_json(decode_json(text, "answer", "JSON"), "an answer")
+    for form in (self._secret, json.dumps(self._secret)[1:-1]):
+      text = text.replace(form.encode(), b"[key]")
+    return text
+
   def _said(self, text: str) -> str:
-    """Returns a service's message, shortened and without the key that it may repeat."""
-    text = " ".join(text.split())
+    """Returns a message, shortened and without the key, or the rest of the URL, in it."""
+    text = " ".join(text.split()).replace(self._url, self.shown)
     return (text.replace(self._secret, "[key]") if self._secret else text)[:_LONGEST_QUOTE]
 
 
@@ -234,7 +261,7 @@ def _retry_after(text: str) -> float:
   except ValueError:
     try:
       seconds = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
-    except ValueError:
+    except (ValueError, OverflowError):
       return 0.0
   return min(seconds, _LONGEST_WAIT_S) if seconds > 0 else 0.0
 
@@ -244,4 +271,5 @@ def _proxy(url: str) -> str | None:
   found = urllib.parse.urlsplit(url)
   if urllib.request.proxy_bypass(found.netloc.rpartition("@")[2]):
     return None
-  return urllib.request.getproxies().get(found.scheme)
+  proxy = urllib.request.getproxies().get(found.scheme)
+  return proxy if not proxy or "://" in proxy else f"http://{proxy}"

@@ -10,13 +10,14 @@ import hashlib
 import json
 import pathlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import orjson
 
 from sgdx_t5x.data.example_id import ExampleId
 from sgdx_t5x.errors import SgdxError, UsageError, quoted
 from sgdx_t5x.files import decode_json, not_found
+from sgdx_t5x.files.reading import opened
 from sgdx_t5x.prompts.selection import DialogueSize, choose_dialogues
 from sgdx_t5x.prompts.tools.requests import parse_request_id
 
@@ -77,12 +78,12 @@ class RequestFile:
     if not self.path.is_file():
       raise not_found(self.path, "requests of `sgdx prompts --as tools`")
     self.split = ""
-    with self.path.open("rb") as file:
+    with opened(self.path, _EXPECTED) as file:
       self.requests = list(self._read(file))
     if not self.requests:
       raise SgdxError(f"{self.path}: contains no requests", expected=_EXPECTED, fix=_FIX)
 
-  def _read(self, file: BinaryIO) -> Iterator[Request]:
+  def _read(self, file: IO[bytes]) -> Iterator[Request]:
     ids: set[str] = set()
     place = 0
     for number, line in enumerate(file, start=1):
@@ -96,11 +97,12 @@ class RequestFile:
       place += len(line)
 
   def __enter__(self) -> "RequestFile":
-    self._file = self.path.open("rb")
+    self._files = contextlib.ExitStack()
+    self._file = self._files.enter_context(opened(self.path, _EXPECTED))
     return self
 
   def __exit__(self, *_: object) -> None:
-    self._file.close()
+    self._files.close()
 
   def body(self, request: Request) -> bytes:
     """Returns the body to send; only within a `with` block."""

@@ -1,18 +1,22 @@
 """Validated reading: what all readers of JSON share, and the error for a missing file."""
 
+import contextlib
+import gzip
 import json
 import math
 import pathlib
 import re
 import sys
+import zlib
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any, cast
 
 import orjson
 
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files.inputs import protect
 
+_GZIP = b"\x1f\x8b"
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
@@ -55,7 +59,33 @@ def read_input(path: str | pathlib.Path, what: str) -> bytes:
   if not path.is_file():
     raise not_found(path, what)
   protect([path])
-  return path.read_bytes()
+  with opened(path, what) as file:
+    return file.read()
+
+
+@contextlib.contextmanager
+def opened(path: pathlib.Path, what: str) -> Iterator[IO[bytes]]:
+  """Opens a file for reading, decompressed if it is gzipped.
+
+  Args:
+    path: the file.
+    what: what it should be, for messages.
+
+  Raises:
+    SgdxError: the end of a gzipped file is missing or damaged, which reading it shows.
+  """
+  with path.open("rb") as file:
+    if not file.peek(2).startswith(_GZIP):
+      yield file
+      return
+    try:
+      yield cast(IO[bytes], gzip.GzipFile(fileobj=file))
+    except (EOFError, zlib.error, gzip.BadGzipFile) as e:
+      raise SgdxError(
+        f"{path}: not a complete gzip file ({e})",
+        expected=what,
+        fix="compress it again, or pass the uncompressed file",
+      ) from None
 
 
 def json_type(value: Any) -> str:

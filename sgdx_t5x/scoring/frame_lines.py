@@ -1,25 +1,24 @@
 """Per-frame scores as JSON lines, one per frame, and their header; see docs/score-json.md."""
 
-import gzip
-import io
 import json
 import math
 import pathlib
-import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import not_found
 from sgdx_t5x.files.inputs import protect
+from sgdx_t5x.files.reading import opened
 from sgdx_t5x.metrics.failures import KINDS, Failure
 from sgdx_t5x.metrics.frames import FrameScores
 from sgdx_t5x.scoring.frame_table import FrameTable
 from sgdx_t5x.signature import Signature
 
 FRAMES_FORMAT = "sgdx-frames/1"  # raise the number when a reader must change
+_EXPECTED = "a file written by `sgdx score --json` or --per-frame"
 _HIGHEST = 1 + 1e-6  # maximum score, with room for rounding
 _RESTORE = "run `sgdx score` again; the file was probably truncated"
 
@@ -78,7 +77,7 @@ def failure_json(failure: Failure) -> dict[str, Any]:
 def first_line(path: pathlib.Path) -> Any:
   """Returns the first line decoded, or None if it is not a complete JSON value."""
   _check_file(path)
-  with _opened(path) as file:
+  with opened(path, _EXPECTED) as file:
     try:
       return json.loads(file.readline())
     except (ValueError, RecursionError):
@@ -87,27 +86,8 @@ def first_line(path: pathlib.Path) -> Any:
 
 def _check_file(path: pathlib.Path) -> None:
   if not path.is_file():
-    raise not_found(path, "a file written by `sgdx score --json` or --per-frame")
+    raise not_found(path, _EXPECTED)
   protect([path])
-
-
-def _opened(path: pathlib.Path) -> IO[bytes]:
-  return io.BytesIO(uncompressed(path)) if path.suffix == ".gz" else path.open("rb")
-
-
-def uncompressed(path: pathlib.Path) -> bytes:
-  """Returns the contents of a file, decompressed if its name ends in .gz."""
-  content = path.read_bytes()
-  if path.suffix != ".gz":
-    return content
-  try:
-    return gzip.decompress(content)
-  except (OSError, EOFError, zlib.error) as e:
-    raise SgdxError(
-      f"{path}: not a complete gzip file ({e})",
-      expected="a gzip-compressed output file of `sgdx score`",
-      fix="compress it again, or pass the uncompressed file",
-    ) from None
 
 
 def read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTable:
@@ -125,7 +105,7 @@ def read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTabl
   values: list[list[float]] = []
   failures: dict[str, tuple[Failure, ...]] = {}
   agreement: dict[str, float] = {}
-  with _opened(path) as lines:
+  with opened(path, _EXPECTED) as lines:
     next(lines)
     for number, line in enumerate(lines, start=2):
       where = f"{path}, line {number}"

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_write, decode_json
+from sgdx_t5x.files import atomic_write, decode_json, read_input
 from sgdx_t5x.metrics.failures import Failure
 from sgdx_t5x.metrics.frames import FrameScores, common_frames
 from sgdx_t5x.scoring.frame_lines import (
@@ -21,7 +21,6 @@ from sgdx_t5x.scoring.frame_lines import (
   frame_lines,
   is_head,
   read_table,
-  uncompressed,
 )
 from sgdx_t5x.scoring.frame_table import FrameTable, scores_checksum
 from sgdx_t5x.scoring.rows import Rows
@@ -200,7 +199,7 @@ def _read_report(path: pathlib.Path, keys: Collection[str]) -> dict[str, Any]:
       expected=expected,
       fix="pass the --json file that was written along with it",
     )
-  report = decode_json(uncompressed(path), str(path), expected, "run `sgdx score` again")
+  report = decode_json(read_input(path, expected), str(path), expected, "run `sgdx score` again")
   is_report = isinstance(report, dict) and report.get("format") == REPORT_FORMAT
   if not is_report or not all(isinstance(report.get(k, 0), _REPORT[k]) for k in keys):
     raise SgdxError(

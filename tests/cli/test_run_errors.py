@@ -1,15 +1,18 @@
 """`sgdx run`: what an endpoint, files and options can get wrong; each named, nothing lost."""
 
+import gzip
+import http.server
 import json
 import os
 import re
 import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 from aiohttp import web
-from assistant_server import AssistantServer, error, know_gold
+from assistant_server import AssistantServer, completion, error, know_gold
 from commands import assert_four_parts, sgdx
 from perturbed import write_sample
 
@@ -119,6 +122,47 @@ def test_nobody_there(ask, capsys, monkeypatch):
   assert ask("http://nosuch.invalid/v1") == 1
   assert_four_parts(capsys.readouterr().err, "nosuch.invalid", "Name or service not known")
   assert not ask.out.exists()
+
+
+def test_a_key_that_a_service_repeats_is_hidden_in_every_spelling(rows, ask, monkeypatch):
+  monkeypatch.setenv("OPENAI_API_KEY", key := "sk-AbCd/EfGh+IjKl")
+  body = json.dumps(completion([], f"key {key}")).replace("/", r"\/").replace("+", r"\u002B")
+  answer = lambda *_: web.Response(text=body, content_type="application/json")  # noqa: E731
+  with AssistantServer(know_gold(rows), answer) as server:
+    assert ask(server.url) == 0
+  assert r"sk-AbCd" not in ask.out.read_text()
+  assert {x["response"]["body"]["model"] for x in answered(ask.out)} == {"key [key]"}
+
+
+def test_a_proxy_that_fails_is_named_without_its_password(ask, capsys, monkeypatch):
+  monkeypatch.delenv("no_proxy")
+  with socket.create_server(("127.0.0.1", 0)) as listening:
+    port = listening.getsockname()[1]
+  monkeypatch.setenv("http_proxy", f"http://user:secretpw@127.0.0.1:{port}")
+  assert ask("http://host.invalid/v1") == 1
+  assert_four_parts(
+    err := capsys.readouterr().err, f"the proxy 127.0.0.1:{port}: connection refused"
+  )
+  assert "secretpw" not in err
+  with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _NoEntry) as proxy:
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    monkeypatch.setenv("https_proxy", f"http://user:secretpw@127.0.0.1:{proxy.server_port}")
+    assert ask("https://host.invalid/v1?api-key=SECRET", "--retries", "0") == 1
+    proxy.shutdown()
+  err = capsys.readouterr().err
+  assert "the proxy of http_proxy or https_proxy: status 407" in err
+  assert "secretpw" not in err
+  assert "SECRET" not in err
+
+
+class _NoEntry(http.server.BaseHTTPRequestHandler):
+  """A proxy that asks for a password."""
+
+  def do_CONNECT(self):
+    self.send_error(407)
+
+  def log_message(self, *_):
+    pass
 
 
 @pytest.mark.parametrize("host", [".example", "a" * 70 + ".com"])
@@ -254,9 +298,19 @@ def test_answers_of_something_else_are_refused_and_stay(rows, requests, ask, tmp
     assert ask(server.url, *other, file=part) == 0
     assert server.asked.total() == number
   assert {x["custom_id"] for x in answered(tmp_path / "b.jsonl")} == {x["id"] for x in rows[:-4]}
-  ask.out.write_text('{"custom_id": "x", "response": {"body": {}}}\n')
-  assert ask(server.url) == 1
-  assert_four_parts(capsys.readouterr().err, "line 1: not an answer written by `sgdx run`")
+  for text in ('{"custom_id": "x", "response": {"body": {}}}\n', '{"important": "one line"}'):
+    ask.out.write_text(text)
+    assert ask(server.url) == 1
+    assert_four_parts(capsys.readouterr().err, "line 1: not an answer written by `sgdx run`")
+    assert ask.out.read_text() == text
+
+
+def test_requests_that_are_compressed(rows, requests, ask, tmp_path):
+  file = tmp_path / "requests.jsonl.gz"
+  file.write_bytes(gzip.compress(requests.read_bytes()))
+  with AssistantServer(know_gold(rows)) as server:
+    assert ask(server.url, file=file) == 0
+  assert len(answered(ask.out)) == len(rows)
 
 
 def test_equal_requests_are_asked_and_counted_once(rows, ask, tmp_path, capsys):
@@ -315,6 +369,9 @@ def test_a_dry_run_asks_and_writes_nothing(rows, requests, ask, capsys):
     (("--key-env", KEY), "--key-env is not a variable name"),
     (("--param", "stream=true"), "--param stream=true"),
     (("--param", "a=1", "a=2"), "--param a=2"),
+    (("--param", "temperature=NaN"), "--param temperature=NaN: Out of range"),
+    (("--param", "a=[1e999]"), "--param a=[1e999]: Out of range"),
+    (("--out", "answers.jsonl.gz"), "--out answers.jsonl.gz"),
     (("--concurrency", "0"), "--concurrency 0"),
     (("--param", f"x={'[' * 100_000}"), "--param x: JSON nested too deeply"),
     (("--timeout", "0"), "--timeout 0"),

@@ -41,6 +41,7 @@ def test_a_date_to_wait_for():
   in_a_minute = email.utils.formatdate(time.time() + 60, usegmt=True)
   assert 55 < _retry_after(in_a_minute) <= 60
   assert _retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+  assert _retry_after("Mon, 01 Jan 2020 00:00:00 +99999999999999999999") == 0
 
 
 @pytest.mark.parametrize(
@@ -64,3 +65,5 @@ def test_proxies_are_those_of_the_environment(monkeypatch):
   monkeypatch.setenv("no_proxy", "localhost")
   assert _proxy("http://host:8000/v1") == "http://127.0.0.1:3128"
   assert _proxy("http://localhost:8000/v1") is None
+  monkeypatch.setenv("http_proxy", "127.0.0.1:3128")
+  assert _proxy("http://host:8000/v1") == "http://127.0.0.1:3128"

@@ -149,7 +149,10 @@ def _text(value: Any, pair: ServicePair, slot: str) -> str:
     return value
   if isinstance(value, float) and value.is_integer():
     value = int(value)
-  text = quoted(value) if isinstance(value, dict | list) else str(value)
+  try:
+    text = quoted(value) if isinstance(value, dict | list) else str(value)
+  except ValueError:  # an integer with more digits than Python writes
+    return ""
   found = pair.original.slots[pair.original.slot_index[slot]]
   return matching_value(text, found.possible_values) or text
 

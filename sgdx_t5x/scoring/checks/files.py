@@ -15,6 +15,7 @@ import numpy as np
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_write, decode_json, decode_lines, read_input
+from sgdx_t5x.files.reading import opened
 from sgdx_t5x.metrics import KINDS, FrameScores
 from sgdx_t5x.metrics.perturbed import COUNTS
 from sgdx_t5x.metrics.ratios import Counts
@@ -32,6 +33,7 @@ _REPORT: dict[str, Any] = {
   "sets": dict,
 }
 _AGAIN = "run `sgdx check` again"
+_REPORT_OF_CHECK = "a report written by `sgdx check --json`"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,17 +97,24 @@ def save(
 
 
 def is_check(path: str | pathlib.Path) -> bool:
-  """Whether a file begins like a report of `sgdx check`."""
+  """Whether a file begins like one that `sgdx check` writes, a report or per-frame counts."""
   path = pathlib.Path(path)
   if not path.is_file():
     return False
-  with path.open("rb") as file:
-    return FORMAT.encode() in file.read(200)
+  with opened(path, _REPORT_OF_CHECK) as file:
+    start = file.read(200)
+  return FORMAT.encode() in start or FRAMES_FORMAT.encode() in start
 
 
 def read_report(path: str | pathlib.Path) -> dict[str, Any]:
   """Reads what `sgdx check --json` wrote. Raises SgdxError if it is something else."""
-  text = read_input(path, "a report written by `sgdx check --json`")
+  text = read_input(path, _REPORT_OF_CHECK)
+  if FRAMES_FORMAT.encode() in text[:200]:
+    raise SgdxError(
+      f"{path}: per-frame counts of `sgdx check`",
+      expected=_REPORT_OF_CHECK,
+      fix="pass the --json file that was written along with it",
+    )
   expected = f'"format": "{FORMAT}", as written by `sgdx check --json`'
   report = decode_json(text, str(path), expected, _AGAIN)
   is_report = isinstance(report, dict) and report.get("format") == FORMAT

@@ -200,7 +200,7 @@ def changes_of(test_set: TestSet, split: str, original: Original, gold: Gold) ->
 def _replacements(pairs: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> dict[str, str]:
   """Returns old string -> new string, from the forms of values before and after."""
   found: dict[str, str] = {}
-  # Those of several forms may stand in another order, so what acts and single forms tell goes first.
+  # Several forms may stand in another order, so what acts and single forms tell goes first.
   for before, after in sorted(pairs, key=lambda pair: len(pair[0])):
     known = {found[form] for form in before if form in found}
     old = [form for form in before if form not in found and form not in after]

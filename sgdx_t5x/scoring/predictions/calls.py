@@ -34,6 +34,7 @@ from sgdx_t5x.scoring.predictions.files import PredictionSource, find_files, is_
 from sgdx_t5x.scoring.predictions.rows import PredictionRow, numbered_lines, row_id, row_text
 
 _EXPECTED = "one answer per line to a request of `sgdx prompts --as tools`"
+_UNANSWERED = ("failed", "cancelled")  # status of an OpenAI response
 _ASK_AGAIN = "send them again, or use --allow-missing to score the others, marked PARTIAL"
 
 
@@ -146,6 +147,10 @@ def _row_calls(row: Mapping[str, Any], where: str) -> Any:
       if status != 200:
         raise _Failed(f"status {status}")
       answer = answer[key]
+  if isinstance(answer, dict) and (answer.get("error") or answer.get("status") in _UNANSWERED):
+    raise _Failed(quoted(answer.get("error") or answer["status"]))
+  if "result" in row and isinstance(row.get("traceback"), str):  # as BFCL logs it
+    raise _Failed(quoted(row["result"]))
   if isinstance(answer, dict):
     if isinstance(answer.get("choices"), list) and answer["choices"]:
       choice = answer["choices"][0]

@@ -17,6 +17,7 @@ from sgdx_t5x.data.schema import Service
 from sgdx_t5x.data.variants import ORIGINAL, tagged, untagged
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files import decode_json
+from sgdx_t5x.files.reading import opened
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts import formats_of
 from sgdx_t5x.prompts.protocol import ServicePair
@@ -87,7 +88,7 @@ def numbered_lines(
 ) -> Iterator[tuple[str, bytes]]:
   """Yields (file and line number, bytes) of each non-empty line. Args: see `read_rows`."""
   size = 0
-  with file.open("rb") as lines:
+  with opened(file, "predictions as JSON Lines") as lines:
     for number, line in enumerate(lines, start=1):
       size += len(line)
       if size >= _BYTES_BETWEEN_CALLS:
