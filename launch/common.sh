@@ -109,10 +109,31 @@ nearest_file() {
   nearest "$1" "${files[@]}"
 }
 
+# Prints the gin files that a command names and those that they include, one per line.
+all_gin_files() {
+  local file folders folder
+  IFS=, read -ra folders <<< "$(values_of --gin_search_paths "$@" | paste -sd, -)"
+  while IFS= read -r file; do
+    file="${file#"$PWD"/}"
+    printf '%s\n' "${file#./}"
+    for folder in . ${folders[@]+"${folders[@]}"}; do
+      [ ! -f "$folder/$file" ] || { included_by "$folder/$file"; break; }
+    done
+  done < <(values_of --gin_file "$@")
+}
+included_by() {
+  local file
+  while IFS= read -r file; do
+    printf '%s\n' "$file"
+    [ ! -f "$file" ] || included_by "$file"
+  done < <(sed -n "s/^include ['\"]\(.*\)['\"].*/\1/p" "$1")
+}
+
 # Sets `scale` to the flags to add: the file that --scale names, or by default the machine's, for
-# training commands that name no gin/scale file and do not train the sample (it has its own settings).
+# training commands of trackers. Those that name a gin/scale file, the sample, pre-finetuning and
+# CoCo's models have batches and lengths of their own.
 choose_scale() {
-  local wanted="$1" machine="$2" file
+  local wanted="$1" machine="$2" files
   shift 2
   scale=()
   case "$wanted" in
@@ -120,10 +141,13 @@ choose_scale() {
     "") is_t5x "$@" && [[ " $* " == *" t5x.train "* ]] || return 0 ;;
     *) scale=("--gin_file=$wanted") ; check_command "${scale[@]}" ; return ;;
   esac
-  while IFS= read -r file; do
-    file="${file#"$PWD"/}"
-    case "${file#./}" in gin/scale/* | gin/sample/*) return ;; esac
-  done < <(values_of --gin_file "$@")
+  files=" $(all_gin_files "$@" | tr '\n' ' ')"
+  case "$files" in
+    *" gin/scale/"* | *" gin/sample/"* | *" gin/prefine.gin "*) return ;;
+    *" gin/encoders/"*) machine="gin/scale/encoders/$(basename "$machine")" ;;
+    *" gin/t5dst.gin "*) ;;
+    *) return ;;
+  esac
   scale=("--gin_file=$machine")
   note "adding ${scale[0]} (--scale none omits it, --scale FILE replaces it)"
 }

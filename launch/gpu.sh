@@ -78,6 +78,8 @@ check() {
     [[ "$number" =~ ^[0-9]+$ ]] || fail 2 "$number is not a whole number" \
       "for example --nodes 2 --seeds 0,1" "$number" "$0 --help"
   done
+  [[ "$nodes$gpus" =~ ^[1-9][0-9]*$ && "$gpus" != 0* ]] || fail 2 "--nodes $nodes --gpus $gpus" \
+    "1 or more of each" "$nodes, $gpus" "--nodes 1 --gpus 8"
   [[ "$name" =~ ^[A-Za-z0-9_.-]+$ ]] || fail 2 "--name $name" "letters, digits, _ . and -" "$name" \
     "--name sgdx"
   if [ -z "$slurm" ]; then
@@ -98,6 +100,9 @@ check_array() {
   [ $((${#seeds[@]} + ${#gin_files[@]})) -gt 0 ] || return 0
   local names=(${seeds[@]+"${seeds[@]}"}) file twice
   for file in ${gin_files[@]+"${gin_files[@]}"}; do names+=("$(basename "$file" .gin)"); done
+  [ ${#gin_files[@]} = 0 ] || is_t5x "${program[@]}" || fail 2 \
+    "--gin_files with a command without t5x" "a t5x command, which gets --gin_file" \
+    "$(quoted "${program[@]}")" "-- python -m t5x.train ..."
   twice="$(printf '%s\n' "${names[@]}" | awk 'seen[$0]++ { print; exit }')"
   [ -z "$twice" ] || fail 2 "two jobs of the array are called $twice" \
     "different seeds, or gin files with different names" "${names[*]}" \
@@ -194,8 +199,9 @@ export gin=\"\$(basename \"\$gin_file\" .gin)\""
       echo '# The first machine is the coordinator; a port per job lets jobs share machines.'
       echo 'first="$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)"'
       echo 'export coordinator="$first:$((20000 + SLURM_JOB_ID % 20000))"'
-      words+=('--multiprocess_gpu' '--coordinator_address="$coordinator"'
-        '--process_count="$SLURM_NNODES"' '--process_index="$SLURM_PROCID"')
+      ! is_t5x "${program[@]}" ||
+        words+=('--multiprocess_gpu' '--coordinator_address="$coordinator"'
+          '--process_count="$SLURM_NNODES"' '--process_index="$SLURM_PROCID"')
     fi
     echo 'job() {'
     printf '  exec'
@@ -224,7 +230,9 @@ submit() {
 
 parse "$@"
 check
-choose_scale "$wanted_scale" gin/scale/gpu.gin "${program[@]}"
+# A job's own file has settings too.
+choose_scale "$wanted_scale" gin/scale/gpu.gin "${program[@]}" \
+  ${gin_files[@]+"${gin_files[@]/#/--gin_file=}"}
 install
 if [ -n "$slurm" ]; then
   submit

@@ -12,13 +12,13 @@ set -euo pipefail
 
 case "${1:-}" in
   -h | --help) sed -n '2,/^[^#]/{s/^# \{0,1\}//p;}' "$0"; exit ;;
-  -*)
-    echo "$1 is not an option" >&2
+  "" | -*)
+    echo "${1:-no folder is named}${1:+ is not an option}" >&2
     echo "  expected:  the name of a new folder" >&2
-    echo "  fix:       launch/minilm.sh FOLDER; ./$1 for a folder of this name" >&2
+    echo "  fix:       launch/minilm.sh minilm${1:+; ./$1 for a folder of this name}" >&2
     exit 2 ;;
 esac
-folder=${1:?usage: launch/minilm.sh FOLDER}
+folder=$1
 python=${PYTHON:-python3}
 checksum=53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db
 if [[ -e $folder ]]; then

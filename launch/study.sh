@@ -85,7 +85,8 @@ parse() {
 check() {
   local word
   [ -e "$archive" ] || fail 2 "--archive ${archive:-is missing}${archive:+ does not exist}" \
-    "the official SGD archive (zip), or its folder" "$(compgen -G '*.zip' || echo 'no zip file here')" \
+    "the official SGD archive (zip), or its folder" \
+    "$(compgen -G '*.zip' | paste -sd' ' | grep . || echo 'no zip file here')" \
     "sgdx data prepare --download fetches it; $0 --archive FILE"
   [[ " ${trackers[*]} " == *" $tracker "* ]] || fail 2 "--tracker $tracker" \
     "one of ${trackers[*]}" "nearest: $(nearest "$tracker" "${trackers[@]}")" "$0 --help"
@@ -105,6 +106,8 @@ check() {
     [[ "$word" =~ ^[0-9]+$ ]] || fail 2 "$word is not a whole number" "for example --seeds 0,1 --jobs 2" \
       "$word" "$0 --help"
   done
+  [[ ",$dialogues" =~ ^(,all|(,(train|dev|test)=[0-9]+)+)$ ]] || fail 2 "--dialogues $dialogues" \
+    "all, or sizes of samples" "splits: train, dev, test" "--dialogues dev=100,test=400"
   [ "$jobs" -ge 1 ] || fail 2 "--jobs $jobs" "1 or more" "$jobs" "--jobs 1"
   check_command "--gin_file=$train" "--gin_file=$model"
   [ -z "$vocabulary" ] || [ -f "$vocabulary" ] || fail 2 "--vocabulary $vocabulary: no such file" \
@@ -151,6 +154,17 @@ once() {
     fail 1 "$mark was made by a different command" "$command" "$(cat "$mark")" \
       "use a different --out for different settings, or rm -r $(dirname "$mark")"
   fi
+}
+
+# same_input NAME FILE: refuses a file that differs from the one --out was begun with. Runs name it
+# by a variable of the environment, so that it is not in the commands that `once` compares.
+same_input() {
+  local mark="$out/$1.sha256" found
+  [ -z "$dry_run" ] || return 0
+  found="$(digest "$2" | cut -d' ' -f1)"
+  [ -e "$mark" ] || echo "$found" > "$mark"
+  [ "$(cat "$mark")" = "$found" ] || fail 1 "$2 is not the $1 that $out was begun with" \
+    "SHA-256 $(cat "$mark")" "$found" "pass the same file, or use a different --out"
 }
 
 # prepare FOLDER SPEC: writes records of the dialogues that SPEC selects.
@@ -333,12 +347,15 @@ t5dst_inputs() {
     vocabulary="$out/vocabulary.model"
     [ -e "$vocabulary" ] || perform sgdx data vocabulary --corpus "$archive" --out "$vocabulary"
   fi
+  same_input vocabulary "$vocabulary"
   export SGDX_VOCAB="$vocabulary"
   [ -z "$dry_run" ] || echo "export SGDX_VOCAB=$(quoted "$vocabulary")"
 }
 
 # What spandst reads besides records: an encoder, as a checkpoint to start from.
 spandst_inputs() {
+  same_input vocabulary "$encoder/vocab.txt"
+  [ ! -f "$encoder/model.safetensors" ] || same_input encoder "$encoder/model.safetensors"
   export SGDX_ENCODER="$encoder"
   [ -z "$dry_run" ] || echo "export SGDX_ENCODER=$(quoted "$encoder")"
   { [ "${arms[*]}" = scratch ] && [ -z "$overfit" ]; } || [ -e "$out/encoder/checkpoint_0" ] ||

@@ -35,7 +35,7 @@
 #   --yes            delete without asking
 #   --dry-run        print the commands without running them
 #
-# Exit codes: 0 ok, 1 failed, 2 usage error, 130 interrupted.
+# Exit codes: 0 ok, 1 failed, 2 usage error, 129, 130 or 143 interrupted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source launch/common.sh
@@ -116,6 +116,7 @@ check_values() {
     [[ "$number" =~ ^[0-9]+$ ]] ||
       fail 2 "$number is not a whole number" "--restarts 20, --wait 24" "$number" "$0 --help"
   done
+  restarts="$((10#$restarts))" wait_hours="$((10#$wait_hours))"  # 08 is not an octal number
   [[ "$name" =~ ^[a-z]([-a-z0-9]{0,60}[a-z0-9])?$ ]] || fail 2 "--name $name" \
     "lowercase letters, digits and -, starting with a letter" "$name" "--name sgdx-$slice"
   case "$engine" in lite | google) ;; *) fail 2 "--t5x $engine is unknown" "lite or google" \
@@ -131,10 +132,11 @@ check_values() {
 # Rejects commands that would fail on the slice, after paid minutes.
 check_program() {
   check_command ${program[@]+"${program[@]}"}
-  local file macro folder
+  local file macro folder folders
+  IFS=, read -ra folders <<< "$(values_of --gin_search_paths "${program[@]}" | paste -sd, -)"
   while IFS= read -r file; do
     case "$file" in t5x/* | gs://*) continue ;; esac
-    [ -n "$repository" ] || git cat-file -e "HEAD:$file" 2>/dev/null || fail 2 \
+    [ -n "$repository" ] || in_head "$file" ${folders[@]+"${folders[@]}"} || fail 2 \
       "--gin_file=$file is not in HEAD, which is copied to the workers" \
       "a committed file, by its path in the repository" \
       "$(git status --short -- "$file" 2>/dev/null || echo "outside the repository")" \
@@ -151,6 +153,16 @@ check_program() {
         "buckets: gcloud storage ls" "--gin.$macro=\"'gs://BUCKET/${folder##*/}'\"" ;;
     esac
   done
+}
+
+# in_head FILE FOLDER...: whether the file is committed, by its path or in one of the folders.
+in_head() {
+  local folder
+  for folder in . "${@:2}"; do
+    folder="${folder#./}"
+    ! git cat-file -e "HEAD:./$folder/$1" 2>/dev/null || return 0
+  done
+  return 1
 }
 
 check_cloud() {
@@ -280,7 +292,7 @@ explain_ssh() {
   fail 1 "$step failed on worker ${bad:-(unknown)}; it may have succeeded on others" \
     "success on every worker" "the full output in $log; $name is running and costs money" \
     "$0 $step $(quoted "${again[@]}") repeats it; to look: gcloud compute tpus tpu-vm ssh $name \
-$(quoted "${where[@]}") --worker=${bad%%,*}"
+$(quoted "${where[@]}") --worker=$(cut -d, -f1 <<< "${bad:-0}")"
 }
 
 # pause TRY: waits with exponential backoff, 10 minutes at most.
@@ -337,18 +349,26 @@ describe $name $(quoted "${where[@]}")" "$0 delete $(quoted "${again[@]}"), then
     "--wait HOURS to wait longer, $0 delete $(quoted "${again[@]}") to give up"
 }
 
+# Moves code of another origin aside, with all else that is in its folder.
+aside="mv sgdx_t5x sgdx_t5x.\$(date +%s)"
+
 setup() {
-  local unpack="tar -xzf sgdx_t5x.tar.gz" archive try
+  local unpack="[ ! -d sgdx_t5x/.git ] || $aside; tar -xzf sgdx_t5x.tar.gz" archive try url
+  archive="runs/launch/$name.tar.gz"
   if [ -n "$repository" ]; then
-    unpack="if [ -d sgdx_t5x ]; then git -C sgdx_t5x pull --ff-only; \
-else git clone $(quoted "$repository") sgdx_t5x; fi"
+    url="$(quoted "$repository")"
+    unpack="[ ! -d sgdx_t5x ] || \
+[ \"\$(git -C sgdx_t5x config remote.origin.url)\" = $url ] || $aside; \
+if [ -d sgdx_t5x ]; then git -C sgdx_t5x pull --ff-only; else git clone $url sgdx_t5x; fi"
+  elif [ -n "$restarting" ] && [ -e "$archive" ]; then
+    note "the workers get the code of the last setup ($archive), not that of HEAD"
   else
-    archive="runs/launch/$name.tar.gz"
     [ -z "$(git status --porcelain)" ] || note "uncommitted changes are not copied; the workers get HEAD"
     perform mkdir -p runs/launch
     perform git archive --format=tar.gz --prefix=sgdx_t5x/ --output="$archive" HEAD || fail 1 \
       "git archive failed" "a git checkout with a commit" "$PWD" "--repo URL clones on the workers"
   fi
+  [ -n "$dry_run" ] || printf '%s\n' "$engine" "$repository" > "runs/launch/$name.setup"
   say "Setting up $name (takes a few minutes)"
   for ((try = 1; ; try++)); do
     if { [ -n "$repository" ] || attempt gcloud compute tpus tpu-vm scp "$archive" \
@@ -438,7 +458,7 @@ remove_remains() {
 
 # steps NAME...: runs steps in order; with --spot, starts over with a new slice after a preemption.
 steps() {
-  local count=0 step status
+  local count=0 step status restarting=""
   while :; do
     status=0
     for step in "$@"; do
@@ -455,6 +475,11 @@ steps() {
     until [ "${state:-}" != SUSPENDING ]; do sleep "$poll"; look_at_queue; state="$queue"; done
     remove_remains
     pause "$((count - 1))"
+    # A run goes on with the code and the engine that it began with.
+    restarting=yes
+    [ ! -e "runs/launch/$name.setup" ] ||
+      { read -r engine && read -r repository; } < "runs/launch/$name.setup" || true
+    [ -z "$repository" ] || note "the workers clone $repository anew, with any later commits"
     set -- create setup run
   done
   [ -z "$dry_run" ] || [ -z "$spot" ] ||
@@ -517,14 +542,15 @@ confirm() {
   esac
 }
 
+# interrupted STATUS: says what may go on, and exits.
 interrupted() {
-  trap - INT
+  trap - INT TERM HUP
   say "interrupted. Nothing was stopped or deleted on Google Cloud: if $name exists, it costs money."
   local command
   for command in status logs stop delete; do
     printf '  %s %s %s\n' "$0" "$command" "$(quoted "${again[@]}")" >&2
   done
-  exit 130
+  exit "$1"
 }
 
 reminder() {
@@ -538,7 +564,9 @@ if [ -z "$dry_run" ]; then
   mkdir -p runs/launch
   log="runs/launch/$name.log"
   touch "$log"
-  trap interrupted INT
+  trap 'interrupted 130' INT
+  trap 'interrupted 143' TERM
+  trap 'interrupted 129' HUP
 fi
 case "$action" in
   all) steps create setup run; reminder ;;

@@ -16,7 +16,17 @@ running() {
   [ ! -e "$state/exit" ] && [ -s "$state/pid" ] && kill -0 "$(cat "$state/pid")" 2>/dev/null
 }
 
+# Removes files that an earlier archive had and this one lacks.
+remove_old_files() {
+  [ -e ../sgdx_t5x.tar.gz ] && [ ! -d .git ] || return 0
+  tar -tzf ../sgdx_t5x.tar.gz | sed 's|^[^/]*/||; /\/$/d' | LC_ALL=C sort > "$state/files.new"
+  [ ! -e "$state/files" ] || LC_ALL=C comm -23 "$state/files" "$state/files.new" |
+    while IFS= read -r file; do rm -f "$file"; done
+  mv "$state/files.new" "$state/files"
+}
+
 setup() {
+  remove_old_files
   # TPU runtimes ship Python 3.10; JAX needs 3.11. uv installs it without root.
   if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' && [ -z "${PYTHON:-}" ]; then
     python3 -m pip install --quiet --user uv

@@ -3,7 +3,9 @@
 tensorflow-text's tokenizers are not used: they fold "ß" to "ss" and keep private-use characters,
 and `BertTokenizer` gives offsets into the text after its accents are stripped. On 4,021 texts of
 random characters the pieces of `sgdx_t5x.encoder.wordpiece` equal those of Hugging Face's
-tokenizers except where their Unicode versions differ or a text contains a special piece.
+tokenizers except where their Unicode versions differ, a text contains a special piece, or the
+ideographs U+2B820 to U+2B91F, which the latter do not separate. The script released with BERT also
+keeps private-use characters, and cuts words of up to 200 characters.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import tensorflow as tf
 
 from sgdx_t5x.encoder.wordpiece import UNKNOWN, Pieces, WordPiece
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.files import not_found
 
 PADDING, FIRST, SEPARATOR = "[PAD]", "[CLS]", "[SEP]"
 FILE, _CONFIG, _TOKENIZER = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
@@ -181,6 +184,8 @@ def read_pieces(path: str | os.PathLike) -> tuple[str, ...]:
 
 def _is_uncased(file: pathlib.Path) -> bool:
   """Whether a vocab.txt is uncased, by the tokenizer's config beside it."""
+  if not file.exists():
+    raise not_found(file, "an encoder's folder, or its vocab.txt", "file or folder")
   for name in (_CONFIG, _TOKENIZER):
     try:
       config = json.loads((file.parent / name).read_text(encoding="utf-8"))
@@ -194,7 +199,7 @@ def _is_uncased(file: pathlib.Path) -> bool:
   raise SgdxError(
     f"{file.parent}: no setting says whether {file.name} is cased",
     expected=f"do_lower_case in {_CONFIG}",
-    fix="pass lower_case=True or False",
+    fix='write {"do_lower_case": true} or false into it; in Python, pass lower_case',
   )
 
 
@@ -210,11 +215,14 @@ def _check_rules(path: pathlib.Path, config: Mapping[str, Any], lower_case: bool
     "strip_accents": lower_case,
     "tokenize_chinese_chars": True,
     "handle_chinese_chars": True,
+    "unk_token": UNKNOWN,
   }
   for name, value in rules.items():
-    if config.get(name, value) not in (None, value):
+    given = config.get(name)
+    given = given.get("content") if isinstance(given, dict) else given  # a piece with its options
+    if given not in (None, value):
       raise SgdxError(
-        f"{path}: {name} is {json.dumps(config[name])} for "
+        f"{path}: {name} is {json.dumps(given)} for "
         f"{'an uncased' if lower_case else 'a cased'} vocabulary",
         expected=f"{json.dumps(value)} or null, as in BERT's vocabularies",
         fix="use an encoder with BERT's own rules, or pass lower_case to ignore the setting",

@@ -8,6 +8,7 @@ import pytest
 from flax import traverse_util
 from packed_goldens import assert_close
 
+from t5x.errors import T5XError
 from t5x.examples.t5 import blocked_attention, layers
 
 pytestmark = pytest.mark.usefixtures("compiled_as_for_users")
@@ -81,6 +82,31 @@ def test_relative_position_buckets(golden_set):
       position, direction == "bidirectional", int(num_buckets), int(max_distance)
     )
     np.testing.assert_array_equal(buckets, expected, err_msg=key)
+
+
+@pytest.mark.parametrize(
+  ("num_buckets", "max_distance", "bidirectional", "position", "bucket"),
+  [  # as T5X cc342d4 computes them: offsets on an edge, where its rounding decides
+    (64, 50, False, -40, 48),
+    (128, 100, False, -80, 96),
+    (256, 100, True, 80, 224),
+    (32, 18, True, 12, 28),
+    (32, 81, False, -24, 20),
+    (32, 289, False, -68, 23),
+  ],
+)
+def test_offsets_on_the_edge_of_a_bucket(
+  num_buckets, max_distance, bidirectional, position, bucket
+):
+  offsets = np.array([position])
+  found = layers.relative_position_bucket(offsets, bidirectional, num_buckets, max_distance)
+  assert found[0] == bucket
+
+
+@pytest.mark.parametrize(("num_buckets", "max_distance"), [(16, 8), (1, 8), (32, 2)])
+def test_buckets_that_leave_none_to_share(num_buckets, max_distance):
+  with pytest.raises(T5XError, match=f"{num_buckets} buckets and a maximum distance of"):
+    layers.relative_position_bucket(np.arange(3), False, num_buckets, max_distance)
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,8 @@ def test_files_that_are_no_vocabulary(write, pieces, words):
 
 
 def test_a_vocabulary_whose_case_nothing_tells(write, tmp_path):
+  with pytest.raises(SgdxError, match="nothere"):
+    WordPieceVocabulary(tmp_path / "nothere")
   with pytest.raises(SgdxError, match="do_lower_case"):
     WordPieceVocabulary(write(*PIECES))
   with pytest.raises(SgdxError, match="missing"):
@@ -155,6 +157,8 @@ def test_a_vocabulary_whose_case_nothing_tells(write, tmp_path):
     ({"do_lower_case": True, "strip_accents": False}, ["strip_accents is false", "true or null"]),
     ({"do_lower_case": False, "strip_accents": True}, ["strip_accents is true", "false or null"]),
     ({"do_lower_case": True, "tokenize_chinese_chars": False}, ["tokenize_chinese_chars"]),
+    ({"do_lower_case": True, "unk_token": "[MASK]"}, ['unk_token is "[MASK]"']),
+    ({"do_lower_case": True, "unk_token": {"content": "<unk>"}}, ['unk_token is "<unk>"']),
   ],
 )
 def test_rules_that_are_not_berts_are_refused(write, settings, words):

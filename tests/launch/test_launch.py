@@ -317,6 +317,56 @@ def test_run_restarts_a_slice_that_was_queued_in_the_queue(cloud):
   assert len([c for c in cloud.calls if "queued-resources create" in c]) == 2
 
 
+def test_a_restarted_run_keeps_its_code_and_its_engine(cloud):
+  assert cloud.tpu("create", "v3-8", *WHERE, "--spot").returncode == 0
+  assert cloud.tpu("setup", "v3-8", *WHERE, "--t5x", "google").returncode == 0
+  archive = cloud.repo / "runs/launch/sgdx-v3-8.tar.gz"
+  before = archive.read_bytes()
+  (cloud.repo / "new").touch()
+  for command in ("add new", "-c user.name=t -c user.email=t@t commit -q -m new"):
+    subprocess.run(["git", "-C", cloud.repo, *command.split()], check=True)
+  preempted(cloud, 1, queued=False)
+  done = cloud.tpu("run", "v3-8", *WHERE, "--spot", *IN_BUCKET)
+  assert done.returncode == 0, done.stderr
+  setups = [call for call in cloud.calls if "worker.sh\\ setup" in call]
+  assert [call.endswith("google") for call in setups] == [True, True]
+  assert archive.read_bytes() == before
+  assert "the code of the last setup" in done.stderr
+  assert cloud.tpu("setup", "v3-8", *WHERE).returncode == 0
+  assert archive.read_bytes() != before
+
+
+def test_code_of_another_origin_is_moved_aside(cloud, tmp_path):
+  """What setup sends is run here, as on a worker."""
+  (cloud.state / "node").write_text("READY")
+  home = tmp_path / "home"
+  home.mkdir()
+  repositories = [tmp_path / "a", tmp_path / "b"]
+  for repository in repositories:
+    (repository / "launch").mkdir(parents=True)
+    (repository / "launch/worker.sh").write_text(f"echo {repository.name} > worked\n")
+    for command in ("init -q", "add .", "-c user.name=t -c user.email=t@t commit -q -m all"):
+      subprocess.run(["git", "-C", repository, *command.split()], check=True)
+
+  def set_up(*options):
+    assert cloud.tpu("setup", "v3-8", *WHERE, *options).returncode == 0
+    command = shlex.split(cloud.calls[-1])[-1].removeprefix("--command=")
+    subprocess.run(["bash", "-c", command], cwd=home, check=True, capture_output=True)
+    return (home / "worked").read_text().strip()
+
+  names = [set_up("--repo", str(repositories[i])) for i in (0, 0, 1)]
+  assert names == ["a", "a", "b"]
+  (home / "sgdx_t5x/mine").touch()
+  subprocess.run(
+    ["git", "-C", repositories[0], "archive", "--format=tar.gz", "--prefix=sgdx_t5x/",
+     f"--output={home / 'sgdx_t5x.tar.gz'}", "HEAD"],
+    check=True,
+  )  # fmt: skip
+  assert [set_up(), set_up()] == ["a", "a"]
+  assert not (home / "sgdx_t5x/.git").exists()
+  assert len(list(home.glob("sgdx_t5x.*/**/mine"))) == 1  # nothing is lost
+
+
 def test_preempted_while_setting_up(cloud):
   cloud.rule("*worker.sh setup*", code=255, node="PREEMPTED")
   assert cloud.tpu("all", "v3-8", *WHERE, "--spot", *IN_BUCKET).returncode == 0
@@ -426,6 +476,13 @@ def test_other_refusals(cloud, text, found):
   four_parts(cloud.tpu("create", "v3-8", *WHERE), 1, found)
 
 
+def test_hours_to_wait_may_begin_with_a_zero(cloud):
+  words = ("create", "v3-8", *WHERE, "--queued", "--wait", "08")
+  done = cloud.tpu(*words)
+  assert done.returncode == 0, done.stderr
+  assert "--valid-until-duration=8h" in cloud.calls[0]
+
+
 def test_a_failed_request_in_the_queue(cloud):
   cloud.rule("*queued-resources create*", code=0, queue="FAILED")
   four_parts(cloud.tpu("create", "v3-8", *WHERE, "--queued"), 1, "is FAILED", "delete v3-8")
@@ -508,6 +565,13 @@ def test_a_gin_file_that_is_not_committed(cloud):
   four_parts(cloud.tpu("run", "v3-8", *WHERE, *words), 2, "not in HEAD", "?? gin/mine.gin")
 
 
+def test_a_gin_file_in_a_search_path(cloud):
+  words = ("run", "v3-8", *WHERE, "--dry-run", "--", "python", "-m", "t5x.train")
+  words += ("--gin_file=t5dst.gin", "--gin.MODEL_DIR='gs://b/m'")
+  assert cloud.tpu(*words, "--gin_search_paths=launch,gin/sample").returncode == 0
+  four_parts(cloud.tpu(*words, "--gin_search_paths=launch"), 2, "t5dst.gin")
+
+
 def test_without_gcloud(cloud):
   cloud.path = cloud.path[1:]
   four_parts(cloud.tpu("create", "v3-8", *WHERE), 1, "https://cloud.google.com/sdk/docs/install")
@@ -525,6 +589,22 @@ def test_worker_runs_detached_and_is_followed(cloud):
   assert "exited with 3" in cloud.run("worker.sh", "status").stdout
   assert cloud.run("worker.sh", "start", "true").returncode == 0  # the next run may start
   assert cloud.run("worker.sh", "follow", "+1").returncode == 0
+
+
+def test_worker_removes_files_that_a_new_archive_lacks(tmp_path):
+  script = (ROOT / "launch/worker.sh").read_text("utf-8")
+  step = re.search(r"^remove_old_files\(\) \{.*?^\}", script, re.MULTILINE | re.DOTALL)[0]
+  code = tmp_path / "sgdx_t5x"
+  (code / "state").mkdir(parents=True)
+  for names in (["kept", "old one"], ["kept"]):
+    for name in names:
+      (code / name).touch()
+    members = [f"sgdx_t5x/{name}" for name in names]
+    subprocess.run(["tar", "-czf", "sgdx_t5x.tar.gz", *members], cwd=tmp_path, check=True)
+    (code / "mine").touch()
+    command = f"set -euo pipefail; state=state; {step}; remove_old_files"
+    subprocess.run(["bash", "-c", command], cwd=code, check=True)
+  assert sorted(path.name for path in code.iterdir()) == ["kept", "mine", "state"]
 
 
 def test_worker_stops_with_sigterm(cloud):
@@ -623,6 +703,18 @@ def test_cpu_adds_its_scale_where_it_belongs(installed):
   assert ran("--scale=gin/scale/gpu.gin", *FULL)[-1] == "--gin_file=gin/scale/gpu.gin"
   evaluation = ("--", "python", "-m", "t5x.eval", "--gin_file=gin/eval.gin")
   assert ran(*evaluation) == list(evaluation[2:])
+  (installed.repo / "mine.gin").write_text("include 'gin/t5dst_oracle.gin'\n")
+  scales = {
+    "gin/spandst.gin": "gin/scale/encoders/cpu.gin",
+    "gin/sgpdst/copy.gin": "gin/scale/encoders/cpu.gin",
+    "gin/d3st.gin": "gin/scale/cpu.gin",
+    "mine.gin": "gin/scale/cpu.gin",
+    # These have their own batches and lengths, which T5DST's would replace.
+    "gin/coco_generator.gin": "gin/coco_generator.gin",
+    "gin/prefine.gin": "gin/prefine.gin",
+  }
+  for file, last in scales.items():
+    assert ran("--", "python", "-m", "t5x.train", f"--gin_file={file}")[-1] == f"--gin_file={last}"
 
 
 @pytest.mark.parametrize("script", ["cpu.sh", "gpu.sh"])
@@ -674,6 +766,12 @@ def test_slurm_array_over_gin_files(installed):
   ]  # fmt: skip
 
 
+def test_slurm_arrays_files_may_have_a_scale(installed):
+  words = ("--gin_files=gin/scale/cpu.gin,gin/scale/gpu.gin", *FULL, "--gin.MODEL_DIR='r/%GIN%'")
+  _, (call,) = slurm(installed, *words, SLURM_ARRAY_TASK_ID="0", SLURM_NNODES="1")
+  assert call[2:] == ["--gin_file=gin/scale/cpu.gin", FULL[-1], "--gin.MODEL_DIR='r/cpu'"]
+
+
 def test_slurm_on_several_machines(installed):
   variables = {"SLURM_NNODES": "2", "SLURM_JOB_ID": "20007", "SLURM_JOB_NODELIST": "node[1-2]"}
   script, calls = slurm(installed, "--nodes", "2", *FULL, **variables)
@@ -690,6 +788,10 @@ def test_slurm_refuses(installed):
   same = ("--cuda=12", "--slurm", "--gin_files=gin/t5dst.gin,gin/sample/t5dst.gin", "--", "python",
           "-m", "t5x.train", "--gin.MODEL_DIR='r/%GIN%'")  # fmt: skip
   four_parts(installed.run("gpu.sh", *same), 2, "two jobs of the array are called t5dst")
+  other = ("--cuda=12", "--slurm", "--gin_files=gin/t5dst.gin", "--", "bash", "run.sh")
+  four_parts(installed.run("gpu.sh", *other), 2, "--gin_files with a command without t5x")
+  for numbers in ("--nodes=0",), ("--gpus=0",), ("--nodes=2", "--gpus=00"):
+    four_parts(installed.run("gpu.sh", "--cuda=12", "--slurm", *numbers, *FULL), 2, "1 or more")
   assert installed.calls == []
   (installed.state / "refuses").touch()
   four_parts(installed.run("gpu.sh", "--cuda=12", "--slurm", *FULL), 1, "nothing was submitted")
@@ -717,7 +819,10 @@ def test_gin_files_may_be_in_a_search_path(installed, tmp_path):
 # --- interrupted, documented -----------------------------------------------------------------
 
 
-def test_ctrl_c_says_what_still_costs_money(cloud):
+@pytest.mark.parametrize(
+  ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_says_what_still_costs_money(cloud, number, code):
   cloud.rule("*queued-resources create*", code=0, queue="WAITING_FOR_RESOURCES")
   script = cloud.repo / "launch/tpu_vm.sh"
   running = subprocess.Popen(
@@ -736,9 +841,9 @@ def test_ctrl_c_says_what_still_costs_money(cloud):
     if "WAITING_FOR_RESOURCES" in line:
       break
   time.sleep(0.1)
-  os.killpg(running.pid, signal.SIGINT)
+  os.killpg(running.pid, number)
   _, said = running.communicate(timeout=10)
-  assert running.returncode == 130
+  assert running.returncode == code
   assert "Nothing was stopped or deleted" in said
   assert f"launch/tpu_vm.sh delete v3-8 --name sgdx-v3-8 {AT}" in said
   assert "delete" not in cloud.verbs()
@@ -791,9 +896,10 @@ def test_quickstart_refuses_options(cloud):
 
 
 def test_minilm_takes_no_option_for_a_folder(cloud):
-  done = cloud.run("minilm.sh", "--out")
-  assert done.returncode == 2
-  assert done.stderr.startswith("--out is not an option\n  expected:  the name of a new folder\n")
+  for words, found in (["--out"], "--out is not an option"), ([], "no folder is named"):
+    done = cloud.run("minilm.sh", *words)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{found}\n  expected:  the name of a new folder\n")
 
 
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")

@@ -118,6 +118,8 @@ def test_the_kept_scores_are_those_of_the_page(study_name):
     (["--archive", ".", "--skip", "evaluation"], "nearest: eval"),
     (["--archive", ".", "--jobs", "0"], "1 or more"),
     (["--archive", ".", "--seeds", "a"], "not a whole number"),
+    (["--archive", ".", "--dialogues", "tset=3"], "--dialogues tset=3"),
+    (["--archive", ".", "--dialogues", "test=x"], "--dialogues test=x"),
     (["--archive", ".", "--train", "gin/study/trian.gin"], "nearest: gin/study/train.gin"),
     (["--archive", ".", "--vocabulary", "none.model"], "no such file"),
     (["--archive"], "has no value"),
@@ -134,6 +136,30 @@ def test_refuses(words, said):
   assert [line.split(":")[0].strip() for line in done.stderr.splitlines()[-3:]] == [
     "expected", "available", "fix",
   ]  # fmt: skip
+
+
+def test_another_encoder_in_the_same_folder_is_refused(tmp_path):
+  """Runs name it by a variable of the environment, which is not in their commands."""
+  script = (ROOT / "launch/study.sh").read_text("utf-8")
+  steps = [
+    re.search(rf"^{name}\(\) \{{.*?^\}}", script, re.MULTILINE | re.DOTALL)[0]
+    for name in ("same_input", "digest")
+  ]
+  (tmp_path / "a").write_text("a")
+  (tmp_path / "b").write_text("b")
+  call = 'same_input vocabulary "$1"; same_input encoder a; same_input encoder "$2"'
+  command = "\n".join((f"source {ROOT}/launch/common.sh; out=.", *steps, call))
+
+  def run(*names):
+    return subprocess.run(
+      ["bash", "-c", command, "-", *names], cwd=tmp_path, capture_output=True, text=True
+    )
+
+  assert run("b", "a").returncode == run("b", "a").returncode == 0
+  for names, what in ("aa", "vocabulary"), ("bb", "encoder"):
+    done = run(*names)
+    assert done.returncode == 1
+    assert f"is not the {what} that . was begun with" in done.stderr
 
 
 @pytest.mark.parametrize("code", [0, 3])

@@ -6,6 +6,7 @@ Re-exported by `t5x.utils`, where gin files look for these names.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -95,7 +96,7 @@ def check_lengths(cfg: DatasetConfig, converter_cls, needed: bool = True) -> Non
 
   Args:
       cfg: what to read; its task must be registered.
-      converter_cls: the model's feature converter class.
+      converter_cls: the model's feature converter class, or a partial of it.
       needed: whether lengths are required; else missing ones are measured.
   """
   lengths = cfg.task_feature_lengths
@@ -103,6 +104,8 @@ def check_lengths(cfg: DatasetConfig, converter_cls, needed: bool = True) -> Non
     return
   provider = get_mixture_or_task(cfg.mixture_or_task_name)
   known, given = provider.output_features, lengths or {}
+  if isinstance(converter_cls, functools.partial):
+    converter_cls = converter_cls.func
   read = [f for f in getattr(converter_cls, "TASK_FEATURES", None) or () if f in known]
   unknown = [f for f in given if f not in known]
   missing = [f for f in read if f not in given] if needed else []

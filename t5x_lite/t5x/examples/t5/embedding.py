@@ -7,11 +7,11 @@ Shape letters: B batch, L length, Q query length, K key length, E embedding, H h
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 
 from t5x import active_mesh
@@ -133,6 +133,9 @@ def relative_position_bucket(
 
   Returns:
     int32 array of the same shape with values in [0, num_buckets).
+
+  Raises:
+    T5XError: no bucket would be left for the offsets that share one.
   """
   distance = -relative_position
   offset = jnp.zeros_like(relative_position, dtype=jnp.int32)
@@ -142,12 +145,25 @@ def relative_position_bucket(
     distance = jnp.abs(distance)
   else:
     distance = jnp.maximum(distance, 0)
+  by_distance = _buckets_by_distance(num_buckets, max_distance)
+  return offset + jnp.take(jnp.asarray(by_distance), jnp.minimum(distance, max_distance))
+
+
+def _buckets_by_distance(num_buckets: int, max_distance: int) -> np.ndarray:
+  """Returns the buckets of the distances 0 to max_distance, int32."""
   num_exact = num_buckets // 2
-  # log(0) is never selected below, but must not become an undefined integer either.
-  ratio = jnp.log(jnp.maximum(distance, 1).astype(jnp.float32) / num_exact)
-  growth = (num_buckets - num_exact) / math.log(max_distance / num_exact)
-  logarithmic = jnp.minimum(num_exact + (ratio * growth).astype(jnp.int32), num_buckets - 1)
-  return offset + jnp.where(distance < num_exact, distance, logarithmic).astype(jnp.int32)
+  if not 0 < num_exact < max_distance:
+    raise T5XError(
+      found=f"relative attention of {num_buckets} buckets and a maximum distance of {max_distance}",
+      expected=f"at least 2 buckets, and a distance above {num_exact}, that of their exact half",
+      fix="choose other numbers, such as T5's 32 buckets and a distance of 128",
+    )
+  distance = np.arange(max_distance + 1)
+  # T5X's epsilon and its types, float32 up to the logarithm, decide about distances on an edge.
+  ratio = np.log(np.maximum(distance, 1).astype(np.float32) / num_exact + np.finfo(np.float32).eps)
+  growth = ratio.astype(np.float64) / np.log(max_distance / num_exact) * (num_buckets - num_exact)
+  shared = np.minimum(num_exact + growth.astype(np.int32), num_buckets - 1)
+  return np.where(distance < num_exact, distance, shared).astype(np.int32)
 
 
 class RelativePositionBiases(nn.Module):
