@@ -24,7 +24,7 @@ examples:
     sgdx demos make --corpus sgd.zip --split train --out demos.jsonl
 
   For all services; scores are then marked LEAK for those of test:
-    sgdx demos make --corpus sgd.zip --split train dev test --out demos.jsonl
+    sgdx demos make --corpus sgd.zip --split train dev test --out all.jsonl
 
   Google's, from your copy of sdt_prompts.py (they are not part of sgdx_t5x):
     sgdx demos import --from sdt_prompts.py --out google.jsonl
@@ -33,7 +33,7 @@ examples:
     sgdx demos check --corpus sgd.zip --demos google.jsonl
 
   sgdx prompts --corpus sgd.zip --variant v3 --out prompts.jsonl \\
-    --prompt-style format=sdt demos=demos.jsonl
+    --prompt-style format=sdt demos=all.jsonl
 
 docs/demonstrations.md describes the file, and how to write your own.
 """

@@ -11,7 +11,7 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from sgdx_t5x.endpoints.request_file import Request, RequestFile, to_json
 from sgdx_t5x.errors import SgdxError
@@ -41,9 +41,13 @@ class Usage:
       usage.get(f"{x}_tokens") if isinstance(usage, dict) else None
       for x in ("prompt", "completion")
     )
-    if all(type(x) is int and x >= 0 for x in (read, written)):
+    if _is_count(read) and _is_count(written):
       self.read, self.written = self.read + read, self.written + written
       self.answers += 1
+
+
+def _is_count(value: Any) -> TypeGuard[int]:
+  return type(value) is int and value >= 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -189,7 +193,7 @@ def _rows(path: pathlib.Path) -> Iterator[tuple[_Place, dict[str, Any]]]:
       if not is_whole and (line.startswith(_START) or _START.startswith(line)):
         return
       where = f"{path}, line {number}"
-      row = decode_json(line, where, _EXPECTED) if is_whole else None
+      row: Any = decode_json(line, where, _EXPECTED) if is_whole else None
       try:
         good = isinstance(row["request"]["hash"], str) and isinstance(row["custom_id"], str)
         good = good and isinstance(row["response"]["body"], dict)

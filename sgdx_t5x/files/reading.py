@@ -29,20 +29,24 @@ def not_found(path: pathlib.Path, expected: str, what: str = "file") -> SgdxErro
     what: "file", or "file or folder".
   """
   if path.is_dir():
-    files = sorted(p.name for p in path.iterdir())
+    files = _shown(path)
     return SgdxError(
       f"{path} is a folder",
       expected=expected,
       available=", ".join(files[:5]) + (", ..." if len(files) > 5 else ""),
       fix="pass the path of a file",
     )
-  beside = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
+  beside = _shown(path.parent) if path.parent.is_dir() else []
   return SgdxError(
     f"no {what} at {path}",
     expected=expected,
     available=nearest(path.name, beside),
     fix="check the path",
   )
+
+
+def _shown(folder: pathlib.Path) -> list[str]:
+  return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
 
 
 def read_input(path: str | pathlib.Path, what: str) -> bytes:
@@ -65,7 +69,7 @@ def read_input(path: str | pathlib.Path, what: str) -> bytes:
 
 @contextlib.contextmanager
 def opened(path: pathlib.Path, what: str) -> Iterator[IO[bytes]]:
-  """Opens a file for reading, decompressed if it is gzipped.
+  """Opens a file for reading, decompressed if it is gzipped or named so.
 
   Args:
     path: the file.
@@ -75,7 +79,7 @@ def opened(path: pathlib.Path, what: str) -> Iterator[IO[bytes]]:
     SgdxError: the end of a gzipped file is missing or damaged, which reading it shows.
   """
   with path.open("rb") as file:
-    if not file.peek(2).startswith(_GZIP):
+    if path.suffix != ".gz" and not file.peek(2).startswith(_GZIP):
       yield file
       return
     try:

@@ -209,7 +209,7 @@ def _errors(scored: Sequence[Run], figures: dict[str, Any]) -> Iterator[Section]
     "Errors",
     lines,
     tuple(table for table in shown if table),
-    _plots(drawn, _caption(scored), figures),
+    _plots(drawn, _caption(scored, intervals=False), figures),
   )
 
 
@@ -232,10 +232,11 @@ def _plots(
   return tuple(Plot(name, title, caption, "") for name, (title, _) in kept.items())
 
 
-def _caption(scored: Sequence[Run]) -> str:
-  """n, the kind of intervals, and the signatures; one per run if they differ."""
+def _caption(scored: Sequence[Run], intervals: bool = True) -> str:
+  """n, the kind of intervals if there are any, and the signatures; one per run if they differ."""
   rows = [run.rows.groups["all"] for run in scored]
   sizes = {f"n = {row.num_frames:,} frames of {row.num_dialogues:,} dialogues" for row in rows}
   signatures = runs.signatures(scored).values()
-  intervals = " 95% intervals: bootstrap over dialogues." if any(r.intervals for r in rows) else ""
-  return f"{'; '.join(sorted(sizes))}.{intervals} Signature: {' '.join(signatures)}"
+  has_intervals = intervals and any(row.intervals for row in rows)
+  kind = " 95% intervals: bootstrap over dialogues." if has_intervals else ""
+  return f"{'; '.join(sorted(sizes))}.{kind} Signature: {' '.join(signatures)}"

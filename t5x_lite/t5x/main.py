@@ -14,7 +14,7 @@ from absl import flags
 
 from t5x import aot
 from t5x._script import cli
-from t5x.errors import UsageError, nearest, not_in_lite
+from t5x.errors import UsageError, not_in_lite
 from t5x.eval import evaluate
 from t5x.infer import create_task_from_tfexample_file, infer, write_inferences_to_file
 from t5x.infer import define_flags as define_infer_flags
@@ -47,7 +47,7 @@ def main(argv) -> None:
   if mode not in _ENTRY_POINTS:
     raise UsageError(
       "--run_mode is missing." if mode is None else f"--run_mode={mode} is unknown.",
-      available=", ".join(nearest(mode or "", known) or known),
+      available=", ".join(known),
       fix="python -m t5x.main --run_mode=train --gin_file=FILE.gin",
     )
   cli.run_configured(_ENTRY_POINTS[mode])

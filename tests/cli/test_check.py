@@ -64,6 +64,23 @@ def test_files_and_formats(command, tmp_path, capsys):
   assert printed["sets"]["names"]["rows"]["all"] == report["sets"]["names"]["rows"]["all"]
 
 
+def test_compressed_files_are_compared_and_others_named(command, tmp_path, capsys):
+  names = ("a.json", "a.jsonl", "b.json.gz", "b.jsonl.gz")
+  a, frames, b, _ = paths = [tmp_path / name for name in names]
+  assert sgdx(*command, "--json", a, "--per-frame", frames) == 0
+  assert sgdx(*command, "--json", b, "--per-frame", paths[3]) == 0
+  assert b.read_bytes()[:2] == b"\x1f\x8b"
+  capsys.readouterr()
+  assert sgdx("diff", a, b, "--bootstrap-samples", "100") == 0
+  assert "names" in capsys.readouterr().out
+  assert sgdx("diff", frames, b) == 1
+  assert_four_parts(capsys.readouterr().err, "a.jsonl: per-frame counts of `sgdx check`", "--json")
+  scores = tmp_path / "scores.json"
+  scores.write_text('{"format": "sgdx-score/1"}')
+  assert sgdx("diff", a, scores) == 2
+  assert_four_parts(capsys.readouterr().err, f"only {a} was written by `sgdx check`")
+
+
 def test_slots_that_hold_names(command, tmp_path, capsys):
   slots = tmp_path / "slots.json"
   report = tmp_path / "x.json"

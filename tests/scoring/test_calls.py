@@ -1,5 +1,6 @@
 """Scoring tool calls: all answer formats score the same, rates by hand, and bad files."""
 
+import gzip
 import json
 import random
 
@@ -268,6 +269,38 @@ def test_requests_that_failed_are_named_and_may_be_left_out(corpus, tmp_path):
     score(corpus, write(tmp_path / "b.jsonl", [anthropic]))
 
 
+@pytest.mark.parametrize(
+  "answer",
+  [
+    {"body": {"object": "response", "status": "failed", "error": {"code": "x"}, "output": []}},
+    {"body": {"object": "response", "status": "cancelled", "error": None, "output": []}},
+    {"response": {"status_code": 200, "body": {"error": {"message": "x"}}}},
+    {"error": {"message": "overloaded"}},
+    # bfcl_eval/_llm_response_generation.py
+    {"result": "Error during inference: Error code: 429", "traceback": "Traceback ..."},
+  ],
+)
+def test_an_answer_that_says_it_failed_is_not_a_wrong_one(answer, corpus, tmp_path):
+  rows = bare(calls_of(corpus, tiny.GOLD, ["original"]))
+  rows[2] = {"id": rows[2]["id"], **answer}
+  file = write(tmp_path / "a.jsonl", rows)
+  with pytest.raises(SgdxError, match=r"1 requests failed; .*line 3"):
+    score(corpus, file)
+  assert len(score(corpus, file, allow_missing=True).frames["original"]) == 5
+
+
+def test_gzipped_answers_are_read(corpus, tmp_path):
+  plain = tmp_path / "a.jsonl"
+  write(plain, bare(calls_of(corpus, tiny.GOLD)))
+  packed = tmp_path / "b.jsonl.gz"
+  packed.write_bytes(gzip.compress(plain.read_bytes()))
+  first, second = score(corpus, plain), score(corpus, packed)
+  assert first.calls == second.calls
+  packed.write_bytes(packed.read_bytes()[:-20])
+  with pytest.raises(SgdxError, match=r"b.jsonl.gz: not a complete gzip file"):
+    score(corpus, packed)
+
+
 def test_a_truncated_file_is_named(corpus, tmp_path):
   file = tmp_path / "a.jsonl"
   text = write(file, bare(calls_of(corpus, tiny.GOLD)))
@@ -319,6 +352,16 @@ def test_text_of_a_model_never_raises(text, corpus, tmp_path):
     rows[0] = {"id": rows[0]["id"], key: text}
     scored = score(corpus, write(tmp_path / f"{key}.jsonl", rows))
     assert scored.calls["original"]["all"]["invalid_json"]["value"] == 1 / 6
+
+
+def test_integers_too_long_to_print(corpus, tmp_path):
+  """Python's literals in hexadecimal have no limit of digits; its decimals have."""
+  rows = bare(calls_of(corpus, tiny.GOLD, ["original"]))
+  (call,) = rows[1]["calls"]
+  text = f"[{call['name']}({next(iter(call['arguments']))}=0x{'f' * 4_000})]"
+  rows[1] = {"id": rows[1]["id"], "result": text}
+  scored = score(corpus, write(tmp_path / "a.jsonl", rows))
+  assert scored.calls["original"]["all"]["invalid_json"]["value"] == 0
 
 
 KEYS = ["message", "choices", "content", "output", "result", "error", "type", "role", "tool_calls"]
