@@ -1,6 +1,7 @@
 """`sgdx ls`: lists tasks and mixtures to train and evaluate on."""
 
 import argparse
+import fnmatch
 import importlib
 import os
 import sys
@@ -8,12 +9,13 @@ from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import Takes, add_command, add_option
-from sgdx_t5x.errors import UsageError, require
+from sgdx_t5x.errors import UsageError, nearest, require
 from sgdx_t5x.tables import Table
 
 _EPILOG = """\
 examples:
   sgdx ls tasks
+  sgdx ls tasks 'd3st_*' '*_backtrans'
   sgdx ls tasks --module my_project.tasks  # and those of your module
   sgdx ls tasks --format json  # name, kind, format, data, variants
 
@@ -28,6 +30,9 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser = add_command(subparsers, "ls", __doc__, _EPILOG, "list tasks and mixtures")
   parser.add_argument(
     "what", nargs="?", default="tasks", choices=("tasks",), help="what to list (default: tasks)"
+  )
+  parser.add_argument(
+    "patterns", nargs="*", metavar="PATTERN", help="names to list, such as 'd3st_*' (default: all)"
   )
   add_option(
     parser,
@@ -52,6 +57,15 @@ def run(args: argparse.Namespace) -> int:
     from sgdx_t5x.tasks import REGISTERED
   for name in args.module:
     _import(name)
+  patterns = args.patterns or ["*"]
+  chosen = [n for n in REGISTERED if any(fnmatch.fnmatchcase(n, p) for p in patterns)]
+  if not chosen:
+    raise UsageError(
+      f"no task or mixture is named {' or '.join(patterns)}",
+      expected="names, in which * stands for any characters",
+      available=nearest(patterns[0], REGISTERED),
+      fix="omit the names to list all",
+    )
   entries: list[dict[str, Any]] = [
     {
       "name": entry.name,
@@ -60,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
       "data": entry.data,
       "variants": list(entry.variants),
     }
-    for entry in REGISTERED.values()
+    for entry in (REGISTERED[name] for name in chosen)
   ]
   header = ("name", "kind", "format", "data", "schema variants")
   rows = tuple((*(x[key] for key in header[:4]), ", ".join(x["variants"])) for x in entries)

@@ -231,6 +231,11 @@ def test_ls_tasks_lists_them_all(capsys, monkeypatch):
   # Plus 3 single-turn tasks, 9 of pre-finetuning and 2 mixtures; paraphrases are for SGD only.
   paraphrased = (len(FORMATS_WITH_TASKS) + 2) * (5 + 2)
   assert len(others) == families * len(SUFFIXES) + 2 * (3 + 9 + 2) + paraphrased
+  assert main(["ls", "tasks", "d3st_sgdx_v?", "*_spandst_sgdx"]) == 0
+  names = [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:] if line.strip()]
+  assert names == [*(f"d3st_sgdx_v{k}" for k in range(1, 6)), "sample_spandst_sgdx"]
+  assert main(["ls", "tasks", "d3st_sgdxx"]) == 2
+  assert "nearest: d3st_sgdx" in capsys.readouterr().err
   for module in ("no.such.module", ".relative", ""):
     assert main(["ls", "tasks", "--module", module]) == 2
     assert "PYTHONPATH" in capsys.readouterr().err
