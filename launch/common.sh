@@ -111,22 +111,20 @@ nearest_file() {
 
 # Prints the gin files that a command names and those that they include, one per line.
 all_gin_files() {
-  local file folders folder
+  local file folder folders
   IFS=, read -ra folders <<< "$(values_of --gin_search_paths "$@" | paste -sd, -)"
   while IFS= read -r file; do
-    file="${file#"$PWD"/}"
-    printf '%s\n' "${file#./}"
-    for folder in . ${folders[@]+"${folders[@]}"}; do
-      [ ! -f "$folder/$file" ] || { included_by "$folder/$file"; break; }
+    for folder in "" ${folders[@]+"${folders[@]/%//}"}; do
+      [ ! -f "$folder$file" ] || { with_included "$folder$file"; break; }
     done
   done < <(values_of --gin_file "$@")
 }
-included_by() {
-  local file
-  while IFS= read -r file; do
-    printf '%s\n' "$file"
-    [ ! -f "$file" ] || included_by "$file"
-  done < <(sed -n "s/^include ['\"]\(.*\)['\"].*/\1/p" "$1")
+with_included() {
+  local file="${1#"$PWD"/}"
+  printf '%s\n' "${file#./}"
+  [ ! -f "$file" ] || while IFS= read -r file; do
+    with_included "$file"
+  done < <(sed -n "s/^include ['\"]\(.*\)['\"].*/\1/p" "$file")
 }
 
 # Sets `scale` to the flags to add: the file that --scale names, or by default the machine's, for

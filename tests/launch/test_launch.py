@@ -715,6 +715,8 @@ def test_cpu_adds_its_scale_where_it_belongs(installed):
   }
   for file, last in scales.items():
     assert ran("--", "python", "-m", "t5x.train", f"--gin_file={file}")[-1] == f"--gin_file={last}"
+  found = ran("--", "python", "-m", "t5x.train", "--gin_file=d3st.gin", "--gin_search_paths=gin")
+  assert found[-1] == "--gin_file=gin/scale/cpu.gin"
 
 
 @pytest.mark.parametrize("script", ["cpu.sh", "gpu.sh"])
