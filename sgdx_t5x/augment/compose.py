@@ -23,6 +23,12 @@ from sgdx_t5x.data.schema import Schema, Service
 from sgdx_t5x.errors import SgdxError, nearest, require
 
 RECORD = "paraphrases.jsonl"
+# Why a paraphrase is not in the schema: `wording.reword` keeps the original.
+_KEPT = {
+  "empty": "there is no text: the original is kept",
+  "not a name": "it cannot be used as a name: the original is kept",
+  "too long": "a name over 80 characters, or a description over 1,000: the original is kept",
+}
 # Why a paraphrase is not used, or changed; `wording.reword` applies "collision".
 PLACEMENT_RULES = {
   "same": "equal to the original or to an earlier paraphrase: not used",
@@ -30,6 +36,7 @@ PLACEMENT_RULES = {
   "filled": "too few paraphrases: the most distant one is reused",
   "none": "no paraphrase: the original is kept",
   "collision": "another element already has this name: a number is appended",
+  **_KEPT,
 }
 DETERMINERS = frozenset(
   {"a", "an", "the", "this", "that", "these", "those", "which", "what", "whose", "any", "all"}
@@ -59,6 +66,11 @@ class Placement:
   distance: float
   rules: tuple[str, ...] = ()
   made: str | None = None
+
+  @property
+  def in_schema(self) -> bool:
+    """Whether the text is in the variant's schema."""
+    return self.variant is not None and _KEPT.keys().isdisjoint(self.rules)
 
   def to_json(self) -> dict[str, Any]:
     """Returns a line of the record."""

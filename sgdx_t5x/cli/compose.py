@@ -52,7 +52,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   from sgdx_t5x.augment.compose import PLACEMENT_RULES
 
-  rules = "".join(f"  {rule:10} {text}\n" for rule, text in PLACEMENT_RULES.items())
+  rules = "".join(f"  {rule:11} {text}\n" for rule, text in PLACEMENT_RULES.items())
   summary = "compose variant schemas from paraphrases"
   parser = add_command(subparsers, "compose", __doc__, _EPILOG + rules, summary)
   add_corpus(parser)
@@ -156,7 +156,7 @@ def _print_summary(
   for field in ("name", "description"):
     distances = collections.defaultdict(list)
     for p in made.placements:
-      if p.variant and p.element.field == field:
+      if p.variant and p.in_schema and p.element.field == field:
         distances[p.variant].append(p.distance)
     shown = " ".join(f"{sum(x) / len(x):.2f}" for _, x in sorted(distances.items()))
     means.append(f"{field}s: {shown}")

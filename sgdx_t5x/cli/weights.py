@@ -117,7 +117,7 @@ def add_parser(subparsers: Any) -> None:
 
 def _step(text: str) -> int:
   if not text.isdecimal() or int(text) >= 2**31:
-    raise argparse.ArgumentTypeError(f"{text!r} is not an integer of 0 or more")
+    raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 0 to 2,147,483,647")
   return int(text)
 
 

@@ -121,7 +121,9 @@ class Corpus:
       if path not in self._names:
         raise self._missing(split, variant)
       schema = load_schema(self.source.read(path), f"{self.origin}: {path}")
-      if variant != ORIGINAL:
+      if variant == ORIGINAL:
+        _check_names(schema)
+      else:
         check_aligned(self.schema(split), schema)
       self._schemas[key] = schema
     return self._schemas[key]
@@ -131,14 +133,26 @@ class Corpus:
     return schema_path(variant, split) in self._names
 
   def dialogues(self, split: str, check: Check = check_dialogue) -> Iterator[Dialogue]:
-    """Yields a split's dialogues (original names), each checked against its schema."""
-    schema = self.schema(split)
+    """Yields a split's dialogues (original names), each checked against its schema.
+
+    Args:
+      split: one of `splits`.
+      check: replaces the default one, which raises SgdxError, as does a repeated dialogue id.
+    """
+    schema, ids = self.schema(split), set[str]()
     last_only = self.scores_last_turns(split)
     for name in self.dialogue_files(split):
       origin = f"{self.origin}: {name}"
       for dialogue in read_dialogues(self.source.read(name), origin):
         dialogue = dataclasses.replace(dialogue, last_only=True) if last_only else dialogue
         check(dialogue, schema, origin)
+        if check is check_dialogue and dialogue.dialogue_id in ids:
+          raise SgdxError(
+            f"{origin}: dialogue {dialogue.dialogue_id} occurs twice in the corpus",
+            expected="unique dialogue ids in a split",
+            fix="remove the duplicate file or dialogue",
+          )
+        ids.add(dialogue.dialogue_id)
         yield dialogue
 
   def scores_last_turns(self, split: str) -> bool:
@@ -149,7 +163,8 @@ class Corpus:
   def dialogue_files(self, split: str) -> list[str]:
     """Names of a split's dialogue files, in order."""
     self._check_split(split)
-    return [n for n in self._names if n.startswith(f"{split}/dialogues_")]
+    start = f"{split}/dialogues_"
+    return [n for n in self._names if n.startswith(start) and "/" not in n[len(start) :]]
 
   def file_counts(self) -> str:
     """Dialogue files per split, for errors: "train: 127 files, dev: 20 files"."""
@@ -232,6 +247,18 @@ class _Perturbation:
   complete: bool
   last_only: bool  # of each dialogue, only the last turn is scored
   label: str
+
+
+def _check_names(schema: Schema) -> None:
+  """Refuses names of slots that the ids of examples could not hold, see `example_id`."""
+  for service in map(schema.__getitem__, schema.names):
+    for slot in service.slots:
+      if "/" in slot.name:
+        raise SgdxError(
+          f"{schema.origin}: slot {slot.name!r} of {service.name} has a / in its name",
+          expected="names without /, which separates the parts of an example's id",
+          fix="rename the slot in the schema and in the dialogues; variants may have a /",
+        )
 
 
 def _label(step: Mapping[str, Any]) -> str:

@@ -119,7 +119,7 @@ def export(
       _write_file(out / variant / split / "schema.json", text)
       if corpus.perturbed(split):  # also says whether only last turns are scored
         name = PERTURBATION.format(split=split)
-        _write_file(out / variant / name, corpus.source.read(name).decode("utf-8"))
+        _write_file(out / variant / name, _text_of(corpus, name))
     names = {variant: renamings(original, schema) for variant, schema in schemas.items()}
     files = corpus.dialogue_files(split) if schemas else ()
     for variant, name in itertools.product(names, files):  # workers do not know the inputs
@@ -283,8 +283,19 @@ class _Task:
 
 def _schema_text(corpus: Corpus, split: str, variant: str, schema: Schema) -> str:
   if corpus.has_schema(split, variant) and schema is corpus.schema(split, variant):
-    return corpus.source.read(schema_path(variant, split)).decode("utf-8")
+    return _text_of(corpus, schema_path(variant, split))
   return json.dumps(schema.to_json(), indent=2) + "\n"
+
+
+def _text_of(corpus: Corpus, name: str) -> str:
+  try:
+    return corpus.source.read(name).decode("utf-8")
+  except UnicodeDecodeError as e:
+    raise SgdxError(
+      f"{corpus.origin}: {name}: not UTF-8 ({e.reason} at byte {e.start:,})",
+      expected="UTF-8, in which it is copied",
+      fix="write the file again, in UTF-8",
+    ) from None
 
 
 def _write(task: _Task) -> Written:

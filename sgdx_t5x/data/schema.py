@@ -235,19 +235,17 @@ def _parse_service(item: Any, origin: str) -> Service:
   )
   try:
     slots = tuple(
-      Slot(
-        s["name"], s["description"], bool(s["is_categorical"]), tuple(s.get("possible_values", ()))
-      )
+      Slot(s["name"], s["description"], _flag(s, "is_categorical"), _list(s, "possible_values", ()))
       for s in item["slots"]
     )
     intents = tuple(
       Intent(
         i["name"],
         i["description"],
-        bool(i["is_transactional"]),
-        tuple(i["required_slots"]),
-        dict(i["optional_slots"]),
-        tuple(i.get("result_slots", ())),
+        _flag(i, "is_transactional"),
+        _list(i, "required_slots"),
+        _defaults(i),
+        _list(i, "result_slots", ()),
       )
       for i in item["intents"]
     )
@@ -264,6 +262,26 @@ def _parse_service(item: Any, origin: str) -> Service:
   for intent in intents:
     _check_intent_slots(intent, service, where)
   return service
+
+
+def _flag(item: Mapping[str, Any], key: str) -> bool:
+  if not isinstance(item[key], bool):
+    raise TypeError(f"{key} of {item['name']!r} is {item[key]!r}, not true or false")
+  return item[key]
+
+
+def _list(item: Mapping[str, Any], key: str, *default: Any) -> tuple[Any, ...]:
+  found = item.get(key, *default) if default else item[key]
+  if not isinstance(found, list | tuple):
+    raise TypeError(f"{key} of {item['name']!r} is {found!r}, not a list")
+  return tuple(found)
+
+
+def _defaults(intent: Mapping[str, Any]) -> dict[str, Any]:
+  found = intent["optional_slots"]
+  if not isinstance(found, Mapping):
+    raise TypeError(f"optional_slots of {intent['name']!r} is {found!r}, not a JSON object")
+  return dict(found)
 
 
 def _check_texts(service: Service) -> None:

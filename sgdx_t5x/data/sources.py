@@ -1,5 +1,6 @@
 """Where a corpus comes from: a zip archive or a folder, in the layout of the official archive."""
 
+import os
 import pathlib
 import re
 import zipfile
@@ -140,4 +141,11 @@ class DirectorySource:
 
 def _json_files(folder: pathlib.Path) -> Iterator[pathlib.Path]:
   """Regular files only: a folder may have such a name, and reading a pipe would block."""
-  return (path for path in folder.rglob("*.json") if path.is_file())
+  visited = set()  # links to folders may lead in a circle
+  for parent, folders, names in os.walk(folder, followlinks=True):
+    if (place := os.path.realpath(parent)) in visited:
+      folders.clear()
+      continue
+    visited.add(place)
+    paths = (pathlib.Path(parent, name) for name in names if name.endswith(".json"))
+    yield from (path for path in paths if path.is_file())

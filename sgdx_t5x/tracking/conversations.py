@@ -127,7 +127,7 @@ def from_utterances(
   utterances: Sequence[Utterance], schema: Schema, services: Sequence[str] | None = None
 ) -> Dialogue:
   """Returns a dialogue from utterances in turn. Args: see `DialogueTracker.track`."""
-  names = tuple(services if services is not None else schema.names)
+  names = tuple(dict.fromkeys(services if services is not None else schema.names))
   if isinstance(utterances, str) or not names:
     raise SgdxError(
       "the dialogue is a single string" if names else "no services to track",

@@ -113,6 +113,14 @@ def test_rules_are_recorded():
   assert {rule for p in made.placements for rule in p.rules} <= compose.PLACEMENT_RULES.keys()
 
 
+def test_what_the_original_replaces_is_recorded():
+  made = compose_names({AB: ["a" * 81, "x"]}, 2)
+  (replaced,) = (p for p in made.placements if p.variant and not p.in_schema)
+  assert (replaced.variant, replaced.rules, replaced.made) == (2, ("too long",), "ab")
+  assert slot_names(made) == ["x", "ab"]
+  assert {rule for p in made.placements for rule in p.rules} <= compose.PLACEMENT_RULES.keys()
+
+
 def test_names_that_collide_get_a_number():
   """Only in the variant with the collision, v1; also with an original name that is kept."""
   made = compose_names({AB: ["x", "abab"], BC: ["x", "bbb"]}, 2)

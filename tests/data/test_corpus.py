@@ -119,6 +119,39 @@ def test_broken_content_is_refused_with_its_place(folder, tmp_path, name, change
     assert word in str(error.value)
 
 
+def test_a_repeated_dialogue_is_refused(folder, tmp_path):
+  copy = shutil.copytree(folder, tmp_path / "mine")
+  shutil.copy(copy / "dev/dialogues_001.json", copy / "dev/dialogues_002.json")
+  with pytest.raises(SgdxError, match=r"dialogues_002.json: dialogue \S+ occurs twice"):
+    count(open_corpus(copy), "dev")
+
+
+def test_slots_whose_ids_could_not_be_read_are_refused(tmp_path):
+  root = tiny_corpus.write_corpus(tmp_path / "tiny")
+  schema = root / "test/schema.json"
+  schema.write_text(schema.read_text().replace('"amount"', '"amount/sum"'))
+  with pytest.raises(SgdxError, match="slot 'amount/sum' of Banks_1 has a / in its name"):
+    open_corpus(root).schema("test")
+
+
+def test_links_to_folders_are_followed(folder, tmp_path):
+  linked = tmp_path / "mine"
+  linked.mkdir()
+  for path in folder.iterdir():
+    (linked / path.name).symlink_to(path)
+  (linked / "again").symlink_to(linked)  # a circle
+  found = open_corpus(linked)
+  assert found.splits == ("train", "dev", "test")
+  assert "v5" in found.variants
+  assert found.checksum() == open_corpus(folder).checksum()
+
+
+def test_files_in_a_folder_named_like_dialogues_are_others(folder, tmp_path):
+  copy = shutil.copytree(folder, tmp_path / "mine")
+  shutil.copytree(copy / "dev", copy / "dev/dialogues_old")
+  assert open_corpus(copy).dialogue_files("dev") == open_corpus(folder).dialogue_files("dev")
+
+
 def test_absent_variant_says_what_there_is(folder, tmp_path):
   copy = tmp_path / "mine"
   shutil.copytree(folder, copy)

@@ -40,6 +40,12 @@ def changed(**slot):
   return data
 
 
+def changed_intent(**intent):
+  data = copy.deepcopy(BANK)
+  data["intents"][0].update(intent)
+  return data
+
+
 def test_reads_and_writes_the_official_format():
   schema = parse_schema([BANK], "schema.json")
   service = schema["Banks_1"]
@@ -67,6 +73,12 @@ def assert_four_parts(error, *words):
     ([{**BANK, "slots": BANK["slots"][:1]}], ("Transfer", "'kind'", "amount")),
     ([{k: v for k, v in BANK.items() if k != "slots"}], ("Banks_1", "slots")),
     ({"services": []}, ("the top-level JSON value is an object",)),
+    # Regression: "False" counted as true, and a string was read letter by letter.
+    ([changed(is_categorical="False")], ("'kind'", "is_categorical", "not true or false")),
+    ([changed(possible_values="a, b")], ("'kind'", "possible_values", "not a list")),
+    ([changed_intent(is_transactional=0)], ("'Transfer'", "is_transactional")),
+    ([changed_intent(required_slots="amount")], ("'Transfer'", "required_slots", "not a list")),
+    ([changed_intent(optional_slots=["ab"])], ("'Transfer'", "optional_slots", "JSON object")),
   ],
 )
 def test_refuses_a_broken_schema(data, words):
