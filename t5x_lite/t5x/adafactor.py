@@ -265,8 +265,10 @@ class Adafactor(optimizers.OptimizerDef):
     """Gives slots of the parameters' shapes their axes, and None to all else."""
 
     def derive(path, param, spec):
-      # Row and column means are small: they stay on every device.
-      v = None if self._factoring(path, param.shape).factored else spec
+      # Row and column means are small: they stay on every device. So does a single number, which
+      # T5X stores inside a checkpoint's index, and reads there.
+      is_small = self._factoring(path, param.shape).factored or param.shape == (1,)
+      v = None if is_small else spec
       m = None if self.beta1 is None else spec
       return AdafactorParamState(v_row=None, v_col=None, v=v, m=m)
 

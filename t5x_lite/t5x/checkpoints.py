@@ -7,6 +7,7 @@ checkpoint that a restart would pick. Which checkpoint a run starts from: `choos
 from __future__ import annotations
 
 from t5x._checkpoint.choose import CheckpointChoice, checkpoint_step, choose_checkpoint
+from t5x._checkpoint.load import load_t5x_checkpoint
 from t5x._checkpoint.read import (
   checkpoint_steps,
   layout_of,
@@ -35,8 +36,6 @@ __all__ = [
   "open_checkpoint",
   "restore",
 ]
-
-load_t5x_checkpoint = load_checkpoint  # T5X's name
 
 
 # Part of T5X's surface: nothing here calls it; kept for users' code.

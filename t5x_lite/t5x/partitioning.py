@@ -7,6 +7,7 @@ mesh axes (Xu et al. 2021, GSPMD, arXiv:2105.04663).
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -110,6 +111,11 @@ def standard_logical_axis_rules(
   return rules + [(name, None) for name in whole] + list(additional_rules or ())
 
 
+def _partitions(mesh_axis: str | tuple[str, ...], sizes: Mapping[str, int]) -> int:
+  """Returns over how many partitions a rule divides an axis, over one mesh axis or several."""
+  return math.prod(sizes[x] for x in ((mesh_axis,) if isinstance(mesh_axis, str) else mesh_axis))
+
+
 class PjitPartitioner(BasePartitioner):
   """Partitions functions and train states over a mesh by rules for logical axes.
 
@@ -156,14 +162,16 @@ class PjitPartitioner(BasePartitioner):
       for axis, mesh_axis, size in zip(axes or (), specs, array.shape, strict=False):
         if mesh_axis is not None:
           divided.setdefault((axis, mesh_axis, size), name)
-    wrong = [key for key in divided if key[2] % self.mesh.shape[key[1]]]
+    wrong = [key for key in divided if key[2] % _partitions(key[1], self.mesh.shape)]
     if not wrong:
       return
     shown = [
       f"{axis} {size} over {mesh!r} ({divided[axis, mesh, size]})" for axis, mesh, size in wrong
     ]
     counts = self._model_partitions(
-      lambda data, model: all(n % {"data": data, "model": model}[m] == 0 for _, m, n in divided)
+      lambda data, model: all(
+        n % _partitions(m, {"data": data, "model": model}) == 0 for _, m, n in divided
+      )
     )
     raise T5XError(
       f"Parameters do not divide evenly over the mesh of {describe_mesh(self.mesh)}.",

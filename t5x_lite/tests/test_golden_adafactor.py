@@ -172,6 +172,14 @@ def test_optax_rate_of_trainer_equals_own_rate(name):
   assert jax.tree_util.tree_structure(filled) == jax.tree_util.tree_structure(given)
 
 
+def test_a_single_number_has_no_axes():
+  """T5X keeps it inside a checkpoint's index, and cannot read it elsewhere (adafactor.py:673)."""
+  optimizer = adafactor.Adafactor(learning_rate=0.1).create({"w": jnp.ones(1), "b": jnp.ones(2)})
+  axes = {"w": PartitionSpec("embed"), "b": PartitionSpec("embed")}
+  slots = optimizer.derive_logical_axes(axes).state.param_states
+  assert (slots["w"].v, slots["b"].v) == (None, PartitionSpec("embed"))
+
+
 ROW, COLUMN, BATCH = (
   adafactor.FactorDim.ROW,
   adafactor.FactorDim.COLUMN,

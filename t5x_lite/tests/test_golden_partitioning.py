@@ -90,6 +90,20 @@ def test_unknown_axis_is_named():
     partitioner.logical_to_mesh(PartitionSpec("colour"))
 
 
+def test_a_rule_may_name_several_mesh_axes():
+  """Regression: a KeyError."""
+  partitioner = partitioning.PjitPartitioner(
+    model_parallel_submesh=(1, 1, 1, 1),
+    logical_axis_rules=[("mine", ("data", "model")), ("mlp", None)],
+  )
+  axes = PartitionSpec("mine", "mlp")
+  assert partitioner.logical_to_mesh(axes) == PartitionSpec(("data", "model"), None)
+  partitioner.mesh = AbstractMesh((4, 2), ("data", "model"))
+  partitioner._check_divides({"w": axes}, {"w": jax.ShapeDtypeStruct((16, 8), "float32")})
+  with pytest.raises(T5XError, match=r"mine 12 over \('data', 'model'\) \(w\)"):
+    partitioner._check_divides({"w": axes}, {"w": jax.ShapeDtypeStruct((12, 8), "float32")})
+
+
 def test_batch_has_to_divide():
   partitioner = partitioning.PjitPartitioner(num_partitions=1)
   assert partitioner.get_data_layout(6) == partitioning.DataLayout(6, 0, 1, True)

@@ -44,12 +44,16 @@ def _config(path, mode="latest", **settings):
 
 def test_the_first_configuration_with_a_checkpoint_counts(initializer, folder, tmp_path):
   empty, one = _config(str(tmp_path / "empty")), _config([f"{folder}/checkpoint_2"], "specific")
+  (tmp_path / "empty").mkdir()
   rng = jax.random.PRNGKey(0)
   for cfgs, step in (([_config(str(folder)), one], 10), ([empty, one], 2), ([empty], 0)):
     state = initializer.from_checkpoint_or_scratch(cfgs, init_rng=rng)
     assert int(state.step) == step
     np.testing.assert_array_equal(state.params["w"], np.full((2, 3), step))
   assert initializer.from_checkpoint([empty, _config([])]) is None
+  for mode in ("latest", "all"):  # as in T5X: else a typing error trains from random weights
+    with pytest.raises(T5XError, match=r"There is no folder .*nowhere"):
+      initializer.from_checkpoint_or_scratch([_config(f"{folder}/nowhere", mode)], init_rng=rng)
 
 
 def test_all_checkpoints_one_after_the_other(initializer, folder):

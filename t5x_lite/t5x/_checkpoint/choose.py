@@ -97,11 +97,21 @@ def first_choices(restore_cfgs: Sequence) -> tuple[Any, list[CheckpointChoice]]:
 
   Returns:
       (configuration, checkpoints in ascending order); (None, []) if no folder holds one.
+
+  Raises:
+      T5XError: a folder of checkpoints does not exist.
   """
   for cfg in restore_cfgs:
     given = [cfg.path] if isinstance(cfg.path, str) else list(cfg.path or ())
     paths = [str(path) for path in given]
     if cfg.mode != "specific":
+      for path in paths:
+        if not epath.Path(path).is_dir():
+          raise T5XError(
+            f"There is no folder {path}.",
+            expected=f"a folder with checkpoint_N (mode={cfg.mode!r})",
+            fix="correct RestoreCheckpointConfig.path",
+          )
       steps = {path: checkpoint_steps(path)[-1 if cfg.mode == "latest" else 0 :] for path in paths}
       paths = [str(epath.Path(p) / f"checkpoint_{step}") for p in paths for step in steps[p]]
     if paths:

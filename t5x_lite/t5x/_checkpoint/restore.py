@@ -44,7 +44,7 @@ def match_names(
 def _assign(
   wanted: Mapping[str, Any], assignment_map: Sequence[tuple[str, str | None]] | None
 ) -> tuple[dict[str, str], set[str]]:
-  """Returns ({name in the state: name in the checkpoint}, names to leave initialised)."""
+  """Returns ({name in the state: its replacement}, names to leave initialised)."""
   renamed, skipped, unused = match_names(wanted, assignment_map or ())
   if unused:
     raise T5XError(
@@ -53,7 +53,7 @@ def _assign(
       available="for example " + ", ".join(list(wanted)[:3]),
       fix="correct RestoreCheckpointConfig.assignment_map.",
     )
-  return {name: renamed.get(name, name) for name in wanted}, skipped
+  return renamed, skipped
 
 
 def _some(lines: list[str], limit: int = 8) -> str:
@@ -67,7 +67,6 @@ def _check_match(
   stored: Mapping[str, Any],
   source: Mapping[str, str],
   strict: bool,
-  allow_missing: bool,
 ) -> None:
   """Raises one T5XError listing missing, unknown and differently shaped arrays."""
   # Parameters first: the optimizer's slots only repeat what is wrong with them.
@@ -83,8 +82,6 @@ def _check_match(
     kinds.discard("state")  # evaluation does not read the optimizer's slots
   used = set(source.values())
   extra = [n for n in stored if n not in used and n.split("/")[0] in kinds] if strict else []
-  if allow_missing:
-    missing = []
   if not (missing or shapes or extra):
     return
   parts = []
@@ -142,13 +139,12 @@ def restore(
   fns = list(getattr(cfg, "state_transformation_fns", None) or ())
   if fns:
     stored = _transform(stored, fns, train_state)
-  source, skipped = _assign(wanted, getattr(cfg, "assignment_map", None))
-  scratch = bool(getattr(cfg, "fallback_to_scratch", False))
-  if scratch:
-    skipped |= {n for n, s in source.items() if s not in stored.arrays}
-  source = {n: s for n, s in source.items() if n not in skipped}
+  renamed, skipped = _assign(wanted, getattr(cfg, "assignment_map", None))
+  if getattr(cfg, "fallback_to_scratch", False):  # a wrong replacement remains an error
+    skipped |= {n for n in wanted if n not in stored.arrays and n not in renamed}
+  source = {n: renamed.get(n, n) for n in wanted if n not in skipped}
   strict = getattr(cfg, "strict", True) and not getattr(cfg, "assignment_map", None)
-  _check_match(choice, wanted, stored.arrays, source, strict, allow_missing=scratch)
+  _check_match(choice, wanted, stored.arrays, source, strict)
 
   dtype = getattr(restore_cfg, "dtype", None)
   dtype = jnp.dtype(dtype) if dtype else None
