@@ -135,9 +135,7 @@ def test_assignment_map(tmp_path):
   # As in T5X, a wrong replacement is an error, also where missing arrays may start from scratch.
   Config.fallback_to_scratch = True
   Config.assignment_map = (("target/new/(.*)", r"target/typo/\1"),)
-  with pytest.raises(
-    T5XError, match=r"1 arrays are missing from the checkpoint:\n +target/new/ker"
-  ):
+  with pytest.raises(T5XError, match=r"are missing from the checkpoint:\n +target/new/ker"):
     checkpoints.restore(choice, wanted, restore_cfg=Config)
 
 
