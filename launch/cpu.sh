@@ -6,8 +6,8 @@
 #     python -m t5x.train --gin_file=gin/t5dst.gin \
 #     --gin.MODEL_DIR="'runs/t5dst'" --tfds_data_dir=data
 #
-# Training commands that name no gin/scale file get cpu.gin last; the sample has
-# its own settings.
+# Trainings of trackers that name no gin/scale file get cpu.gin last (those with
+# an encoder, gin/scale/encoders/cpu.gin); the sample has its own settings.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source launch/common.sh

@@ -92,9 +92,9 @@ CASES = {
   **{f"{name} models/{model}": ([f"gin/{name}.gin", f"gin/models/{model}.gin"],
                                 [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'"])
      for name in TRACKERS for model in ENCODERS},
-  **{f"spandst scale/{name}": (["gin/spandst.gin", f"gin/scale/encoders/{name}.gin"],
-                               [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'"])
-     for name in names("scale/encoders")},
+  **{f"{tracker} scale/{name}": ([f"gin/{tracker}.gin", f"gin/scale/encoders/{name}.gin"],
+                                 [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'"])
+     for tracker in (*TRACKERS, "sgpdst/copy") for name in names("scale/encoders")},
   **{f"{where}{name}_{run}": ([f"gin/{where}{name}_{run}.gin"],
                               [*last, f"--gin.MIXTURE_OR_TASK_NAME='{name}_sgdx_v3'"])
      for name in TRACKERS
@@ -201,6 +201,13 @@ def test_the_sgd_papers_settings(parsed):
     "TRAIN_STEPS": 80 * 175_780 // 32,
     "INITIAL_CHECKPOINT_PATH": "/c",
   }
+
+
+@pytest.mark.parametrize("tracker", [*TRACKERS, "sgpdst/copy"])
+def test_machines_leave_trackers_with_an_encoder_their_batch(parsed, tracker):
+  """Their numbers of steps count on it. Regression: a scale file halved the baseline's."""
+  for scale in names("scale/encoders"):
+    assert parsed[f"{tracker} scale/{scale}"] == parsed[tracker]
 
 
 def test_the_batch_divides_over_the_gpus_of_a_machine(parsed):
