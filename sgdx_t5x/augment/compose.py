@@ -27,7 +27,7 @@ RECORD = "paraphrases.jsonl"
 _KEPT = {
   "empty": "there is no text: the original is kept",
   "not a name": "it cannot be used as a name: the original is kept",
-  "too long": "a name over 80 characters, or a description over 1,000: the original is kept",
+  "too long": "over 80 characters (descriptions: 1,000): the original is kept",
 }
 # Why a paraphrase is not used, or changed; `wording.reword` applies "collision".
 PLACEMENT_RULES = {

@@ -31,9 +31,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument(
     "what", nargs="?", default="tasks", choices=("tasks",), help="what to list (default: tasks)"
   )
-  parser.add_argument(
-    "patterns", nargs="*", metavar="PATTERN", help="names to list, such as 'd3st_*' (default: all)"
-  )
+  text = "names to list, such as 'd3st_*' (default: all)"
+  add_option(parser, Takes.TEXT, "patterns", nargs="*", metavar="PATTERN", help=text)
   add_option(
     parser,
     Takes.TEXT,

@@ -838,6 +838,7 @@ def test_a_signal_says_what_still_costs_money(cloud, number, code):
     stderr=subprocess.PIPE,
     text=True,
     start_new_session=True,
+    preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # ignored under nohup, for instance
   )
   for line in running.stderr:
     if "WAITING_FOR_RESOURCES" in line:
