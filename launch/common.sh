@@ -75,6 +75,9 @@ binding_of() {
   values_of "--gin.$macro" "$@" | tail -n 1 | sed "s/^[\"']*//; s/[\"']*\$//"
 }
 
+# Sets `folders` to those of a command's --gin_search_paths.
+search_paths() { IFS=, read -ra folders <<< "$(values_of --gin_search_paths "$@" | paste -sd, -)"; }
+
 is_t5x() { [[ " $* " == *" t5x."* ]]; }
 
 # Rejects an empty command, a misplaced --dry-run, and gin files that do not exist.
@@ -85,7 +88,7 @@ check_command() {
     "options of $0 before --" "t5x's own --dry_run only checks the gin files" \
     "$0 ... --dry-run -- ..."
   local file folders
-  IFS=, read -ra folders <<< "$(values_of --gin_search_paths "$@" | paste -sd, -)"
+  search_paths "$@"
   while IFS= read -r file; do
     case "$file" in t5x/* | gs://*) continue ;; esac
     is_in_any "$file" ${folders[@]+"${folders[@]}"} || fail 2 "--gin_file=$file: no such file" \
@@ -112,7 +115,7 @@ nearest_file() {
 # Prints the gin files that a command names and those that they include, one per line.
 all_gin_files() {
   local file folder folders
-  IFS=, read -ra folders <<< "$(values_of --gin_search_paths "$@" | paste -sd, -)"
+  search_paths "$@"
   while IFS= read -r file; do
     for folder in "" ${folders[@]+"${folders[@]/%//}"}; do
       [ ! -f "$folder$file" ] || { with_included "$folder$file"; break; }

@@ -133,7 +133,7 @@ check_values() {
 check_program() {
   check_command ${program[@]+"${program[@]}"}
   local file macro folder folders
-  IFS=, read -ra folders <<< "$(values_of --gin_search_paths "${program[@]}" | paste -sd, -)"
+  search_paths "${program[@]}"
   while IFS= read -r file; do
     case "$file" in t5x/* | gs://*) continue ;; esac
     [ -n "$repository" ] || in_head "$file" ${folders[@]+"${folders[@]}"} || fail 2 \

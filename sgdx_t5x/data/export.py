@@ -27,6 +27,7 @@ from sgdx_t5x.data.variants import INTENT_ACTS, ORIGINAL, Renaming, renamings
 from sgdx_t5x.errors import SgdxError, UsageError, malformed
 from sgdx_t5x.files import atomic_write, writing_fix
 from sgdx_t5x.files.inputs import check_not_input
+from sgdx_t5x.files.reading import not_utf8
 from sgdx_t5x.parallel import worker_processes
 
 ALL = "all"
@@ -137,17 +138,16 @@ def export(
 def _check_others(corpus: Corpus, chosen: Mapping[str, Iterable[str]], out: pathlib.Path) -> None:
   """Refuses folders with files that would remain and belong to the split: another corpus's."""
   for split, variants in chosen.items():
-    names = {*corpus.dialogue_files(split)}
-    if corpus.perturbed(split):
-      names.add(PERTURBATION.format(split=split))
-    for variant, name in itertools.product(variants, ("dialogues_*.json", "perturbation.json")):
-      found = {path.relative_to(out / variant) for path in (out / variant / split).glob(name)}
-      if others := sorted(path.as_posix() for path in found if path.as_posix() not in names):
+    manifest = PERTURBATION.format(split=split)
+    own = {*corpus.dialogue_files(split), *([manifest] if corpus.perturbed(split) else ())}
+    for folder in (out / variant for variant in variants):
+      found = [*folder.glob(f"{split}/dialogues_*.json"), *folder.glob(manifest)]
+      if others := sorted({path.relative_to(folder).as_posix() for path in found} - own):
         raise SgdxError(
-          f"--out {out / variant} contains {others[0]}, which {corpus.origin} lacks",
+          f"--out {folder} contains {others[0]}, which {corpus.origin} lacks",
           expected="a folder without files of another corpus: they would be mixed with this one's",
           available=f"{len(others)} such files",
-          fix=f"delete {out / variant / split}, or name another folder",
+          fix=f"delete {folder / split}, or name another folder",
         )
 
 
@@ -291,11 +291,7 @@ def _text_of(corpus: Corpus, name: str) -> str:
   try:
     return corpus.source.read(name).decode("utf-8")
   except UnicodeDecodeError as e:
-    raise SgdxError(
-      f"{corpus.origin}: {name}: not UTF-8 ({e.reason} at byte {e.start:,})",
-      expected="UTF-8, in which it is copied",
-      fix="write the file again, in UTF-8",
-    ) from None
+    raise not_utf8(f"{corpus.origin}: {name}", e, "UTF-8, in which it is copied") from None
 
 
 def _write(task: _Task) -> Written:

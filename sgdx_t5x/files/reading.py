@@ -138,11 +138,7 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
   try:
     return json.loads(text)
   except UnicodeDecodeError as e:
-    raise SgdxError(
-      f"{where}: not UTF-8 ({e.reason} at byte {e.start:,})",
-      expected=expected,
-      fix="write the file again, in UTF-8",
-    ) from None
+    raise not_utf8(where, e, expected) from None
   except RecursionError:
     raise SgdxError(
       f"{where}: JSON nested too deeply", expected=expected, fix="write the file again"
@@ -160,6 +156,15 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
       expected=expected,
       fix=fix or "write the file again",
     ) from None
+
+
+def not_utf8(where: str, error: UnicodeDecodeError, expected: str) -> SgdxError:
+  """Returns the error for bytes that are not UTF-8. Args: as for `decode_json`."""
+  return SgdxError(
+    f"{where}: not UTF-8 ({error.reason} at byte {error.start:,})",
+    expected=expected,
+    fix="write the file again, in UTF-8",
+  )
 
 
 def decode_lines(

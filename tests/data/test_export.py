@@ -452,6 +452,15 @@ def test_files_of_another_corpus_are_not_mixed_in(tiny, tmp_path, capsys, name):
   assert [path.name for path in folder.iterdir()] == [name]
 
 
+def test_a_schema_in_another_encoding_is_refused(tiny, tmp_path, capsys):
+  """Regression: a traceback. Reading takes UTF-16, but files are copied as UTF-8."""
+  schema = tiny / "sgd_x/data/v1/test/schema.json"
+  schema.write_text(schema.read_text(), encoding="utf-16")
+  arguments = ["--corpus", str(tiny), "--variant", "v1", "--out", str(tmp_path / "out")]
+  assert main(["data", "export", *arguments]) == 1
+  assert "v1/test/schema.json: not UTF-8" in capsys.readouterr().err
+
+
 def test_null_stands_for_no_spans_and_no_acts(tiny):
   schema = open_corpus(tiny).schema("test")
   data = json.loads((tiny / "test/dialogues_002.json").read_text())

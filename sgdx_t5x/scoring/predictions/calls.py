@@ -138,6 +138,20 @@ def _row_calls(row: Mapping[str, Any], where: str) -> Any:
     return row["calls"]
   if "prediction" in row:
     return _json_or_none(row_text(row, where, FRAME))
+  answer = _answer(row)
+  if isinstance(answer, dict):
+    if isinstance(answer.get("choices"), list) and answer["choices"]:
+      choice = answer["choices"][0]
+      answer = choice.get("message") if isinstance(choice, dict) else None
+    if isinstance(answer, dict):
+      return _service_calls(answer, where)
+  if "result" in row and isinstance(row["result"], list | str):
+    return _bfcl_calls(row["result"])
+  raise _unknown_form(row, where)
+
+
+def _answer(row: Mapping[str, Any]) -> Any:
+  """Returns what the service answered, out of what it is wrapped in. Raises _Failed: an error."""
   answer: Any = row
   for key in ("response", "result", "body", "message"):
     if isinstance(answer, dict) and key in answer and "choices" not in answer:
@@ -151,15 +165,7 @@ def _row_calls(row: Mapping[str, Any], where: str) -> Any:
     raise _Failed(quoted(answer.get("error") or answer["status"]))
   if "result" in row and isinstance(row.get("traceback"), str):  # as BFCL logs it
     raise _Failed(quoted(row["result"]))
-  if isinstance(answer, dict):
-    if isinstance(answer.get("choices"), list) and answer["choices"]:
-      choice = answer["choices"][0]
-      answer = choice.get("message") if isinstance(choice, dict) else None
-    if isinstance(answer, dict):
-      return _service_calls(answer, where)
-  if "result" in row and isinstance(row["result"], list | str):
-    return _bfcl_calls(row["result"])
-  raise _unknown_form(row, where)
+  return answer
 
 
 def _service_calls(answer: Mapping[str, Any], where: str) -> list[Any]:

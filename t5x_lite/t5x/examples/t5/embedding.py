@@ -145,8 +145,8 @@ def relative_position_bucket(
     distance = jnp.abs(distance)
   else:
     distance = jnp.maximum(distance, 0)
-  by_distance = _buckets_by_distance(num_buckets, max_distance)
-  return offset + jnp.take(jnp.asarray(by_distance), jnp.minimum(distance, max_distance))
+  by_distance = jnp.asarray(_buckets_by_distance(num_buckets, max_distance))
+  return offset + jnp.take(by_distance, distance, mode="clip")
 
 
 def _buckets_by_distance(num_buckets: int, max_distance: int) -> np.ndarray:
