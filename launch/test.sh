@@ -3,7 +3,7 @@
 # processes, except those marked long. Arguments go to pytest:
 #
 #   launch/test.sh -k score
-#   launch/test.sh -m "not real and not slow"
+#   launch/test.sh -m "not real and not slow and not long"
 #   launch/test.sh -m long
 set -euo pipefail
 cd "$(dirname "$0")/.."
