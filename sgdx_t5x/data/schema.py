@@ -20,7 +20,11 @@ DONTCARE = "dontcare"
 
 @dataclasses.dataclass(frozen=True)
 class Slot:
-  """A parameter of a service; `possible_values` is empty unless categorical."""
+  """A parameter of a service.
+
+  Unless it is categorical, `possible_values` are examples, if any: Restaurants_1's five cuisines in
+  SGD.
+  """
 
   name: str
   description: str

@@ -1,5 +1,7 @@
 """From features to answers to states: correct answers give all gold states."""
 
+import itertools
+
 import pytest
 from minilm import minilm
 from places import ROOT, shared_file
@@ -12,8 +14,8 @@ from sgdx_t5x.encoder.vocabulary import WordPieceVocabulary
 from sgdx_t5x.metrics.frames import PredictedFrame, gold_frames, score_frames
 from sgdx_t5x.trackers.span_features import SpanReader, targets
 from sgdx_t5x.trackers.span_tracking import span_prediction
-from sgdx_t5x.trackers.spandst import right_choices
-from sgdx_t5x.trackers.turns import Known
+from sgdx_t5x.trackers.spandst import changes, right_choices
+from sgdx_t5x.trackers.turns import Known, gold_history
 from sgdx_t5x.trackers.walk import walk
 
 
@@ -83,3 +85,48 @@ def test_sgd_is_tracked_without_a_mistake_in_pieces():
   assert longest <= 14  # in pieces, like `SpanModel.longest_span`
   assert found.metrics["joint_goal_accuracy"].mean() == 1
   assert found.metrics["active_intent_accuracy"].mean() == 1
+
+
+_BITS = {
+  answers.CLEAR: answers.CLEAR_OPEN,
+  answers.SYSTEM: answers.SYSTEM_OPEN,
+  answers.SPAN: answers.SPAN_OPEN,
+  answers.MEMORY: answers.MEMORY_OPEN,
+}
+
+
+@pytest.mark.real
+def test_every_change_in_train_has_a_right_answer_that_the_model_may_choose():
+  """Otherwise the loss would teach to keep the old value.
+
+  Train begins with Restaurants_1, whose free-text slot `cuisine` has possible_values, of which only
+  11% of its values are.
+  """
+  corpus = open_corpus(shared_file("sgd/dstc8-schema-guided-dialogue-master.zip"))
+  dialogues = list(itertools.islice(corpus.dialogues("train"), 64))
+  original = corpus.schema("train")
+  gold, before = gold_and_before(dialogues, original)
+  cuisine = original["Restaurants_1"].slots[original["Restaurants_1"].slot_index["cuisine"]]
+  assert cuisine.possible_values
+  assert not cuisine.is_categorical
+  for variant in ("original", "v1"):
+    reader = SpanReader(corpus.schema("train", variant), WordPieceVocabulary(minilm()))
+    number = 0
+    for known, _, states in (x for d in dialogues for x in gold_history(d, original)):
+      example = reader.example(known, states)
+      right = right_choices(
+        original.services[known.service],
+        known,
+        gold[known.frame_id],
+        before[known.frame_id],
+        example.choices,
+      )
+      rows = answers.target_rows(targets(example, right, gold[known.frame_id]))
+      for slot, _ in changes(right):
+        place = example.slots.index(slot)
+        context = example.features["slot_context"][place]
+        kinds = [row[1] for row in rows if row[0] == place + 1 and row[1] <= answers.MEMORY]
+        assert context & answers.FILLABLE
+        assert any(context & _BITS.get(kind, answers.FILLABLE) for kind in kinds), known.frame_id
+        number += 1
+    assert number > 300
