@@ -78,7 +78,7 @@ def find_fit(name: str, topology: str, steps: str, work_dir: pathlib.Path) -> di
     )
     verdict = "fits" if report["fits"] else "does not fit"
     print(f"{name}, {topology}, {', '.join(bindings)}: {verdict}", file=sys.stderr, flush=True)
-    if report["fits"] or not report["advice"]:
+    if report["fits"] or not report["advice"] or attempt == ATTEMPTS:
       break
     settings |= dict(binding.split(" = ", 1) for binding in report["advice"][0])
   return report | {"settings": settings}

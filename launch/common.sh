@@ -31,6 +31,9 @@ dry_run=""
 # Runs a command; with --dry-run prints it.
 perform() { if [ -n "$dry_run" ]; then quoted "$@"; else "$@"; fi; }
 
+# finish COMMAND...: the last command of a script, which becomes it, so that signals reach it.
+finish() { if [ -n "$dry_run" ]; then quoted "$@"; else exec "$@"; fi; }
+
 # usage FILE: prints the comment at the top of a script in launch/, from any working directory.
 usage() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p;}' "launch/${1##*/}"; }
 

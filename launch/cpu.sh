@@ -34,4 +34,4 @@ else
   # shellcheck source=launch/environment.sh
   source launch/environment.sh
 fi
-perform env JAX_PLATFORMS=cpu "$@" ${scale[@]+"${scale[@]}"}
+finish env JAX_PLATFORMS=cpu "$@" ${scale[@]+"${scale[@]}"}

@@ -164,10 +164,10 @@ write_job() {
   local words=() word line count=$((${#seeds[@]} + ${#gin_files[@]})) option
   for word in "${program[@]}"; do
     line="$(quoted "$word")"
+    # The variable is placed between two quoted parts, so an unquoted word is quoted first.
+    [[ "$word" != *%SEED%* && "$word" != *%GIN%* || "$line" == \'* ]] || line="'$line'"
     line="${line//%SEED%/\'\"\$seed\"\'}"
     line="${line//%GIN%/\'\"\$gin\"\'}"
-    # The variable is placed between two quoted parts, so an unquoted word is quoted first.
-    [ "$line" = "$(quoted "$word")" ] || [[ "$line" == \'* ]] || line="'$line'"
     words+=("$line")
     if [ ${#gin_files[@]} -gt 0 ] && [[ "$word" == t5x.* ]]; then
       words+=('--gin_file="$gin_file"')
@@ -238,5 +238,5 @@ install
 if [ -n "$slurm" ]; then
   submit
 else # without JAX_PLATFORMS, JAX falls back to the CPU if it cannot use the GPUs
-  perform env JAX_PLATFORMS=cuda "${program[@]}" ${scale[@]+"${scale[@]}"}
+  finish env JAX_PLATFORMS=cuda "${program[@]}" ${scale[@]+"${scale[@]}"}
 fi

@@ -48,7 +48,7 @@ say "3/5 Evaluation: test split with the original schemas and v1-v5, and perturb
 if [ -e "$run/evaluated" ]; then
   echo "already done: $run/eval" >&2
 else
-  rm -rf "$run/eval"
+  rm -rf "$run/eval/inference_eval" # its journal, which stays, has what an interrupted run answered
   python -m t5x.eval --gin_file=gin/sample/eval.gin --gin.CHECKPOINT_PATH="'$run/model'" \
     --gin.MIXTURE_OR_TASK_NAME="'sample_t5dst_all_variants_checkdst'" \
     --gin.utils.RestoreCheckpointConfig.mode="'latest'" \

@@ -194,7 +194,7 @@ evaluate() {
 # answer RUN SPLIT DATA TASK: T5DST's predictions.
 answer() {
   local run="$1" split="$2" data="$3" task="$4"
-  [ -n "$dry_run" ] || [ -e "$run/evaluated_$split" ] || rm -rf "$run/eval_$split"
+  [ -n "$dry_run" ] || [ -e "$run/evaluated_$split" ] || rm -rf "$run/eval_$split/inference_eval"
   once "$run/evaluated_$split" python -m t5x.eval --gin_file=gin/eval.gin --gin_file="$model" \
     --gin.MIXTURE_OR_TASK_NAME="'$task'" --gin.utils.DatasetConfig.split="'$split'" \
     --gin.CHECKPOINT_PATH="'$run/model'" --gin.utils.RestoreCheckpointConfig.mode="'latest'" \
@@ -377,8 +377,7 @@ main() {
   [ -n "$overfit" ] || prepare "$out/data" "$dialogues"
   "${tracker}_inputs"
   if [ -n "$overfit" ]; then overfit_dialogues; return; fi
-  if [ -n "$dry_run" ]; then jobs=1; fi
-  if [ "$jobs" = 1 ]; then worker 0; else work_together; fi
+  if [ -n "$dry_run" ]; then jobs=1; worker 0; else work_together; fi
   skips report || report
   [ -n "$dry_run" ] || describe
 }

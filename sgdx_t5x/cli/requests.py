@@ -183,10 +183,8 @@ def dialogues(corpus: "Corpus", args: argparse.Namespace, what: str) -> "Iterabl
 
 def incomplete(corpus: "Corpus", split: str, number: int) -> Iterator[str]:
   """Yields a warning if a split, which has `number` dialogues, lacks published ones."""
-  from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
-
   if not corpus.is_complete(split, number):
-    yield f"PARTIAL: the corpus has {number:,} of {PUBLISHED_DIALOGUES[split]:,} dialogues"
+    yield f"PARTIAL: the corpus has {corpus.part(split, number)}"
 
 
 def nothing(corpus: "Corpus", split: str) -> SgdxError:

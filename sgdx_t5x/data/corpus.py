@@ -72,7 +72,8 @@ class Corpus:
       services = self.schema("train").names
       if len(services) == _PUBLISHED_SERVICES["train"] and "RideSharing_2" in services:
         return "sgd"
-    return pathlib.Path(self.origin).stem
+    path = pathlib.Path(self.origin)
+    return path.stem or path.resolve().name
 
   def perturbed(self, split: str) -> tuple[str, ...]:
     """Returns the kinds of perturbation of a split, in their order; () for none."""
@@ -177,6 +178,12 @@ class Corpus:
     if len(self.schema(split)) != _PUBLISHED_SERVICES[split] or self.name != "sgd":
       return True
     return num_dialogues == PUBLISHED_DIALOGUES[split]
+
+  def part(self, split: str, num_dialogues: int) -> str:
+    """Returns how much of a split there is: "2,921 of the 4,201 published dialogues"."""
+    if self.name == "sgd":
+      return f"{num_dialogues:,} of the {PUBLISHED_DIALOGUES[split]:,} published dialogues"
+    return f"{num_dialogues:,} dialogues, which are not all"
 
   def expected_dialogues(self, split: str) -> int | None:
     """Number of a split's dialogues, for progress bars; None if unknown before reading them all."""

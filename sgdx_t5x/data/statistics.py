@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from sgdx_t5x.data import provenance
-from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus
+from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import SYSTEM, USER, Dialogue
 from sgdx_t5x.data.schema import DONTCARE, Schema
 from sgdx_t5x.errors import SgdxError, malformed
@@ -161,9 +161,7 @@ def report(
     number = counts.service_sets.total()
     complete = corpus.is_complete(split, number)
     if not complete and (number or split in splits):
-      warnings.append(
-        f"{split}: {number:,} of the {PUBLISHED_DIALOGUES[split]:,} published dialogues"
-      )
+      warnings.append(f"{split}: {corpus.part(split, number)}")
     if split in splits:
       numbers = summarise(counts, schemas[split], train, known)
       found[split] = {"complete": complete, **numbers}

@@ -77,7 +77,7 @@ def convert_dialogue(dialogue: Dialogue, names: Mapping[str, Renaming]) -> Dialo
     Turn(turn.speaker, turn.utterance, tuple(_frame(f, names) for f in turn.frames))
     for turn in dialogue.turns
   )
-  return Dialogue(dialogue.dialogue_id, services, turns)
+  return dataclasses.replace(dialogue, services=services, turns=turns)
 
 
 def _frame(frame: Frame, names: Mapping[str, Renaming]) -> Frame:

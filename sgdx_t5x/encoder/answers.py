@@ -48,12 +48,10 @@ class FrameAnswer:
 
   Attributes:
     intent: 0 for NONE, else the number of the intent, from 1.
-    intent_probability: in [0, 1].
     slots: one answer per slot of the frame.
   """
 
   intent: int
-  intent_probability: float
   slots: tuple[SlotAnswer, ...]
 
 
@@ -63,7 +61,6 @@ def read_answer(vector: Sequence[int] | np.ndarray) -> FrameAnswer:
   rows = [numbers[i : i + PER_SLOT] for i in range(HEAD, len(numbers) - PER_SLOT + 1, PER_SLOT)]
   return FrameAnswer(
     intent=numbers[0],
-    intent_probability=numbers[1] / MILLION,
     slots=tuple(SlotAnswer(*row[:3], *(x / MILLION for x in row[3:])) for row in rows if row[0]),
   )
 

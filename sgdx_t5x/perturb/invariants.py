@@ -100,7 +100,8 @@ def _compare_dialogue(
   _, unsaid = gold_factuality(data, slots)
   if len(unsaid) > len(unsaid_before):
     known = {(u.turn, u.service, u.slot) for u in unsaid_before}
-    first = next(u for u in unsaid if (u.turn, u.service, u.slot) not in known)
+    new = (u for u in unsaid if (u.turn, u.service, u.slot) not in known)
+    first = next(new, unsaid[0])  # a slot of several values may have had another unsaid one
     raise _broken(
       f"{where}, turn {first.turn}: slot {first.slot!r} of {first.service}: {first.value!r} "
       "does not occur in the dialogue so far",

@@ -36,7 +36,6 @@ def _read(corpus: Corpus) -> set[str]:
   values: set[str] = set()
   for name in corpus.dialogue_files(_TRAIN):
     content, origin = corpus.source.read(name), f"{corpus.origin}: {name}"
-    content = content if isinstance(content, bytes) else content.encode()
     states = _STATE.findall(content)
     if len(states) == content.count(_KEY):
       # SGD's train has 376 MB; its states are a small part of it, most of them repeated.

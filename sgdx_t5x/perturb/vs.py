@@ -67,7 +67,7 @@ def _source(split: Split, slots: Slots, values: str) -> NameSource:
       found = own.get(key, ()) if len(own.get(key, ())) >= _FEWEST else shared.get(kind, ())
       if len(found) < _FEWEST:
         pool = parse_pool({"kind": kind if kind in VALUE_KINDS else "title"}, "values")
-        draws[key] = _plainly(invented(pool, True))
+        draws[key] = _plainly(invented(pool, split.name != "train"))
       else:
         draws[key] = _plainly(listed(found))
   return NameSource(

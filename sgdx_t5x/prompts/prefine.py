@@ -243,7 +243,7 @@ def _act(service: Service, act: Act) -> str:
 
 
 def _state(frame: Frame) -> str:
-  """Returns the states after the previous user turn, as PrefineDST's "domain slot value, ..."."""
+  """Returns the previous user turn's states, as PrefineDST's "domain slot value, ..."."""
   last = max((state.turn for state in frame.states.values()), default=NOWHERE)
   return ", ".join(
     f"{base_name(frame.services[i].name)} {frame.services[i].slots[slot].name} {values[0]}"

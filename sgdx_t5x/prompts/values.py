@@ -22,6 +22,20 @@ def check_choices(style: Any, choices: Mapping[str, Collection[str]]) -> None:
       )
 
 
+def check_letters(what: str, number: int, fix: str) -> None:
+  """Raises SgdxError, about `what`, for more choices than there are letters."""
+  if number > len(LETTERS):
+    raise SgdxError(
+      f"{what} has {number} choices", expected=f"at most {len(LETTERS)}: one letter each", fix=fix
+    )
+
+
+def choice_of_letter(text: str, number: int) -> int | None:
+  """Returns which of `number` choices "b" or "B)" stands for; None for any other text."""
+  letter = text.rstrip(")").lower()
+  return LETTERS.index(letter) if len(letter) == 1 and letter in LETTERS[:number] else None
+
+
 def loose(text: str) -> str:
   """Returns a text's letters and digits in lower case."""
   return "".join(c for c in text.lower() if c.isalnum())

@@ -150,7 +150,7 @@ def row(comparison: Comparison, mask: np.ndarray, samples: BootstrapSamples) -> 
   """
   rules = Signature.parse(comparison.tables[0].signature).fields
   across_turn = rules.get("jga", "").endswith("across-turn")
-  systems, frames = [], np.flatnonzero(mask)
+  systems = []
   for scores in comparison.scores:
     units = {
       v: metrics.unit_values(s, comparison.metric, mask, across_turn) for v, s in scores.items()

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
 from sgdx_t5x.metrics import FrameScores
 from sgdx_t5x.scoring.predictions.files import (
   PredictionSource,
@@ -30,8 +29,8 @@ def warning_lines(
   num_dialogues = len({frame.dialogue_id for frame in gold})
   if not corpus.is_complete(split, num_dialogues):
     yield (
-      f"the corpus has {num_dialogues:,} of the {PUBLISHED_DIALOGUES[split]:,} dialogues of "
-      f"{split}; the scores are not comparable with published ones"
+      f"the corpus has {corpus.part(split, num_dialogues)} of {split}; "
+      "the scores are not comparable with published ones"
     )
   for absent, variants in _by_count(missing):
     yield f"{absent:,} of {len(gold):,} frames of {variants} have no prediction"

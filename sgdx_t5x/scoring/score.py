@@ -175,7 +175,7 @@ def score_predictions(
       "no predictions", expected="variant -> file or folder", fix='pass {"original": PATH}'
     )
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
-  predictions = {untagged(variant)[1]: path for variant, path in predictions.items()}
+  predictions = _by_variant(predictions)
   if gold is None:
     gold = _gold_frames(corpus, split, how.provenance, on_progress)
   files = provenance(how.prompt_format, corpus, gold)
@@ -220,6 +220,21 @@ def score_predictions(
     files,
     {variant: found.calls[variant] for variant in scores if variant in found.calls},
   )
+
+
+def _by_variant(predictions: Mapping[str, PredictionSource]) -> dict[str, PredictionSource]:
+  """Returns predictions by variant alone, "v1" for "ned+v1". Raises UsageError for one twice."""
+  found: dict[str, PredictionSource] = {}
+  for name, path in predictions.items():
+    variant = untagged(name)[1]
+    if variant in found:
+      raise UsageError(
+        f"two predictions of variant {variant}: {found[variant]} and {path}",
+        expected="one of each variant, of one corpus",
+        fix="score the predictions for each perturbed corpus in a run of its own",
+      )
+    found[variant] = path
+  return found
 
 
 def _settings(settings: dict[str, Any]) -> Settings:

@@ -44,12 +44,13 @@ def read_table(path: pathlib.Path, service: Service, problems: list[str]) -> Ser
     problems.append(f"{path}: no such file; its first line must be {_header(service)}")
     return None
   try:
-    lines = list(csv.reader(io.StringIO(path.read_text("utf-8-sig"), newline=""), strict=True))
+    reader = csv.reader(io.StringIO(path.read_text("utf-8-sig"), newline=""), strict=True)
+    lines = [(reader.line_num, row) for row in reader]
   except (UnicodeDecodeError, csv.Error) as e:
     problems.append(f"{path}: not a CSV file in UTF-8 ({e})")
     return None
-  header, *rows = lines or [[]]
-  rows = [row for row in rows if row]
+  (_, header), *numbered = lines or [(1, [])]
+  rows = {number: row for number, row in numbered if row}
   columns = tuple(name.strip().removesuffix(OPEN).strip() for name in header)
   is_open = frozenset(
     c for c, name in zip(columns, header, strict=True) if name.strip()[-1:] == OPEN
@@ -59,7 +60,7 @@ def read_table(path: pathlib.Path, service: Service, problems: list[str]) -> Ser
   return (
     None
     if found
-    else ServiceTable(columns, is_open, tuple(tuple(v.strip() for v in r) for r in rows))
+    else ServiceTable(columns, is_open, tuple(tuple(v.strip() for v in r) for r in rows.values()))
   )
 
 
@@ -68,7 +69,7 @@ def _header(service: Service) -> str:
 
 
 def _table_problems(
-  columns: Sequence[str], rows: Sequence[Sequence[str]], service: Service
+  columns: Sequence[str], rows: Mapping[int, Sequence[str]], service: Service
 ) -> Iterator[str]:
   for name in table_slots(service):
     if name not in columns:
@@ -82,7 +83,7 @@ def _table_problems(
     return  # wrong separator or no header: every row would be reported
   if not rows:
     yield f"no rows: no intent of {service.name} can ever succeed"
-  for number, row in enumerate(rows, start=2):
+  for number, row in rows.items():
     if len(row) != len(columns):
       yield f"line {number}: {len(row)} cells for {len(columns)} columns"
       continue

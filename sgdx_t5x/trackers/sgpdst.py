@@ -94,7 +94,7 @@ def offers(acts: Iterable[Act], inform: bool = False) -> dict[Place, tuple[str, 
 
 def history(known: Known, states: States) -> dict[Place, tuple[str, ...]]:
   """Returns values that other services' slots have had: in states, else given by the system."""
-  found = {place: values for place, values in offers(known.acts, True).items()}
+  found = offers(known.acts, True)
   for service, state in states.items():
     found |= {(service, slot): values for slot, values in state.values.items()}
   return {place: values for place, values in found.items() if place[0] != known.service}

@@ -8,17 +8,32 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import jax
 from flax.linen import partitioning as flax_partitioning
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-LogicalAxisRules = Sequence[tuple[str, str | None]]
+MeshAxis = str | tuple[str, ...] | None  # of a rule or a spec; several divide one dimension
+LogicalAxisRules = Sequence[tuple[str, MeshAxis]]
 
 _ACTIVE: contextvars.ContextVar[tuple[Mesh, LogicalAxisRules] | None] = contextvars.ContextVar(
   "t5x_mesh", default=None
 )
+
+
+def _names(axis: MeshAxis) -> tuple[str, ...]:
+  return (axis,) if isinstance(axis, str) else axis or ()
+
+
+def _without_data(spec: PartitionSpec) -> list[MeshAxis]:
+  return [tuple(name for name in _names(axis) if name != "data") or None for axis in spec]
+
+
+def partitions(axis: MeshAxis, sizes: Mapping[str, int]) -> int:
+  """Returns over how many partitions a mesh axis, or several, divide a dimension."""
+  return math.prod(sizes[name] for name in _names(axis))
 
 
 @contextlib.contextmanager
@@ -61,10 +76,10 @@ def whole_over_data(x: jax.Array, axes: tuple[str | None, ...]) -> jax.Array:
     return x
   mesh, rules = active
   spec = flax_partitioning.logical_to_mesh_axes(axes, rules)
-  if mesh.shape["data"] == 1 or "data" not in spec:
+  if mesh.shape["data"] == 1 or not any("data" in _names(axis) for axis in spec):
     return x
   divided = NamedSharding(mesh, spec)
-  whole = NamedSharding(mesh, PartitionSpec(*(None if n == "data" else n for n in spec)))
+  whole = NamedSharding(mesh, PartitionSpec(*_without_data(spec)))
 
   @jax.custom_vjp
   def gather(x):
@@ -97,7 +112,7 @@ def copy_per_data_partition(x: jax.Array, axes: tuple[str | None, ...]) -> jax.A
     return x[None]
   mesh, rules = active
   spec = flax_partitioning.logical_to_mesh_axes(axes, rules)
-  spec = PartitionSpec("data", *(None if n == "data" else n for n in spec))
+  spec = PartitionSpec("data", *_without_data(spec))
   copies = jax.lax.broadcast(x, (mesh.shape["data"],))
   return jax.lax.with_sharding_constraint(copies, NamedSharding(mesh, spec))
 
@@ -145,7 +160,7 @@ def with_logical_constraint(x: jax.Array, axes: tuple[str | None, ...]) -> jax.A
   mesh, rules = active
   spec = flax_partitioning.logical_to_mesh_axes(axes, rules)
   spec = [
-    name if name and size % mesh.shape[name] == 0 else None
-    for name, size in zip(spec, x.shape, strict=True)
+    axis if axis and size % partitions(axis, mesh.shape) == 0 else None
+    for axis, size in zip(spec, x.shape, strict=True)
   ]
   return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec(*spec)))

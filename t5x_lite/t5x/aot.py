@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from t5x._aot import account
+from t5x._process.files import replace_text
 from t5x._process.log import log
 from t5x._script import cli, gin_calls, gin_config
 from t5x.errors import T5XError, UsageError, first_line, nearest
@@ -80,10 +81,7 @@ def run(train: Callable) -> None:
   report = {"format": "t5x-aot/1", "topology": topology, "libtpu": version, **report}
   print(describe(report))
   if flags.aot_json:
-    path = pathlib.Path(flags.aot_json)
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(json.dumps(report, indent=1) + "\n")
-    temporary.replace(path)
+    replace_text(flags.aot_json, json.dumps(report, indent=1) + "\n")
   refuse_if_too_large(report)
 
 

@@ -209,7 +209,7 @@ class _Deferred:
 
   def fill(self, axes) -> None:
     """Sets the axes."""
-    self.params = axes.params
+    self.params, self.flax_mutables = axes.params, axes.flax_mutables
 
 
 def _splits_and_metrics(cfg) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import gin
 from etils import epath
 
+from t5x._process.files import replace_text
 from t5x._script import cli
 from t5x._script.gin_config import parse_gin_flags, rewrite_gin_args
 
@@ -41,12 +42,8 @@ def summarize_gin_config(model_dir: str, summary_writer=None, step: int = 0) -> 
 
   if jax.process_index() != 0:
     return
-  folder = epath.Path(model_dir)
-  folder.mkdir(parents=True, exist_ok=True)
   text = gin.config_str()
-  temporary = folder / "config.gin.tmp"
-  temporary.write_text(text)
-  temporary.replace(folder / "config.gin")
+  replace_text(epath.Path(model_dir) / "config.gin", text)
   if summary_writer is not None:
     summary_writer.write_texts(step, {"config": gin.markdown(text)})
     summary_writer.flush()

@@ -7,7 +7,6 @@ mesh axes (Xu et al. 2021, GSPMD, arXiv:2105.04663).
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -111,11 +110,6 @@ def standard_logical_axis_rules(
   return rules + [(name, None) for name in whole] + list(additional_rules or ())
 
 
-def _partitions(mesh_axis: str | tuple[str, ...], sizes: Mapping[str, int]) -> int:
-  """Returns over how many partitions a rule divides an axis, over one mesh axis or several."""
-  return math.prod(sizes[x] for x in ((mesh_axis,) if isinstance(mesh_axis, str) else mesh_axis))
-
-
 class PjitPartitioner(BasePartitioner):
   """Partitions functions and train states over a mesh by rules for logical axes.
 
@@ -162,7 +156,7 @@ class PjitPartitioner(BasePartitioner):
       for axis, mesh_axis, size in zip(axes or (), specs, array.shape, strict=False):
         if mesh_axis is not None:
           divided.setdefault((axis, mesh_axis, size), name)
-    wrong = [key for key in divided if key[2] % _partitions(key[1], self.mesh.shape)]
+    wrong = [key for key in divided if key[2] % active_mesh.partitions(key[1], self.mesh.shape)]
     if not wrong:
       return
     shown = [
@@ -170,7 +164,7 @@ class PjitPartitioner(BasePartitioner):
     ]
     counts = self._model_partitions(
       lambda data, model: all(
-        n % _partitions(m, {"data": data, "model": model}) == 0 for _, m, n in divided
+        n % active_mesh.partitions(m, {"data": data, "model": model}) == 0 for _, m, n in divided
       )
     )
     raise T5XError(

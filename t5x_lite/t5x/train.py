@@ -82,7 +82,7 @@ def train(
       use_orbax: False writes checkpoints in T5X's legacy layout; both can be read.
       verify_matching_vocabs_fn: called as fn(dataset_cfg, model); None uses
           `utils.verify_matching_vocabs`.
-      gc_period: steps between garbage collections; 0 leaves Python's default.
+      gc_period: steps between garbage collections; 0 leaves them to Python (in scripts, rare).
 
   Returns:
       (last step, last train state).

@@ -252,7 +252,7 @@ class InferenceState:
       flax_mutables=flax.core.freeze(state_dict.get("flax_mutables", self.flax_mutables)),
     )
 
-  # Part of T5X's surface: nothing here calls these three; kept for users' code.
+  # Part of T5X's surface, kept for users' code.
   def replace_params(self, params: PyTree) -> InferenceState:
     """Returns the state with other parameters."""
     return self.replace(params=params)

@@ -237,11 +237,15 @@ class Trainer:
   def last_metrics(self) -> dict[str, float]:
     """{'loss', 'lr', 'tokens_per_step'} of the latest step; waits for it.
 
+    Of several processes, each asks at moments of its own, so there it is the latest step whose loss
+    all of them have looked at: they must agree on the step at which a loss was not finite.
+
     The loss is per target token where that is known: a plain sum (no normalizing factor) is shown
     divided by the number of tokens. The loss of a model that counts no tokens is shown as it is.
     Tokens are the mean over this run's steps.
     """
-    self._fetch()
+    if jax.process_count() == 1:
+      self._fetch()
     if self._latest is not None:
       values = compute_metrics(self._latest, 1.0)
       self._last = {"loss": values.get(shown_loss(self._model, values), float("nan"))}

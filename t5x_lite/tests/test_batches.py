@@ -5,6 +5,7 @@ import pytest
 import seqio
 import tensorflow as tf
 
+from t5x import utils
 from t5x._data.batches import convert_and_batch
 
 LENGTHS = {"inputs": 12, "targets": 5}
@@ -83,3 +84,16 @@ def test_what_is_missing_is_said():
   converter = seqio.EncDecFeatureConverter(pack=False)
   with pytest.raises(ValueError, match="targets"):
     convert_and_batch(ds, converter, LENGTHS, 4, drop_remainder=True, trimmed=True)
+
+
+def test_the_end_of_batches_can_be_reached_twice():
+  batches = utils.DevicePrefetcher([{"x": np.ones(2)}])
+  assert len(list(batches)) == 1
+  assert list(batches) == []
+
+
+def test_an_error_of_the_data_is_raised_again():
+  batches = utils.DevicePrefetcher(1 / n for n in (0,))
+  for _ in range(2):
+    with pytest.raises(ZeroDivisionError):
+      next(batches)

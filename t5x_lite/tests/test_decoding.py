@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from t5x import decoding
+from t5x._decode.sample_token import sample_token
 from t5x.errors import T5XError
 
 EOS = 1
@@ -38,6 +39,13 @@ def _sample(inputs, model, **kwargs):
     jnp.asarray(inputs), kwargs.pop("cache", {}), model, EOS, **kwargs
   )
   return np.asarray(decodes)[:, 0].tolist(), np.asarray(scores)[:, 0]
+
+
+@pytest.mark.parametrize("none", [0, 0.0])
+def test_no_nucleus_keeps_all_tokens(none):
+  logits, keys = jnp.zeros((1, 8)), jax.random.split(jax.random.PRNGKey(0), 64)
+  tokens = {int(sample_token(key, logits, 1.0, 0, none, False)[0][0]) for key in keys}
+  assert tokens == set(range(8))
 
 
 def test_an_eos_of_the_prompt_does_not_end_a_decode():

@@ -1,15 +1,16 @@
 """Meshes of TPUs with several hosts: each host reads its own part of the data."""
 
 import dataclasses
+import functools
 import itertools
 import sys
 
 import jax
 import numpy as np
 import pytest
-from jax.sharding import Mesh
+from jax.sharding import AbstractMesh, Mesh, PartitionSpec
 
-from t5x import partitioning
+from t5x import active_mesh, partitioning
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,3 +107,25 @@ def test_shardings_may_be_specs():
   np.testing.assert_array_equal(x, [0, 2, 4, 6])
   assert x.sharding == partitioner.sharding(spec)
   assert partitioner.compile(double, np.arange(4.0))(np.arange(4.0)).sum() == 12
+
+
+def test_rules_over_several_mesh_axes_divide_what_they_can():
+  mesh = AbstractMesh((2, 4), ("data", "model"))
+  rules = [("batch", "data"), ("vocab", ("data", "model")), ("mlp", ("model",))]
+  for axes, size, expected in (
+    (("vocab", None), 16, PartitionSpec(("data", "model"), None)),
+    (("vocab", None), 12, PartitionSpec(None, None)),
+    (("batch", "mlp"), 2, PartitionSpec("data", "model")),
+  ):
+    with active_mesh.entered(mesh, rules):
+      ask = functools.partial(active_mesh.with_logical_constraint, axes=axes)
+      assert _constraint(ask, size) == expected
+  assert active_mesh.partitions(("data", "model"), mesh.shape) == 8
+  copies = active_mesh._without_data(PartitionSpec(("data", "model"), "data", None))
+  assert copies == [("model",), None, None]
+
+
+def _constraint(function, size):
+  """Returns the spec that a function asks for."""
+  (equation,) = jax.make_jaxpr(function)(np.zeros((size, 8))).eqns
+  return equation.params["sharding"].spec

@@ -5,14 +5,15 @@ import fcntl
 import importlib
 import os
 import re
+import signal
 import struct
 import termios
 
 import pytest
 
-from t5x._process import log, progress
+from t5x._process import log, progress, stop
 from t5x._step import ahead
-from t5x.errors import T5XError
+from t5x.errors import Interrupted, T5XError
 
 
 class Step:
@@ -145,3 +146,21 @@ def test_lines_and_errors_on_a_terminal_are_never_wider(columns):
   assert (shown.split(), line.split()) == (text.split(), ["t5x:", *fix.split()])
   below = ("t5x: error: ", "  found:     ", "  fix:       ", " " * 13)
   assert all(x.startswith(below) for x in shown.strip().split("\n"))
+
+
+def test_a_pipe_that_nobody_reads_ends_nothing(monkeypatch):
+  """Ctrl-C also ends the reader of `2>&1 | tee log`, before the training has saved its state."""
+  reader, writer = os.pipe()
+  os.close(reader)
+  write = os.write
+  with os.fdopen(writer, "w") as broken:
+    monkeypatch.setattr(log.sys, "stderr", broken)
+    monkeypatch.setattr(stop.os, "write", lambda _, data: write(writer, data))
+    request = stop.StopRequest()
+    request._handle(signal.SIGTERM, None)
+    log.say("stopped")
+    with pytest.raises(Interrupted):
+      request.check()
+    monkeypatch.undo()
+    with contextlib.suppress(BrokenPipeError):
+      broken.close()

@@ -291,6 +291,6 @@ def test_real_prompts_are_as_many_as_were_counted(real_archive, tmp_path, capsys
   error = capsys.readouterr().err
   assert "152,992 prompts (v3)" in error
   assert "26,802 frames, 2,921 of 2,921 dialogues" in error
-  assert "PARTIAL: the corpus has 2,921 of 4,201 dialogues" in error
+  assert "PARTIAL: the corpus has 2,921 of the 4,201 published dialogues" in error
   with (tmp_path / "p.jsonl").open() as lines:
     assert sum(1 for _ in lines) == 152_992

@@ -152,6 +152,15 @@ def test_files_in_a_folder_named_like_dialogues_are_others(folder, tmp_path):
   assert open_corpus(copy).dialogue_files("dev") == open_corpus(folder).dialogue_files("dev")
 
 
+def test_the_folder_one_is_in_has_its_name(folder, monkeypatch):
+  monkeypatch.chdir(folder)
+  assert open_corpus(".").name == "mine"
+
+
+def test_only_of_sgd_it_is_known_how_many_dialogues_were_published(folder):
+  assert open_corpus(folder).part("test", 3) == "3 dialogues, which are not all"
+
+
 def test_absent_variant_says_what_there_is(folder, tmp_path):
   copy = tmp_path / "mine"
   shutil.copytree(folder, copy)

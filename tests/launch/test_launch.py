@@ -691,6 +691,16 @@ def test_exit_codes_pass_through(installed):
   assert installed.run("cpu.sh", *FULL).returncode == 143
 
 
+def test_the_last_command_takes_the_scripts_place():
+  """A signal to `launch/cpu.sh` reaches the training, which saves."""
+  words = "echo $$; source launch/common.sh; finish bash -c 'echo $$'"
+  done = subprocess.run(["bash", "-c", words], cwd=ROOT, capture_output=True, text=True, check=True)
+  first, second = done.stdout.split()
+  assert first == second
+  for script in ("cpu.sh", "gpu.sh"):
+    assert re.search(r"^ *finish env JAX_PLATFORMS", (ROOT / "launch" / script).read_text(), re.M)
+
+
 def test_cpu_adds_its_scale_where_it_belongs(installed):
   def ran(*words):
     assert installed.run("cpu.sh", *words).returncode == 0
@@ -749,13 +759,14 @@ def slurm(installed, *words, **variables):
 
 
 def test_slurm_array_over_seeds(installed):
-  words = ("--seeds=0,7", "--partition=a100", *FULL, "--gin.MODEL_DIR='r/%SEED%'")
+  words = ("--seeds=0,7", "--partition=a100", *FULL, "--gin.MODEL_DIR='r/%SEED%'", "%SEED%")
   script, calls = slurm(installed, *words, SLURM_ARRAY_TASK_ID="1", SLURM_NNODES="1")
   assert "#SBATCH --array=0-1\n" in script
   assert "#SBATCH --partition=a100\n" in script
   assert calls == [
-    [*FULL[2:], "--gin.MODEL_DIR='r/7'", "--gin_file=gin/scale/gpu.gin", "--gin.RANDOM_SEED=7"]
-  ]
+    [*FULL[2:], "--gin.MODEL_DIR='r/7'", "7", "--gin_file=gin/scale/gpu.gin",
+     "--gin.RANDOM_SEED=7"]
+  ]  # fmt: skip
 
 
 def test_slurm_array_over_gin_files(installed):

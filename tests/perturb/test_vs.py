@@ -1,9 +1,12 @@
+import random
 import re
 
 import pytest
 from perturbed import perturbed_sample, sample_dialogues, sample_split
 
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.perturb.entities import free_slots
+from sgdx_t5x.perturb.vs import _source
 from sgdx_t5x.simulator.variation import is_moment
 
 
@@ -34,6 +37,19 @@ def test_values_of_choices_are_exchanged_where_they_are_said():
         for d, is_said in ((before, False), (by_id, True)):
           text = " ".join(turn["utterance"] for turn in d[name]["turns"])
           assert bool(re.search(pattern, text, re.IGNORECASE)) == is_said
+
+
+def test_invented_values_of_train_are_not_those_of_the_test_splits():
+  found = {split: _invented(split) for split in ("train", "dev", "test")}
+  assert min(map(len, found.values())) > 5
+  assert found["train"].isdisjoint(found["dev"] | found["test"])
+
+
+def _invented(split):
+  """New values of free-text slots whose kinds are invented from words: titles."""
+  source = _source(sample_split(split), free_slots(sample_split(split).schema), "out")
+  draws = [draw for key, draw in source.draws.items() if key.startswith("title:")]
+  return {draw(random.Random(i))[0] for draw in draws for i in range(40)}
 
 
 def test_an_unknown_source_of_values_is_refused():

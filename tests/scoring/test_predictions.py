@@ -13,6 +13,7 @@ from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import GOAL_METRICS, gold_frames, score_frames
 from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle
+from sgdx_t5x.scoring import score_predictions
 from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
 from sgdx_t5x.scoring.predictions.files import Selection
 
@@ -389,3 +390,11 @@ def test_a_folder_of_two_files_with_the_same_examples(tmp_path, selection):
   for name in ("a.jsonl", "b.jsonl"):
     tiny.write_rows(tmp_path / name, rows)
   refused(tmp_path, "v1", selection, "occurs twice", "a single task and step instead of the folder")
+
+
+def test_two_predictions_of_a_variant_are_refused(corpus, tmp_path):
+  """Regression: without their perturbations the names were equal, and the first was not read."""
+  folder = tiny.write_dialogues(tmp_path / "v1", tiny.GOLD, "v1")
+  with pytest.raises(SgdxError, match="two predictions of variant v1") as error:
+    score_predictions(corpus, "test", {"v1": folder, "ned+v1": tmp_path / "other"})
+  assert str(tmp_path / "other") in str(error.value)

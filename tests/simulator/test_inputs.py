@@ -256,6 +256,8 @@ def test_all_problems_of_all_files_at_once(tmp_path):
      ["have the same name"]),
     ("tables/Trams_1.csv", "destination,departure_time,fare\na,b\nc,,d\n",
      ["line 2: 2 cells for 3 columns", "line 3: no value of 'departure_time'"]),
+    ("tables/Trams_1.csv", 'destination,departure_time,fare\n\na,b,"c\nd"\na,b\n',
+     ["line 5: 2 cells for 3 columns"]),
     ("tables/Trams_1.csv", "destination,departure_time,fare\na,b,dontcare\n",
      ["line 2: 'fare' is 'dontcare'"]),
     ("tables/Trams_1.csv", 'destination,departure_time,fare\na,b,"c\n', ["not a CSV file"]),

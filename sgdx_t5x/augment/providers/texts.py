@@ -73,9 +73,10 @@ class TextProvider:
     forward, back = self._cache(SOURCE, pivot).made, self._cache(pivot, SOURCE).made
     to_send = [text for text in texts if text not in forward]
     returning = _distinct(forward[text].made for text in texts if text in forward)
+    done = {"", *back}
     return Plan(
       len(texts),
-      known=sum(text in forward and forward[text].made in {"", *back} for text in texts),
+      known=sum(text in forward and forward[text].made in done for text in texts),
       characters_to=_characters(to_send),
       characters_back=_characters(to_send) + _characters(t for t in returning if t not in back),
       is_paid=self._translator.is_paid,

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from sgdx_t5x.data.example_id import ExampleId
 from sgdx_t5x.data.schema import Service, Slot
-from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.d3st.style import D3stStyle
 from sgdx_t5x.prompts.protocol import ServicePair
-from sgdx_t5x.prompts.values import LETTERS
+from sgdx_t5x.prompts.values import LETTERS, check_letters
 
 _Table = tuple[tuple[str, ...], ...]
 
@@ -95,12 +94,7 @@ def shown_choices(slot: Slot, style: D3stStyle) -> tuple[str, ...]:
     return ()
   if not style.numeric_choices and all(value.isdigit() for value in values):
     return ()
-  if len(values) > len(LETTERS):
-    raise SgdxError(
-      f"slot {slot.name!r} has {len(values)} possible values",
-      expected=f"at most {len(LETTERS)} for lettered choices",
-      fix="use values=none, which shows no choices",
-    )
+  check_letters(f"slot {slot.name!r}", len(values), "use values=none, which shows no choices")
   return values
 
 

@@ -8,7 +8,7 @@ from sgdx_t5x.prompts.d3st.parts import Order, ServiceParts
 from sgdx_t5x.prompts.d3st.style import D3stStyle
 from sgdx_t5x.prompts.d3st.text import INTENTS, REQUESTS, STATES
 from sgdx_t5x.prompts.protocol import ServicePair
-from sgdx_t5x.prompts.values import LETTERS, NONE, matching_value
+from sgdx_t5x.prompts.values import NONE, choice_of_letter, matching_value
 
 _SECTION = re.compile("|".join(map(re.escape, (INTENTS, REQUESTS))))
 _MOST_DIGITS = 9  # of an index: Python refuses to convert thousands of them
@@ -95,7 +95,6 @@ def _read_value(
     return DONTCARE
   if not slot.is_categorical:
     return text
-  letter = key.rstrip(")").removeprefix(str(i))
-  if len(letter) == 1 and letter in LETTERS[: len(choices)]:
-    return slot.possible_values[choices[LETTERS.index(letter)]]
+  if (chosen := choice_of_letter(key.removeprefix(str(i)), len(choices))) is not None:
+    return slot.possible_values[choices[chosen]]
   return matching_value(text, slot.possible_values) or text

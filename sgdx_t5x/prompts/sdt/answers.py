@@ -16,12 +16,11 @@ from sgdx_t5x.prompts.sdt.layout import Layout
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 from sgdx_t5x.prompts.sdt.text import (
   INTENT_TAG,
-  LETTERS,
   STATE_TAG,
   answer_names,
   ordered_values,
 )
-from sgdx_t5x.prompts.values import matching_value
+from sgdx_t5x.prompts.values import choice_of_letter, matching_value
 
 
 def read_answer(text: str, service: ServicePair, layout: Layout, style: SdtStyle) -> PredictedFrame:
@@ -94,7 +93,6 @@ def _read_intent(text: str, service: ServicePair, layout: Layout, style: SdtStyl
 
 def _choice(text: str, choices: Sequence[str], how: str) -> str | None:
   """Returns the chosen option: by its letter, or by its name ignoring case and punctuation."""
-  letter = text.rstrip(")").lower()
-  if how == "letters" and len(letter) == 1 and letter in LETTERS[: len(choices)]:
-    return choices[LETTERS.index(letter)]
+  if how == "letters" and (chosen := choice_of_letter(text, len(choices))) is not None:
+    return choices[chosen]
   return matching_value(text, choices)

@@ -10,6 +10,7 @@ import importlib.resources
 import os
 import pathlib
 import re
+import stat
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -119,6 +120,8 @@ def load_demonstrations(where: str) -> Demonstrations:
     found = os.stat(path)
   except (OSError, ValueError):  # ValueError: a NUL in the path
     raise _no_file(where, path) from None
+  if stat.S_ISDIR(found.st_mode):
+    raise not_found(pathlib.Path(path), "a demonstration file, not a folder")
   protect([path])
   return _read(path, found.st_mtime_ns, found.st_size)
 
@@ -214,13 +217,15 @@ def _demonstration(data: Any, where: str) -> Demonstration:
 
 
 def _no_file(where: str, name: str) -> SgdxError:
-  if "$" not in name:
+  variable = re.search(r"\$\{?(\w+)\}?", name)
+  if variable is None:
     return not_found(pathlib.Path(name), 'a demonstration file, or "sample"')
+  value = "demos.jsonl" if variable[0] == name else "FOLDER"
   return SgdxError(
     f"demos={where}: the environment variable is not set",
     expected="the path of a demonstration file",
     fix="sgdx demos make --corpus CORPUS --split train --out demos.jsonl; "
-    f"export {name[name.index('$') + 1 :].strip('{}')}=demos.jsonl",
+    f"export {variable[1]}={value}",
   )
 
 

@@ -12,13 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sgdx_t5x.data.dialogue import USER, State
 from sgdx_t5x.data.schema import NO_INTENT, Service
-from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.memo import Memo
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.sdt.demonstrations import NONE, SYSTEM_TAG, USER_TAG, Demonstration
 from sgdx_t5x.prompts.sdt.layout import Layout
 from sgdx_t5x.prompts.sdt.style import SdtStyle
-from sgdx_t5x.prompts.values import LETTERS
+from sgdx_t5x.prompts.values import LETTERS, check_letters
 
 STATE_TAG, INTENT_TAG = "[state]", "[intent]"
 _FEW = 4  # so few choices recur in the same order often enough to be one part with their slot
@@ -195,12 +194,7 @@ def _shown_intent(service: ServicePair, k: int, layout: Layout, style: SdtStyle)
 def _choices(values: Sequence[str], how: str, what: str) -> list[str]:
   if how == "list":
     return [", ".join(values)]
-  if len(values) > len(LETTERS):
-    raise SgdxError(
-      f"{what} has {len(values)} choices",
-      expected=f"at most {len(LETTERS)}: one letter each",
-      fix='use SdtStyle(values="list", intents="list")',
-    )
+  check_letters(what, len(values), 'use SdtStyle(values="list", intents="list")')
   return lettered(values)
 
 

@@ -15,7 +15,14 @@ from collections.abc import Sequence
 from sgdx_t5x.data.dialogue import USER
 from sgdx_t5x.data.schema import DONTCARE, Service, Slot
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.prompts.values import LETTERS, NONE, check_choices, matching_value
+from sgdx_t5x.prompts.values import (
+  LETTERS,
+  NONE,
+  check_choices,
+  check_letters,
+  choice_of_letter,
+  matching_value,
+)
 
 JOIN = " || "
 _CHOICES = {
@@ -133,8 +140,9 @@ def read_value(text: str, slot: Slot, style: PromptStyle) -> str | None:
     return DONTCARE
   if not slot.is_categorical:
     return text
-  if style.values == "letters" and (letter := text.rstrip(")").lower()) in _letters(slot):
-    return slot.possible_values[_letters(slot).index(letter)]
+  number = len(_letters(slot)) if style.values == "letters" else 0
+  if (chosen := choice_of_letter(text, number)) is not None:
+    return slot.possible_values[chosen]
   return matching_value(text, slot.possible_values, lambda value: _shown(value, style)) or text
 
 
@@ -145,13 +153,9 @@ def base_name(service_name: str) -> str:
 
 
 def _letters(slot: Slot) -> str:
-  if len(slot.possible_values) > len(LETTERS):
-    raise SgdxError(
-      f"slot {slot.name!r} has {len(slot.possible_values)} possible values",
-      expected=f"at most {len(LETTERS)} for lettered choices",
-      fix='use PromptStyle(values="list")',
-    )
-  return LETTERS[: len(slot.possible_values)]
+  number = len(slot.possible_values)
+  check_letters(f"slot {slot.name!r}", number, 'use PromptStyle(values="list")')
+  return LETTERS[:number]
 
 
 def _value_target(slot: Slot, value: str, style: PromptStyle) -> str:

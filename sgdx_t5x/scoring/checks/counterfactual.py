@@ -17,7 +17,7 @@ from sgdx_t5x.metrics.ratios import Counts, Ratio, ratio_intervals, ratios, shar
 from sgdx_t5x.perturb.coco import CONTROL_KIND, KIND
 from sgdx_t5x.perturb.texts import words
 from sgdx_t5x.scoring.summaries import null_for_nan
-from sgdx_t5x.tables import Table, count
+from sgdx_t5x.tables import Number, Table, count, percent
 
 _THREE = ("original", "control", "counterfactual")
 _STATISTICS: dict[str, Ratio] = {
@@ -180,10 +180,10 @@ def counterfactual_tables(report: Mapping[str, Any]) -> Iterator[Table]:
   rows = tuple(
     (
       label,
-      *(_percent(x, key) for key in (*_THREE, "cjga")),
+      *(percent(x.get(key)) for key in (*_THREE, "cjga")),
       count(x["num_frames"]),
-      _percent(x, "original_all"),
-      _percent(x, "with_fallback"),
+      percent(x.get("original_all")),
+      percent(x.get("with_fallback")),
     )
     for label, x in found.items()
   )
@@ -191,7 +191,7 @@ def counterfactual_tables(report: Mapping[str, Any]) -> Iterator[Table]:
   keys = ("kept_accuracy", "changed_accuracy", "added_accuracy", "rest_accuracy", "dropped_left",
           "goal_reverted")  # fmt: skip
   values = {label: report["sets"][label]["rows"]["all"] for label in found}
-  rows = tuple((label, *(_percent(x, key) for key in keys)) for label, x in values.items())
+  rows = tuple((label, *(percent(x.get(key)) for key in keys)) for label, x in values.items())
   names = ("kept", "changed", "added", "rest", "dropped, left", "reverted")
   yield Table("their slots: right, by what became of the goal (%)", ("", *names), rows)
   yield _made_table(found)
@@ -212,9 +212,8 @@ def _texts_table(found: Mapping[str, Mapping[str, Any]]) -> Table:
   rows = tuple(
     (
       f"{label}: {name}",
-      *(_percent(x, f"distinct_{n}") for n in range(1, 5)),
-      "" if x["words"] is None else f"{x['words']:.1f}",
-      "" if x.get("bleu") is None else f"{x['bleu']:.1f}",
+      *(percent(x.get(f"distinct_{n}")) for n in range(1, 5)),
+      *(_one_decimal(x.get(key)) for key in ("words", "bleu")),
     )
     for label, one in found.items()
     for name, x in one["texts"].items()
@@ -223,9 +222,8 @@ def _texts_table(found: Mapping[str, Mapping[str, Any]]) -> Table:
   return Table("their utterances (%; BLEU against the original)", header, rows)
 
 
-def _percent(row: Mapping[str, Any], key: str) -> str:
-  value = row.get(key)
-  return "-" if value is None else f"{100 * value:.1f}"
+def _one_decimal(value: float | None) -> Number:
+  return Number(value, "" if value is None else f"{value:.1f}")
 
 
 def notes(report: Mapping[str, Any]) -> Iterator[str]:

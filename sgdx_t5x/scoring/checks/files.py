@@ -22,6 +22,7 @@ from sgdx_t5x.metrics.ratios import Counts
 from sgdx_t5x.scoring.checks.check import Checked, CheckedSet, SetFailure
 from sgdx_t5x.scoring.checks.report import FORMAT
 from sgdx_t5x.scoring.checks.tables import layout, legend
+from sgdx_t5x.scoring.score_files import frames_path
 
 FRAMES_FORMAT = "sgdx-check-frames/1"
 _REPORT: dict[str, Any] = {
@@ -147,7 +148,7 @@ def read_check(path: str | pathlib.Path) -> CheckTable:
       expected="a report written by `sgdx check --json OUT.json --per-frame OUT.jsonl`",
       fix="run `sgdx check` again with --per-frame",
     )
-  file = path.parent / named["file"]
+  file = frames_path(path, named["file"])
   line, _, rest = read_input(file, "a file written by `sgdx check --per-frame`").partition(b"\n")
   head = decode_json(line, f"{file}, line 1", "the header line", _AGAIN)
   checksum = f"{zlib.crc32(rest):08x}"

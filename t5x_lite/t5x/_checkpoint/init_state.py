@@ -92,7 +92,8 @@ class TrainStateInitializer:
     """
     started = time.time()
     rng = jax.random.PRNGKey(0) if init_rng is None else init_rng
-    own_cls = getattr(restore_cfg, "checkpointer_cls", None)
+    # A run reads the checkpoints that it wrote itself as it writes them.
+    own_cls = None if choice.resuming else getattr(restore_cfg, "checkpointer_cls", None)
     if hasattr(own_cls, "restore"):
       state = own_cls(os.path.dirname(choice.path)).restore(path=choice.path)
     else:

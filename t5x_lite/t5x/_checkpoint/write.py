@@ -71,9 +71,9 @@ class OrbaxCheckpointManagerInterface:
         T5XError: it cannot be written, for example because the disk is full.
     """
     step = int(jax.device_get(train_state.step))
+    self.wait()  # it may be this step's
     if step in checkpoint_steps(self._directory):
       return False
-    self.wait()
     tree = train_state.state_dict()
     flat = flatten(tree if extra_transform is None else extra_transform(tree))
     dtypes = {name: self._stored_dtype(name, leaf) for name, leaf in flat.items()}

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gin
-import jax
 import numpy as np
 import seqio
 import tensorflow as tf
@@ -34,7 +33,8 @@ class DatasetConfig:
       split: seqio split.
       batch_size: examples per step over all hosts.
       shuffle: shuffle the examples.
-      seed: data seed; None derives it from RANDOM_SEED if that is set, else draws one at random.
+      seed: of training data; None derives it from RANDOM_SEED if that is set, else draws one at
+          random. Of teacher-forced evaluation it is RANDOM_SEED or 0, of inference 42.
       use_cached: read seqio's offline cache.
       pack: put several short examples in one row (training only).
       use_custom_packing_ops: not covered (needs Tensor2Tensor).
@@ -374,11 +374,6 @@ def verify_matching_vocabs(cfg: DatasetConfig, model) -> None:
         "path and extra_ids",
         fix="use the same vocabulary object or path for the model and the tasks.",
       )
-
-
-def shard_info() -> seqio.ShardInfo:
-  """This process's part of the data."""
-  return seqio.ShardInfo(index=jax.process_index(), num_shards=jax.process_count())
 
 
 def batch_shapes(ds: tf.data.Dataset, batch_size: int) -> tuple[dict, dict]:

@@ -73,10 +73,9 @@ class DevicePrefetcher:
 
   def __next__(self) -> Mapping[str, jax.Array]:
     item = self._queue.get()
-    if item is self._END:
-      raise StopIteration
-    if isinstance(item, BaseException):
-      raise item
+    if item is self._END or isinstance(item, BaseException):
+      self._queue.put(item)  # for the next call; the thread has ended, so there is room
+      raise StopIteration if item is self._END else item
     return item
 
   def close(self) -> None:

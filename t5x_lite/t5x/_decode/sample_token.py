@@ -48,7 +48,7 @@ def sample_token(
   divisor = jnp.maximum(heat, MIN_TEMPERATURE)
   scaled = logits / (divisor[:, None] if jnp.ndim(divisor) else divisor)
   scaled = _keep_top(scaled, topk)
-  if not isinstance(topp, float) or topp:
+  if not isinstance(topp, (int, float)) or topp:
     scaled = keep_nucleus(scaled, topp)
   token = jax.random.categorical(key, scaled).astype(jnp.int32)
   logp = _log_prob_of(token, scaled if rescale_log_probs else logits)

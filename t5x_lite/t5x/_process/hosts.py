@@ -13,7 +13,7 @@ import re
 import sys
 import threading
 
-from t5x.errors import T5XError, UsageError
+from t5x.errors import T5XError, UsageError, causes
 
 INITIALIZATION_TIMEOUT = 300  # seconds, as JAX's
 HEARTBEAT_TIMEOUT = 100  # seconds, as JAX's
@@ -115,8 +115,12 @@ def join(
     raise T5XError(
       "The processes of this run cannot connect.",
       found=" ".join(str(e).split())[:300],
-      expected=f"an address of process 0 with a free port: {address}",
-      fix="choose another port in --coordinator_address, for all processes.",
+      expected=f"an address of process 0 with a free port: {address}"
+      if address
+      else "a cluster that JAX recognises (Slurm, a TPU slice), or an address of process 0",
+      fix="choose another port in --coordinator_address, for all processes."
+      if address
+      else "set --coordinator_address=HOST:PORT, --process_count and --process_index.",
     ) from e
 
 
@@ -192,9 +196,7 @@ def lost(error: BaseException) -> T5XError | None:
   """Returns the error to show if `error` was caused by a lost process, else None."""
   if process_count() == 1:
     return None
-  seen: set[int] = set()
-  cause: BaseException | None = error
-  while cause is not None and id(cause) not in seen:
+  for cause in causes(error):
     text = " ".join(str(cause).split())
     if _LOST.search(text):
       return T5XError(
@@ -204,6 +206,4 @@ def lost(error: BaseException) -> T5XError | None:
         fix="check the other processes' output; the same command, with any number of "
         "processes, continues from the latest checkpoint.",
       )
-    seen.add(id(cause))
-    cause = cause.__cause__ or cause.__context__
   return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -28,7 +29,8 @@ def say(text: str) -> None:
   """Writes to stderr; on a terminal, wraps between words."""
   if sys.stderr.isatty():
     text = folded(text, terminal_columns())
-  print(text, file=sys.stderr, flush=True)
+  with contextlib.suppress(BrokenPipeError):  # nobody reads: no reason to lose a training state
+    print(text, file=sys.stderr, flush=True)
 
 
 def folded(text: str, columns: int) -> str:

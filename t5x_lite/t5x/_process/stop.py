@@ -11,7 +11,8 @@ from t5x.errors import Interrupted
 
 
 class StopRequest:
-  """Turns Ctrl-C and SIGTERM into a stop between two steps; a second one stops at once.
+  """Turns Ctrl-C and SIGTERM into a stop between two steps; a second one stops at once (of several
+  processes, only a second Ctrl-C).
 
   Of several processes, all stop at the same step, whichever of them got the signal: JAX's
   preemption service, which listens to SIGTERM then, finds the first step that none has begun.
@@ -29,7 +30,8 @@ class StopRequest:
     self.signum = signum
     name = signal.Signals(signum).name
     where = "at a step that all processes reach" if self._several else "after this step"
-    os.write(2, f"\nt5x: {name}: stopping {where} (repeat to stop at once)\n".encode())
+    with contextlib.suppress(OSError):  # a pipe whose reader got the signal too: `| tee log`
+      os.write(2, f"\nt5x: {name}: stopping {where} (repeat to stop at once)\n".encode())
     if self._several:
       os.kill(os.getpid(), signal.SIGTERM)  # to JAX's handler, which tells the others
 

@@ -173,8 +173,7 @@ def setup_jax() -> None:
       with contextlib.suppress(RuntimeError, ValueError):
         tf.config.set_visible_devices([], kind)
     tf.config.list_logical_devices()
-  compilation_cache()  # as gin configures it
-  if FLAGS.multiprocess_gpu:
+  if FLAGS.multiprocess_gpu:  # before anything that may log, which asks for the process index
     hosts.join(
       FLAGS.coordinator_address,
       FLAGS.process_count,
@@ -182,6 +181,7 @@ def setup_jax() -> None:
       FLAGS.initialization_timeout,
       FLAGS.heartbeat_timeout,
     )
+  compilation_cache()  # as gin configures it
   from t5x._process import devices, matmul, memory
 
   # Before `log`, which asks for the process index and so for devices.
@@ -271,7 +271,7 @@ _NO_ROOM_IN_WORDS = re.compile(r"no space left|quota exceeded|file too large", r
 
 
 def find_unwritable(error: BaseException) -> T5XError | None:
-  """Returns the error to show if a file that could not be written caused `error`.
+  """Returns the error to show if a file that could not be written, or opened, caused `error`.
 
   The disk is full, or read-only. A checkpoint that cannot be written has its own error.
   """
@@ -285,9 +285,9 @@ def find_unwritable(error: BaseException) -> T5XError | None:
     path = str(getattr(e, "filename", None) or "an output file")
     reason = getattr(e, "strerror", None) or str(getattr(e, "message", e)).split("\n")[0]
     return T5XError(
-      f"{path} could not be written.",
+      f"{path} could not be {'written' if full else 'opened'}.",
       found=reason[:300],
-      expected="free space there" if full else "permission to write there",
+      expected="free space there" if full else "permission to read or write it",
       available="complete checkpoints and results, which are not lost",
       fix=("free space there, or name" if full else "name")
       + " another folder; the same command resumes where this one stopped.",

@@ -212,12 +212,11 @@ class Loop:
       # A run stopped during its last evaluation still has to do that.
       if eval_first or self.step == self._total_steps:
         self._evaluations.run()
-    if self._periods.gc:
-      gc.disable()
     ended = self._saver.diverged
-    while self.step < self._total_steps and not ended:
-      self._train_until(self._periods.next_stop(self.step, self._total_steps))
-      ended = self._saver.diverged or self._between_steps()
+    with _collections_off() if self._periods.gc else contextlib.nullcontext():
+      while self.step < self._total_steps and not ended:
+        self._train_until(self._periods.next_stop(self.step, self._total_steps))
+        ended = self._saver.diverged or self._between_steps()
     if ended:
       log(f"an action ended training at step {self.step}")
       with self._progress.excluded():
@@ -273,6 +272,18 @@ class Loop:
       if self._periods.gc and step % self._periods.gc == 0:
         gc.collect()
     return ended and not last
+
+
+@contextlib.contextmanager
+def _collections_off():
+  """Leaves garbage collections to the loop inside the block."""
+  was_on = gc.isenabled()
+  gc.disable()
+  try:
+    yield
+  finally:
+    if was_on:
+      gc.enable()
 
 
 def _chain(fns: Sequence[Callable]) -> Callable | None:

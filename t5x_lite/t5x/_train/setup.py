@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from t5x import checkpoints, partitioning, utils
-from t5x._checkpoint.read import check_complete
+from t5x._checkpoint.choose import check_choice
 from t5x._data.datasets import lengths_str
 from t5x._process.folder_lock import check_folder_name
 from t5x._process.log import log
@@ -150,7 +150,8 @@ def choose_start(
     )
   choice = checkpoints.choose_checkpoint(model_dir, restore_cfg)
   if choice is not None:
-    check_complete(choice.path)  # the step may be read from its name alone
+    # The step may be read from its name alone.
+    check_choice(choice, None if choice.resuming else restore_cfg)
   step = checkpoints.checkpoint_step(choice) if choice else 0
   first = step
   if choice is not None and choice.resuming:

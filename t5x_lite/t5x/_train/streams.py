@@ -12,6 +12,7 @@ from etils import epath
 
 from t5x import utils
 from t5x._data.datasets import drawn_seed
+from t5x._process.files import replace_text
 from t5x._process.log import log
 from t5x._train.setup import Start
 from t5x.errors import T5XError
@@ -71,10 +72,7 @@ def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) ->
 
     multihost_utils.sync_global_devices("stream.json is read")  # before it is written
   if stream is not kept and jax.process_index() == 0:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".json.tmp")
-    temporary.write_text(json.dumps(dataclasses.asdict(stream)) + "\n")
-    temporary.replace(path)
+    replace_text(path, json.dumps(dataclasses.asdict(stream)) + "\n")
   return stream
 
 

@@ -138,7 +138,7 @@ def test_wrong_styles_are_refused(style, part):
 def test_more_choices_than_letters_are_refused():
   slot = Slot("town", "A town", True, tuple(f"town {i}" for i in range(27)))
   service = Service("Towns_1", "Towns", (slot,), ())
-  with pytest.raises(SgdxError, match="'town' has 27 possible values") as error:
+  with pytest.raises(SgdxError, match="'town' has 27 choices") as error:
     prompt(ordered(), ServicePair(service, service))
   assert "values=none" in error.value.fix
   assert prompt(ordered(values="none"), ServicePair(service, service)).startswith("0=a town [user]")

@@ -74,6 +74,10 @@ def test_a_path_may_name_an_environment_variable(tmp_path, monkeypatch):
   monkeypatch.delenv("SGDX_DEMOS")
   with pytest.raises(SgdxError, match=r"export SGDX_DEMOS=demos\.jsonl"):
     load_demonstrations("$SGDX_DEMOS")
+  with pytest.raises(SgdxError, match="export SGDX_DEMOS=FOLDER"):
+    load_demonstrations("${SGDX_DEMOS}/d.jsonl")
+  with pytest.raises(SgdxError, match="is a folder"):
+    load_demonstrations(str(tmp_path))
 
 
 def changed(row, **slots):

@@ -93,6 +93,8 @@ def test_which_gold_value_is_the_target():
     (KIND, "B)", {"values": "letters"}, "Savings"),
     (KIND, "savings", {"values": "letters"}, "Savings"),
     (KIND, "z", {"values": "letters"}, "z"),
+    (KIND, "ab", {"values": "letters"}, "ab"),  # two letters, which follow each other
+    (KIND, ")", {"values": "letters"}, ")"),
   ],
 )
 def test_generated_text_is_read_back(slot, text, style, value):
@@ -130,7 +132,7 @@ def test_wrong_styles_are_refused():
   with pytest.raises(SgdxError, match="so that the prompt identifies its slot"):
     PromptStyle(slot_name=False, slot_description=False)
   many = dataclasses.replace(KIND, possible_values=tuple(map(str, range(30))))
-  with pytest.raises(SgdxError, match="30 possible values"):
+  with pytest.raises(SgdxError, match="30 choices"):
     t5dst.slot_text(BANK, many, PromptStyle(values="letters"))
 
 

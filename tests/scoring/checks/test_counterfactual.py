@@ -10,6 +10,8 @@ from sample_folder import write_sample
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.perturb.changes import read_changes
 from sgdx_t5x.perturb.manifest import read_manifests
+from sgdx_t5x.scoring.checks.counterfactual import counterfactual_tables
+from sgdx_t5x.tables import csv_lines
 
 SETS = ("coco", "coco_ori")
 
@@ -71,6 +73,14 @@ def test_frozen_hears_the_original_goal_everywhere(folder, tmp_path, capsys):
   shown = capsys.readouterr().out
   assert "counterfactual turns" in shown
   assert "distinct-4" in shown
+
+
+def test_csv_has_fractions_as_of_other_tables(folder, tmp_path):
+  report = _check(folder, "frozen", tmp_path)
+  first, *_ = counterfactual_tables(report)
+  assert list(map(str, first.rows[0][1:5])) == ["100.0", "100.0", "0.0", "0.0"]
+  values = [line.rpartition(",")[2] for line in csv_lines([first]).splitlines()]
+  assert values[1:5] == ["1.0", "1.0", "0.0", "0.0"]
 
 
 def test_counts_are_the_manifests_and_utterances_are_described(folder, tmp_path):
