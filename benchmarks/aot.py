@@ -130,6 +130,8 @@ def main() -> None:
   parser.add_argument("--steps", default="train,eval,decode", help="default train,eval,decode")
   parser.add_argument("--work-dir", type=pathlib.Path, default=pathlib.Path("runs/benchmarks/aot"))
   args = parser.parse_args()
+  if "train" not in args.steps.split(","):
+    parser.error("--steps must name train, whose figures the table shows")
   args.work_dir.mkdir(parents=True, exist_ok=True)
   head = ["model", "slice", "fits", "data x model", "batch / microbatches", "training, GiB"]
   head += ["step, ms", "bound, ms"]

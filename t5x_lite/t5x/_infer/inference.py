@@ -308,7 +308,7 @@ class BatchInference:
         outputs[key] = jax.tree.map(lambda x, i=position: x[i], batch_outputs)
       if journal is not None:
         journal.write(keys, [outputs[key] for key in keys])
-      progress.advance(len(numbers), len(rows.keys))
+      progress.advance(len(numbers), len(rows.keys) - len(known))
 
     with OverlappedCalls(self._most_calls()) as calls:
       # Each batch of an earlier run added at least one result.

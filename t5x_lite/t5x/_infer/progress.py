@@ -17,10 +17,10 @@ class InferenceProgress(ProgressLine):
     self._what, self._done = what, 0
 
   def advance(self, rows: int, of: int) -> None:
-    """Counts `rows` more rows, out of `of` rows read so far."""
+    """Counts `rows` more rows, out of `of` rows read so far that an earlier run has not answered."""
     self._done += rows
     if self._what:
-      self.show(lambda columns: self._line(of, columns))
+      self.show(lambda columns: self._line(max(of, self._done), columns))
 
   def _line(self, of: int, columns: int | None) -> str:
     parts = {"rows": f"{self._what}: {self._done}/{of} rows"}
