@@ -71,6 +71,19 @@ def points(difference: float | None) -> Number:
   return Number(difference, "0.0" if text in ("+0.0", "-0.0") else text)
 
 
+def interval_names(split: bool) -> tuple[str, ...]:
+  """Headings of a 95% interval; `split`: of its ends, as in CSV."""
+  return ("95% low", "95% high") if split else ("95% interval",)
+
+
+def interval(ci95: Sequence[float] | None, split: bool) -> tuple[Cell, ...]:
+  """Cells of an interval of differences, in percentage points; None is "-". See above."""
+  low, high = map(points, ci95 or (None, None))
+  if split:
+    return low, high
+  return ("-" if low.value is None else f"[{low}, {high}]",)
+
+
 def p_value(p: float | None) -> Number:
   """A p-value: 0.0316 is "0.032", below 0.0005 "<.001", None is "-"."""
   return Number(p, "-" if p is None else f"{p:.3f}" if p >= 0.0005 else "<.001")

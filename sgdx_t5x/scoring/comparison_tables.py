@@ -10,7 +10,17 @@ from sgdx_t5x.scoring.columns import JGA, Column, Columns, columns
 from sgdx_t5x.scoring.compare import Comparison
 from sgdx_t5x.scoring.frame_table import FrameTable
 from sgdx_t5x.scoring.summaries import group_masks
-from sgdx_t5x.tables import Cell, Number, Table, count, p_value, percent, points
+from sgdx_t5x.tables import (
+  Cell,
+  Number,
+  Table,
+  count,
+  interval,
+  interval_names,
+  p_value,
+  percent,
+  points,
+)
 
 _Row = Mapping[str, Any]  # of `compare.row`
 
@@ -25,21 +35,16 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
 
   def cells(row: _Row, column: Column) -> list[Cell]:
     found = row["differences"][column.key]
-    low, high = map(points, found["ci95"] or (None, None))
-    interval = [low, high]
-    if not split_intervals:
-      interval = ["-" if low.value is None else f"[{low}, {high}]"]
     flips = row["flips"].get(column.variant, {})
     return [
       *(percent(found["a"]), percent(found["b"]), points(found["difference"])),
-      *(*interval, p_value(found["p"])),
+      *(*interval(found["ci95"], split_intervals), p_value(found["p"])),
       *(count(flips[x]) if flips else Number(None, "") for x in ("broken", "fixed")),
     ]
 
   metric = report["metric"]
   lines = [(x, x.plain) for x in _compared(columns(compare.short_name(metric)))]
-  interval = ("95% low", "95% high") if split_intervals else ("95% interval",)
-  header = ("", "A", "B", "B-A", *interval, "p", "broken", "fixed")
+  header = ("", "A", "B", "B-A", *interval_names(split_intervals), "p", "broken", "fixed")
   tables = []
   for group, row in report["rows"].items():
     size = f"{row['num_frames']:,} frames, {row['num_dialogues']:,} dialogues"

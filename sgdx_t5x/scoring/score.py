@@ -23,7 +23,7 @@ from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
 from sgdx_t5x.metrics.frames import PredictedFrame
-from sgdx_t5x.prompts import load_format, provenance, signature_fields
+from sgdx_t5x.prompts import provenance, signature_fields
 from sgdx_t5x.prompts.protocol import Provenance
 from sgdx_t5x.scoring.by_source import source_rows
 from sgdx_t5x.scoring.calls import call_rates
@@ -163,13 +163,12 @@ def score_predictions(
       stands for every variant named in JSONL ids.
     gold: frames of the split, if already read.
     on_progress: called with (task, done, total, unit).
-    **settings: attributes of `Settings`; style=PromptStyle(...) is short for
-      prompt_format=T5DST(PromptStyle(...)).
+    **settings: see `Settings.of`.
 
   Raises:
     SgdxError: invalid or mismatched input; missing frames, unless allowed.
   """
-  how = _settings(settings)
+  how = Settings.of(settings)
   if not predictions:
     raise UsageError(
       "no predictions", expected="variant -> file or folder", fix='pass {"original": PATH}'
@@ -235,15 +234,6 @@ def _by_variant(predictions: Mapping[str, PredictionSource]) -> dict[str, Predic
       )
     found[variant] = path
   return found
-
-
-def _settings(settings: dict[str, Any]) -> Settings:
-  """Returns the `Settings` of keyword arguments, with their short and old names."""
-  if style := settings.pop("style", None):
-    settings["prompt_format"] = load_format(style=style)
-  if "resamples" in settings:  # its name in version 0.1
-    settings["bootstrap_samples"] = settings.pop("resamples")
-  return Settings(**settings)
 
 
 @dataclasses.dataclass

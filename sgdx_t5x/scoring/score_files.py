@@ -64,10 +64,7 @@ def save(
     checksum = write_frames(
       frames_path, table.signature, table.scores, table.failures, table.agreement
     )
-    file = pathlib.Path(frames_path).resolve()
-    folder = pathlib.Path(report_path).resolve().parent if report_path else pathlib.Path.cwd()
-    # Relative if possible, so that both can be moved together.
-    name = file.relative_to(folder).as_posix() if file.is_relative_to(folder) else str(file)
+    name = name_in_report(frames_path, report_path)
     report = {**report, "per_frame": {"file": name, "checksum": checksum}}
   if report_path is not None:
     with atomic_write(report_path, "--json") as out:
@@ -152,6 +149,16 @@ def read_frames_of(
       fix="run `sgdx score` again, with separate --json and --per-frame files for each run",
     )
   return dataclasses.replace(table, path=path, warnings=tuple(report["warnings"]))
+
+
+def name_in_report(frames: str | pathlib.Path, report: str | pathlib.Path | None) -> str:
+  """Returns how a report, or one in the working directory, names its per-frame file.
+
+  Relative if possible, so that both can be moved together; see `frames_path`.
+  """
+  file = pathlib.Path(frames).resolve()
+  folder = pathlib.Path(report).resolve().parent if report else pathlib.Path.cwd()
+  return (file.relative_to(folder) if file.is_relative_to(folder) else file).as_posix()
 
 
 def frames_path(report: pathlib.Path, name: str) -> pathlib.Path:

@@ -1,6 +1,8 @@
 """Scoring settings: what scores depend on besides corpus and predictions."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from sgdx_t5x.errors import UsageError, nearest
 from sgdx_t5x.metrics import OFFICIAL_METRICS
@@ -34,6 +36,21 @@ class Settings:
   bootstrap_samples: int = NUM_BOOTSTRAP_SAMPLES
   seed: int = 0
   provenance: bool = False
+
+  @classmethod
+  def of(cls, settings: Mapping[str, Any]) -> "Settings":
+    """Returns those of keyword arguments.
+
+    Args:
+      settings: attributes; style=PromptStyle(...) is short for
+        prompt_format=T5DST(PromptStyle(...)), "resamples" the name of "bootstrap_samples" in 0.1.
+    """
+    found = dict(settings)
+    if style := found.pop("style", None):
+      found["prompt_format"] = load_format(style=style)
+    if "resamples" in found:
+      found["bootstrap_samples"] = found.pop("resamples")
+    return cls(**found)
 
   def __post_init__(self):
     number = self.bootstrap_samples

@@ -21,7 +21,7 @@ from sgdx_t5x.metrics import FrameScores, slot_failures
 from sgdx_t5x.metrics.ratios import Counts
 from sgdx_t5x.perturb.entities import Slots, entity_slots
 from sgdx_t5x.perturb.train_values import TrainValues
-from sgdx_t5x.prompts import load_format, signature_fields
+from sgdx_t5x.prompts import signature_fields
 from sgdx_t5x.scoring.checks.counterfactual import Spoken
 from sgdx_t5x.scoring.checks.counting import Counter, Known
 from sgdx_t5x.scoring.checks.labels import every_set, labels
@@ -137,14 +137,12 @@ def check(
     entities: slots whose values are names; defaults to those of titles, persons and places.
     failures: whether to find the failed slots in perturbed sets, for `sgdx report`.
     on_progress: see `score.score_predictions`.
-    **settings: attributes of `Settings`.
+    **settings: see `Settings.of`.
 
   Raises:
     SgdxError: invalid or mismatched input; missing frames, unless allowed.
   """
-  if style := settings.pop("style", None):
-    settings["prompt_format"] = load_format(style=style)
-  how = Settings(**settings)
+  how = Settings.of(settings)
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
   sets = open_sets(corpus, split, perturbed)
   predictions = every_set(predictions, sets, split, how.prompt_format)

@@ -17,7 +17,7 @@ from sgdx_t5x.scoring.checks.files import CheckTable
 from sgdx_t5x.scoring.checks.report import statistics_of
 from sgdx_t5x.scoring.summaries import group_masks
 from sgdx_t5x.signature import Signature, differences
-from sgdx_t5x.tables import Cell, Table, p_value, percent, points
+from sgdx_t5x.tables import Table, interval, interval_names, p_value, percent, points
 
 FORMAT = "sgdx-check-diff/1"
 
@@ -86,7 +86,7 @@ def compare(
 
 def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Table]:
   """Returns a table per set, over all services; arguments as in `comparison_tables.layout`."""
-  interval = ("95% low", "95% high") if split_intervals else ("95% interval",)
+  header = ("", "A", "B", "B-A", *interval_names(split_intervals), "p")
   tables = []
   for label, groups in report["sets"].items():
     row = groups["all"]
@@ -95,14 +95,11 @@ def layout(report: Mapping[str, Any], split_intervals: bool = False) -> list[Tab
       found = row["differences"].get(column.key)
       if found is None or found["difference"] is None:
         continue
-      low, high = map(points, found["ci95"] or (None, None))
-      ends: list[Cell] = [low, high]
-      if not split_intervals:
-        ends = ["-" if low.value is None else f"[{low}, {high}]"]
+      ends = interval(found["ci95"], split_intervals)
       change = percent(found["a"]), percent(found["b"]), points(found["difference"])
       cells.append((column.key, *change, *ends, p_value(found["p"])))
     title = f"{label} (%), {row['num_frames']:,} frames, {row['num_changed']:,} changed"
-    tables.append(Table(title, ("", "A", "B", "B-A", *interval, "p"), tuple(cells)))
+    tables.append(Table(title, header, tuple(cells)))
   return tables
 
 

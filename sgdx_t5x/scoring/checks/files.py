@@ -19,10 +19,10 @@ from sgdx_t5x.files.reading import opened
 from sgdx_t5x.metrics import KINDS, FrameScores
 from sgdx_t5x.metrics.perturbed import COUNTS
 from sgdx_t5x.metrics.ratios import Counts
+from sgdx_t5x.scoring import score_files
 from sgdx_t5x.scoring.checks.check import Checked, CheckedSet, SetFailure
 from sgdx_t5x.scoring.checks.report import FORMAT
 from sgdx_t5x.scoring.checks.tables import layout, legend
-from sgdx_t5x.scoring.score_files import frames_path
 
 FRAMES_FORMAT = "sgdx-check-frames/1"
 _REPORT: dict[str, Any] = {
@@ -87,10 +87,8 @@ def save(
     with atomic_write(frames_path, "--per-frame") as file:
       file.write(json.dumps(head) + "\n")
       file.writelines(lines)
-    written = pathlib.Path(frames_path).resolve()
-    folder = pathlib.Path(report_path).resolve().parent if report_path else pathlib.Path.cwd()
-    name = written.relative_to(folder) if written.is_relative_to(folder) else written
-    report = {**report, "per_frame": {"file": name.as_posix(), "checksum": checksum}}
+    name = score_files.name_in_report(frames_path, report_path)
+    report = {**report, "per_frame": {"file": name, "checksum": checksum}}
   if report_path is not None:
     with atomic_write(report_path, "--json") as out:
       out.write(json.dumps(report, indent=2, allow_nan=False) + "\n")
@@ -148,7 +146,7 @@ def read_check(path: str | pathlib.Path) -> CheckTable:
       expected="a report written by `sgdx check --json OUT.json --per-frame OUT.jsonl`",
       fix="run `sgdx check` again with --per-frame",
     )
-  file = frames_path(path, named["file"])
+  file = score_files.frames_path(path, named["file"])
   line, _, rest = read_input(file, "a file written by `sgdx check --per-frame`").partition(b"\n")
   head = decode_json(line, f"{file}, line 1", "the header line", _AGAIN)
   checksum = f"{zlib.crc32(rest):08x}"

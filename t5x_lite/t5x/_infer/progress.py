@@ -17,7 +17,7 @@ class InferenceProgress(ProgressLine):
     self._what, self._done = what, 0
 
   def advance(self, rows: int, of: int) -> None:
-    """Counts `rows` more rows, out of `of` rows read so far that an earlier run has not answered."""
+    """Counts `rows` more rows, of `of` read so far that an earlier run has not answered."""
     self._done += rows
     if self._what:
       self.show(lambda columns: self._line(max(of, self._done), columns))
