@@ -12,10 +12,11 @@ from sgdx_t5x.corpora import SAMPLE, open_corpus
 from sgdx_t5x.encoder import answers
 from sgdx_t5x.encoder.vocabulary import WordPieceVocabulary
 from sgdx_t5x.metrics.frames import PredictedFrame, gold_frames, score_frames
-from sgdx_t5x.trackers.span_features import SpanReader, targets
+from sgdx_t5x.trackers.span_features import SpanReader, _fixed_bits, targets
+from sgdx_t5x.trackers.span_text import SpanStyle, service_pieces
 from sgdx_t5x.trackers.span_tracking import span_prediction
 from sgdx_t5x.trackers.spandst import changes, right_choices
-from sgdx_t5x.trackers.turns import Known, gold_history
+from sgdx_t5x.trackers.turns import NONE, Known, gold_history
 from sgdx_t5x.trackers.walk import walk
 
 
@@ -130,3 +131,16 @@ def test_every_change_in_train_has_a_right_answer_that_the_model_may_choose():
         assert any(context & _BITS.get(kind, answers.FILLABLE) for kind in kinds), known.frame_id
         number += 1
     assert number > 300
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+def test_spans_are_for_free_text_slots_and_for_all_of_them(split):
+  schema = open_corpus(shared_file("sgd/dstc8-schema-guided-dialogue-master.zip")).schema(split)
+  vocabulary = WordPieceVocabulary(minilm())
+  for service in schema:
+    pieces = service_pieces(service, vocabulary, SpanStyle(), 40)
+    bits = _fixed_bits(pieces, NONE, False)
+    for slot in pieces.tracked:
+      assert bool(bits[slot] & answers.SPAN_OPEN) != service.slots[slot].is_categorical
+      assert bool(pieces.values[slot]) == service.slots[slot].is_categorical
