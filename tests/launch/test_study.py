@@ -23,6 +23,7 @@ STUDIES = {
   "study_spandst": ("none", "backtrans"),
   "study_spandst_xeon": ("paraphrase", "oracle", "corrupt", "scratch"),  # and two with seed 1
   "study_reworded": ("none", "backtrans", "reworded"),
+  "study_labels": ("none", "reworded"),
 }
 
 
