@@ -76,15 +76,6 @@ class _Nowhere:
   def __truediv__(self, _):
     return self
 
-  def mkdir(self, **_):
-    pass
-
-  def write_text(self, _):
-    pass
-
-  def replace(self, _):
-    pass
-
 
 class Scripts:
   """The scripts' parsed configurations, on top of which values are bound."""
@@ -103,6 +94,7 @@ class Scripts:
       monkeypatch.setattr(sys.modules["__main__"], entry.__name__, entry, raising=False)
     # Not the function itself: gin may have registered it in another test.
     monkeypatch.setattr(gin_utils, "epath", types.SimpleNamespace(Path=_Nowhere))
+    monkeypatch.setattr(gin_utils, "replace_text", lambda *_: None)
     found = gin_config.installed_search_paths()  # 20 ms
     monkeypatch.setattr(gin_config, "installed_search_paths", lambda: found)
     monkeypatch.setattr(streams, "choose_stream", _read_no_data)
