@@ -227,7 +227,7 @@ def splits_table(
   columns: Sequence[str],
   rows: Mapping[str, Sequence[Cell]],
   partial: Collection[str],
-  of_sgd: bool = True,
+  of_sgd: bool,
 ) -> Table:
   """Returns a table of splits, with their state if any is PARTIAL.
 

@@ -180,7 +180,7 @@ class Corpus:
     return num_dialogues == PUBLISHED_DIALOGUES[split]
 
   def part(self, split: str, num_dialogues: int) -> str:
-    """Returns how much of a split there is: "2,921 of the 4,201 published dialogues"."""
+    """Returns "2,921 of the 4,201 published dialogues"; only of SGD it is known how many."""
     if self.name == "sgd":
       return f"{num_dialogues:,} of the {PUBLISHED_DIALOGUES[split]:,} published dialogues"
     return f"{num_dialogues:,} dialogues, which are not all"

@@ -31,6 +31,11 @@ class Slot:
   is_categorical: bool
   possible_values: tuple[str, ...] = ()
 
+  @property
+  def choices(self) -> tuple[str, ...]:
+    """The values that it is limited to; () for free text, whatever examples it has."""
+    return self.possible_values if self.is_categorical else ()
+
 
 @dataclasses.dataclass(frozen=True)
 class Intent:

@@ -5,7 +5,7 @@ import functools
 import re
 from typing import Any, Protocol
 
-from sgdx_t5x.data.schema import Service, Slot
+from sgdx_t5x.data.schema import Service
 
 SERVICE, SLOT, VALUE, INTENT, MEMORY = range(1, 6)  # numbers of the markers
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -83,11 +83,6 @@ def readable(name: str) -> str:
   return _CAMEL.sub(" ", name.replace("_", " "))
 
 
-def _choices(slot: Slot) -> tuple[str, ...]:
-  """Returns the values that an answer can choose; of other slots, values are only examples."""
-  return slot.possible_values if slot.is_categorical else ()
-
-
 def service_pieces(
   service: Service, vocabulary: PieceVocabulary, style: SpanStyle, limit: int
 ) -> ServicePieces:
@@ -103,7 +98,7 @@ def service_pieces(
   return ServicePieces(
     head=described(SERVICE, service, re.sub(r"_\d+$", "", service.name)),
     slots=[described(SLOT, slot, slot.name) for slot in service.slots],
-    values=[[marked(VALUE, value) for value in _choices(slot)] for slot in service.slots],
+    values=[[marked(VALUE, value) for value in slot.choices] for slot in service.slots],
     intents=[described(INTENT, x, x.name) for x in service.intents] if style.intents else [],
     tracked=frozenset(service.tracked_slots),
     required=[frozenset(index[name] for name in x.required_slots) for x in service.intents],

@@ -89,17 +89,17 @@ def run(args: argparse.Namespace) -> int:
   }
   output.show(
     args.format,
-    [_layout(report)],
+    [_layout(report, corpus.name == "sgd")],
     {"format": _FORMAT, "corpus": corpus.name, "out": args.out, "splits": report},
     notes=[f"written: {args.out}"],
   )
   return 0
 
 
-def _layout(report: Mapping[str, Mapping[str, Any]]) -> Table:
+def _layout(report: Mapping[str, Mapping[str, Any]], of_sgd: bool) -> Table:
   rows = {
     split: (count(x["files"]), count(x["dialogues"]), ", ".join(x["variants"]) or "none")
     for split, x in report.items()
   }
   partial = [split for split, x in report.items() if not x["complete"]]
-  return splits_table(("files", "dialogues", "variants"), rows, partial)
+  return splits_table(("files", "dialogues", "variants"), rows, partial, of_sgd)

@@ -105,7 +105,6 @@ def slot_prompts(
   found = []
   for i in slot_indices(service.original, style):
     slot = service.variant.slots[i]
-    values = slot.possible_values if slot.is_categorical else ()
-    answers = tuple(target_text(slot, [value], style) for value in values)
+    answers = tuple(target_text(slot, [value], style) for value in slot.choices)
     found.append((slot_text(service.variant, slot, style), answers))
   return tuple(found)
