@@ -26,15 +26,17 @@ _WHICH = (
 )
 
 
-def make_parser(doc: str, repeats: int) -> argparse.ArgumentParser:
+def make_parser(doc: str, repeats: int, google: bool = False) -> argparse.ArgumentParser:
   """Returns a parser with the options all benchmarks have.
 
   Args:
     doc: the script's docstring; its first line describes it.
     repeats: default number of rounds.
+    google: whether the benchmark compares with Google's T5X (`find_engines`).
   """
   parser = argparse.ArgumentParser(description=doc.strip().splitlines()[0])
-  parser.add_argument("--google", metavar="PYTHON", help="interpreter with Google's T5X as t5x")
+  if google:
+    parser.add_argument("--google", metavar="PYTHON", help="interpreter with Google's T5X as t5x")
   parser.add_argument("--repeats", type=int, default=repeats, help=f"rounds (default {repeats})")
   parser.add_argument(
     "--work-dir",

@@ -172,7 +172,7 @@ def print_lengths(rows: list[dict], env) -> None:
 
 def main() -> None:
   """Makes records and checkpoint, measures, compares, prints the table."""
-  parser = _common.make_parser(__doc__, repeats=3)
+  parser = _common.make_parser(__doc__, repeats=3, google=True)
   parser.add_argument("--archive", help="the official SGD archive; needed once per work dir")
   parser.add_argument("--shards", type=int, default=155, help="take one of so many parts of dev")
   parser.add_argument("--batch-size", type=int, default=64)

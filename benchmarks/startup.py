@@ -45,7 +45,7 @@ def measure(
 
 def main() -> None:
   """Prepares the sample's records, warms up, measures, prints the table."""
-  args = _common.make_parser(__doc__, repeats=5).parse_args()
+  args = _common.make_parser(__doc__, repeats=5, google=True).parse_args()
   work = (args.work_dir / "startup").resolve()
   data = work / "data"
   _common.run(

@@ -79,7 +79,7 @@ def script(name: str) -> str:
 
 def main() -> None:
   """Prepares records, starts the drivers, measures, prints the tables."""
-  parser = _common.make_parser(__doc__, repeats=3)
+  parser = _common.make_parser(__doc__, repeats=3, google=True)
   parser.add_argument("--archive", help="the official SGD archive; needed once per work dir")
   parser.add_argument("--peers", metavar="PYTHON", help="with torch and transformers")
   parser.add_argument("--before", type=pathlib.Path, metavar="DIR", help="another checkout of this")

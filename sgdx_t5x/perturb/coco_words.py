@@ -16,6 +16,7 @@ from sgdx_t5x.perturb.coco_turns import Goal, UserTurn
 from sgdx_t5x.perturb.pi_words import Exchange, NewWords
 from sgdx_t5x.perturb.split import Split
 from sgdx_t5x.perturb.texts import edited, moved, spans_of
+from sgdx_t5x.simulator.surface import find_values
 
 TEMPLATES, EXCHANGE, FILE = "templates", "exchange", "file"
 GENERATORS = (TEMPLATES, EXCHANGE, FILE)
@@ -69,17 +70,12 @@ def _from_candidates(candidates: Mapping[str, Sequence[str]]) -> Generator:
 
 
 def _found_spans(text: str, outlined: Mapping[str, Any]) -> Iterator[tuple[str, str, int, int]]:
-  """Finds the values of an outlined turn as whole words, longest first, without overlaps."""
-  said, taken = outlined["utterance"], []
+  """Finds the values of an outlined turn, longest first."""
   wanted = sorted(spans_of(outlined), key=lambda span: span[2] - span[3])
-  for service, slot, start, end in wanted:
-    pattern = rf"(?<!\w){re.escape(said[start:end])}(?!\w)"
-    for match in re.finditer(pattern, text):
-      a, b = match.span()
-      if not any(x < b and a < y for x, y in taken):
-        taken.append((a, b))
-        yield service, slot, a, b
-        break
+  places = find_values([outlined["utterance"][start:end] for *_, start, end in wanted], text)
+  for (service, slot, *_), place in zip(wanted, places, strict=True):
+    if place:
+      yield service, slot, *place
 
 
 @dataclasses.dataclass(frozen=True)

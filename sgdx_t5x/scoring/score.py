@@ -28,6 +28,7 @@ from sgdx_t5x.prompts.protocol import Provenance
 from sgdx_t5x.scoring.by_source import source_rows
 from sgdx_t5x.scoring.calls import call_rates
 from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of, scores_checksum
+from sgdx_t5x.scoring.gold import gold_frames
 from sgdx_t5x.scoring.notes import ignored_lines, note_lines, warning_lines
 from sgdx_t5x.scoring.predictions import read_all_variants, read_predictions
 from sgdx_t5x.scoring.predictions.files import (
@@ -35,7 +36,7 @@ from sgdx_t5x.scoring.predictions.files import (
   PredictionSource,
   Selection,
 )
-from sgdx_t5x.scoring.progress import OnProgress, byte_counter, counted, row_counter
+from sgdx_t5x.scoring.progress import OnProgress, byte_counter, row_counter
 from sgdx_t5x.scoring.score_files import REPORT_FORMAT as FORMAT
 from sgdx_t5x.scoring.settings import Settings
 from sgdx_t5x.scoring.summaries import null_for_nan, summaries
@@ -176,7 +177,7 @@ def score_predictions(
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
   predictions = _by_variant(predictions)
   if gold is None:
-    gold = _gold_frames(corpus, split, how.provenance, on_progress)
+    gold = gold_frames(corpus, split, split, how.provenance, on_progress)
   files = provenance(how.prompt_format, corpus, gold)
   schema, seen = corpus.schema(split), corpus.seen_services(split)
 
@@ -338,23 +339,6 @@ def _with_gold_history(files: Provenance, variants: Sequence[str]) -> Provenance
 
 
 # --- reading -------------------------------------------------------------------------------
-
-
-def _gold_frames(
-  corpus: Corpus, split: str, with_origins: bool, on_progress: OnProgress
-) -> Sequence[GoldFrame]:
-  total = corpus.expected_dialogues(split)
-  task = f"reading dialogues of {split}"
-  dialogues = counted(corpus.dialogues(split), task, total, on_progress)
-  gold = metrics.gold_frames(dialogues, with_origins)
-  if not gold:
-    raise SgdxError(
-      f"{corpus.origin}: no user frames in split {split}",
-      expected="dialogues with gold states",
-      available=corpus.file_counts(),
-      fix="choose a split with dialogues",
-    )
-  return gold
 
 
 def _read(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import gin
+from absl import app
 from etils import epath
 
 from t5x._process.files import replace_text
@@ -50,8 +52,17 @@ def summarize_gin_config(model_dir: str, summary_writer=None, step: int = 0) -> 
 
 
 def run(main: Callable[[Sequence[str]], Any]) -> None:
-  """Runs `main(argv)` as a script, accepting `--gin.NAME=VALUE` (as T5X's `gin_utils.run`)."""
-  cli.run(main)
+  """Runs `main(argv)` of a script with flags of its own and exits, as T5X's `gin_utils.run` does.
+
+  `--gin.NAME=VALUE` goes to the flag `gin_bindings`, which the script defines; argv has the
+  program's name and the positional arguments. Errors and exit codes: `cli.run_script`.
+  """
+
+  def parse_and_run() -> None:
+    app.define_help_flags()
+    main(app.parse_flags_with_usage([sys.argv[0], *rewrite_gin_args(sys.argv[1:])]))
+
+  cli.run_script(parse_and_run)
 
 
 @gin.configurable(module="t5x.gin_utils")

@@ -218,7 +218,7 @@ def repository(tmp_path):
 @pytest.mark.long
 def test_a_study_of_two_arms_ends_and_goes_on(repository):
   words = (
-    *("--archive", "archive", "--arms", "none,corrupt", "--dialogues", "train=40,dev=2,test=4"),
+    *("--archive", "archive", "--arms", "none,corrupt", "--dialogues", "train=40,dev=1,test=2"),
     *("--train", "gin/study/tiny.gin", "--model", "gin/study/tiny_model.gin", "--jobs", "2"),
     *("--vocabulary", ROOT / "sgdx_t5x/sample/vocabulary.model"),
   )
@@ -227,7 +227,7 @@ def test_a_study_of_two_arms_ends_and_goes_on(repository):
   results = repository / "runs/study/results"
   for name in ("none-0", "corrupt-0"):
     scores = json.loads((results / f"test/{name}.json").read_text())
-    assert scores["sgdx"]["all"]["num_dialogues"] == 4
+    assert scores["sgdx"]["all"]["num_dialogues"] == 2
     assert scores["sgdx"]["all"]["ss_jga"] is not None
     assert not scores["complete"]
     assert "TRAIN_STEPS = 4" in (results / f"{name}.gin").read_text()

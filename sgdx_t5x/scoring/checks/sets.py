@@ -4,7 +4,6 @@ import dataclasses
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sgdx_t5x import metrics
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue
@@ -14,7 +13,8 @@ from sgdx_t5x.metrics import GoldFrame
 from sgdx_t5x.perturb.entities import Slots
 from sgdx_t5x.perturb.manifest import Manifest, read_manifests
 from sgdx_t5x.scoring.checks.changes import Changes, recorded_changes
-from sgdx_t5x.scoring.progress import OnProgress, counted
+from sgdx_t5x.scoring.gold import gold_frames
+from sgdx_t5x.scoring.progress import OnProgress
 
 OF_WORDS = ("pi", "sdi")  # a frame counts as changed if its utterance changed
 OF_VALUES = ("ned", "vs")  # a frame counts as changed if its gold state changed
@@ -164,24 +164,13 @@ def read_gold(test_set: TestSet, split: str, slots: Slots | None, on_progress: O
   """
   utterances: dict[str, tuple[str, ...]] = {}
   values: dict[str, _Values] = {}
-  corpus = test_set.corpus
 
-  def dialogues() -> Iterator[Dialogue]:
-    task, total = f"reading dialogues of {test_set.name}", corpus.expected_dialogues(split)
-    for dialogue in counted(corpus.dialogues(split), task, total, on_progress):
-      utterances[dialogue.dialogue_id] = tuple(turn.utterance for turn in dialogue.turns)
-      if slots is not None:
-        values[dialogue.dialogue_id] = tuple(_values(dialogue, slots))
-      yield dialogue
+  def look(dialogue: Dialogue) -> None:
+    utterances[dialogue.dialogue_id] = tuple(turn.utterance for turn in dialogue.turns)
+    if slots is not None:
+      values[dialogue.dialogue_id] = tuple(_values(dialogue, slots))
 
-  frames = metrics.gold_frames(dialogues(), with_origins=True)
-  if not frames:
-    raise SgdxError(
-      f"{corpus.origin}: no user frames in split {split}",
-      expected="dialogues with gold states",
-      available=corpus.file_counts(),
-      fix="choose a split with dialogues",
-    )
+  frames = gold_frames(test_set.corpus, split, test_set.name, True, on_progress, look)
   return Gold(frames, utterances, values)
 
 

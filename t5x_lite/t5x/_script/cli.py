@@ -15,6 +15,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from absl import flags, logging
 
@@ -309,7 +310,19 @@ def _end(code: int) -> None:
 
 
 def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
-  """Runs a script's `main(positional_args)` and exits.
+  """Parses the flags of one of the scripts, runs its `main([])` and exits (see `run_script`)."""
+
+  def parse_and_run() -> None:
+    rest = parse_flags(sys.argv, doc)
+    if rest:
+      raise UsageError(f"Unexpected argument {rest[0]!r}.", fix="flags start with `--`.")
+    main(rest)
+
+  run_script(parse_and_run)
+
+
+def run_script(script: Callable[[], Any]) -> None:
+  """Runs a script and exits.
 
   Exit codes: 0 ok, 1 failed, 2 usage, 128 + signal after a clean stop by Ctrl-C or SIGTERM.
   """
@@ -317,10 +330,7 @@ def run(main: Callable[[Sequence[str]], None], doc: str = "") -> None:
   quiet(debug)
   code = 0
   try:
-    rest = parse_flags(sys.argv, doc)
-    if rest:
-      raise UsageError(f"Unexpected argument {rest[0]!r}.", fix="flags start with `--`.")
-    main(rest)
+    script()
   except Interrupted as e:
     code = 128 + e.signum
   except (KeyboardInterrupt, Exception) as e:
