@@ -1,6 +1,6 @@
 """Demonstrations from a copy of Google's sdt_prompts.py, read as literals and never imported.
 
-They are not part of this package: 60% of their utterances are SGD's (docs/demonstrations.md).
+They are not part of this package: 59% of their utterances are SGD's (docs/demonstrations.md).
 """
 
 import ast
