@@ -6,7 +6,7 @@
 #     python -m t5x.train --gin_file=gin/t5dst.gin \
 #     --gin.MODEL_DIR="'runs/t5dst'" --tfds_data_dir=data
 #
-# Trainings of trackers that name no gin/scale file get cpu.gin last (those with
+# Tracker training runs that name no gin/scale file get cpu.gin last (those with
 # an encoder, gin/scale/encoders/cpu.gin); the sample has its own settings.
 set -euo pipefail
 cd "$(dirname "$0")/.."

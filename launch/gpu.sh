@@ -5,7 +5,7 @@
 #     --gin.MODEL_DIR="'runs/t5dst'" --tfds_data_dir=data
 #
 # Sets up .venv with JAX's CUDA wheels (version from constraints.txt; CUDA 13 or
-# 12, by the driver). Trainings of trackers that name no gin/scale file get
+# 12, by the driver). Tracker training runs that name no gin/scale file get
 # gin/scale/gpu.gin (those with an encoder, gin/scale/encoders/gpu.gin). One
 # process uses all GPUs of a machine.
 #   --scale FILE|none   use this scale file, or none

@@ -14,7 +14,7 @@
 #                       launch/minilm.sh DIR fetches MiniLM
 #   --arms A,B          any of none,backtrans,oracle,corrupt (default: all four),
 #                       paraphrase, reworded (back-translations and paraphrases);
-#                       of spandst also scratch: none, without pretraining
+#                       for spandst also scratch: like none, without pretraining
 #   --seeds 0,1         seeds to train each arm with (default: 0)
 #   --dialogues SPEC    size of random samples of dev and test, or "all"
 #                       (default: dev=100,test=400)

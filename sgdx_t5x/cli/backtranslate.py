@@ -101,7 +101,7 @@ def _add_provider_options(parser: argparse.ArgumentParser) -> None:
     Takes.TEXT,
     "--project",
     metavar="ID",
-    help="project to charge (default: that of the credentials)",
+    help="Google Cloud project to bill (default: that of the credentials)",
   )
   google.add_argument(
     "--price",

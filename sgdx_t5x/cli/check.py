@@ -61,7 +61,10 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   summary = "check a tracker on perturbed dialogues, after CheckDST"
   parser = add_command(subparsers, "check", __doc__, _EPILOG, summary)
   add_option(
-    parser, Takes.CORPUS, "--corpus", help='the original archive (zip or folder), or "sample"'
+    parser,
+    Takes.CORPUS,
+    "--corpus",
+    help='the original corpus, before perturbation (zip or folder), or "sample"',
   )
   add_split(parser)
   add_option(

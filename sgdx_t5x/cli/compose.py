@@ -131,7 +131,7 @@ def _init(args: argparse.Namespace) -> int:
     raise SgdxError(
       f"--init {args.init} already exists",
       expected="a new file, since paraphrases already filled in would be lost",
-      fix="choose another file, or remove it",
+      fix="choose another file, or remove this one",
     )
   corpus = open_corpus(args.corpus)
   schemas = [corpus.schema(split) for split in args.split or corpus.splits]

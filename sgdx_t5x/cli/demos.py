@@ -151,7 +151,7 @@ def _write(demos: "Sequence[Demonstration]", path: str) -> None:
   old = pathlib.Path(path)
   if old.is_file() and old.read_bytes() not in (b"", text.encode()):
     raise SgdxError(
-      f"--out {path}: other demonstrations, perhaps your own, are in it",
+      f"--out {path} already contains other demonstrations, perhaps your own",
       expected="a new file",
       fix="name another file, or remove this one",
     )

@@ -26,7 +26,7 @@ examples:
   The frames of v5 that are correct in base and wrong in ours, with jq:
     jq 'select(.variant == "v5" and .a == 1)' flips.jsonl
 
-  Two trackers on perturbed dialogues, files of `sgdx check --per-frame`:
+  Two trackers on perturbed dialogues (`sgdx check --json --per-frame`):
     sgdx diff check_base.json check_ours.json
 
 The 95% interval and the two-sided p are for B-A, from a paired bootstrap over

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
   from sgdx_t5x.prompts.protocol import PromptFormat
 
 STDOUT = "-"
-_CORPUS = 'the official archive (zip or folder), or "sample"'
+_CORPUS = 'the official archive or a corpus in its layout (zip or folder), or "sample"'
 HELP_WIDTH = 80  # for text that argparse does not wrap to the terminal's width
 
 
@@ -158,7 +158,7 @@ def add_scoring(
   parser.add_argument(
     "--allow-missing",
     action="store_true",
-    help="if frames are missing or dialogues unknown: score the frames present and mark the result "
+    help="if frames are missing or dialogues are unknown: score the rest and mark the result "
     "PARTIAL",
   )
   parser.add_argument(

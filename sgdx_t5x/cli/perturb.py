@@ -25,8 +25,8 @@ examples:
 
 kinds:
   ned  named entities are replaced by unseen strings
-       --entities letters (default), characters: permute those of each string;
-       names: invented ones; corpus: others of the split; FILE: {"city": [...]}
+       --entities letters (default) or characters: permuted within each string;
+       names: invented; corpus: others from the split; FILE: {"city": [...]}
        --slots kinds (default: titles, people, cities, stations, addresses), or
        FILE: {"Hotels_4": ["location"]}
   pi   users say the same in other words
@@ -39,7 +39,7 @@ kinds:
        --terms FILE
   vs   values become others of the same slot
        --values in (default): from the split; out: invented
-  coco the user tells something else in one turn: a slot is dropped, others are
+  coco the user says something else in one turn: a slot is dropped, others are
        changed or added; each turn becomes a dialogue that ends with it, and
        DIR_ori is the control: the same generator with the original goal
        --slots freq (default), neutral, rare: slots that may be added to a turn
@@ -85,16 +85,22 @@ def add_parser(subparsers: Any) -> None:
   )
   add_option(texts, Takes.INPUT, "--model-to", metavar="DIR", help="pi: checkpoint of hf")
   add_option(
-    texts, Takes.INPUT, "--model-from", metavar="DIR", help="pi: the way back, if different"
+    texts,
+    Takes.INPUT,
+    "--model-from",
+    metavar="DIR",
+    help="pi: checkpoint for the way back, if different",
   )
-  add_option(texts, Takes.TEXT, "--project", metavar="ID", help="pi: project of google")
+  add_option(texts, Takes.TEXT, "--project", metavar="ID", help="pi: Google Cloud project to bill")
   add_option(texts, Takes.TEXT, "--only", metavar="LIST", help="sdi: kinds of disfluency to use")
-  add_option(texts, Takes.TEXT, "--restart", choices=("often", "always"), help="sdi: how often")
+  add_option(
+    texts, Takes.TEXT, "--restart", choices=("often", "always"), help="sdi: how often users restart"
+  )
   add_option(texts, Takes.INPUT, "--terms", metavar="FILE", help="sdi: words and rates")
   add_option(texts, Takes.TEXT, "--values", metavar="HOW", help="vs, coco: source of new values")
   _add_coco(parser)
   parser.add_argument(
-    "--again", action="store_true", help="allow a corpus that is perturbed already"
+    "--again", action="store_true", help="allow a corpus that is already perturbed"
   )
   parser.set_defaults(run=run)
 
@@ -129,7 +135,13 @@ def _add_coco(parser: argparse.ArgumentParser) -> None:
   add_option(
     group, Takes.TEXT, "--flow", metavar="HOW", help="loose: also drop slots the system asked for"
   )
-  add_option(group, Takes.TEXT, "--order", metavar="HOW", help="dictionary: add as CoCo does")
+  add_option(
+    group,
+    Takes.TEXT,
+    "--order",
+    metavar="HOW",
+    help="dictionary: add the first that fit, in schema order, as CoCo does",
+  )
   add_option(
     group, Takes.INPUT, "--classifier", metavar="FILE", help="answers of a classifier, to filter"
   )
@@ -145,14 +157,22 @@ def _add_coco(parser: argparse.ArgumentParser) -> None:
     default=None,
     help="allow a classifier with precision or recall below 0.8",
   )
-  add_option(group, Takes.OUTPUT, "--goals-out", metavar="OUT", help="write the goals to answer")
+  add_option(
+    group, Takes.OUTPUT, "--goals-out", metavar="OUT", help="write the goals for a model to answer"
+  )
   add_option(
     group, Takes.OUTPUT, "--classify-out", metavar="OUT", help="write the utterances to classify"
   )
   group.add_argument(
-    "--sheet", type=int, metavar="N", help="write a blind sheet to annotate N turns"
+    "--sheet", type=int, metavar="N", help="write a blind annotation sheet for N turns"
   )
-  add_option(group, Takes.OUTPUT, "--sheet-out", metavar="OUT", help="its file (default: DIR.csv)")
+  add_option(
+    group,
+    Takes.OUTPUT,
+    "--sheet-out",
+    metavar="OUT",
+    help="file for the sheet of --sheet (default: DIR.csv)",
+  )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     help="tools that a request shows: gold (default: those of the frame's service), all, "
     "retrieved:K, distractors:N",
   )
-  text = "first show N examples of train with their calls, drawn by --seed (default: none)"
+  text = "first show N examples from train with their calls, drawn with --seed (default: none)"
   group.add_argument("--shots", type=int, default=0, metavar="N", help=text)
   add_option(
     group,
@@ -51,8 +51,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     "--price",
     nargs=2,
     type=float,
-    metavar=("READ", "WRITTEN"),
-    help="prices per million tokens read and written, to estimate the cost",
+    metavar=("INPUT", "OUTPUT"),
+    help="prices per million input and output tokens, to estimate the cost",
   )
 
 
@@ -75,7 +75,7 @@ def parse(args: argparse.Namespace) -> "RequestForm | None":
       "--as tools with --prompt-style" if args.prompt_style else "--targets with --openai-batch",
       expected="--delivery, which selects what requests show"
       if args.prompt_style
-      else "gold answers only in a file that is not sent as it is",
+      else "no gold answers in a batch file, which is sent unchanged",
       fix=f"omit --{'prompt-style' if args.prompt_style else 'targets'}",
     )
   if not (args.out or args.dry_run):
@@ -162,7 +162,7 @@ def _summary(
   place = "" if args.out in (None, STDOUT) else f"{args.out}: "
   yield f"would be written: {what}" if args.dry_run else f"written: {place}{what}"
   read, written = size.tokens
-  yield f"tokens:  about {read:,} read, {written:,} written, at 4 characters per token"
+  yield f"tokens:  about {read:,} input, {written:,} output, at 4 characters per token"
   if args.price:
     cost = (read * args.price[0] + written * args.price[1]) / 1_000_000
     yield f"cost:    about {cost:,.2f}, plus any text that the model writes besides its calls"

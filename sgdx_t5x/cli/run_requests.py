@@ -58,7 +58,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   add_option(parser, Takes.OUTPUT, "--out", required=True, metavar="ANSWERS.jsonl", help=text)
   text = "further request parameters: temperature=0 max_completion_tokens=500"
   add_option(parser, Takes.TEXT, "--param", nargs="+", default=[], metavar="NAME=JSON", help=text)
-  text = "answers of other runs, to reuse for equal requests"
+  text = "answers of other runs, to reuse for identical requests"
   add_option(parser, Takes.INPUT, "--reuse", nargs="+", default=[], metavar="FILE", help=text)
   text = "to score the answers when complete, and to tell --limit which services are seen"
   add_option(parser, Takes.CORPUS, "--corpus", help=text)
@@ -83,8 +83,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     "--price",
     nargs=2,
     type=float,
-    metavar=("READ", "WRITTEN"),
-    help="prices per million tokens read and written, to show the cost so far",
+    metavar=("INPUT", "OUTPUT"),
+    help="prices per million input and output tokens, to show the cost so far",
   )
   parser.add_argument(
     "--dry-run",
@@ -103,7 +103,9 @@ def _add_retries(parser: argparse.ArgumentParser) -> None:
   group.add_argument(
     "--timeout", type=float, default=120.0, metavar="S", help="seconds per request (default: 120)"
   )
-  text = "retries per request, after timeouts, lost connections, 429, 500 and more (default: 7)"
+  text = (
+    "retries per request, after timeouts, lost connections, HTTP 429, 500 and others (default: 7)"
+  )
   group.add_argument("--retries", type=int, default=7, metavar="N", help=text)
   text = "seconds before the first retry, doubled each time up to a minute (default: 0.5)"
   group.add_argument("--backoff", type=float, default=0.5, metavar="S", help=text)
@@ -172,7 +174,7 @@ def _check(args: argparse.Namespace) -> dict[str, Any]:
     except ValueError as e:
       raise UsageError(
         f"--param {item[:80]}: {e}",
-        expected="NAME=JSON, which has no NaN, no Infinity and no numbers beyond a float's",
+        expected="NAME=JSON, which has no NaN, no Infinity and no numbers beyond a float's range",
         fix="pass, for example, --param temperature=0",
       ) from None
     except RecursionError:
@@ -252,7 +254,7 @@ def _dry_run(args: argparse.Namespace, wanted: "Sequence[Request]", answers: "An
   asked = pending(wanted, answers, write=False)
   size = Size(len(asked), sum(equal[0].size for equal in asked))
   print(f"would be sent: {len(asked):,} of {len(wanted):,} requests", file=sys.stderr)
-  print(f"tokens:  about {size.tokens[0]:,} read, at 4 characters per token", file=sys.stderr)
+  print(f"tokens:  about {size.tokens[0]:,} input, at 4 characters per token", file=sys.stderr)
   if args.price:
     cost = size.tokens[0] * args.price[0] / 1_000_000
     print(f"cost:    about {cost:,.2f}, plus what the model writes", file=sys.stderr)
@@ -310,7 +312,7 @@ def _spent(args: argparse.Namespace, answers: "AnswerFile") -> Iterator[tuple[st
   usage = answers.usage
   if not usage.answers:
     return
-  yield "tokens", f"{usage.read:,} read, {usage.written:,} written"
+  yield "tokens", f"{usage.read:,} input, {usage.written:,} output"
   if args.price:
     cost = (usage.read * args.price[0] + usage.written * args.price[1]) / 1_000_000
     yield "cost", f"{cost:,.2f}"

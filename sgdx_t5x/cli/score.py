@@ -77,7 +77,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     nargs="+",
     default=[],
     metavar="KEY",
-    help="more official metrics to average over v1 to v5, like JGA, with Diff_rel, SS, robustness",
+    help="further official metrics to report like JGA: by variant, Diff_rel, SS, robustness",
   )
   parser.add_argument(
     "--joint-acc-across-turn",

@@ -116,7 +116,8 @@ def _given(items: list[str], corpus: "Corpus") -> "Iterator[tuple[str, str, Mapp
     found = {x.name: schemas for x in sorted(path.glob("*/")) if (schemas := _read(x, corpus))}
     if not found or path != pathlib.Path(item):
       raise SgdxError(
-        f"--schemas {item}: no schema in {path}" + ("" if path.is_dir() else ", not a folder"),
+        f"--schemas {item}: no schema in {path}"
+        + ("" if path.is_dir() else ", which is not a folder"),
         expected="a folder that contains {split}/schema.json or schema.json",
         available=f"schemas in {', '.join(found)}" if found else "",
         fix="pass that folder, or its parent as DIR, without NAME=, for all schemas in it",

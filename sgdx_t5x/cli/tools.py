@@ -1,4 +1,4 @@
-"""`sgdx tools`: the schemas of a corpus as tools of a language model, in every variant."""
+"""`sgdx tools`: the schemas of a corpus, in any variant, as tools for a language model."""
 
 import argparse
 import json

@@ -33,7 +33,7 @@ T5DST, D3ST, SDT, SpanDST, the SGD baseline or SGP-DST. A tracker of several
 models, such as SGP-DST, takes several, or a folder of their MODEL_DIRs. The
 vocabulary is found as in training: SGDX_VOCAB, SGDX_ENCODER, SGDX_DEMOS.
 
---out DIR will contain DIR/VARIANT/dialogues_NNN.json, DSTC8 dialogues in the
+--out DIR will contain DIR/VARIANT/dialogues_NNN.json, DSTC8 dialogues with the
 names of the original schema. A run that was killed resumes when started again;
 predictions of other checkpoints, settings or dialogues are never mixed in.
 
@@ -55,7 +55,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     metavar="CHECKPOINT",
     help="checkpoint_N or its MODEL_DIR",
   )
-  text = 'track this corpus: the official archive (zip or folder), or "sample"'
+  text = 'corpus to track: the official archive or one in its layout, or "sample"'
   add_option(parser, Takes.CORPUS, "--corpus", help=text)
   text = "instead of a corpus: type a dialogue for the services of this schema file"
   add_option(parser, Takes.INPUT, "--schema", metavar="FILE", help=text)

@@ -109,7 +109,7 @@ def add_parser(subparsers: Any) -> None:
     Takes.INPUT,
     "--config",
     metavar="FILE",
-    help="for a BERT: config.json of the model that training started from",
+    help="for a BERT: config.json, or its folder, of the model that training started from",
   )
   command.add_argument("--overwrite", action="store_true", help="replace an earlier export")
   command.set_defaults(run=_export)

@@ -212,7 +212,7 @@ def _check_spans(
     for slot, text in sorted(texts ^ act_values):
       has, lacks = ("span", "act") if (slot, text) in texts else ("act", "span")
       history.report(
-        "span-act", f"slot {slot!r}: {text!r} of service {frame.service}: {has}, no {lacks}"
+        "span-act", f"slot {slot!r}: {text!r} of service {frame.service}: {has} without {lacks}"
       )
   return spans
 

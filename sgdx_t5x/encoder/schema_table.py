@@ -59,7 +59,7 @@ class SchemaTable:
       close = nearest(" | ".join(pair), [" | ".join(p) for p in self.texts if p[0] == pair[0]])
       raise SgdxError(
         f"{self.origin}: no schema embedding of {' | '.join(pair)!r}",
-        expected="one for each service in every variant requested; the table has "
+        expected="one for each intent, slot and value in every variant requested; the table has "
         f"{len(self.texts):,}",
         available=close,
         fix=f"make the table for this corpus and these variants: {_MAKE}",

@@ -104,7 +104,7 @@ class WordPieceVocabulary(seqio.Vocabulary):
       raise SgdxError(
         f"{self._path}: no piece [unused{number}]",
         expected="pieces [unused1], [unused2], ... for markers, as in BERT's vocabularies",
-        fix="replace pieces that you do not need, or add some for which the weights have rows",
+        fix="rename pieces that you do not need, or append some if the embedding has rows for them",
       )
     return found
 
@@ -175,7 +175,7 @@ def read_pieces(path: str | os.PathLike) -> tuple[str, ...]:
   if problems:
     raise SgdxError(
       f"{path}: " + "; ".join(problems),
-      expected=f"one piece a line, {PADDING} first, with {', '.join(_SPECIAL[1:])}",
+      expected=f"one piece per line, {PADDING} first, with {', '.join(_SPECIAL[1:])}",
       available=f"{len(pieces):,} lines",
       fix=fix,
     )

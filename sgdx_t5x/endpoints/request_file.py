@@ -130,7 +130,7 @@ class RequestFile:
     if not self._given and (not named or self.model not in ("", named)):
       found = f"no --model, and {where} names {quoted(named) if named else 'no model'}"
       raise UsageError(
-        found + (f", but earlier lines {self.model!r}" if self.model else ""),
+        found + (f", but earlier lines name {self.model!r}" if self.model else ""),
         expected="a single model, under its name at the endpoint",
         fix="add --model NAME",
       )

@@ -86,9 +86,9 @@ def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
       temporary.replace(path)
   except UnicodeEncodeError as e:
     raise SgdxError(
-      f"{option} {path}: {e.object[e.start : e.end]!r} is half of a character",
+      f"{option} {path}: {e.object[e.start : e.end]!r} is an unpaired surrogate",
       expected="texts that UTF-8 can encode",
-      fix="correct this text in the input, where it may be escaped",
+      fix="correct this text in the input, where it may be an escape",
     ) from None
   except OSError as e:
     raise SgdxError(

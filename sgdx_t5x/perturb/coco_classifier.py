@@ -77,7 +77,7 @@ def check_quality(path: str, found: Quality, force: bool) -> None:
       f"{path}: on {found.turns:,} real turns, precision {found.precision:.3f} and "
       f"recall {found.recall:.3f}",
       expected=f"at least {FEWEST} for both, on the real turns of --classify-out",
-      fix="train it longer, or pass --force"
+      fix="train the classifier longer, or pass --force"
       if found.turns
       else "also have it answer the real turns in --classify-out: they show how good it is",
     )

@@ -169,7 +169,10 @@ def _compare_last_turn(
 ) -> None:
   """Compares a counterfactual with the dialogue that it was made from."""
   if len(lines) != 1 or lines[0].get("of") not in dialogues:
-    raise _broken(f"{where}: no change of an original dialogue", "its line in changes.jsonl")
+    raise _broken(
+      f"{where}: changes.jsonl does not link it to one original dialogue",
+      "its line in changes.jsonl",
+    )
   line = lines[0]
   turns, last = data["turns"][:-1], data["turns"][-1]
   before = dialogues[line["of"]]["turns"]

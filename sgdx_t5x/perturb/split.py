@@ -95,5 +95,5 @@ def broken_annotation(data: Any, error: Exception) -> SgdxError:
   return SgdxError(
     f"dialogue {name}: {malformed(error)}",
     expected="turns, slots, actions, service_call and service_results as in SGD's README",
-    fix="correct the annotation: `sgdx data verify` finds the place",
+    fix="correct the annotation: `sgdx data verify` shows where",
   )

@@ -118,7 +118,7 @@ _NEEDED = {
   "acts": "actions in user frames, which specify what a turn says",
 }
 _WORKS_WITHOUT = {
-  "spans": "none of ned, vs, sdi and pi, which must not break values",
+  "spans": "none of ned, vs, sdi and pi: they need spans to keep values intact",
   "acts": "ned, vs, sdi, and pi with --provider table; not coco",
 }
 

@@ -127,7 +127,7 @@ def read_said(
   named = {found.name: found for check in checks for found in check.sets.values()}
   if unknown := [name for name in perturbed if name not in named]:
     raise SgdxError(
-      f"--perturbed {unknown[0]}=...: no check has errors for a set named {unknown[0]}",
+      f"--perturbed {unknown[0]}=...: no check lists errors for a set named {unknown[0]}",
       expected="a set from the checks",
       available=", ".join(named),
       fix="use the name given to `sgdx check`, and run that command with --per-frame",

@@ -24,7 +24,7 @@ _METRICS = "-metrics.jsonl"
 # Task names made by `tasks.registration.register_family`, whose import would need TensorFlow.
 _ONE_VARIANT = re.compile(rf"(?:.*_)?(?:{'|'.join(FORMATS)})_sgd(?:x_(v[1-5]))?")
 _SEVERAL = "several variants"
-_EXPECTED = 'one JSON object with "step" per evaluation and line, as written by SeqIO'
+_EXPECTED = 'one line per evaluation: a JSON object with "step", as written by SeqIO'
 _FIX = "evaluate again with t5x.train or t5x.eval, or move the file elsewhere"
 
 

@@ -230,8 +230,8 @@ def _by_variant(predictions: Mapping[str, PredictionSource]) -> dict[str, Predic
     if variant in found:
       raise UsageError(
         f"two predictions of variant {variant}: {found[variant]} and {path}",
-        expected="one of each variant, of one corpus",
-        fix="score the predictions for each perturbed corpus in a run of its own",
+        expected="one source per variant, from one corpus",
+        fix="score the predictions for each perturbed corpus in a separate run",
       )
     found[variant] = path
   return found

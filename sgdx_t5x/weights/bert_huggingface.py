@@ -91,7 +91,7 @@ def check_vocabulary(path: pathlib.Path, vocab_size: int) -> None:
   except UnicodeDecodeError as e:
     raise SgdxError(
       f"{path}: not UTF-8 (byte {e.start:,})",
-      expected="a piece per line, as BERT's vocab.txt",
+      expected="one piece per line, as in BERT's vocab.txt",
       fix="download the tokenizer again",
     ) from None
   if pieces > vocab_size:

@@ -255,7 +255,7 @@ def refuse_if_too_large(report: Mapping[str, Any]) -> None:
   if lines:
     advice = report["advice"]
     raise T5XError(
-      f"This does not fit in the memory of a {report['device_kind']} of {report['topology']}.",
+      f"The run does not fit in the memory of a {report['device_kind']} of {report['topology']}.",
       found="\n".join(lines),
       expected="every step within a device's memory",
       fix="any of these, estimated to suffice:\n" + "\n".join(" and ".join(a) for a in advice)

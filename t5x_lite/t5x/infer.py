@@ -381,7 +381,9 @@ def define_flags() -> None:
   """Flags of this script alone."""
   from absl import flags
 
-  flags.DEFINE_integer("shard_id", None, "Which of infer.num_shards parts to do.")
+  flags.DEFINE_integer(
+    "shard_id", None, "Index of the shard to run, from 0 to infer.num_shards - 1."
+  )
 
 
 if __name__ == "__main__":

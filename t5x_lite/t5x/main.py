@@ -4,8 +4,8 @@
   python -m t5x.main --run_mode=aot --aot_topology=v3:4x4 --gin_file=FILE.gin
 
 With --dry_run it only reads and checks the gin configuration. The mode aot
-compiles a training's steps for a TPU slice without having one, and tells
-whether they fit.
+compiles the steps of a training run for a TPU slice without having one, and
+reports whether they fit.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def test_folders_of_schemas(corpus, tmp_path, capsys):
 @pytest.mark.parametrize(
   ("schemas", "code", "part"),
   [
-    (["nowhere"], 1, "no schema in nowhere, not a folder"),
+    (["nowhere"], 1, "no schema in nowhere, which is not a folder"),
     (["x=bt"], 1, "schemas in zh"),
     (["lone"], 1, "lone/schema.json has 2 services"),
     (["short"], 1, "has 1 services"),

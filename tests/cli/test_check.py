@@ -36,7 +36,7 @@ def test_text(command, capsys):
   out = capsys.readouterr().out
   cells = [line.split() for line in out.splitlines()]
   row = next(x for x in cells if x[:1] == ["names"])
-  # there, perturbed, cJGA, broken, mended, retained, agree, drop
+  # before, perturbed, cJGA, broken, fixed, retained, agree, drop
   assert row[2:-1] == ["100.0", "0.0", "0.0", "100.0", "0.0", "0.0", "0.0", "-100.0"]
   assert "by CheckDST's definitions (%)" in out
   assert "names: ned entities=letters slots=kinds seed=0" in out

@@ -27,7 +27,7 @@ def test_a_dry_run_writes_nothing_and_counts_what_would_be_written(tmp_path, cap
     sum(sum(len(json.dumps(row[key])) - 2 * (key != "target") for key in keys) for row in rows)
     for keys in (("messages", "tools"), ("target",))
   )
-  assert f"about {read_ // 4:,} read, {written // 4:,} written" in printed.err
+  assert f"about {read_ // 4:,} input, {written // 4:,} output" in printed.err
   cost = (read_ // 4 * 2.5 + written // 4 * 10) / 1e6
   assert f"cost:    about {cost:,.2f}" in printed.err
 

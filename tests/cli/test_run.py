@@ -70,7 +70,7 @@ def test_the_commands_of_the_readme(gold, tmp_path):
   assert scored.stdout == ran.stdout
   number, asked = len(read(tmp_path / "requests.jsonl")), len(server.asked)
   assert f"answers: answers.jsonl: {number} of {number}\n" in ran.stderr
-  assert f"tokens:  {100 * asked:,} read, {10 * asked:,} written" in ran.stderr  # of the server
+  assert f"tokens:  {100 * asked:,} input, {10 * asked:,} output" in ran.stderr  # of the server
   assert f"cost:    {(200 * asked + 100 * asked) / 1e6:,.2f}" in ran.stderr
   assert server.most == 16
   assert server.headers["Authorization"] == f"Bearer {KEY}"

@@ -324,7 +324,7 @@ def test_equal_requests_are_asked_and_counted_once(rows, ask, tmp_path, capsys):
     ask.out.write_text("".join(x for x in lines if again[0]["id"] not in x))  # a kill in between
     assert ask(server.url, file=file) == 0
     assert ask(server.url, file=file) == 0
-  said = re.findall(r"tokens:  ([\d,]+) read", capsys.readouterr().err)
+  said = re.findall(r"tokens:  ([\d,]+) input", capsys.readouterr().err)
   assert said == [f"{100 * len(server.asked):,}"] * 3
   assert set(server.asked.values()) == {1}
   found = {x["custom_id"]: x["response"] for x in answered(ask.out)}

@@ -202,7 +202,7 @@ def test_what_does_not_fit_is_refused(made, tmp_path, capsys):
   other = f"ned={folder / 'sdi'}"
   assert_four_parts(refused(*good, other), "not the corpus that was checked", "checksum")
   assert_four_parts(
-    refused(*good, f"pi={folder / 'ned'}"), "no check has errors for a set named pi", "ned"
+    refused(*good, f"pi={folder / 'ned'}"), "no check lists errors for a set named pi", "ned"
   )
   assert_four_parts(
     refused("--check", tmp_path / "no.json", code=2), "specify the run", "runs: gold"

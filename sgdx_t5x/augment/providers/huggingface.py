@@ -297,5 +297,5 @@ def _no_language(folder: pathlib.Path, language: str, known: Sequence[str]) -> S
     f"{folder}: unsupported language {language!r}",
     expected="a language of the checkpoint",
     available=nearest(language, known),
-    fix=f"choose other pivots, or pass its code: --language-codes {language}=CODE",
+    fix=f"choose other pivots, or pass the checkpoint's code: --language-codes {language}=CODE",
   )

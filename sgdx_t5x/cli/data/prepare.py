@@ -128,7 +128,7 @@ def _next(corpus: str, name: str, data_dir: str | os.PathLike[str]) -> str:
   folder = "gin/sample" if original == "sample" else "gin"
   is_for_training = name.endswith("_aug")
   if kinds and kinds not in (_TRAINED_ON if is_for_training else _EVALUATED_ON):
-    return f"no task reads records of {corpus}: sgdx ls tasks lists those there are"
+    return f"no task reads records of {corpus}: sgdx ls tasks lists the tasks"
   if kinds and not is_for_training:
     command = ["python", "-m", "t5x.eval", f"--gin_file={folder}/checkdst_eval.gin"]
     prefix = "sample_" if original == "sample" else ""

@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     tables,
     report,
     notes=(
-      *(f"{rule}: {WARNINGS[rule]}" for rule in rules),
+      *(f"rule {rule}: {WARNINGS[rule]}" for rule in rules),
       *_simulated(corpus, rules),
       *(
         f"{split}: all invariants of {found.manifest.kind} hold, compared with {args.against}"
@@ -152,7 +152,7 @@ def _compared_table(compared: "Mapping[str, Comparison]") -> Table:
   columns = (
     "split",
     "undone" if is_undone else "turns",
-    "files by bytes",
+    "identical files",
     "entity values",
     "not said",
     "leaks",

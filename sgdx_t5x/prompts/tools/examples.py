@@ -49,7 +49,7 @@ def examples_text(dialogues: Iterable[Dialogue], schema: Schema, number: int, se
       chosen.append(found)
   if len(chosen) < number:
     raise SgdxError(
-      f"--shots {number}: train has frames with calls of {len(chosen)} services",
+      f"--shots {number}: train has frames with calls of only {len(chosen)} services",
       expected="examples that each come from a different service and dialogue",
       fix=f"pass --shots {len(chosen)} or fewer" if chosen else "omit --shots",
     )

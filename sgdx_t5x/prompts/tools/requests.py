@@ -94,7 +94,7 @@ def parse_request_id(text: str, where: str = "") -> tuple[str, ToolStyle, bool]:
   if not known:
     raise SgdxError(
       f"{where}: id {text!r}: {rest!r}",
-      expected="a delivery, then shots=N, seed=N and absent where they apply, as in "
+      expected="a delivery, then shots=N, seed=N and the word absent where they apply, as in "
       "@distractors:10,seed=1",
       fix="keep the ids from `sgdx prompts --as tools`",
     )

@@ -316,7 +316,7 @@ def _remarks(checked: Mapping[str, CheckedSet]) -> Iterator[str]:
   given = {kind for found in checked.values() for kind in found.kinds}
   if lacking := [kind for kind in _EXPECTED_KINDS if kind not in given]:
     yield (
-      f"no set of kind {', '.join(lacking)}, which belong to CheckDST: `sgdx perturb` makes them"
+      f"no set of kind {', '.join(lacking)} (CheckDST has ned, pi, sdi): `sgdx perturb` makes them"
     )
 
 

@@ -25,11 +25,11 @@ def _over(counted: str, *names: str) -> tuple[CheckColumn, ...]:
 
 CHANGED = _over(
   "num_changed",
-  "there",
+  "there=before",
   "perturbed",
   "cjga=cJGA",
   "broken",
-  "mended",
+  "mended=fixed",
   "retained",
   "agreement=agree",
   "drop_rel=drop",

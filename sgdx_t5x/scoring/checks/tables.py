@@ -135,9 +135,9 @@ def _options(options: Mapping[str, Any]) -> str:
 def legend(report: Mapping[str, Any]) -> list[str]:
   """Returns what the headings mean, and how each set was made."""
   lines = [
-    "there ... drop: over the frames that a perturbation changed, whose number is given; correct "
-    "before (there), after (perturbed), both (cJGA), only before (broken), only after (mended).",
-    "drop: (perturbed - there) / there. retained: of those correct before. agree: same predicted "
+    "before ... drop: over the frames that a perturbation changed, whose number is given; correct "
+    "before, after (perturbed), both (cJGA), only before (broken), only after (fixed).",
+    "drop: (perturbed - before) / before. retained: of those correct before. agree: same predicted "
     "state.",
     "reverted: predicted names that had been replaced; repair_taken: values the user took back.",
     "coref: frames with a value carried over from another service; new: where it enters the state.",

@@ -76,7 +76,7 @@ class BasePartitioner(abc.ABC):
     if not params_on_devices:
       raise T5XError(
         found="params_on_devices = False",
-        expected="True: this lite T5X keeps parameters on devices",
+        expected="True: t5x_lite keeps parameters on devices",
         fix="bind True, or install Google's T5X, which supports False",
       )
     self._params_on_devices = params_on_devices

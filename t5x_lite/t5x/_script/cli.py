@@ -42,7 +42,9 @@ def define_flags() -> None:
   flags.DEFINE_multi_string(
     "gin_bindings", [], "`NAME = VALUE`; may be repeated. --gin.NAME=VALUE is the same."
   )
-  flags.DEFINE_list("gin_search_paths", [], "Folders for gin files and includes, by commas.")
+  flags.DEFINE_list(
+    "gin_search_paths", [], "Folders for gin files and includes, separated by commas."
+  )
   flags.DEFINE_string("tfds_data_dir", None, "Folder of the TensorFlow Datasets.")
   flags.DEFINE_list("seqio_additional_cache_dirs", [], "More folders of cached SeqIO tasks.")
   flags.DEFINE_bool("dry_run", False, "Read and check the gin configuration, then stop.")
@@ -53,7 +55,7 @@ def define_flags() -> None:
   flags.DEFINE_integer("process_index", None, "Index of this process.")
   flags.DEFINE_integer("initialization_timeout", None, "Seconds to wait for other processes.")
   flags.DEFINE_integer(
-    "heartbeat_timeout", None, "Seconds without a sign of life after which a process is lost."
+    "heartbeat_timeout", None, "Seconds without a heartbeat after which a process counts as lost."
   )
 
 

@@ -97,7 +97,7 @@ def diverged(
     found = f"{watch.num_bad} such losses in steps {watch.first_bad} to {watch.last_seen}"
   elif at_start:
     message = f"Parameters are not finite (NaN or infinite) before training, at step {step}."
-    found = "they are in the starting state"
+    found = "the starting state itself contains such values"
   else:
     message = f"Parameters are not finite (NaN or infinite) after step {step}."
     found = "no bad loss up to this step: its gradients or its update overflowed"
@@ -106,7 +106,7 @@ def diverged(
   resume = bool(latest) and not at_start
   available = None if at_start else "nothing was saved: there is no checkpoint"
   if resume:
-    available = f"it was not saved; the latest checkpoint is good: {latest}"
+    available = f"this state was not saved; the latest checkpoint is good: {latest}"
   return T5XError(
     message,
     found=found,

@@ -164,7 +164,7 @@ def choose_start(
     raise T5XError(
       "There is nothing to train: the starting checkpoint is past the last step.",
       found=f"step {step} ({choice.path}; {choice.rule}), TRAIN_STEPS={total_steps}",
-      expected="TRAIN_STEPS counts from the starting checkpoint's step",
+      expected="a TRAIN_STEPS of at least that step: it includes the checkpoint's own steps",
       fix=f"--gin.TRAIN_STEPS={step + max(total_steps, 1)}, or a new MODEL_DIR.",
     )
   return Start(choice, step, total_steps, first)
