@@ -1,0 +1,32 @@
+"""Checkouts whose scripts run against fake binaries."""
+
+import subprocess
+
+import pytest
+from cloud import FAKES, Cloud, write_checkout
+
+
+@pytest.fixture(scope="session")
+def checkout(tmp_path_factory):
+  """See `write_checkout`."""
+  top = tmp_path_factory.mktemp("launch")
+  write_checkout(top)
+  return top
+
+
+@pytest.fixture
+def cloud(checkout, tmp_path):
+  """A `Cloud` of the test's own."""
+  return Cloud(checkout, tmp_path)
+
+
+@pytest.fixture
+def installed(cloud):
+  """A checkout whose .venv exists; its python records its calls."""
+  (cloud.repo / ".venv/bin").mkdir(parents=True)
+  (cloud.repo / ".venv/bin/python").symlink_to(FAKES / "python")
+  files = ("setup.py", "t5x_lite/setup.py", "constraints.txt")
+  text = b"".join((cloud.repo / file).read_bytes() for file in files)
+  checksum = subprocess.run(["cksum"], input=text, capture_output=True, check=True).stdout
+  (cloud.repo / ".venv/installed").write_bytes(checksum)
+  return cloud

@@ -1,0 +1,50 @@
+"""What all scripts in launch/ have in common."""
+
+import shutil
+import subprocess
+
+import pytest
+from cloud import FAKES
+from places import ROOT
+
+
+@pytest.mark.parametrize(
+  "script", ["tpu_vm.sh", "gpu.sh", "cpu.sh", "study.sh", "quickstart.sh", "test.sh", "minilm.sh"]
+)
+def test_help(cloud, script):
+  """Help fits in 80 columns; for quickstart.sh and test.sh, it once started a whole run."""
+  done = cloud.run(script, "--help")
+  assert done.returncode == 0
+  assert f"launch/{script}" in done.stdout
+  assert "set -euo" not in done.stdout
+  assert max(map(len, done.stdout.splitlines())) <= 80
+  assert "command not found" not in done.stderr
+
+
+@pytest.mark.parametrize("script", ["gpu.sh", "quickstart.sh"])
+def test_help_from_another_folder(script):
+  command = [f"./{script}", "--help"]
+  done = subprocess.run(command, cwd=ROOT / "launch", capture_output=True, text=True)
+  assert (done.returncode, done.stderr) == (0, "")
+  assert f"launch/{script}" in done.stdout
+
+
+def test_quickstart_refuses_options(cloud):
+  done = cloud.run("quickstart.sh", "--dry-run")
+  assert done.returncode == 2
+  assert done.stderr.startswith("--dry-run is not an option\n  expected:  no options\n")
+
+
+def test_minilm_takes_no_option_for_a_folder(cloud):
+  for words, found in (["--out"], "--out is not an option"), ([], "no folder is named"):
+    done = cloud.run("minilm.sh", *words)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{found}\n  expected:  the name of a new folder\n")
+
+
+@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
+def test_shellcheck():
+  names = ("common", "tpu_vm", "gpu", "cpu", "worker", "study")
+  files = [f"launch/{name}.sh" for name in names] + [f"{FAKES}/{p.name}" for p in FAKES.iterdir()]
+  done = subprocess.run(["shellcheck", "-x", *files], cwd=ROOT, capture_output=True, text=True)
+  assert done.returncode == 0, done.stdout
