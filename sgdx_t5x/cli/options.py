@@ -20,7 +20,7 @@ if TYPE_CHECKING:
   from sgdx_t5x.prompts.protocol import PromptFormat
 
 STDOUT = "-"
-_CORPUS = 'the official archive or a corpus in its layout (zip or folder), or "sample"'
+CORPUS = 'the official archive or a corpus in its layout (zip or folder), or "sample"'
 HELP_WIDTH = 80  # for text that argparse does not wrap to the terminal's width
 
 
@@ -81,7 +81,7 @@ def add_option(
 
 def add_corpus(parser: argparse.ArgumentParser) -> None:
   """Adds the `--corpus` that commands share."""
-  add_option(parser, Takes.CORPUS, "--corpus", required=True, help=_CORPUS)
+  add_option(parser, Takes.CORPUS, "--corpus", required=True, help=CORPUS)
 
 
 def add_split(
@@ -112,7 +112,7 @@ def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
     Their group, of which exactly one option must be given; alternatives can be added to it.
   """
   group = parser.add_mutually_exclusive_group(required=True)
-  add_option(group, Takes.CORPUS, "--corpus", help=_CORPUS)
+  add_option(group, Takes.CORPUS, "--corpus", help=CORPUS)
   # argparse never wraps a group in the usage, and four options do not fit in 80 columns.
   add_option(
     group, Takes.CORPUS, "--archive", dest="corpus", metavar="CORPUS", help=argparse.SUPPRESS

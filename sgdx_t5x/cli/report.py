@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import (
+  CORPUS,
   Takes,
   add_command,
   add_option,
@@ -77,7 +78,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     parser,
     Takes.CORPUS,
     "--corpus",
-    help='the official archive (zip or folder), or "sample": to show its dialogues and schemas',
+    help=f"{CORPUS}: to show its dialogues and schemas",
   )
   add_option(
     parser, Takes.TEXT, "--title", default="Robustness to schema wording", help="title of the page"

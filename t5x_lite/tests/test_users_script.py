@@ -24,7 +24,7 @@ if __name__ == "__main__":
 
 def _run(folder, *args):
   (folder / "mine.py").write_text(SCRIPT)
-  (folder / "mine.gin").write_text("STEPS = 3\nSIZE = %SIDE\nSIDE = 2\n")
+  (folder / "mine.gin").write_text("STEPS = 3\n")
   command = [sys.executable, "mine.py", *args]
   return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 

@@ -228,7 +228,11 @@ BROKEN = [
   ("span-offsets", put_span(0, exclusive_end=19), "span 19..19"),
   ("span-state", put_span(0, start=18), "' Oakham'"),
   ("span-act", put(3, slots=[]), "slot 'boat': 'Tern' of service Boats_1: act without span"),
-  ("span-act", lambda d: frame(d, 7)["actions"].pop(), "of service Boats_1: span without act"),
+  (
+    "span-act",
+    lambda d: frame(d, 7)["actions"].pop(),
+    "'555' of service Boats_1: span without act",
+  ),
   ("act", put_action(1, 0, act="SELECT"), "SYSTEM's act 'SELECT'"),
   ("act-form", put_action(1, 0, slot="deck"), "REQUEST, slot 'deck'"),
   ("act-form", put_action(6, 0, slot="boat"), "AFFIRM, slot 'boat'"),

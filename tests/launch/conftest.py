@@ -1,9 +1,7 @@
 """Checkouts whose scripts run against fake binaries."""
 
-import subprocess
-
 import pytest
-from cloud import FAKES, Cloud, write_checkout
+from cloud import FAKES, Cloud, mark_installed, write_checkout
 
 
 @pytest.fixture(scope="session")
@@ -25,8 +23,5 @@ def installed(cloud):
   """A checkout whose .venv exists; its python records its calls."""
   (cloud.repo / ".venv/bin").mkdir(parents=True)
   (cloud.repo / ".venv/bin/python").symlink_to(FAKES / "python")
-  files = ("setup.py", "t5x_lite/setup.py", "constraints.txt")
-  text = b"".join((cloud.repo / file).read_bytes() for file in files)
-  checksum = subprocess.run(["cksum"], input=text, capture_output=True, check=True).stdout
-  (cloud.repo / ".venv/installed").write_bytes(checksum)
+  mark_installed(cloud.repo)
   return cloud

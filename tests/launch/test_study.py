@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import pytest
+from cloud import copy_parts, mark_installed
 from places import ROOT
 from run_scripts import QUICKLY_COMPILED
 from sample_folder import write_sample
@@ -189,18 +190,11 @@ def repository(tmp_path):
   Beside it lies an archive whose services are not SGD's.
   """
   write_sample(tmp_path / "archive", {"train": 60, "dev": 12, "test": 12})
-  for folder in ("launch", "gin"):
-    shutil.copytree(ROOT / folder, tmp_path / folder)
-  text = b""
-  for file in ("setup.py", "t5x_lite/setup.py", "constraints.txt"):
-    (tmp_path / file).parent.mkdir(exist_ok=True)
-    shutil.copy(ROOT / file, tmp_path / file)
-    text += (tmp_path / file).read_bytes()
+  copy_parts(tmp_path)
   (tmp_path / ".venv").mkdir()
   for name in ("bin", "lib", "pyvenv.cfg"):
     (tmp_path / ".venv" / name).symlink_to(pathlib.Path(sys.prefix) / name)
-  checksum = subprocess.run(["cksum"], input=text, capture_output=True, check=True).stdout
-  (tmp_path / ".venv/installed").write_bytes(checksum)
+  mark_installed(tmp_path)
   (tmp_path / "gin/study/tiny.gin").write_text(
     "from __gin__ import dynamic_registration\n"
     "from t5x import utils\n"

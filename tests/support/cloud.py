@@ -25,14 +25,30 @@ QUOTA = (
 CAPACITY = 'ERROR: (gcloud) {"code": 8, "message": "There is no more capacity in the zone"}'
 
 
+# What launch/environment.sh installs from; .venv/installed has their checksum.
+_INSTALLED_FROM = ("setup.py", "t5x_lite/setup.py", "constraints.txt")
+
+
+def copy_parts(repo):
+  """Copies what the scripts read into the folder `repo`."""
+  for folder in ("launch", "gin"):
+    shutil.copytree(ROOT / folder, repo / folder)
+  for file in _INSTALLED_FROM:
+    (repo / file).parent.mkdir(exist_ok=True)
+    shutil.copy(ROOT / file, repo / file)
+
+
+def mark_installed(repo):
+  """Makes the scripts take the .venv of `repo` for complete."""
+  text = b"".join((repo / file).read_bytes() for file in _INSTALLED_FROM)
+  checksum = subprocess.run(["cksum"], input=text, capture_output=True, check=True).stdout
+  (repo / ".venv/installed").write_bytes(checksum)
+
+
 def write_checkout(top):
   """Writes a repository with what the scripts read, committed, and a folder of tools for PATH."""
   repo = top / "repo"
-  for folder in ("launch", "gin"):
-    shutil.copytree(ROOT / folder, repo / folder)
-  for file in ("constraints.txt", "setup.py", "t5x_lite/setup.py"):
-    (repo / file).parent.mkdir(exist_ok=True)
-    shutil.copy(ROOT / file, repo / file)
+  copy_parts(repo)
   (repo / ".gitignore").write_text("/runs/\n.venv/\n")
   for command in ("init -q", "add .", "-c user.name=t -c user.email=t@t commit -q -m all"):
     subprocess.run(["git", "-C", repo, *command.split()], check=True)
