@@ -4,13 +4,15 @@ import argparse
 import fnmatch
 import importlib
 import os
+import re
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import Takes, add_command, add_option
 from sgdx_t5x.errors import UsageError, nearest, require
-from sgdx_t5x.tables import Table
+from sgdx_t5x.tables import Number, Table
 
 _EPILOG = """\
 examples:
@@ -23,6 +25,7 @@ Use a name in t5x: --gin.MIXTURE_OR_TASK_NAME="'t5dst_sgdx_v3'".
 tasks/README.md shows how to add tasks; your own folder of schemas needs one
 function call.
 """
+_FAMILY = re.compile(r"(?:(?:sample|tiny|sim)_)*[^_]+")  # "sample_t5dst" of "sample_t5dst_sgdx_v3"
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
@@ -77,9 +80,22 @@ def run(args: argparse.Namespace) -> int:
   ]
   header = ("name", "kind", "format", "data", "schema variants")
   rows = tuple((*(x[key] for key in header[:4]), ", ".join(x["variants"])) for x in entries)
-  table = Table("tasks and mixtures", header, rows, left=len(header))
-  output.show(args.format, [table], {"format": "sgdx-tasks/1", "tasks": entries})
+  tables = [Table("tasks and mixtures", header, rows, left=len(header))]
+  if args.format == "text" and not args.patterns:
+    tables.append(_families(entries))  # last, because a terminal shows the end of a long list
+  output.show(args.format, tables, {"format": "sgdx-tasks/1", "tasks": entries})
   return 0
+
+
+def _families(entries: Sequence[dict[str, Any]]) -> Table:
+  """Counts tasks and mixtures by the beginning of their names, which is a PATTERN."""
+  families: dict[str, list[str]] = {}
+  for entry in entries:
+    family = _FAMILY.match(entry["name"])
+    families.setdefault(f"{family[0] if family else ''}*", []).append(entry["kind"])
+  numbers = ((family, x.count("task"), x.count("mixture")) for family, x in families.items())
+  rows = tuple((family, *(Number(n, str(n)) for n in counts)) for family, *counts in numbers)
+  return Table("to list some of them: sgdx ls tasks 'PATTERN'", ("pattern", "tasks", "mixtures"), rows)
 
 
 def _import(name: str) -> None:

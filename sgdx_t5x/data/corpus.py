@@ -24,6 +24,7 @@ from sgdx_t5x.files import decode_json
 PUBLISHED_DIALOGUES = {"train": 16_142, "dev": 2_482, "test": 4_201}
 _PUBLISHED_FILES = {"train": 127, "dev": 20, "test": 34}  # of dialogues
 _PUBLISHED_SERVICES = {"train": 26, "dev": 17, "test": 21}
+_KNOWN_BY = {"train": "RideSharing_2", "dev": "Hotels_4", "test": "Payment_1"}  # a service of each
 Check = Callable[[Dialogue, Schema, str], None]  # of a dialogue, from a file; raises SgdxError
 SIMULATION = "{split}/simulation.json"  # how `sgdx simulate` made a split; SGD's have none
 PERTURBATION = "{split}/perturbation.json"  # how `sgdx perturb` changed a split
@@ -68,12 +69,13 @@ class Corpus:
     """
     if found := [p for p in self._perturbations.values() if p]:
       return "+".join([found[0].original, *dict.fromkeys("+".join(p.kinds) for p in found)])
-    if "train" in self.splits and SIMULATION.format(split="train") not in self._names:
-      services = self.schema("train").names
-      if len(services) == _PUBLISHED_SERVICES["train"] and "RideSharing_2" in services:
+    first = self.splits[0]
+    if SIMULATION.format(split=first) not in self._names:
+      services = self.schema(first).names
+      if len(services) == _PUBLISHED_SERVICES[first] and _KNOWN_BY[first] in services:
         return "sgd"
-    path = pathlib.Path(self.origin)
-    return path.stem or path.resolve().name
+    path = pathlib.Path(self.origin).resolve()
+    return path.stem if path.is_file() else path.name  # of a folder "ned.seed1", all of it
 
   def perturbed(self, split: str) -> tuple[str, ...]:
     """Returns the kinds of perturbation of a split, in their order; () for none."""

@@ -157,6 +157,25 @@ def test_the_folder_one_is_in_has_its_name(folder, monkeypatch):
   assert open_corpus(".").name == "mine"
 
 
+def test_a_corpus_has_the_name_of_its_folder_or_archive(folder, archive, tmp_path):
+  assert open_corpus(archive).name == "mine"
+  assert open_corpus(shutil.copytree(folder, tmp_path / "ned.seed1")).name == "ned.seed1"
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+def test_a_split_of_sgd_alone_is_known_as_sgds(real_archive, tmp_path, split):
+  with zipfile.ZipFile(real_archive) as z:
+    for info in z.infolist():
+      if f"{split}/" in info.filename and info.filename.endswith(("/schema.json", "_001.json")):
+        if "sgd_x" not in info.filename:
+          info.filename = info.filename.partition("/")[2]
+          z.extract(info, tmp_path)
+  corpus = open_corpus(tmp_path)
+  assert corpus.splits == (split,)
+  assert corpus.name == "sgd"
+  assert not corpus.is_complete(split, count(corpus, split).dialogues)
+
+
 def test_only_of_sgd_it_is_known_how_many_dialogues_were_published(folder):
   assert open_corpus(folder).part("test", 3) == "3 dialogues, which are not all"
 

@@ -1,5 +1,6 @@
 """Tasks and mixtures: which exist, what they read, and their errors when they cannot."""
 
+import fnmatch
 import shutil
 
 import pytest
@@ -225,6 +226,16 @@ def test_ls_tasks_lists_them_all(capsys, monkeypatch):
   assert sum(" task " in line or " mixture " in line for line in lines) == len(tasks.REGISTERED)
   assert "sample_spandst_sgdx_v3 task spandst sample v3" in lines
   assert "sample_baseline_sgdx_v3 task baseline sample v3" in lines
+  counts = {}  # by the beginning of names, in the second table
+  for line in lines[lines.index("pattern tasks mixtures") + 1 :]:
+    if line:
+      pattern, *counted = line.split()
+      counts[pattern] = [int(n) for n in counted]
+  assert sum(map(sum, counts.values())) == len(tasks.REGISTERED)
+  for pattern, (n_tasks, n_mixtures) in counts.items():
+    found = [entry for name, entry in tasks.REGISTERED.items() if fnmatch.fnmatch(name, pattern)]
+    assert sum(entry.mixture for entry in found) == n_mixtures
+    assert len(found) == n_tasks + n_mixtures
   # For both data sets, with spandst and baseline; plus tiny_d3st and tiny_sdt.
   families = 2 * (len(FORMATS_WITH_TASKS) + 2) + 2
   others = [name for name in tasks.REGISTERED if "sgpdst" not in name]  # four models, and all four
@@ -233,7 +244,7 @@ def test_ls_tasks_lists_them_all(capsys, monkeypatch):
   assert len(others) == families * len(SUFFIXES) + 2 * (3 + 9 + 2) + paraphrased
   assert main(["ls", "tasks", "d3st_sgdx_v?", "*_spandst_sgdx"]) == 0
   names = [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:] if line.strip()]
-  assert names == [*(f"d3st_sgdx_v{k}" for k in range(1, 6)), "sample_spandst_sgdx"]
+  assert names == [*(f"d3st_sgdx_v{k}" for k in range(1, 6)), "sample_spandst_sgdx"]  # no counts
   assert main(["ls", "tasks", "d3st_sgdxx"]) == 2
   assert "nearest: d3st_sgdx" in capsys.readouterr().err
   for module in ("no.such.module", ".relative", ""):
