@@ -1,7 +1,9 @@
 """What all scripts in launch/ have in common."""
 
+import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 from cloud import FAKES
@@ -40,6 +42,16 @@ def test_minilm_takes_no_option_for_a_folder(cloud):
     done = cloud.run("minilm.sh", *words)
     assert done.returncode == 2
     assert done.stderr.startswith(f"{found}\n  expected:  the name of a new folder\n")
+
+
+def test_modules_are_compiled_once_though_not_beside_the_sources(installed, tmp_path):
+  (tmp_path / "part.py").write_text("x = 1\n")
+  script = f"source launch/environment.sh; cd {tmp_path}; {sys.executable} -c 'import part'"
+  environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": ""}
+  subprocess.run(["bash", "-ec", script], cwd=installed.repo, env=environment, check=True)
+  assert not (tmp_path / "__pycache__").exists()
+  (compiled,) = (installed.repo / ".venv/pycache").rglob("part.*.pyc")
+  assert compiled.is_relative_to(f"{installed.repo}/.venv/pycache{tmp_path}")
 
 
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
