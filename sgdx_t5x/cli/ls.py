@@ -95,7 +95,9 @@ def _families(entries: Sequence[dict[str, Any]]) -> Table:
     families.setdefault(f"{family[0] if family else ''}*", []).append(entry["kind"])
   numbers = ((family, x.count("task"), x.count("mixture")) for family, x in families.items())
   rows = tuple((family, *(Number(n, str(n)) for n in counts)) for family, *counts in numbers)
-  return Table("to list some of them: sgdx ls tasks 'PATTERN'", ("pattern", "tasks", "mixtures"), rows)
+  return Table(
+    "to list some of them: sgdx ls tasks 'PATTERN'", ("pattern", "tasks", "mixtures"), rows
+  )
 
 
 def _import(name: str) -> None:

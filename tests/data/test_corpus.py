@@ -166,10 +166,9 @@ def test_a_corpus_has_the_name_of_its_folder_or_archive(folder, archive, tmp_pat
 def test_a_split_of_sgd_alone_is_known_as_sgds(real_archive, tmp_path, split):
   with zipfile.ZipFile(real_archive) as z:
     for info in z.infolist():
-      if f"{split}/" in info.filename and info.filename.endswith(("/schema.json", "_001.json")):
-        if "sgd_x" not in info.filename:
-          info.filename = info.filename.partition("/")[2]
-          z.extract(info, tmp_path)
+      info.filename = info.filename.partition("/")[2]
+      if info.filename in (f"{split}/schema.json", f"{split}/dialogues_001.json"):
+        z.extract(info, tmp_path)
   corpus = open_corpus(tmp_path)
   assert corpus.splits == (split,)
   assert corpus.name == "sgd"
