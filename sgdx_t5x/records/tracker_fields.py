@@ -22,6 +22,7 @@ from sgdx_t5x.trackers.turns import (
   ServiceState,
   Span,
   States,
+  add_act,
   after_turn,
   gold_turns,
   user_turns,
@@ -116,14 +117,8 @@ def read_frame(record: Mapping[str, Any], service: Service) -> tuple[Known, Stat
 
 def _acts(record: Mapping[str, Any]) -> tuple[Act, ...]:
   acts: list[Act] = []
-  last = None
   for row, value in zip(_rows(record, "acts"), record["act_values"], strict=True):
-    values: tuple[str, ...] = (value.decode(),) if value else ()
-    if row == last and value:
-      values = (*acts.pop().values, *values)
-    turn, service, act, slot = row
-    acts.append(Act(turn, service, act, slot, values))
-    last = row
+    add_act(acts, Act(*row, (value.decode(),) if value else ()))
   return tuple(acts)
 
 

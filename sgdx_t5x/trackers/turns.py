@@ -128,11 +128,9 @@ def user_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Known]]:
   acts: list[Act] = []
   for number, turn in enumerate(dialogue.turns):
     if turn.speaker != USER:
-      acts += [
-        act
-        for frame in turn.frames
-        for act in _acts(number, frame, schema, position[frame.service])
-      ]
+      for frame in turn.frames:
+        for act in _acts(number, frame, schema, position[frame.service]):
+          add_act(acts, act)
       continue
     before = dialogue.turns[number - 1].utterance if number else ""
     services = tuple(position[frame.service] for frame in turn.frames)
@@ -149,6 +147,16 @@ def user_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Known]]:
       )
       for frame, service in zip(turn.frames, services, strict=True)
     ]
+
+
+def add_act(acts: list[Act], act: Act) -> None:
+  """Appends an act to `acts`; one like the last act only adds its values to that.
+
+  Records have a row per value, so that two such acts cannot be told from one with both values.
+  """
+  if act.values and acts and acts[-1][:4] == act[:4]:
+    act = act._replace(values=acts.pop().values + act.values)
+  acts.append(act)
 
 
 def gold_turns(dialogue: Dialogue, schema: Schema) -> Iterator[list[Gold]]:

@@ -47,6 +47,22 @@ def test_records_say_what_dialogues_do():
   assert sum(compare(found, schema) for found in corpus.dialogues("test")) > 500
 
 
+def test_values_of_one_slot_in_several_acts_are_the_same_in_records():
+  corpus = open_corpus(SAMPLE)
+  schema = corpus.schema("test")
+  for found in corpus.dialogues("test"):
+    data, several = found.to_json(), False
+    for turn in data["turns"]:
+      for frame in turn["frames"]:
+        if actions := frame.get("actions"):
+          several = True
+          frame["actions"] = [
+            x for action in actions for x in (action, {**action, "values": ["z"]})
+          ]
+    if several:
+      compare(Dialogue.from_json(data), schema)
+
+
 @pytest.mark.long
 @pytest.mark.real
 def test_records_say_what_sgds_dialogues_do():

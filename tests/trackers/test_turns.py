@@ -131,6 +131,22 @@ def test_what_may_be_known_of_each_frame():
   )
 
 
+def test_acts_that_offer_one_slot_in_turn_are_one():
+  acts = [act("OFFER", "city", "Rome"), act("OFFER", "city", "Oslo"), act("OFFER", "phone", "5")]
+  acts += [act("OFFER", "city", "Bern"), act("REQUEST", "city"), act("REQUEST", "city")]
+  asked, answer = DIALOGUE.to_json()["turns"][0], user("Go.", Cafes_1=([], "FindCafe", [], {}))
+  turns_ = [asked, system("?", Cafes_1=([], acts)), answer]
+  data = {"dialogue_id": "1", "services": ["Cafes_1"], "turns": turns_}
+  *_, (known,) = user_turns(Dialogue.from_json(data), SCHEMA)
+  assert [(x.act, x.slot, x.values) for x in known.acts] == [
+    (turns.OFFER, 0, ("Rome", "Oslo")),
+    (turns.OFFER, 1, ("5",)),
+    (turns.OFFER, 0, ("Bern",)),
+    (turns.REQUEST, 0, ()),
+    (turns.REQUEST, 0, ()),
+  ]
+
+
 def test_what_is_to_be_found():
   _, second, third = gold_turns(DIALOGUE, SCHEMA)
   (gold,) = second
