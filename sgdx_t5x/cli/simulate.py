@@ -86,9 +86,7 @@ def add_parser(subparsers: Any) -> None:
     metavar="DIR",
     help="folder of the corpus, or for the files of --init",
   )
-  parser.add_argument(
-    "--split", default="train", choices=SPLITS, help="split to write (default: train)"
-  )
+  parser.add_argument("--split", choices=SPLITS, help="split to write (default: train)")
   parser.add_argument(
     "--processes", type=int, metavar="K", help="number of processes (default: one per core)"
   )
@@ -105,7 +103,7 @@ def _init(args: argparse.Namespace) -> int:
   from sgdx_t5x.files import read_input
   from sgdx_t5x.simulator import starting_point
 
-  others = (*_NEEDED, "templates", "transitions", "paraphrase", "processes")
+  others = (*_NEEDED, "templates", "transitions", "paraphrase", "split", "processes")
   given = [f"--{n.replace('_', '-')}" for n in others if getattr(args, n) is not None]
   if given:
     raise UsageError(
@@ -140,7 +138,7 @@ def _simulate(args: argparse.Namespace) -> int:
   simulation = load_simulation(**paths)
   if args.paraphrase:
     load_paraphrase(args.paraphrase)
-  folder = pathlib.Path(args.out) / args.split
+  folder = pathlib.Path(args.out) / (args.split or "train")
   with progress("dialogues") as update:
     totals = write_split(
       simulation,

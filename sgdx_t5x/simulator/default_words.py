@@ -153,7 +153,8 @@ def default_intent_words(intent: Intent) -> dict[str, list[str]]:
   if description.split(" ")[0] in _VERBS | {verb}:
     start = len(" ".join(description.split(" ")[:2]))  # "search for" is not cut
     do.append((description[:start] + _CUT.sub("", description[start:])).strip())
-  do = [phrase for phrase in dict.fromkeys(do) if len(phrase.split()) <= 9]
+  short = [phrase for phrase in dict.fromkeys(do) if phrase and len(phrase.split()) <= 9]
+  do = short or [do[0] or intent.name]  # "_"
   leads = ("I want to", "I would like to", "Please help me")
   return {"open": [f"{lead} {phrase}" for lead in leads for phrase in do], "do": do}
 

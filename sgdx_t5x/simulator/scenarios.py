@@ -68,7 +68,8 @@ def parse_scenarios(
     found = list(_link_problems(link, schema))
     problems.extend(f"{where}: {text}" for text in found)
     if not found:
-      links.append(Link(_split(link["from"]), _split(link["to"]), tuple(link.get("say", ()))))
+      ends = (_split(link[end], schema) for end in ("from", "to"))
+      links.append(Link(*ends, tuple(link.get("say", ()))))
   for number, scenario in enumerate(data["scenarios"], start=1):
     found = _scenario_problems(scenario, schema)
     problems.extend(f"{origin}: scenario {number}: {text}" for text in found)
@@ -103,10 +104,21 @@ def unusable(intent: Intent) -> str:
   return "a transaction needs a required slot, or a default other than dontcare, to confirm"
 
 
+def bad_defaults(service: Service, intent: Intent) -> Iterator[str]:
+  """Yields what is wrong with the defaults of a transaction, which are confirmed as values."""
+  for name, default in intent.optional_slots.items() if intent.is_transactional else ():
+    slot = service.slots[service.slot_index[name]]
+    if not default.strip():
+      yield f"the default of {name} is empty; use dontcare if there is none"
+    elif slot.is_categorical and default not in (*slot.possible_values, DONTCARE):
+      close = nearest(default, slot.possible_values)
+      yield f"the default {default!r} of {name} is not one of its possible_values; {close}"
+
+
 def _scenario(data: Mapping[str, Any], schema: Schema, links: Sequence[Link]) -> Scenario:
   steps: list[Step] = []
   for name in data["intents"]:
-    service_name, intent_name = _split(name)
+    service_name, intent_name = _split(name, schema)
     service = schema[service_name]
     intent = service.intents[service.intent_index[intent_name]]
     last = steps[-1] if steps else None
@@ -127,9 +139,11 @@ def _scenario(data: Mapping[str, Any], schema: Schema, links: Sequence[Link]) ->
   return Scenario(tuple(steps), data.get("weight", 1))
 
 
-def _split(name: str) -> tuple[str, str]:
-  service, _, rest = name.partition(".")
-  return service, rest
+def _split(name: str, schema: Schema) -> tuple[str, str]:
+  """Splits "SERVICE.NAME", at the first dot after which SERVICE is known: "Boats.v1.FindBoat"."""
+  parts = name.split(".")
+  ends = [n for n in range(1, len(parts)) if ".".join(parts[:n]) in schema] or [1]
+  return ".".join(parts[: ends[0]]), ".".join(parts[ends[0] :])
 
 
 def _scenario_problems(data: Any, schema: Schema) -> Iterator[str]:
@@ -154,7 +168,7 @@ def _link_problems(data: Any, schema: Schema) -> Iterator[str]:
   for key in ("from", "to"):
     problems = list(_name_problems(data[key], schema, "slot", lambda service: service.slot_index))
     yield from problems
-    if not problems and not _is_used(schema, *_split(data[key]), returned=key == "from"):
+    if not problems and not _is_used(schema, *_split(data[key], schema), returned=key == "from"):
       uses = "takes or returns" if key == "from" else "takes"
       yield f"{data[key]!r}: no intent {uses} it"
   say = data.get("say", [])
@@ -173,7 +187,7 @@ def _is_used(schema: Schema, service: str, slot: str, *, returned: bool) -> bool
 def _name_problems(
   name: Any, schema: Schema, what: str, known: Callable[[Service], Mapping[str, int]]
 ) -> Iterator[str]:
-  service, found = _split(name) if isinstance(name, str) else ("", "")
+  service, found = _split(name, schema) if isinstance(name, str) else ("", "")
   if service not in schema:
     yield f"{name!r}: unknown service; {nearest(service, schema.names)}"
   elif found not in known(schema[service]):

@@ -6,17 +6,19 @@ a search needs have few values, and every combination of them occurs several tim
 """
 
 import csv
+import dataclasses
 import functools
 import io
 import itertools
 import json
+import math
 import pathlib
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sgdx_t5x.data.schema import DONTCARE, Schema, Service
+from sgdx_t5x.data.schema import DONTCARE, Schema, Service, Slot
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_folder, check_folder
 from sgdx_t5x.simulator.backend import OPEN, ServiceTable, table_slots
@@ -26,12 +28,13 @@ from sgdx_t5x.simulator.default_words import (
   default_slot_words,
   slot_kind,
 )
-from sgdx_t5x.simulator.scenarios import follow_up, unusable
+from sgdx_t5x.simulator.scenarios import bad_defaults, follow_up, unusable
 from sgdx_t5x.simulator.values import ValuePool, parse_pool
 
 NUM_ROWS = 200
 _ROWS_PER_SEARCH = 4  # rows that a search finds, if its slots' values allow it
 _CHOICES = range(3, 13)  # numbers of values of a column that a search takes
+_MANY = 100_000  # combinations, of which some are drawn instead
 _ROWS_PER_NAME = 5  # rows per thing that another search finds by name: showings of a movie
 _PLACES = frozenset({"city", "station", "address"})
 _FILE_NAME = re.compile(r"[^\s\x00-\x1f/\\:*?\"<>|.][^\x00-\x1f/\\:*?\"<>|]*")
@@ -112,12 +115,19 @@ def open_slots(service: Service) -> frozenset[str]:
   return frozenset(is_open)
 
 
+def _spoken_values(service: Service, name: str) -> Slot:
+  """A slot without the value dontcare, which some schemas list and only users may say."""
+  slot = service.slots[service.slot_index[name]]
+  values = tuple(value for value in slot.possible_values if value != DONTCARE)
+  return dataclasses.replace(slot, possible_values=values)
+
+
 class _TableMaker:
   """Draws the rows of one service's table."""
 
   def __init__(self, service: Service, rng: random.Random):
     self._rng = rng
-    self._slots = {name: service.slots[service.slot_index[name]] for name in table_slots(service)}
+    self._slots = {name: _spoken_values(service, name) for name in table_slots(service)}
     self._kinds = {name: slot_kind(slot) for name, slot in self._slots.items()}
     self._open = open_slots(service)
     self._searches = [intent for intent in service.intents if not intent.is_transactional]
@@ -188,7 +198,11 @@ class _TableMaker:
   def _combinations(self) -> list[dict[str, str]]:
     """Combinations of values of required search slots, shuffled; places in one are distinct."""
     combinations = []
-    for values in itertools.product(*(self._choices[name] for name in self._keys)):
+    choices = [self._choices[name] for name in self._keys]
+    found: Iterable[tuple[str, ...]] = itertools.product(*choices)
+    if math.prod(map(len, choices)) > _MANY:
+      found = (tuple(map(self._rng.choice, choices)) for _ in range(4 * NUM_ROWS))
+    for values in found:
       places = [
         v for name, v in zip(self._keys, values, strict=True) if self._kinds[name] in _PLACES
       ]
@@ -304,11 +318,14 @@ def _problems(service: Service) -> Iterator[str]:
     yield f"service {service.name!r}: no intent takes or returns a slot"
   if not _FILE_NAME.fullmatch(service.name):
     yield f"service {service.name!r}: not a valid file name, which its table needs"
-  yield from (f"{service.name}.{i.name}: {text}" for i in service.intents if (text := unusable(i)))
+  for intent in service.intents:
+    for text in (unusable(intent), *bad_defaults(service, intent)):
+      if text:
+        yield f"{service.name}.{intent.name}: {text}"
   for slot in service.slots:
     if slot.name != slot.name.strip().removesuffix(OPEN).strip() or not slot.name:
       yield f"{service.name}: slot name {slot.name!r} cannot be a column name"
-    if slot.is_categorical and not slot.possible_values:
+    if slot.is_categorical and not set(slot.possible_values) - {DONTCARE}:
       yield f"{service.name}.{slot.name} is categorical but has no possible_values"
     for value in slot.possible_values:
       if not isinstance(value, str) or not value or value != value.strip():

@@ -103,11 +103,13 @@ class Surface:
       The utterance, and (service, slot, start, end) of its values of non-categorical slots.
     """
     self._speaker, self._asked = USER, list(asked)
-    self._form.update({(USER, value): form for value, form in said.items()})
     text = _Text()
     for frame in frames:
       self._service, self._own = frame.service, self._words[frame.service]
       self._acts = self._own.acts["user"]
+      for act in frame.acts:
+        keys = {value: self._key(USER, frame.service, act.slot, value) for value in act.values}
+        self._form.update({key: said[value] for value, key in keys.items() if value in said})
       self._user(frame, text)
     return text.finished(), [span for span in text.spans if span[1]]
 
@@ -147,7 +149,8 @@ class Surface:
     canonical = list(act.values)
     values = canonical
     if act.act in _OF_SLOTS and self._is_free(service, act.slot):
-      values = [self._form.get((self._speaker, value), value) for value in canonical]
+      keys = [self._key(self._speaker, service, act.slot, value) for value in canonical]
+      values = [self._form.get(key, value) for key, value in zip(keys, canonical, strict=True)]
     return {"act": act.act, "slot": act.slot, "values": values, "canonical_values": canonical}
 
   # --- values ------------------------------------------------------------------------------
@@ -163,14 +166,19 @@ class Surface:
     *_, start, end = text.spans[-1]
     self._said.setdefault((self._service, slot, value), set()).add(text.text[start:end])
 
+  def _key(self, speaker: str, service: str, slot: str, value: str) -> tuple[str, ...]:
+    """Key of a value's form, which slots share unless theirs has its own ways to say the value."""
+    words = self._words[service].slots.get(slot)
+    return (speaker, value, service, slot) if words and value in words.say else (speaker, value)
+
   def _spoken(self, slot: str, value: str) -> str:
     """This speaker's form of a value; for categorical slots, which have no spans, any form."""
     ways = self._own.slots[slot].say.get(value)
     if not self._is_free(self._service, slot):
       return self._rng.choice(ways) if ways else value
-    key = (self._speaker, value)
+    key = self._key(self._speaker, self._service, slot, value)
     if key not in self._form:
-      others = self._form.get((USER, value))
+      others = self._form.get((USER, *key[1:]))
       keeps = others is not None and self._rng.random() < _P_SAME_FORM
       self._form[key] = others if keeps else self._rng.choice((*forms(value), *(ways or ())))
     return self._form[key]
@@ -297,11 +305,15 @@ class Surface:
     text.text += after
 
   def _phrase(self, act: str, slots: set[str]) -> tuple[tuple[str, str], ...] | None:
-    """Draws one of the service's own phrases whose slots are all available, or None."""
+    """Draws one of the service's own phrases whose slots are all available, or None.
+
+    The caller adds what the phrase leaves out, except for INFORM, whose phrases have one slot.
+    """
     own = self._own.phrases.get(act)
     if not own or self._rng.random() >= _P_OWN_PHRASE:
       return None
-    fitting = [phrase for phrase in own if {slot for _, slot in phrase if slot} <= slots]
+    named = [(phrase, {slot for _, slot in phrase if slot}) for phrase in own]
+    fitting = [x for x, found in named if found == slots or (found < slots and act != "INFORM")]
     return self._rng.choice(fitting) if fitting else None
 
   def _own_phrase(self, text: _Text, phrase: Sequence[tuple[str, str]], values: Mapping) -> None:
@@ -333,7 +345,7 @@ def _paraphrased(
       expected="a non-empty string, or None",
       fix="let the paraphrase function return None to keep the text",
     )
-  places = find_values(values, other)
+  places = find_values(values, other, text, [span[2:] for span in spans])
   if None in places:
     raise SgdxError(
       f"the paraphrase {other!r} does not contain the value {values[places.index(None)]!r}",
@@ -344,8 +356,17 @@ def _paraphrased(
   return other, [(*span[:2], *place) for span, place in zip(spans, places, strict=True)]
 
 
-def find_values(values: Sequence[str], text: str) -> list[tuple[int, int] | None]:
+def find_values(
+  values: Sequence[str], text: str, before: str = "", spans: Sequence[tuple[int, int]] = ()
+) -> list[tuple[int, int] | None]:
   """Finds each value in a text, as whole words, without overlaps.
+
+  Args:
+    values: what to find.
+    text: where.
+    before: an earlier form of the text. A value that occurs as often in both keeps its place among
+      its places, and one that was part of a word there ("2p") may be part of one.
+    spans: (start, end) of each value in `before`.
 
   Returns:
     (start, end) of each value, or None if it has no place of its own.
@@ -355,9 +376,17 @@ def find_values(values: Sequence[str], text: str) -> list[tuple[int, int] | None
   # Long values first: "New York Pizza" must not lose its place to "New York".
   for i in sorted(range(len(values)), key=lambda i: (-len(values[i]), i)):
     pattern = rf"(?<!\w){re.escape(values[i])}(?!\w)"
-    places = [m.span() for m in re.finditer(pattern, text)]
+    if before and spans[i] not in _spans_of(pattern, before):
+      pattern = re.escape(values[i])
+    places, earlier = _spans_of(pattern, text), _spans_of(pattern, before)
     free = [(a, b) for a, b in places if not any(a < end and start < b for start, end in taken)]
+    if before and len(places) == len(earlier) and spans[i] in earlier:
+      free.sort(key=lambda place: place != places[earlier.index(spans[i])])
     if free:
       taken.append(free[0])
       placed[i] = free[0]
   return placed
+
+
+def _spans_of(pattern: str, text: str) -> list[tuple[int, int]]:
+  return [match.span() for match in re.finditer(pattern, text)]

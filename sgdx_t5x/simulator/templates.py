@@ -111,7 +111,7 @@ def _words(service: Service, written: Mapping[str, Any], acts: Mapping[str, Any]
   }
   return Words(
     slots={
-      s.name: _slot_words(s, {**default_slot_words(s), **slots.get(s.name, {})}, acts)
+      s.name: _slot_words(s, _merged(default_slot_words(s), slots.get(s.name, {})), acts)
       for s in service.slots
     },
     open={name: tuple(words["open"]) for name, words in intent_words.items()},
@@ -124,6 +124,11 @@ def _words(service: Service, written: Mapping[str, Any], acts: Mapping[str, Any]
       for act, texts in written.get("acts", {}).items()
     },
   )
+
+
+def _merged(default: Mapping[str, Any], written: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns a slot's parts as written; missing parts, and values in `say`, as by default."""
+  return {**default, **written, "say": {**default["say"], **written.get("say", {})}}
 
 
 def _slot_words(slot: Slot, words: Mapping[str, Any], acts: Mapping[str, Any]) -> SlotWords:
@@ -213,7 +218,11 @@ def _service_problems(where: str, written: Any, service: Service) -> Iterator[st
   yield from _unknown_keys(f"{where}.acts", acts, _OWN_ACTS, "act")
   for act, texts in _entries(acts):
     may = set(service.slot_index) if act in _ACTS_WITH_SLOTS else set()
-    yield from _text_problems(f"{where}.acts.{act}", texts, set(), may)
+    problems = list(_text_problems(f"{where}.acts.{act}", texts, set(), may))
+    yield from problems
+    for text in texts if act == "INFORM" and not problems else ():
+      if sum(name is not None for _, name in _pieces(text)) != 1:
+        yield f"{where}.acts.INFORM: {text!r} does not contain exactly one slot, such as {{price}}"
 
 
 def _slot_problems(where: str, words: Any, service: Service, name: str) -> Iterator[str]:

@@ -92,7 +92,7 @@ def load_paraphrase(name: str) -> Paraphrase:
     if not callable(found):
       raise TypeError(f"{function} is of type {type(found).__name__}, not a function")
     return found
-  except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as e:
+  except Exception as e:  # anything that the module does when it is imported
     raise SgdxError(
       f"--paraphrase {name}: {e}",
       expected="package.module:function, importable from this folder",

@@ -278,12 +278,20 @@ def test_records_that_no_task_reads(kinds):
 
 def test_a_next_command_names_gin_files_and_tasks_that_there_are():
   for kind in ("", *_TRAINED_ON):
-    name = {"coco": "coco_freq_aug"}.get(kind, f"{kind}_aug" if kind else "")
+    name = {"coco": "coco_freq_aug"}.get(kind, f"{kind}_aug")
     for corpus, folder, prefix in (("sgd", "gin/", ""), ("sample", "gin/sample/", "sample_")):
-      command = _next(f"{corpus}+{kind}" if kind else corpus, prefix + name, "d")
+      command = _next(f"{corpus}+{kind}", prefix + name, "d")
+      if not kind:
+        command = _next(corpus, "sample" if prefix else "full", "d")
       file = re.search(r"--gin_file=(\S+)", command)[1]
       assert file.startswith(folder)
       assert (ROOT / file).exists(), file
+  for name, start in (
+    ("sim", "next: SGDX_CORPUS=FILE python -m t5x.train --gin_file=gin/prefine.gin "),
+    ("sample_sim", "next: python -m t5x.train --gin_file=gin/sample/prefine.gin "),
+  ):
+    assert _next("mine", name, "d").startswith(start)
+  assert "no built-in task" in _next("mine", "other", "d")
   for kind in _EVALUATED_ON:
     label = {"coco": "coco_rare", "coco_ori": "coco_ori_rare"}.get(kind, kind)
     command = _next(f"sample+{kind}", f"sample_{label}", "d")

@@ -235,9 +235,11 @@ def test_a_paraphrase_works_in_all_processes(here):
     ("no_such_module:f", 2, "No module named 'no_such_module'"),
     ("hooks", 1, "has no attribute"),
     (":f", 1, "Empty module name"),
+    ("broken:f", 1, "name 'no_such_name' is not defined"),
   ],
 )
 def test_a_paraphrase_that_cannot_be_used(here, name, processes, words):
+  (here / "broken.py").write_text("no_such_name\n")
   number = write.DIALOGUES_PER_FILE + 1  # a file for each process
   found = sgdx_process(*arguments(number, paraphrase=name, processes=processes), cwd=here)
   assert found.returncode == 1

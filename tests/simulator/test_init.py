@@ -255,6 +255,38 @@ def test_all_that_is_wrong_with_a_schema_is_said_at_once(tmp_path):
   assert list(tmp_path.iterdir()) == []
 
 
+def test_odd_schemas_get_files_that_fit(tmp_path):
+  odd = copy.deepcopy(BOATS)
+  odd["service_name"] = "Boats.v1"
+  odd["slots"][4]["possible_values"] += [DONTCARE]
+  odd["intents"][0] |= {"name": "_", "description": ""}
+  long = "GetCurrentUserAccountBalanceAndRecentTransactionHistorySummaryReportDetails"
+  odd["intents"][1] |= {"name": long, "description": ""}
+  schema = schema_of(odd)
+  write_starting_point(schema, tmp_path / "start")
+  assert problems_of(tmp_path / "start", schema) == []
+  assert DONTCARE not in (tmp_path / "start/tables/Boats.v1.csv").read_text()
+  odd["intents"][1]["optional_slots"] = {"num_guests": "two"}
+  with pytest.raises(SgdxError, match="the default 'two' of num_guests is not one of"):
+    starting_point(schema_of(odd))
+
+
+def test_many_searches_of_their_own_slots():
+  """12 ** 9 combinations of values, which once were all made."""
+  names = [f"thing_{i}" for i in range(9)]
+  searches = [
+    {"name": f"Find{i}", "description": "", "is_transactional": False, "required_slots": [name],
+     "optional_slots": {}, "result_slots": [name]}
+    for i, name in enumerate(names)
+  ]  # fmt: skip
+  slots = [{"name": name, "description": "", "is_categorical": False} for name in names]
+  schema = schema_of({**BOATS, "slots": slots, "intents": searches})
+  backend = Backend(schema.services[0], make_table(schema.services[0]))
+  row = backend.row(random.Random(0), {})
+  for name, intent in zip(names, schema.services[0].intents, strict=True):
+    assert backend.call(intent, {name: row[name]})
+
+
 @pytest.fixture(scope="module", params=["train", "dev", "test"])
 def real_schema(request, real_archive):
   return open_corpus(str(real_archive)).schema(request.param)

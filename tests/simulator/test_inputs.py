@@ -19,10 +19,12 @@ from boats import (
   write_files,
 )
 
+from sgdx_t5x.data.schema import parse_schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.simulator.backend import MAX_RESULTS, Backend, ServiceTable
 from sgdx_t5x.simulator.generate import simulate
 from sgdx_t5x.simulator.load import load_simulation
+from sgdx_t5x.simulator.scenarios import parse_scenarios
 
 # --- services ----------------------------------------------------------------------------------
 
@@ -301,6 +303,27 @@ def test_intents_that_can_never_be_satisfied(tmp_path):
     "  - Boats_1.RentBoat can never succeed with its default: no row of Boats_1.csv has "
     "guests '2'; add one, or make the column open (guests*)"
   ]
+
+
+@pytest.mark.parametrize(
+  ("default", "words"),
+  [("", "the default of guests is empty"), ("two", "the default 'two' of guests is not one of")],
+)
+def test_defaults_that_cannot_be_confirmed(tmp_path, default, words):
+  schema = copy.deepcopy(SCHEMA)
+  (guests,) = [s for s in schema[0]["slots"] if s["name"] == "guests"]
+  guests |= {"is_categorical": True, "possible_values": ["1", "2"]}
+  schema[0]["intents"][1]["optional_slots"]["guests"] = default
+  found = problems(tmp_path, **{"schema.json": schema})
+  assert any(f"Boats_1.RentBoat: {words}" in line for line in found)
+
+
+def test_a_services_name_may_have_dots(tmp_path):
+  schema = parse_schema([{**SCHEMA[0], "service_name": "Boats.v1"}], "schema")
+  found = []
+  data = {"scenarios": [{"intents": ["Boats.v1.FindBoat"]}]}
+  (scenario,) = parse_scenarios(data, schema, "s", found)
+  assert (found, scenario.services) == ([], ("Boats.v1",))
 
 
 def test_links_that_can_never_hold(tmp_path):

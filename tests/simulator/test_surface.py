@@ -11,7 +11,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.simulator.acts import Act, FrameOutline, TurnOutline
 from sgdx_t5x.simulator.backend import ServiceTable
 from sgdx_t5x.simulator.generate import simulate
-from sgdx_t5x.simulator.surface import Surface
+from sgdx_t5x.simulator.surface import Surface, find_values
 from sgdx_t5x.simulator.variation import forms, is_moment, is_name
 
 
@@ -239,6 +239,37 @@ def test_a_link_may_lead_from_a_closed_slot_to_a_free_one():
   assert "rowing" in found
 
 
+def test_ways_to_say_a_value_are_those_of_the_slot():
+  """A destination's way to say "Elmport" is not used where boats lie there, nor the reverse."""
+  words = {"services": {"Trams_1": {"slots": {"destination": {"say": {"Elmport": ["the port"]}}}}}}
+  made = simulation((FIND, TRAM), links=[], words=words)
+  said = {
+    (frame.service, value)
+    for dialogue in check_all(made)
+    for _, frame in dialogue.user_frames()
+    for values in frame.state.slot_values.values()
+    for value in values
+  }
+  assert ("Trams_1", "the port") in said
+  assert ("Boats_1", "Elmport") in said
+  assert ("Boats_1", "the port") not in said
+
+
+def test_a_services_own_answers_have_the_value():
+  own = {"Boats_1": {"acts": {"INFORM": ["It is {price}.", "They say {town}."]}}}
+  found = "\n".join(
+    t.utterance for d in check_all(simulation(words={"services": own})) for t in d.turns
+  )
+  assert "It is $" in found
+
+
+def test_a_boolean_slot_keeps_the_phrase_of_the_value_that_is_not_written():
+  own = {"Boats_1": {"slots": {"has_cabin": {"say": {"True": ["with a roof"]}}}}}
+  say = simulation(words={"services": own}).words["Boats_1"].slots["has_cabin"].say
+  assert say["True"] == ("with a roof",)
+  assert say["False"][0].startswith("without")
+
+
 # --- paraphrases -------------------------------------------------------------------------------
 
 
@@ -293,6 +324,17 @@ def test_a_value_that_is_said_twice():
   assert sorted(start for _, start, _ in spans) == [0, 8]
   with pytest.raises(SgdxError, match="does not contain the value 'York'"):
     reworded(lambda *_: "York in Yorkshire", acts, values)  # no match in a longer word
+
+
+def test_a_value_keeps_its_place_among_words_that_are_the_same():
+  text = "That one is for one."
+  assert find_values(["one"], "Well, " + text, text, [(16, 19)]) == [(22, 25)]
+  assert find_values(["one"], "Only one?", text, [(16, 19)]) == [(5, 8)]
+
+
+def test_a_value_that_was_part_of_a_word_may_be_one_again():
+  assert find_values(["2"], "Hi. For 2p.", "For 2p.", [(4, 5)]) == [(8, 9)]
+  assert find_values(["2"], "Hi. For 2p.", "For 2 p.", [(4, 5)]) == [None]
 
 
 def test_closed_values_must_stay_too_but_have_no_span():

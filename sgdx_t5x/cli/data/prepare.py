@@ -124,8 +124,14 @@ def _next(corpus: str, name: str, data_dir: str | os.PathLike[str]) -> str:
     name: of the records; "..._aug" are for training, other perturbed ones for evaluation.
     data_dir: where they are.
   """
+  from sgdx_t5x.records.builder import SIMULATED
+
   original, _, kinds = corpus.partition("+")
-  folder = "gin/sample" if original == "sample" else "gin"
+  is_simulated = name.removeprefix("sample_") == SIMULATED
+  if not kinds and not is_simulated and name not in ("full", "sample"):
+    return f"no built-in task reads records of this name: tasks of yours have data={name!r}"
+  is_of_sample = name.startswith("sample_") if is_simulated else original == "sample"
+  folder = "gin/sample" if is_of_sample else "gin"
   is_for_training = name.endswith("_aug")
   if kinds and kinds not in (_TRAINED_ON if is_for_training else _EVALUATED_ON):
     return f"no task reads records of {corpus}: sgdx ls tasks lists the tasks"
@@ -139,8 +145,9 @@ def _next(corpus: str, name: str, data_dir: str | os.PathLike[str]) -> str:
     command += ["--gin.CHECKPOINT_PATH='CHECKPOINT'", "--gin.EVAL_OUTPUT_DIR='eval'"]
   else:
     aug = "coco_aug" if kinds == "coco" else name.removeprefix("sample_")
-    experiment = f"t5dst_{aug}" if kinds else "t5dst"
-    command = ["python", "-m", "t5x.train", f"--gin_file={folder}/{experiment}.gin"]
+    experiment = f"t5dst_{aug}" if kinds else "prefine" if is_simulated else "t5dst"
+    command = ["SGDX_CORPUS=FILE"] if is_simulated and not is_of_sample else []
+    command += ["python", "-m", "t5x.train", f"--gin_file={folder}/{experiment}.gin"]
     command += [f"--gin.MODEL_DIR='runs/{experiment}'"]
   words = [_quoted(word) for word in (*command, f"--tfds_data_dir={data_dir}")]
   return output.folded_command(words)
