@@ -212,7 +212,8 @@ def _check_options(args: argparse.Namespace, unscored: list[pathlib.Path]) -> No
     raise UsageError(
       f"{option}, but every RUN is already scored",
       expected="predictions to score with it: a folder, or JSONL of t5x.eval or t5x.infer",
-      fix=f"pass the predictions instead, or run `sgdx score` again with {option}",
+      fix="pass the predictions instead"
+      + (f", or run `sgdx score` again with {option}" if changed[0] != "step" else ""),
     )
 
 

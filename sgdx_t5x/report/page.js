@@ -126,11 +126,13 @@ const pairs = (names) => names.map((name) => [name, name]);
 const distinct = (values) => [...new Set(values)].sort(collator.compare);
 
 function makeFilters(data, onChange) {
-  const changes = data.totals.some((total) => total.changes) || data.frames.some((f) => f.changes);
   const broken = data.totals.some((total) => total.broken);
   const services = distinct(data.totals.map((total) => total.service));
   const runs = data.runs.map((name, i) => [String(i), name])
     .filter(([, ], i) => !data.unknown.includes(i));
+  const first = Number(runs[0][0]); // the run that is shown first
+  const changes = data.totals.some((total) => total.changes && total.run === first) ||
+    data.frames.some((frame) => frame.changes && frame.run === first);
   const filters = {
     frames: makeSelect("Frames", "", [
       [RIGHT_IN_SOME, "right with some variants, wrong with others"],
@@ -161,11 +163,13 @@ function makeFilters(data, onChange) {
   filters.frames.element.addEventListener("input", () => {
     // No frame of the first run is wrong where it is right itself.
     const isFirst = filters.run.element.value === "0";
-    if (filters.frames.element.value === BROKEN && isFirst) filters.run.element.value = "1";
+    const other = runs.find(([number]) => number !== "0");
+    if (filters.frames.element.value === BROKEN && isFirst) filters.run.element.value = other[0];
   });
   for (const filter of Object.values(filters)) filter.element.addEventListener("input", onChange);
   filters.run.box.hidden = runs.length < 2;
-  filters.variant.box.hidden = filters.frames.box.hidden = data.variants.length < 2;
+  filters.variant.box.hidden = data.variants.length < 2;
+  filters.frames.box.hidden = data.variants.length < 2 && !broken;
   return filters;
 }
 

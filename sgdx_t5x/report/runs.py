@@ -96,7 +96,7 @@ def parse_names(items: Sequence[str]) -> dict[str, pathlib.Path]:
         f"RUN {item}",
         expected="PATH or NAME=PATH, with unique names",
         available=", ".join(name for name, _ in runs if name),
-        fix="give each run a different name",
+        fix="give each run a different name" if name and path else "write NAME=PATH, or only PATH",
       )
     else:
       runs.append((name, pathlib.Path(path)))
@@ -219,8 +219,17 @@ def score_run(
     raise SgdxError(
       f"{folder}: no predictions for step {step}",
       expected="predictions whose file names end in the step, such as -002700.jsonl",
-      available="steps " + ", ".join(map(str, sources)),
-      fix="choose one of them, or omit --step to use the last",
+      available="steps " + ", ".join(map(str, sources)) if any(sources) else "",
+      fix="choose one of them, or omit --step to use the last"
+      if any(sources)
+      else f"omit --step: no file name of {folder} has a step",
+    )
+  if None in sources and len(sources) > 1:
+    raise SgdxError(
+      f"{folder}: files of predictions with and without a step in their names",
+      expected="predictions of checkpoints, whose file names end in the step, or of one run",
+      available="steps " + ", ".join(str(number) for number in sources if number is not None),
+      fix="move the files without a step to a folder of their own",
     )
   steps = []
   for number, source in sources.items():

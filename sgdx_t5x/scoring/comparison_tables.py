@@ -121,27 +121,36 @@ def _overall(title: str, compared: Comparison, samples: BootstrapSamples) -> Tab
 
 
 def _services(title: str, compared: Comparison, samples: BootstrapSamples) -> Table:
-  """Services from the worst difference to the best."""
+  """Services from the worst difference to the best, by the mean over v1 to v5 if there is one."""
   frames, lines, num_variants = compared.frames, [], len(compared.scores[0])
-  for service in sorted(set(frames.services.tolist())):
-    row = compare.row(compared, frames.services == service, samples)
+  names = sorted(set(frames.services.tolist()))
+  made = {x: compare.row(compared, frames.services == x, samples) for x in names}
+  # Without v1 to v5, the original counts, or else the first variant, which is shown then.
+  bases = [x for x in (JGA.mean, *_compared(JGA)) if any(map(_has(x), made.values()))]
+  basis = bases[0] if bases else JGA.mean
+  middle = JGA.mean if basis is JGA.original else basis
+  for service, row in made.items():
     found = row["differences"]
-    known = [x.key for x in (JGA.mean, *_compared(JGA)) if found.get(x.key)]
-    if not known:  # a service without slots has no JGA
+    if not _has(basis)(row):  # a service without slots has no JGA
       continue
-    shown = (found.get(x.key) for x in (JGA.original, JGA.mean, JGA.sensitivity))
+    shown = (found.get(x.key) for x in (JGA.original, middle, JGA.sensitivity))
     original, mean, sensitivity = map(_difference, shown)
     flips = (sum(n[kind] for n in row["flips"].values()) for kind in ("broken", "fixed"))
     sizes = (row["num_frames"] * num_variants, row["num_dialogues"])
-    cells = (service, original, mean, p_value(found[known[0]]["p"]), sensitivity)
-    lines.append((found[known[0]]["difference"], (*cells, *map(count, (*flips, *sizes)))))
+    cells = (service, original, mean, p_value(found[basis.key]["p"]), sensitivity)
+    lines.append((found[basis.key]["difference"], (*cells, *map(count, (*flips, *sizes)))))
   lines.sort(key=lambda line: line[0])
   header = (
-    *("", JGA.original.heading, JGA.mean.heading, "p", JGA.sensitivity.heading),
+    *("", JGA.original.heading, middle.heading),
+    *("p" if basis is JGA.mean else f"p ({basis.heading})", JGA.sensitivity.heading),
     *("broken", "fixed", "frames x variants", "dialogues"),
   )
   rows = tuple(cells for _, cells in lines)
   return Table(f"Services: {title} (points), worst first", header, rows)
+
+
+def _has(column: Column) -> Callable[[_Row], bool]:
+  return lambda row: bool(row["differences"].get(column.key))
 
 
 def _difference(found: Mapping[str, Any] | None) -> Number:

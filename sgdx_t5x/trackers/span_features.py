@@ -373,6 +373,10 @@ def _row(example: Example, number: int, choice: Choice) -> tuple[int, int, int, 
     end = bisect.bisect_left(starts, choice.end) - 1
     if not starts or begin > end or starts[begin] >= choice.end:
       return None  # cut off
+    if (starts[begin] > choice.start and not begin) or (
+      ends[end] < choice.end and end + 1 == len(ends)
+    ):
+      return None  # half of it is cut off
     return number, answers.SPAN, first + begin, first + end
   if choice.kind == answers.VALUE:
     return number, answers.VALUE, example.values.index((number, choice.number)) + 1, 0

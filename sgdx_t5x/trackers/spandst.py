@@ -73,7 +73,7 @@ def _right(
   values = gold.values.get(position, ())
   if not values:
     return [Choice(CLEAR)] if before else []
-  if _meet(values, before):
+  if _meet(values, before) and not (slot.is_categorical and _are_two(values, before, slot)):
     if slot.is_categorical:
       return [*_KEPT]
     return [*_KEPT, *_annotated(position, known, gold, values, by_user=True)]
@@ -93,6 +93,11 @@ def _right(
     Choice(MEMORY, i) for i, held in enumerate(choices.memory) if _meet(values, held.values)
   )
   return right
+
+
+def _are_two(values: Sequence[str], before: Sequence[str], slot: Slot) -> bool:
+  """Whether a slot has both first values, which differ in case at most, as possible values."""
+  return values[0] != before[0] and {values[0], before[0]} <= set(slot.possible_values)
 
 
 def _meet(values: Sequence[str], others: Sequence[str]) -> bool:
@@ -190,7 +195,8 @@ def _text(slot: Slot, position: int, known: Known, choices: Choices, answer: Cho
   elif answer.kind == MEMORY and answer.number < len(choices.memory):
     text = choices.memory[answer.number].values[0]
   if slot.is_categorical:
-    return next((v for v in slot.possible_values if v.casefold() == text.casefold()), "")
+    same = [v for v in slot.possible_values if v.casefold() == text.casefold()]
+    return text if text in same else (same or [""])[0]
   return text
 
 

@@ -142,9 +142,33 @@ def from_utterances(
     speaker = SYSTEM if number % 2 else USER
     frames = [Frame(name) for name in names]
     if speaker == SYSTEM:
+      for act in acts:
+        _check_act(act, names, schema)
       frames = [Frame(name, actions=_acts_of(acts, name, schema)) for name in names]
     turns.append(Turn(speaker, text, tuple(frames)))
   return Dialogue("0", names, tuple(turns))
+
+
+def _check_act(act: Mapping[str, Any], services: Sequence[str], schema: Schema) -> None:
+  """Raises SgdxError for an act that no service would be told about."""
+  from sgdx_t5x.trackers.turns import SYSTEM_ACTS
+
+  known = {slot for name in schema.names for slot in schema[name].slot_index} | {"", "intent"}
+  slot = act.get("slot") or ""
+  if act.get("act") not in SYSTEM_ACTS:
+    close = nearest(str(act.get("act")), SYSTEM_ACTS, limit=20)
+  elif slot not in {*known, "count"}:  # of INFORM_COUNT
+    close = nearest(slot, sorted(known - {""}), limit=20)
+  elif isinstance(act.get("values", []), list | tuple):
+    return
+  else:
+    close = f"values={act['values']!r}, which is not a list"
+  raise SgdxError(
+    f"a system act that cannot be read: {dict(act)}",
+    expected="an act in SGD's format, about a slot of the schema",
+    available=close,
+    fix='pass, for example, {"act": "OFFER", "slot": "city", "values": ["Fresno"]}',
+  )
 
 
 def _acts_of(acts: Sequence[Mapping[str, Any]], service: str, schema: Schema) -> list[dict]:

@@ -15,6 +15,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts import signature_fields
 from sgdx_t5x.prompts.protocol import Prompt, PromptFormat, ServicePair, service_pairs
+from sgdx_t5x.prompts.sdt import load_demonstrations
 from sgdx_t5x.prompts.text_examples import Tokens, check_fits, input_tokens
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
@@ -78,7 +79,11 @@ class PromptedTracker:
   @property
   def settings(self) -> Mapping[str, str]:
     """See `protocol.Tracker`."""
-    return {**self._model.settings, "tracker": self.name, **signature_fields(self._format)}
+    fields = signature_fields(self._format)
+    demos = getattr(self._format.style, "demos", None)  # a file, which the fields leave out
+    if demos is not None:
+      fields["demos"] = load_demonstrations(demos).crc
+    return {**self._model.settings, "tracker": self.name, **fields}
 
   def check(self, shown: Shown) -> None:
     """See `protocol.Tracker`."""

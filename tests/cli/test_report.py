@@ -269,6 +269,22 @@ def test_a_checkpoint_can_be_named(corpus, tmp_path, capsys):
   command = ("report", tmp_path, "--corpus", corpus, "--out", tmp_path / "out", "--step", 950)
   assert sgdx(*command) == 1
   assert "steps 900, 1000" in capsys.readouterr().err
+  write_rows(tmp_path / "task.jsonl", FIRST)
+  assert sgdx(*command[:-2]) == 1  # regression: the file without a step was left out silently
+  assert "with and without a step" in capsys.readouterr().err
+
+
+def test_services_show_the_number_that_p_is_of(corpus, scored, tmp_path):
+  """Regression: without v1 to v5, p and order were of the first variant, which was not shown."""
+  for name in ("first", "second"):
+    sources = [f"{v}={scored / f'{name}_predictions' / v}" for v in ("v1", "v2")]
+    out = tmp_path / f"{name}.json"
+    command = ("score", "--corpus", corpus, "--predictions", *sources, "--json", out)
+    assert sgdx(*command, "--per-frame", out.with_suffix(".frames.jsonl")) == 0
+  assert sgdx("report", *sorted(tmp_path.glob("*.json")), "--out", tmp_path / "out") == 0
+  (table,) = (tmp_path / "out/tables").glob("services-second-minus-first.md")
+  header = next(line for line in table.read_text().splitlines() if line.startswith("|"))
+  assert header.startswith("| | JGA_orig | v1 | p (v1) | SS ")
 
 
 # --- what is missing, or refused -----------------------------------------------------------

@@ -2,6 +2,8 @@
 
 import functools
 import json
+import re
+import shutil
 
 import pytest
 from commands import assert_four_parts, sgdx
@@ -64,6 +66,21 @@ def test_predictions_are_scored(predictions, small_sample, tmp_path):
   found = scores["variants"]["v1"]["#ALL_SERVICES"]
   assert found["active_intent_accuracy"] >= 0  # SpanDST predicts intents, T5DST does not
   assert found["requested_slots_f1"] >= 0
+
+
+@by_model
+def test_predictions_of_another_network_are_not_mixed_in(
+  predictions, fork_server, checkpoint, small_sample, tmp_path
+):
+  shutil.copytree(checkpoint.parent, tmp_path / "other")
+  config = tmp_path / "other/config.gin"
+  text = config.read_text()
+  heads = int(re.search(r"num_heads = (\d+)", text)[1])
+  config.write_text(text.replace(f"num_heads = {heads}", f"num_heads = {2 * heads}"))
+  arguments = ("track", tmp_path / "other", "--corpus", small_sample / "sample", "--split", "dev")
+  arguments += ("--variant", "original", "v1", "--limit", 4, "--out", predictions[0])
+  run = fork_server.start_module("sgdx_t5x.cli", *arguments, cwd=ROOT)
+  assert_four_parts(ended(run, 1), "network")
 
 
 @by_model

@@ -453,6 +453,34 @@ def test_error_browser_without_a_corpus_and_with_one_version(opened):
   ]
 
 
+def test_two_runs_of_one_version_are_compared(opened):
+  """Regression: the only way to frames that one run gets right was hidden."""
+  data = browser_data() | {"variants": ["original"]}
+  data["frames"] = [f for f in data["frames"] if "original" in f["scores"]]
+  data["totals"] = [t for t in data["totals"] if t["variant"] == "original"]
+  data["totals"].append(total(1, "Banks_1", "account", "original", "wrong value", 1, 1))
+  tab = opened(page(data))
+  tab.get_by_label("Frames", exact=True).select_option("right with run none, wrong with another")
+  assert tab.get_by_label("Run", exact=True).input_value() == "1"
+
+
+def test_the_browser_opens_with_errors_of_the_run_it_shows(opened):
+  """Regression: another run's frames decided, and it opened with none of 142."""
+  data = browser_data()
+  for x in (*data["frames"], *data["totals"]):
+    x["changes"] *= x["run"]
+  assert numbers(opened(page(data)))[0] > 0
+
+
+def test_a_run_without_frames_is_not_selected(opened):
+  data = browser_data() | {"runs": ["none", "bare", "backtrans"], "unknown": [1]}
+  for x in (*data["frames"], *data["totals"]):
+    x["run"] *= 2
+  tab = opened(page(data))
+  tab.get_by_label("Frames", exact=True).select_option("right with run none, wrong with another")
+  assert tab.get_by_label("Run", exact=True).input_value() == "2"
+
+
 def test_a_version_that_a_run_lacks_is_not_right(opened):
   data = browser_data()
   data["variants"].append("v2")

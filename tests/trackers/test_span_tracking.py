@@ -9,14 +9,16 @@ from span_answers import right_answer
 from spandst_ceiling import gold_and_before
 
 from sgdx_t5x.corpora import SAMPLE, open_corpus
+from sgdx_t5x.data.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.encoder import answers
 from sgdx_t5x.encoder.vocabulary import WordPieceVocabulary
 from sgdx_t5x.metrics.frames import PredictedFrame, gold_frames, score_frames
-from sgdx_t5x.trackers.span_features import SpanReader, _fixed_bits, targets
+from sgdx_t5x.tasks import sample_encoder_vocabulary
+from sgdx_t5x.trackers.span_features import SpanReader, _fixed_bits, read_choice, targets
 from sgdx_t5x.trackers.span_text import SpanStyle, service_pieces
 from sgdx_t5x.trackers.span_tracking import span_prediction
 from sgdx_t5x.trackers.spandst import changes, right_choices
-from sgdx_t5x.trackers.turns import NONE, Known, gold_history
+from sgdx_t5x.trackers.turns import NONE, Gold, Known, Span, gold_history
 from sgdx_t5x.trackers.walk import walk
 
 
@@ -144,3 +146,23 @@ def test_spans_are_for_free_text_slots_and_for_all_of_them(split):
     for slot in pieces.tracked:
       assert bool(bits[slot] & answers.SPAN_OPEN) != service.slots[slot].is_categorical
       assert bool(pieces.values[slot]) == service.slots[slot].is_categorical
+
+
+@pytest.mark.parametrize("many", range(60, 84))
+def test_a_value_that_is_half_cut_off_is_no_label(many):
+  """The oldest words go first; what is left of "San Francisco" would be a wrong value."""
+  slot = Slot("city", "city of it", False)
+  intent = Intent("Find", "find it", False, ("city",), {}, ())
+  service = Service("A_1", "x", (slot,), (intent,))
+  lengths = {"inputs": 96, "segments": 96}
+  reader = SpanReader(Schema([service]), sample_encoder_vocabulary(), None, lengths)
+  user, value = f"I want to go to San Francisco {'please ' * many}", "San Francisco"
+  start = user.index(value)
+  known = Known("0-00-A_1", 0, 0, "", user, (), (0,))
+  gold = Gold(NONE, (), {0: (value,)}, (Span(0, True, start, start + len(value)),))
+  example = reader.example(known, {})
+  rows = targets(example, right_choices(service, known, gold, {}, example.choices), gold)
+  for _, kind, first, last in answers.target_rows(rows):
+    if kind == answers.SPAN:
+      choice = read_choice(example, answers.SlotAnswer(kind, first, last, 1, 0, 0))
+      assert user[choice.start : choice.end] == value

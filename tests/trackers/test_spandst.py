@@ -1,5 +1,7 @@
 """SpanDST's labels and decoding rules: small cases, and their upper bound."""
 
+import dataclasses
+
 import pytest
 from places import shared_file
 from spandst_ceiling import ceiling
@@ -96,6 +98,16 @@ def test_categorical_values():
   other = Choices({SEATS: ("7", 3)}, (Held(0, 2, 0, ("many",)),))
   for choice in (Choice(SYSTEM), Choice(MEMORY, 0), Choice(VALUE, 9), Choice(SPAN, 1, 0, 1)):
     assert decoded(SEATS, choice, known("3"), {SEATS: ("1",)}, other) == {SEATS: ("1",)}
+
+
+def test_categorical_values_that_differ_in_case():
+  seats = dataclasses.replace(SERVICE.slots[SEATS], possible_values=("Us", "us"))
+  slots = (SERVICE.slots[CITY], seats, *SERVICE.slots[OPEN:])
+  service = dataclasses.replace(SERVICE, slots=slots)
+  found = right_choices(service, known("us"), gold(seats=("us",)), {SEATS: ("Us",)}, NO_CHOICES)
+  assert found[SEATS] == [Choice(VALUE, 1)]
+  held = Choices({}, (Held(0, 2, 0, ("us",)),))
+  assert new_values(service, known(), {}, held, {SEATS: Choice(MEMORY, 0)}) == {SEATS: ("us",)}
 
 
 def test_what_stays_goes_and_does_not_matter():

@@ -96,6 +96,9 @@ def test_all_turns_of_a_counterfactual_dialogue_are_tracked():
     (SAID, {"services": []}, "no services"),
     (SAID, {"variant": SCHEMA[:1]}, "1 services"),
     (SAID, {"variant": "nowhere.json"}, "nowhere.json"),
+    (["Hi", ("?", [{**OFFER, "act": "OFER"}]), "Yes"], {}, "nearest: OFFER"),
+    (["Hi", ("?", [{**OFFER, "slot": "hotl"}]), "Yes"], {}, "nearest: hotel"),
+    (["Hi", ("?", [{**OFFER, "values": "Ramada"}]), "Yes"], {}, "not a list"),
     (from_utterances(SAID, read_schema([service("Hotels_7")])), {}, "unknown service 'Hotels_7'"),
   ],
 )
