@@ -20,6 +20,7 @@ _LONGEST_NAME, _LONGEST_DESCRIPTION = 80, 1_000  # characters; SGD's longest hav
 _NUMBER = re.compile(r"_\d+$")  # of a service: "Banks_1"
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _APOSTROPHES = re.compile("['\u2019]")
+_KEY = re.compile(r"(.+?)/(service|slot|intent)/(.+)/(name|description)")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -47,23 +48,14 @@ class Element:
   @classmethod
   def from_key(cls, key: str, where: str = "") -> "Element":
     """Parses a `key`. Raises SgdxError, beginning with `where`, if it is invalid."""
-    parts = key.split("/")
-    if (
-      len(parts) != 4
-      or parts[1] not in (SERVICE, SLOT, INTENT)
-      or parts[3]
-      not in (
-        NAME,
-        DESCRIPTION,
-      )
-    ):
-      raise SgdxError(
-        f"{where}: element {key!r}".removeprefix(": "),
-        expected="SERVICE/{service,slot,intent}/NAME/{name,description}",
-        available=nearest(parts[-1], (NAME, DESCRIPTION)),
-        fix="use the names of the original schema",
-      )
-    return cls(*parts)
+    if match := _KEY.fullmatch(key):
+      return cls(*match.groups())
+    raise SgdxError(
+      f"{where}: element {key!r}".removeprefix(": "),
+      expected="SERVICE/{service,slot,intent}/NAME/{name,description}",
+      available=nearest(key.rpartition("/")[2], (NAME, DESCRIPTION)),
+      fix="use the names of the original schema",
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

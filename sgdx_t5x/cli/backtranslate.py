@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, add_split
 from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.cli.progress import progress
+from sgdx_t5x.data.variants import BACK_TRANSLATIONS
 from sgdx_t5x.errors import UsageError, with_document_paths
 
 if TYPE_CHECKING:
   from sgdx_t5x.augment.backtranslate import BackTranslation
   from sgdx_t5x.augment.translations import Plan
+  from sgdx_t5x.data.schema import Schema
 
 _PIVOT = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _PRICE = 20.0  # USD per million characters
@@ -174,7 +176,7 @@ def run(args: argparse.Namespace) -> int:
       result = backtranslate.back_translate(schema, provider, pivot, update)
     files = backtranslate.write_back_translation(result, out / pivot / args.split, args.overwrite)
     _print_result(result, out / pivot / args.split, files)
-  _print_next(args, pivots)
+  _print_next(args, pivots, schema)
   return 0
 
 
@@ -269,11 +271,15 @@ def _print_result(result: "BackTranslation", folder: pathlib.Path, files: list[s
   _say(f"    written: {folder}/{{{','.join(files)}}}")
 
 
-def _print_next(args: argparse.Namespace, pivots: list[str]) -> None:
+def _print_next(args: argparse.Namespace, pivots: list[str], schema: "Schema") -> None:
   """Prints how to train with the result."""
+  from sgdx_t5x.augment.shipped import SGD_TRAIN, wording_checksum
   from sgdx_t5x.corpora import SAMPLE
 
-  if args.provider == "table" and not args.table and args.split == "train":
+  is_shipped = args.provider == "table" and not args.table
+  if is_shipped and wording_checksum(schema) != SGD_TRAIN:
+    _say("note: the texts are those of SGD's train schema, whatever this schema says")
+  elif is_shipped and args.split == "train":
     _say("next: train with the built-in tasks for these texts, which need no files:")
     command = "python -m t5x.train --gin_file=gin/t5dst_backtrans.gin --tfds_data_dir=data ..."
     _say(folded_command(command.split(), "  "))
@@ -281,12 +287,14 @@ def _print_next(args: argparse.Namespace, pivots: list[str]) -> None:
   out, prefix, options = pathlib.Path(args.out).resolve(), "", ", vocabulary=vocabulary"
   if args.corpus == SAMPLE:
     prefix, options = "sample_", ', vocabulary=sample_vocabulary, prefix="sample_", data="sample"'
-  name = re.sub(r"\W+", "_", out.name)
+  names = {p: re.sub(r"[^A-Za-z0-9]+", "_", f"{out.name}_{p}").strip("_") for p in pivots}
+  names = {p: f"my_{name}" if name in BACK_TRANSLATIONS else name for p, name in names.items()}
   _say("next: register tasks in tasks/mixtures.py or a module of your own (see")
   _say("  tasks/README.md):")
-  for pivot in pivots:
-    _say(f'  register_variant("{name}_{pivot}", "{out / pivot}"{options})')
-  tasks = ["sgd", *(f"sgd_{name}_{pivot}" for pivot in pivots)]
+  for pivot, name in names.items():
+    _say(f'  register_variant("{name}", "{out / pivot}"{options})')
+  tasks = ["sgd", *(f"sgd_{name}" for name in names.values())]
   listed = ", ".join(f'"{prefix}t5dst_{task}"' for task in tasks)
   if args.split == "train":
-    _say(f'  register_mixture("{prefix}t5dst_{name}", [{listed}])')
+    mixture = re.sub(r"[^A-Za-z0-9]+", "_", out.name).strip("_")
+    _say(f'  register_mixture("{prefix}t5dst_{mixture}", [{listed}])')

@@ -141,6 +141,7 @@ def _init(args: argparse.Namespace) -> int:
   print(f"written: {args.init}, {len(lines):,} elements", file=sys.stderr)
   command = ["sgdx", "compose", "--corpus", args.corpus, "--paraphrases", args.init]
   command += ["--split", *args.split] if args.split else []
+  command += ["--variants", str(args.variants)] if args.variants != 5 else []
   print("next:    fill in the lists of paraphrases, then run", file=sys.stderr)
   command += ["--out", "DIR"]
   print(folded_command(tuple(map(shlex.quote, command)), "  "), file=sys.stderr)

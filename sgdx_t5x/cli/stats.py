@@ -2,7 +2,7 @@
 
 import argparse
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
@@ -78,7 +78,8 @@ def run(args: argparse.Namespace) -> int:
 
   corpus = open_corpus(args.corpus)
   sets: dict[str, Any] = distances.variant_sets(VariantSchemas(corpus))
-  for name, variant, schemas in _given(args.schemas, corpus):
+  own = {*sets, _GIVEN}
+  for name, variant, schemas in _given(args.schemas, corpus, own):
     if variant in sets.setdefault(name, {}):
       raise UsageError(
         f"--schemas: {variant!r} of {name!r} occurs twice",
@@ -101,8 +102,10 @@ def run(args: argparse.Namespace) -> int:
 # --- schemas in folders --------------------------------------------------------------------
 
 
-def _given(items: list[str], corpus: "Corpus") -> "Iterator[tuple[str, str, Mapping[str, Schema]]]":
-  """Yields (set, variant, split -> schema) of `--schemas`."""
+def _given(
+  items: list[str], corpus: "Corpus", own: Collection[str]
+) -> "Iterator[tuple[str, str, Mapping[str, Schema]]]":
+  """Yields (set, variant, split -> schema) of `--schemas`; no parent has a name of `own`."""
   for item in items:
     name, _, folder = item.partition("=")
     path = pathlib.Path(item)
@@ -122,8 +125,9 @@ def _given(items: list[str], corpus: "Corpus") -> "Iterator[tuple[str, str, Mapp
         available=f"schemas in {', '.join(found)}" if found else "",
         fix="pass that folder, or its parent as DIR, without NAME=, for all schemas in it",
       )
+    name = f"./{item}" if item in own else item  # a set of its own
     for folder, schemas in found.items():
-      yield item, f"bt_{folder}" if folder in PIVOTS else folder, schemas
+      yield name, f"bt_{folder}" if folder in PIVOTS else folder, schemas
 
 
 def _read(folder: pathlib.Path, corpus: "Corpus") -> "dict[str, Schema]":

@@ -23,7 +23,7 @@ from sgdx_t5x.data.corpus import PERTURBATION, Corpus, schema_path
 from sgdx_t5x.data.dialogue import Dialogue, check_dialogue, decode_dialogues
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.data.sources import Source
-from sgdx_t5x.data.variants import INTENT_ACTS, ORIGINAL, Renaming, renamings
+from sgdx_t5x.data.variants import INTENT_ACTS, ORIGINAL, Renaming, renamings, untagged
 from sgdx_t5x.errors import SgdxError, UsageError, malformed
 from sgdx_t5x.files import atomic_write, writing_fix
 from sgdx_t5x.files.inputs import check_not_input
@@ -61,19 +61,23 @@ def choose(
 
   Args:
     corpus: where the dialogues are.
-    variants: names; "all" for all variants of the corpus but the original.
-    splits: names, or "all".
+    variants: names; "all" among them stands for all variants of the corpus but the original.
+    splits: names; "all" among them stands for all.
     schema: callable (split, variant) -> schema; defaults to `corpus.schema`.
 
   Raises:
     SgdxError: there is no such split or variant, or there are no dialogues in them.
   """
   schema = schema or corpus.schema
-  variants, chosen = list(dict.fromkeys(variants)), {}
-  for split in corpus.splits if ALL in splits else dict.fromkeys(splits):
+  variants, chosen = list(variants), {}
+  named = [x for split in splits for x in (corpus.splits if split == ALL else [split])]
+  for split in dict.fromkeys(named):
     corpus.schema(split)  # raises if there is no such split
     released = [v for v in corpus.variants if v != ORIGINAL and corpus.has_schema(split, v)]
-    chosen[split] = {v: schema(split, v) for v in (released if ALL in variants else variants)}
+    names = [x for variant in variants for x in (released if variant == ALL else [variant])]
+    for name in names:
+      _check_kinds(corpus, split, name)
+    chosen[split] = {name: schema(split, name) for name in dict.fromkeys(names)}
   if not any(names and corpus.dialogue_files(split) for split, names in chosen.items()):
     raise SgdxError(
       f"{corpus.origin}: no dialogues to export in split {', '.join(chosen)}",
@@ -82,6 +86,19 @@ def choose(
       fix="choose a split that has both",
     )
   return chosen
+
+
+def _check_kinds(corpus: Corpus, split: str, variant: str) -> None:
+  """Refuses "ned" or "ned+v3" of dialogues that are not perturbed so."""
+  kinds, _ = untagged(variant)
+  if kinds and kinds != corpus.perturbed(split):
+    found = "+".join(corpus.perturbed(split))
+    raise SgdxError(
+      f"variant {variant!r} of {corpus.origin}, whose {split} is not perturbed so",
+      expected="a corpus that `sgdx perturb` wrote, or a variant of the schemas",
+      available=f"dialogues perturbed by {found}" if found else "dialogues as they were",
+      fix=f"run `sgdx perturb --kind {kinds[-1]} ... --out DIR`, and export from --corpus DIR",
+    )
 
 
 def export(
@@ -251,7 +268,8 @@ def _mark_frame(frame: dict[str, Any], service: str, marks: _Marks) -> None:
     span["slot"] = slot(span["slot"])
   if state := frame.get("state"):
     state["active_intent"] = intent(state["active_intent"])
-    state["requested_slots"] = [slot(s) for s in state["requested_slots"]]
+    if "requested_slots" in state:
+      state["requested_slots"] = [slot(s) for s in state["requested_slots"]]
     state["slot_values"] = marks.entries(service, state["slot_values"])
   for action in frame.get("actions") or ():
     if action.get("slot") == "intent" and action["act"] in INTENT_ACTS:

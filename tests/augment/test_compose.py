@@ -320,6 +320,9 @@ def test_a_file_to_fill_in_lists_every_element_and_is_never_replaced(tmp_path, c
   init = ["compose", "--corpus", "sample", "--init", str(file)]
   assert main(init) == 0
   assert capsys.readouterr().err.startswith(f"written: {file}, ")
+  again = [*init[:-1], str(tmp_path / "three.jsonl"), "--variants", "3"]
+  assert main(again) == 0
+  assert "--variants 3" in capsys.readouterr().err  # of the command to run next
   rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
   assert len({row["element"] for row in rows}) == len(rows) > 100
   assert all(row["paraphrases"] == [] and row["original"] for row in rows)

@@ -165,6 +165,17 @@ def test_json_md_and_latex(corpus, capsys):
   assert r"\bottomrule" in capsys.readouterr().out
 
 
+def test_a_folder_named_like_a_set_is_another_set(corpus, tmp_path, capsys, monkeypatch):
+  """Regression: the variants of both were averaged in one table."""
+  monkeypatch.chdir(tmp_path)
+  for name in ("SGD-X", "given"):
+    schema = tiny.schema(["Banks_1", "Shops_1"], "v1")
+    tiny.write_json(tmp_path / name / "v1/train/schema.json", schema)
+  assert stats(corpus, "--schemas", "SGD-X", "given", "--format", "json") == 0
+  report = json.loads(capsys.readouterr().out)
+  assert [part["name"] for part in report["sets"]] == ["SGD-X", "./SGD-X", "./given"]
+
+
 def test_folders_of_schemas(corpus, tmp_path, capsys):
   """DIR/zh/train as `sgdx backtranslate` writes it, one of its languages, and a lone schema."""
   tiny.write_json(tmp_path / "bt/zh/train/schema.json", tiny.schema(["Banks_1", "Shops_1"], "v1"))

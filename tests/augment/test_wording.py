@@ -124,6 +124,11 @@ def test_services_that_collide_stay_apart():
   assert {r.rule for r in repairs} <= {"collision"}
 
 
+def test_keys_of_names_with_a_slash_are_read():
+  for one in (Element("A/B_1", "intent", "Buy/Order", "name"), Element("A_1", "slot", "x", "name")):
+    assert Element.from_key(one.key) == one
+
+
 def test_unknown_elements_are_refused():
   with pytest.raises(SgdxError, match=r"(?s)unknown element .*/slot/nothing/name.*nearest"):
     reword(SCHEMA, {Element(SERVICE.name, "slot", "nothing", "name"): "x"}, "new")

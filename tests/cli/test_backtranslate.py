@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import sys
+import zipfile
 
 import pytest
 import tiny_corpus as tiny
@@ -86,6 +87,33 @@ def test_the_table_of_the_sample_gives_the_schemas_of_the_sample(tmp_path, capsy
     shown.err
   )
   assert shown.out == ""
+
+
+def test_the_printed_names_can_be_registered(tmp_path, capsys):
+  """A pivot of a region, letters that names cannot have, and the name of a built-in task."""
+  corpus = open_corpus("sample")
+  schema = corpus.schema("train", "bt_zh")
+  wordings = {"zh-TW": schema, "zh": schema}
+  table = write_table(tmp_path / "t.jsonl", corpus.schema("train"), wordings)
+  for folder, pivot, name in (
+    ("bt-tw", "zh-TW", "bt_tw_zh_TW"), ("schémas", "zh", "sch_mas_zh"), ("bt", "zh", "my_bt_zh"),
+  ):  # fmt: skip
+    options = ("--table", table, "--pivots", pivot)
+    assert backtranslate("sample", tmp_path / folder, *options, provider="table") == 0
+    assert f'register_variant("{name}", ' in capsys.readouterr().err
+
+
+def test_the_shipped_table_says_whose_texts_it_has(real_archive, tmp_path, capsys):
+  with zipfile.ZipFile(real_archive) as z:
+    (name,) = [n for n in z.namelist() if n.endswith("master/train/schema.json")]
+    services = json.loads(z.read(name))[:2]
+  (tmp_path / "part/train").mkdir(parents=True)
+  (tmp_path / "part/train/schema.json").write_text(json.dumps(services))
+  out = tmp_path / "out"
+  assert backtranslate(tmp_path / "part", out, "--pivots", "zh", provider="table") == 0
+  err = capsys.readouterr().err
+  assert "the texts are those of SGD's train schema" in err
+  assert f'register_variant("out_zh", "{out}/zh"' in err
 
 
 def test_a_folder_that_holds_the_table_is_not_replaced(corpus, shouting, tmp_path, capsys):

@@ -284,7 +284,7 @@ def test_services_show_the_number_that_p_is_of(corpus, scored, tmp_path):
   assert sgdx("report", *sorted(tmp_path.glob("*.json")), "--out", tmp_path / "out") == 0
   (table,) = (tmp_path / "out/tables").glob("services-second-minus-first.md")
   header = next(line for line in table.read_text().splitlines() if line.startswith("|"))
-  assert header.startswith("| | JGA_orig | v1 | p (v1) | SS ")
+  assert header.startswith("|  | JGA_orig | v1 | p (v1) | SS_JGA ")
 
 
 # --- what is missing, or refused -----------------------------------------------------------

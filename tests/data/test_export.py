@@ -285,6 +285,9 @@ def test_partial_data_are_called_so(real_archive, tmp_path, capsys):
     (["--variant", "v1", "--split", "tests"], 1, ("no split 'tests'", "test")),
     (["--variant", "v1", "--split", "train"], 1, ("no dialogues", "train: 0 files, test: 2")),
     (["--variant", "v1", "--processes", "0"], 2, ("--processes 0",)),
+    (["--variant", "all", "nonsense"], 1, ("no schema of variant 'nonsense'",)),
+    (["--variant", "v1", "--split", "all", "bogus"], 1, ("no split 'bogus'",)),
+    (["--variant", "ned+v1"], 1, ("'ned+v1' of", "not perturbed so", "dialogues as they were")),
     (["--variant", "v1", "--out", "{tiny}/test/schema.json"], 1, ("Not a directory",)),
   ],
 )
@@ -437,6 +440,21 @@ def test_a_perturbed_corpus_stays_one(tmp_path):
   assert main(["data", "export", *arguments, "--out", str(tmp_path / "out")]) == 0
   name = "test/perturbation.json"
   assert (tmp_path / "out/v1" / name).read_text() == (corpus / name).read_text()
+
+
+def test_all_stands_beside_others(tiny, tmp_path):
+  out = tmp_path / "out"
+  arguments = ["--corpus", str(tiny), "--variant", "all", "corrupt_1", "--out", str(out)]
+  assert main(["data", "export", *arguments]) == 0
+  assert {path.name for path in out.iterdir()} == {"v1", "v2", "v3", "v4", "v5", "corrupt_1"}
+
+
+def test_a_state_may_lack_requested_slots(tiny):
+  schema = open_corpus(tiny).schema("test")
+  data = json.loads((tiny / "test/dialogues_002.json").read_text())
+  del first_frame(data[0])["state"]["requested_slots"]
+  _, texts = convert_text(json.dumps(data), "x", schema, [renamings(schema, schema)])
+  assert json.loads(next(texts)) == data
 
 
 @pytest.mark.parametrize("name", ["dialogues_009.json", "perturbation.json"])
