@@ -118,7 +118,8 @@ def read_frame(record: Mapping[str, Any], service: Service) -> tuple[Known, Stat
 def _acts(record: Mapping[str, Any]) -> tuple[Act, ...]:
   acts: list[Act] = []
   for row, value in zip(_rows(record, "acts"), record["act_values"], strict=True):
-    add_act(acts, Act(*row, (value.decode(),) if value else ()))
+    turn, service, act, slot = row
+    add_act(acts, Act(turn, service, act, slot, (value.decode(),) if value else ()))
   return tuple(acts)
 
 

@@ -68,8 +68,8 @@ def parse_scenarios(
     found = list(_link_problems(link, schema))
     problems.extend(f"{where}: {text}" for text in found)
     if not found:
-      ends = (_split(link[end], schema) for end in ("from", "to"))
-      links.append(Link(*ends, tuple(link.get("say", ()))))
+      source, target = (_split(link[end], schema) for end in ("from", "to"))
+      links.append(Link(source, target, tuple(link.get("say", ()))))
   for number, scenario in enumerate(data["scenarios"], start=1):
     found = _scenario_problems(scenario, schema)
     problems.extend(f"{origin}: scenario {number}: {text}" for text in found)
