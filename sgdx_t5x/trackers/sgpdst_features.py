@@ -285,7 +285,8 @@ class SgpReader:
     return SgdxError(
       found,
       expected=f"at most {room} of {self._length} pieces for it: TASK_FEATURE_LENGTHS['inputs']",
-      fix="raise it in gin, up to the encoder's number of positions, or shorten names and values",
+      fix="shorten the service's description, names and values, or raise it in gin, up to the "
+      "encoder's number of positions",
     )
 
 
