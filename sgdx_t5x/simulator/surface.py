@@ -69,7 +69,7 @@ class Surface:
   ):
     """Args: services and their words by name; the random generator; the paraphrase hook."""
     self._services, self._words, self._rng, self._paraphrase = services, words, rng, paraphrase
-    self._form: dict[tuple[str, ...], str] = {}  # (speaker, value) -> the speaker's form
+    self._form: dict[tuple[str, ...], str] = {}  # `_key` -> the speaker's form
     self._said: dict[tuple[str, str, str], set[str]] = {}  # (service, slot, value) -> its forms
     self._asked: list[str] = []  # slots that the previous turn requested
 
