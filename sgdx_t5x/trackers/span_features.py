@@ -373,10 +373,9 @@ def _row(example: Example, number: int, choice: Choice) -> tuple[int, int, int, 
     end = bisect.bisect_left(starts, choice.end) - 1
     if not starts or begin > end or starts[begin] >= choice.end:
       return None  # cut off
-    if (starts[begin] > choice.start and not begin) or (
-      ends[end] < choice.end and end + 1 == len(ends)
-    ):
-      return None  # half of it is cut off
+    is_first, is_last = begin == 0, end + 1 == len(ends)
+    if (is_first and starts[begin] > choice.start) or (is_last and ends[end] < choice.end):
+      return None  # a part of it is cut off
     return number, answers.SPAN, first + begin, first + end
   if choice.kind == answers.VALUE:
     return number, answers.VALUE, example.values.index((number, choice.number)) + 1, 0

@@ -143,13 +143,13 @@ def from_utterances(
     frames = [Frame(name) for name in names]
     if speaker == SYSTEM:
       for act in acts:
-        _check_act(act, names, schema)
+        _check_act(act, schema)
       frames = [Frame(name, actions=_acts_of(acts, name, schema)) for name in names]
     turns.append(Turn(speaker, text, tuple(frames)))
   return Dialogue("0", names, tuple(turns))
 
 
-def _check_act(act: Mapping[str, Any], services: Sequence[str], schema: Schema) -> None:
+def _check_act(act: Mapping[str, Any], schema: Schema) -> None:
   """Raises SgdxError for an act that no service would be told about."""
   from sgdx_t5x.trackers.turns import SYSTEM_ACTS
 
