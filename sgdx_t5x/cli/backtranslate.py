@@ -287,8 +287,7 @@ def _print_next(args: argparse.Namespace, pivots: list[str], schema: "Schema") -
   out, prefix, options = pathlib.Path(args.out).resolve(), "", ", vocabulary=vocabulary"
   if args.corpus == SAMPLE:
     prefix, options = "sample_", ', vocabulary=sample_vocabulary, prefix="sample_", data="sample"'
-  names = {p: re.sub(r"[^A-Za-z0-9]+", "_", f"{out.name}_{p}").strip("_") for p in pivots}
-  names = {p: f"my_{name}" if name in BACK_TRANSLATIONS else name for p, name in names.items()}
+  names = {pivot: _task_name(f"{out.name}_{pivot}") for pivot in pivots}
   _say("next: register tasks in tasks/mixtures.py or a module of your own (see")
   _say("  tasks/README.md):")
   for pivot, name in names.items():
@@ -296,5 +295,10 @@ def _print_next(args: argparse.Namespace, pivots: list[str], schema: "Schema") -
   tasks = ["sgd", *(f"sgd_{name}" for name in names.values())]
   listed = ", ".join(f'"{prefix}t5dst_{task}"' for task in tasks)
   if args.split == "train":
-    mixture = re.sub(r"[^A-Za-z0-9]+", "_", out.name).strip("_")
-    _say(f'  register_mixture("{prefix}t5dst_{mixture}", [{listed}])')
+    _say(f'  register_mixture("{prefix}t5dst_{_task_name(out.name)}", [{listed}])')
+
+
+def _task_name(text: str) -> str:
+  """Returns a name that tasks can have and built-in variants have not."""
+  name = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")
+  return f"my_{name}" if name in BACK_TRANSLATIONS else name

@@ -15,6 +15,7 @@ from sgdx_t5x.errors import SgdxError, UsageError
 if TYPE_CHECKING:
   from sgdx_t5x.augment.compose import Composition
 
+_VARIANTS = 5  # as in SGD-X
 _EPILOG = """\
 examples:
   A file that lists every name and description, to fill in:
@@ -71,7 +72,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="train, dev, test (default: all splits of the corpus)",
   )
   parser.add_argument(
-    "--variants", type=int, default=5, metavar="K", help="number of variants (default: 5)"
+    "--variants", type=int, default=_VARIANTS, metavar="K", help="number of variants (default: 5)"
   )
   parser.add_argument(
     "--fill",
@@ -141,7 +142,7 @@ def _init(args: argparse.Namespace) -> int:
   print(f"written: {args.init}, {len(lines):,} elements", file=sys.stderr)
   command = ["sgdx", "compose", "--corpus", args.corpus, "--paraphrases", args.init]
   command += ["--split", *args.split] if args.split else []
-  command += ["--variants", str(args.variants)] if args.variants != 5 else []
+  command += ["--variants", str(args.variants)] if args.variants != _VARIANTS else []
   print("next:    fill in the lists of paraphrases, then run", file=sys.stderr)
   command += ["--out", "DIR"]
   print(folded_command(tuple(map(shlex.quote, command)), "  "), file=sys.stderr)

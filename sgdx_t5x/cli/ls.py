@@ -12,7 +12,7 @@ from typing import Any
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import Takes, add_command, add_option
 from sgdx_t5x.errors import UsageError, nearest, require
-from sgdx_t5x.tables import Number, Table
+from sgdx_t5x.tables import Table, count
 
 _EPILOG = """\
 examples:
@@ -94,7 +94,7 @@ def _families(entries: Sequence[dict[str, Any]]) -> Table:
     family = _FAMILY.match(entry["name"])
     families.setdefault(f"{family[0] if family else ''}*", []).append(entry["kind"])
   numbers = ((family, x.count("task"), x.count("mixture")) for family, x in families.items())
-  rows = tuple((family, *(Number(n, str(n)) for n in counts)) for family, *counts in numbers)
+  rows = tuple((family, *map(count, counts)) for family, *counts in numbers)
   return Table(
     "to list some of them: sgdx ls tasks 'PATTERN'", ("pattern", "tasks", "mixtures"), rows
   )

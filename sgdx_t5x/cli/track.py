@@ -192,11 +192,7 @@ def _track_corpus(args: argparse.Namespace) -> int:
   names, schemas = parse_variants(args.variant or [ORIGINAL], corpus)
   variants = {name: schemas.get(args.split, name) for name in names}
   if args.limit is not None:
-    try:
-      corpus = Subset(corpus, {args.split: args.limit}, args.seed)
-    except UsageError as e:
-      fix = f"choose a smaller --limit, or omit it to track all dialogues of {args.split}"
-      raise UsageError(e.found, expected=e.expected, available=e.available, fix=fix) from None
+    corpus = Subset(corpus, {args.split: args.limit}, args.seed)
   tracker = _open(args)
   from sgdx_t5x.tracking.predicting import track_split
 

@@ -214,21 +214,22 @@ def score_run(
     SgdxError: invalid or mismatched input, see `scoring.score_predictions`.
   """
   sources = _sources(folder, split)
+  named = [number for number in sources if number is not None]
   chosen = max(sources, key=lambda number: number or 0) if step is None else step
   if chosen not in sources:
     raise SgdxError(
       f"{folder}: no predictions for step {step}",
       expected="predictions whose file names end in the step, such as -002700.jsonl",
-      available="steps " + ", ".join(map(str, sources)) if any(sources) else "",
+      available="steps " + ", ".join(map(str, named)) if named else "",
       fix="choose one of them, or omit --step to use the last"
-      if any(sources)
+      if named
       else f"omit --step: no file name of {folder} has a step",
     )
-  if None in sources and len(sources) > 1:
+  if None in sources and named:
     raise SgdxError(
       f"{folder}: files of predictions with and without a step in their names",
       expected="predictions of checkpoints, whose file names end in the step, or of one run",
-      available="steps " + ", ".join(str(number) for number in sources if number is not None),
+      available="steps " + ", ".join(map(str, named)),
       fix="move the files without a step to a folder of their own",
     )
   steps = []

@@ -9,7 +9,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import decode_json
 from sgdx_t5x.simulator.backend import ServiceTable, read_table
 from sgdx_t5x.simulator.generate import Simulation
-from sgdx_t5x.simulator.scenarios import Scenario, bad_defaults, parse_scenarios, unusable
+from sgdx_t5x.simulator.scenarios import Scenario, intent_problems, parse_scenarios
 from sgdx_t5x.simulator.templates import read_words
 from sgdx_t5x.simulator.transitions import default_transitions, parse_transitions
 
@@ -99,8 +99,7 @@ def _never_satisfied(
     f"{step.service.name}.{step.intent.name}: {text}"
     for scenario in scenarios
     for step in scenario.steps
-    for text in (unusable(step.intent), *bad_defaults(step.service, step.intent))
-    if text
+    for text in intent_problems(step.service, step.intent)
   }
   for step in (step for scenario in scenarios for step in scenario.steps):
     name, table = step.service.name, tables.get(step.service.name)

@@ -95,18 +95,15 @@ def follow_up(service: Service, intent: Intent) -> Intent | None:
   return service.intents[max(scores, key=scores.__getitem__)]
 
 
-def unusable(intent: Intent) -> str:
-  """Returns why an intent cannot be used in a dialogue, or ""."""
+def intent_problems(service: Service, intent: Intent) -> Iterator[str]:
+  """Yields why an intent cannot be used in a dialogue."""
   if not intent.is_transactional:
-    return "" if intent.result_slots else "a search without result_slots returns nothing"
-  if intent.required_slots or set(intent.optional_slots.values()) - {DONTCARE}:
-    return ""
-  return "a transaction needs a required slot, or a default other than dontcare, to confirm"
-
-
-def bad_defaults(service: Service, intent: Intent) -> Iterator[str]:
-  """Yields what is wrong with the defaults of a transaction, which are confirmed as values."""
-  for name, default in intent.optional_slots.items() if intent.is_transactional else ():
+    if not intent.result_slots:
+      yield "a search without result_slots returns nothing"
+    return
+  if not intent.required_slots and not set(intent.optional_slots.values()) - {DONTCARE}:
+    yield "a transaction needs a required slot, or a default other than dontcare, to confirm"
+  for name, default in intent.optional_slots.items():  # which are confirmed as values
     slot = service.slots[service.slot_index[name]]
     if not default.strip():
       yield f"the default of {name} is empty; use dontcare if there is none"

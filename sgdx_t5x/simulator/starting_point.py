@@ -28,7 +28,7 @@ from sgdx_t5x.simulator.default_words import (
   default_slot_words,
   slot_kind,
 )
-from sgdx_t5x.simulator.scenarios import bad_defaults, follow_up, unusable
+from sgdx_t5x.simulator.scenarios import follow_up, intent_problems
 from sgdx_t5x.simulator.values import ValuePool, parse_pool
 
 NUM_ROWS = 200
@@ -319,9 +319,8 @@ def _problems(service: Service) -> Iterator[str]:
   if not _FILE_NAME.fullmatch(service.name):
     yield f"service {service.name!r}: not a valid file name, which its table needs"
   for intent in service.intents:
-    for text in (unusable(intent), *bad_defaults(service, intent)):
-      if text:
-        yield f"{service.name}.{intent.name}: {text}"
+    for text in intent_problems(service, intent):
+      yield f"{service.name}.{intent.name}: {text}"
   for slot in service.slots:
     if slot.name != slot.name.strip().removesuffix(OPEN).strip() or not slot.name:
       yield f"{service.name}: slot name {slot.name!r} cannot be a column name"

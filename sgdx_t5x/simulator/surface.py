@@ -108,8 +108,9 @@ class Surface:
       self._service, self._own = frame.service, self._words[frame.service]
       self._acts = self._own.acts["user"]
       for act in frame.acts:
-        keys = {value: self._key(USER, frame.service, act.slot, value) for value in act.values}
-        self._form.update({key: said[value] for value, key in keys.items() if value in said})
+        for value in act.values:
+          if value in said:
+            self._form[self._key(USER, frame.service, act.slot, value)] = said[value]
       self._user(frame, text)
     return text.finished(), [span for span in text.spans if span[1]]
 

@@ -111,14 +111,18 @@ class LoadedModel:
     """What its answers depend on, for `protocol.Tracker.settings`."""
     lengths = " ".join(f"{name}={length}" for name, length in sorted(self.lengths.items()))
     found = {"weights": self.digest, "task": self.task.name, "lengths": lengths}
+    return found | self._checksums | ({"cpu_matmul": self._operands} if self._operands else {})
+
+  @functools.cached_property
+  def _checksums(self) -> dict[str, str]:
+    """Of the network's configuration and of the input vocabulary."""
     # Functions in a configuration are shown with their addresses, which differ by process.
     network = re.sub(r" at 0x[0-9a-f]+", "", repr(self.model.module))
     vocabulary = self.model.input_vocabulary
     pieces = [vocabulary.decode([i]) for i in range(vocabulary.vocab_size)]
     pieces.append(str(vocabulary.encode("Case and É")))
-    for name, text in ("network", network), ("vocabulary", "\n".join(pieces)):
-      found[name] = f"{zlib.crc32(text.encode()):08x}"
-    return found | ({"cpu_matmul": self._operands} if self._operands else {})
+    texts = {"network": network, "vocabulary": "\n".join(pieces)}
+    return {name: f"{zlib.crc32(text.encode()):08x}" for name, text in texts.items()}
 
   def answer(self, features: Sequence[Features]) -> list[list[int]]:
     """Runs the model in batches of similar lengths, once per distinct example.

@@ -15,7 +15,6 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts import signature_fields
 from sgdx_t5x.prompts.protocol import Prompt, PromptFormat, ServicePair, service_pairs
-from sgdx_t5x.prompts.sdt import load_demonstrations
 from sgdx_t5x.prompts.text_examples import Tokens, check_fits, input_tokens
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
@@ -80,9 +79,8 @@ class PromptedTracker:
   def settings(self) -> Mapping[str, str]:
     """See `protocol.Tracker`."""
     fields = signature_fields(self._format)
-    demos = getattr(self._format.style, "demos", None)  # a file, which the fields leave out
-    if demos is not None:
-      fields["demos"] = load_demonstrations(demos).crc
+    if demos := getattr(self._format, "demonstrations", None):  # a file, which the fields leave out
+      fields["demos"] = demos.crc
     return {**self._model.settings, "tracker": self.name, **fields}
 
   def check(self, shown: Shown) -> None:
