@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 _MINUS = re.compile(r"-(?=\d)(?<!v1-)")  # minus sign of a number: not in "v1-5"
-_UNIT = re.compile(r" \((%|points)\)$")  # left out in CSV
+_UNIT = re.compile(r" \((%|points)\)(?=,|$)")  # left out in CSV, whose values are fractions
 _TAG = re.compile(r"<(?=[a-zA-Z/!?])")  # Markdown would pass it on as HTML
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(\.[0-9]+)?(e[+-]?[0-9]+)?|-")  # "-": missing

@@ -272,7 +272,7 @@ def parse_variants(
   for item in items:
     name, sign, folder = item.partition("=")
     again = variants.get(name, folder or None) != (folder or None)
-    if not is_folder_name(name) or again or (sign and not folder):
+    if not is_folder_name(name) or again or (sign and not folder) or (name == "all" and folder):
       raise UsageError(
         f"--variant {item}",
         expected="NAME, or NAME=DIR for custom schemas, with one DIR per name and no slash in NAME",

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import hashlib
 import pathlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.data.dialogue import Dialogue, check_dialogue, read_dialogues
@@ -18,13 +18,15 @@ from sgdx_t5x.data.schema import Schema, check_aligned, load_schema
 from sgdx_t5x.data.sources import DOWNLOAD_HINT, Source
 from sgdx_t5x.data.variants import ALL_VARIANTS, BACK_TRANSLATIONS, ORIGINAL, SPLITS
 from sgdx_t5x.errors import SgdxError, malformed, nearest
-from sgdx_t5x.files import decode_json
+from sgdx_t5x.files import decode_json, is_text
 
 # Dialogues per split of the published SGD (SGD paper, Table 1; test as released).
 PUBLISHED_DIALOGUES = {"train": 16_142, "dev": 2_482, "test": 4_201}
 _PUBLISHED_FILES = {"train": 127, "dev": 20, "test": 34}  # of dialogues
 _PUBLISHED_SERVICES = {"train": 26, "dev": 17, "test": 21}
 _KNOWN_BY = {"train": "RideSharing_2", "dev": "Hotels_4", "test": "Payment_1"}  # a service of each
+# The splits of the sample. Its services are SGD's neither in number nor by name.
+_SAMPLE_SERVICES, _SAMPLE_KNOWN_BY = {"train": 12, "dev": 14, "test": 16}, "Ferries_1"
 Check = Callable[[Dialogue, Schema, str], None]  # of a dialogue, from a file; raises SgdxError
 SIMULATION = "{split}/simulation.json"  # how `sgdx simulate` made a split; SGD's have none
 PERTURBATION = "{split}/perturbation.json"  # how `sgdx perturb` changed a split
@@ -65,17 +67,22 @@ class Corpus:
   def name(self) -> str:
     """Short name for tables and signatures: "sgd" if its services are SGD's, else the file's.
 
-    A perturbed corpus has its kinds of perturbation appended: "sgd+ned".
+    Published figures, tasks and gin files belong to the names "sgd" and "sample": a file of that
+    name with other services is called "own_sgd". A perturbed corpus has its kinds of perturbation
+    appended: "sgd+ned".
     """
     if found := [p for p in self._perturbations.values() if p]:
       return "+".join([found[0].original, *dict.fromkeys("+".join(p.kinds) for p in found)])
-    first = self.splits[0]
+    first, known = self.splits[0], ""
     if SIMULATION.format(split=first) not in self._names:
       services = self.schema(first).names
       if len(services) == _PUBLISHED_SERVICES[first] and _KNOWN_BY[first] in services:
         return "sgd"
+      if len(services) == _SAMPLE_SERVICES[first] and _SAMPLE_KNOWN_BY in services:
+        known = "sample"
     path = pathlib.Path(self.origin).resolve()
-    return path.stem if path.is_file() else path.name  # of a folder "ned.seed1", all of it
+    name = path.stem if path.is_file() else path.name  # of a folder "ned.seed1", all of it
+    return f"own_{name}" if name in ("sgd", "sample") and name != known else name
 
   def perturbed(self, split: str) -> tuple[str, ...]:
     """Returns the kinds of perturbation of a split, in their order; () for none."""
@@ -140,7 +147,8 @@ class Corpus:
 
     Args:
       split: one of `splits`.
-      check: replaces the default one, which raises SgdxError, as does a repeated dialogue id.
+      check: replaces the default one, which raises SgdxError, as do two dialogues or frames that
+        would have the same id.
     """
     schema, ids = self.schema(split), set[str]()
     last_only = self.scores_last_turns(split)
@@ -149,12 +157,8 @@ class Corpus:
       for dialogue in read_dialogues(self.source.read(name), origin):
         dialogue = dataclasses.replace(dialogue, last_only=True) if last_only else dialogue
         check(dialogue, schema, origin)
-        if check is check_dialogue and dialogue.dialogue_id in ids:
-          raise SgdxError(
-            f"{origin}: dialogue {dialogue.dialogue_id} occurs twice in the corpus",
-            expected="unique dialogue ids in a split",
-            fix="remove the duplicate file or dialogue",
-          )
+        if check is check_dialogue:
+          _check_ids(dialogue, ids, origin)
         ids.add(dialogue.dialogue_id)
         yield dialogue
 
@@ -256,6 +260,31 @@ class _Perturbation:
   complete: bool
   last_only: bool  # of each dialogue, only the last turn is scored
   label: str
+
+
+def _check_ids(dialogue: Dialogue, ids: Collection[str], origin: str) -> None:
+  """Refuses a dialogue whose id is among `ids` or no text, or whose frames have the same id."""
+  name = dialogue.dialogue_id
+  if name in ids:
+    raise SgdxError(
+      f"{origin}: dialogue {name} occurs twice in the corpus",
+      expected="unique dialogue ids in a split",
+      fix="remove the duplicate file or dialogue",
+    )
+  if not is_text(name):
+    raise SgdxError(
+      f"{origin}: dialogue id {name!r} holds half a character (a lone surrogate)",
+      expected="an id that UTF-8 can encode",
+      fix="rename the dialogue, or write the file again",
+    )
+  frames = [(turn, frame.service) for turn, frame in dialogue.user_frames()]
+  if len(set(frames)) < len(frames):
+    turn, service = next(x for x in frames if frames.count(x) > 1)
+    raise SgdxError(
+      f"{origin}, dialogue {name}, turn {turn}: two frames of {service}",
+      expected="at most one frame per service in a user turn",
+      fix="merge them; sgdx data verify lists what else is wrong",
+    )
 
 
 def _check_names(schema: Schema) -> None:

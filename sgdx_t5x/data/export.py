@@ -78,6 +78,12 @@ def choose(
     for name in names:
       _check_kinds(corpus, split, name)
     chosen[split] = {name: schema(split, name) for name in dict.fromkeys(names)}
+  if not any(chosen.values()):
+    raise SgdxError(
+      f"{corpus.origin}: no schema variants",
+      expected="variants beside the original, for all of them to be exported",
+      fix="name others: --variant corrupt_1, or --variant NAME=DIR for schemas of your own",
+    )
   if not any(names and corpus.dialogue_files(split) for split, names in chosen.items()):
     raise SgdxError(
       f"{corpus.origin}: no dialogues to export in split {', '.join(chosen)}",

@@ -8,14 +8,16 @@ import zlib
 from collections.abc import Iterator
 from typing import Protocol
 
-from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files.inputs import protect
 
-# The files that a score depends on. Variants' dialogues, which the official converter puts beside
-# their schemas, only repeat the original ones.
-_PART = re.compile(r"(train|dev|test)/dialogues_[^/]*\.json|(.+/)?(train|dev|test)/schema\.json")
-
+# The files that a score depends on, by their place in the layout. Variants' dialogues, which the
+# official converter puts beside their schemas, only repeat the original ones.
+_PART = re.compile(
+  r"(train|dev|test)/dialogues_[^/]*\.json"
+  r"|(sgd_x/data/[^/]+/|back_translations/[^/]+/)?(train|dev|test)/schema\.json"
+)
+_SCHEMA = re.compile(r"((?:.*/)?)(?:train|dev|test)/schema\.json", re.DOTALL)
 
 # What zipfile raises for broken archives; encrypted ones and unknown methods are RuntimeErrors.
 _BROKEN = (zipfile.BadZipFile, EOFError, OSError, RuntimeError, ValueError, zlib.error)
@@ -39,10 +41,8 @@ class Source(Protocol):
 
 def _find_root(names: list[str], origin: str) -> str:
   """The folder inside an archive that holds the splits, e.g. dstc8-...-master/."""
-  roots = sorted(
-    (n.removesuffix(f"{s}/schema.json") for n in names for s in SPLITS
-     if n.endswith(f"{s}/schema.json")), key=len
-  )  # fmt: skip
+  roots = [match[1] for match in map(_SCHEMA.fullmatch, names) if match]
+  roots.sort(key=len)
   if not roots:
     raise SgdxError(
       f"{origin}: contains no SPLIT/schema.json",
@@ -139,13 +139,19 @@ class DirectorySource:
     return ((name, zlib.crc32(self.read(name))) for name in names)
 
 
-def _json_files(folder: pathlib.Path) -> Iterator[pathlib.Path]:
+def _json_files(
+  folder: pathlib.Path, ancestors: frozenset[str] = frozenset()
+) -> Iterator[pathlib.Path]:
   """Regular files only: a folder may have such a name, and reading a pipe would block."""
-  visited = set()  # links to folders may lead in a circle
-  for parent, folders, names in os.walk(folder, followlinks=True):
-    if (place := os.path.realpath(parent)) in visited:
-      folders.clear()
-      continue
-    visited.add(place)
-    paths = (pathlib.Path(parent, name) for name in names if name.endswith(".json"))
-    yield from (path for path in paths if path.is_file())
+  place = os.path.realpath(folder)
+  if place in ancestors:  # a link that leads in a circle
+    return
+  try:
+    entries = list(os.scandir(folder))
+  except OSError:  # not ours to read
+    return
+  for entry in entries:
+    if entry.is_dir():
+      yield from _json_files(pathlib.Path(entry.path), ancestors | {place})
+    elif entry.name.endswith(".json") and entry.is_file():
+      yield pathlib.Path(entry.path)

@@ -15,6 +15,7 @@ from sgdx_t5x.corpora import SAMPLE, open_corpus
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue, example_pick, frame_id
 from sgdx_t5x.data.schema import Schema
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.reading import as_text
 from sgdx_t5x.records import tracker_fields
 from sgdx_t5x.trackers.turns import without_acts, without_spans
@@ -103,8 +104,15 @@ class Sgd(tfds.core.GeneratorBasedBuilder):
     )
     for lacking in _ANNOTATED:
       self.info.metadata[lacking] = {}  # split -> the first place, if any
-    splits = [split for split in corpus.splits if corpus.dialogue_files(split)]
-    return {split: self._generate_examples(corpus, split) for split in splits or corpus.splits}
+    splits = [split for split in corpus.splits if next(corpus.dialogues(split), None)]
+    if not splits:
+      raise SgdxError(
+        f"{corpus.origin}: no dialogues",
+        expected="dialogues_*.json in train/, dev/ or test/, with a dialogue or more",
+        available=corpus.file_counts(),
+        fix="add the dialogues; sgdx data verify checks them",
+      )
+    return {split: self._generate_examples(corpus, split) for split in splits}
 
   def _generate_examples(self, corpus: Corpus, split: str):
     schema, seen = corpus.schema(split), corpus.seen_services(split)

@@ -13,6 +13,7 @@ import tensorflow_datasets as tfds
 from google.protobuf import json_format
 
 from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.errors import SgdxError, first_line
 from sgdx_t5x.files import writing_fix
 from sgdx_t5x.files.inputs import check_no_input_in
@@ -72,15 +73,10 @@ def _prepare(corpus, data_dir, overwrite, on_dialogue, name) -> Sgd:
   if folder.exists():
     if replaced.exists():  # that run had written the new records
       shutil.rmtree(replaced)
-    found = (builder.info.metadata or {}).get("checksum")
-    if not overwrite and (corpus is None or found == corpus.checksum()):
-      return builder
     if not overwrite:
-      raise SgdxError(
-        f"{folder} contains records of another corpus (checksum {found})",
-        expected=f"no records, or those of {corpus.origin} (checksum {corpus.checksum()})",
-        fix="pass another --data-dir, or --overwrite to replace them",
-      )
+      _check_same(builder.info.metadata or {}, corpus, folder)
+      _remove_unfinished(folder.parent)  # a killed overwriting run's
+      return builder
     check_no_input_in(folder, "--data-dir")
     folder.rename(replaced)  # kept until the new records are complete
     builder = _builder(corpus, data_dir, on_dialogue, name)
@@ -101,6 +97,22 @@ def _prepare(corpus, data_dir, overwrite, on_dialogue, name) -> Sgd:
     raise
   shutil.rmtree(replaced, ignore_errors=True)
   return builder
+
+
+def _check_same(metadata, corpus: Corpus | None, folder: pathlib.Path) -> None:
+  """Refuses records of another corpus; without one, those that no download would give."""
+  found = metadata.get("checksum")
+  if corpus is not None:
+    wanted, same = f"{corpus.origin} (checksum {corpus.checksum()})", found == corpus.checksum()
+  else:
+    wanted, complete = "the official archive, complete", metadata.get("complete", {})
+    same = metadata.get("corpus") == "sgd" and [*complete.values()] == [True] * len(SPLITS)
+  if not same:
+    raise SgdxError(
+      f"{folder} contains records of another corpus (checksum {found})",
+      expected=f"no records, or those of {wanted}",
+      fix="pass another --data-dir, or --overwrite to replace them",
+    )
 
 
 def _remove_unfinished(folder: pathlib.Path) -> None:

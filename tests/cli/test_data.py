@@ -102,6 +102,24 @@ def test_a_second_time_nothing_is_written(tmp_path, capsys, monkeypatch):
     assert words[4:] == ["--gin.MODEL_DIR='runs/t5dst'", f"--tfds_data_dir={folder}"]
 
 
+def test_splits_without_dialogues_are_left_out_and_a_corpus_without_any_is_refused(
+  tmp_path, capsys
+):
+  corpus = write_sample(tmp_path / "mine", {"train": 0, "test": 5, "dev": 0})
+  (corpus / "dev/dialogues_001.json").write_text("[]")
+  command = ["data", "prepare", "--corpus", str(corpus), "--data-dir", str(tmp_path / "data")]
+  assert main([*command, "--format", "json"]) == 0
+  assert json.loads(capsys.readouterr().out)["splits"].keys() == {"test"}
+  (corpus / "test/dialogues_001.json").rename(corpus / "test/dialogues-001.json")
+  assert main([*command, "--overwrite"]) == 1
+  error = capsys.readouterr().err
+  assert "mine: no dialogues" in error
+  assert "available: train: 0 files, dev: 1 files, test: 0 files" in error
+  # They are no download's, whatever they are called.
+  assert main(["data", "prepare", "--download", "--data-dir", str(tmp_path / "data")]) == 1
+  assert "expected:  no records, or those of the official archive" in capsys.readouterr().err
+
+
 def test_other_data_are_not_overwritten_silently(tmp_path, capsys):
   corpus = tmp_path / "sgd_mine"
   write_sample(corpus, {"train": 0})
@@ -292,6 +310,10 @@ def test_a_next_command_names_gin_files_and_tasks_that_there_are():
   ):
     assert _next("mine", name, "d").startswith(start)
   assert "no built-in task" in _next("mine", "other", "d")
+  assert "no built-in task" in _next("sample+ned", "other", "d")
+  # Tasks find records by their name, whatever corpus they are of.
+  assert "--gin_file=gin/sample/t5dst.gin" in _next("mine", "sample", "d")
+  assert "--gin_file=gin/t5dst.gin" in _next("sample", "full", "d")
   for kind in _EVALUATED_ON:
     label = {"coco": "coco_rare", "coco_ori": "coco_ori_rare"}.get(kind, kind)
     command = _next(f"sample+{kind}", f"sample_{label}", "d")

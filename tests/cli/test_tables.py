@@ -238,7 +238,7 @@ def numbers(commands, capsys, name):
 def test_csv_has_fractions(commands, capsys):
   """Neither percent nor rounded, as in JSON."""
   cells, data = numbers(commands, capsys, "diff")
-  title = "unseen: joint_goal_accuracy (%), 2 frames, 2 dialogues"
+  title = "unseen: joint_goal_accuracy, 2 frames, 2 dialogues"
   found = data["rows"]["unseen"]["differences"]["jga_orig"]
   assert float(cells[title, "original", "A"]) == found["a"] == 1.0
   assert [float(cells[title, "original", f"95% {x}"]) for x in ("low", "high")] == found["ci95"]

@@ -146,6 +146,47 @@ def test_links_to_folders_are_followed(folder, tmp_path):
   assert found.checksum() == open_corpus(folder).checksum()
 
 
+def test_a_split_may_link_to_another(folder, tmp_path):
+  copy = tmp_path / "mine"
+  copy.mkdir()
+  for name in ("train", "dev"):
+    shutil.copytree(folder / name, copy / name)
+  (copy / "test").symlink_to("dev")
+  found = open_corpus(copy)
+  assert found.splits == ("train", "dev", "test")
+  assert count(found, "test") == count(found, "dev")
+
+
+@pytest.mark.parametrize(
+  ("change", "words"),
+  [
+    (lambda d: d["turns"][0]["frames"].append(d["turns"][0]["frames"][0]), "turn 0: two frames of"),
+    (lambda d: d.update(dialogue_id="1_\ud800"), "half a character"),
+  ],
+)
+def test_dialogues_whose_records_would_have_no_id_of_their_own(folder, tmp_path, change, words):
+  copy = shutil.copytree(folder, tmp_path / "mine")
+  path = copy / "dev/dialogues_001.json"
+  dialogues = json.loads(path.read_text())
+  change(dialogues[3])
+  path.write_text(json.dumps(dialogues))
+  with pytest.raises(SgdxError, match=words):
+    count(open_corpus(copy), "dev")
+
+
+def test_a_folder_is_not_taken_for_a_split_by_the_end_of_its_name(folder, tmp_path):
+  copy = tmp_path / "mine"
+  shutil.copytree(folder / "dev", copy / "sgd/dev")
+  (copy / "latest").mkdir()
+  shutil.copy(folder / "dev/schema.json", copy / "latest")
+  assert open_corpus(copy).splits == ("dev",)
+  path = tmp_path / "mine.zip"
+  with zipfile.ZipFile(path, "w") as z:
+    z.write(folder / "dev/schema.json", "sgd_dev/schema.json")
+  with pytest.raises(SgdxError, match=r"contains no SPLIT/schema.json"):
+    open_corpus(path)
+
+
 def test_files_in_a_folder_named_like_dialogues_are_others(folder, tmp_path):
   copy = shutil.copytree(folder, tmp_path / "mine")
   shutil.copytree(copy / "dev", copy / "dev/dialogues_old")
@@ -160,6 +201,14 @@ def test_the_folder_one_is_in_has_its_name(folder, monkeypatch):
 def test_a_corpus_has_the_name_of_its_folder_or_archive(folder, archive, tmp_path):
   assert open_corpus(archive).name == "mine"
   assert open_corpus(shutil.copytree(folder, tmp_path / "ned.seed1")).name == "ned.seed1"
+
+
+def test_only_sgd_and_the_sample_have_their_names(folder, tmp_path):
+  """Published figures, tasks and gin files belong to these names."""
+  assert open_corpus(shutil.copytree(folder, tmp_path / "sample")).name == "sample"
+  other = tiny_corpus.write_corpus(tmp_path / "tiny")
+  for name in ("sgd", "sample"):
+    assert open_corpus(shutil.copytree(other, tmp_path / "other" / name)).name == f"own_{name}"
 
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
@@ -232,6 +281,8 @@ def test_other_files_in_the_folder_do_not_change_the_checksum(tmp_path):
   root = tiny_corpus.write_corpus(tmp_path / "c")
   before = open_corpus(root).checksum()
   (root / "scores.json").write_text("{}")
+  (root / "exported/v1/test").mkdir(parents=True)
+  shutil.copy(root / "test/schema.json", root / "exported/v1/test")
   assert open_corpus(root).checksum() == before
   (root / "test" / "dialogues_009.json").write_text("[]")
   assert open_corpus(root).checksum() != before

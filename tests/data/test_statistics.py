@@ -55,6 +55,18 @@ def run(*argv):
 # --- by hand -------------------------------------------------------------------------------
 
 
+def test_a_system_turns_state_is_no_user_frame(root):
+  path = root / "train/dialogues_001.json"
+  without = statistics.report(open_corpus(root), ["train"])["splits"]["train"]
+  [dialogue] = json.loads(path.read_text())
+  for frame in (turn["frames"][0] for turn in dialogue["turns"] if turn["speaker"] == "SYSTEM"):
+    frame["state"] = {"active_intent": "Do", "requested_slots": [], "slot_values": {"to": ["X"]}}
+  if "Shops_1" == frame["service"]:
+    frame["state"]["slot_values"] = {"item": ["X"]}
+  tiny.write_json(path, [dialogue])
+  assert statistics.report(open_corpus(root), ["train"])["splits"]["train"] == without
+
+
 def test_train_by_hand(root):
   """4 turns of 5, 2, 2 and 1 words; hello, comma, a, cheque, there, for, anna, bye."""
   found = statistics.report(open_corpus(root), ["train"])["splits"]["train"]

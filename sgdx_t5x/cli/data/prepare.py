@@ -124,20 +124,20 @@ def _next(corpus: str, name: str, data_dir: str | os.PathLike[str]) -> str:
     name: of the records; "..._aug" are for training, other perturbed ones for evaluation.
     data_dir: where they are.
   """
-  from sgdx_t5x.records.builder import SIMULATED
+  from sgdx_t5x.records.builder import SIMULATED, Sgd
 
-  original, _, kinds = corpus.partition("+")
+  kinds = corpus.partition("+")[2]
   is_simulated = name.removeprefix("sample_") == SIMULATED
-  if not kinds and not is_simulated and name not in ("full", "sample"):
-    return f"no built-in task reads records of this name: tasks of yours have data={name!r}"
-  is_of_sample = name.startswith("sample_") if is_simulated else original == "sample"
-  folder = "gin/sample" if is_of_sample else "gin"
   is_for_training = name.endswith("_aug")
   if kinds and kinds not in (_TRAINED_ON if is_for_training else _EVALUATED_ON):
     return f"no task reads records of {corpus}: sgdx ls tasks lists the tasks"
+  if name not in Sgd.builder_configs or not (kinds or is_simulated or name in ("full", "sample")):
+    return f"no built-in task reads records of this name: tasks of yours have data={name!r}"
+  is_of_sample = name.split("_")[0] == "sample"  # tasks find records by their name
+  folder = "gin/sample" if is_of_sample else "gin"
   if kinds and not is_for_training:
     command = ["python", "-m", "t5x.eval", f"--gin_file={folder}/checkdst_eval.gin"]
-    prefix = "sample_" if original == "sample" else ""
+    prefix = "sample_" if is_of_sample else ""
     task = f"checkdst_{kinds.replace('+', '_')}"
     if kinds in ("coco", "coco_ori"):  # whose records are also named after what was added
       task = name.removeprefix("sample_")
