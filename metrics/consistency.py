@@ -16,7 +16,7 @@ def consistent_jga(scores: np.ndarray) -> float:
   Correct means a JGA of 1, which excludes partial fuzzy matches. nan if there is no row or no
   frame; frames with nan in a row are excluded.
   """
-  return mean(frame_consistency(scores))
+  return mean(frame_consistency(scores)) if len(scores) else float("nan")
 
 
 def frame_consistency(scores: np.ndarray) -> np.ndarray:

@@ -103,6 +103,8 @@ def differences(
     name: (a.fields.get(name), b.fields.get(name))
     for name in sorted(names, key=lambda name: name in _FRAME_FIELDS)
   }
+  if None in pairs.get("schemas", ()):  # then they share no variant of one's own
+    del pairs["schemas"]
   return {name: pair for name, pair in pairs.items() if len({_value(name, x) for x in pair}) > 1}
 
 

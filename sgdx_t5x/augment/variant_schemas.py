@@ -148,7 +148,10 @@ class VariantSchemas:
     return shipped_schema(self._released.schema(split), variant)
 
   def _missing(self, split: str, variant: str) -> SgdxError:
-    fix = "choose one of them; SGD-X is part of the official archive"
+    fix = (
+      "choose one of them; for a folder of your own, pass NAME=DIR to --variant, or to --schemas "
+      "of `sgdx score` and `sgdx report`; SGD-X is part of the official archive"
+    )
     if variant in PARAPHRASES:
       fix = (
         "paraphrases of SGD's train services ship with sgdx_t5x; make those of other services with "

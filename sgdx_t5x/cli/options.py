@@ -155,6 +155,7 @@ def add_scoring(
     help="format and style of the prompts of JSONL predictions, if not T5DST's default: "
     "format=d3st, or values=letters lowercase=true",
   )
+  add_schemas(parser)
   parser.add_argument(
     "--allow-missing",
     action="store_true",
@@ -175,6 +176,30 @@ def add_scoring(
   )
 
 
+def add_schemas(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+  """Adds `--schemas`, the folders of custom variants; see `parse_schemas`."""
+  add_option(
+    parser,
+    Takes.VARIANT,
+    "--schemas",
+    nargs="+",
+    default=[],
+    metavar="NAME=DIR",
+    help="schemas of variants of your own, as given to `sgdx prompts --variant`",
+  )
+
+
+def parse_schemas(args: argparse.Namespace) -> dict[str, str]:
+  """Returns variant -> folder of `--schemas`. Raises UsageError for an item of another form."""
+  return parse_named(args.schemas, "schemas", "NAME=DIR", "pass, for example, mine=my_schemas")
+
+
+def schemas_of(variants: Sequence[str]) -> list[str]:
+  """Returns the `--schemas` option for those of `--variant` that are NAME=DIR; [] for none."""
+  own = [item for item in variants if "=" in item]
+  return ["--schemas", *own] if own else []
+
+
 def add_outputs(parser: argparse.ArgumentParser, numbers: str, of_frames: str) -> None:
   """Adds `--json` and `--per-frame`. Args: what they write, for the help."""
   text = f"also write all {numbers} to this JSON file"
@@ -188,7 +213,7 @@ def scoring_settings(args: argparse.Namespace) -> dict[str, Any]:
   names = ("fuzzy", "zero_mean", "allow_missing", "bootstrap_samples", "seed")
   prompt_format = parse_format(args.prompt_style)
   given = {name: getattr(args, name) for name in names if hasattr(args, name)}
-  return {"prompt_format": prompt_format, **given}
+  return {"prompt_format": prompt_format, "schemas": parse_schemas(args), **given}
 
 
 def parse_format(items: Sequence[str]) -> "PromptFormat":

@@ -19,6 +19,7 @@ from sgdx_t5x.cli.options import (
   add_option,
   add_split,
   add_variants,
+  schemas_of,
 )
 from sgdx_t5x.cli.output import folded_command
 
@@ -223,6 +224,7 @@ def _print_summary(
   lines += requests.incomplete(corpus, args.split, written.of_dialogues)
   command = ["sgdx", "score", "--corpus", args.corpus, "--split", args.split, "--predictions"]
   command.append(f"{untagged(variants[0])[1] if len(variants) == 1 else 'all'}=ANSWERS.jsonl")
+  command += schemas_of(args.variant)
   if args.prompt_style:
     command += ["--prompt-style", *args.prompt_style]
   if written.dialogues < written.of_dialogues:

@@ -16,6 +16,7 @@ from sgdx_t5x.cli.options import (
   add_split,
   no_cycles,
   parse_named,
+  parse_schemas,
 )
 from sgdx_t5x.cli.progress import Update, progress
 from sgdx_t5x.errors import SgdxError, UsageError, require
@@ -147,7 +148,8 @@ def run(args: argparse.Namespace) -> int:
     perturbed = parse_named(
       args.perturbed, "perturbed", "SET=DIR", "pass, for example, ned=perturbed/ned"
     )
-    content = build.make(args.title, scored, corpus, args.force, update, perturbed)
+    schemas = parse_schemas(args)
+    content = build.make(args.title, scored, corpus, args.force, update, perturbed, schemas)
     page = build.write(content, out, args.examples, update)
   output.show(
     args.format,

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
-from sgdx_t5x.cli.options import STDOUT, Takes, add_option, check_price
+from sgdx_t5x.cli.options import STDOUT, Takes, add_option, check_price, schemas_of
 from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.errors import SgdxError, UsageError
 
@@ -169,7 +169,8 @@ def _summary(
   if args.dry_run:
     return
   command = ["sgdx", "score", "--calls", "--corpus", args.corpus, "--split", args.split]
-  command += ["--predictions", "all=ANSWERS.jsonl", *(["--allow-missing"] if partial else [])]
+  command += ["--predictions", "all=ANSWERS.jsonl", *schemas_of(args.variant)]
+  command += ["--allow-missing"] if partial else []
   yield folded_command(tuple(map(shlex.quote, command)), "next:    ")
 
 

@@ -14,7 +14,16 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import Terminated
-from sgdx_t5x.cli.options import Takes, add_command, add_option, check_least, check_price
+from sgdx_t5x.cli.options import (
+  Takes,
+  add_command,
+  add_option,
+  add_schemas,
+  check_least,
+  check_price,
+  parse_schemas,
+  schemas_of,
+)
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
@@ -62,6 +71,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   add_option(parser, Takes.INPUT, "--reuse", nargs="+", default=[], metavar="FILE", help=text)
   text = "to score the answers when complete, and to tell --limit which services are seen"
   add_option(parser, Takes.CORPUS, "--corpus", help=text)
+  add_schemas(parser)
   parser.add_argument(
     "--limit",
     type=int,
@@ -220,6 +230,7 @@ def _check_corpus(args: argparse.Namespace, file: "RequestFile") -> None:
   """Refuses, before anything is asked, answers that could not be scored on --corpus."""
   if not args.corpus:
     return
+  from sgdx_t5x.augment.variant_schemas import VariantSchemas
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.data.example_id import ExampleId
   from sgdx_t5x.data.variants import untagged
@@ -242,6 +253,9 @@ def _check_corpus(args: argparse.Namespace, file: "RequestFile") -> None:
       available=f"{corpus.origin} is {' and '.join(own) or 'not perturbed'}",
       fix="pass the corpus that the requests were made from as --corpus, or leave it out",
     )
+  schemas = VariantSchemas(corpus, parse_schemas(args))
+  for variant in sorted(file.variants):
+    schemas.get(example.split, variant)  # raises if there is none
 
 
 # --- running --------------------------------------------------------------------------------
@@ -337,7 +351,7 @@ def _score(args: argparse.Namespace, file: "RequestFile") -> int:
 
   # What is not in the requests is missing, and the result says that it is PARTIAL.
   words = ["score", "--calls", "--corpus", args.corpus or "CORPUS", "--split", file.split]
-  words += ["--predictions", f"all={args.out}", "--allow-missing"]
+  words += ["--predictions", f"all={args.out}", "--allow-missing", *schemas_of(args.schemas)]
   if not args.corpus:
     print(folded_command(("sgdx", *map(shlex.quote, words)), "next:    "), file=sys.stderr)
     return 0

@@ -67,6 +67,8 @@ def run(args: argparse.Namespace) -> int:
   print(f"written: {args.out}")
   print(f"         {number:,} intents, slots and values; width {width}")
   print("next:    train the baseline on the same encoder, as in gin/baseline.gin, with")
+  if args.descriptions_only:
+    print("         a task of your own that has BaselineStyle(names=False), and with")
   for name, value in (("SGDX_ENCODER", args.encoder), ("SGDX_SCHEMA_EMBEDDINGS", args.out)):
     print(f"  export {name}={shlex.quote(str(value))}")
   return 0

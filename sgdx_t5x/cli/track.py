@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import Takes, add_command, add_option, add_split
+from sgdx_t5x.cli.options import Takes, add_command, add_option, add_split, schemas_of
 from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
@@ -220,6 +220,7 @@ def _print_next(args: argparse.Namespace, variants: "Mapping[str, Schema]") -> N
 
   command = ["sgdx", "score", "--corpus", args.corpus, "--split", args.split, "--predictions"]
   command += [f"{name}={pathlib.Path(args.out) / name}" for name in variants]
+  command += schemas_of(args.variant)
   if args.limit is not None:
     command.append("--allow-missing")
   print(folded_command(tuple(map(shlex.quote, command))), file=sys.stderr)

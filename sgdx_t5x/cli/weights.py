@@ -129,6 +129,12 @@ def _import(args: argparse.Namespace) -> int:
     check_checkpoint_free(args.out, args.step, args.overwrite)  # before minutes of reading
     with progress("MB") as update:  # one for each task: between them, results are printed
       weights = read_huggingface(args.hf, update)
+    if args.step and isinstance(weights.sizes, BertSizes):
+      raise UsageError(
+        f"--step {args.step} of a BERT",
+        expected="no --step: a tracker starts to be trained on it at step 0",
+        fix="leave it out",
+      )
     _print_read(args.hf, weights)
     with progress("MB") as update, _quiet(args.debug):
       path = write_checkpoint(weights, args.out, args.step, args.overwrite, update)

@@ -7,6 +7,7 @@ V values, I intents, N elements.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -90,7 +91,8 @@ class BaselineTracker(nn.Module):
   """
 
   config: BertConfig
-  table: SchemaTable
+  # Not in the repr, by which `sgdx track` knows the network: it appends elements to the table.
+  table: SchemaTable = dataclasses.field(repr=False)
 
   @nn.compact
   def __call__(self, batch: Batch, deterministic: bool = True) -> dict[str, Array]:

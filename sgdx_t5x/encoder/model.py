@@ -96,9 +96,10 @@ class EncoderModel(models.BaseModel):
     length, most = input_shapes["encoder_input_tokens"][-1], self.module.config.max_positions
     if length > most:
       raise SgdxError(
-        f"TASK_FEATURE_LENGTHS['inputs'] = {length}, {length - most} more than there are positions",
+        f"length of 'inputs' = {length}, {length - most} more than there are positions",
         expected=f"at most {most} (encoder.BertConfig.max_positions)",
-        fix=f"set 'inputs' and 'segments' to {most} or less: turns are cut, never the schema",
+        fix=f"set 'inputs' and 'segments' to {most} or less in TASK_FEATURE_LENGTHS, and in "
+        "PACKED_LENGTHS where a gin file has it: turns are cut, never the schema",
       )
     types = input_types or {}
     batch = {

@@ -20,6 +20,7 @@ import numpy as np
 
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files import atomic_write
+from sgdx_t5x.weights.hf_folder import ONE_FILE
 
 if TYPE_CHECKING:
   from sgdx_t5x.encoder.encoder import BertConfig
@@ -62,7 +63,8 @@ class SchemaTable:
         expected="one for each intent, slot and value in every variant requested; the table has "
         f"{len(self.texts):,}",
         available=close,
-        fix=f"make the table for this corpus and these variants: {_MAKE}",
+        fix=f"make the table for this corpus and these variants: {_MAKE}, and "
+        "--descriptions-only for a task with BaselineStyle(names=False)",
       )
     return found
 
@@ -141,7 +143,8 @@ def embedded(
     config: of the encoder.
 
   Raises:
-    SgdxError: the vectors' width differs from the encoder's.
+    SgdxError: the vectors' width differs from the encoder's, or the vocabulary is beside the
+      weights of an encoder that gives other vectors.
   """
   if table.vectors is None:
     found = random_vectors(table.texts, table.texts, vocabulary, config)
@@ -153,6 +156,8 @@ def embedded(
       "the pretrained encoder that training starts from",
       fix=f"make them with that encoder: {_MAKE}",
     )
+  if os.path.isfile(os.path.join(os.path.dirname(vocabulary.path), ONE_FILE)):
+    _more_vectors(table, (), vocabulary)
   return table
 
 
@@ -187,7 +192,7 @@ def extended(
 def _more_vectors(
   table: SchemaTable, new: Sequence[Pair], vocabulary: WordPieceVocabulary
 ) -> np.ndarray:
-  """Returns vectors from the encoder beside a vocabulary, if it made the table's."""
+  """Returns vectors from the encoder beside a vocabulary. Raises SgdxError if it made others."""
   from sgdx_t5x.encoder import states
 
   folder = os.path.dirname(vocabulary.path)
@@ -197,10 +202,10 @@ def _more_vectors(
   if again.shape != known.shape or np.abs(again - known).max() > _SAME:
     raise SgdxError(
       f"{folder}: not the encoder of {table.origin}",
-      expected="the encoder that made the table, to embed a schema that is not in it",
+      expected="the encoder that made the table, which the model was trained with",
       fix=f"set SGDX_ENCODER to its folder, or make the table again: {_MAKE}",
     )
-  return np.stack(found)
+  return np.array(found)
 
 
 def random_vectors(

@@ -191,7 +191,10 @@ def _is_uncased(file: pathlib.Path) -> bool:
       config = json.loads((file.parent / name).read_text(encoding="utf-8"))
     except (OSError, ValueError):
       continue
-    config = config.get("normalizer") or {} if name == _TOKENIZER else config
+    if name == _TOKENIZER and isinstance(config, dict):
+      config = config.get("normalizer")
+    if not isinstance(config, dict):
+      continue
     found = config.get("do_lower_case", config.get("lowercase"))
     if isinstance(found, bool):
       _check_rules(file.parent / name, config, found)

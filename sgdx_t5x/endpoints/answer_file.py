@@ -115,6 +115,10 @@ class AnswerFile:
     for path in map(pathlib.Path, paths):
       if not path.is_file():
         raise not_found(path, _EXPECTED)
+      if path.suffix == ".gz":
+        raise SgdxError(
+          f"--reuse {path}: compressed", expected="plain text", fix=f"gunzip --keep {path}"
+        )
       for place, row in _rows(path):
         if row["request"]["hash"] in digests:
           self._known.setdefault(row["request"]["hash"], place)

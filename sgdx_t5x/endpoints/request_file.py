@@ -59,6 +59,7 @@ class RequestFile:
     requests: in the order of the file.
     model: name of the model.
     split: of the first request.
+    variants: of all requests.
   """
 
   def __init__(self, path: str | pathlib.Path, model: str, parameters: Mapping[str, Any]):
@@ -74,10 +75,10 @@ class RequestFile:
       UsageError: no model is named, or the file names two.
     """
     self.path, self.model, self._given = pathlib.Path(path), model, bool(model)
-    self._parameters = dict(parameters)
+    self._parameters = dict(sorted(parameters.items()))
     if not self.path.is_file():
       raise not_found(self.path, "requests of `sgdx prompts --as tools`")
-    self.split = ""
+    self.split, self.variants = "", set[str]()
     with opened(self.path, _EXPECTED) as file:
       self.requests = list(self._read(file))
     if not self.requests:
@@ -116,6 +117,7 @@ class RequestFile:
       raise _malformed(where, "neither custom_id nor id")
     example = ExampleId.parse(parse_request_id(name, where)[0], where)
     self.split = self.split or example.split
+    self.variants.add(example.variant)
     body = self._body(row, where)
     digest = hashlib.blake2b(body, digest_size=16).hexdigest()
     return Request(name, digest, place, len(body), example.dialogue_id, example.service)
@@ -135,7 +137,10 @@ class RequestFile:
         fix="add --model NAME",
       )
     self.model = self.model or str(named)
-    return to_json({**sent, "model": self.model, **self._parameters}, f"{where}, with --param")
+    # In an order that neither the form of the file nor that of --param changes: it is hashed.
+    first = {key: sent[key] for key in _SENT if key in sent}
+    body = {**first, **sent, "model": self.model, **self._parameters}
+    return to_json(body, f"{where}, with --param")
 
 
 def to_json(data: Any, where: str) -> bytes:

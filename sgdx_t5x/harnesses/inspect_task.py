@@ -65,8 +65,10 @@ def sgdx(
     answers: file to write, for `sgdx score --calls --predictions all=ANSWERS`.
 
   Raises:
-    SgdxError: not a corpus, or not a file of requests.
+    SgdxError: not a corpus, not a file of requests, or answers that could not be written.
   """
+  if answers is not None:
+    _check_answers(pathlib.Path(answers))
   file = pathlib.Path(requests)
   if not file.is_file():
     raise not_found(file, "requests written by `sgdx prompts --as tools`")
@@ -113,13 +115,12 @@ def state_scores(corpus: str, split: str, answers: str | None) -> Metric:
 
   def compute(scores: list[SampleScore]) -> dict[str, float]:
     rows = [score.score.metadata["row"] for score in scores if score.score.metadata]
-    if not _have_common_frames(rows):  # Inspect also computes metrics during a run
-      return {}
     with tempfile.TemporaryDirectory() as folder:
       file = pathlib.Path(answers or f"{folder}/answers.jsonl")
       with atomic_write(file, "answers") as out:
         out.writelines(f"{json.dumps(row)}\n" for row in rows)
-      return _numbers(corpus, split, file)
+      # Inspect also computes metrics during a run.
+      return _numbers(corpus, split, file) if _have_common_frames(rows) else {}
 
   return compute
 
@@ -162,6 +163,16 @@ def _frames(corpus: str, split: str) -> _Frames:
   return _Frames(gold, VariantSchemas(opened), split, frozenset(opened.seen_services(split)))
 
 
+def _check_answers(file: pathlib.Path) -> None:
+  """Refuses, before anything is asked, a file that could not be written or scored."""
+  if ".jsonl" not in file.name or not file.absolute().parent.is_dir():
+    raise SgdxError(
+      f"answers={file}",
+      expected="a file named *.jsonl, in a folder that exists",
+      fix=f"mkdir -p {file.parent}, and pass answers={file.with_suffix('.jsonl')}",
+    )
+
+
 def _sample(line: bytes, where: str) -> Sample:
   row = decode_json(line, where, _EXPECTED, "write one request per line")
   name = row_id(row, where)
@@ -180,7 +191,10 @@ def _sample(line: bytes, where: str) -> Sample:
 
 
 def _calls(state: TaskState) -> list[dict[str, Any]]:
-  """Returns the calls of an answer; arguments that are not JSON become the parse error's text."""
+  """Returns the calls of an answer; arguments that are not JSON become the parse error's text.
+
+  Inspect itself takes some that do not begin with "{" for the value of the first parameter.
+  """
   found = state.output.message.tool_calls if state.output.choices else None
   return [
     {"name": call.function, "arguments": call.parse_error or call.arguments} for call in found or ()
@@ -191,7 +205,8 @@ def _have_common_frames(rows: Iterable[Mapping[str, Any]]) -> bool:
   """Whether some frame is answered in every variant that has answers."""
   answered: dict[str, set[str]] = {}
   for row in rows:
-    variant, _, frame = row["id"].partition("/")
+    # What follows is which tools were shown, which may differ between variants.
+    variant, _, frame = parse_request_id(row["id"])[0].partition("/")
     answered.setdefault(variant, set()).add(frame)
   return bool(answered) and bool(set.intersection(*answered.values()))
 
@@ -205,6 +220,7 @@ def _numbers(corpus: str, split: str, file: pathlib.Path) -> dict[str, float]:
     prompt_format=calls_format(source, split),
     allow_missing=True,
     bootstrap_samples=0,
+    trusted_ids=True,  # they are those of the requests
   )
   return {**_states(scoring.score_report(scored)["sgdx"]), **_rates(scored.calls.values())}
 

@@ -44,13 +44,14 @@ class Texts:
   edits: Mapping[str, Edits] = dataclasses.field(default_factory=dict)
 
 
-def read_texts(corpus: Corpus, split: str, runs: Sequence[Run]) -> Texts:
+def read_texts(
+  corpus: Corpus, split: str, runs: Sequence[Run], of_variants: VariantSchemas
+) -> Texts:
   """Reads the schemas of all variants scored, and the dialogues with errors."""
   tables = [run.table for run in runs if run.table and (run.table.failures or _sets(run))]
   with_errors = {row["dialogue"] for run in runs for row in frame_rows(run)}
   variants = dict.fromkeys(variant for table in tables for variant in table.scores)
-  released = VariantSchemas(corpus)
-  schemas = {variant: released.get(split, variant) for variant in variants}
+  schemas = {variant: of_variants.get(split, variant) for variant in variants}
   services: dict[str, dict[str, Any]] = {}
   for variant, schema in schemas.items():
     for original, other in zip(corpus.schema(split), schema, strict=True):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_folder, check_folder, list_files
@@ -60,6 +61,7 @@ def make(
   force: bool = False,
   on_progress: OnProgress = lambda *_: None,
   perturbed: Mapping[str, str] | None = None,
+  schemas: Mapping[str, str] | None = None,
 ) -> Content:
   """Makes a report of runs.
 
@@ -70,13 +72,14 @@ def make(
     force: show runs side by side even if they were scored on different data or by different rules.
     on_progress: called with (task, done, total, unit).
     perturbed: name of a set in the runs' checks -> its corpus, for its utterances.
+    schemas: variant -> folder of its schemas, for variants of one's own.
 
   Raises:
     SgdxError: incomparable runs, without `force`; a corpus that they were not scored with.
   """
   marks = _check_comparable(scored, force)
   on_progress("making sections", 0, 9, "parts")
-  texts, lacks = _texts(scored, corpus)
+  texts, lacks = _texts(scored, corpus, schemas or {})
   checks = [run.check for run in scored if run.check]
   said, edits, unsaid = read_said(corpus, scored[0].signature.split, checks, perturbed or {})
   texts = dataclasses.replace(texts, said=said, edits=edits)
@@ -165,7 +168,9 @@ def _check_comparable(scored: Sequence[Run], force: bool) -> tuple[str, ...]:
   return tuple(f"NOT COMPARABLE: {line}" for line in differences)
 
 
-def _texts(scored: Sequence[Run], corpus: Corpus | None) -> tuple[browser.Texts, list[str]]:
+def _texts(
+  scored: Sequence[Run], corpus: Corpus | None, schemas: Mapping[str, str]
+) -> tuple[browser.Texts, list[str]]:
   if corpus is None:
     has_errors = any(run.table and run.table.failures for run in scored)
     return browser.Texts(), [_NOT_SHOWN + "pass the corpus with --corpus"] if has_errors else []
@@ -179,7 +184,8 @@ def _texts(scored: Sequence[Run], corpus: Corpus | None) -> tuple[browser.Texts,
   data = {(run.signature.checksum, run.signature.split) for run in scored}
   if len(data) > 1:  # dialogue ids repeat between corpora and splits
     return browser.Texts(), [_NOT_SHOWN + "the runs have different corpora or splits"]
-  return browser.read_texts(corpus, scored[0].signature.split, scored), []
+  of_variants = VariantSchemas(corpus, schemas)
+  return browser.read_texts(corpus, scored[0].signature.split, scored, of_variants), []
 
 
 def _warnings(run: Run) -> list[str]:

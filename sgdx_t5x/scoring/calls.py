@@ -39,7 +39,10 @@ Counts = dict[str, list[int]]  # rate -> [numerator, denominator]
 
 
 def call_rates(
-  predicted: Mapping[str, PredictedFrame], variant: str, selection: Selection
+  predicted: Mapping[str, PredictedFrame],
+  variant: str,
+  selection: Selection,
+  trusted_ids: bool = False,
 ) -> dict[str, Any] | None:
   """Returns "all", "seen", "unseen" -> rate -> {"value", "of"}; None if there are no tool calls.
 
@@ -47,15 +50,18 @@ def call_rates(
     predicted: frame id -> prediction of one variant.
     variant: the variant whose tools were shown.
     selection: what the predictions were joined to.
+    trusted_ids: whether answers cannot be those to the requests of another variant.
 
   Raises:
-    SgdxError: no call uses a tool of this variant, but one uses a tool of another variant.
+    SgdxError: ids are not trusted, and no call uses a tool of this variant, but one uses a tool
+      of another variant.
   """
   facts = {key: x.facts for key, x in predicted.items() if isinstance(x, CalledFrame)}
   if not facts:
     return None
   tools = all_tools(selection.services(variant))
-  _check_names(facts.values(), tools, variant, selection)
+  if not trusted_ids:
+    _check_names(facts.values(), tools, variant, selection)
   seen = selection.corpus.seen_services(selection.split)
   groups: dict[str, Counts] = {group: {name: [0, 0] for name in RATES} for group in GROUPS}
   for frame in selection.gold:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sgdx_t5x import metrics
+from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import BootstrapSamples, Difference, FrameScores
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
@@ -230,10 +231,15 @@ def _common_variants(
         available=nearest(metric, table.metrics),
         fix="use one of: " + ", ".join(table.metrics),
       )
-  a, b = (
-    [v for v, scores in table.scores.items() if not np.isnan(scores.metrics[metric]).all()]
-    for table in tables
-  )
+  a, b = ([v for v, scores in table.scores.items() if _has(scores, metric)] for table in tables)
+  for table, variants in zip(tables, (a, b), strict=True):
+    if not variants:
+      raise SgdxError(
+        f"{table.path}: the predictions have no {metric}",
+        expected="a metric of what was predicted",
+        available=", ".join(x for x in table.metrics if x != metric),
+        fix="choose another, or score predictions that have it",
+      )
   shared = [variant for variant in a if variant in b]
   if not shared:
     raise SgdxError(
@@ -243,7 +249,20 @@ def _common_variants(
       fix="score the same variants for both systems",
     )
   unshared = (("A", [v for v in a if v not in b]), ("B", [v for v in b if v not in a]))
-  return shared, tuple(f"not compared, only in {x}: {', '.join(v)}" for x, v in unshared if v)
+  notes = [f"not compared, only in {x}: {', '.join(v)}" for x, v in unshared if v]
+  if others := [v for v in shared if v not in (ORIGINAL, *SGDX_VARIANTS)]:
+    if len(others) == len(shared):
+      raise SgdxError(
+        f"no differences are computed for {', '.join(others)}",
+        expected="scores with the original schemas or v1 to v5, from both systems",
+        fix="score these too; the scores of other variants are under `variants` of --json",
+      )
+    notes.append(f"no differences, only frames broken and fixed in --json: {', '.join(others)}")
+  return shared, tuple(notes)
+
+
+def _has(scores: FrameScores, metric: str) -> bool:
+  return not np.isnan(scores.metrics[metric]).all()
 
 
 def _common_frames(

@@ -8,6 +8,7 @@ score_report(scored)["sgdx"]["unseen"]["jga_v1"]    # what --json writes
 
 import dataclasses
 import functools
+import json
 import pathlib
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ import numpy as np
 from sgdx_t5x import metrics
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.data.variants import SGDX_VARIANTS, in_order, untagged
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
@@ -185,8 +187,10 @@ def score_predictions(
     return metrics.score_frames(frames, predicted, schema, seen, how.fuzzy)
 
   on_read = byte_counter(predictions, split, on_progress)
-  selection = Selection(corpus, split, gold, how.prompt_format, how.allow_missing, on_read)
-  found = _score_variants(gold, predictions, selection, score)
+  selection = Selection(
+    corpus, split, gold, how.prompt_format, how.allow_missing, on_read, how.schemas
+  )
+  found = _score_variants(gold, predictions, selection, score, how.trusted_ids)
   scores = {variant: found.scores[variant] for variant in in_order(found.scores)}
   missing = {variant: len(gold) - len(frames) for variant, frames in scores.items()}
   if how.across_turn and any(missing.values()):
@@ -197,6 +201,8 @@ def score_predictions(
   sample = ""
   if len(kept) < len(gold):
     sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in kept).encode()):08x}"
+  if own := {v: selection.schemas.get(split, v) for v in scores if v in how.schemas}:
+    files = _with_own_schemas(files, own)
   if found.oracles:
     files = _with_gold_history(files, in_order(found.oracles))
   notes = (
@@ -263,6 +269,7 @@ def _score_variants(
   predictions: Mapping[str, PredictionSource],
   selection: Selection,
   score: Callable[..., FrameScores],
+  trusted_ids: bool,
 ) -> _Variants:
   """Reads and scores one variant after the other. Args: score, of (gold, predicted frames)."""
   found = _Variants()
@@ -273,7 +280,7 @@ def _score_variants(
     found.ignored[variant] = [frame.ignored for frame in frames.values() if frame.ignored]
     found.extra[variant] = predicted.extra_dialogues
     found.oracles += [variant] if predicted.gold_history else []
-    if rates := call_rates(frames, variant, selection):
+    if rates := call_rates(frames, variant, selection, trusted_ids):
       found.calls[variant] = rates
   return found
 
@@ -331,6 +338,16 @@ def score_report(
 
 
 report = score_report  # its name in version 0.1
+
+
+def _with_own_schemas(files: Provenance, schemas: Mapping[str, Schema]) -> Provenance:
+  """Adds checksums of custom schemas, which the corpus's checksum does not cover."""
+  marks = "+".join(f"{name}={_checksum(schema):08x}" for name, schema in schemas.items())
+  return Provenance({**files.fields, "schemas": marks}, files.notes)
+
+
+def _checksum(schema: Schema) -> int:
+  return zlib.crc32(json.dumps(schema.to_json(), sort_keys=True).encode())
 
 
 def _with_gold_history(files: Provenance, variants: Sequence[str]) -> Provenance:

@@ -57,9 +57,16 @@ def long_csv(report: Mapping[str, Any]) -> str:
     for name, rates in groups.items():
       for key, rate in rates.items():
         writer.writerow((key, "calls", name, csv_text(variant), rate["value"], "", "", signature))
-  for metric, rows in {"joint_goal_accuracy": report["sgdx"], **report["metrics"]}.items():
+  numbers = [("joint_goal_accuracy", report["sgdx"]), *report["metrics"].items()]
+  numbers.append(("predict_nothing", report["predict_nothing"]))
+  for part, sources in (report.get("provenance") or {}).items():
+    numbers += ((f"provenance.{part}.{source}", rows) for source, rows in sources.items())
+  known = set()  # `--metric joint_goal_accuracy` repeats some numbers
+  for metric, rows in numbers:
     for cells in Rows.from_json(rows).csv_rows():
-      writer.writerow((metric, *cells, signature))
+      if (place := (metric, *cells[:3])) not in known:
+        writer.writerow((metric, *cells, signature))
+        known.add(place)
   return out.getvalue()
 
 

@@ -1,6 +1,7 @@
 """Scoring settings: what scores depend on besides corpus and predictions."""
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,9 @@ class Settings:
     bootstrap_samples: how many samples of dialogues to draw for 95% intervals; 0: no intervals.
     seed: random seed of the bootstrap.
     provenance: also score by the source of state values, see `data.provenance`.
+    schemas: variant -> folder of its schemas, for variants of one's own.
+    trusted_ids: whether the ids of tool calls cannot have been mixed up; otherwise answers that
+      only call tools of another variant are refused.
   """
 
   fuzzy: str = "difflib"
@@ -36,6 +40,8 @@ class Settings:
   bootstrap_samples: int = NUM_BOOTSTRAP_SAMPLES
   seed: int = 0
   provenance: bool = False
+  schemas: Mapping[str, str | os.PathLike] = dataclasses.field(default_factory=dict)
+  trusted_ids: bool = False
 
   @classmethod
   def of(cls, settings: Mapping[str, Any]) -> "Settings":

@@ -69,6 +69,8 @@ def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertS
     value = values[field] = config.get(key)
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
       problems.append(f"{key} is {value!r}, not a positive integer")
+  if values["num_types"] == 1:
+    problems.append("type_vocab_size is 1, not at least 2, for the two parts of an input")
   epsilon = config.get("layer_norm_eps", 1e-12)
   if not isinstance(epsilon, float) or epsilon <= 0:
     problems.append(f"layer_norm_eps is {epsilon!r}, not a positive number")
@@ -86,8 +88,7 @@ def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertS
 def check_vocabulary(path: pathlib.Path, vocab_size: int) -> None:
   """Raises SgdxError if a vocab.txt has more pieces than the embedding has rows."""
   try:
-    with path.open(encoding="utf-8") as lines:
-      pieces = sum(1 for _ in lines)
+    pieces = len(path.read_text(encoding="utf-8").rstrip("\n").split("\n"))
   except UnicodeDecodeError as e:
     raise SgdxError(
       f"{path}: not UTF-8 (byte {e.start:,})",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import shutil
 from collections.abc import Mapping, Sequence
@@ -41,7 +42,7 @@ def check_free(
   """
   if vocabulary is not None and not pathlib.Path(vocabulary).is_file():
     raise SgdxError(
-      f"--vocab {vocabulary}: no such file",
+      f"--vocab {vocabulary}: " + ("a folder" if os.path.isdir(vocabulary) else "no such file"),
       expected=f"the {kind} that the weights were trained with",
       fix="correct the path, or omit --vocab",
     )
@@ -137,7 +138,8 @@ def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
     if others:
       fix = (
         "convert it on a machine with torch: T5ForConditionalGeneration (or BertModel)"
-        ".from_pretrained(DIR).save_pretrained(NEW_DIR, safe_serialization=True)"
+        ".from_pretrained(DIR).save_pretrained(NEW_DIR, safe_serialization=True), and copy the "
+        "vocabulary there, for a BERT vocab.txt and tokenizer_config.json"
       )
     raise SgdxError(
       f"{folder}: no {ONE_FILE}" + (f", but {', '.join(others[:3])}" if others else ""),

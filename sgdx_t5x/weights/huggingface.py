@@ -195,7 +195,7 @@ def check_huggingface_free(
     SgdxError: the folder may not be written, or the vocabulary does not exist.
   """
   names = (_GENERATION_CONFIG, _VOCABULARY, *bert_huggingface.FILES)  # a BERT may be exported
-  return check_free(folder, overwrite, names, vocabulary, "SentencePiece model")
+  return check_free(folder, overwrite, names, vocabulary, "SentencePiece model or vocab.txt")
 
 
 _TOKENS = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}

@@ -369,6 +369,29 @@ def test_variants_of_one_system_only_are_named(pair, tmp_path, capsys):
     run(some, write(tmp_path / "d.jsonl", others))
 
 
+def test_variants_without_differences_are_said(pair, tmp_path, capsys):
+  some = {v if v != "v5" else "bt_zh": s for v, s in system().items() if v in ("original", "v5")}
+  files = [write(tmp_path / f"{x}.jsonl", some, variants="original+bt_zh") for x in "cd"]
+  [note] = report_of(*files, capsys=capsys)["notes"]
+  assert "no differences" in note
+  assert "bt_zh" in note
+  only = {"bt_zh": some["bt_zh"]}
+  files = [write(tmp_path / f"{x}.jsonl", only, variants="bt_zh") for x in "ef"]
+  with pytest.raises(
+    SgdxError, match=r"(?s)no differences are computed for bt_zh.*original schemas"
+  ):
+    run(*files)
+
+
+def test_a_metric_that_was_not_predicted(pair, tmp_path):
+  scores = system()
+  for frames in scores.values():
+    frames.metrics["active_intent_accuracy"] = np.full(len(FRAMES), np.nan)
+  found = r"(?s)c.jsonl: the predictions have no active_intent_accuracy.*joint_goal_accuracy"
+  with pytest.raises(SgdxError, match=found):
+    run(pair[0], write(tmp_path / "c.jsonl", scores), "--metric", "active_intent_accuracy")
+
+
 def test_frames_of_one_system_only(pair, tmp_path, capsys):
   scores = {v: s.take(np.arange(3)) for v, s in system(v1=(0, 1, 1, 1, 1)).items()}
   short = write(tmp_path / "c.jsonl", scores)

@@ -54,6 +54,7 @@ def ask(requests, tmp_path, monkeypatch):
   [
     ("a.json", "sample", ("a.json with --corpus", "*.jsonl")),
     ("a.jsonl", "ned", ("requests for an unperturbed corpus", "is ned")),
+    ("a.jsonl", "mine", ("no schema of variant 'mine' for split 'test'", "--schemas")),
   ],
 )
 def test_answers_that_could_not_be_scored_are_not_asked_for(
@@ -61,6 +62,10 @@ def test_answers_that_could_not_be_scored_are_not_asked_for(
 ):
   if corpus == "ned":
     corpus = write_sample(tmp_path / "ned", "ned")
+  if corpus == "mine":
+    text, corpus = requests.read_text().replace('"id": "v2/', '"id": "mine/'), "sample"
+    requests = tmp_path / "mine.jsonl"
+    requests.write_text(text)
   with AssistantServer(know_gold([])) as server:
     given = ("--endpoint", server.url, "--model", "m", "--out", tmp_path / out)
     assert sgdx("run", requests, *given, "--corpus", corpus) in (1, 2)
@@ -330,6 +335,25 @@ def test_equal_requests_are_asked_and_counted_once(rows, ask, tmp_path, capsys):
   found = {x["custom_id"]: x["response"] for x in answered(ask.out)}
   assert len(found) == len(rows) + len(again)
   assert all(found[x["id"]] == found[x["id"].replace("v3/", "v1/")] for x in again)
+
+
+def test_equal_requests_are_equal_in_every_form(rows, ask, tmp_path, capsys):
+  """Also as lines of OpenAI's batches, and with parameters in another order."""
+  batch = tmp_path / "batch.jsonl"
+  sent = ("messages", "tools", "tool_choice")
+  lines = [
+    {"custom_id": x["id"], "body": {"model": "small-1", **{k: x[k] for k in sent}}} for x in rows
+  ]
+  batch.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+  with AssistantServer(know_gold(rows)) as server:
+    assert ask(server.url, "--param", "temperature=0", "seed=1") == 0
+    asked = sum(server.asked.values())
+    assert ask(server.url, "--param", "seed=1", "temperature=0", file=batch) == 0
+    assert sum(server.asked.values()) == asked
+    packed = tmp_path / "a.jsonl.gz"
+    packed.write_bytes(gzip.compress(ask.out.read_bytes()))
+    assert ask(server.url, "--param", "temperature=0", "seed=1", "--reuse", packed) == 1
+  assert_four_parts(capsys.readouterr().err, "a.jsonl.gz: compressed", "gunzip --keep")
 
 
 def test_limit_takes_dialogues_in_all_variants_of_seen_and_unseen_services(rows, ask, capsys):

@@ -47,6 +47,7 @@ def test_all_that_tasks_show_is_embedded(place, capsys):
 
 def test_some_variants_and_descriptions_alone(place, capsys):
   assert embed(place, "--variant", "v2", "--descriptions-only") == 0
+  assert "BaselineStyle(names=False)" in capsys.readouterr().out
   found = schema_table.read_table(place / "x.npz")
   corpus, style = open_corpus(place / "corpus"), BaselineStyle(names=False)
   expected = {

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import csv
+import gzip
 import io
 import json
 import os
@@ -191,6 +192,8 @@ def test_missing_frames_are_refused_or_said_loudly(corpus, tmp_path, capsys):
   printed = capsys.readouterr().out
   assert printed.startswith("PARTIAL: 1 of 6 frames of v2 have no prediction")
   assert "PARTIAL signature: sgdx|" in printed
+  assert score(corpus, f"v2={tiny.write_dialogues(tmp_path / 'none', {})}", "--allow-missing") == 1
+  assert "--allow-missing" not in capsys.readouterr().err
   report = json.loads((tmp_path / "s.json").read_text())
   assert report["complete"] is False
   assert re.search(r"\|frames:5\|sample:[0-9a-f]{8}\|PARTIAL\|", report["signature"])
@@ -216,7 +219,9 @@ def test_a_variant_of_unknown_dialogues_only_is_not_passed_over(corpus, tmp_path
   rows = [*tiny.example_rows(tiny.GOLD, "v1"), *tiny.example_rows({"9_0": [{"Banks_1": {}}]}, "v5")]
   path = tiny.write_rows(tmp_path / "p.jsonl", rows)
   assert score(corpus, f"all={path}", "--allow-missing") == 1
-  assert "no predictions for v5 except for 1 unknown dialogues" in capsys.readouterr().err
+  error = capsys.readouterr().err
+  assert "no predictions for v5 except for 1 unknown dialogues" in error
+  assert "all=DIR" not in error  # is what was passed
   rows[-1]["inputs"]["example_id_pretokenized"] = "v7/train/9_0-000-Banks_1/kind"
   tiny.write_rows(path, rows)
   assert score(corpus, f"all={path}", "--allow-missing") == 1
@@ -305,6 +310,71 @@ def test_formats_hold_the_same_numbers(corpus, tmp_path, capsys):
   row = found["service", "Banks_1", "jga_v1"]
   assert float(row["value"]) == pytest.approx(3 / 4)
   assert float(row["ci95_low"]) == pytest.approx(2 / 3)
+
+
+def test_csv_has_every_number(corpus, tmp_path, capsys):
+  pairs = gold_everywhere(tmp_path)
+  more = ("--metric", "joint_goal_accuracy", "--provenance", "--format", "csv")
+  assert score(corpus, *pairs, *more, out=tmp_path / "s.json") == 0
+  lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+  found = {(x["metric"], x["group"], x["name"], x["key"]): x["value"] for x in lines}
+  assert len(found) == len(lines)
+  report = load(tmp_path / "s.json")
+  sections = {
+    "predict_nothing": report["predict_nothing"],
+    "joint_goal_accuracy": report["sgdx"],
+    **{
+      f"provenance.{part}.{source}": rows
+      for part, sources in report["provenance"].items()
+      for source, rows in sources.items()
+    },
+  }
+  assert len(sections) > 4
+  for metric, rows in sections.items():
+    for key, value in rows["all"].items():
+      if key != "ci95":
+        assert found[metric, "overall", "all", key] == ("" if value is None else str(value))
+  assert found["joint_goal_accuracy", "overall", "all", "joint_goal_accuracy_v1"] == "1.0"
+
+
+def test_variants_of_ones_own_are_scored(corpus, tmp_path, capsys):
+  """By the names of their schemas, whose checksum is in the signature."""
+  mine = tmp_path / "mine/test/schema.json"
+  mine.parent.mkdir(parents=True)
+  mine.write_text(pathlib.Path(corpus, "sgd_x/data/v2/test/schema.json").read_text())
+  rows = tiny.example_rows(tiny.GOLD, "v2")
+  for row in rows:
+    row["inputs"]["example_id_pretokenized"] = row["inputs"]["example_id_pretokenized"].replace(
+      "v2/", "mine/", 1
+    )
+  path = tiny.write_rows(tmp_path / "p.jsonl", rows)
+  assert score(corpus, f"mine={path}") == 1
+  assert "--schemas" in capsys.readouterr().err
+  named = tiny.write_dialogues(tmp_path / "v2", tiny.GOLD, "v2")
+  signatures = []
+  for source in (f"mine={path}", f"mine={named}", f"all={path}"):
+    own = ("--schemas", f"mine={tmp_path / 'mine'}")
+    assert score(corpus, source, *own, out=tmp_path / "s.json") == 0
+    report = load(tmp_path / "s.json")
+    assert report["variants"]["mine"]["#ALL_SERVICES"]["joint_goal_accuracy"] == 1.0
+    signatures.append(report["signature"])
+  assert len(set(signatures)) == 1
+  assert re.search(r"\|schemas:mine=[0-9a-f]{8}\|", signatures[0])
+  mine.write_text(mine.read_text().replace("said like", "told as"))
+  assert score(corpus, f"mine={path}", *own, out=tmp_path / "s.json") == 0
+  assert load(tmp_path / "s.json")["signature"] != signatures[0]
+  assert score(corpus, f"mine={path}", "--schemas", "mine") == 2
+
+
+def test_dialogues_may_be_compressed(corpus, tmp_path):
+  folder = tiny.write_dialogues(tmp_path / "v1", tiny.GOLD, "v1")
+  [file] = folder.glob("*.json")
+  packed = file.with_name(f"{file.name}.gz")
+  packed.write_bytes(gzip.compress(file.read_bytes()))
+  file.unlink()
+  for source in (folder, packed):
+    assert score(corpus, f"v1={source}", out=tmp_path / "s.json") == 0
+    assert load(tmp_path / "s.json")["sgdx"]["all"]["jga_v1"] == 1.0
 
 
 def test_scores_per_frame_and_no_intervals(corpus, tmp_path):

@@ -120,6 +120,14 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch, capsys):
   assert not list(tmp_path.iterdir())
 
 
+def test_a_bert_has_no_step(tmp_path, capsys):
+  folder = DATA.parent / "hf_bert/bert"
+  command = ["weights", "import", "--hf", str(folder), "--out", str(tmp_path / "x"), "--step", "9"]
+  assert main(command) == 2
+  assert "--step 9 of a BERT" in capsys.readouterr().err
+  assert not list(tmp_path.glob("*"))
+
+
 @pytest.mark.parametrize(
   ("arguments", "words"),
   [
@@ -132,7 +140,8 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch, capsys):
       ["export", "--checkpoint", "{data}", "--out", "{tmp}/x"],
       ("no complete T5X checkpoint", "_N"),
     ),
-    (["export", "--checkpoint", "{tmp}", "--out", "{tmp}/x", "--vocab", "{tmp}/v"], ("vocab",)),
+    (["export", "--checkpoint", "{tmp}", "--out", "{tmp}/x", "--vocab", "{tmp}/v"], ("vocab.txt",)),
+    (["export", "--checkpoint", "{tmp}", "--out", "{tmp}/x", "--vocab", "{data}"], ("a folder",)),
     (["export", "--checkpoint", "{tmp}/checkpoint_1", "--out", "{tmp}/x"], ("no such folder",)),
   ],
 )

@@ -60,6 +60,14 @@ def batch_of(frames, more=0):
   return found
 
 
+def test_a_longer_table_is_of_the_same_network():
+  """`sgdx track` appends elements to the table, and knows the network by its repr."""
+  longer = SchemaTable((*TABLE.texts, ("more", "")), np.zeros((10, 16), np.float32), "other.npz")
+  shown = [repr(baseline_model.BaselineTracker(CONFIG, table)) for table in (TABLE, longer)]
+  assert shown[0] == shown[1]
+  assert "emb_dim=16" in shown[0]
+
+
 @functools.cache
 def model(longest_span=14):
   return baseline_model.BaselineModel(

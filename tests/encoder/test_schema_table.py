@@ -114,3 +114,8 @@ def test_a_table_is_extended_by_the_encoder_that_made_it(encoder, tmp_path):
   other = schema_table.SchemaTable(TEXTS[:2], whole[:2] + 1)
   with pytest.raises(SgdxError, match="not the encoder of"):
     schema_table.extended(other, TEXTS, vocabulary, encoder[1])
+  # Also if nothing is to be appended, where the weights are.
+  assert schema_table.embedded(table, vocabulary, encoder[1]) is table
+  assert schema_table.embedded(other, *encoder[:2]) is other
+  with pytest.raises(SgdxError, match="not the encoder of"):
+    schema_table.embedded(other, vocabulary, encoder[1])

@@ -124,6 +124,10 @@ def test_equal_vocabularies_have_the_same_file_and_case(write, tmp_path):
   assert hash(one) == hash(WordPieceVocabulary(tmp_path))
   assert one != WordPieceVocabulary(path, lower_case=False)
   assert one != seqio.PassThroughVocabulary(size=3)
+  for text in ("[]", '"x"', "null"):  # is no configuration
+    (tmp_path / "tokenizer_config.json").write_text(text)
+    with pytest.raises(SgdxError, match="no setting says whether"):
+      WordPieceVocabulary(path)
 
 
 @pytest.mark.parametrize(

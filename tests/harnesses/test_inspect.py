@@ -111,6 +111,37 @@ def test_numbers_of_a_run_that_goes_on(requests):
   assert rows[1]["id"].startswith("v1/")
   assert of(rows[0], rows[1 + len(VARIANTS)]) == {}  # v1 of another frame
   assert of(rows[0], rows[1])["jga_v1_all"] == 1
+  # A first answer that calls the tool of another variant is wrong: ids cannot be mixed up here.
+  called = next(i for i, row in enumerate(rows) if row["target"] and i % len(VARIANTS) == 0)
+  strange = {**rows[called + 1], "target": rows[called]["target"]}
+  assert of(rows[called], strange)["jga_v1_all"] == 0
+
+
+def test_variants_need_not_show_the_right_tools_of_the_same_frames(tmp_path):
+  """The ids of requests say which do not."""
+  file, answers = tmp_path / "requests.jsonl", tmp_path / "answers.jsonl"
+  args = ("--variant", "original", "v5", "--limit", "12", "--delivery", "retrieved:2")
+  assert not sgdx("prompts", "--as", "tools", "--corpus", "sample", *args, "--out", file)
+  numbers = inspect_task.state_scores("sample", "test", str(answers))
+  rows = list(map(json.loads, file.read_text().splitlines()))
+  pairs = zip(rows[::2], rows[1::2], strict=True)
+  chosen = [
+    x for pair in pairs if len({row["metadata"]["absent"] for row in pair}) == 2 for x in pair
+  ]
+  found = numbers(
+    [
+      SampleScore(score=Score(value=0, metadata={"row": {"id": row["id"], "calls": []}}))
+      for row in chosen
+    ]
+  )
+  assert {"jga_orig_all", "jga_v5_all"} <= found.keys()
+  assert len(answers.read_text().splitlines()) == len(chosen) > 0
+
+
+@pytest.mark.parametrize("name", ["answers.json", "nowhere/answers.jsonl"])
+def test_answers_that_could_not_be_written_are_refused_first(requests, tmp_path, name):
+  with pytest.raises(SgdxError, match=r"(?s)answers=.*\*\.jsonl, in a folder that exists"):
+    inspect_task.sgdx(requests=str(requests), answers=str(tmp_path / name))
 
 
 def test_other_files_are_refused_by_name(requests, tmp_path):

@@ -76,6 +76,14 @@ def test_rows_are_the_prompts(task, prompts):
       utils.rows(wrong, task, whole)
 
 
+def test_whole_frames_in_another_format_are_not_d3sts(tmp_path):
+  file = tmp_path / "tools.jsonl"
+  given = ("--prompt-style", "format=tools", "--limit", "5", "--targets", "--out", file)
+  assert not sgdx("prompts", "--corpus", "sample", "--variant", "v1", *given)
+  with pytest.raises(ValueError, match="format=d3st"):
+    load_utils().rows(str(file), "sgdx_d3st", True)
+
+
 @pytest.mark.parametrize("task", STYLES)
 def test_samples_are_predictions(task, prompts, tmp_path, capsys):
   """Samples with the targets, as lm-eval logs them, are scored as correct."""

@@ -108,6 +108,7 @@ def test_an_encoder_without_pooler(folder, tmp_path):
     ({"num_hidden_layers": 1}, ["unknown", "encoder.layer.1"]),
     ({"num_attention_heads": 5}, ["hidden_size is not a multiple of num_attention_heads"]),
     ({"hidden_act": "relu"}, ["hidden_act is 'relu'"]),
+    ({"type_vocab_size": 1}, ["type_vocab_size is 1, not at least 2"]),
     ({"hidden_size": "24"}, ["hidden_size is '24'"]),
     ({"layer_norm_eps": 0.0}, ["layer_norm_eps"]),
     ({"position_embedding_type": "relative_key"}, ["relative_key"]),
@@ -126,6 +127,8 @@ def test_a_vocabulary_that_does_not_fit(folder):
   (folder / "vocab.txt").write_text("\n".join(f"piece{i}" for i in range(65)))
   with pytest.raises(SgdxError, match="65 pieces, but the embedding has 64 rows"):
     weights.read_huggingface(folder)
+  (folder / "vocab.txt").write_text("".join(f"piece{i}\n" for i in range(64)) + "\n")
+  assert weights.read_huggingface(folder).sizes.vocab_size == 64
   (folder / "vocab.txt").write_bytes("[PAD]\ncaf\u00e9\n".encode("latin-1"))
   with pytest.raises(SgdxError, match="not UTF-8"):
     weights.read_huggingface(folder)

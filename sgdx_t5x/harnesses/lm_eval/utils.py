@@ -39,7 +39,8 @@ def rows(prompts: str, task: str, whole: bool) -> list[dict[str, str]]:
   with open(prompts, encoding="utf-8") as file:
     found = [json.loads(line) for line in file]
   for number, row in enumerate(found, start=1):
-    if not {"id", "prompt", "target"} <= row.keys() or row["id"].endswith("/*") != whole:
+    fits = {"id", "prompt", "target"} <= row.keys() and row["id"].endswith("/*") == whole
+    if not fits or (whole and not row["target"].startswith("[states]")):  # as D3ST's do
       raise ValueError(f"{task}: {prompts}, line {number}: {', '.join(row)}; {how}")
   return [{key: row[key] for key in ("id", "prompt", "target")} for row in found]
 

@@ -17,7 +17,6 @@ from sgdx_t5x.errors import quoted
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.tools.definitions import Tool, bfcl_name, service_tools
-from sgdx_t5x.prompts.values import matching_value
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -153,8 +152,8 @@ def _text(value: Any, pair: ServicePair, slot: str) -> str:
     text = quoted(value) if isinstance(value, dict | list) else str(value)
   except ValueError:  # an integer with more digits than Python writes
     return ""
-  found = pair.original.slots[pair.original.slot_index[slot]]
-  return matching_value(text, found.possible_values) or text
+  values = pair.original.slots[pair.original.slot_index[slot]].possible_values
+  return next((x for x in values if x.lower() == text.lower()), text)
 
 
 def calls_text(calls: Iterable[Mapping[str, Any]]) -> str:

@@ -17,7 +17,7 @@ from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts.protocol import History, Prompt, Provenance, ServicePair
 from sgdx_t5x.prompts.tools.calls import CalledFrame, calls_text, read_calls, state_calls
 from sgdx_t5x.prompts.tools.definitions import openai_tool, service_tools
-from sgdx_t5x.prompts.tools.delivery import GOLD, ToolStyle
+from sgdx_t5x.prompts.tools.delivery import ToolStyle
 from sgdx_t5x.prompts.without_graph import TextExamples
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ class ToolCalls(TextExamples):
     return (None,)
 
   def prompts(self, frame: ExampleId, service: ServicePair, history: History) -> list[Prompt]:
-    """The tools, then the conversation. Raises UsageError for any delivery but gold."""
-    if self.style.delivery != GOLD:
+    """The tools, then the conversation. Raises UsageError for any style but the default."""
+    if self.style != ToolStyle():
       raise UsageError(
-        f"single-text prompts with delivery={self.style.delivery}",
-        expected="delivery=gold: the prompt of a frame shows the tools of its service",
-        fix="write requests with the tools of other services: sgdx prompts --as tools",
+        f"single-text prompts with {self.style}",
+        expected="delivery=gold without examples: a prompt shows the tools of the frame's service",
+        fix="write requests with tools of other services, or examples: sgdx prompts --as tools",
       )
     turns = tuple(f"[{'user' if who == USER else 'assistant'}] {text}" for who, text in history)
     return [Prompt(turns, before=_tool_texts(service), after="[calls]")]

@@ -141,7 +141,9 @@ class Requests:
         pair, example = pairs[frame.service], ExampleId(variant, self._split, name)
         tools = self._deliver[variant](example, frame.service, history)
         shown = ", ".join(map(_tool_text, tools))
-        calls = calls_text(state_calls(pair, frame.state))
+        names = {tool.name for tool in tools}  # what is not shown cannot be called
+        wanted = (call for call in state_calls(pair, frame.state) if call["name"] in names)
+        calls = calls_text(wanted)
         self.size.requests += 1
         self.size.read += len(said) + len(shown)
         self.size.written += len(calls)

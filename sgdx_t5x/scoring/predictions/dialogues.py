@@ -13,6 +13,7 @@ from sgdx_t5x.data.dialogue import USER, frame_id
 from sgdx_t5x.data.variants import ORIGINAL, Renaming, renamings
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files import decode_json
+from sgdx_t5x.files.reading import opened
 from sgdx_t5x.metrics.frames import PredictedFrame, utterance_crc
 from sgdx_t5x.scoring.predictions.files import (
   EXTRA,
@@ -52,7 +53,9 @@ class PredictedDialogue:
 def read_dialogue_items(file: pathlib.Path) -> Iterator[PredictedDialogue]:
   """Yields the dialogues of a DSTC8 file. Raises SgdxError if it is truncated or malformed."""
   fix = "correct the file; rename it to *.jsonl if it holds JSON Lines"
-  items = decode_json(file.read_bytes(), str(file), "a complete file of dialogues", fix)
+  expected = "a complete file of dialogues"
+  with opened(file, expected) as stream:
+    items = decode_json(stream.read(), str(file), expected, fix)
   if not isinstance(items, list):
     raise SgdxError(
       f"{file}: the top-level JSON value has type {type(items).__name__}",

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import os
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -34,6 +35,7 @@ class Selection:
     allow_missing: leave out missing frames, and dialogues that are not in the corpus, instead
       of raising an error.
     on_read: called with the number of further bytes read.
+    folders: variant -> folder of its schemas, for variants of one's own.
   """
 
   corpus: Corpus
@@ -42,6 +44,7 @@ class Selection:
   prompt_format: PromptFormat = dataclasses.field(default_factory=load_format)
   allow_missing: bool = False
   on_read: Callable[[int], None] = lambda size: None
+  folders: Mapping[str, str | os.PathLike] = dataclasses.field(default_factory=dict)
 
   @property
   def schema(self) -> Schema:
@@ -55,7 +58,7 @@ class Selection:
   @functools.cached_property
   def schemas(self) -> VariantSchemas:
     """The schemas of all variants that tasks and `sgdx prompts` can use."""
-    return VariantSchemas(self.corpus)
+    return VariantSchemas(self.corpus, self.folders)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +126,7 @@ def _holds_predictions(name: str) -> bool:
     return not name.endswith(("-metrics.jsonl", ".COMPLETED", ".tmp"))
   # The official scorer writes its scores next to the predictions.
   official = name == "dialogues_and_metrics.json"
-  return name.startswith("dialogues") and name.endswith(".json") and not official
+  return name.startswith("dialogues") and name.endswith((".json", ".json.gz")) and not official
 
 
 def similar_names(name: str, names: Mapping[str, Any]) -> list[str]:
@@ -143,6 +146,8 @@ def check_missing(
       f"the first is {missing[0]}" + (f" (slot {slot})" if slot else ""),
       expected=f"a prediction for every user frame of {selection.split}",
       available=f"{len(frames):,} frames",
-      fix="complete the predictions, or use --allow-missing to score the rest, marked PARTIAL",
+      fix="complete the predictions, or use --allow-missing to score the rest, marked PARTIAL"
+      if frames
+      else SAME_CORPUS,
     )
   return found

@@ -23,6 +23,7 @@ from sgdx_t5x.prompts import formats_of
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.scoring.predictions.files import (
   EXTRA,
+  SAME_CORPUS,
   Predictions,
   PredictionSource,
   Selection,
@@ -294,7 +295,9 @@ def row_frames(
       + (f" except for {len(extra[variant])} unknown dialogues" if variant in extra else ""),
       expected=f"rows whose id starts with {tagged(kinds, variant)}/{selection.split}/",
       available=", ".join(answers) or "no rows for dialogues of the corpus",
-      fix="pass the file of that variant's task, or --predictions all=DIR to score what exists",
+      fix=SAME_CORPUS
+      if variant in extra
+      else "pass the file of that variant's task, or --predictions all=DIR to score what exists",
     )
   asked = {service.name: selection.prompt_format.asked(service) for service in selection.schema}
   frames: dict[str, PredictedFrame] = {}

@@ -131,6 +131,8 @@ def test_values_of_other_types():
   # Strings are not corrected: a categorical value must match exactly, as in DSTC8 predictions.
   assert read(("Find", {"fine": "true", "class": ""})).slot_values == {"fine": ("true",)}
   assert read(("Find", {"class": {"a": 1}})).slot_values == {"class": ("{'a': 1}",)}
+  # Nor are numbers: -1 is not "1".
+  assert read(("Book", {"seats": -2})).slot_values == {"seats": ("-2",)}
 
 
 def test_a_later_call_counts_and_may_take_back():
@@ -198,5 +200,6 @@ def test_text_prompts_show_the_tools_of_the_frame_only():
   assert text.startswith('[tools] {"name": "Eats__Find"')
   assert text.endswith("[user] Hi. [assistant] Yes? [user] Eat. [calls]")
   assert text.count('"parameters"') == 2
-  with pytest.raises(UsageError, match="--as tools"):
-    ToolCalls(ToolStyle("all")).prompts(example, PAIR, history)
+  for style in (ToolStyle("all"), ToolStyle(shots=2), ToolStyle(seed=1)):
+    with pytest.raises(UsageError, match="--as tools"):
+      ToolCalls(style).prompts(example, PAIR, history)

@@ -99,6 +99,15 @@ def test_which_tools_a_delivery_shows(by_delivery):
   assert 0 < missed < len(by_delivery["gold"])
 
 
+def test_targets_call_only_what_is_shown(sample, by_delivery):
+  rows = rows_of(sample, ToolStyle("retrieved:3"), targets=True)
+  gold = rows_of(sample, targets=True)
+  for row, whole in zip(rows, gold, strict=True):
+    shown = set(names(row))
+    assert row["target"] == [call for call in whole["target"] if call["name"] in shown]
+  assert any(row["target"] != whole["target"] for row, whole in zip(rows, gold, strict=True))
+
+
 def test_distractors_are_the_same_in_every_variant_and_the_right_tool_comes_anywhere(
   sample, by_delivery
 ):
