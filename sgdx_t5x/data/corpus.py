@@ -158,7 +158,7 @@ class Corpus:
         dialogue = dataclasses.replace(dialogue, last_only=True) if last_only else dialogue
         check(dialogue, schema, origin)
         if check is check_dialogue:
-          _check_ids(dialogue, ids, origin)
+          check_ids(dialogue, ids, origin)
         ids.add(dialogue.dialogue_id)
         yield dialogue
 
@@ -262,7 +262,7 @@ class _Perturbation:
   label: str
 
 
-def _check_ids(dialogue: Dialogue, ids: Collection[str], origin: str) -> None:
+def check_ids(dialogue: Dialogue, ids: Collection[str], origin: str) -> None:
   """Refuses a dialogue whose id is among `ids` or no text, or whose frames have the same id."""
   name = dialogue.dialogue_id
   if name in ids:

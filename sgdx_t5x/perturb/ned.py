@@ -97,7 +97,8 @@ def _change(
   if names is None:
     strings = permuted(found, prefix, make)
   else:
-    strings = names.mapping(found.places, prefix, found.taken, known_forms(data))
+    said = "\n".join(turn["utterance"] for turn in data["turns"])
+    strings = names.mapping(found.places, prefix, found.taken, known_forms(data), said)
   partial = partial_mentions(data, strings)
   kept = dict(found.kept) | {s: "collision" for s in found.places if s not in strings}
   line, unspanned = answerable_mapping(data, slots, strings)

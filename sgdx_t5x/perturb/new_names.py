@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sgdx_t5x.data.schema import DONTCARE
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.perturb.answerable import is_said
 from sgdx_t5x.perturb.entities import Slots, kinds_of_slots
 from sgdx_t5x.perturb.lists import read_lists
 from sgdx_t5x.perturb.split import Split
@@ -18,10 +19,21 @@ from sgdx_t5x.simulator.variation import is_moment
 
 NAMES, CORPUS = "names", "corpus"
 _TRIES = 50  # attempts to draw a name that is new in its dialogue
-# Further forms of a new name, if the old one has more forms.
+# Further forms of an invented name, if the old one has more forms.
 _OTHER_FORMS = ("{first}", "{last}", "{} City", "the {}", "{} there")
 
 Draw = Callable[[random.Random], tuple[str, Sequence[str]]]  # a name, and its other forms
+
+
+@dataclasses.dataclass
+class _Taken:
+  """What is not available as a new name: `strings`, in lower case, and what `text` says."""
+
+  strings: set[str]
+  text: str  # in lower case, with single spaces
+
+  def __contains__(self, name: str) -> bool:
+    return name.lower() in self.strings or is_said(name, self.text)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +44,8 @@ class NameSource:
     label: its name in the manifest.
     kinds: (service, slot) -> kind of its values, or another key of `draws`.
     draws: kind -> function that draws a name of it.
-    closed: kinds whose names have only the forms that are drawn: numbers, days.
+    closed: kinds whose names have only the forms that are drawn, and their case: numbers, days,
+      and names of the split or of a list.
     ordered: kind -> group in which days or times keep their order within a dialogue.
   """
 
@@ -48,6 +61,7 @@ class NameSource:
     prefix: str,
     taken: Iterable[str],
     canonical: Mapping[str, Iterable[str]],
+    text: str = "",
   ) -> dict[str, str]:
     """Returns string -> new string, for the strings for which a name was found.
 
@@ -58,6 +72,7 @@ class NameSource:
       prefix: of the seeds.
       taken: strings that are not available as new ones, in lower case.
       canonical: string -> canonical values, see `values.known_forms`.
+      text: of the dialogue; what it says is not available either.
     """
     groups: dict[str, list[str]] = collections.defaultdict(list)
     for text in places:
@@ -65,21 +80,21 @@ class NameSource:
       groups[text if text in known else min(known)].append(text)
     in_order: dict[str, list[tuple[str, str]]] = collections.defaultdict(list)
     strings: dict[str, str] = {}
-    used = set(taken)
+    used = _Taken(set(taken), " ".join(text.lower().split()))
     for plain, texts in sorted(groups.items()):
       pool = self.kinds[places[texts[0]]]
       if pool in self.ordered and is_moment(plain):
         in_order[self.ordered[pool]].append((plain, pool))
       elif found := self._drawn(pool, random.Random(f"{prefix}/{plain}"), plain, texts, used):
         strings |= found
-        used |= {new.lower() for new in found.values()}
+        used.strings |= {new.lower() for new in found.values()}
     for name, moments in in_order.items():
       strings |= self._in_order(random.Random(f"{prefix}/{name}"), moments, groups, used)
-      used |= {new.lower() for new in strings.values()}
+      used.strings |= {new.lower() for new in strings.values()}
     return strings
 
   def _drawn(
-    self, pool: str, rng: random.Random, plain: str, texts: Sequence[str], used: Iterable[str]
+    self, pool: str, rng: random.Random, plain: str, texts: Sequence[str], used: _Taken
   ) -> dict[str, str]:
     """Draws a name and maps the forms of a value to its forms; {} if none is found."""
     for _ in range(_TRIES):
@@ -92,7 +107,7 @@ class NameSource:
     rng: random.Random,
     moments: Sequence[tuple[str, str]],
     groups: Mapping[str, Sequence[str]],
-    used: Iterable[str],
+    used: _Taken,
   ) -> dict[str, str]:
     """New days or times in the order of the old ones: nobody leaves before having arrived."""
     plains = [plain for plain, _ in moments]
@@ -100,7 +115,7 @@ class NameSource:
       drawn = dict(self.draws[pool](rng) for _, pool in moments)
       strings: dict[str, str] = {}
       for plain, name in zip(sorted(plains), sorted(drawn), strict=False):
-        taken = {*used, *(new.lower() for new in strings.values())}
+        taken = _Taken({*used.strings, *(new.lower() for new in strings.values())}, used.text)
         strings |= _assigned(name, drawn[name], plain, groups[plain], True, taken)
       if len(strings) == sum(len(groups[plain]) for plain in plains):
         return strings
@@ -113,16 +128,32 @@ def _assigned(
   plain: str,
   texts: Sequence[str],
   is_closed: bool,
-  used: Iterable[str],
+  used: _Taken,
 ) -> dict[str, str]:
   """Maps the forms of an old name to forms of a new one; {} if there are too few."""
   new = _forms(name, others, is_closed)
   if is_moment(name):  # "2019-03-05" is a canonical value and never said
     new = [name, *(form for form in new if form != name)] if is_moment(plain) else new[1:]
-  new = [form for form in new if form.lower() not in used][: len(texts)]
-  if len(new) < len(texts) or (new[0] != name and (is_moment(plain) or not is_moment(name))):
+  new = [form for form in new if form not in used]
+  if not new or (new[0] != name and (is_moment(plain) or not is_moment(name))):
     return {}
-  return dict(zip(sorted(texts, key=lambda text: (text != plain, text)), new, strict=True))
+  first, *rest = sorted(texts, key=lambda text: (text != plain, text))
+  found = {first: new[0]}
+  for text in rest:  # "fresno" of "Fresno" becomes the new name in lower case
+    cased = _in_case_of(text, new[0]) if text.lower() == first.lower() else new[0]
+    if cased not in found.values():
+      found[text] = cased
+  others = [text for text in rest if text not in found]
+  found |= dict(zip(others, new[1:], strict=False))
+  return found if len(found) == len(texts) else {}
+
+
+def _in_case_of(text: str, name: str) -> str:
+  """Returns a name in the case of a text, if that is lower, upper or a capital for each word."""
+  for case in (str.lower, str.upper, str.title):
+    if text == case(text):
+      return case(name)
+  return name
 
 
 def name_source(entities: str, split: Split, slots: Slots) -> NameSource:
@@ -146,14 +177,20 @@ def name_source(entities: str, split: Split, slots: Slots) -> NameSource:
     draws = {kind: invented(pools.get(kind, pools["title"]), held_out) for kind in used}
     return NameSource(NAMES, kinds, draws)
   if entities == CORPUS:
-    return NameSource(CORPUS, kinds, _of_corpus(split, slots, kinds, used))
+    found = values_of_corpus(split, slots, kinds)
+    draws = {
+      kind: listed(found[kind])
+      if kind in found
+      else invented(parse_pool({"kind": kind}, "names"), split.name != "train")
+      for kind in used
+    }
+    return NameSource(CORPUS, kinds, draws, closed=frozenset(found))
   path = pathlib.Path(entities)
   instead = "letters, characters, names, corpus"
   lists = read_lists(path, used, "names", instead, "the slots that are replaced")
   _check_unseen(path, lists, split)
-  return NameSource(
-    path.name, kinds, {kind: listed([(x, ()) for x in lists[kind]]) for kind in used}
-  )
+  draws = {kind: listed([(x, ()) for x in lists[kind]]) for kind in used}
+  return NameSource(path.name, kinds, draws, closed=frozenset(used))
 
 
 def invented(pool: ValuePool, held_out: bool) -> Draw:
@@ -169,19 +206,6 @@ def invented(pool: ValuePool, held_out: bool) -> Draw:
 def listed(names: Sequence[tuple[str, Sequence[str]]]) -> Draw:
   """Returns a function that draws one of the names, each with its other forms."""
   return lambda rng: names[rng.randrange(len(names))]
-
-
-def _of_corpus(
-  split: Split, slots: Slots, kinds: Mapping[tuple[str, str], str], used: set[str]
-) -> dict[str, Draw]:
-  """The values of each kind in the split, with the other forms in which they are said."""
-  found = values_of_corpus(split, slots, kinds)
-  return {
-    kind: listed(found[kind])
-    if kind in found
-    else invented(parse_pool({"kind": kind}, "names"), split.name != "train")
-    for kind in used
-  }
 
 
 def values_of_corpus(

@@ -17,7 +17,7 @@ from sgdx_t5x.data.schema import DONTCARE
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.perturb import pi_exchange, pi_templates, pi_translated
 from sgdx_t5x.perturb.entities import Slots, free_slots
-from sgdx_t5x.perturb.pi_words import Exchange, NewWords, Provider
+from sgdx_t5x.perturb.pi_words import Exchange, NewWords, Provider, refers
 from sgdx_t5x.perturb.split import Line, Perturber, Split
 from sgdx_t5x.perturb.texts import overlap, same_text, span_texts
 
@@ -147,27 +147,6 @@ def _reworded(
   if any(v in before and v not in after and v not in history for v in stated):
     return "lost"  # a value of a state, said outside spans
   return new
-
-
-def refers(exchange: Exchange, number: int) -> bool:
-  """Whether a state of the turn has a new value that its acts do not convey.
-
-  The user did not inform it, and neither selects nor affirms: only the wording refers to it
-  ("there"). Without acts this is unknown, and False is returned.
-  """
-  for frame in exchange.data["turns"][number]["frames"]:
-    actions = frame.get("actions")
-    if actions is None:
-      continue
-    acts = {action["act"] for action in actions}
-    if "SELECT" in acts or "AFFIRM" in acts:
-      continue
-    informed = {action["slot"] for action in actions if action["act"] == "INFORM"}
-    before = exchange.states_before[number].get(frame["service"], {})
-    for slot, values in frame["state"]["slot_values"].items():
-      if slot not in informed and set(values).isdisjoint(before.get(slot, ())):
-        return True
-  return False
 
 
 def put(turn: dict[str, Any], new: NewWords) -> dict[str, Any]:

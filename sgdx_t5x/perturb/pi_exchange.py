@@ -10,7 +10,7 @@ from typing import Any
 
 from sgdx_t5x.data.dialogue import USER
 from sgdx_t5x.data.schema import DONTCARE, Schema
-from sgdx_t5x.perturb.pi_words import Exchange, NewWords, Provider
+from sgdx_t5x.perturb.pi_words import Exchange, NewWords, Provider, refers
 from sgdx_t5x.perturb.split import Split
 from sgdx_t5x.perturb.texts import same_text, whole_words, words
 from sgdx_t5x.perturb.values import NAMED_ACTS, said_values
@@ -52,7 +52,9 @@ def lenders(split: Split) -> dict[tuple, list[Donor]]:
     for number, turn in enumerate(data["turns"]):
       if turn["speaker"] == USER:
         key, donor = signature(exchange, number, split.schema), cut(data, number)
-        if key and donor and not _says_more(donor, turn, outside):
+        if not key or not donor or refers(exchange, number):
+          continue  # "there" means something in its own dialogue only
+        if not _says_more(donor, turn, outside):
           donors[key].append(donor)
   return donors
 

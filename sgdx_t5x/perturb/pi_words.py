@@ -64,3 +64,24 @@ class Exchange:
 
 # (dialogue, turn, random number generator) -> other words, or why the turn keeps its own.
 Provider = Callable[[Exchange, int, random.Random], NewWords | str]
+
+
+def refers(exchange: Exchange, number: int) -> bool:
+  """Whether a state of the turn has a new value that its acts do not convey.
+
+  The user did not inform it, and neither selects nor affirms: only the wording refers to it
+  ("there"). Without acts this is unknown, and False is returned.
+  """
+  for frame in exchange.data["turns"][number]["frames"]:
+    actions = frame.get("actions")
+    if actions is None:
+      continue
+    acts = {action["act"] for action in actions}
+    if "SELECT" in acts or "AFFIRM" in acts:
+      continue
+    informed = {action["slot"] for action in actions if action["act"] == "INFORM"}
+    before = exchange.states_before[number].get(frame["service"], {})
+    for slot, values in frame["state"]["slot_values"].items():
+      if slot not in informed and set(values).isdisjoint(before.get(slot, ())):
+        return True
+  return False

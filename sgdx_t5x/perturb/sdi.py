@@ -81,6 +81,12 @@ def perturber(
         fix="name some of them, separated by commas",
       )
   kinds = frozenset(ONLY[name] for name in only)
+  if restart == ALWAYS and RESTART not in kinds:
+    raise UsageError(
+      f"restart {ALWAYS!r}, but only {', '.join(only)}",
+      expected="restarts among the disfluencies that are made",
+      fix="add restarts, or leave out the restart option",
+    )
   pool = _pool(split)
   change = functools.partial(_change, pool, seed, kinds, restart == ALWAYS, read_terms(terms))
   options = {"only": [name for name in ONLY if name in only], "restart": restart, "terms": terms}

@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.data.corpus import Corpus, check_ids
 from sgdx_t5x.data.dialogue import Dialogue, check_dialogue, decode_dialogues
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError, malformed
@@ -46,11 +46,13 @@ class Split:
     corpus: where it is.
     name: "train", "dev" or "test".
     checked: files whose dialogues have been checked; they are not checked when read again.
+    ids: of these dialogues.
   """
 
   corpus: Corpus
   name: str
   checked: set[str] = dataclasses.field(default_factory=set, compare=False, repr=False)
+  ids: set[str] = dataclasses.field(default_factory=set, compare=False, repr=False)
 
   @property
   def schema(self) -> Schema:
@@ -66,6 +68,8 @@ class Split:
       for item in data if name not in self.checked else ():
         dialogue = Dialogue.from_json(item if isinstance(item, dict) else {}, origin)
         check_dialogue(dialogue, schema, origin)
+        check_ids(dialogue, self.ids, origin)
+        self.ids.add(dialogue.dialogue_id)
       self.checked.add(name)
       yield name, raw, data
 

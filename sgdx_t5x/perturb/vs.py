@@ -60,7 +60,7 @@ def _source(split: Split, slots: Slots, values: str) -> NameSource:
   shared: dict[str, list[tuple[str, list[str]]]] = {}
   for key, found in own.items():
     shared.setdefault(key.partition(":")[0], []).extend(found)
-  draws = {}
+  draws, closed = {}, set()
   for service, names in slots.items():
     for slot in names:
       kind, key = kinds[service, slot], keys[service, slot]
@@ -70,11 +70,12 @@ def _source(split: Split, slots: Slots, values: str) -> NameSource:
         draws[key] = _plainly(invented(pool, split.name != "train"))
       else:
         draws[key] = _plainly(listed(found))
+        closed.add(key)
   return NameSource(
     values,
     keys,
     draws,
-    closed=frozenset(k for k in draws if k.partition(":")[0] in _CLOSED),
+    closed=frozenset(k for k in draws if k in closed or k.partition(":")[0] in _CLOSED),
     ordered={k: kind for k in draws if (kind := k.partition(":")[0]) in _ORDERED},
   )
 
@@ -102,9 +103,10 @@ def _change(
   prefix = f"{seed}/{data['dialogue_id']}"
   swaps = list(_swaps(data, schema, prefix))
   found = entities_of(data, schema, slots)
-  strings = source.mapping(found.places, prefix, found.taken, known_forms(data))
+  said = "\n".join(turn["utterance"] for turn in data["turns"])
+  strings = source.mapping(found.places, prefix, found.taken, known_forms(data), said)
   kept = dict(found.kept) | {s: "collision" for s in found.places if s not in strings}
-  said = _exchange(data, swaps)
+  exchanged_in = _exchange(data, swaps)
   line, unspanned = answerable_mapping(data, slots, strings)
   kept |= dict.fromkeys(unspanned, "unspanned")
   counts["strings"] += len(found.places) + len(found.kept)
@@ -116,7 +118,7 @@ def _change(
     exchanged: dict[str, dict[str, str]] = {}
     for service, slot, value, other in swaps:
       exchanged.setdefault(f"{service}.{slot}", {})[value] = other
-    line |= {"categorical": exchanged, "said": said}
+    line |= {"categorical": exchanged, "said": exchanged_in}
   if not line["strings"] and not swaps:
     return []
   return [{"dialogue_id": data["dialogue_id"], **line}]

@@ -2,6 +2,7 @@ import collections
 import copy
 import json
 import random
+import re
 
 import pytest
 from perturbed import on_split, perturbed_sample, sample_dialogues, sample_split
@@ -16,6 +17,7 @@ from sgdx_t5x.perturb.mapping import apply_mapping, undo_mapping
 from sgdx_t5x.perturb.new_names import name_source
 from sgdx_t5x.perturb.split import changed
 from sgdx_t5x.perturb.texts import span_texts
+from sgdx_t5x.perturb.values import said_values
 
 SLOTS = {"Hotels_1": frozenset({"city", "name"})}
 
@@ -199,6 +201,35 @@ def test_forms_of_one_value_become_forms_of_one_new_value():
   assert set(new) == set(texts)
   assert len(set(new.values())) == 2
   assert new["San Francisco"].split()[0].lower() in new["SF"].lower() or new["SF"] in str(new)
+
+
+def test_a_value_in_another_case_becomes_the_new_one_in_that_case():
+  split = sample_split()
+  source = name_source("names", split, entity_slots(split.schema))
+  service, names = next(iter(entity_slots(split.schema).items()))
+  place = service, min(names)
+  cases = ["San Francisco", "san francisco", "SAN FRANCISCO"]
+  canonical = {text: {"San Francisco"} for text in cases[1:]}
+  found = source.mapping(dict.fromkeys(cases, place), "0/x", (), canonical)
+  name = found[cases[0]]
+  assert found == dict(zip(cases, (name, name.lower(), name.upper()), strict=True))
+
+
+@pytest.mark.parametrize(
+  ("kind", "options"), [("ned", {"entities": "corpus"}), ("vs", {"values": "in"})]
+)
+def test_values_of_the_split_are_replaced_by_values_of_the_split(kind, options):
+  """Which their own dialogue does not say."""
+  values = {value.lower() for data in sample_dialogues() for _, _, value in said_values(data)}
+  texts = {
+    d["dialogue_id"]: " ".join(t["utterance"] for t in d["turns"]) for d in sample_dialogues()
+  }
+  _, _, lines, _ = perturbed_sample(kind, options)
+  strings = [(name, new) for name, (line,) in lines.items() for new in line["strings"].values()]
+  assert len(strings) > 100
+  for name, new in strings:
+    assert new.lower() in values, new
+    assert not re.search(rf"(?<!\w){re.escape(new)}(?!\w)", texts[name], re.IGNORECASE), new
 
 
 @pytest.mark.parametrize("variant", ["v1", "v5"])

@@ -42,6 +42,25 @@ def test_a_turn_refers_if_its_acts_do_not_tell_a_value_of_its_state(act, refers)
   assert not pi.refers(_exchange(known, _turn("Hi."), again), 2)
 
 
+def test_words_that_refer_to_another_service_are_not_lent():
+  """ "There" would mean nothing in another dialogue."""
+  dialogues = sample_dialogues()
+  donors = {
+    (donor.dialogue_id, donor.turn)
+    for found in pi_exchange.lenders(sample_split()).values()
+    for donor in found
+  }
+  referring = {
+    (data["dialogue_id"], number)
+    for data in dialogues
+    for number, turn in enumerate(data["turns"])
+    if turn["speaker"] == "USER" and pi.refers(Exchange.of(data), number)
+  }
+  assert referring
+  assert donors
+  assert not donors & referring
+
+
 def test_another_users_words_get_this_turns_values():
   text = "From Oslo to Rome, please"
   own = _turn(text, [("to", "Rome"), ("from", "Oslo")], state={})

@@ -124,3 +124,5 @@ def test_terms_that_cannot_be_drawn_or_written_are_refused(edits, tmp_path):
 def test_an_unknown_kind_of_disfluency_is_refused():
   with pytest.raises(SgdxError, match="disfluency 'hiccups'"):
     perturbed_sample("sdi", {"only": ("hiccups",)})
+  with pytest.raises(SgdxError, match="restart 'always', but only repairs"):
+    perturbed_sample("sdi", {"only": ("repairs",), "restart": "always"})

@@ -204,6 +204,15 @@ def test_a_split_without_dialogues_is_refused(tmp_path, capsys):
   assert_four_parts(capsys.readouterr().err, "has no dialogues")
 
 
+def test_dialogues_with_the_same_id_are_refused(tmp_path, capsys):
+  """`--undo` could not tell their changes apart."""
+  first, second, *_ = sample_dialogues()
+  split = on_split([first, second, first], sample_split(), tmp_path / "corpus")
+  command = ("perturb", "--corpus", split.corpus.origin, "--kind", "ned")
+  assert sgdx(*command, "--out", tmp_path / "out") == 1
+  assert_four_parts(capsys.readouterr().err, f"{first['dialogue_id']} occurs twice")
+
+
 def test_broken_manifests_and_changes_are_said(perturbed, tmp_path, capsys):
   folder = _tamper(tmp_path / "ned", perturbed / "ned", "Thank", "Thank")
   undo = ("perturb", "--corpus", folder, "--undo", "--out", tmp_path / "back")

@@ -19,7 +19,7 @@ WAYS = (
   ("pi", {}),
   ("pi", {"provider": "templates"}),
   ("sdi", {}),
-  ("sdi", {"only": ("repairs",), "restart": "always"}),
+  ("sdi", {"only": ("repairs", "restarts"), "restart": "always"}),
   ("vs", {}),
   ("vs", {"values": "out"}),
 )
