@@ -115,8 +115,11 @@ class FrameScores:
 
 
 def utterance_crc(text: str) -> int:
-  """CRC-32 of an utterance; JSON may contain lone surrogates, which are not valid Unicode."""
-  return zlib.crc32(text.encode("utf-8", "surrogatepass"))
+  """CRC-32 of an utterance's words, whatever white space is between and around them.
+
+  JSON may contain lone surrogates, which are not valid Unicode.
+  """
+  return zlib.crc32(" ".join(text.split()).encode("utf-8", "surrogatepass"))
 
 
 def gold_frames(dialogues: Iterable[Dialogue], with_origins: bool = False) -> list[GoldFrame]:

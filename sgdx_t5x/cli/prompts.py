@@ -126,6 +126,7 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.data.variants import tagged, untagged
   from sgdx_t5x.files import atomic_write
+  from sgdx_t5x.prompts import provenance
   from sgdx_t5x.prompts.protocol import service_pairs
   from sgdx_t5x.prompts.rows import services_of
   from sgdx_t5x.prompts.tools import ToolCalls
@@ -143,6 +144,7 @@ def run(args: argparse.Namespace) -> int:
   if form:
     pairs = {v: service_pairs(corpus.schema(args.split), x) for v, x in reworded.items()}
     return requests.write(args, corpus, pairs, form, _choose(corpus, args, prompt_format))
+  provenance(prompt_format, corpus, ())  # refuses files that do not match, as scoring would
   services = services_of(prompt_format, args.split, corpus.schema(args.split), reworded)
   whole = args.out != STDOUT
   with atomic_write(args.out, "--out") if whole else contextlib.nullcontext(sys.stdout) as out:

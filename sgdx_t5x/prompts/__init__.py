@@ -5,6 +5,7 @@ README.md beside this file shows how to add one. Nothing here imports TensorFlow
 
 import dataclasses
 import importlib
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,9 @@ def signature_fields(prompt_format: PromptFormat) -> dict[str, str]:
   }
   changes = {k: v for k, v in style_changes(prompt_format).items() if k not in told}
   if changes:
-    fields["style"] = "+".join(f"{name}={value}" for name, value in changes.items())
+    # Separators of the signature and of its fields are escaped.
+    values = {k: re.sub(r"[%|+]", lambda m: f"%{ord(m[0]):X}", str(v)) for k, v in changes.items()}
+    fields["style"] = "+".join(f"{name}={value}" for name, value in values.items())
   return fields
 
 

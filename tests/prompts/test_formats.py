@@ -7,6 +7,7 @@ import pytest
 
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts import FORMATS, load_format, signature_fields
+from sgdx_t5x.prompts.d3st import D3ST, D3stStyle
 from sgdx_t5x.prompts.t5dst import T5DST, PromptStyle
 from sgdx_t5x.scoring.score import Settings
 
@@ -29,6 +30,9 @@ def test_a_signature_names_what_is_not_the_default():
   assert signature_fields(load_format()) == {}
   style = PromptStyle(values="letters", lowercase=True)
   assert signature_fields(T5DST(style)) == {"style": "values=letters+lowercase=True"}
+  # Separators of the signature and of its fields.
+  escaped = signature_fields(D3ST(D3stStyle(join=" | ", delimiter="+%")))
+  assert escaped["style"] == "join= %7C +delimiter=%2B%25"
   assert Settings().prompt_format == T5DST()
 
 

@@ -84,7 +84,7 @@ def _read_value(
 ) -> str | None:
   """Returns a slot's value as the schema spells it; None where the slot is said to be inactive."""
   text = " ".join(text.split())
-  if not choices and style.join != "first":
+  if not slot.is_categorical and style.join != "first":  # of several gold values, the first
     text = f" {text} ".split(style.join)[0].strip()
   key = text.lower()
   if key in ("", NONE):

@@ -188,7 +188,10 @@ def check_services(demos: Demonstrations, schemas: Iterable[Schema]) -> None:
   known = {name for schema in schemas for name in schema.names}
   for name in demos.by_service:
     if name not in known:
-      fix = "rename the service, or use the corpus for which the demonstrations were written"
+      fix = (
+        "rename the service, use the corpus for which the demonstrations were written, or remove "
+        "its demonstrations"
+      )
       found = f"{demos.origin}: a demonstration of service {name!r}"
       raise _wrong(found, "services of the corpus", name, sorted(known), fix)
 

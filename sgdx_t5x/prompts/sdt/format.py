@@ -65,7 +65,8 @@ class SDT(TextExamples):
 
   def provenance(self, corpus: Corpus, gold: Sequence[GoldFrame]) -> Provenance:
     """See `provenance.provenance`."""
-    return provenance(self.demonstrations, self.style, corpus, gold)
+    select = functools.partial(chosen, style=self.style)
+    return provenance(self.demonstrations, select, corpus, gold)
 
 
 class _Loaded(SDT):

@@ -9,6 +9,7 @@ was not available: this is our own version, which may differ.
 
 import dataclasses
 import functools
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -27,8 +28,9 @@ from sgdx_t5x.prompts.sdt.demonstrations import (
   Demonstrations,
   load_demonstrations,
 )
-from sgdx_t5x.prompts.sdt.format import SDT, turn_texts
+from sgdx_t5x.prompts.sdt.format import turn_texts
 from sgdx_t5x.prompts.sdt.layout import Layout, frame_layout
+from sgdx_t5x.prompts.sdt.provenance import provenance
 from sgdx_t5x.prompts.sdt.style import SdtStyle
 from sgdx_t5x.prompts.sdt.text import case, shown_value, value_text
 from sgdx_t5x.prompts.without_graph import TextExamples
@@ -129,8 +131,8 @@ class SDTInd(TextExamples):
     return read_value(text, service, i, frame_layout(written[i], frame, style), style)
 
   def provenance(self, corpus: Corpus, gold: Sequence[GoldFrame]) -> Provenance:
-    """Like `SDT.provenance`, for all demonstrations."""
-    return SDT(self.style.frame_style).provenance(corpus, gold)
+    """Like `SDT.provenance`, of the beginnings that prompts show."""
+    return provenance(self.demonstrations, _shown, corpus, gold)
 
 
 class _Loaded(SDTInd):
@@ -154,6 +156,11 @@ def _written(service: ServicePair, demos: Demonstrations) -> dict[int, Layout]:
   return layouts
 
 
+def _shown(demos: Sequence[Demonstration]) -> list[Demonstration]:
+  """Returns what the prompts of a service's slots show."""
+  return [_short(demos, slot) for slot in demos[0].slots]
+
+
 def _short(demos: Sequence[Demonstration], slot: str) -> Demonstration:
   """Returns the shortest beginning of a demonstration that shows a value of the slot.
 
@@ -162,9 +169,10 @@ def _short(demos: Sequence[Demonstration], slot: str) -> Demonstration:
   """
   demo = next((demo for demo in demos if demo.slots[slot] != NONE), demos[0])
   value, parts = demo.slots[slot], []
+  whole = re.compile(rf"(?<!\w){re.escape(value)}(?!\w)", re.IGNORECASE)
   for speaker, text in demo.turns:
     parts.append(f"{USER_TAG if speaker == USER else SYSTEM_TAG} {text}")
     said = " ".join(parts)
-    if speaker == USER and value not in (NONE, DONTCARE) and value.lower() in said.lower():
+    if speaker == USER and value not in (NONE, DONTCARE) and whole.search(said):
       return dataclasses.replace(demo, text=said)
   return demo

@@ -1,15 +1,13 @@
 """What a score records of its demonstrations, and whether their words occur in its split."""
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import SYSTEM, USER
 from sgdx_t5x.metrics.frames import GoldFrame, utterance_crc
 from sgdx_t5x.prompts.protocol import Provenance
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstration, Demonstrations, check_services
-from sgdx_t5x.prompts.sdt.layout import chosen
-from sgdx_t5x.prompts.sdt.style import SdtStyle
 
 LEAST_WORDS = 7  # shorter utterances ("Yes, please.") are not specific
 
@@ -45,13 +43,16 @@ def said_in(corpus: Corpus, split: str) -> Iterator[int]:
 
 
 def provenance(
-  demos: Demonstrations, style: SdtStyle, corpus: Corpus, gold: Sequence[GoldFrame]
+  demos: Demonstrations,
+  select: Callable[[Sequence[Demonstration]], Iterable[Demonstration]],
+  corpus: Corpus,
+  gold: Sequence[GoldFrame],
 ) -> Provenance:
   """Returns the signature fields and the notes of a score.
 
   Args:
     demos: the demonstrations.
-    style: which of them prompts show.
+    select: function that returns what prompts show of a service's demonstrations.
     corpus: the corpus, which has their services.
     gold: the frames that are scored, in whose user utterances they are looked for.
 
@@ -61,10 +62,7 @@ def provenance(
   check_services(demos, [corpus.schema(split) for split in corpus.splits])
   asked = {frame.service for frame in gold}
   shown = [
-    demo
-    for name, found in demos.by_service.items()
-    if name in asked
-    for demo in chosen(found, style)
+    demo for name, found in demos.by_service.items() if name in asked for demo in select(found)
   ]
   leak = count_leak(shown, {frame.utterance_crc for frame in gold}, (USER,))
   fields = {"demos": f"{demos.source}:{demos.crc}", "leak": f"{leak.found}of{leak.of}"}

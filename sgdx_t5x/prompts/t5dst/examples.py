@@ -101,6 +101,10 @@ def t5dst_examples(
   return batches.map(make, num_parallel_calls=tf.data.AUTOTUNE)
 
 
+# As `str.strip` has it; tf.strings.strip removes ASCII's only.
+_OUTER_SPACE = r"^[\t-\r\x1c-\x1f \x{85}\pZ]+|[\t-\r\x1c-\x1f \x{85}\pZ]+$"
+
+
 @dataclasses.dataclass(frozen=True)
 class _Histories:
   """The turns of a batch of records, as tokens and as text."""
@@ -114,9 +118,8 @@ class _Histories:
   @classmethod
   def of(cls, utterances: tf.RaggedTensor, style: PromptStyle, vocabulary) -> "_Histories":
     position = tf.ragged.range(utterances.row_lengths()).flat_values
-    turns = tf.where(position % 2 == 0, "[USER] ", "[SYSTEM] ") + tf.strings.strip(
-      utterances.flat_values
-    )
+    said = tf.strings.regex_replace(utterances.flat_values, _OUTER_SPACE, "")
+    turns = tf.where(position % 2 == 0, "[USER] ", "[SYSTEM] ") + said
     if style.lowercase:
       turns = tf.strings.lower(turns, encoding="utf-8")
     runs = vocabulary.encode_tf(turns)

@@ -1,6 +1,7 @@
 """D3ST's prompts, targets and parsing, by hand; test_golden.py compares with Google's script."""
 
 import collections
+import dataclasses
 import re
 
 import pytest
@@ -214,6 +215,15 @@ def test_orders_are_even_and_do_not_depend_on_the_variant():
 )
 def test_states_are_read(text, slots):
   assert read(text).slot_values == {slot: (value,) for slot, value in slots.items()}
+
+
+def test_a_choice_may_hold_what_joins_values_of_free_text():
+  slot = Slot("travel_class", "Class of the ticket", True, ("A", "A | B"))
+  service = dataclasses.replace(FERRIES, slots=(SLOTS[0], slot, *SLOTS[2:]))
+  found = ordered(values="none", join=" | ").read(
+    "[states] 0=kiel | the port of kiel 1=a | b", FRAME, ServicePair(service, service)
+  )
+  assert found.slot_values == {"from_port": ("kiel",), "travel_class": ("A | B",)}
 
 
 def test_without_letters_a_value_called_none_is_not_the_absence_of_one():

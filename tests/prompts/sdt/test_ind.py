@@ -11,6 +11,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.prompts.sdt import SDTInd, SdtIndStyle
 from sgdx_t5x.prompts.sdt.demonstrations import Demonstration, demonstrations_text
+from sgdx_t5x.prompts.sdt.ind import _short, _shown
 
 SLOTS = (
   Slot("to", "Who gets it", False),
@@ -62,6 +63,30 @@ def test_a_short_demonstration_of_each_slot(make):
       "[slot] note_x=none",
     )
   ]
+
+
+def test_a_value_has_been_said_as_a_whole_word_only():
+  text = "[user] On the 13th [system] For how many? [user] For 1"
+  slots = {"to": "1", "kind": "none", "note": "none"}
+  assert _short([Demonstration("Banks_1", text, slots, "Send")], "to").text == text
+
+
+def test_the_leak_is_of_what_prompts_show():
+  """The end of the first demonstration is shown for no slot with a value."""
+  longer = "[user] Please send some of my money to Ann today [system] Ok [user] And then tell me "
+  demos = (
+    Demonstration(
+      "Banks_1",
+      f"{longer}what else I could do with it",
+      {"to": "Ann", "kind": "none", "note": "none"},
+      "Send",
+    ),
+    Demonstration(
+      "Banks_1", "[user] Use my savings", {"kind": "Savings", "to": "none", "note": "money"}, "Send"
+    ),
+  )
+  shown = {demo.text for demo in _shown(demos)}
+  assert shown == {demos[0].text.partition(" [system]")[0], demos[1].text}
 
 
 def test_targets_and_answers(make):
