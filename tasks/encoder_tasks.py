@@ -9,7 +9,7 @@ from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.encoder.features import numbers
 from sgdx_t5x.prompts.seqio_steps import RecordTask
 from sgdx_t5x.records.source import RecordSchemas, RecordSource
-from sgdx_t5x.tasks.registration import REGISTERED, Registered
+from sgdx_t5x.tasks.registration import REGISTERED, Registered, check_new
 
 
 def register_encoder_task(
@@ -49,6 +49,7 @@ def register_encoder_task(
   def make(batches, sequence_length, output_features):
     return examples(batches, sequence_length, output_features, **how)
 
+  check_new(name)
   others = seqio.Feature(numbers(), add_eos=False)
   texts = seqio.Feature(vocabulary(), add_eos=False)
   task = seqio.TaskRegistry.add(

@@ -73,7 +73,7 @@ def register(
     The task. Nothing is read from disk until it is used.
 
   Raises:
-    SgdxError: both `style` and `prompt_format` are given.
+    SgdxError: both `style` and `prompt_format` are given, or the name is registered already.
   """
   if style is not None and prompt_format is not None:
     raise SgdxError(
@@ -81,6 +81,7 @@ def register(
       expected="only one of them, since the style is part of the format",
       fix="pass prompt_format=T5DST(style)",
     )
+  check_new(name)
   prompt_format = prompt_format or load_format(style=style)
   source = RecordSource(data, name)
   schemas = VariantSchemas(RecordSchemas(source), folders)
@@ -101,6 +102,21 @@ def register(
   return task
 
 
+def check_new(name: str) -> None:
+  """Refuses the name of a task or mixture that is registered already."""
+  if name in REGISTERED:
+    raise SgdxError(
+      f"task {name!r} is already registered", expected="an unused name", fix="choose another name"
+    )
+
+
+def _tasks_of(name: str) -> list[str]:
+  """Returns the tasks that a registered name stands for."""
+  if not REGISTERED[name].mixture:
+    return [name]
+  return [task.name for task in seqio.get_subtasks(seqio.MixtureRegistry.get(name))]
+
+
 def register_mixture(
   name: str, tasks: Sequence[str], maximum: float | None = None
 ) -> seqio.Mixture:
@@ -111,7 +127,7 @@ def register_mixture(
 
   Args:
     name: of the mixture.
-    tasks: names of its tasks.
+    tasks: names of its tasks; a mixture's name stands for the tasks of that.
     maximum: limit on a task's size when computing rates, as in the T5 paper's mixing (section
       3.5.2); None: no limit.
   """
@@ -123,6 +139,8 @@ def register_mixture(
       available=nearest(unknown[0], REGISTERED) if unknown else "",
       fix="register the task first; `sgdx ls tasks` lists the registered ones",
     )
+  check_new(name)
+  tasks = list(dict.fromkeys(part for task in tasks for part in _tasks_of(task)))
   parts = [REGISTERED[task] for task in tasks]
   if len({part.data.split("_")[0] == "sample" for part in parts}) > 1:
     raise SgdxError(
@@ -276,6 +294,10 @@ def _register_perturbed(
 
 
 def _size(task: seqio.Task, maximum: float | None = None) -> float:
-  """Number of records times variants, as SeqIO needs rates before any example exists."""
-  size = float(task.num_input_examples("train") or 1) * len(REGISTERED[task.name].variants)
+  """Number of records times variants, as SeqIO needs rates before any example exists.
+
+  The records are train's; test sets, which have no train, are as large as their first split.
+  """
+  numbers = (task.num_input_examples(split) for split in ("train", "validation", "test"))
+  size = float(next(filter(None, numbers), 1)) * len(REGISTERED[task.name].variants)
   return size if maximum is None else min(size, float(maximum))

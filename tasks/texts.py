@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.records import turn_examples
-from sgdx_t5x.tasks.registration import REGISTERED, Registered
+from sgdx_t5x.tasks.registration import REGISTERED, Registered, check_new
 
 SPLITS = {"train": "train", "validation": "dev", "test": "test"}
 Vocabulary = Callable[[], seqio.Vocabulary]
@@ -30,6 +30,7 @@ def register_texts(
     steps: SeqIO preprocessors that make tokens of them, without EOS.
     vocabulary: of inputs and targets.
   """
+  check_new(name)
   feature = seqio.Feature(vocabulary=vocabulary(), add_eos=True)
   task = seqio.TaskRegistry.add(
     name,

@@ -10,7 +10,7 @@ import tensorflow_datasets as tfds
 
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.prompts.values import NONE
-from sgdx_t5x.tasks.registration import REGISTERED
+from sgdx_t5x.tasks.registration import check_new
 from sgdx_t5x.tasks.texts import register_texts
 
 FORMAT = "tfds"  # in `sgdx ls tasks`
@@ -46,10 +46,7 @@ def register_tfds_text_task(
     SgdxError: the name is taken, no prompts, or a prompt is malformed; when the task is used: a
       field that the data set does not have.
   """
-  if name in REGISTERED:
-    raise SgdxError(
-      f"task {name!r} is already registered", expected="an unused name", fix="choose another name"
-    )
+  check_new(name)
   parsed = [tuple(_parts(name, text) for text in prompt) for prompt in prompts]
   if not parsed or any(len(prompt) != 2 for prompt in parsed):
     raise SgdxError(

@@ -18,7 +18,7 @@ _EPILOG = """\
 examples:
   sgdx ls tasks
   sgdx ls tasks 'd3st_*' '*_backtrans'
-  sgdx ls tasks --module my_project.tasks  # and those of your module
+  sgdx ls tasks 'mine_*' --module my_project.tasks  # also those of your module
   sgdx ls tasks --format json  # name, kind, format, data, variants
 
 Use a name in t5x: --gin.MIXTURE_OR_TASK_NAME="'t5dst_sgdx_v3'".

@@ -11,7 +11,7 @@ import tensorflow as tf
 from sgdx_t5x.data.schema import Schema, parse_schema
 from sgdx_t5x.data.variants import ORIGINAL
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.records.builder import SIMULATED  # TFDS finds the builder once it is imported
+from sgdx_t5x.records.builder import SIMULATED, Sgd
 from sgdx_t5x.records.tracker_fields import FIELDS
 from sgdx_t5x.trackers.turns import no_acts, no_spans
 
@@ -47,8 +47,13 @@ class RecordSource(seqio.TfdsDataSource):
 
   def metadata(self) -> Mapping:
     """The builder's metadata. Raises SgdxError if no usable records are prepared."""
-    builder = self.tfds_dataset.builder
     fix = f"{self._preparing()}, and pass the same DIR as --tfds_data_dir"
+    try:
+      builder = self.tfds_dataset.builder
+    except ValueError as e:  # of a name of one's own
+      raise SgdxError(
+        f"no records of sgd/{self._config}", expected="a prepared data set", fix=fix
+      ) from e
     if not builder.info.metadata:
       raise SgdxError(
         f"no records of sgd/{self._config} at {builder.data_dir}",
@@ -71,6 +76,8 @@ class RecordSource(seqio.TfdsDataSource):
       return f"sgdx data prepare {what} --data-dir DIR"
     if self._config.removeprefix("sample_") == SIMULATED:
       return f"sgdx data prepare --corpus SIMULATED --name {self._config} --data-dir DIR"
+    if self._config not in Sgd.builder_configs:
+      return f"sgdx data prepare --corpus CORPUS --name {self._config} --data-dir DIR"
     original = "sample" if self._config.startswith("sample_") else "FILE"
     kind, aug, _ = self._config.removeprefix("sample_").partition("_aug")
     train = " --split train --seed 1" if aug else ""
@@ -91,6 +98,13 @@ class RecordSource(seqio.TfdsDataSource):
     different order for each task.
     """
     of, field = self.metadata(), _SPLITS.get(split, split)
+    if field not in of["counts"]:
+      raise SgdxError(
+        f"records of {of['corpus']}: no split {split!r}",
+        expected="a split that was prepared",
+        available=", ".join(of["counts"]),
+        fix="choose one of them; the split dev is also called validation",
+      )
     for need in self._needs if self._tracker else ():
       if place := of.get(f"without_{need}", {}).get(field):
         raise _REFUSALS[need](f"records of {of['corpus']}, {field}, {place}", self._tracker)
@@ -132,9 +146,9 @@ class RecordSource(seqio.TfdsDataSource):
     return records.batch(_RECORDS_AT_A_TIME).map(parse)
 
   def num_input_examples(self, split):
-    """Number of records of a split."""
-    self.metadata()
-    return super().num_input_examples(split)
+    """Number of records of a split; None if there is no such split."""
+    has = _SPLITS.get(split, split) in self.metadata()["counts"]
+    return super().num_input_examples(split) if has else None
 
   def list_shards(self, split):
     """Files of a split."""

@@ -6,12 +6,15 @@
 
 Writes INFER_OUTPUT_DIR/<task>-<mode>.jsonl-00000-of-00001, one JSON object per
 example in the task's order, and the same name with .COMPLETED when it is
-complete. Until then results are in INFER_OUTPUT_DIR/partial as they come; the
-same command goes on from there.
+complete; if the model's inputs have changed, it is written anew. Until then
+results are in INFER_OUTPUT_DIR/partial as they come; the same command goes on
+from there.
 """
 
 from __future__ import annotations
 
+import collections
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -237,9 +240,12 @@ def _infer_task(
   from t5x._infer.journal import Journal, decoder
 
   completed = epath.Path(path + ".COMPLETED")
-  if completed.exists() and completed.read_text() == settings_hash and epath.Path(path).exists():
-    log(f"{path} is complete with these settings: skipped")
-    return False
+  if completed.exists() and epath.Path(path).exists():
+    # Version 0.1 wrote no digest of the rows.
+    settings, _, digest = completed.read_text().partition(" ")
+    if settings == settings_hash and digest in ("", rows.read()):
+      log(f"{path} is complete with these settings: skipped")
+      return False
   folder, name = os.path.split(path)
   to_text = decoder(vocabulary) if mode != "score" else None
   journal = Journal(os.path.join(folder, "partial", name), settings_hash, to_text)
@@ -251,7 +257,7 @@ def _infer_task(
     if jax.process_index() == 0:
       completed.unlink(missing_ok=True)
       write_fn(path, (outputs, aux), task_ds, mode, vocabulary)
-      completed.write_text(settings_hash)
+      completed.write_text(f"{settings_hash} {rows.digest}")
       log(f"wrote {len(outputs)} rows to {path}")
     journal.close(complete=True)
   finally:
@@ -342,18 +348,50 @@ def _choose(restore_cfg):
       fix="--gin.CHECKPOINT_PATH=\"'DIR/checkpoint_N'\"",
     )
   check_choice(choice, restore_cfg)
+  if restore_cfg.mode == "all":
+    raise T5XError(
+      "RestoreCheckpointConfig.mode='all' is for evaluation.",
+      expected="'specific' or 'latest' in infer, which runs a single checkpoint",
+      fix="run infer for each checkpoint, with an INFER_OUTPUT_DIR of its own",
+    )
   return choice
 
 
 def _datasets(model, task, dataset_cfg, shard_id: int, num_shards: int):
   """Returns (the task's examples, numbered rows of model features made of them)."""
-  from t5x._infer.rows import ReadAhead
-
   # Read once: for the model, and from memory for the file.
   task_ds = _examples(task, dataset_cfg, shard_id, num_shards).cache()
   lengths = dataset_cfg.task_feature_lengths
   model_ds = model.FEATURE_CONVERTER_CLS(pack=False)(task_ds, lengths)
-  return task_ds, ReadAhead(model_ds.enumerate())
+  return task_ds, _Rows(model_ds.enumerate())
+
+
+class _Rows:
+  """The numbered rows of a dataset, whose first pass begins at once, in a thread.
+
+  Attributes:
+      digest: of the rows of the last whole pass.
+  """
+
+  def __init__(self, ds):
+    from t5x._infer.rows import ReadAhead
+
+    self.element_spec, self._ds, self._ahead = ds.element_spec, ds, ReadAhead(ds)
+    self.digest = ""
+
+  def __iter__(self):
+    rows, self._ahead = self._ahead or self._ds.as_numpy_iterator(), None
+    digest = hashlib.blake2b(digest_size=8)
+    for number, features in rows:
+      for name in sorted(features):
+        digest.update(features[name].tobytes())
+      yield number, features
+    self.digest = digest.hexdigest()
+
+  def read(self) -> str:
+    """Reads all rows; returns their digest."""
+    collections.deque(self, maxlen=0)
+    return self.digest
 
 
 def _restore(model, dataset_cfg, choice, restore_cfg, partitioner, initializer_cls, seed: int):

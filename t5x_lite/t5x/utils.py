@@ -158,7 +158,8 @@ class RestoreCheckpointConfig:
         fix="RestoreCheckpointConfig.mode = 'specific'",
       )
     paths = self.path if isinstance(self.path, (list, tuple)) else [self.path]
-    if not all(isinstance(path, (str, os.PathLike, type(None))) for path in paths):
+    # A shell makes '' of a variable that is not set.
+    if "" in paths or not all(isinstance(x, (str, os.PathLike, type(None))) for x in paths):
       raise T5XError(
         "RestoreCheckpointConfig.path (INITIAL_CHECKPOINT_PATH, CHECKPOINT_PATH) is not a path.",
         found=repr(self.path),

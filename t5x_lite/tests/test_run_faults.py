@@ -32,6 +32,12 @@ def test_early_stopping_and_best_checkpoints(stopped):
   assert {checkpoints.layout_of(p) for p in model_dir.glob("checkpoint_*")} == {"legacy"}
 
 
+@pytest.mark.long
+def test_the_best_checkpoint_is_chosen_by_metrics_that_are_still_computed(server, tmp_path):
+  server.run("train", "run_countdown.gin", f"--gin.MODEL_DIR='{tmp_path}'", "--gin.TRAIN_STEPS=6")
+  assert checkpoints.checkpoint_steps(tmp_path) == [2, 6]  # the best, and the last
+
+
 def test_weight_metrics_reach_tensorboard(stopped):
   from tensorboard.backend.event_processing import event_accumulator
 

@@ -258,12 +258,22 @@ def test_relative_steps_count_from_the_runs_start(tmp_path):
   assert streams.stored_run_start(str(tmp_path)) == 3
 
 
+def test_nothing_is_left_of_relative_steps(tmp_path):
+  (tmp_path / "checkpoint_50/state").mkdir(parents=True)
+  (tmp_path / "checkpoint_50/commit_success.txt").touch()
+  with pytest.raises(T5XError) as e:
+    setup.choose_start(str(tmp_path), None, 1, 10, 20)
+  assert e.value.found.endswith("TRAIN_STEPS_RELATIVE=10 from step 20")
+  assert "TRAIN_STEPS_RELATIVE=40" in e.value.fix
+  assert setup.choose_start(str(tmp_path), None, 1, 40, 20).total_steps == 60
+
+
 def test_statistics_may_have_a_period_of_their_own():
   assert setup.check_periods(10, 3, None, 0, 30).next_stop(9, 30) == 10
   assert setup.check_periods(10, 3, None, 0, 30).next_stop(10, 30) == 12
 
 
-@pytest.mark.parametrize("path", [5, [5], {"a": 1}, True])
+@pytest.mark.parametrize("path", [5, [5], {"a": 1}, True, "", [""]])
 def test_a_path_is_text(path):
   with pytest.raises(T5XError) as e:
     utils.RestoreCheckpointConfig(path=path)

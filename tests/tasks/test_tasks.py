@@ -176,6 +176,13 @@ def test_schemas_of_your_own(tmp_path):
     (lambda: tasks.register_mixture("m", ["t5dst_sgd", "sample_t5dst_sgd"]), "a shared vocabulary"),
     (lambda: tasks.register_wording("bt_zh", ".", vocabulary=tasks.vocabulary), "already exists"),
     (lambda: tasks.register_variant("a b", ".", vocabulary=tasks.vocabulary), "'a b'"),
+    (lambda: tasks.register_mixture("t5dst_backtrans", ["t5dst_sgd"]), "already registered"),
+    (
+      lambda: tasks.register(
+        "t5dst_sgd", data="sample", variants=["v1"], vocabulary=tasks.vocabulary
+      ),
+      "already registered",
+    ),
     (
       lambda: tasks.register(
         "m",
@@ -194,6 +201,32 @@ def test_wrong_registrations_are_refused(call, part):
     call()
   assert part in str(error.value)
   assert "m" not in tasks.REGISTERED
+
+
+def test_a_mixture_may_be_a_part_of_another():
+  parts = ["sample_t5dst_backtrans", "sample_t5dst_sgdx_v1", "sample_t5dst_sgd"]
+  mixture = tasks.register_mixture("sample_t5dst_nested", parts)
+  try:
+    names = [task.name for task in mixture.tasks]
+    backtrans = [task.name for task in seqio.MixtureRegistry.get(parts[0]).tasks]
+    assert "sample_t5dst_sgd" in backtrans
+    assert names == [*backtrans, "sample_t5dst_sgdx_v1"]
+    mixture.get_dataset(LENGTHS, "dev")
+  finally:
+    seqio.MixtureRegistry.remove(mixture.name)
+    del tasks.REGISTERED[mixture.name]
+
+
+def test_sets_without_train_are_mixed_by_their_size(tmp_path, monkeypatch):
+  fresh(monkeypatch)
+  corpus = write_sample(tmp_path / "corpus", {"train": 0, "dev": 0, "test": 5})
+  builder = prepare(open_corpus(corpus), tmp_path / "records", name="sample_ned")
+  mixture = seqio.MixtureRegistry.get("sample_t5dst_checkdst_ned_all_variants")
+  with records_of(tmp_path / "records"):
+    rates = [mixture.get_rate(task) for task in mixture.tasks]
+    assert min(rates) == builder.info.splits["test"].num_examples
+    with pytest.raises(SgdxError, match=r"(?s)no split 'tets'.*available: test"):
+      mixture.tasks[0].get_dataset(LENGTHS, "tets")
 
 
 def test_rates_count_variants():
@@ -263,6 +296,15 @@ def test_unprepared_data_say_how_to_prepare_them(tmp_path, monkeypatch):
       task.get_dataset(LENGTHS, "train")
     assert command in str(error.value)
     assert "expected:" in str(error.value)
+  mine = tasks.register(
+    "mine_of_others", data="others", variants=["original"], vocabulary=tasks.sample_vocabulary
+  )
+  try:
+    with records_of(tmp_path), pytest.raises(SgdxError, match="--name others --data-dir DIR"):
+      mine.get_dataset(LENGTHS, "train")
+  finally:
+    seqio.TaskRegistry.remove(mine.name)
+    del tasks.REGISTERED[mine.name]
 
 
 def test_backtrans_without_back_translations_says_so(tmp_path, monkeypatch):

@@ -123,6 +123,21 @@ def first_choices(restore_cfgs: Sequence) -> tuple[Any, list[CheckpointChoice]]:
 def checkpoint_step(choice: CheckpointChoice) -> int:
   """The step of a chosen checkpoint: from its folder's name, else from its content."""
   step = step_of(choice.path)
-  if step is None:
-    step = int(open_checkpoint(choice.path).read({"state/step": (None, None)})["state/step"])
-  return step
+  return _step_within(choice.path) if step is None else step
+
+
+def start_step(choice: CheckpointChoice, restore_cfg, last: int) -> int:
+  """The step that training goes on from: from the content, as a copy may have another name.
+
+  Args:
+      choice: from `choose_checkpoint`.
+      restore_cfg: `utils.RestoreCheckpointConfig`; see `check_choice`.
+      last: the last step; a later one in the name is returned without a look at the content.
+  """
+  own = hasattr(getattr(restore_cfg, "checkpointer_cls", None), "restore")
+  step = checkpoint_step(choice)
+  return step if choice.resuming or own or step > last else _step_within(choice.path)
+
+
+def _step_within(path: str) -> int:
+  return int(open_checkpoint(path).read({"state/step": (None, None)})["state/step"])

@@ -176,7 +176,7 @@ def _check_split(provider, split: str) -> None:
 def _check_cached(provider, split: str) -> None:
   """`use_cached=True` without a cache is the first problem new users meet; say what to do."""
   for task in seqio.get_subtasks(provider):
-    if task.cache_dir is None:
+    if task.supports_caching and task.cache_dir is None:  # SeqIO reads the others uncached
       raise T5XError(
         f"Task {task.name!r} is not in a seqio cache, but use_cached is True.",
         found=f"split {split!r}, cache folders: "

@@ -73,6 +73,14 @@ class InferenceEvaluator:
       sequence_length=cfg.task_feature_lengths,
       **options,
     )
+    for task, ds in self.evaluator.cached_task_datasets.items():
+      if next(iter(ds.take(1)), None) is None:
+        raise T5XError(
+          f"There are no examples of {task!r} to evaluate.",
+          found=f"an empty split {cfg.split!r}",
+          expected="at least one example",
+          fix="add examples, name another split, or leave the task out of the mixture",
+        )
     self._journal_dir = journal_dir
     self._vocabulary = model.output_vocabulary
     self._journals: list[Journal] = []

@@ -42,6 +42,11 @@ class Saver:
     self._first_step = int(trainer.train_state.step)
     self.diverged = False  # True: not finite, and an action is to end training because of it
 
+  @property
+  def compares_metrics(self) -> bool:
+    """Whether saving deletes checkpoints by their metrics, which must be known then."""
+    return isinstance(self._checkpointer, checkpoints.SaveBestCheckpointer)
+
   def check_losses(self, step: int) -> None:
     """Ends the run if a loss fetched so far is not finite; costs nothing.
 
@@ -263,6 +268,8 @@ class Loop:
       self._saver.check_losses(step)
     with self._progress.excluded():
       if last or self._periods.save_at(step):
+        if self._saver.compares_metrics:
+          self._evaluations.wait()
         self._saver.save(step)
       if self._saver.diverged:
         return True

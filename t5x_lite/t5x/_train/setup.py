@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from t5x import checkpoints, partitioning, utils
-from t5x._checkpoint.choose import check_choice
+from t5x._checkpoint.choose import check_choice, start_step
 from t5x._data.datasets import lengths_str
 from t5x._process.folder_lock import check_folder_name
 from t5x._process.log import log
@@ -86,7 +86,8 @@ def check_periods(eval_period, stats_period, save_cfg, gc_period, total_steps) -
   }
   given = {k: v for k, v in named.items() if v}
   for name, value in {**given, "train.stats_period": stats_period or None}.items():
-    check_whole(value, name, 0, optional=True, fix=f"set {name} to 0 or None for never")
+    unset = "automatic" if name == "train.stats_period" else "never"
+    check_whole(value, name, 0, optional=True, fix=f"set {name} to 0 or None for {unset}")
   values = list(given.items())
   for i, (name_a, a) in enumerate(values):
     for name_b, b in values[i + 1 :]:
@@ -152,7 +153,7 @@ def choose_start(
   if choice is not None:
     # The step may be read from its name alone.
     check_choice(choice, None if choice.resuming else restore_cfg)
-  step = checkpoints.checkpoint_step(choice) if choice else 0
+  step = start_step(choice, restore_cfg, total_steps) if choice else 0
   first = step
   if choice is not None and choice.resuming:
     # The first checkpoint may have been deleted (SaveCheckpointConfig.keep).
@@ -161,11 +162,15 @@ def choose_start(
   if relative_steps:
     total_steps = first + relative_steps
   if step > total_steps:
+    said, more = f"TRAIN_STEPS={total_steps}", f"TRAIN_STEPS={step + max(total_steps, 1)}"
+    if relative_steps:
+      said = f"TRAIN_STEPS_RELATIVE={relative_steps} from step {first}"
+      more = f"TRAIN_STEPS_RELATIVE={step - first + relative_steps}"
     raise T5XError(
       "There is nothing to train: the starting checkpoint is past the last step.",
-      found=f"step {step} ({choice.path}; {choice.rule}), TRAIN_STEPS={total_steps}",
-      expected="a TRAIN_STEPS of at least that step: it includes the checkpoint's own steps",
-      fix=f"--gin.TRAIN_STEPS={step + max(total_steps, 1)}, or a new MODEL_DIR.",
+      found=f"step {step} ({choice.path}; {choice.rule}), {said}",
+      expected="a last step of at least that step: it includes the checkpoint's own steps",
+      fix=f"--gin.{more}, or a new MODEL_DIR.",
     )
   return Start(choice, step, total_steps, first)
 

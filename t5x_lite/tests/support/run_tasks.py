@@ -1,6 +1,7 @@
 """Tiny seqio tasks for the end-to-end tests: repeat the last three letters of the input."""
 
 import functools
+import itertools
 import os
 import time
 
@@ -56,18 +57,29 @@ def blocking_match(targets, predictions):
   return exact_match(targets, predictions)
 
 
+_evaluations = itertools.count()
+
+
+def countdown(targets, predictions):
+  """Less with every evaluation of a process; it takes a moment."""
+  del targets, predictions
+  time.sleep(1)
+  return {"countdown": -next(_evaluations)}
+
+
 def failing(targets, predictions):
   """A metric with a bug."""
   raise RuntimeError("this metric is broken")
 
 
 def _many(split, shuffle_files=False, seed=None):
-  """1,000 different examples; with RUN_TASKS_BLOCK_AT=N nothing comes after N of them."""
+  """RUN_TASKS_MANY=1000 different examples; after RUN_TASKS_BLOCK_AT=N of them nothing comes."""
   del split, shuffle_files, seed
   block_at = int(os.environ.get("RUN_TASKS_BLOCK_AT", "-1"))
+  number = int(os.environ.get("RUN_TASKS_MANY", "1000"))
 
   def examples():
-    for i in range(1000):
+    for i in range(number):
       if i == block_at:
         time.sleep(3600)
       yield {"inputs": f"{i} {'x' * (i % 7)}", "targets": str(i)}
@@ -84,6 +96,7 @@ _add = functools.partial(
 )
 _add("run_last3", metric_fns=[exact_match, mean_score, mean_aux_score])
 _add("run_broken_metric", metric_fns=[failing])
+_add("run_countdown", metric_fns=[countdown])
 _add(
   "run_many",
   source=seqio.FunctionDataSource(_many, splits=["test"]),
