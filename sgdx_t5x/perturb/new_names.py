@@ -27,13 +27,13 @@ Draw = Callable[[random.Random], tuple[str, Sequence[str]]]  # a name, and its o
 
 @dataclasses.dataclass
 class _Taken:
-  """What is not available as a new name: `strings`, in lower case, and what `text` says."""
+  """What is not available as a new name: `strings`, in lower case, and what a text says."""
 
   strings: set[str]
-  text: str  # in lower case, with single spaces
+  said: str  # in lower case, with single spaces
 
   def __contains__(self, name: str) -> bool:
-    return name.lower() in self.strings or is_said(name, self.text)
+    return name.lower() in self.strings or is_said(name, self.said)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +61,7 @@ class NameSource:
     prefix: str,
     taken: Iterable[str],
     canonical: Mapping[str, Iterable[str]],
-    text: str = "",
+    said: str = "",
   ) -> dict[str, str]:
     """Returns string -> new string, for the strings for which a name was found.
 
@@ -72,7 +72,7 @@ class NameSource:
       prefix: of the seeds.
       taken: strings that are not available as new ones, in lower case.
       canonical: string -> canonical values, see `values.known_forms`.
-      text: of the dialogue; what it says is not available either.
+      said: text of the dialogue; what it says is not available either.
     """
     groups: dict[str, list[str]] = collections.defaultdict(list)
     for text in places:
@@ -80,7 +80,7 @@ class NameSource:
       groups[text if text in known else min(known)].append(text)
     in_order: dict[str, list[tuple[str, str]]] = collections.defaultdict(list)
     strings: dict[str, str] = {}
-    used = _Taken(set(taken), " ".join(text.lower().split()))
+    used = _Taken(set(taken), " ".join(said.lower().split()))
     for plain, texts in sorted(groups.items()):
       pool = self.kinds[places[texts[0]]]
       if pool in self.ordered and is_moment(plain):
@@ -115,7 +115,7 @@ class NameSource:
       drawn = dict(self.draws[pool](rng) for _, pool in moments)
       strings: dict[str, str] = {}
       for plain, name in zip(sorted(plains), sorted(drawn), strict=False):
-        taken = _Taken({*used.strings, *(new.lower() for new in strings.values())}, used.text)
+        taken = _Taken({*used.strings, *(new.lower() for new in strings.values())}, used.said)
         strings |= _assigned(name, drawn[name], plain, groups[plain], True, taken)
       if len(strings) == sum(len(groups[plain]) for plain in plains):
         return strings
@@ -143,8 +143,8 @@ def _assigned(
     cased = _in_case_of(text, new[0]) if text.lower() == first.lower() else new[0]
     if cased not in found.values():
       found[text] = cased
-  others = [text for text in rest if text not in found]
-  found |= dict(zip(others, new[1:], strict=False))
+  left = [text for text in rest if text not in found]
+  found |= dict(zip(left, new[1:], strict=False))
   return found if len(found) == len(texts) else {}
 
 

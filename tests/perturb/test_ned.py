@@ -14,7 +14,7 @@ from sgdx_t5x.perturb import ned
 from sgdx_t5x.perturb.entities import chosen_slots, entity_slots
 from sgdx_t5x.perturb.kinds import open_perturber
 from sgdx_t5x.perturb.mapping import apply_mapping, undo_mapping
-from sgdx_t5x.perturb.new_names import name_source
+from sgdx_t5x.perturb.new_names import NameSource, listed, name_source
 from sgdx_t5x.perturb.split import changed
 from sgdx_t5x.perturb.texts import span_texts
 from sgdx_t5x.perturb.values import said_values
@@ -213,6 +213,14 @@ def test_a_value_in_another_case_becomes_the_new_one_in_that_case():
   found = source.mapping(dict.fromkeys(cases, place), "0/x", (), canonical)
   name = found[cases[0]]
   assert found == dict(zip(cases, (name, name.lower(), name.upper()), strict=True))
+
+
+def test_what_the_dialogue_says_is_no_new_name():
+  place = "Hotels_1", "city"
+  source = NameSource("two", {place: "city"}, {"city": listed([("Oslo", ()), ("New York", ())])})
+  for said, name in (("Fly from  new\nyork.", "Oslo"), ("From Oslo?", "New York")):
+    assert source.mapping({"Rome": place}, "0/x", (), {}, said) == {"Rome": name}
+  assert source.mapping({"Rome": place}, "0/x", (), {}, "From Oslo to New York") == {}
 
 
 @pytest.mark.parametrize(
