@@ -23,6 +23,9 @@ examples:
       --per-frame ours.jsonl
     sgdx diff base.json ours.json --flips flips.jsonl
 
+  With two seeds of each:
+    sgdx diff base.json ours.json --more-a base_1.json --more-b ours_1.json
+
   The frames of v5 that are correct in base and wrong in ours, with jq:
     jq 'select(.variant == "v5" and .a == 1)' flips.jsonl
 
@@ -31,8 +34,10 @@ examples:
 
 The 95% interval and the two-sided p are for B-A, from a paired bootstrap over
 dialogues. They account for the choice of test dialogues, not for randomness in
-training: another seed of the same model differs as well. broken: frames that
-are correct (score 1) in A and wrong in B; fixed: the reverse.
+training: another seed of the same model differs as well. With --more-a and
+--more-b, differences are of the means over the runs of each system, of which
+each has as many. broken: frames that are correct (score 1) in A and wrong in
+B; fixed: the reverse.
 """
 
 
@@ -50,6 +55,9 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   add_option(parser, Takes.INPUT, "a", metavar="A", help=kind)
   add_option(parser, Takes.INPUT, "b", metavar="B", help="the same for the other system")
+  for x in ("a", "b"):
+    text = f"other runs of {x.upper()}, with other seeds"
+    add_option(parser, Takes.INPUT, f"--more-{x}", nargs="+", default=[], metavar="FILE", help=text)
   add_option(
     parser,
     Takes.TEXT,
@@ -93,9 +101,16 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.files import atomic_write
   from sgdx_t5x.scoring import compare, comparison_tables
   from sgdx_t5x.scoring.checks.files import is_check
+  from sgdx_t5x.scoring.frame_table import pooled
   from sgdx_t5x.scoring.score_files import read_frames
 
   _check_numbers(args)
+  if len(args.more_a) != len(args.more_b):
+    raise UsageError(
+      f"{1 + len(args.more_a)} runs of A and {1 + len(args.more_b)} of B",
+      expected="as many runs of A as of B",
+      fix="leave some out, or compare each pair of runs",
+    )
   checks = [path for path in (args.a, args.b) if is_check(path)]
   if len(checks) == 1 and all(map(os.path.isfile, (args.a, args.b))):
     raise UsageError(
@@ -105,7 +120,8 @@ def run(args: argparse.Namespace) -> int:
     )
   if checks:
     return _run_checks(args)
-  a, b = (read_frames(path, [args.metric]) for path in (args.a, args.b))
+  runs = ((args.a, *args.more_a), (args.b, *args.more_b))
+  a, b = (pooled([read_frames(path, [args.metric]) for path in paths]) for paths in runs)
   compared = compare.compare(a, b, args.metric, args.allow_missing)
   report = compare.comparison_report(compared, args.bootstrap_samples, args.seed)
   if args.flips:
@@ -125,9 +141,9 @@ def _run_checks(args: argparse.Namespace) -> int:
   """Compares two files of `sgdx check`."""
   from sgdx_t5x.scoring.checks import compare, files
 
-  if args.flips or args.metric != _JOINT_GOAL:
+  if args.flips or args.metric != _JOINT_GOAL or args.more_a:
     raise UsageError(
-      "--flips or --metric with files of `sgdx check`",
+      "--flips, --metric or --more-a with files of `sgdx check`",
       expected="only the two files, since all numbers of a check are compared",
       fix="leave out the option, or compare files of `sgdx score`",
     )

@@ -3,12 +3,14 @@
 import dataclasses
 import pathlib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics.failures import Failure
 from sgdx_t5x.metrics.frames import FrameScores
+from sgdx_t5x.signature import Signature, differences
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +50,62 @@ class FrameTable:
   def frame_ids(self) -> np.ndarray:
     """[F] str, in the order of the file."""
     return self.frames.frame_ids
+
+
+def pooled(tables: Sequence[FrameTable]) -> FrameTable:
+  """Returns several runs of a system, such as its seeds, as one, with each frame once per run.
+
+  Means over frames are then means over the runs. Dialogues keep their ids: a bootstrap sample draws
+  a dialogue in all runs or in none. The frames of the run number N have "#N" after their ids.
+
+  Args:
+    tables: a table per run, at least one, of the same frames and variants; a single one is
+      returned as it is.
+
+  Raises:
+    SgdxError: other frames or variants, or other settings.
+  """
+  first, places = tables[0], []
+  if len(tables) == 1:
+    return first
+  for table in tables:
+    other = differences(*(Signature.parse(x.signature) for x in (first, table)), same_frames=True)
+    found = {key: i for i, key in enumerate(table.frame_ids.tolist())}
+    if other or set(table.scores) != set(first.scores) or found.keys() != set(first.frame_ids):
+      raise SgdxError(
+        f"{first.path} and {table.path} are not runs of one system",
+        expected="scores of the same frames and variants, computed with the same settings",
+        available=", ".join(other) or "other frames or variants",
+        fix="score all runs in the same way, and compare a run without an equal separately",
+      )
+    places.append(np.array([found[key] for key in first.frame_ids.tolist()], dtype=np.intp))
+  scores = {
+    variant: _joined([t.scores[variant].take(x) for t, x in zip(tables, places, strict=True)])
+    for variant in first.scores
+  }
+  agreement = None
+  if all(table.agreement is not None for table in tables):
+    agreement = {f"{k}#{n}": v for n, t in enumerate(tables) for k, v in t.agreement.items()}
+  return FrameTable(
+    pathlib.Path(", ".join(str(table.path) for table in tables)),
+    first.signature,
+    scores_checksum(scores),
+    scores,
+    first.metrics,
+    tuple(dict.fromkeys(line for table in tables for line in table.warnings)),
+    agreement=agreement,
+  )
+
+
+def _joined(runs: Sequence[FrameScores]) -> FrameScores:
+  """Concatenates the scores of the same frames in several runs."""
+  ids = [np.char.add(run.frame_ids, f"#{number}") for number, run in enumerate(runs)]
+  rest = [
+    np.concatenate([getattr(run, name) for run in runs])
+    for name in ("dialogue_ids", "turns", "services", "seen")
+  ]
+  metrics = {key: np.concatenate([run.metrics[key] for run in runs]) for key in runs[0].metrics}
+  return FrameScores(np.concatenate(ids), *rest, metrics)
 
 
 def in_order_of(frames: FrameScores, by_frame: Mapping[str, float] | None) -> np.ndarray:

@@ -369,6 +369,31 @@ def test_variants_of_one_system_only_are_named(pair, tmp_path, capsys):
     run(some, write(tmp_path / "d.jsonl", others))
 
 
+def test_runs_of_a_system_are_pooled(pair, tmp_path, capsys):
+  """Differences are of means over the runs, and a dialogue is drawn in all runs at once."""
+  again = [
+    write(tmp_path / "a1.jsonl", system(v1=(0, 0, 1, 1, 0), v2=(1, 1, 0, 1, 1))),
+    write(tmp_path / "b1.jsonl", system(v1=(1, 1, 1, 0, 1))),
+  ]
+  one, two = report_of(*pair, capsys=capsys), report_of(*again, capsys=capsys)
+  more = ("--more-a", again[0], "--more-b", again[1])
+  both = report_of(*pair, *more, capsys=capsys)
+  for key in ("jga_orig", "jga_v1", "jga_v2", "jga_v1_5", "ss_jga"):
+    found, *each = (r["rows"]["all"]["differences"][key] for r in (both, one, two))
+    for side in ("a", "b", "difference"):
+      assert found[side] == pytest.approx(sum(x[side] for x in each) / 2), key
+  assert both["rows"]["all"]["num_frames"] == 2 * len(FRAMES)
+  assert both["rows"]["all"]["num_dialogues"] == one["rows"]["all"]["num_dialogues"]
+  # Of a run with itself, the same numbers and intervals.
+  same = report_of(*pair, "--more-a", pair[0], "--more-b", pair[1], capsys=capsys)
+  assert same["rows"]["all"]["differences"] == one["rows"]["all"]["differences"]
+  with pytest.raises(UsageError, match="2 runs of A and 1 of B"):
+    run(*pair, "--more-a", again[0])
+  short = write(tmp_path / "s.jsonl", {v: s.take(np.arange(3)) for v, s in system().items()})
+  with pytest.raises(SgdxError, match=r"a.jsonl and .*s.jsonl are not runs of one system"):
+    run(*pair, "--more-a", short, "--more-b", again[1])
+
+
 def test_variants_without_differences_are_said(pair, tmp_path, capsys):
   some = {v if v != "v5" else "bt_zh": s for v, s in system().items() if v in ("original", "v5")}
   files = [write(tmp_path / f"{x}.jsonl", some, variants="original+bt_zh") for x in "cd"]
