@@ -68,8 +68,9 @@ def pooled(tables: Sequence[FrameTable]) -> FrameTable:
   first, places = tables[0], []
   if len(tables) == 1:
     return first
+  signature = Signature.parse(first.signature)
   for table in tables:
-    other = differences(*(Signature.parse(x.signature) for x in (first, table)), same_frames=True)
+    other = differences(signature, Signature.parse(table.signature), same_frames=True)
     found = {key: i for i, key in enumerate(table.frame_ids.tolist())}
     if other or set(table.scores) != set(first.scores) or found.keys() != set(first.frame_ids):
       raise SgdxError(
@@ -100,12 +101,14 @@ def pooled(tables: Sequence[FrameTable]) -> FrameTable:
 def _joined(runs: Sequence[FrameScores]) -> FrameScores:
   """Concatenates the scores of the same frames in several runs."""
   ids = [np.char.add(run.frame_ids, f"#{number}") for number, run in enumerate(runs)]
-  rest = [
-    np.concatenate([getattr(run, name) for run in runs])
-    for name in ("dialogue_ids", "turns", "services", "seen")
-  ]
-  metrics = {key: np.concatenate([run.metrics[key] for run in runs]) for key in runs[0].metrics}
-  return FrameScores(np.concatenate(ids), *rest, metrics)
+  return FrameScores(
+    np.concatenate(ids),
+    np.concatenate([run.dialogue_ids for run in runs]),
+    np.concatenate([run.turns for run in runs]),
+    np.concatenate([run.services for run in runs]),
+    np.concatenate([run.seen for run in runs]),
+    {key: np.concatenate([run.metrics[key] for run in runs]) for key in runs[0].metrics},
+  )
 
 
 def in_order_of(frames: FrameScores, by_frame: Mapping[str, float] | None) -> np.ndarray:
