@@ -22,11 +22,9 @@ RESULTS = ROOT / "benchmarks/results"
 ALL = ("all", "seen", "unseen")
 STUDIES = {  # runs and groups of services in the page's tables
   "study": (("none-0", "backtrans-0", "oracle-0", "corrupt-0"), ALL),
-  "study_spandst": (("none-0", "none-1", "backtrans-0", "backtrans-1", "reworded-0"), ALL),
-  "study_spandst_seventh": (("none-0", "backtrans-0"), ("all",)),
-  "study_spandst_seventh_xeon": (
-    ("none-1", "backtrans-1", "paraphrase-0", "oracle-0", "corrupt-0", "scratch-0"),
-    ("all",),
+  "study_spandst": (
+    ("none-0", "none-1", "backtrans-0", "backtrans-1", "reworded-0", "oracle-0"),
+    ALL,
   ),
 }
 
