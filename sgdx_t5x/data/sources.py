@@ -147,11 +147,11 @@ def _json_files(
   if place in ancestors:  # a link that leads in a circle
     return
   try:
-    entries = list(os.scandir(folder))
+    names = os.listdir(folder)
   except OSError:  # not ours to read
     return
-  for entry in entries:
-    if entry.is_dir():
-      yield from _json_files(pathlib.Path(entry.path), ancestors | {place})
-    elif entry.name.endswith(".json") and entry.is_file():
-      yield pathlib.Path(entry.path)
+  for path in (folder / name for name in names):
+    if path.is_dir():
+      yield from _json_files(path, ancestors | {place})
+    elif path.name.endswith(".json") and path.is_file():
+      yield path

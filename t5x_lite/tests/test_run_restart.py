@@ -92,8 +92,11 @@ def test_a_killed_run_goes_on(server, tmp_path, checkpoint, script):
     server.run(script, *args, env={"RUN_TASKS_MANY": "7"})  # the data have changed
     assert len((out / result).read_text().splitlines()) == 7
     (out / f"{result}.COMPLETED").write_text("of version 0.1")
-    all_of_them = "--gin.utils.RestoreCheckpointConfig.mode='all'"
-    assert "single checkpoint" in server.run(script, *args, all_of_them, code=1)
+    every = (
+      "--gin.utils.RestoreCheckpointConfig.mode='all'",
+      f"--gin.CHECKPOINT_PATH='{checkpoint.parent}'",
+    )
+    assert "single checkpoint" in server.run(script, *args, *every, code=1)
   else:
     err = server.run(script, *args, env={"RUN_TASKS_MANY": "0"}, code=1)
     assert "There are no examples of 'run_many' to evaluate" in err
