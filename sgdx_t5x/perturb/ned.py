@@ -59,11 +59,13 @@ class Entities:
     places: string -> one of the (service, slot) that have it, the first by name.
     kept: string -> why it is not replaced.
     taken: strings that are not available as new ones, in lower case: all of the dialogue's.
+    said: its utterances, a line each.
   """
 
   places: Mapping[str, tuple[str, str]]
   kept: Mapping[str, str]
   taken: frozenset[str]
+  said: str = ""
 
 
 def entities_of(data: Mapping[str, Any], schema: Schema, slots: Slots) -> Entities:
@@ -81,7 +83,8 @@ def entities_of(data: Mapping[str, Any], schema: Schema, slots: Slots) -> Entiti
   kept |= {value: "other" for value in places if value in others}
   kept |= {value: "nothing" for value in places if not any(map(str.isalnum, value))}
   taken = frozenset(v.lower() for v in (*others, *places, *result_values(data)))
-  return Entities({v: places[v] for v in sorted(places) if v not in kept}, kept, taken)
+  said = "\n".join(turn["utterance"] for turn in data["turns"])
+  return Entities({v: places[v] for v in sorted(places) if v not in kept}, kept, taken, said)
 
 
 def _change(
@@ -97,8 +100,7 @@ def _change(
   if names is None:
     strings = permuted(found, prefix, make)
   else:
-    said = "\n".join(turn["utterance"] for turn in data["turns"])
-    strings = names.mapping(found.places, prefix, found.taken, known_forms(data), said)
+    strings = names.mapping(found.places, prefix, found.taken, known_forms(data), found.said)
   partial = partial_mentions(data, strings)
   kept = dict(found.kept) | {s: "collision" for s in found.places if s not in strings}
   line, unspanned = answerable_mapping(data, slots, strings)

@@ -52,9 +52,9 @@ def lenders(split: Split) -> dict[tuple, list[Donor]]:
     for number, turn in enumerate(data["turns"]):
       if turn["speaker"] == USER:
         key, donor = signature(exchange, number, split.schema), cut(data, number)
-        if not key or not donor or refers(exchange, number):
-          continue  # "there" means something in its own dialogue only
-        if not _says_more(donor, turn, outside):
+        if not key or not donor or _says_more(donor, turn, outside):
+          continue
+        if not refers(exchange, number):  # "there" means something in its own dialogue only
           donors[key].append(donor)
   return donors
 

@@ -103,10 +103,9 @@ def _change(
   prefix = f"{seed}/{data['dialogue_id']}"
   swaps = list(_swaps(data, schema, prefix))
   found = entities_of(data, schema, slots)
-  said = "\n".join(turn["utterance"] for turn in data["turns"])
-  strings = source.mapping(found.places, prefix, found.taken, known_forms(data), said)
+  strings = source.mapping(found.places, prefix, found.taken, known_forms(data), found.said)
   kept = dict(found.kept) | {s: "collision" for s in found.places if s not in strings}
-  exchanged_in = _exchange(data, swaps)
+  said = _exchange(data, swaps)
   line, unspanned = answerable_mapping(data, slots, strings)
   kept |= dict.fromkeys(unspanned, "unspanned")
   counts["strings"] += len(found.places) + len(found.kept)
@@ -118,7 +117,7 @@ def _change(
     exchanged: dict[str, dict[str, str]] = {}
     for service, slot, value, other in swaps:
       exchanged.setdefault(f"{service}.{slot}", {})[value] = other
-    line |= {"categorical": exchanged, "said": exchanged_in}
+    line |= {"categorical": exchanged, "said": said}
   if not line["strings"] and not swaps:
     return []
   return [{"dialogue_id": data["dialogue_id"], **line}]
