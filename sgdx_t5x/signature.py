@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.metadata
+import re
 from collections.abc import Mapping
 
 _SOURCE_TREE = "0.0.0+source"  # imported from a checkout that was never installed
@@ -12,6 +13,7 @@ _FRAME_FIELDS = ("frames", "sample")
 _FREE_FIELDS = ("sgdx", "variants", "sets", *_FRAME_FIELDS, _COMPLETE, _PARTIAL, "version")
 # Values that trackers' signatures leave out; tool calls that have them are comparable.
 _USUAL = {"format": "tools", "delivery": "gold"}
+_OWN_SCHEMA = re.compile(r"(?:^|\+)(.+?)=([0-9a-f]{8})(?=\+|$)")
 
 
 def package_version() -> str:
@@ -77,6 +79,11 @@ class Signature:
     return self.fields.get("split", "")
 
   @property
+  def own_schemas(self) -> dict[str, str]:
+    """Variant of the user's own -> checksum of its schemas."""
+    return dict(_OWN_SCHEMA.findall(self.fields.get("schemas", "")))
+
+  @property
   def partial(self) -> bool:
     """Whether the numbers are marked PARTIAL."""
     return _PARTIAL in self.fields
@@ -94,7 +101,8 @@ def differences(
 
   Returns:
     Name -> (value of a, value of b), None for a missing field. A corpus is identified by its
-    checksum, whatever its name. Tool calls are comparable with trackers if the requests showed
+    checksum, whatever its name, and of variants of the user's own only those that both scored
+    matter. Tool calls are comparable with trackers if the requests showed
     only what trackers see, the frame's service.
   """
   free = {*_FREE_FIELDS}.difference(_FRAME_FIELDS if same_frames else ())
@@ -103,8 +111,10 @@ def differences(
     name: (a.fields.get(name), b.fields.get(name))
     for name in sorted(names, key=lambda name: name in _FRAME_FIELDS)
   }
-  if None in pairs.get("schemas", ()):  # then they share no variant of one's own
-    del pairs["schemas"]
+  if "schemas" in pairs:
+    first, second = a.own_schemas, b.own_schemas
+    if all(second.get(variant, checksum) == checksum for variant, checksum in first.items()):
+      del pairs["schemas"]
   return {name: pair for name, pair in pairs.items() if len({_value(name, x) for x in pair}) > 1}
 
 

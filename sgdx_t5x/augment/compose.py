@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x import files
-from sgdx_t5x.augment.wording import NAME, SERVICE, Element, join_words, reword, wording
+from sgdx_t5x.augment.wording import NAME, SERVICE, Element, Repair, join_words, reword, wording
 from sgdx_t5x.data.schema import Schema, Service
 from sgdx_t5x.errors import SgdxError, nearest, require
 
@@ -103,16 +103,15 @@ def read_paraphrases(
   known = {element.key for schema in schemas for element in wording(schema)}
   found: dict[Element, tuple[str, ...]] = {}
   expected = '{"element": "SERVICE/slot/NAME/name", "paraphrases": ["...", ...]}'
-  for number, line in _lines(path):
-    where = f"{path}, line {number}"
-    row = files.decode_json(line, where, expected)
+  content = files.read_input(path, "paraphrases, a line per element")
+  for where, row in files.decode_lines(content, str(path), expected, "correct the line"):
     if not (
       isinstance(row, dict)
       and files.is_text(row.get("element"))
       and isinstance(texts := row.get("paraphrases"), list)
       and all(map(files.is_text, texts))
     ):
-      raise SgdxError(f"{where}: {line.strip()[:60]}", expected=expected, fix="correct the line")
+      raise SgdxError(f"{where}: {str(row)[:60]}", expected=expected, fix="correct the line")
     element = Element.from_key(row["element"], where)
     if element.key not in known or element in found:
       twice = element in found
@@ -201,10 +200,12 @@ def compose(
     placed = [p for p in placements if p.variant == k and "none" not in p.rules]
     made, repairs = reword(schema, {p.element: p.text for p in placed}, f"v{k} of {schema.origin}")
     variants.append(with_digit(made, k))
-    repaired = {repair.element: repair for repair in repairs}
+    repaired: dict[Element, list[Repair]] = {}
+    for repair in repairs:  # an original that stays may collide too
+      repaired.setdefault(repair.element, []).append(repair)
     placements = [
-      dataclasses.replace(p, rules=(*p.rules, repair.rule), made=repair.made)
-      if p.variant == k and (repair := repaired.get(p.element))
+      dataclasses.replace(p, rules=(*p.rules, *(x.rule for x in found)), made=found[-1].made)
+      if p.variant == k and (found := repaired.get(p.element))
       else p
       for p in placements
     ]
@@ -347,16 +348,3 @@ def _too_few(found: Sequence[tuple[Element, int]], num_variants: int, origin: st
     fix="add paraphrases, lower --variants, choose splits with --split, or reuse the most distant "
     "ones with --fill",
   )
-
-
-def _lines(path: str | pathlib.Path) -> Iterator[tuple[int, str]]:
-  """Yields line number and line, without empty ones."""
-  try:
-    with open(path, encoding="utf-8") as file:
-      yield from ((i, line) for i, line in enumerate(file, start=1) if line.strip())
-  except (OSError, UnicodeDecodeError) as e:
-    raise SgdxError(
-      f"--paraphrases {path}: {getattr(e, 'strerror', None) or 'not UTF-8'}",
-      expected="a JSONL file",
-      fix="check the path and the encoding",
-    ) from None

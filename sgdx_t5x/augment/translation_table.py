@@ -91,7 +91,7 @@ def read_records(file: pathlib.Path | Traversable) -> list[Record]:
     SgdxError: no such file, another format, or a line that is not a record.
   """
   try:
-    lines = file.read_text(encoding="utf-8").split("\n")  # splitlines() also cuts at U+2028
+    lines = file.read_text(encoding="utf-8-sig").split("\n")  # splitlines() also cuts at U+2028
   except (OSError, UnicodeDecodeError) as e:
     raise SgdxError(
       f"{file}: {getattr(e, 'strerror', None) or e}",
@@ -125,7 +125,7 @@ def _decode(line: str, where: str) -> dict[str, Any]:
   raise SgdxError(
     f"{where}: {problem}",
     expected="one JSON object per line",
-    fix="restore the file; it may have been cut short",
+    fix="correct the line, or restore the file if it was cut short",
   )
 
 

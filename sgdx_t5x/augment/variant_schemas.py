@@ -95,7 +95,9 @@ class VariantSchemas:
 
   def has(self, split: str, variant: str) -> bool:
     """Whether there is a schema of that variant for that split."""
-    key = (split, variant)
+    key, folder = (split, variant), self._folders.get(untagged(variant)[1])
+    if folder is not None and not _file_in(folder, split).is_file():
+      return False
     if key not in self._made and (schema := self._find(split, variant)) is not None:
       self._made[key] = schema
     return key in self._made
@@ -150,18 +152,19 @@ class VariantSchemas:
   def _missing(self, split: str, variant: str) -> SgdxError:
     fix = (
       "choose one of them; for a folder of your own, pass NAME=DIR to --variant, or to --schemas "
-      "of `sgdx score` and `sgdx report`; SGD-X is part of the official archive"
+      "of `sgdx score`, `check` and `report`; SGD-X is part of the official archive"
     )
     if variant in PARAPHRASES:
       fix = (
         "paraphrases of SGD's train services ship with sgdx_t5x; make those of other services with "
-        "`sgdx compose` and use its folder as a variant of your own (tasks/README.md)"
+        f"`sgdx compose --split {split} --out FOLDER` and use FOLDER/v1 as a variant of your own "
+        "(docs/compose.md)"
       )
     if variant in BACK_TRANSLATIONS:
       fix = (
         "back-translations of SGD's train services ship with sgdx_t5x; make those of other "
-        f"services with `sgdx backtranslate --split {split} --out FOLDER` and use FOLDER as a "
-        "variant of your own (tasks/README.md)"
+        f"services with `sgdx backtranslate --split {split} --out FOLDER` and use "
+        f"FOLDER/{variant.removeprefix('bt_')} as a variant of your own (docs/backtranslation.md)"
       )
     return SgdxError(
       f"{self._released.origin}: no schema of variant {variant!r} for split {split!r}",
@@ -171,8 +174,12 @@ class VariantSchemas:
     )
 
 
+def _file_in(folder: str | os.PathLike, split: str) -> pathlib.Path:
+  return pathlib.Path(folder) / split / "schema.json"
+
+
 def _read_folder(folder: pathlib.Path, split: str, original: Schema) -> Schema:
-  path = folder / split / "schema.json"
+  path = _file_in(folder, split)
   if not path.is_file():
     raise SgdxError(
       f"no file at {path}",

@@ -203,7 +203,8 @@ class _Writer:
 
   def _name(self, element: Element, used: set[str]) -> str:
     made = element.name
-    if (words := self._texts.get(element)) is not None:
+    words = self._texts.get(element)
+    if words is not None and words != name_words(element.name, element.kind):
       found = join_words(words, element.kind, element.name)
       rule = ""
       if not found or (element.kind == INTENT and found.upper() == NO_INTENT):

@@ -295,7 +295,7 @@ def _print_next(args: argparse.Namespace, pivots: list[str], schema: "Schema") -
   tasks = ["sgd", *(f"sgd_{name}" for name in names.values())]
   listed = ", ".join(f'"{prefix}t5dst_{task}"' for task in tasks)
   if args.split == "train":
-    _say(f'  register_mixture("{prefix}t5dst_{_task_name(out.name)}", [{listed}])')
+    _say(f'  register_mixture("{prefix}t5dst_sgd_and_{_task_name(out.name)}", [{listed}])')
 
 
 def _task_name(text: str) -> str:

@@ -89,11 +89,11 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.augment import compose
   from sgdx_t5x.corpora import open_corpus
 
+  check_least(args, "variants", 1, "omit it to use 5, as in SGD-X")
   if args.init is not None:
     return _init(args)
   if not args.out:
     raise UsageError("no --out", expected="a folder to write to", fix="add --out DIR")
-  check_least(args, "variants", 1, "omit it to use 5, as in SGD-X")
   compose.check_out(args.out)
   corpus = open_corpus(args.corpus)
   originals = {split: corpus.schema(split) for split in args.split or corpus.splits}

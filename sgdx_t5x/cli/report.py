@@ -53,10 +53,10 @@ examples:
 
 RUN is a file of `sgdx score --json`, next to its --per-frame file if there is
 one; or predictions: a folder or JSONL file of t5x.eval or t5x.infer, or a
-folder with a folder or file per schema variant (original, v1 ... v5). A run is
-named NAME, or after its file or folder. DIR will contain report.html, which
-needs no other file and no network; plots (SVG, PDF, PNG); tables (Markdown,
-LaTeX, CSV); and all errors (JSONL). See docs/report.md.
+folder with a folder or file per schema variant (original, v1 ... v5, bt_zh,
+those of --schemas). A run is named NAME, or after its file or folder. DIR will
+contain report.html, which needs no other file and no network; plots (SVG, PDF,
+PNG); tables (Markdown, LaTeX, CSV); and all errors (JSONL). See docs/report.md.
 """
 
 

@@ -248,6 +248,8 @@ def _converse(args: argparse.Namespace) -> int:
   tracker = _open(args)
   from sgdx_t5x.cli.conversation import Conversation
 
-  shown = {name: show(tracker, original, name, schema) for name, schema in schemas.items()}
+  shown = {
+    name: show(tracker, original, name, schema, services) for name, schema in schemas.items()
+  }
   Conversation(tracker, shown, services, args.debug).run()
   return 0

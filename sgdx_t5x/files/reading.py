@@ -1,5 +1,6 @@
 """Validated reading: what all readers of JSON share, and the error for a missing file."""
 
+import codecs
 import contextlib
 import gzip
 import json
@@ -181,6 +182,7 @@ def decode_lines(
   Raises:
     SgdxError: a line is not JSON.
   """
+  content = content.removeprefix(codecs.BOM_UTF8)  # as some editors write
   for number, line in enumerate(content.splitlines(), start=first):
     if line.strip():
       where = f"{origin}, line {number}"

@@ -17,6 +17,7 @@ from sgdx_t5x.report.runs import Run
 from sgdx_t5x.report.sections import has_errors, lines_of, make_sections
 from sgdx_t5x.scoring import score_files
 from sgdx_t5x.scoring.progress import OnProgress
+from sgdx_t5x.scoring.score import schema_checksum
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.tables import document
 
@@ -185,7 +186,22 @@ def _texts(
   if len(data) > 1:  # dialogue ids repeat between corpora and splits
     return browser.Texts(), [_NOT_SHOWN + "the runs have different corpora or splits"]
   of_variants = VariantSchemas(corpus, schemas)
+  _check_own_schemas(scored, of_variants)
   return browser.read_texts(corpus, scored[0].signature.split, scored, of_variants), []
+
+
+def _check_own_schemas(scored: Sequence[Run], of_variants: VariantSchemas) -> None:
+  """Refuses schemas of variants of the user's own that are not those that were scored."""
+  for run in scored:
+    for variant, checksum in run.signature.own_schemas.items():
+      found = schema_checksum(of_variants.get(run.signature.split, variant))
+      if found != checksum:
+        raise SgdxError(
+          f"the schemas of {variant} are not those that {run.name} was scored with",
+          expected=f"checksum {checksum}, as in its signature",
+          available=f"checksum {found}",
+          fix=f"pass the same --schemas {variant}=DIR as to `sgdx score`",
+        )
 
 
 def _warnings(run: Run) -> list[str]:

@@ -4,12 +4,14 @@ import dataclasses
 import functools
 import os
 import pathlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x import scoring, signature
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
+from sgdx_t5x.data.variants import in_order, untagged
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files import not_found
 from sgdx_t5x.files.reading import as_text
@@ -18,6 +20,7 @@ from sgdx_t5x.report.checks import Check
 from sgdx_t5x.report.steps import step_files
 from sgdx_t5x.scoring import score_files
 from sgdx_t5x.scoring.frame_table import FrameTable
+from sgdx_t5x.scoring.predictions.files import is_rows
 from sgdx_t5x.scoring.progress import OnProgress
 from sgdx_t5x.scoring.rows import Row, Rows
 from sgdx_t5x.signature import Signature
@@ -138,7 +141,7 @@ def is_predictions(path: pathlib.Path) -> bool:
       expected="all predictions for a split; t5x.train writes only some, for its training curves",
       fix="run t5x.eval and pass its EVAL_OUTPUT_DIR; --training plots the scores in MODEL_DIR",
     )
-  return path.is_dir() or (path.suffix == ".jsonl" and not score_files.is_frames_file(path))
+  return path.is_dir() or (is_rows(path) and not score_files.is_frames_file(path))
 
 
 def read_run(name: str, path: str | pathlib.Path) -> Run:
@@ -203,7 +206,8 @@ def score_run(
   Args:
     name: its name in the report.
     folder: output of t5x.eval or t5x.infer, possibly for several checkpoints; or a folder with
-      a folder or file per schema variant, original, v1 ... v5.
+      a folder or file per schema variant: original, v1 ... v5, and others that the corpus, this
+      package or the setting `schemas` has.
     corpus: the corpus to score with.
     split: the split of the corpus.
     step: the checkpoint that the report is about; None for the last.
@@ -213,7 +217,7 @@ def score_run(
   Raises:
     SgdxError: invalid or mismatched input, see `scoring.score_predictions`.
   """
-  sources = _sources(folder, split)
+  sources = _sources(folder, split, VariantSchemas(corpus, settings.get("schemas")))
   named = [number for number in sources if number is not None]
   chosen = max(sources, key=lambda number: number or 0) if step is None else step
   if chosen not in sources:
@@ -269,16 +273,17 @@ def signatures(runs: Sequence[Run]) -> dict[str, str]:
   return dict(by_line(runs, lambda run: [run.report["signature"]]))
 
 
-def _sources(folder: pathlib.Path, split: str) -> dict[int | None, dict[str, Any]]:
+def _sources(
+  folder: pathlib.Path, split: str, schemas: VariantSchemas
+) -> dict[int | None, dict[str, Any]]:
   """Returns step -> sources for `scoring.score_predictions`; None if no step is named."""
-  variants = (ORIGINAL, *SGDX_VARIANTS)
-  named = {}
-  for variant in variants:
-    places = (folder / f"{variant}{extension}" for extension in ("", ".json", ".jsonl"))
-    if path := next((path for path in places if path.exists()), None):
-      named[variant] = path
+  named: dict[str, pathlib.Path] = {}
+  for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+    variant = path.name if path.is_dir() else re.sub(r"\.jsonl?$", "", path.name)
+    if not untagged(variant)[0] and schemas.has(split, variant):
+      named.setdefault(variant, path)
   if named:
-    return {None: named}
+    return {None: {variant: named[variant] for variant in in_order(named)}}
   steps = step_files(folder, split)
   return {step: {scoring.ALL: files if len(steps) > 1 else folder} for step, files in steps.items()}
 

@@ -186,15 +186,21 @@ def row(comparison: Comparison, mask: np.ndarray, samples: BootstrapSamples) -> 
 def flips(comparison: Comparison) -> Iterator[dict[str, Any]]:
   """Yields a row per flipped frame and variant, in the order of the first system's frames.
 
-  Each is {"id", "service", "seen", "variant", "a": score, "b": score}.
+  Each is {"id", "service", "seen", "variant", "a": score, "b": score}; for several runs of each
+  system, with the "run" after "id", from 0.
   """
   flipped = {v: np.logical_or(*comparison.flipped(v)) for v in comparison.scores[0]}
   frames = comparison.frames
   for i in np.flatnonzero(np.any(list(flipped.values()), axis=0)):
     for variant in (v for v, where in flipped.items() if where[i]):
       a, b = comparison.values(variant)
+      key, run = str(frames.frame_ids[i]), {}
+      if comparison.tables[0].runs > 1:
+        key, _, number = key.rpartition("#")
+        run = {"run": int(number)}
       yield {
-        "id": str(frames.frame_ids[i]),
+        "id": key,
+        **run,
         "service": str(frames.services[i]),
         "seen": bool(frames.seen[i]),
         "variant": variant,

@@ -27,6 +27,7 @@ class FrameTable:
     failures: frame id -> failed slots; None for files of versions that did not store them.
     agreement: frame id -> agreement of v1 to v5; None for files of versions that did not store
       it, and if one of the five is absent.
+    runs: how many runs were `pooled`.
   """
 
   path: pathlib.Path
@@ -37,6 +38,7 @@ class FrameTable:
   warnings: tuple[str, ...] = ()
   failures: Mapping[str, tuple[Failure, ...]] | None = None
   agreement: Mapping[str, float] | None = None
+  runs: int = 1
 
   def __repr__(self) -> str:
     return f"<FrameTable {self.path}: {', '.join(self.scores)}, {len(self.frames):,} frames>"
@@ -95,16 +97,21 @@ def pooled(tables: Sequence[FrameTable]) -> FrameTable:
     first.metrics,
     tuple(dict.fromkeys(line for table in tables for line in table.warnings)),
     agreement=agreement,
+    runs=len(tables),
   )
 
 
 def _joined(runs: Sequence[FrameScores]) -> FrameScores:
-  """Concatenates the scores of the same frames in several runs."""
+  """Concatenates the scores of the same frames in several runs.
+
+  Runs have different turns, since a turn of several services may be scored as a whole.
+  """
   ids = [np.char.add(run.frame_ids, f"#{number}") for number, run in enumerate(runs)]
+  apart = 1 + int(runs[0].turns.max(initial=0))
   return FrameScores(
     np.concatenate(ids),
     np.concatenate([run.dialogue_ids for run in runs]),
-    np.concatenate([run.turns for run in runs]),
+    np.concatenate([run.turns + number * apart for number, run in enumerate(runs)]),
     np.concatenate([run.services for run in runs]),
     np.concatenate([run.seen for run in runs]),
     {key: np.concatenate([run.metrics[key] for run in runs]) for key in runs[0].metrics},

@@ -342,12 +342,13 @@ report = score_report  # its name in version 0.1
 
 def _with_own_schemas(files: Provenance, schemas: Mapping[str, Schema]) -> Provenance:
   """Adds checksums of custom schemas, which the corpus's checksum does not cover."""
-  marks = "+".join(f"{name}={_checksum(schema):08x}" for name, schema in schemas.items())
+  marks = "+".join(f"{name}={schema_checksum(schema)}" for name, schema in sorted(schemas.items()))
   return Provenance({**files.fields, "schemas": marks}, files.notes)
 
 
-def _checksum(schema: Schema) -> int:
-  return zlib.crc32(json.dumps(schema.to_json(), sort_keys=True).encode())
+def schema_checksum(schema: Schema) -> str:
+  """Returns 8 hex digits, by which a signature names a variant of the user's own."""
+  return f"{zlib.crc32(json.dumps(schema.to_json(), sort_keys=True).encode()):08x}"
 
 
 def _with_gold_history(files: Provenance, variants: Sequence[str]) -> Provenance:

@@ -62,7 +62,8 @@ class DialogueTracker:
         a dialogue that does not fit the schema.
     """
     original = read_schema(schema)
-    shown = show(self.tracker, original, ORIGINAL if variant is None else "variant", variant)
+    name = ORIGINAL if variant is None else "variant"
+    shown = show(self.tracker, original, name, variant, services)
     if not isinstance(dialogue, Dialogue):
       dialogue = from_utterances(dialogue, original, services)
     return states(self.tracker, dialogue, shown)
@@ -87,7 +88,13 @@ def load_tracker(
   return DialogueTracker(open_tracker(*folders, lengths=lengths))
 
 
-def show(tracker: Tracker, original: Schema, name: str, variant: SchemaLike | None = None) -> Shown:
+def show(
+  tracker: Tracker,
+  original: Schema,
+  name: str,
+  variant: SchemaLike | None = None,
+  services: Sequence[str] | None = None,
+) -> Shown:
   """Returns a schema as shown to the tracker.
 
   Args:
@@ -95,16 +102,20 @@ def show(tracker: Tracker, original: Schema, name: str, variant: SchemaLike | No
     original: the schema whose names are used.
     name: of the variant.
     variant: its schema; None for the original itself.
+    services: that will be tracked, by their original names; defaults to all.
 
   Raises:
     SgdxError: the schemas do not align, or a service has no slots or does not fit the tracker.
   """
   schema = original if variant is None else read_schema(variant)
-  check_services(schema)
   check_aligned(original, schema)
-  shown = Shown(_SPLIT, name, original, schema)
-  tracker.check(shown)
-  return shown
+  tracked = [i for i, x in enumerate(original.names) if services is None or x in services]
+  parts = [
+    Schema([whole.services[i] for i in tracked], whole.origin) for whole in (original, schema)
+  ]
+  check_services(parts[1])
+  tracker.check(Shown(_SPLIT, name, *parts))
+  return Shown(_SPLIT, name, original, schema)
 
 
 def states(tracker: Tracker, dialogue: Dialogue, shown: Shown) -> States:

@@ -14,7 +14,7 @@ from sgdx_t5x.augment.backtranslate import (
   back_translate,
   write_back_translation,
 )
-from sgdx_t5x.augment.providers import texts
+from sgdx_t5x.augment.providers import texts as providers_texts
 from sgdx_t5x.augment.providers.texts import TextProvider
 from sgdx_t5x.augment.shipped import shipped_schema, shipped_table
 from sgdx_t5x.augment.translation_table import TranslationTable, open_table, read_records
@@ -45,6 +45,15 @@ def shout(folder, calls=None, notes=None):
   translator = Shouting(calls)
   notify = (lambda line: None) if notes is None else notes.append
   return translator, TextProvider(translator, folder, notify)
+
+
+def test_texts_without_a_translation_have_no_date_of_their_own(tmp_path, monkeypatch):
+  """Regression: they had today's, so that a command repeated a day later gave other records."""
+  items = [(NAME, "kind"), (DESCRIPTION, "")]
+  first = shout(tmp_path)[1].back_translate(items, "zh", lambda *_: None)
+  monkeypatch.setattr(providers_texts, "_today", lambda: "2001-01-01")
+  assert shout(tmp_path)[1].back_translate(items, "zh", lambda *_: None) == first
+  assert first[1].text == first[1].date == ""
 
 
 # --- texts to schema -----------------------------------------------------------------------
@@ -332,10 +341,10 @@ def test_a_plan_by_hand(tmp_path):
 
 
 def test_texts_keep_the_date_they_came_back(tmp_path, monkeypatch):
-  monkeypatch.setattr(texts, "_today", lambda: "2026-11-20")
+  monkeypatch.setattr(providers_texts, "_today", lambda: "2026-11-20")
   with pytest.raises(SgdxError):
     shout(tmp_path, 4)[1].back_translate(ITEMS, "zh", lambda *_: None)
-  monkeypatch.setattr(texts, "_today", lambda: "2026-11-21")
+  monkeypatch.setattr(providers_texts, "_today", lambda: "2026-11-21")
   records = shout(tmp_path)[1].back_translate(ITEMS, "zh", lambda *_: None)
   assert [r.date[-2:] for r in records] == ["20"] * 3 + ["21"] * 5
 

@@ -2,6 +2,7 @@
 
 import collections
 import json
+import re
 import sys
 
 import pytest
@@ -132,6 +133,14 @@ def test_names_that_collide_get_a_number():
   assert [p.rules for p in made.placements if p.element == BC] == [("none", "collision")]
 
 
+def test_an_original_that_stays_may_collide_too():
+  """Regression: only the last of two repairs was recorded."""
+  made = compose_names({AB: ["bc"], BC: ["very " * 20]}, 1)
+  assert slot_names(made) + slot_names(made, 1) == ["bc", "bc_2"]
+  [kept] = [p for p in made.placements if p.element == BC]
+  assert (kept.rules, kept.made, kept.in_schema) == (("too long", "collision"), "bc_2", False)
+
+
 def test_services_are_named_as_in_sgdx():
   """Banks_2 is Banks_21 in v1; the word changes only if a paraphrase is given."""
   service = Element("Banks_2", SERVICE, "Banks_2", NAME)
@@ -248,7 +257,7 @@ GOOD = {"element": "Banks_1/slot/kind/name", "paraphrases": ["sort"]}
     ([{**GOOD, "paraphrases": [""]}], ["--fill"], 1, "paraphrase ''"),
     ([GOOD], ["--variants", "0"], 2, "--variants 0"),
     ([GOOD], ["--split", "dev"], 1, "no split 'dev'"),
-    ([GOOD], ["--paraphrases", "nowhere"], 1, "--paraphrases nowhere: No such file"),
+    ([GOOD], ["--paraphrases", "nowhere"], 1, "no file at nowhere"),
     ([GOOD], ["--fill", "--out", "taken"], 1, "--out taken already exists and is not empty"),
     ([GOOD], ["--fill", "--out", "taken/file/out"], 1, "taken/file is a file"),
   ],
@@ -274,6 +283,10 @@ def test_a_line_that_is_not_json_is_named(tmp_path, capsys):
   (tmp_path / "texts.jsonl").write_text(json.dumps(GOOD) + "\n\n{\n")
   assert command(corpus, tmp_path / "texts.jsonl", tmp_path / "out") == 1
   assert "texts.jsonl, line 3: not valid JSON" in capsys.readouterr().err
+  cut = json.dumps(GOOD).replace(", ", " ", 1) + "\n"  # a comma is missing
+  (tmp_path / "texts.jsonl").write_text("\ufeff" + json.dumps(GOOD) + "\n" + cut)
+  assert command(corpus, tmp_path / "texts.jsonl", tmp_path / "out") == 1
+  assert re.search(r"line 2: not valid JSON(?s:.*)correct the line", capsys.readouterr().err)
 
 
 # --- the paper's variants ------------------------------------------------------------------

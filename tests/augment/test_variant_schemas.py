@@ -48,7 +48,7 @@ def test_an_unknown_variant_is_refused_with_those_that_exist(corpus):
     schemas.get("test", "v9")
   assert "no schema of variant 'v9' for split 'test'" in e.value.found
   assert e.value.available == "original, v1, v2, v3, v4, v5, corrupt_1, corrupt_2, ..."
-  with pytest.raises(SgdxError, match=r"(?s)'bt_zh'.*sgdx backtranslate --split test"):
+  with pytest.raises(SgdxError, match=r"(?s)'bt_zh'.*sgdx backtranslate --split test.*FOLDER/zh"):
     schemas.get("test", "bt_zh")
   with pytest.raises(SgdxError, match="no split 'dev'"):
     schemas.get("dev", "corrupt_1")
@@ -59,6 +59,8 @@ def test_a_folder_without_the_split_is_refused(corpus, tmp_path):
   own = write_schema(tmp_path / "own", corpus.schema("test"))
   with pytest.raises(SgdxError, match=r"(?s)no file at .*train/schema.json.*available: test"):
     VariantSchemas(corpus, {"mine": own}).get("train", "mine")
+  found = [VariantSchemas(corpus, {"mine": own}).has(x, "mine") for x in ("train", "test")]
+  assert found == [False, True]  # regression: it was an error, also of `sgdx schema-embeddings`
 
 
 @pytest.mark.long

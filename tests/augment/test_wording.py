@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sgdx_t5x.augment.corrupt import corrupt_schema
 from sgdx_t5x.augment.wording import Element, join_words, name_words, reword, wording
 from sgdx_t5x.corpora import open_corpus
-from sgdx_t5x.data.schema import Schema, check_aligned
+from sgdx_t5x.data.schema import Intent, Schema, Service, Slot, check_aligned
 from sgdx_t5x.errors import SgdxError
 
 SCHEMA = open_corpus("sample").schema("train")
@@ -53,6 +53,21 @@ def test_a_schema_in_its_own_words_is_itself():
     made, repairs = reword(schema, wording(schema), "again")
     assert made.to_json() == schema.to_json()
     assert repairs == []
+    check_style(schema)
+
+
+def check_style(schema):
+  """Names are split into words and joined again as they were."""
+  for e, text in wording(schema).items():
+    assert e.field != "name" or join_words(text, e.kind, e.name) == e.name
+
+
+def test_names_in_another_style_stay_if_their_words_do():
+  """Regression: numAdults became num_adults, counted as neither reworded nor repaired."""
+  slots = (Slot("numAdults", "adults", False), Slot("hotel-area", "area", False))
+  schema = Schema([Service("Hotels_1", "x", slots, (Intent("find_bus", "x", False, (), {}, ()),))])
+  made, repairs = reword(schema, wording(schema), "again")
+  assert (made.to_json(), repairs) == (schema.to_json(), [])
 
 
 @pytest.mark.real
@@ -63,6 +78,7 @@ def test_real_schemas_in_their_own_words_are_themselves(real_archive):
   for split in ("train", "dev", "test"):
     made, repairs = reword(corpus.schema(split), wording(corpus.schema(split)), "again")
     assert (made.to_json(), repairs) == (corpus.schema(split).to_json(), [])
+    check_style(corpus.schema(split))
 
 
 def test_new_names_are_carried_through_the_intents():

@@ -83,8 +83,9 @@ def test_the_table_of_the_sample_gives_the_schemas_of_the_sample(tmp_path, capsy
   assert "ko: 204 texts, 18 returned unchanged\n    repairs: none\n" in shown.err
   line = f'register_variant("out_ja", "{out}/ja", vocabulary=sample_vocabulary, prefix="sample_"'
   assert line in shown.err
-  assert 'register_mixture("sample_t5dst_out", ["sample_t5dst_sgd", "sample_t5dst_sgd_out_zh"' in (
-    shown.err
+  assert (
+    'register_mixture("sample_t5dst_sgd_and_out", ["sample_t5dst_sgd", "sample_t5dst_sgd_out_zh"'
+    in (shown.err)
   )
   assert shown.out == ""
 

@@ -394,6 +394,37 @@ def test_runs_of_a_system_are_pooled(pair, tmp_path, capsys):
     run(*pair, "--more-a", short, "--more-b", again[1])
 
 
+def test_turns_of_pooled_runs_are_scored_apart(pair, tmp_path, capsys):
+  """Regression: with turns scored as a whole, a turn counted only if it was right in every run."""
+  turns = {"jga": "official-per-frame-across-turn"}
+  found = [(1, 1, 0, 1, 1), (1, 1, 1, 1, 0)]  # the third and fourth frame are of one turn
+  a, b = (write(tmp_path / f"{x}.jsonl", system(v1=jga), **turns) for x, jga in enumerate(found))
+  row = report_of(a, a, "--more-a", b, "--more-b", b, capsys=capsys)["rows"]["all"]
+  assert row["differences"]["jga_v1"]["a"] == pytest.approx((3 / 4 + 3 / 4) / 2)
+  assert row["differences"]["jga_orig"]["a"] == 1
+
+
+def test_flips_name_the_run(pair, tmp_path, capsys):
+  flips = tmp_path / "flips.jsonl"
+  report_of(*pair, "--more-a", pair[0], "--more-b", pair[1], "--flips", flips, capsys=capsys)
+  rows = [json.loads(line) for line in flips.read_text().splitlines()]
+  assert {row["run"] for row in rows} == {0, 1}
+  assert {row["id"] for row in rows} <= {f"{d}-{t:03d}-{s}" for d, t, s in FRAMES}
+
+
+def test_own_variants_of_one_system_only_do_not_matter(pair, tmp_path, capsys):
+  """Their schemas are compared by name, whatever else was scored and in which order."""
+  marks = {"mine": "mine=66d75290", "other": "other=7ceae95e"}
+  both = write(tmp_path / "a.jsonl", system(), schemas="+".join(marks.values()))
+  back = write(tmp_path / "b.jsonl", system(), schemas="+".join(reversed(marks.values())))
+  one = write(tmp_path / "c.jsonl", system(), schemas=marks["mine"])
+  for other in (back, one, pair[0]):
+    assert run(both, other) == 0
+  changed = write(tmp_path / "d.jsonl", system(), schemas="mine=00000000")
+  with pytest.raises(SgdxError, match="different settings: schemas"):
+    run(both, changed)
+
+
 def test_variants_without_differences_are_said(pair, tmp_path, capsys):
   some = {v if v != "v5" else "bt_zh": s for v, s in system().items() if v in ("original", "v5")}
   files = [write(tmp_path / f"{x}.jsonl", some, variants="original+bt_zh") for x in "cd"]

@@ -6,14 +6,17 @@ import csv
 import dataclasses
 import gzip
 import json
+import pathlib
 import re
 import shutil
 import sys
 
 import pytest
 import tiny_corpus as tiny
-from commands import sgdx
+from commands import assert_four_parts, sgdx
 
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.report import plot_style, plots, run_tables, runs
 
@@ -313,11 +316,41 @@ def test_the_first_run_is_the_baseline_with_or_without_a_name():
 
 
 @pytest.mark.parametrize("extension", ["", ".json", ".jsonl"])
-def test_a_folder_may_hold_a_file_per_variant(tmp_path, extension):
-  paths = {name: tmp_path / f"{name}{extension}" for name in ("original", "v1", "v5")}
+def test_a_folder_may_hold_a_file_per_variant(corpus, tmp_path, extension):
+  names = ("original", "v1", "v5", "corrupt_2", "notes")
+  paths = {name: tmp_path / f"{name}{extension}" for name in names}
   for path in paths.values():
     path.touch()
-  assert runs._sources(tmp_path, "test") == {None: paths}
+  del paths["notes"]
+  assert runs._sources(tmp_path, "test", VariantSchemas(open_corpus(corpus))) == {None: paths}
+
+
+def test_variants_of_ones_own_are_reported(corpus, scored, tmp_path, capsys):
+  """Regression: only original and v1 to v5 were read, and --schemas had no effect."""
+  for name, variant in (("mine", "v1"), ("other", "v2")):
+    schema = tmp_path / name / "test/schema.json"
+    schema.parent.mkdir(parents=True)
+    shutil.copy(pathlib.Path(corpus, f"sgd_x/data/{variant}/test/schema.json"), schema)
+  found = tmp_path / "run"
+  shutil.copytree(scored / "first_predictions/original", found / "original")
+  tiny.write_dialogues(found / "mine", FIRST["v1"], "v1")
+  out, own = tmp_path / "out", ("--schemas", f"mine={tmp_path / 'mine'}")
+  assert sgdx("report", found, "--corpus", corpus, "--out", out, *own) == 0
+  made = out / "scores/run.json"
+  report = json.loads(made.read_text())
+  assert list(report["variants"]) == ["original", "mine"]
+  capsys.readouterr()
+  wrong = ("--schemas", f"mine={tmp_path / 'other'}")
+  assert sgdx("report", made, "--corpus", corpus, "--out", tmp_path / "again", *wrong) == 1
+  assert_four_parts(capsys.readouterr().err, "the schemas of mine are not those that run was")
+
+
+def test_a_shard_of_predictions_is_scored(corpus, tmp_path):
+  """T5X names its files like this; regression: it was taken for a score report."""
+  file = tmp_path / "task.jsonl-00000-of-00001"
+  write_rows(file, FIRST)
+  command = ("report", file, "--corpus", corpus, "--out", tmp_path / "out", "--resamples", 0)
+  assert sgdx(*command) == 0
 
 
 def test_scores_behind_a_link_are_found(scored, tmp_path):

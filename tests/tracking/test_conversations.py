@@ -108,6 +108,14 @@ def test_what_does_not_fit(dialogue, how, words):
   assert_four_parts(e.value.text, words)
 
 
+def test_services_that_are_not_tracked_need_no_slots():
+  schema = [*SCHEMA, {**service("Alarm_1"), "slots": [], "intents": []}]
+  said, tracker = SAID[:1], DialogueTracker(RuleTracker())
+  assert [*tracker.track(said, schema, services=["Hotels_1"])[0]] == ["Hotels_1"]
+  with pytest.raises(SgdxError, match="Alarm_1 has no slots"):
+    tracker.track(said, schema)
+
+
 # --- the terminal --------------------------------------------------------------------------
 
 

@@ -54,7 +54,7 @@ class GoogleTranslator:
           f"google: unsupported language {pivot!r}",
           expected="a language that Google translates in both directions",
           available=nearest(pivot, codes),
-          fix="choose other languages with --pivots",
+          fix="choose other pivot languages",
         )
 
   def settings(self, source: str, target: str) -> Mapping[str, Any]:

@@ -172,7 +172,7 @@ class HuggingFaceTranslator:
         f"{option}: no config.json in {folder}, for {source} > {target}",
         expected="a checkpoint folder, as written by `save_pretrained`",
         available=nearest(folder.name, beside),
-        fix="download the checkpoint, or choose --pivots that have one",
+        fix="download the checkpoint, or choose pivots that have one",
       )
     return folder
 
@@ -287,7 +287,10 @@ def _room(config: Any, length: int, texts: Sequence[str]) -> int:
 
 
 def _seed(seed: int, texts: Sequence[str], source: str, target: str) -> int:
-  """The seed of a batch: the same whether or not the command was interrupted before it."""
+  """The seed of a batch: the same whether or not the command was interrupted before it.
+
+  Texts that the cache already has are in no batch, so that the others' seeds depend on them.
+  """
   data = json.dumps([seed, source, target, *texts]).encode()
   return int.from_bytes(hashlib.sha256(data).digest()[:7], "big")
 
@@ -297,5 +300,6 @@ def _no_language(folder: pathlib.Path, language: str, known: Sequence[str]) -> S
     f"{folder}: unsupported language {language!r}",
     expected="a language of the checkpoint",
     available=nearest(language, known),
-    fix=f"choose other pivots, or pass the checkpoint's code: --language-codes {language}=CODE",
+    fix=f"choose other pivots, or pass the checkpoint's code to `sgdx backtranslate`: "
+    f"--language-codes {language}=CODE",
   )

@@ -87,12 +87,12 @@ class TextProvider:
     texts = _distinct(text for _, text in items)
     forward = self._translate(texts, SOURCE, pivot, progress)
     back = self._translate(_distinct(m.made for m in forward.values()), pivot, SOURCE, progress)
-    label, nothing = self._translator.label(pivot), _Made("", _today())
-    records = []
+    label, records = self._translator.label(pivot), []
     for element, text in items:
-      pivot_text = forward.get(text, nothing).made
-      came = back.get(pivot_text, nothing)
-      records.append(Record(element, pivot, pivot_text, came.made, label, came.date))
+      there = forward.get(text, _Made("", ""))
+      # Nothing is translated back; today's date would make each day's records differ.
+      came = back.get(there.made, _Made("", there.date))
+      records.append(Record(element, pivot, there.made, came.made, label, came.date))
     return records
 
   def round_trip(self, texts: Sequence[str], pivot: str, progress: Progress) -> dict[str, str]:
@@ -221,5 +221,6 @@ def _file_errors(path: pathlib.Path) -> Iterator[None]:
     raise SgdxError(
       f"{path}: {e.strerror or e}",
       expected="a readable and writable translation cache",
-      fix=writing_fix(e, "pass another folder as --out") + "; then run the command again",
+      fix=writing_fix(e, "use another folder: --out, or for `sgdx perturb` the current one")
+      + "; then run the command again",
     ) from None

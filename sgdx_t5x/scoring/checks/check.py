@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import frame_id
@@ -146,7 +147,7 @@ def check(
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
   sets = open_sets(corpus, split, perturbed)
   predictions = every_set(predictions, sets, split, how.prompt_format)
-  by_set = labels(predictions, sets, corpus)
+  by_set = labels(predictions, sets, VariantSchemas(corpus, how.schemas), split)
   slots = entity_slots(corpus.schema(split)) if entities is None else entities
   used = [sets[name] for name in by_set]
   work = _Work(corpus, split, how, slots, failures, on_progress)

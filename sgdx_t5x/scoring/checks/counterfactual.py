@@ -168,6 +168,22 @@ def distinct(texts: Sequence[Sequence[str]], n: int) -> float | None:
   return len(grams) / total if (total := sum(grams.values())) else None
 
 
+def counterfactual_rows(numbers: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+  """Yields (name, key, value, ci95_low, ci95_high) for CSV, of a set's numbers.
+
+  Names are "all", and those of parts: "source", "kept", "texts: control".
+  """
+  intervals = numbers.get("intervals") or {}
+  parts = {part: numbers[part] for part in ("source", "kept")}
+  parts |= {f"texts: {name}": found for name, found in numbers["texts"].items()}
+  for key, value in numbers.items():
+    if key not in ("source", "kept", "texts", "intervals", "control_set"):
+      yield "all", key, value, *(intervals.get(key) or ("", ""))
+  for part, found in parts.items():
+    for key, value in found.items():
+      yield part, key, value, "", ""
+
+
 # --- tables ----------------------------------------------------------------------------------
 
 

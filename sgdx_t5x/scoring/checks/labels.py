@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.variants import ORIGINAL, tagged, untagged
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.prompts.protocol import PromptFormat
@@ -13,14 +13,18 @@ from sgdx_t5x.scoring.score import ALL
 
 
 def labels(
-  predictions: Mapping[str, PredictionSource], sets: Mapping[str, TestSet], corpus: Corpus
+  predictions: Mapping[str, PredictionSource],
+  sets: Mapping[str, TestSet],
+  schemas: VariantSchemas,
+  split: str,
 ) -> dict[str, dict[str, str]]:
   """Returns set -> schema variant -> label of the predictions, the original set first.
 
   Args:
     predictions: label -> predictions, without "all", see `every_set`.
     sets: name -> set.
-    corpus: the original corpus.
+    schemas: of the original corpus, with those of the user's own.
+    split: its split.
 
   Raises:
     UsageError: a label of no known set or variant, or two labels for the same; a set, or the
@@ -32,12 +36,13 @@ def labels(
     if name not in sets and not variant:
       name, variant = ORIGINAL, label
     variant = variant or ORIGINAL
-    if name not in sets or (variant not in corpus.variants and not variant.startswith("bt_")):
+    if name not in sets or untagged(variant)[0] or not schemas.has(split, variant):
       raise UsageError(
         f"predictions for {label}",
         expected="the name of a set, a schema variant, or SET+VARIANT",
-        available=nearest(label, [*sets, *corpus.variants]),
-        fix="add the set with --perturbed SET=DIR, or correct the name",
+        available=nearest(label, [*sets, *schemas.names(split)]),
+        fix="add a set with --perturbed SET=DIR or a variant of your own with --schemas NAME=DIR, "
+        "or correct the name",
       )
     if variant in found[name]:
       raise UsageError(

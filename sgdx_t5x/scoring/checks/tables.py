@@ -16,7 +16,7 @@ from sgdx_t5x.scoring.checks.columns import (
   SLOTS,
   CheckColumn,
 )
-from sgdx_t5x.scoring.checks.counterfactual import counterfactual_tables
+from sgdx_t5x.scoring.checks.counterfactual import counterfactual_rows, counterfactual_tables
 from sgdx_t5x.scoring.checks.counterfactual import notes as counterfactual_notes
 from sgdx_t5x.scoring.rows import GROUPS, Rows
 from sgdx_t5x.tables import Table, count, csv_text
@@ -93,6 +93,9 @@ def long_csv(report: Mapping[str, Any]) -> str:
   for label, rows in sets_of(report).items():
     for cells in rows.csv_rows():
       writer.writerow((csv_text(label), *cells, report["signature"]))
+  for label, numbers in report["counterfactual"].items():
+    for cells in counterfactual_rows(numbers):
+      writer.writerow((csv_text(label), "counterfactual", *cells, report["signature"]))
   return out.getvalue()
 
 

@@ -58,7 +58,8 @@ def read_all_variants(source: PredictionSource, selection: Selection) -> dict[st
       f"{path}: DSTC8 dialogues do not state which variant they were predicted for",
       expected="JSONL, in which the ids contain the variant",
       available=", ".join(f.name for f in files[:3]),
-      fix="specify the variants: --predictions v1=DIR v2=DIR ...",
+      fix="name the variants: --predictions v1=DIR v2=DIR ... of `sgdx score`; for `sgdx report`, "
+      "folders named original, v1 ... in one folder",
     )
   answers, extra = collect_rows(files, selection, read_file=_read_file(selection))
   found = in_order({**answers, **extra})

@@ -1,6 +1,7 @@
 """Checks of planted trackers give exactly known numbers, on the sample and the mini corpus."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -74,6 +75,22 @@ def everything(checked, name):
 def shares(row):
   """The fractions that are not None."""
   return {k: x for k, x in row.items() if x is not None and not k.startswith("num_")}
+
+
+def test_variants_of_ones_own_are_checked(sets, planted, tmp_path):
+  """Regression: --schemas had no effect, and neither corrupt_k nor variants of one's own passed."""
+  mine = tmp_path / "mine/test/schema.json"
+  mine.parent.mkdir(parents=True)
+  mine.write_text(json.dumps(sets["original"].schema("test", "v2").to_json()))
+  gold = planted["gold"]
+  found = {"original": gold["original"], "mine": gold["original"], "corrupt_1": gold["original"]}
+  found |= {"ned": gold["ned"], "ned+mine": gold["ned"]}
+  perturbed, how = {"ned": sets["ned"]}, {"schemas": {"mine": tmp_path / "mine"}}
+  checked = check(sets["original"], "test", perturbed, found, bootstrap_samples=0, **how)
+  assert set(checked.sets) == set(found)
+  assert re.search(r"\|schemas:mine=[0-9a-f]{8}\|", checked.signature)
+  with pytest.raises(UsageError, match=r"(?s)predictions for mine\n.*--schemas NAME=DIR"):
+    check(sets["original"], "test", perturbed, found, bootstrap_samples=0)
 
 
 def test_gold_is_right_everywhere(checked):

@@ -1,5 +1,6 @@
 """`sgdx check` on counterfactual turns, with trackers whose numbers are known in advance."""
 
+import csv
 import json
 
 import pytest
@@ -11,6 +12,7 @@ from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.perturb.changes import read_changes
 from sgdx_t5x.perturb.manifest import read_manifests
 from sgdx_t5x.scoring.checks.counterfactual import counterfactual_tables
+from sgdx_t5x.scoring.checks.tables import long_csv
 from sgdx_t5x.tables import csv_lines
 
 SETS = ("coco", "coco_ori")
@@ -81,6 +83,14 @@ def test_csv_has_fractions_as_of_other_tables(folder, tmp_path):
   assert list(map(str, first.rows[0][1:5])) == ["100.0", "100.0", "0.0", "0.0"]
   values = [line.rpartition(",")[2] for line in csv_lines([first]).splitlines()]
   assert values[1:5] == ["1.0", "1.0", "0.0", "0.0"]
+  # All numbers of the report, as `--format csv` prints them.
+  found = report["counterfactual"]["coco"]
+  rows = [row[:5] for row in csv.reader(long_csv(report).splitlines())]
+  for key in ("original", "cjga_control", "with_fallback", "eligible"):
+    assert ["coco", "counterfactual", "all", key, str(found[key])] in rows
+  bleu = str(found["texts"]["control"]["bleu"])
+  assert ["coco", "counterfactual", "texts: control", "bleu", bleu] in rows
+  assert rows.count(["coco", "counterfactual", "all", "original", "1.0"]) == 1
 
 
 def test_counts_are_the_manifests_and_utterances_are_described(folder, tmp_path):
