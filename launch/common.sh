@@ -134,8 +134,8 @@ with_included() {
 }
 
 # Sets `scale` to the flags to add: the file that --scale names, or by default the machine's, for
-# training commands of trackers. Those that name a gin/scale file, the sample, pre-finetuning and
-# CoCo's models have batches and lengths of their own.
+# training commands of trackers. Those that name a gin/scale file, the sample, the study's trainings,
+# pre-finetuning and CoCo's models have batches and lengths of their own.
 choose_scale() {
   local wanted="$1" machine="$2" files
   shift 2
@@ -146,8 +146,9 @@ choose_scale() {
     *) scale=("--gin_file=$wanted") ; check_command "${scale[@]}" ; return ;;
   esac
   files=" $(all_gin_files "$@" | tr '\n' ' ')"
+  files="${files// gin\/study\/model.gin/}"
   case "$files" in
-    *" gin/scale/"* | *" gin/sample/"* | *" gin/prefine.gin "*) return ;;
+    *" gin/scale/"* | *" gin/study/"* | *" gin/sample/"* | *" gin/prefine.gin "*) return ;;
     *" gin/encoders/"*) machine="gin/scale/encoders/$(basename "$machine")" ;;
     *" gin/t5dst.gin "*) ;;
     *) return ;;

@@ -39,6 +39,7 @@ options=(--dry-run --scale --cuda --slurm --seeds --gin_files --nodes --gpus --t
 
 parse() {
   wanted_scale="" cuda="" slurm="" seeds=() gin_files=() nodes=1 gpus=8 name=sgdx more=() scale=()
+  for_slurm=()
   while [ $# -gt 0 ]; do
     case "$1" in --?*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;; esac
     case "$1" in
@@ -50,6 +51,10 @@ parse() {
         [[ " ${options[*]} " == *" $1 "* ]] || fail 2 "$1 is not an option" "the command after --" \
           "nearest: $(nearest "$1" "${options[@]}")" "$0 --help"
         value_of "$1" $#
+        case "$1" in
+          --scale | --cuda) ;;
+          *) for_slurm+=("$1") ;;
+        esac
         case "$1" in
           --scale) wanted_scale="$2" ;;
           --cuda) cuda="$2" ;;
@@ -83,10 +88,13 @@ check() {
     "1 or more of each" "$nodes, $gpus" "--nodes 1 --gpus 8"
   [[ "$name" =~ ^[A-Za-z0-9_.-]+$ ]] || fail 2 "--name $name" "letters, digits, _ . and -" "$name" \
     "--name sgdx"
+  [[ "${program[*]}" != *%SEED%* || ${#seeds[@]} -gt 0 ]] || fail 2 "%SEED% without --seeds" \
+    "the seeds to replace it by" "$(quoted "${program[@]}")" "--slurm --seeds 0,1,2"
+  [[ "${program[*]}" != *%GIN%* || ${#gin_files[@]} -gt 0 ]] || fail 2 "%GIN% without --gin_files" \
+    "the gin files whose names replace it" "$(quoted "${program[@]}")" "--slurm --gin_files A,B"
   if [ -z "$slurm" ]; then
-    [ "$nodes ${#seeds[@]} ${#gin_files[@]}" = "1 0 0" ] || fail 2 \
-      "--nodes, --seeds and --gin_files are for Slurm" "--slurm with them" \
-      "one machine without it" \
+    [ ${#for_slurm[@]} = 0 ] || fail 2 "${for_slurm[*]} without --slurm" \
+      "--slurm with options of Slurm's jobs" "this machine, with all its GPUs, without it" \
       "$0 --slurm ..."
     return
   fi

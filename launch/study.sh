@@ -83,7 +83,7 @@ parse() {
 }
 
 check() {
-  local word
+  local word twice
   [ -e "$archive" ] || fail 2 "--archive ${archive:-is missing}${archive:+ does not exist}" \
     "the official SGD archive (zip), or its folder" \
     "$(compgen -G '*.zip' | paste -sd' ' | grep . || echo 'no zip file here')" \
@@ -91,11 +91,16 @@ check() {
   [[ " ${trackers[*]} " == *" $tracker "* ]] || fail 2 "--tracker $tracker" \
     "one of ${trackers[*]}" "nearest: $(nearest "$tracker" "${trackers[@]}")" "$0 --help"
   if [ "$tracker" = spandst ]; then
+    [ -z "$vocabulary" ] || fail 2 "--vocabulary $vocabulary with --tracker spandst" \
+      "the encoder's own vocabulary" "--encoder $encoder" "omit it"
     [ -f "$encoder/vocab.txt" ] || fail 2 "--encoder ${encoder:-is missing}${encoder:+ has no vocab.txt}" \
       "the folder of a pretrained encoder, in Hugging Face's layout" \
       "$(compgen -G '*/vocab.txt' || echo 'none here')" "launch/minilm.sh minilm; --encoder minilm"
     : "${train:=gin/study/spandst.gin}" "${model:=gin/models/minilm.gin}"
   fi
+  [ "$tracker" = spandst ] || [ -z "$encoder" ] || fail 2 \
+    "--encoder $encoder with --tracker $tracker" "a tracker with an encoder" "spandst" \
+    "--tracker spandst"
   : "${train:=gin/study/train.gin}" "${model:=gin/study/model.gin}"
   for word in "${arms[@]}"; do arm_options "$word" >/dev/null; done
   for word in ${skip[@]+"${skip[@]}"}; do
@@ -108,6 +113,12 @@ check() {
   done
   [[ ",$dialogues" =~ ^(,all|(,(train|dev|test)=[0-9]+)+)$ ]] || fail 2 "--dialogues $dialogues" \
     "all, or sizes of samples" "splits: train, dev, test" "--dialogues dev=100,test=400"
+  for word in "arms: ${arms[*]-}" "seeds: ${seeds[*]-}"; do
+    twice="$(tr ' ' '\n' <<< "${word#*: }" | awk 'seen[$0]++ { print; exit }')"
+    [ -n "${word#*: }" ] && [ -z "$twice" ] || fail 2 "--$word" "one or more, each once" \
+      "${twice:+$twice twice}" "omit ${twice:+one of the two}${twice:-the option to use the default}"
+  done
+  jobs=$((10#$jobs))
   [ "$jobs" -ge 1 ] || fail 2 "--jobs $jobs" "1 or more" "$jobs" "--jobs 1"
   check_command "--gin_file=$train" "--gin_file=$model"
   [ -z "$vocabulary" ] || [ -f "$vocabulary" ] || fail 2 "--vocabulary $vocabulary: no such file" \

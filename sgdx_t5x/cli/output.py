@@ -139,8 +139,9 @@ def _print_text(
     markup=False,
     emoji=False,
   )
-  width = console.width if console.is_terminal else max(console.width, _WIDTH)
-  limit = width if console.is_terminal else None
+  on_terminal = sys.stdout.isatty()  # for rich, FORCE_COLOR makes one of a pipe
+  width = console.width if on_terminal else max(console.width, _WIDTH)
+  limit = width if on_terminal else None
   console.width = 10_000  # to measure
 
   def measure(made: Any) -> int:

@@ -27,7 +27,8 @@ def progress(unit: str, enabled: bool = True) -> Iterator[Update]:
   """
   from rich.console import Console
 
-  if not (enabled and Console(stderr=True).is_terminal):
+  # Not as rich decides: for it, FORCE_COLOR makes a terminal of a pipe.
+  if not (enabled and sys.stderr.isatty()):
     yield lambda task, done, total=None, unit=unit: None
     return
   with _terminal() as terminal, _bars(Console(file=terminal), unit) as update:

@@ -227,7 +227,14 @@ def _wanted(args: argparse.Namespace, file: "RequestFile") -> "list[Request]":
 
 
 def _check_corpus(args: argparse.Namespace, file: "RequestFile") -> None:
-  """Refuses, before anything is asked, answers that could not be scored on --corpus."""
+  """Refuses, before anything is asked, answers that could not be scored, on --corpus if given."""
+  out = pathlib.Path(args.out)
+  if ".jsonl" not in out.name:
+    raise UsageError(
+      f"--out {out}",
+      expected="a file named *.jsonl: only such answers are scored",
+      fix=f"--out {out.with_suffix('.jsonl')}",
+    )
   if not args.corpus:
     return
   from sgdx_t5x.augment.variant_schemas import VariantSchemas
@@ -236,13 +243,6 @@ def _check_corpus(args: argparse.Namespace, file: "RequestFile") -> None:
   from sgdx_t5x.data.variants import untagged
   from sgdx_t5x.prompts.tools.requests import parse_request_id
 
-  out = pathlib.Path(args.out)
-  if ".jsonl" not in out.name:
-    raise UsageError(
-      f"--out {out} with --corpus",
-      expected="a file named *.jsonl: only such answers are scored",
-      fix=f"--out {out.with_suffix('.jsonl')}",
-    )
   corpus, first = open_corpus(args.corpus), file.requests[0].id
   example = ExampleId.parse(parse_request_id(first, str(file.path))[0], str(file.path))
   asked, own = untagged(example.variant)[0], corpus.perturbed(example.split)

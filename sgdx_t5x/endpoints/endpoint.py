@@ -90,6 +90,7 @@ class Endpoint:
     self.shown, self.has_answered, self._is_there = url.partition("?")[0], False, False
 
   async def __aenter__(self) -> "Endpoint":
+    self._proxy = _proxy(self._url)
     headers = {"Content-Type": "application/json"}
     if self._key:
       headers["Authorization"] = f"Bearer {self._key}"
@@ -98,7 +99,6 @@ class Endpoint:
       timeout=aiohttp.ClientTimeout(total=self._timeout),
       headers=headers,
     )
-    self._proxy = _proxy(self._url)
     return self
 
   async def __aexit__(self, *_: object) -> None:
@@ -140,6 +140,9 @@ class Endpoint:
     if isinstance(error, aiohttp.ClientResponseError):  # its text has the URL, with any secrets
       why = self._said(f"status {error.status}: {error.message}")
     by_proxy = isinstance(error, aiohttp.ClientProxyConnectionError | aiohttp.ClientHttpProxyError)
+    if isinstance(error, aiohttp.ClientConnectorError) and self._proxy:
+      proxy = urllib.parse.urlsplit(self._proxy)
+      by_proxy = by_proxy or (error.host, error.port) == (proxy.hostname, proxy.port)
     if by_proxy:
       why = f"the proxy of http_proxy or https_proxy: {why}"
     if not isinstance(error, aiohttp.ClientConnectorError):
@@ -148,6 +151,12 @@ class Endpoint:
       why = "connection refused"  # for which aiohttp lists the addresses it tried
     if self._is_there:
       return Failed(f"connection lost: {why}")
+    if isinstance(error, aiohttp.ClientSSLError):
+      return SgdxError(
+        f"{self.shown}: {why}",
+        expected="a server that speaks TLS, with a certificate that this machine trusts",
+        fix="trust the certificate's authority: export SSL_CERT_FILE=CA.pem; without TLS: http://",
+      )
     if by_proxy:
       return SgdxError(
         f"{self.shown}: the proxy {error.host}:{error.port}: {why}",
@@ -225,6 +234,8 @@ class Endpoint:
   def _said(self, text: str) -> str:
     """Returns a message, shortened and without the key, or the rest of the URL, in it."""
     text = " ".join(text.split()).replace(self._url, self.shown)
+    if query := urllib.parse.urlsplit(self._url).query:
+      text = text.replace(query, "[query]")
     return (text.replace(self._secret, "[key]") if self._secret else text)[:_LONGEST_QUOTE]
 
 
@@ -267,9 +278,28 @@ def _retry_after(text: str) -> float:
 
 
 def _proxy(url: str) -> str | None:
-  """Returns the proxy that the environment names for a URL (http_proxy, https_proxy, no_proxy)."""
+  """Returns the proxy that the environment names for a URL (http_proxy, https_proxy, no_proxy).
+
+  Raises:
+    SgdxError: it is not a URL; it is not shown, since it may have a password.
+  """
   found = urllib.parse.urlsplit(url)
   if urllib.request.proxy_bypass(found.netloc.rpartition("@")[2]):
     return None
   proxy = urllib.request.getproxies().get(found.scheme)
-  return proxy if not proxy or "://" in proxy else f"http://{proxy}"
+  if not proxy:
+    return None
+  proxy = proxy if "://" in proxy else f"http://{proxy}"
+  try:
+    parts = urllib.parse.urlsplit(proxy)
+    whole = parts.hostname and parts.port != 0 and parts.path in ("", "/")
+    whole = whole and not (parts.query or parts.fragment)
+  except ValueError:
+    whole = False
+  if not whole:
+    raise SgdxError(
+      f"the environment variable {found.scheme}_proxy is not a proxy's URL",
+      expected="http://HOST:PORT or http://USER:PASSWORD@HOST:PORT",
+      fix="percent-encode # / ? @ and : in the password (# is %23)",
+    )
+  return proxy

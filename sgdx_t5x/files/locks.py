@@ -148,8 +148,8 @@ def _acquire(file: pathlib.Path, what: str) -> int:
       os.close(descriptor)
       raise SgdxError(
         f"{what} is being written by {owner or 'another process'}",
-        expected="a folder that no other process is writing to",
-        fix="wait until it has finished, or name another folder",
+        expected="an output that no other process is writing",
+        fix="wait until it has finished, or write elsewhere",
       ) from None
     except BaseException:
       os.close(descriptor)

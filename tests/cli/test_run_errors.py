@@ -52,7 +52,8 @@ def ask(requests, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
   ("out", "corpus", "words"),
   [
-    ("a.json", "sample", ("a.json with --corpus", "*.jsonl")),
+    ("a.json", "sample", ("a.json", "*.jsonl")),
+    ("a.json", None, ("a.json", "*.jsonl")),
     ("a.jsonl", "ned", ("requests for an unperturbed corpus", "is ned")),
     ("a.jsonl", "mine", ("no schema of variant 'mine' for split 'test'", "--schemas")),
   ],
@@ -68,7 +69,8 @@ def test_answers_that_could_not_be_scored_are_not_asked_for(
     requests.write_text(text)
   with AssistantServer(know_gold([])) as server:
     given = ("--endpoint", server.url, "--model", "m", "--out", tmp_path / out)
-    assert sgdx("run", requests, *given, "--corpus", corpus) in (1, 2)
+    scored = ("--corpus", corpus) if corpus else ()
+    assert sgdx("run", requests, *given, *scored) in (1, 2)
     assert not server.asked
   assert_four_parts(capsys.readouterr().err, *words)
   assert not (tmp_path / out).exists()
@@ -158,6 +160,22 @@ def test_a_proxy_that_fails_is_named_without_its_password(ask, capsys, monkeypat
   assert "the proxy of http_proxy or https_proxy: status 407" in err
   assert "secretpw" not in err
   assert "SECRET" not in err
+
+
+@pytest.mark.parametrize("password", ["Hunter2#x", "Hunter2/x", "12#Hunter2"])
+def test_a_proxy_that_is_not_a_url_is_not_shown(ask, capsys, monkeypatch, password):
+  """Regression: aiohttp's error is the whole URL, which was printed."""
+  monkeypatch.delenv("no_proxy")
+  monkeypatch.setenv("http_proxy", f"http://user:{password}@127.0.0.1:9")
+  assert ask("http://host.invalid/v1") == 1
+  assert_four_parts(err := capsys.readouterr().err, "http_proxy is not a proxy's URL", "%23")
+  assert "Hunter2" not in err
+
+
+def test_a_server_without_tls_is_said(rows, ask, capsys):
+  with AssistantServer(know_gold(rows)) as server:
+    assert ask(server.url.replace("http://", "https://")) == 1
+  assert_four_parts(capsys.readouterr().err, "a server that speaks TLS", "without TLS: http://")
 
 
 class _NoEntry(http.server.BaseHTTPRequestHandler):

@@ -428,7 +428,10 @@ def test_the_bar_is_for_terminals_only(tiny, tmp_path, capsys, monkeypatch):
   arguments = ["--corpus", str(tiny), "--variant", "v1", "--out", str(tmp_path / "out")]
   assert main(["data", "export", *arguments]) == 0
   assert capsys.readouterr().err == ""
-  monkeypatch.setenv("FORCE_COLOR", "1")  # makes rich assume a terminal
+  monkeypatch.setenv("FORCE_COLOR", "1")  # for rich, a pipe is a terminal then
+  assert main(["data", "export", *arguments]) == 0
+  assert capsys.readouterr().err == ""
+  monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
   assert main(["data", "export", *arguments]) == 0  # existing files are replaced
   assert "100%" in capsys.readouterr().err
 

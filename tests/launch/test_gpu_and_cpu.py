@@ -42,6 +42,8 @@ def test_gpu_refuses(installed):
   four_parts(installed.run("gpu.sh", "--cuda", "11", *FULL), 2, "12 or 13")
   four_parts(installed.run("gpu.sh", "--seeds", "0,1", *FULL), 2, "--slurm")
   four_parts(installed.run("gpu.sh", "--nods", "2", *FULL), 2, "nearest: --nodes")
+  given = ("--cuda", "12", "--time", "24:00:00", "--gpus", "4")  # it would train here, on all GPUs
+  four_parts(installed.run("gpu.sh", *given, *FULL), 2, "--time --gpus without --slurm")
   assert not [call for call in installed.calls if call.startswith("python")]
 
 
@@ -81,9 +83,12 @@ def test_cpu_adds_its_scale_where_it_belongs(installed):
     # These have their own batches and lengths, which T5DST's would replace.
     "gin/coco_generator.gin": "gin/coco_generator.gin",
     "gin/prefine.gin": "gin/prefine.gin",
+    "gin/study/spandst.gin": "gin/study/spandst.gin",
+    "gin/study/model.gin --gin_file=gin/t5dst.gin": "gin/scale/cpu.gin",  # only a model
   }
   for file, last in scales.items():
-    assert ran("--", "python", "-m", "t5x.train", f"--gin_file={file}")[-1] == f"--gin_file={last}"
+    words = f"python -m t5x.train --gin_file={file}".split()
+    assert ran("--", *words)[-1] == f"--gin_file={last}"
   found = ran("--", "python", "-m", "t5x.train", "--gin_file=d3st.gin", "--gin_search_paths=gin")
   assert found[-1] == "--gin_file=gin/scale/cpu.gin"
 
@@ -156,6 +161,9 @@ def test_slurm_refuses(installed):
   shared = ("--cuda=12", "--slurm", "--seeds=0,1", *FULL, "--gin.MODEL_DIR='runs/m'")
   four_parts(installed.run("gpu.sh", *shared), 2, "all jobs of the array would write", "%SEED%")
   twice = ("--cuda=12", "--slurm", *FULL, "--gin.MODEL_DIR='r/%SEED%'")
+  four_parts(installed.run("gpu.sh", *twice), 2, "%SEED% without --seeds")
+  files = ("--cuda=12", "--slurm", "--seeds=0,1", *FULL, "--gin.MODEL_DIR='r/%SEED%/%GIN%'")
+  four_parts(installed.run("gpu.sh", *files), 2, "%GIN% without --gin_files")
   four_parts(installed.run("gpu.sh", "--seeds=1,1", *twice), 2, "two jobs of the array", "1 1")
   same = ("--cuda=12", "--slurm", "--gin_files=gin/t5dst.gin,gin/sample/t5dst.gin", "--", "python",
           "-m", "t5x.train", "--gin.MODEL_DIR='r/%GIN%'")  # fmt: skip

@@ -132,6 +132,10 @@ def test_the_kept_scores_are_those_of_the_page(study_name):
     (["--archive", ".", "--tracker", "spandst"], "--encoder is missing"),
     (["--archive", ".", "--tracker", "spandst", "--encoder", "gin"], "gin has no vocab.txt"),
     (["--archive", ".", "--arms", "scratch"], "any of none backtrans oracle corrupt"),
+    (["--archive", ".", "--arms", "none,oracle,none"], "none twice"),
+    (["--archive", ".", "--seeds", "0,1,1"], "1 twice"),
+    (["--archive", ".", "--arms", ""], "one or more"),
+    (["--archive", ".", "--encoder", "gin"], "--encoder gin with --tracker t5dst"),
   ],
 )
 def test_refuses(words, said):

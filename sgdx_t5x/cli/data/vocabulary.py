@@ -12,6 +12,7 @@ from sgdx_t5x.errors import UsageError, require
 from sgdx_t5x.files import atomic_write
 
 _PIECES = 2000
+_MOST_PIECES = 1_000_000  # SentencePiece does not stop, not even when asked to, at 2**31
 _EPILOG = """\
 examples:
   sgdx data vocabulary --corpus sgd.zip --out sgd.model
@@ -51,6 +52,12 @@ def _run(args: argparse.Namespace) -> int:
   require("sentencepiece", extra="train", why="vocabularies")
   from sgdx_t5x.from_scratch.vocabulary import corpus_lines, train_vocabulary
 
+  if not 1 <= args.pieces <= _MOST_PIECES:
+    raise UsageError(
+      f"--pieces {args.pieces}",
+      expected=f"1 to {_MOST_PIECES:,} pieces",
+      fix=f"omit it to use {_PIECES:,}, which suits SGD",
+    )
   corpus = open_corpus(args.corpus)
   total = corpus.expected_dialogues("train")
   try:
@@ -59,7 +66,8 @@ def _run(args: argparse.Namespace) -> int:
       update("training", 0, None, f"of {args.pieces:,} pieces")  # in one call, without a hook
       model = train_vocabulary(lines, args.pieces)
   except (RuntimeError, OSError) as e:  # it says how many pieces the text would give
-    found = re.sub(r"^INTERNAL: .*\] ", "", str(e).splitlines()[-1].strip())
+    found = re.sub(r"^INTERNAL: .*\] (?=.)", "", str(e).splitlines()[-1].strip())
+    found = "too few pieces" if found.startswith("INTERNAL: ") else found
     most = re.search(r"to a value <= (\d+)", found)
     raise UsageError(
       f"--pieces {args.pieces}: {found}",
