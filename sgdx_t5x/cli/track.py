@@ -128,8 +128,9 @@ def _check_usage(args: argparse.Namespace) -> None:
       expected="either a corpus to track, or a schema to type a dialogue for",
       fix="pass --corpus sample --out DIR, or --schema mine.json",
     )
-  of_corpus = {"--variant": args.variant, "--out": args.out, "--limit": args.limit}
+  of_corpus = {"--variant": args.variant, "--out": args.out, "--limit": args.limit is not None}
   of_corpus |= {"--overwrite": args.overwrite, "--history": args.history == "gold"}
+  of_corpus |= {"--split": args.split != "test", "--seed": args.seed != 0}
   of_schema = {"--variant-schema": args.variant_schema, "--service": args.service}
   wrong = [name for name, x in (of_schema if args.corpus else of_corpus).items() if x]
   if wrong:

@@ -15,6 +15,7 @@ from sgdx_t5x.trackers.turns import (
   INFORM,
   NONE,
   OFFER,
+  OFFER_INTENT,
   REQUEST,
   Act,
   Gold,
@@ -156,6 +157,8 @@ def system_answers(service: Service, known: Known, gold: Gold) -> Answers:
   options, requested = {}, {}
   for act in known.acts:
     if act.turn != known.turn - 1 or act.service != known.service or act.slot == NONE:
+      continue
+    if act.act == OFFER_INTENT:  # its slot is the position of an intent
       continue
     possible = service.slots[act.slot].possible_values
     if act.act == REQUEST and not act.values:

@@ -154,7 +154,8 @@ class SgpReader:
     """
     service = self._services[known.service]
     context = ALWAYS | FILLED * filled | needed_by(service, slot, intent)
-    head = [*self._cut(f"api: {service.description.lower()}").ids, self._vocabulary.eos_id]
+    about = self._cut(f"api: {service.description.lower()}").ids[: self._limit - _LEAST - 1]
+    head = [*about, self._vocabulary.eos_id]
     texts = self._texts(known.service, slot)
     return self._example(known.system, known.user, head, [], texts, context)
 
@@ -253,7 +254,11 @@ class SgpReader:
       raise SgdxError(
         f"service {service.name}: {what} with {len(options)} options",
         expected=f"at most {a.MAX_OPTIONS}, including 'null' and 'do not care'",
-        fix="make the slot non-categorical, or remove some of its options",
+        fix="remove some intents"
+        if slot is None
+        else "make the slot non-categorical, or remove some of its options"
+        if service.slots[slot].is_categorical
+        else "remove some of its possible values, which are only examples",
       )
     return text, options
 

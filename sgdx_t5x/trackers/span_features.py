@@ -204,7 +204,8 @@ class SpanReader:
   ) -> tuple[Choices, list[list[int]], int, int]:
     """Returns the choices, the pieces of each value of `memory`, and what `_fitting` returns.
 
-    The oldest values of other services make room for the utterances, of `said` pieces.
+    Of the utterances, of `said` pieces, at least 32 stay: the oldest values of other services make
+    room for these.
     """
     size = min(self._style.memory, self._lengths["memory"])
     while True:
@@ -243,7 +244,8 @@ class SpanReader:
       f"{_LEAST - limit + length} too many, even with names and descriptions cut to {most}",
       expected=f"at most {limit - _LEAST} of {limit}: TASK_FEATURE_LENGTHS['inputs']",
       fix="raise it in gin, up to the encoder's number of positions, or shorten descriptions and "
-      "values, or omit slots that no intent takes: all_slots=False",
+      "values"
+      + (", or omit slots that no intent takes: all_slots=False" if self._style.all_slots else ""),
     )
 
   def _context(

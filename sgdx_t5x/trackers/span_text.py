@@ -55,8 +55,8 @@ class ServicePieces:
 
   Attributes:
     head: the service.
-    slots: its slots.
-    values: of each slot, its possible values.
+    slots: its slots; empty for those that the style leaves out.
+    values: of each slot, its possible values; none for those.
     intents: its intents.
     tracked: positions of the slots that an intent takes.
     required: of each intent, positions of its required slots.
@@ -94,13 +94,17 @@ def service_pieces(
   def described(number: int, one: Any, name: str) -> list[int]:
     return marked(number, f"{readable(name)} : {one.description}")
 
-  index = service.slot_index
+  index, tracked = service.slot_index, frozenset(service.tracked_slots)
+  # Slots that are not shown take no room.
+  shown = [
+    slot if style.all_slots or i in tracked else None for i, slot in enumerate(service.slots)
+  ]
   return ServicePieces(
     head=described(SERVICE, service, re.sub(r"_\d+$", "", service.name)),
-    slots=[described(SLOT, slot, slot.name) for slot in service.slots],
-    values=[[marked(VALUE, value) for value in slot.choices] for slot in service.slots],
+    slots=[described(SLOT, slot, slot.name) if slot else [] for slot in shown],
+    values=[[marked(VALUE, value) for value in slot.choices] if slot else [] for slot in shown],
     intents=[described(INTENT, x, x.name) for x in service.intents] if style.intents else [],
-    tracked=frozenset(service.tracked_slots),
+    tracked=tracked,
     required=[frozenset(index[name] for name in x.required_slots) for x in service.intents],
     optional=[frozenset(index[name] for name in x.optional_slots) for x in service.intents],
   )

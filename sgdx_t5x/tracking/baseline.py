@@ -7,7 +7,6 @@ import numpy as np
 
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.encoder.schema_table import extended
-from sgdx_t5x.trackers.baseline import BaselineStyle
 from sgdx_t5x.trackers.baseline_features import BaselineReader, element_texts
 from sgdx_t5x.trackers.span_tracking import span_prediction
 from sgdx_t5x.trackers.turns import Known, user_turns
@@ -31,7 +30,7 @@ class BaselineTracker:
   reads_gold = False
 
   def __init__(self, model: LoadedModel):
-    self._model, self._style = model, model.task.how or BaselineStyle()
+    self._model, self._style = model, model.task.how
     self._readers: dict[Shown, BaselineReader] = {}
     vectors = np.ascontiguousarray(model.model.module.table.vectors)
     self._digest = hashlib.blake2b(vectors.view(np.uint8).data, digest_size=8).hexdigest()

@@ -164,18 +164,28 @@ def _check_act(act: Mapping[str, Any], schema: Schema) -> None:
   """Raises SgdxError for an act that no service would be told about."""
   from sgdx_t5x.trackers.turns import SYSTEM_ACTS
 
-  known = {slot for name in schema.names for slot in schema[name].slot_index} | {"", "intent"}
-  slot = act.get("slot") or ""
-  if act.get("act") not in SYSTEM_ACTS:
+  about = [
+    x for x in schema if not isinstance(act, Mapping) or act.get("service", x.name) == x.name
+  ]
+  known = {slot for service in about for slot in service.slot_index} | {"", "intent"}
+  intents = [intent for service in about for intent in service.intent_index]
+  slot, values = (act.get("slot") or "", act.get("values", [])) if about else ("", [])
+  if not isinstance(act, Mapping):
+    close = "a " + type(act).__name__
+  elif not about:
+    close = nearest(str(act["service"]), schema.names)
+  elif act.get("act") not in SYSTEM_ACTS:
     close = nearest(str(act.get("act")), SYSTEM_ACTS, limit=20)
   elif slot not in {*known, "count"}:  # of INFORM_COUNT
     close = nearest(slot, sorted(known - {""}), limit=20)
-  elif isinstance(act.get("values", []), list | tuple):
-    return
+  elif not isinstance(values, list | tuple) or not all(isinstance(x, str) for x in values):
+    close = f"values={values!r}, which is not a list of strings"
+  elif act["act"] == "OFFER_INTENT" and (wrong := [x for x in values if x not in intents]):
+    close = nearest(wrong[0], intents, limit=20)
   else:
-    close = f"values={act['values']!r}, which is not a list"
+    return
   raise SgdxError(
-    f"a system act that cannot be read: {dict(act)}",
+    f"a system act that cannot be read: {act}",
     expected="an act in SGD's format, about a slot of the schema",
     available=close,
     fix='pass, for example, {"act": "OFFER", "slot": "city", "values": ["Fresno"]}',

@@ -20,6 +20,12 @@ def open_tracker(*folders: str | os.PathLike, lengths: Mapping[str, int] | None 
     SgdxError: no checkpoints, checkpoints of different trackers, or ones that do not fit their
       configuration.
   """
+  if not folders:
+    raise UsageError(
+      "no checkpoint",
+      expected="a folder checkpoint_N or its MODEL_DIR",
+      fix='for example load_tracker("runs/spandst")',
+    )
   found = [checkpoint for folder in folders for checkpoint in find_checkpoints(folder)]
   kinds = {checkpoint.path: TRACKERS.get(_format(checkpoint)) for checkpoint in found}
   if None in kinds.values() or len(set(kinds.values())) > 1:

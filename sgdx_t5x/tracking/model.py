@@ -56,6 +56,13 @@ class LoadedModel:
     self.checkpoint = checkpoint
     with _configured(checkpoint), _as_sgdx_errors(checkpoint):
       self.task = registered(checkpoint)
+      if self.task.how is None:
+        raise SgdxError(
+          f"{checkpoint.path}: trained on {self.task.name}, which has no single format and style",
+          expected="a mixture whose tasks all have the same format and style",
+          available=self.task.format,
+          fix="train on such a mixture; `sgdx ls tasks` lists them",
+        )
       self.model = _model_of_gin()
       self.lengths = _lengths(checkpoint, lengths or {})
       # As t5x_lite's scripts do; Google's T5X has neither.

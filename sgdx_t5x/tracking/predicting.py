@@ -284,6 +284,8 @@ def _is_ours(data: Any) -> bool:
 
 
 def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+  if earlier.get("version") != now["version"]:
+    yield f"version {earlier.get('version')} of sgdx_t5x, now {now['version']}"
   for part in ("tracker", "corpus"):
     for key in {**earlier[part], **now[part]}:
       a, b = earlier[part].get(key), now[part].get(key)

@@ -54,14 +54,6 @@ class PromptedTracker:
   reads_gold = False
 
   def __init__(self, model: LoadedModel):
-    if model.task.how is None:
-      raise SgdxError(
-        f"{model.checkpoint.path}: trained on {model.task.name}, which mixes prompt formats "
-        "or styles",
-        expected="a mixture whose tasks all have the same prompt format and style",
-        available=model.task.format,
-        fix="train on such a mixture; `sgdx ls tasks` lists them",
-      )
     self._model, self._format = model, model.task.how
     self._tokens = Tokens(model.model.input_vocabulary)
 

@@ -6,7 +6,7 @@ from sgdx_t5x import tasks
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.trackers.sgpdst import NONE, PARTS
-from sgdx_t5x.trackers.sgpdst_features import SgpReader, SgpStyle
+from sgdx_t5x.trackers.sgpdst_features import SgpReader
 from sgdx_t5x.trackers.sgpdst_tracking import sgpdst_tracker
 from sgdx_t5x.trackers.turns import Known, gold_history
 from sgdx_t5x.tracking.checkpoints import Checkpoint
@@ -42,7 +42,7 @@ def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SgpT
       + ", then pass all four folders",
     )
   models = {part: LoadedModel(found[part], lengths) for part in PARTS}
-  officials = {part: (model.task.how or SgpStyle()).official for part, model in models.items()}
+  officials = {part: model.task.how.official for part, model in models.items()}
   if len(set(officials.values())) > 1:
     raise SgdxError(
       "sub-models of SGP-DST with and without the bugs of the released code: "
@@ -91,7 +91,7 @@ class SgpTracker:
     if self.reads_gold:
       found["history"] = "gold"
     for part, model in self._models.items():
-      style = changes(model.task.how or SgpStyle())
+      style = changes(model.task.how)
       found |= {f"{part} {name}": x for name, x in {**model.settings, **style}.items()}
     return found
 

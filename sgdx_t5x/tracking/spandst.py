@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.trackers.span_features import SpanReader
-from sgdx_t5x.trackers.span_text import SpanStyle
 from sgdx_t5x.trackers.span_tracking import span_tracker
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
@@ -26,7 +25,7 @@ class SpanTracker:
   reads_gold = False
 
   def __init__(self, model: LoadedModel):
-    self._model, self._style = model, model.task.how or SpanStyle()
+    self._model, self._style = model, model.task.how
     self._readers: dict[Shown, SpanReader] = {}
 
   @property

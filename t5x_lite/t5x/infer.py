@@ -305,10 +305,11 @@ def _tasks(dataset_cfg) -> list:
   import seqio
 
   from t5x import utils
+  from t5x._data.datasets import has_split
 
   provider = utils.get_mixture_or_task(dataset_cfg.mixture_or_task_name)
   all_tasks = seqio.get_subtasks(provider)
-  tasks = [t for t in all_tasks if dataset_cfg.split in t.splits]
+  tasks = [t for t in all_tasks if has_split(t, dataset_cfg.split)]
   if not tasks:
     raise T5XError(
       f"{provider.name!r} has no split {dataset_cfg.split!r}.",

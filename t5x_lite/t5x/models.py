@@ -335,7 +335,8 @@ class EncoderDecoderModel(BaseTransformerModel):
           fix="drop decoder_params['decode_rng']",
         )
       kwargs["decode_rng"] = rng
-    kwargs.setdefault("eos_id", self.output_vocabulary.eos_id)
+    # T5X's default for vocabularies that name none, such as seqio.PassThroughVocabulary.
+    kwargs.setdefault("eos_id", self.output_vocabulary.eos_id or 1)
     if num_decodes is not None:
       kwargs["num_decodes"] = num_decodes
     kwargs.setdefault("num_decodes", 1)

@@ -201,6 +201,13 @@ class OptaxWrapper(OptimizerDef):
     """Returns parameters and state after one update."""
     updates, param_states = self.optax_optimizer.update(grads, state.param_states, params)
     if self.scale_by_trainer:
+      if hyper_params.learning_rate is None:
+        raise T5XError(
+          "An optax optimizer without a learning rate needs the trainer's.",
+          found="neither learning_rate of the optimizer nor trainer.Trainer.learning_rate_fn",
+          expected="one of the two",
+          fix="trainer.Trainer.learning_rate_fn = @utils.create_learning_rate_scheduler()",
+        )
       updates = jax.tree_util.tree_map(lambda u: u * hyper_params.learning_rate, updates)
     params = optax.apply_updates(params, updates)
     return params, OptimizerState(step=state.step + 1, param_states=param_states)

@@ -152,6 +152,7 @@ def train(
       list(eval_sets),
       model_dir,
     )
+    start = setup.moved(start, int(trainer.train_state.step), relative_steps)
     log(setup.describe_step(model, partitioner, train_dataset_cfg, trainer))
     if isinstance(getattr(model, "module", None), network.Transformer):
       log(softmax_attention.describe())

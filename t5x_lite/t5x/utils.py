@@ -157,6 +157,8 @@ class RestoreCheckpointConfig:
         available=", ".join(_MODES),
         fix="RestoreCheckpointConfig.mode = 'specific'",
       )
+    if isinstance(self.path, os.PathLike):
+      self.path = os.fspath(self.path)
     paths = self.path if isinstance(self.path, (list, tuple)) else [self.path]
     # A shell makes '' of a variable that is not set.
     if "" in paths or not all(isinstance(x, (str, os.PathLike, type(None))) for x in paths):

@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import seqio
+from tiny_model import tiny_model
 
 from t5x import decoding
 from t5x._decode.sample_token import sample_token
@@ -51,6 +53,28 @@ def test_no_nucleus_keeps_all_tokens(none):
 def test_an_eos_of_the_prompt_does_not_end_a_decode():
   decodes, _ = _sample([[0, 5, EOS, 0, 0], [0, 8, 9, EOS, 0]], _says(4, EOS))
   assert decodes == [[5, EOS, 4, 4, 4], [8, 9, EOS, EOS, 0]]
+
+
+def test_a_vocabulary_without_an_eos_has_t5xs():
+  """seqio.PassThroughVocabulary names none; without one, a decode never ends."""
+  model, seen = tiny_model(None), {}
+
+  def decode(inputs, cache, tokens_to_logits, eos_id, num_decodes, **kwargs):
+    seen["eos_id"] = eos_id
+    return jnp.zeros((1, 1, 4), jnp.int32), jnp.zeros((1, 1))
+
+  model = type(model)(
+    model.module,
+    model.input_vocabulary,
+    seqio.PassThroughVocabulary(384),
+    model.optimizer_def,
+    decode_fn=decode,
+  )
+  batch = {f"{k}_tokens": jnp.ones((1, 4), jnp.int32) for k in ("encoder_input", "decoder_input")}
+  shapes = {key: value.shape for key, value in batch.items()}
+  params = model.get_initial_variables(jax.random.PRNGKey(0), shapes)["params"]
+  model.predict_batch_with_aux(params, batch)
+  assert seen == {"eos_id": 1}
 
 
 def test_steps_are_counted_after_the_prompt():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import t5x
+from t5x._script import gin_config
 from t5x.errors import T5XError
 
 # Parameters of the published checkpoints (embedding of 32128 rows, tied output counted once).
@@ -129,3 +130,16 @@ LOSS_NORMALIZING_FACTOR = 'AVERAGE_PER_SEQUENCE'
 def test_decoder_only_model_says_where_it_is():
   with pytest.raises(T5XError, match="Google's T5X"):
     _make("t5_1_1/tiny", "MODEL = @models.DecoderOnlyModel()")
+
+
+def test_the_users_search_paths_come_first(tmp_path, monkeypatch):
+  """As in T5X: a copy of a package's file is read instead of it."""
+  monkeypatch.setattr(gin.config, "_LOCATION_PREFIXES", [""])
+  name = "t5x/examples/t5/t5_1_1/tiny.gin"
+  (tmp_path / name).parent.mkdir(parents=True)
+  (tmp_path / name).write_text("MARK = 'mine'")
+  with gin.unlock_config():
+    gin_config.parse_gin_flags([str(tmp_path)], [name], [], finalize_config=False)
+  assert gin_config.macros() == {"MARK": "mine"}
+  with pytest.raises(T5XError, match=r"The gin file 'run\.cfg' was not found"):
+    gin_config.parse_gin_flags([str(tmp_path)], ["run.cfg"], [], finalize_config=False)

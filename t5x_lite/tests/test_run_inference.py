@@ -411,6 +411,23 @@ def test_a_dataset_is_read_ahead():
   assert read.indices == [0, 1, 2, 3, 4]
 
 
+def test_rows_may_have_a_number():
+  """Of a feature of rank 0, which training accepts."""
+  ds = tf.data.Dataset.range(3).map(lambda x: {"n": x}).enumerate()
+  read = rows.Rows()
+  list(rows.read_rows(ds, read))
+  assert read.stack([2, 0], read.full_shapes)["n"].tolist() == [2, 0]
+
+
+def test_a_journal_cut_within_a_character_is_read(tmp_path):
+  kept = journal.Journal(str(tmp_path / "task"), "0a1b", lambda output: "日本")
+  kept.write(["a", "b"], [1, 2])
+  kept.close(complete=False)
+  [file] = tmp_path.glob("task*")
+  file.write_bytes(file.read_bytes()[:-4])  # within the last character
+  assert kept.read() == {"a": 1}
+
+
 def test_small_sets_run_in_small_batches():
   assert rows.rows_per_batch(50, 128, 1) == 64
   assert rows.rows_per_batch(500, 128, 1) == 128

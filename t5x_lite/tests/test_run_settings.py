@@ -9,7 +9,7 @@ import run_tasks  # noqa: F401 - registers the task
 import seqio
 from tiny_model import tiny_model
 
-from t5x import decoding, models, partitioning, schedules, utils
+from t5x import checkpoints, decoding, models, partitioning, schedules, utils
 from t5x import eval as eval_script
 from t5x._process.dtypes import check_dtype
 from t5x._settings.model import check_model
@@ -200,6 +200,9 @@ def test_more_partitions_than_devices():
     {"model_parallel_submesh": 2},
     {"model_parallel_submesh": (1, 0)},
     {"ici_mesh_shape": "12"},
+    {"ici_mesh_shape": (1, 1, 1)},
+    {"dcn_mesh_shape": (4, 1)},
+    {"logical_axis_rules": [("mlp", "modle")]},
     {"logical_axis_rules": 5},
     {"logical_axis_rules": [("batch",)]},
     {"logical_axis_rules": [(1, "data")]},
@@ -238,8 +241,66 @@ def test_a_checkpoint_that_is_not_there_is_not_past_the_last_step(tmp_path):
   with pytest.raises(T5XError) as e:
     setup.choose_start(str(tmp_path / "new"), restore(tmp_path / "checkpoint_999900"), 10, None)
   assert_four_parts(e.value, "no such folder", f"available: {tmp_path}/checkpoint_3\n")
+
+
+class _State:
+  """A train state at step 3."""
+
+  step = np.int32(3)
+
+  def state_dict(self):
+    return {"target": {"w": np.ones(2, np.float32)}, "state": {"step": self.step}}
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+  checkpointer = checkpoints.OrbaxCheckpointManagerInterface(str(tmp_path / "old"), keep=1)
+  checkpointer.save(_State())
+  checkpointer.close()
+  return tmp_path / "old/checkpoint_3"
+
+
+def test_the_start_is_the_step_of_the_state(checkpoint, tmp_path):
+  """Whatever the folder's name, and 0 if the map leaves the step as it is initialised."""
+
+  def start(cfg, total, relative=None):
+    return setup.choose_start(str(tmp_path / "new"), cfg, total, relative)
+
   with pytest.raises(T5XError, match="past the last step"):
-    setup.choose_start(str(tmp_path / "new"), restore(tmp_path / "checkpoint_3"), 2, None)
+    start(restore(checkpoint), 2)
+  cfg = restore(checkpoint.rename(tmp_path / "checkpoint_9000"))
+  assert (start(cfg, 1, 4).step, start(cfg, 1, 4).total_steps) == (3, 7)
+  cfg.assignment_map = [("state/.*", None)]
+  assert (start(cfg, 2).step, start(cfg, 1, 4).total_steps) == (0, 4)
+  found = setup.moved(start(restore(cfg.path), 1, 4), 0, 4)  # a transformation drops the step
+  assert (found.step, found.total_steps, found.run_start) == (0, 4, 0)
+
+
+def test_a_damaged_checkpoint_is_said(checkpoint, tmp_path):
+  (checkpoint / "state/_METADATA").unlink()
+  with pytest.raises(T5XError) as e:
+    checkpoints.load_checkpoint(str(checkpoint))
+  assert "missing, cut short or others'" in e.value.text
+  assert "copy the checkpoint again" in e.value.fix
+  (tmp_path / "checkpoint_5").mkdir()
+  for content in (b"", b"<html>no such bucket</html>", b"model_checkpoint_path: 1"):
+    (tmp_path / "checkpoint_5/checkpoint").write_bytes(content)
+    with pytest.raises(T5XError, match="checkpoint_5"):
+      checkpoints.load_checkpoint(str(tmp_path / "checkpoint_5"))
+
+
+def test_what_is_passed_to_a_decode_function_is_a_parameter_of_it():
+  """It ended in a traceback at the first evaluation."""
+  model = tiny_model(decoding.beam_search)
+  for wrong, found in (
+    ({"topk": 5}, "DecoderParams.topk is passed to beam_search"),
+    ({"num_decodes": "4"}, "DecoderParams.num_decodes"),
+  ):
+    model._default_decoder_params = models.DecoderParams(**wrong)
+    with pytest.raises(T5XError) as e:
+      check_model(model)
+    assert found in e.value.text
+    assert e.value.fix
 
 
 def test_relative_steps_count_from_the_runs_start(tmp_path):
@@ -285,7 +346,15 @@ def restore(path, mode="specific"):
 
 
 @pytest.mark.parametrize(
-  "wrong", [{"shuffle": "False"}, {"pack": None}, {"split": 5}, {"module": 5}, {"seed": "x"}]
+  "wrong",
+  [
+    {"shuffle": "False"},
+    {"pack": None},
+    {"split": 5},
+    {"module": 5},
+    {"seed": "x"},
+    {"use_custom_packing_ops": 2},
+  ],
 )
 def test_other_settings_of_data(wrong):
   good = {"mixture_or_task_name": TASK, "task_feature_lengths": LENGTHS, "split": "train",

@@ -1,5 +1,7 @@
 """The trainer: accumulation, donation, watching the loss, weight metrics, the progress line."""
 
+import contextlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +12,8 @@ from jax.sharding import PartitionSpec
 from t5x import metrics, optimizers, partitioning, train_state, trainer
 from t5x._step.actions import Actions
 from t5x._train import loop
-from t5x.errors import T5XError
+from t5x._train.setup import Periods
+from t5x.errors import Interrupted, T5XError
 
 
 class Model:
@@ -167,6 +170,40 @@ def test_a_starting_state_that_is_not_finite(tmp_path):
     saver.save(0)
   assert "before training, at step 0" in str(e.value)
   assert saved == []
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_metrics_are_awaited_before_a_save_that_compares_them(tmp_path, monkeypatch, interrupted):
+  """Regression: the best checkpoint, still without its metrics, was deleted."""
+  t = _trainer(model := Model())
+  saver, _ = _saver(t, model, tmp_path)
+  monkeypatch.setattr(loop.Saver, "compares_metrics", True)
+  order = []
+  monkeypatch.setattr(saver, "save", lambda step: order.append("save"))
+
+  class Evaluations:
+    def wait(self):
+      order.append("wait")
+
+  class Stop:
+    def listening(self):
+      return contextlib.nullcontext()
+
+    def check(self):
+      if interrupted:
+        raise Interrupted(2)
+
+  class End:  # an action that ends training
+    handle_nan = False
+
+    def run(self, *_):
+      return True
+
+  periods = Periods(0, 1, None, 0, ())
+  run = loop.Loop(t, iter([_batch()] * 3), 3, periods, saver, Evaluations(), End(), Stop())
+  with pytest.raises(Interrupted) if interrupted else contextlib.nullcontext():
+    run.run(eval_first=False)
+  assert order[:3] == ["save", "wait", "save"]
 
 
 def test_terminate_on_nan_ends_without_an_error(tmp_path):

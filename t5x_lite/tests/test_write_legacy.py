@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from goldens import GoldenModel, require_golden
 
 from t5x import adafactor, checkpoints, partitioning, train_state, utils
 from t5x._checkpoint.read import flatten
+from t5x.errors import T5XError
 
 
 @pytest.fixture(scope="module")
@@ -137,3 +139,14 @@ def test_orbax_layout_is_googles(written, tmp_path):
   data = ("state/d/", "state/ocdbt.process_0/")  # OCDBT chooses these names
   names = [{f for f in _files(p) if not f.startswith(data)} for p in (folder, source)]
   assert names[0] == names[1] - dataset
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_a_missing_chunk_is_said(written, tmp_path, sharded):
+  """Regression: TensorStore reads it as zeros."""
+  source, _, initializer = written
+  folder = shutil.copytree(source, tmp_path / source.name)
+  next(folder.glob("target.*/0.0")).unlink()
+  choice = checkpoints.CheckpointChoice(str(folder), "a test")
+  with pytest.raises(T5XError, match=r"(?s)cannot be read.*missing"):
+    initializer.from_choice(choice) if sharded else checkpoints.load_checkpoint(choice.path)

@@ -1,5 +1,6 @@
 """SpanDST's tasks: what its examples contain, and that gold answers score 1."""
 
+import contextlib
 import re
 
 import numpy as np
@@ -10,10 +11,13 @@ from span_answers import right_answer
 
 from sgdx_t5x import tasks
 from sgdx_t5x.corpora import SAMPLE, open_corpus
+from sgdx_t5x.data.schema import Intent, Schema, Service, Slot
 from sgdx_t5x.encoder import answers, features
+from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.tasks.spandst import register_spandst, turn_accuracies
 from sgdx_t5x.trackers import span_features
 from sgdx_t5x.trackers.span_features import LENGTHS, SpanReader
+from sgdx_t5x.trackers.span_text import SpanStyle
 
 ID = "example_id_pretokenized"
 
@@ -133,7 +137,6 @@ def test_metrics_of_turns():
 def test_a_schema_too_long_says_by_how_much():
   corpus = open_corpus(SAMPLE)
   schema = corpus.schema("test")
-  from sgdx_t5x.errors import SgdxError
   from sgdx_t5x.trackers.turns import user_turns
 
   known = next(user_turns(next(corpus.dialogues("test")), schema))[0]
@@ -155,7 +158,6 @@ def test_a_schema_too_long_says_by_how_much():
 
 def test_values_of_other_services_leave_room_for_utterances():
   """A schema that passes `check` fits with any dialogue."""
-  from sgdx_t5x.errors import SgdxError
   from sgdx_t5x.trackers.turns import NONE, ServiceState, user_turns
 
   corpus = open_corpus(SAMPLE)
@@ -176,3 +178,16 @@ def test_values_of_other_services_leave_room_for_utterances():
   assert short.choices.memory == full.choices.memory[: len(short.choices.memory)]
   with pytest.raises(SgdxError, match="1 too many"):
     SpanReader(schema, vocabulary, lengths={"inputs": shortest - 1}).check(known.service)
+
+
+def test_slots_that_are_not_shown_take_no_room():
+  """Regression: a service was refused, with the advice to leave out the slots that were left out."""
+  many = tuple(Slot(f"extra_{i}", "a slot that no intent takes", False) for i in range(30))
+  service = Service(
+    "A_1", "", (Slot("kind", "", False), *many), (Intent("Find", "", False, ("kind",), {}, ()),)
+  )
+  vocabulary = tasks.sample_encoder_vocabulary()
+  for style, fits in ((SpanStyle(all_slots=False), True), (SpanStyle(), False)):
+    reader = SpanReader(Schema([service]), vocabulary, style, {"inputs": 128})
+    with contextlib.nullcontext() if fits else pytest.raises(SgdxError, match="all_slots=False"):
+      reader.check(0)

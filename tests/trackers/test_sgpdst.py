@@ -25,6 +25,7 @@ from sgdx_t5x.trackers.turns import (
   INFORM,
   NONE,
   OFFER,
+  OFFER_INTENT,
   REQUEST,
   Act,
   Gold,
@@ -163,6 +164,7 @@ def test_system_turns_say_what_the_system_did():
     Act(3, 0, CONFIRM, SEATS, ("1",)),
     Act(3, 0, REQUEST, CITY),
     Act(3, 1, REQUEST, NAME),
+    Act(3, 0, OFFER_INTENT, len(SERVICE.slots), ("Find",)),  # regression: not a slot's position
   ]
   spans = (Span(NAME, False, 0, 3), Span(CITY, True, 0, 4))
   found = system_answers(SERVICE, known("Rome", "Bar", acts), gold(*spans))

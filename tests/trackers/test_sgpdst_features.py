@@ -1,5 +1,7 @@
 """SGP-DST's examples: what each sub-model reads, and the round trip of spans."""
 
+import dataclasses
+
 import pytest
 from places import ROOT
 from sgpdst_ceiling import gold_labels
@@ -180,5 +182,16 @@ def test_schemas_that_do_not_fit_say_so():
   many = SgpReader("combine", Schema([Service("A_1", "", (slot,), ())]), VOCABULARY, None, 300)
   with pytest.raises(SgdxError, match="17 options"):
     many.combine(known(), 0)
-  with pytest.raises(SgdxError, match="besides the utterances"):
-    reader("copy", SgpStyle(utterance=18)).copy(known(), 1, False, NONE)
+  tag = dataclasses.replace(slot, is_categorical=False)
+  tags = SgpReader("combine", Schema([Service("A_1", "", (tag,), ())]), VOCABULARY, None, 300)
+  with pytest.raises(SgdxError, match="only examples"):
+    tags.combine(known(), 0)
+
+
+def test_a_long_description_leaves_room_for_the_utterances():
+  """Regression: copy refused the service, with advice that could not help."""
+  short = reader("copy", SgpStyle(utterance=40))
+  long = Service("A_1", "word " * 100, (Slot("kind", "", False),), ())
+  read = SgpReader("copy", Schema([long]), VOCABULARY, SgpStyle(utterance=40), 160)
+  for example in (short.copy(known(), 1, False, NONE), read.copy(known(), 0, False, NONE)):
+    assert sum(n in (a.USER, a.SYSTEM) for n in example.features["segments"]) >= 4

@@ -21,6 +21,7 @@ from sgdx_t5x.data.dialogue import frame_id, write_dialogues
 from sgdx_t5x.data.schema import parse_schema
 from sgdx_t5x.data.subset import Subset
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.signature import package_version
 from sgdx_t5x.tracking import predicting
 from sgdx_t5x.tracking.predicting import track_split
 
@@ -157,6 +158,12 @@ def test_other_settings_are_refused_and_begun_anew_on_demand(corpus, tmp_path):
     track(few, out, RuleTracker(settings={"weights": "aaaa"}))
   assert contents(out) == before
   assert not other.asked
+  # Rules and features are code: predictions of two versions are not mixed.
+  manifest = (out / "track.json").read_text()
+  (out / "track.json").write_text(manifest.replace(f'"{package_version()}"', '"0.0.1"'))
+  with pytest.raises(SgdxError, match=r"version 0\.0\.1 of sgdx_t5x, now"):
+    track(corpus, out, RuleTracker(settings={"weights": "aaaa"}))
+  (out / "track.json").write_text(manifest)
   # Another variant may join; another schema under an old name may not.
   track(corpus, out, RuleTracker(settings={"weights": "aaaa"}), "v2")
   assert set(before) < set(contents(out))

@@ -123,21 +123,9 @@ def first_choices(restore_cfgs: Sequence) -> tuple[Any, list[CheckpointChoice]]:
 def checkpoint_step(choice: CheckpointChoice) -> int:
   """The step of a chosen checkpoint: from its folder's name, else from its content."""
   step = step_of(choice.path)
-  return _step_within(choice.path) if step is None else step
+  return step_within(choice.path) if step is None else step
 
 
-def start_step(choice: CheckpointChoice, restore_cfg, last: int) -> int:
-  """The step that training goes on from: from the content, as a copy may have another name.
-
-  Args:
-      choice: from `choose_checkpoint`.
-      restore_cfg: `utils.RestoreCheckpointConfig`; see `check_choice`.
-      last: the last step; a later one in the name is returned without a look at the content.
-  """
-  own = hasattr(getattr(restore_cfg, "checkpointer_cls", None), "restore")
-  step = checkpoint_step(choice)
-  return step if choice.resuming or own or step > last else _step_within(choice.path)
-
-
-def _step_within(path: str) -> int:
+def step_within(path: str) -> int:
+  """The step in a checkpoint's content: a copy may have another name."""
   return int(open_checkpoint(path).read({"state/step": (None, None)})["state/step"])

@@ -8,10 +8,11 @@ Layouts: `docs` of Google's T5X and the golden files in the project's shared/gol
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -99,6 +100,24 @@ def step_of(path: str) -> int | None:
   return int(match.group(1)) if match else None
 
 
+@contextlib.contextmanager
+def _damage(path: str) -> Iterator[None]:
+  """Turns what damaged files raise into a T5XError."""
+  try:
+    yield
+  except T5XError:
+    raise
+  except Exception as e:
+    if "://" in str(path):  # the scripts explain what Google's storage says
+      raise
+    raise T5XError(
+      f"The checkpoint {path} cannot be read: files of it are missing, cut short or others'.",
+      found=f"{type(e).__name__}: {first_line(e)}",
+      expected="a checkpoint as T5X writes it",
+      fix="copy the checkpoint again, including dot-files.",
+    ) from e
+
+
 def open_checkpoint(path: str) -> StoredCheckpoint:
   """Opens a checkpoint folder of either layout; raises like `check_complete`."""
   return _open_orbax(path) if check_complete(path) == "orbax" else _open_legacy(path)
@@ -152,9 +171,10 @@ def _open_orbax(path: str) -> StoredCheckpoint:
 
   state_path = epath.Path(path).absolute() / "state"
   checkpointer = ocp.Checkpointer(ocp.PyTreeCheckpointHandler())
-  metadata = checkpointer.metadata(state_path)
-  metadata = getattr(metadata, "item_metadata", metadata)
-  metadata = flatten(getattr(metadata, "tree", metadata))
+  with _damage(path):
+    metadata = checkpointer.metadata(state_path)
+    metadata = getattr(metadata, "item_metadata", metadata)
+    metadata = flatten(getattr(metadata, "tree", metadata))
   arrays = {
     name: jax.ShapeDtypeStruct(tuple(m.shape), np.dtype(m.dtype))
     for name, m in metadata.items()
@@ -213,11 +233,12 @@ def _legacy_leaves(path: str) -> dict[str, Any]:
   """Reads the msgpack file: {name: array, or the TensorStore spec of one}."""
   from flax import serialization
 
-  content = serialization.msgpack_restore((epath.Path(path) / "checkpoint").read_bytes())
-  if "optimizer" not in content:
+  with _damage(path):
+    content = serialization.msgpack_restore((epath.Path(path) / "checkpoint").read_bytes())
+  if not isinstance(content, Mapping) or "optimizer" not in content:
     raise T5XError(
       f"{path}/checkpoint is a msgpack file, but not one of T5X's.",
-      found="keys " + ", ".join(map(repr, content)),
+      found="keys " + ", ".join(map(repr, content)) if isinstance(content, Mapping) else "no keys",
       expected="keys 'version' (2 or more) and 'optimizer'",
     )
   return {name: leaf for name, leaf in _split_inline(content["optimizer"]) if leaf is not None}
@@ -227,7 +248,9 @@ def _open_zarr(folder: epath.Path):
   """Starts opening an array; returns TensorStore's future."""
   import tensorstore as ts
 
-  return ts.open({"driver": "zarr", "kvstore": kvstore_spec(folder)}, open=True, read=True)
+  # A chunk that is missing, as after a partial copy, would be read as zeros.
+  spec = {"driver": "zarr", "kvstore": kvstore_spec(folder), "fill_missing_data_reads": False}
+  return ts.open(spec, open=True, read=True)
 
 
 def _stored_shape(spec: Mapping[str, Any], folder: epath.Path) -> jax.ShapeDtypeStruct:
@@ -261,11 +284,13 @@ def _open_legacy(path: str) -> StoredCheckpoint:
     out = {}
     for name, (sharding, dtype) in wanted.items():
       if sharding is None:
-        value = inline[name] if name in inline else pending[name].result()
+        value = (
+          inline[name] if name in inline else _opened(pending[name], name, path, folders[name])
+        )
         out[name] = value.astype(dtype) if dtype is not None else value
       else:
         source = inline[name] if name in inline else stores[name]
-        out[name] = _read_shards(source, arrays[name], sharding, dtype)
+        out[name] = _read_shards(source, arrays[name], sharding, dtype, path)
     return out
 
   return StoredCheckpoint(str(path), "legacy", arrays, read)
@@ -278,19 +303,21 @@ def _opened(future, name: str, path: str, folder: epath.Path):
     raise T5XError(
       f"Array {name!r} of checkpoint {path} cannot be read.",
       found=first_line(e),
-      expected=f"a zarr folder {folder} with its `.zarray` file",
+      expected=f"a zarr folder {folder} with its `.zarray` file and all chunks",
       fix="copy the checkpoint again, including dot-files.",
     ) from e
 
 
-def _read_shards(source, stored: jax.ShapeDtypeStruct, sharding, dtype) -> jax.Array:
+def _read_shards(source, stored: jax.ShapeDtypeStruct, sharding, dtype, path: str) -> jax.Array:
   """Each device gets its part of `source`, an array or a TensorStore."""
   dtype = dtype or stored.dtype
 
   def shard(index):
     part = source[index]
     # Inline scalars come as numpy scalars, zarr folders as TensorStores still to be read.
-    part = part.read().result() if hasattr(part, "read") else part
+    if hasattr(part, "read"):
+      with _damage(path):
+        part = part.read().result()
     return np.asarray(part).astype(dtype)
 
   return jax.make_array_from_callback(stored.shape, sharding, shard)

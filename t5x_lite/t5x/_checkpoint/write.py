@@ -81,12 +81,19 @@ class OrbaxCheckpointManagerInterface:
     self._saving = step, int(sum(sizes))
     with self._explained():
       _move_aside(self._directory / f"checkpoint_{step}")
-      self._writer.write(step, flat, dtypes, _has_axes(train_state))
+      self._writer.write(step, flat, dtypes, train_state)
     if not _in_background():
       self.wait()
     return True
 
   def _stored_dtype(self, name: str, leaf: Any) -> np.dtype:
+    if jnp.issubdtype(getattr(leaf, "dtype", np.float32), jax.dtypes.prng_key):
+      raise T5XError(
+        "The train state cannot be saved: it holds a random key of JAX's new kind.",
+        found=name,
+        expected="numbers",
+        fix="use an optimizer without random numbers, not optimizers.noisy_sgd",
+      )
     dtype = np.dtype(leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype)
     is_float_param = name.startswith("target/") and jnp.issubdtype(dtype, jnp.floating)
     return self._save_dtype if is_float_param and self._save_dtype is not None else dtype
@@ -114,6 +121,9 @@ class OrbaxCheckpointManagerInterface:
     """Turns what a failing save raises into a T5XError, and removes what it has written."""
     try:
       yield
+    except T5XError:
+      self._saving = None
+      raise
     except Exception as e:
       (step, size), self._saving = self._saving, None
       error = _cannot_save(self._directory, step, size, e)  # reports the space free right now
@@ -203,10 +213,10 @@ class _OrbaxWriter:
     step: int,
     flat: Mapping[str, Any],
     dtypes: Mapping[str, np.dtype],
-    has_axes: Mapping[str, bool],
+    train_state: Any,
   ) -> None:
     """Starts to write checkpoint_STEP; `wait` makes it visible."""
-    del has_axes
+    del train_state
     args = {name: self._ocp.SaveArgs(dtype=dtypes[name]) for name in flat}
     self._manager.reload()  # checkpoints may have been deleted or moved aside
     self._manager.save(
@@ -247,12 +257,13 @@ class _LegacyWriter:
     step: int,
     flat: Mapping[str, Any],
     dtypes: Mapping[str, np.dtype],
-    has_axes: Mapping[str, bool],
+    train_state: Any,
   ) -> None:
     """Writes checkpoint_STEP."""
     final = self._directory / f"checkpoint_{step}"
     # One name on all hosts: the time of the first one.
     folder = final if "://" in str(final) else final.parent / f"{final.name}.tmp-{_start_time()}"
+    has_axes = _has_axes(train_state)
     arrays = {n: x for n, x in flat.items() if has_axes.get(n, np.size(x) > 1)}
     legacy_layout.write_arrays(folder, arrays, dtypes)
     _barrier(f"legacy arrays of step {step}")
@@ -294,7 +305,7 @@ def _has_axes(train_state) -> dict[str, bool]:
 
   Google's T5X writes those without (step, row and column means, unused slots) into the index.
   """
-  if not hasattr(train_state, "in_structure"):
+  if getattr(train_state, "params_axes", None) is None:
     return {}
   axes = jax.tree_util.tree_map(
     lambda spec: len(spec) > 0,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from t5x._data import batches
 from t5x._data.packing import reorder_for_packing
 from t5x._process import hosts
 from t5x._process.log import log
-from t5x.errors import T5XError, check_flag, check_whole, nearest
+from t5x.errors import T5XError, check_flag, check_whole, nearest, not_in_lite
 
 
 @dataclasses.dataclass
@@ -59,8 +60,11 @@ class DatasetConfig:
   def __post_init__(self):
     check_whole(self.batch_size, "DatasetConfig.batch_size (BATCH_SIZE)", fix="--gin.BATCH_SIZE=16")
     check_whole(self.seed, "DatasetConfig.seed", -(2**63), optional=True)
-    for name in ("shuffle", "use_cached", "pack", "use_memory_cache", "trim_output_features"):
+    for name in ("shuffle", "use_cached", "pack", "use_memory_cache", "trim_output_features",
+                 "use_custom_packing_ops"):  # fmt: skip
       check_flag(getattr(self, name), f"DatasetConfig.{name}")
+    if self.use_custom_packing_ops:
+      raise not_in_lite("DatasetConfig.use_custom_packing_ops=True", "set it to False")
     for name, setting, value, types in (
       ("split", "DatasetConfig.split", self.split, str),
       ("module", "MIXTURE_OR_TASK_MODULE", self.module, (str, type(None))),
@@ -161,9 +165,17 @@ def get_mixture_or_task(name) -> seqio.Task | seqio.Mixture:
   return seqio.get_mixture_or_task(name)
 
 
+def has_split(task: seqio.Task, split: str) -> bool:
+  """Whether a task has the split, or the splits that one such as "train[:50%]" is a part of."""
+  names = re.sub(r"\[[^]]*\]", "", split).split("+") if "[" in split or "+" in split else [split]
+  return split in task.splits or all(name in task.splits for name in names)
+
+
 def _check_split(provider, split: str) -> None:
   tasks = seqio.get_subtasks(provider)
-  if not any(split in t.splits for t in tasks):
+  # SeqIO leaves out a mixture's tasks without a split of exactly that name.
+  has = has_split if isinstance(provider, seqio.Task) else lambda task, name: name in task.splits
+  if not any(has(t, split) for t in tasks):
     splits = sorted({s for t in tasks for s in t.splits})
     if splits:
       raise T5XError(

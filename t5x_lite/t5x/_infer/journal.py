@@ -108,7 +108,7 @@ class Journal:
     """Returns {key: output} of an earlier run; on every host, those of the first host."""
     text = ""
     if jax.process_index() == 0 and self._path.exists():
-      text = self._path.read_text()
+      text = self._path.read_bytes().decode(errors="replace")  # a cut may be within a character
     if jax.process_count() > 1:
       text = broadcast_text(text)
     outputs = {}

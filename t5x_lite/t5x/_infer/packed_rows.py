@@ -48,7 +48,8 @@ def best_fit(sizes: Sequence[int], capacity: int) -> list[list[int]]:
 
   Args:
     sizes: size of each item, at most `capacity`.
-    capacity: capacity of a bin.
+    capacity: capacity of a bin. An item of size 0 has one to itself: attention, which has no
+      token of it to see, is uniform over the bin.
 
   Returns:
     Positions in `sizes` of the items of each bin.
@@ -59,7 +60,7 @@ def best_fit(sizes: Sequence[int], capacity: int) -> list[list[int]]:
   bins: list[list[int]] = []
   with_room: list[list[int]] = [[] for _ in range(capacity + 1)]  # room -> bins that have it
   for item in np.argsort(-np.asarray(sizes), kind="stable"):
-    size = max(int(sizes[item]), 1)
+    size = int(sizes[item]) or capacity
     room = next((n for n in range(size, capacity) if with_room[n]), capacity)
     if room == capacity:
       bins.append([])
@@ -114,5 +115,5 @@ def _side_by_side(
       numbers.append(number)
       sizes.append(len(row))
       starts.append(i * length + at)
-      at += max(len(row), 1)
+      at += len(row)
   return PackedRows(numbers, sizes, starts, tokens, segment_ids)

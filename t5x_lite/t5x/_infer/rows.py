@@ -49,9 +49,9 @@ class Rows:
     batch = {}
     for name, shape in shapes.items():
       out = batch[name] = np.zeros((len(numbers), *shape), self.dtypes[name])
-      for place, number in zip(out, numbers, strict=True):
+      for i, number in enumerate(numbers):
         array = self.features[number][name]
-        place[tuple(slice(0, n) for n in array.shape)] = array
+        out[(i, *(slice(0, n) for n in array.shape))] = array
     return batch
 
 

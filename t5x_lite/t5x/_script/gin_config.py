@@ -140,7 +140,7 @@ def _explain(error: Exception, source: str) -> T5XError:
   if match := re.search(r"No module named '([^']+)'", text):
     return _missing_module(match.group(1), text, source)
   if isinstance(error, OSError) and "Unable to open file" in text:
-    name = text.split("Unable to open file:", 1)[1].split(".gin")[0].strip() + ".gin"
+    name = text.split("Unable to open file:", 1)[1].split(". Searched config paths:")[0].strip()
     return T5XError(
       f"The gin file {name!r} was not found.",
       expected="a path, or a path below one of: " + ", ".join(_folders()),
@@ -249,7 +249,7 @@ def parse_gin_flags(
   """Parses gin files in order, then the command-line bindings, and checks the whole.
 
   Args:
-      gin_search_paths: folders for files and includes, after the default ones.
+      gin_search_paths: folders for files and includes, before the default ones, as in T5X.
       gin_files: gin files, later ones win.
       gin_bindings: `NAME = VALUE` strings; they win over the files.
       skip_unknown: as in gin.
@@ -260,7 +260,7 @@ def parse_gin_flags(
           error raised by a module that a file imports is passed on unchanged.
   """
   _use_safe_readers()
-  for path in (*DEFAULT_SEARCH_PATHS, *installed_search_paths(), *gin_search_paths):
+  for path in (*gin_search_paths, *DEFAULT_SEARCH_PATHS, *installed_search_paths()):
     if path and path not in _gin_config._LOCATION_PREFIXES:
       gin.add_config_file_search_path(path)
   for gin_file in gin_files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -54,13 +55,39 @@ def check_model(model: Any, trains: bool = False) -> None:
     model.decode_fn, f"{name}.decode_fn", callable(model.decode_fn), f"a function: {decode}",
     f"{name}.decode_fn = {decode}",
   )  # fmt: skip
-  for key, value in bound_to(model.decode_fn).items():
-    if key in _DECODING:
-      _DECODING[key](value, f"{getattr(model.decode_fn, '__name__', 'decode_fn')}.{key}")
+  _check_decoding(model)
   if isinstance(model.module, network.Transformer):
     _check_network(model)
   if trains:
     check_optimizer(model.optimizer_def)
+
+
+def _check_decoding(model: BaseTransformerModel) -> None:
+  """Checks what gin binds to the decode function, and what the model passes to it."""
+  function = getattr(model.decode_fn, "__name__", "decode_fn")
+  bound = {f"{function}.{key}": value for key, value in bound_to(model.decode_fn).items()}
+  default = getattr(model, "_default_decoder_params", None)
+  passed = {f"DecoderParams.{k}": v for k, v in (default.as_kwargs() if default else {}).items()}
+  passed |= {
+    f"predict_batch_with_aux.{key}": value
+    for key, value in bound_to(getattr(type(model), "predict_batch_with_aux", None)).items()
+    if key == "num_decodes" and value is not None
+  }
+  parameters = inspect.signature(model.decode_fn).parameters
+  takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+  for name, value in {**bound, **passed}.items():
+    key = name.rpartition(".")[2]
+    if key in _DECODING:
+      _DECODING[key](value, name)
+    if name in passed and key not in parameters and not takes_any:
+      raise T5XError(
+        f"{name} is passed to {function}, which has no such parameter.",
+        found=f"{name} = {value!r}",
+        expected=f"a parameter of {function}",
+        available=", ".join(parameters),
+        fix="correct the name, or set the model's decode_fn: decoding.temperature_sample samples, "
+        "decoding.beam_search does not",
+      )
 
 
 def _check_network(model: BaseTransformerModel) -> None:

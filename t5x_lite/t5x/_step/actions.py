@@ -16,7 +16,7 @@ from typing import Any
 
 from t5x._process import hosts
 from t5x._process.log import log
-from t5x.errors import T5XError, nearest
+from t5x.errors import T5XError, check_whole, nearest
 
 MODES = ("TRAIN", "TRAIN_EVAL", "INFER_EVAL")
 MetricsByTask = Mapping[str, Mapping[str, Any]]
@@ -142,11 +142,12 @@ class EarlyStoppingAction:
         expected="(task, metric)",
         fix="trainer.EarlyStoppingAction.metric = ('my_task', 'loss')",
       )
-    if patience < 2 or atol < 0 or rtol < 0:
+    check_whole(patience, "trainer.EarlyStoppingAction.patience", 2)
+    if atol < 0 or rtol < 0:
       raise T5XError(
         "EarlyStoppingAction has invalid settings.",
-        found=f"patience={patience}, atol={atol}, rtol={rtol}",
-        expected="a patience of at least 2 values, and no negative tolerances",
+        found=f"atol={atol}, rtol={rtol}",
+        expected="no negative tolerances",
       )
     self._task, self._metric = metric
     self._sign = 1.0 if mode == "max" else -1.0

@@ -208,6 +208,9 @@ class Loop:
     except Interrupted:
       with contextlib.suppress(Exception):
         self._progress.update(self.step, force=True)
+      # A better checkpoint without its metrics yet would be deleted; the state is saved anyway.
+      with contextlib.suppress(Exception):
+        self._wait_to_compare()
       self._saver.save_and_say_how_to_resume(self.step)
       raise
 
@@ -225,9 +228,15 @@ class Loop:
     if ended:
       log(f"an action ended training at step {self.step}")
       with self._progress.excluded():
+        self._wait_to_compare()
         if not self._saver.save(self.step):
           log("its last state is not saved")
     self._progress.update(self.step, force=True)
+
+  def _wait_to_compare(self) -> None:
+    """Waits for metrics if saving compares those of the checkpoints, to delete the others."""
+    if self._saver.compares_metrics:
+      self._evaluations.wait()
 
   def _train_until(self, target: int) -> None:
     """Takes steps up to `target`, or until a loss is not finite."""
@@ -268,8 +277,7 @@ class Loop:
       self._saver.check_losses(step)
     with self._progress.excluded():
       if last or self._periods.save_at(step):
-        if self._saver.compares_metrics:
-          self._evaluations.wait()
+        self._wait_to_compare()
         self._saver.save(step)
       if self._saver.diverged:
         return True

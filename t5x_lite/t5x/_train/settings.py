@@ -50,7 +50,11 @@ def check(arguments: Mapping[str, Any]) -> tuple[setup.Periods, Actions]:
   check_arguments("train", arguments, _CONFIGS, _CALLABLES, _FLAGS)
   save_cfg = get("checkpoint_cfg").save
   periods = setup.check_periods(
-    get("eval_period"), get("stats_period"), save_cfg, get("gc_period"), total_steps
+    get("eval_period"),
+    get("stats_period"),
+    save_cfg,
+    get("gc_period"),
+    get("relative_steps") or total_steps,
   )
   actions = Actions(get("actions"))
   check_model(get("model"), trains=True)

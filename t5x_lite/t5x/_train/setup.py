@@ -10,7 +10,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from t5x import checkpoints, partitioning, utils
-from t5x._checkpoint.choose import check_choice, start_step
+from t5x._checkpoint.choose import check_choice, checkpoint_step, step_within
+from t5x._checkpoint.restore import match_names
 from t5x._data.datasets import lengths_str
 from t5x._process.folder_lock import check_folder_name
 from t5x._process.log import log
@@ -153,7 +154,7 @@ def choose_start(
   if choice is not None:
     # The step may be read from its name alone.
     check_choice(choice, None if choice.resuming else restore_cfg)
-  step = start_step(choice, restore_cfg, total_steps) if choice else 0
+  step = _start_step(choice, restore_cfg) if choice else 0
   first = step
   if choice is not None and choice.resuming:
     # The first checkpoint may have been deleted (SaveCheckpointConfig.keep).
@@ -173,6 +174,27 @@ def choose_start(
       fix=f"--gin.{more}, or a new MODEL_DIR.",
     )
   return Start(choice, step, total_steps, first)
+
+
+def _start_step(choice: checkpoints.CheckpointChoice, restore_cfg) -> int:
+  """The step that training goes on from: from the content, as a copy may have another name.
+
+  Args:
+      choice: from `choose_checkpoint`.
+      restore_cfg: `utils.RestoreCheckpointConfig`; see `check_choice`. Its `assignment_map` may
+          leave the step of the state as it is initialised, 0.
+  """
+  if choice.resuming or hasattr(getattr(restore_cfg, "checkpointer_cls", None), "restore"):
+    return checkpoint_step(choice)
+  _, skipped, _ = match_names(["state/step"], getattr(restore_cfg, "assignment_map", None) or ())
+  return 0 if skipped else step_within(choice.path)
+
+
+def moved(start: Start, step: int, relative_steps: int | None) -> Start:
+  """Returns where a run starts if `state_transformation_fns` have changed the step of its state."""
+  shift = step - start.step
+  last = start.total_steps + (shift if relative_steps else 0)
+  return dataclasses.replace(start, step=step, total_steps=last, run_start=start.run_start + shift)
 
 
 def make_trainer(
