@@ -121,7 +121,8 @@ class SpanReader:
   def _service_pieces(self, position: int, limit: int) -> ServicePieces:
     service = self._services[position]
     pieces = service_pieces(service, self._vocabulary, self._style, limit)
-    check_sizes(service.name, self._lengths, pieces.slots, pieces.values, pieces.intents)
+    slots = [slot for slot in pieces.slots if slot]
+    check_sizes(service.name, self._lengths, slots, pieces.values, pieces.intents)
     return pieces
 
   def _slot_name(self, service: int, slot: int) -> list[int]:

@@ -160,19 +160,17 @@ def from_utterances(
   return Dialogue("0", names, tuple(turns))
 
 
-def _check_act(act: Mapping[str, Any], schema: Schema) -> None:
+def _check_act(act: Any, schema: Schema) -> None:
   """Raises SgdxError for an act that no service would be told about."""
   from sgdx_t5x.trackers.turns import SYSTEM_ACTS
 
-  about = [
-    x for x in schema if not isinstance(act, Mapping) or act.get("service", x.name) == x.name
-  ]
+  if not isinstance(act, Mapping):
+    raise _unreadable(act, f"a {type(act).__name__}, not a dictionary")
+  about = [service for service in schema if act.get("service", service.name) == service.name]
   known = {slot for service in about for slot in service.slot_index} | {"", "intent"}
   intents = [intent for service in about for intent in service.intent_index]
-  slot, values = (act.get("slot") or "", act.get("values", [])) if about else ("", [])
-  if not isinstance(act, Mapping):
-    close = "a " + type(act).__name__
-  elif not about:
+  slot, values = act.get("slot") or "", act.get("values", [])
+  if not about:
     close = nearest(str(act["service"]), schema.names)
   elif act.get("act") not in SYSTEM_ACTS:
     close = nearest(str(act.get("act")), SYSTEM_ACTS, limit=20)
@@ -184,10 +182,14 @@ def _check_act(act: Mapping[str, Any], schema: Schema) -> None:
     close = nearest(wrong[0], intents, limit=20)
   else:
     return
-  raise SgdxError(
+  raise _unreadable(act, close)
+
+
+def _unreadable(act: Any, available: str) -> SgdxError:
+  return SgdxError(
     f"a system act that cannot be read: {act}",
     expected="an act in SGD's format, about a slot of the schema",
-    available=close,
+    available=available,
     fix='pass, for example, {"act": "OFFER", "slot": "city", "values": ["Fresno"]}',
   )
 

@@ -133,13 +133,15 @@ def test_decoder_only_model_says_where_it_is():
 
 
 def test_the_users_search_paths_come_first(tmp_path, monkeypatch):
-  """As in T5X: a copy of a package's file is read instead of it."""
+  """As in T5X."""
   monkeypatch.setattr(gin.config, "_LOCATION_PREFIXES", [""])
-  name = "t5x/examples/t5/t5_1_1/tiny.gin"
-  (tmp_path / name).parent.mkdir(parents=True)
-  (tmp_path / name).write_text("MARK = 'mine'")
+  monkeypatch.setattr(gin_config, "DEFAULT_SEARCH_PATHS", (str(tmp_path / "default"),))
+  for folder in ("default", "mine"):
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "run_mark.gin").write_text(f"MARK = '{folder}'")
   with gin.unlock_config():
-    gin_config.parse_gin_flags([str(tmp_path)], [name], [], finalize_config=False)
+    mine = [str(tmp_path / "mine")]
+    gin_config.parse_gin_flags(mine, ["run_mark.gin"], [], finalize_config=False)
   assert gin_config.macros() == {"MARK": "mine"}
   with pytest.raises(T5XError, match=r"The gin file 'run\.cfg' was not found"):
     gin_config.parse_gin_flags([str(tmp_path)], ["run.cfg"], [], finalize_config=False)

@@ -181,13 +181,12 @@ def test_values_of_other_services_leave_room_for_utterances():
 
 
 def test_slots_that_are_not_shown_take_no_room():
-  """Regression: a service was refused, with the advice to leave out the slots that were left out."""
+  """Regression: a service was refused, with the advice to leave out what was left out."""
   many = tuple(Slot(f"extra_{i}", "a slot that no intent takes", False) for i in range(30))
-  service = Service(
-    "A_1", "", (Slot("kind", "", False), *many), (Intent("Find", "", False, ("kind",), {}, ()),)
-  )
+  find = Intent("Find", "", False, ("kind",), {}, ())
+  service = Service("A_1", "", (Slot("kind", "", False), *many), (find,))
   vocabulary = tasks.sample_encoder_vocabulary()
   for style, fits in ((SpanStyle(all_slots=False), True), (SpanStyle(), False)):
-    reader = SpanReader(Schema([service]), vocabulary, style, {"inputs": 128})
+    reader = SpanReader(Schema([service]), vocabulary, style, {"inputs": 128, "slots": 40})
     with contextlib.nullcontext() if fits else pytest.raises(SgdxError, match="all_slots=False"):
       reader.check(0)

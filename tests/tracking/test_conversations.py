@@ -100,8 +100,8 @@ def test_all_turns_of_a_counterfactual_dialogue_are_tracked():
     (["Hi", ("?", [{**OFFER, "slot": "hotl"}]), "Yes"], {}, "nearest: hotel"),
     (["Hi", ("?", [{**OFFER, "values": "Ramada"}]), "Yes"], {}, "not a list"),
     (["Hi", ("?", [{**OFFER, "values": [2]}]), "Yes"], {}, "not a list of strings"),
-    (["Hi", ("?", ["OFFER"]), "Yes"], {}, "a str"),
-    (["Hi", ("?", [{**OFFER, "service": "Hotels1"}]), "Yes"], {}, "nearest: Hotels_1"),
+    (["Hi", ("?", ["OFFER"]), "Yes"], {}, "a str, not a dictionary"),
+    (["Hi", ("?", [{**OFFER, "service": "Hotels1"}]), "Yes"], {}, "available: "),
     (
       ["Hi", ("?", [{"act": "OFFER_INTENT", "slot": "intent", "values": ["Fnid"]}]), "Yes"],
       {},

@@ -51,7 +51,8 @@ class Rows:
       out = batch[name] = np.zeros((len(numbers), *shape), self.dtypes[name])
       for i, number in enumerate(numbers):
         array = self.features[number][name]
-        out[(i, *(slice(0, n) for n in array.shape))] = array
+        place: tuple[Any, ...] = (i, *(slice(0, n) for n in array.shape))
+        out[place] = array
     return batch
 
 
