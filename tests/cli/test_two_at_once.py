@@ -23,7 +23,7 @@ COMMANDS = {  # command -> its options, and the folder that it locks
   "data export": ("--corpus {tiny} --variant v3 --out {out}", ""),
   "weights import": (f"--hf {HF} --out {{out}}", "checkpoint_0"),
   "weights export": ("--checkpoint nothing --out {out}", ""),
-  "run": ("{tiny}.jsonl --endpoint http://127.0.0.1:9 --model m --out {out}", ""),
+  "run": ("{tiny}.jsonl --endpoint http://127.0.0.1:9 --model m --out {out}/a.jsonl", "a.jsonl"),
   "report": ("nothing.json --out {out}", ""),
 }
 
