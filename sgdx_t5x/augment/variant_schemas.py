@@ -158,13 +158,13 @@ class VariantSchemas:
       fix = (
         "paraphrases of SGD's train services ship with sgdx_t5x; make those of other services with "
         f"`sgdx compose --split {split} --out FOLDER` and use FOLDER/v1 as a variant of your own "
-        "(docs/compose.md)"
+        "(tasks/README.md)"
       )
     if variant in BACK_TRANSLATIONS:
       fix = (
         "back-translations of SGD's train services ship with sgdx_t5x; make those of other "
         f"services with `sgdx backtranslate --split {split} --out FOLDER` and use "
-        f"FOLDER/{variant.removeprefix('bt_')} as a variant of your own (docs/backtranslation.md)"
+        f"FOLDER/{variant.removeprefix('bt_')} as a variant of your own (tasks/README.md)"
       )
     return SgdxError(
       f"{self._released.origin}: no schema of variant {variant!r} for split {split!r}",
