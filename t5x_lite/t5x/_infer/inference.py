@@ -213,9 +213,7 @@ class BatchInference:
         continue
       if name.startswith("encoder"):
         shapes[name] = (min(encoder_length, shape[0]),)
-      elif (
-        self._efficient and not self._takes_rng
-      ):  # scoring; when decoding, the length is the limit
+      elif self._efficient and not self._takes_rng:  # scoring; decoding is up to the full length
         group = [n for n in shapes if n.startswith(name.split("_")[0]) and len(shapes[n]) == 1]
         longest = max(len(rows.features[r][n]) for r in numbers for n in group)
         shapes[name] = (round_length(longest, shape[0]),)
