@@ -109,13 +109,14 @@ def show(
   """
   schema = original if variant is None else read_schema(variant)
   check_aligned(original, schema)
-  tracked = [i for i, x in enumerate(original.names) if services is None or x in services]
-  parts = [
-    Schema([whole.services[i] for i in tracked], whole.origin) for whole in (original, schema)
-  ]
-  check_services(parts[1])
-  tracker.check(Shown(_SPLIT, name, *parts))
-  return Shown(_SPLIT, name, original, schema)
+  shown = checked = Shown(_SPLIT, name, original, schema)
+  if services is not None:
+    tracked = [i for i, x in enumerate(original.names) if x in services]
+    parts = [Schema([x.services[i] for i in tracked], x.origin) for x in (original, schema)]
+    checked = Shown(_SPLIT, name, *parts)
+  check_services(checked.schema)
+  tracker.check(checked)
+  return shown
 
 
 def states(tracker: Tracker, dialogue: Dialogue, shown: Shown) -> States:

@@ -12,7 +12,7 @@ from sgdx_t5x.errors import UsageError, require
 from sgdx_t5x.files import atomic_write
 
 _PIECES = 2000
-_MOST_PIECES = 1_000_000  # SentencePiece does not stop, not even when asked to, at 2**31
+_MOST_PIECES = 1_000_000  # with 2**31, SentencePiece runs for long and ignores SIGTERM
 _EPILOG = """\
 examples:
   sgdx data vocabulary --corpus sgd.zip --out sgd.model
