@@ -51,10 +51,7 @@ parse() {
         [[ " ${options[*]} " == *" $1 "* ]] || fail 2 "$1 is not an option" "the command after --" \
           "nearest: $(nearest "$1" "${options[@]}")" "$0 --help"
         value_of "$1" $#
-        case "$1" in
-          --scale | --cuda) ;;
-          *) for_slurm+=("$1") ;;
-        esac
+        [[ "$1" == --scale || "$1" == --cuda ]] || for_slurm+=("$1")
         case "$1" in
           --scale) wanted_scale="$2" ;;
           --cuda) cuda="$2" ;;

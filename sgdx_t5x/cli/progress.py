@@ -25,12 +25,12 @@ def progress(unit: str, enabled: bool = True) -> Iterator[Update]:
     A function of (task, done, total, unit): a line's text, how much is done, of how much (None, the
     default, if unknown), and what is counted (default: `unit` as above).
   """
-  from rich.console import Console
-
   # Not as rich decides: for it, FORCE_COLOR makes a terminal of a pipe.
   if not (enabled and sys.stderr.isatty()):
     yield lambda task, done, total=None, unit=unit: None
     return
+  from rich.console import Console
+
   with _terminal() as terminal, _bars(Console(file=terminal), unit) as update:
     yield update
 

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import types
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tiny_model import tiny_model
 
 from t5x import checkpoints, decoding, models, partitioning, schedules, utils
 from t5x import eval as eval_script
+from t5x._data import datasets
 from t5x._process.dtypes import check_dtype
 from t5x._settings.model import check_model
 from t5x._step.actions import Actions
@@ -495,3 +497,13 @@ def test_training_eval_of_a_mixture_has_its_tasks_and_itself(monkeypatch):
   found = utils.get_training_eval_datasets(cfg, 0, 1, 2, converter)
   assert list(found) == ["run_broken_metric", "run_last3", "run_both"]
   assert all(len(list(ds)) == 2 for ds in found.values())
+
+
+@pytest.mark.parametrize(
+  ("split", "has"),
+  [("train", True), ("train[:50%]", True), ("train[:9]+dev[5:]", True), ("test", False),
+   ("train+tset", False), ("tset[:50%]", False)],
+)  # fmt: skip
+def test_parts_of_splits_are_of_their_split(split, has):
+  task = types.SimpleNamespace(splits=("train", "dev"))
+  assert datasets.has_split(task, split) == has

@@ -167,7 +167,7 @@ def get_mixture_or_task(name) -> seqio.Task | seqio.Mixture:
 
 def has_split(task: seqio.Task, split: str) -> bool:
   """Whether a task has the split, or the splits that one such as "train[:50%]" is a part of."""
-  names = re.sub(r"\[[^]]*\]", "", split).split("+") if "[" in split or "+" in split else [split]
+  names = re.sub(r"\[[^]]*\]", "", split).split("+")
   return split in task.splits or all(name in task.splits for name in names)
 
 
