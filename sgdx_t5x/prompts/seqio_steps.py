@@ -1,7 +1,7 @@
 """Pre- and postprocessing shared by the SeqIO tasks of all prompt formats."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,19 +50,37 @@ def one_by_one(
   example, where each of them takes as long as everything that makes an example here.
   """
   lengths = sequence_length or {}
+  ends = tuple(
+    (name, feature.vocabulary.eos_id if feature.add_eos else None, lengths.get(name))
+    for name, feature in output_features.items()
+  )
+  return unbatched(batches.map(_finisher(ends, tuple(batches.element_spec.items()))))
 
+
+@functools.cache
+def _finisher(
+  ends: tuple[tuple[str, int | None, int | None], ...],
+  spec: tuple[tuple[str, tf.TypeSpec], ...],
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+  """Returns the function that ends and trims a batch, traced once for all variants' tasks.
+
+  Args:
+    ends: (feature, its EOS or None, its length or None).
+    spec: (feature, type) of a batch.
+  """
+
+  @tf.function(input_signature=[dict(spec)], autograph=False)
   def finished(batch):
-    tokens = {name: _with_eos(batch[name], f) for name, f in output_features.items()}
-    return {**batch, **{name: x[:, : lengths.get(name)] for name, x in tokens.items()}}
+    tokens = {name: _with_eos(batch[name], eos)[:, :length] for name, eos, length in ends}
+    return {**batch, **tokens}
 
-  return unbatched(batches.map(finished))
+  return finished
 
 
-def _with_eos(tokens: tf.RaggedTensor, feature: seqio.Feature) -> tf.RaggedTensor:
-  if not feature.add_eos:
+def _with_eos(tokens: tf.RaggedTensor, eos: int | None) -> tf.RaggedTensor:
+  if eos is None:
     return tokens
-  eos = tf.fill([tokens.nrows(), 1], tf.cast(feature.vocabulary.eos_id, tokens.dtype))
-  return tf.concat([tokens, eos], axis=1)
+  return tf.concat([tokens, tf.fill([tokens.nrows(), 1], tf.cast(eos, tokens.dtype))], axis=1)
 
 
 def read_back(

@@ -360,10 +360,12 @@ def _choose(restore_cfg):
 
 def _datasets(model, task, dataset_cfg, shard_id: int, num_shards: int):
   """Returns (the task's examples, numbered rows of model features made of them)."""
+  from t5x._data.batches import quick_converter
+
   # Read once: for the model, and from memory for the file.
   task_ds = _examples(task, dataset_cfg, shard_id, num_shards).cache()
   lengths = dataset_cfg.task_feature_lengths
-  model_ds = model.FEATURE_CONVERTER_CLS(pack=False)(task_ds, lengths)
+  model_ds = quick_converter(model.FEATURE_CONVERTER_CLS(pack=False))(task_ds, lengths)
   return task_ds, _Rows(model_ds.enumerate())
 
 

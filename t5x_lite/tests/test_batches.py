@@ -6,7 +6,7 @@ import seqio
 import tensorflow as tf
 
 from t5x import utils
-from t5x._data.batches import convert_and_batch
+from t5x._data.batches import convert_and_batch, quick_converter
 
 LENGTHS = {"inputs": 12, "targets": 5}
 
@@ -57,6 +57,24 @@ def test_equal(converter, drop):
     for name, array in right.items():
       assert batch[name].dtype == array.dtype
       np.testing.assert_array_equal(batch[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize("bos_id", [0, 7])
+def test_rows_of_the_quick_converter_are_seqios(bos_id):
+  """As many as the examples, which is known before reading where SeqIO knows it."""
+  converter = seqio.EncDecFeatureConverter(pack=False, bos_id=bos_id)
+  ds = _dataset(LENGTHS).apply(tf.data.experimental.assert_cardinality(21))
+  found, wanted = quick_converter(converter)(ds, LENGTHS), converter(ds, LENGTHS)
+  assert found.element_spec == wanted.element_spec
+  assert found.cardinality() == wanted.cardinality() == 21
+  for row, right in zip(found.as_numpy_iterator(), wanted.as_numpy_iterator(), strict=True):
+    for name, array in right.items():
+      np.testing.assert_array_equal(row[name], array, err_msg=name)
+  own = _Own(pack=False)
+  assert quick_converter(own) is own
+  too_long = quick_converter(converter)(_dataset({"inputs": 40, "targets": 6}), LENGTHS)
+  with pytest.raises(tf.errors.OpError):
+    list(too_long)
 
 
 def test_the_shapes_are_known_before_reading():

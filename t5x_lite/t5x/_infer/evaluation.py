@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from t5x._data.batches import quick_converter
 from t5x._data.datasets import (
   DatasetConfig,
   get_mixture_or_task,
@@ -66,7 +67,7 @@ class InferenceEvaluator:
     self.evaluator = inference_evaluator_cls(
       log_dir=log_dir,
       mixture_or_task_name=name if isinstance(name, str) else name.name,
-      feature_converter=model.FEATURE_CONVERTER_CLS(pack=False),
+      feature_converter=quick_converter(model.FEATURE_CONVERTER_CLS(pack=False)),
       eval_split=cfg.split,
       use_cached=cfg.use_cached,
       seed=default_seed if cfg.seed is None else cfg.seed,
