@@ -20,7 +20,7 @@ from sgdx_t5x.errors import UsageError
 # Options that CheckDST's files do not take.
 _SETS_ONLY = (
   *("corpus", "split", "perturbed", "predictions", "entity_slots", "like_checkdst", "per_service"),
-  *("per_frame", "prompt_style", "fuzzy", "allow_missing"),
+  *("per_frame", "prompt_style", "fuzzy", "allow_missing", "schemas"),
 )
 _EPILOG = """\
 examples:

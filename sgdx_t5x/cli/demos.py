@@ -149,7 +149,7 @@ def _write(demos: "Sequence[Demonstration]", path: str) -> None:
 
   text = demonstrations_text(demos)
   old = pathlib.Path(path)
-  if old.is_file() and old.read_bytes() not in (b"", text.encode()):
+  if old.is_file() and old.stat().st_size and _content(old) != text.encode():
     raise SgdxError(
       f"--out {path} already contains other demonstrations, perhaps your own",
       expected="a new file",
@@ -159,6 +159,13 @@ def _write(demos: "Sequence[Demonstration]", path: str) -> None:
     file.write(text)
   services = len({demo.service for demo in demos})
   print(f"written: {path}: {len(demos)} demonstrations of {services} services", file=sys.stderr)
+
+
+def _content(path: pathlib.Path) -> bytes:
+  from sgdx_t5x.files.reading import opened
+
+  with opened(path, "a file of demonstrations") as file:
+    return file.read()
 
 
 def _check(args: argparse.Namespace) -> int:

@@ -243,7 +243,8 @@ def parse_format(items: Sequence[str]) -> "PromptFormat":
         f"--prompt-style {item}",
         expected=f"FIELD=VALUE with a field of {type(style).__name__}; true or false for flags",
         available=", ".join(("format", *defaults)),
-        fix=f"use the {type(style).__name__} settings from the run's gin file",
+        fix="correct or omit the field (docs/formats.md lists them); for answers of a trained "
+        "model, use the style of the task that it was trained on",
       ) from None
   return load_format(name, dataclasses.replace(style, **changes))
 

@@ -197,14 +197,14 @@ def run(args: argparse.Namespace) -> int:
   if args.undo:
     if options:
       raise UsageError(
-        f"--undo with --{next(iter(options))}",
+        f"--undo with --{next(iter(options)).replace('_', '-')}",
         expected="--undo without options, since perturbation.json records what was done",
         fix="leave out the options",
       )
     files = write_original(split, args.out)
     print(f"written: {args.out}: {files.total} files, {files.equal} of them identical")
     return 0
-  check_again(corpus, args.split, args.again and args.kind != "coco")
+  check_again(corpus, args.split, args.again, whole=args.kind != "coco")
   check_options(args.kind, options)
   if args.kind == "coco":
     return _run_coco(args, split, options)

@@ -138,6 +138,8 @@ def run(args: argparse.Namespace) -> int:
   corpus = open_corpus(args.corpus)
   variants, schemas = parse_variants(args.variant, corpus)
   kinds = corpus.perturbed(args.split)
+  for variant in variants:
+    corpus.check_kinds(args.split, variant)
   reworded = {
     tagged(kinds, untagged(variant)[1]): schemas.get(args.split, variant) for variant in variants
   }

@@ -1,6 +1,7 @@
 """`sgdx tools`: the schemas of a corpus, in any variant, as tools for a language model."""
 
 import argparse
+import itertools
 import json
 import pathlib
 from collections.abc import Mapping
@@ -71,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
   folder = check_folder(args.out)
   corpus = open_corpus(args.corpus)
   variants, schemas = parse_variants(args.variant, corpus)
+  for variant, split in itertools.product(variants, _splits(args.split, corpus)):
+    corpus.check_kinds(split, variant)
   made = {
     (variant, split): all_tools(service_pairs(corpus.schema(split), schemas.get(split, variant)))
     for variant in variants

@@ -14,6 +14,7 @@ from sgdx_t5x.data.annotation_rules import ACTS, ERRORS, MAX_RESULTS, WARNINGS
 from sgdx_t5x.data.dialogue import SYSTEM, USER, Dialogue, Frame, State, Turn, check_dialogue
 from sgdx_t5x.data.schema import DONTCARE, NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed
+from sgdx_t5x.files import is_text
 
 # Their slot is a keyword of the format; the schema may have a slot of the same name.
 _NAMED = {"INFORM_INTENT": "intent", "OFFER_INTENT": "intent", "INFORM_COUNT": "count"}
@@ -48,9 +49,17 @@ def validate_annotation(
     check_dialogue(dialogue, schema, origin)
     history = _History(dialogue, origin, services, warnings)
     try:
-      if dialogue.dialogue_id in ids or "/" in dialogue.dialogue_id:
-        history.report("id", "duplicate id" if dialogue.dialogue_id in ids else "a / in the id")
-      ids.add(dialogue.dialogue_id)
+      name = dialogue.dialogue_id
+      if name in ids or "/" in name or not is_text(name):
+        history.report(
+          "id",
+          "duplicate id"
+          if name in ids
+          else "a / in the id"
+          if "/" in name
+          else f"half a character in the id {name!r}",
+        )
+      ids.add(name)
       _check_services(history)
       for history.number, turn in enumerate(dialogue.turns):
         _check_turn(history, turn)

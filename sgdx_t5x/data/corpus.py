@@ -16,7 +16,7 @@ from typing import Any
 from sgdx_t5x.data.dialogue import Dialogue, check_dialogue, read_dialogues
 from sgdx_t5x.data.schema import Schema, check_aligned, load_schema
 from sgdx_t5x.data.sources import DOWNLOAD_HINT, Source
-from sgdx_t5x.data.variants import ALL_VARIANTS, BACK_TRANSLATIONS, ORIGINAL, SPLITS
+from sgdx_t5x.data.variants import ALL_VARIANTS, BACK_TRANSLATIONS, ORIGINAL, SPLITS, untagged
 from sgdx_t5x.errors import SgdxError, malformed, nearest
 from sgdx_t5x.files import decode_json, is_text
 
@@ -89,6 +89,19 @@ class Corpus:
     found = self._perturbations.get(split)
     return found.kinds if found else ()
 
+  def check_kinds(self, split: str, variant: str) -> None:
+    """Refuses "ned" or "ned+v3" of a split whose dialogues are not perturbed so."""
+    kinds, found = untagged(variant)[0], self.perturbed(split)
+    if kinds and kinds != found:
+      raise SgdxError(
+        f"variant {variant!r} of {self.origin}, whose {split} is not perturbed so",
+        expected="a corpus that `sgdx perturb` wrote, or a variant of the schemas",
+        available=f"dialogues perturbed by {'+'.join(found)}"
+        if found
+        else "dialogues as they were",
+        fix=f"run `sgdx perturb --kind {kinds[-1]} ... --out DIR`, and pass --corpus DIR",
+      )
+
   def perturbation_label(self, split: str) -> str:
     """Returns the kinds of perturbation of a split as records name them: "ned", "coco_rare"."""
     found = self._perturbations.get(split)
@@ -137,6 +150,10 @@ class Corpus:
         check_aligned(self.schema(split), schema)
       self._schemas[key] = schema
     return self._schemas[key]
+
+  def has(self, name: str) -> bool:
+    """Whether the corpus has a file of that name, relative to its root."""
+    return name in self._names
 
   def has_schema(self, split: str, variant: str) -> bool:
     """Whether the corpus has a schema of that variant for that split."""

@@ -223,7 +223,7 @@ def _parse_turn(data: Mapping[str, Any]) -> Turn:
 def _parse_frame(data: Mapping[str, Any]) -> Frame:
   frame = Frame(
     service=_text(data["service"], "service"),
-    state=_parse_state(data["state"]) if "state" in data else None,
+    state=_parse_state(data["state"]) if data.get("state") is not None else None,
     slots=data.get("slots"),
     actions=data.get("actions"),
     service_call=data.get("service_call"),

@@ -19,11 +19,11 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sgdx_t5x.data.corpus import PERTURBATION, Corpus, schema_path
+from sgdx_t5x.data.corpus import PERTURBATION, SIMULATION, Corpus, schema_path
 from sgdx_t5x.data.dialogue import Dialogue, check_dialogue, decode_dialogues
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.data.sources import Source
-from sgdx_t5x.data.variants import INTENT_ACTS, ORIGINAL, Renaming, renamings, untagged
+from sgdx_t5x.data.variants import INTENT_ACTS, ORIGINAL, Renaming, renamings
 from sgdx_t5x.errors import SgdxError, UsageError, malformed
 from sgdx_t5x.files import atomic_write, writing_fix
 from sgdx_t5x.files.inputs import check_not_input
@@ -31,6 +31,7 @@ from sgdx_t5x.files.reading import not_utf8
 from sgdx_t5x.parallel import worker_processes
 
 ALL = "all"
+_MANIFESTS = (PERTURBATION, SIMULATION)
 _encode = json.JSONEncoder(indent=2, sort_keys=True).encode
 _ENTRY = "\n" + 16 * " "  # before a key of slot_values, parameters and service_results alike
 _END = _ENTRY[:-2] + "}"
@@ -76,7 +77,7 @@ def choose(
     released = [v for v in corpus.variants if v != ORIGINAL and corpus.has_schema(split, v)]
     names = [x for variant in variants for x in (released if variant == ALL else [variant])]
     for name in names:
-      _check_kinds(corpus, split, name)
+      corpus.check_kinds(split, name)
     chosen[split] = {name: schema(split, name) for name in dict.fromkeys(names)}
   if not any(chosen.values()):
     raise SgdxError(
@@ -92,19 +93,6 @@ def choose(
       fix="choose a split that has both",
     )
   return chosen
-
-
-def _check_kinds(corpus: Corpus, split: str, variant: str) -> None:
-  """Refuses "ned" or "ned+v3" of dialogues that are not perturbed so."""
-  kinds, _ = untagged(variant)
-  if kinds and kinds != corpus.perturbed(split):
-    found = "+".join(corpus.perturbed(split))
-    raise SgdxError(
-      f"variant {variant!r} of {corpus.origin}, whose {split} is not perturbed so",
-      expected="a corpus that `sgdx perturb` wrote, or a variant of the schemas",
-      available=f"dialogues perturbed by {found}" if found else "dialogues as they were",
-      fix=f"run `sgdx perturb --kind {kinds[-1]} ... --out DIR`, and export from --corpus DIR",
-    )
 
 
 def export(
@@ -141,8 +129,7 @@ def export(
     for variant, schema in schemas.items():
       text = _schema_text(corpus, split, variant, schema)
       _write_file(out / variant / split / "schema.json", text)
-      if corpus.perturbed(split):  # also says whether only last turns are scored
-        name = PERTURBATION.format(split=split)
+      for name in _manifests(corpus, split):
         _write_file(out / variant / name, _text_of(corpus, name))
     names = {variant: renamings(original, schema) for variant, schema in schemas.items()}
     files = corpus.dialogue_files(split) if schemas else ()
@@ -161,10 +148,10 @@ def export(
 def _check_others(corpus: Corpus, chosen: Mapping[str, Iterable[str]], out: pathlib.Path) -> None:
   """Refuses folders with files that would remain and belong to the split: another corpus's."""
   for split, variants in chosen.items():
-    manifest = PERTURBATION.format(split=split)
-    own = {*corpus.dialogue_files(split), *([manifest] if corpus.perturbed(split) else ())}
+    own = {*corpus.dialogue_files(split), *_manifests(corpus, split)}
+    names = (f"{split}/dialogues_*.json", *_MANIFESTS)
     for folder in (out / variant for variant in variants):
-      found = [*folder.glob(f"{split}/dialogues_*.json"), *folder.glob(manifest)]
+      found = [path for name in names for path in folder.glob(name.format(split=split))]
       if others := sorted({path.relative_to(folder).as_posix() for path in found} - own):
         raise SgdxError(
           f"--out {folder} contains {others[0]}, which {corpus.origin} lacks",
@@ -172,6 +159,11 @@ def _check_others(corpus: Corpus, chosen: Mapping[str, Iterable[str]], out: path
           available=f"{len(others)} such files",
           fix=f"delete {folder / split}, or name another folder",
         )
+
+
+def _manifests(corpus: Corpus, split: str) -> list[str]:
+  """Returns the files that say how a split was made, and whether only last turns are scored."""
+  return [name for each in _MANIFESTS if corpus.has(name := each.format(split=split))]
 
 
 def convert_text(

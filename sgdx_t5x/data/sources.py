@@ -5,7 +5,7 @@ import pathlib
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from sgdx_t5x.errors import SgdxError, nearest
@@ -17,11 +17,17 @@ _PART = re.compile(
   r"(train|dev|test)/dialogues_[^/]*\.json"
   r"|(sgd_x/data/[^/]+/|back_translations/[^/]+/)?(train|dev|test)/schema\.json"
 )
+_PACKED = re.compile(r"(?:train|dev|test)/(?:dialogues_[^/]*|schema)\.json\.gz")
 _SCHEMA = re.compile(r"((?:.*/)?)(?:train|dev|test)/schema\.json", re.DOTALL)
 
 # What zipfile raises for broken archives; encrypted ones and unknown methods are RuntimeErrors.
 _BROKEN = (zipfile.BadZipFile, EOFError, OSError, RuntimeError, ValueError, zlib.error)
 DOWNLOAD_HINT = "sgdx data prepare --download fetches the official archive"
+
+
+def is_schema(name: str) -> bool:
+  """Whether a file is a schema of the layout, and not of another corpus within the folder."""
+  return name.endswith("/schema.json") and _PART.fullmatch(name) is not None
 
 
 class Source(Protocol):
@@ -64,6 +70,16 @@ def _find_root(names: list[str], origin: str) -> str:
   return roots[0]
 
 
+def _check_unpacked(names: Iterable[str], origin: str) -> None:
+  """Refuses gzipped dialogues and schemas: without them, the rest would look complete."""
+  if found := sorted(filter(_PACKED.fullmatch, names)):
+    raise SgdxError(
+      f"{origin}: {found[0]} is gzipped",
+      expected="JSON files; only predictions may be gzipped",
+      fix=f"decompress it: gunzip {found[0]}",
+    )
+
+
 class ArchiveSource:
   """The files of a zip archive; see `Source`."""
 
@@ -84,6 +100,7 @@ class ArchiveSource:
           fix=f"do not trust this archive; {DOWNLOAD_HINT}",
         )
     root = _find_root([i.filename for i in members], self.origin)
+    _check_unpacked((i.filename.removeprefix(root) for i in self._zip.infolist()), self.origin)
     self._members = {
       i.filename.removeprefix(root): i for i in members if i.filename.startswith(root)
     }
@@ -123,6 +140,8 @@ class DirectorySource:
     self.origin = str(path)
     names = [p.relative_to(path).as_posix() for p in _json_files(path)]
     self._root = path / _find_root(names, self.origin)
+    packed = self._root.glob("*/*.json.gz")
+    _check_unpacked((p.relative_to(self._root).as_posix() for p in packed), self.origin)
     protect(self._root / name for name in self.names())
 
   def names(self) -> list[str]:

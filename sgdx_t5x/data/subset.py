@@ -56,7 +56,9 @@ class Subset(Corpus):
         f"{number:,} dialogues of {split}",
         expected="at least 1, and at most as many as the split has",
         available=f"{split} has {len(ids):,}",
-        fix=f"request 1 to {len(ids):,}, or give no number to use all of {split}",
+        fix=f"request 1 to {len(ids):,}, or give no number to use all of {split}"
+        if ids
+        else f"leave {split} out of --dialogues",
       )
     return frozenset(sorted(ids, key=lambda name: rank(name, seed))[:number])
 

@@ -1,8 +1,9 @@
 """The optimizer that BERT was released with, built of parts that T5X can partition.
 
 BertAdam is Adam (Kingma and Ba 2015) without bias correction, with weight decay added to the update
-(Loshchilov and Hutter 2019) of kernels and embeddings only. T5X knows how to partition the states
-of optax's own transformations, so the parts below use only these states. In gin:
+(Loshchilov and Hutter 2019) of arrays called `kernel` or `embedding` only. T5X knows how to
+partition the states of optax's own transformations, so the parts below use only these states. In
+gin:
 
   OPTIMIZER = @optimizers.chain()
   optimizers.chain.transformations = [@optimizer.bert_adam()]
@@ -129,7 +130,8 @@ def bert_adam(
   Args:
     learning_rate: a number, or a function of the step such as `warmup_schedule` returns; required
       for training.
-    weight_decay: of kernels and embeddings; norms and biases have none.
+    weight_decay: of arrays called `kernel` or `embedding`. Others have none: norms, biases, and the
+      tables of single vectors (`texts`, `no_intent`), which BERT's own rule would include.
     max_norm: norm that gradients are clipped to, or None.
     clip_each: clip the gradient of each parameter separately, as BertAdam does, not globally.
     b1: decay of the first moment.

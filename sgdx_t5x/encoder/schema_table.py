@@ -84,7 +84,8 @@ def read_table(path: str | os.PathLike) -> SchemaTable:
       vectors = found["vectors"]
     if vectors.ndim != 2 or vectors.dtype != np.float32 or len(vectors) != len(texts):
       raise ValueError(f"{len(texts)} texts, vectors of {vectors.dtype} {list(vectors.shape)}")
-  except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as e:
+  # A TypeError: the file is a single array, NumPy's npy.
+  except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as e:
     raise SgdxError(
       f"{path}: {e}", expected="a table of schema embeddings", fix=f"make it: {_MAKE}"
     ) from None

@@ -8,7 +8,8 @@ a pretrained encoder; they encode no word, slot or service, and all weights are 
 2. In each layer two heads prefer a neighbour, the previous and the next token, and a third prefers
    tokens identical to the query token: a slot's name in the user's words, or a value in two
    utterances. In the first layer a fourth head prefers some ten tokens around: in "Fresno as the
-   town", the last word says what the first one is.
+   town", the last word says what the first one is. (Encoders narrower than 40 have too few
+   sinusoids for it.)
 3. Attention outputs are projected by the transpose of the value projection, so that attended tokens
    are copied unchanged.
 4. Pointers point to tokens similar to the slot, ignoring positions.
@@ -120,7 +121,8 @@ def restructure(
     layer = {part: dict(arrays) for part, arrays in bert[name].items()}
     query, key = layer["query"]["kernel"], layer["key"]["kernel"]
     size = width // num_heads
-    for head, step, first in _NEAR[: 3 if name == "layers_0" and num_heads > 3 else 2]:
+    is_wide = num_heads > 3 and len(frequencies) > _NEAR[2][2]
+    for head, step, first in _NEAR[: 3 if name == "layers_0" and is_wide else 2]:
       columns = slice(head * size, (head + 1) * size)
       of_query, of_key = _neighbour_kernels(frequencies, first, width, size, step, neighbour)
       query, key = query.at[:, columns].set(of_query), key.at[:, columns].set(of_key)

@@ -13,7 +13,7 @@ from sgdx_t5x.data.dialogue import USER, decode_dialogues
 from sgdx_t5x.data.schema import Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed, nearest
 from sgdx_t5x.files import decode_json, read_input
-from sgdx_t5x.perturb.split import Split, broken_annotation
+from sgdx_t5x.perturb.split import Split, annotation_of
 from sgdx_t5x.simulator.variation import is_moment
 
 FORMAT = "sgdx-combinations/1"
@@ -95,10 +95,8 @@ def _count(dialogues: Iterable[Mapping[str, Any]], schema: Schema) -> tuple[_Cou
   told: _Counts = {}
   order: _Counts = {}
   for data in dialogues:
-    try:
+    with annotation_of(data):
       _count_dialogue(data, schema, told, order)
-    except (KeyError, TypeError, AttributeError) as e:
-      raise broken_annotation(data, e) from e
   return told, order
 
 

@@ -10,7 +10,7 @@ from sgdx_t5x.perturb.coco_turns import Goal
 from sgdx_t5x.perturb.coco_values import Value
 from sgdx_t5x.perturb.entities import free_slots
 from sgdx_t5x.perturb.pi_words import NewWords
-from sgdx_t5x.perturb.split import Split
+from sgdx_t5x.perturb.split import Split, annotation_of
 from sgdx_t5x.perturb.texts import gaps, same_text, span_texts, words
 from sgdx_t5x.perturb.values import said_values
 
@@ -43,9 +43,10 @@ def known_values(split: Split) -> dict[str, KnownValues]:
       for value in slot.possible_values:
         found[service.name].setdefault(_plain(value), set()).add(slot.name)
   for data in split.dialogues():
-    for name, slot, value in said_values(data):
-      if slot in free.get(name, ()):
-        found[name].setdefault(value, set()).add(slot)
+    with annotation_of(data):
+      for name, slot, value in said_values(data):
+        if slot in free.get(name, ()):
+          found[name].setdefault(value, set()).add(slot)
   return {name: _of_service(split.schema, name, values) for name, values in found.items()}
 
 

@@ -29,7 +29,7 @@ from sgdx_t5x.perturb.coco_words import (
   generator,
   read_candidates,
 )
-from sgdx_t5x.perturb.split import Split
+from sgdx_t5x.perturb.split import Split, annotation_of
 
 OPTIONS = (
   "slots", "values", "generator", "candidates", "plus", "p_drop", "p_change", "p_add", "max_add",
@@ -84,6 +84,12 @@ def open_coco(
       expected="both --generator file and --candidates FILE, or neither",
       fix="write the goals with --goals-out and have a model answer them, or use templates",
     )
+  if classifier is None and (strict or force):
+    raise UsageError(
+      f"--{'strict' if strict else 'force'} without --classifier",
+      expected="a classifier's answers, which these options are about",
+      fix="leave it out, or pass --classifier FILE",
+    )
   answered = read_candidates(candidates) if candidates else None
   answers, heard = coco_classifier.read_answers(classifier) if classifier else (None, {})
   _check_acts(split)
@@ -126,11 +132,12 @@ def _checked_quality(
 ) -> coco_classifier.Quality:
   quality, ids = coco_classifier.Quality(), {}
   for data in split.dialogues():
-    for turn in eligible_turns(data):
-      ids[turn.id] = turn.id
-      quality += coco_classifier.quality_of(answers, turn)
+    with annotation_of(data):
+      for turn in eligible_turns(data):
+        ids[turn.id] = turn.id
+        quality += coco_classifier.quality_of(answers, turn)
   turns = {key.partition("#")[0].removesuffix(ORIGINAL_GOAL): key for key in answers}
-  check_ids(path, turns, ids)
+  check_ids(path, turns, ids, "--classify-out")
   coco_classifier.check_quality(path, quality, force)
   return quality
 
@@ -180,10 +187,9 @@ def goal_lines(coco: Coco, split: Split) -> Iterator[dict[str, Any]]:
 
 def _goals(coco: Coco, split: Split) -> Iterator[tuple[UserTurn, Any]]:
   for data in split.dialogues():
-    for turn in eligible_turns(data):
-      goal = goal_of(coco, turn)
-      if not isinstance(goal, str):
-        yield turn, goal
+    with annotation_of(data):
+      found = [(turn, goal_of(coco, turn)) for turn in eligible_turns(data)]
+    yield from ((turn, goal) for turn, goal in found if not isinstance(goal, str))
 
 
 def classifier_lines(coco: Coco, split: Split) -> Iterator[dict[str, Any]]:
@@ -192,7 +198,9 @@ def classifier_lines(coco: Coco, split: Split) -> Iterator[dict[str, Any]]:
   Real turns are all that inform something; candidates, those that pass the other filters.
   """
   for data in split.dialogues():
-    for turn in eligible_turns(data):
+    with annotation_of(data):
+      turns = list(eligible_turns(data))
+    for turn in turns:
       yield {"id": turn.id, "inputs": _slots_asked(turn, turn.data["utterance"], split)}
   for turn, goal in _goals(coco, split):
     for goal_id, each in ((turn.id, goal), (turn.id + ORIGINAL_GOAL, turn.goal)):

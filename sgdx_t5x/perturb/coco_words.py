@@ -136,20 +136,23 @@ def read_lines(path: pathlib.Path, expected: str) -> Iterator[tuple[str, dict[st
     yield where, line
 
 
-def check_ids(path: str, found: Mapping[str, Any], goals: Mapping[str, str]) -> None:
+def check_ids(
+  path: str, found: Mapping[str, Any], goals: Mapping[str, str], option: str = "--goals-out"
+) -> None:
   """Refuses answers whose ids are not goals of this run.
 
   Args:
     path: of the answers, for messages.
     found: id -> anything.
     goals: id -> input.
+    option: that wrote what is answered.
   """
   if unknown := [key for key in found if key not in goals]:
     raise SgdxError(
       f"{path}: {len(unknown)} of {len(found)} ids are not goals of this run: {unknown[0]}",
-      expected="answers to the lines of --goals-out, for the same corpus, split and options",
+      expected=f"answers to the lines of {option}, for the same corpus, split and options",
       available=nearest(unknown[0], goals),
-      fix="write the goals with --goals-out, and have a model answer those",
+      fix=f"write the lines with {option}, and have a model answer those",
     )
 
 

@@ -17,7 +17,7 @@ from sgdx_t5x.perturb.changes import changes_name, encode_lines
 from sgdx_t5x.perturb.coco import CONTROL_KIND, KIND, Coco, Made, counterfactuals
 from sgdx_t5x.perturb.json_text import encode_on_lines
 from sgdx_t5x.perturb.manifest import SCORED_LAST, Manifest, manifest_text
-from sgdx_t5x.perturb.split import Line, Split
+from sgdx_t5x.perturb.split import Line, Split, annotation_of
 from sgdx_t5x.perturb.undo import checksum
 from sgdx_t5x.perturb.write import check_has_dialogues, copy_schemas, write_file
 from sgdx_t5x.signature import package_version
@@ -80,7 +80,8 @@ def write_coco(
     for name, raw, dialogues in split.files():
       made: list[Made] = []
       for data in dialogues:
-        made += counterfactuals(coco, data, counts)
+        with annotation_of(data):
+          made += counterfactuals(coco, data, counts)
         counts["read"] += 1
         on_dialogue(counts["read"])
       both = [each for each in made if each.control]

@@ -5,13 +5,13 @@ import dataclasses
 import functools
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.data.dialogue import USER
 from sgdx_t5x.data.schema import DONTCARE, Schema
 from sgdx_t5x.perturb.pi_words import Exchange, NewWords, Provider, refers
-from sgdx_t5x.perturb.split import Split
+from sgdx_t5x.perturb.split import Split, annotation_of
 from sgdx_t5x.perturb.texts import same_text, whole_words, words
 from sgdx_t5x.perturb.values import NAMED_ACTS, said_values
 
@@ -47,16 +47,22 @@ def lenders(split: Split) -> dict[tuple, list[Donor]]:
   """Returns the turns of a split whose words may be reused, by `signature`."""
   donors: dict[tuple, list[Donor]] = collections.defaultdict(list)
   for data in split.dialogues():
-    exchange = Exchange.of(data)
-    outside = _outside_pattern(data)
-    for number, turn in enumerate(data["turns"]):
-      if turn["speaker"] == USER:
-        key, donor = signature(exchange, number, split.schema), cut(data, number)
-        if not key or not donor or _says_more(donor, turn, outside):
-          continue
-        if not refers(exchange, number):  # "there" means something in its own dialogue only
-          donors[key].append(donor)
+    with annotation_of(data):
+      for key, donor in _lent(data, split.schema):
+        donors[key].append(donor)
   return donors
+
+
+def _lent(data: Mapping[str, Any], schema: Schema) -> Iterator[tuple[tuple, Donor]]:
+  exchange = Exchange.of(data)
+  outside = _outside_pattern(data)
+  for number, turn in enumerate(data["turns"]):
+    if turn["speaker"] == USER:
+      key, donor = signature(exchange, number, schema), cut(data, number)
+      if not key or not donor or _says_more(donor, turn, outside):
+        continue
+      if not refers(exchange, number):  # "there" means something in its own dialogue only
+        yield key, donor
 
 
 def exchanged(

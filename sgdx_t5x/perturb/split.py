@@ -1,6 +1,7 @@
 """A split to be perturbed: its decoded dialogues, and the definition of a perturbation."""
 
 import collections
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -87,17 +88,19 @@ def changed(perturber: Perturber, data: dict[str, Any], counts: collections.Coun
     data: decoded, changed in place.
     counts: of the corpus so far.
   """
-  try:
+  with annotation_of(data):
     return perturber.change(data, counts)
-  except (KeyError, TypeError, AttributeError, IndexError) as e:
-    raise broken_annotation(data, e) from e
 
 
-def broken_annotation(data: Any, error: Exception) -> SgdxError:
-  """Returns the error for a decoded dialogue, given the KeyError, TypeError ... it raised."""
-  name = data.get("dialogue_id") if isinstance(data, dict) else None
-  return SgdxError(
-    f"dialogue {name}: {malformed(error)}",
-    expected="turns, slots, actions, service_call and service_results as in SGD's README",
-    fix="correct the annotation: `sgdx data verify` shows where",
-  )
+@contextlib.contextmanager
+def annotation_of(data: Any) -> Iterator[None]:
+  """Turns what reading the annotation of a decoded dialogue raises into a SgdxError."""
+  try:
+    yield
+  except (KeyError, TypeError, AttributeError, IndexError, ValueError) as e:
+    name = data.get("dialogue_id") if isinstance(data, dict) else None
+    raise SgdxError(
+      f"dialogue {name}: {malformed(e)}",
+      expected="turns, slots, actions, service_call and service_results as in SGD's README",
+      fix="correct the annotation: `sgdx data verify` shows where",
+    ) from e

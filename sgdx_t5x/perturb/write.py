@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from sgdx_t5x.data.corpus import PERTURBATION, Corpus
+from sgdx_t5x.data.sources import is_schema
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files import atomic_folder, check_folder
 from sgdx_t5x.files.locks import lock
@@ -126,7 +127,7 @@ _WORKS_WITHOUT = {
 def copy_schemas(corpus: Corpus, folder: pathlib.Path) -> None:
   """Copies the schemas of all splits and variants."""
   for name in corpus.source.names():
-    if name.endswith("schema.json"):
+    if is_schema(name):
       write_file(folder / name, corpus.source.read(name))
 
 
@@ -180,17 +181,26 @@ def write_original(split: Split, out: str | pathlib.Path) -> Undone:
   return Undone(len(corpus.dialogue_files(split.name)), equal)
 
 
-def check_again(corpus: Corpus, split: str, again: bool) -> None:
-  """Refuses a split of counterfactual turns and, unless `again`, one that is already perturbed."""
+def check_again(corpus: Corpus, split: str, again: bool, whole: bool = True) -> None:
+  """Refuses a split of counterfactual turns and, unless `again`, one that is already perturbed.
+
+  Args:
+    corpus: the corpus.
+    split: its split.
+    again: whether a perturbed one may be perturbed.
+    whole: whether the kind perturbs whole dialogues; others need the original in any case.
+  """
   if corpus.scores_last_turns(split):
     raise UsageError(
       f"{corpus.origin}: {split} has counterfactual turns",
       expected="complete dialogues, not ones that end with the scored turn",
       fix="perturb the original",
     )
-  if (kinds := corpus.perturbed(split)) and not again:
+  if (kinds := corpus.perturbed(split)) and not (again and whole):
     raise UsageError(
       f"{corpus.origin}: {split} is already perturbed ({', '.join(kinds)})",
       expected="the original corpus",
-      fix="pass the original, or --again to perturb the perturbed one",
+      fix="pass the original, or --again to perturb the perturbed one"
+      if whole
+      else "pass the original: this kind cannot be applied again",
     )

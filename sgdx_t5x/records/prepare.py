@@ -14,7 +14,7 @@ from google.protobuf import json_format
 
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.variants import SPLITS
-from sgdx_t5x.errors import SgdxError, first_line
+from sgdx_t5x.errors import SgdxError, UsageError, first_line
 from sgdx_t5x.files import writing_fix
 from sgdx_t5x.files.inputs import check_no_input_in
 from sgdx_t5x.files.locks import lock
@@ -46,10 +46,17 @@ def prepare(
     The builder; its `info.metadata` has checksum, counts and schemas.
 
   Raises:
-    SgdxError: the corpus is broken, other data are there already, another process is writing
-      there, or the records cannot be written. Nothing is left half-built (TFDS writes to a
-      temporary folder and renames it), and records that were to be replaced are restored.
+    SgdxError: the folder is not local, the corpus is broken, other data are there already, another
+      process is writing there, or the records cannot be written. Nothing is left half-built (TFDS
+      writes to a temporary folder and renames it), and records that were to be replaced are
+      restored.
   """
+  if "://" in str(data_dir):
+    raise UsageError(
+      f"--data-dir {data_dir}",
+      expected="a local folder",
+      fix="write to a local folder and copy it, e.g. with `gcloud storage cp -r`",
+    )
   name = name or config_name(corpus)
   try:
     folder = pathlib.Path(_builder(corpus, data_dir, on_dialogue, name).data_dir)

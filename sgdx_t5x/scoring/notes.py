@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from sgdx_t5x.metrics import FrameScores
+from sgdx_t5x.metrics import GOAL_METRICS, FrameScores
 from sgdx_t5x.scoring.predictions.files import (
   PredictionSource,
   Selection,
@@ -67,7 +67,11 @@ def note_lines(
       yield f"the same predictions are used for {', '.join(variants)}; results cannot differ"
   for name in how.metrics:
     if absent := [v for v, scores in by_variant.items() if np.isnan(scores.metrics[name]).all()]:
-      yield f"{name}: the predictions for {', '.join(absent)} do not include it"
+      yield (
+        f"{name}: no scored frame has a slot of this kind"
+        if name in GOAL_METRICS
+        else f"{name}: the predictions for {', '.join(absent)} do not include it"
+      )
   for variant, scores in by_variant.items():
     absent = int(np.isnan(scores.metrics["slot_tagging_f1"]).sum())
     if 0 < absent < len(scores):

@@ -177,7 +177,9 @@ def score_predictions(
       "no predictions", expected="variant -> file or folder", fix='pass {"original": PATH}'
     )
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
-  predictions = _by_variant(predictions)
+  names, predictions = tuple(predictions), _by_variant(predictions)
+  for name in names:
+    corpus.check_kinds(split, name)
   if gold is None:
     gold = gold_frames(corpus, split, split, how.provenance, on_progress)
   files = provenance(how.prompt_format, corpus, gold)

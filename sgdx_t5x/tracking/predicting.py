@@ -150,6 +150,7 @@ def track_split(
 
 
 def _shown(corpus: Corpus, split: str, variant: str, schema: Schema) -> Shown:
+  corpus.check_kinds(split, variant)
   name = tagged(corpus.perturbed(split), untagged(variant)[1])
   return Shown(split, name, corpus.schema(split), schema)
 

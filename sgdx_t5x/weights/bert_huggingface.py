@@ -138,8 +138,8 @@ def write(
     config: config.json of the model that the weights come from; e.g. the number of heads cannot be
       inferred from the arrays.
     dtype: "float32" or "bfloat16".
-    vocabulary: vocab.txt to copy beside the weights, with the tokenizer_config.json beside it,
-      which says whether it is cased; or None.
+    vocabulary: vocab.txt to copy beside the weights, with a tokenizer_config.json that says whether
+      it is cased: the one beside it, or as its tokenizer.json says; or None.
     overwrite: replace a folder that contains only such files.
     on_progress: see `huggingface.read_huggingface`.
 
@@ -153,9 +153,8 @@ def write(
   content = {**config, "architectures": ["BertModel"], "model_type": "bert", "dtype": dtype}
   content.pop("torch_dtype", None)
   written = {hf_folder.CONFIG: content}
-  settings = vocabulary and pathlib.Path(vocabulary).with_name(_TOKENIZER)
-  if settings and settings.is_file():
-    written[_TOKENIZER] = hf_folder.read_json(settings, "correct it, or copy vocab.txt elsewhere")
+  if vocabulary and (settings := _settings(pathlib.Path(vocabulary))):
+    written[_TOKENIZER] = settings
   hf_folder.write_folder(
     folder,
     bert_layout.tensors(weights.sizes),
@@ -166,6 +165,18 @@ def write(
     on_progress,
   )
   return folder
+
+
+def _settings(vocabulary: pathlib.Path) -> dict[str, Any]:
+  """Returns the tokenizer's settings, with the casing if only its tokenizer.json says it."""
+  own, whole = vocabulary.with_name(_TOKENIZER), vocabulary.with_name("tokenizer.json")
+  fix = "correct it, or copy vocab.txt elsewhere"
+  settings = hf_folder.read_json(own, fix) if own.is_file() else {}
+  if "do_lower_case" not in settings and whole.is_file():
+    normalizer = hf_folder.read_json(whole, fix).get("normalizer")
+    if isinstance(normalizer, dict) and isinstance(normalizer.get("lowercase"), bool):
+      settings["do_lower_case"] = normalizer["lowercase"]
+  return settings
 
 
 def check_free(

@@ -93,6 +93,20 @@ def test_the_most_pieces_that_a_text_gives(tmp_path, capsys, monkeypatch):
   assert main([*command, "--pieces", most]) == 0
 
 
+def test_the_fewest_pieces_that_a_text_needs(tmp_path, capsys, monkeypatch):
+  few_in_train(monkeypatch)
+  command = ["data", "vocabulary", "--corpus", "sample", "--out", str(tmp_path / "x.model")]
+  assert main([*command, "--pieces", "9"]) == 2
+  least = int(re.search(r"fix: +pass more than --pieces (\d+)", capsys.readouterr().err)[1])
+  assert main([*command, "--pieces", str(least + 1)]) == 0
+
+
+def test_records_are_written_locally(tmp_path, capsys):
+  """Regression: records of another corpus in a bucket were reported as this one's."""
+  assert main(["data", "prepare", "--sample", "--data-dir", "gs://bucket/data"]) == 2
+  assert "gcloud storage cp -r" in capsys.readouterr().err
+
+
 def test_a_second_time_nothing_is_written(tmp_path, capsys, monkeypatch):
   """The printed command for the next step can be pasted."""
   few_in_train(monkeypatch)
@@ -318,6 +332,7 @@ def test_a_next_command_names_gin_files_and_tasks_that_there_are():
   # Tasks find records by their name, whatever corpus they are of.
   assert "--gin_file=gin/sample/t5dst.gin" in _next("mine", "sample", "d")
   assert "--gin_file=gin/t5dst.gin" in _next("sample", "full", "d")
+  assert "--gin_file=gin/t5dst.gin" in _next("a+b", "full", "d")  # the name of a folder
   for kind in _EVALUATED_ON:
     label = {"coco": "coco_rare", "coco_ori": "coco_ori_rare"}.get(kind, kind)
     command = _next(f"sample+{kind}", f"sample_{label}", "d")

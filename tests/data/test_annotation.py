@@ -280,6 +280,11 @@ def test_errors(rule, change, words):
     assert word in str(error.value)
 
 
+def test_an_id_can_be_encoded():
+  with pytest.raises(SgdxError, match="half a character in the id"):
+    check(good() | {"dialogue_id": "a\ud800"})
+
+
 def test_an_id_occurs_once():
   with pytest.raises(SgdxError, match="dialogue 1_00000: duplicate id"):
     check(good(), good())

@@ -1,5 +1,6 @@
 """Corpora: archive, folder and sample behave alike; broken ones are refused."""
 
+import gzip
 import json
 import pathlib
 import shutil
@@ -303,3 +304,17 @@ def test_an_archive_with_files_outside_its_folder_is_refused(name, archive, tmp_
     z.writestr(name, "[]")
   with pytest.raises(SgdxError, match="outside its folder"):
     open_corpus(str(tmp_path / "slip.zip"))
+
+
+@pytest.mark.parametrize("name", ["test/dialogues_002.json.gz", "train/schema.json.gz"])
+def test_gzipped_files_are_refused_in_folders_and_archives(name, tmp_path):
+  """Regression: their dialogues were left out, and the rest passed for the whole split."""
+  root = tiny_corpus.write_corpus(tmp_path / "tiny")
+  (root / "predicted/test").mkdir(parents=True)
+  (root / "predicted/test/dialogues_001.json.gz").touch()  # predictions may be
+  open_corpus(root)
+  (root / name).write_bytes(gzip.compress(b"[]"))
+  packed = shutil.make_archive(str(tmp_path / "tiny"), "zip", tmp_path, "tiny")
+  for place in (root, packed):
+    with pytest.raises(SgdxError, match=f"{name} is gzipped"):
+      open_corpus(place)

@@ -445,6 +445,15 @@ def test_a_perturbed_corpus_stays_one(tmp_path):
   assert (tmp_path / "out/v1" / name).read_text() == (corpus / name).read_text()
 
 
+def test_a_simulated_corpus_stays_one(tiny, tmp_path):
+  """Regression: with services like SGD's, its copy passed for a part of SGD."""
+  (tiny / "test/simulation.json").write_text("{}")
+  arguments = ["--corpus", str(tiny), "--variant", "v1", "--split", "test"]
+  for _ in range(2):
+    assert main(["data", "export", *arguments, "--out", str(tmp_path / "out")]) == 0
+  assert (tmp_path / "out/v1/test/simulation.json").read_text() == "{}"
+
+
 def test_all_stands_beside_others(tiny, tmp_path):
   out = tmp_path / "out"
   arguments = ["--corpus", str(tiny), "--variant", "all", "corrupt_1", "--out", str(out)]

@@ -1,6 +1,7 @@
 """Subsets of a corpus: which dialogues are drawn, and that nothing else changes."""
 
 import pytest
+import tiny_corpus
 
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import count
@@ -55,3 +56,9 @@ def test_what_is_not_drawn_from_stays(sample):
 def test_more_than_there_are_is_refused(sample):
   with pytest.raises(UsageError, match="request 1 to"):
     Subset(sample, {"dev": 10**6})
+
+
+def test_of_an_empty_split_none_can_be_drawn(tmp_path):
+  root = tiny_corpus.write_corpus(tmp_path / "tiny")  # without dialogues in train
+  with pytest.raises(UsageError, match="leave train out of --dialogues"):
+    Subset(open_corpus(root), {"train": 1})

@@ -1,5 +1,8 @@
 """The SGD-X conversion, rule by rule (dstc8 repository, generate_sgdx_dialogues.py)."""
 
+import pytest
+from commands import assert_four_parts, sgdx
+
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.variants import Renaming, convert_dialogue, renamings
@@ -84,3 +87,17 @@ def test_there_and_back_is_the_identity():
       there = convert_dialogue(dialogue, renamings(original, schema))
       assert there != dialogue
       assert convert_dialogue(there, renamings(schema, original)) == dialogue
+
+
+@pytest.mark.parametrize(
+  "command",
+  [
+    ("prompts", "--variant", "ned", "--limit", "1"),
+    ("tools", "--variant", "ned+v1"),
+    ("data", "export", "--variant", "ned"),
+  ],
+)
+def test_variants_of_dialogues_that_are_not_perturbed_so(command, tmp_path, capsys):
+  """Regression: `sgdx prompts` and `sgdx tools` took the name for the variant alone."""
+  assert sgdx(*command, "--corpus", "sample", "--out", tmp_path / "out") == 1
+  assert_four_parts(capsys.readouterr().err, "whose test is not perturbed so", "--kind ned")

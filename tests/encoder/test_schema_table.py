@@ -56,10 +56,13 @@ def test_a_file_gives_the_table_back(tmp_path, encoder):
   assert "width 64" in e.value.expected
 
 
-@pytest.mark.parametrize("content", [b"", b"no zip", "other", "uneven"])
+@pytest.mark.parametrize("content", [b"", b"no zip", "array", "other", "uneven"])
 def test_files_that_are_no_tables(content, tmp_path):
   file = tmp_path / "table.npz"
-  if content == "other":
+  if content == "array":
+    with file.open("wb") as open_file:
+      np.save(open_file, np.zeros(3))
+  elif content == "other":
     np.savez(file, weights=np.zeros(3))
   elif content == "uneven":
     names = np.array(["a"])

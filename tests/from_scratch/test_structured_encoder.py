@@ -120,6 +120,15 @@ def test_two_heads_are_too_few():
     make(config)
 
 
+def test_narrow_encoders_have_no_fourth_head_of_neighbours():
+  """Regression: a ZeroDivisionError, since they have too few sinusoids for it."""
+  model = make(BertConfig(VOCAB_SIZE, 32, 4, 1, 32, LENGTH))
+  shapes = features.SpanFeatureConverter(pack=False).get_model_feature_lengths(span_frames.LENGTHS)
+  shapes = {name: (2, length) for name, length in shapes.items()}
+  found = jax.eval_shape(lambda key: model.get_initial_variables(key, shapes), jax.random.key(0))
+  assert found["params"]["encoder"]["layers_0"]["query"]["kernel"].shape == (32, 32)
+
+
 def test_pointers_point_to_what_is_alike():
   states = np.random.default_rng(0).normal(size=(5, WIDTH))
   for name in ("starts", "ends"):

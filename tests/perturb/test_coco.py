@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 from commands import assert_four_parts, sgdx
-from perturbed import on_split, sample_dialogues, sample_split
+from perturbed import on_split, sample_dialogues, sample_split, write_sample
 
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.perturb.changes import read_changes
@@ -294,6 +294,8 @@ def test_all_decodes_of_infer_are_read_the_best_first(tmp_path):
     (("--combinations", "OTHER"), 1, ("service 'Hotels_9'",)),
     (("--classifier", "FILE"), 1, ("no slots",)),
     (("--values", "FILE"), 1, ("kinds of the split",)),
+    (("--strict",), 2, ("--strict without --classifier",)),
+    (("--force",), 2, ("--force without --classifier",)),
     (("--sheet", "5000"), 2, ("--sheet 5000", "1 to")),
     (("--sheet", "0"), 2, ("--sheet 0", "1 or more")),
   ],
@@ -345,6 +347,41 @@ def test_a_broken_dialogue_of_train_is_named(options, spoil, words, tmp_path, ca
   command = ("perturb", "--corpus", tmp_path / "corpus", "--kind", "coco", *options)
   assert sgdx(*command, "--out", tmp_path / "out") == 1
   assert_four_parts(capsys.readouterr().err, broken["dialogue_id"], words)
+
+
+def _inform(dialogues):
+  """The first act of a user that tells one value."""
+  return next(
+    act
+    for data in dialogues
+    for turn in data["turns"][::2]
+    for frame in turn["frames"]
+    for act in frame["actions"]
+    if act["act"] == "INFORM" and act["slot"] != "intent"
+  )
+
+
+@pytest.mark.parametrize("kind", [("coco", "--slots", "neutral"), ("pi",)])
+@pytest.mark.parametrize(
+  "spoil",
+  [lambda act: act.update(slot="nope"), lambda act: act.pop("slot"), lambda act: act.pop("values")],
+  ids=["slot", "no-slot", "no-values"],
+)
+def test_broken_acts_are_said(kind, spoil, tmp_path, capsys):
+  """Regression: tracebacks, each of a kind that read the acts outside of the other kinds' check."""
+  dialogues = sample_dialogues()[:8]
+  spoil(_inform(dialogues))
+  on_split(dialogues, sample_split(), tmp_path / "corpus")
+  command = ("perturb", "--corpus", tmp_path / "corpus", "--kind", *kind, "--out", tmp_path / "out")
+  if sgdx(*command):
+    assert_four_parts(capsys.readouterr().err, "dialogue", "sgdx data verify")
+
+
+def test_the_original_is_needed(sets, tmp_path, capsys):
+  corpus = write_sample(tmp_path / "ned", "ned")
+  command = ("perturb", "--corpus", corpus, "--kind", "coco", "--again", "--out", tmp_path / "out")
+  assert sgdx(*command) == 2
+  assert_four_parts(capsys.readouterr().err, "already perturbed (ned)", "cannot be applied again")
 
 
 def test_values_of_train_are_refused(tmp_path, capsys):

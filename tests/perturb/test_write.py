@@ -7,6 +7,7 @@ import pytest
 from commands import assert_four_parts, next_command, sgdx
 from once import made_once
 from perturbed import on_split, sample_dialogues, sample_split
+from sample_folder import write_sample
 
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.perturb.changes import read_changes
@@ -134,6 +135,15 @@ def test_a_perturbed_corpus_is_perturbed_only_if_asked(perturbed, tmp_path, caps
   assert (twice / name).read_bytes() == sample_split().corpus.source.read(name)
 
 
+def test_a_set_within_the_corpus_has_its_schemas_alone(tmp_path):
+  """Regression: it also got the schemas of other sets in there, and of its own temporary folder."""
+  corpus = write_sample(tmp_path / "corpus", {"train": 0, "dev": 0, "test": 3})
+  for name in ("one", "two"):
+    out = corpus / "perturbed" / name
+    assert sgdx("perturb", "--corpus", corpus, "--kind", "sdi", "--out", out) == 0
+  assert _files(corpus / "perturbed/two") == _files(corpus / "perturbed/one")
+
+
 # --- bad input -------------------------------------------------------------------------------
 
 
@@ -147,6 +157,7 @@ def test_a_perturbed_corpus_is_perturbed_only_if_asked(perturbed, tmp_path, caps
     (("--kind", "ned", "--split", "valid"), 1, ("valid", "train, dev, test")),
     (("--kind", "pi", "--provider", "oracle"), 2, ("--provider oracle", "exchange")),
     (("--undo", "--entities", "names"), 2, ("--undo with --entities",)),
+    (("--undo", "--p-drop", "1"), 2, ("--undo with --p-drop",)),
     (("--undo",), 1, ("was not perturbed",)),
   ],
 )

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import json
+import shutil
 
 import pytest
 import tiny_corpus as tiny
@@ -113,6 +114,21 @@ def test_frames_of_further_services_are_not_scored(tmp_path, selection):
   more["2_00000"][0]["Banks_1"] = {"kind": ["Savings"]}
   states = read_states(tiny.write_dialogues(tmp_path, more), "original", selection)
   assert states == EXPECTED
+
+
+def test_frames_of_turns_without_gold_frames_are_not_scored(tmp_path):
+  """As in the official scorer. Regression: they were refused as those of another corpus."""
+  root = tiny.write_corpus(tmp_path / "tiny")
+  place = root / "test/dialogues_002.json"
+  data = json.loads(place.read_text())
+  data[0]["turns"].append({"speaker": "USER", "utterance": "Thanks.", "frames": []})
+  place.write_text(json.dumps(data))
+  data[0]["turns"][-1]["frames"] = data[0]["turns"][0]["frames"]
+  predictions = tmp_path / "predictions"
+  shutil.copytree(root / "test", predictions)
+  (predictions / place.name).write_text(json.dumps(data))
+  found = score_predictions(root, "test", {"original": predictions}, bootstrap_samples=0)
+  assert found.common["original"].metrics["joint_goal_accuracy"].mean() == 1
 
 
 # --- what is refused -----------------------------------------------------------------------

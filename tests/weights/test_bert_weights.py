@@ -86,6 +86,10 @@ def test_there_and_back_is_bit_equal(tmp_path, capsys):
   same(load_file(back / ONE_FILE), load_file(DATA / ONE_FILE))
   assert (back / "vocab.txt").read_text() == "[PAD]\n"
   assert json.loads((back / "tokenizer_config.json").read_text()) == {"do_lower_case": False}
+  (tmp_path / "tokenizer_config.json").unlink()  # some have the casing in tokenizer.json only
+  (tmp_path / "tokenizer.json").write_text('{"normalizer": {"lowercase": true}}')
+  assert main([*exporting, *options]) == 0
+  assert json.loads((back / "tokenizer_config.json").read_text()) == {"do_lower_case": True}
   written = json.loads((back / "config.json").read_text())
   assert written == json.loads((DATA / "config.json").read_text())
   same(weights.read_huggingface(back).arrays, weights.read_huggingface(DATA).arrays)

@@ -124,9 +124,11 @@ def _next(corpus: str, name: str, data_dir: str | os.PathLike[str]) -> str:
     name: of the records; "..._aug" are for training, other perturbed ones for evaluation.
     data_dir: where they are.
   """
+  from sgdx_t5x.data.variants import PERTURBATIONS
   from sgdx_t5x.records.builder import SIMULATED, Sgd
 
-  kinds = corpus.partition("+")[2]
+  # A folder's name may have a + of its own.
+  kinds = "+".join(part for part in corpus.split("+")[1:] if part in PERTURBATIONS)
   is_simulated = name.removeprefix("sample_") == SIMULATED
   is_for_training = name.endswith("_aug")
   if kinds and kinds not in (_TRAINED_ON if is_for_training else _EVALUATED_ON):

@@ -68,12 +68,15 @@ def _run(args: argparse.Namespace) -> int:
   except (RuntimeError, OSError) as e:  # it says how many pieces the text would give
     found = re.sub(r"^INTERNAL: .*\] (?=.)", "", str(e).splitlines()[-1].strip())
     found = "too few pieces" if found.startswith("INTERNAL: ") else found
-    most = re.search(r"to a value <= (\d+)", found)
+    most, least = re.search(r"to a value <= (\d+)", found), re.search(r"vs (\d+)", found)
+    found = found if least is None else f"the text has {least[1]} characters and tags"
     raise UsageError(
       f"--pieces {args.pieces}: {found}",
       expected="more pieces than distinct characters, and no more than the text supports",
       fix=f"pass at most --pieces {most[1]}; the text of train is too short for more"
       if most
+      else f"pass more than --pieces {least[1]}"
+      if least
       else f"omit it to use {_PIECES:,}, which suits SGD",
     ) from e
   with atomic_write(args.out, "--out") as file:

@@ -40,7 +40,12 @@ def rows(prompts: str, task: str, whole: bool) -> list[dict[str, str]]:
     found = [json.loads(line) for line in file]
   for number, row in enumerate(found, start=1):
     fits = {"id", "prompt", "target"} <= row.keys() and row["id"].endswith("/*") == whole
-    if not fits or (whole and not row["target"].startswith("[states]")):  # as D3ST's do
+    is_other = (
+      not row.get("target", "").startswith("[states]")  # as D3ST's do
+      if whole
+      else row.get("prompt", "").startswith("[example]")  # as SDT-ind's do
+    )
+    if not fits or is_other:
       raise ValueError(f"{task}: {prompts}, line {number}: {', '.join(row)}; {how}")
   return [{key: row[key] for key in ("id", "prompt", "target")} for row in found]
 

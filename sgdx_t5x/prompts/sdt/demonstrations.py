@@ -18,13 +18,14 @@ from typing import Any
 from sgdx_t5x.data.dialogue import SYSTEM, USER
 from sgdx_t5x.data.schema import DONTCARE, NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed, nearest
-from sgdx_t5x.files import decode_lines, is_text, json_line, not_found
+from sgdx_t5x.files import decode_lines, is_text, json_line, not_found, read_input
 from sgdx_t5x.files.inputs import protect
 
 SAMPLE = "sample"
 NONE = "none"
 USER_TAG, SYSTEM_TAG = "[user]", "[system]"
 _SAMPLE_FILE = "demonstrations.jsonl"
+_SAMPLE_ORIGIN = f"sample/{_SAMPLE_FILE}"
 _TAG = re.compile(r"(\[user\]|\[system\])")
 _FORM = '{"service", "text", "slots": {slot: value}, "active_intent"}, all strings'
 
@@ -189,8 +190,11 @@ def check_services(demos: Demonstrations, schemas: Iterable[Schema]) -> None:
   for name in demos.by_service:
     if name not in known:
       fix = (
-        "rename the service, use the corpus for which the demonstrations were written, or remove "
-        "its demonstrations"
+        "pass demonstrations of this corpus: sgdx demos make --corpus CORPUS --out demos.jsonl; "
+        "--prompt-style format=sdt demos=demos.jsonl"
+        if demos.origin == _SAMPLE_ORIGIN
+        else "rename the service, use the corpus for which the demonstrations were written, or "
+        "remove its demonstrations"
       )
       found = f"{demos.origin}: a demonstration of service {name!r}"
       raise _wrong(found, "services of the corpus", name, sorted(known), fix)
@@ -234,10 +238,10 @@ def _no_file(where: str, name: str) -> SgdxError:
 
 @functools.lru_cache(maxsize=8)
 def _read(path: str, changed: int, size: int) -> Demonstrations:
-  return parse_demonstrations(pathlib.Path(path).read_bytes(), path)
+  return parse_demonstrations(read_input(path, "a demonstration file"), path)
 
 
 @functools.cache
 def _sample() -> Demonstrations:
   file = importlib.resources.files("sgdx_t5x.sample") / _SAMPLE_FILE
-  return parse_demonstrations(file.read_bytes(), f"sample/{_SAMPLE_FILE}")
+  return parse_demonstrations(file.read_bytes(), _SAMPLE_ORIGIN)

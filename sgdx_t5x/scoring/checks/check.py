@@ -154,6 +154,8 @@ def check(
   work.lists_values = any(x.replaces_names and not x.manifests for x in used)
   for name, by_variant in by_set.items():
     sources = {variant: predictions[label] for variant, label in by_variant.items()}
+    if name == ORIGINAL:  # "original+v1" is "v1"
+      by_variant = {variant: variant for variant in by_variant}
     work.add(sets[name], by_variant, sources)
   _check_shared(work.checked)
   notes = (*work.notes, *_remarks(work.checked))
@@ -256,8 +258,9 @@ class _Work:
     """Collects the warnings and notes on a set's scores, without repetition."""
     self.fields = self.fields or scored.provenance.fields
     said = "" if test_set.name == ORIGINAL else f"{test_set.name}: "
-    for text in scored.warnings:
-      self.warnings[text if text in self.warnings else said + text] = None
+    for text in scored.warnings:  # that the corpus is a part is said once
+      is_known = text.startswith("the corpus has ") and text in self.warnings
+      self.warnings[text if is_known else said + text] = None
     self.notes |= {said + text: None for text in scored.notes}
 
 

@@ -54,5 +54,14 @@ CHECKDST = (
   *_over("num_coref_frames", "coref_jga_sticky=CorefJGA"),
   *_over("num_entities", "factuality_part=factuality"),
 )
+GOALS = _over(
+  "num_changed",
+  "kept_accuracy=kept",
+  "changed_accuracy=changed",
+  "added_accuracy=added",
+  "rest_accuracy=rest",
+  "dropped_left=dropped, left",
+  "goal_reverted=reverted",
+)
 JGA = _over("num_frames", "jga=JGA")[0]
-ALL = (JGA, *CHANGED, *CONDITIONAL, *MEMORY, *SLOTS, *COREFERENCE, *CHECKDST[2:])
+ALL = (JGA, *CHANGED, *CONDITIONAL, *MEMORY, *SLOTS, *COREFERENCE, *CHECKDST[2:], *GOALS)

@@ -10,7 +10,8 @@ from sgdx_t5x import metrics
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import BootstrapSamples
 from sgdx_t5x.metrics.bootstrap import difference_of, least_p
-from sgdx_t5x.metrics.ratios import Counts, frames_with, ratio_samples, ratios
+from sgdx_t5x.metrics.perturbed import ALONE, LIKE_CHECKDST
+from sgdx_t5x.metrics.ratios import Counts, Ratio, frames_with, ratio_samples, ratios
 from sgdx_t5x.scoring.checks.check import CheckedSet
 from sgdx_t5x.scoring.checks.columns import ALL
 from sgdx_t5x.scoring.checks.files import CheckTable
@@ -66,6 +67,8 @@ def compare(
     warnings += missing
   dialogues = np.concatenate([first.dialogue_ids for first, _, _ in pairs.values()])
   samples = BootstrapSamples.draw(dialogues, bootstrap_samples, seed)
+  both = a.report["like_checkdst"] and b.report["like_checkdst"]
+  alone = {**ALONE, **(LIKE_CHECKDST if both else {})}
   return {
     "format": FORMAT,
     "a": {"file": str(a.path), "signature": a.signature},
@@ -76,7 +79,9 @@ def compare(
     "notes": notes,
     "sets": {
       label: {
-        group: _row(first.take(mask), second.take(mask), a.sets[label], b.sets[label], samples)
+        group: _row(
+          first.take(mask), second.take(mask), a.sets[label], b.sets[label], alone, samples
+        )
         for group, mask in group_masks(seen).items()
       }
       for label, (first, second, seen) in pairs.items()
@@ -145,14 +150,30 @@ def _same_frames(
     for x, place in zip((a, b), places, strict=True)
   )
   seen = a.frames.seen[np.array([places[0][key] for key in shared], dtype=np.intp)]
-  warnings = [f"{label}: only {len(shared):,} frames are in both"] if any(lacking) else []
-  return (first, second, seen), warnings
+  # Whether a frame counts as changed depends on its original's prediction too.
+  changed = [x.values[x.names.index("changed")] > 0 for x in (first, second)]
+  alike = changed[0] == changed[1]
+  if not alike.all() and not allow_missing:
+    raise SgdxError(
+      f"{label}: {(~alike).sum():,} frames whose original only one of A and B has",
+      expected="the same frames in both",
+      available=f"{alike.sum():,} frames in both",
+      fix="complete the predictions, or use --allow-missing to compare the shared frames",
+    )
+  number = int(alike.sum())
+  warnings = [f"{label}: only {number:,} frames are in both"] if number < max(map(len, ids)) else []
+  return (first.take(alike), second.take(alike), seen[alike]), warnings
 
 
 def _row(
-  first: Counts, second: Counts, a: CheckedSet, b: CheckedSet, samples: BootstrapSamples
+  first: Counts,
+  second: Counts,
+  a: CheckedSet,
+  b: CheckedSet,
+  alone: Mapping[str, Ratio],
+  samples: BootstrapSamples,
 ) -> dict[str, Any]:
-  statistics = statistics_of(a if not a.before else b)
+  statistics = statistics_of(a if not a.before else b, alone)
   x, y = ratios(statistics, first), ratios(statistics, second)
   xs = ratio_samples(statistics, first, samples)
   ys = ratio_samples(statistics, second, samples)

@@ -16,6 +16,7 @@ from sgdx_t5x.metrics.counterfactual import GoalEdit
 from sgdx_t5x.metrics.ratios import Counts, Ratio, ratio_intervals, ratios, share
 from sgdx_t5x.perturb.coco import CONTROL_KIND, KIND
 from sgdx_t5x.perturb.texts import words
+from sgdx_t5x.scoring.checks.columns import GOALS
 from sgdx_t5x.scoring.summaries import null_for_nan
 from sgdx_t5x.tables import Number, Table, count, percent
 
@@ -204,12 +205,10 @@ def counterfactual_tables(report: Mapping[str, Any]) -> Iterator[Table]:
     for label, x in found.items()
   )
   yield Table("counterfactual turns, right before, as control, after (%)", header, rows)
-  keys = ("kept_accuracy", "changed_accuracy", "added_accuracy", "rest_accuracy", "dropped_left",
-          "goal_reverted")  # fmt: skip
   values = {label: report["sets"][label]["rows"]["all"] for label in found}
-  rows = tuple((label, *(percent(x.get(key)) for key in keys)) for label, x in values.items())
-  names = ("kept", "changed", "added", "rest", "dropped, left", "reverted")
-  yield Table("their slots: right, by what became of the goal (%)", ("", *names), rows)
+  rows = tuple((label, *(percent(x.get(c.key)) for c in GOALS)) for label, x in values.items())
+  title = "slots of all counterfactual turns: right, by what became of the goal (%)"
+  yield Table(title, ("", *(column.heading for column in GOALS)), rows)
   yield _made_table(found)
   yield _texts_table(found)
 

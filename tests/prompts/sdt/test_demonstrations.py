@@ -265,6 +265,10 @@ def test_make_prompts_score_and_the_leak(small, tmp_path, capsys):
   assert main(["demos", "make", *args]) == 1
   assert "perhaps your own" in capsys.readouterr().err
   pathlib.Path(out).write_text(made)
+  packed = [*args[:-1], f"{out}.gz"]
+  assert main(["demos", "make", *packed]) == main(["demos", "make", *packed]) == 0
+  assert load_demonstrations(f"{out}.gz").crc == load_demonstrations(out).crc
+  capsys.readouterr()
   assert main(["demos", "check", "--corpus", corpus, "--demos", out, "--format", "json"]) == 0
   report = json.loads(capsys.readouterr().out)
   assert report["splits"]["test"]["demonstrations"] == 2
@@ -323,6 +327,11 @@ def test_words_of_the_scored_split_are_a_leak(tmp_path):
   assert (found.fields["leak"], found.notes) == ("0of0", ())
   assert SDT(SdtStyle(demos=str(path))).provenance(corpus, ()).fields["leak"] == "0of0"
   assert count_leak(demos, frozenset(said_in(corpus, "dev"))) == Leak(1, 2)  # distinct utterances
+
+
+def test_the_samples_demonstrations_with_another_corpus(small):
+  with pytest.raises(SgdxError, match=r"fix: +pass demonstrations of this corpus: sgdx demos make"):
+    SDT(SdtStyle()).provenance(small, ())
 
 
 def test_demonstrations_of_an_unknown_service_are_refused(small, tmp_path):

@@ -332,3 +332,56 @@ def test_the_mini_corpus(tmp_path):
     found = {key: row[NAMES.get(key, key)] for key in numbers}
     assert found == pytest.approx(numbers, abs=1e-9), name
   assert sum("fewer than 100" in note for note in report["notes"]) == 3
+
+
+def _saved(sets, predictions, folder, name, **how):
+  perturbed = {"ned": sets["ned"]}
+  found = check(sets["original"], "test", perturbed, predictions, bootstrap_samples=0, **how)
+  save(check_report(found, like_checkdst=True), found, folder / name, folder / f"{name}l")
+  return read_check(folder / name)
+
+
+def test_a_comparison_is_over_frames_whose_originals_both_have(sets, planted, tmp_path):
+  """Regression: the same tracker differed from itself without some of the original's answers."""
+  whole = {name: planted["blind"][name] for name in ("original", "ned")}
+  part = tmp_path / "part"
+  shutil.copytree(whole["original"], part)
+  for path in part.rglob("dialogues_*.json"):
+    path.write_text(json.dumps(json.loads(path.read_text())[::2]))
+  a = _saved(sets, whole, tmp_path, "a.json")
+  b = _saved(sets, whole | {"original": part}, tmp_path, "b.json", allow_missing=True)
+  with pytest.raises(SgdxError, match=r"frames are only in A|only one of A and B has"):
+    compare(a, b, bootstrap_samples=0)
+  found = compare(a, b, bootstrap_samples=10, allow_missing=True)
+  row = found["sets"]["ned"]["all"]
+  assert 0 < row["num_changed"] < a.sets["ned"].counts.sums()["changed"]
+  assert {x["difference"] for x in row["differences"].values()} <= {0, None}
+  assert any(line.startswith("ned: only") for line in found["warnings"])
+  assert "coref_jga_sticky" in row["differences"]
+
+
+def test_each_set_says_what_it_lacks(sets, planted, tmp_path):
+  """Regression: a set that lacks as many frames as the original did not."""
+  predictions = {}
+  for name in ("original", "ned"):
+    predictions[name] = tmp_path / name
+    shutil.copytree(planted["gold"][name], predictions[name])
+    for path in predictions[name].rglob("dialogues_*.json"):
+      path.write_text(json.dumps(json.loads(path.read_text())[::2]))
+  perturbed, how = {"ned": sets["ned"]}, {"bootstrap_samples": 0, "allow_missing": True}
+  found = check(sets["original"], "test", perturbed, predictions, **how)
+  assert [line.startswith("ned: ") for line in found.warnings if "no prediction" in line] == [
+    False, True,
+  ]  # fmt: skip
+
+
+def test_the_original_set_may_be_named(sets, planted):
+  """Regression: a KeyError."""
+  gold = planted["gold"]
+  predictions = {"original": gold["original"], "original+v1": gold["original"]}
+  predictions |= {"ned": gold["ned"], "ned+v1": gold["ned"]}
+  perturbed = {"ned": sets["ned"]}
+  found = check(sets["original"], "test", perturbed, predictions, bootstrap_samples=0)
+  assert {label: x.before for label, x in found.sets.items()} == {
+    "original": "", "v1": "", "ned": "original", "ned+v1": "v1",
+  }  # fmt: skip
