@@ -84,8 +84,9 @@ def _read_value(
 ) -> str | None:
   """Returns a slot's value as the schema spells it; None where the slot is said to be inactive."""
   text = " ".join(text.split())
-  if not slot.is_categorical and style.join != "first":  # of several gold values, the first
-    text = f" {text} ".split(style.join)[0].strip()
+  first = text if style.join == "first" else f" {text} ".split(style.join)[0].strip()
+  if not slot.is_categorical:  # of several gold values, the first
+    text = first
   key = text.lower()
   if key in ("", NONE):
     # Without letters, a possible value "None" is written like this.
@@ -97,4 +98,6 @@ def _read_value(
     return text
   if (chosen := choice_of_letter(key.removeprefix(str(i)), len(choices))) is not None:
     return slot.possible_values[choices[chosen]]
-  return matching_value(text, slot.possible_values) or text
+  # A possible value may hold the separator, so that it is looked for first.
+  found = (matching_value(each, slot.possible_values) for each in (text, first))
+  return next(filter(None, found), text)

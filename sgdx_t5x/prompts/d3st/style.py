@@ -34,7 +34,7 @@ class D3stStyle:
       seed, the same in every variant; "schema": in the order of the schema.
     seed: another number draws other orders.
     level: "states+intent+requests" or "states".
-    join: separator of several gold values of a free-text slot; "first" writes only the first.
+    join: separator of several gold values of a slot without letters; "first" writes only the first.
       Google's " | " also occurs inside values.
     lowercase: lower-case prompts and targets.
     delimiter: between an index and what it stands for.

@@ -72,6 +72,6 @@ def _value_text(
   first = values[0]
   if choices and first != DONTCARE and first in slot.possible_values:
     return f"{i}{LETTERS[choices.index(shown_choices(slot, style).index(first))]}"
-  if slot.is_categorical or style.join == "first":  # `join` is for free text
+  if choices or style.join == "first":
     return clean(first, style)
   return clean(style.join.join(values), style)

@@ -226,10 +226,11 @@ def test_a_choice_may_hold_what_joins_values_of_free_text():
   assert found.slot_values == {"from_port": ("kiel",), "travel_class": ("A | B",)}
 
 
-def test_values_of_choices_are_not_joined():
-  """Regression: "2 || 3" for a numeric choice, which reading does not split, was always wrong."""
+def test_several_values_of_a_choice_without_letters():
+  """Written as in Google's script. Regression: read as one value, which was always wrong."""
   text = target(ordered(), State("NONE", (), {"cars": ("2", "3")}))
-  assert text.startswith("[states] 2=2 [intents]")
+  assert text.startswith("[states] 2=2 || 3 [intents]")
+  assert read(text).slot_values == {"cars": ("2",)}
 
 
 def test_without_letters_a_value_called_none_is_not_the_absence_of_one():
