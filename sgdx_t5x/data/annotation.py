@@ -50,15 +50,13 @@ def validate_annotation(
     history = _History(dialogue, origin, services, warnings)
     try:
       name = dialogue.dialogue_id
-      if name in ids or "/" in name or not is_text(name):
-        history.report(
-          "id",
-          "duplicate id"
-          if name in ids
-          else "a / in the id"
-          if "/" in name
-          else f"half a character in the id {name!r}",
-        )
+      problems = {
+        "duplicate id": name in ids,
+        "a / in the id": "/" in name,
+        f"half a character in the id {name!r}": not is_text(name),
+      }
+      for problem in itertools.compress(problems, problems.values()):
+        history.report("id", problem)
       ids.add(name)
       _check_services(history)
       for history.number, turn in enumerate(dialogue.turns):
