@@ -87,6 +87,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
   """Composes and writes. Returns 0. Raises SgdxError for anything wrong in the input."""
   from sgdx_t5x.augment import compose
+  from sgdx_t5x.augment.wording import wording
   from sgdx_t5x.corpora import open_corpus
 
   check_least(args, "variants", 1, "omit it to use 5, as in SGD-X")
@@ -100,7 +101,8 @@ def run(args: argparse.Namespace) -> int:
   schema = compose.union(list(originals.values()), f"{'+'.join(originals)} of {corpus.origin}")
   everything = [corpus.schema(split) for split in corpus.splits]
   found = compose.read_paraphrases(args.paraphrases, everything)
-  used = {element: texts for element, texts in found.items() if element.service in schema}
+  known = {element.key for element in wording(schema)}
+  used = {element: texts for element, texts in found.items() if element.key in known}
   with progress("elements") as update:
     made = compose.compose(schema, used, args.variants, fill=args.fill, on_progress=update)
   header = {

@@ -1,5 +1,6 @@
 """Runs the SGD baseline on all turns' utterances at once; its updates then accumulate."""
 
+import functools
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -14,7 +15,7 @@ from sgdx_t5x.trackers.walk import Prediction, Question
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
 from sgdx_t5x.tracking.prompted import one_of
-from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, changes, walked
+from sgdx_t5x.tracking.protocol import KEPT_SCHEMAS, Shown, TrackedFrame, changes, walked
 
 
 def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "BaselineTracker":
@@ -31,7 +32,7 @@ class BaselineTracker:
 
   def __init__(self, model: LoadedModel):
     self._model, self._style = model, model.task.how
-    self._readers: dict[Shown, BaselineReader] = {}
+    self._reader = functools.lru_cache(KEPT_SCHEMAS)(self._make_reader)
     vectors = np.ascontiguousarray(model.model.module.table.vectors)
     self._digest = hashlib.blake2b(vectors.view(np.uint8).data, digest_size=8).hexdigest()
 
@@ -60,17 +61,15 @@ class BaselineTracker:
 
     yield from walked(dialogues, shown, predict)
 
-  def _reader(self, shown: Shown) -> BaselineReader:
+  def _make_reader(self, shown: Shown) -> BaselineReader:
     """Returns the reader of a schema, adding its elements to the model's table."""
-    if shown not in self._readers:
-      model = self._model.model
-      table, config = model.module.table, model.module.config
-      texts = list(element_texts(shown.schema, self._style))
-      longer = extended(table, texts, model.input_vocabulary, config)
-      if longer is not table:
-        model.module = model.module.clone(table=longer)
-        self._model.retrace()
-      self._readers[shown] = BaselineReader(
-        shown.schema, model.input_vocabulary, longer.row, self._style, self._model.lengths
-      )
-    return self._readers[shown]
+    model = self._model.model
+    table, config = model.module.table, model.module.config
+    texts = list(element_texts(shown.schema, self._style))
+    longer = extended(table, texts, model.input_vocabulary, config)
+    if longer is not table:
+      model.module = model.module.clone(table=longer)
+      self._model.retrace()
+    return BaselineReader(
+      shown.schema, model.input_vocabulary, longer.row, self._style, self._model.lengths
+    )

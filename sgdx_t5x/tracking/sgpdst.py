@@ -1,5 +1,6 @@
 """Tracks turn by turn with SGP-DST, which has a checkpoint for each of its four sub-models."""
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 from sgdx_t5x import tasks
@@ -11,7 +12,7 @@ from sgdx_t5x.trackers.sgpdst_tracking import sgpdst_tracker
 from sgdx_t5x.trackers.turns import Known, gold_history
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
-from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, changes, walked
+from sgdx_t5x.tracking.protocol import KEPT_SCHEMAS, Shown, TrackedFrame, changes, walked
 
 _FORMAT = "sgpdst_"
 
@@ -82,7 +83,7 @@ class SgpTracker:
       reads_gold: let copy and cross use gold history, as in the released pipeline.
     """
     self._models, self.reads_gold = models, reads_gold
-    self._readers: dict[Shown, dict[str, SgpReader]] = {}
+    self._of = functools.lru_cache(KEPT_SCHEMAS)(self._make_readers)
 
   @property
   def settings(self) -> Mapping[str, str]:
@@ -123,16 +124,10 @@ class SgpTracker:
     predict = sgpdst_tracker(shown.original, self._of(shown), ask, gold)
     yield from walked(dialogues, shown, predict)
 
-  def _of(self, shown: Shown) -> dict[str, SgpReader]:
-    if shown not in self._readers:
-      self._readers[shown] = {
-        part: SgpReader(
-          part,
-          shown.schema,
-          model.model.input_vocabulary,
-          model.task.how,
-          model.lengths["inputs"],
-        )
-        for part, model in self._models.items()
-      }
-    return self._readers[shown]
+  def _make_readers(self, shown: Shown) -> dict[str, SgpReader]:
+    return {
+      part: SgpReader(
+        part, shown.schema, model.model.input_vocabulary, model.task.how, model.lengths["inputs"]
+      )
+      for part, model in self._models.items()
+    }

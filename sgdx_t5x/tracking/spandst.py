@@ -1,6 +1,7 @@
 """Tracks turn by turn with SpanDST: its model reads what it predicted in earlier turns."""
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 from sgdx_t5x.data.dialogue import Dialogue
@@ -9,7 +10,7 @@ from sgdx_t5x.trackers.span_tracking import span_tracker
 from sgdx_t5x.tracking.checkpoints import Checkpoint
 from sgdx_t5x.tracking.model import LoadedModel
 from sgdx_t5x.tracking.prompted import one_of
-from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, changes, walked
+from sgdx_t5x.tracking.protocol import KEPT_SCHEMAS, Shown, TrackedFrame, changes, walked
 
 
 def load(checkpoints: Sequence[Checkpoint], lengths: Mapping[str, int]) -> "SpanTracker":
@@ -26,7 +27,7 @@ class SpanTracker:
 
   def __init__(self, model: LoadedModel):
     self._model, self._style = model, model.task.how
-    self._readers: dict[Shown, SpanReader] = {}
+    self._reader = functools.lru_cache(KEPT_SCHEMAS)(self._make_reader)
 
   @property
   def settings(self) -> Mapping[str, str]:
@@ -46,8 +47,6 @@ class SpanTracker:
         found = {x: dataclasses.replace(frame, active_intent=None) for x, frame in found.items()}
       yield found
 
-  def _reader(self, shown: Shown) -> SpanReader:
-    if shown not in self._readers:
-      vocabulary = self._model.model.input_vocabulary
-      self._readers[shown] = SpanReader(shown.schema, vocabulary, self._style, self._model.lengths)
-    return self._readers[shown]
+  def _make_reader(self, shown: Shown) -> SpanReader:
+    vocabulary = self._model.model.input_vocabulary
+    return SpanReader(shown.schema, vocabulary, self._style, self._model.lengths)
