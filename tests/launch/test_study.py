@@ -24,8 +24,8 @@ STUDIES = {  # runs and groups of services in the page's tables
   "study": (("none-0", "backtrans-0", "oracle-0", "corrupt-0"), ALL),
   "study_spandst": (
     (
-      *("none-0", "none-1", "backtrans-0", "backtrans-1", "reworded-0"),
-      *("oracle-0", "oracle-1", "corrupt-0"),
+      *("none-0", "none-1", "backtrans-0", "backtrans-1", "reworded-0", "reworded-1"),
+      *("oracle-0", "oracle-1", "corrupt-0", "corrupt-1"),
     ),
     ALL,
   ),
