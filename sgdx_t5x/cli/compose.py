@@ -101,8 +101,8 @@ def run(args: argparse.Namespace) -> int:
   schema = compose.union(list(originals.values()), f"{'+'.join(originals)} of {corpus.origin}")
   everything = [corpus.schema(split) for split in corpus.splits]
   found = compose.read_paraphrases(args.paraphrases, everything)
-  known = {element.key for element in wording(schema)}
-  used = {element: texts for element, texts in found.items() if element.key in known}
+  elements = wording(schema)
+  used = {element: texts for element, texts in found.items() if element in elements}
   with progress("elements") as update:
     made = compose.compose(schema, used, args.variants, fill=args.fill, on_progress=update)
   header = {

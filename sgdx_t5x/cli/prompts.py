@@ -124,7 +124,6 @@ def run(args: argparse.Namespace) -> int:
   """Writes the prompts and prints what to do next. Returns 0. Raises SgdxError for bad input."""
   from sgdx_t5x.cli.options import check_least, parse_format, parse_variants
   from sgdx_t5x.corpora import open_corpus
-  from sgdx_t5x.data.variants import tagged, untagged
   from sgdx_t5x.files import atomic_write
   from sgdx_t5x.prompts import provenance
   from sgdx_t5x.prompts.protocol import service_pairs
@@ -137,11 +136,9 @@ def run(args: argparse.Namespace) -> int:
   prompt_format = ToolCalls(form.style) if form else parse_format(args.prompt_style)
   corpus = open_corpus(args.corpus)
   variants, schemas = parse_variants(args.variant, corpus)
-  kinds = corpus.perturbed(args.split)
-  for variant in variants:
-    corpus.check_kinds(args.split, variant)
   reworded = {
-    tagged(kinds, untagged(variant)[1]): schemas.get(args.split, variant) for variant in variants
+    corpus.name_in_ids(args.split, variant): schemas.get(args.split, variant)
+    for variant in variants
   }
   if form:
     pairs = {v: service_pairs(corpus.schema(args.split), x) for v, x in reworded.items()}

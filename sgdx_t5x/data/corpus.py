@@ -16,7 +16,14 @@ from typing import Any
 from sgdx_t5x.data.dialogue import Dialogue, check_dialogue, read_dialogues
 from sgdx_t5x.data.schema import Schema, check_aligned, load_schema
 from sgdx_t5x.data.sources import DOWNLOAD_HINT, Source
-from sgdx_t5x.data.variants import ALL_VARIANTS, BACK_TRANSLATIONS, ORIGINAL, SPLITS, untagged
+from sgdx_t5x.data.variants import (
+  ALL_VARIANTS,
+  BACK_TRANSLATIONS,
+  ORIGINAL,
+  SPLITS,
+  tagged,
+  untagged,
+)
 from sgdx_t5x.errors import SgdxError, malformed, nearest
 from sgdx_t5x.files import decode_json, is_text
 
@@ -101,6 +108,19 @@ class Corpus:
         else "dialogues as they were",
         fix=f"run `sgdx perturb --kind {kinds[-1]} ... --out DIR`, and pass --corpus DIR",
       )
+
+  def name_in_ids(self, split: str, variant: str) -> str:
+    """Returns a variant's name in ids: "ned+v3" for v3 of a split that is perturbed by ned.
+
+    Args:
+      split: of the corpus.
+      variant: its name, alone or as in ids.
+
+    Raises:
+      SgdxError: see `check_kinds`.
+    """
+    self.check_kinds(split, variant)
+    return tagged(self.perturbed(split), untagged(variant)[1])
 
   def perturbation_label(self, split: str) -> str:
     """Returns the kinds of perturbation of a split as records name them: "ned", "coco_rare"."""

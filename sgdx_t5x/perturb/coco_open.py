@@ -78,18 +78,7 @@ def open_coco(
     SgdxError: invalid options or files, or a corpus without user acts.
   """
   _check(slots=slots, generator=generator_name, **rules)
-  if (generator_name == FILE) != (candidates is not None):
-    raise UsageError(
-      f"--generator {generator_name} {'with' if candidates else 'without'} --candidates",
-      expected="both --generator file and --candidates FILE, or neither",
-      fix="write the goals with --goals-out and have a model answer them, or use templates",
-    )
-  if classifier is None and (strict or force):
-    raise UsageError(
-      f"--{'strict' if strict else 'force'} without --classifier",
-      expected="a classifier's answers, which these options are about",
-      fix="leave it out, or pass --classifier FILE",
-    )
+  _check_together(generator_name, candidates, classifier, strict=strict, force=force)
   answered = read_candidates(candidates) if candidates else None
   answers, heard = coco_classifier.read_answers(classifier) if classifier else (None, {})
   _check_acts(split)
@@ -161,6 +150,24 @@ def _check(**options: Any) -> None:
       raise UsageError(
         f"--{name.replace('_', '-')} {value}", expected="0 or more slots", fix="use 2, for example"
       )
+
+
+def _check_together(
+  generator_name: str, candidates: str | None, classifier: str | None, **of_classifier: bool
+) -> None:
+  if (generator_name == FILE) != (candidates is not None):
+    raise UsageError(
+      f"--generator {generator_name} {'with' if candidates else 'without'} --candidates",
+      expected="both --generator file and --candidates FILE, or neither",
+      fix="write the goals with --goals-out and have a model answer them, or use templates",
+    )
+  given = [name for name, value in of_classifier.items() if value]
+  if given and classifier is None:
+    raise UsageError(
+      f"--{given[0]} without --classifier",
+      expected="a classifier's answers, which this option is about",
+      fix="leave it out, or pass --classifier FILE",
+    )
 
 
 def _check_acts(split: Split) -> None:

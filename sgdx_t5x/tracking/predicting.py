@@ -15,7 +15,6 @@ from typing import Any
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import USER, Dialogue, Frame, frame_id
 from sgdx_t5x.data.schema import Schema
-from sgdx_t5x.data.variants import tagged, untagged
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_write, check_folder, decode_json, is_folder_name
 from sgdx_t5x.files.inputs import check_no_input_in
@@ -150,9 +149,7 @@ def track_split(
 
 
 def _shown(corpus: Corpus, split: str, variant: str, schema: Schema) -> Shown:
-  corpus.check_kinds(split, variant)
-  name = tagged(corpus.perturbed(split), untagged(variant)[1])
-  return Shown(split, name, corpus.schema(split), schema)
+  return Shown(split, corpus.name_in_ids(split, variant), corpus.schema(split), schema)
 
 
 # --- files ---------------------------------------------------------------------------------

@@ -15,10 +15,11 @@ from sgdx_t5x.trackers.sgpdst import PARTS
 from sgdx_t5x.trackers.turns import NONE, user_turns
 from sgdx_t5x.trackers.walk import Predict, Prediction, walk
 
+KEPT_SCHEMAS = 16  # whose features a tracker keeps: every call in Python may bring another schema
+
 # Format of a checkpoint's task (`tasks.REGISTERED[...].format`) -> module:function. The function
 # takes the checkpoints, `Sequence[checkpoints.Checkpoint]`, and `lengths` of features that override
 # those of their configurations, and returns a `Tracker`.
-KEPT_SCHEMAS = 16  # whose features a tracker keeps: every call in Python may bring another schema
 _PROMPTED = "sgdx_t5x.tracking.prompted:load"
 TRACKERS = {
   "t5dst": _PROMPTED,

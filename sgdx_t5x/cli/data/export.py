@@ -34,8 +34,8 @@ the corpus.
 Files are OUT/VARIANT/SPLIT/dialogues_*.json, byte for byte as
 generate_sgdx_dialogues.py of the dstc8 repository writes them (as fixed in
 2023-08), and schema.json as in the corpus. Existing files are replaced, but those
-of another corpus in a split's folder make the command fail. After an interruption, no file is
-partial; the same command writes all of them again.
+of another corpus in a split's folder make the command fail. After an
+interruption, no file is partial; the same command writes all of them again.
 """
 
 

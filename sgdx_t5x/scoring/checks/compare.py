@@ -10,7 +10,6 @@ from sgdx_t5x import metrics
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import BootstrapSamples
 from sgdx_t5x.metrics.bootstrap import difference_of, least_p
-from sgdx_t5x.metrics.perturbed import ALONE, LIKE_CHECKDST
 from sgdx_t5x.metrics.ratios import Counts, Ratio, frames_with, ratio_samples, ratios
 from sgdx_t5x.scoring.checks.check import CheckedSet
 from sgdx_t5x.scoring.checks.columns import ALL
@@ -67,8 +66,17 @@ def compare(
     warnings += missing
   dialogues = np.concatenate([first.dialogue_ids for first, _, _ in pairs.values()])
   samples = BootstrapSamples.draw(dialogues, bootstrap_samples, seed)
-  both = a.report["like_checkdst"] and b.report["like_checkdst"]
-  alone = {**ALONE, **(LIKE_CHECKDST if both else {})}
+  like_checkdst = a.report["like_checkdst"] and b.report["like_checkdst"]
+
+  def rows(label: str) -> dict[str, dict[str, Any]]:
+    first, second, seen = pairs[label]
+    found = a.sets[label] if not a.sets[label].before else b.sets[label]
+    statistics = statistics_of(found, like_checkdst)
+    return {
+      group: _row(first.take(mask), second.take(mask), statistics, samples)
+      for group, mask in group_masks(seen).items()
+    }
+
   return {
     "format": FORMAT,
     "a": {"file": str(a.path), "signature": a.signature},
@@ -77,15 +85,7 @@ def compare(
     "seed": seed,
     "warnings": warnings,
     "notes": notes,
-    "sets": {
-      label: {
-        group: _row(
-          first.take(mask), second.take(mask), a.sets[label], b.sets[label], alone, samples
-        )
-        for group, mask in group_masks(seen).items()
-      }
-      for label, (first, second, seen) in pairs.items()
-    },
+    "sets": {label: rows(label) for label in pairs},
   }
 
 
@@ -166,14 +166,8 @@ def _same_frames(
 
 
 def _row(
-  first: Counts,
-  second: Counts,
-  a: CheckedSet,
-  b: CheckedSet,
-  alone: Mapping[str, Ratio],
-  samples: BootstrapSamples,
+  first: Counts, second: Counts, statistics: Mapping[str, Ratio], samples: BootstrapSamples
 ) -> dict[str, Any]:
-  statistics = statistics_of(a if not a.before else b, alone)
   x, y = ratios(statistics, first), ratios(statistics, second)
   xs = ratio_samples(statistics, first, samples)
   ys = ratio_samples(statistics, second, samples)

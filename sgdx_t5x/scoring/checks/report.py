@@ -42,7 +42,6 @@ def check_report(
     per_service: whether to add rows of domains and services.
   """
   samples = draw(checked.sets, checked.settings.bootstrap_samples, checked.settings.seed)
-  statistics = {**ALONE, **(LIKE_CHECKDST if like_checkdst else {})}
   return {
     "format": FORMAT,
     "signature": checked.signature,
@@ -60,7 +59,7 @@ def check_report(
         "kinds": list(found.kinds),
         "before": found.before or None,
         **found.about,
-        "rows": rows(found, statistics_of(found, statistics), samples, per_service).to_json(),
+        "rows": rows(found, statistics_of(found, like_checkdst), samples, per_service).to_json(),
       }
       for label, found in checked.sets.items()
     },
@@ -75,10 +74,16 @@ def draw(sets: Mapping[str, CheckedSet], number: int, seed: int) -> metrics.Boot
   return metrics.BootstrapSamples.draw(dialogues, number, seed)
 
 
-def statistics_of(found: CheckedSet, alone: Mapping[str, Ratio] = ALONE) -> dict[str, Ratio]:
-  """Returns a set's statistics; those of changed frames only if the set is compared."""
+def statistics_of(found: CheckedSet, like_checkdst: bool) -> dict[str, Ratio]:
+  """Returns a set's statistics; those of changed frames only if the set is compared.
+
+  Args:
+    found: the set.
+    like_checkdst: see `check_report`.
+  """
   of_goals = COUNTERFACTUAL if is_of_goals(found.kinds) else {}
-  return {**(PAIRED if found.before else {}), **alone, **of_goals}
+  like = LIKE_CHECKDST if like_checkdst else {}
+  return {**(PAIRED if found.before else {}), **ALONE, **like, **of_goals}
 
 
 def rows(
