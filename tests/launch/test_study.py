@@ -13,7 +13,6 @@ import sys
 import pytest
 from cloud import copy_parts, mark_installed
 from places import ROOT
-from run_scripts import QUICKLY_COMPILED
 from sample_folder import write_sample
 
 from sgdx_t5x.report.runs import read_run
@@ -33,10 +32,7 @@ STUDIES = {  # runs and groups of services in the page's tables
 
 
 # Compilation dominates the run time of a model this small.
-ENVIRONMENT = {
-  "XLA_FLAGS": QUICKLY_COMPILED,
-  "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-}
+ENVIRONMENT = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
 
 
 def study(*words, root=ROOT):

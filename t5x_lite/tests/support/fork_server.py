@@ -21,14 +21,13 @@ import tempfile
 import threading
 import time
 
-from run_scripts import QUICKLY_COMPILED, SUPPORT, T5X_LITE
+from run_scripts import SUPPORT, T5X_LITE
 
 
 def environment(cache):
   """Variables of a process that runs a script, with a compilation cache in the folder `cache`.
 
-  Programs are compiled quickly, without XLA's optimizations. (Most comparisons with recorded
-  numbers run in pytest's own process, compiled as for users.)
+  Programs are compiled quickly, as in pytest's own process; see compiling.py.
   """
   return {
     **os.environ,
@@ -36,7 +35,6 @@ def environment(cache):
     "JAX_COMPILATION_CACHE_DIR": str(cache),
     "PYTHONPATH": os.pathsep.join([str(T5X_LITE), str(SUPPORT)]),
     "TF_CPP_MIN_LOG_LEVEL": "3",
-    "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {QUICKLY_COMPILED}",
   }
 
 
