@@ -3,9 +3,7 @@
 It imports next to nothing, so that interrupts are handled before the commands are imported.
 """
 
-import sys
-
-from sgdx_t5x.cli.interrupts import Terminated, interrupts
+from sgdx_t5x.cli.interrupts import ended, interrupts
 
 TYPE_CHECKING = False  # like typing's, which takes longer to import than all of this
 if TYPE_CHECKING:
@@ -23,9 +21,5 @@ def main(argv: "Sequence[str] | None" = None) -> int:
       from sgdx_t5x.cli.commands import run
 
       return run(argv)
-  except Terminated:
-    print("sgdx: terminated; no partial output is left", file=sys.stderr)
-    return 143
-  except KeyboardInterrupt:
-    print("sgdx: interrupted; no partial output is left", file=sys.stderr)
-    return 130
+  except KeyboardInterrupt as stop:
+    return ended(stop, "no partial output is left")

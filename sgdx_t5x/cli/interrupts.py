@@ -19,6 +19,13 @@ class Terminated(KeyboardInterrupt):
   """SIGTERM; code that cleans up after Ctrl-C also handles it."""
 
 
+def ended(stop: KeyboardInterrupt, state: str) -> int:
+  """Prints that the command was stopped, and the state of its output; returns the exit code."""
+  word, code = ("terminated", 143) if isinstance(stop, Terminated) else ("interrupted", 130)
+  print(f"sgdx: {word}; {state}", file=sys.stderr)
+  return code
+
+
 class interrupts:
   """Raises KeyboardInterrupt in a `with` block on Ctrl-C, `Terminated` on SIGTERM.
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.interrupts import Terminated
+from sgdx_t5x.cli.interrupts import ended
 from sgdx_t5x.cli.options import (
   Takes,
   add_command,
@@ -304,9 +304,8 @@ def _ask(
         ", ".join(("answers", *(" ".join(x) for x in _spent(args, answers)))),
       )
       asyncio.run(runner.run(asked))
-  except KeyboardInterrupt as e:
-    word, code = ("terminated", 143) if isinstance(e, Terminated) else ("interrupted", 130)
-    print(f"sgdx: {word}; run the same command again to resume", file=sys.stderr)
+  except KeyboardInterrupt as stop:
+    code = ended(stop, "run the same command again to resume")
   finally:
     earlier = f", {before:,} of them from earlier runs" if before else ""
     print(f"answers: {args.out}: {done():,} of {len(names):,}{earlier}", file=sys.stderr)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from sgdx_t5x.cli.interrupts import ended
 from sgdx_t5x.cli.options import Takes, add_command, add_option, add_split, schemas_of
 from sgdx_t5x.errors import UsageError
 
@@ -198,17 +199,21 @@ def _track_corpus(args: argparse.Namespace) -> int:
   from sgdx_t5x.tracking.predicting import track_split
 
   out, written = pathlib.Path(args.out), []
-  with progress("frames") as update, native_stderr_hidden(args.debug):
-    for found in track_split(
-      tracker,
-      corpus,
-      args.split,
-      variants,
-      out,
-      overwrite=args.overwrite,
-      on_progress=lambda done, total: update("tracking", done, total),
-    ):
-      written.append(found)
+  try:
+    with progress("frames") as update, native_stderr_hidden(args.debug):
+      for found in track_split(
+        tracker,
+        corpus,
+        args.split,
+        variants,
+        out,
+        overwrite=args.overwrite,
+        on_progress=lambda done, total: update("tracking", done, total),
+      ):
+        written.append(found)
+  except KeyboardInterrupt as stop:
+    again = "without --overwrite " if args.overwrite else ""
+    return ended(stop, f"run the same command {again}again to resume")
   for found in written:
     known = f", {found.known:,} of them from an earlier run" if found.known else ""
     print(f"written: {found.folder}: {found.frames:,} frames{known}", file=sys.stderr)

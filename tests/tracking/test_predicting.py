@@ -16,6 +16,7 @@ from places import SUPPORT
 from rule_tracker import RuleTracker
 from sample_folder import write_sample
 
+from sgdx_t5x.cli import track as cli_track
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.dialogue import frame_id, write_dialogues
 from sgdx_t5x.data.schema import parse_schema
@@ -117,6 +118,20 @@ def test_what_was_killed_goes_on_and_asks_nothing_again(corpus, tmp_path):
   third = RuleTracker()
   track(corpus, tmp_path / "whole", third)
   assert not third.asked
+
+
+def test_an_interrupted_command_says_how_to_resume(corpus, tmp_path, monkeypatch, capsys):
+  trackers = [RuleTracker(stop_after=90), RuleTracker()]
+  monkeypatch.setattr(cli_track, "_open", lambda args: trackers.pop(0))
+  command = ("track", "rules", "--corpus", corpus.origin, "--split", "dev", "--out", tmp_path)
+  command += ("--variant", "original", "v1")
+  assert sgdx(*command) == 130
+  assert capsys.readouterr().err.endswith(
+    "sgdx: interrupted; run the same command again to resume\n"
+  )
+  assert list((tmp_path / "original").iterdir())
+  assert sgdx(*command) == 0
+  assert "of them from an earlier run" in capsys.readouterr().err
 
 
 def test_a_killed_process_leaves_whole_files(corpus, tmp_path):
