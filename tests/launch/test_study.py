@@ -98,10 +98,13 @@ def test_the_kept_scores_are_those_of_the_page(study_name):
   for digest, name in map(str.split, sums):
     assert hashlib.sha256((results / name).read_bytes()).hexdigest() == digest, name
   page = (ROOT / "docs/study.md").read_text("utf-8")
-  for name in names:
-    run = read_run(name, results / f"test/{name}.json.gz")
+  files = [results / f"test/{name}.json.gz" for name in names]
+  for file in (*files, *results.glob("whole/*.json.gz")):
+    name = file.name.removesuffix(".json.gz")
+    run = read_run(name, file)
     arm, _, seed = name.rpartition("-")
     label = arm if seed == "0" else f"{arm}, seed {seed}"
+    label += ", whole test" if file.parent.name == "whole" else ""
     for group in groups:
       row = run.report["sgdx"][group]
       scores = f"{100 * row['jga_orig']:.1f}", f"{100 * row['jga_v1_5']:.1f}"
