@@ -198,19 +198,19 @@ def _track_corpus(args: argparse.Namespace) -> int:
   tracker = _open(args)
   from sgdx_t5x.tracking.predicting import track_split
 
-  out, written = pathlib.Path(args.out), []
   try:
     with progress("frames") as update, native_stderr_hidden(args.debug):
-      for found in track_split(
-        tracker,
-        corpus,
-        args.split,
-        variants,
-        out,
-        overwrite=args.overwrite,
-        on_progress=lambda done, total: update("tracking", done, total),
-      ):
-        written.append(found)
+      written = list(
+        track_split(
+          tracker,
+          corpus,
+          args.split,
+          variants,
+          pathlib.Path(args.out),
+          overwrite=args.overwrite,
+          on_progress=lambda done, total: update("tracking", done, total),
+        )
+      )
   except KeyboardInterrupt as stop:
     again = "without --overwrite " if args.overwrite else ""
     return ended(stop, f"run the same command {again}again to resume")

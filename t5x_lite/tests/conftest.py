@@ -3,12 +3,15 @@
 import os
 
 import pytest
-from compiling import compiled_as_for_users  # noqa: F401
+from compiling import compiled_as_for_users  # noqa: F401 - sets variables that JAX reads
+
+# isort: split
+import jax
 from fork_server import ForkServer
 from goldens import MODELS, GoldenModel, GoldenSet, require_golden
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ["JAX_PLATFORMS"] = "cpu"
+jax.config.update("jax_platforms", "cpu")
 
 
 @pytest.fixture(scope="session")
@@ -34,8 +37,6 @@ def jax_cache(tmp_path_factory):
 @pytest.fixture(scope="session", autouse=True)
 def _programs_are_kept(jax_cache):
   """Caches programs on disk: functions that tests recreate are not recompiled."""
-  import jax
-
   jax.config.update("jax_compilation_cache_dir", str(jax_cache))
   jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
   jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

@@ -27,7 +27,7 @@ def compiled_as_for_users():
   import jax
   from jax._src import compiler
 
-  options = compiler.get_compile_options
+  options = compiler.get_compile_options  # JAX has no setting: XLA reads its flags once a process
 
   def users_options(*args, env_options_overrides=None, **kwargs):
     overrides = _AS_FOR_USERS | (env_options_overrides or {})
