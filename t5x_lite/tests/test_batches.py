@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from t5x import utils
 from t5x._data.batches import convert_and_batch, quick_converter
+from t5x._data.packing import reorder_for_packing
 
 LENGTHS = {"inputs": 12, "targets": 5}
 
@@ -41,14 +42,17 @@ def _dataset(longest):
     seqio.EncDecFeatureConverter(pack=False),
     seqio.EncDecFeatureConverter(pack=False, bos_id=7),
     seqio.EncDecFeatureConverter(pack=True),
+    seqio.EncDecFeatureConverter(pack=True, bos_id=7),
     _Own(pack=False),
   ],
-  ids=["plain", "bos", "packed", "own"],
+  ids=["plain", "bos", "packed", "packed-bos", "own"],
 )
 @pytest.mark.parametrize("drop", [pytest.param(False, marks=pytest.mark.long), True])
 def test_equal(converter, drop):
   ds = _dataset({"inputs": 13, "targets": 6})
   found = convert_and_batch(ds, converter, LENGTHS, 4, drop_remainder=drop, trimmed=True)
+  if converter.pack:
+    ds = reorder_for_packing(ds, converter, LENGTHS)
   wanted = converter(ds, LENGTHS).batch(4, drop_remainder=drop)
   found, wanted = list(found.as_numpy_iterator()), list(wanted.as_numpy_iterator())
   assert len(found) == len(wanted)

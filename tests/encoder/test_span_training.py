@@ -22,7 +22,7 @@ def run(fork_server):
   def to_its_end(script, gin, code=0, **bindings):
     flags = [f"--gin.{name}={value!r}" for name, value in bindings.items()]
     flags.append(f"--gin_search_paths={SUPPORT}")
-    how = {"cwd": SUPPORT, "autograph": True, "timeout": 300}
+    how = {"cwd": SUPPORT, "timeout": 300}
     return fork_server.run(script, gin, *flags, code=code, **how)
 
   return to_its_end

@@ -37,7 +37,7 @@ def _answer(run, gin, model, asked, out, *settings):
 def test_the_whole_way_of_a_trained_generator_and_classifier(run, small_sample, tmp_path, capsys):
   """One model after one step plays both and says no values: CoCo+ substitutes nearly all."""
   model = tmp_path / "model"
-  run("train", "coco_classifier", f"--gin.MODEL_DIR='{model}'", *STEPS, autograph=True)
+  run("train", "coco_classifier", f"--gin.MODEL_DIR='{model}'", *STEPS)
   command = ("perturb", "--corpus", small_sample / "sample", "--kind", "coco")
   goals, asked = tmp_path / "goals.jsonl", tmp_path / "utterances.jsonl"
   assert sgdx(*command, "--goals-out", goals) == 0

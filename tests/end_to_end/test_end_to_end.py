@@ -81,7 +81,7 @@ def model(tmp_path_factory, start, small_sample):
   folder = tmp_path_factory.mktemp("model")
   command = ("train", GIN.format("t5dst_backtrans"))
   arguments = train_arguments(folder, small_sample / "data", 30)
-  run = start(*command, *arguments, autograph=True)
+  run = start(*command, *arguments)
   deadline = time.time() + 300
   while not (folder / "checkpoint_10").exists() and time.time() < deadline:
     assert run.poll() is None, run.err()
@@ -89,7 +89,7 @@ def model(tmp_path_factory, start, small_sample):
   run.kill()
   run.wait()
   assert (folder / "checkpoint_10").exists()
-  code, again = start(*command, *arguments, autograph=True).wait(timeout=300)
+  code, again = start(*command, *arguments).wait(timeout=300)
   assert code == 0, again[-3000:]
   assert "step 10" in again or "checkpoint_10" in again
   return folder
@@ -248,7 +248,7 @@ def test_formats_of_whole_frames_train_evaluate_infer_and_score(
   records, frames = small_sample / "data", f"--gin_file=gin/sample/formats/{name}.gin"
   short = "--gin.TASK_FEATURE_LENGTHS={'inputs': 448, 'targets': 24}"  # fewer steps to decode
   model = tmp_path / "model"
-  run = start("train", GIN.format(name), *train_arguments(model, records, 10), autograph=True)
+  run = start("train", GIN.format(name), *train_arguments(model, records, 10))
   code, err = run.wait(timeout=300)
   assert code == 0, err[-3000:]
   metrics = model / "inference_eval" / f"{family}_sgd_sgdx-metrics.jsonl"

@@ -42,7 +42,7 @@ def checkpoint(tmp_path_factory, start, small_sample):
   folder = tmp_path_factory.mktemp("spandst")
   steps = ("--gin.TRAIN_STEPS=1", "--gin.BATCH_SIZE=2", "--gin.EVAL_PERIOD=1000", SMALL)
   places = (f"--gin.MODEL_DIR='{folder}'", f"--tfds_data_dir={small_sample}/data")
-  ended(start("train", "gin/sample/spandst.gin", *steps, *places, autograph=True))
+  ended(start("train", "gin/sample/spandst.gin", *steps, *places))
   return folder / "checkpoint_1"
 
 

@@ -14,8 +14,8 @@ import sgdx_t5x.tasks  # noqa: F401  # registers them
 def records_of(data_dir: str | os.PathLike) -> Iterator[None]:
   """Makes all tasks read from a data directory, whatever they have read from before.
 
-  AutoGraph is disabled meanwhile, since it takes most of the time of building a pipeline: only
-  packing has functions that need it, and would raise an error.
+  AutoGraph, which none of our functions needs, is disabled meanwhile, since it takes most of the
+  time of building a pipeline.
   """
   _forget()
   seqio.set_tfds_data_dir_override(os.fspath(data_dir))

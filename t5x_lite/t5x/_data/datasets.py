@@ -18,7 +18,6 @@ import seqio
 import tensorflow as tf
 
 from t5x._data import batches
-from t5x._data.packing import reorder_for_packing
 from t5x._process import hosts
 from t5x._process.log import log
 from t5x.errors import T5XError, check_flag, check_whole, nearest, not_in_lite
@@ -278,8 +277,6 @@ def get_dataset(
     num_epochs=num_epochs,
     trim_output_features=cfg.trim_output_features,
   )
-  if cfg.pack:
-    ds = reorder_for_packing(ds, converter, cfg.task_feature_lengths)
   if not cfg.pack and batches.makes_one_row_of_each(converter):
     ds = ds.skip(skip_batches * cfg.batch_size)
     skip_batches = 0

@@ -97,18 +97,16 @@ class ForkServer:
     request |= {"argv": list(map(str, argv)), "env": env or {}, "log": str(log)}
     return Run(self, self.ask(request), log)
 
-  def start(self, script, gin_file, *args, env=None, cwd=None, autograph=False):
+  def start(self, script, gin_file, *args, env=None, cwd=None):
     """Starts t5x.SCRIPT with a gin file (or None) and further arguments.
 
     Args:
       env: environment variables, on top of the server's; None removes one.
       cwd: folder to start it in, also the first one that Python imports from.
-      autograph: whether TensorFlow rewrites the pipeline's functions, which packing needs.
     """
     argv = [script, f"--gin_search_paths={SUPPORT}"]
     argv += [f"--gin_file={gin_file}"] if gin_file else []
-    request = {"module": f"t5x.{script}", "cwd": cwd and str(cwd), "autograph": autograph}
-    return self._start([*argv, *args], env, **request)
+    return self._start([*argv, *args], env, module=f"t5x.{script}", cwd=cwd and str(cwd))
 
   def start_module(self, module, *args, cwd=None, stdin=None):
     """Starts `python -m MODULE`. Args: cwd, as of `start`; stdin, a file that it reads."""
@@ -142,7 +140,7 @@ class ForkServer:
 def _without_autograph():
   """Keeps TensorFlow from rewriting the pipeline's functions: two seconds of each start.
 
-  A function that needs it raises an error then; only packing has such.
+  A function that needs it raises an error then; none of ours does.
   """
   from tensorflow.python.autograph.core import ag_ctx
 
@@ -165,7 +163,7 @@ def _child(request):
     os.chdir(request["cwd"])
     sys.path.insert(0, request["cwd"])
   sys.argv = request["argv"]
-  with contextlib.nullcontext() if request.get("autograph") else _without_autograph():
+  with _without_autograph():
     if "file" in request:
       runpy.run_path(request["file"], run_name="__main__")
     else:
