@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from sgdx_t5x.cli.interrupts import ended
 from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, add_split
 from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.cli.progress import progress
@@ -147,7 +148,7 @@ def _add_provider_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-  """Back-translates a split's schema, or prints what would be done. Returns 0.
+  """Back-translates a split's schema, or prints what would be done. Returns the exit code.
 
   Raises:
     SgdxError: bad input, a provider that fails, or a folder that cannot be written.
@@ -172,8 +173,11 @@ def run(args: argparse.Namespace) -> int:
   if any(plan.known < plan.texts for plan in plans.values()):  # else the provider is not called
     provider.check(pivots)
   for pivot in pivots:
-    with progress("texts") as update:
-      result = backtranslate.back_translate(schema, provider, pivot, update)
+    try:
+      with progress("texts") as update:
+        result = backtranslate.back_translate(schema, provider, pivot, update)
+    except KeyboardInterrupt as stop:
+      return ended(stop, "run the same command again to resume")
     files = backtranslate.write_back_translation(result, out / pivot / args.split, args.overwrite)
     _print_result(result, out / pivot / args.split, files)
   _print_next(args, pivots, schema)

@@ -194,6 +194,20 @@ def test_the_same_command_goes_on_after_a_failure(corpus, shouting, tmp_path, ca
   assert checked == [["zh", "ja", "ko"]]
 
 
+def test_an_interrupted_command_says_how_to_resume(corpus, shouting, tmp_path, capsys, monkeypatch):
+  def translate(*batch):
+    if len(shouting.sent) == 4:
+      os.kill(os.getpid(), signal.SIGTERM)
+    return Shouting.translate(shouting, *batch)
+
+  monkeypatch.setattr(shouting, "translate", translate)
+  assert backtranslate(corpus, tmp_path / "out", "--pivots", "zh") == 143
+  stopped = "sgdx: terminated; run the same command again to resume\n"
+  assert capsys.readouterr().err.endswith(stopped)
+  monkeypatch.undo()
+  assert shouting.count("en") == 12
+
+
 _KILLED = """
 import os, signal, sys
 from fake_translator import Shouting
