@@ -152,7 +152,9 @@ def train(
       list(eval_sets),
       model_dir,
     )
-    start = setup.moved(start, int(trainer.train_state.step), relative_steps)
+    first_step, step = start.step, int(trainer.train_state.step)
+    start = setup.moved(start, step, relative_steps)
+    streams.store_moved(model_dir, stream, step - first_step)
     log(setup.describe_step(model, partitioner, train_dataset_cfg, trainer))
     if isinstance(getattr(model, "module", None), network.Transformer):
       log(softmax_attention.describe())

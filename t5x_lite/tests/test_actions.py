@@ -29,7 +29,8 @@ def _run(action, values, task="task", metric="metric"):
     ("min", [1, 0.8, 0.7, 0.6], 0.15, 0.0, True),
     ("min", [1, 1], 0.0, 0.0, False),  # fewer than `patience` values
     ("min", [1, 1, 0.5, 1], 0.0, 0.0, False),  # 1 -> 0.5 is still in the window
-    ("min", [math.nan, math.nan, math.nan], 0.0, 0.0, True),
+    ("max", [0.5, math.nan, 0.9], 0.0, 0.0, False),
+    ("min", [math.nan, math.nan, math.nan], 0.0, 0.0, False),
   ],
 )
 def test_early_stopping(mode, values, atol, rtol, stops):

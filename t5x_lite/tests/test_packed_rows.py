@@ -53,6 +53,10 @@ def test_pack(full, partial):
       assert np.count_nonzero(row == segments[start]) == size  # no other row has its id
 
 
+def test_an_empty_dataset_has_no_calls():
+  assert packed_rows.pack(Rows(), [], FEATURE, True) == ([], [])
+
+
 def test_few_rows_make_a_small_call():
   packed, left = packed_rows.pack(_rows([300, 200, 100], 512), [0, 1, 2], FEATURE, True)
   assert [x.tokens.shape for x in packed] == [(2, 512)]

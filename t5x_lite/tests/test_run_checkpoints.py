@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from packed_goldens import assert_equal
 
-from t5x import checkpoints
+from t5x import checkpoints, utils
 from t5x._checkpoint.read import flatten
 from t5x._train import loop
 from t5x.errors import T5XError
@@ -76,6 +76,20 @@ def test_save_restore_and_keep(tmp_path):
   kernel = restored.state_dict()["target"]["a"]["kernel"]
   assert kernel.dtype == jnp.bfloat16
   np.testing.assert_array_equal(kernel, np.full((3, 4), 2.5))
+
+
+def test_a_run_goes_on_from_its_own_parameters_as_they_are(tmp_path):
+  """RestoreCheckpointConfig.dtype is that of the checkpoint to begin with."""
+  checkpointer = checkpoints.OrbaxCheckpointManagerInterface(str(tmp_path))
+  checkpointer.save(_state(5))
+  checkpointer.close()
+  cfg = utils.RestoreCheckpointConfig(path=str(tmp_path), mode="latest", dtype="float16")
+  found = [
+    checkpoints.restore(checkpoints.choose_checkpoint(folder, cfg), _state(0), restore_cfg=cfg)
+    for folder in (str(tmp_path), str(tmp_path / "new"))
+  ]
+  dtypes = [x.state_dict()["target"]["a"]["kernel"].dtype for x in found]
+  assert dtypes == [jnp.bfloat16, jnp.float16]
 
 
 def test_unfinished_saves_are_not_chosen(tmp_path):

@@ -133,6 +133,31 @@ def test_sampling_takes_the_plain_steps_and_repeats_equal_inputs(setup):
   assert outputs == dict(fn(ds, state, rng=jax.random.PRNGKey(5)))
 
 
+def test_prompts_that_are_passed_on_are_part_of_the_input(setup):
+  """Gin is not the only way to set `prompt_with_targets`."""
+
+  class Prompted(models.EncoderDecoderModel):
+    def predict_batch(self, params, batch, rng=None, **kwargs):
+      return super().predict_batch(params, batch, rng=rng, prompt_with_targets=True, **kwargs)
+
+  partitioner, initializer, state, ds = setup
+  model = tiny_model(functools.partial(decoding.temperature_sample, topk=1))
+  assert inference._reads_inputs_alone(model.predict_batch)
+  assert not inference._reads_inputs_alone(Prompted.predict_batch.__get__(model))
+  prompted = functools.partial(model.predict_batch_with_aux, prompt_with_targets=True)
+  examples = [x for _, x in ds.take(4).as_numpy_iterator()]
+  for x in examples:
+    x["encoder_input_tokens"] = examples[0]["encoder_input_tokens"]
+  stacked = {k: np.stack([x[k] for x in examples]) for k in examples[0]}
+  alike = tf.data.Dataset.from_tensor_slices(stacked).enumerate()
+
+  def run(efficient):
+    axes = initializer.train_state_axes
+    return utils.get_infer_fn(prompted, 4, axes, partitioner, efficient=efficient)(alike, state)[0]
+
+  assert run(True) == run(False)
+
+
 class _Stopped(Exception):
   """What a stop request raises between two batches."""
 

@@ -1,5 +1,6 @@
 """Invalid settings raise errors in four parts, before anything is compiled."""
 
+import dataclasses
 import importlib
 import os
 import types
@@ -276,6 +277,29 @@ def test_the_start_is_the_step_of_the_state(checkpoint, tmp_path):
   assert (start(cfg, 2).step, start(cfg, 1, 4).total_steps) == (0, 4)
   found = setup.moved(start(restore(cfg.path), 1, 4), 0, 4)  # a transformation drops the step
   assert (found.step, found.total_steps, found.run_start) == (0, 4, 0)
+
+
+def test_the_start_is_checked_when_the_step_has_been_changed(checkpoint, tmp_path):
+  cfg = restore(checkpoint)
+  cfg.state_transformation_fns = [lambda state, target, is_resuming: state]
+  start = setup.choose_start(str(tmp_path / "new"), cfg, 2, None)
+  assert setup.moved(start, 0, None).total_steps == 2
+  with pytest.raises(T5XError, match="past the last step") as e:
+    setup.moved(start, 7, None)
+  assert e.value.found.startswith("step 7 ")
+
+
+def test_data_begin_at_the_step_that_a_function_sets(checkpoint, tmp_path):
+  start = setup.choose_start(str(tmp_path / "new"), restore(checkpoint), 0, 4)
+  data = utils.DatasetConfig("task", None, "train", 4, shuffle=True, seed=None)
+  stream = streams.choose_stream(str(tmp_path), start, 5, data)
+  streams.store_moved(str(tmp_path), stream, 1000 - start.step)
+  assert streams.stored_run_start(str(tmp_path)) == 1000
+  own = dataclasses.replace(start.choice, resuming=True)
+  again = streams.choose_stream(
+    str(tmp_path), dataclasses.replace(start, choice=own, step=1004), 5, data
+  )
+  assert again == dataclasses.replace(stream, first_step=1000, run_start=1000)
 
 
 def test_a_damaged_checkpoint_is_said(checkpoint, tmp_path):

@@ -120,7 +120,8 @@ def restore(
           `restore_state(state_dict)`.
       shardings: matching train state of shardings, or None for the first device.
       restore_cfg: `utils.RestoreCheckpointConfig`, for dtype, assignment_map, strict,
-          state_transformation_fns (all but dtype are ignored when resuming).
+          state_transformation_fns; ignored when resuming, as in T5X: rounding the parameters that
+          a run goes on from would change it.
       init_fn: returns an initialised train state; called only if some arrays are to keep
           their initial values.
 
@@ -146,7 +147,7 @@ def restore(
   strict = getattr(cfg, "strict", True) and not getattr(cfg, "assignment_map", None)
   _check_match(choice, wanted, stored.arrays, source, strict)
 
-  dtype = getattr(restore_cfg, "dtype", None)
+  dtype = getattr(cfg, "dtype", None)
   dtype = jnp.dtype(dtype) if dtype else None
 
   def request(name: str) -> tuple[Any, Any]:

@@ -57,6 +57,18 @@ def uses_prompts() -> bool:
   )
 
 
+def _reads_inputs_alone(step: Callable) -> bool:
+  """Whether `encoder_input_tokens` decide what a model's method predicts.
+
+  They do in T5X's own, unless gin gives prompts; others may pass prompts on.
+  """
+  model = type(getattr(step, "__self__", None))
+  names = ("predict_batch", "predict_batch_with_aux")
+  methods = [step, *(getattr(model, name, step) for name in names)]
+  own = all(str(getattr(m, "__module__", None)).startswith("t5x.") for m in methods)
+  return own and not uses_prompts()
+
+
 def _accepts_segments(step: Callable) -> bool:
   """Whether a model's method can decode one segment at a time."""
   decode = getattr(getattr(step, "__self__", None), "predict_batch_with_aux", step)
@@ -295,7 +307,8 @@ class BatchInference:
     # Equal inputs have equal outputs, unless they are sampled.
     merge = self._efficient and (staged or not self._takes_rng)
     names = list(ds.element_spec[1])
-    encoder_decides = self._takes_rng and "encoder_input_tokens" in names and not uses_prompts()
+    encoder_decides = self._takes_rng and "encoder_input_tokens" in names
+    encoder_decides = encoder_decides and _reads_inputs_alone(self._step_fn)
     key_features = ["encoder_input_tokens"] if encoder_decides else None
     known = journal.read() if journal is not None else {}
     outputs: dict[str, Any] = dict(known)

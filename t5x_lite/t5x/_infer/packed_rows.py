@@ -84,6 +84,8 @@ def pack(
   Returns:
     What each call encodes, and the numbers of the rows left over.
   """
+  if not numbers:  # of an empty dataset no shape is known
+    return [], []
   full, packed, left = rows.full_shapes[feature][0], [], []
   limits = sorted({packed_length(full), full})
   for shorter, length in zip([-1, *limits], limits, strict=False):

@@ -154,8 +154,9 @@ class EarlyStoppingAction:
     self._patience, self._atol, self._rtol = patience, atol, rtol
     self._history: list[float] = []
 
-  def _improved(self, old: float, new: float) -> bool:
-    return self._sign * (new - old) > self._atol + self._rtol * abs(old)
+  def _stalled(self, old: float, new: float) -> bool:
+    # False where one is NaN, as in T5X: that is for TerminateOnNanAction.
+    return self._sign * (new - old) <= self._atol + self._rtol * abs(old)
 
   def run(self, train_state, metrics_by_task: MetricsByTask) -> bool:
     """Returns True to stop.
@@ -170,7 +171,7 @@ class EarlyStoppingAction:
       return False
     self._history = [*self._history, value][-self._patience :]
     pairs = list(zip(self._history, self._history[1:], strict=False))
-    if len(self._history) < self._patience or any(self._improved(a, b) for a, b in pairs):
+    if len(self._history) < self._patience or not all(self._stalled(a, b) for a, b in pairs):
       return False
     shown = ", ".join(f"{v:.6g}" for v in self._history)
     log(f"{self._task} {self._metric} has stopped improving ({shown}): stopping")

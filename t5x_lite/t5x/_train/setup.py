@@ -125,6 +125,11 @@ class Start:
   total_steps: int
   run_start: int
 
+  @property
+  def resuming(self) -> bool:
+    """Whether the run goes on from a checkpoint of its own."""
+    return self.choice is not None and self.choice.resuming
+
 
 def choose_start(
   model_dir: str,
@@ -162,7 +167,16 @@ def choose_start(
     first = first if run_start is None else min(run_start, first)
   if relative_steps:
     total_steps = first + relative_steps
-  if step > total_steps:
+  start = Start(choice, step, total_steps, first)
+  if start.resuming or not getattr(restore_cfg, "state_transformation_fns", None):
+    _check_remaining(start, relative_steps)  # else when they have been applied
+  return start
+
+
+def _check_remaining(start: Start, relative_steps: int | None) -> None:
+  """Raises T5XError if a run starts past its last step."""
+  choice, step, total_steps, first = start.choice, start.step, start.total_steps, start.run_start
+  if choice is not None and step > total_steps:
     said, more = f"TRAIN_STEPS={total_steps}", f"TRAIN_STEPS={step + max(total_steps, 1)}"
     if relative_steps:
       said = f"TRAIN_STEPS_RELATIVE={relative_steps} from step {first}"
@@ -173,7 +187,6 @@ def choose_start(
       expected="a last step of at least that step: it includes the checkpoint's own steps",
       fix=f"--gin.{more}, or a new MODEL_DIR.",
     )
-  return Start(choice, step, total_steps, first)
 
 
 def _start_step(choice: checkpoints.CheckpointChoice, restore_cfg) -> int:
@@ -191,10 +204,16 @@ def _start_step(choice: checkpoints.CheckpointChoice, restore_cfg) -> int:
 
 
 def moved(start: Start, step: int, relative_steps: int | None) -> Start:
-  """Returns where a run starts if `state_transformation_fns` have changed the step of its state."""
+  """Returns where a run starts if `state_transformation_fns` have changed the step of its state.
+
+  Raises:
+      T5XError: it is past the last step.
+  """
   shift = step - start.step
   last = start.total_steps + (shift if relative_steps else 0)
-  return dataclasses.replace(start, step=step, total_steps=last, run_start=start.run_start + shift)
+  start = dataclasses.replace(start, step=step, total_steps=last, run_start=start.run_start + shift)
+  _check_remaining(start, relative_steps)
+  return start
 
 
 def make_trainer(

@@ -51,7 +51,7 @@ def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) ->
   """
   path = epath.Path(model_dir) / "stream.json"
   settings = _describe(cfg, random_seed)
-  resuming = start.choice is not None and start.choice.resuming
+  resuming = start.resuming
   kept = _read_stream(path) if resuming and utils.resume_data() else None
   if kept is not None and kept.settings == settings and kept.first_step <= start.step:
     log(
@@ -71,9 +71,22 @@ def choose_stream(model_dir: str, start: Start, random_seed: int | None, cfg) ->
     from jax.experimental import multihost_utils
 
     multihost_utils.sync_global_devices("stream.json is read")  # before it is written
-  if stream is not kept and jax.process_index() == 0:
-    replace_text(path, json.dumps(dataclasses.asdict(stream)) + "\n")
+  if stream is not kept:
+    _store(model_dir, stream)
   return stream
+
+
+def store_moved(model_dir: str, stream: Stream, shift: int) -> None:
+  """Stores a stream whose first step `state_transformation_fns` have changed by `shift`."""
+  if shift:
+    first, run_start = stream.first_step + shift, (stream.run_start or 0) + shift
+    _store(model_dir, dataclasses.replace(stream, first_step=first, run_start=run_start))
+
+
+def _store(model_dir: str, stream: Stream) -> None:
+  if jax.process_index() == 0:
+    text = json.dumps(dataclasses.asdict(stream)) + "\n"
+    replace_text(epath.Path(model_dir) / "stream.json", text)
 
 
 def _seed(random_seed: int | None) -> int:
