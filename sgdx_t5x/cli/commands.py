@@ -1,6 +1,7 @@
 """All subcommands of `sgdx`: their parsers, and what all of their runs share."""
 
 import argparse
+import errno
 import os
 import sys
 import textwrap
@@ -163,10 +164,12 @@ def run(argv: Sequence[str] | None = None) -> int:
   except OSError as e:
     if args.debug:
       raise
+    full = e.errno == errno.ENOSPC
     error = SgdxError(
-      f"{e.filename or 'a file'}: {e.strerror or e}",
+      f"{e.filename or ('standard output' if full else 'a file')}: {e.strerror or e}",
       expected="a file that can be read or written",
-      fix="check the path and its permissions; --debug shows the traceback",
+      fix=("free some space" if full else "check the path and its permissions")
+      + "; --debug shows the traceback",
     )
   print_error(f"sgdx: {error}")
   return error.exit_code

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
   from sgdx_t5x.augment.compose import Composition
 
 _VARIANTS = 5  # as in SGD-X
+_MOST_VARIANTS = 1_000
 _EPILOG = """\
 examples:
   A file that lists every name and description, to fill in:
@@ -91,6 +92,12 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.corpora import open_corpus
 
   check_least(args, "variants", 1, "omit it to use 5, as in SGD-X")
+  if args.variants > _MOST_VARIANTS:
+    raise UsageError(
+      f"--variants {args.variants}",
+      expected=f"at most {_MOST_VARIANTS:,}",
+      fix="omit it to use 5, as in SGD-X",
+    )
   if args.init is not None:
     return _init(args)
   if not args.out:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files.inputs import check_not_input, protect
+from sgdx_t5x.files.writing import check_regular
 
 if TYPE_CHECKING:
   from sgdx_t5x.augment.variant_schemas import VariantSchemas
@@ -47,7 +48,21 @@ def add_command(
     formatter_class=argparse.RawDescriptionHelpFormatter,
   )
   parser.set_defaults(parser=parser)
+  parser.register("action", None, _Store)
   return parser
+
+
+class _Store(argparse._StoreAction):
+  """Stores an option; one of several values that is given again adds to what it has.
+
+  argparse would drop the earlier values: `--predictions original=a --predictions v1=b` scored v1.
+  """
+
+  def __call__(self, parser, namespace, values, option_string=None):  # type: ignore[no-untyped-def]
+    if self.option_strings and self.nargs == "+":
+      before = getattr(namespace, self.dest)
+      values = [*([] if before is self.default else before), *values]
+    setattr(namespace, self.dest, values)
 
 
 class Takes(enum.Enum):
@@ -384,6 +399,8 @@ def _check_file(name: str, option: str, used: dict[pathlib.Path, str]) -> None:
       fix="choose another file",
     )
   check_not_input(path, option)
+  if not path.is_dir():
+    check_regular(name, option)
   if not os.access(path.parent, os.W_OK) or path.is_dir():
     why = "is a folder" if path.is_dir() else f"no writable folder {path.parent}"
     raise SgdxError(

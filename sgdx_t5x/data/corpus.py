@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import hashlib
 import pathlib
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
@@ -89,6 +90,8 @@ class Corpus:
         known = "sample"
     path = pathlib.Path(self.origin).resolve()
     name = path.stem if path.is_file() else path.name  # of a folder "ned.seed1", all of it
+    # Fields of a signature end at "|", its line at "\n"; bytes that are not UTF-8 are surrogates.
+    name = re.sub(r"[|\x00-\x1f\x7f-\x9f\ud800-\udfff]", "_", name)
     return f"own_{name}" if name in ("sgd", "sample") and name != known else name
 
   def perturbed(self, split: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ import errno
 import gzip
 import io
 import json
+import os
 import pathlib
 import re
 from collections.abc import Callable, Iterator
@@ -61,6 +62,29 @@ def _open_text(path: pathlib.Path, packed: bool) -> Iterator[TextIO]:
     yield files.enter_context(io.TextIOWrapper(file, encoding="utf-8", newline="\n"))
 
 
+def check_regular(path: str | pathlib.Path, option: str) -> None:
+  """Refuses a file that renaming another one would replace: a device, a pipe, an open stream.
+
+  /dev/stdout and the like may link to a regular file, the one that the shell appends to.
+
+  Args:
+    path: the file; it need not exist.
+    option: the option that named it, for messages.
+
+  Raises:
+    SgdxError: it is such a file.
+  """
+  given = os.path.abspath(path)
+  stream = given in ("/dev/stdin", "/dev/stdout", "/dev/stderr")
+  stream = stream or given.startswith(("/dev/fd/", "/proc/"))
+  if stream or (os.path.exists(path) and not os.path.isfile(path)):
+    raise SgdxError(
+      f"{option} {path}: not a regular file",
+      expected="a file in an existing, writable folder",
+      fix="name another file",
+    )
+
+
 @contextlib.contextmanager
 def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
   """Opens a text file under a temporary name in its folder; renames it once it is written.
@@ -73,13 +97,12 @@ def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
     SgdxError: it cannot be written, is not a regular file, or is an input of this command.
       No partial file is left then.
   """
+  check_regular(path, option)
   path = pathlib.Path(path).resolve()
   check_not_input(path, option)
   remove_leftovers(path.parent)
   try:
     with temporary_name(path) as temporary:
-      if path.exists() and not path.is_file():  # renaming would replace a device
-        raise OSError(0, "not a regular file")
       with _open_text(temporary, packed=path.suffix == ".gz") as file:
         yield file
       check_not_input(path, option)  # by now all inputs are known

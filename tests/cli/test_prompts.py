@@ -226,6 +226,12 @@ def test_a_sample_of_the_sample(tmp_path, capsys):
   assert frames_of(read(tmp_path / "q.jsonl"))["v3"] != whole
 
 
+def test_an_option_of_several_values_may_be_repeated(corpus, tmp_path):
+  out = tmp_path / "p.jsonl"
+  assert prompts(corpus, out, "--variant", "v1", "v2") == 0
+  assert {*frames_of(read(out))} == {"v3", "v1", "v2"}
+
+
 # --- the command ---------------------------------------------------------------------------
 
 
@@ -242,6 +248,8 @@ def test_a_sample_of_the_sample(tmp_path, capsys):
     (["--prompt-style", "values=b"], 1, "PromptStyle.values = 'b'"),
     (["--out", "/nowhere/p.jsonl"], 1, "--out /nowhere/p.jsonl: no writable folder /nowhere"),
     (["--out", "/dev/null"], 1, "--out /dev/null: not a regular file"),
+    (["--out", "/dev/stdout"], 1, "--out /dev/stdout: not a regular file"),
+    (["--out", "/proc/self/fd/1"], 1, "--out /proc/self/fd/1: not a regular file"),
   ],
 )
 def test_mistakes_get_an_exit_code_and_four_parts(corpus, tmp_path, capsys, args, code, part):

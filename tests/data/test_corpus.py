@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import pathlib
 import shutil
 import zipfile
@@ -202,6 +203,12 @@ def test_the_folder_one_is_in_has_its_name(folder, monkeypatch):
 def test_a_corpus_has_the_name_of_its_folder_or_archive(folder, archive, tmp_path):
   assert open_corpus(archive).name == "mine"
   assert open_corpus(shutil.copytree(folder, tmp_path / "ned.seed1")).name == "ned.seed1"
+
+
+def test_a_name_fits_into_signatures(folder, tmp_path):
+  given = os.fsdecode(b"a|b\n \xff")
+  shutil.copytree(folder, tmp_path / given)
+  assert open_corpus(str(tmp_path / given)).name == "a_b_ _"
 
 
 def test_only_sgd_and_the_sample_have_their_names(folder, tmp_path):
