@@ -1,7 +1,6 @@
 """All subcommands of `sgdx`: their parsers, and what all of their runs share."""
 
 import argparse
-import errno
 import os
 import sys
 import textwrap
@@ -31,6 +30,7 @@ from sgdx_t5x.cli.options import HELP_WIDTH, check_paths
 from sgdx_t5x.cli.output import print_error
 from sgdx_t5x.errors import SgdxError, with_document_paths
 from sgdx_t5x.files.inputs import protected
+from sgdx_t5x.files.writing import NO_ROOM
 from sgdx_t5x.signature import package_version
 
 _COMMANDS = (
@@ -164,7 +164,7 @@ def run(argv: Sequence[str] | None = None) -> int:
   except OSError as e:
     if args.debug:
       raise
-    full = e.errno == errno.ENOSPC
+    full = e.errno in NO_ROOM
     error = SgdxError(
       f"{e.filename or ('standard output' if full else 'a file')}: {e.strerror or e}",
       expected="a file that can be read or written",

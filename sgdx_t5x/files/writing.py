@@ -16,7 +16,7 @@ from sgdx_t5x.files.inputs import check_no_input_in, check_not_input
 from sgdx_t5x.files.locks import lock, remove_leftovers, temporary_name
 from sgdx_t5x.files.reading import is_text
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_ROOM_IN_WORDS = re.compile("no space left|quota exceeded|file too large", re.IGNORECASE)
 _REFUSED_IN_WORDS = re.compile("permission denied|not permitted|read-only", re.IGNORECASE)
@@ -34,7 +34,7 @@ def writing_fix(error: BaseException, other: str, otherwise: str | None = None) 
   while cause is not None and not getattr(cause, "errno", None):
     cause = cause.__cause__ or cause.__context__
   number, text = getattr(cause, "errno", None), "" if cause else str(error)
-  if number in _NO_ROOM or _NO_ROOM_IN_WORDS.search(text):
+  if number in NO_ROOM or _NO_ROOM_IN_WORDS.search(text):
     return f"free some space, or {other}"
   if number in _REFUSED or _REFUSED_IN_WORDS.search(text):
     return f"{other}, or ask the owner of this one for write permission"

@@ -73,7 +73,7 @@ def pack(examples: Sequence[np.ndarray], lengths: Sequence[int]) -> list[np.ndar
   """Packs examples into rows as `seqio.trim_and_pack_dataset` does, in the order they come in.
 
   An example that does not fit in the row of those before it begins the next row. SeqIO's loop over
-  examples, in TensorFlow, takes several times as long, and a second to trace.
+  examples, in TensorFlow, takes longer to run and to trace.
 
   Args:
       examples: for each of F features int32 `[N, any]`, N examples padded with zeros.
