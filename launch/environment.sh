@@ -26,17 +26,25 @@ fi
 # Reinstall only if the requirements have changed.
 wanted="$(cat setup.py t5x_lite/setup.py constraints.txt | cksum)"
 if [ "$(cat .venv/installed 2>/dev/null)" != "$wanted" ]; then
-  say "Installing into .venv (once; 1-3 minutes, 2 GB)"
+  say "Installing into .venv (once; 1 to 3 minutes, 2 GB)"
   if [ ! -x .venv/bin/python ] && ! "$python" -m venv .venv; then
     echo "  fix:       install the venv module (Debian: apt-get install python3-venv)" >&2
     exit 1
   fi
-  # In half the time: Python's own pip may be old and slow, and only modules that are imported need
-  # compiling, which Python does.
+  # Only modules that are imported need compiling, which Python does.
   pip_install=(.venv/bin/python -m pip install --quiet --quiet --disable-pip-version-check
     --no-compile --constraint constraints.txt)
-  "${pip_install[@]}" --upgrade pip
-  "${pip_install[@]}" --editable ".[train,test]" --editable t5x_lite
+  packages=(--editable ".[train,test]" --editable t5x_lite)
+  # uv takes a quarter of pip's time, but knows of pip's settings only the index that it is told.
+  index="$(.venv/bin/python -m pip config list 2>/dev/null |
+    sed -nE "s/^[^=]*\.index-url='(.*)'$/\1/p" | tail -n 1)"
+  if ! { "${pip_install[@]}" uv && ${index:+env "UV_DEFAULT_INDEX=$index"} \
+    .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt \
+    "${packages[@]}"; }; then
+    say "Installing with pip instead of uv"
+    "${pip_install[@]}" --upgrade pip
+    "${pip_install[@]}" "${packages[@]}"
+  fi
   echo "$wanted" > .venv/installed
 fi
 export PATH="$PWD/.venv/bin:$PATH"
