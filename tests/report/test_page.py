@@ -238,7 +238,7 @@ def opened(chromium, tmp_path):
     contexts.append(context)
     context.set_offline(True)
     tab = context.new_page()
-    tab.set_default_timeout(5_000)
+    tab.set_default_timeout(60_000)  # the machine may be busy
     tab.on("pageerror", lambda error: errors.append(str(error)))
     tab.on("console", lambda m: errors.append(m.text) if m.type in ("error", "warning") else None)
     tab.goto(path.as_uri())
