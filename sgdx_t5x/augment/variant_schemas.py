@@ -29,6 +29,7 @@ from sgdx_t5x.data.variants import (
 )
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.inputs import protect
+from sgdx_t5x.files.reading import not_found
 
 _CORRUPTED = re.compile(r"corrupt_(\d+)")
 
@@ -66,9 +67,9 @@ class VariantSchemas:
     """Args: released, schemas of the data set; folders, variant -> folder of custom schemas.
 
     Raises:
-      SgdxError: a custom variant has a name that means something else.
+      SgdxError: a custom variant has a name that means something else, or no folder.
     """
-    for name in folders or ():
+    for name, folder in (folders or {}).items():
       if name == ORIGINAL or untagged(name)[0]:
         raise SgdxError(
           f"a variant of your own named {name!r}",
@@ -76,6 +77,8 @@ class VariantSchemas:
           available=f"all but {', '.join((ORIGINAL, *PERTURBATIONS))}",
           fix=f"name it, for example, my_{name}",
         )
+      if not (path := pathlib.Path(folder)).is_dir():
+        raise not_found(path, f"the schemas of variant {name}, FOLDER/SPLIT/schema.json", "folder")
     self._released, self._folders = released, dict(folders or {})
     self._made: dict[tuple[str, str], Schema] = {}
 

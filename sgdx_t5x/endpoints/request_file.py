@@ -35,7 +35,7 @@ class Request:
     id: unique in its file.
     digest: hash of the body as it is sent. Requests with the same digest are sent once.
     place: byte offset of its line in the file.
-    size: size of its body in bytes.
+    size: characters of its body.
     dialogue_id: of its frame.
     service: of its frame, by its original name.
   """
@@ -120,7 +120,7 @@ class RequestFile:
     self.variants.add(example.variant)
     body = self._body(row, where)
     digest = hashlib.blake2b(body, digest_size=16).hexdigest()
-    return Request(name, digest, place, len(body), example.dialogue_id, example.service)
+    return Request(name, digest, place, len(body.decode()), example.dialogue_id, example.service)
 
   def _body(self, row: Mapping[str, Any], where: str) -> bytes:
     sent = row.get("body") if "custom_id" in row else {k: row[k] for k in _SENT if k in row}

@@ -27,7 +27,7 @@ def not_found(path: pathlib.Path, expected: str, what: str = "file") -> SgdxErro
   Args:
     path: the missing path.
     expected: what should be there.
-    what: "file", or "file or folder".
+    what: "file", "folder", or "file or folder".
   """
   if path.is_dir():
     files = _shown(path)

@@ -61,6 +61,8 @@ def test_a_folder_without_the_split_is_refused(corpus, tmp_path):
     VariantSchemas(corpus, {"mine": own}).get("train", "mine")
   found = [VariantSchemas(corpus, {"mine": own}).has(x, "mine") for x in ("train", "test")]
   assert found == [False, True]  # regression: it was an error, also of `sgdx schema-embeddings`
+  with pytest.raises(SgdxError, match=r"(?s)no folder at .*owm.*nearest: own"):
+    VariantSchemas(corpus, {"mine": tmp_path / "owm"})  # also where nobody asks for the variant
 
 
 @pytest.mark.long

@@ -36,7 +36,7 @@ def test_request_files(files, folder):
   def read(data):
     files[0].write_bytes(data)
     with RequestFile(files[0], "m" if len(data) % 2 else "", {}) as file:
-      assert all(len(file.body(request)) == request.size for request in file.requests)
+      assert all(len(file.body(request).decode()) == request.size for request in file.requests)
       choose(file.requests, 2, {"Banks_1"}, 0)
 
   rows = [{"id": x["custom_id"], **x["body"], "tool_choice": "auto"} for x in ROWS]

@@ -145,8 +145,8 @@ class Requests:
         wanted = (call for call in state_calls(pair, frame.state) if call["name"] in names)
         calls = calls_text(wanted)
         self.size.requests += 1
-        self.size.read += len(said) + len(shown)
-        self.size.written += len(calls)
+        self.size.read += _characters(said) + _characters(shown)
+        self.size.written += _characters(calls)
         yield self._line(example, frame.service, tools, said, shown, calls)
 
   def _line(
@@ -177,6 +177,11 @@ class Requests:
     }
     target = f', "target": {calls}' if form.targets else ""
     return f'{{"id": {json.dumps(name)}, {body}, "metadata": {json.dumps(about)}{target}}}\n'
+
+
+def _characters(text: str) -> int:
+  """The length of a JSON text in which an escape, such as \\u3042, counts as the character it is."""
+  return len(text) - (len(r"\u3042") - 1) * text.count(r"\u")
 
 
 def _message(role: str, text: str) -> str:

@@ -1,6 +1,7 @@
 """Requests: what they show, with which tools; variants differ in wording only."""
 
 import collections
+import dataclasses
 import itertools
 import json
 
@@ -9,6 +10,7 @@ import tiny_corpus as tiny
 
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.example_id import ExampleId
+from sgdx_t5x.endpoints.request_file import RequestFile
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.prompts.protocol import service_pairs
 from sgdx_t5x.prompts.tools import ToolStyle
@@ -65,6 +67,20 @@ def test_a_request_by_hand(tmp_path):
   # v3 gives `kind` the original name of another slot; the first of two accepted values is used.
   arguments = {"amount": "Checking", "to_v3": "Anna Lee"}
   assert row["target"] == [{"name": "Banks_13__Do", "arguments": arguments}]
+
+
+def test_tokens_are_estimated_as_they_are_of_the_written_file(tmp_path):
+  """In any script: a character that JSON escapes counts as one, as it does when it is sent."""
+  corpus = open_corpus(tiny.write_corpus(tmp_path / "tiny"))
+  schema = corpus.schema("test")
+  made = Requests("test", {"v1": service_pairs(schema, corpus.schema("test", "v1"))}, RequestForm())
+  said = "東京から大阪までの切符を二枚ください。" * 200
+  dialogue = next(iter(corpus.dialogues("test")))
+  turns = [dataclasses.replace(turn, utterance=said) for turn in dialogue.turns]
+  lines = list(made.lines(dataclasses.replace(dialogue, turns=turns)))
+  (tmp_path / "r.jsonl").write_text("".join(lines))
+  file = RequestFile(tmp_path / "r.jsonl", "m", {})
+  assert sum(request.size for request in file.requests) == pytest.approx(made.size.read, rel=0.02)
 
 
 def test_a_batch_has_the_same_body(sample):
