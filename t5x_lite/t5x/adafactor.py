@@ -199,6 +199,23 @@ class Adafactor(optimizers.OptimizerDef):
   axes_by_param: tuple[tuple[str, tuple[str | None, ...]], ...] = ()
 
   def __post_init__(self) -> None:
+    scale, factor_map = self.multiply_by_parameter_scale, self.factor_map
+    for name, value, kinds, expected in (
+      ("multiply_by_parameter_scale", scale, (bool, HParamMap), "a bool, or an HParamMap of them"),
+      ("factor_map", factor_map, (type(None), HParamMap), "an HParamMap, or None"),
+    ):
+      if not isinstance(value, kinds):
+        raise T5XError(
+          found=f"adafactor.Adafactor.{name} = {value!r}",
+          expected=expected,
+          fix=f"adafactor.Adafactor.{name} = @adafactor.HParamMap()",
+        )
+    if factor_map is not None and not self.factored:
+      raise T5XError(
+        found="adafactor.Adafactor.factored = False with a factor_map",
+        expected="one of the two",
+        fix="set adafactor.Adafactor.factor_map to None",
+      )
     rules = self.logical_factor_rules
     if isinstance(rules, Mapping):
       # Hashable, since an optimizer is static data of a jitted train step.
@@ -209,6 +226,10 @@ class Adafactor(optimizers.OptimizerDef):
   def hyper_params(self) -> Adafactor:
     """The settings, of which a step may override any."""
     return self
+
+  def replace(self, **settings: Any) -> Adafactor:
+    """Returns a copy with other settings; `hyper_params` of the other optimizers have this too."""
+    return dataclasses.replace(self, **settings)
 
   def with_logical_axes(self, axes: PyTree) -> Adafactor:
     """Returns an Adafactor that can apply its `logical_factor_rules` to these parameters."""
@@ -327,7 +348,14 @@ class Adafactor(optimizers.OptimizerDef):
       )
     if axes is None:
       return None
-    return [rules.get(name, FactorDim.NONE) for name in axes]
+    roles = [rules.get(name, FactorDim.NONE) for name in axes]
+    if {FactorDim.ROW, FactorDim.COLUMN, FactorDim.NONE} <= set(roles):
+      raise T5XError(
+        found=f"parameter {path} with logical axes {axes}, which are {[r.name for r in roles]}",
+        expected="no NONE beside ROW and COLUMN: batch for an axis that is not factored",
+        fix="set adafactor.Adafactor.logical_factor_rules",
+      )
+    return roles
 
   def _roles_of_rule(self, rule: Any, path: str, shape: tuple[int, ...]) -> list[FactorDim] | None:
     """Returns the role of each dimension by a rule of `factor_map`; None is the heuristic."""

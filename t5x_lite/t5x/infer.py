@@ -126,7 +126,7 @@ def infer(
   checkpoint_ds_iter: bool = True,
   fallback_init_rng: int | None = None,
   summarize_config_fn: Callable | None = None,
-  verify_matching_vocabs_fn: Callable | None = None,
+  verify_matching_vocabs_fn: Callable | None = cli.verify_matching_vocabs,
   output_vocab_feature_name: str = "targets",
   file_extension: str = "jsonl",
   keep_aux_as_numpy: bool = False,
@@ -151,7 +151,8 @@ def infer(
       checkpoint_ds_iter: accepted.
       fallback_init_rng: seed for arrays the checkpoint does not have (else they are an error).
       summarize_config_fn: called as fn(output_dir, None, 0).
-      verify_matching_vocabs_fn: called as fn(dataset_cfg, model).
+      verify_matching_vocabs_fn: called as fn(dataset_cfg, model), by default
+          `utils.verify_matching_vocabs`; None checks nothing.
       output_vocab_feature_name: feature whose vocabulary decodes predictions.
       file_extension: of the files.
       keep_aux_as_numpy: give write_fn auxiliary values as arrays.
@@ -180,7 +181,8 @@ def infer(
   _check_settings(mode, dataset_cfg, shard_id, num_shards)
   check_model(model)
   utils.import_module(dataset_cfg.module)
-  (verify_matching_vocabs_fn or utils.verify_matching_vocabs)(dataset_cfg, model)
+  if verify_matching_vocabs_fn is not None:
+    verify_matching_vocabs_fn(dataset_cfg, model)
   utils.check_lengths(dataset_cfg, model.FEATURE_CONVERTER_CLS)
   tasks = _tasks(dataset_cfg)
   part = f"{mode}.{file_extension}-{shard_id:05}-of-{num_shards:05}"

@@ -81,7 +81,7 @@ def smoothed_cross_entropy(
 def _smoothing_constants(label_smoothing: float, vocab_size: int) -> tuple[float, float, float]:
   """Returns probability of the target, of each other token, and the entropy in nats."""
   high = 1.0 - label_smoothing
-  low = label_smoothing / (vocab_size - 1)
+  low = label_smoothing / max(vocab_size - 1, 1)
   entropy = 0.0
   if label_smoothing:
     # The epsilon is T5X's; it matters in the last digits only.

@@ -178,7 +178,8 @@ class EncoderDecoderModel(BaseTransformerModel):
       decode_length: T, maximum tokens to decode.
 
     Returns:
-      (cache, cross_cache): the first changes with every step, the second never.
+      (cache, cross_cache): the first changes with every step, the second never. The second is the
+      encoder's output, `[B, S, E]`, where the network keeps no cache of it, as T5X's own.
     """
     encoded = self._encode(params, encoder_input_tokens)
     return self._make_caches(params, encoded, encoder_input_tokens, decode_length)
@@ -255,7 +256,7 @@ class EncoderDecoderModel(BaseTransformerModel):
       mutable=["cache", "cross_cache"],
       method="decode",
     )
-    return variables["cache"], variables["cross_cache"]
+    return variables["cache"], variables.get("cross_cache", encoded)
 
   def decode_step(
     self,
@@ -279,8 +280,16 @@ class EncoderDecoderModel(BaseTransformerModel):
     Returns:
       (logits `[B*N, V]`, new cache).
     """
+    variables = {"params": params, "cache": state.cache}
+    if isinstance(cross_cache, Mapping):
+      variables["cross_cache"] = cross_cache
+    else:
+      decodes = len(state.cur_token) // len(cross_cache)
+      encoded, encoder_input_tokens = (
+        jnp.repeat(x, decodes, axis=0) for x in (cross_cache, encoder_input_tokens)
+      )
     logits, variables = self.module.apply(
-      {"params": params, "cache": state.cache, "cross_cache": cross_cache},
+      variables,
       encoded,
       encoder_input_tokens,
       state.cur_token,
@@ -340,6 +349,7 @@ class EncoderDecoderModel(BaseTransformerModel):
     if num_decodes is not None:
       kwargs["num_decodes"] = num_decodes
     kwargs.setdefault("num_decodes", 1)
+    kwargs["cache_offset"] = int(bool(getattr(self.module, "scan_layers", False)))
     if isinstance(self.module, network.Transformer):
       params = products.cast_kernels(params)  # here, once for all tokens
     if segment is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -238,7 +239,8 @@ def wrap_optax_optimizer(
   """Makes an optax optimizer usable as `OPTIMIZER` in gin.
 
   Args:
-    optax_optimizer: e.g. `optax.adamw`; called with whatever gin binds.
+    optax_optimizer: e.g. `optax.adamw`; called with whatever gin binds. One whose first parameter
+      is not `learning_rate` scales by the rate itself, as in T5X.
     needs_rate: whether, with these keyword arguments, updates are not proportional to the rate of
       their step, for example because momentum is summed after scaling by it.
 
@@ -247,6 +249,14 @@ def wrap_optax_optimizer(
     out or None, the trainer's schedule gives it at each step: updates at rate 1 times the rate of
     the step are the same, unless `needs_rate`; then it raises T5XError.
   """
+
+  if next(iter(inspect.signature(optax_optimizer).parameters), None) != "learning_rate":
+
+    @functools.wraps(optax_optimizer)
+    def passed_on(*args, **kwargs) -> OptaxWrapper:
+      return OptaxWrapper(optax_optimizer(*args, **kwargs))
+
+    return passed_on
 
   @functools.wraps(optax_optimizer)
   def wrapped(learning_rate=None, *args, **kwargs) -> OptaxWrapper:

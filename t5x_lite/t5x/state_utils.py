@@ -11,7 +11,7 @@ from typing import Any
 
 from flax import traverse_util
 
-from t5x._checkpoint.restore import match_names
+from t5x._checkpoint.restore import match_names, with_names
 from t5x._process.log import log
 from t5x.errors import T5XError
 
@@ -112,8 +112,8 @@ def apply_assignment_map(
   """
   if is_resuming:
     return ckpt_optimizer_state
-  stored = flatten_state_dict(ckpt_optimizer_state)
-  renamed, skipped, unused = match_names(flatten_state_dict(optimizer_state), assignment_map)
+  stored, wanted = flatten_state_dict(ckpt_optimizer_state), flatten_state_dict(optimizer_state)
+  renamed, skipped, unused = match_names(wanted, assignment_map)
   if unused and require_all_rules_match:
     raise T5XError(
       "assignment_map has patterns that match no array of the model.", found=", ".join(unused)
@@ -125,8 +125,5 @@ def apply_assignment_map(
       found="no " + ", ".join(missing),
       available=", ".join(sorted(stored)),
     )
-  taken = set(renamed.values()) | skipped
-  wanted = set(flatten_state_dict(optimizer_state)) - skipped
-  result = {name: x for name, x in stored.items() if name not in taken or name in wanted}
-  result |= {name: stored[source] for name, source in renamed.items()}
-  return traverse_util.unflatten_dict(result, sep="/")
+  named = with_names(stored, wanted, renamed, skipped)
+  return traverse_util.unflatten_dict(named, sep="/")

@@ -45,7 +45,7 @@ def train(
   run_eval_before_training: bool = False,
   train_state_initializer_cls: Any = None,
   use_orbax: bool = True,
-  verify_matching_vocabs_fn: Callable | None = None,
+  verify_matching_vocabs_fn: Callable | None = cli.verify_matching_vocabs,
   gc_period: int = 0,
 ) -> tuple[int, Any]:
   """Trains a model (gin: `train_script.train`).
@@ -68,7 +68,8 @@ def train(
       stats_period: steps between TensorBoard points.
       random_seed: seed of parameters, dropout and (if they have none) data.
       use_hardware_rng: use the backend's fast generator (`rbg`) for keys.
-      summarize_config_fn: called as fn(model_dir, summary_writer, step).
+      summarize_config_fn: called as fn(model_dir, summary_writer of training, step), instead of
+          writing config.gin.
       inference_evaluator_cls: `seqio.Evaluator` with its gin bindings.
       get_dataset_fn: replaces `utils.get_dataset`.
       concurrent_metrics: compute metrics beside training, and wait for them at the next
@@ -80,8 +81,8 @@ def train(
       run_eval_before_training: evaluate the starting state first.
       train_state_initializer_cls: replaces `utils.TrainStateInitializer`.
       use_orbax: False writes checkpoints in T5X's legacy layout; both can be read.
-      verify_matching_vocabs_fn: called as fn(dataset_cfg, model); None uses
-          `utils.verify_matching_vocabs`.
+      verify_matching_vocabs_fn: called as fn(dataset_cfg, model), by default
+          `utils.verify_matching_vocabs`; None checks nothing.
       gc_period: steps between garbage collections; 0 leaves them to Python (in scripts, rare).
 
   Returns:
@@ -109,7 +110,8 @@ def train(
     jax.config.update("jax_default_prng_impl", "rbg")
   with contextlib.ExitStack() as at_end:
     at_end.enter_context(folder_lock.held([os.path.join(model_dir, "train.lock")], "MODEL_DIR"))
-    (summarize_config_fn or gin_utils.summarize_gin_config)(model_dir, None, 0)
+    if summarize_config_fn is None:
+      gin_utils.summarize_gin_config(model_dir)
     start = setup.choose_start(
       model_dir, restore_cfg, total_steps, relative_steps, streams.stored_run_start(model_dir)
     )
@@ -153,6 +155,8 @@ def train(
       model_dir,
     )
     first_step, step = start.step, int(trainer.train_state.step)
+    if summarize_config_fn is not None:
+      summarize_config_fn(model_dir, trainer.train_metrics_manager.summary_writer, step)
     start = setup.moved(start, step, relative_steps)
     streams.store_moved(model_dir, stream, step - first_step)
     log(setup.describe_step(model, partitioner, train_dataset_cfg, trainer))
@@ -166,7 +170,7 @@ def train(
       partitioner,
       axes,
       model_dir,
-      verify_matching_vocabs_fn or utils.verify_matching_vocabs,
+      verify_matching_vocabs_fn,
       stop.check,
     )
     rows = train_eval_dataset_cfg.batch_size // num_shards if eval_sets else 0

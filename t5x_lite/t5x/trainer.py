@@ -20,7 +20,12 @@ from clu import values as clu_values
 from t5x import metrics as metrics_lib
 from t5x._data.devices import pad_rows, to_device
 from t5x._process.log import log
-from t5x._step.actions import EarlyStoppingAction, TerminateOnNanAction
+from t5x._step.actions import (
+  ActionMode,
+  BaseAction,
+  EarlyStoppingAction,
+  TerminateOnNanAction,
+)
 from t5x._step.ahead import StepsAhead
 from t5x._step.divergence import LossWatch
 from t5x._step.gradients import accumulate_grads, accumulate_grads_microbatched, apply_grads
@@ -28,6 +33,8 @@ from t5x._step.metrics_manager import MetricsManager, shown_loss
 from t5x._step.weight_metrics import WeightMetricsComputer
 
 __all__ = [
+  "ActionMode",
+  "BaseAction",
   "EarlyStoppingAction",
   "MetricsManager",
   "TerminateOnNanAction",
@@ -112,8 +119,9 @@ class Trainer:
     self._step = int(train_state.step)
     self._tokens = self._token_steps = 0.0
     self.losses = LossWatch(last_seen=self._step)
+    self.train_metrics_manager = MetricsManager("train", summary_dir)
     self._writers = {
-      "train": MetricsManager("train", summary_dir),
+      "train": self.train_metrics_manager,
       **{n: MetricsManager(f"training_eval/{n}", summary_dir) for n in eval_names},
     }
     self._train_step = self._make_train_step()

@@ -69,6 +69,20 @@ def test_what_is_not_there_is_named(action, capsys):
   assert "is 'text', not a number" in capsys.readouterr().err
 
 
+def test_metrics_are_those_of_t5x():
+  """Actions written for T5X read `.value`."""
+
+  class Mine(trainer.BaseAction):
+    def run(self, train_state, metrics_by_task):
+      return metrics_by_task["train"]["loss"].value < 1
+
+  actions = Actions({trainer.ActionMode.TRAIN: [Mine()]})
+  assert not actions.run("TRAIN", None, {"train": {"loss": 1.5}})
+  assert actions.run("TRAIN", None, {"train": {"loss": 0.5}})
+  with pytest.raises(TypeError, match="abstract"):
+    trainer.BaseAction()
+
+
 def test_modes():
   class Always:
     def run(self, state, metrics):

@@ -1,6 +1,7 @@
 """T5X's optimizer interface: per-step settings, logical axes, state dictionaries, parts."""
 
 import functools
+import re
 
 import flax.core
 import jax
@@ -241,6 +242,40 @@ def test_the_trainers_rate_is_refused_where_updates_are_not_proportional_to_it(n
 )
 def test_the_trainers_rate_is_that_of_a_schedule(name, settings):
   _assert_same_steps(getattr(optimizers, name)(**settings), name, settings)
+
+
+def test_an_optimizer_without_a_learning_rate_gets_its_own_arguments():
+  """As in T5X: the trainer's rate once became the first of them, here the decay of the momentum."""
+
+  def mine(b1=0.9, *, rate=1e-3):
+    return optax.chain(optax.scale_by_adam(b1=b1), optax.scale(-rate))
+
+  params = {"w": jnp.ones(3)}
+  optimizer = optimizers.wrap_optax_optimizer(mine)(rate=1e-2).create(params)
+  for _ in range(2):  # each step of Adam with equal gradients is as long as the rate
+    optimizer = optimizer.apply_gradient({"w": jnp.ones(3)}, learning_rate=1.0)
+  np.testing.assert_allclose(optimizer.target["w"], 0.98, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+  ("settings", "found"),
+  [
+    ({"factored": False, "factor_map": adafactor.HParamMap([(".*", None)])}, "with a factor_map"),
+    ({"factor_map": {"w": None}}, "factor_map = {'w': None}"),
+    ({"multiply_by_parameter_scale": None}, "multiply_by_parameter_scale = None"),
+  ],
+)
+def test_adafactor_refuses_what_t5x_refuses(settings, found):
+  with pytest.raises(T5XError, match=re.escape(found)):
+    adafactor.Adafactor(**settings)
+
+
+def test_a_spec_of_rows_and_columns_leaves_no_axis_out():
+  rules = {"embed": "row", "heads": "col", "kv": "none"}
+  optimizer = adafactor.Adafactor(logical_factor_rules=rules)
+  optimizer = optimizer.with_logical_axes({"w": ("embed", "heads", "kv")})
+  with pytest.raises(T5XError, match="no NONE beside ROW and COLUMN"):
+    optimizer.init_state({"w": jnp.ones((2, 2, 2))})
 
 
 def test_mistakes_are_named():

@@ -1,15 +1,19 @@
 """`python -m t5x.train` with actions, NaN losses, a full disk and other things that go wrong."""
 
+import dataclasses
+import inspect
 import json
 import os
 import shutil
+import types
 
 import pytest
 import run_tasks
 import seqio
 from run_scripts import EIGHT_DEVICES
 
-from t5x import checkpoints, utils
+from t5x import checkpoints, partitioning, train, utils
+from t5x._train import settings
 from t5x.errors import T5XError
 
 
@@ -47,6 +51,7 @@ def test_weight_metrics_reach_tensorboard(stopped):
   kernel = "encoder/layers_0/attention/query/kernel"
   names = ("weight_rms", "weight_max", "weight_gradient_rms", "weight_update_rms")
   assert {f"{name}/{kernel}" for name in names} | {"weight_gradient_norm"} <= tags
+  assert "config" in tags  # written by the summarize_config_fn, which gets a writer as in T5X
 
 
 def test_dry_run_of_main_and_config_gin(stopped, server):
@@ -169,8 +174,27 @@ def test_batch_and_legacy_layout_on_8_devices(server, tmp_path):
   assert {p.name for p in folder.iterdir()} == {".zarray", "0.0", "0.1"}
 
 
+def test_vocabularies_of_other_features(monkeypatch):
+  """The one vocabulary of all features, but for those that are tokens already (T5X's rule)."""
+  mine, tokens = run_tasks.VOCAB, seqio.PassThroughVocabulary(10)
+
+  def found(**features):
+    task = types.SimpleNamespace(
+      output_features={name: seqio.Feature(vocabulary) for name, vocabulary in features.items()}
+    )
+    monkeypatch.setattr(utils, "get_mixture_or_task", lambda name: task)
+    return utils.get_vocabulary(utils.DatasetConfig("any", None, "train", 8, False, None))
+
+  assert found(a=mine, b=tokens) == found(targets=mine) == (mine, mine)
+  assert found(a=tokens) == (tokens, tokens)
+  assert found(inputs=tokens, targets=mine) == (tokens, mine)
+  with pytest.raises(T5XError, match="or one vocabulary"):
+    found(a=mine, b=seqio.ByteVocabulary(extra_ids=3))
+
+
 def test_vocabulary_mismatch():
   class Model:
+    FEATURE_CONVERTER_CLS = seqio.EncDecFeatureConverter
     input_vocabulary = seqio.ByteVocabulary(extra_ids=100)
     output_vocabulary = run_tasks.VOCAB
 
@@ -178,5 +202,17 @@ def test_vocabulary_mismatch():
   with pytest.raises(T5XError) as e:
     utils.verify_matching_vocabs(config, Model)
   assert "vocabulary differs from that of 'run_last3' (inputs)" in str(e.value)
+  lengths = {"inputs": 8, "targets": 8}
+  arguments = {
+    **dict.fromkeys(("train_eval_dataset_cfg", "infer_eval_dataset_cfg"), None),
+    "train_dataset_cfg": dataclasses.replace(config, task_feature_lengths=lengths),
+    "model": Model,
+    "eval_steps": 0,
+    "partitioner": partitioning.PjitPartitioner(num_partitions=1),
+  }
+  default = inspect.signature(train.train).parameters["verify_matching_vocabs_fn"].default
+  with pytest.raises(T5XError, match="vocabulary differs"):
+    settings.check_data(arguments | {"verify_matching_vocabs_fn": default})
+  settings.check_data(arguments | {"verify_matching_vocabs_fn": None})
   Model.input_vocabulary = run_tasks.VOCAB
   utils.verify_matching_vocabs(config, Model)

@@ -69,6 +69,30 @@ def test_all_checkpoints_one_after_the_other(initializer, folder):
       initializer.from_checkpoint([cfg])
 
 
+def test_functions_see_the_names_that_an_assignment_map_gives(folder, tmp_path):
+  """As in T5X, whose map is the first of the functions."""
+
+  def init_fn(rng, input_shapes, input_types):
+    made = _init_fn(rng, input_shapes, input_types)
+    return {"params": {"new": made["params"]}, "params_axes": {"new": made["params_axes"]}}
+
+  seen = []
+
+  def double(stored, wanted, *, is_resuming):
+    del wanted
+    seen.append((sorted(stored["target"]), is_resuming))
+    return stored | {"target": {"new": {"w": 2 * stored["target"]["new"]["w"]}}}
+
+  cfg = _config(
+    str(folder), assignment_map=[("(.*)/new/w", r"\1/w")], state_transformation_fns=[double]
+  )
+  partitioner = partitioning.PjitPartitioner(num_partitions=1)
+  made = utils.TrainStateInitializer(optimizers.sgd(0.1), init_fn, {"x": (2, 3)}, partitioner)
+  restored = made.from_checkpoint([cfg])
+  np.testing.assert_array_equal(restored.params["new"]["w"], np.full((2, 3), 20))
+  assert seen == [(["new"], False)]
+
+
 class OwnCheckpointer(checkpoints.Checkpointer):
   """A custom checkpointer that overrides `restore`."""
 

@@ -106,11 +106,12 @@ def test_metrics_are_not_fetched_every_step(monkeypatch):
 
 
 def test_weight_metrics():
-  """Gradient of w is 8 per entry; plain SGD with rate 0.5 subtracts 4."""
-  t = _trainer(weight_metrics_computer=trainer.WeightMetricsComputer())
+  """Gradient of w is 8 per entry; plain SGD with rate 0.5 subtracts 4 from 3."""
+  t = _trainer(w=3.0, weight_metrics_computer=trainer.WeightMetricsComputer())
   t.step(_batch())
   values = t.summarize(1, 1.0)
-  assert values["weight_rms/w"] == values["weight_max/w"] == 2.0
+  assert values["weight_rms/w"] == values["weight_max/w"] == 1.0  # as in T5X, after the step
+  assert values["weight_update_divided_by_weight_rms/w"] == pytest.approx(4 / 3)
   assert values["weight_gradient_rms/w"] == 8.0
   assert values["weight_update_rms/w"] == 4.0
   assert values["weight_gradient_norm"] == 16.0  # sqrt(4 * 8 * 8)

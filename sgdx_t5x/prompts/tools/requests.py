@@ -180,7 +180,7 @@ class Requests:
 
 
 def _characters(text: str) -> int:
-  """The length of a JSON text in which an escape, such as \\u3042, counts as the character it is."""
+  """Length of a JSON text where an escape, such as \\u3042, counts as the character it is."""
   return len(text) - (len(r"\u3042") - 1) * text.count(r"\u")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -39,6 +39,24 @@ def match_names(
         renamed[name] = match.expand(replacement)
       break
   return renamed, skipped, sorted(unused)
+
+
+def with_names(
+  stored: Mapping[str, Any],
+  wanted: Iterable[str],
+  renamed: Mapping[str, str],
+  skipped: Collection[str],
+) -> dict[str, Any]:
+  """Returns a checkpoint's arrays under the names of a model.
+
+  Args:
+      stored: {name in the checkpoint: array}.
+      wanted: the model's names.
+      renamed, skipped: from `match_names`.
+  """
+  taken, kept = {*renamed.values(), *skipped}, set(wanted) - set(skipped)
+  named = {name: x for name, x in stored.items() if name not in taken or name in kept}
+  return named | {name: stored[old] for name, old in renamed.items() if old in stored}
 
 
 def _assign(
@@ -138,13 +156,15 @@ def restore(
   default = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
   cfg = None if choice.resuming else restore_cfg
   fns = list(getattr(cfg, "state_transformation_fns", None) or ())
-  if fns:
-    stored = _transform(stored, fns, train_state)
-  renamed, skipped = _assign(wanted, getattr(cfg, "assignment_map", None))
+  assignment_map = getattr(cfg, "assignment_map", None)
+  renamed, skipped = _assign(wanted, assignment_map)
+  if fns:  # they see the model's names
+    stored = _transform(stored, fns, train_state, lambda x: with_names(x, wanted, renamed, skipped))
+    renamed = {}
   if getattr(cfg, "fallback_to_scratch", False):  # a wrong replacement remains an error
     skipped |= {n for n in wanted if n not in stored.arrays and n not in renamed}
   source = {n: renamed.get(n, n) for n in wanted if n not in skipped}
-  strict = getattr(cfg, "strict", True) and not getattr(cfg, "assignment_map", None)
+  strict = getattr(cfg, "strict", True) and not assignment_map
   _check_match(choice, wanted, stored.arrays, source, strict)
 
   dtype = getattr(cfg, "dtype", None)
@@ -168,9 +188,9 @@ def restore(
   return train_state.restore_state(unflatten({n: flat[n] for n in wanted}))
 
 
-def _transform(stored: StoredCheckpoint, fns, train_state) -> StoredCheckpoint:
-  """Applies state_transformation_fns to the whole checkpoint, read on the host."""
-  tree = unflatten(stored.read({name: (None, None) for name in stored.arrays}))
+def _transform(stored: StoredCheckpoint, fns, train_state, rename) -> StoredCheckpoint:
+  """Applies `rename`, then state_transformation_fns to the whole checkpoint, read on the host."""
+  tree = unflatten(rename(stored.read({name: (None, None) for name in stored.arrays})))
   for fn in fns:
     tree = fn(tree, train_state.state_dict(), is_resuming=False)
   flat = flatten(tree)

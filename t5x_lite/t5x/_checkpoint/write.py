@@ -46,6 +46,7 @@ class OrbaxCheckpointManagerInterface:
   def __init__(
     self,
     directory: str,
+    *,  # T5X's second is a train state
     keep: int | None = None,
     save_dtype: Any = "float32",
     use_orbax: bool | None = None,
@@ -165,10 +166,10 @@ class SaveBestCheckpointer(OrbaxCheckpointManagerInterface):
   def __init__(
     self,
     directory: str,
+    *,
     keep: int | None = None,
     save_dtype: Any = "float32",
     use_orbax: bool | None = None,
-    *,
     metric_name_to_monitor: str = "train/accuracy",
     metric_mode: str = "max",
     keep_checkpoints_without_metrics: bool = True,

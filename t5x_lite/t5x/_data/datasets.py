@@ -41,6 +41,7 @@ class DatasetConfig:
       module: Python module to import first (deprecated: import it in gin instead).
       use_memory_cache: keep evaluation examples in memory.
       trim_output_features: cut features to task_feature_lengths.
+      runtime_preprocessors, num_prefetch_threads, num_workers: of AirIO, which is not covered.
   """
 
   mixture_or_task_name: Any
@@ -55,6 +56,9 @@ class DatasetConfig:
   module: str | None = None
   use_memory_cache: bool = True
   trim_output_features: bool = True
+  runtime_preprocessors: Sequence[Any] | None = None
+  num_prefetch_threads: int | None = None
+  num_workers: int | None = 0
 
   def __post_init__(self):
     check_whole(self.batch_size, "DatasetConfig.batch_size (BATCH_SIZE)", fix="--gin.BATCH_SIZE=16")
@@ -64,6 +68,9 @@ class DatasetConfig:
       check_flag(getattr(self, name), f"DatasetConfig.{name}")
     if self.use_custom_packing_ops:
       raise not_in_lite("DatasetConfig.use_custom_packing_ops=True", "set it to False")
+    for name in ("runtime_preprocessors", "num_prefetch_threads", "num_workers"):
+      if getattr(self, name):
+        raise not_in_lite(f"DatasetConfig.{name}, which is AirIO's", "leave it unset")
     for name, setting, value, types in (
       ("split", "DatasetConfig.split", self.split, str),
       ("module", "MIXTURE_OR_TASK_MODULE", self.module, (str, type(None))),

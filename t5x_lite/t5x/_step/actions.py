@@ -4,22 +4,44 @@
   trainer.EarlyStoppingAction.metric = ('my_task', 'loss')
   trainer.EarlyStoppingAction.mode = 'min'
 
-Metrics come as {task: {metric: number}}; the task of TRAIN is 'train'. Re-exported by
-`t5x.trainer`.
+Metrics come as {task: {metric: clu.values.Scalar}}, as in T5X; the task of TRAIN is 'train'.
+Re-exported by `t5x.trainer`.
 """
 
 from __future__ import annotations
 
+import abc
+import enum
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from clu import values as clu_values
 
 from t5x._process import hosts
 from t5x._process.log import log
 from t5x.errors import T5XError, check_whole, nearest
 
-MODES = ("TRAIN", "TRAIN_EVAL", "INFER_EVAL")
 MetricsByTask = Mapping[str, Mapping[str, Any]]
+
+
+class ActionMode(enum.Enum):
+  """When an action runs: at each point of TensorBoard, or after an evaluation."""
+
+  TRAIN = 1
+  TRAIN_EVAL = 2
+  INFER_EVAL = 3
+
+
+MODES = tuple(mode.name for mode in ActionMode)
+
+
+class BaseAction(abc.ABC):
+  """An action; anything else with a method `run` may be one too."""
+
+  @abc.abstractmethod
+  def run(self, train_state: Any, metrics_by_task: MetricsByTask) -> bool:
+    """Returns whether training is to end."""
 
 
 def mode_name(key: Any) -> str:
@@ -84,6 +106,10 @@ class Actions:
     acts = self._by_mode[mode]
     if not acts:
       return False
+    metrics_by_task = {
+      task: {k: clu_values.Scalar(v) if isinstance(v, float) else v for k, v in values.items()}
+      for task, values in metrics_by_task.items()
+    }
     ended = any([a.run(train_state, metrics_by_task) for a in acts])
     return bool(hosts.broadcast_number(ended))
 
@@ -108,7 +134,7 @@ def _number(action: Any, metrics_by_task: MetricsByTask, task: str, metric: str)
     return None
 
 
-class EarlyStoppingAction:
+class EarlyStoppingAction(BaseAction):
   """Ends training when a metric has stopped improving.
 
   That is when each of the last `patience - 1` changes from one value to the next was too small:
@@ -178,7 +204,7 @@ class EarlyStoppingAction:
     return True
 
 
-class TerminateOnNanAction:
+class TerminateOnNanAction(BaseAction):
   """Ends training when a metric is not finite.
 
   Args:

@@ -24,9 +24,10 @@ def _largest(x: jax.Array) -> jax.Array:
 class WeightMetricsComputer:
   """Computes the sizes of parameters, gradients and updates at every step.
 
-  Metrics, averaged over steps: `weight_rms/<param>` and `weight_max/<param>` before the update,
-  `weight_gradient_rms/<param>`, `weight_update_rms/<param>`, and `weight_gradient_norm` of all
-  gradients together. Bind `trainer.Trainer.weight_metrics_computer =
+  Metrics, averaged over steps: `weight_rms/<param>` and `weight_max/<param>` after the update,
+  `weight_gradient_rms/<param>`, `weight_update_rms/<param>` and, of the update divided by the
+  parameter before it, `weight_update_divided_by_weight_rms/<param>`; and `weight_gradient_norm` of
+  all gradients together. Bind `trainer.Trainer.weight_metrics_computer =
   @trainer.WeightMetricsComputer()`.
   """
 
@@ -44,8 +45,9 @@ class WeightMetricsComputer:
     values = {"weight_gradient_norm": jnp.sqrt(sum(squares))}
     for name, param in old.items():
       update = new[name].astype(jnp.float32) - param.astype(jnp.float32)
-      values[f"weight_rms/{name}"] = _rms(param)
-      values[f"weight_max/{name}"] = _largest(param)
+      values[f"weight_rms/{name}"] = _rms(new[name])
+      values[f"weight_max/{name}"] = _largest(new[name])
       values[f"weight_gradient_rms/{name}"] = _rms(grads[name])
       values[f"weight_update_rms/{name}"] = _rms(update)
+      values[f"weight_update_divided_by_weight_rms/{name}"] = _rms(update / param)
     return {k: metrics_lib.AveragePerStep.from_model_output(v) for k, v in values.items()}

@@ -90,7 +90,8 @@ def check_data(arguments: Mapping[str, Any]) -> None:
   converter = model.FEATURE_CONVERTER_CLS
   utils.import_module(train_cfg.module)
   utils.get_mixture_or_task(train_cfg.mixture_or_task_name)
-  (arguments["verify_matching_vocabs_fn"] or utils.verify_matching_vocabs)(train_cfg, model)
+  if verify := arguments["verify_matching_vocabs_fn"]:
+    verify(train_cfg, model)
   utils.check_lengths(train_cfg, converter)
   for cfg, needed in ((eval_cfg, True), (infer_cfg, False)):
     if cfg is not None:

@@ -347,4 +347,4 @@ def make_checkpointer(model_dir: str, save_cfg, use_orbax: bool):
   cls = save_cfg.checkpointer_cls
   if cls is None:
     cls = checkpoints.OrbaxCheckpointManagerInterface if use_orbax else checkpoints.Checkpointer
-  return cls(model_dir, save_cfg.keep, save_cfg.dtype, use_orbax)
+  return cls(model_dir, keep=save_cfg.keep, save_dtype=save_cfg.dtype, use_orbax=use_orbax)
