@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import numbers
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -73,7 +74,8 @@ def register(
     The task. Nothing is read from disk until it is used.
 
   Raises:
-    SgdxError: both `style` and `prompt_format` are given, or the name is registered already.
+    SgdxError: both `style` and `prompt_format` are given, the name is registered already, or an
+      argument is of another kind.
   """
   if style is not None and prompt_format is not None:
     raise SgdxError(
@@ -82,6 +84,7 @@ def register(
       fix="pass prompt_format=T5DST(style)",
     )
   check_new(name)
+  _check_kinds(name, variants, vocabulary, prompt_format)
   prompt_format = prompt_format or load_format(style=style)
   source = RecordSource(data, name)
   schemas = VariantSchemas(RecordSchemas(source), folders)
@@ -102,8 +105,40 @@ def register(
   return task
 
 
+def _check_kinds(name: str, variants: Any, vocabulary: Any, prompt_format: Any) -> None:
+  """Refuses arguments of `register` that would only fail, or do something else, when it is used."""
+  is_format = not isinstance(prompt_format, (str, type)) and hasattr(prompt_format, "read")
+  for is_right, found, expected in (
+    (
+      variants and not isinstance(variants, str),
+      f"variants={variants!r}",
+      'a list of one or more, such as ["original"]',
+    ),
+    (
+      callable(vocabulary),
+      f"a vocabulary of type {type(vocabulary).__name__}",
+      "a function that returns one, such as sample_vocabulary",
+    ),
+    (
+      prompt_format is None or is_format,
+      f"prompt_format={prompt_format!r}",
+      'an object such as load_format("d3st"), or None',
+    ),
+  ):
+    if not is_right:
+      raise SgdxError(
+        f"task {name!r} with {found}", expected=expected, fix="correct the call of `register`"
+      )
+
+
 def check_new(name: str) -> None:
-  """Refuses the name of a task or mixture that is registered already."""
+  """Refuses the name of a task or mixture that is registered already, or is not one for SeqIO."""
+  if not re.fullmatch(r"[\w.:]+", name):
+    raise SgdxError(
+      f"a task named {name!r}",
+      expected="letters, digits, underscores, dots and colons",
+      fix="choose another name",
+    )
   if name in REGISTERED:
     raise SgdxError(
       f"task {name!r} is already registered", expected="an unused name", fix="choose another name"
@@ -131,6 +166,8 @@ def register_mixture(
     maximum: limit on a task's size when computing rates, as in the T5 paper's mixing (section
       3.5.2); None: no limit.
   """
+  if isinstance(tasks, str):
+    tasks = [tasks]
   unknown = [task for task in tasks if task not in REGISTERED]
   if unknown or not tasks:
     raise SgdxError(
@@ -148,9 +185,9 @@ def register_mixture(
       expected="tasks on one corpus and its perturbations, with a shared vocabulary",
       fix='mix only tasks on sample data (named "sample_..."), or only others',
     )
-  if maximum is not None and not maximum > 0:
+  if maximum is not None and not (isinstance(maximum, numbers.Real) and maximum > 0):
     raise SgdxError(
-      f"mixture {name!r} with maximum={maximum}",
+      f"mixture {name!r} with maximum={maximum!r}",
       expected="a number of examples above 0, or None",
       fix="pass, for example, maximum=50_000, which counts larger tasks as 50,000 examples",
     )

@@ -1,5 +1,6 @@
 """Registers a public TFDS data set as a text task in one call, where it can be downloaded."""
 
+import re
 import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -53,6 +54,12 @@ def register_tfds_text_task(
       f"task {name!r}: prompts {prompts!r}",
       expected="one or more (inputs, target) pairs",
       fix='pass, for example, prompts=[("Same meaning? {sentence1} {sentence2}", "{label}")]',
+    )
+  if not re.search(r":\d+(\.(\d+|\*)){2}$", tfds_name):
+    raise SgdxError(
+      f"task {name!r}: data set {tfds_name!r}",
+      expected="its name with a version, as SeqIO requires",
+      fix=f"pass, for example, {tfds_name.partition(':')[0]}:2.0.0",
     )
   chosen = dict(splits or {"train": "train", "validation": "validation"})
   source = seqio.TfdsDataSource(tfds_name=tfds_name, splits=chosen)

@@ -29,7 +29,6 @@ from sgdx_t5x.data.variants import (
 )
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files.inputs import protect
-from sgdx_t5x.files.reading import not_found
 
 _CORRUPTED = re.compile(r"corrupt_(\d+)")
 
@@ -67,18 +66,18 @@ class VariantSchemas:
     """Args: released, schemas of the data set; folders, variant -> folder of custom schemas.
 
     Raises:
-      SgdxError: a custom variant has a name that means something else, or no folder.
+      SgdxError: a custom variant has a name that means something else, such as v1 of SGD-X, whose
+        scores it would be taken for.
     """
-    for name, folder in (folders or {}).items():
-      if name == ORIGINAL or untagged(name)[0]:
+    taken = (ORIGINAL, *SGDX_VARIANTS)
+    for name in folders or ():
+      if name in taken or untagged(name)[0]:
         raise SgdxError(
           f"a variant of your own named {name!r}",
-          expected="a name that ids do not use for something else",
-          available=f"all but {', '.join((ORIGINAL, *PERTURBATIONS))}",
+          expected="a name that does not stand for something else",
+          available=f"all but {', '.join((*taken, *PERTURBATIONS))}",
           fix=f"name it, for example, my_{name}",
         )
-      if not (path := pathlib.Path(folder)).is_dir():
-        raise not_found(path, f"the schemas of variant {name}, FOLDER/SPLIT/schema.json", "folder")
     self._released, self._folders = released, dict(folders or {})
     self._made: dict[tuple[str, str], Schema] = {}
 

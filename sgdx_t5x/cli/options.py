@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.files.inputs import check_not_input, protect
 from sgdx_t5x.files.writing import check_regular
 
@@ -205,8 +205,20 @@ def add_schemas(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> 
 
 
 def parse_schemas(args: argparse.Namespace) -> dict[str, str]:
-  """Returns variant -> folder of `--schemas`. Raises UsageError for an item of another form."""
-  return parse_named(args.schemas, "schemas", "NAME=DIR", "pass, for example, mine=my_schemas")
+  """Returns variant -> folder of `--schemas`.
+
+  Raises:
+    UsageError: an item of another form.
+    SgdxError: a folder that does not exist, also where nothing is of its variant.
+  """
+  from sgdx_t5x.files.reading import not_found
+
+  folders = parse_named(args.schemas, "schemas", "NAME=DIR", "pass, for example, mine=my_schemas")
+  for name, folder in folders.items():
+    if not os.path.isdir(folder):
+      expected = f"the schemas of variant {name}, FOLDER/SPLIT/schema.json"
+      raise not_found(pathlib.Path(folder), expected, "folder")
+  return folders
 
 
 def schemas_of(variants: Sequence[str]) -> list[str]:
@@ -241,34 +253,48 @@ def parse_format(items: Sequence[str]) -> "PromptFormat":
     UsageError: an unknown field or format, or a value that is not of the field's type.
     SgdxError: a value that the style refuses.
   """
-  from sgdx_t5x.prompts import DEFAULT, load_format
+  from sgdx_t5x.prompts import DEFAULT, FORMATS, load_format
 
-  pairs = [item.partition("=")[::2] for item in items]
-  name = {"format": DEFAULT, **dict(pairs)}["format"]
+  given: dict[str, str] = {}
+  for item in items:
+    field, _, value = item.partition("=")
+    if given.setdefault(field, value) != value:
+      raise UsageError(
+        f"--prompt-style {field}={given[field]} and {item}",
+        expected="one value per field",
+        fix="omit one of them",
+      )
+  name = given.pop("format", DEFAULT)
   style = load_format(name).style
   defaults = {field.name: getattr(style, field.name) for field in dataclasses.fields(style)}
   changes: dict[str, Any] = {}
-  for item, (field, value) in zip(items, pairs, strict=True):
-    if field == "format":
-      continue
-    try:
-      changes[field] = _typed(value, defaults[field])
-    except (KeyError, ValueError):
+  for field, value in given.items():
+    if field not in defaults:
       raise UsageError(
-        f"--prompt-style {item}",
-        expected=f"FIELD=VALUE with a field of {type(style).__name__}; true or false for flags",
-        available=", ".join(("format", *defaults)),
-        fix="correct or omit the field (docs/formats.md lists them); for answers of a trained "
+        f"--prompt-style {field}{value and '='}{value}",
+        expected=f"FIELD=VALUE with a field of {type(style).__name__}",
+        available=nearest(field, ("format", *defaults)),
+        fix=f"pass format={field}"
+        if field in FORMATS
+        else "correct or omit the field (docs/formats.md lists them); for answers of a trained "
         "model, use the style of the task that it was trained on",
-      ) from None
+      )
+    changes[field] = _typed(field, value, defaults[field])
   return load_format(name, dataclasses.replace(style, **changes))
 
 
-def _typed(text: str, default: Any) -> Any:
-  """Returns the text as a value of the default's type. Raises KeyError or ValueError."""
-  if isinstance(default, bool):
-    return {"true": True, "false": False}[text.lower()]
-  return int(text) if isinstance(default, int) else text
+def _typed(field: str, text: str, default: Any) -> Any:
+  """Returns the text as a value of the default's type. Raises UsageError if it is none."""
+  kind = type(default)
+  expected = {bool: "true or false", int: "a whole number", float: "a number"}.get(kind)
+  try:
+    if kind is bool:
+      return {"true": True, "false": False}[text.lower()]
+    return kind(text) if expected else text
+  except (KeyError, ValueError):
+    raise UsageError(
+      f"--prompt-style {field}={text}", expected=expected or "", fix=f"{field}={default}, as usual"
+    ) from None
 
 
 def check_least(

@@ -1,4 +1,4 @@
-"""The kinds of perturbation: one line here and one file each."""
+"""The kinds of perturbation: a line here and a file each; CONTRIBUTING.md has the rest."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

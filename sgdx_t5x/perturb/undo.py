@@ -40,8 +40,14 @@ def undo_dialogue(
         undo_values(data, manifest.slots, line)
       elif manifest.kind == "sdi":
         undo_insertions(data["turns"][line["turn"]], line["insertions"])
-      else:
+      elif manifest.kind == "pi":
         undo_words(data["turns"][line["turn"]], line)
+      else:
+        raise SgdxError(
+          f"dialogue {data.get('dialogue_id')}: no inverse of perturbation {manifest.kind!r}",
+          expected="a kind with a line in `undo_dialogue`",
+          fix="add it there (CONTRIBUTING.md)",
+        )
   except (KeyError, TypeError, AttributeError, IndexError, ValueError) as e:
     raise SgdxError(
       f"dialogue {data.get('dialogue_id')}: its changes cannot be undone: {malformed(e)}",

@@ -35,7 +35,7 @@ def load_format(name: str = DEFAULT, style: Any = None) -> PromptFormat:
     style: its style; None for the default.
 
   Raises:
-    UsageError: no format has that name.
+    UsageError: no format has that name, or the style is another's, or has a value of another type.
   """
   if name not in FORMATS:
     raise UsageError(
@@ -46,7 +46,28 @@ def load_format(name: str = DEFAULT, style: Any = None) -> PromptFormat:
     )
   module, _, attribute = FORMATS[name].partition(":")
   made = getattr(importlib.import_module(module), attribute)
-  return made() if style is None else made(style)
+  if style is None:
+    return made()
+  _check_style(name, style, made().style)
+  return made(style)
+
+
+def _check_style(name: str, style: Any, usual: Any) -> None:
+  kind = type(usual).__name__
+  if type(style) is not type(usual):
+    raise UsageError(
+      f"a style of type {type(style).__name__} for prompt format {name!r}",
+      expected=f"a {kind}",
+      fix=f"pass a {kind}, or the format that the style is for",
+    )
+  for field in dataclasses.fields(usual):
+    value, default = getattr(style, field.name), getattr(usual, field.name)
+    if type(value) is not type(default) and not field.metadata.get("file"):  # which may be a path
+      raise UsageError(
+        f"{kind}.{field.name} = {value!r}",
+        expected=f"a value of type {type(default).__name__}, such as {default!r}",
+        fix="correct it",
+      )
 
 
 def formats_of(unit: Unit) -> list[str]:

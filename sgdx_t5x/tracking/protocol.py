@@ -19,13 +19,13 @@ KEPT_SCHEMAS = 16  # whose features a tracker keeps: every call in Python may br
 
 # Format of a checkpoint's task (`tasks.REGISTERED[...].format`) -> module:function. The function
 # takes the checkpoints, `Sequence[checkpoints.Checkpoint]`, and `lengths` of features that override
-# those of their configurations, and returns a `Tracker`.
-_PROMPTED = "sgdx_t5x.tracking.prompted:load"
+# those of their configurations, and returns a `Tracker`. Other prompt formats are `PROMPTED` too.
+PROMPTED = "sgdx_t5x.tracking.prompted:load"
 TRACKERS = {
-  "t5dst": _PROMPTED,
-  "d3st": _PROMPTED,
-  "sdt": _PROMPTED,
-  "sdt_ind": _PROMPTED,
+  "t5dst": PROMPTED,
+  "d3st": PROMPTED,
+  "sdt": PROMPTED,
+  "sdt_ind": PROMPTED,
   **{f"sgpdst_{part}": "sgdx_t5x.tracking.sgpdst:load" for part in PARTS},
   "spandst": "sgdx_t5x.tracking.spandst:load",
   "baseline": "sgdx_t5x.tracking.baseline:load",

@@ -22,6 +22,7 @@ from typing import Any
 
 from t5x._process.log import log
 from t5x._script import cli
+from t5x._settings import defaults
 from t5x.errors import T5XError, check_whole, not_in_lite
 
 MODES = ("predict", "score", "predict_with_aux")
@@ -126,7 +127,7 @@ def infer(
   checkpoint_ds_iter: bool = True,
   fallback_init_rng: int | None = None,
   summarize_config_fn: Callable | None = None,
-  verify_matching_vocabs_fn: Callable | None = cli.verify_matching_vocabs,
+  verify_matching_vocabs_fn: Callable | None = defaults.verify_matching_vocabs,
   output_vocab_feature_name: str = "targets",
   file_extension: str = "jsonl",
   keep_aux_as_numpy: bool = False,

@@ -17,6 +17,7 @@ from typing import Any
 
 from t5x._process.log import log
 from t5x._script import cli
+from t5x._settings import defaults
 
 
 def train(
@@ -45,7 +46,7 @@ def train(
   run_eval_before_training: bool = False,
   train_state_initializer_cls: Any = None,
   use_orbax: bool = True,
-  verify_matching_vocabs_fn: Callable | None = cli.verify_matching_vocabs,
+  verify_matching_vocabs_fn: Callable | None = defaults.verify_matching_vocabs,
   gc_period: int = 0,
 ) -> tuple[int, Any]:
   """Trains a model (gin: `train_script.train`).

@@ -74,6 +74,15 @@ def test_calls_by_gin(config, message):
   assert_four_parts(e.value)
 
 
+def test_a_name_without_its_import(server, tmp_path):
+  (tmp_path / "a.gin").write_text(
+    "from __gin__ import dynamic_registration\ntrain/utils.DatasetConfig.batch_size = 8\n"
+  )
+  err = server.run("train", str(tmp_path / "a.gin"), "--dry_run", code=1)
+  assert "'utils' was not provided by an import statement" in err
+  assert "above that line, such as `from t5x import utils`" in err
+
+
 def test_an_error_of_the_program_is_not_one_of_gin():
   """No binding sets the parameter: the caller is wrong, and the traceback says where."""
   gin.external_configurable(lambda: dict(**{"a": 1}).get(b=2), "settings_of_a_program")

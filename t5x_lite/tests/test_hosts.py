@@ -155,7 +155,7 @@ def test_data_layout_of_hosts():
   def layouts(hosts, shape):
     partitioner = partitioning.PjitPartitioner(num_partitions=1)
     partitioner.__dict__["mesh"] = Mesh(shape, 8 // hosts)
-    parts = [partitioner.get_data_layout(8, process_index=i) for i in range(hosts)]
+    parts = [partitioner.get_data_layout(8, host_index=i) for i in range(hosts)]
     return [(p.shard_id, p.num_shards, p.is_first_host_in_replica_set) for p in parts]
 
   assert layouts(1, (8, 1)) == [(0, 1, True)]

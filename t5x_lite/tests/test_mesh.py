@@ -46,7 +46,7 @@ def test_hosts_read_all_data_once(monkeypatch, shape, num_partitions):
   assert set(grid.flat) == set(chips)
   shards = {}
   for host in {chip.process_index for chip in chips}:
-    layout = partitioner.get_data_layout(batch_size=64, process_index=host)
+    layout = partitioner.get_data_layout(batch_size=64, host_index=host)
     rows = {i for i, row in enumerate(grid) if any(d.process_index == host for d in row)}
     size = len(grid) // layout.num_shards
     assert rows == set(range(layout.shard_id * size, (layout.shard_id + 1) * size))

@@ -55,6 +55,7 @@ def _scalars(folder):
   return {
     tag: {e.step: float(tensor_util.make_ndarray(e.tensor_proto)) for e in events.Tensors(tag)}
     for tag in events.Tags()["tensors"]
+    if tag != "config"  # text
   }
 
 

@@ -5,6 +5,9 @@ import json
 import pytest
 from commands import assert_four_parts, next_command, sgdx
 
+from sgdx_t5x.errors import UsageError
+from sgdx_t5x.prompts.tools import ToolStyle
+
 
 def requests(out, *args):
   return sgdx("prompts", "--as", "tools", "--corpus", "sample", "--out", out, *args)
@@ -30,6 +33,14 @@ def test_a_dry_run_writes_nothing_and_counts_what_would_be_written(tmp_path, cap
   assert f"about {read_ // 4:,} input, {written // 4:,} output" in printed.err
   cost = (read_ // 4 * 2.5 + written // 4 * 10) / 1e6
   assert f"cost:    about {cost:,.2f}" in printed.err
+
+
+def test_the_help_lists_every_delivery(capsys):
+  with pytest.raises(UsageError) as e:
+    ToolStyle("none of them")
+  assert sgdx("prompts", "--help") == 0
+  shown = capsys.readouterr().out
+  assert [x for x in e.value.available.partition(";")[0].split(", ") if x not in shown] == []
 
 
 def test_a_sample_is_that_of_prompts_for_whole_frames(tmp_path, capsys):

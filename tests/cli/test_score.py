@@ -364,6 +364,11 @@ def test_variants_of_ones_own_are_scored(corpus, tmp_path, capsys):
   assert score(corpus, f"mine={path}", *own, out=tmp_path / "s.json") == 0
   assert load(tmp_path / "s.json")["signature"] != signatures[0]
   assert score(corpus, f"mine={path}", "--schemas", "mine") == 2
+  capsys.readouterr()
+  gold = tiny.write_dialogues(tmp_path / "original", tiny.GOLD)
+  own = f"other={tmp_path / 'mien'}"  # also where nothing is of this variant
+  assert score(corpus, f"original={gold}", "--schemas", own) == 1
+  assert re.search(r"no folder at .*mien\n.*\n.*nearest: mine", capsys.readouterr().err)
 
 
 def test_dialogues_may_be_compressed(corpus, tmp_path):

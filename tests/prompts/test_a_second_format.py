@@ -63,16 +63,21 @@ class StateJson:
   def read(self, text, example, service):
     try:
       answer = json.loads(text)
-      state, intent, requested = answer["state"], answer.get("intent"), answer.get("requested")
-    except (ValueError, KeyError, TypeError, AttributeError):
-      state, intent, requested = {}, "NONE", ()
+    except ValueError:
+      answer = None
+
+    def part(name, kind):  # whatever else a model writes there counts as nothing
+      found = answer.get(name) if isinstance(answer, dict) else None
+      return found if isinstance(found, kind) else kind()
+
     names = {b.name: a.name for a, b in _aligned(service, "slots")}
     intents = {b.name: a.name for a, b in _aligned(service, "intents")}
-    values = {names[slot]: (value,) for slot, value in state.items() if slot in names}
+    said = {slot: value for slot, value in part("state", dict).items() if isinstance(value, str)}
+    values = {names[slot]: (value,) for slot, value in said.items() if slot in names}
     if not self.style.acts:
       return PredictedFrame(values)
-    wanted = tuple(names[slot] for slot in requested if slot in names)
-    return PredictedFrame(values, intents.get(intent, intent), wanted)
+    wanted = tuple(names[x] for x in part("requested", list) if isinstance(x, str) and x in names)
+    return PredictedFrame(values, intents.get(part("intent", str), "NONE"), wanted)
 
   def examples(self, batches, sequence_length, output_features, **how):
     from sgdx_t5x.prompts.text_examples import text_examples
@@ -286,6 +291,40 @@ def test_half_ids_are_refused(small, tmp_path):
   found = refused(small, tmp_path / "a.jsonl", rows, prompt_format=StateJson())
   assert "line 1: example id 'v1/test/1_00000-000-Banks_1'" in found
   assert "as in v3/dev/1_00000-002-Banks_2/*" in found
+
+
+@pytest.mark.parametrize(
+  "answer",
+  [
+    "no JSON",
+    "[1]",
+    '{"state": ["a"]}',
+    '{"state": {"kind": 5, "to": null}, "requested": null}',
+    '{"state": {}, "requested": [[]], "intent": ["a"]}',
+  ],
+)
+def test_an_unintelligible_answer_is_a_wrong_one(small, tmp_path, answer):
+  row = {"id": "v1/test/1_00000-000-Banks_1/*", "prediction": answer}
+  path = tiny.write_rows(tmp_path / "a.jsonl", [row])
+  settings = {"prompt_format": StateJson(), "allow_missing": True}
+  found = score_predictions(small, "test", {"v1": path}, **settings)
+  assert found.states["v1"]["1_00000-000-Banks_1"] == {}
+
+
+@pytest.mark.parametrize(
+  ("made", "problem"),
+  [
+    (lambda: {}["no such slot"], "KeyError: 'no such slot'"),
+    (lambda: PredictedFrame({"to": (5,)}), "the values [5]"),
+  ],
+)
+def test_a_format_that_cannot_read_is_named(small, tmp_path, monkeypatch, made, problem):
+  monkeypatch.setattr(StateJson, "read", lambda *_: made())
+  rows = [{"id": "v1/test/1_00000-000-Banks_1/*", "prediction": "{}"}]
+  found = refused(small, tmp_path / "a.jsonl", rows, prompt_format=StateJson())
+  where = "a.jsonl, line 1: prompt format json reads v1/test/1_00000-000-Banks_1/* as"
+  assert f"{where} {problem}" in found
+  assert "StateJson.read" in found
 
 
 def test_missing_and_repeated_frames_are_refused(small, tmp_path):

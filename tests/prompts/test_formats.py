@@ -1,9 +1,12 @@
 """The registry of prompt formats, what importing it loads, and formats in signatures."""
 
+import dataclasses
+import re
 import subprocess
 import sys
 
 import pytest
+from places import ROOT
 
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.prompts import FORMATS, load_format, signature_fields
@@ -18,6 +21,27 @@ def test_registered_formats_load_by_their_name(name):
   assert found.name == name
   assert found.unit in ("slot", "frame")
   assert load_format(name, found.style) == found
+
+
+def test_formats_and_their_fields_are_documented():
+  """Errors of `--prompt-style` refer to these pages."""
+  pages = [(ROOT / f"docs/{name}.md").read_text("utf-8") for name in ("formats", "tools")]
+  for name in FORMATS:
+    fields = [field.name for field in dataclasses.fields(load_format(name).style)]
+    forms = [(f"`{x}", f"`--{x}", f"format={x}`") for x in (name, *fields)]
+    assert all(any(form in page for form in x for page in pages) for x in forms), name
+
+
+@pytest.mark.parametrize(
+  ("style", "found"),
+  [
+    (D3stStyle(), "a style of type D3stStyle for prompt format 't5dst'"),
+    (PromptStyle(lowercase="no"), "PromptStyle.lowercase = 'no'"),
+  ],
+)
+def test_a_style_is_the_formats_own(style, found):
+  with pytest.raises(UsageError, match=re.escape(found)):
+    load_format("t5dst", style)
 
 
 def test_an_unknown_format_is_refused():

@@ -168,6 +168,11 @@ def test_schemas_of_your_own(tmp_path):
       del tasks.REGISTERED[name]
 
 
+def register_m(name="m", **settings):
+  usual = {"data": "sample", "variants": ["v1"], "vocabulary": tasks.sample_vocabulary}
+  return tasks.register(name, **(usual | settings))
+
+
 @pytest.mark.parametrize(
   ("call", "part"),
   [
@@ -184,15 +189,21 @@ def test_schemas_of_your_own(tmp_path):
       "already registered",
     ),
     (
-      lambda: tasks.register(
-        "m",
-        data="sample",
-        variants=["v1"],
-        vocabulary=tasks.sample_vocabulary,
-        style=PromptStyle(),
-        prompt_format=T5DST(),
-      ),
+      lambda: register_m(style=PromptStyle(), prompt_format=T5DST()),
       "a style and a prompt format",
+    ),
+    (lambda: register_m(variants=[]), "variants=[]"),
+    (lambda: register_m(variants="v1"), "variants='v1'"),
+    (lambda: register_m(vocabulary=tasks.sample_vocabulary()), "a function that returns one"),
+    (lambda: register_m(prompt_format="d3st"), "prompt_format='d3st'"),
+    (lambda: register_m(prompt_format=T5DST), "prompt_format=<class"),
+    (lambda: register_m("m/7"), "a task named 'm/7'"),
+    (lambda: tasks.register_mixture("m", ["t5dst_sgd"], maximum="many"), "maximum='many'"),
+    (
+      lambda: tasks.register_tfds_text_task(
+        "m", "glue/mrpc", [("{a}", "{b}")], vocabulary=tasks.sample_vocabulary
+      ),
+      "with a version",
     ),
   ],
 )

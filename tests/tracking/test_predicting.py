@@ -279,6 +279,18 @@ def test_a_corpus_without_acts_is_refused_by_who_reads_them(corpus, tmp_path):
   assert track(bare, tmp_path / "out", RuleTracker(reads_acts=False))[0].frames
 
 
+def test_a_tracker_that_leaves_out_a_frame_is_named(corpus, tmp_path, monkeypatch):
+  complete = RuleTracker.track
+
+  def forgetful(self, dialogues, shown):
+    for found in complete(self, dialogues, shown):
+      yield {name: x for name, x in found.items() if "-002-" not in name}
+
+  monkeypatch.setattr(RuleTracker, "track", forgetful)
+  with pytest.raises(SgdxError, match=r"Rules: no prediction for frame \S+-002-"):
+    track(corpus, tmp_path / "out", RuleTracker())
+
+
 def test_schemas_that_cannot_be_tracked(corpus, tmp_path):
   with pytest.raises(SgdxError, match="slots too many"):
     track(corpus, tmp_path / "out", RuleTracker(most_slots=3))

@@ -88,7 +88,9 @@ def deliverer(pairs: Mapping[str, ServicePair], style: ToolStyle) -> Deliver:
       return [by_key[key] for key in _draw(keys, frame.frame_id, service, style)]
 
     return drawn
-  return lambda frame, service, history: tools if style.kind == ALL else by_service[service]
+  if style.kind == ALL:
+    return lambda frame, service, history: tools
+  return lambda frame, service, history: by_service[service]
 
 
 @functools.lru_cache(maxsize=64)  # the variants of a frame get the same

@@ -216,7 +216,12 @@ def is_changed(
   """
   said = before[0] != after.utterance_crc
   state = before[1] != after.slot_values
-  return any((kind in OF_WORDS and said) or (kind in OF_VALUES and state) for kind in kinds)
+  by_kind = {
+    **dict.fromkeys(OF_WORDS, said),
+    **dict.fromkeys(OF_VALUES, state),
+    **dict.fromkeys(OF_GOALS, False),
+  }
+  return any(by_kind.get(kind, said or state) for kind in kinds)
 
 
 def _values(dialogue: Dialogue, slots: Slots) -> Iterator[tuple[str, ...]]:

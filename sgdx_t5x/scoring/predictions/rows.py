@@ -20,7 +20,7 @@ from sgdx_t5x.files import decode_json
 from sgdx_t5x.files.reading import opened
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts import formats_of
-from sgdx_t5x.prompts.protocol import ServicePair
+from sgdx_t5x.prompts.protocol import ServicePair, read_answer
 from sgdx_t5x.scoring.predictions.files import (
   EXTRA,
   SAME_CORPUS,
@@ -187,7 +187,7 @@ def collect_rows(
   """
   frames = {frame.frame_id: selection.schema[frame.service] for frame in selection.gold}
   dialogue_ids = {frame.dialogue_id for frame in selection.gold}
-  read, unit = selection.prompt_format.read, selection.prompt_format.unit
+  prompt_format, unit = selection.prompt_format, selection.prompt_format.unit
   answers: Readings = {}
   extra: dict[str, set[str]] = {}
   other: PredictionRow | None = None  # a row of another set
@@ -223,7 +223,11 @@ def collect_rows(
         of_frame[example.slot] = None
       else:
         pair = selection.services(example.variant)[frames[example.frame_id].name]
-        of_frame[example.slot] = row.read(pair) if row.read else read(row.text, example, pair)
+        of_frame[example.slot] = (
+          row.read(pair)
+          if row.read
+          else read_answer(prompt_format, row.text, example, pair, row.where)
+        )
   if other is not None and not answers:
     raise _other_set(other, selection)
   return answers, extra

@@ -112,12 +112,12 @@ class TrainStateInitializer:
     return state
 
   def from_checkpoints(
-    self, ckpt_cfgs: Sequence, ds_iter=None, init_rng=None
+    self, restore_cfgs: Sequence, ds_iter=None, init_rng=None
   ) -> Iterator[tuple[Any, str]]:
     """Restores all checkpoints of the first configuration that has any, one after the other.
 
     Args:
-        ckpt_cfgs: `utils.RestoreCheckpointConfig`s.
+        restore_cfgs: `utils.RestoreCheckpointConfig`s.
         ds_iter: accepted for T5X's signature; no state of a dataset is restored.
         init_rng: as for `from_choice`.
 
@@ -125,7 +125,7 @@ class TrainStateInitializer:
         (train state, path).
     """
     del ds_iter
-    cfg, choices = first_choices(ckpt_cfgs)
+    cfg, choices = first_choices(restore_cfgs)
     for choice in choices:
       yield self.from_choice(choice, cfg, init_rng), choice.path
 

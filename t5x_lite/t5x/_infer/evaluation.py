@@ -177,8 +177,9 @@ class InferenceEvaluator:
       raise unwritable from failure
     if failure is not None:
       raise T5XError(
-        "A metric failed, so this evaluation has no scores.",
-        found=first_line(failure),
+        "A metric failed, or the task's postprocessing: this evaluation has no scores.",
+        found=f"{first_line(failure)} ({type(failure.__cause__ or failure).__name__})",
+        expected="functions of the task that accept every prediction",
         fix="run again with --debug to see where; predictions can be made without "
         "metrics by `python -m t5x.infer`.",
       ) from failure

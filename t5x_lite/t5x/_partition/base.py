@@ -108,13 +108,13 @@ class BasePartitioner(abc.ABC):
     return NamedSharding(self.mesh, PartitionSpec() if spec is None else spec)
 
   def get_data_layout(
-    self, batch_size: int | None = None, process_index: int | None = None
+    self, batch_size: int | None = None, host_index: int | None = None
   ) -> DataLayout:
     """Returns which part of each global batch this process has to read.
 
     Args:
       batch_size: examples in a global batch; None is one per data partition.
-      process_index: the process; None is this one.
+      host_index: the process; None is this one.
 
     Raises:
       T5XError: the batch does not divide into data partitions.
@@ -124,15 +124,15 @@ class BasePartitioner(abc.ABC):
     batch_size = num_data if batch_size is None else batch_size
     if batch_size % num_data:
       raise self._batch_error(batch_size)
-    process_index = jax.process_index() if process_index is None else process_index
+    host_index = jax.process_index() if host_index is None else host_index
     owners = np.vectorize(lambda d: d.process_index, otypes=[int])(grid)
-    rows = np.flatnonzero((owners == process_index).any(axis=1))
+    rows = np.flatnonzero((owners == host_index).any(axis=1))
     first_row = owners[rows[0]]
     return DataLayout(
       batch_size=batch_size,
       shard_id=int(rows[0]) // len(rows),
       num_shards=num_data // len(rows),
-      is_first_host_in_replica_set=bool(first_row[0] == process_index),
+      is_first_host_in_replica_set=bool(first_row[0] == host_index),
     )
 
   def check_microbatches(self, batch_size: int, num_microbatches: int) -> None:

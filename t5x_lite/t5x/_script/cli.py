@@ -36,13 +36,6 @@ from t5x.errors import (
 FLAGS = flags.FLAGS
 
 
-def verify_matching_vocabs(dataset_cfg: Any, model: Any) -> None:
-  """`utils.verify_matching_vocabs`, which scripts import only when they run."""
-  from t5x import utils
-
-  utils.verify_matching_vocabs(dataset_cfg, model)
-
-
 def define_flags() -> None:
   """Defines the flags every script has. Call it once, in the module run as `__main__`."""
   flags.DEFINE_multi_string("gin_file", None, "Gin file; may be repeated, later ones win.")

@@ -147,12 +147,15 @@ def _explain(error: Exception, source: str) -> T5XError:
       available=_gin_neighbours(name) or None,
       fix="correct --gin_file or the include, or add --gin_search_paths=DIR.",
     )
+  fix = "correct that line; quote strings and close brackets."
+  if missing := re.search(r"'(\w+)' was not provided by an import", text):
+    fix = f"import it in the file, above that line, such as `from t5x import {missing[1]}`."
   return T5XError(
     f"gin failed {source}.",
     found=text.strip() or type(error).__name__,
     expected="lines NAME = VALUE, `import`, `from` and `include`, where VALUE is a Python "
     "literal, @REFERENCE() or %MACRO",
-    fix="correct that line; quote strings and close brackets.",
+    fix=fix,
   )
 
 
