@@ -37,7 +37,7 @@ if [ "$(cat .venv/installed 2>/dev/null)" != "$wanted" ]; then
   packages=(--editable ".[train,test]" --editable t5x_lite)
   # uv takes a quarter of pip's time, but knows of pip's settings only the index that it is told.
   index="$(.venv/bin/python -m pip config list 2>/dev/null |
-    sed -nE "s/^[^=]*\.index-url='(.*)'$/\1/p" | tail -n 1)"
+    sed -nE "s/^[^=]*\.index-url='(.*)'$/\1/p" | tail -n 1 || true)"
   if ! { "${pip_install[@]}" uv && ${index:+env "UV_DEFAULT_INDEX=$index"} \
     .venv/bin/uv pip install --quiet --python .venv/bin/python --constraint constraints.txt \
     "${packages[@]}"; }; then

@@ -69,8 +69,8 @@ def train(
       stats_period: steps between TensorBoard points.
       random_seed: seed of parameters, dropout and (if they have none) data.
       use_hardware_rng: use the backend's fast generator (`rbg`) for keys.
-      summarize_config_fn: called as fn(model_dir, summary_writer of training, step), instead of
-          writing config.gin.
+      summarize_config_fn: called as fn(model_dir, summary_writer of training, step) once there is a
+          train state; config.gin is written before.
       inference_evaluator_cls: `seqio.Evaluator` with its gin bindings.
       get_dataset_fn: replaces `utils.get_dataset`.
       concurrent_metrics: compute metrics beside training, and wait for them at the next
@@ -111,8 +111,7 @@ def train(
     jax.config.update("jax_default_prng_impl", "rbg")
   with contextlib.ExitStack() as at_end:
     at_end.enter_context(folder_lock.held([os.path.join(model_dir, "train.lock")], "MODEL_DIR"))
-    if summarize_config_fn is None:
-      gin_utils.summarize_gin_config(model_dir)
+    gin_utils.summarize_gin_config(model_dir)  # a run that fails later has it too
     start = setup.choose_start(
       model_dir, restore_cfg, total_steps, relative_steps, streams.stored_run_start(model_dir)
     )
