@@ -1,13 +1,18 @@
 """Saves that are killed (a real kill -9) or hit a full disk leave what a restart can use."""
 
+import contextlib
 import json
 import os
+import threading
+import time
 
 import numpy as np
 import pytest
 import run_crash
+from etils import epath
 
 from t5x import checkpoints
+from t5x._checkpoint import write
 
 # The steps that must be complete afterwards. The first checkpoint is deleted after the second
 # save (keep=1): it is renamed, and only then deleted file by file.
@@ -73,3 +78,23 @@ def test_full_disk_message(crashes, layout):
   assert f"available: {folder}/checkpoint_1 is complete" in text
   assert "free space there, or keep fewer checkpoints (SaveCheckpointConfig.keep" in text
   assert f"continues from {folder}/checkpoint_1" in text
+
+
+def test_what_other_threads_add_to_a_failed_save_is_removed(tmp_path):
+  """Regression: Orbax's other writers went on for a moment, and a full disk kept their files."""
+
+  def write_on():
+    end = time.time() + 0.5
+    while time.time() < end:
+      with contextlib.suppress(OSError):  # removed in between
+        folder = tmp_path / "checkpoint_3.orbax-checkpoint-tmp" / "state"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "part").write_text("x")
+      time.sleep(0.02)
+
+  (tmp_path / "checkpoint_2").mkdir()
+  thread = threading.Thread(target=write_on)
+  thread.start()
+  write._remove_parts(epath.Path(tmp_path), 3)
+  thread.join()
+  assert [path.name for path in tmp_path.iterdir()] == ["checkpoint_2"]

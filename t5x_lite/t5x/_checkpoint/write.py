@@ -128,9 +128,7 @@ class OrbaxCheckpointManagerInterface:
     except Exception as e:
       (step, size), self._saving = self._saving, None
       error = _cannot_save(self._directory, step, size, e)  # reports the space free right now
-      for part in self._directory.glob(f"checkpoint_{step}.*tmp*"):
-        with contextlib.suppress(OSError):
-          part.rmtree()
+      _remove_parts(self._directory, step)
       raise error from e
 
 
@@ -329,6 +327,20 @@ def _move_aside(folder: epath.Path) -> None:
   if jax.process_index() == 0 and folder.exists():
     folder.rename(folder.parent / f"{folder.name}.tmp-{int(time.time())}-incomplete")
   _barrier(f"moved {folder.name} aside")
+
+
+def _remove_parts(directory: epath.Path, step: int) -> None:
+  """Removes what a failed save has written, to which its other threads add for a moment."""
+  absent = 0
+  for _ in range(50):
+    parts = list(directory.glob(f"checkpoint_{step}.*tmp*"))
+    for part in parts:
+      with contextlib.suppress(OSError):
+        part.rmtree()
+    absent = 0 if parts else absent + 1
+    if absent == 3:
+      return
+    time.sleep(0.1)
 
 
 def _remove_leftovers(directory: epath.Path) -> None:
