@@ -122,7 +122,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
   """Writes the prompts and prints what to do next. Returns 0. Raises SgdxError for bad input."""
-  from sgdx_t5x.cli.options import check_least, parse_format, parse_variants
+  from sgdx_t5x.cli.options import check_least, parse_variants
+  from sgdx_t5x.cli.prompt_style import parse_format
   from sgdx_t5x.corpora import open_corpus
   from sgdx_t5x.files import atomic_write
   from sgdx_t5x.prompts import provenance

@@ -5,9 +5,8 @@ import os
 from collections.abc import Mapping
 
 from sgdx_t5x.errors import SgdxError, UsageError
-from sgdx_t5x.prompts import FORMATS
 from sgdx_t5x.tracking.checkpoints import Checkpoint, find_checkpoints
-from sgdx_t5x.tracking.protocol import PROMPTED, TRACKERS, Tracker
+from sgdx_t5x.tracking.protocol import TRACKERS, Tracker
 
 
 def open_tracker(*folders: str | os.PathLike, lengths: Mapping[str, int] | None = None) -> Tracker:
@@ -28,7 +27,7 @@ def open_tracker(*folders: str | os.PathLike, lengths: Mapping[str, int] | None 
       fix='for example load_tracker("runs/spandst")',
     )
   found = [checkpoint for folder in folders for checkpoint in find_checkpoints(folder)]
-  kinds = {checkpoint.path: _loader(_format(checkpoint)) for checkpoint in found}
+  kinds = {checkpoint.path: TRACKERS.get(_format(checkpoint)) for checkpoint in found}
   if None in kinds.values() or len(set(kinds.values())) > 1:
     raise SgdxError(
       "; ".join(f"{checkpoint.path}: {checkpoint.task}" for checkpoint in found),
@@ -55,10 +54,6 @@ def with_gold_history(tracker: Tracker) -> Tracker:
       fix="leave it out; all other trackers use their own predictions",
     )
   return tracker.with_gold_history()
-
-
-def _loader(name: str) -> str | None:
-  return TRACKERS.get(name, PROMPTED if name in FORMATS else None)
 
 
 def _format(checkpoint: Checkpoint) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.data.schema import NO_INTENT, Schema
+from sgdx_t5x.prompts import FORMATS
 from sgdx_t5x.trackers.sgpdst import PARTS
 from sgdx_t5x.trackers.turns import NONE, user_turns
 from sgdx_t5x.trackers.walk import Predict, Prediction, walk
@@ -19,13 +20,10 @@ KEPT_SCHEMAS = 16  # whose features a tracker keeps: every call in Python may br
 
 # Format of a checkpoint's task (`tasks.REGISTERED[...].format`) -> module:function. The function
 # takes the checkpoints, `Sequence[checkpoints.Checkpoint]`, and `lengths` of features that override
-# those of their configurations, and returns a `Tracker`. Other prompt formats are `PROMPTED` too.
-PROMPTED = "sgdx_t5x.tracking.prompted:load"
+# those of their configurations, and returns a `Tracker`.
+_PROMPTED = "sgdx_t5x.tracking.prompted:load"
 TRACKERS = {
-  "t5dst": PROMPTED,
-  "d3st": PROMPTED,
-  "sdt": PROMPTED,
-  "sdt_ind": PROMPTED,
+  **{name: _PROMPTED for name in FORMATS if name != "tools"},  # which is not trained: no tasks
   **{f"sgpdst_{part}": "sgdx_t5x.tracking.sgpdst:load" for part in PARTS},
   "spandst": "sgdx_t5x.tracking.spandst:load",
   "baseline": "sgdx_t5x.tracking.baseline:load",

@@ -216,12 +216,11 @@ def is_changed(
   """
   said = before[0] != after.utterance_crc
   state = before[1] != after.slot_values
-  by_kind = {
-    **dict.fromkeys(OF_WORDS, said),
-    **dict.fromkeys(OF_VALUES, state),
-    **dict.fromkeys(OF_GOALS, False),
-  }
-  return any(by_kind.get(kind, said or state) for kind in kinds)
+  return any(
+    (said and kind not in OF_VALUES) or (state and kind not in OF_WORDS)
+    for kind in kinds
+    if kind not in OF_GOALS
+  )
 
 
 def _values(dialogue: Dialogue, slots: Slots) -> Iterator[tuple[str, ...]]:
