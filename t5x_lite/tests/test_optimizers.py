@@ -83,6 +83,7 @@ def test_a_step_may_override_settings():
   jax.tree.map(np.testing.assert_array_equal, step(hyper_params=own), want)
   hyper_params = optimizer.update_hyper_params(learning_rate=0.3)
   assert hyper_params.learning_rate == 0.3
+  assert optimizer.hyper_params.replace(learning_rate=0.3) == hyper_params
   assert optimizer.hyper_params.learning_rate == 0.1
   state = optimizer.init_state(_params())
   by_hand, _ = optimizer.apply_gradient(hyper_params, _params(), state, _params(1))

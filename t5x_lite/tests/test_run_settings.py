@@ -531,3 +531,15 @@ def test_training_eval_of_a_mixture_has_its_tasks_and_itself(monkeypatch):
 def test_parts_of_splits_are_of_their_split(split, has):
   task = types.SimpleNamespace(splits=("train", "dev"))
   assert datasets.has_split(task, split) == has
+
+
+def test_fields_of_airio_have_t5xs_defaults_and_no_others():
+  usual = {"runtime_preprocessors": None, "num_prefetch_threads": None, "num_workers": 0}
+  assert dataclasses.replace(_dataset(), **usual) == _dataset()
+  for name, value in (
+    ("runtime_preprocessors", [len]),
+    ("num_prefetch_threads", 2),
+    ("num_workers", 1),
+  ):
+    with pytest.raises(T5XError, match=f"DatasetConfig.{name}, which is AirIO's"):
+      dataclasses.replace(_dataset(), **{name: value})
