@@ -25,7 +25,7 @@ from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, Tracker
 
 MANIFEST = "track.json"
 _FORMAT = "sgdx-track/1"
-_BLOCK = 64  # dialogues per file: what a killed run can lose
+_BLOCK = 256  # dialogues per file: what a killed run can lose
 OnProgress = Callable[[int, int], None]  # frames done, total frames
 
 
@@ -237,6 +237,7 @@ def _manifest(
       "checksum": corpus.checksum(),
       "split": split,
       "dialogues": len(dialogues),
+      "dialogues_per_file": _BLOCK,
       "ids": _digest([dialogue.dialogue_id for dialogue in dialogues]),
     },
     "variants": {variant: _digest(one.schema.to_json()) for variant, one in shown.items()},

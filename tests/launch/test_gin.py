@@ -115,6 +115,8 @@ CASES = {
   "study/spandst_two_ninths": (["gin/spandst.gin", "gin/study/spandst_two_ninths.gin"],
                                [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'",
                                 "--gin.MIXTURE_OR_TASK_NAME='spandst_reworded'"]),
+  "study/spandst_gpu": (["gin/spandst.gin", "gin/study/spandst_gpu.gin"],
+                        [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'"]),
   "study/spandst_changes": (["gin/spandst.gin", "gin/study/spandst_changes.gin"],
                             [*TRAIN, "--gin.INITIAL_CHECKPOINT_PATH='/c'"]),
   "study/train": (["gin/t5dst_oracle.gin", *STUDY], TRAIN),
