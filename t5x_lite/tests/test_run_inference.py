@@ -454,9 +454,36 @@ def test_a_journal_cut_within_a_character_is_read(tmp_path):
 
 
 def test_small_sets_run_in_small_batches():
-  assert rows.rows_per_batch(50, 128, 1) == 64
-  assert rows.rows_per_batch(500, 128, 1) == 128
-  assert rows.rows_per_batch(3, 128, 8) == 8
+  assert rows.rows_per_batch(50, 128, 1, compile_cost=0.1) == 64
+  assert rows.rows_per_batch(500, 128, 1, compile_cost=1.0) == 128
+  assert rows.rows_per_batch(3, 128, 8, compile_cost=0.1) == 8
+
+
+def test_small_sets_share_programs_where_compiling_takes_longest(setup, monkeypatch):
+  """On a GPU, the turns of dialogues, fewer and longer rows from turn to turn, took 12 programs."""
+  monkeypatch.setitem(rows._COMPILE_COST, "cpu", 100.0)
+  partitioner, initializer, state, ds = setup
+  model = tiny_model(functools.partial(decoding.temperature_sample, topk=1))
+
+  def make():
+    return utils.get_infer_fn(model.score_batch, 8, initializer.train_state_axes, partitioner)
+
+  fn, whole = make(), dict(make()(ds, state))
+  shapes, run = set(), fn.inference._fn
+
+  def noted(params, batch, *rest):
+    shapes.add(batch["encoder_input_tokens"].shape)
+    return run(params, batch, *rest)
+
+  monkeypatch.setattr(fn.inference, "_fn", noted)
+  lengths = [np.count_nonzero(x["encoder_input_tokens"]) for _, x in ds.as_numpy_iterator()]
+  scores = []
+  for number in (7, 5, 3, 2, 1):
+    some = [int(i) for i in np.argsort(lengths) if i not in dict(scores)][:number]
+    scores += fn(ds.filter(lambda i, _, some=some: tf.reduce_any(i == some)), state)
+  assert len(scores) == 18
+  np.testing.assert_allclose([x for _, x in scores], [whole[i] for i, _ in scores], rtol=1e-5)
+  assert shapes == {(8, LENGTH), (8, LENGTH // 2)}
 
 
 @pytest.mark.long

@@ -170,6 +170,17 @@ def round_length(length: int, full: int) -> int:
   return min(max(-(-length // grain), 1) * grain, full)
 
 
+def halved_length(length: int, full: int) -> int:
+  """Halves `full` as long as the length fits: few lengths serve all sets.
+
+  >>> [halved_length(n, 500) for n in (0, 60, 126, 250, 499)]
+  [31, 62, 250, 250, 500]
+  """
+  while full // 2 >= max(length, _GRAIN):
+    full //= 2
+  return full
+
+
 def compile_cost(variables: Any) -> float:
   """Compile time relative to the time of a full-length batch, for a network of this size."""
   cost = _COMPILE_COST.get(jax.default_backend())
@@ -190,7 +201,9 @@ def plan_batches(
 
   The time of a batch is taken as proportional to its padded length, and a length that is not
   compiled yet costs a compilation; the plan minimises the sum (by dynamic programming over the
-  batches, longest first: a run of batches is padded to what its first one needs).
+  batches, longest first: a run of batches is padded to what its first one needs). Where a
+  compilation takes longer than all batches, they are likely one set of many, such as a turn of
+  some dialogues: then few lengths are compiled, for later sets too.
 
   Args:
       lengths: unpadded length of each row.
@@ -204,7 +217,8 @@ def plan_batches(
   """
   order = np.argsort(-np.asarray(lengths), kind="stable")
   batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
-  needed = [round_length(int(lengths[b[0]]), full) for b in batches]
+  rounded = halved_length if len(batches) < compile_cost else round_length
+  needed = [rounded(int(lengths[b[0]]), full) for b in batches]
   starts = [i for i in range(len(batches)) if i == 0 or needed[i] < needed[i - 1]]
   # best[i]: (time of batches i and later, if a run starts at i; its end; its padded length).
   best: dict[int, tuple[float, int, int]] = {len(batches): (0.0, 0, 0)}
@@ -222,9 +236,12 @@ def plan_batches(
   return planned
 
 
-def rows_per_batch(num_rows: int, batch_size: int, multiple: int) -> int:
-  """`multiple` times the smallest power of two that holds the rows, at most `batch_size`."""
-  size = multiple
+def rows_per_batch(num_rows: int, batch_size: int, multiple: int, compile_cost: float) -> int:
+  """`multiple` times the smallest power of two that holds the rows, at most `batch_size`.
+
+  Where a compilation takes longer than whole batches, `batch_size`: it is compiled anyway.
+  """
+  size = multiple if compile_cost <= COMPILE_COST_OF_TINY else batch_size
   while size < num_rows:
     size *= 2
   return min(size, batch_size)
