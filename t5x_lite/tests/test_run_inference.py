@@ -454,9 +454,9 @@ def test_a_journal_cut_within_a_character_is_read(tmp_path):
 
 
 def test_small_sets_run_in_small_batches():
-  assert rows.rows_per_batch(50, 128, 1, compile_cost=0.1) == 64
-  assert rows.rows_per_batch(500, 128, 1, compile_cost=1.0) == 128
-  assert rows.rows_per_batch(3, 128, 8, compile_cost=0.1) == 8
+  assert rows.rows_per_batch(50, 128, 1) == 64
+  assert rows.rows_per_batch(500, 128, 1) == 128
+  assert rows.rows_per_batch(3, 128, 8) == 8
 
 
 def test_small_sets_share_programs_where_compiling_takes_longest(setup, monkeypatch):

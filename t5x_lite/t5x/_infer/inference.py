@@ -248,8 +248,9 @@ class BatchInference:
       seen = until
       encoder = [n for n, s in rows.full_shapes.items() if n.startswith("encoder") and len(s) == 1]
       full = max((rows.full_shapes[n][0] for n in encoder), default=0)
-      if is_all and not started and self._efficient:
-        size = rows_per_batch(len(waiting), size, self._multiple, self._cost)
+      small = is_all and not started and self._efficient
+      if small and self._cost <= COMPILE_COST_OF_TINY:  # otherwise, whole batches cost less
+        size = rows_per_batch(len(waiting), size, self._multiple)
       compiled = self._lengths.setdefault(size, set())  # also those of previous tasks
       if encoder and self._efficient:
         lengths = [max(len(rows.features[r][n]) for n in encoder) for r in waiting]
@@ -274,7 +275,7 @@ class BatchInference:
     for until, is_all in in_background(windows):
       waiting += [i for i in range(seen, until) if rows.keys[i] not in known]
       if is_all and not seen:
-        size = rows_per_batch(len(waiting), size, 1, self._cost)
+        size = rows_per_batch(len(waiting), size, 1)
       seen = until
       packed, waiting = packed_rows.pack(rows, waiting, "encoder_input_tokens", is_all)
       for batch in packed:

@@ -236,12 +236,9 @@ def plan_batches(
   return planned
 
 
-def rows_per_batch(num_rows: int, batch_size: int, multiple: int, compile_cost: float) -> int:
-  """`multiple` times the smallest power of two that holds the rows, at most `batch_size`.
-
-  Where a compilation takes longer than whole batches, `batch_size`: it is compiled anyway.
-  """
-  size = multiple if compile_cost <= COMPILE_COST_OF_TINY else batch_size
+def rows_per_batch(num_rows: int, batch_size: int, multiple: int) -> int:
+  """`multiple` times the smallest power of two that holds the rows, at most `batch_size`."""
+  size = multiple
   while size < num_rows:
     size *= 2
   return min(size, batch_size)
