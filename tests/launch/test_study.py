@@ -99,12 +99,12 @@ def test_the_kept_scores_are_those_of_the_page(study_name):
     assert hashlib.sha256((results / name).read_bytes()).hexdigest() == digest, name
   page = (ROOT / "docs/study.md").read_text("utf-8")
   files = [results / f"test/{name}.json.gz" for name in names]
-  for file in (*files, *results.glob("whole/*.json.gz")):
+  for file in (*files, *results.glob("whole/*.json.gz"), *results.glob("epoch/*.json.gz")):
     name = file.name.removesuffix(".json.gz")
     run = read_run(name, file)
     arm, _, seed = name.rpartition("-")
     label = arm if seed == "0" else f"{arm}, seed {seed}"
-    label += ", whole test" if file.parent.name == "whole" else ""
+    label += {"whole": ", whole test", "epoch": ", whole epoch"}.get(file.parent.name, "")
     for group in groups:
       row = run.report["sgdx"][group]
       scores = f"{100 * row['jga_orig']:.1f}", f"{100 * row['jga_v1_5']:.1f}"
@@ -171,6 +171,18 @@ def test_another_encoder_in_the_same_folder_is_refused(tmp_path):
     done = run(*names)
     assert done.returncode == 1
     assert f"is not the {what} that . was begun with" in done.stderr
+
+
+@pytest.mark.parametrize(
+  ("jobs", "given", "share"), [(1, "", ""), (2, "", "0.45"), (12, "", "0.075"), (12, ".04", ".04")]
+)
+def test_arms_share_the_memory_of_a_gpu(jobs, given, share):
+  script = (ROOT / "launch/study.sh").read_text("utf-8")
+  function = re.search(r"^share_memory\(\) \{.*?^\}", script, re.MULTILINE | re.DOTALL)
+  name = "XLA_PYTHON_CLIENT_MEM_FRACTION"
+  steps = f"jobs={jobs} {name}={given}\n{function[0]}\nset -eu\nshare_memory\necho ${name}"
+  done = subprocess.run(["bash", "-c", steps], capture_output=True, text=True, check=True)
+  assert done.stdout.strip() == share
 
 
 @pytest.mark.parametrize("code", [0, 3])
