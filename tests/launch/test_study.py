@@ -41,6 +41,12 @@ def study(*words, root=ROOT):
   return subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=False)
 
 
+def function_of_script(name):
+  """Returns the text of a function of launch/study.sh."""
+  script = (ROOT / "launch/study.sh").read_text("utf-8")
+  return re.search(rf"^{name}\(\) \{{.*?^\}}", script, re.MULTILINE | re.DOTALL)[0]
+
+
 def test_dry_run_prints_every_command(tmp_path):
   out = tmp_path / "out"
   done = study("--archive", tmp_path, "--out", out, "--seeds", "3,4", "--arms=oracle", "--dry-run")
@@ -99,12 +105,13 @@ def test_the_kept_scores_are_those_of_the_page(study_name):
     assert hashlib.sha256((results / name).read_bytes()).hexdigest() == digest, name
   page = (ROOT / "docs/study.md").read_text("utf-8")
   files = [results / f"test/{name}.json.gz" for name in names]
-  for file in (*files, *results.glob("whole/*.json.gz"), *results.glob("epoch/*.json.gz")):
+  labels = {"whole": ", whole test", "epoch": ", whole epoch"}
+  for file in (*files, *(x for folder in labels for x in results.glob(f"{folder}/*.json.gz"))):
     name = file.name.removesuffix(".json.gz")
     run = read_run(name, file)
     arm, _, seed = name.rpartition("-")
     label = arm if seed == "0" else f"{arm}, seed {seed}"
-    label += {"whole": ", whole test", "epoch": ", whole epoch"}.get(file.parent.name, "")
+    label += labels.get(file.parent.name, "")
     for group in groups:
       row = run.report["sgdx"][group]
       scores = f"{100 * row['jga_orig']:.1f}", f"{100 * row['jga_v1_5']:.1f}"
@@ -151,11 +158,7 @@ def test_refuses(words, said):
 
 def test_another_encoder_in_the_same_folder_is_refused(tmp_path):
   """Runs name it by a variable of the environment, which is not in their commands."""
-  script = (ROOT / "launch/study.sh").read_text("utf-8")
-  steps = [
-    re.search(rf"^{name}\(\) \{{.*?^\}}", script, re.MULTILINE | re.DOTALL)[0]
-    for name in ("same_input", "digest")
-  ]
+  steps = [function_of_script(name) for name in ("same_input", "digest")]
   (tmp_path / "a").write_text("a")
   (tmp_path / "b").write_text("b")
   call = 'same_input vocabulary "$1"; same_input encoder a; same_input encoder "$2"'
@@ -177,10 +180,9 @@ def test_another_encoder_in_the_same_folder_is_refused(tmp_path):
   ("jobs", "given", "share"), [(1, "", ""), (2, "", "0.45"), (12, "", "0.075"), (12, ".04", ".04")]
 )
 def test_arms_share_the_memory_of_a_gpu(jobs, given, share):
-  script = (ROOT / "launch/study.sh").read_text("utf-8")
-  function = re.search(r"^share_memory\(\) \{.*?^\}", script, re.MULTILINE | re.DOTALL)
+  function = function_of_script("share_memory")
   name = "XLA_PYTHON_CLIENT_MEM_FRACTION"
-  steps = f"jobs={jobs} {name}={given}\n{function[0]}\nset -eu\nshare_memory\necho ${name}"
+  steps = f"jobs={jobs} {name}={given}\n{function}\nset -eu\nshare_memory\necho ${name}"
   done = subprocess.run(["bash", "-c", steps], capture_output=True, text=True, check=True)
   assert done.stdout.strip() == share
 
@@ -188,9 +190,7 @@ def test_arms_share_the_memory_of_a_gpu(jobs, given, share):
 @pytest.mark.parametrize("code", [0, 3])
 def test_waits_for_an_arm_that_is_suspended(code):
   """Under job control, bash's `wait` returns when a process is stopped; that once ended studies."""
-  script = (ROOT / "launch/study.sh").read_text("utf-8")
-  ended = re.search(r"^ended\(\) \{.*?^\}", script, re.MULTILINE | re.DOTALL)
-  steps = f"""{ended[0]}
+  steps = f"""{function_of_script("ended")}
     set -m
     (sleep 1; exit {code}) &
     arm=$!

@@ -249,7 +249,7 @@ class BatchInference:
       encoder = [n for n, s in rows.full_shapes.items() if n.startswith("encoder") and len(s) == 1]
       full = max((rows.full_shapes[n][0] for n in encoder), default=0)
       small = is_all and not started and self._efficient
-      if small and self._cost <= COMPILE_COST_OF_TINY:  # otherwise, whole batches cost less
+      if small and self._cost <= COMPILE_COST_OF_TINY:  # else a compilation takes longer
         size = rows_per_batch(len(waiting), size, self._multiple)
       compiled = self._lengths.setdefault(size, set())  # also those of previous tasks
       if encoder and self._efficient:
