@@ -7,31 +7,38 @@ by their root mean square and, by default, scaled by that of the parameter.
 from __future__ import annotations
 
 import dataclasses
-import enum
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import flax.traverse_util
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import struct
 
 from t5x import optimizers
+from t5x._optim.factoring import (
+  HEURISTIC_RULE,
+  FactorDim,
+  Factoring,
+  HeuristicRule,
+  HParamMap,
+  factoring_of,
+  role_of,
+)
 from t5x.errors import T5XError
+
+__all__ = [
+  "HEURISTIC_RULE",
+  "Adafactor",
+  "AdafactorParamState",
+  "FactorDim",
+  "HParamMap",
+  "HeuristicRule",
+  "standard_logical_factor_rules",
+]
 
 Array = jax.Array
 PyTree = Any
-
-
-class FactorDim(enum.Enum):
-  """Role of a dimension when a second moment is factored."""
-
-  NONE = None
-  BATCH = 1  # one independent matrix per index, e.g. stacked layers
-  ROW = 2
-  COLUMN = 3
 
 
 def standard_logical_factor_rules() -> dict[str, FactorDim]:
@@ -58,67 +65,6 @@ def standard_logical_factor_rules() -> dict[str, FactorDim]:
   }
 
 
-_ROLES = {
-  "row": FactorDim.ROW,
-  "col": FactorDim.COLUMN,
-  "column": FactorDim.COLUMN,
-  "batch": FactorDim.BATCH,
-  "none": FactorDim.NONE,
-  "unfactorized": FactorDim.NONE,
-}
-
-
-def _role(axis: str, role: Any) -> FactorDim:
-  """Returns the role of an axis, which T5X lets gin files name. Raises T5XError for other names."""
-  if isinstance(role, FactorDim):
-    return role
-  if not isinstance(role, str) or role.lower() not in _ROLES:
-    raise T5XError(
-      f"adafactor.Adafactor.logical_factor_rules has an unknown role for axis {axis!r}.",
-      found=repr(role),
-      expected="an adafactor.FactorDim, or its name",
-      available=", ".join(_ROLES),
-      fix="set adafactor.Adafactor.logical_factor_rules",
-    )
-  return _ROLES[role.lower()]
-
-
-class HeuristicRule(enum.Enum):
-  """Says that a parameter is factored over its two largest dimensions."""
-
-  token = 1
-
-
-HEURISTIC_RULE = HeuristicRule.token
-
-
-@dataclasses.dataclass(frozen=True)
-class HParamMap:
-  """Settings by parameter.
-
-  Attributes:
-    rules: (pattern, setting) pairs; the first pattern found in a parameter's path, whose names are
-      joined by '/', counts.
-  """
-
-  rules: Any
-
-  def __post_init__(self) -> None:
-    # Hashable, since an optimizer is static data of a jitted train step.
-    object.__setattr__(self, "rules", tuple((pattern, value) for pattern, value in self.rules))
-
-  def __getitem__(self, path: str) -> Any:
-    for pattern, value in self.rules:
-      if re.search(pattern, path):
-        return value
-    raise T5XError(
-      found=f"parameter {path}, which no rule matches",
-      expected="a rule for each parameter",
-      available=", ".join(pattern for pattern, _ in self.rules),
-      fix="add ('.*', adafactor.HEURISTIC_RULE), or a rule for all other parameters, at the end",
-    )
-
-
 @struct.dataclass
 class AdafactorParamState:
   """Slots of one parameter; an unused one is zeros of shape [1]."""
@@ -127,22 +73,6 @@ class AdafactorParamState:
   v_col: Any
   v: Any
   m: Any
-
-
-@dataclasses.dataclass(frozen=True)
-class _Factoring:
-  """Dimensions of one parameter: means over `columns` make v_row, over `rows` v_col.
-
-  `averaged` are the dimensions over which root mean squares of updates and parameters run.
-  """
-
-  rows: tuple[int, ...]
-  columns: tuple[int, ...]
-  averaged: tuple[int, ...]
-
-  @property
-  def factored(self) -> bool:
-    return bool(self.rows and self.columns)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -219,7 +149,7 @@ class Adafactor(optimizers.OptimizerDef):
     rules = self.logical_factor_rules
     if isinstance(rules, Mapping):
       # Hashable, since an optimizer is static data of a jitted train step.
-      rules = tuple(sorted((axis, _role(axis, role)) for axis, role in rules.items()))
+      rules = tuple(sorted((axis, role_of(axis, role)) for axis, role in rules.items()))
       object.__setattr__(self, "logical_factor_rules", rules)
 
   @property
@@ -288,7 +218,7 @@ class Adafactor(optimizers.OptimizerDef):
     def derive(path, param, spec):
       # Row and column means are small: they stay on every device. So does a single number, which
       # T5X stores inside a checkpoint's index, and reads there.
-      is_small = self._factoring(path, param.shape).factored or param.shape == (1,)
+      is_small = factoring_of(self, path, param.shape).factored or param.shape == (1,)
       v = None if is_small else spec
       m = None if self.beta1 is None else spec
       return AdafactorParamState(v_row=None, v_col=None, v=v, m=m)
@@ -307,72 +237,9 @@ class Adafactor(optimizers.OptimizerDef):
     }
     return flax.traverse_util.unflatten_dict(result)
 
-  def _factoring(self, path: str, shape: tuple[int, ...]) -> _Factoring:
-    """Decides how the second moment of a parameter is kept."""
-    by_axes = self.logical_factor_rules is not None and self.axes_by_param
-    if self.factored and self.factor_map is not None and not by_axes:
-      rule = self.factor_map[path]
-      if rule is None:
-        return _Factoring((), (), tuple(range(len(shape))))
-      roles = self._roles_of_rule(rule, path, shape)
-    else:
-      roles = self._roles(path, shape) if self.factored else None
-    averaged = tuple(range(len(shape)))
-    if roles is not None:
-      averaged = tuple(i for i in averaged if roles[i] is not FactorDim.BATCH)
-    rows, columns = (), ()
-    if roles is not None and (len(shape) > 2 or FactorDim.BATCH in roles):
-      rows = tuple(i for i, role in enumerate(roles) if role is FactorDim.ROW)
-      columns = tuple(i for i, role in enumerate(roles) if role is FactorDim.COLUMN)
-    elif self.factored and len(shape) >= 2:
-      second, largest = (int(i) for i in np.argsort(shape, kind="stable")[-2:])
-      if shape[second] >= self.min_dim_size_to_factor:
-        rows, columns = (second,), (largest,)
-    if not (rows and columns):
-      rows = columns = ()
-    return _Factoring(rows, columns, averaged)
-
-  def _roles(self, path: str, shape: tuple[int, ...]) -> list[FactorDim] | None:
-    """Returns the role of each dimension by the rules; None without rules or axes."""
-    if self.logical_factor_rules is None:
-      return None
-    rules = dict(self.logical_factor_rules)
-    axes = dict(self.axes_by_param).get(path)
-    unknown = [name for name in axes or () if name is not None and name not in rules]
-    if len(shape) > 2 and (axes is None or unknown):
-      raise T5XError(
-        found=f"parameter {path} of shape {shape} with logical axes {axes}",
-        expected="a factor rule for each logical axis of a parameter of rank 3 or more",
-        available=", ".join(sorted(rules)),
-        fix="add the axis to adafactor.Adafactor.logical_factor_rules, or set that to None",
-      )
-    if axes is None:
-      return None
-    roles = [rules.get(name, FactorDim.NONE) for name in axes]
-    if {FactorDim.ROW, FactorDim.COLUMN, FactorDim.NONE} <= set(roles):
-      raise T5XError(
-        found=f"parameter {path} with logical axes {axes}, which are {[r.name for r in roles]}",
-        expected="no NONE beside ROW and COLUMN: batch for an axis that is not factored",
-        fix="set adafactor.Adafactor.logical_factor_rules",
-      )
-    return roles
-
-  def _roles_of_rule(self, rule: Any, path: str, shape: tuple[int, ...]) -> list[FactorDim] | None:
-    """Returns the role of each dimension by a rule of `factor_map`; None is the heuristic."""
-    fits = len(shape) <= 2 if rule is HEURISTIC_RULE else len(rule) == len(shape)
-    if not fits:
-      raise T5XError(
-        found=f"the rule {rule} for parameter {path} of shape {shape}",
-        expected="a FactorDim for each dimension; the heuristic is for rank 1 and 2",
-        fix="change adafactor.Adafactor.factor_map",
-      )
-    if rule is HEURISTIC_RULE or (len(shape) <= 2 and FactorDim.BATCH not in rule):
-      return None
-    return list(rule)
-
   def _init_slots(self, path: str, param: Array) -> AdafactorParamState:
     shape = param.shape
-    factoring = self._factoring(path, shape)
+    factoring = factoring_of(self, path, shape)
     v_row = v_col = v = m = (1,)
     if factoring.factored:
       v_row = tuple(n for i, n in enumerate(shape) if i not in factoring.columns)
@@ -398,7 +265,7 @@ class Adafactor(optimizers.OptimizerDef):
     learning_rate: Array,
   ) -> tuple[Array, AdafactorParamState]:
     """Updates one parameter; formulas 4 and 6 of the paper."""
-    factoring = self._factoring(path, param.shape)
+    factoring = factoring_of(self, path, param.shape)
     update, new = self._precondition(grad.astype(jnp.float32), slots, factoring, decay)
     scale = learning_rate
     by_size = self.multiply_by_parameter_scale
@@ -427,7 +294,7 @@ class Adafactor(optimizers.OptimizerDef):
     return new_param, new
 
   def _precondition(
-    self, grad: Array, slots: AdafactorParamState, factoring: _Factoring, decay: Array
+    self, grad: Array, slots: AdafactorParamState, factoring: Factoring, decay: Array
   ) -> tuple[Array, AdafactorParamState]:
     """Divides a gradient by the root of its (factored) second moment; returns the new slots."""
     squared = jnp.square(grad) + self.epsilon1

@@ -13,8 +13,6 @@ from there.
 
 from __future__ import annotations
 
-import collections
-import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +21,7 @@ from typing import Any
 from t5x._process.log import log
 from t5x._script import cli
 from t5x._settings import defaults
-from t5x.errors import T5XError, check_whole, not_in_lite
-
-MODES = ("predict", "score", "predict_with_aux")
+from t5x.errors import not_in_lite
 
 
 def _json_value(value: Any) -> Any:
@@ -165,6 +161,7 @@ def infer(
   """
   arguments = dict(locals())
   from t5x import gin_utils, utils
+  from t5x._infer import setup
   from t5x._infer.journal import config_hash
   from t5x._infer.rows import in_background
   from t5x._process import folder_lock
@@ -179,25 +176,25 @@ def infer(
     shard_id = cli.FLAGS.shard_id
   folder_lock.check_folder_name(output_dir, "INFER_OUTPUT_DIR")
   check_inference("infer", arguments, {"write_fn": (False, "@infer.write_inferences_to_file")})
-  _check_settings(mode, dataset_cfg, shard_id, num_shards)
+  setup.check_settings(mode, dataset_cfg, shard_id, num_shards)
   check_model(model)
   utils.import_module(dataset_cfg.module)
   if verify_matching_vocabs_fn is not None:
     verify_matching_vocabs_fn(dataset_cfg, model)
   utils.check_lengths(dataset_cfg, model.FEATURE_CONVERTER_CLS)
-  tasks = _tasks(dataset_cfg)
+  tasks = setup.tasks_of(dataset_cfg)
   part = f"{mode}.{file_extension}-{shard_id:05}-of-{num_shards:05}"
   paths = [os.path.join(output_dir, f"{task.name}-{part}") for task in tasks]
   if fallback_init_rng is not None:
     restore_checkpoint_cfg.fallback_to_scratch = True
   with folder_lock.held([f"{path}.lock" for path in paths], "INFER_OUTPUT_DIR"):
-    choice = _choose(restore_checkpoint_cfg)  # before the model, which takes its time
+    choice = setup.choose(restore_checkpoint_cfg)  # before the model, which takes its time
     (summarize_config_fn or gin_utils.summarize_gin_config)(output_dir, None, 0)
     # A task's examples are read while the model is restored, or applied to those before.
     datasets = in_background(
-      (_datasets(model, task, dataset_cfg, shard_id, num_shards) for task in tasks), ahead=1
+      (setup.datasets_of(model, task, dataset_cfg, shard_id, num_shards) for task in tasks), ahead=1
     )
-    state, axes = _restore(
+    state, axes = setup.restore(
       model,
       dataset_cfg,
       choice,
@@ -266,154 +263,6 @@ def _infer_task(
   finally:
     journal.close(complete=False)
   return jax.process_index() == 0
-
-
-def _check_settings(mode: str, dataset_cfg, shard_id: int, num_shards: int) -> None:
-  """Raises T5XError for settings that cannot work."""
-  if mode not in MODES:
-    raise T5XError(
-      "infer.mode is unknown.",
-      found=repr(mode),
-      expected="what to write for each example",
-      available=", ".join(MODES),
-      fix="--gin.infer.mode=\"'predict'\"",
-    )
-  if dataset_cfg.task_feature_lengths is None:
-    raise T5XError(
-      "infer needs feature lengths.",
-      found="TASK_FEATURE_LENGTHS=None",
-      expected="a number of tokens for each feature",
-      fix="--gin.TASK_FEATURE_LENGTHS=\"{'inputs': 512, 'targets': 128}\"",
-    )
-  if dataset_cfg.pack or dataset_cfg.shuffle:
-    raise T5XError(
-      "infer must keep the dataset's rows and order.",
-      found=f"pack={dataset_cfg.pack}, shuffle={dataset_cfg.shuffle}",
-      expected="both False",
-      fix="set utils.DatasetConfig.pack and .shuffle to False.",
-    )
-  check_whole(num_shards, "infer.num_shards")
-  check_whole(shard_id, "infer.shard_id", 0)
-  if shard_id >= num_shards:
-    raise T5XError(
-      "shard_id is out of range.",
-      found=f"{shard_id} of {num_shards} shards",
-      expected=f"0 to {num_shards - 1}",
-      fix="set --shard_id, or infer.num_shards",
-    )
-
-
-def _tasks(dataset_cfg) -> list:
-  """The mixture's tasks that have the split."""
-  import seqio
-
-  from t5x import utils
-  from t5x._data.datasets import has_split
-
-  provider = utils.get_mixture_or_task(dataset_cfg.mixture_or_task_name)
-  all_tasks = seqio.get_subtasks(provider)
-  tasks = [t for t in all_tasks if has_split(t, dataset_cfg.split)]
-  if not tasks:
-    raise T5XError(
-      f"{provider.name!r} has no split {dataset_cfg.split!r}.",
-      expected="a split of its tasks",
-      available=", ".join(sorted({s for t in all_tasks for s in t.splits})),
-      fix="set utils.DatasetConfig.split.",
-    )
-  return tasks
-
-
-def _examples(task, dataset_cfg, shard_id: int, num_shards: int):
-  """The task's examples in order, or this shard of them."""
-  import seqio
-
-  return task.get_dataset(
-    sequence_length=dataset_cfg.task_feature_lengths,
-    split=dataset_cfg.split,
-    shuffle=False,
-    num_epochs=1,
-    seed=dataset_cfg.seed,
-    use_cached=dataset_cfg.use_cached,
-    shard_info=seqio.ShardInfo(shard_id, num_shards) if num_shards > 1 else None,
-  )
-
-
-def _choose(restore_cfg):
-  """Returns the checkpoint to run; raises T5XError where there is none."""
-  from t5x import checkpoints
-  from t5x._checkpoint.choose import check_choice
-
-  choice = checkpoints.choose_checkpoint(None, restore_cfg)
-  if choice is None:
-    raise T5XError(
-      "There is no checkpoint to run.",
-      found=f"RestoreCheckpointConfig.path = {restore_cfg.path!r}",
-      expected="a folder checkpoint_N of T5X",
-      fix="--gin.CHECKPOINT_PATH=\"'DIR/checkpoint_N'\"",
-    )
-  check_choice(choice, restore_cfg)
-  if restore_cfg.mode == "all":
-    raise T5XError(
-      "RestoreCheckpointConfig.mode='all' is for evaluation.",
-      expected="'specific' or 'latest' in infer, which runs a single checkpoint",
-      fix="run infer for each checkpoint, with an INFER_OUTPUT_DIR of its own",
-    )
-  return choice
-
-
-def _datasets(model, task, dataset_cfg, shard_id: int, num_shards: int):
-  """Returns (the task's examples, numbered rows of model features made of them)."""
-  from t5x._data.batches import quick_converter
-
-  # Read once: for the model, and from memory for the file.
-  task_ds = _examples(task, dataset_cfg, shard_id, num_shards).cache()
-  lengths = dataset_cfg.task_feature_lengths
-  model_ds = quick_converter(model.FEATURE_CONVERTER_CLS(pack=False))(task_ds, lengths)
-  return task_ds, _Rows(model_ds.enumerate())
-
-
-class _Rows:
-  """The numbered rows of a dataset, whose first pass begins at once, in a thread.
-
-  Attributes:
-      digest: of the rows of the last whole pass.
-  """
-
-  def __init__(self, ds):
-    from t5x._infer.rows import ReadAhead
-
-    self.element_spec, self._ds, self._ahead = ds.element_spec, ds, ReadAhead(ds)
-    self.digest = ""
-
-  def __iter__(self):
-    rows, self._ahead = self._ahead or self._ds.as_numpy_iterator(), None
-    digest = hashlib.blake2b(digest_size=8)
-    for number, features in rows:
-      for name in sorted(features):
-        digest.update(features[name].tobytes())
-      yield number, features
-    self.digest = digest.hexdigest()
-
-  def read(self) -> str:
-    """Reads all rows; returns their digest."""
-    collections.deque(self, maxlen=0)
-    return self.digest
-
-
-def _restore(model, dataset_cfg, choice, restore_cfg, partitioner, initializer_cls, seed: int):
-  """Returns (state of the chosen checkpoint, its PartitionSpecs)."""
-  import jax
-
-  converter = model.FEATURE_CONVERTER_CLS(pack=False)
-  lengths = converter.get_model_feature_lengths(dataset_cfg.task_feature_lengths)
-  initializer = initializer_cls(
-    optimizer_def=None,
-    init_fn=model.get_initial_variables,
-    input_shapes={k: (dataset_cfg.batch_size, n) for k, n in lengths.items()},
-    partitioner=partitioner,
-  )
-  state = initializer.from_choice(choice, restore_cfg, jax.random.PRNGKey(seed))
-  return state, initializer.train_state_axes
 
 
 def create_task_from_tfexample_file(*args, **kwargs):

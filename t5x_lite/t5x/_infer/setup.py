@@ -1,0 +1,149 @@
+"""What `infer` prepares before the first batch: settings, tasks, their rows, the model's state."""
+
+from __future__ import annotations
+
+import collections
+import hashlib
+
+import jax
+import seqio
+
+from t5x._checkpoint.choose import check_choice, choose_checkpoint
+from t5x._data.batches import quick_converter
+from t5x._data.datasets import get_mixture_or_task, has_split
+from t5x._infer.rows import ReadAhead
+from t5x.errors import T5XError, check_whole
+
+MODES = ("predict", "score", "predict_with_aux")
+
+
+def check_settings(mode: str, dataset_cfg, shard_id: int, num_shards: int) -> None:
+  """Raises T5XError for settings that cannot work."""
+  if mode not in MODES:
+    raise T5XError(
+      "infer.mode is unknown.",
+      found=repr(mode),
+      expected="what to write for each example",
+      available=", ".join(MODES),
+      fix="--gin.infer.mode=\"'predict'\"",
+    )
+  if dataset_cfg.task_feature_lengths is None:
+    raise T5XError(
+      "infer needs feature lengths.",
+      found="TASK_FEATURE_LENGTHS=None",
+      expected="a number of tokens for each feature",
+      fix="--gin.TASK_FEATURE_LENGTHS=\"{'inputs': 512, 'targets': 128}\"",
+    )
+  if dataset_cfg.pack or dataset_cfg.shuffle:
+    raise T5XError(
+      "infer must keep the dataset's rows and order.",
+      found=f"pack={dataset_cfg.pack}, shuffle={dataset_cfg.shuffle}",
+      expected="both False",
+      fix="set utils.DatasetConfig.pack and .shuffle to False.",
+    )
+  check_whole(num_shards, "infer.num_shards")
+  check_whole(shard_id, "infer.shard_id", 0)
+  if shard_id >= num_shards:
+    raise T5XError(
+      "shard_id is out of range.",
+      found=f"{shard_id} of {num_shards} shards",
+      expected=f"0 to {num_shards - 1}",
+      fix="set --shard_id, or infer.num_shards",
+    )
+
+
+def tasks_of(dataset_cfg) -> list:
+  """The mixture's tasks that have the split."""
+  provider = get_mixture_or_task(dataset_cfg.mixture_or_task_name)
+  all_tasks = seqio.get_subtasks(provider)
+  tasks = [t for t in all_tasks if has_split(t, dataset_cfg.split)]
+  if not tasks:
+    raise T5XError(
+      f"{provider.name!r} has no split {dataset_cfg.split!r}.",
+      expected="a split of its tasks",
+      available=", ".join(sorted({s for t in all_tasks for s in t.splits})),
+      fix="set utils.DatasetConfig.split.",
+    )
+  return tasks
+
+
+def _examples(task, dataset_cfg, shard_id: int, num_shards: int):
+  """The task's examples in order, or this shard of them."""
+  return task.get_dataset(
+    sequence_length=dataset_cfg.task_feature_lengths,
+    split=dataset_cfg.split,
+    shuffle=False,
+    num_epochs=1,
+    seed=dataset_cfg.seed,
+    use_cached=dataset_cfg.use_cached,
+    shard_info=seqio.ShardInfo(shard_id, num_shards) if num_shards > 1 else None,
+  )
+
+
+def choose(restore_cfg):
+  """Returns the checkpoint to run; raises T5XError where there is none."""
+  choice = choose_checkpoint(None, restore_cfg)
+  if choice is None:
+    raise T5XError(
+      "There is no checkpoint to run.",
+      found=f"RestoreCheckpointConfig.path = {restore_cfg.path!r}",
+      expected="a folder checkpoint_N of T5X",
+      fix="--gin.CHECKPOINT_PATH=\"'DIR/checkpoint_N'\"",
+    )
+  check_choice(choice, restore_cfg)
+  if restore_cfg.mode == "all":
+    raise T5XError(
+      "RestoreCheckpointConfig.mode='all' is for evaluation.",
+      expected="'specific' or 'latest' in infer, which runs a single checkpoint",
+      fix="run infer for each checkpoint, with an INFER_OUTPUT_DIR of its own",
+    )
+  return choice
+
+
+def datasets_of(model, task, dataset_cfg, shard_id: int, num_shards: int):
+  """Returns (the task's examples, numbered rows of model features made of them)."""
+  # Read once: for the model, and from memory for the file.
+  task_ds = _examples(task, dataset_cfg, shard_id, num_shards).cache()
+  lengths = dataset_cfg.task_feature_lengths
+  model_ds = quick_converter(model.FEATURE_CONVERTER_CLS(pack=False))(task_ds, lengths)
+  return task_ds, _Rows(model_ds.enumerate())
+
+
+class _Rows:
+  """The numbered rows of a dataset, whose first pass begins at once, in a thread.
+
+  Attributes:
+      digest: of the rows of the last whole pass.
+  """
+
+  def __init__(self, ds):
+    self.element_spec, self._ds, self._ahead = ds.element_spec, ds, ReadAhead(ds)
+    self.digest = ""
+
+  def __iter__(self):
+    rows, self._ahead = self._ahead or self._ds.as_numpy_iterator(), None
+    digest = hashlib.blake2b(digest_size=8)
+    for number, features in rows:
+      for name in sorted(features):
+        digest.update(features[name].tobytes())
+      yield number, features
+    self.digest = digest.hexdigest()
+
+  def read(self) -> str:
+    """Reads all rows; returns their digest."""
+    collections.deque(self, maxlen=0)
+    return self.digest
+
+
+def restore(model, dataset_cfg, choice, restore_cfg, partitioner, initializer_cls, seed: int):
+  """Returns (state of the chosen checkpoint, its PartitionSpecs)."""
+  converter = model.FEATURE_CONVERTER_CLS(pack=False)
+  lengths = converter.get_model_feature_lengths(dataset_cfg.task_feature_lengths)
+  initializer = initializer_cls(
+    optimizer_def=None,
+    init_fn=model.get_initial_variables,
+    input_shapes={k: (dataset_cfg.batch_size, n) for k, n in lengths.items()},
+    partitioner=partitioner,
+  )
+  state = initializer.from_choice(choice, restore_cfg, jax.random.PRNGKey(seed))
+  return state, initializer.train_state_axes

@@ -1,0 +1,1 @@
+"""Private parts of t5x, see the public modules that use them."""
