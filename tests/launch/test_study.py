@@ -105,7 +105,11 @@ def test_the_kept_scores_are_those_of_the_page(study_name):
     assert hashlib.sha256((results / name).read_bytes()).hexdigest() == digest, name
   page = (ROOT / "docs/study.md").read_text("utf-8")
   files = [results / f"test/{name}.json.gz" for name in names]
-  labels = {"whole": ", whole test", "epoch": ", whole epoch"}
+  labels = {
+    "whole": ", whole test",
+    "epoch": ", whole epoch",
+    "whole_epoch": ", whole epoch, whole test",
+  }
   for file in (*files, *(x for folder in labels for x in results.glob(f"{folder}/*.json.gz"))):
     name = file.name.removesuffix(".json.gz")
     run = read_run(name, file)
