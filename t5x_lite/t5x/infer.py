@@ -205,13 +205,8 @@ def infer(
     )
     utils.log_model_info(os.path.join(output_dir, "model-info.txt"), state)
     stop = StopRequest()
-    step_fn = {
-      "predict": model.predict_batch,
-      "predict_with_aux": model.predict_batch_with_aux,
-      "score": model.score_batch,
-    }[mode]
     infer_fn = utils.get_infer_fn(
-      step_fn,
+      getattr(model, setup.STEPS[mode]),
       dataset_cfg.batch_size,
       axes,
       partitioner,

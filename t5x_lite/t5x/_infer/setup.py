@@ -14,17 +14,21 @@ from t5x._data.datasets import get_mixture_or_task, has_split
 from t5x._infer.rows import ReadAhead
 from t5x.errors import T5XError, check_whole
 
-MODES = ("predict", "score", "predict_with_aux")
+STEPS = {  # mode -> method of the model
+  "predict": "predict_batch",
+  "score": "score_batch",
+  "predict_with_aux": "predict_batch_with_aux",
+}
 
 
 def check_settings(mode: str, dataset_cfg, shard_id: int, num_shards: int) -> None:
   """Raises T5XError for settings that cannot work."""
-  if mode not in MODES:
+  if mode not in tuple(STEPS):  # also unhashable ones
     raise T5XError(
       "infer.mode is unknown.",
       found=repr(mode),
       expected="what to write for each example",
-      available=", ".join(MODES),
+      available=", ".join(STEPS),
       fix="--gin.infer.mode=\"'predict'\"",
     )
   if dataset_cfg.task_feature_lengths is None:
