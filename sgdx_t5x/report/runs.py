@@ -174,7 +174,7 @@ def read_run(name: str, path: str | pathlib.Path) -> Run:
   _check_table(table, report, path)
   lacks = ()
   if table.failures is None:
-    lacks = (f"{name}: {frames} has an older format that lists no errors; score again",)
+    lacks = (f"{name}: {frames} lists no errors; with the predictions, score again",)
   return Run(name, report, table, lacks=lacks, origin=str(path))
 
 

@@ -451,7 +451,7 @@ def test_failures_that_are_not_known_are_not_none(corpus, scored, tmp_path):
   assert any("-minus-" in name and name.startswith("services") for name in names)
   assert not any("flipped" in name for name in names)
   assert embedded(out)["unknown"] == [0]
-  assert "has an older format that lists no errors" in (out / "report.html").read_text()
+  assert "lists no errors; with the predictions, score again" in (out / "report.html").read_text()
 
 
 def test_only_a_report_is_replaced(scored, tmp_path, monkeypatch, capsys):
