@@ -118,7 +118,9 @@ class LoadedModel:
     """What its answers depend on, for `protocol.Tracker.settings`."""
     lengths = " ".join(f"{name}={length}" for name, length in sorted(self.lengths.items()))
     found = {"weights": self.digest, "task": self.task.name, "lengths": lengths}
-    return found | self._checksums | ({"cpu_matmul": self._operands} if self._operands else {})
+    if self._operands and jax.default_backend() == "cpu":
+      found["cpu_matmul"] = self._operands
+    return found | self._checksums
 
   @functools.cached_property
   def _checksums(self) -> dict[str, str]:
