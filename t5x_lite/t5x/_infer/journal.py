@@ -61,7 +61,8 @@ def config_hash(params: Any, what: Mapping[str, Any]) -> str:
       kept = {k: repr(v) for k, v in sorted(settings.items()) if k not in _WITHOUT_EFFECT}
       digest.update(f"{scope}/{selector}{kept}".encode())
   digest.update(repr(sorted(what.items())).encode())
-  if matmul.operands() != matmul.FLOAT32:  # results of the two are not mixed
+  # Results of the two are not mixed.
+  if matmul.operands() != matmul.FLOAT32 and jax.default_backend() == "cpu":
     digest.update(matmul.operands().encode())
   for path, leaf in jax.tree_util.tree_leaves_with_path(params):
     digest.update(f"{jax.tree_util.keystr(path)}{leaf.shape}{int(_checksum(leaf))}".encode())
