@@ -1,12 +1,15 @@
 """What all scripts in launch/ have in common."""
 
+import importlib.metadata
 import os
+import re
 import shutil
 import subprocess
 import sys
 
 import pytest
 from cloud import FAKES
+from packaging.specifiers import SpecifierSet
 from places import ROOT
 
 
@@ -52,6 +55,25 @@ def test_modules_are_compiled_once_though_not_beside_the_sources(installed, tmp_
   assert not (tmp_path / "__pycache__").exists()
   (compiled,) = (installed.repo / ".venv/pycache").rglob("part.*.pyc")
   assert compiled.is_relative_to(f"{installed.repo}/.venv/pycache{tmp_path}")
+
+
+def test_pinned_versions_run_on_the_oldest_python_of_setup_py():
+  """Debian 12 has 3.11.2; soupsieve 4.1.2, once pinned, wants 3.11.5."""
+  setup = (ROOT / "setup.py").read_text("utf-8")
+  oldest = re.search(r'python_requires=">=([\d.]+)"', setup)[1] + ".0"
+  pins = dict(
+    line.split("==")
+    for line in (ROOT / "constraints.txt").read_text().splitlines()
+    if not line.startswith("#")
+  )
+  # Other versions may have other requirements; in CI, those installed are the pinned ones.
+  wanted = {
+    found.name: found.metadata["Requires-Python"] or ""
+    for found in importlib.metadata.distributions()
+    if pins.get(found.name.lower().replace("_", "-")) == found.version
+  }
+  assert len(wanted) > 100
+  assert {n: w for n, w in wanted.items() if not SpecifierSet(w).contains(oldest)} == {}
 
 
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
