@@ -28,7 +28,8 @@ remove_old_files() {
 setup() {
   remove_old_files
   # TPU runtimes ship Python 3.10; JAX needs 3.11. uv installs it without root.
-  if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' && [ -z "${PYTHON:-}" ]; then
+  if [ -z "${PYTHON:-}" ] &&
+    ! python3 -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))'; then
     python3 -m pip install --quiet --user uv
     python3 -m uv python install 3.11
     PYTHON="$(python3 -m uv python find 3.11)"

@@ -6,6 +6,7 @@ import multiprocessing
 import multiprocessing.process
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
@@ -52,6 +53,9 @@ def worker_processes(
     # A second interrupt, or SIGALRM, with which `sgdx` repeats the first, would leave workers that
     # Python waits for at its end.
     with _without(signal.SIGINT, signal.SIGALRM):
+      if pool._broken and sys.version_info < (3, 11, 5):
+        # Else `shutdown` waits for a thread that writes to those killed (python/cpython#94777).
+        pool._call_queue._reader.close()  # type: ignore[attr-defined]
       pool.shutdown(cancel_futures=True)
 
 

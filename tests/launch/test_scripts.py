@@ -47,6 +47,27 @@ def test_minilm_takes_no_option_for_a_folder(cloud):
     assert done.stderr.startswith(f"{found}\n  expected:  the name of a new folder\n")
 
 
+@pytest.mark.parametrize(
+  ("version", "refused"), [("(3, 10, 9)", 1), ("(3, 13)", 0), ("(3, 14)", 1)]
+)
+def test_pythons_without_builds_of_the_pinned_packages_are_refused(installed, version, refused):
+  python = installed.repo / "python"
+  code = f"import sys; sys.version_info = {version}; exec(sys.argv[1])"
+  python.write_text(f'#!/bin/sh\n[ $1 = -c ] && exec {sys.executable} -c "{code}" "$2"\necho 3\n')
+  python.chmod(0o755)
+  done = subprocess.run(
+    ["bash", "-ec", "source launch/environment.sh"],
+    cwd=installed.repo,
+    env={**os.environ, "PYTHON": str(python)},
+    capture_output=True,
+    text=True,
+  )
+  assert done.returncode == refused
+  lines = ["no Python 3.11, 3.12 or 3.13 found", "  expected:", "  available: 3", "  fix:"]
+  for found, line in zip(done.stderr.splitlines(), lines if refused else [], strict=True):
+    assert found.startswith(line)
+
+
 def test_modules_are_compiled_once_though_not_beside_the_sources(installed, tmp_path):
   (tmp_path / "part.py").write_text("x = 1\n")
   script = f"source launch/environment.sh; cd {tmp_path}; {sys.executable} -c 'import part'"
