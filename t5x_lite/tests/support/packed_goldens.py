@@ -154,7 +154,8 @@ def unpacked() -> pathlib.Path:
   folder = tempfile.mkdtemp(prefix="t5x_golden_")
   atexit.register(shutil.rmtree, folder, ignore_errors=True)
   with tarfile.open(PACKED) as archive:
-    archive.extractall(folder, filter="data")
+    archive.extraction_filter = getattr(tarfile, "data_filter", None)  # as of Python 3.11.4
+    archive.extractall(folder)
   return pathlib.Path(folder)
 
 
