@@ -12,6 +12,7 @@ import io
 import pathlib
 import random
 import sqlite3
+import weakref
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -119,6 +120,7 @@ class Backend:
     self.cells = {c: [row[i] for row in table.rows] for i, c in enumerate(table.columns)}
     self._size = len(table.rows)
     self._db = sqlite3.connect(":memory:", isolation_level=None)
+    weakref.finalize(self, self._db.close)
     self._fill(table)
 
   def _fill(self, table: ServiceTable) -> None:

@@ -19,6 +19,10 @@ from perturbed import write_sample
 from sgdx_t5x.endpoints.endpoint import Endpoint, Failed
 
 KEY = "sk-test-0123456789abcdef"
+DEEP = "[" * 1_000 + "]" * 1_000
+writes_less_than_it_reads = pytest.mark.skipif(
+  sys.version_info >= (3, 12), reason="as of 3.12, Python writes the 1,000 levels that it reads"
+)
 
 
 @pytest.fixture(scope="module")
@@ -205,9 +209,9 @@ def test_more_retries_than_a_float_can_double(ask, capsys, monkeypatch):
   assert_four_parts(capsys.readouterr().err, "down (1031 times)")
 
 
+@writes_less_than_it_reads
 def test_an_answer_nested_too_deeply_fails_alone(rows, ask, capsys):
-  """1,000 levels: they can be read, but not written."""
-  deep = '{"choices": [{"message": {"role": "assistant"}}], "x": ' + "[" * 1_000 + "]" * 1_000 + "}"
+  deep = f'{{"choices": [{{"message": {{"role": "assistant"}}}}], "x": {DEEP}}}'
 
   def fault(number, _):
     return web.Response(text=deep) if number == 3 else None
@@ -451,9 +455,10 @@ def test_a_key_or_model_that_is_not_there(ask, capsys, monkeypatch):
     ('{"messages": []}\n', "line 1: neither custom_id nor id"),
     ('{"id": "x", "messages": []}\n', "example id 'x'"),
     ('{"id": "v1/te', "line 1: not valid JSON"),
-    (
-      '{"id": "v1/test/1_00000-002-Banks_2/*", "messages": [%s]}' % ("[" * 1_000 + "]" * 1_000),
+    pytest.param(
+      f'{{"id": "v1/test/1_00000-002-Banks_2/*", "messages": [{DEEP}]}}',
       "line 1, with --param: JSON nested too deeply",
+      marks=writes_less_than_it_reads,
     ),
     ('{"id": "v1/test/1_00000-002-Banks_2/*", "messages": []}\n' * 2, "duplicate id"),
   ],

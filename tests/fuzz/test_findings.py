@@ -54,7 +54,7 @@ def test_errors_hold_no_control_characters():
 
 def test_what_cannot_be_quoted_is_described():
   value = []
-  for _ in range(5_000):
+  for _ in range(100_000):
     value = [value]
   assert quoted(value) == "nested too deeply to be shown"
   assert quoted({"a": [1, "b"]}) == "{'a': [1, 'b']}"
