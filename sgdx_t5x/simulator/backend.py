@@ -120,7 +120,7 @@ class Backend:
     self.cells = {c: [row[i] for row in table.rows] for i, c in enumerate(table.columns)}
     self._size = len(table.rows)
     self._db = sqlite3.connect(":memory:", isolation_level=None)
-    weakref.finalize(self, self._db.close)
+    weakref.finalize(self, self._db.close)  # else Python 3.13 warns
     self._fill(table)
 
   def _fill(self, table: ServiceTable) -> None:
