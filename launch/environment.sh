@@ -4,22 +4,21 @@
 say() { printf '\n\033[1m%s\033[0m\n' "$*" >&2; }
 [ -t 2 ] || say() { printf '\n%s\n' "$*" >&2; }
 
-# TensorFlow Text, at the version of constraints.txt, has no builds for 3.14.
-has_right_version() {
-  command -v "$1" >/dev/null &&
-    "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null
-}
 python="${PYTHON:-}"
 candidates=(python3.11 python3.12 python3.13 python3)
 [ -z "$python" ] || candidates=("$python")
 for candidate in "${candidates[@]}"; do
-  python="$candidate"
-  if has_right_version "$python"; then break; fi
+  # TensorFlow Text, at the version of constraints.txt, has no builds for 3.14.
+  if command -v "$candidate" >/dev/null &&
+    "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null; then
+    python="$candidate"
+    break
+  fi
   python=""
 done
 if [ -z "$python" ]; then
   echo "no Python 3.11, 3.12 or 3.13 found" >&2
-  echo "  expected:  one of these, for which all pinned packages have builds" >&2
+  echo "  expected:  one of these, with which all pinned packages can be installed" >&2
   echo "  available: $("${PYTHON:-python3}" --version 2>&1)" >&2
   echo "  fix:       install it, or set its path: PYTHON=/path/to/python3.12 $0" >&2
   exit 1
