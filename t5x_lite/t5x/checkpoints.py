@@ -38,7 +38,6 @@ __all__ = [
 ]
 
 
-# Part of T5X's surface: nothing here calls it; kept for users' code.
 def get_checkpoint_prefix() -> str:
   """The folder name before the step: `checkpoint_`."""
   return "checkpoint_"

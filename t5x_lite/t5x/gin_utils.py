@@ -26,7 +26,6 @@ __all__ = [
 ]
 
 
-# Part of T5X's surface: nothing here calls it; kept for users' code.
 def get_gin_config_str() -> str:
   """Returns the parsed configuration as gin text."""
   return gin.config_str()

@@ -170,17 +170,6 @@ def set_microbatch_adjusted_metrics_microbatches(
   return adjusted
 
 
-# Part of T5X's surface: nothing here calls it; kept for users' code.
-def set_step_metrics_num_steps(
-  metrics: Mapping[str, clu_metrics.Metric], num_steps: Any
-) -> dict[str, clu_metrics.Metric]:
-  """Returns the metrics with the number of steps set in per-step metrics."""
-  return {
-    name: metric.replace_steps(num_steps) if isinstance(metric, Step) else metric
-    for name, metric in metrics.items()
-  }
-
-
 def untimed(metrics: Mapping[str, clu_metrics.Metric]) -> dict[str, clu_metrics.Metric]:
   """Returns the metrics of a step whose time does not count (it was compiled)."""
 
@@ -192,12 +181,6 @@ def untimed(metrics: Mapping[str, clu_metrics.Metric]) -> dict[str, clu_metrics.
     return metric
 
   return {name: without_count(metric) for name, metric in metrics.items()}
-
-
-# Part of T5X's surface: nothing here calls it; kept for users' code.
-def create_metrics_dict(float_metrics: Mapping[str, Any]) -> dict[str, clu_metrics.Metric]:
-  """Wraps plain numbers as sums."""
-  return {name: Sum(total=value) for name, value in float_metrics.items()}
 
 
 def merge_metrics(

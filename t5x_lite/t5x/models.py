@@ -433,7 +433,6 @@ class DecoderOnlyModel:
     )
 
 
-# Part of T5X's surface: nothing here calls these two; kept for users' code.
 def get_input_vocabulary(model: BaseTransformerModel) -> seqio.Vocabulary:
   """Returns the vocabulary of a model's inputs."""
   return model.input_vocabulary

@@ -50,9 +50,6 @@ class TrainState(Protocol):
   def replace_params(self, params: PyTree) -> TrainState:
     """Returns the state with other parameters."""
 
-  def replace_flax_mutables(self, flax_mutables: PyTree) -> TrainState:
-    """Returns the state with other variable collections."""
-
   def replace_step(self, step: Any) -> TrainState:
     """Returns the state with another step."""
 
@@ -138,15 +135,9 @@ class FlaxOptimTrainState:
     optimizer = self.optimizer.apply_gradient(grads, learning_rate=learning_rate)
     return self.replace(optimizer=optimizer, flax_mutables=flax_mutables)
 
-  # Part of T5X's surface: nothing here calls it; kept for users' code.
   def replace_params(self, params: PyTree) -> FlaxOptimTrainState:
     """Returns the state with other parameters."""
     return self.replace(optimizer=self.optimizer.replace(target=params))
-
-  # Part of T5X's surface: nothing here calls it; kept for users' code.
-  def replace_flax_mutables(self, flax_mutables: PyTree) -> FlaxOptimTrainState:
-    """Returns the state with other variable collections."""
-    return self.replace(flax_mutables=flax_mutables)
 
   def replace_step(self, step: Any) -> FlaxOptimTrainState:
     """Returns the state with another step (int32 scalar)."""
@@ -252,7 +243,6 @@ class InferenceState:
       flax_mutables=flax.core.freeze(state_dict.get("flax_mutables", self.flax_mutables)),
     )
 
-  # Part of T5X's surface, kept for users' code.
   def replace_params(self, params: PyTree) -> InferenceState:
     """Returns the state with other parameters."""
     return self.replace(params=params)
@@ -260,10 +250,6 @@ class InferenceState:
   def replace_step(self, step: Any) -> InferenceState:
     """Returns the state with another step (int32 scalar)."""
     return self.replace(step=step)
-
-  def replace_flax_mutables(self, flax_mutables: PyTree) -> InferenceState:
-    """Returns the state with other variable collections."""
-    return self.replace(flax_mutables=flax_mutables)
 
   def as_logical_axes(self) -> InferenceState:
     """As for FlaxOptimTrainState."""

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-
-import seqio
 
 from t5x._checkpoint.init_state import TrainStateInitializer, log_model_info
 from t5x._data.datasets import (
@@ -204,28 +202,3 @@ def round_vocab_size_to_multiple(vocabulary, divisor: int = 128) -> int:
   """Returns the vocabulary's size rounded up to a multiple of `divisor`."""
   size = vocabulary.vocab_size
   return -(-size // divisor) * divisor
-
-
-# Part of T5X's surface: nothing here calls it; kept for users' code.
-def get_vocabulary(cfg: DatasetConfig) -> tuple[Any, Any]:
-  """Returns the (inputs, targets) vocabularies of a dataset's task or mixture.
-
-  Where it has no such features, both are the one vocabulary of all features, of those that are not
-  `seqio.PassThroughVocabulary` if there are any.
-
-  Raises:
-    T5XError: there are several.
-  """
-  import_module(cfg.module)
-  features: Mapping[str, Any] = get_mixture_or_task(cfg.mixture_or_task_name).output_features
-  if "inputs" in features and "targets" in features:
-    return features["inputs"].vocabulary, features["targets"].vocabulary
-  found = [feature.vocabulary for feature in features.values()]
-  found = [x for x in found if not isinstance(x, seqio.PassThroughVocabulary)] or found
-  if any(x != found[0] for x in found):
-    raise T5XError(
-      "Which vocabularies are those of inputs and targets?",
-      found=", ".join(f"{name}: {feature.vocabulary}" for name, feature in features.items()),
-      expected="features 'inputs' and 'targets', or one vocabulary",
-    )
-  return found[0], found[0]

@@ -132,11 +132,11 @@ def test_accuracy_is_that_of_argmax_with_ties():
 def test_steps_are_set_where_they_count():
   """By hand: 12 in 4 steps is 3 per step; 4 steps in 2 seconds are 2 per second."""
   by_name = {
-    "loss": metrics.AveragePerStep.from_model_output([5.0, 7.0]),
-    "speed": metrics.StepsPerTime.from_model_output(steps=9),
+    "loss": metrics.AveragePerStep.from_model_output([5.0, 7.0]).replace_steps(4),
+    "speed": metrics.StepsPerTime.from_model_output(steps=9).replace_steps(4),
     "sum": metrics.Sum.from_model_output(3.0),
   }
-  by_name = metrics.set_time_metrics_duration(metrics.set_step_metrics_num_steps(by_name, 4), 2.0)
+  by_name = metrics.set_time_metrics_duration(by_name, 2.0)
   assert {k: float(m.compute()) for k, m in by_name.items()} == {"loss": 3, "speed": 2, "sum": 3}
   assert float(metrics.untimed(by_name)["speed"].compute()) == 0
   assert by_name["speed"].merge(by_name["speed"]).steps == 8

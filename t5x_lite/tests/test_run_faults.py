@@ -5,7 +5,6 @@ import inspect
 import json
 import os
 import shutil
-import types
 
 import pytest
 import run_tasks
@@ -172,24 +171,6 @@ def test_batch_and_legacy_layout_on_8_devices(server, tmp_path):
   folder = tmp_path / "checkpoint_1/target.w"
   assert json.loads((folder / ".zarray").read_text())["chunks"] == [8, 3]
   assert {p.name for p in folder.iterdir()} == {".zarray", "0.0", "0.1"}
-
-
-def test_vocabularies_of_other_features(monkeypatch):
-  """The one vocabulary of all features, but for those that are tokens already (T5X's rule)."""
-  mine, tokens = run_tasks.VOCAB, seqio.PassThroughVocabulary(10)
-
-  def found(**features):
-    task = types.SimpleNamespace(
-      output_features={name: seqio.Feature(vocabulary) for name, vocabulary in features.items()}
-    )
-    monkeypatch.setattr(utils, "get_mixture_or_task", lambda name: task)
-    return utils.get_vocabulary(utils.DatasetConfig("any", None, "train", 8, False, None))
-
-  assert found(a=mine, b=tokens) == found(targets=mine) == (mine, mine)
-  assert found(a=tokens) == (tokens, tokens)
-  assert found(inputs=tokens, targets=mine) == (tokens, mine)
-  with pytest.raises(T5XError, match="or one vocabulary"):
-    found(a=mine, b=seqio.ByteVocabulary(extra_ids=3))
 
 
 def test_vocabulary_mismatch():

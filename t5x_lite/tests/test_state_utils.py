@@ -1,4 +1,4 @@
-"""Renaming and merging state dictionaries."""
+"""Renaming the arrays of a checkpoint."""
 
 import re
 
@@ -6,34 +6,6 @@ import pytest
 
 from t5x import state_utils
 from t5x.errors import T5XError
-
-SPEC = {"driver": "zarr", "kvstore": {"path": "x"}, "metadata": {"shape": [2]}, "dtype": "float32"}
-
-
-def test_descriptions_of_arrays_are_leaves():
-  assert state_utils.tensorstore_leaf("any", SPEC)
-  assert not state_utils.tensorstore_leaf("any", {"driver": 1, "kvstore": 2})
-  tree = {"a": {"b": SPEC, "driver": 3}, "c": {}}
-  assert state_utils.flatten_state_dict(tree) == {"a/b": SPEC, "a/driver": 3}
-  assert set(state_utils.flatten_state_dict(tree, keep_empty_nodes=True)) == {
-    "a/b",
-    "a/driver",
-    "c",
-  }
-
-
-def test_names_of_leaves():
-  tree = {"a": {"b": 1, "c": {"d": 2}}, "e": {}}
-  assert state_utils.get_name_tree(tree) == {"a": {"b": "a/b", "c": {"d": "a/c/d"}}}
-  assert state_utils.get_name_tree(tree, keep_empty_nodes=True)["e"] == "e"
-
-
-def test_cutting_and_merging(capsys):
-  state, other = {"a": {"b": 1, "c": 2}}, {"a": {"b": 10}, "d": 11}
-  assert state_utils.intersect_state(state, other) == {"a": {"b": 1}}
-  assert "a/c" in capsys.readouterr().err
-  assert state_utils.merge_state(state, other) == {"a": {"b": 1, "c": 2}, "d": 11}
-  assert state_utils.merge_state(state, other, overwrite=True)["a"] == {"b": 10, "c": 2}
 
 
 def _assign(stored, wanted, *rules, **kwargs):

@@ -62,7 +62,7 @@ def test_mesh_axes_have_the_structure_of_the_state(create):
 def test_states_survive_their_state_dict(create):
   state = create(VARIABLES).replace_step(jnp.asarray(7))
   state = state.replace_params(jax.tree.map(lambda x: x + 1, state.params))
-  state = state.replace_flax_mutables(jax.tree.map(lambda x: x + 2, state.flax_mutables))
+  state = state.replace(flax_mutables=jax.tree.map(lambda x: x + 2, state.flax_mutables))
   tree = state.state_dict()
   assert type(tree["target"]) is dict
   restored = create(VARIABLES).restore_state(tree)

@@ -118,7 +118,7 @@ def test_weight_metrics():
 
 
 def test_mutable_collections_are_not_trained():
-  state = _trainer().train_state.replace_flax_mutables({"batch_stats": {"mean": jnp.zeros(2)}})
+  state = _trainer().train_state.replace(flax_mutables={"batch_stats": {"mean": jnp.zeros(2)}})
   with pytest.raises(T5XError, match="flax_mutables"):
     trainer.accumulate_grads_microbatched(Model(), state, _batch(), jax.random.PRNGKey(0), None)
 

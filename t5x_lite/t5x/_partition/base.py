@@ -205,11 +205,6 @@ class BasePartitioner(abc.ABC):
     """Compiles ahead of time for arguments (arrays or ShapeDtypeStructs) like these."""
     return partitioned_fn.lower(*args).compile()
 
-  # Part of T5X's surface: nothing here calls it; kept for users' code.
-  def move_params_to_devices(self, train_state: Any, train_state_axes: Any) -> Any:
-    """Puts a train state on the mesh, sharded by `get_mesh_axes`."""
-    return jax.device_put(train_state, self.get_shardings(train_state_axes))
-
 
 class PjittedFnWithContext:
   """A jitted function that is called and traced with a mesh and its rules active.

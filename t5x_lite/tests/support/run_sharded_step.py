@@ -50,7 +50,7 @@ def main() -> None:
   assert partitioner.mesh.devices.shape == (4, 2)
   assert partitioner.get_data_layout(8).num_shards == 1
   axes = partitioner.get_mesh_axes(jax.eval_shape(make, key))
-  state = partitioner.move_params_to_devices(state, axes)
+  state = jax.device_put(state, partitioner.get_shardings(axes))
   data = partitioner.data_partition_spec
   x, y = jax.device_put((x, y), partitioner.sharding(data))
   run = partitioner.partition(step, (axes, data, data), (axes, None, axes.params))
