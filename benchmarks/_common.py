@@ -207,6 +207,6 @@ def real_records(archive: str | None, work_dir: pathlib.Path) -> pathlib.Path:
     if not archive:
       fail(f"no records of SGD in {data}", "--archive dstc8-schema-guided-dialogue-master.zip")
     print(f"making records in {data} (once)", flush=True)
-    command = sgdx("data", "prepare", "--archive", os.path.abspath(archive), "--data-dir", data)
+    command = sgdx("data", "prepare", "--corpus", os.path.abspath(archive), "--data-dir", data)
     run(list(map(str, command)), work_dir.resolve() / "data.log", environment())
   return data

@@ -49,7 +49,7 @@ def main() -> None:
   work = (args.work_dir / "startup").resolve()
   data = work / "data"
   _common.run(
-    _common.sgdx("data", "prepare", "--sample", "--data-dir", str(data)),
+    _common.sgdx("data", "prepare", "--corpus", "sample", "--data-dir", str(data)),
     work / "data.log",
     _common.environment(),
   )

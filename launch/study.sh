@@ -182,7 +182,7 @@ same_input() {
 prepare() {
   local counts=()
   [ "$2" = all ] || IFS=, read -r -a counts <<< "$2"
-  perform sgdx data prepare --archive "$archive" --data-dir "$1" \
+  perform sgdx data prepare --corpus "$archive" --data-dir "$1" \
     ${counts[@]+--dialogues "${counts[@]}"}
 }
 

@@ -17,9 +17,7 @@ from sgdx_t5x.tasks.registration import (
   register_family,
   register_mixture,
   register_variant,
-  register_wording,
 )
-from sgdx_t5x.tasks.tfds_text import register_tfds_text_task
 from sgdx_t5x.tasks.vocabularies import (
   encoder_vocabulary,
   sample_encoder_vocabulary,
@@ -34,9 +32,7 @@ __all__ = [
   "register_baseline",
   "register_family",
   "register_mixture",
-  "register_tfds_text_task",
   "register_variant",
-  "register_wording",
   "sample_encoder_vocabulary",
   "sample_schema_embeddings",
   "sample_vocabulary",

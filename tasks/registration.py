@@ -74,8 +74,7 @@ def register(
     The task. Nothing is read from disk until it is used.
 
   Raises:
-    SgdxError: both `style` and `prompt_format` are given, the name is registered already, or an
-      argument is of another kind.
+    SgdxError: both `style` and `prompt_format` are given, or the name is registered already.
   """
   if style is not None and prompt_format is not None:
     raise SgdxError(
@@ -84,7 +83,6 @@ def register(
       fix="pass prompt_format=T5DST(style)",
     )
   check_new(name)
-  _check_kinds(name, variants, vocabulary, prompt_format)
   prompt_format = prompt_format or load_format(style=style)
   source = RecordSource(data, name)
   schemas = VariantSchemas(RecordSchemas(source), folders)
@@ -103,32 +101,6 @@ def register(
     name, data, tuple(variants), format=prompt_format.name, how=prompt_format
   )
   return task
-
-
-def _check_kinds(name: str, variants: Any, vocabulary: Any, prompt_format: Any) -> None:
-  """Refuses arguments of `register` that would only fail, or do something else, when it is used."""
-  is_format = not isinstance(prompt_format, (str, type)) and hasattr(prompt_format, "read")
-  for is_right, found, expected in (
-    (
-      variants and not isinstance(variants, str),
-      f"variants={variants!r}",
-      'a list of one or more, such as ["original"]',
-    ),
-    (
-      callable(vocabulary),
-      f"a vocabulary of type {type(vocabulary).__name__}",
-      "a function that returns one, such as sample_vocabulary",
-    ),
-    (
-      prompt_format is None or is_format,
-      f"prompt_format={prompt_format!r}",
-      'an object such as load_format("d3st"), or None',
-    ),
-  ):
-    if not is_right:
-      raise SgdxError(
-        f"task {name!r} with {found}", expected=expected, fix="correct the call of `register`"
-      )
 
 
 def check_new(name: str) -> None:
@@ -238,9 +210,6 @@ def register_variant(
     folders={name: folder},
     prompt_format=prompt_format,
   )
-
-
-register_wording = register_variant  # its name until 0.1.0, which users' task modules may import
 
 
 def register_family(

@@ -59,7 +59,7 @@ def t5_vocabulary_file() -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def prepared_sample(tmp_path_factory) -> pathlib.Path:
-  """A folder with the `data` of `sgdx data prepare --sample`, its stdout `out` and stderr `err`.
+  """A folder with `data`, of `sgdx data prepare --corpus sample`, its stdout `out`, stderr `err`.
 
   The train split has few dialogues, see `sample_folder`.
   """
@@ -68,7 +68,7 @@ def prepared_sample(tmp_path_factory) -> pathlib.Path:
   from sample_folder import SGDX_WITH_FEW
 
   def make(folder: pathlib.Path) -> None:
-    command = ("data", "prepare", "--sample", "--data-dir", folder / "data")
+    command = ("data", "prepare", "--corpus", "sample", "--data-dir", folder / "data")
     found = python_code(SGDX_WITH_FEW, *command)
     assert found.returncode == 0, found.stderr
     (folder / "out").write_text(found.stdout)

@@ -46,7 +46,7 @@ def test_a_package_that_breaks_says_why(monkeypatch, tmp_path):
   ("module", "args"),
   [
     ("seqio", ("ls", "tasks")),
-    ("tensorflow", ("data", "prepare", "--sample")),
+    ("tensorflow", ("data", "prepare", "--corpus", "sample")),
     ("sentencepiece", ("data", "vocabulary", "--corpus", "sample", "--out", "new.model")),
     ("safetensors", ("weights", "import", "--hf", FIXTURES / "hf_t5/t5_1_0", "--out", "new")),
     ("flax", ("weights", "import", "--hf", FIXTURES / "hf_t5/t5_1_0", "--out", "new")),

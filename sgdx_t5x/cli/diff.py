@@ -82,7 +82,6 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   parser.add_argument(
     "--bootstrap-samples",
-    "--resamples",
     type=int,
     default=1000,
     metavar="N",

@@ -119,24 +119,6 @@ def add_variants(parser: argparse.ArgumentParser, text: str) -> None:
   add_option(parser, Takes.VARIANT, "--variant", help=text, **settings)
 
 
-def add_corpus_or_alias(parser: argparse.ArgumentParser) -> Any:
-  """Adds `--corpus` and, hidden from the help, its former names `--archive` and `--sample`.
-
-  Returns:
-    Their group, of which exactly one option must be given; alternatives can be added to it.
-  """
-  group = parser.add_mutually_exclusive_group(required=True)
-  add_option(group, Takes.CORPUS, "--corpus", help=CORPUS)
-  # argparse never wraps a group in the usage, and four options do not fit in 80 columns.
-  add_option(
-    group, Takes.CORPUS, "--archive", dest="corpus", metavar="CORPUS", help=argparse.SUPPRESS
-  )
-  group.add_argument(
-    "--sample", dest="corpus", action="store_const", const="sample", help=argparse.SUPPRESS
-  )
-  return group
-
-
 def add_scoring(
   parser: "argparse.ArgumentParser | argparse._ArgumentGroup", zero_mean: bool = True
 ) -> None:
@@ -178,7 +160,6 @@ def add_scoring(
   )
   parser.add_argument(
     "--bootstrap-samples",
-    "--resamples",
     type=int,
     default=1000,
     metavar="N",

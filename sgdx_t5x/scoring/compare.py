@@ -138,9 +138,6 @@ def comparison_report(
   }
 
 
-report = comparison_report  # its name in version 0.1
-
-
 def row(comparison: Comparison, mask: np.ndarray, samples: BootstrapSamples) -> dict[str, Any]:
   """Returns a row of `comparison_report`.
 

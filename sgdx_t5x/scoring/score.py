@@ -339,9 +339,6 @@ def score_report(
   }
 
 
-report = score_report  # its name in version 0.1
-
-
 def _with_own_schemas(files: Provenance, schemas: Mapping[str, Schema]) -> Provenance:
   """Adds checksums of custom schemas, which the corpus's checksum does not cover."""
   marks = "+".join(f"{name}={schema_checksum(schema)}" for name, schema in sorted(schemas.items()))

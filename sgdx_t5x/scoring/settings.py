@@ -49,14 +49,12 @@ class Settings:
 
     Args:
       settings: attributes; style=PromptStyle(...) is short for
-        prompt_format=T5DST(PromptStyle(...)), "resamples" the name of "bootstrap_samples" in 0.1.
+        prompt_format=T5DST(PromptStyle(...)).
     """
-    found = dict(settings)
-    if style := found.pop("style", None):
-      found["prompt_format"] = load_format(style=style)
-    if "resamples" in found:
-      found["bootstrap_samples"] = found.pop("resamples")
-    return cls(**found)
+    attributes = dict(settings)
+    if style := attributes.pop("style", None):
+      attributes["prompt_format"] = load_format(style=style)
+    return cls(**attributes)
 
   def __post_init__(self):
     number = self.bootstrap_samples

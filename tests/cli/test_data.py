@@ -25,14 +25,15 @@ def test_prepare_prints_counts_and_where_records_are(prepared_sample, capfd, mon
   assert "PARTIAL" not in out
   # Only our own lines, on either stream.
   assert not [line for line in err.splitlines() if "dialogues" not in line]
-  assert main(["data", "prepare", "--sample", "--data-dir", str(prepared_sample / "data")]) == 0
+  folder = str(prepared_sample / "data")
+  assert main(["data", "prepare", "--corpus", "sample", "--data-dir", folder]) == 0
   again = "nothing written: the folder already has the records of this corpus\n"
   assert capfd.readouterr() == (out, again)
 
 
 def test_some_dialogues_of_a_split(tmp_path, capsys, monkeypatch):
   few_in_train(monkeypatch)
-  arguments = ["data", "prepare", "--sample", "--data-dir", str(tmp_path), "--dialogues"]
+  arguments = ["data", "prepare", "--corpus", "sample", "--data-dir", str(tmp_path), "--dialogues"]
   assert main([*arguments, "train=3", "test=5"]) == 0
   rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()[2:5]}
   assert (rows["train"][1], rows["train"][-1]) == ("3", "PARTIAL")
@@ -54,9 +55,8 @@ def test_some_dialogues_of_a_split(tmp_path, capsys, monkeypatch):
   ],
 )
 def test_dialogues_that_cannot_be_drawn(tmp_path, capsys, words, said):
-  assert (
-    main(["data", "prepare", "--sample", "--data-dir", str(tmp_path), "--dialogues", *words]) == 2
-  )
+  arguments = ["data", "prepare", "--corpus", "sample", "--data-dir", str(tmp_path)]
+  assert main([*arguments, "--dialogues", *words]) == 2
   assert said in capsys.readouterr().err
   assert not list(tmp_path.iterdir())
 
@@ -103,7 +103,7 @@ def test_the_fewest_pieces_that_a_text_needs(tmp_path, capsys, monkeypatch):
 
 def test_records_are_written_locally(tmp_path, capsys):
   """Regression: records of another corpus in a bucket were reported as this one's."""
-  assert main(["data", "prepare", "--sample", "--data-dir", "gs://bucket/data"]) == 2
+  assert main(["data", "prepare", "--corpus", "sample", "--data-dir", "gs://bucket/data"]) == 2
   assert "gcloud storage cp -r" in capsys.readouterr().err
 
 
@@ -142,7 +142,7 @@ def test_other_data_are_not_overwritten_silently(tmp_path, capsys):
   corpus = tmp_path / "sgd_mine"
   write_sample(corpus, {"train": 0})
   (corpus / "train/dialogues_001.json").write_text("[]")
-  arguments = ["data", "prepare", "--archive", str(corpus), "--data-dir", str(tmp_path / "data")]
+  arguments = ["data", "prepare", "--corpus", str(corpus), "--data-dir", str(tmp_path / "data")]
   # An empty train split cannot be written by TFDS: take dev's dialogues for it.
   seen = [
     d.to_json() for d in open_corpus("sample").dialogues("dev") if "Gyms" not in d.services[0]
@@ -198,7 +198,7 @@ def test_a_broken_archive_gives_four_parts_and_leaves_nothing(tmp_path, break_it
         z.writestr(name, source.read(name))
   break_it(archive)
   data_dir = tmp_path / "data"
-  assert main(["data", "prepare", "--archive", str(archive), "--data-dir", str(data_dir)]) == 1
+  assert main(["data", "prepare", "--corpus", str(archive), "--data-dir", str(data_dir)]) == 1
   error = capsys.readouterr().err
   for word in (*words, "expected:", "fix:"):
     assert word in error
@@ -237,7 +237,7 @@ def test_a_fault_late_in_the_data_leaves_nothing(tmp_path, capsys, file, change,
   change(data)
   (corpus / file).write_text(json.dumps(data))
   data_dir = tmp_path / "data"
-  assert main(["data", "prepare", "--archive", str(corpus), "--data-dir", str(data_dir)]) == 1
+  assert main(["data", "prepare", "--corpus", str(corpus), "--data-dir", str(data_dir)]) == 1
   error = capsys.readouterr().err
   for word in (*words, file, "expected:", "fix:"):
     assert word in error
@@ -248,7 +248,7 @@ def test_a_fault_late_in_the_data_leaves_nothing(tmp_path, capsys, file, change,
 def test_verify_needs_no_tensorflow(tmp_path):
   code = "import sys; from sgdx_t5x import sample; from sgdx_t5x.cli import main; "
   code += f"sample.DIALOGUES = {{**sample.DIALOGUES, 'train': {FEW_IN_TRAIN}}}; "
-  code += "main(['data', 'verify', '--sample', '--format', 'json']); "
+  code += "main(['data', 'verify', '--corpus', 'sample', '--format', 'json']); "
   code += "sys.exit('tensorflow' in sys.modules or 'jax' in sys.modules)"
   found = python_code(code)
   assert found.returncode == 0, found.stderr
@@ -272,25 +272,15 @@ def test_help_is_quick_and_has_examples(arguments):
 
 
 @pytest.mark.parametrize("verb", ["verify", "prepare"])
-@pytest.mark.parametrize(
-  ("options", "where"),
-  [
-    (["--corpus", "nowhere.zip"], "nowhere.zip"),
-    (["--archive", "nowhere.zip"], "nowhere.zip"),
-    (["--corpus", "sample"], "sample"),
-    (["--sample"], "sample"),
-  ],
-)
-def test_a_corpus_is_named_as_in_every_command(monkeypatch, capsys, verb, options, where):
+@pytest.mark.parametrize("corpus", ["nowhere.zip", "sample"])
+def test_a_corpus_is_named_as_in_every_command(monkeypatch, capsys, verb, corpus):
   def opened(given):
     raise SgdxError(f"opened {given}", expected="a test", fix="none")
 
   module = importlib.import_module(f"sgdx_t5x.cli.data.{verb}")
   monkeypatch.setattr(module, "open_corpus", opened)
-  assert main(["data", verb, *options]) == 1
-  assert f"opened {where}\n" in capsys.readouterr().err
-  with pytest.raises(SystemExit, match="2"):
-    main(["data", verb, *options, "--archive" if "--corpus" in options else "--corpus", "x"])
+  assert main(["data", verb, "--corpus", corpus]) == 1
+  assert f"opened {corpus}\n" in capsys.readouterr().err
 
 
 def test_wrong_usage_is_exit_code_2(tmp_path):

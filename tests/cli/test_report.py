@@ -253,7 +253,7 @@ def test_checkpoints_are_drawn_and_the_last_is_shown(corpus, tmp_path, monkeypat
   for step, found in ((900, FIRST), (1000, SECOND), (1100, FIRST)):
     write_rows(folder / f"task-{step:06d}.jsonl", found)
   out = tmp_path / "out"
-  command = ("report", folder, "--corpus", corpus, "--out", out, "--resamples", 0)
+  command = ("report", folder, "--corpus", corpus, "--out", out, "--bootstrap-samples", 0)
   assert sgdx(*command) == 0
   table = rows(out, "checkpoints-eval")
   assert [float(table[step, "JGA_v1-5"]) for step in ("900", "1,000", "1,100")] == [
@@ -349,7 +349,8 @@ def test_a_shard_of_predictions_is_scored(corpus, tmp_path):
   """T5X names its files like this; regression: it was taken for a score report."""
   file = tmp_path / "task.jsonl-00000-of-00001"
   write_rows(file, FIRST)
-  command = ("report", file, "--corpus", corpus, "--out", tmp_path / "out", "--resamples", 0)
+  out = tmp_path / "out"
+  command = ("report", file, "--corpus", corpus, "--out", out, "--bootstrap-samples", 0)
   assert sgdx(*command) == 0
 
 

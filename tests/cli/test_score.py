@@ -385,7 +385,7 @@ def test_dialogues_may_be_compressed(corpus, tmp_path):
 def test_scores_per_frame_and_no_intervals(corpus, tmp_path):
   pairs = gold_everywhere(tmp_path)
   pairs[1] = f"v1={tiny.write_dialogues(tmp_path / 'v1', wrong(('1_00000', 1)))}"
-  options = ("--per-frame", str(tmp_path / "f.jsonl"), "--resamples", "0")
+  options = ("--per-frame", str(tmp_path / "f.jsonl"), "--bootstrap-samples", "0")
   assert score(corpus, *pairs, *options, out=tmp_path / "s.json") == 0
   report = load(tmp_path / "s.json")
   assert report["per_frame"]["file"] == "f.jsonl"
@@ -402,7 +402,7 @@ def test_a_printed_report_names_its_file_from_where_it_is_printed(
   corpus, tmp_path, capsys, monkeypatch
 ):
   monkeypatch.chdir(tmp_path)
-  options = ("--per-frame", "f.jsonl", "--resamples", "0", "--format", "json")
+  options = ("--per-frame", "f.jsonl", "--bootstrap-samples", "0", "--format", "json")
   assert score(corpus, *gold_everywhere(tmp_path), *options) == 0
   assert json.loads(capsys.readouterr().out)["per_frame"]["file"] == "f.jsonl"
 
@@ -431,7 +431,7 @@ def test_signature_names_what_the_score_depends_on(corpus, tmp_path, capsys):
     (["v1=a", "--split", "dev"], 1, "no split 'dev'"),
     (["v1=a", "--split", "train"], 1, "no user frames in split train"),
     (["v1=/nowhere"], 1, "no file or folder"),
-    (["v1=a", "--resamples", "1"], 2, "1 bootstrap samples"),
+    (["v1=a", "--bootstrap-samples", "1"], 2, "1 bootstrap samples"),
     (["v1=a", "--seed", "-1"], 2, "seed -1"),
     (["v1=a", "--json", ""], 2, "--json ''"),
     (
@@ -473,7 +473,7 @@ def test_the_command_is_plain_when_piped_and_fits_80_columns(corpus, tmp_path):
 
 def test_settings_take_the_old_name_of_bootstrap_samples(corpus, tmp_path):
   sources = dict(pair.split("=", 1) for pair in gold_everywhere(tmp_path))
-  scored = scoring.score_predictions(corpus, "test", sources, resamples=0)
+  scored = scoring.score_predictions(corpus, "test", sources, bootstrap_samples=0)
   assert scored.settings.bootstrap_samples == 0
   assert scoring.report(scored) == scoring.score_report(scored)
 

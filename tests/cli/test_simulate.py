@@ -133,7 +133,7 @@ def test_the_pages_scenarios_templates_and_paraphrase(followed, blocks, monkeypa
     transitions="my_transitions.json", paraphrase="my_words:function", out="own",
   )  # fmt: skip
   assert main(given) == 0
-  assert main(["data", "verify", "--archive", "own"]) == 0
+  assert main(["data", "verify", "--corpus", "own"]) == 0
   assert "annotation errors: none" in capsys.readouterr().out
   text = (folder / "own/train/dialogues_001.json").read_text()
   assert "I'd like to" in text
@@ -220,7 +220,7 @@ def test_a_paraphrase_works_in_all_processes(here):
   ]
   assert len(dialogues) == number
   assert all(t.utterance.startswith("Well. ") for d in dialogues for t in d.turns)
-  assert main(["data", "verify", "--archive", "mine"]) == 0
+  assert main(["data", "verify", "--corpus", "mine"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -406,7 +406,7 @@ def test_dialogues_for_sgds_own_schema(real_archive, tmp_path, monkeypatch, caps
   given = arguments(300, tables="start/tables", scenarios="start/scenarios.json",
                     templates="start/templates.json", seed=1)  # fmt: skip
   assert main(given) == 0
-  assert main(["data", "verify", "--archive", "mine"]) == 0
+  assert main(["data", "verify", "--corpus", "mine"]) == 0
   assert "annotation errors: none" in capsys.readouterr().out
   assert main(["data", "stats", "--corpus", "mine", "--format", "json"]) == 0
   found = json.loads(capsys.readouterr().out)["splits"]["train"]

@@ -162,7 +162,7 @@ def commands(tmp_path_factory):
   export = ["data", "export", "--corpus", corpus, "--variant", "v1", "v2", "--processes", "1"]
   return {
     "score": score,
-    "diff": ["diff", frames, frames, "--resamples", "100"],
+    "diff": ["diff", frames, frames, "--bootstrap-samples", "100"],
     "stats": ["stats", "--corpus", corpus],
     "data stats": ["data", "stats", "--corpus", corpus],
     "data export": [*export, "--out", str(root / "out")],

@@ -36,12 +36,6 @@ def test_help_is_not_wider_than_the_terminal(columns, monkeypatch):
   assert not wide
 
 
-def test_earlier_names_of_the_corpus_still_work():
-  parser = make_parser()
-  for words in (["--archive", "sample"], ["--sample"], ["--corpus", "sample"]):
-    assert parser.parse_args(["data", "verify", *words]).corpus == "sample"
-
-
 class _Terminal(io.StringIO):
   def isatty(self):
     return True

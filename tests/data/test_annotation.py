@@ -376,7 +376,7 @@ def write_corpus(root, *dialogues):
   (root / "train").mkdir(parents=True)
   (root / "train/schema.json").write_text(json.dumps(SCHEMA))
   (root / "train/dialogues_001.json").write_text(json.dumps(dialogues))
-  return ["data", "verify", "--archive", str(root)]
+  return ["data", "verify", "--corpus", str(root)]
 
 
 def test_verify_prints_remarks_within_80_columns(tmp_path, capsys):

@@ -23,7 +23,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import PredictedFrame
 from sgdx_t5x.metrics.seqio_metrics import joint_goal_accuracy, schema_sensitivity
 from sgdx_t5x.prompts.protocol import Prompt, service_pairs
-from sgdx_t5x.scoring.score import report, score_predictions
+from sgdx_t5x.scoring.score import score_predictions, score_report
 
 VARIANTS = ("original", "v1", "v2", "v3", "v4", "v5")
 
@@ -192,8 +192,8 @@ def test_frames_score_as_dstc8_dialogues_do(corpus, sample_records, tmp_path):
   for variant in VARIANTS:
     for key, values in expected.frames[variant].metrics.items():
       np.testing.assert_array_equal(found.frames[variant].metrics[key], values)
-  row = report(found)["sgdx"]["all"]
-  assert row == report(expected)["sgdx"]["all"]
+  row = score_report(found)["sgdx"]["all"]
+  assert row == score_report(expected)["sgdx"]["all"]
   assert 0.3 < row["jga_v1_5"] < 0.9
   assert found.signature == expected.signature.replace("|jga:", "|format:json|jga:")
 

@@ -20,7 +20,7 @@ class RealPass:
   """What one pass found.
 
   Attributes:
-    printed: output of `sgdx data verify --archive`.
+    printed: output of `sgdx data verify --corpus`.
     counts: split -> its counts.
     remarks: split -> rule -> number of violations.
     untracked: split -> untracked (service, slot) pairs that occur in user states.
@@ -61,7 +61,7 @@ def read_real(archive: pathlib.Path) -> RealPass:
   verify.count, verify.validate_annotation = spied_count, spied_validation
   try:
     with contextlib.redirect_stdout(printed):
-      assert sgdx("data", "verify", "--archive", archive) == 0
+      assert sgdx("data", "verify", "--corpus", archive) == 0
   finally:
     verify.count, verify.validate_annotation = count, validate_annotation
   return RealPass(printed.getvalue(), counts, remarks, untracked)

@@ -3,10 +3,8 @@
 import functools
 import itertools
 
-import numpy as np
 import pytest
 import seqio
-import tensorflow_datasets as tfds
 from commands import sgdx
 from places import ROOT, shared_file
 from records import records_of
@@ -254,90 +252,6 @@ def test_what_is_not_prepared_is_named(tmp_path):
   with records_of(tmp_path), pytest.raises(SgdxError) as e:
     _examples("sample_sim_t5dst_sgd", {"inputs": 9, "targets": 9})
   assert "--name sample_sim" in e.value.fix
-
-
-class PairsOfTexts(tfds.core.GeneratorBasedBuilder):
-  """A data set in the style of GLUE and SQuAD."""
-
-  VERSION = tfds.core.Version("1.0.0")
-
-  def _info(self):
-    texts = tfds.features.Text()
-    return self.dataset_info_from_configs(
-      features=tfds.features.FeaturesDict({
-        "one": texts, "two": texts, "number": np.int32,
-        "label": tfds.features.ClassLabel(names=["other", "same"]),
-        "answers": tfds.features.Sequence({"text": texts}),
-      })
-    )  # fmt: skip
-
-  def _split_generators(self, dl_manager):
-    return {"train": self._generate_examples(20), "test": self._generate_examples(3, -1)}
-
-  def _generate_examples(self, n, label=None):
-    for i in range(n):
-      same = i % 2 if label is None else label
-      texts = [f"answer {i}", "another"] if i % 2 else []
-      yield i, {"one": f"a{i}", "two": f"b{i}", "number": i, "label": same,
-                "answers": {"text": texts}}  # fmt: skip
-
-
-def _registered(name, prompts, **how):
-  return tasks.register_tfds_text_task(
-    name, "pairs_of_texts:1.0.0", prompts, vocabulary=tasks.sample_vocabulary, data="sample", **how
-  )
-
-
-@pytest.fixture
-def pairs(tmp_path):
-  PairsOfTexts(data_dir=tmp_path).download_and_prepare()
-  before = set(tasks.REGISTERED)
-  with records_of(tmp_path):
-    yield
-  for name in set(tasks.REGISTERED) - before:
-    registry = seqio.MixtureRegistry if tasks.REGISTERED[name].mixture else seqio.TaskRegistry
-    registry.remove(name)
-    del tasks.REGISTERED[name]
-
-
-def test_a_text_task_of_tfds(pairs):
-  prompts = [("Same? {one} and {two}", "{label}"), ("{{{number}}} {two}", "{answers.text}")]
-  splits = {"train": "train", "test": "test"}
-  _registered("sample_pairs", prompts, splits=splits)
-  drawn = set()
-  lengths = {"inputs": 40, "targets": 40}
-  for split, n in (("train", 20), ("test", 3)):
-    found = _examples("sample_pairs", lengths, split)
-    assert len(found) == n
-    for example in found:
-      asked, answer = (example[f"{k}_pretokenized"].decode() for k in ("inputs", "targets"))
-      i = int(asked.rpartition("b")[2])
-      if asked.startswith("Same?"):
-        assert asked == f"Same? a{i} and b{i}"
-        assert answer == ("none" if split == "test" else ["other", "same"][i % 2])
-      else:
-        assert asked == f"{{{i}}} b{i}"
-        assert answer == (f"answer {i}" if i % 2 else "none")
-      drawn.add(asked[0])
-  assert drawn == {"S", "{"}
-  mixture = tasks.register_mixture("sample_with_pairs", ["sample_pairs", "sample_sgd_span"])
-  assert mixture.get_rate(seqio.get_mixture_or_task("sample_pairs")) == 20
-
-
-@pytest.mark.parametrize(
-  ("prompts", "words"),
-  [([], "prompts"), ([("{one",)], "{one"), ([("{one}",)], "prompts"), ([("{ones}", "x")], "ones")],
-)
-def test_prompts_that_are_wrong(pairs, prompts, words):
-  def use():
-    _registered("sample_wrong", prompts, splits={"train": "train"})
-    _examples("sample_wrong", {"inputs": 9, "targets": 9}, "train")
-
-  with pytest.raises(SgdxError) as e:
-    use()
-  assert words in e.value.found
-  with pytest.raises(SgdxError, match="already registered"):
-    _registered("sample_t5dst_sgd", [("{one}", "{two}")])
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
-from sgdx_t5x.cli.options import Takes, add_command, add_corpus_or_alias, add_option
+from sgdx_t5x.cli.options import CORPUS, Takes, add_command, add_option
 from sgdx_t5x.cli.progress import native_stderr_hidden, progress
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus, check_schemas
@@ -43,8 +43,9 @@ there are any (sgdx ls tasks).
 def add_verb(verbs: Any) -> None:
   """Adds `prepare` to the verbs of `sgdx data`."""
   parser = add_command(verbs, "prepare", __doc__, _EPILOG, "check a corpus and write its records")
-  where = add_corpus_or_alias(parser)
-  where.add_argument("--download", action="store_true", help="fetch the official archive")
+  source = parser.add_mutually_exclusive_group(required=True)
+  add_option(source, Takes.CORPUS, "--corpus", help=CORPUS)
+  source.add_argument("--download", action="store_true", help="fetch the official archive")
   add_option(
     parser, Takes.FOLDER, "--data-dir", metavar="DIR", help="folder of the records, see below"
   )
