@@ -2,6 +2,7 @@
 
 import pytest
 import sdt_golden
+from google_rows import google_rows
 from places import shared_file
 
 from sgdx_t5x.corpora import open_corpus
@@ -16,7 +17,6 @@ from sgdx_t5x.prompts.sdt.demonstrations import (
   demonstrations_text,
   parse_demonstrations,
 )
-from sgdx_t5x.prompts.sdt.google_rows import google_rows
 from sgdx_t5x.prompts.sdt.make import make_demonstrations
 
 ARCHIVE = "sgd/dstc8-schema-guided-dialogue-master.zip"

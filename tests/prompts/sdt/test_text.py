@@ -4,6 +4,7 @@ import dataclasses
 import random
 
 import pytest
+from google_rows import google_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +21,6 @@ from sgdx_t5x.prompts.sdt.demonstrations import (
   demonstrations_text,
   parse_demonstrations,
 )
-from sgdx_t5x.prompts.sdt.google_rows import google_rows
 from sgdx_t5x.prompts.sdt.layout import PARTS, chosen, shuffled_layout, written_layout
 from sgdx_t5x.prompts.sdt.text import before_text, target_text, turn_text
 
