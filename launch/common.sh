@@ -42,23 +42,6 @@ value_of() {
   [ "$2" -ge 2 ] || fail 2 "$1 has no value" "$1 VALUE" "$1 is the last argument" "$0 --help"
 }
 
-# nearest WORD CANDIDATE...: the candidate with the smallest edit distance.
-nearest() {
-  printf '%s\n' "$@" | awk '
-    function low(a, b) { return a < b ? a : b }
-    function edits(a, b,   i, j, d) {
-      for (i = 0; i <= length(a); i++) d[i, 0] = i
-      for (j = 0; j <= length(b); j++) d[0, j] = j
-      for (i = 1; i <= length(a); i++) for (j = 1; j <= length(b); j++)
-        d[i, j] = low(low(d[i-1, j], d[i, j-1]) + 1,
-                      d[i-1, j-1] + (substr(a, i, 1) != substr(b, j, 1)))
-      return d[length(a), length(b)]
-    }
-    NR == 1 { word = tolower($0); next }
-    { e = edits(word, $0); if (best == "" || e < least) { best = $0; least = e } }
-    END { print best }'
-}
-
 # values_of FLAG WORD...: the values that a command gives a flag (--flag=VALUE or --flag VALUE), one
 # per line.
 values_of() {
@@ -96,7 +79,7 @@ check_command() {
     case "$file" in t5x/* | gs://*) continue ;; esac
     is_in_any "$file" ${folders[@]+"${folders[@]}"} || fail 2 "--gin_file=$file: no such file" \
       "a path relative to the repository root, $PWD" \
-      "nearest: $(nearest_file "$file")" "correct the path"
+      "find gin -name '*.gin' lists those of this project" "correct the path"
   done < <(values_of --gin_file "$@")
 }
 
@@ -107,12 +90,6 @@ is_in_any() {
   [ ! -f "$file" ] || return 0
   for folder in "$@"; do [ ! -f "$folder/$file" ] || return 0; done
   return 1
-}
-
-nearest_file() {
-  local files=()
-  while IFS= read -r file; do files+=("$file"); done < <(find gin -name '*.gin')
-  nearest "$1" "${files[@]}"
 }
 
 # Prints the gin files that a command names and those that they include, one per line.

@@ -49,7 +49,7 @@ parse() {
       --) shift; break ;;
       --*)
         [[ " ${options[*]} " == *" $1 "* ]] || fail 2 "$1 is not an option" "the command after --" \
-          "nearest: $(nearest "$1" "${options[@]}")" "$0 --help"
+          "${options[*]}" "$0 --help"
         value_of "$1" $#
         [[ "$1" == --scale || "$1" == --cuda ]] || for_slurm+=("$1")
         case "$1" in

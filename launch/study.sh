@@ -62,7 +62,7 @@ parse() {
       --overfit) overfit=yes; shift; continue ;;
     esac
     [[ " ${options[*]} " == *" $1 "* ]] || fail 2 "$1 is not an option" "an option of $0" \
-      "nearest: $(nearest "$1" "${options[@]}")" "$0 --help"
+      "${options[*]}" "$0 --help"
     value_of "$1" $#
     case "$1" in
       --archive) archive="$2" ;;
@@ -89,7 +89,7 @@ check() {
     "$(compgen -G '*.zip' | paste -sd' ' | grep . || echo 'no zip file here')" \
     "sgdx data prepare --download fetches it; $0 --archive FILE"
   [[ " ${trackers[*]} " == *" $tracker "* ]] || fail 2 "--tracker $tracker" \
-    "one of ${trackers[*]}" "nearest: $(nearest "$tracker" "${trackers[@]}")" "$0 --help"
+    "a tracker" "${trackers[*]}" "$0 --help"
   if [ "$tracker" = spandst ]; then
     [ -z "$vocabulary" ] || fail 2 "--vocabulary $vocabulary with --tracker spandst" \
       "the encoder's own vocabulary" "--encoder $encoder" "omit it"
@@ -104,8 +104,8 @@ check() {
   : "${train:=gin/study/train.gin}" "${model:=gin/study/model.gin}"
   for word in "${arms[@]}"; do arm_options "$word" >/dev/null; done
   for word in ${skip[@]+"${skip[@]}"}; do
-    [[ " ${stages[*]} " == *" $word "* ]] || fail 2 "--skip $word" "one of ${stages[*]}" \
-      "nearest: $(nearest "$word" "${stages[@]}")" "$0 --help"
+    [[ " ${stages[*]} " == *" $word "* ]] || fail 2 "--skip $word" "stages of the study" \
+      "${stages[*]}" "$0 --help"
   done
   for word in "$jobs" "${seeds[@]}"; do
     [[ "$word" =~ ^[0-9]+$ ]] || fail 2 "$word is not a whole number" "for example --seeds 0,1 --jobs 2" \
@@ -129,8 +129,8 @@ check() {
 arm_options() {
   local arms=(none backtrans oracle corrupt paraphrase reworded) start="$out/encoder/checkpoint_0"
   [ "$tracker" = t5dst ] || arms+=(scratch)
-  [[ " ${arms[*]} " == *" $1 "* ]] || fail 2 "--arms $1" "any of ${arms[*]}" \
-    "nearest: $(nearest "$1" "${arms[@]}")" "$0 --help"
+  [[ " ${arms[*]} " == *" $1 "* ]] || fail 2 "--arms $1" "arms of the study" \
+    "${arms[*]}" "$0 --help"
   case "$tracker:$1" in
     t5dst:none) echo --gin_file=gin/t5dst.gin; return ;;
     t5dst:paraphrase | t5dst:reworded)

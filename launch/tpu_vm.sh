@@ -72,11 +72,10 @@ parse() {
     "") usage "$0" >&2; exit 2 ;;
   esac
   [[ " ${commands[*]} " == *" $action "* ]] || fail 2 "$action is not a command" \
-    "one of ${commands[*]}" "nearest: $(nearest "$action" "${commands[@]}")" "$0 --help"
+    "a command of $0" "${commands[*]}" "$0 --help"
   [[ -n "$slice" && " ${slices[*]} " == *" $slice "* ]] ||
-    fail 2 "slice ${slice:-(none given)} is unknown" "one of ${slices[*]}" \
-      "nearest: $(nearest "${slice:-v3-8}" "${slices[@]}")" \
-      "$0 $action $(nearest "${slice:-v3-8}" "${slices[@]}") ..."
+    fail 2 "slice ${slice:-(none given)} is unknown" "a type of TPU and its number of cores" \
+      "${slices[*]}" "$0 $action ${slices[0]} ..."
   describe_slice
   shift 2
   while [ $# -gt 0 ]; do
@@ -102,8 +101,8 @@ parse() {
         esac
         shift ;;
       *) fail 2 "$1 is not an option" "an option of $0, the command to run after --" \
-        "nearest: $(nearest "$1" --name --project --zone --spot --queued --restarts --wait --t5x \
-          --repo --from --to --yes --dry-run)" "$0 --help" ;;
+        "--name --project --zone --spot --queued --restarts --wait --t5x --repo --from --to --yes --dry-run" \
+        "$0 --help" ;;
     esac
     shift
   done

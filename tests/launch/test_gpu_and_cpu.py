@@ -41,7 +41,7 @@ def test_gpu_refuses(installed):
   four_parts(installed.run("gpu.sh", *FULL), 1, "driver 470 is too old", "525")
   four_parts(installed.run("gpu.sh", "--cuda", "11", *FULL), 2, "12 or 13")
   four_parts(installed.run("gpu.sh", "--seeds", "0,1", *FULL), 2, "--slurm")
-  four_parts(installed.run("gpu.sh", "--nods", "2", *FULL), 2, "nearest: --nodes")
+  four_parts(installed.run("gpu.sh", "--nods", "2", *FULL), 2, "--nods is not an option", "--nodes")
   given = ("--cuda", "12", "--time", "24:00:00", "--gpus", "4")  # it would train here, on all GPUs
   four_parts(installed.run("gpu.sh", *given, *FULL), 2, "--time --gpus without --slurm")
   assert not [call for call in installed.calls if call.startswith("python")]
