@@ -19,7 +19,6 @@ a pretrained encoder; they encode no word, slot or service, and all weights are 
 """
 
 import math
-import numbers
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,14 +53,6 @@ class StructuredSpanModel(SpanModel):
   ):
     super().__init__(*args, **kwargs)
     self._logits, self._renamed = {"neighbour": neighbour, "match": match}, renamed
-    for name, value in {**self._logits, "renamed": renamed}.items():
-      most = 1 if name == "renamed" else math.inf
-      if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < most:
-        raise SgdxError(
-          f"structured_encoder.StructuredSpanModel.{name} = {value!r}",
-          expected="a number of at least 0" + (" and below 1" if most == 1 else ""),
-          fix=f"structured_encoder.StructuredSpanModel.{name} = {min(most, 8) / 2}",
-        )
     if self.module.config.num_heads < 3:
       raise SgdxError(
         f"encoder.BertConfig.num_heads = {self.module.config.num_heads}",

@@ -16,8 +16,6 @@ Adafactor, whose steps are relative to a weight's size, preserves them; Adam's e
 them out of the small query weights early in training.
 """
 
-import math
-import numbers
 from collections.abc import Mapping
 
 import flax
@@ -49,15 +47,6 @@ class StructuredInitModel(models.EncoderDecoderModel):
     self, *args, neighbour: float = 4.0, match: float = 1.0, earlier: float = 0.0, **kwargs
   ):
     self._logits = {"neighbour": neighbour, "match": match, "earlier": earlier}
-    for name, value in self._logits.items():
-      if (
-        isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < math.inf
-      ):
-        raise SgdxError(
-          f"structured_init.StructuredInitModel.{name} = {value!r}",
-          expected="a number of at least 0",
-          fix=f"structured_init.StructuredInitModel.{name} = 4.0",
-        )
     super().__init__(*args, **kwargs)
 
   def get_initial_variables(self, *args, **kwargs):

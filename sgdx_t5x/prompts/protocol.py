@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 from sgdx_t5x.data.dialogue import Dialogue, Frame, State, frame_id
 from sgdx_t5x.data.example_id import ExampleId, Unit
 from sgdx_t5x.data.schema import Schema, Service
-from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.prompts.memo import Memo, keep_last
 
 if TYPE_CHECKING:
@@ -25,39 +24,6 @@ if TYPE_CHECKING:
 History = tuple[tuple[str, str], ...]  # (speaker, utterance) from the first turn to the user's last
 
 _NO_KEYS: Mapping[str, Any] = {}
-
-
-def read_answer(
-  prompt_format: "PromptFormat", text: str, example: ExampleId, service: "ServicePair", where: str
-) -> Any:
-  """Returns what a format reads in an answer.
-
-  Args:
-    prompt_format, text, example, service: see `PromptFormat.read`.
-    where: where the answer is from, for errors.
-
-  Raises:
-    SgdxError: `read` raises something, or returns values that are not strings: a defect of the
-      format, as an unintelligible answer is a wrong one.
-  """
-  try:
-    found = prompt_format.read(text, example, service)
-    if found is None or isinstance(found, str):
-      return found
-    values = [value for values in found.slot_values.values() for value in values]
-    if all(isinstance(value, str) for value in values):
-      return found
-    problem = f"the values {values!r}"
-  except SgdxError:
-    raise
-  except Exception as e:
-    problem = f"{type(e).__name__}: {e}"
-  made = type(prompt_format)
-  raise SgdxError(
-    f"{where}: prompt format {prompt_format.name} reads {example} as {problem}"[:500],
-    expected="a string, or a PredictedFrame whose values are strings; `read` never raises",
-    fix=f"correct {made.__module__}.{made.__name__}.read",
-  )
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)

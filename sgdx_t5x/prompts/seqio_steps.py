@@ -11,7 +11,7 @@ import tensorflow as tf
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.example_id import SLOT, ExampleId
 from sgdx_t5x.data.schema import Service
-from sgdx_t5x.prompts.protocol import PromptFormat, read_answer, service_pairs
+from sgdx_t5x.prompts.protocol import PromptFormat, service_pairs
 from sgdx_t5x.records.unbatching import unbatched
 
 
@@ -103,7 +103,7 @@ def read_back(
   original = schemas.get(parsed.split)
   if not is_target:
     pairs = service_pairs(original, schemas.get(parsed.split, parsed.variant))
-    return read_answer(prompt_format, output, parsed, pairs[parsed.service], "a prediction")
+    return prompt_format.read(output, parsed, pairs[parsed.service])
   if prompt_format.unit == SLOT:
     return {
       "id": example_id,

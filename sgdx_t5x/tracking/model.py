@@ -167,7 +167,7 @@ def registered(checkpoint: Checkpoint) -> Registered:
   Raises:
     SgdxError: nothing of that name is registered.
   """
-  with _configured(checkpoint), _as_sgdx_errors(checkpoint):
+  with _configured(checkpoint), _importing(checkpoint):
     if module := _query("MIXTURE_OR_TASK_MODULE"):
       importlib.import_module(module)
   found = tasks.REGISTERED.get(checkpoint.task)
@@ -202,7 +202,7 @@ def _configured(checkpoint: Checkpoint) -> Iterator[None]:
   """
   owner = f"{checkpoint.path} {zlib.crc32(checkpoint.config.encode()):08x}"
   if _query(_OWNER) != owner:
-    with gin.unlock_config(), _as_sgdx_errors(checkpoint):
+    with gin.unlock_config(), _importing(checkpoint):
       gin.clear_config()
       gin.parse_config(_MAIN.sub(r"from t5x import train as \1", checkpoint.config))
       gin.parse_config("sgdx_tracking._model_of_gin.model = %MODEL")
@@ -243,20 +243,33 @@ def _lengths(checkpoint: Checkpoint, others: Mapping[str, int]) -> Mapping[str, 
 
 @contextlib.contextmanager
 def _as_sgdx_errors(checkpoint: Checkpoint) -> Iterator[None]:
-  """Turns errors of T5X and gin into SgdxErrors, with four parts."""
+  """Turns the errors that t5x_lite gives in parts into SgdxErrors.
+
+  Others pass: an author of a model or of a task needs the traceback.
+  """
   try:
     yield
-  except Exception as e:
-    cause: Any = e  # gin re-raises errors with the place it was called from
-    while cause is not None and not hasattr(cause, "fix"):
-      cause = cause.__cause__ or cause.__context__
-    if isinstance(cause, SgdxError):
-      parts = {"expected": cause.expected, "available": cause.available, "fix": cause.fix}
-      raise SgdxError(cause.found, **parts) from e
-    said = [getattr(cause, name, None) for name in ("message", "found")]
+  except ValueError as e:  # T5XError is one; Google's T5X does not have it
+    if not hasattr(e, "fix"):
+      raise
+    said: list[Any] = [getattr(e, name, None) for name in ("message", "found")]
     raise SgdxError(
       f"{checkpoint.path}: " + (": ".join(str(x) for x in said if x) or first_line(e)),
-      expected=str(getattr(cause, "expected", None) or "a checkpoint that matches its config.gin"),
-      available=str(getattr(cause, "available", None) or ""),
+      expected=str(getattr(e, "expected", None) or "a checkpoint that matches its config.gin"),
+      available=str(getattr(e, "available", None) or ""),
       fix="pass the checkpoint with the config.gin it was trained with; --debug shows more",
+    ) from e
+
+
+@contextlib.contextmanager
+def _importing(checkpoint: Checkpoint) -> Iterator[None]:
+  """Turns errors about modules and names that a configuration has and this machine has not."""
+  try:
+    yield
+  except (ImportError, ValueError) as e:  # the latter is gin's, of an unknown name
+    raise SgdxError(
+      f"{checkpoint.config_path}: {first_line(e)}",
+      expected="modules and names that are installed here",
+      fix="install what the configuration imports, in the version that trained the checkpoint; "
+      "--debug shows more",
     ) from e

@@ -139,6 +139,9 @@ def test_a_dialogue_is_typed(fork_server, checkpoint, small_sample, tmp_path):
   assert max(map(len, run.out().splitlines())) <= 80
 
 
+_UNKNOWN_MODULE = "import a_module_of_nobody\nMIXTURE_OR_TASK_NAME = 'sample_spandst_sgd'\n"
+
+
 @pytest.mark.parametrize(
   ("spoil", "words"),
   [
@@ -146,6 +149,7 @@ def test_a_dialogue_is_typed(fork_server, checkpoint, small_sample, tmp_path):
     (lambda folder: (folder / "config.gin").write_text("X = 1\n"), "no MIXTURE_OR_TASK_NAME"),
     (lambda folder: (folder / "config.gin").write_bytes(b"\xff\x00"), "no MIXTURE_OR_TASK_NAME"),
     (lambda folder: (folder / "checkpoint_1").rmdir(), "no checkpoint"),
+    (lambda folder: (folder / "config.gin").write_text(_UNKNOWN_MODULE), "a_module_of_nobody"),
   ],
 )
 def test_folders_that_are_no_tracker(tmp_path, capsys, spoil, words):

@@ -100,20 +100,6 @@ def test_words_are_renamed_in_training_alone():
   assert abs(renamed_trained - renamed) > 0.01
 
 
-@pytest.mark.parametrize(
-  ("options", "words"),
-  [
-    ({"neighbour": -1.0}, "StructuredSpanModel.neighbour = -1.0"),
-    ({"match": float("inf")}, "StructuredSpanModel.match = inf"),
-    ({"renamed": 1.0}, "below 1"),
-    ({"renamed": True}, "StructuredSpanModel.renamed = True"),
-  ],
-)
-def test_numbers_out_of_range_are_refused(options, words):
-  with pytest.raises(SgdxError, match=words.replace(".", r"\.")):
-    make(**options)
-
-
 def test_two_heads_are_too_few():
   config = BertConfig(VOCAB_SIZE, WIDTH, 2, 2, 32, LENGTH)
   with pytest.raises(SgdxError, match="num_heads = 2"):

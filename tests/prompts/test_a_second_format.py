@@ -311,22 +311,6 @@ def test_an_unintelligible_answer_is_a_wrong_one(small, tmp_path, answer):
   assert found.states["v1"]["1_00000-000-Banks_1"] == {}
 
 
-@pytest.mark.parametrize(
-  ("made", "problem"),
-  [
-    (lambda: {}["no such slot"], "KeyError: 'no such slot'"),
-    (lambda: PredictedFrame({"to": (5,)}), "the values [5]"),
-  ],
-)
-def test_a_format_that_cannot_read_is_named(small, tmp_path, monkeypatch, made, problem):
-  monkeypatch.setattr(StateJson, "read", lambda *_: made())
-  rows = [{"id": "v1/test/1_00000-000-Banks_1/*", "prediction": "{}"}]
-  found = refused(small, tmp_path / "a.jsonl", rows, prompt_format=StateJson())
-  where = "a.jsonl, line 1: prompt format json reads v1/test/1_00000-000-Banks_1/* as"
-  assert f"{where} {problem}" in found
-  assert "StateJson.read" in found
-
-
 def test_missing_and_repeated_frames_are_refused(small, tmp_path):
   rows = [{"id": "v1/test/1_00000-000-Banks_1/*", "prediction": "no JSON"}]
   found = refused(small, tmp_path / "a.jsonl", rows, prompt_format=StateJson())

@@ -20,7 +20,7 @@ from sgdx_t5x.files import decode_json
 from sgdx_t5x.files.reading import opened
 from sgdx_t5x.metrics.frames import PredictedFrame
 from sgdx_t5x.prompts import formats_of
-from sgdx_t5x.prompts.protocol import ServicePair, read_answer
+from sgdx_t5x.prompts.protocol import ServicePair
 from sgdx_t5x.scoring.predictions.files import (
   EXTRA,
   SAME_CORPUS,
@@ -224,9 +224,7 @@ def collect_rows(
       else:
         pair = selection.services(example.variant)[frames[example.frame_id].name]
         of_frame[example.slot] = (
-          row.read(pair)
-          if row.read
-          else read_answer(prompt_format, row.text, example, pair, row.where)
+          row.read(pair) if row.read else prompt_format.read(row.text, example, pair)
         )
   if other is not None and not answers:
     raise _other_set(other, selection)
