@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 _MINUS = re.compile(r"-(?=\d)(?<!v1-)")  # minus sign of a number: not in "v1-5"
 _UNIT = re.compile(r" \((%|points)\)(?=,|$)")  # left out in CSV, whose values are fractions
 _TAG = re.compile(r"<(?=[a-zA-Z/!?])")  # Markdown would pass it on as HTML
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(\.[0-9]+)?(e[+-]?[0-9]+)?|-")  # "-": missing
 _LATEX = str.maketrans(
   {character: f"\\{character}" for character in "&%_#${}"}
   | {character: f"${character}$" for character in "<>|"}  # different glyphs in TeX's own fonts
@@ -129,8 +127,7 @@ def csv_lines(tables: Iterable[Table]) -> str:
   """Returns tables as CSV, one line per cell: table, row, column, value.
 
   Numbers are written as values, not as shown: fractions where the table has percent. A missing
-  number is empty, and an interval adds two lines. Texts that a spreadsheet would take for a
-  formula are escaped, see `csv_text`.
+  number is empty, and an interval adds two lines.
   """
   out = io.StringIO()
   writer = csv.writer(out, lineterminator="\n")
@@ -139,22 +136,12 @@ def csv_lines(tables: Iterable[Table]) -> str:
     title = _UNIT.sub("", table.title)
     for first, *cells in table.rows:
       for column, cell in zip(table.header[1:], cells, strict=True):
-        value = cell.value if isinstance(cell, Number) else csv_text(cell)
-        place = csv_text(title), csv_text(str(first).strip()), csv_text(column)
+        value = cell.value if isinstance(cell, Number) else cell
+        place = title, str(first).strip(), column
         writer.writerow((*place, value))
         for name, end in zip(("low", "high"), getattr(cell, "ends", None) or (), strict=False):
-          writer.writerow((*place[:2], csv_text(f"{column}, ci95_{name}"), end))
+          writer.writerow((*place[:2], f"{column}, ci95_{name}", end))
   return out.getvalue()
-
-
-def csv_text(text: str) -> str:
-  """Returns a text as a cell of CSV, prefixed with ' if a spreadsheet would run it.
-
-  Names and values come from a corpus, which may be untrusted. Texts that are numbers are kept.
-
-  Source: OWASP, CSV Injection: cells that begin with = + - @, a tab or a carriage return.
-  """
-  return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
 
 
 def document(

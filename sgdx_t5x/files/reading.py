@@ -7,7 +7,6 @@ import json
 import math
 import pathlib
 import re
-import sys
 import zlib
 from collections.abc import Iterator
 from typing import IO, Any, cast
@@ -150,12 +149,6 @@ def decode_json(text: str | bytes, where: str, expected: str, fix: str = "") -> 
       f"{where}: not valid JSON ({e})",
       expected=expected,
       fix="write the file again: it was probably cut short" if cut or not fix else fix,
-    ) from None
-  except ValueError:  # the only case left: Python parses no longer integers
-    raise SgdxError(
-      f"{where}: an integer with more than {sys.get_int_max_str_digits():,} digits",
-      expected=expected,
-      fix=fix or "write the file again",
     ) from None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sgdx_t5x.files import is_number
-from sgdx_t5x.tables import Number, csv_text, percent
+from sgdx_t5x.tables import Number, percent
 
 GROUPS = ("all", "seen", "unseen")  # the row groups of the paper's Table 2
 
@@ -119,7 +119,7 @@ class Rows:
     for kind, name, row in self.items():
       counts = {"num_frames": row.num_frames, "num_dialogues": row.num_dialogues}
       for key, value in {**row.values, **counts}.items():
-        yield kind, csv_text(name), key, value, *(row.intervals.get(key) or ("", ""))
+        yield kind, name, key, value, *(row.intervals.get(key) or ("", ""))
 
 
 def _interval(ends: Any) -> tuple[float, float] | None:

@@ -8,7 +8,7 @@ from typing import Any
 from sgdx_t5x.scoring.calls import calls_table
 from sgdx_t5x.scoring.columns import JGA, Column, columns
 from sgdx_t5x.scoring.rows import GROUPS, Row, Rows
-from sgdx_t5x.tables import Cell, Table, count, csv_text, percent
+from sgdx_t5x.tables import Cell, Table, count, percent
 
 
 def layout(report: Mapping[str, Any]) -> list[Table]:
@@ -47,16 +47,16 @@ def long_csv(report: Mapping[str, Any]) -> str:
   signature = report["signature"]
   writer.writerow(("metric", "group", "name", "key", "value", "ci95_low", "ci95_high", "signature"))
   for variant, number in report["missing"].items():
-    writer.writerow(("num_missing", "overall", "all", csv_text(variant), number, "", "", signature))
+    writer.writerow(("num_missing", "overall", "all", variant, number, "", "", signature))
   for variant, groups in report["variants"].items():
     for name, scores in groups.items():
       for key, value in scores.items():
-        place = key, "official", csv_text(name), csv_text(variant)
+        place = key, "official", name, variant
         writer.writerow((*place, value, "", "", signature))
   for variant, groups in report.get("calls", {}).items():
     for name, rates in groups.items():
       for key, rate in rates.items():
-        writer.writerow((key, "calls", name, csv_text(variant), rate["value"], "", "", signature))
+        writer.writerow((key, "calls", name, variant, rate["value"], "", "", signature))
   numbers = [("joint_goal_accuracy", report["sgdx"]), *report["metrics"].items()]
   numbers.append(("predict_nothing", report["predict_nothing"]))
   for part, sources in (report.get("provenance") or {}).items():

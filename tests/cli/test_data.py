@@ -4,9 +4,11 @@ import importlib
 import json
 import pathlib
 import re
+import zipfile
 
 import pytest
-from commands import next_command, python_code, sgdx_process
+import tiny_corpus
+from commands import assert_four_parts, next_command, python_code, sgdx_process
 from places import ROOT
 from sample_folder import FEW_IN_TRAIN, few_in_train, write_sample
 
@@ -335,3 +337,18 @@ def _registered():
   from sgdx_t5x import tasks  # noqa: F401 - registers them
 
   return seqio.TaskRegistry.names()
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_two_corpora_in_one_place(zipped, tmp_path, capsys):
+  both = tmp_path / "both"
+  for name in ("a", "b/deeper"):
+    tiny_corpus.write_corpus(both / name)
+  place = both
+  if zipped:
+    place = tmp_path / "both.zip"
+    with zipfile.ZipFile(place, "w") as archive:
+      for file in both.rglob("*.json"):
+        archive.write(file, file.relative_to(both))
+  assert main(["data", "verify", "--corpus", str(place)]) == 1
+  assert_four_parts(capsys.readouterr().err, "contains 2 corpora", "available: a/, b/deeper/")

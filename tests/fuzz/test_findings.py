@@ -1,30 +1,22 @@
 """What the fuzzer found, each with its input."""
 
-import copy
 import json
 import os
 import struct
 import zipfile
 
-import boats
 import pytest
 import tiny_corpus as tiny
 
-from sgdx_t5x.augment.compose import read_paraphrases
-from sgdx_t5x.augment.translation_table import read_records
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.dialogue import read_dialogues
 from sgdx_t5x.data.example_id import SLOT
-from sgdx_t5x.data.schema import load_schema
-from sgdx_t5x.errors import SgdxError, nearest, quoted
+from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import JOINT_GOAL
 from sgdx_t5x.report.runs import read_run
-from sgdx_t5x.report.steps import curves
 from sgdx_t5x.scoring.predictions.rows import read_rows
 from sgdx_t5x.scoring.rows import Rows
 from sgdx_t5x.scoring.score_files import read_frames, read_frames_of
-
-HUGE = 10**400  # a valid JSON integer, too large for a float
 
 
 def refused(reader, *args):
@@ -50,14 +42,6 @@ def test_errors_hold_no_control_characters():
   error = SgdxError("a\x1b[2J\0\x85\ud800\tb", expected="é 日本", available="\u2028", fix="c")
   assert error.found == r"a\x1b[2J\x00\x85\ud800\tb"
   assert error.text.split("\n")[1:3] == ["  expected:  é 日本", r"  available: \u2028"]
-
-
-def test_what_cannot_be_quoted_is_described():
-  value = []
-  for _ in range(100_000):
-    value = [value]
-  assert quoted(value) == "nested too deeply to be shown"
-  assert quoted({"a": [1, "b"]}) == "{'a': [1, 'b']}"
 
 
 def test_a_name_that_is_no_string_has_nearest_names():
@@ -96,18 +80,6 @@ def test_values_of_wrong_types_in_dialogues(change, words):
   found = refused(lambda: list(read_dialogues(dialogue(change), "file")))
   assert found.startswith("file, dialogue ")
   assert words in found
-
-
-def test_half_a_character_in_a_schema():
-  """Nothing derived from a schema with a lone surrogate could be written."""
-  for path in (("description",), ("slots", 0, "name"), ("slots", 2, "possible_values", 0)):
-    schema = copy.deepcopy(boats.SCHEMA)
-    *above, last = path
-    holder = schema[0]
-    for key in above:
-      holder = holder[key]
-    holder[last] = "a\ud800"
-    assert "service 'Boats_1'" in refused(load_schema, json.dumps(schema), "schema.json")
 
 
 # --- archives and folders ------------------------------------------------------------------
@@ -154,12 +126,6 @@ def test_what_is_no_file_is_not_read(tmp_path):
   assert read_all(root) == expected
 
 
-def test_file_names_that_are_no_unicode(tmp_path):
-  root = tiny.write_corpus(tmp_path)
-  (root / "test/dialogues_\udc80.json").write_text("[]")
-  assert len(read_all(root)[1]) == 3
-
-
 # --- other files ---------------------------------------------------------------------------
 
 
@@ -173,14 +139,9 @@ def test_inputs_of_a_prediction_that_are_no_object(tmp_path):
   assert "line 1: no example id" in refused(lambda: list(read_rows(path, SLOT)))
 
 
-def test_a_score_while_training_that_is_no_float(tmp_path):
-  write(tmp_path / "t-metrics.jsonl", {"step": 1, "jga": 0.5, "num_frames": HUGE})
-  assert curves(tmp_path) == {"t": ((1, {"jga": 0.5}),)}
-
-
 @pytest.mark.parametrize(
   "change",
-  [{"jga": HUGE}, {"jga": True}, {"num_frames": HUGE}, {"ci95": {"jga": False}},
+  [{"jga": True}, {"ci95": {"jga": False}},
    {"ci95": {"jga": 0}}, {"ci95": {"jga": ""}}, {"ci95": {"jga": [0.5]}},
    {"ci95": {"jga": ["a", "b"]}}],
 )  # fmt: skip
@@ -205,7 +166,7 @@ def scores_per_frame(path, score):
   return write(path, head, {**row, "scores": {JOINT_GOAL: {"v1": score}}})
 
 
-@pytest.mark.parametrize("score", [1e308, -1, 1.5, HUGE])
+@pytest.mark.parametrize("score", [1e308, -1, 1.5])
 def test_scores_are_from_0_to_1(tmp_path, score):
   """Sums of other scores could overflow."""
   path = scores_per_frame(tmp_path / "a.jsonl", 1)
@@ -225,18 +186,3 @@ def test_a_report_without_services(tmp_path):
   }  # fmt: skip
   path = write(tmp_path / "a.json", report)
   assert "its per-frame scores have A_1" in refused(read_run, "a", path)
-
-
-def test_half_a_character_in_paraphrases_and_translations(tmp_path):
-  schema = load_schema(json.dumps(boats.SCHEMA), "boats")
-  row = {"element": "Boats_1/slot/town/name", "paraphrases": ["a\ud800"]}
-  path = write(tmp_path / "p.jsonl", row)
-  assert "line 1: " in refused(read_paraphrases, path, [schema])
-  texts = {key: "a" for key in ("pivot", "pivot_text", "text", "provider", "date")}
-  path = write(tmp_path / "t.jsonl", {"element": row["element"], **texts, "text": "\udfff"})
-  assert "no string value for the key text" in refused(read_records, path)
-
-
-def test_translations_nested_too_deeply(tmp_path):
-  path = write(tmp_path / "t.jsonl", "[" * 100_000)
-  assert "line 1: JSON nested too deeply" in refused(read_records, path)

@@ -19,7 +19,7 @@ from sgdx_t5x.scoring.checks.columns import (
 from sgdx_t5x.scoring.checks.counterfactual import counterfactual_rows, counterfactual_tables
 from sgdx_t5x.scoring.checks.counterfactual import notes as counterfactual_notes
 from sgdx_t5x.scoring.rows import GROUPS, Rows
-from sgdx_t5x.tables import Table, count, csv_text
+from sgdx_t5x.tables import Table, count
 
 _Sets = Mapping[str, Rows]
 
@@ -92,10 +92,10 @@ def long_csv(report: Mapping[str, Any]) -> str:
   writer.writerow(("set", "group", "name", "key", "value", "ci95_low", "ci95_high", "signature"))
   for label, rows in sets_of(report).items():
     for cells in rows.csv_rows():
-      writer.writerow((csv_text(label), *cells, report["signature"]))
+      writer.writerow((label, *cells, report["signature"]))
   for label, numbers in report["counterfactual"].items():
     for cells in counterfactual_rows(numbers):
-      writer.writerow((csv_text(label), "counterfactual", *cells, report["signature"]))
+      writer.writerow((label, "counterfactual", *cells, report["signature"]))
   return out.getvalue()
 
 
