@@ -21,7 +21,6 @@ examples:
   sgdx perturb --corpus sgd.zip --kind sdi --out perturbed/sdi
   sgdx perturb --corpus sgd.zip --kind coco --slots rare --out perturbed/coco
   sgdx data verify --corpus perturbed/ned --against sgd.zip
-  sgdx perturb --corpus perturbed/ned --undo --out original
 
 kinds:
   ned  named entities are replaced by unseen strings
@@ -62,10 +61,8 @@ def add_parser(subparsers: Any) -> None:
   parser = add_command(subparsers, "perturb", __doc__, _EPILOG, summary)
   add_corpus(parser)
   add_split(parser)
-  what = parser.add_mutually_exclusive_group(required=True)
-  add_option(what, Takes.TEXT, "--kind", help="ned, pi, sdi, vs or coco, see below")
-  what.add_argument(
-    "--undo", action="store_true", help="write the corpus as it was before its last perturbation"
+  add_option(
+    parser, Takes.TEXT, "--kind", required=True, help="ned, pi, sdi, vs or coco, see below"
   )
   parser.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
   add_option(parser, Takes.FOLDER, "--out", metavar="DIR", help="new or empty folder to write")
@@ -182,7 +179,7 @@ def run(args: argparse.Namespace) -> int:
   from sgdx_t5x.files import check_folder
   from sgdx_t5x.perturb.kinds import OPTIONS, check_options, open_perturber
   from sgdx_t5x.perturb.split import Split
-  from sgdx_t5x.perturb.write import check_again, write_original, write_perturbed
+  from sgdx_t5x.perturb.write import check_again, write_perturbed
 
   names = dict.fromkeys(name for names in OPTIONS.values() for name in names)
   options = {name: value for name in names if (value := getattr(args, name)) is not None}
@@ -194,16 +191,6 @@ def run(args: argparse.Namespace) -> int:
   corpus.schema(args.split)  # raises if there is no such split
   if args.out:
     check_folder(args.out)
-  if args.undo:
-    if options:
-      raise UsageError(
-        f"--undo with --{next(iter(options)).replace('_', '-')}",
-        expected="--undo without options, since perturbation.json records what was done",
-        fix="leave out the options",
-      )
-    files = write_original(split, args.out)
-    print(f"written: {args.out}: {files.total} files, {files.equal} of them identical")
-    return 0
   check_again(corpus, args.split, args.again, whole=args.kind != "coco")
   check_options(args.kind, options)
   if args.kind == "coco":

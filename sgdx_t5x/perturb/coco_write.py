@@ -18,8 +18,7 @@ from sgdx_t5x.perturb.coco import CONTROL_KIND, KIND, Coco, Made, counterfactual
 from sgdx_t5x.perturb.json_text import encode_on_lines
 from sgdx_t5x.perturb.manifest import SCORED_LAST, Manifest, manifest_text
 from sgdx_t5x.perturb.split import Line, Split, annotation_of
-from sgdx_t5x.perturb.undo import checksum
-from sgdx_t5x.perturb.write import check_has_dialogues, copy_schemas, write_file
+from sgdx_t5x.perturb.write import check_has_dialogues, checksum, copy_schemas, write_file
 from sgdx_t5x.signature import package_version
 
 CONTROL_SUFFIX = "_ori"  # suffix of the control's folder

@@ -165,15 +165,6 @@ def put(turn: dict[str, Any], new: NewWords) -> dict[str, Any]:
   return {"utterance": text, "spans": before} if before else {"utterance": text}
 
 
-def undo_words(turn: dict[str, Any], line: Mapping[str, Any]) -> None:
-  """Gives a turn its original words again. Args: turn, changed in place; line, of changes.jsonl."""
-  turn["utterance"] = line["utterance"]
-  for frame in turn["frames"]:
-    places = line.get("spans", {}).get(frame["service"], ())
-    for span, (start, end) in zip(frame.get("slots") or (), places, strict=True):
-      span["start"], span["exclusive_end"] = start, end
-
-
 def _stated_values(data: Mapping[str, Any], free: Slots) -> list[str]:
   """Values of free slots in any state, in lower case."""
   return sorted(

@@ -239,12 +239,3 @@ def _lower_first(turn: dict[str, Any], place: int, pool: Pool) -> bool:
     return False
   turn["utterance"] = f"{text[:place]}{first.lower()}{text[place + 1 :]}"
   return True
-
-
-def undo_insertions(turn: dict[str, Any], insertions: Sequence[Mapping[str, Any]]) -> None:
-  """Cuts the insertions out of a turn. Args: turn, decoded, changed in place."""
-  edits = [(x["at"], x["at"] + len(x["text"]), "") for x in insertions]
-  edit_turn(turn, edits)
-  if insertions and insertions[0].get("lowered"):
-    text, place = turn["utterance"], insertions[0]["at"]
-    turn["utterance"] = f"{text[:place]}{text[place].upper()}{text[place + 1 :]}"

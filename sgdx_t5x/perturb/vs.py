@@ -15,7 +15,7 @@ from typing import Any
 from sgdx_t5x.data.schema import DONTCARE, Schema
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.perturb.entities import Slots, free_slots, kinds_of_slots
-from sgdx_t5x.perturb.mapping import answerable_mapping, undo_mapping
+from sgdx_t5x.perturb.mapping import answerable_mapping
 from sgdx_t5x.perturb.ned import entities_of
 from sgdx_t5x.perturb.new_names import Draw, NameSource, invented, listed, values_of_corpus
 from sgdx_t5x.perturb.split import Line, Perturber, Split
@@ -121,19 +121,6 @@ def _change(
   if not line["strings"] and not swaps:
     return []
   return [{"dialogue_id": data["dialogue_id"], **line}]
-
-
-def undo_values(data: dict[str, Any], slots: Slots, line: Mapping[str, Any]) -> None:
-  """Undoes the changes of a dialogue. Args: data, changed in place; line, of changes.jsonl."""
-  undo_mapping(data, slots, line)
-  swaps = [
-    (*place.rsplit(".", 1), value, other)
-    for place, pairs in line.get("categorical", {}).items()
-    for value, other in pairs.items()
-  ]
-  for number, places in line.get("said", {}).items():
-    edit_turn(data["turns"][int(number)], [tuple(place) for place in places])
-  _exchange_annotation(data, swaps)
 
 
 # --- categorical slots -----------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 import collections
 import pathlib
+import zlib
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from sgdx_t5x.data.corpus import PERTURBATION, Corpus
 from sgdx_t5x.data.sources import is_schema
@@ -15,7 +16,6 @@ from sgdx_t5x.perturb.frames import count, snapshot
 from sgdx_t5x.perturb.json_text import encode_like
 from sgdx_t5x.perturb.manifest import Manifest, manifest_text, read_manifests
 from sgdx_t5x.perturb.split import Line, Perturber, Split, changed
-from sgdx_t5x.perturb.undo import checksum, undone_files
 from sgdx_t5x.signature import package_version
 
 
@@ -141,44 +141,15 @@ def _write_changes(
   write_file(folder / changes_name(split), encode_lines(lines).encode())
 
 
+def checksum(content: bytes) -> str:
+  """Returns the CRC-32 of a file's content in the form of a manifest."""
+  return f"{zlib.crc32(content):08x}"
+
+
 def write_file(path: pathlib.Path, content: bytes) -> None:
   """Writes a file, and creates its parent folders."""
   path.parent.mkdir(parents=True, exist_ok=True)
   path.write_bytes(content)
-
-
-class Undone(NamedTuple):
-  """How many files were written, and how many of them have the original's bytes."""
-
-  total: int
-  equal: int
-
-
-def write_original(split: Split, out: str | pathlib.Path) -> Undone:
-  """Writes a split as it was before its last perturbation, with all schemas.
-
-  Args:
-    split: of a folder that `write_perturbed` wrote; its last step is undone.
-    out: a folder that is new or empty.
-
-  Raises:
-    SgdxError: it was not perturbed, its changes do not fit, or the folder cannot be written.
-  """
-  corpus, manifests, equal = split.corpus, read_manifests(split.corpus, split.name), 0
-  with lock(out), atomic_folder(check_folder(out)) as folder:
-    folder.mkdir()
-    for name, _, content in undone_files(corpus, split.name):
-      write_file(folder / name, content)
-      equal += checksum(content) == manifests[-1].files.get(name)
-    copy_schemas(corpus, folder)
-    if earlier := manifests[:-1]:
-      text = manifest_text(earlier)
-      write_file(folder / PERTURBATION.format(split=split.name), text.encode())
-      for step in range(1, len(earlier) + 1):
-        content = corpus.source.read(changes_name(split.name, step))
-        last = step == len(earlier)
-        write_file(folder / changes_name(split.name, None if last else step), content)
-  return Undone(len(corpus.dialogue_files(split.name)), equal)
 
 
 def check_again(corpus: Corpus, split: str, again: bool, whole: bool = True) -> None:

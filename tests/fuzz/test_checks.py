@@ -11,7 +11,6 @@ from planted import write_planted
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.perturb.kinds import open_perturber
 from sgdx_t5x.perturb.manifest import read_manifests
-from sgdx_t5x.perturb.undo import undone_files
 from sgdx_t5x.perturb.write import write_perturbed
 from sgdx_t5x.scoring.checks import check, check_report, checkdst_rows, files, tables
 from sgdx_t5x.scoring.checks.changes import recorded_changes
@@ -62,7 +61,6 @@ def test_changes(folder, split):
   paths = [folder / kind / "test/changes.jsonl" for kind in KINDS]
   makers = [Document(list(map(json.loads, p.read_text().splitlines())), lines=True) for p in paths]
   manifests = [read_manifests(corpus, "test") for corpus in corpora]
-  count = itertools.count()
 
   def make(rng):
     place = rng.randrange(len(KINDS))
@@ -72,9 +70,6 @@ def test_changes(folder, split):
     place, content = case
     paths[place].write_bytes(content)
     recorded_changes(corpora[place], "test", manifests[place])
-    if next(count) % 10 == 0:  # 5 ms
-      for _ in undone_files(corpora[place], "test"):
-        pass
 
   run("changes", make, read, folder)
 

@@ -5,6 +5,7 @@ import random
 import pytest
 from fake_translator import Shouting
 from perturbed import perturbed_sample, sample_dialogues, sample_split
+from undo import undo_words
 
 from sgdx_t5x.augment.providers.texts import TextProvider
 from sgdx_t5x.errors import SgdxError
@@ -73,7 +74,7 @@ def test_another_users_words_get_this_turns_values():
   assert own["utterance"] == new.text
   spans = own["frames"][0]["slots"]
   assert [new.text[s["start"] : s["exclusive_end"]] for s in spans] == ["Rome", "Oslo"]
-  pi.undo_words(own, line)
+  undo_words(own, line)
   assert own == _turn(text, [("to", "Rome"), ("from", "Oslo")], state={})
 
 

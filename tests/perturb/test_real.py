@@ -5,6 +5,7 @@ import copy
 import dataclasses
 
 import pytest
+from undo import undo_dialogue
 
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.annotation import validate_annotation
@@ -22,7 +23,6 @@ from sgdx_t5x.perturb.invariants import _annotation, _leaks
 from sgdx_t5x.perturb.kinds import open_perturber
 from sgdx_t5x.perturb.manifest import Manifest
 from sgdx_t5x.perturb.split import Split, changed
-from sgdx_t5x.perturb.undo import undo_dialogue
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 # Of 2,921 dialogues; `sgdx data verify` counts the same in the archive.

@@ -36,8 +36,8 @@ perturbation must not change: see docs/checkdst.md.
 """
 
 _COMPARED = (
-  "undone: dialogues that undoing the changes restores; files by bytes: restored files. not said: "
-  "entity values that no utterance has. leaks: replaced strings that their dialogue still has."
+  "not said: entity values that no utterance has. "
+  "leaks: replaced strings that their dialogue still has."
 )
 
 
@@ -128,7 +128,7 @@ def _show(update: Update, task: str, total: int | None, done: int) -> None:
 
 
 def _compared_json(found: "Comparison") -> dict[str, Any]:
-  fields = ("dialogues", "files", "equal_files", "values", "leaks")
+  fields = ("dialogues", "files", "values", "leaks")
   return {
     "kind": found.manifest.kind,
     **{name: getattr(found, name) for name in fields},
@@ -141,18 +141,15 @@ def _compared_table(compared: "Mapping[str, Comparison]") -> Table:
     (
       split,
       number(found.dialogues),
-      "-" if found.equal_files is None else f"{found.equal_files} of {found.files}",
       number(found.values),
       number(found.unsaid[1]),
       number(found.leaks),
     )
     for split, found in compared.items()
   )
-  is_undone = any(found.equal_files is not None for found in compared.values())
   columns = (
     "split",
-    "undone" if is_undone else "turns",
-    "identical files",
+    "dialogues",
     "entity values",
     "not said",
     "leaks",

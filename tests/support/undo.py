@@ -1,0 +1,75 @@
+"""From perturbed dialogues and their lines of changes.jsonl back to the originals.
+
+That this works shows that the changes are complete: nothing else in a dialogue was touched.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sgdx_t5x.data.corpus import Corpus
+from sgdx_t5x.perturb import vs
+from sgdx_t5x.perturb.changes import read_changes
+from sgdx_t5x.perturb.entities import Slots
+from sgdx_t5x.perturb.json_text import encode_like
+from sgdx_t5x.perturb.manifest import Manifest, read_manifests
+from sgdx_t5x.perturb.mapping import undo_mapping
+from sgdx_t5x.perturb.split import Line, Split
+from sgdx_t5x.perturb.texts import edit_turn
+
+
+def undo_dialogue(
+  data: dict[str, Any], lines: Sequence[Line], manifest: Manifest
+) -> dict[str, Any]:
+  """Undoes the changes of one dialogue. Args: data, changed in place and returned."""
+  for line in lines:
+    if manifest.kind == "ned":
+      undo_mapping(data, manifest.slots, line)
+    elif manifest.kind == "vs":
+      undo_values(data, manifest.slots, line)
+    elif manifest.kind == "sdi":
+      undo_insertions(data["turns"][line["turn"]], line["insertions"])
+    else:
+      assert manifest.kind == "pi", "a new kind needs its inverse here"
+      undo_words(data["turns"][line["turn"]], line)
+  return data
+
+
+def undone_files(corpus: Corpus, split: str) -> Iterator[tuple[str, bytes]]:
+  """Yields name and content of each file as it was before the last perturbation."""
+  manifest, changes = read_manifests(corpus, split)[-1], read_changes(corpus, split)
+  for name, raw, dialogues in Split(corpus, split).files():
+    for data in dialogues:
+      undo_dialogue(data, changes.pop(data["dialogue_id"], ()), manifest)
+    yield name, encode_like(raw, dialogues)
+  assert not changes
+
+
+def undo_words(turn: dict[str, Any], line: Mapping[str, Any]) -> None:
+  """Gives a turn its original words again. Args: turn, changed in place; line, of changes.jsonl."""
+  turn["utterance"] = line["utterance"]
+  for frame in turn["frames"]:
+    places = line.get("spans", {}).get(frame["service"], ())
+    for span, (start, end) in zip(frame.get("slots") or (), places, strict=True):
+      span["start"], span["exclusive_end"] = start, end
+
+
+def undo_insertions(turn: dict[str, Any], insertions: Sequence[Mapping[str, Any]]) -> None:
+  """Cuts the insertions out of a turn. Args: turn, decoded, changed in place."""
+  edits = [(x["at"], x["at"] + len(x["text"]), "") for x in insertions]
+  edit_turn(turn, edits)
+  if insertions and insertions[0].get("lowered"):
+    text, place = turn["utterance"], insertions[0]["at"]
+    turn["utterance"] = f"{text[:place]}{text[place].upper()}{text[place + 1 :]}"
+
+
+def undo_values(data: dict[str, Any], slots: Slots, line: Mapping[str, Any]) -> None:
+  """Undoes the changes of a dialogue. Args: data, changed in place; line, of changes.jsonl."""
+  undo_mapping(data, slots, line)
+  swaps = [
+    (*place.rsplit(".", 1), value, other)
+    for place, pairs in line.get("categorical", {}).items()
+    for value, other in pairs.items()
+  ]
+  for number, places in line.get("said", {}).items():
+    edit_turn(data["turns"][int(number)], [tuple(place) for place in places])
+  vs._exchange_annotation(data, swaps)
