@@ -321,12 +321,15 @@ def test_what_is_passed_to_a_decode_function_is_a_parameter_of_it():
   for wrong, found in (
     ({"topk": 5}, "DecoderParams.topk is passed to beam_search"),
     ({"num_decodes": "4"}, "DecoderParams.num_decodes"),
+    *(({"alpha": float(text)}, "DecoderParams.alpha") for text in ("nan", "inf", "-inf")),
   ):
     model._default_decoder_params = models.DecoderParams(**wrong)
     with pytest.raises(T5XError) as e:
       check_model(model)
     assert found in e.value.text
     assert e.value.fix
+  model._default_decoder_params = models.DecoderParams(alpha=-0.5)
+  check_model(model)
 
 
 def test_relative_steps_count_from_the_runs_start(tmp_path):

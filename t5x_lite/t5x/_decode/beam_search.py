@@ -46,7 +46,7 @@ class _BeamState:
   live_scores: Array  # float32 [B, N]
   live_sequences: Array  # int32 [B, N, L]
   live_tokens: Array  # int32 [B, N]: next input
-  finished_scores: Array  # float32 [B, N]; NEG_INF where a slot is empty
+  finished_scores: Array  # float32 [B, N]; `_empty_score` where a slot is empty
   finished_sequences: Array  # int32 [B, N, L]
   cache: PyTree
 
@@ -75,7 +75,8 @@ def beam_search(
     tokens_to_logits: maps a DecodingState to logits `[B*N, V]` and the new cache.
     eos_id: token that ends a decode.
     num_decodes: beams per example.
-    alpha: exponent of the length penalty; the length counts the prompt and the EOS.
+    alpha: exponent of the length penalty; the length counts the prompt and the EOS. Above 0, long
+      decodes are preferred to short ones of the same log probability; below 0, short ones.
     max_decode_len: maximum tokens to decode; None is L.
     min_log_prob: stop when the live beams of all examples have lower log probabilities; None is
       no limit.
@@ -109,17 +110,25 @@ def beam_search(
     # Nothing is forced: the caches hold what comes before the last token of the prompt.
     inputs = _only_first(jnp.take_along_axis(inputs, num_cached, axis=1), length)
     stop = stop - jnp.min(num_cached)
+  empty = _empty_score(alpha, length)
   if segment is not None and segment.rows is not None:
     initial = _BeamState(index=jnp.int32(segment.start), cache=cache, **segment.rows)
   else:
     # Like T5X, which reads no BOS from `inputs`: it is 0.
     first = jnp.zeros_like(inputs[:, :1]) if num_cached is None else inputs[:, :1]
     expanded = expand_cache(cache, num_decodes, cache_offset)
-    initial = _first_beam_state(first, length, num_decodes, expanded)
-  max_penalty = brevity_penalty(alpha, max_len)
+    initial = _first_beam_state(first, length, num_decodes, empty, expanded)
+  longest_penalty = brevity_penalty(alpha, max_len)
+
+  def next_length(index: Array) -> Array:
+    return index + 1 if num_cached is None else index + 1 + num_cached
 
   def settled(state: _BeamState) -> Array:
-    return state.finished_scores[:, 0] > state.live_scores[:, -1] / max_penalty
+    # Log probabilities only fall, and are negative: a live beam scores best if it loses nothing
+    # more and ends where the penalty is largest, which for alpha < 0 is at its next token.
+    next_penalty = brevity_penalty(alpha, next_length(state.index))
+    penalty = jnp.where(jnp.asarray(alpha) < 0, next_penalty, longest_penalty)
+    return state.finished_scores[:, 0] > state.live_scores[:, -1] / penalty.reshape(-1)
 
   def may_improve(state: _BeamState) -> Array:
     go_on = (state.index < stop) & ~all_of(settled(state), segment)
@@ -134,13 +143,11 @@ def beam_search(
     logp = jax.nn.log_softmax(logits.astype(jnp.float32)).reshape(batch, num_decodes, -1)
     # T5X forces the last token of a full prompt once more: the index beyond it is clamped.
     forced = lax.dynamic_index_in_dim(inputs, state.index + 1, axis=1)
-    lengths = state.index + 1 if num_cached is None else state.index + 1 + num_cached
-    return _beam_select(
-      state, logp, forced, new_cache, eos_id, brevity_penalty(alpha, lengths), cache_offset
-    )
+    penalty = brevity_penalty(alpha, next_length(state.index))
+    return _beam_select(state, logp, forced, new_cache, eos_id, penalty, empty, cache_offset)
 
   final = lax.while_loop(may_improve, step, initial)
-  outputs = _best_beams(final)
+  outputs = _best_beams(final, empty)
   if num_cached is not None:
     outputs = _after_prompts(prompts, num_cached, outputs[0]), outputs[1]
   if segment is None:
@@ -150,10 +157,20 @@ def beam_search(
   return Paused(outputs, settled(final) | (final.index >= max_len), rows, final.cache)
 
 
-def _best_beams(final: _BeamState) -> tuple[Array, Array]:
+def _empty_score(alpha: float, length: int) -> Array:
+  """Score of an empty slot, below all that finished decodes can have: -1e7 where alpha >= 0.
+
+  Below 0, the penalty enlarges log probabilities, those of decodes too unlikely to count, too. With
+  filled caches, the positions of the last row to finish are below twice the length.
+  """
+  return NEG_INF / jnp.minimum(1.0, brevity_penalty(alpha, 2 * length))
+
+
+def _best_beams(final: _BeamState, empty: Array) -> tuple[Array, Array]:
   """Returns (sequences `[B, N, L]`, scores `[B, N]`), of live beams where none has finished."""
-  any_finished = (final.finished_scores[:, -1] > NEG_INF)[:, None]
-  scores = jnp.where(any_finished, final.finished_scores, final.live_scores)
+  any_finished = (final.finished_scores[:, -1] > empty)[:, None]
+  finished_scores = jnp.where(final.finished_scores > empty, final.finished_scores, NEG_INF)
+  scores = jnp.where(any_finished, finished_scores, final.live_scores)
   decodes = jnp.where(any_finished[:, :, None], final.finished_sequences, final.live_sequences)
   return decodes, scores
 
@@ -181,7 +198,9 @@ def _after_prompts(prompts: Array, num_cached: Array, decodes: Array) -> Array:
   return jnp.where(source[:, None, :] < 0, following, shifted)
 
 
-def _first_beam_state(first: Array, length: int, num_decodes: int, cache: PyTree) -> _BeamState:
+def _first_beam_state(
+  first: Array, length: int, num_decodes: int, empty_score: Array, cache: PyTree
+) -> _BeamState:
   """One live beam per example, with `first`, `[B, 1]`, as its input; the others cannot win."""
   batch = len(first)
   live = jnp.where(jnp.arange(num_decodes) == 0, 0.0, NEG_INF).astype(jnp.float32)
@@ -191,7 +210,7 @@ def _first_beam_state(first: Array, length: int, num_decodes: int, cache: PyTree
     live_scores=jnp.tile(live, (batch, 1)),
     live_sequences=empty,
     live_tokens=jnp.repeat(first, num_decodes, axis=1),
-    finished_scores=jnp.full((batch, num_decodes), NEG_INF, jnp.float32),
+    finished_scores=jnp.full((batch, num_decodes), empty_score, jnp.float32),
     finished_sequences=empty,
     cache=cache,
   )
@@ -213,6 +232,7 @@ def _beam_select(
   cache: PyTree,
   eos_id: int,
   penalty: Array,
+  empty_score: Array,
   cache_axis: int,
 ) -> _BeamState:
   """Extends the beams by one token.
@@ -225,6 +245,7 @@ def _beam_select(
     cache: after the token before.
     eos_id: token that ends a decode.
     penalty: for the length including this token, a scalar or `[B, 1]`.
+    empty_score: of an empty slot.
     cache_axis: position of the batch axis in the cache.
   """
   batch, num_beams, vocab = logp.shape
@@ -244,7 +265,7 @@ def _beam_select(
   parents = jnp.take_along_axis(parents, chosen, axis=1)
 
   possible = ends & (scores > 0.5 * NEG_INF)
-  ended = jnp.where(possible, scores / penalty, 2 * NEG_INF)
+  ended = jnp.where(possible, scores / penalty, 2 * empty_score)
   all_scores = jnp.concatenate([state.finished_scores, ended], axis=1)
   finished_scores, kept = _top_k_ascending(all_scores, num_beams)
   all_sequences = jnp.concatenate([state.finished_sequences, sequences], axis=1)
