@@ -1,22 +1,19 @@
 """Hugging Face folders of BERT weights: config.json, safetensors and vocab.txt.
 
-Checked against `transformers` 5.23 (tests/fixtures/hf_bert/make.py). Names may have the prefix
-`bert.`, and old files call the parameters of a layer norm gamma and beta. Arrays that are not part
-of the encoder (a head, a buffer of positions) are left out.
+Checked against `transformers` 5.23 (tests/fixtures/hf_bert/make.py). Names may have a prefix
+such as `bert.`, and old files call the parameters of a layer norm gamma and beta. Arrays that are
+not part of the encoder (a head, a buffer of positions) are left out.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import pathlib
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.weights import bert_layout, hf_folder, layout
+from sgdx_t5x.weights import bert_layout, hf_folder, hf_names, layout
 from sgdx_t5x.weights.progress import OnProgress, no_progress
 
 VOCABULARY, _TOKENIZER = "vocab.txt", "tokenizer_config.json"
@@ -32,7 +29,6 @@ _SIZES = {  # field of BertSizes: key of config.json
   "num_types": "type_vocab_size",
 }
 FILES = (hf_folder.ONE_FILE, hf_folder.CONFIG, VOCABULARY, _TOKENIZER)
-_BUFFER = "embeddings.position_ids"  # 0, 1, 2, ... in old files
 _OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
 
 
@@ -41,8 +37,9 @@ def read(
 ) -> layout.Weights:
   """Reads a BERT; see `huggingface.read_huggingface`."""
   sizes = sizes_of(config, folder / hf_folder.CONFIG)
-  arrays, notes = hf_folder.read_arrays(folder, on_progress, [_BUFFER])
-  arrays = _of_encoder(arrays, notes)
+  network = _network(bert_layout.tensors(sizes))
+  arrays, notes = hf_folder.read_arrays(folder, network, on_progress)
+  arrays = hf_names.without_aliases(arrays, network, str(folder), fixes={})
   if "pooler.dense.weight" not in arrays:
     sizes = dataclasses.replace(sizes, pooler=False)
     notes.append("the model has no pooler: training initializes a new one")
@@ -50,7 +47,23 @@ def read(
   vocabulary = folder / VOCABULARY
   if vocabulary.is_file():
     check_vocabulary(vocabulary, sizes.vocab_size)
-  return layout.Weights(sizes, hf_folder.by_path(table, arrays, folder), notes=tuple(notes))
+  arrays_by_path = hf_folder.by_path(table, arrays, folder, notes)
+  return layout.Weights(sizes, arrays_by_path, notes=tuple(notes))
+
+
+def _network(table: Sequence[layout.Tensor]) -> hf_names.Network:
+  """Returns what the arrays of a BERT are called, today and in old files."""
+  aliases = {}
+  for tensor in table:
+    for old, new in _OLD_NAMES.items():
+      if tensor.hf.endswith(f"LayerNorm{new}"):
+        aliases[tensor.hf.removesuffix(new) + old] = tensor.hf
+  return hf_names.Network(
+    names=frozenset(tensor.hf for tensor in table),
+    aliases=aliases,
+    modules=("embeddings", "encoder", "pooler"),
+    prefix="bert.",
+  )
 
 
 def sizes_of(config: Mapping[str, Any], path: pathlib.Path) -> bert_layout.BertSizes:
@@ -101,24 +114,6 @@ def check_vocabulary(path: pathlib.Path, vocab_size: int) -> None:
       expected="the vocabulary that the encoder was trained with",
       fix="download the model and its tokenizer again, from the same source",
     )
-
-
-def _of_encoder(arrays: Mapping[str, np.ndarray], notes: list[str]) -> dict[str, np.ndarray]:
-  """Returns the encoder's arrays under their current names, without a prefix."""
-  prefix = "bert." if any(name.startswith("bert.") for name in arrays) else ""
-  found, others = {}, []
-  for name, array in arrays.items():
-    short = name.removeprefix(prefix)
-    if not (name.startswith(prefix) and re.match(r"(embeddings|encoder|pooler)\.", short)):
-      others.append(name)
-    else:
-      for old, new in _OLD_NAMES.items():
-        short = short[: -len(old)] + new if short.endswith(f"LayerNorm{old}") else short
-      found[short] = array
-  if others:
-    more = ", ..." if len(others) > 3 else ""
-    notes.append(f"skipped {len(others)} arrays of a head: {', '.join(others[:3])}{more}")
-  return found
 
 
 def write(

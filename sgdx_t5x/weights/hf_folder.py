@@ -13,9 +13,9 @@ import numpy as np
 
 from sgdx_t5x.errors import SgdxError, quoted
 from sgdx_t5x.files import atomic_folder, check_folder, decode_json, json_type
-from sgdx_t5x.weights import layout
+from sgdx_t5x.weights import hf_names, layout
 from sgdx_t5x.weights.progress import OnProgress, byte_counter, growing
-from sgdx_t5x.weights.safetensors_file import import_safetensors, read_safetensors
+from sgdx_t5x.weights.safetensors_file import array_types, import_safetensors, read_safetensors
 
 CONFIG, ONE_FILE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 _OTHER_FORMATS = ("pytorch_model*.bin*", "*.pt", "tf_model.h5", "flax_model*.msgpack*")
@@ -106,27 +106,34 @@ def listing(folder: pathlib.Path) -> str:
 
 
 def read_arrays(
-  folder: pathlib.Path, on_progress: OnProgress, ignored: Sequence[str] = ()
+  folder: pathlib.Path, network: hf_names.Network, on_progress: OnProgress
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-  """Returns {Hugging Face name: float32 array} of all files, and notes on their contents.
+  """Returns {Hugging Face name or alias: float32 array} of a network, and notes on the files.
 
   Args:
     folder: the model's folder.
+    network: which of the arrays to read.
     on_progress: called with (task, done, total, unit).
-    ignored: name suffixes of arrays to skip.
+
+  Raises:
+    SgdxError: a file is missing or damaged, or an array is of an unsupported type.
   """
-  arrays: dict[str, np.ndarray] = {}
-  dtypes: set[str] = set()
   paths = _weight_files(folder)
+  types_by_file = {path: array_types(path) for path in paths}
+  types = {name: kind for of_file in types_by_file.values() for name, kind in of_file.items()}
+  read, left_out = hf_names.arrays_to_read(types, network, str(folder))
+  arrays: dict[str, np.ndarray] = {}
   on_bytes = byte_counter("reading", sum(p.stat().st_size for p in paths), on_progress)
-  for path in paths:
-    found, dtype = read_safetensors(path, on_bytes, ignored)
-    arrays.update(found)
-    dtypes |= dtype
+  for path, of_file in types_by_file.items():
+    stored = read_safetensors(path, [name for name in of_file if name in read], on_bytes)
+    arrays.update({read[name]: array for name, array in stored.items()})
   if paths[0].name != ONE_FILE:
-    _check_index(folder, arrays, ignored)
-  stored = ", ".join(sorted(dtypes - {"F32"}))
-  return arrays, [f"{stored} arrays were converted to float32"] if stored else []
+    _check_index(folder, arrays, network)
+  notes = hf_names.left_out_note(left_out)
+  converted = ", ".join(sorted({types[name] for name in read} - {"F32"}))
+  if converted:
+    notes.append(f"{converted} arrays were converted to float32")
+  return arrays, notes
 
 
 def _weight_files(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -175,9 +182,20 @@ def _weight_map(folder: pathlib.Path) -> dict[str, str]:
   return weight_map
 
 
-def _check_index(folder: pathlib.Path, arrays: Mapping[str, Any], ignored: Sequence[str]) -> None:
-  names = [name for name in _weight_map(folder) if not name.endswith(tuple(ignored))]
-  lost = [name for name in names if name not in arrays]
+def _check_index(
+  folder: pathlib.Path, arrays: Mapping[str, Any], network: hf_names.Network
+) -> None:
+  """Raises SgdxError if the index lists arrays of the network that are in no file.
+
+  An index may list an array under its aliases, which the files do not repeat (Flan-T5 XL), and
+  buffers that no file has.
+  """
+  available = {network.aliases.get(name, name) for name in arrays}
+  lost = []
+  for listed, name in hf_names.own_names(_weight_map(folder), network, str(folder / INDEX)).items():
+    name = network.aliases.get(name, name)
+    if name in network.names and name not in available:
+      lost.append(listed)
   if lost:
     raise SgdxError(
       f"{folder / INDEX}: {len(lost)} arrays are in none of its files: {', '.join(lost[:4])}",
@@ -187,7 +205,10 @@ def _check_index(folder: pathlib.Path, arrays: Mapping[str, Any], ignored: Seque
 
 
 def by_path(
-  table: Sequence[layout.Tensor], arrays: Mapping[str, np.ndarray], folder: pathlib.Path
+  table: Sequence[layout.Tensor],
+  arrays: Mapping[str, np.ndarray],
+  folder: pathlib.Path,
+  notes: Sequence[str],
 ) -> dict[str, np.ndarray]:
   """Returns arrays by T5X name, transposed where the two layouts differ.
 
@@ -195,6 +216,7 @@ def by_path(
     table: the expected arrays.
     arrays: the arrays found, by Hugging Face name.
     folder: their source, for error messages.
+    notes: on their source, likewise: what was left out may be what is missing.
 
   Raises:
     SgdxError: missing or unknown arrays, wrong shapes, or values that are not finite.
@@ -204,6 +226,7 @@ def by_path(
     {name: array.shape for name, array in arrays.items()},
     str(folder),
     expected=f"the {len(table)} arrays that {CONFIG} describes",
+    available="; ".join(notes),
     fix=f"correct {CONFIG}, or save the model again: model.save_pretrained(DIR)",
   )
   layout.check_finite(arrays, str(folder))

@@ -11,13 +11,11 @@ Checked against `transformers` 5.23 (tests/fixtures/hf_t5/make.py). Two pitfalls
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from sgdx_t5x.errors import SgdxError, quoted
-from sgdx_t5x.weights import bert_huggingface, layout
+from sgdx_t5x.weights import bert_huggingface, hf_names, layout
 from sgdx_t5x.weights.hf_folder import (
   CONFIG,
   by_path,
@@ -32,6 +30,14 @@ MT5_VOCAB_SIZE = 250_112
 _KINDS = {"t5": "T5 1.0, T5 1.1, Flan-T5", "mt5": "", "bert": "BERT, MiniLM"}
 _GENERATION_CONFIG, _VOCABULARY = "generation_config.json", "spiece.model"
 _EMBEDDING_ALIASES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
+_LOGITS = "lm_head.weight"
+_FIXES = {  # if an alias differs from the embedding
+  **dict.fromkeys(
+    _EMBEDDING_ALIASES, "save the model again; T5 has one embedding for encoder and decoder"
+  ),
+  _LOGITS: f'if this is a T5 1.1 or Flan-T5, set "scale_decoder_outputs": false in {CONFIG}; '
+  "T5X has no network for a T5 1.0 with separate output embeddings",
+}
 # In the published T5 1.0 files; T5 has no relative bias in cross-attention, and nothing reads it.
 _UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 # Fixed in a network without these settings; other values would change the logits.
@@ -69,14 +75,27 @@ def read_huggingface(
   config = read_config(folder, _KINDS, "google/flan-t5-base")
   if config["model_type"] == "bert":
     return bert_huggingface.read(folder, config, on_progress)
-  arrays, notes = read_arrays(folder, on_progress)
   sizes = _sizes(config, folder)
-  arrays = _without_aliases(arrays, folder, notes, sizes.tied)
   table = layout.tensors(sizes)
-  found = by_path(table, arrays, folder)
+  network = _network(table, sizes.tied)
+  arrays, notes = read_arrays(folder, network, on_progress)
+  arrays = hf_names.without_aliases(arrays, network, str(folder), _FIXES)
+  arrays_by_path = by_path(table, arrays, folder, notes)
   if config["model_type"] == "mt5":
     notes.append("mT5 has its own vocabulary: set SGDX_VOCAB to its SentencePiece file")
-  return layout.Weights(sizes, found, notes=tuple(notes))
+  return layout.Weights(sizes, arrays_by_path, notes=tuple(notes))
+
+
+def _network(table: Sequence[layout.Tensor], tied: bool) -> hf_names.Network:
+  """Returns what the arrays of a T5 are called; `tied` if its logits reuse the embedding."""
+  return hf_names.Network(
+    names=frozenset(tensor.hf for tensor in table),
+    aliases=dict.fromkeys((*_EMBEDDING_ALIASES, *([_LOGITS] if tied else ())), "shared.weight"),
+    modules=("shared", "encoder", "decoder", "lm_head"),
+    prefix="transformer.",
+    outside=(_LOGITS,),
+    unused=(_UNUSED,),
+  )
 
 
 def _sizes(config: Mapping[str, Any], folder: pathlib.Path) -> layout.Sizes:
@@ -126,33 +145,6 @@ def _is_tied(config: Mapping[str, Any]) -> bool:
     return False  # whatever config.json says: mT5 is never tied, and transformers 5 never rescales
   scaled = config.get("scale_decoder_outputs")
   return config.get("tie_word_embeddings") is not False if scaled is None else bool(scaled)
-
-
-def _without_aliases(
-  arrays: dict[str, np.ndarray], folder: pathlib.Path, notes: list[str], tied: bool
-) -> dict[str, np.ndarray]:
-  """Returns the arrays with the embedding only as `shared.weight`, and without unused ones."""
-  arrays = dict(arrays)
-  if arrays.pop(_UNUSED, None) is not None:
-    notes.append(f"skipped {_UNUSED}, which T5 does not use")
-  aliases = _EMBEDDING_ALIASES + (("lm_head.weight",) if tied else ())
-  for alias in aliases:
-    if alias not in arrays:
-      continue
-    array = arrays.pop(alias)
-    if not np.array_equal(array, arrays.setdefault("shared.weight", array)):
-      fix = "save the model again; T5 has one embedding for encoder and decoder"
-      if alias == "lm_head.weight":
-        fix = (
-          f'if this is a T5 1.1 or Flan-T5, set "scale_decoder_outputs": false in {CONFIG}; '
-          "T5X has no network for a T5 1.0 with separate output embeddings"
-        )
-      raise SgdxError(
-        f"{folder}: {alias} differs from shared.weight",
-        expected=f"one embedding under both names: {CONFIG} ties them",
-        fix=fix,
-      )
-  return arrays
 
 
 def write_huggingface(

@@ -220,6 +220,7 @@ def check(
   origin: str,
   expected: str,
   fix: str,
+  available: str = "",
 ) -> None:
   """Compares names and shapes.
 
@@ -229,6 +230,7 @@ def check(
     origin: the file or checkpoint, for error messages.
     expected: the error's second part.
     fix: the error's fourth part.
+    available: the error's third part.
 
   Raises:
     SgdxError: lists all missing, unknown and wrongly shaped arrays.
@@ -250,7 +252,10 @@ def check(
   if lines:
     count = len(missing) + len(unknown) + len(differing)
     raise SgdxError(
-      "\n".join([f"{origin}: {count} arrays do not match", *lines]), expected=expected, fix=fix
+      "\n".join([f"{origin}: {count} arrays do not match", *lines]),
+      expected=expected,
+      available=available,
+      fix=fix,
     )
 
 
