@@ -1,4 +1,4 @@
-"""Shared fixtures. Those that need real data skip with a reason, but never in CI."""
+"""Shared fixtures, and what becomes of tests that need ../shared in a clone that has none."""
 
 import atexit
 import gc
@@ -11,7 +11,8 @@ import tempfile
 import hypothesis
 import pytest
 from compiling import compiled_as_for_users  # noqa: F401
-from places import ROOT, SHARED, shared_file
+from places import ROOT
+from shared import in_users_clone, shared_file
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -31,11 +32,39 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("busy")
 
-# Tasks are registered when first imported, with the vocabulary named here. In a user's clone, the
-# sample's replaces T5's; tests that depend on T5's request `t5_vocabulary_file`.
-_T5S = SHARED / "t5/sentencepiece.model"
-_VOCABULARY = _T5S if _T5S.exists() else ROOT / "sgdx_t5x/sample/vocabulary.model"
-os.environ.setdefault("SGDX_VOCAB", str(_VOCABULARY))
+# Tasks are registered when first imported, with the vocabulary named here: the sample's, which each
+# clone has. Tests that depend on T5's request `t5_vocabulary_file`.
+os.environ.setdefault("SGDX_VOCAB", str(ROOT / "sgdx_t5x/sample/vocabulary.model"))
+
+# Fixtures that read ../shared; one of them reads a set in the repository where there is none.
+_NEEDS_SHARED = {"real_archive", "t5_vocabulary_file"}
+_READS_SHARED = {*_NEEDS_SHARED, "golden_folder"}
+
+
+def pytest_itemcollected(item) -> None:
+  """Marks the tests that read ../shared."""
+  if not _READS_SHARED.isdisjoint(getattr(item, "fixturenames", ())):
+    item.add_marker(pytest.mark.shared)
+
+
+@pytest.hookimpl(trylast=True)  # when -m and -k have chosen
+def pytest_collection_modifyitems(config, items) -> None:
+  """In a user's clone, skips the tests that need ../shared, those of a file together."""
+  if not in_users_clone():
+    return
+  by_file = {}
+  for item in items:
+    if not _NEEDS_SHARED.isdisjoint(getattr(item, "fixturenames", ())):
+      by_file.setdefault(item.path, []).append(item)
+  others = []
+  for first, *rest in by_file.values():
+    tests = f"{1 + len(rest)} tests of this file need" if rest else "needs"
+    reason = f"{tests} ../shared (SGD, T5's vocabulary); a user's clone has none"
+    first.add_marker(pytest.mark.skip(reason=reason))
+    others += rest
+  config.hook.pytest_deselected(items=others)
+  dropped = set(others)
+  items[:] = [item for item in items if item not in dropped]
 
 
 def pytest_collection_finish() -> None:
@@ -55,6 +84,14 @@ def real_archive() -> pathlib.Path:
 def t5_vocabulary_file() -> pathlib.Path:
   """T5's public SentencePiece model."""
   return shared_file("t5/sentencepiece.model")
+
+
+@pytest.fixture(scope="session")
+def golden_folder() -> pathlib.Path:
+  """The numbers and checkpoints recorded from Google's T5X."""
+  from goldens import find_golden
+
+  return find_golden()
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """The tree in CONTRIBUTING.md names the folders that exist, and the tests mirror the library."""
 
+import ast
 import re
 
 from places import ROOT
@@ -49,3 +50,23 @@ def test_folders_of_tests_are_those_of_the_library():
   others = {"tasks", "metrics", "launch", "end_to_end", "fuzz", "support", "fixtures"}
   tests = {folder.partition("/")[2] for folder in folders_in("tests")}
   assert tests <= rooms | others
+
+
+def strings_in(path):
+  """The strings of a module, except those that stand alone, as docstrings do."""
+  tree = ast.parse(path.read_text(encoding="utf-8"))
+  alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+  for node in ast.walk(tree):
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+      yield node.value
+
+
+def test_what_users_do_not_have_is_reached_through_one_module():
+  """Else a test fails in a user's clone, where there is no ../shared, and only there."""
+  reaching = [
+    path.relative_to(ROOT).as_posix()
+    for folder in ("tests", "t5x_lite/tests")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if any(re.search(r"(^|/)shared(/|$)", text) for text in strings_in(path))
+  ]
+  assert reaching == ["t5x_lite/tests/support/shared.py"]

@@ -8,16 +8,22 @@ from compiling import compiled_as_for_users  # noqa: F401 - sets variables that 
 # isort: split
 import jax
 from fork_server import ForkServer
-from goldens import MODELS, GoldenModel, GoldenSet, require_golden
+from goldens import MODELS, GoldenModel, GoldenSet, find_golden
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 jax.config.update("jax_platforms", "cpu")
 
 
+def pytest_itemcollected(item) -> None:
+  """Marks the tests that read ../shared, or the set in the repository where there is none."""
+  if "golden_set" in getattr(item, "fixturenames", ()):
+    item.add_marker(pytest.mark.shared)
+
+
 @pytest.fixture(scope="session")
 def golden_set() -> GoldenSet:
   """The golden numbers."""
-  return GoldenSet(require_golden())
+  return GoldenSet(find_golden())
 
 
 @pytest.fixture(scope="session", params=MODELS)

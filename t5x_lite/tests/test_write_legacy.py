@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import msgpack
 import numpy as np
 import pytest
-from goldens import GoldenModel, require_golden
+from goldens import GoldenModel
 
 from t5x import adafactor, checkpoints, partitioning, train_state, utils
 from t5x._checkpoint.read import flatten
@@ -17,9 +17,9 @@ from t5x.errors import T5XError
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
+def written(tmp_path_factory, golden_set):
   """The golden train state, restored from Google's legacy checkpoint and saved again."""
-  golden = require_golden()
+  golden = golden_set.root
   optimizer = adafactor.Adafactor(
     min_dim_size_to_factor=8, logical_factor_rules=adafactor.standard_logical_factor_rules()
   )
@@ -126,13 +126,13 @@ def test_bfloat16_and_keep(tmp_path):
   assert restored.value.dtype == jnp.float32
 
 
-def test_orbax_layout_is_googles(written, tmp_path):
+def test_orbax_layout_is_googles(written, golden_set, tmp_path):
   """The tree that Orbax's metadata describes is the one Google's T5X wrote, key by key."""
   state = written[2].from_choice(checkpoints.CheckpointChoice(str(written[0]), "a test"))
   checkpointer = checkpoints.OrbaxCheckpointManagerInterface(str(tmp_path))
   checkpointer.save(state)
   checkpointer.close()
-  source, folder = require_golden() / "ckpt_orbax/checkpoint_3", tmp_path / "checkpoint_3"
+  source, folder = golden_set.root / "ckpt_orbax/checkpoint_3", tmp_path / "checkpoint_3"
   ours, theirs = (json.loads((p / "state/_METADATA").read_text()) for p in (folder, source))
   assert ours == theirs
   dataset = {name for name in _files(source) if name.startswith("dataset/")}

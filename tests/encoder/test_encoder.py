@@ -1,4 +1,7 @@
-"""The encoder against values of `transformers`' BertModel from tests/fixtures/hf_bert/make.py."""
+"""The encoder against values of `transformers`' BertModel from tests/fixtures/hf_bert/make.py.
+
+`hf_bert/two_heads` is a random model of other sizes, recorded by somebody else.
+"""
 
 import functools
 
@@ -6,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from places import FIXTURES, shared_file
+from places import FIXTURES
 
 from sgdx_t5x.encoder import states
 from sgdx_t5x.encoder.encoder import Bert, BertConfig
@@ -34,12 +37,11 @@ def encode(config, params, batch, **kwargs):
   return jax.jit(lambda params: Bert(config).apply({"params": params}, method=run))(params)
 
 
-@pytest.mark.parametrize("where", ["fixture", "shared"])
-def test_hidden_states_and_pooled_equal_torchs(where):
-  if where == "shared":
-    folder = shared_file("golden/bert")
-    config, params = states.load(folder)
-    batch = dict(np.load(folder / "outputs.npz"))
+@pytest.mark.parametrize("model", ["bert", "two_heads"])
+def test_hidden_states_and_pooled_equal_torchs(model):
+  if model == "two_heads":
+    config, params = states.load(DATA / model)
+    batch = dict(np.load(DATA / model / "outputs.npz"))
   else:
     config, params, batch = golden()
   hidden, pooled = encode(config, params, batch)

@@ -1,10 +1,14 @@
-"""CheckDST's numbers: its parser and corner cases by hand, and the output of its own class."""
+"""CheckDST's numbers: its parser and corner cases by hand, and the output of its own class.
+
+tests/fixtures/checkdst has cases of our own, and what CheckDST's class (commit 36da911) gives for
+them, with four digits as it does: `expected.json`; `parser.json` is how it reads texts of states.
+"""
 
 import json
 import math
 
 import pytest
-from places import shared_file
+from places import FIXTURES
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import checkdst
@@ -112,17 +116,15 @@ def test_a_prediction_without_gold_is_refused():
     checkdst.results({"orig": [row("a-0", "", None)]})
 
 
-@pytest.mark.real
 def test_what_checkdst_reads():
-  for case in json.loads(shared_file("golden/checkdst/parser.json").read_text()):
+  for case in json.loads((FIXTURES / "checkdst/parser.json").read_text()):
     state = checkdst.parse_state(case["text"])
     assert [list(state.slots), list(state.named)] == [case["slots"], case["named"]], case["text"]
 
 
-@pytest.mark.real
 @pytest.mark.parametrize("case", CASES)
 def test_what_checkdst_gave(case):
-  folder = shared_file(f"golden/checkdst/{case}")
+  folder = FIXTURES / "checkdst" / case
   files = {
     kind: checkdst_rows.read_rows(folder / f"{kind}.jsonl")
     for kind in ("orig", "NED", "PI", "SDI")

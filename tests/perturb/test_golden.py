@@ -1,9 +1,13 @@
-"""The mini corpus of ../shared/golden/perturb; its numbers are from an independent reference."""
+"""A mini corpus of our own invention, its perturbed twins, and numbers of both.
+
+`expected.json` in tests/fixtures/perturb is from a reference that shares no code with ours, with
+`--fuzzy exact`; tests/scoring/checks/test_check.py compares its metrics.
+"""
 
 import json
 
 import pytest
-from places import shared_file
+from places import FIXTURES
 
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.perturb.answerable import gold_factuality
@@ -14,18 +18,20 @@ from sgdx_t5x.perturb.manifest import read_manifests
 from sgdx_t5x.perturb.split import Split
 from sgdx_t5x.perturb.write import write_perturbed
 
+GOLDEN = FIXTURES / "perturb"
+
 
 def _dialogues(name: str) -> list[dict]:
-  return list(Split(open_corpus(shared_file(f"golden/perturb/{name}")), "test").dialogues())
+  return list(Split(open_corpus(GOLDEN / name), "test").dialogues())
 
 
 @pytest.fixture(scope="module")
 def expected() -> dict:
-  return json.loads(shared_file("golden/perturb/expected.json").read_text())
+  return json.loads((GOLDEN / "expected.json").read_text())
 
 
 def test_entity_slots(expected):
-  schema = open_corpus(shared_file("golden/perturb/original")).schema("test")
+  schema = open_corpus(GOLDEN / "original").schema("test")
   found = [f"{service}.{slot}" for service, slots in entity_slots(schema).items() for slot in slots]
   assert sorted(found) == expected["entity_slots"]
 
@@ -42,13 +48,13 @@ def test_changed_frames(expected, kind):
 
 @pytest.mark.parametrize("kind", ["original", "ned", "pi", "sdi"])
 def test_every_gold_entity_is_said(kind):
-  slots = entity_slots(open_corpus(shared_file("golden/perturb/original")).schema("test"))
+  slots = entity_slots(open_corpus(GOLDEN / "original").schema("test"))
   assert all(gold_factuality(data, slots)[1] == [] for data in _dialogues(kind))
 
 
 @pytest.mark.parametrize("kind", ["ned", "pi", "sdi", "vs"])
 def test_the_mini_corpus_can_be_perturbed(kind, tmp_path):
-  split = Split(open_corpus(shared_file("golden/perturb/original")), "test")
+  split = Split(open_corpus(GOLDEN / "original"), "test")
   write_perturbed(open_perturber(kind, split, 0, {}), split, 0, tmp_path / kind)
   (manifest,) = read_manifests(open_corpus(tmp_path / kind), "test")
   assert manifest.kind == kind

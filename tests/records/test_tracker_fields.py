@@ -3,7 +3,6 @@
 import pytest
 import seqio
 import tensorflow_datasets as tfds
-from places import shared_file
 from records import records_of
 from tiny_corpus import GOLD, dialogue, write_corpus, write_json
 
@@ -65,8 +64,8 @@ def test_values_of_one_slot_in_several_acts_are_the_same_in_records():
 
 @pytest.mark.long
 @pytest.mark.real
-def test_records_say_what_sgds_dialogues_do():
-  corpus = open_corpus(shared_file("sgd/dstc8-schema-guided-dialogue-master.zip"))
+def test_records_say_what_sgds_dialogues_do(real_archive):
+  corpus = open_corpus(real_archive)
   schema = corpus.schema("dev")
   assert sum(compare(found, schema) for found in corpus.dialogues("dev")) == 26_077
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 import pytest
-from places import SHARED, shared_file
+from shared import find_shared, shared_file
 
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue, read_dialogues
@@ -62,8 +62,8 @@ class GoldenSet:
 
 def golden_sets() -> list[GoldenSet]:
   """All sets that FLAGS.txt lists; none if ../shared is absent."""
-  file = SHARED / FOLDER / "FLAGS.txt"
-  return list(map(_parse_set, file.read_text().splitlines())) if file.exists() else []
+  file = find_shared(f"{FOLDER}/FLAGS.txt")
+  return list(map(_parse_set, file.read_text().splitlines())) if file else []
 
 
 def _parse_set(line: str) -> GoldenSet:
@@ -90,8 +90,8 @@ def golden_dialogues(corpus: Corpus, split: str) -> list[Dialogue]:
 
 def own_copy() -> Demonstrations:
   """The user's copy of sdt_prompts.py; skips without one."""
-  path = os.environ.get("SGDX_SDT_PROMPTS") or SHARED / FOLDER / "sdt_prompts.py"
-  if not pathlib.Path(path).is_file():
+  path = os.environ.get("SGDX_SDT_PROMPTS") or shared_file(FOLDER) / "sdt_prompts.py"
+  if not pathlib.Path(path).is_file():  # CI has none either
     pytest.skip("no copy of Google's sdt_prompts.py: set SGDX_SDT_PROMPTS to its path")
   demos = read_google_prompts(pathlib.Path(path).read_bytes(), "sdt_prompts.py")
   return parse_demonstrations(demonstrations_text(demos).encode(), "sdt_prompts.py")

@@ -5,7 +5,6 @@ import json
 import pytest
 import seqio
 from commands import sgdx
-from places import shared_file
 from sample_folder import write_sample
 
 from sgdx_t5x import tasks
@@ -112,9 +111,9 @@ def test_records_of_counterfactuals_are_of_the_last_turn(tmp_path):
 
 @pytest.mark.real
 @pytest.mark.long
-def test_sgds_train_has_as_many_turns_with_acts_as_were_counted():
+def test_sgds_train_has_as_many_turns_with_acts_as_were_counted(real_archive):
   """111,878 of 164,982 user turns: 31 of 127 files have no user acts."""
-  corpus = open_corpus(shared_file("sgd/dstc8-schema-guided-dialogue-master.zip"))
+  corpus = open_corpus(real_archive)
   turns = sum(
     1 for dialogue in corpus.dialogues("train") for _ in turn_examples.user_turns(dialogue)
   )

@@ -6,7 +6,7 @@ import itertools
 import pytest
 import seqio
 from commands import sgdx
-from places import ROOT, shared_file
+from places import ROOT
 from records import records_of
 from sample_folder import few_in_train, write_sample
 
@@ -292,9 +292,9 @@ def test_they_are_listed(capsys):
 
 @pytest.mark.real
 @pytest.mark.long
-def test_every_value_carried_over_in_sgd_has_a_source():
+def test_every_value_carried_over_in_sgd_has_a_source(real_archive):
   """1,567 in the test split at hand, as `sgdx data stats` counts (docs/corpus-statistics.md)."""
-  corpus = open_corpus(shared_file("sgd/dstc8-schema-guided-dialogue-master.zip"))
+  corpus = open_corpus(real_archive)
   services = {service.name: service for service in corpus.schema("test")}
   found = (x for d in corpus.dialogues("test") for x in prefine_turns.refers(d, services))
   assert sum(text.target != "none" for _, text in found) == 1_567

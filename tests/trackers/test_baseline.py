@@ -2,7 +2,6 @@
 
 import pytest
 from baseline_ceiling import ceiling
-from places import shared_file
 
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.schema import Intent, Service, Slot
@@ -117,9 +116,9 @@ def test_a_service_without_slots_has_no_labels():
   ("split", "expected"),
   [("dev", (64.79, 64.21, 65.54)), ("test", (69.56, 61.01, 72.62))],
 )
-def test_ceilings_on_sgd(split, expected):
+def test_ceilings_on_sgd(split, expected, real_archive):
   """JGA (all, seen, unseen) of another implementation; test is the 24 available files."""
-  corpus = open_corpus(shared_file("sgd/dstc8-schema-guided-dialogue-master.zip"))
+  corpus = open_corpus(real_archive)
   dialogues = list(corpus.dialogues(split))
   schema, seen = corpus.schema(split), corpus.seen_services(split)
   for official in (False, True) if split == "dev" else (False,):

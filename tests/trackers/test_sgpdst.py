@@ -1,7 +1,6 @@
 """SGP-DST's labels and rules: small cases, and their upper bound."""
 
 import pytest
-from places import shared_file
 from sgpdst_ceiling import ceiling
 
 from sgdx_t5x.corpora import SAMPLE, open_corpus
@@ -201,8 +200,8 @@ CEILINGS = {
 @pytest.mark.long
 @pytest.mark.real
 @pytest.mark.parametrize(("split", "released"), CEILINGS)
-def test_how_far_labels_and_rules_reach_on_sgd(split, released):
-  corpus = open_corpus(shared_file("sgd/dstc8-schema-guided-dialogue-master.zip"))
+def test_how_far_labels_and_rules_reach_on_sgd(split, released, real_archive):
+  corpus = open_corpus(real_archive)
   dialogues = list(corpus.dialogues(split))
   schema, seen = corpus.schema(split), corpus.seen_services(split)
   found = ceiling(dialogues, schema, seen, released, released)[3:]

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 from minilm import minilm
-from places import ROOT, shared_file
+from places import ROOT
 from span_answers import right_answer
 from spandst_ceiling import gold_and_before
 
@@ -79,8 +79,8 @@ def test_the_sample_is_tracked_without_a_mistake():
 
 @pytest.mark.long
 @pytest.mark.real
-def test_sgd_is_tracked_without_a_mistake_in_pieces():
-  corpus = open_corpus(shared_file("sgd/dstc8-schema-guided-dialogue-master.zip"))
+def test_sgd_is_tracked_without_a_mistake_in_pieces(real_archive):
+  corpus = open_corpus(real_archive)
   dialogues, original = list(corpus.dialogues("dev")), corpus.schema("dev")
   vocabulary = WordPieceVocabulary(minilm())
   predictions, longest = track(dialogues, original, original, vocabulary)
@@ -99,13 +99,13 @@ _BITS = {
 
 
 @pytest.mark.real
-def test_every_change_in_train_has_a_right_answer_that_the_model_may_choose():
+def test_every_change_in_train_has_a_right_answer_that_the_model_may_choose(real_archive):
   """Otherwise the loss would teach to keep the old value.
 
   Train begins with Restaurants_1, whose free-text slot `cuisine` has possible_values, of which only
   11% of its values are.
   """
-  corpus = open_corpus(shared_file("sgd/dstc8-schema-guided-dialogue-master.zip"))
+  corpus = open_corpus(real_archive)
   dialogues = list(itertools.islice(corpus.dialogues("train"), 64))
   original = corpus.schema("train")
   gold, before = gold_and_before(dialogues, original)
@@ -137,8 +137,8 @@ def test_every_change_in_train_has_a_right_answer_that_the_model_may_choose():
 
 @pytest.mark.real
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
-def test_spans_are_for_free_text_slots_and_for_all_of_them(split):
-  schema = open_corpus(shared_file("sgd/dstc8-schema-guided-dialogue-master.zip")).schema(split)
+def test_spans_are_for_free_text_slots_and_for_all_of_them(split, real_archive):
+  schema = open_corpus(real_archive).schema(split)
   vocabulary = WordPieceVocabulary(minilm())
   for service in schema:
     pieces = service_pieces(service, vocabulary, SpanStyle(), 40)

@@ -3,7 +3,6 @@
 import dataclasses
 
 import pytest
-from places import shared_file
 from spandst_ceiling import ceiling
 
 from sgdx_t5x.corpora import SAMPLE, open_corpus
@@ -214,8 +213,8 @@ SHARES = {
 @pytest.mark.long
 @pytest.mark.real
 @pytest.mark.parametrize("split", ["dev", "test"])
-def test_labels_and_rules_reach_every_state_of_sgd(split):
-  corpus = open_corpus(shared_file("sgd/dstc8-schema-guided-dialogue-master.zip"))
+def test_labels_and_rules_reach_every_state_of_sgd(split, real_archive):
+  corpus = open_corpus(real_archive)
   dialogues = list(corpus.dialogues(split))
   schema, seen = corpus.schema(split), corpus.seen_services(split)
   for without, expected in ABLATIONS[split]:

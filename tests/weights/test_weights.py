@@ -13,7 +13,6 @@ import shutil
 import ml_dtypes
 import numpy as np
 import pytest
-from goldens import require_golden
 from packed_goldens import load_arrays
 from places import FIXTURES
 from safetensors.numpy import load_file, save_file
@@ -254,13 +253,12 @@ def test_a_checkpoint_starts_a_training_run(family, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["ckpt_orbax", "ckpt_legacy"])
-def test_checkpoints_of_googles_t5x_are_read(kind):
+def test_checkpoints_of_googles_t5x_are_read(kind, golden_folder):
   """Both layouts, after three steps of training; the expected arrays are stored next to them."""
-  golden = require_golden()
-  found = weights.read_checkpoint(golden / kind / "checkpoint_3")
+  found = weights.read_checkpoint(golden_folder / kind / "checkpoint_3")
   assert found.step == 3
   assert (found.sizes.gated, found.sizes.tied, found.sizes.num_heads) == (True, False, 3)
-  params = load_arrays(golden / "t5_1_1/params.npz")
+  params = load_arrays(golden_folder / "t5_1_1/params.npz")
   assert {k: v.shape for k, v in found.arrays.items()} == {k: v.shape for k, v in params.items()}
 
 
@@ -405,7 +403,7 @@ def test_a_checkpoint_that_is_not_a_t5(tmp_path, arrays, words):
     assert word in e.value.text
 
 
-def test_damaged_checkpoints(tmp_path):
+def test_damaged_checkpoints(golden_folder, tmp_path):
   path = weights.write_checkpoint(weights.read_huggingface(DATA / "t5_1_0"), tmp_path)
   metadata = path / "state/_METADATA"
   metadata.write_bytes(metadata.read_bytes()[:100])
@@ -415,7 +413,7 @@ def test_damaged_checkpoints(tmp_path):
   (path / "_CHECKPOINT_METADATA").write_text('{"commit_timestamp_nsecs": null}')
   with pytest.raises(SgdxError, match="no complete T5X checkpoint"):
     weights.read_checkpoint(path)
-  legacy = shutil.copytree(require_golden() / "ckpt_legacy/checkpoint_3", tmp_path / "legacy")
+  legacy = shutil.copytree(golden_folder / "ckpt_legacy/checkpoint_3", tmp_path / "legacy")
   (legacy / "target.encoder.encoder_norm.scale/.zarray").unlink()
   with pytest.raises(SgdxError, match="cannot be read: Array 'target/encoder/encoder_norm/scale'"):
     weights.read_checkpoint(legacy)

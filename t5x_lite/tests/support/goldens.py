@@ -5,26 +5,20 @@ Tests read the full recordings where ../shared/golden is, else the set of them i
 
 import functools
 import json
-import os
 import pathlib
 
 import jax
 import numpy as np
-import pytest
 from flax import traverse_util
 from packed_goldens import Sample, load_arrays, unpacked
+from shared import find_shared
 
-GOLDEN = pathlib.Path(__file__).resolve().parents[4] / "shared" / "golden" / "A"
 MODELS = ("t5_1_1", "t5_1_0")
 
 
-def require_golden() -> pathlib.Path:
+def find_golden() -> pathlib.Path:
   """Returns where the golden numbers are: the full recordings, which CI must have, or the set."""
-  if GOLDEN.is_dir():
-    return GOLDEN
-  if os.environ.get("CI"):
-    pytest.fail(f"the full recordings of Google's T5X are not at {GOLDEN}, but CI must have them")
-  return unpacked()
+  return find_shared("golden/A") or unpacked()
 
 
 def subtree(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ task-oriented-dialogue 34339b9), with its flags in FLAGS.txt.
 import gzip
 
 import pytest
-from places import shared_file
+from shared import shared_file
 
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.prompts.d3st import D3ST, D3stStyle

@@ -3,7 +3,7 @@
 import pytest
 import sdt_golden
 from google_rows import google_rows
-from places import shared_file
+from shared import shared_file
 
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.dialogue import frame_id
@@ -19,13 +19,12 @@ from sgdx_t5x.prompts.sdt.demonstrations import (
 )
 from sgdx_t5x.prompts.sdt.make import make_demonstrations
 
-ARCHIVE = "sgd/dstc8-schema-guided-dialogue-master.zip"
 SETS = sdt_golden.golden_sets()
 
 
 @pytest.fixture(scope="module")
-def corpus():
-  return open_corpus(shared_file(ARCHIVE))
+def corpus(real_archive):
+  return open_corpus(real_archive)
 
 
 @pytest.fixture(scope="module")
