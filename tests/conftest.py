@@ -1,7 +1,8 @@
-"""Shared fixtures, and what becomes of tests that need ../shared in a clone that has none."""
+"""Shared fixtures. Tests that need what is not here are skipped with a reason, but never in CI."""
 
 import atexit
 import gc
+import importlib
 import os
 import pathlib
 import shutil
@@ -11,8 +12,9 @@ import tempfile
 import hypothesis
 import pytest
 from compiling import compiled_as_for_users  # noqa: F401
+from needs import skip_what_is_lacking
 from places import ROOT
-from shared import in_users_clone, shared_file
+from shared import shared_file
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -37,8 +39,7 @@ hypothesis.settings.load_profile("busy")
 os.environ.setdefault("SGDX_VOCAB", str(ROOT / "sgdx_t5x/sample/vocabulary.model"))
 
 # Fixtures that read ../shared; one of them reads a set in the repository where there is none.
-_NEEDS_SHARED = {"real_archive", "t5_vocabulary_file"}
-_READS_SHARED = {*_NEEDS_SHARED, "golden_folder"}
+_READS_SHARED = {"real_archive", "t5_vocabulary_file", "golden_folder"}
 
 
 def pytest_itemcollected(item) -> None:
@@ -49,22 +50,8 @@ def pytest_itemcollected(item) -> None:
 
 @pytest.hookimpl(trylast=True)  # when -m and -k have chosen
 def pytest_collection_modifyitems(config, items) -> None:
-  """In a user's clone, skips the tests that need ../shared, those of a file together."""
-  if not in_users_clone():
-    return
-  by_file = {}
-  for item in items:
-    if not _NEEDS_SHARED.isdisjoint(getattr(item, "fixturenames", ())):
-      by_file.setdefault(item.path, []).append(item)
-  others = []
-  for first, *rest in by_file.values():
-    tests = f"{1 + len(rest)} tests of this file need" if rest else "needs"
-    reason = f"{tests} ../shared (SGD, T5's vocabulary); a user's clone has none"
-    first.add_marker(pytest.mark.skip(reason=reason))
-    others += rest
-  config.hook.pytest_deselected(items=others)
-  dropped = set(others)
-  items[:] = [item for item in items if item not in dropped]
+  """Skips the tests that need what is not here."""
+  skip_what_is_lacking(config, items)
 
 
 def pytest_collection_finish() -> None:
@@ -84,6 +71,12 @@ def real_archive() -> pathlib.Path:
 def t5_vocabulary_file() -> pathlib.Path:
   """T5's public SentencePiece model."""
   return shared_file("t5/sentencepiece.model")
+
+
+@pytest.fixture(scope="session")
+def transformers():
+  """The package, which only tests need."""
+  return importlib.import_module("transformers")
 
 
 @pytest.fixture(scope="session")

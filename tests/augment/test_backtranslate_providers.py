@@ -160,13 +160,6 @@ def test_requests_and_errors_are_those_of_the_official_client():
 # --- hf ------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def transformers():
-  pytest.importorskip("torch", reason='needs ".[hf]"')
-  pytest.importorskip("sentencepiece", reason='needs ".[hf]"')
-  return pytest.importorskip("transformers", reason='needs ".[hf]"')
-
-
 def vocabulary_file():
   import importlib.resources
 

@@ -9,6 +9,7 @@ import sys
 import pytest
 import yaml
 from commands import assert_four_parts, sgdx
+from needs import lacks
 from places import ROOT
 
 FOLDER = ROOT / "sgdx_t5x/harnesses/lm_eval"
@@ -106,10 +107,10 @@ def test_samples_are_predictions(task, prompts, tmp_path, capsys):
   assert_four_parts(capsys.readouterr().err, "samples.jsonl, line 2")
 
 
+@pytest.mark.skipif(lacks("lm_eval"), reason="needs the extra lm-eval, 0.7 GB: run by hand")
 @pytest.mark.parametrize("task", STYLES)
 def test_tasks_run_with_the_dummy_model(task, prompts, tmp_path, capsys):
   """lm-eval's output can be scored: the dummy model answers "lol" to everything."""
-  pytest.importorskip("lm_eval", reason="needs the extra lm-eval, 0.7 GB: run by hand")
   out = tmp_path / "out"
   command = [sys.executable, "-m", "lm_eval", "run", "--model", "dummy", "--tasks", task]
   command += ["--include_path", FOLDER, "--metadata", json.dumps({"prompts": str(prompts[task])})]

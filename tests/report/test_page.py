@@ -3,11 +3,10 @@
 import base64
 import hashlib
 import html.parser
-import os
 import re
-import shutil
 
 import pytest
+from needs import chromium_program
 
 from sgdx_t5x.report.page import Page, Plot, Section, render, slug, table_files
 from sgdx_t5x.tables import Number, Table, percent
@@ -203,23 +202,12 @@ def test_files_of_tables_have_names_of_their_own():
 # --- in a browser --------------------------------------------------------------------------
 
 
-def absent(what):
-  """Skips the test, but fails it in CI."""
-  if os.environ.get("CI"):
-    pytest.fail(f"{what}, but CI must run this test")
-  pytest.skip(what)
-
-
 @pytest.fixture(scope="module")
 def chromium():
-  try:
-    from playwright.sync_api import sync_playwright
-  except ImportError:
-    absent("playwright is not installed (pip install playwright)")
-  names = ("chromium", "chromium-browser", "google-chrome")
-  program = next(filter(None, map(shutil.which, names)), None)
-  if program is None:
-    absent("no Chromium on the PATH")
+  from playwright.sync_api import sync_playwright
+
+  program = chromium_program()
+  assert program, "no Chromium on the PATH, but CI must run this test"
   with sync_playwright() as playwright:
     browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
     yield browser

@@ -262,10 +262,8 @@ def test_checkpoints_of_googles_t5x_are_read(kind, golden_folder):
   assert {k: v.shape for k, v in found.arrays.items()} == {k: v.shape for k, v in params.items()}
 
 
-def test_transformers_itself_agrees(family, tmp_path):
+def test_transformers_itself_agrees(family, transformers, tmp_path):
   """Live, both ways; only where torch and transformers are installed."""
-  pytest.importorskip("torch", reason="torch is not installed (see tests/fixtures/hf_t5/make.py)")
-  transformers = pytest.importorskip("transformers", reason="transformers is not installed")
   spec = importlib.util.spec_from_file_location("make_hf_t5", DATA / "make.py")
   make = importlib.util.module_from_spec(spec)
   spec.loader.exec_module(make)
