@@ -120,17 +120,8 @@ def write_back_translation(
   Raises:
     SgdxError: the folder holds other texts or other files, or cannot be written.
   """
-  contents = {
-    TEXTS: _json_lines(record.to_json() for record in result.records),
-    REPAIRS: _json_lines(
-      {"element": r.element.key, "found": r.found, "made": r.made, "rule": r.rule}
-      for r in result.repairs
-    ),
-    SCHEMA: json.dumps(result.schema.to_json(), indent=2) + "\n",
-  }
-  contents = {name: text.encode() for name, text in contents.items() if text}
-  present = [path for path in map(folder.joinpath, (SCHEMA, TEXTS, REPAIRS)) if path.is_file()]
-  if {path.name: path.read_bytes() for path in present} == contents:
+  contents = _contents(result)
+  if is_written(result, folder):
     return sorted(contents)  # also where the corpus that was read has this folder
   path = check_folder(
     folder,
@@ -144,6 +135,25 @@ def write_back_translation(
     for name, data in contents.items():
       (temporary / name).write_bytes(data)
   return sorted(contents)
+
+
+def is_written(result: BackTranslation, folder: pathlib.Path) -> bool:
+  """Whether a folder holds exactly what `write_back_translation` would write there."""
+  present = [path for path in map(folder.joinpath, (SCHEMA, TEXTS, REPAIRS)) if path.is_file()]
+  return {path.name: path.read_bytes() for path in present} == _contents(result)
+
+
+def _contents(result: BackTranslation) -> dict[str, bytes]:
+  """Returns name -> content of the files; there is none without content."""
+  contents = {
+    TEXTS: _json_lines(record.to_json() for record in result.records),
+    REPAIRS: _json_lines(
+      {"element": r.element.key, "found": r.found, "made": r.made, "rule": r.rule}
+      for r in result.repairs
+    ),
+    SCHEMA: json.dumps(result.schema.to_json(), indent=2) + "\n",
+  }
+  return {name: text.encode() for name, text in contents.items() if text}
 
 
 def _json_lines(rows: Iterable[Mapping[str, str]]) -> str:

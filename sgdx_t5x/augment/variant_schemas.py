@@ -28,7 +28,6 @@ from sgdx_t5x.data.variants import (
   untagged,
 )
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files.inputs import protect
 
 _CORRUPTED = re.compile(r"corrupt_(\d+)")
 
@@ -189,7 +188,6 @@ def _read_folder(folder: pathlib.Path, split: str, original: Schema) -> Schema:
       available=", ".join(sorted(p.parent.name for p in folder.glob("*/schema.json"))),
       fix="put it there, or use a split that the folder has",
     )
-  protect([path])
   schema = load_schema(path.read_bytes(), str(path))
   check_aligned(original, schema)
   return schema

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import ended
-from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, add_split
+from sgdx_t5x.cli.options import add_command, add_corpus, add_split
 from sgdx_t5x.cli.output import folded_command
+from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.data.variants import BACK_TRANSLATIONS
 from sgdx_t5x.errors import UsageError, with_document_paths
@@ -64,9 +65,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser = add_command(subparsers, "backtranslate", __doc__, _EPILOG, "back-translate schemas")
   add_corpus(parser)
   add_split(parser, default="train")
-  add_option(
-    parser,
-    Takes.TEXT,
+  parser.add_argument(
     "--pivots",
     nargs="+",
     default=["zh", "ja", "ko"],
@@ -76,7 +75,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser.add_argument(
     "--provider", required=True, choices=list(_OPTIONS), help="translation provider"
   )
-  add_option(parser, Takes.FOLDER, "--out", required=True, metavar="DIR", help="folder to write to")
+  add_output(parser, "--out", required=True, metavar="DIR", help="folder to write to", folder=True)
   parser.add_argument(
     "--dry-run", action="store_true", help="print how many texts would be translated, then exit"
   )
@@ -90,18 +89,15 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
 
 def _add_provider_options(parser: argparse.ArgumentParser) -> None:
   table = parser.add_argument_group("--provider table")
-  add_option(
+  add_input(
     table,
-    Takes.INPUT,
     "--table",
     nargs="+",
     metavar="FILE",
     help="recorded translations (default: those shipped with this package)",
   )
   google = parser.add_argument_group("--provider google")
-  add_option(
-    google,
-    Takes.TEXT,
+  google.add_argument(
     "--project",
     metavar="ID",
     help="Google Cloud project to bill (default: that of the credentials)",
@@ -113,19 +109,14 @@ def _add_provider_options(parser: argparse.ArgumentParser) -> None:
     help=f"price per million characters, for --dry-run (default: {_PRICE:g}, an assumption)",
   )
   hf = parser.add_argument_group("--provider hf")
-  add_option(
+  add_input(
     hf,
-    Takes.INPUT,
     "--model-to",
     metavar="DIR",
     help="checkpoint for English > {pivot}, or for all directions",
   )
-  add_option(
-    hf, Takes.INPUT, "--model-from", metavar="DIR", help="checkpoint for {pivot} > English"
-  )
-  add_option(
-    hf,
-    Takes.TEXT,
+  add_input(hf, "--model-from", metavar="DIR", help="checkpoint for {pivot} > English")
+  hf.add_argument(
     "--language-codes",
     nargs="+",
     metavar="PIVOT=CODE",
@@ -178,8 +169,11 @@ def run(args: argparse.Namespace) -> int:
         result = backtranslate.back_translate(schema, provider, pivot, update)
     except KeyboardInterrupt as stop:
       return ended(stop, "run the same command again to resume")
-    files = backtranslate.write_back_translation(result, out / pivot / args.split, args.overwrite)
-    _print_result(result, out / pivot / args.split, files)
+    folder = out / pivot / args.split
+    if not backtranslate.is_written(result, folder):
+      check_no_inputs(args, [folder])
+    files = backtranslate.write_back_translation(result, folder, args.overwrite)
+    _print_result(result, folder, files)
   _print_next(args, pivots, schema)
   return 0
 

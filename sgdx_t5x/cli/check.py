@@ -5,15 +5,14 @@ from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import (
-  Takes,
   add_command,
-  add_option,
   add_outputs,
   add_scoring,
   add_split,
   no_cycles,
   parse_named,
 )
+from sgdx_t5x.cli.paths import add_input, corpus_path, path_of_name
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import UsageError
 
@@ -60,35 +59,34 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   summary = "check a tracker on perturbed dialogues, after CheckDST"
   parser = add_command(subparsers, "check", __doc__, _EPILOG, summary)
-  add_option(
+  add_input(
     parser,
-    Takes.CORPUS,
     "--corpus",
     help='the original corpus, before perturbation (zip or folder), or "sample"',
+    path=corpus_path,
   )
   add_split(parser)
-  add_option(
+  add_input(
     parser,
-    Takes.VARIANT,
     "--perturbed",
     nargs="+",
     default=[],
     metavar="NAME=DIR",
     help="perturbed corpora, as `sgdx perturb` writes them",
+    path=path_of_name,
   )
-  add_option(
+  add_input(
     parser,
-    Takes.VARIANT,
     "--predictions",
     nargs="+",
     default=[],
     metavar="NAME=DIR",
     help="original=DIR, and SET=DIR for each perturbed set; with a schema variant, v3=DIR and "
     "SET+v3=DIR; or all=DIR for JSONL whose ids name the set",
+    path=path_of_name,
   )
-  add_option(
+  add_input(
     parser,
-    Takes.INPUT,
     "--entity-slots",
     metavar="FILE",
     help='slots that hold names, as JSON {"Hotels_4": ["location"]} (default: titles, people, '
@@ -105,16 +103,16 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     help="also write results per domain and service, to JSON and CSV",
   )
   rows = parser.add_argument_group("CheckDST's own files, in place of a corpus")
-  add_option(
+  add_input(
     rows,
-    Takes.VARIANT,
     "--checkdst-rows",
     nargs="+",
     default=[],
     metavar="KIND=FILE",
     help="CheckDST's prediction files (JSONL), the original's first: orig=FILE NED=FILE ...",
+    path=path_of_name,
   )
-  add_option(rows, Takes.INPUT, "--gold", metavar="FILE", help="CheckDST's gold file, for CorefJGA")
+  add_input(rows, "--gold", metavar="FILE", help="CheckDST's gold file, for CorefJGA")
   add_scoring(parser, zero_mean=False)
   add_outputs(parser, "numbers", "counts to this JSONL file, for `sgdx diff`")
   output.add_format(parser)

@@ -26,10 +26,10 @@ from sgdx_t5x.cli import (
   track,
   weights,
 )
-from sgdx_t5x.cli.options import HELP_WIDTH, check_paths
+from sgdx_t5x.cli.options import HELP_WIDTH
 from sgdx_t5x.cli.output import print_error
+from sgdx_t5x.cli.paths import check_paths
 from sgdx_t5x.errors import SgdxError, with_document_paths
-from sgdx_t5x.files.inputs import protected
 from sgdx_t5x.files.writing import NO_ROOM
 from sgdx_t5x.signature import package_version
 
@@ -141,9 +141,8 @@ def run(argv: Sequence[str] | None = None) -> int:
   if not args.debug:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
   try:
-    with protected():
-      check_paths(args)
-      code = args.run(args)
+    check_paths(args)
+    code = args.run(args)
     sys.stdout.flush()  # a full disk is noticed here
     return code
   except SgdxError as e:

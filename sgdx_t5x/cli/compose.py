@@ -7,8 +7,9 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, check_least
+from sgdx_t5x.cli.options import add_command, add_corpus, check_least
 from sgdx_t5x.cli.output import folded_command
+from sgdx_t5x.cli.paths import add_input, add_output
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import SgdxError, UsageError
 
@@ -59,14 +60,10 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser = add_command(subparsers, "compose", __doc__, _EPILOG + rules, summary)
   add_corpus(parser)
   what = parser.add_mutually_exclusive_group(required=True)
-  add_option(what, Takes.INPUT, "--paraphrases", metavar="FILE", help="JSONL, see below")
-  add_option(
-    what, Takes.OUTPUT, "--init", metavar="FILE", help="write FILE with every element, to fill in"
-  )
-  add_option(parser, Takes.FOLDER, "--out", metavar="DIR", help="folder to write to, new or empty")
-  add_option(
-    parser,
-    Takes.TEXT,
+  add_input(what, "--paraphrases", metavar="FILE", help="JSONL, see below")
+  add_output(what, "--init", metavar="FILE", help="write FILE with every element, to fill in")
+  add_output(parser, "--out", metavar="DIR", help="folder to write to, new or empty", folder=True)
+  parser.add_argument(
     "--split",
     nargs="+",
     metavar="NAME",

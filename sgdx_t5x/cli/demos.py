@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, check_least
+from sgdx_t5x.cli.options import add_command, add_corpus, check_least
+from sgdx_t5x.cli.paths import add_input, add_output, corpus_path
 from sgdx_t5x.cli.progress import progress, track
 from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.errors import SgdxError
@@ -55,8 +56,8 @@ def _add_import(verbs: Any) -> None:
   command = add_command(verbs, "import", doc, _EPILOG, "read Google's demonstrations")
   text = "your copy of Google's sdt_prompts.py"
   settings: dict[str, Any] = {"required": True, "metavar": "FILE"}
-  add_option(command, Takes.INPUT, "--from", dest="source", help=text, **settings)
-  add_option(command, Takes.OUTPUT, "--out", help="JSONL to write", **settings)
+  add_input(command, "--from", dest="source", help=text, **settings)
+  add_output(command, "--out", help="JSONL to write", **settings)
   command.set_defaults(run=_import)
 
 
@@ -82,7 +83,7 @@ def _add_make(verbs: Any) -> None:
   command.add_argument(
     "--seed", type=int, default=0, help="random seed for ties between dialogues (default: 0)"
   )
-  add_option(command, Takes.OUTPUT, "--out", required=True, metavar="FILE", help="JSONL to write")
+  add_output(command, "--out", required=True, metavar="FILE", help="JSONL to write")
   command.set_defaults(run=_make)
 
 
@@ -90,13 +91,13 @@ def _add_check(verbs: Any) -> None:
   doc = "`sgdx demos check`: checks demonstrations against a corpus."
   command = add_command(verbs, "check", doc, _EPILOG, "check demonstrations against a corpus")
   add_corpus(command)
-  add_option(
+  add_input(
     command,
-    Takes.CORPUS,  # as for a corpus, the word "sample" is not a path
     "--demos",
     required=True,
     metavar="FILE",
     help='JSONL of demonstrations, or "sample"',
+    path=corpus_path,
   )
   output.add_format(command)
   command.set_defaults(run=_check)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import Takes, add_command, add_option, check_least
+from sgdx_t5x.cli.options import add_command, check_least
+from sgdx_t5x.cli.paths import add_input, add_output
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.tables import Table
 
@@ -53,21 +54,18 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   kind = (
     "JSON of `sgdx score --json --per-frame`, or its file of scores per frame; or of `sgdx check`"
   )
-  add_option(parser, Takes.INPUT, "a", metavar="A", help=kind)
-  add_option(parser, Takes.INPUT, "b", metavar="B", help="the same for the other system")
+  add_input(parser, "a", metavar="A", help=kind)
+  add_input(parser, "b", metavar="B", help="the same for the other system")
   for x in ("a", "b"):
     text = f"other runs of {x.upper()}, with other seeds"
-    add_option(parser, Takes.INPUT, f"--more-{x}", nargs="+", default=[], metavar="FILE", help=text)
-  add_option(
-    parser,
-    Takes.TEXT,
+    add_input(parser, f"--more-{x}", nargs="+", default=[], metavar="FILE", help=text)
+  parser.add_argument(
     "--metric",
     default=_JOINT_GOAL,
     help=f"official metric per frame (default: {_JOINT_GOAL})",
   )
-  add_option(
+  add_output(
     parser,
-    Takes.OUTPUT,
     "--flips",
     metavar="OUT",
     help="write every flipped frame to this JSONL file",
@@ -87,9 +85,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     metavar="N",
     help="number of bootstrap samples of dialogues (default: 1000)",
   )
-  add_option(
-    parser, Takes.OUTPUT, "--json", metavar="OUT", help="also write all numbers to this JSON file"
-  )
+  add_output(parser, "--json", metavar="OUT", help="also write all numbers to this JSON file")
   output.add_format(parser)
   parser.set_defaults(run=run)
   return parser

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import Takes, add_command, add_option
+from sgdx_t5x.cli.options import add_command
 from sgdx_t5x.errors import UsageError, nearest, require
 from sgdx_t5x.tables import Table, count
 
@@ -35,10 +35,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     "what", nargs="?", default="tasks", choices=("tasks",), help="what to list (default: tasks)"
   )
   text = "names to list, such as 'd3st_*' (default: all)"
-  add_option(parser, Takes.TEXT, "patterns", nargs="*", metavar="PATTERN", help=text)
-  add_option(
-    parser,
-    Takes.TEXT,
+  parser.add_argument("patterns", nargs="*", metavar="PATTERN", help=text)
+  parser.add_argument(
     "--module",
     action="append",
     default=[],

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import enum
 import gc
 import os
 import pathlib
@@ -10,16 +9,14 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sgdx_t5x.cli.paths import add_input, add_output, corpus_path, path_of_name, style_path
 from sgdx_t5x.cli.prompt_style import parse_format
-from sgdx_t5x.errors import SgdxError, UsageError
-from sgdx_t5x.files.inputs import check_not_input, protect
-from sgdx_t5x.files.writing import check_regular
+from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
   from sgdx_t5x.augment.variant_schemas import VariantSchemas
   from sgdx_t5x.data.corpus import Corpus
 
-STDOUT = "-"
 CORPUS = 'the official archive or a corpus in its layout (zip or folder), or "sample"'
 HELP_WIDTH = 80  # for text that argparse does not wrap to the terminal's width
 
@@ -64,38 +61,9 @@ class _Store(argparse._StoreAction):
     setattr(namespace, self.dest, values)
 
 
-class Takes(enum.Enum):
-  """What an option's values are; `check_paths` keeps outputs from overwriting inputs."""
-
-  CORPUS = "a corpus to read: a file, a folder, or the word sample"
-  INPUT = "a file or folder to read"
-  NAMED_INPUT = "[NAME=]PATH of a file or folder to read"
-  VARIANT = "NAME[=PATH] with a file or folder to read"
-  OUTPUT = "a file to write"
-  OUTPUT_OR_STDOUT = "a file to write, or -"
-  FOLDER = "a folder to write"
-  TEXT = "no path"
-
-
-def add_option(
-  parser: "argparse.ArgumentParser | argparse._ActionsContainer",
-  takes: Takes,
-  *names: str,
-  **settings: Any,
-) -> None:
-  """Adds an option whose values are strings.
-
-  Args:
-    parser: the parser, or one of its groups.
-    takes: what the strings are.
-    names, settings: as for `ArgumentParser.add_argument`.
-  """
-  vars(parser.add_argument(*names, **settings))["takes"] = takes
-
-
 def add_corpus(parser: argparse.ArgumentParser) -> None:
   """Adds the `--corpus` that commands share."""
-  add_option(parser, Takes.CORPUS, "--corpus", required=True, help=CORPUS)
+  add_input(parser, "--corpus", required=True, help=CORPUS, path=corpus_path)
 
 
 def add_split(
@@ -103,20 +71,20 @@ def add_split(
 ) -> None:
   """Adds `--split` for commands that read one split. Args: parser, or one of its groups."""
   text = f"train, dev or test (default: {default})"
-  add_option(parser, Takes.TEXT, "--split", default=default, help=text)
+  parser.add_argument("--split", default=default, help=text)
 
 
 def add_splits(parser: argparse.ArgumentParser) -> None:
   """Adds `--split` for commands that read several splits, or "all"."""
   settings: dict[str, Any] = {"nargs": "+", "default": ["test"], "metavar": "NAME"}
   text = "train, dev, test, or all (default: test)"
-  add_option(parser, Takes.TEXT, "--split", help=text, **settings)
+  parser.add_argument("--split", help=text, **settings)
 
 
 def add_variants(parser: argparse.ArgumentParser, text: str) -> None:
   """Adds `--variant NAME[=DIR] ...`, which `parse_variants` reads. Args: text, its help."""
   settings: dict[str, Any] = {"required": True, "nargs": "+", "metavar": "NAME[=DIR]"}
-  add_option(parser, Takes.VARIANT, "--variant", help=text, **settings)
+  add_input(parser, "--variant", help=text, **settings, path=path_of_name)
 
 
 def add_scoring(
@@ -141,15 +109,15 @@ def add_scoring(
       choices=("zero", "exclude"),
       help="SS of frames that are wrong under every variant: 0, or excluded (default: zero)",
     )
-  add_option(
+  add_input(
     parser,
-    Takes.TEXT,
     "--prompt-style",
     nargs="+",
     default=[],
     metavar="FIELD=VALUE",
     help="format and style of the prompts of JSONL predictions, if not T5DST's default: "
     "format=d3st, or values=letters lowercase=true",
+    path=style_path,
   )
   add_schemas(parser)
   parser.add_argument(
@@ -173,14 +141,14 @@ def add_scoring(
 
 def add_schemas(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
   """Adds `--schemas`, the folders of custom variants; see `parse_schemas`."""
-  add_option(
+  add_input(
     parser,
-    Takes.VARIANT,
     "--schemas",
     nargs="+",
     default=[],
     metavar="NAME=DIR",
     help="schemas of variants of your own, as given to `sgdx prompts --variant`",
+    path=path_of_name,
   )
 
 
@@ -210,9 +178,9 @@ def schemas_of(variants: Sequence[str]) -> list[str]:
 def add_outputs(parser: argparse.ArgumentParser, numbers: str, of_frames: str) -> None:
   """Adds `--json` and `--per-frame`. Args: what they write, for the help."""
   text = f"also write all {numbers} to this JSON file"
-  add_option(parser, Takes.OUTPUT, "--json", metavar="OUT", help=text)
+  add_output(parser, "--json", metavar="OUT", help=text)
   text = f"also write every frame's {of_frames}"
-  add_option(parser, Takes.OUTPUT, "--per-frame", metavar="OUT", help=text)
+  add_output(parser, "--per-frame", metavar="OUT", help=text)
 
 
 def scoring_settings(args: argparse.Namespace) -> dict[str, Any]:
@@ -297,70 +265,6 @@ def parse_named(items: Sequence[str], option: str, expected: str, fix: str) -> d
       )
     found[name] = path
   return found
-
-
-def check_paths(args: argparse.Namespace) -> None:
-  """Protects the inputs of a command; refuses, before any work, outputs that would overwrite them.
-
-  Whatever else the command reads, such as the files of a folder, is protected when it is read;
-  see `files.inputs`.
-
-  Raises:
-    UsageError: two outputs, or an output and an input, are one file.
-    SgdxError: a folder that is not there or cannot be written to.
-  """
-  outputs = []
-  for action in args.parser._actions:
-    takes = getattr(action, "takes", Takes.TEXT)
-    value = None if takes == Takes.TEXT else getattr(args, action.dest)
-    for text in [value] if isinstance(value, str) else value or ():
-      if takes in (Takes.OUTPUT, Takes.OUTPUT_OR_STDOUT, Takes.FOLDER):
-        outputs.append((takes, action.option_strings[0], text))
-      else:
-        protect(_input_paths(takes, text))
-  used: dict[pathlib.Path, str] = {}
-  for takes, option, name in outputs:
-    if takes == Takes.FOLDER:
-      if os.path.isfile(name):
-        check_not_input(name, option)
-    elif (takes, name) != (Takes.OUTPUT_OR_STDOUT, STDOUT):
-      _check_file(name, option, used)
-
-
-def _input_paths(takes: Takes, text: str) -> list[str]:
-  """Returns the paths that an option's value may name; they need not exist."""
-  path = text.partition("=")[2]
-  if takes == Takes.VARIANT:
-    return [path]
-  if takes == Takes.NAMED_INPUT:
-    return [text, path]
-  if takes == Takes.CORPUS:
-    from sgdx_t5x.corpora import SAMPLE
-
-    return [] if text == SAMPLE else [text]
-  return [text] if takes == Takes.INPUT else []
-
-
-def _check_file(name: str, option: str, used: dict[pathlib.Path, str]) -> None:
-  """Refuses an output file that cannot be written. Args: used, path -> what already uses it."""
-  path = pathlib.Path(name).resolve()
-  if path in used or not name:
-    raise UsageError(
-      f"{option} {name!r}" + (f" is also {used[path]}" if name else " is empty"),
-      expected="a separate file for each output",
-      fix="choose another file",
-    )
-  check_not_input(path, option)
-  if not path.is_dir():
-    check_regular(name, option)
-  if not os.access(path.parent, os.W_OK) or path.is_dir():
-    why = "is a folder" if path.is_dir() else f"no writable folder {path.parent}"
-    raise SgdxError(
-      f"{option} {name}: {why}",
-      expected="a file in an existing, writable folder",
-      fix="create the folder, or choose another file",
-    )
-  used[path] = f"the file of {option}"
 
 
 @contextlib.contextmanager

@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option, add_split
+from sgdx_t5x.cli.options import add_command, add_corpus, add_split
+from sgdx_t5x.cli.paths import add_input, add_output
 from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,40 +62,31 @@ def add_parser(subparsers: Any) -> None:
   parser = add_command(subparsers, "perturb", __doc__, _EPILOG, summary)
   add_corpus(parser)
   add_split(parser)
-  add_option(
-    parser, Takes.TEXT, "--kind", required=True, help="ned, pi, sdi, vs or coco, see below"
-  )
+  parser.add_argument("--kind", required=True, help="ned, pi, sdi, vs or coco, see below")
   parser.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
-  add_option(parser, Takes.FOLDER, "--out", metavar="DIR", help="new or empty folder to write")
+  add_output(parser, "--out", metavar="DIR", help="new or empty folder to write", folder=True)
   texts = parser.add_argument_group("options of a kind, see below")
-  add_option(texts, Takes.TEXT, "--entities", metavar="HOW", help="ned: source of new strings")
-  add_option(
-    texts,
-    Takes.TEXT,
+  texts.add_argument("--entities", metavar="HOW", help="ned: source of new strings")
+  texts.add_argument(
     "--slots",
     metavar="HOW",
     help="ned: slots to perturb; coco: slots to add",
   )
-  add_option(texts, Takes.TEXT, "--provider", metavar="NAME", help="pi: source of paraphrases")
-  add_option(texts, Takes.INPUT, "--table", metavar="FILE", help="pi: texts and paraphrases")
-  add_option(
-    texts, Takes.TEXT, "--pivot", metavar="CODE", help="pi: pivot language of hf and google"
-  )
-  add_option(texts, Takes.INPUT, "--model-to", metavar="DIR", help="pi: checkpoint of hf")
-  add_option(
+  texts.add_argument("--provider", metavar="NAME", help="pi: source of paraphrases")
+  add_input(texts, "--table", metavar="FILE", help="pi: texts and paraphrases")
+  texts.add_argument("--pivot", metavar="CODE", help="pi: pivot language of hf and google")
+  add_input(texts, "--model-to", metavar="DIR", help="pi: checkpoint of hf")
+  add_input(
     texts,
-    Takes.INPUT,
     "--model-from",
     metavar="DIR",
     help="pi: checkpoint for the way back, if different",
   )
-  add_option(texts, Takes.TEXT, "--project", metavar="ID", help="pi: Google Cloud project to bill")
-  add_option(texts, Takes.TEXT, "--only", metavar="LIST", help="sdi: kinds of disfluency to use")
-  add_option(
-    texts, Takes.TEXT, "--restart", choices=("often", "always"), help="sdi: how often users restart"
-  )
-  add_option(texts, Takes.INPUT, "--terms", metavar="FILE", help="sdi: words and rates")
-  add_option(texts, Takes.TEXT, "--values", metavar="HOW", help="vs, coco: source of new values")
+  texts.add_argument("--project", metavar="ID", help="pi: Google Cloud project to bill")
+  texts.add_argument("--only", metavar="LIST", help="sdi: kinds of disfluency to use")
+  texts.add_argument("--restart", choices=("often", "always"), help="sdi: how often users restart")
+  add_input(texts, "--terms", metavar="FILE", help="sdi: words and rates")
+  texts.add_argument("--values", metavar="HOW", help="vs, coco: source of new values")
   _add_coco(parser)
   parser.add_argument(
     "--again", action="store_true", help="allow a corpus that is already perturbed"
@@ -104,13 +96,9 @@ def add_parser(subparsers: Any) -> None:
 
 def _add_coco(parser: argparse.ArgumentParser) -> None:
   group = parser.add_argument_group("options of coco, see below")
-  add_option(
-    group, Takes.TEXT, "--generator", metavar="NAME", help="source of utterances for a goal"
-  )
-  add_option(group, Takes.INPUT, "--candidates", metavar="FILE", help="utterances from a model")
-  add_option(
-    group, Takes.INPUT, "--combinations", metavar="FILE", help="an edited combinations.json"
-  )
+  group.add_argument("--generator", metavar="NAME", help="source of utterances for a goal")
+  add_input(group, "--candidates", metavar="FILE", help="utterances from a model")
+  add_input(group, "--combinations", metavar="FILE", help="an edited combinations.json")
   group.add_argument(
     "--plus",
     action="store_true",
@@ -129,19 +117,13 @@ def _add_coco(parser: argparse.ArgumentParser) -> None:
     metavar="N",
     help="maximum number of slots per turn after adding (default: 3)",
   )
-  add_option(
-    group, Takes.TEXT, "--flow", metavar="HOW", help="loose: also drop slots the system asked for"
-  )
-  add_option(
-    group,
-    Takes.TEXT,
+  group.add_argument("--flow", metavar="HOW", help="loose: also drop slots the system asked for")
+  group.add_argument(
     "--order",
     metavar="HOW",
     help="dictionary: add the first that fit, in schema order, as CoCo does",
   )
-  add_option(
-    group, Takes.INPUT, "--classifier", metavar="FILE", help="answers of a classifier, to filter"
-  )
+  add_input(group, "--classifier", metavar="FILE", help="answers of a classifier, to filter")
   group.add_argument(
     "--strict",
     action="store_true",
@@ -154,18 +136,13 @@ def _add_coco(parser: argparse.ArgumentParser) -> None:
     default=None,
     help="allow a classifier with precision or recall below 0.8",
   )
-  add_option(
-    group, Takes.OUTPUT, "--goals-out", metavar="OUT", help="write the goals for a model to answer"
-  )
-  add_option(
-    group, Takes.OUTPUT, "--classify-out", metavar="OUT", help="write the utterances to classify"
-  )
+  add_output(group, "--goals-out", metavar="OUT", help="write the goals for a model to answer")
+  add_output(group, "--classify-out", metavar="OUT", help="write the utterances to classify")
   group.add_argument(
     "--sheet", type=int, metavar="N", help="write a blind annotation sheet for N turns"
   )
-  add_option(
+  add_output(
     group,
-    Takes.OUTPUT,
     "--sheet-out",
     metavar="OUT",
     help="file for the sheet of --sheet (default: DIR.csv)",

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from sgdx_t5x.cli import requests
 from sgdx_t5x.cli.options import (
-  STDOUT,
-  Takes,
   add_command,
   add_corpus,
-  add_option,
   add_split,
   add_variants,
   schemas_of,
 )
 from sgdx_t5x.cli.output import folded_command
+from sgdx_t5x.cli.paths import STDOUT, add_input, add_output, style_path
 
 if TYPE_CHECKING:
   from sgdx_t5x.data.corpus import Corpus
@@ -85,9 +83,8 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   add_corpus(parser)
   add_split(parser)
   add_variants(parser, "variants of the schema, see below")
-  add_option(
+  add_output(
     parser,
-    Takes.OUTPUT_OR_STDOUT,
     "--out",
     metavar="FILE",
     help="JSONL to write; - for stdout",
@@ -106,14 +103,14 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     default=0,
     help="random seed of --limit, distractors and --shots (default: 0)",
   )
-  add_option(
+  add_input(
     parser,
-    Takes.TEXT,
     "--prompt-style",
     nargs="+",
     default=[],
     metavar="FIELD=VALUE",
     help="format and style, if not T5DST's default: format=d3st values=a",
+    path=style_path,
   )
   requests.add_options(parser)
   parser.set_defaults(run=run)

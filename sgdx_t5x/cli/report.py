@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import (
   CORPUS,
-  Takes,
   add_command,
-  add_option,
   add_scoring,
   add_split,
   no_cycles,
   parse_named,
   parse_schemas,
+)
+from sgdx_t5x.cli.paths import (
+  add_input,
+  add_output,
+  check_no_inputs,
+  corpus_path,
+  named_path,
+  path_of_name,
 )
 from sgdx_t5x.cli.progress import Update, progress
 from sgdx_t5x.errors import SgdxError, UsageError, require
@@ -69,47 +75,42 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     _EPILOG,
     "write a page of tables, figures and errors for one or more runs",
   )
-  add_option(
-    parser, Takes.NAMED_INPUT, "runs", nargs="+", metavar="RUN", help="[NAME=]PATH, see below"
+  add_input(
+    parser, "runs", nargs="+", metavar="RUN", help="[NAME=]PATH, see below", path=named_path
   )
-  add_option(
-    parser, Takes.FOLDER, "--out", required=True, metavar="DIR", help="folder for the report"
+  add_output(
+    parser, "--out", required=True, metavar="DIR", help="folder for the report", folder=True
   )
-  add_option(
+  add_input(
+    parser, "--corpus", help=f"{CORPUS}: to show its dialogues and schemas", path=corpus_path
+  )
+  parser.add_argument("--title", default="Robustness to schema wording", help="title of the page")
+  add_input(
     parser,
-    Takes.CORPUS,
-    "--corpus",
-    help=f"{CORPUS}: to show its dialogues and schemas",
-  )
-  add_option(
-    parser, Takes.TEXT, "--title", default="Robustness to schema wording", help="title of the page"
-  )
-  add_option(
-    parser,
-    Takes.NAMED_INPUT,
     "--training",
     action="append",
     default=[],
     metavar="[NAME=]MODEL_DIR",
     help="MODEL_DIR of t5x.train, to plot the scores it logged by step; once per run",
+    path=named_path,
   )
-  add_option(
+  add_input(
     parser,
-    Takes.NAMED_INPUT,
     "--check",
     action="append",
     default=[],
     metavar="[NAME=]FILE",
     help="output of `sgdx check --json` for a run, to show perturbed dialogues; once per run",
+    path=named_path,
   )
-  add_option(
+  add_input(
     parser,
-    Takes.VARIANT,
     "--perturbed",
     nargs="+",
     default=[],
     metavar="SET=DIR",
     help="perturbed corpora of the checks, to show their utterances",
+    path=path_of_name,
   )
   parser.add_argument(
     "--examples",
@@ -144,6 +145,7 @@ def run(args: argparse.Namespace) -> int:
   out = pathlib.Path(args.out)
   with lock(out), no_cycles(), progress("parts") as update:
     build.check_out(out)
+    check_no_inputs(args, [out])
     scored, corpus = _runs(args, update)
     perturbed = parse_named(
       args.perturbed, "perturbed", "SET=DIR", "pass, for example, ned=perturbed/ned"

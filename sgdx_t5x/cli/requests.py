@@ -8,8 +8,9 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
-from sgdx_t5x.cli.options import STDOUT, Takes, add_option, check_price, schemas_of
+from sgdx_t5x.cli.options import check_price, schemas_of
 from sgdx_t5x.cli.output import folded_command
+from sgdx_t5x.cli.paths import STDOUT
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
@@ -27,9 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
   group.add_argument(
     "--as", dest="form", choices=("text", "tools"), default="text", help="text (default), or tools"
   )
-  add_option(
-    group,
-    Takes.TEXT,
+  group.add_argument(
     "--delivery",
     metavar="TOOLS",
     help="tools that a request shows: gold (default: those of the frame's service), all, "
@@ -37,9 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
   )
   text = "first show N examples from train with their calls, drawn with --seed (default: none)"
   group.add_argument("--shots", type=int, default=0, metavar="N", help=text)
-  add_option(
-    group,
-    Takes.TEXT,
+  group.add_argument(
     "--openai-batch",
     metavar="MODEL",
     help="write lines in OpenAI's batch format, for this model",

@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import ended
 from sgdx_t5x.cli.options import (
-  Takes,
   add_command,
-  add_option,
   add_schemas,
   check_least,
   check_price,
   parse_schemas,
   schemas_of,
 )
+from sgdx_t5x.cli.paths import add_input, add_output, corpus_path
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
@@ -58,19 +57,19 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     subparsers, "run", __doc__, _EPILOG, "ask an endpoint for the answers to requests with tools"
   )
   text = "output of `sgdx prompts --as tools`, with or without --openai-batch"
-  add_option(parser, Takes.INPUT, "requests", metavar="REQUESTS.jsonl", help=text)
+  add_input(parser, "requests", metavar="REQUESTS.jsonl", help=text)
   text = "http://HOST:PORT/v1 of an OpenAI-compatible API"
-  add_option(parser, Takes.TEXT, "--endpoint", required=True, metavar="URL", help=text)
+  parser.add_argument("--endpoint", required=True, metavar="URL", help=text)
   text = "model to ask (default: the one that the requests name)"
-  add_option(parser, Takes.TEXT, "--model", default="", metavar="NAME", help=text)
+  parser.add_argument("--model", default="", metavar="NAME", help=text)
   text = "answers to write, or to resume; `sgdx score --calls` reads them"
-  add_option(parser, Takes.OUTPUT, "--out", required=True, metavar="ANSWERS.jsonl", help=text)
+  add_output(parser, "--out", required=True, metavar="ANSWERS.jsonl", help=text)
   text = "further request parameters: temperature=0 max_completion_tokens=500"
-  add_option(parser, Takes.TEXT, "--param", nargs="+", default=[], metavar="NAME=JSON", help=text)
+  parser.add_argument("--param", nargs="+", default=[], metavar="NAME=JSON", help=text)
   text = "answers of other runs, to reuse for identical requests"
-  add_option(parser, Takes.INPUT, "--reuse", nargs="+", default=[], metavar="FILE", help=text)
+  add_input(parser, "--reuse", nargs="+", default=[], metavar="FILE", help=text)
   text = "to score the answers when complete, and to tell --limit which services are seen"
-  add_option(parser, Takes.CORPUS, "--corpus", help=text)
+  add_input(parser, "--corpus", help=text, path=corpus_path)
   add_schemas(parser)
   parser.add_argument(
     "--limit",
@@ -82,9 +81,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     "--seed", type=int, default=0, help="random seed of the sample of --limit (default: 0)"
   )
   _add_retries(parser)
-  add_option(
-    parser,
-    Takes.TEXT,
+  parser.add_argument(
     "--key-env",
     metavar="NAME",
     help=f"environment variable with the key (default: {_KEY}, if it is set)",

@@ -5,7 +5,8 @@ import pathlib
 import shlex
 from typing import Any
 
-from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
+from sgdx_t5x.cli.options import add_command, add_corpus
+from sgdx_t5x.cli.paths import add_input, add_output, path_of_name
 from sgdx_t5x.cli.progress import Update, native_stderr_hidden, progress
 
 _EPILOG = """\
@@ -32,30 +33,29 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   """Adds the subcommand. Args: subparsers is what `ArgumentParser.add_subparsers` returned."""
   summary = "embed schemas for the SGD paper's baseline"
   parser = add_command(subparsers, "schema-embeddings", __doc__, _EPILOG, summary)
-  add_option(
+  add_input(
     parser,
-    Takes.INPUT,
     "--encoder",
     required=True,
     metavar="DIR",
     help="a BERT: config.json, safetensors, vocab.txt",
   )
   add_corpus(parser)
-  add_option(
+  add_input(
     parser,
-    Takes.VARIANT,
     "--variant",
     nargs="+",
     default=[],
     metavar="NAME[=DIR]",
     help="variants of the schemas (default: all)",
+    path=path_of_name,
   )
   parser.add_argument(
     "--descriptions-only",
     action="store_true",
     help="leave out the names of intents and slots (BaselineStyle(names=False))",
   )
-  add_option(parser, Takes.OUTPUT, "--out", required=True, metavar="FILE", help="npz to write")
+  add_output(parser, "--out", required=True, metavar="FILE", help="npz to write")
   parser.set_defaults(run=run)
   return parser
 

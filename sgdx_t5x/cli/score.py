@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import (
-  Takes,
   add_command,
   add_corpus,
-  add_option,
   add_outputs,
   add_scoring,
   add_split,
   no_cycles,
   parse_named,
 )
+from sgdx_t5x.cli.paths import add_input, path_of_name
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.errors import UsageError
 
@@ -61,18 +60,16 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   add_corpus(parser)
   add_split(parser)
-  add_option(
+  add_input(
     parser,
-    Takes.VARIANT,
     "--predictions",
     required=True,
     nargs="+",
     metavar="VARIANT=DIR",
     help="original=DIR, v1=DIR ... v5=DIR; all=DIR for JSONL whose ids name the variant",
+    path=path_of_name,
   )
-  add_option(
-    parser,
-    Takes.TEXT,
+  parser.add_argument(
     "--metric",
     nargs="+",
     default=[],

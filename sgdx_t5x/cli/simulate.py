@@ -6,7 +6,8 @@ import pathlib
 import shlex
 from typing import Any
 
-from sgdx_t5x.cli.options import Takes, add_command, add_option, check_least
+from sgdx_t5x.cli.options import add_command, check_least
+from sgdx_t5x.cli.paths import add_input, add_output
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.errors import UsageError
@@ -33,58 +34,51 @@ def add_parser(subparsers: Any) -> None:
   parser = add_command(
     subparsers, "simulate", __doc__, _EPILOG, "simulate dialogues for a schema of your own"
   )
-  add_option(
+  add_input(
     parser,
-    Takes.INPUT,
     "--init",
     metavar="SCHEMA",
     help="write tables, scenarios and templates for this schema",
   )
-  add_option(parser, Takes.INPUT, "--schema", metavar="FILE", help="schema in SGD's format")
-  add_option(
+  add_input(parser, "--schema", metavar="FILE", help="schema in SGD's format")
+  add_input(
     parser,
-    Takes.INPUT,
     "--tables",
     metavar="DIR",
     help="folder with a table SERVICE.csv per service",
   )
-  add_option(
+  add_input(
     parser,
-    Takes.INPUT,
     "--scenarios",
     metavar="FILE",
     help="user goals and how they are linked across services",
   )
-  add_option(
+  add_input(
     parser,
-    Takes.INPUT,
     "--templates",
     metavar="FILE",
     help="phrases for acts (default: made from the schema)",
   )
-  add_option(
+  add_input(
     parser,
-    Takes.INPUT,
     "--transitions",
     metavar="FILE",
     help="weights of dialogue acts (default: as in SGD)",
   )
-  add_option(
-    parser,
-    Takes.TEXT,
+  parser.add_argument(
     "--paraphrase",
     metavar="NAME",
     help="package.module:function that paraphrases utterances",
   )
   parser.add_argument("--num-dialogues", type=int, metavar="N", help="number of dialogues")
   parser.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
-  add_option(
+  add_output(
     parser,
-    Takes.FOLDER,
     "--out",
     required=True,
     metavar="DIR",
     help="folder of the corpus, or for the files of --init",
+    folder=True,
   )
   parser.add_argument("--split", choices=SPLITS, help="split to write (default: train)")
   parser.add_argument(

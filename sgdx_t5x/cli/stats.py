@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
-from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
+from sgdx_t5x.cli.options import add_command, add_corpus
+from sgdx_t5x.cli.paths import add_input, named_path
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.variants import PIVOTS
@@ -57,14 +58,14 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     subparsers, "stats", __doc__, _EPILOG, "distances of schema variants, as in the paper's Table 1"
   )
   add_corpus(parser)
-  add_option(
+  add_input(
     parser,
-    Takes.NAMED_INPUT,
     "--schemas",
     nargs="+",
     default=[],
     metavar="[NAME=]DIR",
     help="folders of further schemas to compare, see below",
+    path=named_path,
   )
   output.add_format(parser)
   parser.set_defaults(run=run)

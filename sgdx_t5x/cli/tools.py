@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import (
-  Takes,
   add_command,
   add_corpus,
-  add_option,
   add_splits,
   add_variants,
 )
+from sgdx_t5x.cli.paths import add_output
 from sgdx_t5x.errors import UsageError
 from sgdx_t5x.tables import Number, Table, count
 
@@ -56,7 +55,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     choices=_FORMATS,
     help="format of the tools (default: openai)",
   )
-  add_option(parser, Takes.FOLDER, "--out", required=True, metavar="DIR", help="folder to write")
+  add_output(parser, "--out", required=True, metavar="DIR", help="folder to write", folder=True)
   parser.set_defaults(run=run)
   return parser
 

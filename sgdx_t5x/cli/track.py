@@ -8,7 +8,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli.interrupts import ended
-from sgdx_t5x.cli.options import Takes, add_command, add_option, add_split, schemas_of
+from sgdx_t5x.cli.options import add_command, add_split, schemas_of
+from sgdx_t5x.cli.paths import (
+  add_input,
+  add_output,
+  check_no_inputs,
+  corpus_path,
+  path_of_name,
+)
 from sgdx_t5x.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,21 +55,18 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   parser = add_command(
     subparsers, "track", __doc__, _EPILOG, "track dialogues with a trained checkpoint"
   )
-  add_option(
+  add_input(
     parser,
-    Takes.INPUT,
     "checkpoints",
     nargs="+",
     metavar="CHECKPOINT",
     help="checkpoint_N or its MODEL_DIR",
   )
   text = 'corpus to track: the official archive or one in its layout, or "sample"'
-  add_option(parser, Takes.CORPUS, "--corpus", help=text)
+  add_input(parser, "--corpus", help=text, path=corpus_path)
   text = "instead of a corpus: type a dialogue for the services of this schema file"
-  add_option(parser, Takes.INPUT, "--schema", metavar="FILE", help=text)
-  add_option(
-    parser,
-    Takes.TEXT,
+  add_input(parser, "--schema", metavar="FILE", help=text)
+  parser.add_argument(
     "--lengths",
     nargs="+",
     default=[],
@@ -71,16 +75,16 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   corpus = parser.add_argument_group("with --corpus")
   add_split(corpus)
-  add_option(
+  add_input(
     corpus,
-    Takes.VARIANT,
     "--variant",
     nargs="+",
     default=[],
     metavar="NAME[=DIR]",
     help="variants of the schema, as for `sgdx prompts` (default: original)",
+    path=path_of_name,
   )
-  add_option(corpus, Takes.FOLDER, "--out", metavar="DIR", help="folder of the predictions")
+  add_output(corpus, "--out", metavar="DIR", help="folder of the predictions", folder=True)
   corpus.add_argument(
     "--limit", type=int, metavar="N", help="only N dialogues of the split, drawn at random"
   )
@@ -94,18 +98,16 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
   )
   corpus.add_argument("--overwrite", action="store_true", help="start over if DIR has predictions")
   schema = parser.add_argument_group("with --schema")
-  add_option(
+  add_input(
     schema,
-    Takes.VARIANT,
     "--variant-schema",
     nargs="+",
     default=[],
     metavar="NAME=FILE",
     help="variants of the schema, tracked side by side with it",
+    path=path_of_name,
   )
-  add_option(
-    schema,
-    Takes.TEXT,
+  schema.add_argument(
     "--service",
     nargs="+",
     metavar="NAME",
@@ -195,6 +197,8 @@ def _track_corpus(args: argparse.Namespace) -> int:
   variants = {name: schemas.get(args.split, name) for name in names}
   if args.limit is not None:
     corpus = Subset(corpus, {args.split: args.limit}, args.seed)
+  if args.overwrite:
+    check_no_inputs(args, [args.out])
   tracker = _open(args)
   from sgdx_t5x.tracking.predicting import track_split
 

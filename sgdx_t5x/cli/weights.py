@@ -13,7 +13,8 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from sgdx_t5x.cli.options import Takes, add_command, add_option
+from sgdx_t5x.cli.options import add_command
+from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs
 from sgdx_t5x.cli.progress import native_stderr_hidden, progress
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files.locks import lock
@@ -56,16 +57,15 @@ def add_parser(subparsers: Any) -> None:
     _EPILOG,
     summary,
   )
-  add_option(
+  add_input(
     command,
-    Takes.INPUT,
     "--hf",
     required=True,
     metavar="DIR",
     help="folder with config.json and safetensors",
   )
-  add_option(
-    command, Takes.FOLDER, "--out", required=True, metavar="DIR", help="folder for checkpoint_STEP"
+  add_output(
+    command, "--out", required=True, metavar="DIR", help="folder for checkpoint_STEP", folder=True
   )
   command.add_argument(
     "--step", type=_step, default=0, help="training step of the checkpoint (default: 0)"
@@ -81,32 +81,29 @@ def add_parser(subparsers: Any) -> None:
     _EPILOG,
     summary,
   )
-  add_option(
+  add_input(
     command,
-    Takes.INPUT,
     "--checkpoint",
     required=True,
     metavar="DIR",
     help="checkpoint_N, Orbax or legacy layout",
   )
-  add_option(command, Takes.FOLDER, "--out", required=True, metavar="DIR", help="folder to write")
+  add_output(command, "--out", required=True, metavar="DIR", help="folder to write", folder=True)
   command.add_argument(
     "--dtype",
     default="float32",
     choices=("float32", "bfloat16"),
     help="type of the weights (default: float32)",
   )
-  add_option(
+  add_input(
     command,
-    Takes.INPUT,
     "--vocab",
     metavar="FILE",
     help="SentencePiece model, or vocab.txt of a BERT with the tokenizer_config.json beside it, "
     "to copy into the folder",
   )
-  add_option(
+  add_input(
     command,
-    Takes.INPUT,
     "--config",
     metavar="FILE",
     help="for a BERT: config.json, or its folder, of the model that training started from",
@@ -126,7 +123,8 @@ def _import(args: argparse.Namespace) -> int:
   from sgdx_t5x.weights.t5x_checkpoint import check_checkpoint_free
 
   with lock(f"{args.out or '.'}/checkpoint_{args.step}"):
-    check_checkpoint_free(args.out, args.step, args.overwrite)  # before minutes of reading
+    folder = check_checkpoint_free(args.out, args.step, args.overwrite)  # before minutes of reading
+    check_no_inputs(args, [folder])
     with progress("MB") as update:  # one for each task: between them, results are printed
       weights = read_huggingface(args.hf, update)
     if args.step and isinstance(weights.sizes, BertSizes):
@@ -153,7 +151,7 @@ def _export(args: argparse.Namespace) -> int:
   from sgdx_t5x.weights.huggingface import check_huggingface_free
 
   with lock(args.out):
-    check_huggingface_free(args.out, args.overwrite, args.vocab)
+    check_no_inputs(args, [check_huggingface_free(args.out, args.overwrite, args.vocab)])
     with progress("MB") as update, _quiet(args.debug):
       weights = read_checkpoint(args.checkpoint, update)
     if isinstance(weights.sizes, BertSizes):

@@ -11,7 +11,6 @@ of keys, so a mapping whose keys are slots is one mark.
 
 import dataclasses
 import functools
-import itertools
 import json
 import pathlib
 import re
@@ -26,7 +25,6 @@ from sgdx_t5x.data.sources import Source
 from sgdx_t5x.data.variants import INTENT_ACTS, ORIGINAL, Renaming, renamings
 from sgdx_t5x.errors import SgdxError, UsageError, malformed
 from sgdx_t5x.files import atomic_write, writing_fix
-from sgdx_t5x.files.inputs import check_not_input
 from sgdx_t5x.files.reading import not_utf8
 from sgdx_t5x.parallel import worker_processes
 
@@ -133,8 +131,6 @@ def export(
         _write_file(out / variant / name, _text_of(corpus, name))
     names = {variant: renamings(original, schema) for variant, schema in schemas.items()}
     files = corpus.dialogue_files(split) if schemas else ()
-    for variant, name in itertools.product(names, files):  # workers do not know the inputs
-      check_not_input(out / variant / name, "--out")
     tasks += [_Task(split, name, original, names, corpus.source, out) for name in files]
   processes = min(processes, len(tasks))
   if processes <= 1:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files.inputs import protect
 
 # The files that a score depends on, by their place in the layout. Variants' dialogues, which the
 # official converter puts beside their schemas, only repeat the original ones.
@@ -86,7 +85,6 @@ class ArchiveSource:
   def __init__(self, path: pathlib.Path):
     """Args: path of the archive. Raises SgdxError if it is not a complete zip file."""
     self.origin = str(path)
-    protect([path])
     try:
       self._zip = zipfile.ZipFile(path)
     except _BROKEN as e:
@@ -142,7 +140,6 @@ class DirectorySource:
     self._root = path / _find_root(names, self.origin)
     packed = self._root.glob("*/*.json.gz")
     _check_unpacked((p.relative_to(self._root).as_posix() for p in packed), self.origin)
-    protect(self._root / name for name in self.names())
 
   def names(self) -> list[str]:
     """All file names, relative to the corpus root, sorted."""

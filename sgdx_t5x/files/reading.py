@@ -14,7 +14,6 @@ from typing import IO, Any, cast
 import orjson
 
 from sgdx_t5x.errors import SgdxError, nearest
-from sgdx_t5x.files.inputs import protect
 
 _GZIP = b"\x1f\x8b"
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
@@ -62,7 +61,6 @@ def read_input(path: str | pathlib.Path, what: str) -> bytes:
   path = pathlib.Path(path)
   if not path.is_file():
     raise not_found(path, what)
-  protect([path])
   with opened(path, what) as file:
     return file.read()
 

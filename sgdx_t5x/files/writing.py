@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files.inputs import check_no_input_in, check_not_input
 from sgdx_t5x.files.locks import lock, remove_leftovers, temporary_name
 from sgdx_t5x.files.reading import is_text
 
@@ -94,18 +93,15 @@ def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
     option: the option that named the file, for messages.
 
   Raises:
-    SgdxError: it cannot be written, is not a regular file, or is an input of this command.
-      No partial file is left then.
+    SgdxError: it cannot be written, or is not a regular file. No partial file is left then.
   """
   check_regular(path, option)
   path = pathlib.Path(path).resolve()
-  check_not_input(path, option)
   remove_leftovers(path.parent)
   try:
     with temporary_name(path) as temporary:
       with _open_text(temporary, packed=path.suffix == ".gz") as file:
         yield file
-      check_not_input(path, option)  # by now all inputs are known
       temporary.replace(path)
   except UnicodeEncodeError as e:
     raise SgdxError(
@@ -134,8 +130,8 @@ def check_folder(
   Typical use: `with atomic_folder(check_folder(out)) as folder: ...`.
 
   A folder that is new or empty may be written. One that holds files is replaced as a whole if the
-  user allows it, all of its files are of kinds that the command writes, and none is an input.
-  Leftovers of killed processes beside it are removed first.
+  user allows it and all of its files are of kinds that the command writes (`cli.paths` refuses one
+  that holds an input). Leftovers of killed processes beside it are removed first.
 
   Args:
     path: the folder.
@@ -177,8 +173,6 @@ def check_folder(
       fix="name another folder"
       + (", or pass --overwrite to replace it" if replaceable else ", or move these files away"),
     )
-  if names:
-    check_no_input_in(folder, option)
   return folder.resolve()
 
 
@@ -197,15 +191,15 @@ def atomic_folder(folder: pathlib.Path, option: str = "--out") -> Iterator[pathl
     option: the option that named the folder, for messages.
 
   Raises:
-    SgdxError: the folder cannot be written, another process is writing there, or it holds inputs
-      of this command. No partial output is left then.
+    SgdxError: the folder cannot be written, or another process is writing there. No partial output
+      is left then.
   """
   folder = folder.resolve()  # keeps a link, and gives "." a name
   try:
     with lock(folder, option), temporary_name(folder) as temporary:
       temporary.mkdir(parents=True)
       yield temporary / folder.name
-      _replace(folder, temporary / folder.name, option)
+      _replace(folder, temporary / folder.name)
   except OSError as e:
     raise SgdxError(
       f"{option} {folder}: {e.strerror or e}",
@@ -214,12 +208,11 @@ def atomic_folder(folder: pathlib.Path, option: str = "--out") -> Iterator[pathl
     ) from e
 
 
-def _replace(folder: pathlib.Path, new: pathlib.Path, option: str) -> None:
+def _replace(folder: pathlib.Path, new: pathlib.Path) -> None:
   """Renames `new` to `folder`, whose old content is deleted only once that has succeeded."""
   if not folder.exists():
     new.rename(folder)
     return
-  check_no_input_in(folder, option)  # by now all inputs are known
   with temporary_name(folder, "old") as old:
     try:
       folder.rename(old)

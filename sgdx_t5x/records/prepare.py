@@ -16,7 +16,6 @@ from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.variants import SPLITS
 from sgdx_t5x.errors import SgdxError, UsageError, first_line
 from sgdx_t5x.files import writing_fix
-from sgdx_t5x.files.inputs import check_no_input_in
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.records.builder import ARCHIVE_URL, Sgd, config_name
 
@@ -84,7 +83,6 @@ def _prepare(corpus, data_dir, overwrite, on_dialogue, name) -> Sgd:
       _check_same(builder.info.metadata or {}, corpus, folder)
       _remove_unfinished(folder.parent)  # a killed overwriting run's
       return builder
-    check_no_input_in(folder, "--data-dir")
     folder.rename(replaced)  # kept until the new records are complete
     builder = _builder(corpus, data_dir, on_dialogue, name)
   _remove_unfinished(folder.parent)

@@ -10,7 +10,6 @@ import numpy as np
 
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import not_found
-from sgdx_t5x.files.inputs import protect
 from sgdx_t5x.files.reading import opened
 from sgdx_t5x.metrics.failures import KINDS, Failure
 from sgdx_t5x.metrics.frames import FrameScores
@@ -87,7 +86,6 @@ def first_line(path: pathlib.Path) -> Any:
 def _check_file(path: pathlib.Path) -> None:
   if not path.is_file():
     raise not_found(path, _EXPECTED)
-  protect([path])
 
 
 def read_table(path: pathlib.Path, metrics: Collection[str] | None) -> FrameTable:

@@ -17,7 +17,6 @@ from sgdx_t5x.data.dialogue import USER, Dialogue, Frame, frame_id
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_write, check_folder, decode_json, is_folder_name
-from sgdx_t5x.files.inputs import check_no_input_in
 from sgdx_t5x.files.locks import lock, remove_leftovers
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.trackers.turns import check_acts
@@ -272,7 +271,6 @@ def _begin(out: pathlib.Path, manifest: dict[str, Any], overwrite: bool) -> None
       )
     manifest["variants"] = {**earlier["variants"], **manifest["variants"]}
   elif earlier is not None:
-    check_no_input_in(out, "--out")
     for name in earlier["variants"]:
       if (out / name).exists():  # what cannot be removed would pass for new predictions
         shutil.rmtree(out / name)

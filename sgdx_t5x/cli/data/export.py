@@ -1,20 +1,21 @@
 """`sgdx data export`: writes SGD-X dialogues as the official converter does."""
 
 import argparse
+import itertools
 import os
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.options import (
-  Takes,
   add_command,
   add_corpus,
-  add_option,
   add_splits,
   add_variants,
 )
 from sgdx_t5x.cli.output import splits_table
+from sgdx_t5x.cli.paths import add_output, check_no_inputs
 from sgdx_t5x.cli.progress import track
 from sgdx_t5x.files.locks import lock
 from sgdx_t5x.tables import Table, count
@@ -47,7 +48,7 @@ def add_verb(verbs: Any) -> None:
   add_corpus(parser)
   add_variants(parser, "variants to write, see below")
   add_splits(parser)
-  add_option(parser, Takes.FOLDER, "--out", required=True, metavar="DIR", help="folder to write to")
+  add_output(parser, "--out", required=True, metavar="DIR", help="folder to write to", folder=True)
   parser.add_argument(
     "--processes",
     type=int,
@@ -74,6 +75,10 @@ def run(args: argparse.Namespace) -> int:
   files: dict[str, int] = dict.fromkeys(chosen, 0)
   dialogues: dict[str, int] = dict.fromkeys(chosen, 0)
   with lock(args.out):
+    for split, names in chosen.items():
+      files_of_split = [f"{split}/schema.json", *corpus.dialogue_files(split)]
+      replaced = itertools.product([args.out], names, files_of_split)
+      check_no_inputs(args, [pathlib.Path(*parts) for parts in replaced])
     exported = export(corpus, chosen, args.out, args.processes)
     for written in track(exported, "writing", "files", total):
       files[written.split] += 1

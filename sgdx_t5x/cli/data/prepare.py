@@ -13,7 +13,8 @@ from typing import Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
-from sgdx_t5x.cli.options import CORPUS, Takes, add_command, add_option
+from sgdx_t5x.cli.options import CORPUS, add_command
+from sgdx_t5x.cli.paths import add_input, add_output, check_no_inputs, corpus_path
 from sgdx_t5x.cli.progress import native_stderr_hidden, progress
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus, check_schemas
@@ -44,14 +45,12 @@ def add_verb(verbs: Any) -> None:
   """Adds `prepare` to the verbs of `sgdx data`."""
   parser = add_command(verbs, "prepare", __doc__, _EPILOG, "check a corpus and write its records")
   source = parser.add_mutually_exclusive_group(required=True)
-  add_option(source, Takes.CORPUS, "--corpus", help=CORPUS)
+  add_input(source, "--corpus", help=CORPUS, path=corpus_path)
   source.add_argument("--download", action="store_true", help="fetch the official archive")
-  add_option(
-    parser, Takes.FOLDER, "--data-dir", metavar="DIR", help="folder of the records, see below"
+  add_output(
+    parser, "--data-dir", metavar="DIR", help="folder of the records, see below", folder=True
   )
-  add_option(
-    parser,
-    Takes.TEXT,
+  parser.add_argument(
     "--dialogues",
     nargs="+",
     default=[],
@@ -59,9 +58,7 @@ def add_verb(verbs: Any) -> None:
     help="use a random sample of N dialogues of a split, which is then marked PARTIAL",
   )
   parser.add_argument("--seed", type=int, default=0, help="random seed of --dialogues (default: 0)")
-  add_option(
-    parser,
-    Takes.TEXT,
+  parser.add_argument(
     "--name",
     metavar="NAME",
     help="name of the records, for tasks of your own (default: full, sample, ned, ned_aug ...)",
@@ -95,6 +92,9 @@ def run(args: argparse.Namespace) -> int:
   totals: Mapping[str, int | None] = PUBLISHED_DIALOGUES  # of a download
   if corpus is not None:
     totals = {split: corpus.expected_dialogues(split) for split in corpus.splits}
+  if args.overwrite:
+    records = pathlib.Path(data_dir, "sgd", args.name or prepare.config_name(corpus))
+    check_no_inputs(args, [records], "--data-dir")
   downloads = pathlib.Path(data_dir, "downloads") if args.download else None
   with _split_progress(totals, downloads) as (on_dialogue, written):
     builder = prepare.prepare(corpus, data_dir, args.overwrite, on_dialogue, args.name)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from sgdx_t5x.cli import output
 from sgdx_t5x.cli.data.corpus_report import corpus_report, splits_table
-from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
+from sgdx_t5x.cli.options import add_command, add_corpus
+from sgdx_t5x.cli.paths import add_input, corpus_path
 from sgdx_t5x.cli.progress import Update, progress
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.annotation import AnnotationWarning, validate_annotation
@@ -46,8 +47,12 @@ def add_verb(verbs: Any) -> None:
   summary = "read a whole corpus, check it, report what it holds"
   parser = add_command(verbs, "verify", __doc__, _EPILOG, summary)
   add_corpus(parser)
-  add_option(
-    parser, Takes.CORPUS, "--against", metavar="CORPUS", help="corpus that --corpus was made from"
+  add_input(
+    parser,
+    "--against",
+    metavar="CORPUS",
+    help="corpus that --corpus was made from",
+    path=corpus_path,
   )
   output.add_format(parser)
   parser.set_defaults(run=run)

@@ -5,7 +5,8 @@ import re
 import sys
 from typing import Any
 
-from sgdx_t5x.cli.options import Takes, add_command, add_corpus, add_option
+from sgdx_t5x.cli.options import add_command, add_corpus
+from sgdx_t5x.cli.paths import add_output
 from sgdx_t5x.cli.progress import progress
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.errors import UsageError, require
@@ -29,9 +30,8 @@ def add_verb(verbs: Any) -> None:
     verbs, "vocabulary", __doc__, _EPILOG, "train a small vocabulary on a corpus"
   )
   add_corpus(parser)
-  add_option(
+  add_output(
     parser,
-    Takes.OUTPUT,
     "--out",
     metavar="FILE",
     required=True,

@@ -19,7 +19,6 @@ from sgdx_t5x.data.dialogue import SYSTEM, USER
 from sgdx_t5x.data.schema import DONTCARE, NO_INTENT, Schema, Service
 from sgdx_t5x.errors import SgdxError, malformed, nearest
 from sgdx_t5x.files import decode_lines, is_text, json_line, not_found, read_input
-from sgdx_t5x.files.inputs import protect
 
 SAMPLE = "sample"
 NONE = "none"
@@ -123,7 +122,6 @@ def load_demonstrations(where: str) -> Demonstrations:
     raise _no_file(where, path) from None
   if stat.S_ISDIR(found.st_mode):
     raise not_found(pathlib.Path(path), "a demonstration file, not a folder")
-  protect([path])
   return _read(path, found.st_mtime_ns, found.st_size)
 
 

@@ -12,7 +12,6 @@ from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files import not_found
-from sgdx_t5x.files.inputs import protect
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.protocol import PromptFormat, ServicePair, service_pairs
@@ -78,7 +77,7 @@ class Predictions:
 
 
 def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
-  """Returns the prediction files at a path, sorted, of one format; protects them from output.
+  """Returns the prediction files at a path, sorted, of one format.
 
   `dialogues*.json` and `*.jsonl` are searched for in the folder itself, then in its
   `inference_eval/` (made by T5X), then in its subfolder named after the split.
@@ -90,7 +89,6 @@ def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
     return list(path)
   path = pathlib.Path(path)
   if path.is_file():
-    protect([path])
     return [path]
   if not path.is_dir():
     raise not_found(path, "predictions", "file or folder")
@@ -105,7 +103,6 @@ def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
         fix="pass the file instead, or move the files of one format elsewhere",
       )
     if files:
-      protect(files)
       return files
   raise SgdxError(
     f"{path}: no predictions in this folder",

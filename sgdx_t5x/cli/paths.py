@@ -1,0 +1,206 @@
+"""Files that a command reads and writes: no output overwrites an input, however it is spelled.
+
+The only place where the two are compared. Files are the same if device and inode are, so links and
+other spellings of a path count.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from sgdx_t5x.data.variants import SPLITS
+from sgdx_t5x.errors import SgdxError, UsageError
+from sgdx_t5x.files.writing import check_regular
+
+STDOUT = "-"
+_Path = str | os.PathLike[str]
+_Parser = argparse.ArgumentParser | argparse._ActionsContainer
+_Identity = tuple[int, int]  # device and inode
+# What commands read in a folder, which can hold other files that they wrote.
+_OF_CORPUS = re.compile(r"(schema|perturbation|dialogues.*)\.json(\.gz)?")
+_PREDICTIONS = ".jsonl"  # in the folder itself, or in one of these:
+_OF_PREDICTIONS = ("inference_eval", *SPLITS)
+
+
+def add_input(
+  parser: _Parser, *names: str, path: Callable[[str], str] = str, **settings: Any
+) -> None:
+  """Adds an option whose values name files or folders to read.
+
+  Args:
+    parser: the parser, or one of its groups.
+    path: returns the path in a value, or "": `corpus_path` and so on; default: the value.
+    names, settings: as for `ArgumentParser.add_argument`.
+  """
+  vars(parser.add_argument(*names, **settings))["input_path"] = path
+
+
+def add_output(parser: _Parser, *names: str, folder: bool = False, **settings: Any) -> None:
+  """Adds an option that names a file, or a folder, to write. Other arguments: see `add_input`."""
+  vars(parser.add_argument(*names, **settings))["output"] = "folder" if folder else "file"
+
+
+def corpus_path(text: str) -> str:
+  """The path of a corpus or of demonstrations; the word "sample" names none."""
+  return "" if text == "sample" else text
+
+
+def path_of_name(text: str) -> str:
+  """The path in NAME=PATH; a NAME alone names none."""
+  return text.partition("=")[2]
+
+
+def named_path(text: str) -> str:
+  """The path in [NAME=]PATH."""
+  return text if os.path.exists(text) else path_of_name(text)
+
+
+def style_path(text: str) -> str:
+  """The path in a FIELD=VALUE of --prompt-style: SDT's demonstrations."""
+  return os.path.expandvars(corpus_path(path_of_name(text))) if text.startswith("demos=") else ""
+
+
+def check_paths(args: argparse.Namespace) -> None:
+  """Refuses, before any work, output files that cannot be written or are inputs.
+
+  Folders are refused if they hold files of others, see `files.check_folder`. A command that
+  replaces files in a folder calls `check_no_inputs` for them.
+
+  Raises:
+    UsageError: two outputs, or an output and an input, are one file.
+    SgdxError: a folder that is not there or cannot be written to.
+  """
+  used: dict[pathlib.Path, str] = {}  # output file -> its option
+  for action in args.parser._actions:
+    kind, name = getattr(action, "output", None), getattr(args, action.dest, None)
+    if kind is None or name in (None, STDOUT):
+      continue
+    option = action.option_strings[0]
+    if kind == "file":
+      _check_separate(name, option, used)
+    if os.path.isfile(name):
+      check_no_inputs(args, [name], option)
+    if kind == "file":
+      _check_writable(name, option)
+
+
+def check_no_inputs(
+  args: argparse.Namespace, paths: Iterable[_Path], option: str = "--out"
+) -> None:
+  """Refuses to replace files that are inputs, and folders that hold one.
+
+  Args:
+    args: the command's arguments.
+    paths: what will be replaced; need not exist.
+    option: the option that named them, for messages.
+
+  Raises:
+    UsageError: an input would be lost.
+  """
+  paths = [os.fspath(path) for path in paths if os.path.exists(path)]
+  inputs = _files_read(args) if paths else {}
+  for path in paths:
+    name = inputs.get(_identity(path))
+    if name and os.path.isfile(path):
+      also = "" if os.path.abspath(name) == os.path.abspath(path) else f": it is {name}"
+      raise UsageError(
+        f"{option} {path!r} is also an input{also}",
+        expected="an output file that is not also an input",
+        fix="name another file",
+      )
+    held = [inputs[found] for below in _walk(path) if (found := _identity(below)) in inputs]
+    if held:
+      raise UsageError(
+        f"{option} {path} contains {held[0]}, which this command reads",
+        expected="a folder that contains no inputs: its content is replaced",
+        fix="name another folder",
+      )
+
+
+def _check_separate(name: str, option: str, used: dict[pathlib.Path, str]) -> None:
+  path = pathlib.Path(name).resolve()
+  if path in used or not name:
+    raise UsageError(
+      f"{option} {name!r}" + (f" is also the file of {used[path]}" if name else " is empty"),
+      expected="a separate file for each output",
+      fix="choose another file",
+    )
+  used[path] = option
+
+
+def _check_writable(name: str, option: str) -> None:
+  path = pathlib.Path(name).resolve()
+  if not path.is_dir():
+    check_regular(name, option)
+  if not os.access(path.parent, os.W_OK) or path.is_dir():
+    why = "is a folder" if path.is_dir() else f"no writable folder {path.parent}"
+    raise SgdxError(
+      f"{option} {name}: {why}",
+      expected="a file in an existing, writable folder",
+      fix="create the folder, or choose another file",
+    )
+
+
+# --- what a command reads ------------------------------------------------------------------
+
+
+def _files_read(args: argparse.Namespace) -> dict[_Identity, str]:
+  """Returns the files and folders that a command's options name or imply, by identity."""
+  files: dict[_Identity, str] = {}
+  for action in args.parser._actions:
+    path_in = getattr(action, "input_path", None)
+    value = getattr(args, action.dest) if path_in else None
+    for text in [value] if isinstance(value, str) else value or ():
+      path = path_in(text)
+      with contextlib.suppress(OSError, ValueError):  # not there; or a NUL in the path
+        files[_identity(path)] = path
+        for file in (*_files_in(path), *_frames_file(path)):
+          files.setdefault(_identity(file), file)
+  return files
+
+
+def _identity(path: _Path) -> _Identity:
+  status = os.stat(path)
+  return status.st_dev, status.st_ino
+
+
+def _files_in(folder: str) -> Iterator[str]:
+  """Yields the files of a corpus, and predictions, in a folder that is an input."""
+  for path in _walk(folder):
+    place, name = os.path.split(path)
+    is_prediction = _PREDICTIONS in name and os.path.relpath(place, folder) in (
+      os.curdir,
+      *_OF_PREDICTIONS,
+    )
+    if _OF_CORPUS.fullmatch(name) or is_prediction:
+      yield path
+
+
+def _walk(folder: _Path) -> Iterator[str]:
+  """Yields a folder and everything below it; links are followed, each folder is visited once."""
+  visited = set()
+  for parent, folders, files in os.walk(folder, followlinks=True):
+    if os.path.realpath(parent) in visited:  # a link that leads in a circle
+      folders.clear()
+      continue
+    visited.add(os.path.realpath(parent))
+    yield parent
+    yield from (path for name in files if os.path.exists(path := os.path.join(parent, name)))
+
+
+def _frames_file(path: str) -> list[str]:
+  """The per-frame scores that a report names: `sgdx diff` and `sgdx report` read them too."""
+  from sgdx_t5x.scoring.score_files import frames_path
+
+  if not path.endswith(".json") or not os.path.isfile(path):
+    return []
+  try:
+    report = json.loads(pathlib.Path(path).read_bytes())
+    return [str(frames_path(pathlib.Path(path), report["per_frame"]["file"]))]
+  except (OSError, ValueError, RecursionError, LookupError, TypeError):
+    return []  # another kind of file
