@@ -62,7 +62,7 @@ setuptools.setup(
     "sgdx_t5x.tasks": ["README.md"],
   },
   # Scoring needs no TensorFlow and no JAX.
-  install_requires=["numpy", "orjson>=3.10", "rapidfuzz", "rich"],
+  install_requires=["filelock>=4", "numpy", "orjson>=3.10", "rapidfuzz", "rich"],
   extras_require={
     # seqio's tensorflow-text brings TensorFlow; asking for tensorflow-cpu too would clash.
     "train": [

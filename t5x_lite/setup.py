@@ -24,6 +24,7 @@ setuptools.setup(
     "absl-py",
     "clu>=0.0.12",  # metrics
     "etils[epath]",
+    "filelock>=4",
     "flax>=0.10",
     "gin-config>=0.5.0",
     "jax>=0.4.34",

@@ -1,11 +1,10 @@
 """Locks of output folders, and temporary names that identify their owner.
 
 A temporary name contains host and process id, so that leftovers of a killed process can be told
-from what another is writing now. A lock is a kernel lock (flock): it always ends with its owner.
+from what another is writing now.
 """
 
 import contextlib
-import fcntl
 import functools
 import os
 import pathlib
@@ -95,9 +94,10 @@ def _remove(path: pathlib.Path) -> None:
 def lock(path: str | pathlib.Path, option: str = "--out") -> Iterator[None]:
   """Keeps other processes from writing to a folder while the block runs.
 
-  A file `.NAME.lock` beside the folder names host and process of the owner. The same process can
-  acquire the lock again within the block. Where locking is impossible (a folder that cannot be
-  written, a file system without locks), the block runs without a lock.
+  A file `.NAME.lock` beside the folder names host and process of the owner. The kernel's lock on it
+  ends with its owner, however that ends. The same process can acquire the lock again within the
+  block. Where locking is impossible (a folder that cannot be written, a file system without
+  locks), the block runs without a lock.
 
   Args:
     path: the folder, which need not exist. Missing parents are created; those that are empty
@@ -107,51 +107,37 @@ def lock(path: str | pathlib.Path, option: str = "--out") -> Iterator[None]:
   Raises:
     SgdxError: another process is writing there; the message names it.
   """
+  import filelock  # here, since it takes 15 ms and most commands only read
+
   folder = pathlib.Path(path).resolve()
   file = folder.with_name(f".{folder.name}.lock") if folder.name else folder
   if "://" in str(path) or file in _held or file == folder:
     yield
     return
   created = [parent for parent in folder.parents if not parent.exists()]  # innermost first
-  descriptor = None
+  kernel_lock = filelock.FileLock(file, timeout=0)
   try:
-    with contextlib.suppress(OSError):
-      file.parent.mkdir(parents=True, exist_ok=True)
-      descriptor = _acquire(file, f"{option} {path}")
-      _held.add(file)
-    yield
-  finally:
-    if descriptor is not None:
-      _held.discard(file)
-      with contextlib.suppress(OSError):
-        file.unlink()  # before it is released: nobody else holds this file
-      os.close(descriptor)
-    for parent in created:
-      with contextlib.suppress(OSError):
-        parent.rmdir()
-
-
-def _acquire(file: pathlib.Path, what: str) -> int:
-  """Returns an open descriptor that holds the lock. Raises SgdxError, or OSError."""
-  while True:
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-      fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      with contextlib.suppress(FileNotFoundError):
-        if os.path.samestat(os.fstat(descriptor), os.stat(file)):
-          with contextlib.suppress(OSError):  # a full disk does not affect the lock
-            os.truncate(descriptor, 0)  # text of an owner that was killed
-            os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
-          return descriptor
-    except BlockingIOError:
-      owner = os.pread(descriptor, 300, 0).decode("utf-8", "replace").strip()
-      os.close(descriptor)
+      file.parent.mkdir(parents=True, exist_ok=True)
+      kernel_lock.acquire()
+      _held.add(file)
+      file.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+    except filelock.Timeout:
+      owner = file.read_text(errors="replace").strip() if file.exists() else ""
       raise SgdxError(
-        f"{what} is being written by {owner or 'another process'}",
+        f"{option} {path} is being written by {owner or 'another process'}",
         expected="an output that no other process is writing",
         fix="wait until it has finished, or write elsewhere",
       ) from None
-    except BaseException:
-      os.close(descriptor)
-      raise
-    os.close(descriptor)  # the previous owner has removed this file since: take the new one
+    except OSError:
+      pass  # no lock; or, on a full disk, only no name of its owner
+    yield
+  finally:
+    if kernel_lock.is_locked:
+      _held.discard(file)
+      with contextlib.suppress(OSError):
+        file.unlink()  # before it is released: nobody else holds this file
+      kernel_lock.release()
+    for parent in created:
+      with contextlib.suppress(OSError):
+        parent.rmdir()

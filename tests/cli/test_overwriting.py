@@ -13,8 +13,8 @@ from sgdx_t5x.cli.commands import make_parser
 from sgdx_t5x.cli.paths import named_path, path_of_name
 
 NO_PATHS = """delivery dialogues endpoint entities flow generator key_env kind language_codes
-lengths metric model module name only openai_batch order param paraphrase patterns pivot pivots project
-provider service slots split title values"""
+lengths metric model module name only openai_batch order param paraphrase patterns pivot pivots
+project provider service slots split title values"""
 CONTENT = b'{"precious": true}\n'
 # What a command needs besides the two options that a test is about.
 NEEDED = {

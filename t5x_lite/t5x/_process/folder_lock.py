@@ -1,96 +1,25 @@
 """One run at a time in a folder: a lock file that names the run holding it.
 
-The file is JSON: the owner's host, machine (boot and process namespace), process, when that process
-was started (by the kernel's clock, where /proc has it), and the time of locking. While it is held,
-a thread sets its modification time every `BEAT` seconds. A second run
-  - takes it over if the owner's process is gone, which can only be seen on the same machine;
-  - takes it over if it is another machine's and was not touched for `STALE` seconds;
-  - is refused otherwise.
-Object stores (gs://) have neither exclusive creation nor settable modification times: no lock.
+The kernel's lock on the file ends with the process that holds it, however that ends. On a network
+file system, other machines see it if the file system passes locks on, as NFS does. Object stores
+(gs://) have no locks.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import os
 import pathlib
 import socket
-import threading
 import time
 from collections.abc import Iterator, Sequence
+
+import filelock
 
 from t5x._process import hosts
 from t5x._process.log import log
 from t5x.errors import T5XError
-
-try:
-  import fcntl
-except ImportError:  # on Windows, where simultaneous takeovers are not prevented
-  fcntl = None  # type: ignore[assignment]
-
-BEAT = 30  # seconds
-STALE = 300  # seconds
-
-
-@dataclasses.dataclass(frozen=True)
-class Owner:
-  """The process that holds a lock.
-
-  Args:
-      host: host name, for messages.
-      machine: boot and process namespace, in which `pid` and `started` are valid; '' if unknown.
-      pid: process id.
-      started: clock ticks from boot to the start of the process; 0 if unknown.
-      since: when it took the lock, as text.
-  """
-
-  host: str
-  machine: str
-  pid: int
-  started: int
-  since: str
-
-
-def this_process() -> Owner:
-  """Returns what this process writes into its locks."""
-  since = time.strftime("%Y-%m-%d %H:%M:%S")
-  return Owner(socket.gethostname(), _machine(), os.getpid(), _started(os.getpid()) or 0, since)
-
-
-def _machine() -> str:
-  try:
-    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return f"{boot} {os.readlink('/proc/self/ns/pid')}"
-  except OSError:
-    return ""
-
-
-def _started(pid: int) -> int | None:
-  """Clock ticks from boot to the start of a process; None: no such process, or no /proc."""
-  try:
-    text = pathlib.Path(f"/proc/{pid}/stat").read_text()
-  except OSError:
-    return None
-  fields = text.rpartition(")")[2].split()  # the name before may have spaces and parentheses
-  return None if fields[0] in "ZX" else int(fields[19])  # a zombie has ended
-
-
-def is_gone(owner: Owner) -> bool | None:
-  """Returns whether the owner's process has ended; None if that cannot be seen from here."""
-  here = this_process()
-  if (owner.host, owner.machine) != (here.host, here.machine):
-    return None
-  if owner.machine:  # there is /proc
-    return _started(owner.pid) != owner.started
-  try:
-    os.kill(owner.pid, 0)
-  except ProcessLookupError:
-    return True
-  except OSError:
-    return False
-  return False
 
 
 def check_folder_name(name: object, setting: str) -> None:
@@ -117,24 +46,36 @@ def held(paths: Sequence[str], setting: str) -> Iterator[None]:
       T5XError: another run holds one of them (on all processes), or it cannot be written.
   """
   local = [pathlib.Path(path).absolute() for path in paths if "://" not in str(path)]
-  taken: list[pathlib.Path] = []
-  done = threading.Event()
-  try:
+  with contextlib.ExitStack() as locks:
     with _alike():
       if hosts.is_first():
-        me = this_process()
         for path in local:
-          _take(path, me, setting)
-          taken.append(path)
-    if taken:
-      threading.Thread(target=_beat, args=(taken, me, done), daemon=True, name="t5x-lock").start()
+          locks.enter_context(_locked(path, setting))
+    yield
+
+
+@contextlib.contextmanager
+def _locked(path: pathlib.Path, setting: str) -> Iterator[None]:
+  try:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.open("a").close()
+  except OSError as e:
+    raise _cannot_write(path.parent, setting, e) from e
+  kernel_lock = filelock.FileLock(path, timeout=0)
+  try:
+    kernel_lock.acquire()
+  except filelock.Timeout:
+    raise _in_use(path, setting) from None
+  except OSError as e:
+    log(f"no lock of {path.parent}: {e.strerror or e}; start no other run there")
+  try:
+    since = time.strftime("%Y-%m-%d %H:%M:%S")
+    path.write_text(f"process {os.getpid()} on {socket.gethostname()}, since {since}\n")
     yield
   finally:
-    done.set()
-    for path in taken:
-      with contextlib.suppress(OSError), _opened(path) as file:
-        if _read(file) in (me, None):  # None: somebody removed it meanwhile
-          path.unlink()
+    with contextlib.suppress(OSError):
+      path.unlink()  # before it is released: nobody else holds this file
+    kernel_lock.release()
 
 
 @contextlib.contextmanager
@@ -154,60 +95,6 @@ def _alike() -> Iterator[None]:
     raise error
 
 
-def _beat(paths: Sequence[pathlib.Path], me: Owner, done: threading.Event) -> None:
-  while not done.wait(BEAT):
-    for path in paths:
-      with contextlib.suppress(OSError), path.open() as file:
-        if _read(file) == me:
-          os.utime(path)
-
-
-@contextlib.contextmanager
-def _opened(path: pathlib.Path):
-  """Opens the lock file exclusively, creating it if needed."""
-  while True:
-    file = path.open("a+")
-    with contextlib.closing(file):
-      with contextlib.suppress(OSError, AttributeError):  # some file systems cannot
-        fcntl.flock(file, fcntl.LOCK_EX)
-      # Its owner may have removed it since it was opened: then this is an unlinked file.
-      with contextlib.suppress(FileNotFoundError):
-        if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
-          yield file
-          return
-
-
-def _read(file) -> Owner | None:
-  """The owner in a lock file; None if the file is new or truncated."""
-  file.seek(0)
-  try:
-    return Owner(**json.loads(file.read()))
-  except (ValueError, TypeError):
-    return None
-
-
-def _take(path: pathlib.Path, me: Owner, setting: str) -> None:
-  """Writes `me` into the lock file; raises T5XError if its owner may be running."""
-  try:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.open("a").close()
-  except OSError as e:
-    raise _cannot_write(path.parent, setting, e) from e
-  with _opened(path) as file:
-    owner = _read(file)
-    if owner is not None:
-      silent = max(time.time() - os.fstat(file.fileno()).st_mtime, 0)
-      gone = is_gone(owner)
-      if gone is False or (gone is None and silent < STALE):
-        raise _in_use(path, owner, gone is None, silent, setting)
-      why = "which has ended" if gone else f"which was last active {silent / 60:.0f} minutes ago"
-      log(f"taking over {path} from process {owner.pid} on {owner.host}, {why}")
-    file.truncate(0)
-    file.write(json.dumps(dataclasses.asdict(me)) + "\n")
-    file.flush()
-    os.utime(path)
-
-
 def _cannot_write(folder: pathlib.Path, setting: str, error: OSError) -> T5XError:
   above = next(p for p in (folder, *folder.parents) if p.exists())
   is_file = not above.is_dir()
@@ -219,19 +106,14 @@ def _cannot_write(folder: pathlib.Path, setting: str, error: OSError) -> T5XErro
   )
 
 
-def _in_use(path: pathlib.Path, owner: Owner, elsewhere: bool, silent: float, setting: str):
-  ending = f"stop that run, wait until it ends, or set another --gin.{setting}"
-  if elsewhere:
-    ending += (
-      f".\nIf it has crashed (which cannot be determined from this host): rm {path}\n"
-      f"or start again in {max(STALE - silent, 1):.0f} s: a lock that was not renewed for "
-      f"{STALE // 60} minutes is taken over"
-    )
+def _in_use(path: pathlib.Path, setting: str) -> T5XError:
+  owner = ""
+  with contextlib.suppress(OSError):  # it may just have ended
+    owner = path.read_text(errors="replace").strip()
   return T5XError(
     f"Another run is using {path.parent}.",
-    found=f"{path.name}: process {owner.pid} on {owner.host}, since {owner.since}, "
-    f"last active {silent:.0f} s ago",
+    found=f"{path.name}: {owner or 'another process'}",
     expected="one run at a time: two would overwrite each other's files",
     available="nothing was changed",
-    fix=ending + ".",
+    fix=f"stop that run, wait until it ends, or set another --gin.{setting}.",
   )
