@@ -3,21 +3,19 @@
 It imports next to nothing, so that interrupts are handled before the commands are imported.
 """
 
-from sgdx_t5x.cli.interrupts import ended, interrupts
+from collections.abc import Sequence
 
-TYPE_CHECKING = False  # like typing's, which takes longer to import than all of this
-if TYPE_CHECKING:
-  from collections.abc import Sequence
+from sgdx_t5x.cli.interrupts import ended, termination_raises
 
 
-def main(argv: "Sequence[str] | None" = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
   """Runs the command line.
 
   Returns:
     The exit code: 0 success, 1 failure, 2 wrong usage, 130 after Ctrl-C, 143 after SIGTERM.
   """
   try:
-    with interrupts():
+    with termination_raises():
       from sgdx_t5x.cli.commands import run
 
       return run(argv)

@@ -118,13 +118,8 @@ def make_parser() -> argparse.ArgumentParser:
   return parser
 
 
-def _prepare_streams() -> None:
-  """Lets commands print whatever the streams: closed ones, and names that cannot be encoded."""
-  for number, name in enumerate(("stdin", "stdout", "stderr")):
-    if getattr(sys, name) is None:  # closed by the shell: <&- >&- 2>&-
-      # This takes its descriptor, which would otherwise become that of the next file opened.
-      stream = open(os.devnull, "w" if number else "r", errors="backslashreplace")  # noqa: SIM115
-      setattr(sys, name, stream)
+def _escape_what_cannot_be_encoded() -> None:
+  """Lets commands print names that stdout cannot encode."""
   # Others replace what they cannot encode already: stderr, and stdout in the C locale.
   if getattr(sys.stdout, "errors", "") == "strict" and hasattr(sys.stdout, "reconfigure"):
     sys.stdout.reconfigure(errors="backslashreplace")
@@ -132,7 +127,7 @@ def _prepare_streams() -> None:
 
 def run(argv: Sequence[str] | None = None) -> int:
   """Runs the command line. Returns the exit code; raises KeyboardInterrupt."""
-  _prepare_streams()
+  _escape_what_cannot_be_encoded()
   parser = make_parser()
   args = parser.parse_args(argv)
   if not hasattr(args, "run"):
@@ -152,14 +147,6 @@ def run(argv: Sequence[str] | None = None) -> int:
   except BrokenPipeError:  # `sgdx ... | head`
     sys.stderr.close()
     return 0
-  except RuntimeError as e:  # of Path.resolve, until Python 3.13
-    if args.debug or not str(e).startswith("Symlink loop"):
-      raise
-    error = SgdxError(
-      str(e),
-      expected="links that end at a file or folder",
-      fix="remove the link, or pass another path; --debug shows the traceback",
-    )
   except OSError as e:
     if args.debug:
       raise

@@ -62,9 +62,7 @@ def _open_text(path: pathlib.Path, packed: bool) -> Iterator[TextIO]:
 
 
 def check_regular(path: str | pathlib.Path, option: str) -> None:
-  """Refuses a file that renaming another one would replace: a device, a pipe, an open stream.
-
-  /dev/stdout and the like may link to a regular file, the one that the shell appends to.
+  """Refuses what renaming a file would replace: a device, a pipe, what stdout is redirected to.
 
   Args:
     path: the file; it need not exist.
@@ -73,10 +71,8 @@ def check_regular(path: str | pathlib.Path, option: str) -> None:
   Raises:
     SgdxError: it is such a file.
   """
-  given = os.path.abspath(path)
-  stream = given in ("/dev/stdin", "/dev/stdout", "/dev/stderr")
-  stream = stream or given.startswith(("/dev/fd/", "/proc/"))
-  if stream or (os.path.exists(path) and not os.path.isfile(path)):
+  is_stream = os.path.abspath(path).startswith(("/dev/", "/proc/"))
+  if is_stream or (os.path.exists(path) and not os.path.isfile(path)):
     raise SgdxError(
       f"{option} {path}: not a regular file",
       expected="a file in an existing, writable folder",

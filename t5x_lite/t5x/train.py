@@ -177,6 +177,7 @@ def train(
     evaluations = Evaluations(
       trainer, model, eval_sets, rows, evaluator, actions, concurrent_metrics
     )
+    at_end.callback(evaluations.close)
     at_end.callback(trainer.close)
     checkpointer = setup.make_checkpointer(model_dir, save_cfg, use_orbax)
     saver = Saver(model_dir, checkpointer, save_cfg, trainer, model, actions)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import errno
 import gc
@@ -11,7 +10,6 @@ import os
 import re
 import sys
 import tempfile
-import threading
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
@@ -299,13 +297,14 @@ def find_unwritable(error: BaseException) -> T5XError | None:
 
 
 def _end(code: int) -> None:
-  """Ends the process as `sys.exit` does, except for tearing down Python's modules.
+  """Ends the process without tearing down Python.
 
   A failed run leaves its pipelines open. If their threads are in a Python function, TensorFlow
-  waits for them, and they for Python, which by then lets no thread continue: a deadlock.
+  waits for them, and they for Python, which by then lets no thread continue: a deadlock. What was
+  being saved or computed in the background has ended: the scripts close it before they raise.
   """
-  threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, such as those that save
-  atexit._run_exitfuncs()
+  if hosts.joined():
+    sys.modules["jax"].distributed.shutdown()  # at an exit, JAX does; the others wait for it
   sys.stdout.flush()
   sys.stderr.flush()
   os._exit(code)

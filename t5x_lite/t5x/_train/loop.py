@@ -158,6 +158,12 @@ class Evaluations:
     pending, self._pending = self._pending, None
     return {} if pending is None else self._evaluator.finish(pending)
 
+  def close(self) -> None:
+    """Waits for metrics that are being computed when a run fails, so that they are written."""
+    if self._pending is not None:
+      with contextlib.suppress(Exception):
+        self._pending.result()
+
 
 class Loop:
   """Trains from the train state's step to `total_steps`.
