@@ -14,7 +14,7 @@ import numpy as np
 from sgdx_t5x.errors import SgdxError, quoted
 from sgdx_t5x.files import atomic_folder, check_folder, decode_json, json_type
 from sgdx_t5x.weights import hf_names, layout
-from sgdx_t5x.weights.progress import OnProgress, byte_counter, growing
+from sgdx_t5x.weights.progress import MEGABYTE, OnProgress, byte_counter
 from sgdx_t5x.weights.safetensors_file import array_types, import_safetensors, read_safetensors
 
 CONFIG, ONE_FILE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -263,8 +263,8 @@ def write_folder(
   with atomic_folder(folder) as temporary:
     temporary.mkdir()
     try:
-      with growing(temporary, size, on_progress):
-        safetensors.numpy.save_file(arrays, temporary / ONE_FILE, metadata={"format": "pt"})
+      on_progress("writing", 0, size // MEGABYTE, "MB")
+      safetensors.numpy.save_file(arrays, temporary / ONE_FILE, metadata={"format": "pt"})
     except safetensors.SafetensorError as e:  # a full disk, for instance
       raise OSError(str(e)) from e
     for name, content in written.items():

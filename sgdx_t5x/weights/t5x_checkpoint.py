@@ -17,7 +17,7 @@ import numpy as np
 from sgdx_t5x.errors import SgdxError, first_line, require
 from sgdx_t5x.files import atomic_folder, check_folder
 from sgdx_t5x.weights import bert_layout, layout
-from sgdx_t5x.weights.progress import OnProgress, byte_counter, growing, no_progress
+from sgdx_t5x.weights.progress import MEGABYTE, OnProgress, byte_counter, no_progress
 
 _MIN_DIM_TO_FACTOR = 128  # adafactor.Adafactor.min_dim_size_to_factor
 _READ_AT_ONCE = 200_000_000  # bytes
@@ -205,8 +205,8 @@ def write_checkpoint(
     }
   state = {"step": jnp.asarray(step, jnp.int32), "param_states": _unflatten(slots)}
   size = sum(array.nbytes for array in (*target.values(), *slots.values()))
-  # Orbax writes to a temporary folder beside it until it is done.
-  with atomic_folder(folder) as temporary, growing(temporary.parent, size, on_progress):
+  on_progress("writing", 0, size // MEGABYTE, "MB")
+  with atomic_folder(folder) as temporary:
     _save_orbax(temporary, {"state": state, "target": _unflatten(target)})
   return folder
 

@@ -5,7 +5,6 @@ import io
 import os
 import pty
 import sys
-import time
 
 import pytest
 import tiny_corpus
@@ -16,7 +15,6 @@ from sgdx_t5x.cli.data import prepare
 from sgdx_t5x.cli.progress import native_stderr_hidden, progress, track
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.subset import Subset
-from sgdx_t5x.files import growth
 
 
 class Terminal(io.StringIO):
@@ -68,33 +66,11 @@ def test_a_terminal_that_gets_results_gets_no_progress(monkeypatch):
   assert terminal.getvalue() == ""
 
 
-def test_the_size_of_a_download_is_shown_until_dialogues_are_read(monkeypatch, tmp_path):
-  """Regression: `data prepare --download` was silent for the minutes of the download."""
-  monkeypatch.setattr(growth, "_SECONDS_BETWEEN_LOOKS", 0.001)
-  seen = []
-  (tmp_path / "part").write_bytes(b"x" * 3_200_000)
-  with growth.watched(tmp_path, seen.append) as stop:
-    while not seen:
-      time.sleep(0.001)
-    stop()
-  assert set(seen) == {3_200_000}
-
-
 def test_splits_that_are_written_have_an_estimate(monkeypatch):
   terminal = open_terminal(monkeypatch)
-  with prepare._split_progress({"dev": 2_482}, None) as (on_dialogue, _):
+  with prepare._split_progress({"dev": 2_482}) as (on_dialogue, _):
     on_dialogue("dev", {"dialogues": 100, "frames": 300})
   assert "100 of 2,482 dialogues" in terminal.getvalue()
-
-
-def test_a_download_has_an_estimate(monkeypatch, tmp_path):
-  monkeypatch.setattr(growth, "_SECONDS_BETWEEN_LOOKS", 0.001)
-  terminal = open_terminal(monkeypatch)
-  (tmp_path / "part").write_bytes(b"x" * 3_200_000)
-  with prepare._split_progress({}, tmp_path):
-    while "fetching" not in terminal.getvalue():
-      time.sleep(0.001)
-  assert "3 of 37 MB" in terminal.getvalue()
 
 
 def shown(monkeypatch, capsys, *command):

@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import logging
 import os
-import pathlib
 import re
 import shlex
 import sys
@@ -20,9 +19,7 @@ from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES, Corpus, check_schemas
 from sgdx_t5x.data.subset import Subset
 from sgdx_t5x.errors import UsageError, require
-from sgdx_t5x.files.growth import watched
 
-ARCHIVE_MEGABYTES = 37  # of the official archive
 # Kinds of perturbation whose records tasks read, see tasks/README.md.
 _TRAINED_ON = ("ned", "sdi", "coco")
 _EVALUATED_ON = ("ned", "pi", "sdi", "vs", "coco", "coco_ori")
@@ -87,16 +84,15 @@ def run(args: argparse.Namespace) -> int:
     from sgdx_t5x.records import prepare
   data_dir = args.data_dir or prepare.default_data_dir()
   if args.download:
-    print(f"fetching {prepare.ARCHIVE_URL}", file=sys.stderr, flush=True)
+    print(f"fetching {prepare.ARCHIVE_URL} (37 MB)", file=sys.stderr, flush=True)
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # it warns at each of its retries
   totals: Mapping[str, int | None] = PUBLISHED_DIALOGUES  # of a download
   if corpus is not None:
     totals = {split: corpus.expected_dialogues(split) for split in corpus.splits}
   if args.overwrite:
-    records = pathlib.Path(data_dir, "sgd", args.name or prepare.config_name(corpus))
+    records = os.path.join(data_dir, "sgd", args.name or prepare.config_name(corpus))
     check_no_inputs(args, [records], "--data-dir")
-  downloads = pathlib.Path(data_dir, "downloads") if args.download else None
-  with _split_progress(totals, downloads) as (on_dialogue, written):
+  with _split_progress(totals) as (on_dialogue, written):
     builder = prepare.prepare(corpus, data_dir, args.overwrite, on_dialogue, args.name)
   if not written:
     print("nothing written: the folder already has the records of this corpus", file=sys.stderr)
@@ -187,7 +183,7 @@ def _subset(corpus: Corpus | None, items: Sequence[str], seed: int) -> Subset:
 
 @contextlib.contextmanager
 def _split_progress(
-  totals: Mapping[str, int | None], downloads: pathlib.Path | None
+  totals: Mapping[str, int | None],
 ) -> Iterator[tuple[Callable[[str, Mapping[str, int]], None], Mapping[str, str]]]:
   """Yields a callback for each dialogue that is written; prints a line when a split is done.
 
@@ -195,7 +191,6 @@ def _split_progress(
 
   Args:
     totals: split -> number of dialogues that it will have, or None if unknown.
-    downloads: folder whose growth to show until the first dialogue; None for none.
   """
   texts: dict[str, str] = {}  # split -> how much of it is written; the last one grows
 
@@ -203,17 +198,10 @@ def _split_progress(
     for text in list(texts.values())[-1:]:
       print(f"{text} written", file=sys.stderr, flush=True)
 
-  with contextlib.ExitStack() as stack:
-    update = stack.enter_context(progress("dialogues"))
-
-    def on_size(size: int) -> None:
-      update("fetching", size // 1_000_000, ARCHIVE_MEGABYTES, "MB")
-
-    stop_watching = stack.enter_context(watched(downloads, on_size))
+  with progress("dialogues") as update:
 
     def on_dialogue(split: str, counts: Mapping[str, int]) -> None:
       if split not in texts:
-        stop_watching()
         print_last()
       texts[split] = f"{split}: {counts['dialogues']:,} dialogues, {counts['frames']:,} frames"
       update(f"writing {split}", counts["dialogues"], totals.get(split))
