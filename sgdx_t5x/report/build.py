@@ -10,13 +10,13 @@ from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_folder, check_folder, list_files
+from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.report import browser, plot_style, runs
 from sgdx_t5x.report.checks import read_said
 from sgdx_t5x.report.page import Page, Section, render, table_files
 from sgdx_t5x.report.runs import Run
 from sgdx_t5x.report.sections import has_errors, lines_of, make_sections
 from sgdx_t5x.scoring import score_files
-from sgdx_t5x.scoring.progress import OnProgress
 from sgdx_t5x.scoring.score import schema_checksum
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.tables import document

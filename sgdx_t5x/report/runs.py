@@ -16,12 +16,12 @@ from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files import not_found
 from sgdx_t5x.files.reading import as_text
 from sgdx_t5x.metrics import JOINT_GOAL
+from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.report.checks import Check
 from sgdx_t5x.report.steps import step_files
 from sgdx_t5x.scoring import score_files
 from sgdx_t5x.scoring.frame_table import FrameTable
 from sgdx_t5x.scoring.predictions.files import is_rows
-from sgdx_t5x.scoring.progress import OnProgress
 from sgdx_t5x.scoring.rows import Row, Rows
 from sgdx_t5x.signature import Signature
 

@@ -9,7 +9,7 @@ from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.metrics import GoldFrame
-from sgdx_t5x.scoring.progress import OnProgress, counted
+from sgdx_t5x.progress import OnProgress, counted
 
 
 def gold_frames(
@@ -36,9 +36,8 @@ def gold_frames(
 
   def dialogues() -> Iterator[Dialogue]:
     total = corpus.expected_dialogues(split)
-    for dialogue in counted(
-      corpus.dialogues(split), f"reading dialogues of {name}", total, on_progress
-    ):
+    task = f"reading dialogues of {name}"
+    for dialogue in counted(corpus.dialogues(split), on_progress, task, total, "dialogues"):
       if look:
         look(dialogue)
       yield dialogue

@@ -25,6 +25,7 @@ from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import Failure, FrameScores, GoldFrame
 from sgdx_t5x.metrics.failures import State
 from sgdx_t5x.metrics.frames import PredictedFrame
+from sgdx_t5x.progress import MEGABYTE, OnProgress, counter
 from sgdx_t5x.prompts import provenance, signature_fields
 from sgdx_t5x.prompts.protocol import Provenance
 from sgdx_t5x.scoring.by_source import source_rows
@@ -37,8 +38,9 @@ from sgdx_t5x.scoring.predictions.files import (
   Predictions,
   PredictionSource,
   Selection,
+  find_files,
 )
-from sgdx_t5x.scoring.progress import OnProgress, byte_counter, row_counter
+from sgdx_t5x.scoring.rows import GROUPS
 from sgdx_t5x.scoring.score_files import REPORT_FORMAT as FORMAT
 from sgdx_t5x.scoring.settings import Settings
 from sgdx_t5x.scoring.summaries import null_for_nan, summaries
@@ -188,7 +190,9 @@ def score_predictions(
   def score(frames: Sequence[GoldFrame], predicted: Mapping[str, PredictedFrame]) -> FrameScores:
     return metrics.score_frames(frames, predicted, schema, seen, how.fuzzy)
 
-  on_read = byte_counter(predictions, split, on_progress)
+  prediction_files = [file for source in predictions.values() for file in find_files(source, split)]
+  size = sum(file.stat().st_size for file in prediction_files)
+  on_read = counter(on_progress, "reading predictions", size, "MB", MEGABYTE)
   selection = Selection(
     corpus, split, gold, how.prompt_format, how.allow_missing, on_read, how.schemas
   )
@@ -308,7 +312,11 @@ def score_report(
   nothing = dict.fromkeys(common, scored.nothing)
   agreement = in_order_of(scored.nothing, scored.agreement)
   same = np.where(np.isnan(agreement), np.nan, 1.0)
-  on_row = row_counter(scored.gold, len(how.metrics), on_progress)
+  services = {frame.service for frame in scored.gold}
+  domains = {service.split("_")[0] for service in services}
+  rows_per_metric = len(GROUPS) + len(domains) + len(services)  # all take about as long
+  total = rows_per_metric * (1 + len(how.metrics))
+  on_row = counter(on_progress, "computing scores", total, "rows")
   by_source = {}
   if how.provenance:
     schema = scored.corpus.schema(scored.split)

@@ -17,7 +17,7 @@ def summaries(
   name: str,
   how: Settings,
   samples: metrics.BootstrapSamples | None,
-  on_row: Callable[[], None] = lambda: None,
+  on_row: Callable[[int], None] = lambda rows: None,
   per_service: bool = True,
   agreement: np.ndarray | None = None,
 ) -> Rows:
@@ -29,7 +29,7 @@ def summaries(
     name: see `metrics.summarise`.
     how: see `Settings`.
     samples: bootstrap samples of the frames' dialogues; None for no intervals.
-    on_row: called after each row.
+    on_row: called with 1 after each row.
     per_service: whether to add the rows of domains and services.
     agreement: [F] float, of the same frames; None leaves it out. It is always per frame, even
       if scores are per turn.
@@ -62,7 +62,7 @@ def summaries(
     for mask in masks.values():  # a domain with one service shares its row
       if (key := mask.tobytes()) not in made:
         made[key] = row(mask)
-      on_row()
+      on_row(1)
     return {key: made[mask.tobytes()] for key, mask in masks.items()}
 
   first = next(iter(frames.values()))

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.progress import OnProgress, no_progress
 from sgdx_t5x.weights import bert_layout, hf_folder, hf_names, layout
-from sgdx_t5x.weights.progress import OnProgress, no_progress
 
 VOCABULARY, _TOKENIZER = "vocab.txt", "tokenizer_config.json"
 # Fixed in our network; a model with other values would compute something else.

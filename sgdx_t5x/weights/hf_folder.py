@@ -13,8 +13,8 @@ import numpy as np
 
 from sgdx_t5x.errors import SgdxError, quoted
 from sgdx_t5x.files import atomic_folder, check_folder, decode_json, json_type
+from sgdx_t5x.progress import MEGABYTE, OnProgress, counter
 from sgdx_t5x.weights import hf_names, layout
-from sgdx_t5x.weights.progress import MEGABYTE, OnProgress, byte_counter
 from sgdx_t5x.weights.safetensors_file import array_types, import_safetensors, read_safetensors
 
 CONFIG, ONE_FILE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -123,7 +123,7 @@ def read_arrays(
   types = {name: kind for of_file in types_by_file.values() for name, kind in of_file.items()}
   read, left_out = hf_names.arrays_to_read(types, network, str(folder))
   arrays: dict[str, np.ndarray] = {}
-  on_bytes = byte_counter("reading", sum(p.stat().st_size for p in paths), on_progress)
+  on_bytes = counter(on_progress, "reading", sum(p.stat().st_size for p in paths), "MB", MEGABYTE)
   for path, of_file in types_by_file.items():
     stored = read_safetensors(path, [name for name in of_file if name in read], on_bytes)
     arrays.update({read[name]: array for name, array in stored.items()})

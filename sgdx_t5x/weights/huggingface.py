@@ -24,7 +24,6 @@ from sgdx_t5x.weights.hf_folder import (
   read_config,
   write_folder,
 )
-from sgdx_t5x.weights.progress import OnProgress, no_progress
 
 MT5_VOCAB_SIZE = 250_112
 _KINDS = {"t5": "T5 1.0, T5 1.1, Flan-T5", "mt5": "", "bert": "BERT, MiniLM"}

@@ -16,8 +16,8 @@ import numpy as np
 
 from sgdx_t5x.errors import SgdxError, first_line, require
 from sgdx_t5x.files import atomic_folder, check_folder
+from sgdx_t5x.progress import MEGABYTE, OnProgress, counter, no_progress
 from sgdx_t5x.weights import bert_layout, layout
-from sgdx_t5x.weights.progress import MEGABYTE, OnProgress, byte_counter, no_progress
 
 _MIN_DIM_TO_FACTOR = 128  # adafactor.Adafactor.min_dim_size_to_factor
 _READ_AT_ONCE = 200_000_000  # bytes
@@ -113,7 +113,7 @@ def _read_orbax(folder: Any, on_progress: OnProgress) -> dict[str, np.ndarray]:
   state = folder.absolute() / "state"  # TensorStore requires absolute paths
   tree = _parameters_and_step(_flatten(handler.metadata(state).tree))
   sizes = {k: math.prod(m.shape) * np.dtype(m.dtype).itemsize for k, m in tree.items()}
-  on_bytes = byte_counter("reading", sum(sizes.values()), on_progress)
+  on_bytes = counter(on_progress, "reading", sum(sizes.values()), "MB", MEGABYTE)
   arrays = {}
   for names in _groups(sizes):  # the optimizer's slots are not read
     restore_args = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in names}

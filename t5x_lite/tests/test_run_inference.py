@@ -17,7 +17,7 @@ from t5x import decoding, models, partitioning, utils
 from t5x import infer as infer_script
 from t5x._infer import inference, journal, packed_rows, rows, staged_decode
 from t5x._infer.overlap import OverlappedCalls
-from t5x._infer.progress import InferenceProgress
+from t5x._process.progress import InferenceProgress
 
 LENGTH, TARGETS = 48, 18
 

@@ -22,13 +22,13 @@ from sgdx_t5x.metrics import FrameScores, slot_failures
 from sgdx_t5x.metrics.ratios import Counts
 from sgdx_t5x.perturb.entities import Slots, entity_slots
 from sgdx_t5x.perturb.train_values import TrainValues
+from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.prompts import signature_fields
 from sgdx_t5x.scoring.checks.counterfactual import Spoken
 from sgdx_t5x.scoring.checks.counting import Counter, Known
 from sgdx_t5x.scoring.checks.labels import every_set, labels
 from sgdx_t5x.scoring.checks.sets import Original, TestSet, is_of_goals, open_sets, read_gold
 from sgdx_t5x.scoring.predictions.files import PredictionSource
-from sgdx_t5x.scoring.progress import OnProgress
 from sgdx_t5x.scoring.score import Scored, score_predictions
 from sgdx_t5x.scoring.settings import Settings
 from sgdx_t5x.signature import Signature

@@ -12,9 +12,9 @@ from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.metrics import GoldFrame
 from sgdx_t5x.perturb.entities import Slots
 from sgdx_t5x.perturb.manifest import Manifest, read_manifests
+from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.scoring.checks.changes import Changes, recorded_changes
 from sgdx_t5x.scoring.gold import gold_frames
-from sgdx_t5x.scoring.progress import OnProgress
 
 OF_WORDS = ("pi", "sdi")  # a frame counts as changed if its utterance changed
 OF_VALUES = ("ned", "vs")  # a frame counts as changed if its gold state changed

@@ -27,7 +27,6 @@ from t5x import decoding
 from t5x._infer import packed_rows
 from t5x._infer.journal import Journal
 from t5x._infer.overlap import OverlappedCalls, most_calls
-from t5x._infer.progress import InferenceProgress
 from t5x._infer.rows import (
   COMPILE_COST_OF_TINY,
   Rows,
@@ -39,6 +38,7 @@ from t5x._infer.rows import (
   rows_per_batch,
 )
 from t5x._infer.staged_decode import StagedDecode
+from t5x._process.progress import InferenceProgress
 from t5x.errors import T5XError
 
 # A CPU gains nothing from more rows, and they are padded to the longest.

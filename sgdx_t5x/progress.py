@@ -1,0 +1,44 @@
+"""How long work reports its progress; `cli/progress.py` shows it on a terminal."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+_T = TypeVar("_T")
+OnProgress = Callable[[str, int, int | None, str], None]  # (task, done, total or None, unit)
+MEGABYTE = 1_000_000
+_ITEMS_BETWEEN_CALLS = 100
+
+
+def no_progress(*_: object) -> None:
+  """Shows nothing."""
+
+
+def counter(
+  on_progress: OnProgress, task: str, total: int, unit: str, size: int = 1
+) -> Callable[[int], None]:
+  """Returns a callable that takes how much more is done, of `total`.
+
+  Args:
+    on_progress: called each time.
+    task, unit: for it.
+    total: how much there is to do.
+    size: how much is one unit: `MEGABYTE` if bytes are counted and shown as "MB".
+  """
+  done = 0
+
+  def advance(more: int) -> None:
+    nonlocal done
+    done += more
+    on_progress(task, done // size, total // size, unit)
+
+  return advance
+
+
+def counted(
+  items: Iterable[_T], on_progress: OnProgress, task: str, total: int | None, unit: str
+) -> Iterator[_T]:
+  """Yields the items and reports how many were yielded, every hundred."""
+  for done, item in enumerate(items, start=1):
+    yield item
+    if done % _ITEMS_BETWEEN_CALLS == 0:
+      on_progress(task, done, total, unit)
