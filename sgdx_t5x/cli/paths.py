@@ -81,12 +81,15 @@ def check_paths(args: argparse.Namespace) -> None:
     if kind is None or name in (None, STDOUT):
       continue
     option = action.option_strings[0]
-    if kind == "file":
-      _check_separate(name, option, used)
-    if os.path.isfile(name):
-      check_no_inputs(args, [name], option)
-    if kind == "file":
-      _check_writable(name, option)
+    if kind == "folder":
+      if os.path.isfile(name):
+        check_no_inputs(args, [name], option)
+      continue
+    path = pathlib.Path(name).resolve()
+    _check_separate(name, path, option, used)
+    if path.is_file():
+      check_no_inputs(args, [path], option)
+    _check_writable(name, path, option)
 
 
 def check_no_inputs(
@@ -122,8 +125,9 @@ def check_no_inputs(
       )
 
 
-def _check_separate(name: str, option: str, used: dict[pathlib.Path, str]) -> None:
-  path = pathlib.Path(name).resolve()
+def _check_separate(
+  name: str, path: pathlib.Path, option: str, used: dict[pathlib.Path, str]
+) -> None:
   if path in used or not name:
     raise UsageError(
       f"{option} {name!r}" + (f" is also the file of {used[path]}" if name else " is empty"),
@@ -133,8 +137,7 @@ def _check_separate(name: str, option: str, used: dict[pathlib.Path, str]) -> No
   used[path] = option
 
 
-def _check_writable(name: str, option: str) -> None:
-  path = pathlib.Path(name).resolve()
+def _check_writable(name: str, path: pathlib.Path, option: str) -> None:
   if not path.is_dir():
     check_regular(name, option)
   if not os.access(path.parent, os.W_OK) or path.is_dir():
@@ -154,7 +157,9 @@ def _files_read(args: argparse.Namespace) -> dict[_Identity, str]:
   files: dict[_Identity, str] = {}
   for action in args.parser._actions:
     path_in = getattr(action, "input_path", None)
-    value = getattr(args, action.dest) if path_in else None
+    if path_in is None:
+      continue
+    value = getattr(args, action.dest)
     for text in [value] if isinstance(value, str) else value or ():
       path = path_in(text)
       with contextlib.suppress(OSError, ValueError):  # not there; or a NUL in the path

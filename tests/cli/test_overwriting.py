@@ -174,3 +174,11 @@ def test_files_of_a_corpus_and_of_a_variants_folder(corpus, tmp_path, capsys):
     assert sgdx(*command, "--out", tmp_path / "out") == 2
     assert_four_parts(capsys.readouterr().err, "--out", "is also an input")
   assert [file.read_bytes() for file in files] == before
+
+
+def test_words_that_are_no_paths_protect_nothing(tmp_path, monkeypatch):
+  """The corpus is the word sample, v3 a variant; the second export replaces the first."""
+  monkeypatch.chdir(tmp_path)
+  for out in ("sample", "v3"):
+    for _ in range(2):
+      assert sgdx("data", "export", "--corpus", "sample", "--variant", "v3", "--out", out) == 0
