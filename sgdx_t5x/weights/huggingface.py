@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x.errors import SgdxError, quoted
+from sgdx_t5x.progress import OnProgress, no_progress
 from sgdx_t5x.weights import bert_huggingface, hf_names, layout
 from sgdx_t5x.weights.hf_folder import (
   CONFIG,
