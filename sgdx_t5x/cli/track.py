@@ -73,6 +73,15 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     metavar="FEATURE=N",
     help="lengths of features, if not those in config.gin: inputs=1024",
   )
+  add_option(
+    parser,
+    Takes.TEXT,
+    "--allow-module",
+    nargs="+",
+    default=[],
+    metavar="NAME",
+    help="modules of your own that config.gin may import and run",
+  )
   corpus = parser.add_argument_group("with --corpus")
   add_split(corpus)
   add_input(
@@ -174,7 +183,7 @@ def _open(args: argparse.Namespace) -> "Tracker":
     require("seqio", extra="train", why="trackers")
     from sgdx_t5x.tracking.loading import open_tracker, with_gold_history
 
-    tracker = open_tracker(*args.checkpoints, lengths=lengths)
+    tracker = open_tracker(*args.checkpoints, lengths=lengths, allow_modules=args.allow_module)
     if args.history == "gold":
       tracker = with_gold_history(tracker)
   print(f"tracker: {tracker.name}, {', '.join(args.checkpoints)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Finds a tracker's checkpoints, and what can be read from their configs without parsing."""
+"""Finds a tracker's checkpoints, and the names of what they were trained on."""
 
 import dataclasses
 import os
@@ -9,11 +9,6 @@ from typing import Any
 from sgdx_t5x.errors import SgdxError
 
 _STEP = re.compile(r"checkpoint_(\d+)")
-_TASK = re.compile(
-  r"^(?:MIXTURE_OR_TASK_NAME|train/[\w.]*DatasetConfig\.mixture_or_task_name) = "
-  r"(?:\\\n\s+)?(['\"])(.+)\1$",  # gin breaks long lines
-  re.MULTILINE,
-)
 _EXPECTED = "a folder checkpoint_N written by `t5x.train`, or its MODEL_DIR, with config.gin"
 
 
@@ -26,20 +21,25 @@ class Checkpoint:
     config_path: of its config.gin.
     config: the text of config.gin.
     task: name of the task or mixture that it was trained on.
+    allowed: modules that its config.gin may name, besides `config_gin.PACKAGES`.
   """
 
   path: str
   config_path: str
   config: str
   task: str
+  allowed: tuple[str, ...] = ()
 
 
-def find_checkpoints(folder: str | os.PathLike) -> tuple[Checkpoint, ...]:
+def find_checkpoints(
+  folder: str | os.PathLike, allowed: Sequence[str] = ()
+) -> tuple[Checkpoint, ...]:
   """Returns the checkpoints of a tracker.
 
   Args:
     folder: checkpoint_N; or a MODEL_DIR, of which the last checkpoint is taken; or a folder of
       several MODEL_DIRs, one for each model of the tracker. gs:// works where T5X's does.
+    allowed: see `Checkpoint`.
 
   Raises:
     SgdxError: there is no checkpoint, or no config.gin beside it that names its task.
@@ -55,16 +55,16 @@ def find_checkpoints(folder: str | os.PathLike) -> tuple[Checkpoint, ...]:
       fix="check the path",
     )
   if _STEP.fullmatch(path.name):
-    return (_read(path),)
+    return (_read(path, allowed),)
   inside = sorted(path.iterdir()) if path.is_dir() else []
   if last := _last(inside):
-    return (_read(last),)
+    return (_read(last, allowed),)
   found = [_last(sorted(part.iterdir())) for part in inside if part.is_dir()]
   if not any(found):
     raise SgdxError(
       f"{folder}: no checkpoint", expected=_EXPECTED, available=_names(path), fix="check the path"
     )
-  return tuple(_read(last) for last in found if last)
+  return tuple(_read(last, allowed) for last in found if last)
 
 
 def _last(paths: Sequence[Any]) -> Any:
@@ -73,7 +73,9 @@ def _last(paths: Sequence[Any]) -> Any:
   return steps[max(steps)] if steps else None
 
 
-def _read(path: Any) -> Checkpoint:
+def _read(path: Any, allowed: Sequence[str]) -> Checkpoint:
+  from sgdx_t5x.tracking.config_gin import trained_task
+
   for place in (path.parent, path):
     config = place / "config.gin"
     if config.exists():
@@ -86,14 +88,14 @@ def _read(path: Any) -> Checkpoint:
       available=_names(path.parent),
       fix=f"copy it from the MODEL_DIR to {path.parent}",
     )
-  names = _TASK.findall(text)
-  if not names:
+  task = trained_task(text)
+  if not task:
     raise SgdxError(
       f"{config}: no MIXTURE_OR_TASK_NAME",
       expected="the configuration of a training run on a task or mixture in sgdx_t5x.tasks",
       fix="copy the config.gin of the run that wrote the checkpoint",
     )
-  return Checkpoint(str(path), str(config), text, names[0][1])
+  return Checkpoint(str(path), str(config), text, task, tuple(allowed))
 
 
 def _names(folder: Any) -> str:

@@ -70,7 +70,9 @@ class DialogueTracker:
 
 
 def load_tracker(
-  *folders: str | os.PathLike, lengths: Mapping[str, int] | None = None
+  *folders: str | os.PathLike,
+  lengths: Mapping[str, int] | None = None,
+  allow_modules: Sequence[str] = (),
 ) -> DialogueTracker:
   """Loads a dialogue tracker of any kind from a checkpoint of `t5x.train`.
 
@@ -81,11 +83,13 @@ def load_tracker(
     folders: checkpoint_N or its MODEL_DIR, with the config.gin of training; several, or a folder
       of several MODEL_DIRs, for a tracker of several models.
     lengths: of features, overriding those in config.gin: {"inputs": 1024}.
+    allow_modules: your own modules that its config.gin may import and call, besides this package
+      and those that it builds on: ["my_models"]. A config.gin is run.
 
   Raises:
-    SgdxError: there is no checkpoint, or it is not a tracker's.
+    SgdxError: there is no checkpoint, it is not a tracker's, or it names other modules.
   """
-  return DialogueTracker(open_tracker(*folders, lengths=lengths))
+  return DialogueTracker(open_tracker(*folders, lengths=lengths, allow_modules=allow_modules))
 
 
 def show(

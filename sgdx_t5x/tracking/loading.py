@@ -2,19 +2,24 @@
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.tracking.checkpoints import Checkpoint, find_checkpoints
 from sgdx_t5x.tracking.protocol import TRACKERS, Tracker
 
 
-def open_tracker(*folders: str | os.PathLike, lengths: Mapping[str, int] | None = None) -> Tracker:
+def open_tracker(
+  *folders: str | os.PathLike,
+  lengths: Mapping[str, int] | None = None,
+  allow_modules: Sequence[str] = (),
+) -> Tracker:
   """Loads the tracker of one or more checkpoints, which takes seconds.
 
   Args:
     folders: see `checkpoints.find_checkpoints`; several for a tracker of several models.
     lengths: of features, overriding those in the configurations.
+    allow_modules: that the configurations may name, besides `config_gin.PACKAGES`.
 
   Raises:
     SgdxError: no checkpoints, checkpoints of different trackers, or ones that do not fit their
@@ -26,7 +31,7 @@ def open_tracker(*folders: str | os.PathLike, lengths: Mapping[str, int] | None 
       expected="a folder checkpoint_N or its MODEL_DIR",
       fix='for example load_tracker("runs/spandst")',
     )
-  found = [checkpoint for folder in folders for checkpoint in find_checkpoints(folder)]
+  found = [x for folder in folders for x in find_checkpoints(folder, allow_modules)]
   kinds = {checkpoint.path: TRACKERS.get(_format(checkpoint)) for checkpoint in found}
   if None in kinds.values() or len(set(kinds.values())) > 1:
     raise SgdxError(

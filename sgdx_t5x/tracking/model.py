@@ -24,6 +24,7 @@ from sgdx_t5x import tasks
 from sgdx_t5x.errors import SgdxError, first_line, nearest
 from sgdx_t5x.tasks.registration import Registered
 from sgdx_t5x.tracking.checkpoints import Checkpoint
+from sgdx_t5x.tracking.config_gin import check_config, check_modules
 from t5x import partitioning, utils
 
 Features = Mapping[str, Sequence[int]]
@@ -168,7 +169,8 @@ def registered(checkpoint: Checkpoint) -> Registered:
     SgdxError: nothing of that name is registered.
   """
   with _configured(checkpoint), _importing(checkpoint):
-    if module := _query("MIXTURE_OR_TASK_MODULE"):
+    if isinstance(module := _query("MIXTURE_OR_TASK_MODULE"), str):
+      check_modules([module], checkpoint.config_path, checkpoint.allowed)
       importlib.import_module(module)
   found = tasks.REGISTERED.get(checkpoint.task)
   if found is None:
@@ -177,7 +179,7 @@ def registered(checkpoint: Checkpoint) -> Registered:
       expected="a task or mixture of sgdx_t5x.tasks, or of the MIXTURE_OR_TASK_MODULE named there",
       available=nearest(checkpoint.task, tasks.REGISTERED),
       fix="install the package that registers it, and name its module in config.gin: "
-      "MIXTURE_OR_TASK_MODULE = 'my_tasks'",
+      "MIXTURE_OR_TASK_MODULE = 'my_tasks'; then pass --allow-module my_tasks",
     )
   return found
 
@@ -200,11 +202,13 @@ def _configured(checkpoint: Checkpoint) -> Iterator[None]:
 
   It replaces gin's previous one. There `__main__` is the training script, which it is not here.
   """
-  owner = f"{checkpoint.path} {zlib.crc32(checkpoint.config.encode()):08x}"
+  owner = f"{checkpoint.path} {zlib.crc32(checkpoint.config.encode()):08x} {checkpoint.allowed}"
   if _query(_OWNER) != owner:
+    config = _MAIN.sub(r"from t5x import train as \1", checkpoint.config)
     with gin.unlock_config(), _importing(checkpoint):
       gin.clear_config()
-      gin.parse_config(_MAIN.sub(r"from t5x import train as \1", checkpoint.config))
+      check_config(config, checkpoint.config_path, checkpoint.allowed)
+      gin.parse_config(config)
       gin.parse_config("sgdx_tracking._model_of_gin.model = %MODEL")
       gin.parse_config(f"{_OWNER} = {owner!r}")
   yield
@@ -216,7 +220,11 @@ def _query(name: str, default: Any = None) -> Any:
     value = gin.query_parameter(name if "." in name else f"%{name}")
   except ValueError:
     return default
+  followed: set[str] = set()  # macros may refer to each other
   while isinstance(value, gin.config.ConfigurableReference) and str(value).startswith("%"):
+    if str(value) in followed:
+      break
+    followed.add(str(value))
     value = gin.query_parameter(str(value))
   return value
 
