@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.files.reading import check_unpacked
 
 # The files that a score depends on, by their place in the layout. Variants' dialogues, which the
 # official converter puts beside their schemas, only repeat the original ones.
@@ -90,7 +91,15 @@ class ArchiveSource:
     except _BROKEN as e:
       raise self._broken(e) from None
     members = [i for i in self._zip.infolist() if i.filename.endswith((".json", ".jsonl"))]
+    names: set[str] = set()
     for name in (i.filename for i in members):
+      if name in names:
+        raise SgdxError(
+          f"{self.origin}: contains two files {name!r}",
+          expected="an archive in which each file has a name of its own",
+          fix=f"do not trust this archive; {DOWNLOAD_HINT}",
+        )
+      names.add(name)
       if name.startswith("/") or ".." in name.split("/"):  # outputs are named like inputs
         raise SgdxError(
           f"{self.origin}: contains {name!r}, outside its folder",
@@ -108,9 +117,18 @@ class ArchiveSource:
     return sorted(name for name in self._members if name.endswith(".json"))
 
   def read(self, name: str) -> bytes:
-    """The content of one file. Raises SgdxError if the archive is damaged."""
+    """The content of one file. Raises SgdxError if it is damaged or too large."""
+    member = self._members[name]
+    where = f"{self.origin}: {member.filename}"
+    fix = "if you trust the archive, unpack it, and pass the folder"
+    check_unpacked(member.file_size, where, "files like those of the official archive", fix)
+    # No more than the stated size is read, whatever is packed. Methods other than these two unpack
+    # all that they read of the archive: of 4 KiB, bzip2 can make 80 MB.
+    known = member.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+    step = member.file_size + 1 if known else 4096
     try:
-      return self._zip.read(self._members[name])
+      with self._zip.open(member) as file:
+        return b"".join(iter(lambda: file.read(step), b""))
     except _BROKEN as e:
       raise self._broken(e) from None
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.files import atomic_write
+from sgdx_t5x.files.reading import check_unpacked
 from sgdx_t5x.weights.hf_folder import ONE_FILE
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 Pair = tuple[str, str]
 _SAME = 1e-2  # maximum difference between vectors of one encoder on two machines
+_BROKEN = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile)
 _MAKE = "sgdx schema-embeddings --encoder FOLDER --corpus CORPUS --out FILE.npz"
 
 
@@ -80,12 +82,14 @@ def read_table(path: str | os.PathLike) -> SchemaTable:
   """Reads a table. Raises SgdxError if the file is not one."""
   try:
     with np.load(path, allow_pickle=False) as found:
+      for member in found.zip.infolist():
+        check_unpacked(member.file_size, str(path), "a table of embeddings", f"make it: {_MAKE}")
       texts = tuple(zip(found["first"].tolist(), found["second"].tolist(), strict=True))
       vectors = found["vectors"]
     if vectors.ndim != 2 or vectors.dtype != np.float32 or len(vectors) != len(texts):
       raise ValueError(f"{len(texts)} texts, vectors of {vectors.dtype} {list(vectors.shape)}")
-  # A TypeError: the file is a single array, NumPy's npy.
-  except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as e:
+  # A TypeError: the file is a single array, NumPy's npy. A MemoryError: its shape is a lie.
+  except (*_BROKEN, MemoryError) as e:
     raise SgdxError(
       f"{path}: {e}", expected="a table of schema embeddings", fix=f"make it: {_MAKE}"
     ) from None

@@ -3,6 +3,7 @@
 import codecs
 import contextlib
 import gzip
+import io
 import json
 import math
 import pathlib
@@ -15,6 +16,8 @@ import orjson
 
 from sgdx_t5x.errors import SgdxError, nearest
 
+# Bytes that a compressed file, or a file in an archive, may become. SGD's largest has 6 million.
+LARGEST_UNPACKED = 2**30
 _GZIP = b"\x1f\x8b"
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
@@ -74,20 +77,54 @@ def opened(path: pathlib.Path, what: str) -> Iterator[IO[bytes]]:
     what: what it should be, for messages.
 
   Raises:
-    SgdxError: the end of a gzipped file is missing or damaged, which reading it shows.
+    SgdxError: the end of a gzipped file is missing or damaged, or it becomes larger than
+      `LARGEST_UNPACKED`, which reading it shows.
   """
   with path.open("rb") as file:
     if path.suffix != ".gz" and not file.peek(2).startswith(_GZIP):
       yield file
       return
     try:
-      yield cast(IO[bytes], gzip.GzipFile(fileobj=file))
+      unpacked = _Bounded(gzip.GzipFile(fileobj=file), path, what)
+      yield cast(IO[bytes], io.BufferedReader(unpacked, 2**16))
     except (EOFError, zlib.error, gzip.BadGzipFile) as e:
       raise SgdxError(
         f"{path}: not a complete gzip file ({e})",
         expected=what,
         fix="compress it again, or pass the uncompressed file",
       ) from None
+
+
+def check_unpacked(size: int, where: str, expected: str, fix: str) -> None:
+  """Raises SgdxError for more than `LARGEST_UNPACKED` bytes. Args: as for `decode_json`."""
+  if size > LARGEST_UNPACKED:
+    raise SgdxError(
+      f"{where}: more than {LARGEST_UNPACKED / 2**20:,.0f} MiB when unpacked",
+      expected=expected,
+      fix=fix,
+    )
+
+
+class _Bounded(io.RawIOBase):
+  """A decompressed file that ends with an error where it becomes too large."""
+
+  def __init__(self, file: gzip.GzipFile, path: pathlib.Path, what: str):
+    self._file, self._path, self._what = file, path, what
+    self._fix = f"if you trust it, decompress it: gunzip {path}"
+
+  def readable(self) -> bool:
+    return True
+
+  def seekable(self) -> bool:
+    return True
+
+  def seek(self, offset: int, whence: int = 0) -> int:
+    return self._file.seek(offset, whence)
+
+  def readinto(self, buffer: Any) -> int:
+    size = self._file.readinto(buffer)
+    check_unpacked(self._file.tell(), str(self._path), self._what, self._fix)
+    return size
 
 
 def json_type(value: Any) -> str:
