@@ -61,6 +61,15 @@ def _open_text(path: pathlib.Path, packed: bool) -> Iterator[TextIO]:
     yield files.enter_context(io.TextIOWrapper(file, encoding="utf-8", newline="\n"))
 
 
+def _sync(path: pathlib.Path) -> None:
+  """Waits until a file, or the names in a folder, are on the disk."""
+  descriptor = os.open(path, os.O_RDONLY)
+  try:
+    os.fsync(descriptor)
+  finally:
+    os.close(descriptor)
+
+
 def check_regular(path: str | pathlib.Path, option: str) -> None:
   """Refuses what renaming a file would replace: a device, a pipe, what stdout is redirected to.
 
@@ -82,7 +91,7 @@ def check_regular(path: str | pathlib.Path, option: str) -> None:
 
 @contextlib.contextmanager
 def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
-  """Opens a text file under a temporary name in its folder; renames it once it is written.
+  """Opens a text file under a temporary name in its folder; renames it once it is on the disk.
 
   Args:
     path: the file, replaced if it exists; one named *.gz is compressed.
@@ -98,7 +107,10 @@ def atomic_write(path: str | pathlib.Path, option: str) -> Iterator[TextIO]:
     with temporary_name(path) as temporary:
       with _open_text(temporary, packed=path.suffix == ".gz") as file:
         yield file
+      _sync(temporary)  # otherwise a power cut could leave the new name with no content
       temporary.replace(path)
+      with contextlib.suppress(OSError):  # not every file system can do this with folders
+        _sync(path.parent)
   except UnicodeEncodeError as e:
     raise SgdxError(
       f"{option} {path}: {e.object[e.start : e.end]!r} is an unpaired surrogate",

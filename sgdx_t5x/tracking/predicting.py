@@ -1,13 +1,15 @@
 """Tracks a split under variants of its schema into DSTC8 dialogues that `sgdx score` reads.
 
 A folder per variant holds a file per block of dialogues, each written atomically; track.json beside
-the folders records what the answers depend on. A killed run resumes after its last file.
+the folders records what the answers depend on. A killed run resumes after its last file; a file
+that a power cut left empty or incomplete is made again.
 """
 
 import dataclasses
 import hashlib
 import json
 import pathlib
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -16,7 +18,7 @@ from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import USER, Dialogue, Frame, frame_id
 from sgdx_t5x.data.schema import Schema
 from sgdx_t5x.errors import SgdxError
-from sgdx_t5x.files import atomic_write, check_folder, decode_json, is_folder_name
+from sgdx_t5x.files import atomic_write, check_folder, decode_json, is_folder_name, list_files
 from sgdx_t5x.files.locks import lock, remove_leftovers
 from sgdx_t5x.signature import package_version
 from sgdx_t5x.trackers.turns import check_acts
@@ -24,6 +26,7 @@ from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, Tracker
 
 MANIFEST = "track.json"
 _FORMAT = "sgdx-track/1"
+_START, _END = b'{\n  "format": "%s"' % _FORMAT.encode(), b"\n}\n"  # of the manifest
 # Dialogues that are walked together, and per file: what a killed run can lose. With 64, the host of
 # a GPU takes half as long again.
 _BLOCK = 256
@@ -134,7 +137,7 @@ def track_split(
       remove_leftovers(folder)
       for number, (block, size) in enumerate(zip(blocks, sizes, strict=True), start=1):
         path = folder / f"dialogues_{number:03d}.json"
-        if path.exists():
+        if _is_whole(path, block):
           known, done = known + size, done + size
           on_progress(done, total)
           continue
@@ -148,6 +151,18 @@ def track_split(
         with atomic_write(path, "--out") as file:
           file.write(_text(block, found, {"history": "gold"} if tracker.reads_gold else {}))
       yield Tracked(folder, sum(sizes), known)
+
+
+def _is_whole(path: pathlib.Path, dialogues: Sequence[Dialogue]) -> bool:
+  """Whether a file has the predictions of these dialogues, and not only their beginning."""
+  if not path.exists():
+    return False
+  try:
+    items = decode_json(path.read_bytes(), str(path), "predictions")
+  except SgdxError:
+    return False
+  ids = [x.get("dialogue_id") if isinstance(x, dict) else x for x in items or ()]
+  return ids == [dialogue.dialogue_id for dialogue in dialogues]
 
 
 def _check_complete(
@@ -276,18 +291,31 @@ def _begin(out: pathlib.Path, manifest: dict[str, Any], overwrite: bool) -> None
         shutil.rmtree(out / name)
     (out / MANIFEST).unlink()
   else:
-    check_folder(out, expected="a new or empty folder, or the output of an earlier `sgdx track`")
+    # Of predictions whose manifest was cut, nobody knows the settings: they are not kept.
+    cut = (out / MANIFEST).is_file()
+    replace = cut and (overwrite or list_files(out) == [MANIFEST])
+    expected = "a new or empty folder, or the output of an earlier `sgdx track`"
+    check_folder(out, replace=replace, ours=_is_output if cut else None, expected=expected)
+    for name in list_files(out):
+      (out / name).unlink()
   out.mkdir(parents=True, exist_ok=True)
   with atomic_write(out / MANIFEST, "--out") as file:
     file.write(json.dumps(manifest, indent=2) + "\n")
 
 
+def _is_output(path: pathlib.PurePath) -> bool:
+  is_predictions = len(path.parts) == 2 and re.fullmatch(r"dialogues_\d{3,}\.json", path.name)
+  return bool(is_predictions) or path == pathlib.PurePath(MANIFEST)
+
+
 def _read_manifest(out: pathlib.Path) -> dict[str, Any] | None:
+  """Returns the manifest of an earlier run; None if there is none, or a power cut left a part."""
   path = out / MANIFEST
-  if not path.is_file():
+  content = path.read_bytes().rstrip(b"\0") if path.is_file() else b""
+  if content[: len(_START)] == _START[: len(content)] and not content.endswith(_END):
     return None
   expected, fix = f"a {MANIFEST} written by `sgdx track`", "choose another folder"
-  data = decode_json(path.read_bytes(), str(path), expected, fix)
+  data = decode_json(content, str(path), expected, fix)
   parts = [data.get(key) for key in ("tracker", "corpus", "variants")] if _is_ours(data) else []
   known = bool(parts) and all(isinstance(part, dict) for part in parts)
   # The variants' folders are removed to start over: a name must not lead out of this one.

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import pathlib
 
 import pytest
@@ -126,3 +127,21 @@ def test_a_file_named_gz_is_compressed_and_always_equal(tmp_path):
       file.write("caf\u00e9\n")
   assert gzip.decompress((tmp_path / "a.txt.gz").read_bytes()).decode() == "caf\u00e9\n"
   assert (tmp_path / "a.txt.gz").read_bytes() == (tmp_path / "b.txt.gz").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_content_is_on_the_disk_before_it_has_its_name(name, tmp_path, monkeypatch):
+  synced = []
+  fsync = os.fsync
+
+  def record(descriptor):
+    fsync(descriptor)
+    path = pathlib.Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+    synced.append((path, path.is_file() and path.read_bytes(), (tmp_path / name).exists()))
+
+  monkeypatch.setattr(os, "fsync", record)
+  with atomic_write(tmp_path / name, "--out") as file:
+    file.write("content")
+  (_, content, before), (folder, _, after) = synced
+  assert content == (tmp_path / name).read_bytes()
+  assert (folder, before, after) == (tmp_path, False, True)
