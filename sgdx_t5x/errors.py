@@ -11,7 +11,10 @@ from typing import Any
 
 _LONGEST_LINE = 1_000  # characters: a message may quote a whole file
 _LONGEST_NAME = 200  # characters compared when looking for similar names
-_UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+# Control characters, those that end lines or reorder them (bidirectional), and half characters.
+_CONTROLS = re.compile(
+  "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _DOCUMENT = re.compile(r"(?<![\w./])(?:(?:docs|tasks)/(?:[\w-]+/)*[\w-]+\.md|docs/metrics/)")
 
 
@@ -94,9 +97,18 @@ def require(module: str, *, extra: str, why: str, beside: str = "") -> types.Mod
     ) from None
 
 
+def escaped(text: str, kept: str = "") -> str:
+  """Returns a text with its control characters as escapes. Args: kept, those that stay."""
+
+  def escape(match: re.Match[str]) -> str:
+    return match[0] if match[0] in kept else match[0].encode("unicode_escape").decode()
+
+  return _CONTROLS.sub(escape, text)
+
+
 def printable(text: str) -> str:
   """Returns a text with control characters escaped and overlong lines cut in the middle."""
-  lines = _UNPRINTABLE.sub(lambda m: m[0].encode("unicode_escape").decode(), text).split("\n")
+  lines = escaped(text, kept="\n").split("\n")
   half = _LONGEST_LINE // 2
   return "\n".join(x if len(x) <= _LONGEST_LINE else f"{x[:half]} ... {x[-half:]}" for x in lines)
 

@@ -29,6 +29,7 @@ from sgdx_t5x.cli import (
 from sgdx_t5x.cli.options import HELP_WIDTH
 from sgdx_t5x.cli.output import print_error
 from sgdx_t5x.cli.paths import check_paths
+from sgdx_t5x.cli.terminal import escaped_streams
 from sgdx_t5x.errors import SgdxError, with_document_paths
 from sgdx_t5x.files.writing import NO_ROOM
 from sgdx_t5x.signature import package_version
@@ -128,6 +129,11 @@ def _escape_what_cannot_be_encoded() -> None:
 def run(argv: Sequence[str] | None = None) -> int:
   """Runs the command line. Returns the exit code; raises KeyboardInterrupt."""
   _escape_what_cannot_be_encoded()
+  with escaped_streams():
+    return _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> int:
   parser = make_parser()
   args = parser.parse_args(argv)
   if not hasattr(args, "run"):

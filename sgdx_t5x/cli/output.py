@@ -11,7 +11,9 @@ import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
+from sgdx_t5x.cli.terminal import exact, exact_stdout
 from sgdx_t5x.data.corpus import PUBLISHED_DIALOGUES
+from sgdx_t5x.errors import escaped
 from sgdx_t5x.tables import Cell, Number, Table, document, signature_lines
 
 FORMATS = ("text", "md", "latex", "csv", "json")
@@ -107,16 +109,17 @@ def show(
     csv: what "csv" prints instead of the cells of `tables`.
   """
   if form == "json":
-    print(as_json(data), end="")
+    print(as_json(data), end="", file=exact_stdout())
   elif form == "text":
     alarms = [*marks, *(f"PARTIAL: {line}" for line in warnings)]
     lines = (*notes, *signature_lines(signatures or {}, warnings))
     _print_text(tables, alarms, heading, lines)
   elif form == "csv" and csv:
-    print(csv, end="")
+    print(csv, end="", file=exact_stdout())
   else:
     about = {"marks": marks, "warnings": warnings, "heading": heading, "notes": notes}
-    print(document(form, tables, **about, signatures=signatures), end="")
+    text = document(form, tables, **about, signatures=signatures)
+    print(text, end="", file=exact_stdout())
 
 
 def _print_text(
@@ -133,7 +136,9 @@ def _print_text(
     def on_broken_pipe(self) -> None:  # rich exits with 1
       raise BrokenPipeError
 
+  tables = tuple(map(_escaped_table, tables))
   console = PipeConsole(
+    file=exact(sys.stdout),
     color_system=None if os.environ.get("NO_COLOR") else "auto",
     highlight=False,
     markup=False,
@@ -169,6 +174,7 @@ def _print_text(
 
 def _print_lines(console: Any, line: str, limit: int | None, style: str | None = None) -> None:
   """Prints a line, folded between words if longer than `limit`, unless it is to be copied."""
+  line = escaped(line, kept="\n")
   parts = [line]
   if limit is not None and not line.startswith(_TO_COPY) and not _SIGNATURE.match(line):
     parts = textwrap.wrap(line, limit, break_long_words=False, break_on_hyphens=False) or [""]
@@ -198,6 +204,12 @@ def _rich_tables(table: Table, limit: int | None, measure: Callable[[Any], int])
       rest = _columns_of(table, (0, *range(last, len(table.header))))
       return [first, *_rich_tables(dataclasses.replace(rest, title=""), limit, measure)]
   return [made]
+
+
+def _escaped_table(table: Table) -> Table:
+  """Returns a table whose texts have no control characters."""
+  rows = (tuple(x if isinstance(x, Number) else escaped(str(x)) for x in row) for row in table.rows)
+  return Table(escaped(table.title), tuple(map(escaped, table.header)), tuple(rows), table.left)
 
 
 def _columns_of(table: Table, columns: Sequence[int]) -> Table:

@@ -4,7 +4,10 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar, cast
+
+from sgdx_t5x.cli.terminal import EscapedStream, exact
+from sgdx_t5x.errors import escaped
 
 if TYPE_CHECKING:
   from rich.console import Console
@@ -41,7 +44,7 @@ def _terminal() -> Iterator[TextIO]:
   try:
     copy = os.dup(sys.stderr.fileno())
   except OSError:  # not a file
-    yield sys.stderr
+    yield exact(sys.stderr)
     return
   with open(copy, "w", encoding=sys.stderr.encoding, errors=sys.stderr.errors) as terminal:
     yield terminal
@@ -53,14 +56,17 @@ def _bars(console: "Console", unit: str) -> Iterator[Update]:
 
   columns = "{task.description}", BarColumn(), TaskProgressColumn(), "{task.fields[count]}"
   # Results go to stdout, which must not be redirected to the console.
-  with Progress(
-    *columns, TimeRemainingColumn(), console=console, transient=True, redirect_stdout=False
-  ) as bars:
+  with (
+    Progress(
+      *columns, TimeRemainingColumn(), console=console, transient=True, redirect_stdout=False
+    ) as bars,
+    contextlib.redirect_stderr(cast(TextIO, EscapedStream(sys.stderr))),  # which is rich's now
+  ):
     tasks = {}
 
     def update(task: str, done: int, total: int | None = None, unit: str = unit) -> None:
       if task not in tasks:
-        tasks[task] = bars.add_task(task, total=total, count="")
+        tasks[task] = bars.add_task(escaped(task), total=total, count="")
       count = f"{done:,} {unit}" if total is None else f"{done:,} of {total:,} {unit}"
       bars.update(tasks[task], completed=done, total=total, count=count)
 

@@ -20,6 +20,7 @@ from sgdx_t5x.cli.options import (
 )
 from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.cli.paths import STDOUT, add_input, add_output, style_path
+from sgdx_t5x.cli.terminal import exact_stdout
 
 if TYPE_CHECKING:
   from sgdx_t5x.data.corpus import Corpus
@@ -144,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
   provenance(prompt_format, corpus, ())  # refuses files that do not match, as scoring would
   services = services_of(prompt_format, args.split, corpus.schema(args.split), reworded)
   whole = args.out != STDOUT
-  with atomic_write(args.out, "--out") if whole else contextlib.nullcontext(sys.stdout) as out:
+  with atomic_write(args.out, "--out") if whole else contextlib.nullcontext(exact_stdout()) as out:
     chosen = _choose(corpus, args, prompt_format)
     written = _write(corpus, args, prompt_format, services, chosen, out)
   _print_summary(corpus, args, list(services), prompt_format.answer, written)

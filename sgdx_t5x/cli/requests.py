@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 from sgdx_t5x.cli.options import check_price, schemas_of
 from sgdx_t5x.cli.output import folded_command
 from sgdx_t5x.cli.paths import STDOUT
+from sgdx_t5x.cli.terminal import exact_stdout
 from sgdx_t5x.errors import SgdxError, UsageError
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def _output(args: argparse.Namespace) -> Iterator[TextIO | None]:
   if args.dry_run:
     yield None
   elif args.out == STDOUT:
-    yield sys.stdout
+    yield exact_stdout()
   else:
     with atomic_write(args.out, "--out") as file:
       yield file
