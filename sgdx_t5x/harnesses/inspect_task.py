@@ -37,7 +37,7 @@ from sgdx_t5x.metrics import JOINT_GOAL, GoldFrame, gold_frames, score_frames
 from sgdx_t5x.prompts.protocol import ServicePair, service_pairs
 from sgdx_t5x.prompts.tools.calls import read_calls
 from sgdx_t5x.prompts.tools.requests import parse_request_id
-from sgdx_t5x.scoring.calls import RATES
+from sgdx_t5x.scoring.calls import NO_CALL, RATES
 from sgdx_t5x.scoring.predictions.calls import calls_format
 from sgdx_t5x.scoring.predictions.rows import numbered_lines, row_id
 from sgdx_t5x.scoring.rows import GROUPS
@@ -239,7 +239,7 @@ def _rates(found: Iterable[Mapping[str, Any]]) -> dict[str, float]:
   """Returns the rates of `calls.call_rates` over all variants together."""
   found = [groups["all"] for groups in found]
   numbers = {}
-  for name in RATES:
+  for name in (*RATES, NO_CALL):
     if of := sum(rates[name]["of"] for rates in found):
       numbers[name] = sum((rates[name]["value"] or 0) * rates[name]["of"] for rates in found) / of
   return numbers

@@ -35,6 +35,7 @@ RATE_HEADINGS = {  # name -> heading of a narrow column
   "abstained": "abstained",
   "missed": "missed",
 }
+NO_CALL = "no_call"  # answers without any call, right or wrong: counted beside the rates
 Counts = dict[str, list[int]]  # rate -> [numerator, denominator]
 
 
@@ -63,7 +64,7 @@ def call_rates(
   if not trusted_ids:
     _check_names(facts.values(), tools, variant, selection)
   seen = selection.corpus.seen_services(selection.split)
-  groups: dict[str, Counts] = {group: {name: [0, 0] for name in RATES} for group in GROUPS}
+  groups: dict[str, Counts] = {group: {n: [0, 0] for n in (*RATES, NO_CALL)} for group in GROUPS}
   for frame in selection.gold:
     if (found := facts.get(frame.frame_id)) is None:
       continue
@@ -103,6 +104,7 @@ def frame_counts(
     "invalid_json": (found.invalid, 1),
     "abstained": (silent and not fits, not fits),
     "missed": (silent and fits, fits),
+    NO_CALL: (found.calls == 0, 1),
   }
 
 
@@ -138,3 +140,17 @@ def calls_table(found: Mapping[str, Any] | None) -> list[Table]:
     for name, shown in RATES.items()
   )
   return [Table("calls, all services (%)", ("", *found), rows)]
+
+
+def no_call_lines(found: Mapping[str, Any] | None) -> list[str]:
+  """Returns the line on the answers without a call in a report's "calls"; none without them.
+
+  An answer that was cut off or refused has no call either: a score of calls needs this number.
+  """
+  rates = {variant: groups["all"].get(NO_CALL) for variant, groups in (found or {}).items()}
+  counts = [
+    f"{round(rate['value'] * rate['of']):,} of {rate['of']:,} ({variant})"
+    for variant, rate in rates.items()
+    if rate and rate["of"]  # versions before did not count them
+  ]
+  return [f"answers without a call: {', '.join(counts)}"] if counts else []

@@ -104,7 +104,9 @@ def compare(
     for table, frames in zip(tables, positions, strict=True)
   ]
   scores, unscored = _common_scores(shared, metric, allow_missing)
-  warnings = [f"{x}: {line}" for x, t in zip("AB", tables, strict=True) for line in t.warnings]
+  named = tuple(zip("AB", tables, strict=True))
+  warnings = [f"{x}: {line}" for x, t in named for line in t.warnings]
+  notes = (*(f"{x}: {line}" for x, t in named for line in t.notes), *notes)
   agreement = _agreement(tables, metric, next(iter(scores[0].values())))
   return Comparison(tables, metric, scores, agreement, (*warnings, *missing, *unscored), notes)
 

@@ -28,6 +28,7 @@ class FrameTable:
     agreement: frame id -> agreement of v1 to v5; None for files of versions that did not store
       it, and if one of the five is absent.
     runs: how many runs were `pooled`.
+    notes: what else a reader of the scores should know.
   """
 
   path: pathlib.Path
@@ -39,6 +40,7 @@ class FrameTable:
   failures: Mapping[str, tuple[Failure, ...]] | None = None
   agreement: Mapping[str, float] | None = None
   runs: int = 1
+  notes: tuple[str, ...] = ()
 
   def __repr__(self) -> str:
     return f"<FrameTable {self.path}: {', '.join(self.scores)}, {len(self.frames):,} frames>"
@@ -98,6 +100,7 @@ def pooled(tables: Sequence[FrameTable]) -> FrameTable:
     tuple(dict.fromkeys(line for table in tables for line in table.warnings)),
     agreement=agreement,
     runs=len(tables),
+    notes=tuple(dict.fromkeys(line for table in tables for line in table.notes)),
   )
 
 

@@ -29,7 +29,7 @@ from sgdx_t5x.progress import MEGABYTE, OnProgress, counter
 from sgdx_t5x.prompts import provenance, signature_fields
 from sgdx_t5x.prompts.protocol import Provenance
 from sgdx_t5x.scoring.by_source import source_rows
-from sgdx_t5x.scoring.calls import call_rates
+from sgdx_t5x.scoring.calls import call_rates, no_call_lines
 from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of, scores_checksum
 from sgdx_t5x.scoring.gold import gold_frames
 from sgdx_t5x.scoring.notes import ignored_lines, note_lines, warning_lines
@@ -147,6 +147,7 @@ class Scored:
       self.warnings,
       self.failures(),
       self.agreement or None,
+      notes=tuple(no_call_lines(self.calls)),
     )
 
 
@@ -211,7 +212,9 @@ def score_predictions(
     files = _with_own_schemas(files, own)
   if found.oracles:
     files = _with_gold_history(files, in_order(found.oracles))
+  calls = {variant: found.calls[variant] for variant in scores if variant in found.calls}
   notes = (
+    *no_call_lines(calls),
     *note_lines(scores, predictions, split, how),
     *ignored_lines(found.ignored, scores),
     *files.notes,
@@ -230,7 +233,7 @@ def score_predictions(
     tuple(warning_lines(missing, found.extra, selection)),
     notes,
     files,
-    {variant: found.calls[variant] for variant in scores if variant in found.calls},
+    calls,
   )
 
 

@@ -15,6 +15,7 @@ from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_write, decode_json, read_input
 from sgdx_t5x.metrics.failures import Failure
 from sgdx_t5x.metrics.frames import FrameScores, common_frames
+from sgdx_t5x.scoring.calls import no_call_lines
 from sgdx_t5x.scoring.frame_lines import (
   FRAMES_FORMAT,
   first_line,
@@ -148,7 +149,8 @@ def read_frames_of(
       available=f"checksum {table.checksum}",
       fix="run `sgdx score` again, with separate --json and --per-frame files for each run",
     )
-  return dataclasses.replace(table, path=path, warnings=tuple(report["warnings"]))
+  notes = tuple(no_call_lines(report.get("calls")))
+  return dataclasses.replace(table, path=path, warnings=tuple(report["warnings"]), notes=notes)
 
 
 def name_in_report(frames: str | pathlib.Path, report: str | pathlib.Path | None) -> str:

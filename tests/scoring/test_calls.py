@@ -19,7 +19,9 @@ from sgdx_t5x.prompts.tools import ToolCalls
 from sgdx_t5x.prompts.tools.calls import calls_text, state_calls
 from sgdx_t5x.prompts.tools.delivery import ToolStyle
 from sgdx_t5x.scoring import score_predictions, score_report
+from sgdx_t5x.scoring.compare import compare
 from sgdx_t5x.scoring.predictions.calls import call_rows, calls_format
+from sgdx_t5x.scoring.score_files import read_frames, save
 from sgdx_t5x.signature import Signature, differences
 
 VARIANTS = ("original", "v3")
@@ -203,12 +205,36 @@ def test_rates_by_hand(corpus, tmp_path):
     "invalid_json": {"value": 1 / 6, "of": 6},
     "abstained": {"value": None, "of": 0},
     "missed": {"value": 1 / 6, "of": 6},
+    "no_call": {"value": 1 / 6, "of": 6},  # the first
   }
   assert found["unseen"]["invalid_json"] == {"value": 1 / 2, "of": 2}
   assert found["seen"]["wrong_tool"] == {"value": 1 / 4, "of": 4}
   assert scored.frames["original"].metrics["joint_goal_accuracy"].tolist()[3] == 1.0
   report = score_report(scored)
   assert report["calls"] == scored.calls
+  assert report["notes"][0] == "answers without a call: 1 of 6 (original)"
+
+
+def test_every_score_says_how_many_answers_have_no_call(corpus, tmp_path):
+  """Text, a refusal and what is no JSON have none; a call that is wrong is one."""
+  calls = list(calls_of(corpus, tiny.GOLD, ["original", "v3"]).items())
+  rows = bare(dict(calls))
+  message = {"role": "assistant", "content": "Which bank?"}
+  rows[0] = {"id": calls[0][0], "message": message}
+  rows[1] = {"id": calls[1][0], "prediction": "[not JSON"}
+  rows[2] = {"id": calls[2][0], "calls": [{"name": "Nothing", "arguments": {}}]}
+  rows[-1] = {"id": calls[-1][0], "message": {**message, "refusal": "No."}}
+  scored = score(corpus, write(tmp_path / "a.jsonl", rows))
+  line = "answers without a call: 2 of 6 (original), 1 of 6 (v3)"
+  assert scored.notes[0] == line
+  frames, report = tmp_path / "frames.jsonl", tmp_path / "a.json"
+  save(score_report(scored), scored.table(frames), report, frames)
+  assert compare(read_frames(report), read_frames(report)).notes[:2] == (f"A: {line}", f"B: {line}")
+  old = json.loads(report.read_text())
+  for groups in old["calls"].values():
+    del groups["all"]["no_call"]  # as earlier versions wrote it
+  report.write_text(json.dumps(old))
+  assert compare(read_frames(report), read_frames(report)).notes == ()
 
 
 def test_a_model_that_calls_what_does_not_exist_is_scored(corpus, tmp_path):
