@@ -73,9 +73,7 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     metavar="FEATURE=N",
     help="lengths of features, if not those in config.gin: inputs=1024",
   )
-  add_option(
-    parser,
-    Takes.TEXT,
+  parser.add_argument(
     "--allow-module",
     nargs="+",
     default=[],
