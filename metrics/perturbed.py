@@ -4,18 +4,18 @@ The definitions are those of CheckDST (Cho et al. 2022) where it has one, over t
 frames that the perturbation changed and that have a score in both the original and the perturbed
 set. A frame is right if its JGA is 1. For the set E of these frames, before and after,
 
-  there      = #(right before) / #E              the original set, on the frames of E
+  before     = #(right before) / #E              the original set, on the frames of E
   perturbed  = #(right after) / #E
   cjga       = #(right before and after) / #E
-  broken     = #(right before, wrong after) / #E
-  mended     = #(wrong before, right after) / #E
+  broken     = #(right before, wrong after) / #E          regressions
+  fixed      = #(wrong before, right after) / #E          improvements
   retained   = #(right before and after) / #(right before)
   conditional = #(right before and after) / #(right before or after)
   agreement  = #(the same state predicted before and after) / #E
-  drop_rel   = (perturbed - there) / there
+  drop       = (perturbed - before) / before
 
-so perturbed = there - broken + mended, and cjga is at most there, perturbed, and
-1 - |there - perturbed| (the paper's Lemma 1, which holds only over the same frames). Other
+so perturbed = before - broken + fixed, and cjga is at most before, perturbed, and
+1 - |before - perturbed| (the paper's Lemma 1, which holds only over the same frames). Other
 numbers are over all frames of a set: JGA, slots (`slots`), names (`factuality`), coreference
 (`data.provenance`).
 """
@@ -36,15 +36,15 @@ from sgdx_t5x.metrics.slots import right_slots
 
 _EITHER = {"right_before": 1, "right_after": 1, "right_both": -1}
 PAIRED: dict[str, Ratio] = {  # over the frames that a perturbation changed
-  "there": share("right_before", "changed"),
+  "before": share("right_before", "changed"),
   "perturbed": share("right_after", "changed"),
   "cjga": share("right_both", "changed"),
   "broken": Ratio({"right_before": 1, "right_both": -1}, {"changed": 1}),
-  "mended": Ratio({"right_after": 1, "right_both": -1}, {"changed": 1}),
+  "fixed": Ratio({"right_after": 1, "right_both": -1}, {"changed": 1}),
   "retained": share("right_both", "right_before"),
   "conditional": Ratio({"right_both": 1}, _EITHER),
   "agreement": share("agreeing", "compared"),
-  "drop_rel": Ratio({"right_after": 1, "right_before": -1}, {"right_before": 1}),
+  "drop": Ratio({"right_after": 1, "right_before": -1}, {"right_before": 1}),
   "reverted": share("reverted", "changed_entities"),
   "repair_taken": share("repairs_taken", "repairs"),
 }

@@ -37,8 +37,8 @@ The 95% interval and the two-sided p are for B-A, from a paired bootstrap over
 dialogues. They account for the choice of test dialogues, not for randomness in
 training: another seed of the same model differs as well. With --more-a and
 --more-b, differences are of the means over the runs of each system, of which
-each has as many. broken: frames that are correct (score 1) in A and wrong in
-B; fixed: the reverse.
+each has as many. broken: regressions, frames that are correct (score 1) in A
+and wrong in B; fixed: improvements, the reverse.
 """
 
 
@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
     args,
     report,
     comparison_tables.layout,
-    "broken: correct (1) in A, wrong in B; fixed: the reverse.",
+    "broken: regressions, correct (1) in A, not in B; fixed: improvements.",
     "For SS, lost and spread, lower is better.",
     _method(report),
   )

@@ -20,9 +20,15 @@ PERTURBATIONS = ("ned", "pi", "sdi", "vs", "coco", "coco_ori")
 INTENT_ACTS = ("OFFER_INTENT", "INFORM_INTENT")
 
 
-def in_order(variants: Iterable[str]) -> list[str]:
-  """Sorts names of variants: original, v1 to v5, back-translations, paraphrases, then others."""
-  places = {variant: i for i, variant in enumerate((*ALL_VARIANTS, *PARAPHRASES))}
+def in_order(variants: Iterable[str], own: Iterable[str] = ()) -> list[str]:
+  """Sorts names of variants: original, v1 to v5, back-translations, paraphrases, then others.
+
+  Args:
+    variants: the names. Others that are not in `own` come last and keep their order.
+    own: variants of the user's own, in the order in which the user named them.
+  """
+  named = dict.fromkeys((*ALL_VARIANTS, *PARAPHRASES, *own))
+  places = {variant: i for i, variant in enumerate(named)}
   return sorted(variants, key=lambda variant: places.get(variant, len(places)))
 
 

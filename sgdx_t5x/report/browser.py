@@ -15,6 +15,7 @@ from typing import Any
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.dialogue import Dialogue
+from sgdx_t5x.data.variants import in_order
 from sgdx_t5x.metrics import JOINT_GOAL, KINDS
 from sgdx_t5x.report.checks import Said, changed_words
 from sgdx_t5x.report.edits import Edits
@@ -50,7 +51,7 @@ def read_texts(
   """Reads the schemas of all variants scored, and the dialogues with errors."""
   tables = [run.table for run in runs if run.table and (run.table.failures or _sets(run))]
   with_errors = {row["dialogue"] for run in runs for row in frame_rows(run)}
-  variants = dict.fromkeys(variant for table in tables for variant in table.scores)
+  variants = in_order(dict.fromkeys(v for table in tables for v in table.scores))
   schemas = {variant: of_variants.get(split, variant) for variant in variants}
   services: dict[str, dict[str, Any]] = {}
   for variant, schema in schemas.items():
@@ -119,7 +120,7 @@ def embed(
   return {
     "runs": [run.name for run in runs],
     "unknown": [i for i, run in enumerate(runs) if not run.table or run.table.failures is None],
-    "variants": list(dict.fromkeys(v for run in runs for v in (*run.variants, *_sets(run)))),
+    "variants": _columns(runs),
     "sets": {label: found.variant for run in runs for label, found in _sets(run).items()},
     "kinds": list(KINDS),
     "examples": examples,
@@ -271,6 +272,12 @@ def _seen(runs: Sequence[Run]) -> dict[str, bool]:
       frames = run.table.frames
       seen.update(zip(frames.services.tolist(), frames.seen.tolist(), strict=True))
   return dict(sorted(seen.items()))
+
+
+def _columns(runs: Sequence[Run]) -> list[str]:
+  """Returns the variants of all runs, then their perturbed sets."""
+  variants = in_order(dict.fromkeys(variant for run in runs for variant in run.variants))
+  return list(dict.fromkeys((*variants, *(label for run in runs for label in _sets(run)))))
 
 
 def _sets(run: Run) -> Mapping[str, CheckedSet]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
   from matplotlib.figure import Figure
   from matplotlib.lines import Line2D
 
-_CHANGED = {"there": "before", "perturbed": "after", "cjga": "before and after (cJGA)"}
+_CHANGED = {"before": "before", "perturbed": "perturbed", "cjga": "both (cJGA)"}
 _ALONE = {
   "jga": "JGA",
   "coref_jga": "coreference JGA",
@@ -26,7 +26,7 @@ def before_and_after(rows: Mapping[str, Rows]) -> "Figure | None":
   Args:
     rows: label -> numbers of a set, for sets that are compared with the original.
   """
-  groups = [g for g in GROUPS if any(each.groups[g].has("there") for each in rows.values())]
+  groups = [g for g in GROUPS if any(each.groups[g].has("before") for each in rows.values())]
   panel_rows = {group: {k: each.groups[group] for k, each in rows.items()} for group in groups}
   figure = _by_set(panel_rows, _CHANGED, "frames right (%)")
   if figure is not None:

@@ -55,7 +55,7 @@ class Check:
   @property
   def compared(self) -> tuple[str, ...]:
     """Labels of the sets that are compared with the original."""
-    return tuple(label for label, found in self.report["sets"].items() if found["before"])
+    return tuple(label for label, found in self.report["sets"].items() if found["compared_with"])
 
   @functools.cached_property
   def scores(self) -> dict[str, dict[str, float]]:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sgdx_t5x.data.variants import ORIGINAL
+from sgdx_t5x.data.variants import ORIGINAL, in_order
 from sgdx_t5x.report.plot_numbers import (
   MEAN,
   NAMES,
@@ -179,9 +179,7 @@ def error_kinds(
   if not any(sum(each.values()) for run in shown.values() for each in run.values()):
     return None
   kinds = list(dict.fromkeys(k for run in shown.values() for each in run.values() for k in each))
-  found = dict.fromkeys(v for run in shown.values() for v in run)
-  variants = [v for v in VARIANTS.values() if v in found]
-  variants += [v for v in found if v not in variants]
+  variants = in_order(dict.fromkeys(v for run in shown.values() for v in run))
   figure, axes = panels(len(shown), 2, 2.2, page=True, sharex=True, sharey=True)
   words = []
   for ax, (name, run) in zip(axes, shown.items(), strict=True):

@@ -217,7 +217,7 @@ def score_run(
   Raises:
     SgdxError: invalid or mismatched input, see `scoring.score_predictions`.
   """
-  sources = _sources(folder, split, VariantSchemas(corpus, settings.get("schemas")))
+  sources = _sources(folder, split, corpus, settings.get("schemas") or {})
   named = [number for number in sources if number is not None]
   chosen = max(sources, key=lambda number: number or 0) if step is None else step
   if chosen not in sources:
@@ -274,16 +274,20 @@ def signatures(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def _sources(
-  folder: pathlib.Path, split: str, schemas: VariantSchemas
+  folder: pathlib.Path, split: str, corpus: Corpus, own: Mapping[str, str | os.PathLike]
 ) -> dict[int | None, dict[str, Any]]:
-  """Returns step -> sources for `scoring.score_predictions`; None if no step is named."""
+  """Returns step -> sources for `scoring.score_predictions`; None if no step is named.
+
+  Args: own, variant -> folder of schemas, for variants of the user's own.
+  """
+  schemas = VariantSchemas(corpus, own)
   named: dict[str, pathlib.Path] = {}
   for path in sorted(folder.iterdir()) if folder.is_dir() else ():
     variant = path.name if path.is_dir() else re.sub(r"\.jsonl?$", "", path.name)
     if not untagged(variant)[0] and schemas.has(split, variant):
       named.setdefault(variant, path)
   if named:
-    return {None: {variant: named[variant] for variant in in_order(named)}}
+    return {None: {variant: named[variant] for variant in in_order(named, own)}}
   steps = step_files(folder, split)
   return {step: {scoring.ALL: files if len(steps) > 1 else folder} for step, files in steps.items()}
 

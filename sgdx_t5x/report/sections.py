@@ -170,8 +170,9 @@ def _comparison(first: Run, run: Run) -> tuple[tuple[str, ...], tuple[Table, ...
     "a paired bootstrap over dialogues (1,000 samples, seed 0, whatever those of the runs); higher "
     "is better, except for SS, lost and spread. p is two-sided (in the table of services for "
     "JGA_v1-5, unless it names another number), at least 2 / 2^D for D dialogues, and not "
-    "corrected for multiple comparisons. Broken: frames correct (JGA 1) with "
-    f"{first.name} and wrong with {run.name}, counted per schema variant; fixed: the reverse.",
+    "corrected for multiple comparisons. Broken: regressions, frames correct (JGA 1) with "
+    f"{first.name} and wrong with {run.name}, counted per schema variant; fixed: improvements, "
+    "the reverse.",
     *((f"{line} ({names})") for line in notes),
     *comparison_tables.worst_and_best(shown[1]),
   )

@@ -181,6 +181,7 @@ def score_predictions(
     )
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
   names, predictions = tuple(predictions), _by_variant(predictions)
+  own = (*predictions, *how.schemas)  # the order in which the user named variants
   for name in names:
     corpus.check_kinds(split, name)
   if gold is None:
@@ -198,7 +199,7 @@ def score_predictions(
     corpus, split, gold, how.prompt_format, how.allow_missing, on_read, how.schemas
   )
   found = _score_variants(gold, predictions, selection, score, how.trusted_ids)
-  scores = {variant: found.scores[variant] for variant in in_order(found.scores)}
+  scores = {variant: found.scores[variant] for variant in in_order(found.scores, own)}
   missing = {variant: len(gold) - len(frames) for variant, frames in scores.items()}
   if how.across_turn and any(missing.values()):
     scores = {variant: _whole_turns(frames, gold) for variant, frames in scores.items()}
@@ -208,10 +209,10 @@ def score_predictions(
   sample = ""
   if len(kept) < len(gold):
     sample = f"{zlib.crc32(' '.join(frame.frame_id for frame in kept).encode()):08x}"
-  if own := {v: selection.schemas.get(split, v) for v in scores if v in how.schemas}:
-    files = _with_own_schemas(files, own)
+  if own_schemas := {v: selection.schemas.get(split, v) for v in scores if v in how.schemas}:
+    files = _with_own_schemas(files, own_schemas)
   if found.oracles:
-    files = _with_gold_history(files, in_order(found.oracles))
+    files = _with_gold_history(files, in_order(found.oracles, own))
   calls = {variant: found.calls[variant] for variant in scores if variant in found.calls}
   notes = (
     *no_call_lines(calls),
@@ -386,8 +387,8 @@ def _read(
         fix="leave out one of the two",
       )
     read.update(by_variant)
-    while by_variant:
-      yield by_variant.popitem()
+    for variant in list(by_variant):
+      yield variant, by_variant.pop(variant)
 
 
 def _common(scores: Mapping[str, FrameScores]) -> dict[str, FrameScores]:

@@ -145,12 +145,12 @@ def test_identities_on_random_predictions(seed):
     rows.append(count(gold_frame(gold), states[1], before))
   values = np.array([[row.get(name, 0) for name in COUNTS] for row in rows], dtype=float).T
   found = ratios({**PAIRED, **ALONE}, Counts(COUNTS, values, np.array(["d"] * 200)))
-  there, after, cjga = found["there"], found["perturbed"], found["cjga"]
-  assert after == pytest.approx(there - found["broken"] + found["mended"])
-  assert cjga <= min(there, after, 1 - abs(there - after)) + 1e-12
-  assert found["retained"] == pytest.approx(cjga / there)
-  assert found["conditional"] == pytest.approx(cjga / (there + after - cjga))
-  assert found["drop_rel"] == pytest.approx((after - there) / there)
+  before, after, cjga = found["before"], found["perturbed"], found["cjga"]
+  assert after == pytest.approx(before - found["broken"] + found["fixed"])
+  assert cjga <= min(before, after, 1 - abs(before - after)) + 1e-12
+  assert found["retained"] == pytest.approx(cjga / before)
+  assert found["conditional"] == pytest.approx(cjga / (before + after - cjga))
+  assert found["drop"] == pytest.approx((after - before) / before)
   assert found["agreement"] >= cjga  # if both are right, they agree
   changed = values[COUNTS.index("changed")] > 0
   same = values[COUNTS.index("agreeing")] > 0

@@ -130,7 +130,7 @@ def test_all_sets_of_one_folder_or_file_are_checked(folder, tmp_path, capsys):
     # No perturbed set has v1, so there is nothing to compare it with.
     assert set(report["sets"]) == {"original", "v3", "ned", "ned+v3", "pi"}
     assert {x["rows"]["all"]["jga"] for x in report["sets"].values()} == {1}
-    assert report["sets"]["ned+v3"]["before"] == "v3"
+    assert report["sets"]["ned+v3"]["compared_with"] == "v3"
   assert check(f"all={out}", f"ned={out / 'ned.jsonl'}") == 2
   assert_four_parts(capsys.readouterr().err, "predictions for ned, which are also given by name")
   assert check(f"all={out}", perturbed=("ned", "ned2")) == 2

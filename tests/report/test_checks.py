@@ -216,8 +216,8 @@ def test_what_does_not_fit_is_refused(made, tmp_path, capsys):
 
 
 def test_plots_have_the_numbers():
-  values = {"there": 0.5, "perturbed": 0.25, "cjga": 0.2, "num_changed": 40}
-  ends = {"there": (0.4, 0.6), "perturbed": (0.2, 0.3)}
+  values = {"before": 0.5, "perturbed": 0.25, "cjga": 0.2, "num_changed": 40}
+  ends = {"before": (0.4, 0.6), "perturbed": (0.2, 0.3)}
   row = Row({**values, "jga": 0.4, "slot_f1": 0.9}, 80, 9, ends)
   nothing = Row(dict.fromkeys(values) | {"jga": 0.6}, 80, 9)
   sets = {"ned": Rows({"all": row, "seen": row, "unseen": Row({}, 0, 0)})}
@@ -226,7 +226,7 @@ def test_plots_have_the_numbers():
   assert [line.get_ydata()[0] for line in ax.lines] == [50.0, 25.0, 20.0]
   assert [c.get_segments()[0][:, 1].tolist() for c in ax.collections] == [[40, 60], [20, 30]]
   assert [ax.get_title(loc="left") for ax in figure.axes] == ["all services", "seen services"]
-  assert "ned before 50.0%, after 25.0%" in plot_style.describe(figure)
+  assert "ned before 50.0%, perturbed 25.0%" in plot_style.describe(figure)
   figure = check_plots.alone({"original": Rows({"all": nothing}), **sets})
   assert figure.axes[0].lines[0].get_ydata().tolist() == [60.0, 40.0]
   assert len(figure.axes[0].lines) == 2  # neither factuality nor coreference is known

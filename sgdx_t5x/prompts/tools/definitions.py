@@ -54,7 +54,11 @@ class Tool:
 
 def legal_name(text: str) -> str:
   """Returns a name of at most 64 letters, digits, underscores and dashes."""
-  return _ILLEGAL.sub("_", text)[:LONGEST_NAME] or "_"
+  return _without_illegal(text)[:LONGEST_NAME] or "_"
+
+
+def _without_illegal(text: str) -> str:
+  return _ILLEGAL.sub("_", text)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -80,32 +84,34 @@ def all_tools(pairs: Mapping[str, ServicePair]) -> dict[str, Tool]:
   Raises:
     SgdxError: two tools have the same name.
   """
-  found: dict[str, Tool] = {}
+  tools: dict[str, Tool] = {}
+  names: dict[str, tuple[str, str]] = {}  # of a tool -> its service and intent in the variant
   for pair in pairs.values():
     for tool, intent in zip(service_tools(pair), pair.variant.intents, strict=True):
-      if other := found.get(tool.name):
+      if tool.name in names:
+        service, other = names[tool.name]
         raise _collision(
-          f"{other.service}, intent {other.intent!r}, and {pair.variant.name}, intent "
-          f"{intent.name!r}",
+          f"{service}, intent {other!r}, and {pair.variant.name}, intent {intent.name!r}",
           "tools",
-          tool.name,
+          (service + _BETWEEN + other, pair.variant.name + _BETWEEN + intent.name),
         )
-      found[tool.name] = tool
-  return found
+      tools[tool.name], names[tool.name] = tool, (pair.variant.name, intent.name)
+  return tools
 
 
 def _tool(pair: ServicePair, original: Intent, variant: Intent) -> Tool:
   properties: dict[str, Mapping[str, Any]] = {}
   slots: dict[str, str] = {}
+  shown: dict[str, str] = {}  # legal name -> the variant's
   for slot, of_original in _arguments(pair, original):
     name = legal_name(slot.name)
     if name in slots:
       raise _collision(
-        f"slot {slot.name!r} and another of {pair.variant.name}, intent {variant.name!r}",
+        f"slots {shown[name]!r} and {slot.name!r} of {pair.variant.name}, intent {variant.name!r}",
         "arguments",
-        name,
+        (shown[name], slot.name),
       )
-    properties[name], slots[name] = _property(slot), of_original.name
+    properties[name], slots[name], shown[name] = _property(slot), of_original.name, slot.name
   name = legal_name(f"{pair.variant.name}{_BETWEEN}{variant.name}")
   described = _sentences((variant.description, pair.variant.description))
   return Tool(name, pair.original.name, original.name, described, properties, slots)
@@ -130,12 +136,23 @@ def _sentences(texts: Iterable[str]) -> str:
   return " ".join(f"{text.rstrip('. ')}." for text in texts if text.strip())
 
 
-def _collision(found: str, what: str, name: str) -> SgdxError:
+def _collision(found: str, what: str, names: tuple[str, str]) -> SgdxError:
+  """Returns the error for two names that become the same legal name. Args: names, as they were."""
+  first, second = map(_without_illegal, names)
+  if first == second:
+    reason = f"both names become {legal_name(first)!r} without illegal characters"
+    fix = "rename one of the two in the schema"
+  else:
+    reason = (
+      f"the names are too long ({len(first)} and {len(second)} characters): both are cut to "
+      f"{LONGEST_NAME}, which leaves {legal_name(first)!r}"
+    )
+    fix = f"shorten them in the schema, so that their first {LONGEST_NAME} characters differ"
   return SgdxError(
-    f"{found}: both names become {name!r} without illegal characters",
+    f"{found}: {reason}",
     expected=f"{what} with unique names of at most {LONGEST_NAME} letters, digits, underscores "
     "and dashes",
-    fix="rename one of the two in the schema",
+    fix=f"{fix}; a tool is named SERVICE{_BETWEEN}INTENT" if what == "tools" else fix,
   )
 
 

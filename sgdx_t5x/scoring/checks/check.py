@@ -146,8 +146,9 @@ def check(
   how = Settings.of(settings)
   corpus = corpus if isinstance(corpus, Corpus) else open_corpus(corpus)
   sets = open_sets(corpus, split, perturbed)
+  own = (*(label.rpartition("+")[2] for label in predictions), *how.schemas)  # in the user's order
   predictions = every_set(predictions, sets, split, how.prompt_format)
-  by_set = labels(predictions, sets, VariantSchemas(corpus, how.schemas), split)
+  by_set = labels(predictions, sets, VariantSchemas(corpus, how.schemas), split, own)
   slots = entity_slots(corpus.schema(split)) if entities is None else entities
   used = [sets[name] for name in by_set]
   work = _Work(corpus, split, how, slots, failures, on_progress)

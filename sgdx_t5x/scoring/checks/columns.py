@@ -17,6 +17,11 @@ class CheckColumn:
   heading: str
   counted: str
 
+  @property
+  def row_label(self) -> str:
+    """Its name where each number has a row, among those of other tables: not "JGA" but its key."""
+    return self.heading if self in CHANGED else self.key
+
 
 def _over(counted: str, *names: str) -> tuple[CheckColumn, ...]:
   pairs = (name.partition("=")[::2] for name in names)
@@ -25,14 +30,14 @@ def _over(counted: str, *names: str) -> tuple[CheckColumn, ...]:
 
 CHANGED = _over(
   "num_changed",
-  "there=before",
+  "before",
   "perturbed",
   "cjga=cJGA",
   "broken",
-  "mended=fixed",
+  "fixed",
   "retained",
   "agreement=agree",
-  "drop_rel=drop",
+  "drop",
 )
 CONDITIONAL = _over("num_changed", "conditional")
 MEMORY = (

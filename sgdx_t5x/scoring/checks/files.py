@@ -121,7 +121,7 @@ def read_report(path: str | pathlib.Path) -> dict[str, Any]:
     raise SgdxError(f"{path}: not a report of `sgdx check`", expected=expected, fix=_AGAIN)
   try:
     for label, found in report["sets"].items():
-      _ = (label, found["set"], found["variant"], found["kinds"], found["before"])
+      _ = (label, found["set"], found["variant"], found["kinds"], found["compared_with"])
       _ = (found["checksum"], found["steps"])
     layout(report), legend(report)
   except (AttributeError, KeyError, TypeError, ValueError) as e:
@@ -215,7 +215,7 @@ def _set(label: str, about: Mapping[str, Any], rows: list[Any], with_failures: b
     about["set"],
     about["variant"],
     tuple(about["kinds"]),
-    about["before"] or "",
+    about["compared_with"] or "",
     frames,
     Counts(COUNTS, values, frames.dialogue_ids),
     {key: about[key] for key in ("corpus", "checksum", "steps")},

@@ -1,9 +1,9 @@
 """Labels of a check's predictions: for which set and which schema variant they are."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
-from sgdx_t5x.data.variants import ORIGINAL, tagged, untagged
+from sgdx_t5x.data.variants import ORIGINAL, in_order, tagged, untagged
 from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.prompts.protocol import PromptFormat
 from sgdx_t5x.scoring.checks.sets import TestSet
@@ -17,6 +17,7 @@ def labels(
   sets: Mapping[str, TestSet],
   schemas: VariantSchemas,
   split: str,
+  own: Iterable[str],
 ) -> dict[str, dict[str, str]]:
   """Returns set -> schema variant -> label of the predictions, the original set first.
 
@@ -25,6 +26,7 @@ def labels(
     sets: name -> set.
     schemas: of the original corpus, with those of the user's own.
     split: its split.
+    own: names of variants in the user's order, see `variants.in_order`.
 
   Raises:
     UsageError: a label of no known set or variant, or two labels for the same; a set, or the
@@ -65,7 +67,11 @@ def labels(
       available=", ".join(predictions),
       fix=f"add --predictions {name}=DIR, or omit --perturbed {name}=...",
     )
-  return found
+  own = tuple(own)
+  return {
+    name: {variant: by_variant[variant] for variant in in_order(by_variant, own)}
+    for name, by_variant in found.items()
+  }
 
 
 def every_set(

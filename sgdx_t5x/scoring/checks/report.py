@@ -57,7 +57,7 @@ def check_report(
         "set": found.name,
         "variant": found.variant,
         "kinds": list(found.kinds),
-        "before": found.before or None,
+        "compared_with": found.before or None,
         **found.about,
         "rows": rows(found, statistics_of(found, like_checkdst), samples, per_service).to_json(),
       }

@@ -27,7 +27,7 @@ _Sets = Mapping[str, Rows]
 def layout(report: Mapping[str, Any]) -> list[Table]:
   """Returns the tables of a report of `checks.check_report`, in percent."""
   sets = sets_of(report)
-  compared = {label: rows for label, rows in sets.items() if report["sets"][label]["before"]}
+  compared = {label: rows for label, rows in sets.items() if report["sets"][label]["compared_with"]}
   tables = [*main_tables(sets, compared), *counterfactual_tables(report)]
   tables += [names_table(sets), slots_table(sets)]
   if report["like_checkdst"]:
@@ -124,7 +124,7 @@ def _intervals(sets: _Sets) -> Iterator[Table]:
   for first in range(0, len(everything), 2):  # more do not fit in 80 columns
     some = everything[first : first + 2]
     shown = [x for x in ALL if any(row.has(x.key) for _, row in some)]
-    cells = tuple((x.key, *(row.cell_with_interval(x.key) for _, row in some)) for x in shown)
+    cells = tuple((x.row_label, *(row.cell_with_interval(x.key) for _, row in some)) for x in shown)
     names = [label for label, _ in some]
     title = f"95% intervals, all services: {', '.join(names)} (%)"
     yield Table(title, ("", *names), cells)
@@ -138,8 +138,9 @@ def _options(options: Mapping[str, Any]) -> str:
 def legend(report: Mapping[str, Any]) -> list[str]:
   """Returns what the headings mean, and how each set was made."""
   lines = [
-    "before ... drop: over the frames that a perturbation changed, whose number is given; correct "
-    "before, after (perturbed), both (cJGA), only before (broken), only after (fixed).",
+    "before ... drop: over the frames that a perturbation changed, whose number is given. before: "
+    "correct before; perturbed: correct after; cJGA: both; broken: regressions, correct only "
+    "before; fixed: improvements, correct only after.",
     "drop: (perturbed - before) / before. retained: of those correct before. agree: same predicted "
     "state.",
     "reverted: predicted names that had been replaced; repair_taken: values the user took back.",

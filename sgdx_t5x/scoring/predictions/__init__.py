@@ -62,7 +62,7 @@ def read_all_variants(source: PredictionSource, selection: Selection) -> dict[st
       "folders named original, v1 ... in one folder",
     )
   answers, extra = collect_rows(files, selection, read_file=_read_file(selection))
-  found = in_order({**answers, **extra})
+  found = in_order(sorted({**answers, **extra}))  # whatever the order of rows
   if not found:
     raise SgdxError(
       f"{path}: no rows with an answer",

@@ -22,7 +22,9 @@ from sgdx_t5x.scoring.checks.files import read_check, read_report, save
 
 KINDS = {"ned": ned, "sdi": sdi, "vs": vs}
 NAMES = {  # keys of golden/perturb/expected.json -> ours, where they differ
-  "jga_of_original_there": "there",
+  "jga_of_original_there": "before",
+  "mended": "fixed",
+  "drop_rel": "drop",
   "jga_perturbed": "perturbed",
   "frames_changed": "num_changed",
   "predicted_entities": "num_entities",
@@ -94,7 +96,7 @@ def test_variants_of_ones_own_are_checked(sets, planted, tmp_path):
 
 
 def test_gold_is_right_everywhere(checked):
-  zero = {"broken", "mended", "drop_rel", "reverted", "repair_taken"}
+  zero = {"broken", "fixed", "drop", "reverted", "repair_taken"}
   for name in ("original", *KINDS):
     numbers = shares(everything(checked["gold"], name))
     assert numbers == {key: float(key not in zero) for key in numbers}
@@ -108,8 +110,8 @@ def test_frozen_answers_from_memory(checked):
   for name in ("ned", "vs"):
     row = everything(checked["frozen"], name)
     assert row["num_changed"] > 100
-    assert (row["there"], row["perturbed"], row["cjga"], row["broken"]) == (1, 0, 0, 1)
-    assert (row["retained"], row["drop_rel"]) == (0, -1)
+    assert (row["before"], row["perturbed"], row["cjga"], row["broken"]) == (1, 0, 0, 1)
+    assert (row["retained"], row["drop"]) == (0, -1)
     # Where two values of a dialogue are swapped, each is both an old and a new value.
     assert row["reverted"] == 1 if name == "ned" else 0.9 < row["reverted"] < 1
   assert shares(everything(checked["frozen"], "sdi")) == shares(everything(checked["gold"], "sdi"))
@@ -131,7 +133,7 @@ def test_blind_to_coreference(checked, sets):
 def test_taker_of_what_was_taken_back(checked):
   row = everything(checked["taker"], "sdi")
   assert row["repair_taken"] == 1
-  assert row["there"] == 1
+  assert row["before"] == 1
   assert 0 < row["broken"] == pytest.approx(1 - row["perturbed"])
   assert row["factuality"] == 1  # its values have been mentioned
   assert everything(checked["taker"], "ned")["cjga"] == 1
@@ -149,8 +151,8 @@ def test_silent_is_predict_nothing(checked, sets, planted):
     assert row["jga"] == floor
     assert row["factuality"] is row["slot_precision"] is None
     assert row["slot_recall"] == 0
-  assert everything(checked["silent"], "ned")["there"] == 0
-  assert everything(checked["silent"], "ned")["drop_rel"] is None
+  assert everything(checked["silent"], "ned")["before"] == 0
+  assert everything(checked["silent"], "ned")["drop"] is None
 
 
 def test_groups_domains_and_services(checked):
@@ -174,9 +176,9 @@ def test_variants_cross_with_sets(sets, planted):
   found = check(sets["original"], "test", perturbed, predictions, bootstrap_samples=0)
   sets_of = check_report(found)["sets"]
   assert list(sets_of) == ["original", "v3", "ned+v3", "vs+v2"]
-  assert [x["before"] for x in sets_of.values()] == [None, None, "v3", None]
+  assert [x["compared_with"] for x in sets_of.values()] == [None, None, "v3", None]
   row = sets_of["ned+v3"]["rows"]["all"]
-  assert row["there"] == row["perturbed"] == row["cjga"] < 1
+  assert row["before"] == row["perturbed"] == row["cjga"] < 1
   assert any("no predictions v2=" in note for note in found.notes)
 
 
