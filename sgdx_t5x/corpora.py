@@ -3,7 +3,8 @@
 import pathlib
 
 from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.data.sources import DOWNLOAD_HINT, ArchiveSource, DirectorySource
+from sgdx_t5x.data.sources import DOWNLOAD_HINT, ArchiveSource, DirectorySource, is_archive
+from sgdx_t5x.data.wrong_file import not_a_corpus
 from sgdx_t5x.errors import SgdxError
 
 SAMPLE = "sample"
@@ -13,7 +14,7 @@ def open_corpus(where: str | pathlib.Path) -> Corpus:
   """Opens the official archive (zip), a folder with its layout, or "sample".
 
   Raises:
-    SgdxError: nothing exists there, or the zip is truncated.
+    SgdxError: nothing exists there, it is another kind of file, or the zip is truncated.
   """
   if str(where) == SAMPLE:
     # Imported here: it needs the simulator, which real corpora do not.
@@ -29,4 +30,6 @@ def open_corpus(where: str | pathlib.Path) -> Corpus:
       expected='the official SGD archive (zip), its unpacked folder, or "sample"',
       fix=f"check the path; {DOWNLOAD_HINT}",
     )
+  if not is_archive(path):
+    raise not_a_corpus(path)
   return Corpus(ArchiveSource(path))

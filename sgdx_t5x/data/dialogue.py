@@ -111,11 +111,14 @@ class Dialogue:
       for turn in found:
         turns.append(_parse_turn(turn))
       return cls(name, services, tuple(turns))
-    except (KeyError, TypeError, AttributeError) as e:
+    except (KeyError, TypeError, AttributeError, SgdxError) as e:
       name = data.get("dialogue_id")
       where = f"{origin}, dialogue {name if isinstance(name, str) else '?'}"
+      where += place.format(len(turns))
+      if isinstance(e, SgdxError):
+        raise SgdxError(f"{where}, {e.found}", expected=e.expected, fix=e.fix) from None
       raise SgdxError(
-        f"{where}{place.format(len(turns))}: {malformed(e)}",
+        f"{where}: {malformed(e)}",
         expected="a dialogue in the DSTC8 format (dialogue_id, services, turns with frames)",
         fix="restore the file, or write it again",
       ) from None
@@ -230,6 +233,8 @@ def _parse_frame(data: Mapping[str, Any]) -> Frame:
     service_results=data.get("service_results"),
   )
   for span in _list(frame.slots, "slots") if frame.slots is not None else ():
+    if "start" not in span or "exclusive_end" not in span:
+      raise _no_position(span, frame.service)
     if not (type(span["start"]) is int and type(span["exclusive_end"]) is int):
       raise TypeError(f"start and exclusive_end of slot {quoted(span['slot'])} are not numbers")
     _text(span["slot"], "slot of a span")
@@ -244,6 +249,21 @@ def _parse_frame(data: Mapping[str, Any]) -> Frame:
   for result in _list(frame.service_results or [], "service_results"):
     result.items()
   return frame
+
+
+def _no_position(span: Mapping[str, Any], service: str) -> SgdxError:
+  """Returns the error for an item of a frame's slots that is no span of the utterance."""
+  described = f"service {service}: the item of slots for {quoted(span.get('slot'))} has "
+  if "copy_from" in span:
+    described += f"copy_from {quoted(span['copy_from'])} in place of start and exclusive_end"
+  else:
+    described += "no start and exclusive_end, only " + ", ".join(map(quoted, span))
+  return SgdxError(
+    described,
+    expected="spans of the utterance, as SGD has them: slot, start, exclusive_end",
+    fix="leave such items out of slots (in MultiWOZ 2.2, those with copy_from): the values are in "
+    "the state, which is what is tracked and scored",
+  )
 
 
 _STR = frozenset((str,))

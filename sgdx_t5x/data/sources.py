@@ -30,6 +30,17 @@ def is_schema(name: str) -> bool:
   return name.endswith("/schema.json") and _PART.fullmatch(name) is not None
 
 
+def is_archive(path: pathlib.Path) -> bool:
+  """Whether a path is a zip archive, complete or cut short."""
+  if not path.is_file():  # opening a pipe would block
+    return False
+  try:
+    with path.open("rb") as file:
+      return file.read(2) == b"PK" or zipfile.is_zipfile(file)  # the latter: after other bytes
+  except OSError:
+    return False
+
+
 class Source(Protocol):
   """Where a corpus comes from: texts by their path in the official layout."""
 
@@ -50,11 +61,17 @@ def _find_root(names: list[str], origin: str) -> str:
   roots = [match[1] for match in map(_SCHEMA.fullmatch, names) if match]
   roots.sort(key=len)
   if not roots:
+    fix = f"pass the official archive; {DOWNLOAD_HINT}"
+    if "schema.json" in names:
+      fix = (
+        "if this is the folder of one split, pass the one above it; if the schema is that of all "
+        "splits, copy it into train/, dev/ and test/"
+      )
     raise SgdxError(
       f"{origin}: contains no SPLIT/schema.json",
       expected="the layout of the official SGD archive",
       available=nearest("schema.json", names),
-      fix=f"pass the official archive; {DOWNLOAD_HINT}",
+      fix=fix,
     )
   found: list[str] = []  # without the variants within a corpus
   for root in roots:

@@ -39,6 +39,10 @@ def test_text(command, capsys):
   # before, perturbed, cJGA, broken, fixed, retained, agree, drop
   assert row[2:-1] == ["100.0", "0.0", "0.0", "100.0", "0.0", "0.0", "0.0", "-100.0"]
   assert "by CheckDST's definitions (%)" in out
+  # One vocabulary: the headings of the main table are the rows of the intervals.
+  header = next(x for x in cells if "broken" in x)
+  intervals = out[out.index("95% intervals") :].splitlines()
+  assert set(header[1:-1]) <= {line.split()[0] for line in intervals if line.strip()}
   assert "names: ned entities=letters slots=kinds seed=0" in out
   assert ("fewer than 100" in out) == (int(row[-1]) < 100)
   assert "|sets:names:" in out

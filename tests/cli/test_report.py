@@ -15,7 +15,6 @@ import pytest
 import tiny_corpus as tiny
 from commands import assert_four_parts, sgdx
 
-from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.report import plot_style, plots, run_tables, runs
@@ -322,7 +321,20 @@ def test_a_folder_may_hold_a_file_per_variant(corpus, tmp_path, extension):
   for path in paths.values():
     path.touch()
   del paths["notes"]
-  assert runs._sources(tmp_path, "test", VariantSchemas(open_corpus(corpus))) == {None: paths}
+  assert runs._sources(tmp_path, "test", open_corpus(corpus), {}) == {None: paths}
+
+
+def test_a_folder_of_ones_own_variants_has_the_order_of_their_schemas(corpus, tmp_path):
+  own = {}
+  for name in ("zeta", "alpha", "v2", "original"):
+    (tmp_path / "run" / name).mkdir(parents=True)
+    schema = tmp_path / name / "test/schema.json"
+    schema.parent.mkdir(parents=True)
+    shutil.copy(pathlib.Path(corpus, "sgd_x/data/v2/test/schema.json"), schema)
+    if name in ("zeta", "alpha"):
+      own[name] = tmp_path / name
+  found = runs._sources(tmp_path / "run", "test", open_corpus(corpus), own)
+  assert list(found[None]) == ["original", "v2", "zeta", "alpha"]
 
 
 def test_variants_of_ones_own_are_reported(corpus, scored, tmp_path, capsys):

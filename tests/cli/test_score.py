@@ -371,6 +371,34 @@ def test_variants_of_ones_own_are_scored(corpus, tmp_path, capsys):
   assert re.search(r"no folder at .*mien\n.*\n.*nearest: mine", capsys.readouterr().err)
 
 
+def test_variants_of_ones_own_have_the_order_in_which_they_were_given(corpus, tmp_path, capsys):
+  """After original and v1 to v5, in their usual order; one file with all has that of --schemas."""
+  rows, folders = [], []
+  for name in ("zeta", "alpha", "mid"):
+    schema = tmp_path / name / "test/schema.json"
+    schema.parent.mkdir(parents=True)
+    schema.write_text(pathlib.Path(corpus, "sgd_x/data/v2/test/schema.json").read_text())
+    folders.append(f"{name}={tmp_path / name}")
+  for name in ("alpha", "mid", "zeta"):
+    for row in tiny.example_rows(tiny.GOLD, "v2"):
+      found = row["inputs"]["example_id_pretokenized"]
+      row["inputs"]["example_id_pretokenized"] = found.replace("v2/", f"{name}/", 1)
+      rows.append(row)
+  path, out = tiny.write_rows(tmp_path / "p.jsonl", rows), tmp_path / "s.json"
+  v2, original = (f"{v}={tiny.write_dialogues(tmp_path / v, tiny.GOLD, v)}" for v in ("v2", ALL[0]))
+
+  def variants(*predictions):
+    options = ("--schemas", *folders, "--per-frame", tmp_path / "s.jsonl")
+    assert score(corpus, *predictions, *map(str, options), out=out) == 0
+    table = capsys.readouterr().out.partition("official metrics")[2].splitlines()
+    assert list(load(out)["variants"]) == table[1].split()
+    return table[1].split()
+
+  assert variants(f"all={path}") == ["zeta", "alpha", "mid"]
+  named = (f"zeta={path}", v2, f"alpha={path}", original, f"mid={path}")
+  assert variants(*named) == ["original", "v2", "zeta", "alpha", "mid"]
+
+
 def test_dialogues_may_be_compressed(corpus, tmp_path):
   folder = tiny.write_dialogues(tmp_path / "v1", tiny.GOLD, "v1")
   [file] = folder.glob("*.json")

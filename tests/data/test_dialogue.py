@@ -81,6 +81,25 @@ def test_refuses_values_that_are_no_list(data, values):
     Dialogue.from_json(data, "file")
 
 
+@pytest.mark.parametrize(
+  ("item", "words"),
+  [
+    ({"slot": "x", "copy_from": "y", "value": ["z"]}, "copy_from 'y' in place of start"),
+    ({"slot": "x", "value": "z"}, "no start and exclusive_end, only 'slot', 'value'"),
+    ({"slot": "x", "start": 3}, "no start and exclusive_end, only 'slot', 'start'"),
+  ],
+)
+def test_refuses_items_of_slots_that_are_no_spans(data, item, words):
+  """MultiWOZ 2.2 has them, with copy_from; regression: "missing key 'start'"."""
+  data["turns"][2]["frames"][0]["slots"] = [item]
+  with pytest.raises(SgdxError) as error:
+    Dialogue.from_json(data, "file")
+  service = data["turns"][2]["frames"][0]["service"]
+  assert f"file, dialogue {data['dialogue_id']}, turn 2, service {service}" in error.value.found
+  assert words in error.value.found
+  assert "leave such items out" in error.value.fix
+
+
 def test_refuses_json_cut_short(sample):
   text = write_dialogues(sample.dialogues("dev"))
   with pytest.raises(SgdxError, match=r"dialogues_001.json: not valid JSON"):

@@ -132,6 +132,20 @@ def test_names_are_cut_to_what_services_accept():
   assert legal_name("") == "_"
 
 
+@pytest.mark.parametrize(("first", "second"), [("X" * 70, "X" * 69 + "Y"), ("X" * 64, "X" * 65)])
+def test_names_that_are_equal_when_cut_are_too_long(first, second):
+  """Regression: the error spoke of illegal characters, of which there are none."""
+  go = Intent("Go", "", False, (), {}, ())
+  services = [Service(name, "", (), (go,)) for name in (first, second)]
+  with pytest.raises(SgdxError, match=r"too long \(\d+ and \d+ characters\)") as error:
+    tools_of(*services)
+  assert "illegal" not in error.value.text
+  slots = tuple(Slot("a" * 64 + end, "", False) for end in "bc")
+  intent = Intent("Go", "", False, tuple(slot.name for slot in slots), {}, ())
+  with pytest.raises(SgdxError, match="too long .65 and 65 characters"):
+    tools_of(Service("A", "", slots, (intent,)))
+
+
 def test_colliding_names_are_refused():
   a, b = (Service(name, "", (), TABLE.intents[:0]) for name in ("A b", "A_b"))
   intent = Intent("Go", "", False, (), {}, ())
