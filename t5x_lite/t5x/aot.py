@@ -213,6 +213,7 @@ def _read_gin(train: Callable) -> Mapping[str, Any]:
     if name in macros and gin_config.is_required(macros[name]):
       gin.parse_config(f"{name} = {value}")
   gin_config.check_config()
+  gin_config.check_unused()
   gin.finalize()
   settings = {}
   with gin_calls.friendly_gin_errors():

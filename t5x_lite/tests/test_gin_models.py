@@ -143,5 +143,5 @@ def test_the_users_search_paths_come_first(tmp_path, monkeypatch):
     mine = [str(tmp_path / "mine")]
     gin_config.parse_gin_flags(mine, ["run_mark.gin"], [], finalize_config=False)
   assert gin_config.macros() == {"MARK": "mine"}
-  with pytest.raises(T5XError, match=r"The gin file 'run\.cfg' was not found"):
+  with pytest.raises(T5XError, match=r"Unable to open file: run\.cfg"):
     gin_config.parse_gin_flags([str(tmp_path)], ["run.cfg"], [], finalize_config=False)

@@ -1,24 +1,23 @@
-"""Gin configurations of the scripts: flags to bindings, parsing with complete errors.
+"""Gin configurations of the scripts: flags to bindings, unset, unknown and unused macros.
 
-Gin itself stops at the first unset macro and drops misspelt ones silently; here everything that
-is wrong with a configuration is reported at once, with the nearest known names.
+Gin itself stops at the first unset macro and accepts misspelt ones in silence; here all of them are
+named at once, with the nearest names. Other errors of a gin file are told in gin's own words.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
-import inspect
 import os
 import re
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import gin
 from etils import epath
 from gin import config as _gin_config
 
+from t5x._process.log import log
 from t5x._script.search_paths import installed_search_paths
 from t5x.errors import T5XError, UsageError, find_user_error, nearest
 
@@ -93,122 +92,26 @@ def macros() -> dict[str, Any]:
 
 def _referenced_macros() -> dict[str, str]:
   """Returns {macro name: one place that refers to it} over the parsed configuration."""
-  places = {}
+  places: dict[str, str] = {}
+  macro = gin.get_configurable(gin.config.macro)
   for (scope, selector), params in _gin_config._CONFIG.items():
     for param, value in params.items():
-      for leaf in _gin_config._iterate_flattened_values(value):
-        if not isinstance(leaf, gin.config.ConfigurableReference):
-          continue
-        if leaf.configurable.wrapped is _gin_config.macro:
-          place = scope if _is_macro((scope, selector)) else f"{selector}.{param}"
-          places.setdefault("/".join(leaf._scopes), place)
+      for reference in gin.config.iterate_references(value, to=macro):
+        place = scope if _is_macro((scope, selector)) else f"{selector}.{param}"
+        places.setdefault(reference.config_key[0], place)
   return places
 
 
-def _known_configurables() -> list[str]:
-  """Short names (last two components and last one) of everything gin knows by now."""
-  names = set()
-  for selector in _gin_config._REGISTRY._selector_map:
-    parts = selector.split(".")
-    names.update({parts[-1], ".".join(parts[-2:])})
-  return sorted(names - {"macro", "constant", "singleton"})
-
-
-def _known_parameters(selector: str) -> list[str]:
-  with contextlib.suppress(Exception):
-    fn = _gin_config._REGISTRY.get_match(selector).wrapped
-    return [p for p in inspect.signature(fn).parameters if p not in ("self", "args", "kwargs")]
-  return []
-
-
 def _explain(error: Exception, source: str) -> T5XError:
-  """Rephrases an exception from gin's parser."""
-  text = str(error)
-  if match := re.search(r"No configurable matching '([^']*)'", text):
-    return _unknown_name(match.group(1), source)
-  if match := re.search(r"onfigurable '([^']*)' doesn't have a parameter named '(\w*)'", text):
-    selector, param = match.groups()
-    known = _known_parameters(selector)
-    return T5XError(
-      f"{selector!r} has no parameter {param!r} ({source}).",
-      expected="one of its parameters",
-      available=", ".join(nearest(param, known) or known),
-      fix="correct the parameter's name.",
-    )
-  if match := re.search(r"[Cc]ouldn't resolve selector (\S+); .*has no attribute (\S+?)\.", text):
-    return _unknown_attribute(match.group(1), match.group(2), text, source)
-  if match := re.search(r"No module named '([^']+)'", text):
-    return _missing_module(match.group(1), text, source)
-  if isinstance(error, OSError) and "Unable to open file" in text:
-    name = text.split("Unable to open file:", 1)[1].split(". Searched config paths:")[0].strip()
-    return T5XError(
-      f"The gin file {name!r} was not found.",
-      expected="a path, or a path below one of: " + ", ".join(_folders()),
-      available=_gin_neighbours(name) or None,
-      fix="correct --gin_file or the include, or add --gin_search_paths=DIR.",
-    )
-  fix = "correct that line; quote strings and close brackets."
-  if missing := re.search(r"'(\w+)' was not provided by an import", text):
-    fix = f"import it in the file, above that line, such as `from t5x import {missing[1]}`."
+  """Returns gin's error in four parts. Args: source, what was read, for the headline."""
   return T5XError(
     f"gin failed {source}.",
-    found=text.strip() or type(error).__name__,
+    found=str(error).strip() or type(error).__name__,
     expected="lines NAME = VALUE, `import`, `from` and `include`, where VALUE is a Python "
     "literal, @REFERENCE() or %MACRO",
-    fix=fix,
+    fix="correct that line; what it names is imported above that line, such as `from t5x import "
+    "utils`, and files are found below the folders of --gin_search_paths.",
   )
-
-
-def _unknown_name(name: str, source: str) -> T5XError:
-  known = _known_configurables()
-  close = nearest(name, known) or nearest(name.rsplit(".", 1)[-1], known)
-  if name.isupper():
-    close = nearest(name, {**macros(), **_referenced_macros()}) or close
-  return T5XError(
-    f"gin does not know {name!r} ({source}).",
-    found=name,
-    expected="the name of a macro, or of a class, function or parameter that gin files import",
-    available="nearest known names: " + (", ".join(close) or "no close match"),
-    fix="correct the name; on the command line use the name without its module alias, "
-    "for example --gin.train.eval_period=100 or --gin.MODEL_DIR=\"'/tmp/run'\".",
-  )
-
-
-def _unknown_attribute(selector: str, attribute: str, text: str, source: str) -> T5XError:
-  module = re.search(r"<module '([^']+)'", text)
-  known = vars(sys.modules[module.group(1)]) if module and module.group(1) in sys.modules else {}
-  close = nearest(attribute, (k for k in known if not k.startswith("_")))
-  return T5XError(
-    f"{selector!r} does not exist ({source}).",
-    found=text.strip().splitlines()[0],
-    expected="a name defined in its module",
-    available="nearest names: " + (", ".join(close) or "no close match"),
-    fix="correct the name; if it is a part of T5X, t5x_lite may not cover it "
-    "(Google's T5X has it).",
-  )
-
-
-def _missing_module(module: str, text: str, source: str) -> T5XError:
-  extra = ""
-  if module == "t5" or module.startswith("t5."):
-    extra = " (`pip install t5` brings t5.data.mixtures; it is not needed otherwise)"
-  return T5XError(
-    f"A gin file imports {module!r}, which is not installed ({source}).",
-    found=text.strip().splitlines()[0],
-    expected="modules that Python can import",
-    fix=f"install it, or set PYTHONPATH so that Python finds it{extra}.",
-  )
-
-
-def _gin_neighbours(path: str) -> str:
-  """Names of gin files close to `path` (in the same folder under any search path)."""
-  found: set[str] = set()
-  for root in search_paths():
-    folder = os.path.join(root, os.path.dirname(path))
-    if os.path.isdir(folder):
-      found.update(f for f in os.listdir(folder) if f.endswith(".gin"))
-  close = nearest(os.path.basename(path), found) or sorted(found)[:8]
-  return ", ".join(close)
 
 
 def _exists_in_package(path: str) -> bool:
@@ -230,16 +133,6 @@ def _use_safe_readers() -> None:
     (lambda p: epath.Path(resource_reader._parse_config_path(p)).open(), _exists_in_package),
     (lambda p: epath.Path(p).open(), lambda p: "://" in p and epath.Path(p).exists()),
   ]
-
-
-def _folders() -> list[str]:
-  """Returns the search paths for an error, each once; an empty one is the current folder."""
-  return list(dict.fromkeys(folder or "." for folder in search_paths()))
-
-
-def search_paths() -> list[str]:
-  """The folders gin looks in, in order."""
-  return [str(p) for p in _gin_config._LOCATION_PREFIXES] or ["."]
 
 
 def parse_gin_flags(
@@ -285,6 +178,7 @@ def parse_gin_flags(
   _check_command_line_macros(gin_bindings, from_files)
   if finalize_config:
     check_config()
+    check_unused()
     try:
       gin.finalize()
     except ValueError as e:
@@ -310,10 +204,7 @@ def _check_command_line_macros(gin_bindings: Sequence[str], from_files: set[str]
 
 def is_required(value: Any) -> bool:
   """Whether a bound value is gin.REQUIRED or the reference `%gin.REQUIRED`."""
-  is_reference = isinstance(value, gin.config.ConfigurableReference)
-  if is_reference and value.configurable.wrapped is _gin_config._retrieve_constant:
-    value = value.scoped_configurable_fn()
-  return value is gin.REQUIRED
+  return value is gin.REQUIRED or repr(value) == "%gin.REQUIRED"
 
 
 def check_config() -> None:
@@ -347,6 +238,51 @@ def check_config() -> None:
     "`X = %gin.REQUIRED` overrides a value set above it), or on the command line: "
     + " ".join(map(_example, missing[:6])),
   )
+
+
+def check_unused() -> None:
+  """Names the macros that nothing uses in one line; refuses those that look misspelt.
+
+  An unused macro is often on purpose: a file that others include defines it for some of them.
+
+  Raises:
+      T5XError: one that is at most two edits from a macro in use, which it was probably meant to
+          set.
+  """
+  used = _referenced_macros()
+  unused = sorted(set(macros()) - set(used))
+  misspelt = {name: close for name in unused if (close := _nearly(name, used))}
+  if misspelt:
+    raise T5XError(
+      f"Nothing uses {', '.join(misspelt)}.",
+      found="a macro that has no effect; it looks misspelt",
+      expected="; ".join(f"{close} in place of {name}" for name, close in misspelt.items()),
+      fix="correct the name in the gin file, or delete the line. A macro that is meant to be "
+      "unused needs a name that is more than two letters from those in use.",
+    )
+  if unused:
+    log(f"macros that nothing uses: {', '.join(unused)}")
+
+
+def _nearly(name: str, used: Iterable[str]) -> str:
+  """Returns the macro in use that differs from a name by a slip of the keyboard; "" for none."""
+  slips = min(2, len(name) // 3)
+  for other in used:
+    # STEPS_1 and STEPS_2 are two names, not a slip.
+    same_but_numbers = re.sub(r"\d+", "", name) == re.sub(r"\d+", "", other)
+    if not same_but_numbers and _edits(name.lower(), other.lower()) <= slips:
+      return other
+  return ""
+
+
+def _edits(a: str, b: str) -> int:
+  """Returns how many letters to insert, delete or replace to make `b` of `a` (Levenshtein)."""
+  row = list(range(len(b) + 1))
+  for i, x in enumerate(a, 1):
+    diagonal, row[0] = row[0], i
+    for j, y in enumerate(b, 1):
+      diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (x != y))
+  return row[-1]
 
 
 def _example(name: str) -> str:
