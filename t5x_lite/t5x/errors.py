@@ -20,7 +20,7 @@ class T5XError(ValueError):
   Scripts print it without a traceback (`--debug` shows it) and exit with `exit_code`.
 
   Args:
-      message: one line that names the problem; may be left out where `found` says it.
+      message: one line that names the problem; left out, `found` is this headline.
       found: what was read, with the file, macro, step or array it was read from.
       expected: what the program needs instead.
       available: what exists, or the nearest names.
@@ -40,9 +40,9 @@ class T5XError(ValueError):
   ):
     self.message, self.found, self.expected = message, found, expected
     self.available, self.fix = available, fix
-    parts = {"found": found, "expected": expected, "available": available, "fix": fix}
-    lines = [message] if message else []
-    for name, text in parts.items():
+    parts = {"found": found if message else None, "expected": expected}
+    lines = [message or str(found)]
+    for name, text in {**parts, "available": available, "fix": fix}.items():
       if text is not None:
         lines.append(f"  {name + ':':<11}" + str(text).replace("\n", "\n" + " " * 13))
     self.text = _printable("\n".join(lines))

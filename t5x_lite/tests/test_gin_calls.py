@@ -4,7 +4,7 @@ import gin
 import optax
 import pytest
 
-from t5x import adafactor, optimizers
+from t5x import adafactor, optimizers, schedules
 from t5x._script import gin_calls
 from t5x._settings.optimizer import check_optimizer
 from t5x.errors import T5XError
@@ -88,6 +88,15 @@ def test_an_error_of_the_program_is_not_one_of_gin():
   gin.external_configurable(lambda: dict(**{"a": 1}).get(b=2), "settings_of_a_program")
   with pytest.raises(TypeError), gin_calls.friendly_gin_errors():
     gin.get_configurable("settings_of_a_program")()
+
+
+def test_an_error_without_a_headline_has_what_was_found_as_one():
+  """Regression: "t5x: error:   found:     learning rate factor ..."."""
+  with pytest.raises(T5XError) as e:
+    schedules.create_learning_rate_scheduler("constnt")
+  first, second, *_ = e.value.text.split("\n")
+  assert first == "learning rate factor 'constnt' in 'constnt'"
+  assert second.startswith("  expected:")
 
 
 def test_errors_hold_no_control_characters_and_no_long_lines():
