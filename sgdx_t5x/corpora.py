@@ -2,6 +2,7 @@
 
 import pathlib
 
+from sgdx_t5x.arguments import PATH, checked_arguments
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.sources import DOWNLOAD_HINT, ArchiveSource, DirectorySource, is_archive
 from sgdx_t5x.data.wrong_file import not_a_corpus
@@ -10,6 +11,7 @@ from sgdx_t5x.errors import SgdxError
 SAMPLE = "sample"
 
 
+@checked_arguments(where=PATH)
 def open_corpus(where: str | pathlib.Path) -> Corpus:
   """Opens the official archive (zip), a folder with its layout, or "sample".
 

@@ -25,7 +25,7 @@ _DIALOGUES, _SCHEMA, _TOOLS = "dialogues", "a schema", "a list of tools"
 _PREDICTIONS = "predictions or prompts"
 _PASS = 'pass a zip archive, its unpacked folder, or "sample"'
 _HINTS = {
-  _DIALOGUES: "put the file beside its schema.json, in FOLDER/test (or train, dev), and pass FOLDER",
+  _DIALOGUES: "put it beside its schema.json, in FOLDER/test (or train, dev), and pass FOLDER",
   _SCHEMA: "`sgdx simulate --init FILE --out DIR` starts a corpus for a schema of your own",
   _TOOLS: "write the tools as services of a schema.json, for which `sgdx simulate` makes dialogues",
   _PREDICTIONS: f"pass it with --predictions, and as the corpus what was predicted: {_PASS}",

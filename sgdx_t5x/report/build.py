@@ -1,14 +1,17 @@
 """Writes a report: the page, and its plots, tables and examples as separate files."""
 
 import dataclasses
+import os
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.arguments import NUMBER, PATH, check_kind, checked_arguments
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
+from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import Corpus
-from sgdx_t5x.errors import SgdxError
+from sgdx_t5x.errors import SgdxError, UsageError
 from sgdx_t5x.files import atomic_folder, check_folder, list_files
 from sgdx_t5x.progress import OnProgress
 from sgdx_t5x.report import browser, plot_style, runs
@@ -55,10 +58,20 @@ class Content:
     return f"<Content {self.title!r} of {names}: {len(self.sections)} sections>"
 
 
+@checked_arguments(
+  "make_report",
+  title=str,
+  scored=Collection,
+  corpus=(Corpus, *PATH),
+  force=bool,
+  on_progress=Callable,
+  perturbed=Mapping,
+  schemas=Mapping,
+)
 def make(
   title: str,
   scored: Sequence[Run],
-  corpus: Corpus | None,
+  corpus: Corpus | str | os.PathLike | None = None,
   force: bool = False,
   on_progress: OnProgress = lambda *_: None,
   perturbed: Mapping[str, str] | None = None,
@@ -69,7 +82,8 @@ def make(
   Args:
     title: title of the page.
     scored: the runs, at least one.
-    corpus: the corpus they were scored with, for dialogues and slot descriptions, if available.
+    corpus: the corpus they were scored with or an argument of `corpora.open_corpus`, for dialogues
+      and slot descriptions, if available.
     force: show runs side by side even if they were scored on different data or by different rules.
     on_progress: called with (task, done, total, unit).
     perturbed: name of a set in the runs' checks -> its corpus, for its utterances.
@@ -78,6 +92,12 @@ def make(
   Raises:
     SgdxError: incomparable runs, without `force`; a corpus that they were not scored with.
   """
+  if not scored:
+    raise UsageError("no runs", expected="at least one", fix="pass [read_run(NAME, PATH), ...]")
+  for run in scored:
+    check_kind(run, "make_report: an item of scored", Run)
+  if corpus is not None and not isinstance(corpus, Corpus):
+    corpus = open_corpus(corpus)
   marks = _check_comparable(scored, force)
   on_progress("making sections", 0, 9, "parts")
   texts, lacks = _texts(scored, corpus, schemas or {})
@@ -93,9 +113,10 @@ def make(
   )
 
 
+@checked_arguments("write_report", content=Content, out=PATH, examples=NUMBER, on_progress=Callable)
 def write(
   content: Content,
-  out: pathlib.Path,
+  out: str | os.PathLike,
   examples: int = browser.EXAMPLES,
   on_progress: OnProgress = lambda *_: None,
 ) -> pathlib.Path:
@@ -111,6 +132,7 @@ def write(
   Raises:
     SgdxError: the folder holds something else, or cannot be written.
   """
+  out = pathlib.Path(out)
   check_out(out)
   words = [
     *(["NOT COMPARABLE"] if content.marks else []),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sgdx_t5x import scoring, signature
+from sgdx_t5x.arguments import PATH, checked_arguments
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.variants import in_order, untagged
@@ -144,6 +145,7 @@ def is_predictions(path: pathlib.Path) -> bool:
   return path.is_dir() or (is_rows(path) and not score_files.is_frames_file(path))
 
 
+@checked_arguments(name=str, path=PATH)
 def read_run(name: str, path: str | pathlib.Path) -> Run:
   """Reads a run that was scored.
 

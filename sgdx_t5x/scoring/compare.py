@@ -1,24 +1,26 @@
 """Compares two systems on the same frames: `sgdx diff` for notebooks and other programs.
 
-from sgdx_t5x.scoring import compare, score_files
-a, b = (score_files.read_frames(f"{name}.json") for name in ("base", "ours"))
-compared = compare.compare(a, b)
+from sgdx_t5x.scoring import compare
+compared = compare.compare("base.json", "ours.json")
 compare.comparison_report(compared)["rows"]["unseen"]["differences"]["jga_v5"]["p"]
 """
 
 import dataclasses
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from sgdx_t5x import metrics
+from sgdx_t5x.arguments import NUMBER, PATH, checked_arguments
 from sgdx_t5x.data.variants import ORIGINAL, SGDX_VARIANTS
 from sgdx_t5x.errors import SgdxError, nearest
 from sgdx_t5x.metrics import BootstrapSamples, Difference, FrameScores
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
 from sgdx_t5x.scoring.frame_table import FrameTable, in_order_of
+from sgdx_t5x.scoring.score_files import read_frames
 from sgdx_t5x.scoring.summaries import group_masks
 from sgdx_t5x.signature import Signature, differences
 
@@ -79,13 +81,17 @@ def short_name(metric: str) -> str:
   return "jga" if metric == metrics.JOINT_GOAL else metric
 
 
+@checked_arguments(a=(FrameTable, *PATH), b=(FrameTable, *PATH), metric=str, allow_missing=bool)
 def compare(
-  a: FrameTable, b: FrameTable, metric: str = metrics.JOINT_GOAL, allow_missing: bool = False
+  a: FrameTable | str | os.PathLike,
+  b: FrameTable | str | os.PathLike,
+  metric: str = metrics.JOINT_GOAL,
+  allow_missing: bool = False,
 ) -> Comparison:
   """Aligns two systems to the same variants and frames.
 
   Args:
-    a: scores of the first system, see `score_files.read_frames`.
+    a: scores of the first system, or an argument of `score_files.read_frames`.
     b: scores of the second.
     metric: official key that both have.
     allow_missing: drop frames and scores that one system lacks from both, with a line in
@@ -95,7 +101,7 @@ def compare(
     SgdxError: different corpora, splits or scoring rules; nothing in common; frames or scores
       that one system lacks, unless allowed.
   """
-  tables = (a, b)
+  tables = tuple(x if isinstance(x, FrameTable) else read_frames(x) for x in (a, b))
   _check_comparable(tables)
   variants, notes = _common_variants(tables, metric)
   positions, missing = _common_frames(tables, allow_missing)
@@ -111,6 +117,7 @@ def compare(
   return Comparison(tables, metric, scores, agreement, (*warnings, *missing, *unscored), notes)
 
 
+@checked_arguments(comparison=Comparison, bootstrap_samples=NUMBER, seed=NUMBER)
 def comparison_report(
   comparison: Comparison, bootstrap_samples: int = NUM_BOOTSTRAP_SAMPLES, seed: int = 0
 ) -> dict[str, Any]:

@@ -11,12 +11,13 @@ import functools
 import json
 import pathlib
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from sgdx_t5x import metrics
+from sgdx_t5x.arguments import PATH, checked_arguments
 from sgdx_t5x.corpora import open_corpus
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.schema import Schema
@@ -38,6 +39,7 @@ from sgdx_t5x.scoring.predictions.files import (
   Predictions,
   PredictionSource,
   Selection,
+  check_source,
   find_files,
 )
 from sgdx_t5x.scoring.rows import GROUPS
@@ -151,6 +153,9 @@ class Scored:
     )
 
 
+@checked_arguments(
+  corpus=(Corpus, *PATH), split=str, predictions=Mapping, gold=Collection, on_progress=Callable
+)
 def score_predictions(
   corpus: Corpus | str | pathlib.Path,
   split: str,
@@ -243,6 +248,7 @@ def _by_variant(predictions: Mapping[str, PredictionSource]) -> dict[str, Predic
   found: dict[str, PredictionSource] = {}
   for name, path in predictions.items():
     variant = untagged(name)[1]
+    check_source(path, name)
     if variant in found:
       raise UsageError(
         f"two predictions of variant {variant}: {found[variant]} and {path}",
@@ -295,6 +301,7 @@ def _score_variants(
   return found
 
 
+@checked_arguments(scored=Scored, per_frame=Mapping, on_progress=Callable)
 def score_report(
   scored: Scored,
   per_frame: Mapping[str, str] | None = None,

@@ -11,6 +11,7 @@ import pathlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.arguments import PATH, checked_arguments
 from sgdx_t5x.errors import SgdxError
 from sgdx_t5x.files import atomic_write, decode_json, read_input
 from sgdx_t5x.metrics.failures import Failure
@@ -73,6 +74,7 @@ def save(
   return dict(report)
 
 
+@checked_arguments(path=PATH, signature=str, scores=Mapping, failures=Mapping, agreement=Mapping)
 def write_frames(
   path: str | pathlib.Path,
   signature: str,
@@ -108,6 +110,7 @@ def is_frames_file(path: str | pathlib.Path) -> bool:
   return is_head(first_line(pathlib.Path(path)))
 
 
+@checked_arguments(path=PATH, metrics=Collection)
 def read_frames(path: str | pathlib.Path, metrics: Collection[str] | None = None) -> FrameTable:
   """Reads per-frame scores.
 

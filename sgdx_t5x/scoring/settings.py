@@ -2,14 +2,30 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from sgdx_t5x.arguments import NUMBER, check_kind, unknown_name
 from sgdx_t5x.errors import UsageError, nearest
 from sgdx_t5x.metrics import OFFICIAL_METRICS
 from sgdx_t5x.metrics.bootstrap import NUM_BOOTSTRAP_SAMPLES
-from sgdx_t5x.prompts import load_format
+from sgdx_t5x.metrics.fuzzy import BACKENDS
+from sgdx_t5x.metrics.sensitivity import ZERO_MEAN_RULES
+from sgdx_t5x.prompts import FORMATS, load_format
 from sgdx_t5x.prompts.protocol import PromptFormat
+
+_KINDS = {
+  "fuzzy": str,
+  "zero_mean": str,
+  "across_turn": bool,
+  "metrics": Collection,
+  "allow_missing": bool,
+  "bootstrap_samples": NUMBER,
+  "seed": NUMBER,
+  "provenance": bool,
+  "schemas": Mapping,
+  "trusted_ids": bool,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,14 +65,40 @@ class Settings:
 
     Args:
       settings: attributes; style=PromptStyle(...) is short for
-        prompt_format=T5DST(PromptStyle(...)).
+        prompt_format=T5DST(PromptStyle(...)), prompt_format="d3st" for D3ST().
+
+    Raises:
+      UsageError: an unknown name, or a value of another kind.
     """
     attributes = dict(settings)
+    known = [field.name for field in dataclasses.fields(cls)]
+    for name in attributes:
+      if name not in (*known, "style"):
+        raise unknown_name(name, [*known, "style"], "the scoring")
     if style := attributes.pop("style", None):
       attributes["prompt_format"] = load_format(style=style)
+    elif isinstance(name := attributes.get("prompt_format"), str):
+      attributes["prompt_format"] = load_format(name)
     return cls(**attributes)
 
   def __post_init__(self):
+    for name, kind in _KINDS.items():
+      check_kind(getattr(self, name), f"the scoring's argument {name}", kind)
+    if not hasattr(self.prompt_format, "asked"):  # a protocol
+      raise UsageError(
+        f"prompt_format is of type {type(self.prompt_format).__name__}",
+        expected="a prompt format, or its name",
+        available=", ".join(FORMATS),
+        fix="pass one of these names, or style=PromptStyle(...)",
+      )
+    for name, choices in (("fuzzy", BACKENDS), ("zero_mean", ZERO_MEAN_RULES)):
+      if (value := getattr(self, name)) not in choices:
+        raise UsageError(
+          f"{name} = {value!r}",
+          expected=" or ".join(choices),
+          available=nearest(value, choices),
+          fix="use one of these",
+        )
     number = self.bootstrap_samples
     if self.seed < 0 or not (number == 0 or 100 <= number <= 1_000_000):
       raise UsageError(

@@ -3,13 +3,14 @@
 import dataclasses
 import os
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from sgdx_t5x.arguments import PATH, checked_arguments
 from sgdx_t5x.data.dialogue import SYSTEM, USER, Dialogue, Frame, Turn, frame_id
 from sgdx_t5x.data.schema import Schema, check_aligned, load_schema, parse_schema
 from sgdx_t5x.data.variants import ORIGINAL
-from sgdx_t5x.errors import SgdxError, UsageError, nearest
+from sgdx_t5x.errors import SgdxError, UsageError, nearest, quoted
 from sgdx_t5x.files import not_found
 from sgdx_t5x.tracking.loading import open_tracker
 from sgdx_t5x.tracking.predicting import check_services, without_gold
@@ -18,6 +19,7 @@ from sgdx_t5x.tracking.protocol import Shown, TrackedFrame, Tracker
 Utterance = str | tuple[str, Sequence[Mapping[str, Any]]]  # with the system's acts in SGD's format
 SchemaLike = Schema | str | os.PathLike | Sequence[Mapping[str, Any]]
 States = list[dict[str, TrackedFrame]]
+_SCHEMA = (Schema, *PATH, Collection)
 _SPLIT = "test"  # used in ids only: nothing is read from it
 
 
@@ -34,6 +36,9 @@ class DialogueTracker:
   def __repr__(self) -> str:
     return f"<{self.tracker.name}>"
 
+  @checked_arguments(
+    dialogue=(Dialogue, str, Collection), schema=_SCHEMA, variant=_SCHEMA, services=Collection
+  )
   def track(
     self,
     dialogue: Dialogue | Sequence[Utterance],
@@ -69,6 +74,7 @@ class DialogueTracker:
     return states(self.tracker, dialogue, shown)
 
 
+@checked_arguments(folders=PATH, lengths=Mapping)
 def load_tracker(
   *folders: str | os.PathLike,
   lengths: Mapping[str, int] | None = None,
@@ -154,7 +160,7 @@ def from_utterances(
     schema[name]  # raises if unknown
   turns = []
   for number, said in enumerate(utterances):
-    text, acts = (said, ()) if isinstance(said, str) else said
+    text, acts = _text_and_acts(said, number)
     speaker = SYSTEM if number % 2 else USER
     frames = [Frame(name) for name in names]
     if speaker == SYSTEM:
@@ -163,6 +169,21 @@ def from_utterances(
       frames = [Frame(name, actions=_acts_of(acts, name, schema)) for name in names]
     turns.append(Turn(speaker, text, tuple(frames)))
   return Dialogue("0", names, tuple(turns))
+
+
+def _text_and_acts(said: Any, number: int) -> tuple[str, Sequence[Mapping[str, Any]]]:
+  """Returns an utterance's text and acts. Raises SgdxError if it is of another form."""
+  if isinstance(said, str):
+    return said, ()
+  if isinstance(said, tuple) and len(said) == 2:
+    text, acts = said
+    if isinstance(text, str) and isinstance(acts, list | tuple):
+      return text, acts
+  raise SgdxError(
+    f"utterance {number} is of type {type(said).__name__}: {quoted(said)}",
+    expected="a text, or for the system (text, its acts)",
+    fix="pass what the user and the system said in turn: [text, text, ...]",
+  )
 
 
 def _check_act(act: Any, schema: Schema) -> None:

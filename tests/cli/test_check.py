@@ -137,7 +137,12 @@ def test_checkdst_rows(tmp_path, capsys):
   theirs, ours = report["checkdst"], report["ours"]["NED"]
   assert (theirs["jga_orig"], theirs["jga_NED"], theirs["cjga_orig_NED"]) == (0.5, 0.6667, 0.6667)
   assert (theirs["coref_jga_orig"], theirs["coref_ct_orig"]) == (0, 1)
-  assert (ours["before"], ours["perturbed"], ours["cjga"], ours["num_changed"]) == (0.5, 0.5, 0.5, 2)
+  assert (ours["before"], ours["perturbed"], ours["cjga"], ours["num_changed"]) == (
+    0.5,
+    0.5,
+    0.5,
+    2,
+  )
   assert (ours["answerable_jga"], ours["unanswerable"], ours["factuality"]) == (1, 0.5, 1)
   assert ours["agreement"] == 0  # another name was said, and another predicted
 

@@ -108,6 +108,12 @@ def test_all_turns_of_a_counterfactual_dialogue_are_tracked():
       "FindHotel",
     ),
     (from_utterances(SAID, read_schema([service("Hotels_7")])), {}, "unknown service 'Hotels_7'"),
+    (3, {}, "dialogue is of type int"),
+    (["Hi", 3], {}, "utterance 1 is of type int"),
+    (["Hi", ("?", "acts")], {}, "utterance 1 is of type tuple"),
+    (SAID, {"variant": 3}, "variant is of type int"),
+    (SAID, {"services": "Hotels_1"}, "services is of type str"),
+    (SAID, {"servces": ["Hotels_1"]}, "nearest: services"),
   ],
 )
 def test_what_does_not_fit(dialogue, how, words):

@@ -10,14 +10,14 @@ from typing import Any
 from sgdx_t5x.augment.variant_schemas import VariantSchemas
 from sgdx_t5x.data.corpus import Corpus
 from sgdx_t5x.data.schema import Schema
-from sgdx_t5x.errors import SgdxError, nearest
+from sgdx_t5x.errors import SgdxError, UsageError, nearest
 from sgdx_t5x.files import not_found
 from sgdx_t5x.metrics.frames import GoldFrame, PredictedFrame
 from sgdx_t5x.prompts import load_format
 from sgdx_t5x.prompts.protocol import PromptFormat, ServicePair, service_pairs
 
 # Where predictions are: a file, a folder to search, or a list of files.
-PredictionSource = str | pathlib.Path | Sequence[pathlib.Path]
+PredictionSource = str | os.PathLike | Sequence[str | os.PathLike]
 SAME_CORPUS = "score against the corpus and split that were predicted"
 EXTRA = f"{SAME_CORPUS}; --allow-missing skips dialogues that are not in the corpus (PARTIAL)"
 
@@ -76,6 +76,21 @@ class Predictions:
   gold_history: bool = False
 
 
+def check_source(source: Any, variant: str) -> None:
+  """Raises UsageError for predictions that are no path or paths: those in memory, for example."""
+  paths = source if isinstance(source, list | tuple) else [source]
+  wrong = [path for path in paths if not isinstance(path, str | os.PathLike)]
+  if wrong or not paths:
+    shown = f"a list of {type(wrong[0]).__name__}" if wrong else "an empty list"
+    raise UsageError(
+      f"the predictions for {variant!r} are "
+      + (shown if paths is source else f"of type {type(source).__name__}"),
+      expected="the path of a file or folder, or a list of files",
+      fix='write them to a file, a line {"id": ..., "prediction": ...} per prompt of `sgdx '
+      "prompts`, or the dialogues with predicted states as DSTC8 JSON, and pass its path",
+    )
+
+
 def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
   """Returns the prediction files at a path, sorted, of one format.
 
@@ -85,8 +100,8 @@ def find_files(path: PredictionSource, split: str) -> list[pathlib.Path]:
   Raises:
     SgdxError: no files, or both formats.
   """
-  if not isinstance(path, str | pathlib.Path):
-    return list(path)
+  if not isinstance(path, str | os.PathLike):
+    return [pathlib.Path(file) for file in path]
   path = pathlib.Path(path)
   if path.is_file():
     return [path]

@@ -142,7 +142,7 @@ def test_names_that_are_equal_when_cut_are_too_long(first, second):
   assert "illegal" not in error.value.text
   slots = tuple(Slot("a" * 64 + end, "", False) for end in "bc")
   intent = Intent("Go", "", False, tuple(slot.name for slot in slots), {}, ())
-  with pytest.raises(SgdxError, match="too long .65 and 65 characters"):
+  with pytest.raises(SgdxError, match=r"too long \(65 and 65 characters"):
     tools_of(Service("A", "", slots, (intent,)))
 
 

@@ -1,0 +1,121 @@
+"""Public functions of `sgdx_t5x` answer wrong arguments with an SgdxError, never a TypeError."""
+
+import inspect
+import json
+
+import pytest
+import tiny_corpus as tiny
+
+import sgdx_t5x
+from sgdx_t5x import SgdxError
+from sgdx_t5x.errors import UsageError
+
+FUNCTIONS = [name for name in sgdx_t5x.PUBLIC if inspect.isfunction(getattr(sgdx_t5x, name))]
+WRONG = (3, 1.5, None, b"x", [3], [{"a": 1}], {"a": 1}, object(), print)
+
+
+@pytest.fixture(scope="module")
+def right(tmp_path_factory):
+  """Function -> right positional arguments, all of one scoring."""
+  folder = tmp_path_factory.mktemp("tiny")
+  corpus = tiny.write_corpus(folder / "corpus")
+  gold = {"original": str(tiny.write_dialogues(folder / "original", tiny.GOLD))}
+  scored = sgdx_t5x.score_predictions(str(corpus), "test", gold, bootstrap_samples=0)
+  table = scored.table(folder / "a.jsonl")
+  frames = (str(folder / "a.jsonl"), table.signature, dict(table.scores))
+  checksum = sgdx_t5x.write_frames(*frames)
+  per_frame = {"file": "a.jsonl", "checksum": checksum}
+  report = sgdx_t5x.score_report(scored, per_frame)
+  (folder / "a.json").write_text(json.dumps(report))
+  run = sgdx_t5x.read_run("a", str(folder / "a.json"))
+  return {
+    "compare": (str(folder / "a.json"), folder / "a.jsonl"),  # paths, or what `read_frames` returns
+    "comparison_report": (sgdx_t5x.compare(table, table), 100),
+    "load_tracker": (str(folder / "no_checkpoint"),),
+    "make_report": ("title", [run], str(corpus)),
+    "open_corpus": (str(corpus),),
+    "read_frames": (str(folder / "a.json"),),
+    "read_run": ("a", str(folder / "a.json")),
+    "score_predictions": (str(corpus), "test", gold),
+    "score_report": (scored,),
+    "write_frames": frames,
+    "write_report": (sgdx_t5x.make_report("title", [run]), str(folder / "report"), 0),
+  }
+
+
+def test_strings_and_paths_are_taken_alike(right):
+  assert set(right) == set(FUNCTIONS)
+  for name, arguments in right.items():
+    if name != "load_tracker":
+      getattr(sgdx_t5x, name)(*arguments)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_of_another_kind_are_refused(name, right):
+  function, arguments = getattr(sgdx_t5x, name), right[name]
+  parameters = list(inspect.signature(function).parameters.values())
+  for index, value in enumerate(arguments):
+    for wrong in WRONG:
+      allowed = parameters[min(index, len(parameters) - 1)].default is None
+      # A number where one belongs, and a dict of something, are of the right kind.
+      if type(wrong) is type(value) or (wrong is None and allowed):
+        continue
+      with pytest.raises(SgdxError):
+        function(*arguments[:index], wrong, *arguments[index + 1 :])
+  keywords = [p for p in parameters[len(arguments) :] if p.kind is not p.VAR_KEYWORD]
+  for parameter in keywords:
+    with pytest.raises(UsageError, match=parameter.name):
+      function(*arguments, **{parameter.name: object()})
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_other_arguments_are_refused_with_the_nearest(name, right):
+  function, arguments = getattr(sgdx_t5x, name), right[name]
+  parameters = inspect.signature(function).parameters.values()
+  last = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD][-1]
+  with pytest.raises(UsageError, match=f"no argument '{last}x'") as error:
+    function(*arguments, **{f"{last}x": 1})
+  if name != "score_predictions":  # its other arguments are settings, see below
+    assert last in error.value.available
+  if name != "load_tracker":
+    with pytest.raises(UsageError, match="missing a required argument"):
+      function()
+
+
+@pytest.mark.parametrize(
+  ("settings", "words"),
+  [
+    ({"fuzy": "exact"}, ("no argument 'fuzy'", "nearest: fuzzy")),
+    ({"fuzzy": "exat"}, ("fuzzy = 'exat'", "nearest: exact")),
+    ({"fuzzy": 3}, ("fuzzy is of type int",)),
+    ({"zero_mean": "zeros"}, ("zero_mean = 'zeros'", "nearest: zero")),
+    ({"bootstrap_samples": "100"}, ("bootstrap_samples is of type str",)),
+    ({"seed": None}, ("seed is of type NoneType",)),
+    ({"metrics": "joint_goal_accuracy"}, ("metrics is of type str",)),
+    ({"schemas": "folder"}, ("schemas is of type str",)),
+    ({"prompt_format": "d4st"}, ("prompt format 'd4st'", "d3st")),
+    ({"prompt_format": 3}, ("prompt_format is of type int", "d3st")),
+    ({"style": 3}, ("a style of type int",)),
+  ],
+)
+def test_settings_of_the_scoring(settings, words, right):
+  with pytest.raises(UsageError) as error:
+    sgdx_t5x.score_predictions(*right["score_predictions"], **settings)
+  for word in words:
+    assert word in error.value.text
+
+
+@pytest.mark.parametrize(
+  ("source", "words"),
+  [
+    ([{"id": "a"}], "a list of dict"),
+    ([], "an empty list"),
+    ({"a": 1}, "of type dict"),
+    (None, "of type NoneType"),
+  ],
+)
+def test_predictions_in_memory_are_refused(source, words, right):
+  """Regression: AttributeError: 'dict' object has no attribute 'stat'."""
+  with pytest.raises(UsageError, match=f"predictions for 'original' are.* {words}") as error:
+    sgdx_t5x.score_predictions(*right["score_predictions"][:2], {"original": source})
+  assert "write them to a file" in error.value.fix
