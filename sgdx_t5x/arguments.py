@@ -9,7 +9,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from sgdx_t5x.errors import UsageError, nearest
 
-_Arguments, _Result = ParamSpec("_Arguments"), TypeVar("_Result")
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 PATH = (str, os.PathLike)
 NUMBER = numbers.Integral  # NumPy's, too
 _NAMES: dict[Any, str] = {

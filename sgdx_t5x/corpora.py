@@ -1,5 +1,6 @@
 """Opening a corpus: the official archive, a folder of its layout, or the embedded sample."""
 
+import os
 import pathlib
 
 from sgdx_t5x.arguments import PATH, checked_arguments
@@ -12,7 +13,7 @@ SAMPLE = "sample"
 
 
 @checked_arguments(where=PATH)
-def open_corpus(where: str | pathlib.Path) -> Corpus:
+def open_corpus(where: str | os.PathLike) -> Corpus:
   """Opens the official archive (zip), a folder with its layout, or "sample".
 
   Raises:

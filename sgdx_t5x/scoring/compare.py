@@ -101,7 +101,8 @@ def compare(
     SgdxError: different corpora, splits or scoring rules; nothing in common; frames or scores
       that one system lacks, unless allowed.
   """
-  tables = tuple(x if isinstance(x, FrameTable) else read_frames(x) for x in (a, b))
+  first, second = (x if isinstance(x, FrameTable) else read_frames(x) for x in (a, b))
+  tables = (first, second)
   _check_comparable(tables)
   variants, notes = _common_variants(tables, metric)
   positions, missing = _common_frames(tables, allow_missing)

@@ -7,6 +7,7 @@ its own folder or absolute, with its checksum.
 
 import dataclasses
 import json
+import os
 import pathlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -111,7 +112,7 @@ def is_frames_file(path: str | pathlib.Path) -> bool:
 
 
 @checked_arguments(path=PATH, metrics=Collection)
-def read_frames(path: str | pathlib.Path, metrics: Collection[str] | None = None) -> FrameTable:
+def read_frames(path: str | os.PathLike, metrics: Collection[str] | None = None) -> FrameTable:
   """Reads per-frame scores.
 
   Args:
